@@ -1,0 +1,218 @@
+//! Reading and writing calibration files.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use super::{CalibrationError, FusionRecord, HardwareCalibration, SCHEMA_VERSION};
+use crate::vocabulary::{Backend, CacheState, Problem};
+
+/// What makes a record unique in a file: two records with the same key would be two answers to
+/// one question.
+pub(crate) type RecordKey<'r> = (Problem, Backend, u32, CacheState, &'r str);
+
+impl FusionRecord {
+    pub(crate) fn key(&self) -> RecordKey<'_> {
+        (
+            self.problem,
+            self.backend,
+            self.threads,
+            self.cache_state,
+            &self.implementation,
+        )
+    }
+}
+
+impl HardwareCalibration {
+    /// Reads a calibration file.
+    ///
+    /// # Errors
+    ///
+    /// [`CalibrationError`] with the file, and the key and line of what is wrong.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, CalibrationError> {
+        let path = path.as_ref();
+        let text = fs::read_to_string(path).map_err(|source| CalibrationError::Read {
+            path: path.to_owned(),
+            source,
+        })?;
+        Self::from_toml(&text).map_err(|error| error.in_file(path))
+    }
+
+    /// Reads the text of a calibration file.
+    ///
+    /// # Errors
+    ///
+    /// [`CalibrationError::Invalid`] or [`CalibrationError::Version`].
+    pub fn from_toml(text: &str) -> Result<Self, CalibrationError> {
+        // The version first: a newer file may have keys that would make a worse message.
+        let table: toml::Table = text
+            .parse()
+            .map_err(|error: toml::de::Error| CalibrationError::invalid(error.to_string()))?;
+        match table.get("schema_version").map(toml::Value::as_integer) {
+            Some(Some(version)) if version == i64::from(SCHEMA_VERSION) => {}
+            Some(Some(found)) if found > i64::from(SCHEMA_VERSION) => {
+                return Err(CalibrationError::Version { path: None, found });
+            }
+            Some(Some(found)) => {
+                return Err(CalibrationError::invalid(format!(
+                    "schema_version {found} never existed"
+                )));
+            }
+            Some(None) => {
+                return Err(CalibrationError::invalid(
+                    "schema_version must be a whole number",
+                ));
+            }
+            None => {
+                return Err(CalibrationError::invalid(
+                    "it has no schema_version at its top level; files under profiles/hardware/ \
+                     and profiles/shapes/ are not calibrations",
+                ));
+            }
+        }
+        let calibration: Self =
+            toml::from_str(text).map_err(|error| CalibrationError::invalid(error.to_string()))?;
+        calibration.check(text)?;
+        Ok(calibration)
+    }
+
+    /// The text of the calibration file.
+    ///
+    /// # Errors
+    ///
+    /// [`CalibrationError::Invalid`] when a value has no TOML form.
+    pub fn to_toml(&self) -> Result<String, CalibrationError> {
+        toml::to_string_pretty(self).map_err(|error| CalibrationError::invalid(error.to_string()))
+    }
+
+    /// Writes the file so that a reader sees the old contents or the new, never a part: into a
+    /// temporary file beside it, flushed to the disk, then renamed over it.
+    ///
+    /// # Errors
+    ///
+    /// [`CalibrationError::Write`] with the file and the reason.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), CalibrationError> {
+        let path = path.as_ref();
+        let text = self.to_toml()?;
+        let temporary = temporary_beside(path);
+        let write = || -> std::io::Result<()> {
+            let mut file = File::create(&temporary)?;
+            file.write_all(text.as_bytes())?;
+            file.sync_all()?;
+            fs::rename(&temporary, path)
+        };
+        write().map_err(|source| {
+            // Best effort: the error that matters is the one above.
+            let _ = fs::remove_file(&temporary);
+            CalibrationError::Write {
+                path: path.to_owned(),
+                source,
+            }
+        })
+    }
+
+    /// Checks what the format alone does not guarantee.
+    fn check(&self, text: &str) -> Result<(), CalibrationError> {
+        self.hardware
+            .check()
+            .map_err(|error| CalibrationError::invalid(format!("hardware: {error}")))?;
+        for ceilings in &self.ceilings {
+            let limits = &ceilings.limits;
+            let finite = limits.peak_gflops.is_finite()
+                && limits.launch_us.is_finite()
+                && limits
+                    .bandwidth
+                    .iter()
+                    .all(|point| point.gb_per_s.is_finite());
+            let positive = limits.peak_gflops > 0.0
+                && limits.launch_us >= 0.0
+                && limits.bandwidth.iter().all(|point| point.gb_per_s > 0.0);
+            if !(finite && positive) {
+                return Err(CalibrationError::invalid(
+                    "ceilings: rates must be positive numbers",
+                ));
+            }
+            if !limits
+                .bandwidth
+                .is_sorted_by(|a, b| a.working_set_bytes < b.working_set_bytes)
+            {
+                return Err(CalibrationError::invalid(
+                    "ceilings: the working sets of the bandwidth must increase",
+                ));
+            }
+        }
+        let mut seen = HashMap::new();
+        for (index, record) in self.records.iter().enumerate() {
+            let place = || format!("[[fusion]] at line {}", line_of_record(text, index));
+            record
+                .check()
+                .map_err(|reason| CalibrationError::invalid(format!("{}: {reason}", place())))?;
+            if let Some(first) = seen.insert(record.key(), index) {
+                return Err(CalibrationError::invalid(format!(
+                    "{} and the one at line {} are both for {} on {} with {} threads; keep one",
+                    place(),
+                    line_of_record(text, first),
+                    record.problem,
+                    record.backend,
+                    record.threads,
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl FusionRecord {
+    fn check(&self) -> Result<(), String> {
+        let positive = [
+            ("unfused_latency_ms", self.unfused_latency_ms),
+            ("fused_latency_ms", self.fused_latency_ms),
+            ("speedup_factor", self.speedup_factor),
+            ("speedup_low", self.speedup_low),
+            ("speedup_high", self.speedup_high),
+        ];
+        for (key, value) in positive {
+            if !(value.is_finite() && value > 0.0) {
+                return Err(format!("{key} is {value}; it must be a positive number"));
+            }
+        }
+        if !(self.speedup_low <= self.speedup_factor && self.speedup_factor <= self.speedup_high) {
+            return Err(format!(
+                "speedup_factor {} is outside its interval {} to {}",
+                self.speedup_factor, self.speedup_low, self.speedup_high
+            ));
+        }
+        let ops: Vec<&str> = self.problem.chain().iter().map(|op| op.name()).collect();
+        if self.operators != ops || self.num_operators as usize != ops.len() {
+            return Err(format!(
+                "operators are not those of {}, which are {}",
+                self.problem,
+                ops.join(", ")
+            ));
+        }
+        if self.dtype != self.problem.dtype() {
+            return Err(format!(
+                "dtype {} is not that of {}",
+                self.dtype, self.problem
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// The line of the `index`-th `[[fusion]]` header, from 1.
+fn line_of_record(text: &str, index: usize) -> usize {
+    let headers = text
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| line.trim() == "[[fusion]]");
+    headers.map(|(line, _)| line + 1).nth(index).unwrap_or(0)
+}
+
+/// A name in the same folder, so that the rename stays on one file system.
+fn temporary_beside(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.tmp", std::process::id()));
+    path.with_file_name(name)
+}

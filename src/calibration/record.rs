@@ -1,0 +1,175 @@
+//! One measured problem.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::cost::Bottleneck;
+use crate::vocabulary::{Backend, CacheState, DType, Problem};
+
+/// What a measurement says about fusing a problem.
+///
+/// A verdict starts at `Ambiguous` and must earn another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Verdict {
+    /// The fused variant is faster: the interval excludes 1 by more than the noise floor.
+    Faster,
+    /// The fused variant is slower.
+    Slower,
+    /// The interval lies within the noise floor around 1.
+    Same,
+    /// The measurement does not decide.
+    Ambiguous,
+    /// The measurement must not be used.
+    Invalid,
+}
+
+impl Verdict {
+    /// The word in files and tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Faster => "FASTER",
+            Self::Slower => "SLOWER",
+            Self::Same => "SAME",
+            Self::Ambiguous => "AMBIGUOUS",
+            Self::Invalid => "INVALID",
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// The time of one variant.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Timing {
+    /// Median of the samples, in milliseconds.
+    pub median_ms: f64,
+    /// First quartile, in milliseconds.
+    pub q1_ms: f64,
+    /// Third quartile, in milliseconds.
+    pub q3_ms: f64,
+    /// Runs per sample.
+    pub inner_iterations: u32,
+}
+
+/// How both variants were proved to compute the same thing.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Verification {
+    /// Rows of the output that were compared with the f64 reference.
+    pub reference_rows: u64,
+    /// Rows of the output; all of them were compared between the variants.
+    pub rows: u64,
+    /// Largest error of the unfused variant: `|y - reference|` over the root mean square of the
+    /// reference plus `|reference|`.
+    pub unfused_error: f64,
+    /// The same of the fused variant.
+    pub fused_error: f64,
+    /// The error up to which a kernel counts as right.
+    pub tolerance: f64,
+}
+
+/// One measured problem on one backend: a `[[fusion]]` table of the file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FusionRecord {
+    /// The problem in its text form.
+    pub problem: Problem,
+    /// The pattern's name, or the ops joined with `+`.
+    pub fusion_pattern: String,
+    /// The ops in order.
+    pub operators: Vec<String>,
+    /// How many ops there are.
+    pub num_operators: u32,
+    /// Where it ran.
+    pub backend: Backend,
+    /// The number format.
+    pub dtype: DType,
+    /// On how many threads.
+    pub threads: u32,
+    /// What the caches held.
+    pub cache_state: CacheState,
+    /// Whose kernels ran: `native` are the project's own.
+    pub implementation: String,
+
+    /// Median time of the unfused variant.
+    pub unfused_latency_ms: f64,
+    /// Modelled bytes that the unfused variant moves.
+    pub unfused_memory_bytes: u64,
+    /// Flops of the chain over the unfused time, in 10^9 per second.
+    pub unfused_gflops: f64,
+    /// Median time of the fused variant.
+    pub fused_latency_ms: f64,
+    /// Modelled bytes that the fused variant moves.
+    pub fused_memory_bytes: u64,
+    /// Flops of the chain over the fused time, in 10^9 per second.
+    pub fused_gflops: f64,
+
+    /// Unfused time over fused time, from the paired measurement (not from the two medians).
+    pub speedup_factor: f64,
+    /// Lower end of the 95 % interval of the speedup.
+    pub speedup_low: f64,
+    /// Upper end of the 95 % interval of the speedup.
+    pub speedup_high: f64,
+    /// Modelled share of bytes that fusion saves.
+    pub memory_reduction: f64,
+    /// Gain of achieved flop rate: `fused_gflops / unfused_gflops - 1`.
+    pub efficiency_improvement: f64,
+    /// The speedup that the roofline allows; absent where no ceilings were measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceiling_speedup: Option<f64>,
+
+    /// The shape of the first input.
+    pub input_shape: Vec<u64>,
+    /// Every size by its key.
+    pub extra_params: BTreeMap<String, u64>,
+    /// What limits the unfused variant on the roofline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bottleneck_unfused: Option<Bottleneck>,
+    /// What limits the fused variant on the roofline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bottleneck_fused: Option<Bottleneck>,
+    /// Flops per modelled byte of the unfused variant.
+    pub arithmetic_intensity_unfused: f64,
+    /// Flops per modelled byte of the fused variant.
+    pub arithmetic_intensity_fused: f64,
+
+    /// What the measurement says.
+    pub verdict: Verdict,
+    /// Why the verdict is not a better one, or what a reader should know about it.
+    pub reasons: Vec<String>,
+    /// How the interval was made.
+    pub interval_method: String,
+    /// Fresh processes.
+    pub launches: u32,
+    /// Rounds, each with a fresh memory layout.
+    pub rounds: u32,
+    /// Pairs of one unfused and one fused sample that were measured.
+    pub pairs: u32,
+    /// Pairs that were used.
+    pub pairs_kept: u32,
+    /// The kernels that the unfused variant ran, in order.
+    pub unfused_kernels: Vec<String>,
+    /// The kernel that the fused variant ran.
+    pub fused_kernel: String,
+
+    /// The unfused variant's time in detail.
+    pub unfused_timing: Timing,
+    /// The fused variant's time in detail.
+    pub fused_timing: Timing,
+    /// The proof.
+    pub verification: Verification,
+}
+
+impl FusionRecord {
+    /// The implementation of the project's own kernels.
+    pub const NATIVE: &'static str = "native";
+}

@@ -1,0 +1,177 @@
+//! The steps of a problem: one per op, with the shapes of everything it reads and writes.
+
+use crate::vocabulary::{Op, Operand, OperandKind, Problem, Sizes};
+
+/// The shape of a row-major matrix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Matrix {
+    /// Rows: batch, pixels, or heads times queries.
+    pub rows: u64,
+    /// Columns: features or channels.
+    pub cols: u64,
+}
+
+impl Matrix {
+    pub(crate) const fn new(rows: u64, cols: u64) -> Self {
+        Self { rows, cols }
+    }
+
+    /// Number of elements.
+    #[must_use]
+    pub const fn elements(self) -> u64 {
+        self.rows * self.cols
+    }
+}
+
+/// One op of a problem with its shapes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Step {
+    /// The op.
+    pub op: Op,
+    /// The tensor that flows along the chain, before the op.
+    pub input: Matrix,
+    /// The same after the op.
+    pub output: Matrix,
+    /// The shape of the op's [`OperandKind::Matrix`] operand; no elements if it has none.
+    pub matrix: Matrix,
+    /// Multiply-add depth of each output of a product: how many terms are summed.
+    pub depth: u64,
+}
+
+/// Floating-point operations per element: subtract the maximum, `exp`, sum, multiply by the
+/// reciprocal of the sum.
+const SOFTMAX_FLOPS: u64 = 4;
+/// Sum; subtract, square and sum; subtract, multiply, scale and shift.
+const LAYER_NORM_FLOPS: u64 = 8;
+/// Square and sum; multiply and scale.
+const RMS_NORM_FLOPS: u64 = 4;
+
+impl Step {
+    /// Floating-point operations; a multiply-add counts as two.
+    ///
+    /// Work per row or per channel (a mean's division, a folded coefficient) is not counted.
+    #[must_use]
+    pub fn flops(&self) -> u64 {
+        let elements = self.output.elements();
+        match self.op {
+            Op::Linear | Op::Conv2d | Op::Qk | Op::Pv => 2 * elements * self.depth,
+            Op::MaxPool => 0,
+            Op::Softmax => SOFTMAX_FLOPS * elements,
+            Op::LayerNorm => LAYER_NORM_FLOPS * elements,
+            Op::RmsNorm => RMS_NORM_FLOPS * elements,
+            Op::Pointwise(op) => op.flops_per_element() * elements,
+        }
+    }
+
+    /// The shape of an operand of the op; no elements for a random one, which is computed.
+    #[must_use]
+    pub const fn operand_shape(&self, operand: &Operand) -> Matrix {
+        match operand.kind {
+            OperandKind::Matrix => self.matrix,
+            OperandKind::PerChannel => Matrix::new(1, self.output.cols),
+            OperandKind::PerElement => self.output,
+            OperandKind::Scalar => Matrix::new(1, 1),
+            OperandKind::Random => Matrix::new(0, 0),
+        }
+    }
+
+    /// Elements of all operands beside the input.
+    #[must_use]
+    pub fn operand_elements(&self) -> u64 {
+        self.op
+            .operands()
+            .iter()
+            .map(|operand| self.operand_shape(operand).elements())
+            .sum()
+    }
+}
+
+impl Problem {
+    /// The steps of the chain in order, one per op.
+    pub fn steps(&self) -> impl Iterator<Item = Step> + '_ {
+        let mut shape = first_input(self.chain().ops()[0], self.sizes());
+        let mut linears = 0;
+        self.chain().ops().iter().map(move |&op| {
+            let step = step(op, shape, self.sizes(), linears);
+            linears += u32::from(op == Op::Linear);
+            shape = step.output;
+            step
+        })
+    }
+}
+
+/// The tensor that the first op transforms.
+fn first_input(first: Op, sizes: &Sizes) -> Matrix {
+    if let Some(conv) = sizes.conv() {
+        return Matrix::new(conv.n * conv.h * conv.w, conv.c);
+    }
+    if let Some(attention) = sizes.attention() {
+        // A chain that starts with the softmax reads scores, the others read queries.
+        let cols = if first == Op::Softmax {
+            attention.kv
+        } else {
+            attention.d
+        };
+        return Matrix::new(attention.b * attention.h * attention.q, cols);
+    }
+    if let Some(linear) = sizes.linear() {
+        return Matrix::new(linear.m, linear.k);
+    }
+    let (rows, cols) = sizes.rows().unwrap_or((0, 0));
+    Matrix::new(rows, cols)
+}
+
+/// `linears` is how many linear ops came before.
+fn step(op: Op, input: Matrix, sizes: &Sizes, linears: u32) -> Step {
+    let unchanged = Step {
+        op,
+        input,
+        output: input,
+        matrix: Matrix::new(0, 0),
+        depth: 0,
+    };
+    match op {
+        Op::Linear => {
+            let first = sizes
+                .linear()
+                .filter(|_| linears == 0)
+                .map(|linear| linear.n);
+            let features = first.or(sizes.second_linear()).unwrap_or(0);
+            Step {
+                output: Matrix::new(input.rows, features),
+                matrix: Matrix::new(input.cols, features),
+                depth: input.cols,
+                ..unchanged
+            }
+        }
+        Op::Conv2d => sizes.conv().map_or(unchanged, |conv| {
+            let depth = conv.r * conv.s * (conv.c / conv.groups);
+            Step {
+                output: Matrix::new(conv.n * conv.out_h() * conv.out_w(), conv.k),
+                matrix: Matrix::new(depth, conv.k),
+                depth,
+                ..unchanged
+            }
+        }),
+        Op::MaxPool => sizes.pool().map_or(unchanged, |pool| {
+            let images = input.rows / (pool.h * pool.w);
+            Step {
+                output: Matrix::new(images * pool.out_h() * pool.out_w(), input.cols),
+                ..unchanged
+            }
+        }),
+        Op::Qk => sizes.attention().map_or(unchanged, |attention| Step {
+            output: Matrix::new(input.rows, attention.kv),
+            matrix: Matrix::new(attention.b * attention.h * attention.kv, attention.d),
+            depth: attention.d,
+            ..unchanged
+        }),
+        Op::Pv => sizes.attention().map_or(unchanged, |attention| Step {
+            output: Matrix::new(attention.b * attention.q, attention.h * attention.d),
+            matrix: Matrix::new(attention.b * attention.h * attention.kv, attention.d),
+            depth: attention.kv,
+            ..unchanged
+        }),
+        Op::Softmax | Op::LayerNorm | Op::RmsNorm | Op::Pointwise(_) => unchanged,
+    }
+}

@@ -1,0 +1,311 @@
+//! Hardware specifications: the facts of a data sheet, or what was observed of a machine.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::vocabulary::DType;
+
+/// The version of the hardware file format that this crate reads and writes.
+pub const HARDWARE_SCHEMA_VERSION: u32 = 1;
+
+/// What kind of processor a machine is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HardwareKind {
+    /// A host processor.
+    Cpu,
+    /// A graphics processor or accelerator.
+    Gpu,
+}
+
+impl std::fmt::Display for HardwareKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::Cpu => "cpu",
+            Self::Gpu => "gpu",
+        })
+    }
+}
+
+/// The unit that a peak rate belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PeakUnit {
+    /// Ordinary vector lanes.
+    Vector,
+    /// Tensor cores, matrix cores, AMX.
+    Matrix,
+}
+
+/// What a cache holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CacheKind {
+    /// Data only.
+    Data,
+    /// Data and instructions.
+    Unified,
+}
+
+/// The cores, and how fast they run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cores {
+    /// Physical cores of a CPU, multiprocessors or compute units of a GPU.
+    pub count: u32,
+    /// Hardware threads of a CPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads: Option<u32>,
+    /// Guaranteed clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_clock_mhz: Option<u32>,
+    /// Highest clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boost_clock_mhz: Option<u32>,
+    /// What a reader should know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// Where these figures stand.
+    pub source: String,
+}
+
+/// The main memory.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Memory {
+    /// Peak bandwidth in 10^9 bytes per second.
+    pub bandwidth_gb_per_s: f64,
+    /// Capacity, where the machine fixes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity_gib: Option<f64>,
+    /// The technology, and how many channels.
+    pub kind: String,
+    /// Where these figures stand.
+    pub source: String,
+}
+
+/// A level of cache.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cache {
+    /// 1 is nearest to the core.
+    pub level: u8,
+    /// What it holds.
+    pub kind: CacheKind,
+    /// Bytes of one instance.
+    pub bytes: u64,
+    /// How many instances there are.
+    pub instances: u32,
+    /// What a reader should know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// Where these figures stand.
+    pub source: String,
+}
+
+/// The peak rate of one dtype on one unit, dense.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Peak {
+    /// The number format of the inputs.
+    pub dtype: DType,
+    /// 10^9 operations per second; a multiply-add counts as two. Never a figure with sparsity.
+    pub gflops: f64,
+    /// The unit.
+    pub unit: PeakUnit,
+    /// How the figure was derived, or what the source says about it.
+    pub how: String,
+    /// Where it stands.
+    pub source: String,
+}
+
+/// A machine: the contents of a file under `profiles/hardware/`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HardwareSpec {
+    /// Version of the file format.
+    pub schema_version: u32,
+    /// Lower-case letters, digits and dashes; the stem of the file's name.
+    pub id: String,
+    /// The name to show.
+    pub name: String,
+    /// Who makes it.
+    pub vendor: String,
+    /// What it is.
+    pub kind: HardwareKind,
+    /// Microarchitecture and instruction set.
+    pub architecture: String,
+    /// Other spellings of the name, in lower case.
+    #[serde(default)]
+    pub aliases: Vec<String>,
+    /// Substrings of the name that the system reports, any of which identifies the machine.
+    #[serde(default)]
+    pub detect: Vec<String>,
+    /// The cores.
+    pub cores: Cores,
+    /// The memory.
+    pub memory: Memory,
+    /// The caches.
+    #[serde(default, rename = "cache")]
+    pub caches: Vec<Cache>,
+    /// The peak rates.
+    #[serde(default, rename = "peak")]
+    pub peaks: Vec<Peak>,
+}
+
+/// A hardware file that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum HardwareError {
+    /// Not TOML, or not of the format.
+    #[error("{0}")]
+    Syntax(#[from] toml::de::Error),
+    /// Of a format that this version does not know.
+    #[error(
+        "schema_version is {found}, but this version reads only {HARDWARE_SCHEMA_VERSION}; \
+         use a newer calibrate"
+    )]
+    Version {
+        /// The version in the file.
+        found: u32,
+    },
+    /// A value that cannot be.
+    #[error("`{key}`: {reason}")]
+    Value {
+        /// The key with its table.
+        key: String,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+impl HardwareSpec {
+    /// Reads a hardware file.
+    ///
+    /// # Errors
+    ///
+    /// [`HardwareError`] with the key and the line.
+    pub fn from_toml(text: &str) -> Result<Self, HardwareError> {
+        let spec: Self = toml::from_str(text)?;
+        spec.check()?;
+        Ok(spec)
+    }
+
+    /// Checks what the format alone does not guarantee.
+    pub(crate) fn check(&self) -> Result<(), HardwareError> {
+        if self.schema_version != HARDWARE_SCHEMA_VERSION {
+            return Err(HardwareError::Version {
+                found: self.schema_version,
+            });
+        }
+        let value = |key: &str, reason: &str| HardwareError::Value {
+            key: key.to_owned(),
+            reason: reason.to_owned(),
+        };
+        let is_slug = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        if self.id.is_empty() || !self.id.chars().all(is_slug) {
+            return Err(value("id", "must be lower-case letters, digits and dashes"));
+        }
+        if !(self.memory.bandwidth_gb_per_s.is_finite() && self.memory.bandwidth_gb_per_s > 0.0) {
+            return Err(value(
+                "memory.bandwidth_gb_per_s",
+                "must be a positive number",
+            ));
+        }
+        if self
+            .peaks
+            .iter()
+            .any(|peak| !(peak.gflops.is_finite() && peak.gflops > 0.0))
+        {
+            return Err(value("peak.gflops", "must be a positive number"));
+        }
+        Ok(())
+    }
+
+    /// Whether `name` is the id, the name or an alias, in upper or lower case.
+    #[must_use]
+    pub fn is_called(&self, name: &str) -> bool {
+        let wanted = name.trim().to_lowercase();
+        self.id == wanted || self.name.to_lowercase() == wanted || self.aliases.contains(&wanted)
+    }
+
+    /// Whether the name that the system reports for its processor is this machine.
+    #[must_use]
+    pub fn is_detected_as(&self, reported: &str) -> bool {
+        let reported = reported.to_lowercase();
+        self.detect
+            .iter()
+            .any(|part| reported.contains(&part.to_lowercase()))
+    }
+
+    /// The highest peak rate of a dtype over all units.
+    #[must_use]
+    pub fn peak_gflops(&self, dtype: DType) -> Option<f64> {
+        let rates = self
+            .peaks
+            .iter()
+            .filter(|peak| peak.dtype == dtype)
+            .map(|peak| peak.gflops);
+        rates.reduce(f64::max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPEC: &str = r#"
+schema_version = 1
+id = "example-1"
+name = "Example One"
+vendor = "Example"
+kind = "cpu"
+architecture = "none"
+aliases = ["one"]
+detect = ["Example(R) One"]
+cores = { count = 4, source = "made up" }
+memory = { bandwidth_gb_per_s = 10.0, kind = "DDR", source = "made up" }
+
+[[cache]]
+level = 1
+kind = "data"
+bytes = 32768
+instances = 4
+source = "made up"
+
+[[peak]]
+dtype = "f32"
+gflops = 100.0
+unit = "vector"
+how = "made up"
+source = "made up"
+"#;
+
+    #[test]
+    fn a_spec_answers_by_name_and_by_detection() {
+        let spec = HardwareSpec::from_toml(SPEC).unwrap();
+        assert!(spec.is_called("ONE") && spec.is_called("example-1"));
+        assert!(!spec.is_called("two"));
+        assert!(spec.is_detected_as("Genuine Example(R) One @ 3 GHz"));
+        assert!(spec.is_detected_as("Example(R) One"));
+        assert!(!spec.is_detected_as("Genuine Example(R) OneX @ 3 GHz"));
+        assert_eq!(spec.peak_gflops(DType::F32), Some(100.0));
+        assert_eq!(spec.peak_gflops(DType::F16), None);
+    }
+
+    #[test]
+    fn bad_files_name_the_key_and_the_line() {
+        let unknown = SPEC.replace("bytes = 32768", "bites = 32768");
+        let message = HardwareSpec::from_toml(&unknown).unwrap_err().to_string();
+        assert!(
+            message.contains("line 16") && message.contains("bites"),
+            "{message}"
+        );
+        let newer = SPEC.replace("schema_version = 1", "schema_version = 9");
+        let message = HardwareSpec::from_toml(&newer).unwrap_err().to_string();
+        assert!(message.contains("schema_version is 9"), "{message}");
+        let negative = SPEC.replace("gflops = 100.0", "gflops = -1.0");
+        let message = HardwareSpec::from_toml(&negative).unwrap_err().to_string();
+        assert!(message.contains("peak.gflops"), "{message}");
+    }
+}

@@ -1,0 +1,183 @@
+//! Names that frameworks, exporters and earlier calibrators give to the ops.
+//!
+//! A name is compared in lower case, without its namespace (`nn.`, `aten::`, `torch.`, ...) and
+//! without underscores, so `aten::hardswish_`, `nn.Hardswish` and `HardSwish` are one name.
+//! Some names stand for several ops: `addmm` multiplies and adds a bias.
+
+use super::op::Op;
+use super::pointwise::Pointwise as P;
+
+/// A name, in the reduced form of [`reduce`], and the ops it stands for.
+type Alias = (&'static str, &'static [Op]);
+
+const fn op(op: P) -> Op {
+    Op::Pointwise(op)
+}
+
+/// Names of the canonical ops in other vocabularies: PyTorch modules and ATen ops, ONNX ops,
+/// XLA/oneDNN words, and the short forms of the design that this project grew from.
+const ALIASES: &[Alias] = &[
+    // matrix products
+    ("mm", &[Op::Linear]),
+    ("matmul", &[Op::Linear]),
+    ("dense", &[Op::Linear]),
+    ("fullyconnected", &[Op::Linear]),
+    ("fc", &[Op::Linear]),
+    ("addmm", &[Op::Linear, op(P::Bias)]),
+    ("gemm", &[Op::Linear, op(P::Bias)]),
+    // convolutions
+    ("conv", &[Op::Conv2d]),
+    ("convolution", &[Op::Conv2d]),
+    ("conv2dbn", &[Op::Conv2d, op(P::BatchNorm)]),
+    // attention
+    ("qkt", &[Op::Qk]),
+    ("qkmatmul", &[Op::Qk]),
+    ("pvmatmul", &[Op::Pv]),
+    ("softmaxv", &[Op::Softmax, Op::Pv]),
+    ("attention", &[Op::Qk, Op::Softmax, Op::Pv]),
+    ("scaleddotproductattention", &[Op::Qk, Op::Softmax, Op::Pv]),
+    ("sdpa", &[Op::Qk, Op::Softmax, Op::Pv]),
+    ("multihead", &[Op::Qk, Op::Softmax, Op::Pv]),
+    // pooling and rows
+    ("maxpool2d", &[Op::MaxPool]),
+    ("ln", &[Op::LayerNorm]),
+    ("nativelayernorm", &[Op::LayerNorm]),
+    ("layernormalization", &[Op::LayerNorm]),
+    ("rmsnormalization", &[Op::RmsNorm]),
+    ("simplifiedlayernormalization", &[Op::RmsNorm]),
+    ("skiplayernormalization", &[op(P::Add), Op::LayerNorm]),
+    (
+        "skipsimplifiedlayernormalization",
+        &[op(P::Add), Op::RmsNorm],
+    ),
+    // pointwise
+    ("biasadd", &[op(P::Bias)]),
+    ("addbias", &[op(P::Bias)]),
+    ("bn", &[op(P::BatchNorm)]),
+    ("batchnorm2d", &[op(P::BatchNorm)]),
+    ("batchnormalization", &[op(P::BatchNorm)]),
+    ("nativebatchnorm", &[op(P::BatchNorm)]),
+    ("leaky", &[op(P::LeakyRelu)]),
+    ("gelunone", &[op(P::Gelu)]),
+    ("gelunew", &[op(P::GeluTanh)]),
+    ("fastgelu", &[op(P::GeluTanh)]),
+    ("logistic", &[op(P::Sigmoid)]),
+    ("swish", &[op(P::Silu)]),
+    ("swiglu", &[op(P::Silu), op(P::Mul)]),
+    ("residual", &[op(P::Add)]),
+    ("residualadd", &[op(P::Add)]),
+    ("sum", &[op(P::Add)]),
+    ("multiply", &[op(P::Mul)]),
+    ("gate", &[op(P::Mul)]),
+];
+
+/// Prefixes that say where a name comes from and not what it is.
+const NAMESPACES: &[&str] = &[
+    "torch.nn.functional.",
+    "torch.nn.modules.",
+    "torch.ops.aten.",
+    "torch.nn.",
+    "torch.",
+    "nn.functional.",
+    "nn.",
+    "f.",
+    "aten::",
+    "aten.",
+    "prims::",
+    "onnx::",
+    "ai.onnx.",
+    "com.microsoft.",
+    "mhlo.",
+    "stablehlo.",
+];
+
+/// The form in which names are compared.
+fn reduce(name: &str) -> String {
+    let lower = name.trim().to_ascii_lowercase();
+    let mut rest = lower.as_str();
+    while let Some(stripped) = NAMESPACES
+        .iter()
+        .find_map(|prefix| rest.strip_prefix(prefix))
+    {
+        rest = stripped;
+    }
+    let rest = rest.strip_suffix(".default").unwrap_or(rest);
+    rest.chars()
+        .filter(|c| !matches!(c, '_' | '-' | ' '))
+        .collect()
+}
+
+/// The ops that a canonical or foreign name stands for.
+pub(super) fn lookup(name: &str) -> Option<Vec<Op>> {
+    let wanted = reduce(name);
+    if let Some(op) = Op::all().find(|op| reduce(op.name()) == wanted) {
+        return Some(vec![op]);
+    }
+    ALIASES
+        .iter()
+        .find(|(alias, _)| *alias == wanted)
+        .map(|(_, ops)| ops.to_vec())
+}
+
+/// The names to suggest from: the canonical ones.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    Op::all().map(Op::name)
+}
+
+/// The foreign names of `op` alone, for documentation and `list ops`.
+pub fn foreign_names(op: Op) -> impl Iterator<Item = &'static str> {
+    ALIASES
+        .iter()
+        .filter(move |(_, ops)| *ops == [op])
+        .map(|(name, _)| *name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn foreign_names_are_unique_and_reduced() {
+        for (index, (name, _)) in ALIASES.iter().enumerate() {
+            assert_eq!(&reduce(name), name);
+            assert!(
+                ALIASES[..index].iter().all(|(other, _)| other != name),
+                "{name} twice"
+            );
+            assert!(
+                Op::all().all(|op| reduce(op.name()) != *name),
+                "{name} hides the canonical op of that name"
+            );
+        }
+    }
+
+    #[test]
+    fn frameworks_names_are_known() {
+        for (name, canonical) in [
+            ("nn.Linear", "linear"),
+            ("torch.nn.modules.Linear", "linear"),
+            ("MatMul", "linear"),
+            ("nn.BatchNorm2d", "batch_norm"),
+            ("BatchNormalization", "batch_norm"),
+            ("aten::relu_", "relu"),
+            ("F.silu", "silu"),
+            ("nn.Hardswish", "hardswish"),
+            ("torch.ops.aten.add.default", "add"),
+            ("LayerNormalization", "layer_norm"),
+            ("MaxPool2d", "max_pool"),
+        ] {
+            let ops = lookup(name).unwrap_or_else(|| panic!("{name} is unknown"));
+            assert_eq!(
+                ops.iter().map(|op| op.name()).collect::<Vec<_>>(),
+                [canonical]
+            );
+        }
+        assert_eq!(lookup("aten::addmm"), Some(vec![Op::Linear, op(P::Bias)]));
+        assert_eq!(lookup("Gemm"), Some(vec![Op::Linear, op(P::Bias)]));
+        assert_eq!(
+            lookup("Conv2d_BN"),
+            Some(vec![Op::Conv2d, op(P::BatchNorm)])
+        );
+        assert_eq!(lookup("nonsense"), None);
+    }
+}

@@ -1,0 +1,234 @@
+//! Chains: ordered lists of ops that could be one kernel.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::ops::Deref;
+use std::str::FromStr;
+
+use super::aliases;
+use super::error::{NameKind, VocabularyError};
+use super::form::Form;
+use super::op::Op;
+use super::pattern::{self, Pattern};
+
+/// The most ops that a chain can have.
+pub const MAX_OPS: usize = 12;
+
+/// An ordered list of two or more ops that could be one kernel: `linear+bias+relu`.
+///
+/// A chain is small and `Copy`, so that it can be part of a lookup key. Its text form joins the
+/// canonical names with `+`; [`FromStr`] also reads pattern names, their aliases, and
+/// framework spellings such as `Conv2d_BatchNorm2d_ReLU`.
+#[derive(Clone, Copy)]
+pub struct Chain {
+    ops: [Op; MAX_OPS],
+    len: u8,
+    form: Form,
+}
+
+impl Chain {
+    /// Checks that the ops can follow each other in one kernel.
+    ///
+    /// # Errors
+    ///
+    /// [`VocabularyError::BadChain`] or [`VocabularyError::ChainTooLong`].
+    pub fn new(ops: &[Op]) -> Result<Self, VocabularyError> {
+        if ops.len() > MAX_OPS {
+            return Err(VocabularyError::ChainTooLong(ops.len()));
+        }
+        let form = Form::of(ops).map_err(|reason| VocabularyError::BadChain {
+            chain: join(ops),
+            reason,
+        })?;
+        let mut stored = [Op::Linear; MAX_OPS];
+        stored[..ops.len()].copy_from_slice(ops);
+        #[expect(clippy::cast_possible_truncation, reason = "at most MAX_OPS")]
+        let len = ops.len() as u8;
+        Ok(Self {
+            ops: stored,
+            len,
+            form,
+        })
+    }
+
+    /// The ops in order.
+    #[must_use]
+    pub fn ops(&self) -> &[Op] {
+        &self.ops[..usize::from(self.len)]
+    }
+
+    /// Which sizes the chain has.
+    #[must_use]
+    pub const fn form(&self) -> Form {
+        self.form
+    }
+
+    /// The pattern that has these ops, if one has.
+    #[must_use]
+    pub fn pattern(&self) -> Option<&'static Pattern> {
+        pattern::PATTERNS
+            .iter()
+            .find(|pattern| pattern.ops == self.ops())
+    }
+
+    /// The name of the pattern that has these ops, else the ops joined with `+`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        self.pattern()
+            .map_or_else(|| self.to_string(), |pattern| pattern.name.to_owned())
+    }
+}
+
+fn join(ops: &[Op]) -> String {
+    ops.iter().map(|op| op.name()).collect::<Vec<_>>().join("+")
+}
+
+impl Deref for Chain {
+    type Target = [Op];
+
+    fn deref(&self) -> &[Op] {
+        self.ops()
+    }
+}
+
+impl PartialEq for Chain {
+    fn eq(&self, other: &Self) -> bool {
+        self.ops() == other.ops()
+    }
+}
+
+impl Eq for Chain {}
+
+impl Hash for Chain {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.ops().hash(state);
+    }
+}
+
+impl fmt::Debug for Chain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Chain({self})")
+    }
+}
+
+/// The ops joined with `+`. [`Chain::name`] prefers the pattern's name.
+impl fmt::Display for Chain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&join(self.ops()))
+    }
+}
+
+impl FromStr for Chain {
+    type Err = VocabularyError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let text = text.trim();
+        let ops = if text.contains('+') {
+            let mut ops = Vec::new();
+            for token in text.split('+') {
+                ops.extend(ops_of(token).ok_or_else(|| {
+                    VocabularyError::unknown(NameKind::Op, token, aliases::names())
+                })?);
+            }
+            ops
+        } else {
+            ops_of(text).ok_or_else(|| {
+                let patterns = pattern::PATTERNS.iter().map(|pattern| pattern.name);
+                VocabularyError::unknown(NameKind::Fusion, text, patterns.chain(aliases::names()))
+            })?
+        };
+        Self::new(&ops)
+    }
+}
+
+/// The ops of one name: a pattern, an op, or names joined with underscores
+/// (`Conv2d_BN_ReLU`), read with the longest known name first.
+fn ops_of(name: &str) -> Option<Vec<Op>> {
+    if let Some(pattern) = Pattern::find(name) {
+        return Some(pattern.ops.to_vec());
+    }
+    if let Some(ops) = aliases::lookup(name) {
+        return Some(ops);
+    }
+    let words: Vec<&str> = name.split('_').filter(|word| !word.is_empty()).collect();
+    let mut ops = Vec::new();
+    let mut start = 0;
+    while start < words.len() {
+        let (end, found) = (start + 1..=words.len())
+            .rev()
+            .find_map(|end| Some((end, aliases::lookup(&words[start..end].join("_"))?)))?;
+        ops.extend(found);
+        start = end;
+    }
+    (!ops.is_empty()).then_some(ops)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn chain(text: &str) -> Chain {
+        text.parse()
+            .unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    #[test]
+    fn spellings_of_frameworks_are_one_chain() {
+        let expected = chain("conv2d+batch_norm+relu");
+        for text in [
+            "conv_bn_relu",
+            "Conv2d_BatchNorm2d_ReLU",
+            "Conv2d_BN_ReLU",
+            "nn.Conv2d+nn.BatchNorm2d+nn.ReLU",
+            "Conv+BatchNormalization+Relu",
+            "conv_bn+relu",
+        ] {
+            assert_eq!(chain(text), expected, "{text}");
+        }
+        assert_eq!(chain("aten::addmm+relu"), chain("linear_bias_relu"));
+        assert_eq!(chain("Linear_Bias_ReLU_Linear_Bias"), chain("mlp"));
+        assert_eq!(chain("attention_qkv"), chain("attention_head"));
+        assert_eq!(chain("Sigmoid_Mul"), chain("sigmoid_mul"));
+        assert_eq!(chain("SkipLayerNormalization"), chain("add_layernorm"));
+        assert_eq!(chain("Linear_SwiGLU").to_string(), "linear+silu+mul");
+    }
+
+    #[test]
+    fn unknown_names_suggest_the_nearest() {
+        let message = "linear_bais_relu".parse::<Chain>().unwrap_err().to_string();
+        assert!(message.contains("`linear_bias_relu`"), "{message}");
+        let message = "linear+bais".parse::<Chain>().unwrap_err().to_string();
+        assert!(
+            message.contains("unknown op `bais`; did you mean `bias`"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn a_chain_has_a_limited_length() {
+        let long = format!("add{}", "+relu".repeat(MAX_OPS));
+        assert_eq!(
+            long.parse::<Chain>(),
+            Err(VocabularyError::ChainTooLong(MAX_OPS + 1))
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_a_chain_prints_and_parses_back(
+            indices in proptest::collection::vec(0..Op::all().count(), 1..=MAX_OPS),
+        ) {
+            let ops: Vec<Op> = indices.iter().filter_map(|&index| Op::all().nth(index)).collect();
+            if let Ok(chain) = Chain::new(&ops) {
+                prop_assert_eq!(chain.to_string().parse::<Chain>().unwrap(), chain);
+                prop_assert_eq!(chain.name().parse::<Chain>().unwrap(), chain);
+            }
+        }
+
+        #[test]
+        fn no_text_makes_it_panic(text in ".{0,40}") {
+            let _ = text.parse::<Chain>();
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! The words that every part of the project shares: ops, chains, patterns, problems.
+
+mod aliases;
+mod backend;
+mod chain;
+mod dtype;
+mod error;
+mod form;
+mod op;
+mod pattern;
+mod pointwise;
+mod problem;
+mod sizes;
+mod value;
+
+pub use aliases::foreign_names;
+pub use backend::{Backend, CacheState};
+pub use chain::{Chain, MAX_OPS};
+pub use dtype::DType;
+pub use error::{NameKind, VocabularyError};
+pub use form::Form;
+pub use op::Op;
+pub use pattern::{Family, PATTERNS, Pattern};
+pub use pointwise::{
+    DROPOUT_PROBABILITY, LEAKY_SLOPE, NORM_EPSILON, Operand, OperandKind, Pointwise,
+};
+pub use problem::Problem;
+pub use sizes::{AttentionSizes, ConvSizes, LinearSizes, PoolSizes, SizeKey, Sizes};
+pub use value::Value;

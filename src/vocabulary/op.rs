@@ -1,0 +1,159 @@
+//! The canonical ops.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::aliases;
+use super::error::{NameKind, VocabularyError};
+use super::pointwise::{Operand, OperandKind, Pointwise};
+
+/// One operator of the canonical vocabulary.
+///
+/// Activations and images are matrices of `rows x cols` in row-major order, where a column is a
+/// feature or a channel: images are NHWC, attention scores have one row per head and query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Op {
+    /// `Y = X W` with X `[m, k]`, W `[k, n]`, Y `[m, n]`; no bias.
+    Linear,
+    /// Convolution of an NHWC image with filters `[r, s, c / groups, k]`; no bias.
+    Conv2d,
+    /// `S = Q K^T` per batch and head, with Q `[q, d]`, K `[kv, d]`, S `[q, kv]`. In a chain
+    /// without a `scale` of its own, `1 / sqrt(d)` is part of the product.
+    Qk,
+    /// `O = P V` per batch and head, with P `[q, kv]`, V `[kv, d]`; the heads of O lie side by
+    /// side: `[q, h d]`.
+    Pv,
+    /// Maximum over windows of an NHWC image.
+    MaxPool,
+    /// `exp(x - max) / sum` over each row.
+    Softmax,
+    /// `(x - mean) / sqrt(variance + eps) * weight + shift` over each row.
+    LayerNorm,
+    /// `x / sqrt(mean(x^2) + eps) * weight` over each row.
+    RmsNorm,
+    /// An op that transforms every element by itself.
+    Pointwise(Pointwise),
+}
+
+impl Op {
+    /// The ops that are not pointwise.
+    pub const STRUCTURED: [Self; 8] = [
+        Self::Linear,
+        Self::Conv2d,
+        Self::Qk,
+        Self::Pv,
+        Self::MaxPool,
+        Self::Softmax,
+        Self::LayerNorm,
+        Self::RmsNorm,
+    ];
+
+    /// Every op: the structured ones, then the pointwise table.
+    pub fn all() -> impl Iterator<Item = Self> {
+        Self::STRUCTURED
+            .into_iter()
+            .chain(Pointwise::ALL.iter().copied().map(Self::Pointwise))
+    }
+
+    /// The canonical name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Linear => "linear",
+            Self::Conv2d => "conv2d",
+            Self::Qk => "qk",
+            Self::Pv => "pv",
+            Self::MaxPool => "max_pool",
+            Self::Softmax => "softmax",
+            Self::LayerNorm => "layer_norm",
+            Self::RmsNorm => "rms_norm",
+            Self::Pointwise(op) => op.name(),
+        }
+    }
+
+    /// The tensors that the op reads beside its main input.
+    #[must_use]
+    pub const fn operands(self) -> &'static [Operand] {
+        const fn matrix(name: &'static str) -> Operand {
+            Operand {
+                name,
+                kind: OperandKind::Matrix,
+            }
+        }
+        const fn per_channel(name: &'static str) -> Operand {
+            Operand {
+                name,
+                kind: OperandKind::PerChannel,
+            }
+        }
+        match self {
+            Self::Linear => const { &[matrix("weight")] },
+            Self::Conv2d => const { &[matrix("filter")] },
+            Self::Qk => const { &[matrix("key")] },
+            Self::Pv => const { &[matrix("value")] },
+            Self::MaxPool | Self::Softmax => &[],
+            Self::LayerNorm => const { &[per_channel("weight"), per_channel("shift")] },
+            Self::RmsNorm => const { &[per_channel("weight")] },
+            Self::Pointwise(op) => op.operands(),
+        }
+    }
+
+    /// Whether the op transforms every element by itself.
+    #[must_use]
+    pub const fn is_pointwise(self) -> bool {
+        matches!(self, Self::Pointwise(_))
+    }
+
+    /// Whether the op needs a whole row at once.
+    #[must_use]
+    pub const fn is_row(self) -> bool {
+        matches!(self, Self::Softmax | Self::LayerNorm | Self::RmsNorm)
+    }
+}
+
+impl fmt::Display for Op {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Op {
+    type Err = VocabularyError;
+
+    /// Reads a canonical name or a framework's name of a single op.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match aliases::lookup(text).as_deref() {
+            Some([op]) => Ok(*op),
+            Some(ops) => {
+                let chain: Vec<_> = ops.iter().map(|op| op.name()).collect();
+                Err(VocabularyError::BadChain {
+                    chain: text.to_owned(),
+                    reason: format!("it is {} ops: {}", ops.len(), chain.join("+")),
+                })
+            }
+            None => Err(VocabularyError::unknown(
+                NameKind::Op,
+                text,
+                aliases::names(),
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_parses_back() {
+        for op in Op::all() {
+            assert_eq!(op.name().parse::<Op>().unwrap(), op);
+        }
+    }
+
+    #[test]
+    fn a_name_of_two_ops_is_no_op() {
+        let message = "Conv2d_BN".parse::<Op>().unwrap_err().to_string();
+        assert!(message.contains("conv2d+batch_norm"), "{message}");
+    }
+}

@@ -1,0 +1,577 @@
+//! The sizes of a problem, and their text form `m512.k512.n512`.
+
+use std::fmt;
+
+use super::error::VocabularyError;
+use super::form::Form;
+
+/// One size of a form: its key in the text form, what it means, and its default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SizeKey {
+    /// The key in the text form.
+    pub key: &'static str,
+    /// What it counts.
+    pub meaning: &'static str,
+    default: Default,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Default {
+    Required,
+    Value(u64),
+    /// The value of the size at this index.
+    SameAs(usize),
+}
+
+const fn required(key: &'static str, meaning: &'static str) -> SizeKey {
+    SizeKey {
+        key,
+        meaning,
+        default: Default::Required,
+    }
+}
+
+const fn optional(key: &'static str, meaning: &'static str, value: u64) -> SizeKey {
+    SizeKey {
+        key,
+        meaning,
+        default: Default::Value(value),
+    }
+}
+
+const fn same_as(key: &'static str, meaning: &'static str, index: usize) -> SizeKey {
+    SizeKey {
+        key,
+        meaning,
+        default: Default::SameAs(index),
+    }
+}
+
+const ROWS: &[SizeKey] = &[required("m", "rows"), required("n", "columns")];
+
+const LINEAR: &[SizeKey] = &[
+    required("m", "rows"),
+    required("k", "input features"),
+    required("n", "output features"),
+];
+
+const MLP: &[SizeKey] = &[
+    required("m", "rows"),
+    required("k", "input features"),
+    required("n", "hidden features"),
+    required("o", "output features"),
+];
+
+// N C H W K R S are the letters of cuDNN, MIOpen and CUTLASS.
+const CONV_POOL: &[SizeKey] = &[
+    required("n", "images"),
+    required("c", "input channels"),
+    required("h", "input height"),
+    required("w", "input width"),
+    required("k", "output channels"),
+    required("r", "filter height"),
+    required("s", "filter width"),
+    optional("stride", "stride of the filter", 1),
+    optional("pad", "zero padding on each side", 0),
+    optional("groups", "groups of channels", 1),
+    optional("pool", "window of the max-pool", 2),
+    same_as("pstride", "stride of the max-pool", 10),
+    optional("ppad", "padding of the max-pool", 0),
+];
+
+/// The sizes of a convolution without a pool.
+const CONV_KEYS: usize = 10;
+
+const MULTIHEAD: &[SizeKey] = &[
+    required("b", "batch"),
+    required("h", "heads"),
+    required("q", "queries"),
+    same_as("kv", "keys and values", 2),
+    required("d", "features of a head"),
+    required("n", "output features"),
+];
+
+/// The sizes of attention without the output projection.
+const ATTENTION_KEYS: usize = 5;
+
+/// The most sizes that a form has.
+const MAX_KEYS: usize = CONV_POOL.len();
+
+impl Form {
+    /// The sizes that a problem of this form has, in the order of the text form.
+    #[must_use]
+    pub fn size_keys(self) -> &'static [SizeKey] {
+        match self {
+            Self::Rows => ROWS,
+            Self::Linear => LINEAR,
+            Self::Mlp => MLP,
+            Self::Conv => &CONV_POOL[..CONV_KEYS],
+            Self::ConvPool => CONV_POOL,
+            Self::Attention => &MULTIHEAD[..ATTENTION_KEYS],
+            Self::MultiheadLinear => MULTIHEAD,
+        }
+    }
+
+    /// The text form's pattern, such as `m.k.n` or `n.c.h.w.k.r.s[.stride]...`, for messages.
+    #[must_use]
+    pub fn size_syntax(self) -> String {
+        let mut text = String::new();
+        for SizeKey { key, default, .. } in self.size_keys() {
+            let dot = if text.is_empty() { "" } else { "." };
+            match default {
+                Default::Required => text.push_str(&format!("{dot}{key}#")),
+                Default::Value(_) | Default::SameAs(_) => text.push_str(&format!("[{dot}{key}#]")),
+            }
+        }
+        text
+    }
+}
+
+/// The sizes of a problem; which ones there are depends on the chain's [`Form`].
+///
+/// Every size is at least 1 (a padding may be 0), and small enough that the element count of
+/// every tensor fits into 63 bits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Sizes {
+    form: Form,
+    values: [u64; MAX_KEYS],
+}
+
+/// Sizes of a linear layer: X `[m, k]`, W `[k, n]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the letters are explained by the size keys")]
+pub struct LinearSizes {
+    pub m: u64,
+    pub k: u64,
+    pub n: u64,
+}
+
+/// Sizes of a convolution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the letters are explained by the size keys")]
+pub struct ConvSizes {
+    pub n: u64,
+    pub c: u64,
+    pub h: u64,
+    pub w: u64,
+    pub k: u64,
+    pub r: u64,
+    pub s: u64,
+    pub stride: u64,
+    pub pad: u64,
+    pub groups: u64,
+}
+
+impl ConvSizes {
+    /// Height of the output image.
+    #[must_use]
+    pub const fn out_h(&self) -> u64 {
+        (self.h + 2 * self.pad - self.r) / self.stride + 1
+    }
+
+    /// Width of the output image.
+    #[must_use]
+    pub const fn out_w(&self) -> u64 {
+        (self.w + 2 * self.pad - self.s) / self.stride + 1
+    }
+}
+
+/// Sizes of a max-pool over an image of `h x w`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the letters are explained by the size keys")]
+pub struct PoolSizes {
+    pub h: u64,
+    pub w: u64,
+    pub window: u64,
+    pub stride: u64,
+    pub pad: u64,
+}
+
+impl PoolSizes {
+    /// Height of the output image.
+    #[must_use]
+    pub const fn out_h(&self) -> u64 {
+        (self.h + 2 * self.pad - self.window) / self.stride + 1
+    }
+
+    /// Width of the output image.
+    #[must_use]
+    pub const fn out_w(&self) -> u64 {
+        (self.w + 2 * self.pad - self.window) / self.stride + 1
+    }
+}
+
+/// Sizes of attention: Q `[b h, q, d]`, K and V `[b h, kv, d]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the letters are explained by the size keys")]
+pub struct AttentionSizes {
+    pub b: u64,
+    pub h: u64,
+    pub q: u64,
+    pub kv: u64,
+    pub d: u64,
+}
+
+impl Sizes {
+    /// Reads `m512.k512.n512`, with the keys of `form` in any order.
+    ///
+    /// # Errors
+    ///
+    /// [`VocabularyError::BadSizes`] that names the size and what it should be.
+    pub fn parse(form: Form, text: &str) -> Result<Self, VocabularyError> {
+        let keys = form.size_keys();
+        let fail = |reason: String| VocabularyError::BadSizes {
+            sizes: text.to_owned(),
+            reason,
+        };
+        let mut given = [None; MAX_KEYS];
+        for part in text.split('.').map(str::trim) {
+            let digits = part
+                .find(|c: char| !c.is_ascii_alphabetic())
+                .unwrap_or(part.len());
+            let (key, number) = part.split_at(digits);
+            let Some(index) = keys
+                .iter()
+                .position(|known| known.key == key.to_ascii_lowercase())
+            else {
+                let what = if key.is_empty() {
+                    "has no key"
+                } else {
+                    "is not a size of this chain"
+                };
+                return Err(fail(format!(
+                    "`{part}` {what}; expected {}",
+                    form.size_syntax()
+                )));
+            };
+            let meaning = keys[index].meaning;
+            let value = number.parse::<u64>().map_err(|_| {
+                fail(format!(
+                    "`{part}`: {meaning} must be a whole number, such as {key}64"
+                ))
+            })?;
+            if given[index].replace(value).is_some() {
+                return Err(fail(format!("{key} ({meaning}) is given twice")));
+            }
+        }
+        let mut values = [0; MAX_KEYS];
+        for (index, key) in keys.iter().enumerate() {
+            values[index] = match (given[index], key.default) {
+                (Some(value), _) | (None, Default::Value(value)) => value,
+                (None, Default::SameAs(other)) => values[other],
+                (None, Default::Required) => {
+                    return Err(fail(format!(
+                        "{} ({}) is missing; expected {}",
+                        key.key,
+                        key.meaning,
+                        form.size_syntax()
+                    )));
+                }
+            };
+        }
+        let sizes = Self { form, values };
+        sizes.check().map_err(fail)?;
+        Ok(sizes)
+    }
+
+    /// The form whose sizes these are.
+    #[must_use]
+    pub const fn form(&self) -> Form {
+        self.form
+    }
+
+    /// Every key with its value, defaults included.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static SizeKey, u64)> {
+        self.form.size_keys().iter().zip(self.values)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        for (key, value) in self.iter() {
+            if value == 0 && !key.key.ends_with("pad") {
+                return Err(format!(
+                    "{} ({}) is 0; it must be at least 1",
+                    key.key, key.meaning
+                ));
+            }
+            // Products of the sizes are formed only after this bound holds for each, see below.
+            if value > u64::from(u32::MAX) {
+                return Err(format!(
+                    "{} ({}) is {value}; no size may exceed {}",
+                    key.key,
+                    key.meaning,
+                    u32::MAX
+                ));
+            }
+        }
+        if let Some(conv) = self.conv() {
+            self.check_conv(&conv)?;
+        }
+        // The product of all sizes bounds the element count of every tensor and, with the factor
+        // for two operations per element, the flops; paddings were checked against the filter.
+        let product = self
+            .iter()
+            .filter(|(key, _)| !key.key.ends_with("pad"))
+            .try_fold(64_u64, |product, (_, value)| product.checked_mul(value));
+        match product {
+            Some(product) if i64::try_from(product).is_ok() => Ok(()),
+            _ => Err("they multiply to more operations than 63 bits can count".to_owned()),
+        }
+    }
+
+    fn check_conv(&self, conv: &ConvSizes) -> Result<(), String> {
+        for (key, size, filter) in [("h", conv.h, conv.r), ("w", conv.w, conv.s)] {
+            if filter > size + 2 * conv.pad {
+                return Err(format!(
+                    "the filter ({filter}) is larger than the padded input {key}{size} with pad{}",
+                    conv.pad
+                ));
+            }
+            if conv.pad >= filter {
+                return Err(format!(
+                    "pad{} must be smaller than the filter ({filter}), or some outputs would see \
+                     only padding",
+                    conv.pad
+                ));
+            }
+        }
+        for (key, channels) in [("c", conv.c), ("k", conv.k)] {
+            if channels % conv.groups != 0 {
+                return Err(format!(
+                    "groups{} does not divide {key}{channels}",
+                    conv.groups
+                ));
+            }
+        }
+        if let Some(pool) = self.pool() {
+            for (key, size) in [("height", pool.h), ("width", pool.w)] {
+                if pool.window > size + 2 * pool.pad {
+                    return Err(format!(
+                        "the pool's window ({}) is larger than the {key} of its padded input ({size})",
+                        pool.window
+                    ));
+                }
+            }
+            if pool.pad * 2 > pool.window {
+                return Err(format!(
+                    "ppad{} must be at most half of the pool's window ({})",
+                    pool.pad, pool.window
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The matrix `[m, n]` of a chain without an anchor.
+    #[must_use]
+    pub fn rows(&self) -> Option<(u64, u64)> {
+        (self.form == Form::Rows).then(|| (self.values[0], self.values[1]))
+    }
+
+    /// The first linear layer of a `Linear` or `Mlp` chain.
+    #[must_use]
+    pub fn linear(&self) -> Option<LinearSizes> {
+        let [m, k, n, ..] = self.values;
+        matches!(self.form, Form::Linear | Form::Mlp).then_some(LinearSizes { m, k, n })
+    }
+
+    /// The convolution.
+    #[must_use]
+    pub fn conv(&self) -> Option<ConvSizes> {
+        let [n, c, h, w, k, r, s, stride, pad, groups, ..] = self.values;
+        matches!(self.form, Form::Conv | Form::ConvPool).then_some(ConvSizes {
+            n,
+            c,
+            h,
+            w,
+            k,
+            r,
+            s,
+            stride,
+            pad,
+            groups,
+        })
+    }
+
+    /// The max-pool over the convolution's output.
+    #[must_use]
+    pub fn pool(&self) -> Option<PoolSizes> {
+        let conv = self.conv().filter(|_| self.form == Form::ConvPool)?;
+        let [.., window, stride, pad] = self.values;
+        Some(PoolSizes {
+            h: conv.out_h(),
+            w: conv.out_w(),
+            window,
+            stride,
+            pad,
+        })
+    }
+
+    /// The attention.
+    #[must_use]
+    pub fn attention(&self) -> Option<AttentionSizes> {
+        let [b, h, q, kv, d, ..] = self.values;
+        matches!(self.form, Form::Attention | Form::MultiheadLinear).then_some(AttentionSizes {
+            b,
+            h,
+            q,
+            kv,
+            d,
+        })
+    }
+
+    /// Output features of the last linear op, where it is not the first op of the chain.
+    #[must_use]
+    pub fn second_linear(&self) -> Option<u64> {
+        match self.form {
+            Form::Mlp => Some(self.values[3]),
+            Form::MultiheadLinear => Some(self.values[5]),
+            _ => None,
+        }
+    }
+}
+
+/// The keys in their order; sizes that have their default are left out.
+impl fmt::Display for Sizes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = String::new();
+        for (SizeKey { key, default, .. }, value) in self.iter() {
+            let is_default = match *default {
+                Default::Required => false,
+                Default::Value(default) => value == default,
+                Default::SameAs(index) => value == self.values[index],
+            };
+            if !is_default {
+                let dot = if text.is_empty() { "" } else { "." };
+                text.push_str(&format!("{dot}{key}{value}"));
+            }
+        }
+        f.pad(&text)
+    }
+}
+
+impl fmt::Debug for Sizes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Sizes({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn sizes(form: Form, text: &str) -> Sizes {
+        Sizes::parse(form, text).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[test]
+    fn keys_come_in_any_order_and_defaults_are_left_out() {
+        let conv = sizes(Form::Conv, "k64.n1.c3.h224.w224.r7.s7.stride2.pad3.groups1");
+        assert_eq!(conv.to_string(), "n1.c3.h224.w224.k64.r7.s7.stride2.pad3");
+        assert_eq!(
+            (conv.conv().unwrap().out_h(), conv.conv().unwrap().out_w()),
+            (112, 112)
+        );
+        let attention = sizes(Form::Attention, "b1.h8.q512.kv512.d64");
+        assert_eq!(attention.to_string(), "b1.h8.q512.d64");
+        let pool = sizes(
+            Form::ConvPool,
+            "n1.c3.h8.w8.k4.r3.s3.pool3.pstride2.ppad1.pad1",
+        );
+        assert_eq!(pool.pool().unwrap().out_h(), 4);
+        assert_eq!(
+            pool.to_string(),
+            "n1.c3.h8.w8.k4.r3.s3.pad1.pool3.pstride2.ppad1"
+        );
+    }
+
+    #[test]
+    fn a_pool_strides_by_its_window_unless_told_otherwise() {
+        let pool = sizes(Form::ConvPool, "n1.c1.h9.w9.k1.r1.s1.pool3")
+            .pool()
+            .unwrap();
+        assert_eq!((pool.window, pool.stride, pool.out_h()), (3, 3, 3));
+    }
+
+    #[test]
+    fn bad_sizes_say_what_is_wrong() {
+        for (form, text, reason) in [
+            (Form::Linear, "m512.k512", "n (output features) is missing"),
+            (
+                Form::Linear,
+                "m512.k512.n512.z3",
+                "`z3` is not a size of this chain",
+            ),
+            (
+                Form::Linear,
+                "m512.k0.n512",
+                "k (input features) is 0; it must be at least 1",
+            ),
+            (Form::Linear, "m-3.k1.n512", "must be a whole number"),
+            (Form::Linear, "m3.m4.k1.n1", "m (rows) is given twice"),
+            (Form::Linear, "m1.5.k1.n1", "`5` has no key"),
+            (Form::Linear, "", "`` has no key"),
+            (
+                Form::Linear,
+                "m99999999999999999999.k1.n1",
+                "must be a whole number",
+            ),
+            (Form::Linear, "m9999999999.k1.n1", "no size may exceed"),
+            (
+                Form::Linear,
+                "m4000000000.k4000000000.n4000000000",
+                "63 bits",
+            ),
+            (Form::Conv, "n1.c3.h2.w8.k4.r3.s3", "filter (3) is larger"),
+            (
+                Form::Conv,
+                "n1.c3.h8.w8.k4.r3.s3.pad3",
+                "pad3 must be smaller",
+            ),
+            (
+                Form::Conv,
+                "n1.c4.h8.w8.k6.r3.s3.groups4",
+                "groups4 does not divide k6",
+            ),
+            (
+                Form::ConvPool,
+                "n1.c4.h3.w3.k4.r3.s3",
+                "window (2) is larger",
+            ),
+            (
+                Form::ConvPool,
+                "n1.c4.h9.w9.k4.r3.s3.pool3.ppad2",
+                "at most half",
+            ),
+        ] {
+            let message = Sizes::parse(form, text).unwrap_err().to_string();
+            assert!(message.contains(reason), "{text}: {message}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_parses_prints_and_parses_back(
+            form in proptest::sample::select(vec![
+                Form::Rows, Form::Linear, Form::Mlp, Form::Conv, Form::ConvPool,
+                Form::Attention, Form::MultiheadLinear,
+            ]),
+            values in proptest::collection::vec(1_u64..40, MAX_KEYS),
+        ) {
+            let text: Vec<String> = form
+                .size_keys()
+                .iter()
+                .zip(values)
+                .map(|(key, value)| format!("{}{value}", key.key))
+                .collect();
+            if let Ok(sizes) = Sizes::parse(form, &text.join(".")) {
+                prop_assert_eq!(Sizes::parse(form, &sizes.to_string()).unwrap(), sizes);
+            }
+        }
+
+        #[test]
+        fn no_text_makes_it_panic(text in ".{0,40}") {
+            let _ = Sizes::parse(Form::ConvPool, &text);
+        }
+    }
+}
