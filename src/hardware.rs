@@ -141,6 +141,9 @@ pub struct HardwareSpec {
     /// Substrings of the name that the system reports, any of which identifies the machine.
     #[serde(default)]
     pub detect: Vec<String>,
+    /// Longer names of sibling models, which contain one of `detect` and are not this machine.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub detect_except: Vec<String>,
     /// The cores.
     pub cores: Cores,
     /// The memory.
@@ -230,12 +233,20 @@ impl HardwareSpec {
     }
 
     /// Whether the name that the system reports for its processor is this machine.
+    ///
+    /// A part must end where a word ends, so that an i9-13900KS is no i9-13900K.
     #[must_use]
     pub fn is_detected_as(&self, reported: &str) -> bool {
         let reported = reported.to_lowercase();
-        self.detect
-            .iter()
-            .any(|part| reported.contains(&part.to_lowercase()))
+        let contains = |parts: &[String]| {
+            parts.iter().any(|part| {
+                reported.match_indices(&part.to_lowercase()).any(|(start, part)| {
+                    let next = reported[start + part.len()..].chars().next();
+                    !next.is_some_and(char::is_alphanumeric)
+                })
+            })
+        };
+        contains(&self.detect) && !contains(&self.detect_except)
     }
 
     /// The highest peak rate of a dtype over all units.
@@ -263,6 +274,7 @@ kind = "cpu"
 architecture = "none"
 aliases = ["one"]
 detect = ["Example(R) One"]
+detect_except = ["One Laptop"]
 cores = { count = 4, source = "made up" }
 memory = { bandwidth_gb_per_s = 10.0, kind = "DDR", source = "made up" }
 
@@ -288,6 +300,7 @@ source = "made up"
         assert!(!spec.is_called("two"));
         assert!(spec.is_detected_as("Genuine Example(R) One @ 3 GHz"));
         assert!(spec.is_detected_as("Example(R) One"));
+        assert!(!spec.is_detected_as("Example(R) One Laptop"));
         assert!(!spec.is_detected_as("Genuine Example(R) OneX @ 3 GHz"));
         assert_eq!(spec.peak_gflops(DType::F32), Some(100.0));
         assert_eq!(spec.peak_gflops(DType::F16), None);
@@ -298,7 +311,7 @@ source = "made up"
         let unknown = SPEC.replace("bytes = 32768", "bites = 32768");
         let message = HardwareSpec::from_toml(&unknown).unwrap_err().to_string();
         assert!(
-            message.contains("line 16") && message.contains("bites"),
+            message.contains("line 17") && message.contains("bites"),
             "{message}"
         );
         let newer = SPEC.replace("schema_version = 1", "schema_version = 9");
