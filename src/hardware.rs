@@ -240,10 +240,12 @@ impl HardwareSpec {
         let reported = reported.to_lowercase();
         let contains = |parts: &[String]| {
             parts.iter().any(|part| {
-                reported.match_indices(&part.to_lowercase()).any(|(start, part)| {
-                    let next = reported[start + part.len()..].chars().next();
-                    !next.is_some_and(char::is_alphanumeric)
-                })
+                reported
+                    .match_indices(&part.to_lowercase())
+                    .any(|(start, part)| {
+                        let next = reported[start + part.len()..].chars().next();
+                        !next.is_some_and(char::is_alphanumeric)
+                    })
             })
         };
         contains(&self.detect) && !contains(&self.detect_except)

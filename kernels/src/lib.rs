@@ -1,1 +1,21 @@
+//! Unfused and fused kernels for every op chain, and an f64 reference to prove them by.
+//!
+//! A [`Backend`] prepares a [`Problem`](fusion_cost_model::Problem) and runs its two
+//! [`Variant`]s. All of them follow from the op table of `fusion-cost-model`: there is no kernel
+//! that was written for one pattern.
 
+// Sizes are u64 in problems and usize in memory; a problem is only prepared when its tensors
+// fit into memory, which is what these casts rely on.
+#![allow(clippy::cast_possible_truncation)]
+
+mod backend;
+pub mod cpu;
+mod inputs;
+mod proof;
+mod random;
+mod reference;
+
+pub use backend::{Backend, BackendError, Prepared, Variant};
+pub use inputs::{InputSpec, Inputs};
+pub use proof::Expected;
+pub use reference::Reference;

@@ -1,0 +1,340 @@
+//! Scaled dot-product attention, whole or in parts, with the output projection.
+//!
+//! A thread takes a block of queries of one head: their scores against all keys are a panel that
+//! fits into the second-level cache, where softmax and whatever else stands in the chain
+//! transform it, and from where it is multiplied with the values. The score matrix never exists.
+//! The unfused products of queries and keys, and of probabilities and values, are the same code
+//! with the other parts left out.
+
+use std::ops::Range;
+
+use fusion_cost_model::AttentionSizes;
+use pulp::{Arch, Simd, WithSimd};
+
+use super::kernel::{Kernel, Located};
+use super::pool::Pool;
+use super::product::{View, product, share};
+use super::rows::{Layer, RowStage};
+use super::tail::{Block, Stretch, Tail};
+use super::tensors::Tensors;
+
+/// Where the panels of scores come from.
+#[derive(Debug)]
+pub(crate) enum Scores {
+    /// Queries times keys times a scale.
+    Product {
+        queries: Located,
+        keys: Located,
+        scale: f32,
+    },
+    /// They are the input.
+    Given(Located),
+}
+
+/// The sizes of an attention as the kernel uses them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shape {
+    pub(crate) batch: usize,
+    pub(crate) heads: usize,
+    pub(crate) queries: usize,
+    pub(crate) keys: usize,
+    pub(crate) d: usize,
+}
+
+impl From<AttentionSizes> for Shape {
+    fn from(sizes: AttentionSizes) -> Self {
+        Self {
+            batch: sizes.b as usize,
+            heads: sizes.h as usize,
+            queries: sizes.q as usize,
+            keys: sizes.kv as usize,
+            d: sizes.d as usize,
+        }
+    }
+}
+
+impl Shape {
+    /// Queries per block so that a panel of scores fits into `cache_bytes`.
+    pub(crate) fn block_in_cache(&self, threads: usize, cache_bytes: usize) -> usize {
+        // Below 32 rows the products waste the micro-kernel, above 128 they gain nothing.
+        let fitting = cache_bytes / size_of::<f32>() / self.keys.max(1);
+        self.block_of(fitting.clamp(32, 128), threads)
+    }
+
+    /// As many queries per block as the threads can share: for kernels that keep nothing in
+    /// cache.
+    pub(crate) fn block_for_threads(&self, threads: usize) -> usize {
+        self.block_of(self.queries, threads)
+    }
+
+    fn block_of(&self, most: usize, threads: usize) -> usize {
+        let blocks = self.queries.div_ceil(most.max(1));
+        // Enough blocks for every thread where there are fewer heads than threads.
+        let heads = self.batch * self.heads;
+        let wanted = if heads >= threads {
+            1
+        } else {
+            threads.div_ceil(heads)
+        };
+        self.queries
+            .div_ceil(blocks.next_multiple_of(wanted))
+            .max(1)
+    }
+}
+
+/// Attention or a part of it.
+#[derive(Debug)]
+pub(crate) struct AttentionKernel {
+    pub(crate) shape: Shape,
+    pub(crate) block: usize,
+    pub(crate) scores: Scores,
+    /// What is done to each row of scores.
+    pub(crate) stages: Vec<RowStage>,
+    /// The values that the probabilities are multiplied with; without them the scores are the
+    /// result.
+    pub(crate) values: Option<Located>,
+    /// Applied to each head's part of the result.
+    pub(crate) tail: Tail,
+    /// The linear layer on the joined heads.
+    pub(crate) projection: Option<Layer>,
+    pub(crate) output: Located,
+    /// For each thread room for a panel of scores and for a block of joined heads.
+    pub(crate) scratch: Vec<[Located; 2]>,
+}
+
+impl AttentionKernel {
+    /// Whether panels of scores are kept in scratch: not when they are the result, nor when they
+    /// are read from the input as they are.
+    fn has_panel(values: bool, given: bool, stages: bool) -> bool {
+        values && (stages || !given)
+    }
+
+    /// Numbers of scratch that a thread needs.
+    pub(crate) fn scratch_numbers(&self) -> [usize; 2] {
+        let Shape { heads, keys, d, .. } = self.shape;
+        let given = matches!(self.scores, Scores::Given(_));
+        let panel = Self::has_panel(self.values.is_some(), given, !self.stages.is_empty());
+        [
+            if panel { self.block * keys } else { 0 },
+            if self.projection.is_some() {
+                self.block * heads * d
+            } else {
+                0
+            },
+        ]
+    }
+
+    /// Blocks of queries per head.
+    fn blocks(&self) -> usize {
+        self.shape.queries.div_ceil(self.block)
+    }
+
+    /// Pieces of work for the threads: all heads of a block of queries together when they are
+    /// joined, else each head by itself.
+    fn len(&self) -> usize {
+        let heads = if self.projection.is_some() {
+            1
+        } else {
+            self.shape.heads
+        };
+        self.shape.batch * heads * self.blocks()
+    }
+}
+
+impl Kernel for AttentionKernel {
+    fn name(&self) -> String {
+        let mut parts = Vec::new();
+        if matches!(self.scores, Scores::Product { .. }) {
+            parts.push("qk".to_owned());
+        }
+        parts.extend(self.stages.iter().map(RowStage::name));
+        if self.values.is_some() {
+            parts.push("pv".to_owned());
+        }
+        if !self.tail.is_empty() {
+            parts.push(self.tail.name());
+        }
+        if let Some(layer) = &self.projection {
+            parts.push("linear".to_owned());
+            if !layer.tail.is_empty() {
+                parts.push(layer.tail.name());
+            }
+        }
+        let how = match parts.len() {
+            1 => "gemm per head".to_owned(),
+            _ => format!("panels of {} queries in cache", self.block),
+        };
+        format!("{}: {how}", parts.join("+"))
+    }
+
+    fn locate(&mut self, tensors: &Tensors) {
+        match &mut self.scores {
+            Scores::Product { queries, keys, .. } => {
+                queries.locate(tensors);
+                keys.locate(tensors);
+            }
+            Scores::Given(scores) => scores.locate(tensors),
+        }
+        self.stages
+            .iter_mut()
+            .for_each(|stage| stage.locate(tensors));
+        self.values
+            .iter_mut()
+            .for_each(|values| values.locate(tensors));
+        self.tail.locate(tensors);
+        self.projection
+            .iter_mut()
+            .for_each(|layer| layer.locate(tensors));
+        self.output.locate(tensors);
+        self.scratch
+            .iter_mut()
+            .flatten()
+            .for_each(|part| part.locate(tensors));
+    }
+
+    unsafe fn run(&self, pool: &mut Pool) {
+        // SAFETY: the caller's guarantee; the threads have not started.
+        unsafe {
+            self.stages.iter().for_each(|stage| stage.fold());
+            self.tail.fold();
+            self.projection.iter().for_each(|layer| layer.fold());
+        }
+        let threads = pool.threads();
+        pool.run(&|thread| {
+            let pieces = share(self.len(), thread, threads);
+            Arch::new().dispatch(Pieces {
+                kernel: self,
+                thread,
+                pieces,
+            });
+        });
+    }
+}
+
+/// The pieces of one thread.
+struct Pieces<'a> {
+    kernel: &'a AttentionKernel,
+    thread: usize,
+    pieces: Range<usize>,
+}
+
+impl WithSimd for Pieces<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let kernel = self.kernel;
+        let Shape {
+            heads, queries, d, ..
+        } = kernel.shape;
+        let joined = heads * d;
+        for piece in self.pieces.clone() {
+            let start = piece % kernel.blocks() * kernel.block;
+            let rows = start..(start + kernel.block).min(queries);
+            let above = piece / kernel.blocks();
+            // SAFETY: pieces are disjoint parts of the output, scratch belongs to the thread, and
+            // everything else is only read.
+            unsafe {
+                let Some(layer) = &kernel.projection else {
+                    let (batch, head) = (above / heads, above % heads);
+                    let first = batch * queries + rows.start;
+                    self.head(simd, batch, head, rows, kernel.output.at(first * joined));
+                    continue;
+                };
+                let (batch, block) = (above, kernel.scratch[self.thread][1].at(0));
+                for head in 0..heads {
+                    self.head(simd, batch, head, rows.clone(), block);
+                }
+                let first = batch * queries + rows.start;
+                let target = kernel.output.at(first * layer.n);
+                layer.apply(simd, block.cast_const(), target, first, rows.len());
+            }
+        }
+    }
+}
+
+impl Pieces<'_> {
+    /// Computes one head of a block of queries. `joined` is the block's first row of joined
+    /// heads; it is not used when the scores are the result.
+    ///
+    /// # Safety
+    ///
+    /// The rows of the result and `joined` must belong to this thread.
+    #[inline(always)]
+    unsafe fn head<S: Simd>(
+        &self,
+        simd: S,
+        batch: usize,
+        head: usize,
+        rows: Range<usize>,
+        joined: *mut f32,
+    ) {
+        let kernel = self.kernel;
+        let Shape {
+            heads,
+            queries,
+            keys,
+            d,
+            ..
+        } = kernel.shape;
+        let matrix = batch * heads + head;
+        let first_row = matrix * queries + rows.start;
+        let given = match kernel.scores {
+            Scores::Product { .. } => None,
+            Scores::Given(scores) => Some(scores.at(first_row * keys)),
+        };
+        let has_panel = AttentionKernel::has_panel(
+            kernel.values.is_some(),
+            given.is_some(),
+            !kernel.stages.is_empty(),
+        );
+        let panel = match (has_panel, given) {
+            (true, _) => kernel.scratch[self.thread][0].at(0),
+            (false, Some(given)) if kernel.values.is_some() => given,
+            (false, _) => kernel.output.at(first_row * keys),
+        };
+        if let Scores::Product {
+            queries,
+            keys: located,
+            scale,
+        } = kernel.scores
+        {
+            let left = View::rows(queries.at(first_row * d), d);
+            let right = View::rows(located.at(matrix * keys * d), d).transposed();
+            // SAFETY: the panel has the block's rows of `keys` scores.
+            unsafe { product([rows.len(), d, keys], panel, keys, left, right, scale) };
+        }
+        if !kernel.stages.is_empty() {
+            let source = given.unwrap_or(panel);
+            for row in 0..rows.len() {
+                let offset = row * keys;
+                let (source, target) = (source.wrapping_add(offset), panel.wrapping_add(offset));
+                let row = first_row + row;
+                // SAFETY: the row is in the panel, and in the given scores if there are any.
+                unsafe {
+                    RowStage::apply_all(&kernel.stages, simd, source, target, row, keys);
+                }
+            }
+        }
+        let Some(values) = kernel.values else { return };
+        let width = heads * d;
+        let block = Block {
+            data: joined.wrapping_add(head * d),
+            stride: width,
+            rows: rows.len(),
+            first: Stretch {
+                col: head * d,
+                element: (batch * queries + rows.start) * width + head * d,
+                len: d,
+            },
+            matrix_cols: width,
+        };
+        let left = View::rows(panel, keys);
+        let right = View::rows(values.at(matrix * keys * d), d);
+        // SAFETY: the caller's guarantee.
+        unsafe {
+            product([rows.len(), keys, d], block.data, width, left, right, 1.0);
+            kernel.tail.apply_to_block(simd, &block);
+        }
+    }
+}

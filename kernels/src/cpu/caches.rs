@@ -1,0 +1,95 @@
+//! The caches of the processor, as the system reports them.
+
+use std::path::Path;
+
+use fusion_cost_model::calibration::ObservedCache;
+
+/// A second-level cache that current desktop processors have at least, for systems that tell
+/// nothing.
+const FALLBACK_L2_BYTES: u64 = 1 << 20;
+
+/// The data and unified caches of the first processor; empty where the system tells nothing.
+#[must_use]
+pub fn observed_caches() -> Vec<ObservedCache> {
+    read(Path::new("/sys/devices/system/cpu/cpu0/cache"))
+}
+
+fn read(folder: &Path) -> Vec<ObservedCache> {
+    let mut caches: Vec<ObservedCache> = (0..)
+        .map(|index| folder.join(format!("index{index}")))
+        .take_while(|index| index.exists())
+        .filter_map(|index| read_one(&index))
+        .collect();
+    caches.sort_by_key(|cache| cache.level);
+    caches
+}
+
+fn read_one(index: &Path) -> Option<ObservedCache> {
+    let text = |name| std::fs::read_to_string(index.join(name)).ok();
+    if text("type")?.trim() == "Instruction" {
+        return None;
+    }
+    Some(ObservedCache {
+        level: text("level")?.trim().parse().ok()?,
+        bytes: parse_size(text("size")?.trim())?,
+        shared_by: text("shared_cpu_list").map_or(1, |list| count_list(list.trim())),
+    })
+}
+
+/// `48K` or `32M` in bytes.
+fn parse_size(text: &str) -> Option<u64> {
+    let (number, unit) = match text.strip_suffix('K') {
+        Some(number) => (number, 1 << 10),
+        None => match text.strip_suffix('M') {
+            Some(number) => (number, 1 << 20),
+            None => (text, 1),
+        },
+    };
+    number.parse::<u64>().ok()?.checked_mul(unit)
+}
+
+/// How many processors `0-3,8` names.
+fn count_list(list: &str) -> u32 {
+    list.split(',')
+        .filter_map(|part| match part.split_once('-') {
+            Some((first, last)) => {
+                let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+                Some(last.checked_sub(first)? + 1)
+            }
+            None => part.parse::<u32>().ok().map(|_| 1),
+        })
+        .sum::<u32>()
+        .max(1)
+}
+
+/// How much of its second-level cache a thread should fill with intermediate results: half, so
+/// that the operands fit beside them.
+pub(crate) fn block_bytes() -> usize {
+    let caches = observed_caches();
+    let second = caches.iter().find(|cache| cache.level == 2);
+    let per_thread = second.map_or(FALLBACK_L2_BYTES, |cache| {
+        cache.bytes / u64::from(cache.shared_by)
+    });
+    usize::try_from(per_thread / 2).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_lists_of_the_system() {
+        assert_eq!(parse_size("48K"), Some(49_152));
+        assert_eq!(parse_size("2M"), Some(2 << 20));
+        assert_eq!(parse_size("x"), None);
+        assert_eq!(count_list("0-3,8"), 5);
+        assert_eq!(count_list("0"), 1);
+        assert_eq!(count_list(""), 1);
+    }
+
+    #[test]
+    fn a_system_that_tells_nothing_has_no_caches() {
+        assert_eq!(read(Path::new("/nonexistent")), []);
+        assert!(block_bytes() > 0);
+    }
+}

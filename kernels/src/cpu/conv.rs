@@ -1,0 +1,599 @@
+//! Convolution of NHWC images with a pointwise tail and a max-pool.
+//!
+//! A tile is a few rows of one output image and a range of output channels. The patches of the
+//! tile are gathered into a matrix that stays in cache (im2col) and multiplied with the filters;
+//! a 1x1 convolution multiplies the image itself, and a depthwise one sums its taps directly. The
+//! tail is applied while the tile is hot, and so is the pool, whose input then never leaves the
+//! cache. With nothing after it, this is the unfused convolution: the same core.
+
+use std::ops::Range;
+
+use fusion_cost_model::{ConvSizes, PoolSizes};
+use pulp::{Arch, Simd, WithSimd};
+
+use super::kernel::{Kernel, Located};
+use super::max_pool::{Image, pool_rows};
+use super::pool::Pool;
+use super::product::{View, product, share};
+use super::tail::{Block, Stretch, Tail};
+use super::tensors::Tensors;
+
+/// Numbers of gathered patches per tile, 512 KiB: a quarter of the second-level cache of current
+/// servers, beside the filters and the results.
+const PATCH_NUMBERS: usize = 1 << 17;
+
+/// Output channels are not split below this for the sake of more threads.
+const MIN_CHANNELS: usize = 64;
+
+/// The sizes of a convolution as the kernel uses them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shape {
+    pub(crate) images: usize,
+    pub(crate) in_h: usize,
+    pub(crate) in_w: usize,
+    pub(crate) in_channels: usize,
+    pub(crate) out_h: usize,
+    pub(crate) out_w: usize,
+    pub(crate) out_channels: usize,
+    r: usize,
+    s: usize,
+    stride: usize,
+    pad: usize,
+    groups: usize,
+}
+
+impl From<ConvSizes> for Shape {
+    fn from(sizes: ConvSizes) -> Self {
+        Self {
+            images: sizes.n as usize,
+            in_h: sizes.h as usize,
+            in_w: sizes.w as usize,
+            in_channels: sizes.c as usize,
+            out_h: sizes.out_h() as usize,
+            out_w: sizes.out_w() as usize,
+            out_channels: sizes.k as usize,
+            r: sizes.r as usize,
+            s: sizes.s as usize,
+            stride: sizes.stride as usize,
+            pad: sizes.pad as usize,
+            groups: sizes.groups as usize,
+        }
+    }
+}
+
+/// How the core computes a tile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Core {
+    /// The image itself is the left side of the product.
+    Pointwise,
+    /// Patches are gathered first.
+    Gathered,
+    /// One filter per channel: a sum of taps, no product.
+    Depthwise,
+}
+
+impl Shape {
+    fn group_channels(&self) -> usize {
+        self.in_channels / self.groups
+    }
+
+    /// Terms in the sum of one output.
+    fn depth(&self) -> usize {
+        self.r * self.s * self.group_channels()
+    }
+
+    fn core(&self) -> Core {
+        if self.group_channels() == 1 && self.in_channels == self.out_channels {
+            Core::Depthwise
+        } else if self.r == 1 && self.s == 1 && self.stride == 1 && self.pad == 0 {
+            Core::Pointwise
+        } else {
+            Core::Gathered
+        }
+    }
+}
+
+/// A max-pool after the convolution, with what follows it.
+#[derive(Debug)]
+pub(crate) struct PoolStage {
+    pub(crate) sizes: PoolSizes,
+    pub(crate) tail: Tail,
+}
+
+/// A convolution with what follows it.
+#[derive(Debug)]
+pub(crate) struct ConvKernel {
+    pub(crate) shape: Shape,
+    pub(crate) input: Located,
+    pub(crate) filter: Located,
+    pub(crate) output: Located,
+    pub(crate) tail: Tail,
+    pub(crate) pool: Option<PoolStage>,
+    pub(crate) tiling: Tiling,
+    /// For each thread room for the patches and, with a pool, for the tile before it.
+    pub(crate) scratch: Vec<[Located; 2]>,
+}
+
+/// How the output is cut into tiles.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tiling {
+    /// Rows of the final image (after the pool) per tile.
+    rows: usize,
+    /// Tiles per image.
+    blocks: usize,
+    /// Ranges of output channels.
+    channel_ranges: usize,
+}
+
+impl Tiling {
+    pub(crate) fn new(shape: &Shape, pool: Option<&PoolSizes>, threads: usize) -> Self {
+        let final_h = pool.map_or(shape.out_h, |pool| pool.out_h() as usize);
+        let per_row = shape.out_w * shape.depth().max(shape.out_channels);
+        let fitting = (PATCH_NUMBERS / per_row.max(1)).max(1);
+        let rows = match pool {
+            None => fitting,
+            // Rows of the convolution that this many pooled rows need.
+            Some(pool) => (fitting.saturating_sub(pool.window as usize) / pool.stride as usize) + 1,
+        };
+        // As even as the threads: a last tile of half the size would keep the others waiting.
+        let least = final_h.div_ceil(rows);
+        let wanted = if shape.images >= threads {
+            1
+        } else {
+            threads.div_ceil(shape.images)
+        };
+        let mut blocks = least.next_multiple_of(wanted).min(final_h);
+        let mut channel_ranges = 1;
+        if shape.images * least < threads
+            && shape.groups == 1
+            && shape.out_channels / threads >= MIN_CHANNELS
+        {
+            // Few large tiles with many filters: each thread reads only its own filters.
+            blocks = least;
+            channel_ranges = threads;
+        }
+        let rows = final_h.div_ceil(blocks);
+        Self {
+            rows,
+            blocks: final_h.div_ceil(rows),
+            channel_ranges,
+        }
+    }
+
+    fn len(&self, images: usize) -> usize {
+        images * self.blocks * self.channel_ranges
+    }
+}
+
+/// Where a tile lies.
+struct Tile {
+    image: usize,
+    /// Rows of the final image.
+    rows: Range<usize>,
+    /// Rows of the convolution's image that they need.
+    conv_rows: Range<usize>,
+    channels: Range<usize>,
+}
+
+impl ConvKernel {
+    /// Numbers of scratch that a thread needs: for patches, and for the tile before the pool.
+    pub(crate) fn scratch_numbers(
+        shape: &Shape,
+        pool: Option<&PoolSizes>,
+        tiling: &Tiling,
+    ) -> [usize; 2] {
+        let conv_rows = pool.map_or(tiling.rows, |pool| {
+            ((tiling.rows - 1) * pool.stride as usize + pool.window as usize).min(shape.out_h)
+        });
+        let pixels = conv_rows * shape.out_w;
+        let patches = if shape.core() == Core::Gathered {
+            pixels * shape.depth()
+        } else {
+            0
+        };
+        [
+            patches,
+            if pool.is_some() {
+                pixels * shape.out_channels
+            } else {
+                0
+            },
+        ]
+    }
+
+    fn tile(&self, index: usize) -> Tile {
+        let Tiling {
+            rows,
+            blocks,
+            channel_ranges,
+        } = self.tiling;
+        let image = index / (blocks * channel_ranges);
+        let range = index / blocks % channel_ranges;
+        let start = index % blocks * rows;
+        let (final_h, conv_rows) = match &self.pool {
+            None => (self.shape.out_h, None),
+            Some(stage) => (stage.sizes.out_h() as usize, Some(stage.sizes)),
+        };
+        let rows = start..(start + rows).min(final_h);
+        let conv_rows = match conv_rows {
+            None => rows.clone(),
+            Some(pool) => {
+                let (stride, pad) = (pool.stride as usize, pool.pad as usize);
+                let first = (rows.start * stride).saturating_sub(pad);
+                let end = (rows.end - 1) * stride + pool.window as usize;
+                first..end.saturating_sub(pad).min(self.shape.out_h)
+            }
+        };
+        Tile {
+            image,
+            rows,
+            conv_rows,
+            channels: share(self.shape.out_channels, range, channel_ranges),
+        }
+    }
+}
+
+impl Kernel for ConvKernel {
+    fn name(&self) -> String {
+        let core = match self.shape.core() {
+            Core::Pointwise => "conv2d: 1x1 gemm",
+            Core::Gathered => "conv2d: row-blocked im2col and gemm",
+            Core::Depthwise => "conv2d: direct depthwise",
+        };
+        let mut name = core.to_owned();
+        if !self.tail.is_empty() {
+            name += &format!(", {} on each tile in cache", self.tail.name());
+        }
+        if let Some(stage) = &self.pool {
+            name += ", max_pool from cache";
+            if !stage.tail.is_empty() {
+                name += &format!(", {} on the pooled tile", stage.tail.name());
+            }
+        }
+        name
+    }
+
+    fn locate(&mut self, tensors: &Tensors) {
+        for located in [&mut self.input, &mut self.filter, &mut self.output] {
+            located.locate(tensors);
+        }
+        self.tail.locate(tensors);
+        if let Some(stage) = &mut self.pool {
+            stage.tail.locate(tensors);
+        }
+        self.scratch
+            .iter_mut()
+            .flatten()
+            .for_each(|part| part.locate(tensors));
+    }
+
+    unsafe fn run(&self, pool: &mut Pool) {
+        // SAFETY: the caller's guarantee; the threads have not started.
+        unsafe {
+            self.tail.fold();
+            if let Some(stage) = &self.pool {
+                stage.tail.fold();
+            }
+        }
+        let threads = pool.threads();
+        pool.run(&|thread| {
+            let tiles = share(self.tiling.len(self.shape.images), thread, threads);
+            Arch::new().dispatch(Tiles {
+                kernel: self,
+                thread,
+                tiles,
+            });
+        });
+    }
+}
+
+/// The tiles of one thread.
+struct Tiles<'a> {
+    kernel: &'a ConvKernel,
+    thread: usize,
+    tiles: Range<usize>,
+}
+
+impl WithSimd for Tiles<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let kernel = self.kernel;
+        let Shape {
+            out_h,
+            out_w,
+            out_channels,
+            ..
+        } = kernel.shape;
+        for index in self.tiles.clone() {
+            let tile = kernel.tile(index);
+            let first_pixel = (tile.image * out_h + tile.conv_rows.start) * out_w;
+            let element = first_pixel * out_channels + tile.channels.start;
+            // Without a pool the tile is part of the output; with one it is scratch.
+            let (data, stride) = match &kernel.pool {
+                None => (kernel.output.at(element), out_channels),
+                Some(_) => (kernel.scratch[self.thread][1].at(0), tile.channels.len()),
+            };
+            let block = Block {
+                data,
+                stride,
+                rows: tile.conv_rows.len() * out_w,
+                first: Stretch {
+                    col: tile.channels.start,
+                    element,
+                    len: tile.channels.len(),
+                },
+                matrix_cols: out_channels,
+            };
+            // SAFETY: tiles are disjoint parts of the output, scratch belongs to the thread, and
+            // everything else is only read.
+            unsafe {
+                self.convolve(simd, &tile, &block);
+                kernel.tail.apply_to_block(simd, &block);
+                if let Some(stage) = &kernel.pool {
+                    self.pool(simd, &tile, &block, stage);
+                }
+            }
+        }
+    }
+}
+
+impl Tiles<'_> {
+    /// # Safety
+    ///
+    /// The block must be valid and belong to this thread.
+    #[inline(always)]
+    unsafe fn convolve<S: Simd>(&self, simd: S, tile: &Tile, block: &Block) {
+        let kernel = self.kernel;
+        let shape = &kernel.shape;
+        let Shape {
+            in_h,
+            in_w,
+            in_channels,
+            out_w,
+            out_channels,
+            groups,
+            ..
+        } = *shape;
+        let image = kernel
+            .input
+            .at(tile.image * in_h * in_w * in_channels)
+            .cast_const();
+        let core = shape.core();
+        if core == Core::Depthwise {
+            // SAFETY: the caller's guarantee.
+            unsafe { depthwise(simd, shape, image, kernel.filter, tile, block) };
+            return;
+        }
+        let (depth, pixels) = (shape.depth(), block.rows);
+        let channels = shape.group_channels();
+        let filters = out_channels / groups;
+        for group in 0..groups {
+            let left = if core == Core::Pointwise {
+                let first = tile.conv_rows.start * out_w * in_channels + group * channels;
+                View::rows(image.wrapping_add(first), in_channels)
+            } else {
+                let patches = kernel.scratch[self.thread][0].at(0);
+                // SAFETY: the scratch holds the patches of the largest tile.
+                unsafe { gather(shape, image, group, tile.conv_rows.clone(), patches) };
+                View::rows(patches, depth)
+            };
+            // One group: the tile's range of channels. Several: all channels of each.
+            let (first, count) = if groups == 1 {
+                (tile.channels.start, tile.channels.len())
+            } else {
+                (group * filters, filters)
+            };
+            let target = block.data.wrapping_add(first - tile.channels.start);
+            let right = View::rows(kernel.filter.at(first), out_channels);
+            // SAFETY: the caller's guarantee; the filter is a matrix of depth x out_channels.
+            unsafe {
+                product(
+                    [pixels, depth, count],
+                    target,
+                    block.stride,
+                    left,
+                    right,
+                    1.0,
+                )
+            };
+        }
+    }
+
+    /// # Safety
+    ///
+    /// The block must hold the tile's rows of the convolution; the tile must belong to this
+    /// thread.
+    #[inline(always)]
+    unsafe fn pool<S: Simd>(&self, simd: S, tile: &Tile, block: &Block, stage: &PoolStage) {
+        let out_channels = self.kernel.shape.out_channels;
+        let (final_h, final_w) = (stage.sizes.out_h() as usize, stage.sizes.out_w() as usize);
+        let pixel = (tile.image * final_h + tile.rows.start) * final_w;
+        let element = pixel * out_channels + tile.channels.start;
+        let target = self.kernel.output.at(element);
+        let image = Image {
+            data: block.data,
+            first_row: tile.conv_rows.start,
+            stride: block.stride,
+            channels: tile.channels.len(),
+        };
+        let pooled = Block {
+            data: target,
+            stride: out_channels,
+            rows: tile.rows.len() * final_w,
+            first: Stretch {
+                col: tile.channels.start,
+                element,
+                len: tile.channels.len(),
+            },
+            matrix_cols: out_channels,
+        };
+        // SAFETY: the caller's guarantee; the image holds every row that the pooled rows need.
+        unsafe {
+            pool_rows(
+                simd,
+                &stage.sizes,
+                &image,
+                tile.rows.clone(),
+                target,
+                out_channels,
+            );
+            stage.tail.apply_to_block(simd, &pooled);
+        }
+    }
+}
+
+/// Gathers the patches of output rows: one row of `depth` numbers per output pixel.
+///
+/// # Safety
+///
+/// `image` must be the image's first number, `patches` valid for all patches.
+unsafe fn gather(
+    shape: &Shape,
+    image: *const f32,
+    group: usize,
+    rows: Range<usize>,
+    patches: *mut f32,
+) {
+    let Shape {
+        in_h,
+        in_w,
+        in_channels,
+        out_w,
+        r,
+        s,
+        stride,
+        pad,
+        ..
+    } = *shape;
+    let channels = shape.group_channels();
+    let mut target = patches;
+    for y in rows {
+        for x in 0..out_w {
+            for tap_y in 0..r {
+                // Coordinates in the padded image; what lies in the padding is zero.
+                let in_y = (y * stride + tap_y).wrapping_sub(pad);
+                let first_x = (x * stride).wrapping_sub(pad);
+                let inside = in_y < in_h && first_x < in_w && first_x + s <= in_w;
+                // SAFETY: the source is inside the image, the target inside the patches: each
+                // tap writes `channels` numbers, and there are r s taps for each pixel.
+                unsafe {
+                    if inside && channels == in_channels {
+                        // The taps of a row lie side by side.
+                        let source = image.add((in_y * in_w + first_x) * in_channels);
+                        target.copy_from_nonoverlapping(source, s * channels);
+                        target = target.add(s * channels);
+                        continue;
+                    }
+                    for tap_x in 0..s {
+                        let in_x = first_x.wrapping_add(tap_x);
+                        if in_y < in_h && in_x < in_w {
+                            let pixel = (in_y * in_w + in_x) * in_channels + group * channels;
+                            target.copy_from_nonoverlapping(image.add(pixel), channels);
+                        } else {
+                            target.write_bytes(0, channels);
+                        }
+                        target = target.add(channels);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A depthwise convolution of the tile's rows, vectorised over channels.
+///
+/// # Safety
+///
+/// `image` must be the image's first number and the block valid for the tile.
+#[inline(always)]
+unsafe fn depthwise<S: Simd>(
+    simd: S,
+    shape: &Shape,
+    image: *const f32,
+    filter: Located,
+    tile: &Tile,
+    block: &Block,
+) {
+    for (y, row) in tile.conv_rows.clone().zip(0..) {
+        for x in 0..shape.out_w {
+            let target = block
+                .data
+                .wrapping_add((row * shape.out_w + x) * block.stride);
+            let mut channel = tile.channels.start;
+            while channel < tile.channels.end {
+                let rest = tile.channels.end - channel;
+                // SAFETY: a whole vector of channels, or one, remains.
+                unsafe {
+                    let target = target.add(channel - tile.channels.start);
+                    if rest >= S::F32_LANES {
+                        taps(simd, shape, image, filter, [y, x], channel, target);
+                        channel += S::F32_LANES;
+                    } else {
+                        taps(
+                            pulp::Scalar::new(),
+                            shape,
+                            image,
+                            filter,
+                            [y, x],
+                            channel,
+                            target,
+                        );
+                        channel += 1;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Sums the taps of one pixel for a vector of channels.
+///
+/// # Safety
+///
+/// A vector of channels must lie at `channel`, and fit at `target`.
+#[inline(always)]
+unsafe fn taps<S: Simd>(
+    simd: S,
+    shape: &Shape,
+    image: *const f32,
+    filter: Located,
+    [y, x]: [usize; 2],
+    channel: usize,
+    target: *mut f32,
+) {
+    let Shape {
+        in_h,
+        in_w,
+        in_channels,
+        r,
+        s,
+        stride,
+        pad,
+        ..
+    } = *shape;
+    let mut sum = simd.splat_f32s(0.0);
+    for tap_y in 0..r {
+        let in_y = (y * stride + tap_y).wrapping_sub(pad);
+        if in_y >= in_h {
+            continue;
+        }
+        for tap_x in 0..s {
+            let in_x = (x * stride + tap_x).wrapping_sub(pad);
+            if in_x >= in_w {
+                continue;
+            }
+            let pixel = image.wrapping_add((in_y * in_w + in_x) * in_channels + channel);
+            let weight = filter.at((tap_y * s + tap_x) * in_channels + channel);
+            // SAFETY: the pixel is inside the image, and the caller guarantees the channels.
+            unsafe {
+                let pixel = pixel.cast::<S::f32s>().read_unaligned();
+                let weight = weight.cast::<S::f32s>().read_unaligned();
+                sum = simd.mul_add_e_f32s(pixel, weight, sum);
+            }
+        }
+    }
+    // SAFETY: the caller's guarantee.
+    unsafe { target.cast::<S::f32s>().write_unaligned(sum) };
+}

@@ -1,0 +1,79 @@
+//! Pointwise chains on tensors of any shape: one pass over all elements.
+
+use std::ops::Range;
+
+use pulp::{Arch, Simd, WithSimd};
+
+use super::kernel::{Kernel, Located};
+use super::pool::Pool;
+use super::product::share;
+use super::tail::{Stretch, Tail};
+use super::tensors::Tensors;
+
+/// Numbers in a cache line; threads share tensors by lines, so that none writes into the line of
+/// another.
+const LINE: usize = 16;
+
+/// A pointwise chain without per-channel operands, so that the shape does not matter.
+#[derive(Debug)]
+pub(crate) struct ElementwiseKernel {
+    pub(crate) elements: usize,
+    pub(crate) input: Located,
+    pub(crate) output: Located,
+    pub(crate) tail: Tail,
+}
+
+impl Kernel for ElementwiseKernel {
+    fn name(&self) -> String {
+        format!("{}: one pass", self.tail.name())
+    }
+
+    fn locate(&mut self, tensors: &Tensors) {
+        self.input.locate(tensors);
+        self.output.locate(tensors);
+        self.tail.locate(tensors);
+    }
+
+    unsafe fn run(&self, pool: &mut Pool) {
+        // SAFETY: the caller's guarantee; the threads have not started.
+        unsafe { self.tail.fold() };
+        let threads = pool.threads();
+        let lines = self.elements.div_ceil(LINE);
+        pool.run(&|thread| {
+            let lines = share(lines, thread, threads);
+            let elements = lines.start * LINE..(lines.end * LINE).min(self.elements);
+            Arch::new().dispatch(Elements {
+                kernel: self,
+                elements,
+            });
+        });
+    }
+}
+
+/// The elements of one thread.
+struct Elements<'a> {
+    kernel: &'a ElementwiseKernel,
+    elements: Range<usize>,
+}
+
+impl WithSimd for Elements<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let ElementwiseKernel {
+            input,
+            output,
+            tail,
+            ..
+        } = self.kernel;
+        let Range { start, end } = self.elements;
+        let stretch = Stretch {
+            col: 0,
+            element: start,
+            len: end - start,
+        };
+        // SAFETY: the elements belong to this thread, the operands have the same shape.
+        unsafe { tail.apply(simd, input.at(start), output.at(start), stretch) };
+    }
+}

@@ -1,0 +1,62 @@
+//! What a CPU kernel is, and how it addresses its tensors.
+
+use super::pool::Pool;
+use super::tensors::{TensorId, Tensors};
+
+/// One kernel: a pass over tensors on all threads of the pool, prepared for one problem.
+pub(crate) trait Kernel: Send {
+    /// What it computes and how, for the record.
+    fn name(&self) -> String;
+
+    /// Looks up where its tensors lie, after every new layout.
+    fn locate(&mut self, tensors: &Tensors);
+
+    /// Runs it once.
+    ///
+    /// # Safety
+    ///
+    /// The tensors must still lie where [`Self::locate`] found them, and no other kernel may run
+    /// on them.
+    unsafe fn run(&self, pool: &mut Pool);
+}
+
+/// A tensor and its address in the current layout.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Located {
+    id: TensorId,
+    data: *mut f32,
+}
+
+// SAFETY: a kernel gives each of its threads disjoint parts of a tensor to write; that is part of
+// the argument wherever one is accessed.
+unsafe impl Sync for Located {}
+// SAFETY: as above.
+unsafe impl Send for Located {}
+
+impl From<TensorId> for Located {
+    fn from(id: TensorId) -> Self {
+        Self {
+            id,
+            data: std::ptr::null_mut(),
+        }
+    }
+}
+
+impl Located {
+    /// Numbers at an address that no layout changes.
+    pub(crate) fn at_address(data: *mut f32) -> Self {
+        Self {
+            id: TensorId::NONE,
+            data,
+        }
+    }
+
+    pub(crate) fn locate(&mut self, tensors: &Tensors) {
+        self.data = tensors.pointer(self.id);
+    }
+
+    /// The address of an element.
+    pub(crate) fn at(self, index: usize) -> *mut f32 {
+        self.data.wrapping_add(index)
+    }
+}

@@ -1,0 +1,296 @@
+//! Vector registers that the formulas of pointwise ops can be evaluated on.
+
+use std::ops::{Add, Div, Mul, Neg, Sub};
+
+use fusion_cost_model::Value;
+use pulp::Simd;
+
+use super::approximation as approx;
+use crate::random;
+
+/// `U` vector registers of f32: the tile that a pointwise formula works on at once.
+#[derive(Clone, Copy)]
+pub(crate) struct Lanes<S: Simd, const U: usize> {
+    pub(crate) simd: S,
+    pub(crate) v: [S::f32s; U],
+}
+
+/// Applies an expression to every register.
+///
+/// A macro and not a closure over `array::map`: everything must be inlined into the function that
+/// enables the vector instructions, and the loop over a constant is unrolled there, so that the
+/// tile stays in registers.
+macro_rules! each {
+    ($lanes:expr, |$simd:ident, $a:ident| $body:expr) => {{
+        let Lanes { simd: $simd, mut v } = $lanes;
+        let mut i = 0;
+        while i < U {
+            let $a = v[i];
+            v[i] = $body;
+            i += 1;
+        }
+        Lanes { simd: $simd, v }
+    }};
+    ($lanes:expr, $other:expr, |$simd:ident, $a:ident, $b:ident| $body:expr) => {{
+        let Lanes { simd: $simd, mut v } = $lanes;
+        let other = $other;
+        let mut i = 0;
+        while i < U {
+            let $a = v[i];
+            let $b = other.v[i];
+            v[i] = $body;
+            i += 1;
+        }
+        Lanes { simd: $simd, v }
+    }};
+}
+
+impl<S: Simd, const U: usize> Lanes<S, U> {
+    /// Numbers in one tile.
+    pub(crate) const COUNT: usize = U * S::F32_LANES;
+
+    /// The same number everywhere.
+    #[inline(always)]
+    pub(crate) fn splat(simd: S, value: f32) -> Self {
+        Self {
+            simd,
+            v: [simd.splat_f32s(value); U],
+        }
+    }
+
+    /// Reads [`Self::COUNT`] numbers.
+    ///
+    /// # Safety
+    ///
+    /// `source` must be valid for reads of that many numbers.
+    #[inline(always)]
+    pub(crate) unsafe fn load(simd: S, source: *const f32) -> Self {
+        let mut v = [simd.splat_f32s(0.0); U];
+        let mut i = 0;
+        while i < U {
+            // SAFETY: the caller guarantees U vectors of F32_LANES numbers; unaligned is allowed.
+            v[i] = unsafe {
+                source
+                    .add(i * S::F32_LANES)
+                    .cast::<S::f32s>()
+                    .read_unaligned()
+            };
+            i += 1;
+        }
+        Self { simd, v }
+    }
+
+    /// Writes [`Self::COUNT`] numbers.
+    ///
+    /// # Safety
+    ///
+    /// `target` must be valid for writes of that many numbers.
+    #[inline(always)]
+    pub(crate) unsafe fn store(self, target: *mut f32) {
+        let mut i = 0;
+        while i < U {
+            // SAFETY: the caller guarantees U vectors of F32_LANES numbers; unaligned is allowed.
+            unsafe {
+                target
+                    .add(i * S::F32_LANES)
+                    .cast::<S::f32s>()
+                    .write_unaligned(self.v[i]);
+            }
+            i += 1;
+        }
+    }
+
+    /// The larger of each pair of numbers; NaN if either is.
+    #[inline(always)]
+    pub(crate) fn max_or_nan(self, other: Self) -> Self {
+        each!(self, other, |simd, a, b| {
+            // `a` stays if it is NaN (the first comparison is false) or not smaller, unless `b`
+            // is NaN, which is the only number that differs from itself.
+            let larger = simd.select_f32s(simd.less_than_f32s(a, b), b, a);
+            simd.select_f32s(simd.equal_f32s(b, b), larger, b)
+        })
+    }
+
+    /// The uniform numbers of the elements from `first` on (see [`random::uniform`]).
+    #[inline(always)]
+    pub(crate) fn uniform(simd: S, first: u32) -> Self {
+        const IOTA: [u32; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
+        let lane = simd.partial_load_u32s(&IOTA[..S::U32_LANES]);
+        let mut v = [simd.splat_f32s(0.0); U];
+        let mut i = 0;
+        while i < U {
+            #[expect(clippy::cast_possible_truncation, reason = "a few vectors")]
+            let start = first.wrapping_add((i * S::U32_LANES) as u32);
+            let mut bits = simd.add_u32s(lane, simd.splat_u32s(start));
+            bits = simd.xor_u32s(bits, simd.splat_u32s(random::DROPOUT_SEED));
+            bits = simd.xor_u32s(bits, shift_right(simd, bits, 16));
+            bits = simd.mul_u32s(bits, simd.splat_u32s(random::MIX_1));
+            bits = simd.xor_u32s(bits, shift_right(simd, bits, 15));
+            bits = simd.mul_u32s(bits, simd.splat_u32s(random::MIX_2));
+            bits = simd.xor_u32s(bits, shift_right(simd, bits, 16));
+            bits = simd.or_u32s(
+                shift_right(simd, bits, 9),
+                simd.splat_u32s(random::ONE_BITS),
+            );
+            v[i] = simd.sub_f32s(simd.transmute_f32s_u32s(bits), simd.splat_f32s(1.0));
+            i += 1;
+        }
+        Self { simd, v }
+    }
+}
+
+#[inline(always)]
+fn shift_right<S: Simd>(simd: S, bits: S::u32s, count: u32) -> S::u32s {
+    simd.wrapping_dyn_shr_u32s(bits, simd.splat_u32s(count))
+}
+
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "constants of formulas")]
+fn constant<S: Simd>(simd: S, value: f64) -> S::f32s {
+    simd.splat_f32s(value as f32)
+}
+
+impl<S: Simd, const U: usize> Add for Lanes<S, U> {
+    type Output = Self;
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        each!(self, other, |simd, a, b| simd.add_f32s(a, b))
+    }
+}
+
+impl<S: Simd, const U: usize> Sub for Lanes<S, U> {
+    type Output = Self;
+    #[inline(always)]
+    fn sub(self, other: Self) -> Self {
+        each!(self, other, |simd, a, b| simd.sub_f32s(a, b))
+    }
+}
+
+impl<S: Simd, const U: usize> Mul for Lanes<S, U> {
+    type Output = Self;
+    #[inline(always)]
+    fn mul(self, other: Self) -> Self {
+        each!(self, other, |simd, a, b| simd.mul_f32s(a, b))
+    }
+}
+
+impl<S: Simd, const U: usize> Div for Lanes<S, U> {
+    type Output = Self;
+    #[inline(always)]
+    fn div(self, other: Self) -> Self {
+        each!(self, other, |simd, a, b| simd.div_f32s(a, b))
+    }
+}
+
+impl<S: Simd, const U: usize> Neg for Lanes<S, U> {
+    type Output = Self;
+    #[inline(always)]
+    fn neg(self) -> Self {
+        each!(self, |simd, a| simd.xor_f32s(a, simd.splat_f32s(-0.0)))
+    }
+}
+
+impl<S: Simd, const U: usize> Add<f64> for Lanes<S, U> {
+    type Output = Self;
+    #[inline(always)]
+    fn add(self, value: f64) -> Self {
+        each!(self, |simd, a| simd.add_f32s(a, constant(simd, value)))
+    }
+}
+
+impl<S: Simd, const U: usize> Mul<f64> for Lanes<S, U> {
+    type Output = Self;
+    #[inline(always)]
+    fn mul(self, value: f64) -> Self {
+        each!(self, |simd, a| simd.mul_f32s(a, constant(simd, value)))
+    }
+}
+
+impl<S: Simd, const U: usize> Value for Lanes<S, U> {
+    #[inline(always)]
+    fn clamp_min(self, limit: f64) -> Self {
+        each!(self, |simd, a| approx::clamp_min(
+            simd,
+            a,
+            constant(simd, limit)
+        ))
+    }
+
+    #[inline(always)]
+    fn clamp_max(self, limit: f64) -> Self {
+        each!(self, |simd, a| approx::clamp_max(
+            simd,
+            a,
+            constant(simd, limit)
+        ))
+    }
+
+    #[inline(always)]
+    fn exp(self) -> Self {
+        each!(self, |simd, a| approx::exp(simd, a))
+    }
+
+    #[inline(always)]
+    fn tanh(self) -> Self {
+        each!(self, |simd, a| approx::tanh(simd, a))
+    }
+
+    #[inline(always)]
+    fn erf(self) -> Self {
+        each!(self, |simd, a| approx::erf(simd, a))
+    }
+
+    #[inline(always)]
+    fn recip(self) -> Self {
+        each!(self, |simd, a| simd.div_f32s(simd.splat_f32s(1.0), a))
+    }
+
+    #[inline(always)]
+    fn rsqrt(self) -> Self {
+        each!(self, |simd, a| simd
+            .div_f32s(simd.splat_f32s(1.0), simd.sqrt_f32s(a)))
+    }
+
+    #[inline(always)]
+    fn zero_where_less(self, chance: Self, limit: f64) -> Self {
+        each!(self, chance, |simd, a, chance| {
+            let less = simd.less_than_f32s(chance, constant(simd, limit));
+            simd.select_f32s(less, simd.splat_f32s(0.0), a)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Uniform;
+
+    impl pulp::WithSimd for Uniform {
+        type Output = Vec<f32>;
+
+        fn with_simd<S: Simd>(self, simd: S) -> Vec<f32> {
+            let mut numbers = vec![0.0; Lanes::<S, 4>::COUNT];
+            let lanes = Lanes::<S, 4>::uniform(simd, 12_345);
+            // SAFETY: the vector holds exactly the numbers of one tile.
+            unsafe { lanes.store(numbers.as_mut_ptr()) };
+            numbers
+        }
+    }
+
+    #[test]
+    fn random_numbers_are_those_of_the_reference() {
+        for (numbers, name) in [
+            (pulp::Arch::new().dispatch(Uniform), "widest"),
+            (pulp::Arch::Scalar.dispatch(Uniform), "scalar"),
+        ] {
+            for (number, index) in numbers.into_iter().zip(12_345..) {
+                assert_eq!(
+                    number.to_bits(),
+                    random::uniform(index).to_bits(),
+                    "{name} {index}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! The CPU backend: f32 kernels on a pool of threads.
+//!
+//! [`build`] turns a problem into kernels; each kernel file holds one core with the parts that
+//! may follow it, so that the unfused and the fused variant run the same code. Below them are
+//! [`product`] (the `gemm` crate), [`tail`] (pointwise ops on vector registers), [`row_ops`], and
+//! the [`pool`].
+
+mod approximation;
+mod attention;
+mod build;
+mod caches;
+mod ceilings;
+mod conv;
+mod elementwise;
+mod kernel;
+mod lanes;
+mod linear;
+mod max_pool;
+mod numeric;
+mod pool;
+mod prepared;
+mod product;
+mod row_ops;
+mod rows;
+mod tail;
+mod tensors;
+
+pub use caches::observed_caches;
+pub use prepared::Cpu;

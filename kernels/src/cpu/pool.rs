@@ -1,0 +1,255 @@
+//! The threads that both variants run on.
+//!
+//! Kernels of a few microseconds cannot pay for waking a thread, which costs 30 to 280 us from
+//! outside a work-stealing pool. So the workers of this pool spin for the next kernel while a
+//! measurement is going on, and sleep when none has come for [`SPIN_LIMIT`].
+
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How long a worker spins before it sleeps. Longer than any pause between two kernels of a
+/// measurement, shorter than the phases that need no pool, such as the reference.
+const SPIN_LIMIT: Duration = Duration::from_millis(20);
+
+/// How many spins pass between two looks at the clock.
+const SPINS_PER_LOOK: u32 = 4096;
+
+type Job<'a> = &'a (dyn Fn(usize) + Sync);
+
+struct Shared {
+    /// A pointer to the reference to the current job, which lies on the stack of [`Pool::run`].
+    job: AtomicPtr<()>,
+    /// Incremented for every job; workers wait for it to change.
+    generation: AtomicU64,
+    /// Workers that have not finished the current job.
+    running: AtomicUsize,
+    panicked: AtomicBool,
+    stop: AtomicBool,
+    /// Workers that sleep, guarded for the condition variable.
+    sleepers: Mutex<usize>,
+    wake: Condvar,
+    /// A hint, so that starting a job takes no lock while everybody spins.
+    any_asleep: AtomicBool,
+}
+
+/// A fixed set of threads, of which the calling one is the first.
+pub(crate) struct Pool {
+    shared: Arc<Shared>,
+    workers: Vec<JoinHandle<()>>,
+}
+
+impl std::fmt::Debug for Pool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Pool({} threads)", self.threads())
+    }
+}
+
+impl Pool {
+    /// A pool of `threads` threads, the caller included.
+    ///
+    /// # Errors
+    ///
+    /// The error of the operating system when it gives no more threads.
+    pub(crate) fn new(threads: usize) -> std::io::Result<Self> {
+        let shared = Arc::new(Shared {
+            job: AtomicPtr::new(std::ptr::null_mut()),
+            generation: AtomicU64::new(0),
+            running: AtomicUsize::new(0),
+            panicked: AtomicBool::new(false),
+            stop: AtomicBool::new(false),
+            sleepers: Mutex::new(0),
+            wake: Condvar::new(),
+            any_asleep: AtomicBool::new(false),
+        });
+        let mut pool = Self {
+            shared,
+            workers: Vec::new(),
+        };
+        for index in 1..threads.max(1) {
+            let shared = Arc::clone(&pool.shared);
+            let worker = std::thread::Builder::new()
+                .name(format!("kernel-{index}"))
+                .spawn(move || work(&shared, index))?;
+            pool.workers.push(worker);
+        }
+        Ok(pool)
+    }
+
+    /// How many threads run a job.
+    #[must_use]
+    pub(crate) fn threads(&self) -> usize {
+        self.workers.len() + 1
+    }
+
+    /// Runs `job(index)` for every index below [`Self::threads`], each on its own thread, and
+    /// waits until all have finished. Index 0 is the calling thread.
+    ///
+    /// One caller at a time: the pool is for one measurement, which `&mut` expresses.
+    #[expect(clippy::panic, reason = "passes on the panic of a job")]
+    pub(crate) fn run(&mut self, job: Job<'_>) {
+        if self.workers.is_empty() {
+            job(0);
+            return;
+        }
+        let shared = &*self.shared;
+        let pointer: *const Job<'_> = &raw const job;
+        shared
+            .job
+            .store(pointer.cast_mut().cast(), Ordering::Relaxed);
+        shared.running.store(self.workers.len(), Ordering::Relaxed);
+        shared.generation.fetch_add(1, Ordering::SeqCst);
+        if shared.any_asleep.load(Ordering::SeqCst) {
+            let _guard = shared
+                .sleepers
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            shared.wake.notify_all();
+        }
+        let finish = Finish(shared);
+        job(0);
+        drop(finish);
+        assert!(
+            !shared.panicked.swap(false, Ordering::Relaxed),
+            "a kernel panicked on a worker thread"
+        );
+    }
+}
+
+/// Waits for the workers, also when the job of the calling thread panics.
+struct Finish<'a>(&'a Shared);
+
+impl Drop for Finish<'_> {
+    fn drop(&mut self) {
+        while self.0.running.load(Ordering::Acquire) != 0 {
+            std::hint::spin_loop();
+        }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::SeqCst);
+        self.shared.generation.fetch_add(1, Ordering::SeqCst);
+        {
+            let _guard = self
+                .shared
+                .sleepers
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            self.shared.wake.notify_all();
+        }
+        for worker in self.workers.drain(..) {
+            // A worker catches the panics of jobs, so joining cannot fail.
+            let _ = worker.join();
+        }
+    }
+}
+
+/// A worker's life.
+fn work(shared: &Shared, index: usize) {
+    super::numeric::flush_denormals();
+    let mut seen = 0;
+    loop {
+        seen = wait_for_job(shared, seen);
+        if shared.stop.load(Ordering::SeqCst) {
+            return;
+        }
+        let pointer = shared.job.load(Ordering::Relaxed).cast::<Job<'_>>();
+        // SAFETY: `Pool::run` stored the pointer before it published the generation just seen,
+        // and does not return or unwind before the decrement below (see `Finish`).
+        let job = unsafe { *pointer };
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| job(index)));
+        if result.is_err() {
+            shared.panicked.store(true, Ordering::Relaxed);
+        }
+        shared.running.fetch_sub(1, Ordering::Release);
+    }
+}
+
+/// Waits until the generation is no longer `seen`: spinning first, then asleep.
+fn wait_for_job(shared: &Shared, seen: u64) -> u64 {
+    let start = Instant::now();
+    loop {
+        for _ in 0..SPINS_PER_LOOK {
+            let generation = shared.generation.load(Ordering::Acquire);
+            if generation != seen {
+                return generation;
+            }
+            std::hint::spin_loop();
+        }
+        if start.elapsed() > SPIN_LIMIT {
+            break;
+        }
+    }
+    let mut sleepers = shared
+        .sleepers
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    *sleepers += 1;
+    // Published before the last look at the generation: either this thread sees the new job, or
+    // the starter sees that somebody sleeps and takes the lock to wake it.
+    shared.any_asleep.store(true, Ordering::SeqCst);
+    let generation = loop {
+        let generation = shared.generation.load(Ordering::SeqCst);
+        if generation != seen {
+            break generation;
+        }
+        sleepers = shared
+            .wake
+            .wait(sleepers)
+            .unwrap_or_else(PoisonError::into_inner);
+    };
+    *sleepers -= 1;
+    if *sleepers == 0 {
+        shared.any_asleep.store(false, Ordering::SeqCst);
+    }
+    generation
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_index_runs_once_per_job_also_after_a_sleep() {
+        let mut pool = Pool::new(3).unwrap();
+        let counts: Vec<AtomicUsize> = (0..3).map(|_| AtomicUsize::new(0)).collect();
+        for round in 1..=200 {
+            pool.run(&|index| {
+                counts[index].fetch_add(1, Ordering::Relaxed);
+            });
+            for count in &counts {
+                assert_eq!(count.load(Ordering::Relaxed), round);
+            }
+            if round % 100 == 0 {
+                std::thread::sleep(SPIN_LIMIT * 3);
+            }
+        }
+    }
+
+    #[test]
+    fn a_pool_of_one_runs_on_the_caller() {
+        let caller = std::thread::current().id();
+        let mut pool = Pool::new(1).unwrap();
+        pool.run(&|index| {
+            assert_eq!(index, 0);
+            assert_eq!(std::thread::current().id(), caller);
+        });
+    }
+
+    #[test]
+    fn a_panic_reaches_the_caller_and_the_pool_lives_on() {
+        let mut pool = Pool::new(2).unwrap();
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            pool.run(&|index| assert_eq!(index, 0));
+        }));
+        assert!(result.is_err());
+        let ran = AtomicUsize::new(0);
+        pool.run(&|_| {
+            ran.fetch_add(1, Ordering::Relaxed);
+        });
+        assert_eq!(ran.load(Ordering::Relaxed), 2);
+    }
+}

@@ -1,0 +1,314 @@
+//! Softmax and normalisation of one row.
+//!
+//! Each is a few passes over a row that stays in the first-level cache: whole vectors, then the
+//! numbers that are left, one by one.
+
+use fusion_cost_model::NORM_EPSILON;
+use pulp::{Scalar, Simd};
+
+use super::approximation as approx;
+use super::kernel::Located;
+use super::tensors::Tensors;
+
+/// A row op with its operands.
+#[derive(Debug, Clone)]
+pub(crate) enum RowOp {
+    Softmax,
+    LayerNorm { weight: Located, shift: Located },
+    RmsNorm { weight: Located },
+}
+
+const EPSILON: f32 = NORM_EPSILON as f32;
+
+impl RowOp {
+    pub(crate) const fn name(&self) -> &'static str {
+        match self {
+            Self::Softmax => "softmax",
+            Self::LayerNorm { .. } => "layer_norm",
+            Self::RmsNorm { .. } => "rms_norm",
+        }
+    }
+
+    pub(crate) fn locate(&mut self, tensors: &Tensors) {
+        match self {
+            Self::Softmax => {}
+            Self::LayerNorm { weight, shift } => {
+                weight.locate(tensors);
+                shift.locate(tensors);
+            }
+            Self::RmsNorm { weight } => weight.locate(tensors),
+        }
+    }
+
+    /// Reads a row and writes the result; `source` and `target` may be the same.
+    ///
+    /// # Safety
+    ///
+    /// `source` and the operands must be valid for reads of `len` numbers and `target` for
+    /// writes, and no thread may write any of them meanwhile.
+    #[inline(always)]
+    pub(crate) unsafe fn apply<S: Simd>(
+        &self,
+        simd: S,
+        source: *const f32,
+        target: *mut f32,
+        len: usize,
+    ) {
+        // SAFETY: the caller's guarantee is that of the functions.
+        unsafe {
+            match self {
+                Self::Softmax => softmax(simd, source, target, len),
+                Self::LayerNorm { weight, shift } => {
+                    layer_norm(simd, source, target, len, weight.at(0), shift.at(0));
+                }
+                Self::RmsNorm { weight } => rms_norm(simd, source, target, len, weight.at(0)),
+            }
+        }
+    }
+}
+
+/// # Safety
+///
+/// A vector must lie at `data + i`.
+#[inline(always)]
+unsafe fn load<S: Simd>(data: *const f32, i: usize) -> S::f32s {
+    // SAFETY: the caller's guarantee; unaligned is allowed.
+    unsafe { data.add(i).cast::<S::f32s>().read_unaligned() }
+}
+
+/// # Safety
+///
+/// A vector must fit at `data + i`.
+#[inline(always)]
+unsafe fn store<S: Simd>(data: *mut f32, i: usize, v: S::f32s) {
+    // SAFETY: the caller's guarantee; unaligned is allowed.
+    unsafe { data.add(i).cast::<S::f32s>().write_unaligned(v) }
+}
+
+/// Where the whole vectors of a row end.
+#[inline(always)]
+fn whole<S: Simd>(len: usize) -> usize {
+    len / S::F32_LANES * S::F32_LANES
+}
+
+/// The sum over a row of a function of each number, in four independent sums so that additions
+/// need not wait for each other.
+///
+/// # Safety
+///
+/// `source` must be valid for reads of `len` numbers.
+#[inline(always)]
+unsafe fn sum<S: Simd>(
+    simd: S,
+    source: *const f32,
+    len: usize,
+    vector: impl Fn(S::f32s) -> S::f32s,
+    number: impl Fn(f32) -> f32,
+) -> f32 {
+    let lanes = S::F32_LANES;
+    let whole = whole::<S>(len);
+    let mut sums = [simd.splat_f32s(0.0); 4];
+    let mut i = 0;
+    // SAFETY: every vector below ends within the row.
+    unsafe {
+        while i + 4 * lanes <= whole {
+            sums[0] = simd.add_f32s(sums[0], vector(load::<S>(source, i)));
+            sums[1] = simd.add_f32s(sums[1], vector(load::<S>(source, i + lanes)));
+            sums[2] = simd.add_f32s(sums[2], vector(load::<S>(source, i + 2 * lanes)));
+            sums[3] = simd.add_f32s(sums[3], vector(load::<S>(source, i + 3 * lanes)));
+            i += 4 * lanes;
+        }
+        while i < whole {
+            sums[0] = simd.add_f32s(sums[0], vector(load::<S>(source, i)));
+            i += lanes;
+        }
+    }
+    let pairs = [
+        simd.add_f32s(sums[0], sums[1]),
+        simd.add_f32s(sums[2], sums[3]),
+    ];
+    let mut total = simd.reduce_sum_f32s(simd.add_f32s(pairs[0], pairs[1]));
+    while i < len {
+        // SAFETY: one number remains at least.
+        total += number(unsafe { *source.add(i) });
+        i += 1;
+    }
+    total
+}
+
+/// # Safety
+///
+/// As for [`RowOp::apply`].
+#[inline(always)]
+unsafe fn softmax<S: Simd>(simd: S, source: *const f32, target: *mut f32, len: usize) {
+    let lanes = S::F32_LANES;
+    let whole = whole::<S>(len);
+    // SAFETY: every access below is within the row.
+    unsafe {
+        let mut largest = simd.splat_f32s(f32::NEG_INFINITY);
+        let mut i = 0;
+        while i < whole {
+            largest = simd.max_f32s(largest, load::<S>(source, i));
+            i += lanes;
+        }
+        let mut largest = simd.reduce_max_f32s(largest);
+        while i < len {
+            largest = largest.max(*source.add(i));
+            i += 1;
+        }
+
+        let shift = simd.splat_f32s(largest);
+        let mut sums = simd.splat_f32s(0.0);
+        i = 0;
+        while i < whole {
+            let e = approx::exp(simd, simd.sub_f32s(load::<S>(source, i), shift));
+            store::<S>(target, i, e);
+            sums = simd.add_f32s(sums, e);
+            i += lanes;
+        }
+        let mut total = simd.reduce_sum_f32s(sums);
+        while i < len {
+            let e = approx::exp(Scalar::new(), *source.add(i) - largest);
+            *target.add(i) = e;
+            total += e;
+            i += 1;
+        }
+
+        let share = 1.0 / total;
+        i = 0;
+        while i < whole {
+            let e = load::<S>(target.cast_const(), i);
+            store::<S>(target, i, simd.mul_f32s(e, simd.splat_f32s(share)));
+            i += lanes;
+        }
+        while i < len {
+            *target.add(i) *= share;
+            i += 1;
+        }
+    }
+}
+
+/// # Safety
+///
+/// As for [`RowOp::apply`].
+#[inline(always)]
+unsafe fn layer_norm<S: Simd>(
+    simd: S,
+    source: *const f32,
+    target: *mut f32,
+    len: usize,
+    weight: *const f32,
+    shift: *const f32,
+) {
+    let lanes = S::F32_LANES;
+    let whole = whole::<S>(len);
+    // SAFETY: every access below is within the row.
+    unsafe {
+        let mean = sum(simd, source, len, |x| x, |x| x) / len as f32;
+        let mean_lanes = simd.splat_f32s(mean);
+        let squares = sum(
+            simd,
+            source,
+            len,
+            |x| {
+                let centred = simd.sub_f32s(x, mean_lanes);
+                simd.mul_f32s(centred, centred)
+            },
+            |x| (x - mean) * (x - mean),
+        );
+        let scale = 1.0 / (squares / len as f32 + EPSILON).sqrt();
+        let scale_lanes = simd.splat_f32s(scale);
+        let mut i = 0;
+        while i < whole {
+            let centred = simd.sub_f32s(load::<S>(source, i), mean_lanes);
+            let scaled = simd.mul_f32s(centred, scale_lanes);
+            let y = simd.mul_add_e_f32s(scaled, load::<S>(weight, i), load::<S>(shift, i));
+            store::<S>(target, i, y);
+            i += lanes;
+        }
+        while i < len {
+            *target.add(i) = (*source.add(i) - mean) * scale * *weight.add(i) + *shift.add(i);
+            i += 1;
+        }
+    }
+}
+
+/// # Safety
+///
+/// As for [`RowOp::apply`].
+#[inline(always)]
+unsafe fn rms_norm<S: Simd>(
+    simd: S,
+    source: *const f32,
+    target: *mut f32,
+    len: usize,
+    weight: *const f32,
+) {
+    let lanes = S::F32_LANES;
+    let whole = whole::<S>(len);
+    // SAFETY: every access below is within the row.
+    unsafe {
+        let squares = sum(simd, source, len, |x| simd.mul_f32s(x, x), |x| x * x);
+        let scale = 1.0 / (squares / len as f32 + EPSILON).sqrt();
+        let scale_lanes = simd.splat_f32s(scale);
+        let mut i = 0;
+        while i < whole {
+            let scaled = simd.mul_f32s(load::<S>(source, i), scale_lanes);
+            store::<S>(target, i, simd.mul_f32s(scaled, load::<S>(weight, i)));
+            i += lanes;
+        }
+        while i < len {
+            *target.add(i) = *source.add(i) * scale * *weight.add(i);
+            i += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Softmax(Vec<f32>);
+
+    impl pulp::WithSimd for Softmax {
+        type Output = Vec<f32>;
+
+        fn with_simd<S: Simd>(self, simd: S) -> Vec<f32> {
+            let mut row = self.0;
+            let data = row.as_mut_ptr();
+            // SAFETY: source and target are the row itself, as is allowed.
+            unsafe { RowOp::Softmax.apply(simd, data.cast_const(), data, row.len()) };
+            row
+        }
+    }
+
+    fn softmax_of(row: &[f32]) -> Vec<f32> {
+        pulp::Arch::new().dispatch(Softmax(row.to_vec()))
+    }
+
+    /// What PyTorch gives for rows with infinities and NaN, at lengths with and without a rest.
+    #[test]
+    fn softmax_at_the_edges() {
+        for len in [1, 3, 16, 35] {
+            let mut row = vec![0.0; len];
+            row[0] = f32::NEG_INFINITY;
+            let expected = if len == 1 { f32::NAN } else { 0.0 };
+            let first = softmax_of(&row)[0];
+            assert!(
+                first == expected || first.is_nan() && expected.is_nan(),
+                "{len}: {first}"
+            );
+            for bad in [f32::NAN, f32::INFINITY] {
+                for at in [0, len - 1] {
+                    let mut row = vec![0.5; len];
+                    row[at] = bad;
+                    let result = softmax_of(&row);
+                    assert!(result[at].is_nan(), "{bad} at {at} of {len}: {result:?}");
+                }
+            }
+            // Large scores must not overflow.
+            let result = softmax_of(&vec![1e30; len]);
+            assert!((result[0] - 1.0 / len as f32).abs() < 1e-6);
+        }
+    }
+}

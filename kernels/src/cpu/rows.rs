@@ -1,0 +1,333 @@
+//! Chains that work row by row: pointwise ops, row ops, and linear layers among them.
+//!
+//! A thread takes a block of rows through the whole chain while they are in its cache. The
+//! elementwise patterns, the MLP and chains such as `linear+bias+add+layer_norm` are all this one
+//! kernel with other stages, and so is each unfused pointwise or row op.
+
+use std::ops::Range;
+
+use pulp::{Arch, Simd, WithSimd};
+
+use super::kernel::{Kernel, Located};
+use super::pool::Pool;
+use super::product::{Grid, View, product, share};
+use super::row_ops::RowOp;
+use super::tail::{Block, Stretch, Tail};
+use super::tensors::Tensors;
+
+/// What is done to each row by itself.
+#[derive(Debug, Clone)]
+pub(crate) enum RowStage {
+    Tail(Tail),
+    RowOp(RowOp),
+}
+
+impl RowStage {
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::Tail(tail) => tail.name(),
+            Self::RowOp(op) => op.name().to_owned(),
+        }
+    }
+
+    pub(crate) fn locate(&mut self, tensors: &Tensors) {
+        match self {
+            Self::Tail(tail) => tail.locate(tensors),
+            Self::RowOp(op) => op.locate(tensors),
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`Tail::fold`].
+    pub(crate) unsafe fn fold(&self) {
+        if let Self::Tail(tail) = self {
+            // SAFETY: the caller's guarantee.
+            unsafe { tail.fold() };
+        }
+    }
+
+    /// Takes one row through stages: reads it from `source`, leaves it in `target`.
+    ///
+    /// # Safety
+    ///
+    /// Both must be valid for `len` numbers, the operands of the stages must cover row `row` of a
+    /// matrix with `len` columns, and no other thread may write any of them.
+    #[inline(always)]
+    pub(crate) unsafe fn apply_all<S: Simd>(
+        stages: &[Self],
+        simd: S,
+        source: *const f32,
+        target: *mut f32,
+        row: usize,
+        len: usize,
+    ) {
+        let mut from = source;
+        for stage in stages {
+            // SAFETY: the caller's guarantee; after the first stage the row is in the target.
+            unsafe {
+                match stage {
+                    Self::Tail(tail) => {
+                        let stretch = Stretch {
+                            col: 0,
+                            element: row * len,
+                            len,
+                        };
+                        tail.apply(simd, from, target, stretch);
+                    }
+                    Self::RowOp(op) => op.apply(simd, from, target, len),
+                }
+            }
+            from = target.cast_const();
+        }
+    }
+}
+
+/// A linear layer and what follows it up to the next one.
+#[derive(Debug, Clone)]
+pub(crate) struct Layer {
+    pub(crate) k: usize,
+    pub(crate) n: usize,
+    pub(crate) w: Located,
+    /// Pointwise ops, applied to each panel of the result while it is hot.
+    pub(crate) tail: Tail,
+    /// What comes after the first op that needs whole rows, with that op.
+    pub(crate) stages: Vec<RowStage>,
+}
+
+impl Layer {
+    pub(crate) fn locate(&mut self, tensors: &Tensors) {
+        self.w.locate(tensors);
+        self.tail.locate(tensors);
+        self.stages
+            .iter_mut()
+            .for_each(|stage| stage.locate(tensors));
+    }
+
+    /// # Safety
+    ///
+    /// As for [`Tail::fold`].
+    pub(crate) unsafe fn fold(&self) {
+        // SAFETY: the caller's guarantee.
+        unsafe {
+            self.tail.fold();
+            self.stages.iter().for_each(|stage| stage.fold());
+        }
+    }
+
+    /// Takes rows through the layer, from `source` (rows `k` apart) to `target` (rows `n` apart).
+    ///
+    /// # Safety
+    ///
+    /// Both must be valid for the rows, which are rows `first_row` and on of the whole matrix;
+    /// no other thread may write them or the operands.
+    #[inline(always)]
+    pub(crate) unsafe fn apply<S: Simd>(
+        &self,
+        simd: S,
+        source: *const f32,
+        target: *mut f32,
+        first_row: usize,
+        rows: usize,
+    ) {
+        let Self {
+            k,
+            n,
+            w,
+            ref tail,
+            ref stages,
+        } = *self;
+        let grid = Grid::new(rows, n, 1);
+        for index in 0..grid.len() {
+            let (tile_rows, cols) = grid.tile(index);
+            let offset = tile_rows.start * n + cols.start;
+            let element = first_row * n + offset;
+            let block = Block {
+                data: target.wrapping_add(offset),
+                stride: n,
+                rows: tile_rows.len(),
+                first: Stretch {
+                    col: cols.start,
+                    element,
+                    len: cols.len(),
+                },
+                matrix_cols: n,
+            };
+            // SAFETY: the caller's guarantee; the tile is part of the rows.
+            unsafe {
+                product(
+                    [tile_rows.len(), k, cols.len()],
+                    block.data,
+                    n,
+                    View::rows(source.wrapping_add(tile_rows.start * k), k),
+                    View::rows(w.at(cols.start), n),
+                    1.0,
+                );
+                tail.apply_to_block(simd, &block);
+            }
+        }
+        if !stages.is_empty() {
+            for row in 0..rows {
+                let data = target.wrapping_add(row * n);
+                // SAFETY: as above.
+                unsafe { RowStage::apply_all(stages, simd, data, data, first_row + row, n) };
+            }
+        }
+    }
+}
+
+/// A chain of row stages and linear layers over blocks of rows.
+#[derive(Debug)]
+pub(crate) struct RowsKernel {
+    pub(crate) rows: usize,
+    /// Columns of the input.
+    pub(crate) cols: usize,
+    /// Rows that go through the chain together.
+    pub(crate) block_rows: usize,
+    pub(crate) input: Located,
+    pub(crate) output: Located,
+    /// What is done to the input rows before the first layer.
+    pub(crate) stages: Vec<RowStage>,
+    pub(crate) layers: Vec<Layer>,
+    /// For each thread two halves of scratch for the blocks between layers, if there are any.
+    pub(crate) scratch: Vec<[Located; 2]>,
+}
+
+impl RowsKernel {
+    /// Rows per block: few enough that a block of the widest inner layer fits into `cache_bytes`,
+    /// many enough for the product's micro-kernel, and no more than a thread's share.
+    pub(crate) fn block_rows(
+        rows: usize,
+        widest: usize,
+        threads: usize,
+        cache_bytes: usize,
+    ) -> usize {
+        const LEAST: usize = 48;
+        const MOST: usize = 192;
+        let fitting = cache_bytes / size_of::<f32>() / widest.max(1);
+        fitting
+            .clamp(LEAST, MOST)
+            .min(rows.div_ceil(threads))
+            .max(1)
+    }
+}
+
+impl Kernel for RowsKernel {
+    fn name(&self) -> String {
+        let mut parts: Vec<String> = self.stages.iter().map(RowStage::name).collect();
+        for layer in &self.layers {
+            parts.push("linear".to_owned());
+            if !layer.tail.is_empty() {
+                parts.push(layer.tail.name());
+            }
+            parts.extend(layer.stages.iter().map(RowStage::name));
+        }
+        let chain = parts.join("+");
+        match (self.layers.len(), self.stages.len()) {
+            (0, 1) => format!("{chain}: one pass"),
+            (0, _) => format!("{chain}: row by row in cache"),
+            _ => format!("{chain}: blocks of {} rows in cache", self.block_rows),
+        }
+    }
+
+    fn locate(&mut self, tensors: &Tensors) {
+        self.input.locate(tensors);
+        self.output.locate(tensors);
+        self.stages
+            .iter_mut()
+            .for_each(|stage| stage.locate(tensors));
+        self.layers
+            .iter_mut()
+            .for_each(|layer| layer.locate(tensors));
+        self.scratch
+            .iter_mut()
+            .flatten()
+            .for_each(|half| half.locate(tensors));
+    }
+
+    unsafe fn run(&self, pool: &mut Pool) {
+        // SAFETY: the caller's guarantee; the threads have not started.
+        unsafe {
+            self.stages.iter().for_each(|stage| stage.fold());
+            self.layers.iter().for_each(|layer| layer.fold());
+        }
+        let threads = pool.threads();
+        let blocks = self.rows.div_ceil(self.block_rows);
+        pool.run(&|thread| {
+            let blocks = share(blocks, thread, threads);
+            Arch::new().dispatch(Blocks {
+                kernel: self,
+                thread,
+                blocks,
+            });
+        });
+    }
+}
+
+/// The blocks of one thread.
+struct Blocks<'a> {
+    kernel: &'a RowsKernel,
+    thread: usize,
+    blocks: Range<usize>,
+}
+
+impl WithSimd for Blocks<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let RowsKernel {
+            rows,
+            cols,
+            block_rows,
+            input,
+            output,
+            stages,
+            layers,
+            scratch,
+        } = self.kernel;
+        let output_cols = layers.last().map_or(*cols, |layer| layer.n);
+        for block in self.blocks {
+            let first = block * block_rows;
+            let count = (*block_rows).min(rows - first);
+            let mut source = input.at(first * cols).cast_const();
+            // Alternates, so that a layer never writes what it reads.
+            let mut half = 0;
+            let mut scratch_half = || {
+                half = 1 - half;
+                scratch[self.thread][half].at(0)
+            };
+            if !stages.is_empty() {
+                let target = if layers.is_empty() {
+                    output.at(first * cols)
+                } else {
+                    scratch_half()
+                };
+                for row in 0..count {
+                    // SAFETY: the rows of the block belong to this thread, scratch to it alone.
+                    unsafe {
+                        RowStage::apply_all(
+                            stages,
+                            simd,
+                            source.wrapping_add(row * cols),
+                            target.wrapping_add(row * cols),
+                            first + row,
+                            *cols,
+                        );
+                    }
+                }
+                source = target.cast_const();
+            }
+            for (index, layer) in layers.iter().enumerate() {
+                let target = if index + 1 == layers.len() {
+                    output.at(first * output_cols)
+                } else {
+                    scratch_half()
+                };
+                // SAFETY: as above.
+                unsafe { layer.apply(simd, source, target, first, count) };
+                source = target.cast_const();
+            }
+        }
+    }
+}

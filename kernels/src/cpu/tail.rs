@@ -1,0 +1,262 @@
+//! Pointwise ops on a stretch of a row: the one piece of code behind every unfused pointwise
+//! kernel and behind the tail of every fused one.
+//!
+//! A tile of a few vector registers is loaded, every op of the tail is applied to it, and it is
+//! stored. The ops are a list that is walked for each tile: their formulas are compiled once, and
+//! any chain can be run without generating code. The walk costs a predicted jump per op and tile.
+
+use fusion_cost_model::{OperandKind, Pointwise};
+use pulp::Simd;
+
+use super::kernel::Located;
+use super::lanes::Lanes;
+use super::tensors::Tensors;
+
+/// Vector registers in the main tile.
+const TILE: usize = 4;
+
+/// A pointwise op with the tensors that it reads.
+#[derive(Debug, Clone)]
+pub(crate) struct TailOp {
+    pub(crate) op: Pointwise,
+    /// The op's operands as they are given; nothing for a random one.
+    pub(crate) operands: Vec<Located>,
+    /// Where the folded operands go, one row each, if the op has any.
+    pub(crate) folded: Option<Located>,
+    /// Columns of the matrix that the op transforms.
+    pub(crate) cols: usize,
+}
+
+/// Pointwise ops to be applied one after the other.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Tail {
+    pub(crate) ops: Vec<TailOp>,
+}
+
+/// A stretch of one row of the matrix that a tail transforms.
+#[derive(Clone, Copy)]
+pub(crate) struct Stretch {
+    /// The column of its first element.
+    pub(crate) col: usize,
+    /// The index of its first element in the whole matrix.
+    pub(crate) element: usize,
+    /// How many elements it has.
+    pub(crate) len: usize,
+}
+
+/// A block of a matrix that a tail transforms in place, wherever the block lies in memory.
+#[derive(Clone, Copy)]
+pub(crate) struct Block {
+    /// Its first element in memory.
+    pub(crate) data: *mut f32,
+    /// Numbers from one row to the next in memory.
+    pub(crate) stride: usize,
+    /// How many rows it has.
+    pub(crate) rows: usize,
+    /// Its first row as a stretch of the whole matrix.
+    pub(crate) first: Stretch,
+    /// Columns of the whole matrix.
+    pub(crate) matrix_cols: usize,
+}
+
+impl Tail {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ops.is_empty()
+    }
+
+    /// The ops' names joined with `+`.
+    pub(crate) fn name(&self) -> String {
+        let names: Vec<&str> = self.ops.iter().map(|op| op.op.name()).collect();
+        names.join("+")
+    }
+
+    pub(crate) fn locate(&mut self, tensors: &Tensors) {
+        for op in &mut self.ops {
+            for located in op.operands.iter_mut().chain(&mut op.folded) {
+                located.locate(tensors);
+            }
+        }
+    }
+
+    /// Computes the folded operands; called once per run of a kernel, before its threads start.
+    ///
+    /// # Safety
+    ///
+    /// The tensors must lie where they were located, and nothing else may access them.
+    pub(crate) unsafe fn fold(&self) {
+        for tail_op in &self.ops {
+            if let Some(target) = tail_op.folded {
+                pulp::Arch::new().dispatch(Fold { tail_op, target });
+            }
+        }
+    }
+}
+
+/// Computes the folded operands of every channel. Made only by [`Tail::fold`], whose caller
+/// guarantees that the operands and the target are valid and not accessed by others.
+struct Fold<'a> {
+    tail_op: &'a TailOp,
+    /// A row of `cols` numbers for each folded operand.
+    target: Located,
+}
+
+impl pulp::WithSimd for Fold<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let cols = self.tail_op.cols;
+        let mut col = 0;
+        while col + S::F32_LANES <= cols {
+            // SAFETY: a whole vector fits before the end of each row.
+            unsafe { self.tile(simd, col) };
+            col += S::F32_LANES;
+        }
+        while col < cols {
+            // SAFETY: one number fits before the end of each row.
+            unsafe { self.tile(pulp::Scalar::new(), col) };
+            col += 1;
+        }
+    }
+}
+
+impl Fold<'_> {
+    /// # Safety
+    ///
+    /// A vector must fit before the end of each row.
+    #[inline(always)]
+    unsafe fn tile<S: Simd>(&self, simd: S, col: usize) {
+        let Self { tail_op, target } = self;
+        tail_op.op.fold(
+            |position| {
+                let source = tail_op.operands[position].at(col);
+                // SAFETY: the caller guarantees a vector from `col` on in every operand.
+                unsafe { Lanes::<S, 1>::load(simd, source) }
+            },
+            |row, lanes| {
+                // SAFETY: the caller guarantees a vector from `col` on in every row.
+                unsafe { lanes.store(target.at(row * tail_op.cols + col)) }
+            },
+        );
+    }
+}
+
+impl Tail {
+    /// Applies every op to a block in place.
+    ///
+    /// # Safety
+    ///
+    /// The block must be valid memory, the operands must cover it, and no other thread may access
+    /// it or write the operands meanwhile.
+    #[inline(always)]
+    pub(crate) unsafe fn apply_to_block<S: Simd>(&self, simd: S, block: &Block) {
+        if self.is_empty() {
+            return;
+        }
+        for row in 0..block.rows {
+            let data = block.data.wrapping_add(row * block.stride);
+            let element = block.first.element + row * block.matrix_cols;
+            // SAFETY: the row is part of the block.
+            unsafe {
+                self.apply(
+                    simd,
+                    data,
+                    data,
+                    Stretch {
+                        element,
+                        ..block.first
+                    },
+                )
+            };
+        }
+    }
+
+    /// Reads a stretch, applies every op, and writes it. `source` and `target` may be the same.
+    ///
+    /// # Safety
+    ///
+    /// `source` must be valid for reads and `target` for writes of `stretch.len` numbers, the
+    /// operands must cover the stretch, and no thread may write any of them meanwhile.
+    #[inline(always)]
+    pub(crate) unsafe fn apply<S: Simd>(
+        &self,
+        simd: S,
+        source: *const f32,
+        target: *mut f32,
+        stretch: Stretch,
+    ) {
+        let Stretch { col, element, len } = stretch;
+        let large = Lanes::<S, TILE>::COUNT;
+        let small = Lanes::<S, 1>::COUNT;
+        let mut done = 0;
+        while done + large <= len {
+            // SAFETY: the tile ends within the stretch.
+            unsafe {
+                let tile = Lanes::<S, TILE>::load(simd, source.add(done));
+                self.transform(tile, col + done, element + done)
+                    .store(target.add(done));
+            }
+            done += large;
+        }
+        while done + small <= len {
+            // SAFETY: as above.
+            unsafe {
+                let tile = Lanes::<S, 1>::load(simd, source.add(done));
+                self.transform(tile, col + done, element + done)
+                    .store(target.add(done));
+            }
+            done += small;
+        }
+        while done < len {
+            // SAFETY: one number remains at least.
+            unsafe {
+                let tile = Lanes::<pulp::Scalar, 1>::load(pulp::Scalar::new(), source.add(done));
+                self.transform(tile, col + done, element + done)
+                    .store(target.add(done));
+            }
+            done += 1;
+        }
+    }
+
+    /// # Safety
+    ///
+    /// The operands must cover the tile at this column and element.
+    #[inline(always)]
+    unsafe fn transform<S: Simd, const U: usize>(
+        &self,
+        mut tile: Lanes<S, U>,
+        col: usize,
+        element: usize,
+    ) -> Lanes<S, U> {
+        let simd = tile.simd;
+        for TailOp {
+            op,
+            operands,
+            folded,
+            cols,
+        } in &self.ops
+        {
+            tile = op.apply(tile, |position| {
+                // SAFETY: the caller guarantees that the operands cover the tile; a scalar is
+                // one number.
+                unsafe {
+                    if let Some(folded) = folded {
+                        return Lanes::load(simd, folded.at(position * cols + col));
+                    }
+                    match op.operands()[position].kind {
+                        OperandKind::PerChannel => Lanes::load(simd, operands[position].at(col)),
+                        OperandKind::PerElement => {
+                            Lanes::load(simd, operands[position].at(element))
+                        }
+                        #[expect(clippy::cast_possible_truncation, reason = "see `uniform`")]
+                        OperandKind::Random => Lanes::uniform(simd, element as u32),
+                        OperandKind::Scalar | OperandKind::Matrix => {
+                            Lanes::splat(simd, *operands[position].at(0))
+                        }
+                    }
+                }
+            });
+        }
+        tile
+    }
+}

@@ -1,0 +1,178 @@
+//! The input tensors of a problem, filled with random numbers.
+
+use fusion_cost_model::cost::Matrix;
+use fusion_cost_model::{Op, OperandKind, Pointwise, Problem};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// One input tensor of a problem, row-major.
+#[derive(Debug, Clone, PartialEq)]
+pub struct InputSpec {
+    /// `input` for the tensor that flows along the chain, else the operand's name.
+    pub name: &'static str,
+    /// The step of the chain that reads it.
+    pub step: usize,
+    /// Its shape.
+    pub shape: Matrix,
+    fill: Fill,
+}
+
+/// The distribution that an input is drawn from.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Fill {
+    /// Between -1 and 1: no denormals, no zeros, sums that neither explode nor vanish.
+    Symmetric,
+    /// Between 0.5 and 1.5, for variances and gains: a variance must be positive, and a gain of
+    /// exactly 1 would hide a kernel that forgets it.
+    AroundOne,
+    /// The same number everywhere.
+    Constant(f32),
+}
+
+impl InputSpec {
+    /// Every input of a problem: the first tensor, then the operands of each step in order.
+    ///
+    /// Random operands are computed by the kernels and are no inputs.
+    #[must_use]
+    pub fn of(problem: &Problem) -> Vec<Self> {
+        let mut specs = Vec::new();
+        for (index, step) in problem.steps().enumerate() {
+            if index == 0 {
+                specs.push(Self {
+                    name: "input",
+                    step: 0,
+                    shape: step.input,
+                    fill: Fill::Symmetric,
+                });
+            }
+            for operand in step.op.operands() {
+                if operand.kind != OperandKind::Random {
+                    specs.push(Self {
+                        name: operand.name,
+                        step: index,
+                        shape: step.operand_shape(operand),
+                        fill: fill(problem, step.op, operand.name),
+                    });
+                }
+            }
+        }
+        specs
+    }
+
+    /// The numbers of this input, the same for the same seed.
+    ///
+    /// `stream` keeps the inputs of one problem apart.
+    #[must_use]
+    pub fn generate(&self, seed: u64, stream: u64) -> Vec<f32> {
+        let count = usize::try_from(self.shape.elements()).unwrap_or(usize::MAX);
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        random.set_stream(stream);
+        let mut uniform = move || {
+            // 24 bits, the precision of an f32, centred so that zero itself never occurs.
+            let bits = random.next_u32() >> 8;
+            #[expect(clippy::cast_precision_loss, reason = "24 bits are exact")]
+            let unit = (bits as f32 + 0.5) * (1.0 / 16_777_216.0);
+            unit
+        };
+        match self.fill {
+            Fill::Symmetric => (0..count).map(|_| 2.0 * uniform() - 1.0).collect(),
+            Fill::AroundOne => (0..count).map(|_| 0.5 + uniform()).collect(),
+            Fill::Constant(value) => vec![value; count],
+        }
+    }
+}
+
+fn fill(problem: &Problem, op: Op, operand: &str) -> Fill {
+    match (op, operand) {
+        (
+            Op::LayerNorm | Op::RmsNorm | Op::Pointwise(Pointwise::BatchNorm),
+            "weight" | "variance",
+        ) => Fill::AroundOne,
+        (Op::Pointwise(Pointwise::Scale), _) => match problem.sizes().attention() {
+            Some(attention) => Fill::Constant(attention_scale(attention.d)),
+            None => Fill::AroundOne,
+        },
+        _ => Fill::Symmetric,
+    }
+}
+
+/// `1 / sqrt(d)`, the scale of attention scores.
+#[must_use]
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    reason = "a scale"
+)]
+pub(crate) fn attention_scale(d: u64) -> f32 {
+    (1.0 / (d as f64).sqrt()) as f32
+}
+
+/// The inputs of a problem in the order of [`InputSpec::of`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Inputs {
+    /// What each tensor is.
+    pub specs: Vec<InputSpec>,
+    /// Its numbers.
+    pub tensors: Vec<Vec<f32>>,
+}
+
+impl Inputs {
+    /// Random inputs, the same for the same seed.
+    #[must_use]
+    pub fn random(problem: &Problem, seed: u64) -> Self {
+        let specs = InputSpec::of(problem);
+        let tensors = specs
+            .iter()
+            .zip(0..)
+            .map(|(spec, stream)| spec.generate(seed, stream))
+            .collect();
+        Self { specs, tensors }
+    }
+
+    /// The tensors that a step reads beside the flowing one, in the order of its operands.
+    pub(crate) fn operands_of(&self, step: usize) -> impl Iterator<Item = &[f32]> {
+        let skip_first = usize::from(step == 0);
+        self.specs
+            .iter()
+            .zip(&self.tensors)
+            .filter(move |(spec, _)| spec.step == step)
+            .skip(skip_first)
+            .map(|(_, tensor)| tensor.as_slice())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inputs_are_reproducible_and_not_trivial() {
+        let problem: Problem = "conv_bn_relu/f32/n1.c3.h8.w8.k4.r3.s3".parse().unwrap();
+        let inputs = Inputs::random(&problem, 7);
+        assert_eq!(inputs, Inputs::random(&problem, 7));
+        assert_ne!(inputs, Inputs::random(&problem, 8));
+        let names: Vec<&str> = inputs.specs.iter().map(|spec| spec.name).collect();
+        assert_eq!(
+            names,
+            ["input", "filter", "mean", "variance", "weight", "shift"]
+        );
+        for (spec, tensor) in inputs.specs.iter().zip(&inputs.tensors) {
+            assert_eq!(tensor.len() as u64, spec.shape.elements(), "{}", spec.name);
+            assert!(
+                tensor
+                    .iter()
+                    .all(|x| *x != 0.0 && *x != 1.0 && x.is_finite())
+            );
+        }
+        let variance = &inputs.tensors[3];
+        assert!(variance.iter().all(|x| *x >= 0.5));
+    }
+
+    #[test]
+    fn attention_is_scaled_by_its_head_size() {
+        let problem: Problem = "attention_scores/f32/b1.h2.q3.d16".parse().unwrap();
+        let inputs = Inputs::random(&problem, 1);
+        let factor = inputs.operands_of(1).next().unwrap();
+        assert_eq!(factor, [0.25]);
+    }
+}

@@ -1,0 +1,231 @@
+//! The proof that a kernel computes what its chain says.
+
+use fusion_cost_model::{Op, Pointwise, Problem};
+
+use crate::inputs::Inputs;
+use crate::reference::Reference;
+
+/// Output rows of a problem in f64, to hold outputs of kernels against.
+#[derive(Debug)]
+pub struct Expected {
+    /// Which rows, ascending.
+    rows: Vec<usize>,
+    /// How many rows the output has.
+    total_rows: usize,
+    cols: usize,
+    values: Vec<f64>,
+    /// What an error is measured against where the expected value is small.
+    scale: f64,
+    tolerance: f64,
+}
+
+/// The standard deviation of the inputs: uniform between -1 and 1.
+const INPUT_RMS: f64 = 0.577;
+
+impl Expected {
+    /// Computes the reference of a problem on its inputs.
+    ///
+    /// All rows where that takes at most `budget` multiply-adds, else as many as the budget
+    /// allows, evenly spread with the first and the last among them; at least eight.
+    #[must_use]
+    pub fn compute(problem: &Problem, inputs: &Inputs, budget: u64) -> Self {
+        let reference = Reference::new(problem, inputs);
+        let total_rows = reference.rows();
+        let work: u64 = problem.steps().map(|step| step.flops() / 2).sum();
+        let per_row = (work / total_rows.max(1) as u64).max(1);
+        let count = ((budget / per_row) as usize)
+            .clamp(8, total_rows.max(8))
+            .min(total_rows);
+        let rows: Vec<usize> = (0..count)
+            .map(|index| {
+                if count < 2 {
+                    0
+                } else {
+                    index * (total_rows - 1) / (count - 1)
+                }
+            })
+            .collect();
+        let cols = problem
+            .steps()
+            .last()
+            .map_or(0, |step| step.output.cols as usize);
+        let values = compute_rows(&reference, &rows, cols);
+        let square = values.iter().map(|y| y * y).sum::<f64>() / values.len().max(1) as f64;
+        Self {
+            rows,
+            total_rows,
+            cols,
+            values,
+            scale: square.sqrt().max(typical_scale(problem)),
+            tolerance: tolerance(problem),
+        }
+    }
+
+    /// Rows that were computed.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Rows of the output.
+    #[must_use]
+    pub fn total_rows(&self) -> usize {
+        self.total_rows
+    }
+
+    /// The error up to which a kernel counts as right.
+    #[must_use]
+    pub fn tolerance(&self) -> f64 {
+        self.tolerance
+    }
+
+    /// The largest error of an output in the rows of the reference: `|y - expected|` over the
+    /// output's root mean square plus `|expected|`. Infinite for an element that is NaN where
+    /// none is expected, and for an output of another size.
+    #[must_use]
+    pub fn error(&self, output: &[f32]) -> f64 {
+        if output.len() != self.total_rows * self.cols {
+            return f64::INFINITY;
+        }
+        let outputs = self
+            .rows
+            .iter()
+            .flat_map(|&row| &output[row * self.cols..][..self.cols]);
+        let pairs = outputs
+            .zip(&self.values)
+            .map(|(&y, &expected)| (f64::from(y), expected));
+        largest_error(pairs, self.scale)
+    }
+
+    /// The largest difference between two outputs, everywhere, on the same scale as
+    /// [`Self::error`].
+    #[must_use]
+    pub fn difference(&self, left: &[f32], right: &[f32]) -> f64 {
+        if left.len() != right.len() {
+            return f64::INFINITY;
+        }
+        let pairs = left
+            .iter()
+            .zip(right)
+            .map(|(&y, &other)| (f64::from(y), f64::from(other)));
+        largest_error(pairs, self.scale)
+    }
+}
+
+fn largest_error(pairs: impl Iterator<Item = (f64, f64)>, scale: f64) -> f64 {
+    let mut largest = 0.0_f64;
+    for (y, expected) in pairs {
+        let same = y == expected || (y.is_nan() && expected.is_nan());
+        let error = if same {
+            0.0
+        } else if y.is_nan() || expected.is_nan() || y.is_infinite() || expected.is_infinite() {
+            f64::INFINITY
+        } else {
+            (y - expected).abs() / (scale + expected.abs())
+        };
+        largest = largest.max(error);
+    }
+    largest
+}
+
+/// The rows one after the other, computed on all cores.
+fn compute_rows(reference: &Reference<'_>, rows: &[usize], cols: usize) -> Vec<f64> {
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let mut values = vec![0.0; rows.len() * cols];
+    let share = rows.len().div_ceil(threads).max(1);
+    std::thread::scope(|scope| {
+        for (rows, values) in rows
+            .chunks(share)
+            .zip(values.chunks_mut((share * cols).max(1)))
+        {
+            scope.spawn(move || {
+                for (&row, target) in rows.iter().zip(values.chunks_exact_mut(cols)) {
+                    target.copy_from_slice(&reference.row(row));
+                }
+            });
+        }
+    });
+    values
+}
+
+/// The error up to which an f32 kernel counts as right: rounding grows with the square root of
+/// the number of terms that are summed. A kernel that forgets, repeats or reorders an op is wrong
+/// by thousands of times more.
+fn tolerance(problem: &Problem) -> f64 {
+    let terms: u64 = problem
+        .steps()
+        .map(|step| {
+            if step.op.is_row() {
+                step.output.cols
+            } else {
+                step.depth
+            }
+        })
+        .sum();
+    f64::from(f32::EPSILON) * (16.0 + 4.0 * (terms as f64).sqrt())
+}
+
+/// The root mean square that the output has on random inputs, roughly. It stands in for the
+/// measured one where the output is too small for that to mean anything: the one element of a
+/// 1x1 output may be close to zero by chance, and its rounding error is not.
+fn typical_scale(problem: &Problem) -> f64 {
+    let mut scale = INPUT_RMS;
+    for step in problem.steps() {
+        scale = match step.op {
+            Op::Linear | Op::Conv2d => scale * INPUT_RMS * (step.depth as f64).sqrt(),
+            Op::Qk => INPUT_RMS * INPUT_RMS,
+            Op::Softmax => 1.0 / step.output.cols as f64,
+            Op::Pv => INPUT_RMS / (step.depth as f64).sqrt(),
+            Op::LayerNorm | Op::RmsNorm => 1.0,
+            Op::Pointwise(Pointwise::Mul) => scale * INPUT_RMS,
+            Op::Pointwise(Pointwise::Add | Pointwise::Bias) => scale.hypot(INPUT_RMS),
+            Op::Pointwise(Pointwise::Sigmoid | Pointwise::Tanh | Pointwise::HardSigmoid) => {
+                scale.min(1.0)
+            }
+            Op::MaxPool | Op::Pointwise(_) => scale,
+        };
+    }
+    scale
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expected(text: &str, budget: u64) -> (Expected, Vec<f32>) {
+        let problem: Problem = text.parse().unwrap();
+        let inputs = Inputs::random(&problem, 3);
+        let expected = Expected::compute(&problem, &inputs, budget);
+        let reference = Reference::new(&problem, &inputs);
+        let output = (0..reference.rows())
+            .flat_map(|row| reference.row(row))
+            .map(|y| y as f32);
+        (expected, output.collect())
+    }
+
+    #[test]
+    fn the_rounded_reference_is_right_and_every_flaw_is_seen() {
+        let (expected, output) = expected("linear_bias_relu/f32/m7.k33.n5", u64::MAX);
+        assert_eq!(expected.rows(), 7);
+        assert!(expected.error(&output) < 1e-7);
+        assert_eq!(expected.difference(&output, &output), 0.0);
+        for (index, flaw) in [(0, f32::NAN), (34, f32::INFINITY), (17, output[17] + 1e-3)] {
+            let mut wrong = output.clone();
+            wrong[index] = flaw;
+            assert!(
+                expected.error(&wrong) > expected.tolerance(),
+                "{index} {flaw}"
+            );
+            assert!(expected.difference(&output, &wrong) > expected.tolerance());
+        }
+        assert_eq!(expected.error(&output[1..]), f64::INFINITY);
+    }
+
+    #[test]
+    fn a_small_budget_takes_some_rows_with_the_first_and_the_last() {
+        let (expected, output) = expected("linear_bias/f32/m1000.k10.n10", 2_000);
+        assert_eq!(expected.rows(), 19); // 2,000 over 10 * 10 products and 5 halves of additions
+        assert_eq!((expected.rows[0], expected.rows[18]), (0, 999));
+        assert!(expected.error(&output) < 1e-7);
+    }
+}
