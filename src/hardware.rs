@@ -197,9 +197,7 @@ impl HardwareSpec {
     /// Checks what the format alone does not guarantee.
     pub(crate) fn check(&self) -> Result<(), HardwareError> {
         if self.schema_version != HARDWARE_SCHEMA_VERSION {
-            return Err(HardwareError::Version {
-                found: self.schema_version,
-            });
+            return Err(HardwareError::Version { found: self.schema_version });
         }
         let value = |key: &str, reason: &str| HardwareError::Value {
             key: key.to_owned(),
@@ -210,16 +208,9 @@ impl HardwareSpec {
             return Err(value("id", "must be lower-case letters, digits and dashes"));
         }
         if !(self.memory.bandwidth_gb_per_s.is_finite() && self.memory.bandwidth_gb_per_s > 0.0) {
-            return Err(value(
-                "memory.bandwidth_gb_per_s",
-                "must be a positive number",
-            ));
+            return Err(value("memory.bandwidth_gb_per_s", "must be a positive number"));
         }
-        if self
-            .peaks
-            .iter()
-            .any(|peak| !(peak.gflops.is_finite() && peak.gflops > 0.0))
-        {
+        if self.peaks.iter().any(|peak| !(peak.gflops.is_finite() && peak.gflops > 0.0)) {
             return Err(value("peak.gflops", "must be a positive number"));
         }
         Ok(())
@@ -240,12 +231,10 @@ impl HardwareSpec {
         let reported = reported.to_lowercase();
         let contains = |parts: &[String]| {
             parts.iter().any(|part| {
-                reported
-                    .match_indices(&part.to_lowercase())
-                    .any(|(start, part)| {
-                        let next = reported[start + part.len()..].chars().next();
-                        !next.is_some_and(char::is_alphanumeric)
-                    })
+                reported.match_indices(&part.to_lowercase()).any(|(start, part)| {
+                    let next = reported[start + part.len()..].chars().next();
+                    !next.is_some_and(char::is_alphanumeric)
+                })
             })
         };
         contains(&self.detect) && !contains(&self.detect_except)
@@ -254,11 +243,7 @@ impl HardwareSpec {
     /// The highest peak rate of a dtype over all units.
     #[must_use]
     pub fn peak_gflops(&self, dtype: DType) -> Option<f64> {
-        let rates = self
-            .peaks
-            .iter()
-            .filter(|peak| peak.dtype == dtype)
-            .map(|peak| peak.gflops);
+        let rates = self.peaks.iter().filter(|peak| peak.dtype == dtype).map(|peak| peak.gflops);
         rates.reduce(f64::max)
     }
 }
@@ -312,10 +297,7 @@ source = "made up"
     fn bad_files_name_the_key_and_the_line() {
         let unknown = SPEC.replace("bytes = 32768", "bites = 32768");
         let message = HardwareSpec::from_toml(&unknown).unwrap_err().to_string();
-        assert!(
-            message.contains("line 17") && message.contains("bites"),
-            "{message}"
-        );
+        assert!(message.contains("line 17") && message.contains("bites"), "{message}");
         let newer = SPEC.replace("schema_version = 1", "schema_version = 9");
         let message = HardwareSpec::from_toml(&newer).unwrap_err().to_string();
         assert!(message.contains("schema_version is 9"), "{message}");

@@ -98,11 +98,7 @@ fn fill(problem: &Problem, op: Op, operand: &str) -> Fill {
 
 /// `1 / sqrt(d)`, the scale of attention scores.
 #[must_use]
-#[expect(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    reason = "a scale"
-)]
+#[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "a scale")]
 pub(crate) fn attention_scale(d: u64) -> f32 {
     (1.0 / (d as f64).sqrt()) as f32
 }
@@ -121,11 +117,8 @@ impl Inputs {
     #[must_use]
     pub fn random(problem: &Problem, seed: u64) -> Self {
         let specs = InputSpec::of(problem);
-        let tensors = specs
-            .iter()
-            .zip(0..)
-            .map(|(spec, stream)| spec.generate(seed, stream))
-            .collect();
+        let tensors =
+            specs.iter().zip(0..).map(|(spec, stream)| spec.generate(seed, stream)).collect();
         Self { specs, tensors }
     }
 
@@ -152,17 +145,10 @@ mod tests {
         assert_eq!(inputs, Inputs::random(&problem, 7));
         assert_ne!(inputs, Inputs::random(&problem, 8));
         let names: Vec<&str> = inputs.specs.iter().map(|spec| spec.name).collect();
-        assert_eq!(
-            names,
-            ["input", "filter", "mean", "variance", "weight", "shift"]
-        );
+        assert_eq!(names, ["input", "filter", "mean", "variance", "weight", "shift"]);
         for (spec, tensor) in inputs.specs.iter().zip(&inputs.tensors) {
             assert_eq!(tensor.len() as u64, spec.shape.elements(), "{}", spec.name);
-            assert!(
-                tensor
-                    .iter()
-                    .all(|x| *x != 0.0 && *x != 1.0 && x.is_finite())
-            );
+            assert!(tensor.iter().all(|x| *x != 0.0 && *x != 1.0 && x.is_finite()));
         }
         let variance = &inputs.tensors[3];
         assert!(variance.iter().all(|x| *x >= 0.5));

@@ -33,22 +33,11 @@ impl Expected {
         let total_rows = reference.rows();
         let work: u64 = problem.steps().map(|step| step.flops() / 2).sum();
         let per_row = (work / total_rows.max(1) as u64).max(1);
-        let count = ((budget / per_row) as usize)
-            .clamp(8, total_rows.max(8))
-            .min(total_rows);
+        let count = ((budget / per_row) as usize).clamp(8, total_rows.max(8)).min(total_rows);
         let rows: Vec<usize> = (0..count)
-            .map(|index| {
-                if count < 2 {
-                    0
-                } else {
-                    index * (total_rows - 1) / (count - 1)
-                }
-            })
+            .map(|index| if count < 2 { 0 } else { index * (total_rows - 1) / (count - 1) })
             .collect();
-        let cols = problem
-            .steps()
-            .last()
-            .map_or(0, |step| step.output.cols as usize);
+        let cols = problem.steps().last().map_or(0, |step| step.output.cols as usize);
         let values = compute_rows(&reference, &rows, cols);
         let square = values.iter().map(|y| y * y).sum::<f64>() / values.len().max(1) as f64;
         Self {
@@ -87,13 +76,8 @@ impl Expected {
         if output.len() != self.total_rows * self.cols {
             return f64::INFINITY;
         }
-        let outputs = self
-            .rows
-            .iter()
-            .flat_map(|&row| &output[row * self.cols..][..self.cols]);
-        let pairs = outputs
-            .zip(&self.values)
-            .map(|(&y, &expected)| (f64::from(y), expected));
+        let outputs = self.rows.iter().flat_map(|&row| &output[row * self.cols..][..self.cols]);
+        let pairs = outputs.zip(&self.values).map(|(&y, &expected)| (f64::from(y), expected));
         largest_error(pairs, self.scale)
     }
 
@@ -104,10 +88,7 @@ impl Expected {
         if left.len() != right.len() {
             return f64::INFINITY;
         }
-        let pairs = left
-            .iter()
-            .zip(right)
-            .map(|(&y, &other)| (f64::from(y), f64::from(other)));
+        let pairs = left.iter().zip(right).map(|(&y, &other)| (f64::from(y), f64::from(other)));
         largest_error(pairs, self.scale)
     }
 }
@@ -134,10 +115,7 @@ fn compute_rows(reference: &Reference<'_>, rows: &[usize], cols: usize) -> Vec<f
     let mut values = vec![0.0; rows.len() * cols];
     let share = rows.len().div_ceil(threads).max(1);
     std::thread::scope(|scope| {
-        for (rows, values) in rows
-            .chunks(share)
-            .zip(values.chunks_mut((share * cols).max(1)))
-        {
+        for (rows, values) in rows.chunks(share).zip(values.chunks_mut((share * cols).max(1))) {
             scope.spawn(move || {
                 for (&row, target) in rows.iter().zip(values.chunks_exact_mut(cols)) {
                     target.copy_from_slice(&reference.row(row));
@@ -154,13 +132,7 @@ fn compute_rows(reference: &Reference<'_>, rows: &[usize], cols: usize) -> Vec<f
 fn tolerance(problem: &Problem) -> f64 {
     let terms: u64 = problem
         .steps()
-        .map(|step| {
-            if step.op.is_row() {
-                step.output.cols
-            } else {
-                step.depth
-            }
-        })
+        .map(|step| if step.op.is_row() { step.output.cols } else { step.depth })
         .sum();
     f64::from(f32::EPSILON) * (16.0 + 4.0 * (terms as f64).sqrt())
 }
@@ -197,9 +169,7 @@ mod tests {
         let inputs = Inputs::random(&problem, 3);
         let expected = Expected::compute(&problem, &inputs, budget);
         let reference = Reference::new(&problem, &inputs);
-        let output = (0..reference.rows())
-            .flat_map(|row| reference.row(row))
-            .map(|y| y as f32);
+        let output = (0..reference.rows()).flat_map(|row| reference.row(row)).map(|y| y as f32);
         (expected, output.collect())
     }
 
@@ -212,10 +182,7 @@ mod tests {
         for (index, flaw) in [(0, f32::NAN), (34, f32::INFINITY), (17, output[17] + 1e-3)] {
             let mut wrong = output.clone();
             wrong[index] = flaw;
-            assert!(
-                expected.error(&wrong) > expected.tolerance(),
-                "{index} {flaw}"
-            );
+            assert!(expected.error(&wrong) > expected.tolerance(), "{index} {flaw}");
             assert!(expected.difference(&output, &wrong) > expected.tolerance());
         }
         assert_eq!(expected.error(&output[1..]), f64::INFINITY);

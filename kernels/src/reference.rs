@@ -90,23 +90,14 @@ impl<'a> Reference<'a> {
     #[must_use]
     pub fn new(problem: &'a Problem, inputs: &'a Inputs) -> Self {
         let steps: Vec<Step> = problem.steps().collect();
-        let operands = (0..steps.len())
-            .map(|index| inputs.operands_of(index).collect())
-            .collect();
-        Self {
-            problem,
-            steps,
-            input: &inputs.tensors[0],
-            operands,
-        }
+        let operands = (0..steps.len()).map(|index| inputs.operands_of(index).collect()).collect();
+        Self { problem, steps, input: &inputs.tensors[0], operands }
     }
 
     /// Output rows.
     #[must_use]
     pub fn rows(&self) -> usize {
-        self.steps
-            .last()
-            .map_or(0, |step| step.output.rows as usize)
+        self.steps.last().map_or(0, |step| step.output.rows as usize)
     }
 
     /// One output row.
@@ -119,29 +110,20 @@ impl<'a> Reference<'a> {
     fn row_after(&self, count: usize, row: usize) -> Vec<f64> {
         let Some(index) = count.checked_sub(1) else {
             let cols = self.steps[0].input.cols as usize;
-            return self.input[row * cols..][..cols]
-                .iter()
-                .map(|&x| f64::from(x))
-                .collect();
+            return self.input[row * cols..][..cols].iter().map(|&x| f64::from(x)).collect();
         };
         let step = &self.steps[index];
         let before = |row| self.row_after(index, row);
         match step.op {
-            Op::Linear => product(
-                &before(row),
-                self.operands[index][0],
-                step.output.cols as usize,
-            ),
+            Op::Linear => product(&before(row), self.operands[index][0], step.output.cols as usize),
             Op::Conv2d => self.convolution(row),
             Op::MaxPool => self.max_pool(row, before),
             Op::Qk => self.scores(row, &before(row)),
             Op::Pv => self.attention_output(row, before),
             Op::Softmax => softmax(before(row)),
-            Op::LayerNorm => layer_norm(
-                before(row),
-                self.operands[index][0],
-                self.operands[index][1],
-            ),
+            Op::LayerNorm => {
+                layer_norm(before(row), self.operands[index][0], self.operands[index][1])
+            }
             Op::RmsNorm => rms_norm(before(row), self.operands[index][0]),
             Op::Pointwise(op) => self.pointwise(op, index, row, before(row)),
         }
@@ -150,18 +132,12 @@ impl<'a> Reference<'a> {
     fn pointwise(&self, op: Pointwise, step: usize, row: usize, values: Vec<f64>) -> Vec<f64> {
         let cols = values.len();
         let operand = |position: usize, element: usize, col: usize| {
-            let tensor = self.operands[step]
-                .get(position)
-                .copied()
-                .unwrap_or_default();
+            let tensor = self.operands[step].get(position).copied().unwrap_or_default();
             Real(f64::from(match op.operands()[position].kind {
                 OperandKind::PerChannel => tensor[col],
                 OperandKind::PerElement => tensor[element],
                 OperandKind::Scalar => tensor[0],
-                #[expect(
-                    clippy::cast_possible_truncation,
-                    reason = "the low bits, as documented"
-                )]
+                #[expect(clippy::cast_possible_truncation, reason = "the low bits, as documented")]
                 OperandKind::Random => random::uniform(element as u32),
                 OperandKind::Matrix => f32::NAN,
             }))
@@ -169,10 +145,7 @@ impl<'a> Reference<'a> {
         let transform = |(col, value)| {
             let element = row * cols + col;
             let mut folded = [Real(0.0); 2];
-            op.fold(
-                |position| operand(position, element, col),
-                |slot, value| folded[slot] = value,
-            );
+            op.fold(|position| operand(position, element, col), |slot, value| folded[slot] = value);
             let bound = |position: usize| {
                 if op.folded_operands() > 0 {
                     folded[position]
@@ -257,22 +230,13 @@ impl<'a> Reference<'a> {
         };
         let (queries, keys, d) = (sizes.q as usize, sizes.kv as usize, sizes.d as usize);
         let key = &self.operands[0][0][row / queries * keys * d..][..keys * d];
-        let scale = if self
-            .problem
-            .chain()
-            .contains(&Op::Pointwise(Pointwise::Scale))
-        {
+        let scale = if self.problem.chain().contains(&Op::Pointwise(Pointwise::Scale)) {
             1.0
         } else {
             f64::from(attention_scale(sizes.d))
         };
         let dot = |key: &[f32]| {
-            query
-                .iter()
-                .zip(key)
-                .map(|(q, &k)| q * f64::from(k))
-                .sum::<f64>()
-                * scale
+            query.iter().zip(key).map(|(q, &k)| q * f64::from(k)).sum::<f64>() * scale
         };
         key.chunks_exact(d).map(dot).collect()
     }
@@ -284,20 +248,12 @@ impl<'a> Reference<'a> {
         let (heads, queries) = (sizes.h as usize, sizes.q as usize);
         let (keys, d) = (sizes.kv as usize, sizes.d as usize);
         let (batch, query) = (row / queries, row % queries);
-        let step = self
-            .steps
-            .iter()
-            .position(|step| step.op == Op::Pv)
-            .unwrap_or(0);
+        let step = self.steps.iter().position(|step| step.op == Op::Pv).unwrap_or(0);
         let values = self.operands[step][0];
         let mut output = Vec::with_capacity(heads * d);
         for head in batch * heads..(batch + 1) * heads {
             let probabilities = before(head * queries + query);
-            output.extend(product(
-                &probabilities,
-                &values[head * keys * d..][..keys * d],
-                d,
-            ));
+            output.extend(product(&probabilities, &values[head * keys * d..][..keys * d], d));
         }
         output
     }
@@ -356,16 +312,9 @@ mod tests {
 
     fn apply(op: Pointwise, x: f64, operands: &[f64]) -> f64 {
         let mut folded = [Real(0.0); 2];
-        op.fold(
-            |index| Real(operands[index]),
-            |slot, value| folded[slot] = value,
-        );
+        op.fold(|index| Real(operands[index]), |slot, value| folded[slot] = value);
         let bound = |index: usize| {
-            if op.folded_operands() > 0 {
-                folded[index]
-            } else {
-                Real(operands[index])
-            }
+            if op.folded_operands() > 0 { folded[index] } else { Real(operands[index]) }
         };
         op.apply(Real(x), bound).0
     }
@@ -376,12 +325,7 @@ mod tests {
         let cases: &[(Pointwise, f64, &[f64], f64)] = &[
             (Pointwise::Bias, 1.5, &[0.25], 1.75),
             // (3 - 1) / sqrt(4 + 1e-5) * 0.5 + 0.1
-            (
-                Pointwise::BatchNorm,
-                3.0,
-                &[1.0, 4.0, 0.5, 0.1],
-                0.599_999_375_001_17,
-            ),
+            (Pointwise::BatchNorm, 3.0, &[1.0, 4.0, 0.5, 0.1], 0.599_999_375_001_17),
             (Pointwise::Relu, -2.0, &[], 0.0),
             (Pointwise::Relu, 2.0, &[], 2.0),
             (Pointwise::Relu6, 7.0, &[], 6.0),
@@ -408,29 +352,17 @@ mod tests {
         ];
         for &(op, x, operands, expected) in cases {
             let value = apply(op, x, operands);
-            assert!(
-                (value - expected).abs() < 1e-12,
-                "{}({x}) = {value}",
-                op.name()
-            );
+            assert!((value - expected).abs() < 1e-12, "{}({x}) = {value}", op.name());
         }
         for &op in Pointwise::ALL {
-            assert!(
-                cases.iter().any(|(case, ..)| *case == op),
-                "{} has no value",
-                op.name()
-            );
+            assert!(cases.iter().any(|(case, ..)| *case == op), "{} has no value", op.name());
         }
     }
 
     #[test]
     fn nan_goes_through_every_formula() {
         for &op in Pointwise::ALL {
-            assert!(
-                apply(op, f64::NAN, &[0.5, 0.5, 0.5, 0.5]).is_nan(),
-                "{}",
-                op.name()
-            );
+            assert!(apply(op, f64::NAN, &[0.5, 0.5, 0.5, 0.5]).is_nan(), "{}", op.name());
         }
     }
 
@@ -438,15 +370,10 @@ mod tests {
     fn a_two_by_two_convolution_by_hand() {
         let problem: Problem = "conv_bias/f32/n1.c1.h3.w3.k1.r2.s2".parse().unwrap();
         let mut inputs = Inputs::random(&problem, 0);
-        inputs.tensors = vec![
-            (1..=9).map(|x| x as f32).collect(),
-            vec![1.0, 10.0, 100.0, 1000.0],
-            vec![0.5],
-        ];
+        inputs.tensors =
+            vec![(1..=9).map(|x| x as f32).collect(), vec![1.0, 10.0, 100.0, 1000.0], vec![0.5]];
         let reference = Reference::new(&problem, &inputs);
-        let rows: Vec<f64> = (0..reference.rows())
-            .flat_map(|row| reference.row(row))
-            .collect();
+        let rows: Vec<f64> = (0..reference.rows()).flat_map(|row| reference.row(row)).collect();
         // 1 + 20 + 400 + 5000 + 0.5, and so on for the other three windows.
         assert_eq!(rows, [5421.5, 6532.5, 8754.5, 9865.5]);
     }
@@ -456,10 +383,7 @@ mod tests {
         let problem: Problem = "attention_head/f32/b1.h2.q1.kv1.d2".parse().unwrap();
         let mut inputs = Inputs::random(&problem, 0);
         inputs.tensors[2] = vec![1.0, 2.0, 3.0, 4.0];
-        assert_eq!(
-            Reference::new(&problem, &inputs).row(0),
-            [1.0, 2.0, 3.0, 4.0]
-        );
+        assert_eq!(Reference::new(&problem, &inputs).row(0), [1.0, 2.0, 3.0, 4.0]);
     }
 
     #[test]
@@ -470,9 +394,6 @@ mod tests {
         // mean 2, variance 1: -2 / sqrt(1.00001) + 0.5
         assert!((row[0] + 1.499_990_000_075).abs() < 1e-11, "{row:?}");
         let row = rms_norm(vec![3.0, 4.0], &[1.0, 2.0]);
-        assert!(
-            (row[1] - 8.0 / 12.500_01_f64.sqrt()).abs() < 1e-12,
-            "{row:?}"
-        );
+        assert!((row[1] - 8.0 / 12.500_01_f64.sqrt()).abs() < 1e-12, "{row:?}");
     }
 }

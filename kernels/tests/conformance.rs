@@ -8,9 +8,7 @@ use fusion_cost_model::{Form, PATTERNS, Problem};
 /// Sizes for each form: ones, primes around the vector widths, tiles with and without a rest.
 fn sizes(form: Form) -> &'static [&'static str] {
     match form {
-        Form::Rows => &[
-            "m1.n1", "m1.n17", "m3.n5", "m7.n64", "m13.n129", "m31.n333", "m1.n5000",
-        ],
+        Form::Rows => &["m1.n1", "m1.n17", "m3.n5", "m7.n64", "m13.n129", "m31.n333", "m1.n5000"],
         Form::Linear => &[
             "m1.k1.n1",
             "m1.k7.n300",
@@ -98,14 +96,9 @@ fn problems() -> Vec<Problem> {
         .chain(CHAINS.iter().copied())
         .flat_map(|name| {
             let chain: fusion_cost_model::Chain = name.parse().unwrap();
-            sizes(chain.form())
-                .iter()
-                .map(move |sizes| format!("{name}/f32/{sizes}"))
+            sizes(chain.form()).iter().map(move |sizes| format!("{name}/f32/{sizes}"))
         })
-        .map(|text| {
-            text.parse()
-                .unwrap_or_else(|error| panic!("{text}: {error}"))
-        })
+        .map(|text| text.parse().unwrap_or_else(|error| panic!("{text}: {error}")))
         .collect()
 }
 
@@ -164,11 +157,7 @@ fn the_fused_variant_is_one_kernel_and_the_unfused_one_has_one_per_op() {
         let inputs = Inputs::random(&problem, 1);
         let prepared = cpu.prepare(&problem, &inputs).unwrap().unwrap();
         assert_eq!(prepared.kernels(Variant::Fused).len(), 1, "{problem}");
-        assert_eq!(
-            prepared.kernels(Variant::Unfused).len(),
-            problem.chain().len(),
-            "{problem}"
-        );
+        assert_eq!(prepared.kernels(Variant::Unfused).len(), problem.chain().len(), "{problem}");
     }
 }
 

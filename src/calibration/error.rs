@@ -61,23 +61,14 @@ impl std::fmt::Display for Prefix<'_> {
 
 impl CalibrationError {
     pub(super) fn invalid(reason: impl Into<String>) -> Self {
-        Self::Invalid {
-            path: None,
-            reason: reason.into(),
-        }
+        Self::Invalid { path: None, reason: reason.into() }
     }
 
     /// The same error, naming the file that the text came from.
     pub(super) fn in_file(self, file: &Path) -> Self {
         match self {
-            Self::Invalid { reason, .. } => Self::Invalid {
-                path: Some(file.to_owned()),
-                reason,
-            },
-            Self::Version { found, .. } => Self::Version {
-                path: Some(file.to_owned()),
-                found,
-            },
+            Self::Invalid { reason, .. } => Self::Invalid { path: Some(file.to_owned()), reason },
+            Self::Version { found, .. } => Self::Version { path: Some(file.to_owned()), found },
             other => other,
         }
     }

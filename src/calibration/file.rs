@@ -14,13 +14,7 @@ pub(crate) type RecordKey<'r> = (Problem, Backend, u32, CacheState, &'r str);
 
 impl FusionRecord {
     pub(crate) fn key(&self) -> RecordKey<'_> {
-        (
-            self.problem,
-            self.backend,
-            self.threads,
-            self.cache_state,
-            &self.implementation,
-        )
+        (self.problem, self.backend, self.threads, self.cache_state, &self.implementation)
     }
 }
 
@@ -32,10 +26,8 @@ impl HardwareCalibration {
     /// [`CalibrationError`] with the file, and the key and line of what is wrong.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, CalibrationError> {
         let path = path.as_ref();
-        let text = fs::read_to_string(path).map_err(|source| CalibrationError::Read {
-            path: path.to_owned(),
-            source,
-        })?;
+        let text = fs::read_to_string(path)
+            .map_err(|source| CalibrationError::Read { path: path.to_owned(), source })?;
         Self::from_toml(&text).map_err(|error| error.in_file(path))
     }
 
@@ -60,9 +52,7 @@ impl HardwareCalibration {
                 )));
             }
             Some(None) => {
-                return Err(CalibrationError::invalid(
-                    "schema_version must be a whole number",
-                ));
+                return Err(CalibrationError::invalid("schema_version must be a whole number"));
             }
             None => {
                 return Err(CalibrationError::invalid(
@@ -105,10 +95,7 @@ impl HardwareCalibration {
         write().map_err(|source| {
             // Best effort: the error that matters is the one above.
             let _ = fs::remove_file(&temporary);
-            CalibrationError::Write {
-                path: path.to_owned(),
-                source,
-            }
+            CalibrationError::Write { path: path.to_owned(), source }
         })
     }
 
@@ -121,22 +108,14 @@ impl HardwareCalibration {
             let limits = &ceilings.limits;
             let finite = limits.peak_gflops.is_finite()
                 && limits.launch_us.is_finite()
-                && limits
-                    .bandwidth
-                    .iter()
-                    .all(|point| point.gb_per_s.is_finite());
+                && limits.bandwidth.iter().all(|point| point.gb_per_s.is_finite());
             let positive = limits.peak_gflops > 0.0
                 && limits.launch_us >= 0.0
                 && limits.bandwidth.iter().all(|point| point.gb_per_s > 0.0);
             if !(finite && positive) {
-                return Err(CalibrationError::invalid(
-                    "ceilings: rates must be positive numbers",
-                ));
+                return Err(CalibrationError::invalid("ceilings: rates must be positive numbers"));
             }
-            if !limits
-                .bandwidth
-                .is_sorted_by(|a, b| a.working_set_bytes < b.working_set_bytes)
-            {
+            if !limits.bandwidth.is_sorted_by(|a, b| a.working_set_bytes < b.working_set_bytes) {
                 return Err(CalibrationError::invalid(
                     "ceilings: the working sets of the bandwidth must increase",
                 ));
@@ -192,10 +171,7 @@ impl FusionRecord {
             ));
         }
         if self.dtype != self.problem.dtype() {
-            return Err(format!(
-                "dtype {} is not that of {}",
-                self.dtype, self.problem
-            ));
+            return Err(format!("dtype {} is not that of {}", self.dtype, self.problem));
         }
         Ok(())
     }
@@ -203,10 +179,7 @@ impl FusionRecord {
 
 /// The line of the `index`-th `[[fusion]]` header, from 1.
 fn line_of_record(text: &str, index: usize) -> usize {
-    let headers = text
-        .lines()
-        .enumerate()
-        .filter(|(_, line)| line.trim() == "[[fusion]]");
+    let headers = text.lines().enumerate().filter(|(_, line)| line.trim() == "[[fusion]]");
     headers.map(|(line, _)| line + 1).nth(index).unwrap_or(0)
 }
 

@@ -81,13 +81,9 @@ impl Ceilings {
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "an interpolation")]
     pub fn bandwidth_at(&self, bytes: u64) -> Option<f64> {
-        let after = self
-            .bandwidth
-            .partition_point(|point| point.working_set_bytes < bytes);
+        let after = self.bandwidth.partition_point(|point| point.working_set_bytes < bytes);
         let above = self.bandwidth.get(after);
-        let below = after
-            .checked_sub(1)
-            .and_then(|index| self.bandwidth.get(index));
+        let below = after.checked_sub(1).and_then(|index| self.bandwidth.get(index));
         match (below, above) {
             (Some(low), Some(high)) => {
                 let position = |bytes: u64| (bytes.max(1) as f64).ln();
@@ -137,17 +133,9 @@ impl Ceilings {
         let memory_us = bytes as f64 / (self.bandwidth_at(bytes)? * 1e3);
         let launch_us = self.launch_us;
         Some(if compute_us >= memory_us {
-            Parts {
-                compute_us,
-                memory_us: 0.0,
-                launch_us,
-            }
+            Parts { compute_us, memory_us: 0.0, launch_us }
         } else {
-            Parts {
-                compute_us: 0.0,
-                memory_us,
-                launch_us,
-            }
+            Parts { compute_us: 0.0, memory_us, launch_us }
         })
     }
 }
@@ -188,10 +176,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn ceilings(launch_us: f64) -> Ceilings {
-        let point = |working_set_bytes, gb_per_s| BandwidthPoint {
-            working_set_bytes,
-            gb_per_s,
-        };
+        let point = |working_set_bytes, gb_per_s| BandwidthPoint { working_set_bytes, gb_per_s };
         Ceilings {
             peak_gflops: 100.0,
             launch_us,
@@ -202,20 +187,13 @@ mod tests {
     #[test]
     fn bandwidth_is_interpolated_in_the_logarithm_and_held_outside() {
         let ceilings = ceilings(0.0);
-        for (bytes, expected) in [
-            (0, 100.0),
-            (1 << 20, 100.0),
-            (1 << 22, 60.0),
-            (1 << 24, 20.0),
-            (1 << 30, 20.0),
-        ] {
+        for (bytes, expected) in
+            [(0, 100.0), (1 << 20, 100.0), (1 << 22, 60.0), (1 << 24, 20.0), (1 << 30, 20.0)]
+        {
             let bandwidth = ceilings.bandwidth_at(bytes).unwrap();
             assert!((bandwidth - expected).abs() < 1e-9, "{bytes}: {bandwidth}");
         }
-        let empty = Ceilings {
-            bandwidth: vec![],
-            ..ceilings
-        };
+        let empty = Ceilings { bandwidth: vec![], ..ceilings };
         assert_eq!(empty.bandwidth_at(1), None);
     }
 

@@ -78,11 +78,7 @@ impl Step {
     /// Elements of all operands beside the input.
     #[must_use]
     pub fn operand_elements(&self) -> u64 {
-        self.op
-            .operands()
-            .iter()
-            .map(|operand| self.operand_shape(operand).elements())
-            .sum()
+        self.op.operands().iter().map(|operand| self.operand_shape(operand).elements()).sum()
     }
 }
 
@@ -107,11 +103,7 @@ fn first_input(first: Op, sizes: &Sizes) -> Matrix {
     }
     if let Some(attention) = sizes.attention() {
         // A chain that starts with the softmax reads scores, the others read queries.
-        let cols = if first == Op::Softmax {
-            attention.kv
-        } else {
-            attention.d
-        };
+        let cols = if first == Op::Softmax { attention.kv } else { attention.d };
         return Matrix::new(attention.b * attention.h * attention.q, cols);
     }
     if let Some(linear) = sizes.linear() {
@@ -123,19 +115,10 @@ fn first_input(first: Op, sizes: &Sizes) -> Matrix {
 
 /// `linears` is how many linear ops came before.
 fn step(op: Op, input: Matrix, sizes: &Sizes, linears: u32) -> Step {
-    let unchanged = Step {
-        op,
-        input,
-        output: input,
-        matrix: Matrix::new(0, 0),
-        depth: 0,
-    };
+    let unchanged = Step { op, input, output: input, matrix: Matrix::new(0, 0), depth: 0 };
     match op {
         Op::Linear => {
-            let first = sizes
-                .linear()
-                .filter(|_| linears == 0)
-                .map(|linear| linear.n);
+            let first = sizes.linear().filter(|_| linears == 0).map(|linear| linear.n);
             let features = first.or(sizes.second_linear()).unwrap_or(0);
             Step {
                 output: Matrix::new(input.rows, features),

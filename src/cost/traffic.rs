@@ -176,12 +176,7 @@ mod tests {
             unfused: 236 + (30 + 70 + 21),
             fused: 30 + 40 + 40 + 70 + 21,
         },
-        Expected {
-            problem: "add_relu/f32/m3.n4",
-            flops: 12,
-            unfused: 36 + 24,
-            fused: 36,
-        },
+        Expected { problem: "add_relu/f32/m3.n4", flops: 12, unfused: 36 + 24, fused: 36 },
         Expected {
             // layer norm: 8 an element, two vectors of 4
             problem: "add_layernorm/f32/m3.n4",
@@ -189,12 +184,7 @@ mod tests {
             unfused: 36 + (12 + 8 + 12),
             fused: 36 + 8,
         },
-        Expected {
-            problem: "mul_add_relu/f32/m3.n4",
-            flops: 24,
-            unfused: 36 + 36 + 24,
-            fused: 48,
-        },
+        Expected { problem: "mul_add_relu/f32/m3.n4", flops: 24, unfused: 36 + 36 + 24, fused: 48 },
         Expected {
             problem: "sigmoid_mul/f32/m3.n4",
             flops: 3 * 12 + 12,
@@ -211,17 +201,9 @@ mod tests {
             assert_eq!(problem.chain().pattern(), Some(pattern));
             let traffic = Traffic::of(&problem);
             assert_eq!(traffic.flops, expected.flops, "{problem} flops");
-            assert_eq!(
-                traffic.unfused_bytes,
-                4 * expected.unfused,
-                "{problem} unfused"
-            );
+            assert_eq!(traffic.unfused_bytes, 4 * expected.unfused, "{problem} unfused");
             assert_eq!(traffic.fused_bytes, 4 * expected.fused, "{problem} fused");
-            assert_eq!(
-                traffic.unfused_launches,
-                pattern.ops.len() as u64,
-                "{problem}"
-            );
+            assert_eq!(traffic.unfused_launches, pattern.ops.len() as u64, "{problem}");
         }
     }
 
@@ -243,11 +225,8 @@ mod tests {
     #[test]
     fn a_grouped_convolution_is_cheaper_by_the_groups() {
         let dense = Traffic::of(&"conv_relu/f32/n1.c8.h4.w4.k8.r3.s3.pad1".parse().unwrap());
-        let grouped = Traffic::of(
-            &"conv_relu/f32/n1.c8.h4.w4.k8.r3.s3.pad1.groups4"
-                .parse()
-                .unwrap(),
-        );
+        let grouped =
+            Traffic::of(&"conv_relu/f32/n1.c8.h4.w4.k8.r3.s3.pad1.groups4".parse().unwrap());
         assert_eq!(dense.flops, 4 * grouped.flops);
     }
 }

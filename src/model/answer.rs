@@ -57,10 +57,7 @@ pub struct Estimate<'m> {
 }
 
 impl<'m> Estimate<'m> {
-    pub(super) const UNKNOWN: Self = Self {
-        evidence: Evidence::Unknown,
-        measured: None,
-    };
+    pub(super) const UNKNOWN: Self = Self { evidence: Evidence::Unknown, measured: None };
 
     pub(super) fn measured(record: &'m FusionRecord) -> Self {
         let time = |timing: &crate::calibration::Timing| Interval {

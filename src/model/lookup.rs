@@ -26,19 +26,11 @@ impl Target {
     /// The CPU with so many threads and warm caches.
     #[must_use]
     pub const fn cpu(threads: u32) -> Self {
-        Self {
-            backend: Backend::Cpu,
-            threads,
-            cache_state: CacheState::Warm,
-        }
+        Self { backend: Backend::Cpu, threads, cache_state: CacheState::Warm }
     }
 
     fn of(record: &FusionRecord) -> Self {
-        Self {
-            backend: record.backend,
-            threads: record.threads,
-            cache_state: record.cache_state,
-        }
+        Self { backend: record.backend, threads: record.threads, cache_state: record.cache_state }
     }
 }
 
@@ -105,23 +97,14 @@ impl FusionCostModel {
         for (index, record) in calibration.records.iter().enumerate() {
             if record.verdict != Verdict::Invalid {
                 // Several implementations of one problem: the project's own answers.
-                let slot = by_problem
-                    .entry((record.problem, Target::of(record)))
-                    .or_insert(index);
+                let slot = by_problem.entry((record.problem, Target::of(record))).or_insert(index);
                 if record.implementation == FusionRecord::NATIVE {
                     *slot = index;
                 }
-                by_chain
-                    .entry(*record.problem.chain())
-                    .or_default()
-                    .push(index);
+                by_chain.entry(*record.problem.chain()).or_default().push(index);
             }
         }
-        Self {
-            calibration,
-            by_problem,
-            by_chain,
-        }
+        Self { calibration, by_problem, by_chain }
     }
 
     /// The same model, if the calibration describes the machine with this id, name or alias.
@@ -150,11 +133,9 @@ impl FusionCostModel {
     /// measured.
     #[must_use]
     pub fn estimate(&self, problem: &Problem, target: Target) -> Estimate<'_> {
-        self.by_problem
-            .get(&(*problem, target))
-            .map_or(Estimate::UNKNOWN, |&index| {
-                Estimate::measured(&self.calibration.records[index])
-            })
+        self.by_problem.get(&(*problem, target)).map_or(Estimate::UNKNOWN, |&index| {
+            Estimate::measured(&self.calibration.records[index])
+        })
     }
 
     /// Whether to fuse a problem on a target.

@@ -48,10 +48,7 @@ impl Policy {
     /// The usual threshold of [`Self::THRESHOLD`].
     #[must_use]
     pub const fn new(when_unknown: WhenUnknown) -> Self {
-        Self {
-            threshold: Self::THRESHOLD,
-            when_unknown,
-        }
+        Self { threshold: Self::THRESHOLD, when_unknown }
     }
 
     /// The same policy with another threshold.

@@ -46,10 +46,7 @@ const ALIASES: &[Alias] = &[
     ("rmsnormalization", &[Op::RmsNorm]),
     ("simplifiedlayernormalization", &[Op::RmsNorm]),
     ("skiplayernormalization", &[op(P::Add), Op::LayerNorm]),
-    (
-        "skipsimplifiedlayernormalization",
-        &[op(P::Add), Op::RmsNorm],
-    ),
+    ("skipsimplifiedlayernormalization", &[op(P::Add), Op::RmsNorm]),
     // pointwise
     ("biasadd", &[op(P::Bias)]),
     ("addbias", &[op(P::Bias)]),
@@ -95,16 +92,11 @@ const NAMESPACES: &[&str] = &[
 fn reduce(name: &str) -> String {
     let lower = name.trim().to_ascii_lowercase();
     let mut rest = lower.as_str();
-    while let Some(stripped) = NAMESPACES
-        .iter()
-        .find_map(|prefix| rest.strip_prefix(prefix))
-    {
+    while let Some(stripped) = NAMESPACES.iter().find_map(|prefix| rest.strip_prefix(prefix)) {
         rest = stripped;
     }
     let rest = rest.strip_suffix(".default").unwrap_or(rest);
-    rest.chars()
-        .filter(|c| !matches!(c, '_' | '-' | ' '))
-        .collect()
+    rest.chars().filter(|c| !matches!(c, '_' | '-' | ' ')).collect()
 }
 
 /// The ops that a canonical or foreign name stands for.
@@ -113,10 +105,7 @@ pub(super) fn lookup(name: &str) -> Option<Vec<Op>> {
     if let Some(op) = Op::all().find(|op| reduce(op.name()) == wanted) {
         return Some(vec![op]);
     }
-    ALIASES
-        .iter()
-        .find(|(alias, _)| *alias == wanted)
-        .map(|(_, ops)| ops.to_vec())
+    ALIASES.iter().find(|(alias, _)| *alias == wanted).map(|(_, ops)| ops.to_vec())
 }
 
 /// The names to suggest from: the canonical ones.
@@ -126,10 +115,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 
 /// The foreign names of `op` alone, for documentation and `list ops`.
 pub fn foreign_names(op: Op) -> impl Iterator<Item = &'static str> {
-    ALIASES
-        .iter()
-        .filter(move |(_, ops)| *ops == [op])
-        .map(|(name, _)| *name)
+    ALIASES.iter().filter(move |(_, ops)| *ops == [op]).map(|(name, _)| *name)
 }
 
 #[cfg(test)]
@@ -140,10 +126,7 @@ mod tests {
     fn foreign_names_are_unique_and_reduced() {
         for (index, (name, _)) in ALIASES.iter().enumerate() {
             assert_eq!(&reduce(name), name);
-            assert!(
-                ALIASES[..index].iter().all(|(other, _)| other != name),
-                "{name} twice"
-            );
+            assert!(ALIASES[..index].iter().all(|(other, _)| other != name), "{name} twice");
             assert!(
                 Op::all().all(|op| reduce(op.name()) != *name),
                 "{name} hides the canonical op of that name"
@@ -167,17 +150,11 @@ mod tests {
             ("MaxPool2d", "max_pool"),
         ] {
             let ops = lookup(name).unwrap_or_else(|| panic!("{name} is unknown"));
-            assert_eq!(
-                ops.iter().map(|op| op.name()).collect::<Vec<_>>(),
-                [canonical]
-            );
+            assert_eq!(ops.iter().map(|op| op.name()).collect::<Vec<_>>(), [canonical]);
         }
         assert_eq!(lookup("aten::addmm"), Some(vec![Op::Linear, op(P::Bias)]));
         assert_eq!(lookup("Gemm"), Some(vec![Op::Linear, op(P::Bias)]));
-        assert_eq!(
-            lookup("Conv2d_BN"),
-            Some(vec![Op::Conv2d, op(P::BatchNorm)])
-        );
+        assert_eq!(lookup("Conv2d_BN"), Some(vec![Op::Conv2d, op(P::BatchNorm)]));
         assert_eq!(lookup("nonsense"), None);
     }
 }

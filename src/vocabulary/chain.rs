@@ -36,19 +36,13 @@ impl Chain {
         if ops.len() > MAX_OPS {
             return Err(VocabularyError::ChainTooLong(ops.len()));
         }
-        let form = Form::of(ops).map_err(|reason| VocabularyError::BadChain {
-            chain: join(ops),
-            reason,
-        })?;
+        let form = Form::of(ops)
+            .map_err(|reason| VocabularyError::BadChain { chain: join(ops), reason })?;
         let mut stored = [Op::Linear; MAX_OPS];
         stored[..ops.len()].copy_from_slice(ops);
         #[expect(clippy::cast_possible_truncation, reason = "at most MAX_OPS")]
         let len = ops.len() as u8;
-        Ok(Self {
-            ops: stored,
-            len,
-            form,
-        })
+        Ok(Self { ops: stored, len, form })
     }
 
     /// The ops in order.
@@ -66,16 +60,13 @@ impl Chain {
     /// The pattern that has these ops, if one has.
     #[must_use]
     pub fn pattern(&self) -> Option<&'static Pattern> {
-        pattern::PATTERNS
-            .iter()
-            .find(|pattern| pattern.ops == self.ops())
+        pattern::PATTERNS.iter().find(|pattern| pattern.ops == self.ops())
     }
 
     /// The name of the pattern that has these ops, else the ops joined with `+`.
     #[must_use]
     pub fn name(&self) -> String {
-        self.pattern()
-            .map_or_else(|| self.to_string(), |pattern| pattern.name.to_owned())
+        self.pattern().map_or_else(|| self.to_string(), |pattern| pattern.name.to_owned())
     }
 }
 
@@ -169,8 +160,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn chain(text: &str) -> Chain {
-        text.parse()
-            .unwrap_or_else(|error| panic!("{text}: {error}"))
+        text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
     }
 
     #[test]
@@ -199,19 +189,13 @@ mod tests {
         let message = "linear_bais_relu".parse::<Chain>().unwrap_err().to_string();
         assert!(message.contains("`linear_bias_relu`"), "{message}");
         let message = "linear+bais".parse::<Chain>().unwrap_err().to_string();
-        assert!(
-            message.contains("unknown op `bais`; did you mean `bias`"),
-            "{message}"
-        );
+        assert!(message.contains("unknown op `bais`; did you mean `bias`"), "{message}");
     }
 
     #[test]
     fn a_chain_has_a_limited_length() {
         let long = format!("add{}", "+relu".repeat(MAX_OPS));
-        assert_eq!(
-            long.parse::<Chain>(),
-            Err(VocabularyError::ChainTooLong(MAX_OPS + 1))
-        );
+        assert_eq!(long.parse::<Chain>(), Err(VocabularyError::ChainTooLong(MAX_OPS + 1)));
     }
 
     proptest! {

@@ -29,15 +29,8 @@ pub enum DType {
 
 impl DType {
     /// Every format.
-    pub const ALL: [Self; 7] = [
-        Self::F64,
-        Self::F32,
-        Self::Tf32,
-        Self::Bf16,
-        Self::F16,
-        Self::F8,
-        Self::I8,
-    ];
+    pub const ALL: [Self; 7] =
+        [Self::F64, Self::F32, Self::Tf32, Self::Bf16, Self::F16, Self::F8, Self::I8];
 
     /// The canonical name.
     #[must_use]

@@ -106,11 +106,7 @@ impl VocabularyError {
         name: &str,
         known: impl IntoIterator<Item = &'a str>,
     ) -> Self {
-        Self::UnknownName {
-            kind,
-            name: name.to_owned(),
-            suggestions: nearest(name, known),
-        }
+        Self::UnknownName { kind, name: name.to_owned(), suggestions: nearest(name, known) }
     }
 }
 
@@ -128,24 +124,14 @@ fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<Stri
         .map(|candidate| {
             let contained = wanted.len() >= 3 && candidate.contains(&wanted);
             let similarity = strsim::jaro_winkler(&wanted, &candidate.to_ascii_lowercase());
-            (
-                if contained {
-                    similarity.max(0.9)
-                } else {
-                    similarity
-                },
-                candidate,
-            )
+            (if contained { similarity.max(0.9) } else { similarity }, candidate)
         })
         .filter(|(similarity, _)| *similarity >= MIN_SIMILARITY)
         .collect();
     scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
     scored.dedup_by(|a, b| a.1 == b.1);
     scored.truncate(MAX_SUGGESTIONS);
-    scored
-        .into_iter()
-        .map(|(_, candidate)| candidate.to_owned())
-        .collect()
+    scored.into_iter().map(|(_, candidate)| candidate.to_owned()).collect()
 }
 
 #[cfg(test)]

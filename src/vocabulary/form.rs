@@ -70,9 +70,7 @@ impl Form {
         match products {
             1 => Ok(Self::Linear),
             2 => Ok(Self::Mlp),
-            _ => Err(format!(
-                "it has {products} linear ops; at most two can be one kernel"
-            )),
+            _ => Err(format!("it has {products} linear ops; at most two can be one kernel")),
         }
     }
 
@@ -92,9 +90,7 @@ impl Form {
         match pools {
             0 => Ok(Self::Conv),
             1 => Ok(Self::ConvPool),
-            _ => Err(format!(
-                "it has {pools} max_pool ops; at most one can be fused"
-            )),
+            _ => Err(format!("it has {pools} max_pool ops; at most one can be fused")),
         }
     }
 

@@ -50,9 +50,7 @@ impl Op {
 
     /// Every op: the structured ones, then the pointwise table.
     pub fn all() -> impl Iterator<Item = Self> {
-        Self::STRUCTURED
-            .into_iter()
-            .chain(Pointwise::ALL.iter().copied().map(Self::Pointwise))
+        Self::STRUCTURED.into_iter().chain(Pointwise::ALL.iter().copied().map(Self::Pointwise))
     }
 
     /// The canonical name.
@@ -75,16 +73,10 @@ impl Op {
     #[must_use]
     pub const fn operands(self) -> &'static [Operand] {
         const fn matrix(name: &'static str) -> Operand {
-            Operand {
-                name,
-                kind: OperandKind::Matrix,
-            }
+            Operand { name, kind: OperandKind::Matrix }
         }
         const fn per_channel(name: &'static str) -> Operand {
-            Operand {
-                name,
-                kind: OperandKind::PerChannel,
-            }
+            Operand { name, kind: OperandKind::PerChannel }
         }
         match self {
             Self::Linear => const { &[matrix("weight")] },
@@ -131,11 +123,7 @@ impl FromStr for Op {
                     reason: format!("it is {} ops: {}", ops.len(), chain.join("+")),
                 })
             }
-            None => Err(VocabularyError::unknown(
-                NameKind::Op,
-                text,
-                aliases::names(),
-            )),
+            None => Err(VocabularyError::unknown(NameKind::Op, text, aliases::names())),
         }
     }
 }

@@ -91,35 +91,15 @@ const fn pattern(
     ops: &'static [Op],
     aliases: &'static [&'static str],
 ) -> Pattern {
-    Pattern {
-        name,
-        family,
-        ops,
-        aliases,
-    }
+    Pattern { name, family, ops, aliases }
 }
 
 /// The 18 patterns, in the order in which they are listed and measured.
 pub const PATTERNS: &[Pattern] = &[
     pattern(Family::Linear, "linear_bias", &[Linear, BIAS], &[]),
-    pattern(
-        Family::Linear,
-        "linear_bias_relu",
-        &[Linear, BIAS, RELU],
-        &[],
-    ),
-    pattern(
-        Family::Linear,
-        "linear_bias_relu_dropout",
-        &[Linear, BIAS, RELU, DROPOUT],
-        &[],
-    ),
-    pattern(
-        Family::Linear,
-        "linear_bias_gelu",
-        &[Linear, BIAS, GELU],
-        &["ffn", "transformer_ffn"],
-    ),
+    pattern(Family::Linear, "linear_bias_relu", &[Linear, BIAS, RELU], &[]),
+    pattern(Family::Linear, "linear_bias_relu_dropout", &[Linear, BIAS, RELU, DROPOUT], &[]),
+    pattern(Family::Linear, "linear_bias_gelu", &[Linear, BIAS, GELU], &["ffn", "transformer_ffn"]),
     pattern(
         Family::Linear,
         "mlp",
@@ -128,12 +108,7 @@ pub const PATTERNS: &[Pattern] = &[
     ),
     pattern(Family::Conv, "conv_bias", &[Conv2d, BIAS], &[]),
     pattern(Family::Conv, "conv_bn", &[Conv2d, BATCH_NORM], &[]),
-    pattern(
-        Family::Conv,
-        "conv_bn_relu",
-        &[Conv2d, BATCH_NORM, RELU],
-        &["resnet_block"],
-    ),
+    pattern(Family::Conv, "conv_bn_relu", &[Conv2d, BATCH_NORM, RELU], &["resnet_block"]),
     pattern(Family::Conv, "conv_relu", &[Conv2d, RELU], &[]),
     pattern(
         Family::Conv,
@@ -147,12 +122,7 @@ pub const PATTERNS: &[Pattern] = &[
         &[Qk, SCALE, Softmax],
         &["qk_softmax", "q_kt_softmax"],
     ),
-    pattern(
-        Family::Attention,
-        "attention_output",
-        &[Softmax, Pv],
-        &["softmax_v"],
-    ),
+    pattern(Family::Attention, "attention_output", &[Softmax, Pv], &["softmax_v"]),
     pattern(
         Family::Attention,
         "attention_head",
@@ -166,12 +136,7 @@ pub const PATTERNS: &[Pattern] = &[
         &["multihead_attention_linear", "multi_head_linear"],
     ),
     pattern(Family::Elementwise, "add_relu", &[ADD, RELU], &[]),
-    pattern(
-        Family::Elementwise,
-        "add_layernorm",
-        &[ADD, LayerNorm],
-        &["add_layer_norm"],
-    ),
+    pattern(Family::Elementwise, "add_layernorm", &[ADD, LayerNorm], &["add_layer_norm"]),
     pattern(
         Family::Elementwise,
         "mul_add_relu",
@@ -212,12 +177,7 @@ mod tests {
 
     #[test]
     fn the_design_documents_names_are_aliases() {
-        for name in [
-            "attention_qkv",
-            "Linear_Bias_ReLU",
-            "Conv_BN_ReLU",
-            "Add_ReLU",
-        ] {
+        for name in ["attention_qkv", "Linear_Bias_ReLU", "Conv_BN_ReLU", "Add_ReLU"] {
             assert!(Pattern::find(name).is_some(), "{name}");
         }
     }

@@ -235,9 +235,7 @@ impl Pointwise {
     /// Whether the op reads per-channel values, so that a channel must be one column.
     #[must_use]
     pub fn is_per_channel(self) -> bool {
-        self.operands()
-            .iter()
-            .any(|operand| operand.kind == OperandKind::PerChannel)
+        self.operands().iter().any(|operand| operand.kind == OperandKind::PerChannel)
     }
 }
 

@@ -38,11 +38,7 @@ impl Problem {
     /// [`VocabularyError::BadSizes`] when the sizes do not belong to the chain.
     pub fn new(chain: Chain, dtype: DType, sizes: &str) -> Result<Self, VocabularyError> {
         let sizes = Sizes::parse(chain.form(), sizes)?;
-        Ok(Self {
-            chain,
-            dtype,
-            sizes,
-        })
+        Ok(Self { chain, dtype, sizes })
     }
 
     /// The ops.
@@ -66,12 +62,7 @@ impl Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&format!(
-            "{}/{}/{}",
-            self.chain.name(),
-            self.dtype,
-            self.sizes
-        ))
+        f.pad(&format!("{}/{}/{}", self.chain.name(), self.dtype, self.sizes))
     }
 }
 
@@ -109,22 +100,10 @@ mod tests {
     #[test]
     fn the_text_form_is_canonical() {
         for (given, canonical) in [
-            (
-                "linear_bias_relu/f32/m512.k512.n512",
-                "linear_bias_relu/f32/m512.k512.n512",
-            ),
-            (
-                "linear+bias+relu/float32/k512.m512.n512",
-                "linear_bias_relu/f32/m512.k512.n512",
-            ),
-            (
-                "linear+bias+silu+mul/bf16/m1.k2.n3",
-                "linear+bias+silu+mul/bf16/m1.k2.n3",
-            ),
-            (
-                "Conv2d_BN/f16/n1.c3.h8.w8.k4.r3.s3",
-                "conv_bn/f16/n1.c3.h8.w8.k4.r3.s3",
-            ),
+            ("linear_bias_relu/f32/m512.k512.n512", "linear_bias_relu/f32/m512.k512.n512"),
+            ("linear+bias+relu/float32/k512.m512.n512", "linear_bias_relu/f32/m512.k512.n512"),
+            ("linear+bias+silu+mul/bf16/m1.k2.n3", "linear+bias+silu+mul/bf16/m1.k2.n3"),
+            ("Conv2d_BN/f16/n1.c3.h8.w8.k4.r3.s3", "conv_bn/f16/n1.c3.h8.w8.k4.r3.s3"),
         ] {
             let problem: Problem = given.parse().unwrap();
             assert_eq!(problem.to_string(), canonical);

@@ -24,36 +24,21 @@ enum Default {
 }
 
 const fn required(key: &'static str, meaning: &'static str) -> SizeKey {
-    SizeKey {
-        key,
-        meaning,
-        default: Default::Required,
-    }
+    SizeKey { key, meaning, default: Default::Required }
 }
 
 const fn optional(key: &'static str, meaning: &'static str, value: u64) -> SizeKey {
-    SizeKey {
-        key,
-        meaning,
-        default: Default::Value(value),
-    }
+    SizeKey { key, meaning, default: Default::Value(value) }
 }
 
 const fn same_as(key: &'static str, meaning: &'static str, index: usize) -> SizeKey {
-    SizeKey {
-        key,
-        meaning,
-        default: Default::SameAs(index),
-    }
+    SizeKey { key, meaning, default: Default::SameAs(index) }
 }
 
 const ROWS: &[SizeKey] = &[required("m", "rows"), required("n", "columns")];
 
-const LINEAR: &[SizeKey] = &[
-    required("m", "rows"),
-    required("k", "input features"),
-    required("n", "output features"),
-];
+const LINEAR: &[SizeKey] =
+    &[required("m", "rows"), required("k", "input features"), required("n", "output features")];
 
 const MLP: &[SizeKey] = &[
     required("m", "rows"),
@@ -220,35 +205,20 @@ impl Sizes {
     /// [`VocabularyError::BadSizes`] that names the size and what it should be.
     pub fn parse(form: Form, text: &str) -> Result<Self, VocabularyError> {
         let keys = form.size_keys();
-        let fail = |reason: String| VocabularyError::BadSizes {
-            sizes: text.to_owned(),
-            reason,
-        };
+        let fail = |reason: String| VocabularyError::BadSizes { sizes: text.to_owned(), reason };
         let mut given = [None; MAX_KEYS];
         for part in text.split('.').map(str::trim) {
-            let digits = part
-                .find(|c: char| !c.is_ascii_alphabetic())
-                .unwrap_or(part.len());
+            let digits = part.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(part.len());
             let (key, number) = part.split_at(digits);
-            let Some(index) = keys
-                .iter()
-                .position(|known| known.key == key.to_ascii_lowercase())
+            let Some(index) = keys.iter().position(|known| known.key == key.to_ascii_lowercase())
             else {
-                let what = if key.is_empty() {
-                    "has no key"
-                } else {
-                    "is not a size of this chain"
-                };
-                return Err(fail(format!(
-                    "`{part}` {what}; expected {}",
-                    form.size_syntax()
-                )));
+                let what =
+                    if key.is_empty() { "has no key" } else { "is not a size of this chain" };
+                return Err(fail(format!("`{part}` {what}; expected {}", form.size_syntax())));
             };
             let meaning = keys[index].meaning;
             let value = number.parse::<u64>().map_err(|_| {
-                fail(format!(
-                    "`{part}`: {meaning} must be a whole number, such as {key}64"
-                ))
+                fail(format!("`{part}`: {meaning} must be a whole number, such as {key}64"))
             })?;
             if given[index].replace(value).is_some() {
                 return Err(fail(format!("{key} ({meaning}) is given twice")));
@@ -288,10 +258,7 @@ impl Sizes {
     fn check(&self) -> Result<(), String> {
         for (key, value) in self.iter() {
             if value == 0 && !key.key.ends_with("pad") {
-                return Err(format!(
-                    "{} ({}) is 0; it must be at least 1",
-                    key.key, key.meaning
-                ));
+                return Err(format!("{} ({}) is 0; it must be at least 1", key.key, key.meaning));
             }
             // Products of the sizes are formed only after this bound holds for each, see below.
             if value > u64::from(u32::MAX) {
@@ -336,10 +303,7 @@ impl Sizes {
         }
         for (key, channels) in [("c", conv.c), ("k", conv.k)] {
             if channels % conv.groups != 0 {
-                return Err(format!(
-                    "groups{} does not divide {key}{channels}",
-                    conv.groups
-                ));
+                return Err(format!("groups{} does not divide {key}{channels}", conv.groups));
             }
         }
         if let Some(pool) = self.pool() {
@@ -397,13 +361,7 @@ impl Sizes {
     pub fn pool(&self) -> Option<PoolSizes> {
         let conv = self.conv().filter(|_| self.form == Form::ConvPool)?;
         let [.., window, stride, pad] = self.values;
-        Some(PoolSizes {
-            h: conv.out_h(),
-            w: conv.out_w(),
-            window,
-            stride,
-            pad,
-        })
+        Some(PoolSizes { h: conv.out_h(), w: conv.out_w(), window, stride, pad })
     }
 
     /// The attention.
@@ -468,28 +426,17 @@ mod tests {
     fn keys_come_in_any_order_and_defaults_are_left_out() {
         let conv = sizes(Form::Conv, "k64.n1.c3.h224.w224.r7.s7.stride2.pad3.groups1");
         assert_eq!(conv.to_string(), "n1.c3.h224.w224.k64.r7.s7.stride2.pad3");
-        assert_eq!(
-            (conv.conv().unwrap().out_h(), conv.conv().unwrap().out_w()),
-            (112, 112)
-        );
+        assert_eq!((conv.conv().unwrap().out_h(), conv.conv().unwrap().out_w()), (112, 112));
         let attention = sizes(Form::Attention, "b1.h8.q512.kv512.d64");
         assert_eq!(attention.to_string(), "b1.h8.q512.d64");
-        let pool = sizes(
-            Form::ConvPool,
-            "n1.c3.h8.w8.k4.r3.s3.pool3.pstride2.ppad1.pad1",
-        );
+        let pool = sizes(Form::ConvPool, "n1.c3.h8.w8.k4.r3.s3.pool3.pstride2.ppad1.pad1");
         assert_eq!(pool.pool().unwrap().out_h(), 4);
-        assert_eq!(
-            pool.to_string(),
-            "n1.c3.h8.w8.k4.r3.s3.pad1.pool3.pstride2.ppad1"
-        );
+        assert_eq!(pool.to_string(), "n1.c3.h8.w8.k4.r3.s3.pad1.pool3.pstride2.ppad1");
     }
 
     #[test]
     fn a_pool_strides_by_its_window_unless_told_otherwise() {
-        let pool = sizes(Form::ConvPool, "n1.c1.h9.w9.k1.r1.s1.pool3")
-            .pool()
-            .unwrap();
+        let pool = sizes(Form::ConvPool, "n1.c1.h9.w9.k1.r1.s1.pool3").pool().unwrap();
         assert_eq!((pool.window, pool.stride, pool.out_h()), (3, 3, 3));
     }
 
@@ -497,52 +444,20 @@ mod tests {
     fn bad_sizes_say_what_is_wrong() {
         for (form, text, reason) in [
             (Form::Linear, "m512.k512", "n (output features) is missing"),
-            (
-                Form::Linear,
-                "m512.k512.n512.z3",
-                "`z3` is not a size of this chain",
-            ),
-            (
-                Form::Linear,
-                "m512.k0.n512",
-                "k (input features) is 0; it must be at least 1",
-            ),
+            (Form::Linear, "m512.k512.n512.z3", "`z3` is not a size of this chain"),
+            (Form::Linear, "m512.k0.n512", "k (input features) is 0; it must be at least 1"),
             (Form::Linear, "m-3.k1.n512", "must be a whole number"),
             (Form::Linear, "m3.m4.k1.n1", "m (rows) is given twice"),
             (Form::Linear, "m1.5.k1.n1", "`5` has no key"),
             (Form::Linear, "", "`` has no key"),
-            (
-                Form::Linear,
-                "m99999999999999999999.k1.n1",
-                "must be a whole number",
-            ),
+            (Form::Linear, "m99999999999999999999.k1.n1", "must be a whole number"),
             (Form::Linear, "m9999999999.k1.n1", "no size may exceed"),
-            (
-                Form::Linear,
-                "m4000000000.k4000000000.n4000000000",
-                "63 bits",
-            ),
+            (Form::Linear, "m4000000000.k4000000000.n4000000000", "63 bits"),
             (Form::Conv, "n1.c3.h2.w8.k4.r3.s3", "filter (3) is larger"),
-            (
-                Form::Conv,
-                "n1.c3.h8.w8.k4.r3.s3.pad3",
-                "pad3 must be smaller",
-            ),
-            (
-                Form::Conv,
-                "n1.c4.h8.w8.k6.r3.s3.groups4",
-                "groups4 does not divide k6",
-            ),
-            (
-                Form::ConvPool,
-                "n1.c4.h3.w3.k4.r3.s3",
-                "window (2) is larger",
-            ),
-            (
-                Form::ConvPool,
-                "n1.c4.h9.w9.k4.r3.s3.pool3.ppad2",
-                "at most half",
-            ),
+            (Form::Conv, "n1.c3.h8.w8.k4.r3.s3.pad3", "pad3 must be smaller"),
+            (Form::Conv, "n1.c4.h8.w8.k6.r3.s3.groups4", "groups4 does not divide k6"),
+            (Form::ConvPool, "n1.c4.h3.w3.k4.r3.s3", "window (2) is larger"),
+            (Form::ConvPool, "n1.c4.h9.w9.k4.r3.s3.pool3.ppad2", "at most half"),
         ] {
             let message = Sizes::parse(form, text).unwrap_err().to_string();
             assert!(message.contains(reason), "{text}: {message}");

@@ -41,14 +41,8 @@ const LN_2_LOW: f32 = -2.121_944_4e-4;
 /// 1.5 * 2^23: adding it rounds to an integer, which then stands in the low bits.
 const ROUND: f32 = 12_582_912.0;
 /// The minimax polynomial of `(exp(r) - 1 - r) / r^2` for |r| <= ln(2) / 2 of the Cephes library.
-const EXP_POLY: [f32; 6] = [
-    1.987_569_1e-4,
-    1.398_199_9e-3,
-    8.333_452e-3,
-    4.166_579_6e-2,
-    0.166_666_66,
-    0.5,
-];
+const EXP_POLY: [f32; 6] =
+    [1.987_569_1e-4, 1.398_199_9e-3, 8.333_452e-3, 4.166_579_6e-2, 0.166_666_66, 0.5];
 
 /// e to the power of `x`; results below 1.7e-38 are zero.
 #[inline(always)]
@@ -83,12 +77,7 @@ const TANH_P: [f32; 7] = [
     6.372_619_4e-4,
     4.893_524_6e-3,
 ];
-const TANH_Q: [f32; 4] = [
-    1.198_258_4e-6,
-    1.185_347_1e-4,
-    2.268_434_6e-3,
-    4.893_525_2e-3,
-];
+const TANH_Q: [f32; 4] = [1.198_258_4e-6, 1.185_347_1e-4, 2.268_434_6e-3, 4.893_525_2e-3];
 
 /// Hyperbolic tangent.
 #[inline(always)]
@@ -112,13 +101,8 @@ const ERF_P: [f32; 7] = [
     -2.954_6e-3,
     -1.609_603_4e-2,
 ];
-const ERF_Q: [f32; 5] = [
-    -1.456_607_2e-5,
-    -2.133_740_6e-4,
-    -1.682_827e-3,
-    -7.373_329e-3,
-    -1.426_474e-2,
-];
+const ERF_Q: [f32; 5] =
+    [-1.456_607_2e-5, -2.133_740_6e-4, -1.682_827e-3, -7.373_329e-3, -1.426_474e-2];
 
 /// The error function.
 #[inline(always)]
@@ -168,9 +152,7 @@ mod tests {
 
     fn range(from: f32, to: f32) -> Vec<f32> {
         let steps: u16 = 20_000;
-        (0..=steps)
-            .map(|i| from + (to - from) * (f32::from(i) / f32::from(steps)))
-            .collect()
+        (0..=steps).map(|i| from + (to - from) * (f32::from(i) / f32::from(steps))).collect()
     }
 
     /// The largest `|y - truth| / max(|truth|, floor)`.
@@ -199,16 +181,10 @@ mod tests {
     #[test]
     fn extremes_and_nan() {
         let inputs = [f32::INFINITY, f32::NEG_INFINITY, 89.0, -88.0, 0.0];
-        assert_eq!(
-            evaluate(Function::Exp, &inputs),
-            [f32::INFINITY, 0.0, f32::INFINITY, 0.0, 1.0]
-        );
+        assert_eq!(evaluate(Function::Exp, &inputs), [f32::INFINITY, 0.0, f32::INFINITY, 0.0, 1.0]);
         for function in [Function::Tanh, Function::Erf] {
             let ends = evaluate(function, &[f32::INFINITY, f32::NEG_INFINITY]);
-            assert!(
-                (ends[0] - 1.0).abs() < 2e-7 && (ends[1] + 1.0).abs() < 2e-7,
-                "{ends:?}"
-            );
+            assert!((ends[0] - 1.0).abs() < 2e-7 && (ends[1] + 1.0).abs() < 2e-7, "{ends:?}");
         }
         struct Nan;
         impl pulp::WithSimd for Nan {

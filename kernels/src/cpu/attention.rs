@@ -9,7 +9,7 @@
 use std::ops::Range;
 
 use fusion_cost_model::AttentionSizes;
-use pulp::{Arch, Simd, WithSimd};
+use pulp::Arch;
 
 use super::kernel::{Kernel, Located};
 use super::pool::Pool;
@@ -22,11 +22,7 @@ use super::tensors::Tensors;
 #[derive(Debug)]
 pub(crate) enum Scores {
     /// Queries times keys times a scale.
-    Product {
-        queries: Located,
-        keys: Located,
-        scale: f32,
-    },
+    Product { queries: Located, keys: Located, scale: f32 },
     /// They are the input.
     Given(Located),
 }
@@ -71,14 +67,8 @@ impl Shape {
         let blocks = self.queries.div_ceil(most.max(1));
         // Enough blocks for every thread where there are fewer heads than threads.
         let heads = self.batch * self.heads;
-        let wanted = if heads >= threads {
-            1
-        } else {
-            threads.div_ceil(heads)
-        };
-        self.queries
-            .div_ceil(blocks.next_multiple_of(wanted))
-            .max(1)
+        let wanted = if heads >= threads { 1 } else { threads.div_ceil(heads) };
+        self.queries.div_ceil(blocks.next_multiple_of(wanted)).max(1)
     }
 }
 
@@ -116,11 +106,7 @@ impl AttentionKernel {
         let panel = Self::has_panel(self.values.is_some(), given, !self.stages.is_empty());
         [
             if panel { self.block * keys } else { 0 },
-            if self.projection.is_some() {
-                self.block * heads * d
-            } else {
-                0
-            },
+            if self.projection.is_some() { self.block * heads * d } else { 0 },
         ]
     }
 
@@ -132,11 +118,7 @@ impl AttentionKernel {
     /// Pieces of work for the threads: all heads of a block of queries together when they are
     /// joined, else each head by itself.
     fn len(&self) -> usize {
-        let heads = if self.projection.is_some() {
-            1
-        } else {
-            self.shape.heads
-        };
+        let heads = if self.projection.is_some() { 1 } else { self.shape.heads };
         self.shape.batch * heads * self.blocks()
     }
 }
@@ -175,21 +157,12 @@ impl Kernel for AttentionKernel {
             }
             Scores::Given(scores) => scores.locate(tensors),
         }
-        self.stages
-            .iter_mut()
-            .for_each(|stage| stage.locate(tensors));
-        self.values
-            .iter_mut()
-            .for_each(|values| values.locate(tensors));
+        self.stages.iter_mut().for_each(|stage| stage.locate(tensors));
+        self.values.iter_mut().for_each(|values| values.locate(tensors));
         self.tail.locate(tensors);
-        self.projection
-            .iter_mut()
-            .for_each(|layer| layer.locate(tensors));
+        self.projection.iter_mut().for_each(|layer| layer.locate(tensors));
         self.output.locate(tensors);
-        self.scratch
-            .iter_mut()
-            .flatten()
-            .for_each(|part| part.locate(tensors));
+        self.scratch.iter_mut().flatten().for_each(|part| part.locate(tensors));
     }
 
     unsafe fn run(&self, pool: &mut Pool) {
@@ -199,112 +172,85 @@ impl Kernel for AttentionKernel {
             self.tail.fold();
             self.projection.iter().for_each(|layer| layer.fold());
         }
-        let threads = pool.threads();
+        let (arch, threads) = (Arch::new(), pool.threads());
         pool.run(&|thread| {
-            let pieces = share(self.len(), thread, threads);
-            Arch::new().dispatch(Pieces {
-                kernel: self,
-                thread,
-                pieces,
-            });
+            for piece in share(self.len(), thread, threads) {
+                // SAFETY: pieces are disjoint parts of the output, scratch belongs to a thread.
+                unsafe { self.piece(arch, thread, piece) };
+            }
         });
     }
 }
 
-/// The pieces of one thread.
-struct Pieces<'a> {
-    kernel: &'a AttentionKernel,
-    thread: usize,
-    pieces: Range<usize>,
-}
-
-impl WithSimd for Pieces<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let kernel = self.kernel;
-        let Shape {
-            heads, queries, d, ..
-        } = kernel.shape;
-        let joined = heads * d;
-        for piece in self.pieces.clone() {
-            let start = piece % kernel.blocks() * kernel.block;
-            let rows = start..(start + kernel.block).min(queries);
-            let above = piece / kernel.blocks();
-            // SAFETY: pieces are disjoint parts of the output, scratch belongs to the thread, and
-            // everything else is only read.
-            unsafe {
-                let Some(layer) = &kernel.projection else {
-                    let (batch, head) = (above / heads, above % heads);
-                    let first = batch * queries + rows.start;
-                    self.head(simd, batch, head, rows, kernel.output.at(first * joined));
-                    continue;
-                };
-                let (batch, block) = (above, kernel.scratch[self.thread][1].at(0));
-                for head in 0..heads {
-                    self.head(simd, batch, head, rows.clone(), block);
-                }
-                let first = batch * queries + rows.start;
-                let target = kernel.output.at(first * layer.n);
-                layer.apply(simd, block.cast_const(), target, first, rows.len());
+impl AttentionKernel {
+    /// Computes a block of queries of one head, or of all heads where they are joined.
+    ///
+    /// # Safety
+    ///
+    /// The piece's rows of the output, and the scratch of `thread`, must belong to the calling
+    /// thread.
+    unsafe fn piece(&self, arch: Arch, thread: usize, piece: usize) {
+        let Shape { heads, queries, d, .. } = self.shape;
+        let start = piece % self.blocks() * self.block;
+        let rows = start..(start + self.block).min(queries);
+        let above = piece / self.blocks();
+        // SAFETY: the caller's guarantee.
+        unsafe {
+            let Some(layer) = &self.projection else {
+                let (batch, head) = (above / heads, above % heads);
+                let target = self.output.at((batch * queries + start) * heads * d);
+                self.head(arch, thread, [batch, head], rows, target);
+                return;
+            };
+            let batch = above;
+            let joined = self.scratch[thread][1].at(0);
+            for head in 0..heads {
+                self.head(arch, thread, [batch, head], rows.clone(), joined);
             }
+            let first = batch * queries + start;
+            let target = self.output.at(first * layer.n);
+            layer.apply(arch, joined.cast_const(), target, first, rows.len());
         }
     }
-}
 
-impl Pieces<'_> {
     /// Computes one head of a block of queries. `joined` is the block's first row of joined
     /// heads; it is not used when the scores are the result.
     ///
     /// # Safety
     ///
     /// The rows of the result and `joined` must belong to this thread.
-    #[inline(always)]
-    unsafe fn head<S: Simd>(
+    unsafe fn head(
         &self,
-        simd: S,
-        batch: usize,
-        head: usize,
+        arch: Arch,
+        thread: usize,
+        [batch, head]: [usize; 2],
         rows: Range<usize>,
         joined: *mut f32,
     ) {
-        let kernel = self.kernel;
-        let Shape {
-            heads,
-            queries,
-            keys,
-            d,
-            ..
-        } = kernel.shape;
+        let Shape { heads, queries, keys, d, .. } = self.shape;
         let matrix = batch * heads + head;
         let first_row = matrix * queries + rows.start;
-        let given = match kernel.scores {
+        let given = match self.scores {
             Scores::Product { .. } => None,
             Scores::Given(scores) => Some(scores.at(first_row * keys)),
         };
         let has_panel = AttentionKernel::has_panel(
-            kernel.values.is_some(),
+            self.values.is_some(),
             given.is_some(),
-            !kernel.stages.is_empty(),
+            !self.stages.is_empty(),
         );
         let panel = match (has_panel, given) {
-            (true, _) => kernel.scratch[self.thread][0].at(0),
-            (false, Some(given)) if kernel.values.is_some() => given,
-            (false, _) => kernel.output.at(first_row * keys),
+            (true, _) => self.scratch[thread][0].at(0),
+            (false, Some(given)) if self.values.is_some() => given,
+            (false, _) => self.output.at(first_row * keys),
         };
-        if let Scores::Product {
-            queries,
-            keys: located,
-            scale,
-        } = kernel.scores
-        {
+        if let Scores::Product { queries, keys: located, scale } = self.scores {
             let left = View::rows(queries.at(first_row * d), d);
             let right = View::rows(located.at(matrix * keys * d), d).transposed();
             // SAFETY: the panel has the block's rows of `keys` scores.
             unsafe { product([rows.len(), d, keys], panel, keys, left, right, scale) };
         }
-        if !kernel.stages.is_empty() {
+        if !self.stages.is_empty() {
             let source = given.unwrap_or(panel);
             for row in 0..rows.len() {
                 let offset = row * keys;
@@ -312,11 +258,11 @@ impl Pieces<'_> {
                 let row = first_row + row;
                 // SAFETY: the row is in the panel, and in the given scores if there are any.
                 unsafe {
-                    RowStage::apply_all(&kernel.stages, simd, source, target, row, keys);
+                    RowStage::apply_all(&self.stages, arch, source, target, row, keys);
                 }
             }
         }
-        let Some(values) = kernel.values else { return };
+        let Some(values) = self.values else { return };
         let width = heads * d;
         let block = Block {
             data: joined.wrapping_add(head * d),
@@ -334,7 +280,7 @@ impl Pieces<'_> {
         // SAFETY: the caller's guarantee.
         unsafe {
             product([rows.len(), keys, d], block.data, width, left, right, 1.0);
-            kernel.tail.apply_to_block(simd, &block);
+            self.tail.apply_to_block(arch, &block);
         }
     }
 }

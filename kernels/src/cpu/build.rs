@@ -40,19 +40,8 @@ impl Plan {
         let mut builder = Builder::new(problem, machine);
         let unfused = builder.unfused()?;
         let fused = builder.fused()?;
-        let Builder {
-            table,
-            inputs,
-            output,
-            ..
-        } = builder;
-        Some(Self {
-            table,
-            inputs,
-            output,
-            unfused,
-            fused,
-        })
+        let Builder { table, inputs, output, .. } = builder;
+        Some(Self { table, inputs, output, unfused, fused })
     }
 }
 
@@ -72,28 +61,14 @@ impl<'p> Builder<'p> {
         let steps: Vec<Step> = problem.steps().collect();
         let mut table = TensorTable::default();
         let specs = InputSpec::of(problem);
-        let inputs: Vec<TensorId> = specs
-            .iter()
-            .map(|spec| table.add(spec.shape.elements() as usize))
-            .collect();
+        let inputs: Vec<TensorId> =
+            specs.iter().map(|spec| table.add(spec.shape.elements() as usize)).collect();
         let mut operands = vec![Vec::new(); steps.len()];
         for (spec, &id) in specs.iter().zip(&inputs).skip(1) {
             operands[spec.step].push(id);
         }
-        let output = table.add(
-            steps
-                .last()
-                .map_or(0, |step| step.output.elements() as usize),
-        );
-        Self {
-            problem,
-            machine,
-            steps,
-            table,
-            inputs,
-            operands,
-            output,
-        }
+        let output = table.add(steps.last().map_or(0, |step| step.output.elements() as usize));
+        Self { problem, machine, steps, table, inputs, operands, output }
     }
 
     fn operand(&self, step: usize) -> Option<Located> {
@@ -147,13 +122,7 @@ impl<'p> Builder<'p> {
                 let sizes = sizes.pool()?;
                 let images = (step.input.rows / (sizes.h * sizes.w)) as usize;
                 let channels = step.input.cols as usize;
-                Box::new(MaxPoolKernel {
-                    sizes,
-                    images,
-                    channels,
-                    input,
-                    output,
-                })
+                Box::new(MaxPoolKernel { sizes, images, channels, input, output })
             }
             Op::Qk | Op::Pv => {
                 let shape = AttentionShape::from(sizes.attention()?);
@@ -166,11 +135,7 @@ impl<'p> Builder<'p> {
                     block: shape.block_for_threads(threads),
                     scores,
                     stages: Vec::new(),
-                    values: if step.op == Op::Pv {
-                        self.operand(index)
-                    } else {
-                        None
-                    },
+                    values: if step.op == Op::Pv { self.operand(index) } else { None },
                     tail: Tail::default(),
                     projection: None,
                     output,
@@ -231,10 +196,7 @@ impl<'p> Builder<'p> {
             Some(at) => Some(self.layer(at, count)?),
             None => None,
         };
-        let Machine {
-            threads,
-            block_bytes,
-        } = self.machine;
+        let Machine { threads, block_bytes } = self.machine;
         let mut kernel = AttentionKernel {
             shape,
             block: shape.block_in_cache(threads, block_bytes),
@@ -253,29 +215,21 @@ impl<'p> Builder<'p> {
     /// Linear layers with everything between and after them.
     fn layers_kernel(&mut self, input: Located, output: Located) -> Option<Box<dyn Kernel>> {
         let count = self.steps.len();
-        let linears: Vec<usize> = (0..count)
-            .filter(|&index| self.steps[index].op == Op::Linear)
-            .collect();
+        let linears: Vec<usize> =
+            (0..count).filter(|&index| self.steps[index].op == Op::Linear).collect();
         let mut layers = Vec::new();
         for (position, &at) in linears.iter().enumerate() {
             let end = linears.get(position + 1).copied().unwrap_or(count);
             layers.push(self.layer(at, end)?);
         }
-        let Machine {
-            threads,
-            block_bytes,
-        } = self.machine;
+        let Machine { threads, block_bytes } = self.machine;
         let rows = self.steps[0].input.rows as usize;
         // The widest tensor that must stay in cache: the one between the layers or, where there
         // is only one, its result, until the row ops have seen it.
         let inner = &layers[..layers.len().saturating_sub(1).max(1)];
         let widest = inner.iter().map(|layer| layer.n).max().unwrap_or(1);
         let block_rows = RowsKernel::block_rows(rows, widest, threads, block_bytes);
-        let scratch = if layers.len() > 1 {
-            block_rows * widest
-        } else {
-            0
-        };
+        let scratch = if layers.len() > 1 { block_rows * widest } else { 0 };
         Some(Box::new(RowsKernel {
             rows,
             cols: self.steps[0].input.cols as usize,
@@ -284,7 +238,7 @@ impl<'p> Builder<'p> {
             output,
             stages: Vec::new(),
             layers,
-            scratch: self.scratch([scratch; 2]),
+            scratch: (0..threads).map(|_| self.table.add(scratch).into()).collect(),
         }))
     }
 
@@ -293,20 +247,12 @@ impl<'p> Builder<'p> {
     fn queries_and_keys(&self, step: usize, queries: Located) -> Option<Scores> {
         let keys = self.operand(step)?;
         // A chain with a scale of its own applies it there (see `Op::Qk`).
-        let scale = if self
-            .problem
-            .chain()
-            .contains(&Op::Pointwise(Pointwise::Scale))
-        {
+        let scale = if self.problem.chain().contains(&Op::Pointwise(Pointwise::Scale)) {
             1.0
         } else {
             attention_scale(self.problem.sizes().attention()?.d)
         };
-        Some(Scores::Product {
-            queries,
-            keys,
-            scale,
-        })
+        Some(Scores::Product { queries, keys, scale })
     }
 
     fn linear_kernel(
@@ -319,15 +265,7 @@ impl<'p> Builder<'p> {
         let Step { input, output, .. } = self.steps[index];
         let [m, k, n] = [input.rows, input.cols, output.cols].map(|size| size as usize);
         let grid = Grid::new(m, n, self.machine.threads);
-        Some(Box::new(LinearKernel {
-            k,
-            n,
-            x,
-            w: self.operand(index)?,
-            y,
-            tail,
-            grid,
-        }))
+        Some(Box::new(LinearKernel { k, n, x, w: self.operand(index)?, y, tail, grid }))
     }
 
     fn conv_kernel(
@@ -344,16 +282,7 @@ impl<'p> Builder<'p> {
         let tiling = Tiling::new(&shape, pool_sizes, self.machine.threads);
         let numbers = ConvKernel::scratch_numbers(&shape, pool_sizes, &tiling);
         let scratch = self.scratch(numbers);
-        Some(Box::new(ConvKernel {
-            shape,
-            input,
-            filter,
-            output,
-            tail,
-            pool,
-            tiling,
-            scratch,
-        }))
+        Some(Box::new(ConvKernel { shape, input, filter, output, tail, pool, tiling, scratch }))
     }
 
     /// Pointwise and row ops on a matrix.
@@ -368,12 +297,7 @@ impl<'p> Builder<'p> {
             |step: &Step| matches!(step.op, Op::Pointwise(op) if !op.is_per_channel());
         if steps.iter().all(ignores_shape) {
             let elements = steps[0].input.elements() as usize;
-            return Box::new(ElementwiseKernel {
-                elements,
-                input,
-                output,
-                tail: self.tail(range),
-            });
+            return Box::new(ElementwiseKernel { elements, input, output, tail: self.tail(range) });
         }
         let (rows, cols) = (steps[0].input.rows as usize, steps[0].input.cols as usize);
         // Enough blocks to share evenly, and few enough that sharing costs nothing.
@@ -393,10 +317,8 @@ impl<'p> Builder<'p> {
     /// The linear step `at` and what follows it before `end`.
     fn layer(&mut self, at: usize, end: usize) -> Option<Layer> {
         let Step { input, output, .. } = self.steps[at];
-        let pointwise = self.steps[at + 1..end]
-            .iter()
-            .take_while(|step| step.op.is_pointwise())
-            .count();
+        let pointwise =
+            self.steps[at + 1..end].iter().take_while(|step| step.op.is_pointwise()).count();
         let tail_end = at + 1 + pointwise;
         Some(Layer {
             k: input.cols as usize,
@@ -413,10 +335,7 @@ impl<'p> Builder<'p> {
         for index in range {
             let operand = |position: usize| Located::from(self.operands[index][position]);
             stages.push(RowStage::RowOp(match self.steps[index].op {
-                Op::LayerNorm => RowOp::LayerNorm {
-                    weight: operand(0),
-                    shift: operand(1),
-                },
+                Op::LayerNorm => RowOp::LayerNorm { weight: operand(0), shift: operand(1) },
                 Op::RmsNorm => RowOp::RmsNorm { weight: operand(0) },
                 Op::Pointwise(op) => {
                     let tail_op = self.tail_op(index, op);
@@ -443,11 +362,7 @@ impl<'p> Builder<'p> {
     }
 
     fn tail_op(&mut self, index: usize, op: Pointwise) -> TailOp {
-        debug_assert!(
-            op.operands()
-                .iter()
-                .all(|operand| operand.kind != OperandKind::Matrix)
-        );
+        debug_assert!(op.operands().iter().all(|operand| operand.kind != OperandKind::Matrix));
         let cols = self.steps[index].output.cols as usize;
         let folded = op.folded_operands();
         TailOp {

@@ -67,9 +67,8 @@ fn count_list(list: &str) -> u32 {
 pub(crate) fn block_bytes() -> usize {
     let caches = observed_caches();
     let second = caches.iter().find(|cache| cache.level == 2);
-    let per_thread = second.map_or(FALLBACK_L2_BYTES, |cache| {
-        cache.bytes / u64::from(cache.shared_by)
-    });
+    let per_thread =
+        second.map_or(FALLBACK_L2_BYTES, |cache| cache.bytes / u64::from(cache.shared_by));
     usize::try_from(per_thread / 2).unwrap_or(usize::MAX)
 }
 

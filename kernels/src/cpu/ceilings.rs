@@ -119,9 +119,7 @@ impl WithSimd for Add<'_> {
             unsafe {
                 let left = b.at(i).cast::<S::f32s>().read_unaligned();
                 let right = c.at(i).cast::<S::f32s>().read_unaligned();
-                a.at(i)
-                    .cast::<S::f32s>()
-                    .write_unaligned(simd.add_f32s(left, right));
+                a.at(i).cast::<S::f32s>().write_unaligned(simd.add_f32s(left, right));
             }
             i += S::F32_LANES;
         }
@@ -152,10 +150,7 @@ fn bandwidth(pool: &mut Pool) -> Vec<BandwidthPoint> {
                 let range = share(numbers / 64, thread, threads);
                 let range = range.start * 64..range.end * 64;
                 for _ in 0..iterations {
-                    Arch::new().dispatch(Add {
-                        tensors: &tensors,
-                        range: range.clone(),
-                    });
+                    Arch::new().dispatch(Add { tensors: &tensors, range: range.clone() });
                     std::hint::black_box(&tensors);
                 }
             });
@@ -181,11 +176,7 @@ mod tests {
         assert!(ceilings.peak_gflops > 0.1 && ceilings.peak_gflops.is_finite());
         assert!(ceilings.launch_us > 0.0);
         assert!(ceilings.bandwidth.len() > 10);
-        assert!(
-            ceilings
-                .bandwidth
-                .is_sorted_by(|a, b| a.working_set_bytes < b.working_set_bytes)
-        );
+        assert!(ceilings.bandwidth.is_sorted_by(|a, b| a.working_set_bytes < b.working_set_bytes));
         assert!(ceilings.bandwidth.iter().all(|point| point.gb_per_s > 0.0));
     }
 }

@@ -9,10 +9,10 @@
 use std::ops::Range;
 
 use fusion_cost_model::{ConvSizes, PoolSizes};
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Arch, Scalar, Simd, WithSimd};
 
 use super::kernel::{Kernel, Located};
-use super::max_pool::{Image, pool_rows};
+use super::max_pool::{Image, PoolRows};
 use super::pool::Pool;
 use super::product::{View, product, share};
 use super::tail::{Block, Stretch, Tail};
@@ -137,11 +137,7 @@ impl Tiling {
         };
         // As even as the threads: a last tile of half the size would keep the others waiting.
         let least = final_h.div_ceil(rows);
-        let wanted = if shape.images >= threads {
-            1
-        } else {
-            threads.div_ceil(shape.images)
-        };
+        let wanted = if shape.images >= threads { 1 } else { threads.div_ceil(shape.images) };
         let mut blocks = least.next_multiple_of(wanted).min(final_h);
         let mut channel_ranges = 1;
         if shape.images * least < threads
@@ -153,11 +149,7 @@ impl Tiling {
             channel_ranges = threads;
         }
         let rows = final_h.div_ceil(blocks);
-        Self {
-            rows,
-            blocks: final_h.div_ceil(rows),
-            channel_ranges,
-        }
+        Self { rows, blocks: final_h.div_ceil(rows), channel_ranges }
     }
 
     fn len(&self, images: usize) -> usize {
@@ -186,27 +178,12 @@ impl ConvKernel {
             ((tiling.rows - 1) * pool.stride as usize + pool.window as usize).min(shape.out_h)
         });
         let pixels = conv_rows * shape.out_w;
-        let patches = if shape.core() == Core::Gathered {
-            pixels * shape.depth()
-        } else {
-            0
-        };
-        [
-            patches,
-            if pool.is_some() {
-                pixels * shape.out_channels
-            } else {
-                0
-            },
-        ]
+        let patches = if shape.core() == Core::Gathered { pixels * shape.depth() } else { 0 };
+        [patches, if pool.is_some() { pixels * shape.out_channels } else { 0 }]
     }
 
     fn tile(&self, index: usize) -> Tile {
-        let Tiling {
-            rows,
-            blocks,
-            channel_ranges,
-        } = self.tiling;
+        let Tiling { rows, blocks, channel_ranges } = self.tiling;
         let image = index / (blocks * channel_ranges);
         let range = index / blocks % channel_ranges;
         let start = index % blocks * rows;
@@ -261,10 +238,7 @@ impl Kernel for ConvKernel {
         if let Some(stage) = &mut self.pool {
             stage.tail.locate(tensors);
         }
-        self.scratch
-            .iter_mut()
-            .flatten()
-            .for_each(|part| part.locate(tensors));
+        self.scratch.iter_mut().flatten().for_each(|part| part.locate(tensors));
     }
 
     unsafe fn run(&self, pool: &mut Pool) {
@@ -275,95 +249,56 @@ impl Kernel for ConvKernel {
                 stage.tail.fold();
             }
         }
-        let threads = pool.threads();
+        let (arch, threads) = (Arch::new(), pool.threads());
         pool.run(&|thread| {
-            let tiles = share(self.tiling.len(self.shape.images), thread, threads);
-            Arch::new().dispatch(Tiles {
-                kernel: self,
-                thread,
-                tiles,
-            });
+            for index in share(self.tiling.len(self.shape.images), thread, threads) {
+                // SAFETY: tiles are disjoint parts of the output, scratch belongs to a thread.
+                unsafe { self.compute(arch, thread, &self.tile(index)) };
+            }
         });
     }
 }
 
-/// The tiles of one thread.
-struct Tiles<'a> {
-    kernel: &'a ConvKernel,
-    thread: usize,
-    tiles: Range<usize>,
-}
-
-impl WithSimd for Tiles<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let kernel = self.kernel;
-        let Shape {
-            out_h,
-            out_w,
-            out_channels,
-            ..
-        } = kernel.shape;
-        for index in self.tiles.clone() {
-            let tile = kernel.tile(index);
-            let first_pixel = (tile.image * out_h + tile.conv_rows.start) * out_w;
-            let element = first_pixel * out_channels + tile.channels.start;
-            // Without a pool the tile is part of the output; with one it is scratch.
-            let (data, stride) = match &kernel.pool {
-                None => (kernel.output.at(element), out_channels),
-                Some(_) => (kernel.scratch[self.thread][1].at(0), tile.channels.len()),
-            };
-            let block = Block {
-                data,
-                stride,
-                rows: tile.conv_rows.len() * out_w,
-                first: Stretch {
-                    col: tile.channels.start,
-                    element,
-                    len: tile.channels.len(),
-                },
-                matrix_cols: out_channels,
-            };
-            // SAFETY: tiles are disjoint parts of the output, scratch belongs to the thread, and
-            // everything else is only read.
-            unsafe {
-                self.convolve(simd, &tile, &block);
-                kernel.tail.apply_to_block(simd, &block);
-                if let Some(stage) = &kernel.pool {
-                    self.pool(simd, &tile, &block, stage);
-                }
+impl ConvKernel {
+    /// # Safety
+    ///
+    /// The tile of the output, and the scratch of `thread`, must belong to the calling thread.
+    unsafe fn compute(&self, arch: Arch, thread: usize, tile: &Tile) {
+        let Shape { out_h, out_w, out_channels, .. } = self.shape;
+        let first_pixel = (tile.image * out_h + tile.conv_rows.start) * out_w;
+        let element = first_pixel * out_channels + tile.channels.start;
+        // Without a pool the tile is part of the output; with one it is scratch.
+        let (data, stride) = match &self.pool {
+            None => (self.output.at(element), out_channels),
+            Some(_) => (self.scratch[thread][1].at(0), tile.channels.len()),
+        };
+        let block = Block {
+            data,
+            stride,
+            rows: tile.conv_rows.len() * out_w,
+            first: Stretch { col: tile.channels.start, element, len: tile.channels.len() },
+            matrix_cols: out_channels,
+        };
+        // SAFETY: the caller's guarantee; everything else is only read.
+        unsafe {
+            self.convolve(arch, thread, tile, &block);
+            self.tail.apply_to_block(arch, &block);
+            if let Some(stage) = &self.pool {
+                self.max_pool(arch, tile, &block, stage);
             }
         }
     }
-}
 
-impl Tiles<'_> {
     /// # Safety
     ///
     /// The block must be valid and belong to this thread.
-    #[inline(always)]
-    unsafe fn convolve<S: Simd>(&self, simd: S, tile: &Tile, block: &Block) {
-        let kernel = self.kernel;
-        let shape = &kernel.shape;
-        let Shape {
-            in_h,
-            in_w,
-            in_channels,
-            out_w,
-            out_channels,
-            groups,
-            ..
-        } = *shape;
-        let image = kernel
-            .input
-            .at(tile.image * in_h * in_w * in_channels)
-            .cast_const();
+    unsafe fn convolve(&self, arch: Arch, thread: usize, tile: &Tile, block: &Block) {
+        let shape = &self.shape;
+        let Shape { in_h, in_w, in_channels, out_w, out_channels, groups, .. } = *shape;
+        let image = self.input.at(tile.image * in_h * in_w * in_channels).cast_const();
         let core = shape.core();
         if core == Core::Depthwise {
-            // SAFETY: the caller's guarantee.
-            unsafe { depthwise(simd, shape, image, kernel.filter, tile, block) };
+            arch.dispatch(Depthwise { shape, image, filter: self.filter, tile, block });
             return;
         }
         let (depth, pixels) = (shape.depth(), block.rows);
@@ -374,7 +309,7 @@ impl Tiles<'_> {
                 let first = tile.conv_rows.start * out_w * in_channels + group * channels;
                 View::rows(image.wrapping_add(first), in_channels)
             } else {
-                let patches = kernel.scratch[self.thread][0].at(0);
+                let patches = self.scratch[thread][0].at(0);
                 // SAFETY: the scratch holds the patches of the largest tile.
                 unsafe { gather(shape, image, group, tile.conv_rows.clone(), patches) };
                 View::rows(patches, depth)
@@ -386,18 +321,9 @@ impl Tiles<'_> {
                 (group * filters, filters)
             };
             let target = block.data.wrapping_add(first - tile.channels.start);
-            let right = View::rows(kernel.filter.at(first), out_channels);
+            let right = View::rows(self.filter.at(first), out_channels);
             // SAFETY: the caller's guarantee; the filter is a matrix of depth x out_channels.
-            unsafe {
-                product(
-                    [pixels, depth, count],
-                    target,
-                    block.stride,
-                    left,
-                    right,
-                    1.0,
-                )
-            };
+            unsafe { product([pixels, depth, count], target, block.stride, left, right, 1.0) };
         }
     }
 
@@ -405,13 +331,12 @@ impl Tiles<'_> {
     ///
     /// The block must hold the tile's rows of the convolution; the tile must belong to this
     /// thread.
-    #[inline(always)]
-    unsafe fn pool<S: Simd>(&self, simd: S, tile: &Tile, block: &Block, stage: &PoolStage) {
-        let out_channels = self.kernel.shape.out_channels;
+    unsafe fn max_pool(&self, arch: Arch, tile: &Tile, block: &Block, stage: &PoolStage) {
+        let out_channels = self.shape.out_channels;
         let (final_h, final_w) = (stage.sizes.out_h() as usize, stage.sizes.out_w() as usize);
         let pixel = (tile.image * final_h + tile.rows.start) * final_w;
         let element = pixel * out_channels + tile.channels.start;
-        let target = self.kernel.output.at(element);
+        let target = self.output.at(element);
         let image = Image {
             data: block.data,
             first_row: tile.conv_rows.start,
@@ -422,25 +347,19 @@ impl Tiles<'_> {
             data: target,
             stride: out_channels,
             rows: tile.rows.len() * final_w,
-            first: Stretch {
-                col: tile.channels.start,
-                element,
-                len: tile.channels.len(),
-            },
+            first: Stretch { col: tile.channels.start, element, len: tile.channels.len() },
             matrix_cols: out_channels,
         };
-        // SAFETY: the caller's guarantee; the image holds every row that the pooled rows need.
-        unsafe {
-            pool_rows(
-                simd,
-                &stage.sizes,
-                &image,
-                tile.rows.clone(),
-                target,
-                out_channels,
-            );
-            stage.tail.apply_to_block(simd, &pooled);
-        }
+        // The image holds every row that the pooled rows need.
+        arch.dispatch(PoolRows {
+            sizes: &stage.sizes,
+            image: &image,
+            rows: tile.rows.clone(),
+            target,
+            target_stride: out_channels,
+        });
+        // SAFETY: the caller's guarantee.
+        unsafe { stage.tail.apply_to_block(arch, &pooled) };
     }
 }
 
@@ -456,17 +375,7 @@ unsafe fn gather(
     rows: Range<usize>,
     patches: *mut f32,
 ) {
-    let Shape {
-        in_h,
-        in_w,
-        in_channels,
-        out_w,
-        r,
-        s,
-        stride,
-        pad,
-        ..
-    } = *shape;
+    let Shape { in_h, in_w, in_channels, out_w, r, s, stride, pad, .. } = *shape;
     let channels = shape.group_channels();
     let mut target = patches;
     for y in rows {
@@ -502,45 +411,38 @@ unsafe fn gather(
     }
 }
 
-/// A depthwise convolution of the tile's rows, vectorised over channels.
-///
-/// # Safety
-///
-/// `image` must be the image's first number and the block valid for the tile.
-#[inline(always)]
-unsafe fn depthwise<S: Simd>(
-    simd: S,
-    shape: &Shape,
+/// A depthwise convolution of the tile's rows, vectorised over channels. Made only by
+/// [`ConvKernel::convolve`], whose caller guarantees that the block is valid.
+struct Depthwise<'a> {
+    shape: &'a Shape,
+    /// The image's first number.
     image: *const f32,
     filter: Located,
-    tile: &Tile,
-    block: &Block,
-) {
-    for (y, row) in tile.conv_rows.clone().zip(0..) {
-        for x in 0..shape.out_w {
-            let target = block
-                .data
-                .wrapping_add((row * shape.out_w + x) * block.stride);
-            let mut channel = tile.channels.start;
-            while channel < tile.channels.end {
-                let rest = tile.channels.end - channel;
-                // SAFETY: a whole vector of channels, or one, remains.
-                unsafe {
-                    let target = target.add(channel - tile.channels.start);
-                    if rest >= S::F32_LANES {
-                        taps(simd, shape, image, filter, [y, x], channel, target);
-                        channel += S::F32_LANES;
-                    } else {
-                        taps(
-                            pulp::Scalar::new(),
-                            shape,
-                            image,
-                            filter,
-                            [y, x],
-                            channel,
-                            target,
-                        );
-                        channel += 1;
+    tile: &'a Tile,
+    block: &'a Block,
+}
+
+impl WithSimd for Depthwise<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { shape, image, filter, tile, block } = self;
+        for (y, row) in tile.conv_rows.clone().zip(0..) {
+            for x in 0..shape.out_w {
+                let target = block.data.wrapping_add((row * shape.out_w + x) * block.stride);
+                let mut channel = tile.channels.start;
+                while channel < tile.channels.end {
+                    let target = target.wrapping_add(channel - tile.channels.start);
+                    // SAFETY: a whole vector of channels, or one, remains.
+                    unsafe {
+                        if tile.channels.end - channel >= S::F32_LANES {
+                            taps(simd, shape, image, filter, [y, x], channel, target);
+                            channel += S::F32_LANES;
+                        } else {
+                            taps(Scalar::new(), shape, image, filter, [y, x], channel, target);
+                            channel += 1;
+                        }
                     }
                 }
             }
@@ -563,16 +465,7 @@ unsafe fn taps<S: Simd>(
     channel: usize,
     target: *mut f32,
 ) {
-    let Shape {
-        in_h,
-        in_w,
-        in_channels,
-        r,
-        s,
-        stride,
-        pad,
-        ..
-    } = *shape;
+    let Shape { in_h, in_w, in_channels, r, s, stride, pad, .. } = *shape;
     let mut sum = simd.splat_f32s(0.0);
     for tap_y in 0..r {
         let in_y = (y * stride + tap_y).wrapping_sub(pad);

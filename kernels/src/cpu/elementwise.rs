@@ -1,8 +1,6 @@
 //! Pointwise chains on tensors of any shape: one pass over all elements.
 
-use std::ops::Range;
-
-use pulp::{Arch, Simd, WithSimd};
+use pulp::Arch;
 
 use super::kernel::{Kernel, Located};
 use super::pool::Pool;
@@ -37,43 +35,15 @@ impl Kernel for ElementwiseKernel {
     unsafe fn run(&self, pool: &mut Pool) {
         // SAFETY: the caller's guarantee; the threads have not started.
         unsafe { self.tail.fold() };
-        let threads = pool.threads();
+        let (arch, threads) = (Arch::new(), pool.threads());
         let lines = self.elements.div_ceil(LINE);
         pool.run(&|thread| {
             let lines = share(lines, thread, threads);
             let elements = lines.start * LINE..(lines.end * LINE).min(self.elements);
-            Arch::new().dispatch(Elements {
-                kernel: self,
-                elements,
-            });
+            let stretch = Stretch { col: 0, element: elements.start, len: elements.len() };
+            let (input, output) = (self.input.at(stretch.element), self.output.at(stretch.element));
+            // SAFETY: the elements belong to this thread, the operands have the same shape.
+            unsafe { self.tail.apply(arch, input, output, stretch) };
         });
-    }
-}
-
-/// The elements of one thread.
-struct Elements<'a> {
-    kernel: &'a ElementwiseKernel,
-    elements: Range<usize>,
-}
-
-impl WithSimd for Elements<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let ElementwiseKernel {
-            input,
-            output,
-            tail,
-            ..
-        } = self.kernel;
-        let Range { start, end } = self.elements;
-        let stretch = Stretch {
-            col: 0,
-            element: start,
-            len: end - start,
-        };
-        // SAFETY: the elements belong to this thread, the operands have the same shape.
-        unsafe { tail.apply(simd, input.at(start), output.at(start), stretch) };
     }
 }

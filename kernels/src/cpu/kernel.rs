@@ -35,20 +35,14 @@ unsafe impl Send for Located {}
 
 impl From<TensorId> for Located {
     fn from(id: TensorId) -> Self {
-        Self {
-            id,
-            data: std::ptr::null_mut(),
-        }
+        Self { id, data: std::ptr::null_mut() }
     }
 }
 
 impl Located {
     /// Numbers at an address that no layout changes.
     pub(crate) fn at_address(data: *mut f32) -> Self {
-        Self {
-            id: TensorId::NONE,
-            data,
-        }
+        Self { id: TensorId::NONE, data }
     }
 
     pub(crate) fn locate(&mut self, tensors: &Tensors) {

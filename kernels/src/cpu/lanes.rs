@@ -52,10 +52,7 @@ impl<S: Simd, const U: usize> Lanes<S, U> {
     /// The same number everywhere.
     #[inline(always)]
     pub(crate) fn splat(simd: S, value: f32) -> Self {
-        Self {
-            simd,
-            v: [simd.splat_f32s(value); U],
-        }
+        Self { simd, v: [simd.splat_f32s(value); U] }
     }
 
     /// Reads [`Self::COUNT`] numbers.
@@ -69,12 +66,7 @@ impl<S: Simd, const U: usize> Lanes<S, U> {
         let mut i = 0;
         while i < U {
             // SAFETY: the caller guarantees U vectors of F32_LANES numbers; unaligned is allowed.
-            v[i] = unsafe {
-                source
-                    .add(i * S::F32_LANES)
-                    .cast::<S::f32s>()
-                    .read_unaligned()
-            };
+            v[i] = unsafe { source.add(i * S::F32_LANES).cast::<S::f32s>().read_unaligned() };
             i += 1;
         }
         Self { simd, v }
@@ -91,10 +83,7 @@ impl<S: Simd, const U: usize> Lanes<S, U> {
         while i < U {
             // SAFETY: the caller guarantees U vectors of F32_LANES numbers; unaligned is allowed.
             unsafe {
-                target
-                    .add(i * S::F32_LANES)
-                    .cast::<S::f32s>()
-                    .write_unaligned(self.v[i]);
+                target.add(i * S::F32_LANES).cast::<S::f32s>().write_unaligned(self.v[i]);
             }
             i += 1;
         }
@@ -128,10 +117,7 @@ impl<S: Simd, const U: usize> Lanes<S, U> {
             bits = simd.xor_u32s(bits, shift_right(simd, bits, 15));
             bits = simd.mul_u32s(bits, simd.splat_u32s(random::MIX_2));
             bits = simd.xor_u32s(bits, shift_right(simd, bits, 16));
-            bits = simd.or_u32s(
-                shift_right(simd, bits, 9),
-                simd.splat_u32s(random::ONE_BITS),
-            );
+            bits = simd.or_u32s(shift_right(simd, bits, 9), simd.splat_u32s(random::ONE_BITS));
             v[i] = simd.sub_f32s(simd.transmute_f32s_u32s(bits), simd.splat_f32s(1.0));
             i += 1;
         }
@@ -209,20 +195,12 @@ impl<S: Simd, const U: usize> Mul<f64> for Lanes<S, U> {
 impl<S: Simd, const U: usize> Value for Lanes<S, U> {
     #[inline(always)]
     fn clamp_min(self, limit: f64) -> Self {
-        each!(self, |simd, a| approx::clamp_min(
-            simd,
-            a,
-            constant(simd, limit)
-        ))
+        each!(self, |simd, a| approx::clamp_min(simd, a, constant(simd, limit)))
     }
 
     #[inline(always)]
     fn clamp_max(self, limit: f64) -> Self {
-        each!(self, |simd, a| approx::clamp_max(
-            simd,
-            a,
-            constant(simd, limit)
-        ))
+        each!(self, |simd, a| approx::clamp_max(simd, a, constant(simd, limit)))
     }
 
     #[inline(always)]
@@ -247,8 +225,7 @@ impl<S: Simd, const U: usize> Value for Lanes<S, U> {
 
     #[inline(always)]
     fn rsqrt(self) -> Self {
-        each!(self, |simd, a| simd
-            .div_f32s(simd.splat_f32s(1.0), simd.sqrt_f32s(a)))
+        each!(self, |simd, a| simd.div_f32s(simd.splat_f32s(1.0), simd.sqrt_f32s(a)))
     }
 
     #[inline(always)]
@@ -285,11 +262,7 @@ mod tests {
             (pulp::Arch::Scalar.dispatch(Uniform), "scalar"),
         ] {
             for (number, index) in numbers.into_iter().zip(12_345..) {
-                assert_eq!(
-                    number.to_bits(),
-                    random::uniform(index).to_bits(),
-                    "{name} {index}"
-                );
+                assert_eq!(number.to_bits(), random::uniform(index).to_bits(), "{name} {index}");
             }
         }
     }

@@ -1,8 +1,6 @@
 //! A linear layer with a pointwise tail: `Y = tail(X W)`.
 
-use std::ops::Range;
-
-use pulp::{Arch, Simd, WithSimd};
+use pulp::Arch;
 
 use super::kernel::{Kernel, Located};
 use super::pool::Pool;
@@ -28,10 +26,7 @@ impl Kernel for LinearKernel {
         if self.tail.is_empty() {
             "linear: tiled gemm".to_owned()
         } else {
-            format!(
-                "linear: tiled gemm, {} on each tile in cache",
-                self.tail.name()
-            )
+            format!("linear: tiled gemm, {} on each tile in cache", self.tail.name())
         }
     }
 
@@ -45,65 +40,38 @@ impl Kernel for LinearKernel {
     unsafe fn run(&self, pool: &mut Pool) {
         // SAFETY: the caller's guarantee; the threads have not started.
         unsafe { self.tail.fold() };
-        let threads = pool.threads();
+        let (arch, threads) = (Arch::new(), pool.threads());
         pool.run(&|thread| {
-            let tiles = share(self.grid.len(), thread, threads);
-            Arch::new().dispatch(Tiles {
-                kernel: self,
-                tiles,
-            });
+            for index in share(self.grid.len(), thread, threads) {
+                // SAFETY: the tiles of Y are disjoint.
+                unsafe { self.tile(arch, index) };
+            }
         });
     }
 }
 
-/// The tiles of one thread.
-struct Tiles<'a> {
-    kernel: &'a LinearKernel,
-    tiles: Range<usize>,
-}
-
-impl WithSimd for Tiles<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let LinearKernel {
-            k,
-            n,
-            x,
-            w,
-            y,
-            tail,
-            grid,
-        } = self.kernel;
-        let (k, n) = (*k, *n);
-        for index in self.tiles {
-            let (rows, cols) = grid.tile(index);
-            let element = rows.start * n + cols.start;
-            let block = Block {
-                data: y.at(element),
-                stride: n,
-                rows: rows.len(),
-                first: Stretch {
-                    col: cols.start,
-                    element,
-                    len: cols.len(),
-                },
-                matrix_cols: n,
-            };
-            // SAFETY: the tile lies within the tensors, whose sizes are m k, k n and m n; the
-            // tiles of Y are disjoint, everything else is only read.
-            unsafe {
-                product(
-                    [rows.len(), k, cols.len()],
-                    block.data,
-                    n,
-                    View::rows(x.at(rows.start * k), k),
-                    View::rows(w.at(cols.start), n),
-                    1.0,
-                );
-                tail.apply_to_block(simd, &block);
-            }
+impl LinearKernel {
+    /// # Safety
+    ///
+    /// No other thread may access this tile of Y.
+    unsafe fn tile(&self, arch: Arch, index: usize) {
+        let Self { k, n, x, w, y, ref tail, grid } = *self;
+        let (rows, cols) = grid.tile(index);
+        let element = rows.start * n + cols.start;
+        let block = Block {
+            data: y.at(element),
+            stride: n,
+            rows: rows.len(),
+            first: Stretch { col: cols.start, element, len: cols.len() },
+            matrix_cols: n,
+        };
+        let left = View::rows(x.at(rows.start * k), k);
+        let right = View::rows(w.at(cols.start), n);
+        // SAFETY: the tile lies within the tensors, whose sizes are m k, k n and m n; X and W are
+        // only read.
+        unsafe {
+            product([rows.len(), k, cols.len()], block.data, n, left, right, 1.0);
+            tail.apply_to_block(arch, &block);
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use fusion_cost_model::PoolSizes;
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Arch, Scalar, Simd, WithSimd};
 
 use super::kernel::{Kernel, Located};
 use super::lanes::Lanes;
@@ -21,41 +21,45 @@ pub(crate) struct Image {
     pub(crate) channels: usize,
 }
 
-/// Pools rows of one image into `target`, whose pixels are `target_stride` numbers apart.
-///
-/// # Safety
-///
-/// The image must hold every row that the pooled rows need, and the target must be valid for
-/// them; no other thread may write either.
-#[inline(always)]
-pub(crate) unsafe fn pool_rows<S: Simd>(
-    simd: S,
-    sizes: &PoolSizes,
-    image: &Image,
-    rows: Range<usize>,
-    target: *mut f32,
-    target_stride: usize,
-) {
-    let out_w = sizes.out_w() as usize;
-    for (y, row) in rows.zip(0..) {
-        for x in 0..out_w {
-            let target = target.wrapping_add((row * out_w + x) * target_stride);
-            let mut channel = 0;
-            while channel < image.channels {
-                // SAFETY: four vectors of channels, one, or one channel remain.
-                unsafe {
-                    let target = target.add(channel);
+/// Pools rows of one image. Whoever makes it guarantees that the image holds every row that the
+/// pooled rows need, that the target is valid for them, and that no other thread writes either.
+pub(crate) struct PoolRows<'a> {
+    pub(crate) sizes: &'a PoolSizes,
+    pub(crate) image: &'a Image,
+    /// Rows of the pooled image.
+    pub(crate) rows: Range<usize>,
+    /// Their first pixel.
+    pub(crate) target: *mut f32,
+    /// Numbers from one pixel to the next.
+    pub(crate) target_stride: usize,
+}
+
+impl WithSimd for PoolRows<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { sizes, image, rows, target, target_stride } = self;
+        let out_w = sizes.out_w() as usize;
+        for (y, row) in rows.zip(0..) {
+            for x in 0..out_w {
+                let target = target.wrapping_add((row * out_w + x) * target_stride);
+                let mut channel = 0;
+                while channel < image.channels {
+                    let target = target.wrapping_add(channel);
                     let rest = image.channels - channel;
-                    if rest >= 4 * S::F32_LANES {
-                        window::<S, 4>(simd, sizes, image, [y, x], channel, target);
-                        channel += 4 * S::F32_LANES;
-                    } else if rest >= S::F32_LANES {
-                        window::<S, 1>(simd, sizes, image, [y, x], channel, target);
-                        channel += S::F32_LANES;
-                    } else {
-                        let scalar = pulp::Scalar::new();
-                        window::<_, 1>(scalar, sizes, image, [y, x], channel, target);
-                        channel += 1;
+                    // SAFETY: four vectors of channels, one, or one channel remain.
+                    unsafe {
+                        if rest >= 4 * S::F32_LANES {
+                            window::<S, 4>(simd, sizes, image, [y, x], channel, target);
+                            channel += 4 * S::F32_LANES;
+                        } else if rest >= S::F32_LANES {
+                            window::<S, 1>(simd, sizes, image, [y, x], channel, target);
+                            channel += S::F32_LANES;
+                        } else {
+                            window::<_, 1>(Scalar::new(), sizes, image, [y, x], channel, target);
+                            channel += 1;
+                        }
                     }
                 }
             }
@@ -123,46 +127,28 @@ impl Kernel for MaxPoolKernel {
     }
 
     unsafe fn run(&self, pool: &mut Pool) {
-        let threads = pool.threads();
-        let rows = self.images * self.sizes.out_h() as usize;
-        pool.run(&|thread| {
-            let rows = share(rows, thread, threads);
-            Arch::new().dispatch(Rows { kernel: self, rows });
-        });
-    }
-}
-
-/// The output rows of one thread, counted over all images.
-struct Rows<'a> {
-    kernel: &'a MaxPoolKernel,
-    rows: Range<usize>,
-}
-
-impl WithSimd for Rows<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let MaxPoolKernel {
-            sizes,
-            channels,
-            input,
-            output,
-            ..
-        } = self.kernel;
+        let (arch, threads) = (Arch::new(), pool.threads());
+        let Self { ref sizes, images, channels, input, output } = *self;
         let (out_h, out_w) = (sizes.out_h() as usize, sizes.out_w() as usize);
         let image_numbers = (sizes.h * sizes.w) as usize * channels;
-        for row in self.rows {
-            let image = Image {
-                data: input.at(row / out_h * image_numbers),
-                first_row: 0,
-                stride: *channels,
-                channels: *channels,
-            };
-            let target = output.at(row * out_w * channels);
-            let y = row % out_h;
-            // SAFETY: rows of the output belong to one thread, the input is only read.
-            unsafe { pool_rows(simd, sizes, &image, y..y + 1, target, *channels) };
-        }
+        pool.run(&|thread| {
+            // Rows are counted over all images; a thread's rows belong to it alone.
+            for row in share(images * out_h, thread, threads) {
+                let image = Image {
+                    data: input.at(row / out_h * image_numbers),
+                    first_row: 0,
+                    stride: channels,
+                    channels,
+                };
+                let y = row % out_h;
+                arch.dispatch(PoolRows {
+                    sizes,
+                    image: &image,
+                    rows: y..y + 1,
+                    target: output.at(row * out_w * channels),
+                    target_stride: channels,
+                });
+            }
+        });
     }
 }

@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 /// measurement, shorter than the phases that need no pool, such as the reference.
 const SPIN_LIMIT: Duration = Duration::from_millis(20);
 
-/// How many spins pass between two looks at the clock.
+/// How many spins pass, some tens of microseconds, before a thread looks at the clock and lets
+/// others run: with more threads than processors, the one that is waited for may need this one's.
 const SPINS_PER_LOOK: u32 = 4096;
 
 type Job<'a> = &'a (dyn Fn(usize) + Sync);
@@ -63,10 +64,7 @@ impl Pool {
             wake: Condvar::new(),
             any_asleep: AtomicBool::new(false),
         });
-        let mut pool = Self {
-            shared,
-            workers: Vec::new(),
-        };
+        let mut pool = Self { shared, workers: Vec::new() };
         for index in 1..threads.max(1) {
             let shared = Arc::clone(&pool.shared);
             let worker = std::thread::Builder::new()
@@ -95,16 +93,11 @@ impl Pool {
         }
         let shared = &*self.shared;
         let pointer: *const Job<'_> = &raw const job;
-        shared
-            .job
-            .store(pointer.cast_mut().cast(), Ordering::Relaxed);
+        shared.job.store(pointer.cast_mut().cast(), Ordering::Relaxed);
         shared.running.store(self.workers.len(), Ordering::Relaxed);
         shared.generation.fetch_add(1, Ordering::SeqCst);
         if shared.any_asleep.load(Ordering::SeqCst) {
-            let _guard = shared
-                .sleepers
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
+            let _guard = shared.sleepers.lock().unwrap_or_else(PoisonError::into_inner);
             shared.wake.notify_all();
         }
         let finish = Finish(shared);
@@ -122,8 +115,14 @@ struct Finish<'a>(&'a Shared);
 
 impl Drop for Finish<'_> {
     fn drop(&mut self) {
-        while self.0.running.load(Ordering::Acquire) != 0 {
-            std::hint::spin_loop();
+        loop {
+            for _ in 0..SPINS_PER_LOOK {
+                if self.0.running.load(Ordering::Acquire) == 0 {
+                    return;
+                }
+                std::hint::spin_loop();
+            }
+            std::thread::yield_now();
         }
     }
 }
@@ -133,11 +132,7 @@ impl Drop for Pool {
         self.shared.stop.store(true, Ordering::SeqCst);
         self.shared.generation.fetch_add(1, Ordering::SeqCst);
         {
-            let _guard = self
-                .shared
-                .sleepers
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
+            let _guard = self.shared.sleepers.lock().unwrap_or_else(PoisonError::into_inner);
             self.shared.wake.notify_all();
         }
         for worker in self.workers.drain(..) {
@@ -182,11 +177,9 @@ fn wait_for_job(shared: &Shared, seen: u64) -> u64 {
         if start.elapsed() > SPIN_LIMIT {
             break;
         }
+        std::thread::yield_now();
     }
-    let mut sleepers = shared
-        .sleepers
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner);
+    let mut sleepers = shared.sleepers.lock().unwrap_or_else(PoisonError::into_inner);
     *sleepers += 1;
     // Published before the last look at the generation: either this thread sees the new job, or
     // the starter sees that somebody sleeps and takes the lock to wake it.
@@ -196,10 +189,7 @@ fn wait_for_job(shared: &Shared, seen: u64) -> u64 {
         if generation != seen {
             break generation;
         }
-        sleepers = shared
-            .wake
-            .wait(sleepers)
-            .unwrap_or_else(PoisonError::into_inner);
+        sleepers = shared.wake.wait(sleepers).unwrap_or_else(PoisonError::into_inner);
     };
     *sleepers -= 1;
     if *sleepers == 0 {

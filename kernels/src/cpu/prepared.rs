@@ -33,10 +33,7 @@ impl Cpu {
         product::configure();
         let pool =
             Pool::new(threads).map_err(|source| BackendError::Threads { threads, source })?;
-        let machine = Machine {
-            threads: pool.threads(),
-            block_bytes: caches::block_bytes(),
-        };
+        let machine = Machine { threads: pool.threads(), block_bytes: caches::block_bytes() };
         Ok(Self { pool, machine })
     }
 }
@@ -69,14 +66,11 @@ impl Backend for Cpu {
             return Ok(None);
         };
         let bytes = plan.table.bytes();
-        let tensors = plan
-            .table
-            .allocate()
-            .map_err(|source| BackendError::Memory {
-                problem: *problem,
-                bytes,
-                source,
-            })?;
+        let tensors = plan.table.allocate().map_err(|source| BackendError::Memory {
+            problem: *problem,
+            bytes,
+            source,
+        })?;
         let mut prepared = PreparedCpu {
             pool: &mut self.pool,
             inputs,
@@ -135,11 +129,7 @@ impl Prepared for PreparedCpu<'_> {
 
     fn new_layout(&mut self, seed: u64) {
         self.tensors.shuffle(seed);
-        for kernel in self
-            .unfused
-            .iter_mut()
-            .chain(std::iter::once(&mut self.fused))
-        {
+        for kernel in self.unfused.iter_mut().chain(std::iter::once(&mut self.fused)) {
             kernel.locate(&self.tensors);
         }
         for (&id, tensor) in self.input_ids.iter().zip(&self.inputs.tensors) {

@@ -16,20 +16,12 @@ pub(crate) struct View {
 impl View {
     /// A row-major matrix whose rows are `stride` numbers apart.
     pub(crate) const fn rows(data: *const f32, stride: usize) -> Self {
-        Self {
-            data,
-            row_stride: stride,
-            col_stride: 1,
-        }
+        Self { data, row_stride: stride, col_stride: 1 }
     }
 
     /// The same memory seen as the transposed matrix.
     pub(crate) const fn transposed(self) -> Self {
-        Self {
-            row_stride: self.col_stride,
-            col_stride: self.row_stride,
-            ..self
-        }
+        Self { row_stride: self.col_stride, col_stride: self.row_stride, ..self }
     }
 }
 
@@ -116,12 +108,7 @@ impl Grid {
         let tile_cols = n.div_ceil(panels).next_multiple_of(16).min(n.max(1));
         let rows_in_cache = (TILE_NUMBERS / tile_cols).max(1);
         blocks = blocks.max(m.div_ceil(rows_in_cache)).max(1);
-        Self {
-            m,
-            n,
-            tile_rows: m.div_ceil(blocks).max(1),
-            tile_cols,
-        }
+        Self { m, n, tile_rows: m.div_ceil(blocks).max(1), tile_cols }
     }
 
     /// How many tiles there are.
@@ -134,10 +121,7 @@ impl Grid {
         let blocks = self.m.div_ceil(self.tile_rows);
         let row = index % blocks * self.tile_rows;
         let col = index / blocks * self.tile_cols;
-        (
-            row..(row + self.tile_rows).min(self.m),
-            col..(col + self.tile_cols).min(self.n),
-        )
+        (row..(row + self.tile_rows).min(self.m), col..(col + self.tile_cols).min(self.n))
     }
 }
 
@@ -183,13 +167,7 @@ mod tests {
 
     #[test]
     fn threads_get_equal_work_at_common_sizes() {
-        for (m, n) in [
-            (512, 512),
-            (1024, 1024),
-            (128, 3072),
-            (32, 4096),
-            (4096, 64),
-        ] {
+        for (m, n) in [(512, 512), (1024, 1024), (128, 3072), (32, 4096), (4096, 64)] {
             assert_eq!(Grid::new(m, n, 2).len() % 2, 0, "{m} x {n}");
         }
     }

@@ -4,7 +4,7 @@
 //! numbers that are left, one by one.
 
 use fusion_cost_model::NORM_EPSILON;
-use pulp::{Scalar, Simd};
+use pulp::{Arch, Scalar, Simd, WithSimd};
 
 use super::approximation as approx;
 use super::kernel::Located;
@@ -45,23 +45,41 @@ impl RowOp {
     /// # Safety
     ///
     /// `source` and the operands must be valid for reads of `len` numbers and `target` for
-    /// writes, and no thread may write any of them meanwhile.
-    #[inline(always)]
-    pub(crate) unsafe fn apply<S: Simd>(
+    /// writes, and no other thread may write any of them meanwhile.
+    pub(crate) unsafe fn apply(
         &self,
-        simd: S,
+        arch: Arch,
         source: *const f32,
         target: *mut f32,
         len: usize,
     ) {
-        // SAFETY: the caller's guarantee is that of the functions.
+        arch.dispatch(Apply { op: self, source, target, len });
+    }
+}
+
+/// Applies a row op. Made only by [`RowOp::apply`], whose caller guarantees what the code below
+/// relies on.
+struct Apply<'a> {
+    op: &'a RowOp,
+    source: *const f32,
+    target: *mut f32,
+    len: usize,
+}
+
+impl WithSimd for Apply<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { op, source, target, len } = self;
+        // SAFETY: the guarantee of the caller of `RowOp::apply`.
         unsafe {
-            match self {
-                Self::Softmax => softmax(simd, source, target, len),
-                Self::LayerNorm { weight, shift } => {
+            match op {
+                RowOp::Softmax => softmax(simd, source, target, len),
+                RowOp::LayerNorm { weight, shift } => {
                     layer_norm(simd, source, target, len, weight.at(0), shift.at(0));
                 }
-                Self::RmsNorm { weight } => rms_norm(simd, source, target, len, weight.at(0)),
+                RowOp::RmsNorm { weight } => rms_norm(simd, source, target, len, weight.at(0)),
             }
         }
     }
@@ -123,10 +141,7 @@ unsafe fn sum<S: Simd>(
             i += lanes;
         }
     }
-    let pairs = [
-        simd.add_f32s(sums[0], sums[1]),
-        simd.add_f32s(sums[2], sums[3]),
-    ];
+    let pairs = [simd.add_f32s(sums[0], sums[1]), simd.add_f32s(sums[2], sums[3])];
     let mut total = simd.reduce_sum_f32s(simd.add_f32s(pairs[0], pairs[1]));
     while i < len {
         // SAFETY: one number remains at least.
@@ -268,22 +283,12 @@ unsafe fn rms_norm<S: Simd>(
 mod tests {
     use super::*;
 
-    struct Softmax(Vec<f32>);
-
-    impl pulp::WithSimd for Softmax {
-        type Output = Vec<f32>;
-
-        fn with_simd<S: Simd>(self, simd: S) -> Vec<f32> {
-            let mut row = self.0;
-            let data = row.as_mut_ptr();
-            // SAFETY: source and target are the row itself, as is allowed.
-            unsafe { RowOp::Softmax.apply(simd, data.cast_const(), data, row.len()) };
-            row
-        }
-    }
-
     fn softmax_of(row: &[f32]) -> Vec<f32> {
-        pulp::Arch::new().dispatch(Softmax(row.to_vec()))
+        let mut row = row.to_vec();
+        let data = row.as_mut_ptr();
+        // SAFETY: source and target are the row itself, as is allowed.
+        unsafe { RowOp::Softmax.apply(Arch::new(), data.cast_const(), data, row.len()) };
+        row
     }
 
     /// What PyTorch gives for rows with infinities and NaN, at lengths with and without a rest.
@@ -294,10 +299,7 @@ mod tests {
             row[0] = f32::NEG_INFINITY;
             let expected = if len == 1 { f32::NAN } else { 0.0 };
             let first = softmax_of(&row)[0];
-            assert!(
-                first == expected || first.is_nan() && expected.is_nan(),
-                "{len}: {first}"
-            );
+            assert!(first == expected || first.is_nan() && expected.is_nan(), "{len}: {first}");
             for bad in [f32::NAN, f32::INFINITY] {
                 for at in [0, len - 1] {
                     let mut row = vec![0.5; len];

@@ -4,9 +4,7 @@
 //! elementwise patterns, the MLP and chains such as `linear+bias+add+layer_norm` are all this one
 //! kernel with other stages, and so is each unfused pointwise or row op.
 
-use std::ops::Range;
-
-use pulp::{Arch, Simd, WithSimd};
+use pulp::Arch;
 
 use super::kernel::{Kernel, Located};
 use super::pool::Pool;
@@ -53,10 +51,9 @@ impl RowStage {
     ///
     /// Both must be valid for `len` numbers, the operands of the stages must cover row `row` of a
     /// matrix with `len` columns, and no other thread may write any of them.
-    #[inline(always)]
-    pub(crate) unsafe fn apply_all<S: Simd>(
+    pub(crate) unsafe fn apply_all(
         stages: &[Self],
-        simd: S,
+        arch: Arch,
         source: *const f32,
         target: *mut f32,
         row: usize,
@@ -68,14 +65,10 @@ impl RowStage {
             unsafe {
                 match stage {
                     Self::Tail(tail) => {
-                        let stretch = Stretch {
-                            col: 0,
-                            element: row * len,
-                            len,
-                        };
-                        tail.apply(simd, from, target, stretch);
+                        let stretch = Stretch { col: 0, element: row * len, len };
+                        tail.apply(arch, from, target, stretch);
                     }
-                    Self::RowOp(op) => op.apply(simd, from, target, len),
+                    Self::RowOp(op) => op.apply(arch, from, target, len),
                 }
             }
             from = target.cast_const();
@@ -99,9 +92,7 @@ impl Layer {
     pub(crate) fn locate(&mut self, tensors: &Tensors) {
         self.w.locate(tensors);
         self.tail.locate(tensors);
-        self.stages
-            .iter_mut()
-            .for_each(|stage| stage.locate(tensors));
+        self.stages.iter_mut().for_each(|stage| stage.locate(tensors));
     }
 
     /// # Safety
@@ -121,22 +112,15 @@ impl Layer {
     ///
     /// Both must be valid for the rows, which are rows `first_row` and on of the whole matrix;
     /// no other thread may write them or the operands.
-    #[inline(always)]
-    pub(crate) unsafe fn apply<S: Simd>(
+    pub(crate) unsafe fn apply(
         &self,
-        simd: S,
+        arch: Arch,
         source: *const f32,
         target: *mut f32,
         first_row: usize,
         rows: usize,
     ) {
-        let Self {
-            k,
-            n,
-            w,
-            ref tail,
-            ref stages,
-        } = *self;
+        let Self { k, n, w, ref tail, ref stages } = *self;
         let grid = Grid::new(rows, n, 1);
         for index in 0..grid.len() {
             let (tile_rows, cols) = grid.tile(index);
@@ -146,11 +130,7 @@ impl Layer {
                 data: target.wrapping_add(offset),
                 stride: n,
                 rows: tile_rows.len(),
-                first: Stretch {
-                    col: cols.start,
-                    element,
-                    len: cols.len(),
-                },
+                first: Stretch { col: cols.start, element, len: cols.len() },
                 matrix_cols: n,
             };
             // SAFETY: the caller's guarantee; the tile is part of the rows.
@@ -163,14 +143,14 @@ impl Layer {
                     View::rows(w.at(cols.start), n),
                     1.0,
                 );
-                tail.apply_to_block(simd, &block);
+                tail.apply_to_block(arch, &block);
             }
         }
         if !stages.is_empty() {
             for row in 0..rows {
                 let data = target.wrapping_add(row * n);
                 // SAFETY: as above.
-                unsafe { RowStage::apply_all(stages, simd, data, data, first_row + row, n) };
+                unsafe { RowStage::apply_all(stages, arch, data, data, first_row + row, n) };
             }
         }
     }
@@ -186,11 +166,12 @@ pub(crate) struct RowsKernel {
     pub(crate) block_rows: usize,
     pub(crate) input: Located,
     pub(crate) output: Located,
-    /// What is done to the input rows before the first layer.
+    /// What is done to the rows of a chain without layers.
     pub(crate) stages: Vec<RowStage>,
+    /// The layers of a chain with some; at most two.
     pub(crate) layers: Vec<Layer>,
-    /// For each thread two halves of scratch for the blocks between layers, if there are any.
-    pub(crate) scratch: Vec<[Located; 2]>,
+    /// For each thread room for a block between two layers, if there are two.
+    pub(crate) scratch: Vec<Located>,
 }
 
 impl RowsKernel {
@@ -205,10 +186,7 @@ impl RowsKernel {
         const LEAST: usize = 48;
         const MOST: usize = 192;
         let fitting = cache_bytes / size_of::<f32>() / widest.max(1);
-        fitting
-            .clamp(LEAST, MOST)
-            .min(rows.div_ceil(threads))
-            .max(1)
+        fitting.clamp(LEAST, MOST).min(rows.div_ceil(threads)).max(1)
     }
 }
 
@@ -233,16 +211,9 @@ impl Kernel for RowsKernel {
     fn locate(&mut self, tensors: &Tensors) {
         self.input.locate(tensors);
         self.output.locate(tensors);
-        self.stages
-            .iter_mut()
-            .for_each(|stage| stage.locate(tensors));
-        self.layers
-            .iter_mut()
-            .for_each(|layer| layer.locate(tensors));
-        self.scratch
-            .iter_mut()
-            .flatten()
-            .for_each(|half| half.locate(tensors));
+        self.stages.iter_mut().for_each(|stage| stage.locate(tensors));
+        self.layers.iter_mut().for_each(|layer| layer.locate(tensors));
+        self.scratch.iter_mut().for_each(|scratch| scratch.locate(tensors));
     }
 
     unsafe fn run(&self, pool: &mut Pool) {
@@ -251,83 +222,49 @@ impl Kernel for RowsKernel {
             self.stages.iter().for_each(|stage| stage.fold());
             self.layers.iter().for_each(|layer| layer.fold());
         }
-        let threads = pool.threads();
+        let (arch, threads) = (Arch::new(), pool.threads());
         let blocks = self.rows.div_ceil(self.block_rows);
         pool.run(&|thread| {
-            let blocks = share(blocks, thread, threads);
-            Arch::new().dispatch(Blocks {
-                kernel: self,
-                thread,
-                blocks,
-            });
+            for block in share(blocks, thread, threads) {
+                // SAFETY: blocks of rows are disjoint parts of the output.
+                unsafe { self.block(arch, thread, block) };
+            }
         });
     }
 }
 
-/// The blocks of one thread.
-struct Blocks<'a> {
-    kernel: &'a RowsKernel,
-    thread: usize,
-    blocks: Range<usize>,
-}
-
-impl WithSimd for Blocks<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let RowsKernel {
-            rows,
-            cols,
-            block_rows,
-            input,
-            output,
-            stages,
-            layers,
-            scratch,
-        } = self.kernel;
-        let output_cols = layers.last().map_or(*cols, |layer| layer.n);
-        for block in self.blocks {
-            let first = block * block_rows;
-            let count = (*block_rows).min(rows - first);
-            let mut source = input.at(first * cols).cast_const();
-            // Alternates, so that a layer never writes what it reads.
-            let mut half = 0;
-            let mut scratch_half = || {
-                half = 1 - half;
-                scratch[self.thread][half].at(0)
+impl RowsKernel {
+    /// Takes a block of rows through the chain.
+    ///
+    /// # Safety
+    ///
+    /// The rows of the output, and the scratch of `thread`, must belong to the calling thread.
+    unsafe fn block(&self, arch: Arch, thread: usize, block: usize) {
+        let Self { rows, cols, block_rows, input, output, ref stages, ref layers, .. } = *self;
+        let output_cols = layers.last().map_or(cols, |layer| layer.n);
+        let first = block * block_rows;
+        let count = block_rows.min(rows - first);
+        let mut source = input.at(first * cols).cast_const();
+        if !stages.is_empty() {
+            let target = output.at(first * cols);
+            for row in 0..count {
+                let offset = row * cols;
+                let (source, target) = (source.wrapping_add(offset), target.wrapping_add(offset));
+                // SAFETY: the caller's guarantee; a chain with stages first has no layers.
+                unsafe { RowStage::apply_all(stages, arch, source, target, first + row, cols) };
+            }
+            return;
+        }
+        for (index, layer) in layers.iter().enumerate() {
+            let target = if index + 1 == layers.len() {
+                output.at(first * output_cols)
+            } else {
+                self.scratch[thread].at(0)
             };
-            if !stages.is_empty() {
-                let target = if layers.is_empty() {
-                    output.at(first * cols)
-                } else {
-                    scratch_half()
-                };
-                for row in 0..count {
-                    // SAFETY: the rows of the block belong to this thread, scratch to it alone.
-                    unsafe {
-                        RowStage::apply_all(
-                            stages,
-                            simd,
-                            source.wrapping_add(row * cols),
-                            target.wrapping_add(row * cols),
-                            first + row,
-                            *cols,
-                        );
-                    }
-                }
-                source = target.cast_const();
-            }
-            for (index, layer) in layers.iter().enumerate() {
-                let target = if index + 1 == layers.len() {
-                    output.at(first * output_cols)
-                } else {
-                    scratch_half()
-                };
-                // SAFETY: as above.
-                unsafe { layer.apply(simd, source, target, first, count) };
-                source = target.cast_const();
-            }
+            // SAFETY: the caller's guarantee; of at most two layers the first writes the scratch
+            // and the second reads it.
+            unsafe { layer.apply(arch, source, target, first, count) };
+            source = target.cast_const();
         }
     }
 }

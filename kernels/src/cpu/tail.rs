@@ -6,7 +6,7 @@
 //! any chain can be run without generating code. The walk costs a predicted jump per op and tile.
 
 use fusion_cost_model::{OperandKind, Pointwise};
-use pulp::Simd;
+use pulp::{Arch, Scalar, Simd, WithSimd};
 
 use super::kernel::Located;
 use super::lanes::Lanes;
@@ -86,7 +86,7 @@ impl Tail {
     pub(crate) unsafe fn fold(&self) {
         for tail_op in &self.ops {
             if let Some(target) = tail_op.folded {
-                pulp::Arch::new().dispatch(Fold { tail_op, target });
+                Arch::new().dispatch(Fold { tail_op, target });
             }
         }
     }
@@ -100,7 +100,7 @@ struct Fold<'a> {
     target: Located,
 }
 
-impl pulp::WithSimd for Fold<'_> {
+impl WithSimd for Fold<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -114,7 +114,7 @@ impl pulp::WithSimd for Fold<'_> {
         }
         while col < cols {
             // SAFETY: one number fits before the end of each row.
-            unsafe { self.tile(pulp::Scalar::new(), col) };
+            unsafe { self.tile(Scalar::new(), col) };
             col += 1;
         }
     }
@@ -148,26 +148,9 @@ impl Tail {
     ///
     /// The block must be valid memory, the operands must cover it, and no other thread may access
     /// it or write the operands meanwhile.
-    #[inline(always)]
-    pub(crate) unsafe fn apply_to_block<S: Simd>(&self, simd: S, block: &Block) {
-        if self.is_empty() {
-            return;
-        }
-        for row in 0..block.rows {
-            let data = block.data.wrapping_add(row * block.stride);
-            let element = block.first.element + row * block.matrix_cols;
-            // SAFETY: the row is part of the block.
-            unsafe {
-                self.apply(
-                    simd,
-                    data,
-                    data,
-                    Stretch {
-                        element,
-                        ..block.first
-                    },
-                )
-            };
+    pub(crate) unsafe fn apply_to_block(&self, arch: Arch, block: &Block) {
+        if !self.is_empty() {
+            arch.dispatch(Apply { tail: self, source: block.data, block });
         }
     }
 
@@ -176,46 +159,16 @@ impl Tail {
     /// # Safety
     ///
     /// `source` must be valid for reads and `target` for writes of `stretch.len` numbers, the
-    /// operands must cover the stretch, and no thread may write any of them meanwhile.
-    #[inline(always)]
-    pub(crate) unsafe fn apply<S: Simd>(
+    /// operands must cover the stretch, and no other thread may write any of them meanwhile.
+    pub(crate) unsafe fn apply(
         &self,
-        simd: S,
+        arch: Arch,
         source: *const f32,
         target: *mut f32,
         stretch: Stretch,
     ) {
-        let Stretch { col, element, len } = stretch;
-        let large = Lanes::<S, TILE>::COUNT;
-        let small = Lanes::<S, 1>::COUNT;
-        let mut done = 0;
-        while done + large <= len {
-            // SAFETY: the tile ends within the stretch.
-            unsafe {
-                let tile = Lanes::<S, TILE>::load(simd, source.add(done));
-                self.transform(tile, col + done, element + done)
-                    .store(target.add(done));
-            }
-            done += large;
-        }
-        while done + small <= len {
-            // SAFETY: as above.
-            unsafe {
-                let tile = Lanes::<S, 1>::load(simd, source.add(done));
-                self.transform(tile, col + done, element + done)
-                    .store(target.add(done));
-            }
-            done += small;
-        }
-        while done < len {
-            // SAFETY: one number remains at least.
-            unsafe {
-                let tile = Lanes::<pulp::Scalar, 1>::load(pulp::Scalar::new(), source.add(done));
-                self.transform(tile, col + done, element + done)
-                    .store(target.add(done));
-            }
-            done += 1;
-        }
+        let block = Block { data: target, stride: 0, rows: 1, first: stretch, matrix_cols: 0 };
+        arch.dispatch(Apply { tail: self, source, block: &block });
     }
 
     /// # Safety
@@ -229,13 +182,7 @@ impl Tail {
         element: usize,
     ) -> Lanes<S, U> {
         let simd = tile.simd;
-        for TailOp {
-            op,
-            operands,
-            folded,
-            cols,
-        } in &self.ops
-        {
+        for TailOp { op, operands, folded, cols } in &self.ops {
             tile = op.apply(tile, |position| {
                 // SAFETY: the caller guarantees that the operands cover the tile; a scalar is
                 // one number.
@@ -258,5 +205,52 @@ impl Tail {
             });
         }
         tile
+    }
+}
+
+/// Applies a tail to a block. Made only by the two functions above, whose callers guarantee what
+/// the code below relies on.
+///
+/// One type for both, so that the formulas are compiled once per instruction set.
+struct Apply<'a> {
+    tail: &'a Tail,
+    /// Where the block's rows are read; they are written to the block itself.
+    source: *const f32,
+    block: &'a Block,
+}
+
+impl WithSimd for Apply<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { tail, source, block } = self;
+        let Stretch { col, element, len } = block.first;
+        let large = Lanes::<S, TILE>::COUNT;
+        let small = Lanes::<S, 1>::COUNT;
+        for row in 0..block.rows {
+            let source = source.wrapping_add(row * block.stride);
+            let target = block.data.wrapping_add(row * block.stride);
+            let element = element + row * block.matrix_cols;
+            let mut done = 0;
+            // SAFETY: every tile ends within the row, which the callers guarantee to be valid.
+            unsafe {
+                while done + large <= len {
+                    let tile = Lanes::<S, TILE>::load(simd, source.add(done));
+                    tail.transform(tile, col + done, element + done).store(target.add(done));
+                    done += large;
+                }
+                while done + small <= len {
+                    let tile = Lanes::<S, 1>::load(simd, source.add(done));
+                    tail.transform(tile, col + done, element + done).store(target.add(done));
+                    done += small;
+                }
+                while done < len {
+                    let tile = Lanes::<Scalar, 1>::load(Scalar::new(), source.add(done));
+                    tail.transform(tile, col + done, element + done).store(target.add(done));
+                    done += 1;
+                }
+            }
+        }
     }
 }

@@ -47,11 +47,8 @@ impl TensorTable {
 
     /// Bytes of memory for all of them, gaps included.
     pub(crate) fn bytes(&self) -> u64 {
-        let lines: u64 = self
-            .lengths
-            .iter()
-            .map(|&length| (lines(length) + MAX_GAP_LINES) as u64)
-            .sum();
+        let lines: u64 =
+            self.lengths.iter().map(|&length| (lines(length) + MAX_GAP_LINES) as u64).sum();
         lines * (LINE * size_of::<f32>()) as u64
     }
 
@@ -63,11 +60,8 @@ impl TensorTable {
         // kernel may refuse; the tensors work all the same.
         #[cfg(target_os = "linux")]
         let _ = arena.advise(memmap2::Advice::HugePage);
-        let mut tensors = Tensors {
-            offsets: vec![0; self.lengths.len()],
-            lengths: self.lengths,
-            arena,
-        };
+        let mut tensors =
+            Tensors { offsets: vec![0; self.lengths.len()], lengths: self.lengths, arena };
         tensors.shuffle(0);
         Ok(tensors)
     }
@@ -115,10 +109,8 @@ mod tests {
     #[test]
     fn tensors_are_aligned_and_apart_in_every_layout() {
         let mut table = TensorTable::default();
-        let ids: Vec<TensorId> = [1, 16, 17, 100_000, 0, 3]
-            .into_iter()
-            .map(|length| table.add(length))
-            .collect();
+        let ids: Vec<TensorId> =
+            [1, 16, 17, 100_000, 0, 3].into_iter().map(|length| table.add(length)).collect();
         let mut tensors = table.allocate().unwrap();
         let mut layouts = Vec::new();
         for seed in 0..50 {
