@@ -1,1 +1,22 @@
+//! The stages of a calibration: plan, prove, measure, judge, record, report.
+//!
+//! Facts flow one way through them, and no stage calls an earlier one. The command line in
+//! `main.rs` and [`commands`] puts them together.
 
+pub mod cli;
+pub mod commands;
+pub mod exit;
+pub mod fingerprint;
+pub mod journal;
+pub mod judge;
+pub mod machine;
+pub mod measure;
+pub mod output;
+pub mod plan;
+pub mod profiles;
+pub mod prove;
+pub mod record;
+pub mod report;
+pub mod session;
+pub mod shapes;
+pub mod stop;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::form::Form;
 use super::op::Op::{self, Conv2d, LayerNorm, Linear, MaxPool, Pv, Qk, Softmax};
 use super::pointwise::Pointwise;
 
@@ -33,14 +34,14 @@ impl Family {
         }
     }
 
-    /// The family of a chain that starts with `op`.
+    /// The family of the chains of a form.
     #[must_use]
-    pub const fn starting_with(op: Op) -> Self {
-        match op {
-            Op::Linear => Self::Linear,
-            Op::Conv2d => Self::Conv,
-            Op::Qk | Op::Pv => Self::Attention,
-            _ => Self::Elementwise,
+    pub const fn of(form: Form) -> Self {
+        match form {
+            Form::Linear | Form::Mlp => Self::Linear,
+            Form::Conv | Form::ConvPool => Self::Conv,
+            Form::Attention | Form::MultiheadLinear => Self::Attention,
+            Form::Rows => Self::Elementwise,
         }
     }
 }
@@ -172,6 +173,7 @@ mod tests {
             let chain = Chain::new(pattern.ops).unwrap();
             assert_eq!(chain.pattern(), Some(pattern));
             assert_eq!(chain.name(), pattern.name);
+            assert_eq!(Family::of(chain.form()), pattern.family);
         }
     }
 

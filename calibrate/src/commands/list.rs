@@ -1,0 +1,113 @@
+//! `calibrate list`.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+
+use fusion_cost_model::{Chain, DType, Family, Op, PATTERNS, foreign_names};
+
+use crate::cli::{ListArgs, Listed};
+use crate::{exit, fingerprint, profiles};
+
+/// Prints the names that can be used.
+///
+/// # Errors
+///
+/// When stdout cannot be written.
+pub fn list(args: &ListArgs) -> anyhow::Result<u8> {
+    let all = [Listed::Patterns, Listed::Ops, Listed::Shapes, Listed::Hardware, Listed::Devices];
+    let wanted = all.into_iter().filter(|kind| args.what.is_none_or(|what| what == *kind));
+    let mut sections = Vec::new();
+    for kind in wanted {
+        sections.push(match kind {
+            Listed::Patterns => patterns()?,
+            Listed::Ops => ops(),
+            Listed::Shapes => shapes()?,
+            Listed::Hardware => hardware()?,
+            Listed::Devices => devices(),
+        });
+    }
+    std::io::stdout().write_all(sections.join("\n").as_bytes())?;
+    Ok(exit::DONE)
+}
+
+fn patterns() -> anyhow::Result<String> {
+    let mut text = String::from("Patterns, for --fusion (or a family, or all):\n");
+    for family in Family::ALL {
+        let _ = writeln!(text, "  {family}");
+        for pattern in PATTERNS.iter().filter(|pattern| pattern.family == family) {
+            let chain = Chain::new(pattern.ops)?;
+            let _ = writeln!(
+                text,
+                "    {:<26}{:<36}{}",
+                pattern.name,
+                chain.to_string(),
+                chain.form().size_syntax()
+            );
+        }
+    }
+    text.push_str("  Any other chain of ops works too: --fusion conv2d+bias+hardswish\n");
+    Ok(text)
+}
+
+fn ops() -> String {
+    let mut text = String::from("Ops, for chains:\n");
+    for op in Op::all() {
+        let kind = match op {
+            op if op.is_pointwise() => "pointwise",
+            op if op.is_row() => "row",
+            Op::MaxPool => "pooling",
+            _ => "product",
+        };
+        let operands: Vec<&str> = op.operands().iter().map(|operand| operand.name).collect();
+        let foreign: Vec<&str> = foreign_names(op).collect();
+        let also =
+            if foreign.is_empty() { String::new() } else { format!("also {}", foreign.join(", ")) };
+        let line = format!("  {:<13}{kind:<11}{:<30}{also}", op.name(), operands.join(", "));
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+    text.push_str(
+        "  Names are read in upper or lower case, with or without nn., aten::, torch. and the like.\n",
+    );
+    text
+}
+
+fn shapes() -> anyhow::Result<String> {
+    let mut text = String::from("Sets of sizes, for --shapes (or a .toml file):\n");
+    for name in profiles::shape_names() {
+        let set = profiles::find_shapes(name)?;
+        let count: usize =
+            set.all_chains().iter().map(|chain| set.problems(chain, DType::F32).len()).sum();
+        let _ = writeln!(text, "  {name:<11}{count:>4} problems: {}", set.description);
+    }
+    Ok(text)
+}
+
+fn hardware() -> anyhow::Result<String> {
+    let mut text =
+        String::from("Machines with a data sheet, for --hardware (or auto, or a file):\n");
+    for spec in profiles::hardware()? {
+        let peak = spec
+            .peak_gflops(DType::F32)
+            .map_or_else(String::new, |gflops| format!("{gflops:>9.0} GFLOP/s f32"));
+        let _ = writeln!(
+            text,
+            "  {:<24}{:<5}{peak} {:>6.0} GB/s  {}",
+            spec.id, spec.kind, spec.memory.bandwidth_gb_per_s, spec.name
+        );
+    }
+    Ok(text)
+}
+
+fn devices() -> String {
+    let observed = fingerprint::observe();
+    let cores =
+        observed.physical_cores.map_or_else(String::new, |cores| format!("{cores} cores, "));
+    format!(
+        "Devices of this machine:\n  cpu   {}: {cores}{} threads, {:.1} GiB; {}\n  cuda  not in \
+         this version\n  hip   not in this version\n",
+        observed.cpu_model,
+        observed.logical_cores,
+        observed.memory_bytes as f64 / f64::from(1 << 30),
+        observed.features.join(" ")
+    )
+}

@@ -1,0 +1,7 @@
+//! The commands: each puts the stages together.
+
+pub mod completions;
+pub mod list;
+pub mod query;
+pub mod run;
+pub mod show;

@@ -1,0 +1,164 @@
+//! `calibrate query FILE --problem P`.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+
+use fusion_cost_model::cost::Traffic;
+use fusion_cost_model::model::{Action, Decision, FusionCostModel, Policy, Target, WhenUnknown};
+use fusion_cost_model::{Backend, CacheState, Problem};
+use serde_json::json;
+
+use crate::cli::QueryArgs;
+use crate::exit::{self, UsageError};
+use crate::report;
+
+/// Prints what the cost model knows about a problem.
+///
+/// # Errors
+///
+/// When the file cannot be read, or the question cannot be understood.
+pub fn query(args: &QueryArgs) -> anyhow::Result<u8> {
+    let problem: Problem = args.problem.parse()?;
+    let backend: Backend = args.backend.parse()?;
+    if !(args.threshold.is_finite() && args.threshold > 0.0) {
+        return Err(UsageError("--threshold must be a positive number".to_owned()).into());
+    }
+    let model = FusionCostModel::load(&args.file)?;
+    let threads = match args.threads {
+        Some(threads) => threads,
+        None => only_threads(&model, backend)?,
+    };
+    let target = Target { backend, threads, cache_state: CacheState::Warm };
+    let policy = Policy::new(WhenUnknown::Roofline).with_threshold(args.threshold);
+    let decision = model.decide(&problem, target, &policy);
+    let text = if args.json {
+        serde_json::to_string_pretty(&as_json(&problem, target, &decision, &model))? + "\n"
+    } else {
+        as_text(&problem, target, &decision, &model, &policy)
+    };
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(exit::DONE)
+}
+
+/// The thread count of the file's records, if they have only one.
+fn only_threads(model: &FusionCostModel, backend: Backend) -> anyhow::Result<u32> {
+    let records = &model.calibration().records;
+    let mut threads: Vec<u32> = records
+        .iter()
+        .filter(|record| record.backend == backend)
+        .map(|record| record.threads)
+        .collect();
+    threads.sort_unstable();
+    threads.dedup();
+    match threads.as_slice() {
+        [] => Ok(1),
+        [only] => Ok(*only),
+        several => Err(UsageError(format!(
+            "the file has records for {several:?} threads; say which with --threads"
+        ))
+        .into()),
+    }
+}
+
+fn action(action: Action) -> &'static str {
+    match action {
+        Action::Fuse => "fuse",
+        Action::Keep => "keep apart",
+        Action::TooClose => "too close to the threshold to matter",
+        Action::Unknown => "unknown",
+    }
+}
+
+fn as_text(
+    problem: &Problem,
+    target: Target,
+    decision: &Decision<'_>,
+    model: &FusionCostModel,
+    policy: &Policy,
+) -> String {
+    let traffic = Traffic::of(problem);
+    let mut lines = vec![
+        ("problem", problem.to_string()),
+        (
+            "target",
+            format!(
+                "{}, {} threads, {} caches",
+                target.backend, target.threads, target.cache_state
+            ),
+        ),
+        ("evidence", decision.estimate.evidence.to_string()),
+    ];
+    if let Some(measured) = decision.estimate.measured {
+        let record = measured.record;
+        lines.extend([
+            ("unfused", report::milliseconds(measured.unfused_ms.value)),
+            ("fused", report::milliseconds(measured.fused_ms.value)),
+            (
+                "speedup",
+                report::ratio(measured.speedup.value, measured.speedup.low, measured.speedup.high),
+            ),
+            ("verdict", record.verdict.to_string()),
+        ]);
+        lines.extend(record.reasons.iter().map(|reason| ("", reason.clone())));
+    }
+    if let Some(roofline) = model.roofline_speedup(problem, target) {
+        lines.push(("roofline", format!("at most {roofline:.3}")));
+    }
+    lines.push((
+        "bytes",
+        format!(
+            "{} unfused, {} fused ({} saved)",
+            traffic.unfused_bytes,
+            traffic.fused_bytes,
+            report::percent(traffic.memory_reduction())
+        ),
+    ));
+    lines.push((
+        "decision",
+        format!("{} at a threshold of {}", action(decision.action), policy.threshold),
+    ));
+    if decision.action == Action::Unknown {
+        lines.push((
+            "to measure",
+            format!("calibrate --problem {problem} --threads {}", target.threads),
+        ));
+    }
+    let mut text = String::new();
+    for (name, value) in lines {
+        let _ = writeln!(text, "{name:<12}{value}");
+    }
+    text
+}
+
+fn as_json(
+    problem: &Problem,
+    target: Target,
+    decision: &Decision<'_>,
+    model: &FusionCostModel,
+) -> serde_json::Value {
+    let traffic = Traffic::of(problem);
+    let interval = |interval: fusion_cost_model::model::Interval| json!({ "value": interval.value, "low": interval.low, "high": interval.high });
+    let measured = decision.estimate.measured;
+    json!({
+        "problem": problem,
+        "backend": target.backend,
+        "threads": target.threads,
+        "cache_state": target.cache_state,
+        "evidence": decision.estimate.evidence.to_string(),
+        "unfused_ms": measured.map(|measured| interval(measured.unfused_ms)),
+        "fused_ms": measured.map(|measured| interval(measured.fused_ms)),
+        "speedup": measured.map(|measured| interval(measured.speedup)),
+        "verdict": measured.map(|measured| measured.record.verdict),
+        "reasons": measured.map(|measured| measured.record.reasons.clone()),
+        "roofline_speedup": model.roofline_speedup(problem, target),
+        "unfused_memory_bytes": traffic.unfused_bytes,
+        "fused_memory_bytes": traffic.fused_bytes,
+        "flops": traffic.flops,
+        "decision": match decision.action {
+            Action::Fuse => "fuse",
+            Action::Keep => "keep",
+            Action::TooClose => "too_close",
+            Action::Unknown => "unknown",
+        },
+    })
+}

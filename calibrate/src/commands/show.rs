@@ -1,0 +1,34 @@
+//! `calibrate show FILE`.
+
+use std::io::Write;
+
+use fusion_cost_model::calibration::HardwareCalibration;
+
+use crate::cli::ShowArgs;
+use crate::{exit, report};
+
+/// Prints a calibration file.
+///
+/// # Errors
+///
+/// When the file cannot be read or is damaged.
+pub fn show(args: &ShowArgs) -> anyhow::Result<u8> {
+    let calibration = HardwareCalibration::load(&args.file)?;
+    print(&calibration, args.json)?;
+    Ok(exit::DONE)
+}
+
+/// Prints a calibration to stdout, as tables or as JSON.
+///
+/// # Errors
+///
+/// When stdout cannot be written.
+pub fn print(calibration: &HardwareCalibration, json: bool) -> anyhow::Result<()> {
+    let mut text =
+        if json { serde_json::to_string_pretty(calibration)? } else { report::tables(calibration) };
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(())
+}

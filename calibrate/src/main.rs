@@ -1,0 +1,19 @@
+//! The `calibrate` program.
+
+use std::process::ExitCode;
+
+use calibrate::cli::{Cli, Command};
+use calibrate::{commands, exit};
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let result = match cli.command {
+        None => commands::run::run(&cli.run),
+        Some(Command::List(args)) => commands::list::list(&args),
+        Some(Command::Show(args)) => commands::show::show(&args),
+        Some(Command::Query(args)) => commands::query::query(&args),
+        Some(Command::Completions(args)) => commands::completions::completions(&args),
+    };
+    exit::report(result)
+}

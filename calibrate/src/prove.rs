@@ -1,0 +1,51 @@
+//! The second stage: the proof that both variants compute the same thing, and the right one.
+
+use fused_kernels::{Expected, Prepared, Variant};
+use fusion_cost_model::calibration::Verification;
+use thiserror::Error;
+
+/// A kernel that does not compute what its chain says. It is never timed.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[error("wrong result: {what} is off by {error:.1e}, and {tolerance:.1e} is the most for rounding")]
+pub struct WrongResult {
+    what: &'static str,
+    error: f64,
+    tolerance: f64,
+}
+
+/// Runs both variants on poisoned outputs and compares them with the reference, and everywhere
+/// with each other.
+///
+/// # Errors
+///
+/// [`WrongResult`] when an output is off by more than rounding explains.
+pub fn prove(
+    prepared: &mut dyn Prepared,
+    expected: &Expected,
+) -> Result<Verification, WrongResult> {
+    let mut output = |variant| {
+        prepared.poison_output();
+        let _ = prepared.run(variant, 1);
+        prepared.output()
+    };
+    let (unfused, fused) = (output(Variant::Unfused), output(Variant::Fused));
+    let tolerance = expected.tolerance();
+    let verification = Verification {
+        reference_rows: expected.rows() as u64,
+        rows: expected.total_rows() as u64,
+        unfused_error: expected.error(&unfused),
+        fused_error: expected.error(&fused),
+        tolerance,
+    };
+    // Both may be off in opposite directions, by the tolerance each.
+    for (what, error, tolerance) in [
+        ("the unfused variant", verification.unfused_error, tolerance),
+        ("the fused variant", verification.fused_error, tolerance),
+        ("one variant from the other", expected.difference(&unfused, &fused), 2.0 * tolerance),
+    ] {
+        if error > tolerance {
+            return Err(WrongResult { what, error, tolerance });
+        }
+    }
+    Ok(verification)
+}

@@ -1,0 +1,222 @@
+//! Sets of sizes: which problems to measure for which chains.
+
+use std::collections::HashSet;
+
+use fusion_cost_model::{Chain, DType, Family, PATTERNS, Problem, Sizes, VocabularyError};
+use serde::Deserialize;
+use thiserror::Error;
+
+const SCHEMA_VERSION: u32 = 1;
+
+/// A set of sizes, as in a file under `profiles/shapes/`.
+#[derive(Debug, Clone)]
+pub struct ShapeSet {
+    /// Its name.
+    pub name: String,
+    /// What it stands for.
+    pub description: String,
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug, Clone)]
+struct Entry {
+    chains: Vec<Chain>,
+    sizes: Vec<Sizes>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    schema_version: u32,
+    name: String,
+    description: String,
+    #[serde(default)]
+    shapes: Vec<FileEntry>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileEntry {
+    fusion: Vec<String>,
+    sizes: Vec<String>,
+}
+
+/// A file of sizes that cannot be used.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ShapesError {
+    /// Not TOML, or not of the format.
+    #[error(transparent)]
+    Syntax(#[from] toml::de::Error),
+    /// Of a format that this version does not know.
+    #[error("schema_version is {0}, but this version reads only {SCHEMA_VERSION}")]
+    Version(u32),
+    /// A name or sizes that cannot be.
+    #[error("[[shapes]] entry {entry}: {source}")]
+    Vocabulary {
+        /// Counted from 1.
+        entry: usize,
+        /// What is wrong.
+        source: VocabularyError,
+    },
+    /// Chains with different sizes in one entry.
+    #[error("[[shapes]] entry {entry}: `{first}` and `{second}` do not have the same sizes")]
+    Mixed {
+        /// Counted from 1.
+        entry: usize,
+        /// One chain.
+        first: String,
+        /// Another one.
+        second: String,
+    },
+}
+
+impl ShapeSet {
+    /// Reads a file of sizes.
+    ///
+    /// # Errors
+    ///
+    /// [`ShapesError`] with the entry, or the key and line.
+    pub fn from_toml(text: &str) -> Result<Self, ShapesError> {
+        let file: File = toml::from_str(text)?;
+        if file.schema_version != SCHEMA_VERSION {
+            return Err(ShapesError::Version(file.schema_version));
+        }
+        let entries = file
+            .shapes
+            .iter()
+            .zip(1..)
+            .map(|(entry, number)| Entry::read(entry, number))
+            .collect::<Result<_, _>>()?;
+        Ok(Self { name: file.name, description: file.description, entries })
+    }
+
+    /// Every chain that the set names, each once, in the order of the file.
+    #[must_use]
+    pub fn all_chains(&self) -> Vec<Chain> {
+        let mut seen = HashSet::new();
+        let chains = self.entries.iter().flat_map(|entry| entry.chains.iter().copied());
+        chains.filter(|chain| seen.insert(*chain)).collect()
+    }
+
+    /// The problems of a chain in this set. A chain that the set does not name has the sizes of
+    /// the named ones that take the same sizes.
+    #[must_use]
+    pub fn problems(&self, chain: &Chain, dtype: DType) -> Vec<Problem> {
+        let named = self.entries.iter().any(|entry| entry.chains.contains(chain));
+        let mut seen = HashSet::new();
+        self.entries
+            .iter()
+            .filter(|entry| {
+                if named {
+                    entry.chains.contains(chain)
+                } else {
+                    entry.chains.iter().any(|other| other.form() == chain.form())
+                }
+            })
+            .flat_map(|entry| &entry.sizes)
+            .filter_map(|sizes| Problem::new(*chain, dtype, &sizes.to_string()).ok())
+            .filter(|problem| seen.insert(*problem))
+            .collect()
+    }
+}
+
+impl Entry {
+    fn read(entry: &FileEntry, number: usize) -> Result<Self, ShapesError> {
+        let vocabulary = |source| ShapesError::Vocabulary { entry: number, source };
+        let mut chains = Vec::new();
+        for name in &entry.fusion {
+            chains.extend(select(name).map_err(vocabulary)?);
+        }
+        let Some(first) = chains.first() else {
+            return Ok(Self { chains, sizes: Vec::new() });
+        };
+        if let Some(other) = chains.iter().find(|chain| chain.form() != first.form()) {
+            return Err(ShapesError::Mixed {
+                entry: number,
+                first: first.name(),
+                second: other.name(),
+            });
+        }
+        let sizes = entry.sizes.iter().map(|text| Sizes::parse(first.form(), text));
+        let sizes = sizes.collect::<Result<_, _>>().map_err(vocabulary)?;
+        Ok(Self { chains, sizes })
+    }
+}
+
+/// The chains that a name selects: `all`, a family, a pattern, or a chain.
+///
+/// # Errors
+///
+/// [`VocabularyError`] with the nearest names.
+pub fn select(name: &str) -> Result<Vec<Chain>, VocabularyError> {
+    let wanted = name.trim().to_ascii_lowercase();
+    let family = Family::ALL.into_iter().find(|family| family.name() == wanted);
+    if wanted != "all" && family.is_none() {
+        return Ok(vec![name.parse()?]);
+    }
+    PATTERNS
+        .iter()
+        .filter(|pattern| family.is_none_or(|family| pattern.family == family))
+        .map(|pattern| Chain::new(pattern.ops))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SET: &str = r#"
+schema_version = 1
+name = "example"
+description = "two sizes"
+
+[[shapes]]
+fusion = ["linear_bias", "linear_bias_relu"]
+sizes = ["m1.k2.n3", "m4.k5.n6"]
+
+[[shapes]]
+fusion = ["add_relu"]
+sizes = ["m7.n8"]
+"#;
+
+    fn problems(set: &ShapeSet, chain: &str) -> Vec<String> {
+        let problems = set.problems(&chain.parse().unwrap(), DType::F32);
+        problems.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_chain_has_its_own_sizes_or_those_of_its_form() {
+        let set = ShapeSet::from_toml(SET).unwrap();
+        assert_eq!(set.all_chains().len(), 3);
+        let expected = ["linear_bias/f32/m1.k2.n3", "linear_bias/f32/m4.k5.n6"];
+        assert_eq!(problems(&set, "linear_bias"), expected);
+        assert_eq!(problems(&set, "linear+bias+silu+mul").len(), 2);
+        assert_eq!(problems(&set, "mul_add_relu"), ["mul_add_relu/f32/m7.n8"]);
+        assert_eq!(problems(&set, "conv_relu"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn names_select_patterns() {
+        assert_eq!(select("all").unwrap().len(), 18);
+        assert_eq!(select("Linear").unwrap().len(), 5);
+        assert_eq!(select("attention").unwrap().len(), 4);
+        assert_eq!(select("add_relu").unwrap().len(), 1);
+        assert!(select("liner").unwrap_err().to_string().contains("did you mean"));
+    }
+
+    #[test]
+    fn bad_files_say_where() {
+        for (from, to, expected) in [
+            ("sizes = [\"m7.n8\"]", "sizes = [\"m7\"]", "entry 2"),
+            ("m1.k2.n3", "m1.k0.n3", "k (input features) is 0"),
+            ("\"linear_bias\",", "\"add_relu\",", "do not have the same sizes"),
+            ("fusion = [\"add_relu\"]", "fusion = [\"ad_relu\"]", "did you mean `add_relu`"),
+            ("schema_version = 1", "schema_version = 2", "schema_version is 2"),
+            ("description", "discription", "line 4"),
+        ] {
+            let message = ShapeSet::from_toml(&SET.replace(from, to)).unwrap_err().to_string();
+            assert!(message.contains(expected), "{expected}: {message}");
+        }
+    }
+}
