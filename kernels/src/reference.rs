@@ -144,16 +144,11 @@ impl<'a> Reference<'a> {
         };
         let transform = |(col, value)| {
             let element = row * cols + col;
-            let mut folded = [Real(0.0); 2];
-            op.fold(|position| operand(position, element, col), |slot, value| folded[slot] = value);
-            let bound = |position: usize| {
-                if op.folded_operands() > 0 {
-                    folded[position]
-                } else {
-                    operand(position, element, col)
-                }
-            };
-            op.apply(Real(value), bound).0
+            let given = |position: usize| operand(position, element, col);
+            match op.fold(given) {
+                Some(folded) => op.apply(Real(value), |position: usize| folded[position]).0,
+                None => op.apply(Real(value), given).0,
+            }
         };
         values.into_iter().enumerate().map(transform).collect()
     }
@@ -311,12 +306,10 @@ mod tests {
     use super::*;
 
     fn apply(op: Pointwise, x: f64, operands: &[f64]) -> f64 {
-        let mut folded = [Real(0.0); 2];
-        op.fold(|index| Real(operands[index]), |slot, value| folded[slot] = value);
-        let bound = |index: usize| {
-            if op.folded_operands() > 0 { folded[index] } else { Real(operands[index]) }
-        };
-        op.apply(Real(x), bound).0
+        match op.fold(|index: usize| Real(operands[index])) {
+            Some(folded) => op.apply(Real(x), |index: usize| folded[index]).0,
+            None => op.apply(Real(x), |index: usize| Real(operands[index])).0,
+        }
     }
 
     /// Values of PyTorch's definitions, computed by hand or with 12-digit tables.

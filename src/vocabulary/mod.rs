@@ -22,7 +22,8 @@ pub use form::Form;
 pub use op::Op;
 pub use pattern::{Family, PATTERNS, Pattern};
 pub use pointwise::{
-    DROPOUT_PROBABILITY, LEAKY_SLOPE, NORM_EPSILON, Operand, OperandKind, Pointwise,
+    DROPOUT_PROBABILITY, LEAKY_SLOPE, MAX_FOLDED, NORM_EPSILON, Operand, OperandKind, Operands,
+    Pointwise,
 };
 pub use problem::Problem;
 pub use sizes::{AttentionSizes, ConvSizes, LinearSizes, PoolSizes, SizeKey, Sizes};

@@ -41,6 +41,24 @@ pub struct Operand {
     pub kind: OperandKind,
 }
 
+/// Where a formula gets its operands from: `get(i)` is operand `i` at the element at hand.
+///
+/// A trait and not only a closure, because a vector kernel must have everything inlined, which
+/// cannot be asked of a closure.
+pub trait Operands<V> {
+    /// The value of an operand.
+    fn get(&mut self, index: usize) -> V;
+}
+
+impl<V, F: FnMut(usize) -> V> Operands<V> for F {
+    fn get(&mut self, index: usize) -> V {
+        self(index)
+    }
+}
+
+/// Folded values per channel of the ops that have some.
+pub const MAX_FOLDED: usize = 2;
+
 macro_rules! pointwise_ops {
     ($(
         $(#[$doc:meta])*
@@ -78,42 +96,38 @@ macro_rules! pointwise_ops {
                 }
             }
 
-            /// How many per-channel values a kernel computes once per call from the operands
-            /// (0: the formula reads the operands themselves).
+            /// Whether a kernel computes [`MAX_FOLDED`] values per channel once per call, which
+            /// the formula then reads instead of the operands.
             #[must_use]
-            pub const fn folded_operands(self) -> usize {
+            pub const fn has_folded(self) -> bool {
                 match self {
-                    $(Self::$variant => 0 $($(+ { let _ = stringify!($folded); 1 })+)?,)+
+                    $(Self::$variant => pointwise_ops!(@has $($($folded)+)?),)+
                 }
             }
 
-            /// Computes the folded per-channel values from one channel's operands.
-            ///
-            /// `operand(i)` gives operand `i`; `store(j, value)` takes folded value `j`. Does
-            /// nothing for an op without folded operands.
+            /// The folded per-channel values of one channel, from its operands; `None` for an op
+            /// without folded operands.
             #[inline(always)]
             #[allow(unused_variables, unused_assignments, unused_mut)]
-            pub fn fold<V: Value>(self, operand: impl Fn(usize) -> V, mut store: impl FnMut(usize, V)) {
+            pub fn fold<V: Value>(self, mut operands: impl Operands<V>) -> Option<[V; MAX_FOLDED]> {
                 match self {
                     $(Self::$variant => {
-                        pointwise_ops!(
-                            @fold operand, store, [$($operand),*] $([$($folded = $fold),+])?
-                        );
+                        pointwise_ops!(@fold operands, [$($operand),*] $([$($folded = $fold),+])?)
                     })+
                 }
             }
 
             /// The formula: the new value of element `x`.
             ///
-            /// `operand(i)` gives the `i`-th value that the formula reads at this element: folded
-            /// operand `i` where the op has folded ones, else operand `i`.
+            /// The operands are what the formula reads at this element: the folded ones where the
+            /// op has some.
             #[inline(always)]
             #[allow(unused_variables, unused_assignments, unused_mut)]
-            pub fn apply<V: Value>(self, x: V, mut operand: impl FnMut(usize) -> V) -> V {
+            pub fn apply<V: Value>(self, x: V, mut operands: impl Operands<V>) -> V {
                 match self {
                     $(Self::$variant => {
                         let mut index = 0;
-                        pointwise_ops!(@bind operand, index, [$($operand),*] $([$($folded),+])?);
+                        pointwise_ops!(@bind operands, index, [$($operand),*] $([$($folded),+])?);
                         let $x = x;
                         $body
                     })+
@@ -121,29 +135,27 @@ macro_rules! pointwise_ops {
             }
         }
     };
-    (@fold $get:ident, $store:ident, [$($operand:ident),*]) => {};
-    (@fold $get:ident, $store:ident, [$($operand:ident),*] [$($folded:ident = $fold:expr),+]) => {
+    (@has) => { false };
+    (@has $($folded:ident)+) => { true };
+    (@fold $operands:ident, [$($operand:ident),*]) => { None };
+    (@fold $operands:ident, [$($operand:ident),*] [$($folded:ident = $fold:expr),+]) => {{
         let mut index = 0;
         $(
-            let $operand = $get(index);
+            let $operand = $operands.get(index);
             index += 1;
         )*
-        let mut slot = 0;
+        $(let $folded = $fold;)+
+        Some([$($folded),+])
+    }};
+    (@bind $operands:ident, $index:ident, [$($operand:ident),*]) => {
         $(
-            let $folded = $fold;
-            $store(slot, $folded);
-            slot += 1;
-        )+
-    };
-    (@bind $get:ident, $index:ident, [$($operand:ident),*]) => {
-        $(
-            let $operand = $get($index);
+            let $operand = $operands.get($index);
             $index += 1;
         )*
     };
-    (@bind $get:ident, $index:ident, [$($operand:ident),*] [$($folded:ident),+]) => {
+    (@bind $operands:ident, $index:ident, [$($operand:ident),*] [$($folded:ident),+]) => {
         $(
-            let $folded = $get($index);
+            let $folded = $operands.get($index);
             $index += 1;
         )+
     };
@@ -228,7 +240,7 @@ impl Pointwise {
     pub fn flops_per_element(self) -> u64 {
         let count = std::cell::Cell::new(0);
         let value = FlopCounter(&count);
-        let _ = self.apply(value, |_| value);
+        let _ = self.apply(value, |_: usize| value);
         count.get()
     }
 
@@ -272,8 +284,7 @@ mod tests {
     #[test]
     fn only_batch_norm_folds() {
         for &op in Pointwise::ALL {
-            let folded = if op == Pointwise::BatchNorm { 2 } else { 0 };
-            assert_eq!(op.folded_operands(), folded, "{}", op.name());
+            assert_eq!(op.has_folded(), op == Pointwise::BatchNorm, "{}", op.name());
         }
     }
 }

@@ -1,7 +1,7 @@
 //! From a problem to its kernels: one per op, and one for the whole chain.
 
 use fusion_cost_model::cost::Step;
-use fusion_cost_model::{Form, Op, OperandKind, Pointwise, Problem};
+use fusion_cost_model::{Form, MAX_FOLDED, Op, OperandKind, Pointwise, Problem};
 
 use super::attention::{AttentionKernel, Scores, Shape as AttentionShape};
 use super::conv::{ConvKernel, PoolStage, Shape as ConvShape, Tiling};
@@ -364,11 +364,10 @@ impl<'p> Builder<'p> {
     fn tail_op(&mut self, index: usize, op: Pointwise) -> TailOp {
         debug_assert!(op.operands().iter().all(|operand| operand.kind != OperandKind::Matrix));
         let cols = self.steps[index].output.cols as usize;
-        let folded = op.folded_operands();
         TailOp {
             op,
             operands: self.operands[index].iter().map(|&id| id.into()).collect(),
-            folded: (folded > 0).then(|| self.table.add(folded * cols).into()),
+            folded: op.has_folded().then(|| self.table.add(MAX_FOLDED * cols).into()),
             cols,
         }
     }

@@ -109,46 +109,40 @@ fn whole<S: Simd>(len: usize) -> usize {
     len / S::F32_LANES * S::F32_LANES
 }
 
-/// The sum over a row of a function of each number, in four independent sums so that additions
+/// The sum over a row of an expression of each number, in four independent sums so that additions
 /// need not wait for each other.
 ///
-/// # Safety
-///
-/// `source` must be valid for reads of `len` numbers.
-#[inline(always)]
-unsafe fn sum<S: Simd>(
-    simd: S,
-    source: *const f32,
-    len: usize,
-    vector: impl Fn(S::f32s) -> S::f32s,
-    number: impl Fn(f32) -> f32,
-) -> f32 {
-    let lanes = S::F32_LANES;
-    let whole = whole::<S>(len);
-    let mut sums = [simd.splat_f32s(0.0); 4];
-    let mut i = 0;
-    // SAFETY: every vector below ends within the row.
-    unsafe {
+/// A macro, because a closure cannot be made to inline, and would be compiled without the vector
+/// instructions. Expands to unsafe code: `source` must be valid for reads of `len` numbers.
+macro_rules! sum {
+    ($simd:ident, $source:ident, $len:ident, |$x:ident| $vector:expr, |$y:ident| $number:expr $(,)?) => {{
+        let lanes = S::F32_LANES;
+        let whole = whole::<S>($len);
+        let mut sums = [$simd.splat_f32s(0.0); 4];
+        let mut i = 0;
         while i + 4 * lanes <= whole {
-            sums[0] = simd.add_f32s(sums[0], vector(load::<S>(source, i)));
-            sums[1] = simd.add_f32s(sums[1], vector(load::<S>(source, i + lanes)));
-            sums[2] = simd.add_f32s(sums[2], vector(load::<S>(source, i + 2 * lanes)));
-            sums[3] = simd.add_f32s(sums[3], vector(load::<S>(source, i + 3 * lanes)));
+            let mut part = 0;
+            while part < 4 {
+                let $x = load::<S>($source, i + part * lanes);
+                sums[part] = $simd.add_f32s(sums[part], $vector);
+                part += 1;
+            }
             i += 4 * lanes;
         }
         while i < whole {
-            sums[0] = simd.add_f32s(sums[0], vector(load::<S>(source, i)));
+            let $x = load::<S>($source, i);
+            sums[0] = $simd.add_f32s(sums[0], $vector);
             i += lanes;
         }
-    }
-    let pairs = [simd.add_f32s(sums[0], sums[1]), simd.add_f32s(sums[2], sums[3])];
-    let mut total = simd.reduce_sum_f32s(simd.add_f32s(pairs[0], pairs[1]));
-    while i < len {
-        // SAFETY: one number remains at least.
-        total += number(unsafe { *source.add(i) });
-        i += 1;
-    }
-    total
+        let pairs = [$simd.add_f32s(sums[0], sums[1]), $simd.add_f32s(sums[2], sums[3])];
+        let mut total = $simd.reduce_sum_f32s($simd.add_f32s(pairs[0], pairs[1]));
+        while i < $len {
+            let $y = *$source.add(i);
+            total += $number;
+            i += 1;
+        }
+        total
+    }};
 }
 
 /// # Safety
@@ -219,9 +213,9 @@ unsafe fn layer_norm<S: Simd>(
     let whole = whole::<S>(len);
     // SAFETY: every access below is within the row.
     unsafe {
-        let mean = sum(simd, source, len, |x| x, |x| x) / len as f32;
+        let mean = sum!(simd, source, len, |x| x, |x| x) / len as f32;
         let mean_lanes = simd.splat_f32s(mean);
-        let squares = sum(
+        let squares = sum!(
             simd,
             source,
             len,
@@ -263,7 +257,7 @@ unsafe fn rms_norm<S: Simd>(
     let whole = whole::<S>(len);
     // SAFETY: every access below is within the row.
     unsafe {
-        let squares = sum(simd, source, len, |x| simd.mul_f32s(x, x), |x| x * x);
+        let squares = sum!(simd, source, len, |x| simd.mul_f32s(x, x), |x| x * x);
         let scale = 1.0 / (squares / len as f32 + EPSILON).sqrt();
         let scale_lanes = simd.splat_f32s(scale);
         let mut i = 0;

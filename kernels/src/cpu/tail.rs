@@ -5,7 +5,7 @@
 //! stored. The ops are a list that is walked for each tile: their formulas are compiled once, and
 //! any chain can be run without generating code. The walk costs a predicted jump per op and tile.
 
-use fusion_cost_model::{OperandKind, Pointwise};
+use fusion_cost_model::{OperandKind, Operands, Pointwise};
 use pulp::{Arch, Scalar, Simd, WithSimd};
 
 use super::kernel::Located;
@@ -127,17 +127,30 @@ impl Fold<'_> {
     #[inline(always)]
     unsafe fn tile<S: Simd>(&self, simd: S, col: usize) {
         let Self { tail_op, target } = self;
-        tail_op.op.fold(
-            |position| {
-                let source = tail_op.operands[position].at(col);
-                // SAFETY: the caller guarantees a vector from `col` on in every operand.
-                unsafe { Lanes::<S, 1>::load(simd, source) }
-            },
-            |row, lanes| {
+        let TailOp { op, operands, cols, .. } = tail_op;
+        let operands = AtColumn { simd, operands, col };
+        if let Some(folded) = op.fold::<Lanes<S, 1>>(operands) {
+            for (row, lanes) in folded.into_iter().enumerate() {
                 // SAFETY: the caller guarantees a vector from `col` on in every row.
-                unsafe { lanes.store(target.at(row * tail_op.cols + col)) }
-            },
-        );
+                unsafe { lanes.store(target.at(row * cols + col)) };
+            }
+        }
+    }
+}
+
+/// The per-channel operands of an op at a vector of channels. Made only by [`Fold::tile`], whose
+/// caller guarantees that they cover it.
+struct AtColumn<'a, S> {
+    simd: S,
+    operands: &'a [Located],
+    col: usize,
+}
+
+impl<S: Simd> Operands<Lanes<S, 1>> for AtColumn<'_, S> {
+    #[inline(always)]
+    fn get(&mut self, index: usize) -> Lanes<S, 1> {
+        // SAFETY: the guarantee of the caller of `Fold::tile`.
+        unsafe { Lanes::load(self.simd, self.operands[index].at(self.col)) }
     }
 }
 
@@ -182,29 +195,42 @@ impl Tail {
         element: usize,
     ) -> Lanes<S, U> {
         let simd = tile.simd;
-        for TailOp { op, operands, folded, cols } in &self.ops {
-            tile = op.apply(tile, |position| {
-                // SAFETY: the caller guarantees that the operands cover the tile; a scalar is
-                // one number.
-                unsafe {
-                    if let Some(folded) = folded {
-                        return Lanes::load(simd, folded.at(position * cols + col));
-                    }
-                    match op.operands()[position].kind {
-                        OperandKind::PerChannel => Lanes::load(simd, operands[position].at(col)),
-                        OperandKind::PerElement => {
-                            Lanes::load(simd, operands[position].at(element))
-                        }
-                        #[expect(clippy::cast_possible_truncation, reason = "see `uniform`")]
-                        OperandKind::Random => Lanes::uniform(simd, element as u32),
-                        OperandKind::Scalar | OperandKind::Matrix => {
-                            Lanes::splat(simd, *operands[position].at(0))
-                        }
-                    }
-                }
-            });
+        for tail_op in &self.ops {
+            tile = tail_op.op.apply(tile, AtTile { simd, tail_op, col, element });
         }
         tile
+    }
+}
+
+/// The operands of an op at a tile. Made only by [`Tail::transform`], whose caller guarantees that
+/// they cover it.
+struct AtTile<'a, S> {
+    simd: S,
+    tail_op: &'a TailOp,
+    col: usize,
+    element: usize,
+}
+
+impl<S: Simd, const U: usize> Operands<Lanes<S, U>> for AtTile<'_, S> {
+    #[inline(always)]
+    fn get(&mut self, index: usize) -> Lanes<S, U> {
+        let Self { simd, tail_op, col, element } = *self;
+        let TailOp { op, operands, folded, cols } = tail_op;
+        // SAFETY: the guarantee of the caller of `transform`; a scalar is one number.
+        unsafe {
+            if let Some(folded) = folded {
+                return Lanes::load(simd, folded.at(index * cols + col));
+            }
+            match op.operands()[index].kind {
+                OperandKind::PerChannel => Lanes::load(simd, operands[index].at(col)),
+                OperandKind::PerElement => Lanes::load(simd, operands[index].at(element)),
+                #[expect(clippy::cast_possible_truncation, reason = "see `uniform`")]
+                OperandKind::Random => Lanes::uniform(simd, element as u32),
+                OperandKind::Scalar | OperandKind::Matrix => {
+                    Lanes::splat(simd, *operands[index].at(0))
+                }
+            }
+        }
     }
 }
 
