@@ -52,9 +52,9 @@ impl From<AttentionSizes> for Shape {
 impl Shape {
     /// Queries per block so that a panel of scores fits into `cache_bytes`.
     pub(crate) fn block_in_cache(&self, threads: usize, cache_bytes: usize) -> usize {
-        // Below 32 rows the products waste the micro-kernel, above 128 they gain nothing.
+        // Below 32 rows the products waste the micro-kernel.
         let fitting = cache_bytes / size_of::<f32>() / self.keys.max(1);
-        self.block_of(fitting.clamp(32, 128), threads)
+        self.block_of(fitting.max(32), threads)
     }
 
     /// As many queries per block as the threads can share: for kernels that keep nothing in

@@ -222,14 +222,10 @@ impl<'p> Builder<'p> {
             let end = linears.get(position + 1).copied().unwrap_or(count);
             layers.push(self.layer(at, end)?);
         }
-        let Machine { threads, block_bytes } = self.machine;
+        let Machine { threads, .. } = self.machine;
         let rows = self.steps[0].input.rows as usize;
-        // The widest tensor that must stay in cache: the one between the layers or, where there
-        // is only one, its result, until the row ops have seen it.
-        let inner = &layers[..layers.len().saturating_sub(1).max(1)];
-        let widest = inner.iter().map(|layer| layer.n).max().unwrap_or(1);
-        let block_rows = RowsKernel::block_rows(rows, widest, threads, block_bytes);
-        let scratch = if layers.len() > 1 { block_rows * widest } else { 0 };
+        let block_rows = RowsKernel::block_rows(rows, threads);
+        let scratch = if layers.len() > 1 { block_rows * layers[0].n } else { 0 };
         Some(Box::new(RowsKernel {
             rows,
             cols: self.steps[0].input.cols as usize,

@@ -95,19 +95,22 @@ pub(crate) struct Grid {
 impl Grid {
     /// A grid with tiles that stay in cache and can be shared among `threads`.
     ///
-    /// Column panels first: a row panel would make every tile pack the right side again.
+    /// Each thread has rows of its own where there are enough: threads that write neighbouring
+    /// columns of the same rows would prefetch each other's lines. Within a thread the tiles are
+    /// panels of columns, because a panel of rows would pack the whole right side again.
     pub(crate) fn new(m: usize, n: usize, threads: usize) -> Self {
-        let mut panels = n.div_ceil(PANEL_COLS).max(1);
-        let shared = panels.next_multiple_of(threads);
-        let mut blocks = 1;
-        if n / shared >= MIN_SPLIT {
-            panels = shared;
-        } else if panels % threads != 0 && m / threads >= MIN_SPLIT {
-            blocks = threads;
-        }
+        let panels = n.div_ceil(PANEL_COLS).max(1);
+        let (blocks, panels) = if m / threads >= MIN_SPLIT {
+            (threads, panels)
+        } else if n / panels.next_multiple_of(threads) >= MIN_SPLIT {
+            (1, panels.next_multiple_of(threads))
+        } else {
+            (1, panels)
+        };
         let tile_cols = n.div_ceil(panels).next_multiple_of(16).min(n.max(1));
         let rows_in_cache = (TILE_NUMBERS / tile_cols).max(1);
-        blocks = blocks.max(m.div_ceil(rows_in_cache)).max(1);
+        // A multiple of the threads where it is one already, so that the shares stay equal.
+        let blocks = m.div_ceil(rows_in_cache).next_multiple_of(blocks).max(1);
         Self { m, n, tile_rows: m.div_ceil(blocks).max(1), tile_cols }
     }
 
@@ -116,11 +119,11 @@ impl Grid {
         self.m.div_ceil(self.tile_rows) * self.n.div_ceil(self.tile_cols)
     }
 
-    /// Rows and columns of a tile; the tiles of one panel of columns are neighbours.
+    /// Rows and columns of a tile; the panels of one block of rows are neighbours.
     pub(crate) fn tile(&self, index: usize) -> (Range<usize>, Range<usize>) {
-        let blocks = self.m.div_ceil(self.tile_rows);
-        let row = index % blocks * self.tile_rows;
-        let col = index / blocks * self.tile_cols;
+        let panels = self.n.div_ceil(self.tile_cols);
+        let row = index / panels * self.tile_rows;
+        let col = index % panels * self.tile_cols;
         (row..(row + self.tile_rows).min(self.m), col..(col + self.tile_cols).min(self.n))
     }
 }

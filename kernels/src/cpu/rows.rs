@@ -175,18 +175,14 @@ pub(crate) struct RowsKernel {
 }
 
 impl RowsKernel {
-    /// Rows per block: few enough that a block of the widest inner layer fits into `cache_bytes`,
-    /// many enough for the product's micro-kernel, and no more than a thread's share.
-    pub(crate) fn block_rows(
-        rows: usize,
-        widest: usize,
-        threads: usize,
-        cache_bytes: usize,
-    ) -> usize {
-        const LEAST: usize = 48;
+    /// Rows per block: as many as the product's micro-kernel gains from, in blocks of equal size
+    /// for every thread. Up to a few thousand columns such a block stays in the second-level
+    /// cache; beyond that it spills into the third, which costs less than reading the weights
+    /// once more for smaller blocks would.
+    pub(crate) fn block_rows(rows: usize, threads: usize) -> usize {
         const MOST: usize = 192;
-        let fitting = cache_bytes / size_of::<f32>() / widest.max(1);
-        fitting.clamp(LEAST, MOST).min(rows.div_ceil(threads)).max(1)
+        let per_thread = rows.div_ceil(threads).max(1);
+        per_thread.div_ceil(per_thread.div_ceil(MOST))
     }
 }
 
