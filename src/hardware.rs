@@ -136,10 +136,10 @@ pub struct HardwareSpec {
     /// Microarchitecture and instruction set.
     pub architecture: String,
     /// Other spellings of the name, in lower case.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
     /// Substrings of the name that the system reports, any of which identifies the machine.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub detect: Vec<String>,
     /// Longer names of sibling models, which contain one of `detect` and are not this machine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -149,10 +149,10 @@ pub struct HardwareSpec {
     /// The memory.
     pub memory: Memory,
     /// The caches.
-    #[serde(default, rename = "cache")]
+    #[serde(default, rename = "cache", skip_serializing_if = "Vec::is_empty")]
     pub caches: Vec<Cache>,
     /// The peak rates.
-    #[serde(default, rename = "peak")]
+    #[serde(default, rename = "peak", skip_serializing_if = "Vec::is_empty")]
     pub peaks: Vec<Peak>,
 }
 

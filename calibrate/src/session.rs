@@ -6,6 +6,7 @@ use fused_kernels::{Backend, Expected, Inputs, Prepared, Variant};
 use fusion_cost_model::calibration::{
     FusionRecord, MeasuredCeilings, NoiseFloor, Skipped, Verification,
 };
+use fusion_cost_model::cost::Ceilings;
 use fusion_cost_model::{DType, Problem};
 
 use crate::journal::Journal;
@@ -147,7 +148,7 @@ impl<'a> Session<'a> {
             if !problems.iter().any(|problem| problem.dtype() == dtype) || self.stop.requested() {
                 continue;
             }
-            if let Some(limits) = self.backend.ceilings(dtype)? {
+            if let Some(limits) = self.backend.ceilings(dtype)?.map(rounded_ceilings) {
                 self.outcome.ceilings.push(MeasuredCeilings { backend, dtype, threads, limits });
             }
         }
@@ -223,6 +224,16 @@ impl<'a> Session<'a> {
             },
         ))))
     }
+}
+
+/// The ceilings with as many digits as they deserve.
+fn rounded_ceilings(mut ceilings: Ceilings) -> Ceilings {
+    ceilings.peak_gflops = rounded(ceilings.peak_gflops);
+    ceilings.launch_us = rounded(ceilings.launch_us);
+    for point in &mut ceilings.bandwidth {
+        point.gb_per_s = rounded(point.gb_per_s);
+    }
+    ceilings
 }
 
 /// Proves both variants once more after the timing, and keeps the larger errors.

@@ -31,16 +31,16 @@ pub struct HardwareCalibration {
     /// What was really there when it was measured.
     pub fingerprint: Fingerprint,
     /// The measured ceilings, one entry per backend, dtype and thread count.
-    #[serde(default, rename = "ceilings")]
+    #[serde(default, rename = "ceilings", skip_serializing_if = "Vec::is_empty")]
     pub ceilings: Vec<MeasuredCeilings>,
     /// The unfused variant measured against itself.
-    #[serde(default, rename = "noise")]
+    #[serde(default, rename = "noise", skip_serializing_if = "Vec::is_empty")]
     pub noise: Vec<NoiseFloor>,
     /// Problems that were asked for and have no record, with the reason.
-    #[serde(default, rename = "skipped")]
+    #[serde(default, rename = "skipped", skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<Skipped>,
     /// One record per problem and backend.
-    #[serde(default, rename = "fusion")]
+    #[serde(default, rename = "fusion", skip_serializing_if = "Vec::is_empty")]
     pub records: Vec<FusionRecord>,
 }
 
@@ -96,7 +96,7 @@ pub struct Fingerprint {
     /// Instruction sets that matter to the kernels.
     pub features: Vec<String>,
     /// Data and unified caches, from the system.
-    #[serde(default)]
+    #[serde(default, rename = "cache", skip_serializing_if = "Vec::is_empty")]
     pub caches: Vec<ObservedCache>,
     /// Memory of the machine.
     pub memory_bytes: u64,
@@ -124,6 +124,7 @@ pub struct ObservedCache {
 
 /// The measured ceilings of a backend.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct MeasuredCeilings {
     /// Where they were measured.
     pub backend: Backend,
@@ -132,7 +133,6 @@ pub struct MeasuredCeilings {
     /// On how many threads.
     pub threads: u32,
     /// The ceilings.
-    #[serde(flatten)]
     pub limits: Ceilings,
 }
 

@@ -62,7 +62,7 @@ pub struct HardwareMismatch {
 /// let target = Target::cpu(2);
 /// let policy = Policy::new(WhenUnknown::Conservative).with_threshold(1.05);
 ///
-/// let decision = model.decide(&"Linear_Bias_ReLU/fp32/m512.k512.n512".parse()?, target, &policy);
+/// let decision = model.decide(&"Add_ReLU/fp32/m4096.n1024".parse()?, target, &policy);
 /// assert_eq!(decision.action, Action::Fuse);
 /// let speedup = decision.estimate.speedup().ok_or("measured")?;
 /// println!("fuse: {:.2}x ({:.2} to {:.2})", speedup.value, speedup.low, speedup.high);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
-use comfy_table::{Cell, CellAlignment, ContentArrangement, Table};
+use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, TableComponent};
 use fusion_cost_model::Family;
 use fusion_cost_model::calibration::{FusionRecord, HardwareCalibration, Verdict};
 
@@ -38,9 +38,9 @@ fn head(calibration: &HardwareCalibration) -> String {
         if fingerprint.virtualized == Some(true) { ", virtual machine" } else { "" };
     let _ = writeln!(
         text,
-        "{virtual_machine}, {}{}; {} {}, {}",
+        "{virtual_machine}; sizes: {}{}; {} {}, {}",
         settings.shapes,
-        if settings.quick { " sizes, quick procedure" } else { " sizes" },
+        if settings.quick { ", quick procedure" } else { "" },
         tool.name,
         tool.version,
         tool.started_at
@@ -76,7 +76,11 @@ fn head(calibration: &HardwareCalibration) -> String {
 
 fn table(records: &[&FusionRecord]) -> Table {
     let mut table = Table::new();
-    table.load_preset(UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
+    table
+        .load_preset(UTF8_HORIZONTAL_ONLY)
+        .remove_style(TableComponent::HorizontalLines)
+        .remove_style(TableComponent::MiddleIntersections)
+        .set_content_arrangement(ContentArrangement::Dynamic);
     table.set_header([
         "problem",
         "unfused",

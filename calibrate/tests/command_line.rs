@@ -1,0 +1,314 @@
+//! The program as a user meets it: what it prints, writes and exits with.
+
+use std::path::Path;
+
+use assert_cmd::Command;
+use fusion_cost_model::calibration::{HardwareCalibration, Verdict};
+use predicates::prelude::*;
+use predicates::str::contains;
+use tempfile::TempDir;
+
+/// A problem that takes no time.
+const TINY: &str = "linear_bias_relu/f32/m8.k16.n8";
+
+const EXAMPLE: &str = include_str!("../../tests/data/example.toml");
+
+fn calibrate(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_calibrate"));
+    command.current_dir(folder);
+    command
+}
+
+fn folder() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+/// The names in a folder, sorted.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn from_the_command_line_to_a_file_to_an_answer() {
+    let folder = folder();
+    calibrate(folder.path())
+        .args(["--problem", TINY, "--problem", "add+relu6/f32/m4.n4"])
+        .args(["--quick", "--threads", "2", "--output", "t.toml"])
+        .assert()
+        .success()
+        .stdout(contains(TINY).and(contains("add+relu6/f32/m4.n4")).and(contains("2 records")))
+        .stderr(contains("wrote t.toml"));
+    // Nothing is left but the file.
+    assert_eq!(names(folder.path()), ["t.toml"]);
+
+    let calibration = HardwareCalibration::load(folder.path().join("t.toml")).unwrap();
+    assert_eq!(calibration.records.len(), 2);
+    for record in &calibration.records {
+        assert_ne!(record.verdict, Verdict::Invalid);
+        assert_eq!((record.threads, record.rounds), (2, 8));
+        assert!(record.verification.fused_error <= record.verification.tolerance);
+        assert_eq!(record.unfused_kernels.len(), record.operators.len());
+        assert!(record.ceiling_speedup.is_some());
+    }
+    assert_eq!(calibration.noise.len(), 2);
+    assert_eq!(calibration.ceilings.len(), 1);
+
+    calibrate(folder.path())
+        .args(["show", "t.toml"])
+        .assert()
+        .success()
+        .stdout(contains("linear").and(contains("elementwise")).and(contains(TINY)));
+    calibrate(folder.path())
+        .args(["query", "t.toml", "--problem", "Linear_Bias_ReLU/float32/n8.m8.k16"])
+        .assert()
+        .success()
+        .stdout(contains("evidence    measured").and(contains(format!("problem     {TINY}"))));
+    calibrate(folder.path())
+        .args(["query", "t.toml", "--problem", "mlp/f32/m1.k1.n1.o1"])
+        .assert()
+        .success()
+        .stdout(contains("evidence    unknown").and(contains("calibrate --problem mlp")));
+}
+
+#[test]
+fn json_goes_to_stdout_and_nothing_else_does() {
+    let folder = folder();
+    let output = calibrate(folder.path())
+        .args(["--problem", TINY, "--quick", "--json", "--output", "t.toml"])
+        .assert()
+        .success();
+    let calibration: HardwareCalibration =
+        serde_json::from_slice(&output.get_output().stdout).unwrap();
+    assert_eq!(calibration, HardwareCalibration::load(folder.path().join("t.toml")).unwrap());
+
+    std::fs::write(folder.path().join("e.toml"), EXAMPLE).unwrap();
+    let output = calibrate(folder.path())
+        .args(["query", "e.toml", "--json", "--problem", "add_relu/f32/m4096.n1024"])
+        .assert()
+        .success();
+    let answer: serde_json::Value = serde_json::from_slice(&output.get_output().stdout).unwrap();
+    assert_eq!(answer["evidence"], "measured");
+    assert!(answer["speedup"]["low"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn another_machine_is_measured_but_never_mislabelled() {
+    let folder = folder();
+    // No machine that runs tests is a Jetson as far as its processor's name goes.
+    calibrate(folder.path())
+        .args(["--hardware", "jetson-agx-orin", "--problem", TINY, "--quick", "--output", "t.toml"])
+        .assert()
+        .success()
+        .stderr(contains("warning: --hardware jetson-agx-orin was asked for").count(2));
+    let calibration = HardwareCalibration::load(folder.path().join("t.toml")).unwrap();
+    assert_eq!(calibration.settings.requested_hardware, "jetson-agx-orin");
+    assert!(!calibration.settings.hardware_matches);
+    assert_ne!(calibration.hardware.id, "jetson-agx-orin");
+
+    calibrate(folder.path())
+        .args(["--hardware", "jetson-agx-orin", "--problem", TINY, "--quick"])
+        .args(["--strict", "--output", "s.toml"])
+        .assert()
+        .code(3);
+    calibrate(folder.path())
+        .args(["--hardware", "jetson-agx-orin", "--require-hardware", "--problem", TINY])
+        .assert()
+        .code(2)
+        .stderr(contains("--require-hardware refuses that"));
+    assert_eq!(names(folder.path()), ["s.toml", "t.toml"]);
+}
+
+#[test]
+fn the_file_is_named_after_the_observed_machine() {
+    let folder = folder();
+    calibrate(folder.path()).args(["--problem", TINY, "--quick"]).assert().success();
+    let [name] = &names(folder.path())[..] else { panic!("more than one file") };
+    let id = HardwareCalibration::load(folder.path().join(name)).unwrap().hardware.id;
+    assert_eq!(name, &format!("calibration-{id}.toml"));
+}
+
+/// Every wrong command line: one clear message, exit code 2, and nothing written.
+#[test]
+fn wrong_command_lines() {
+    let folder = folder();
+    std::fs::write(folder.path().join("shapes.toml"), "schema_version = 1\nnam = 3\n").unwrap();
+    let huge = "add_relu/f32/m1000000.n1000000";
+    for (args, message) in [
+        (&["--fusion", "linear_bais_relu"][..], "did you mean `linear_bias_relu`"),
+        (&["--fusion", "linear+bais"], "unknown op `bais`; did you mean `bias`"),
+        (&["--fusion", "relu+linear"], "linear must be the first op"),
+        (&["--fusion", "relu"], "nothing to be fused with"),
+        (&["--fusion", "all", "--shapes", "standart"], "did you mean `standard`"),
+        (&["--fusion", "all", "--shapes", "no.toml"], "cannot read no.toml"),
+        (&["--fusion", "all", "--shapes", "shapes.toml"], "line 2"),
+        (&["--fusion", "all", "--hardware", "i7-12700x"], "did you mean `i7-12700k`"),
+        (&["--fusion", "all", "--hardware", "no.toml"], "cannot read no.toml"),
+        (&["--fusion", "all", "--dtype", "f33"], "did you mean `f32`"),
+        (&["--fusion", "all", "--dtype", "f16"], "has no f16 kernels"),
+        (&["--problem", "linear_bias/f32/m0.k1.n1"], "m (rows) is 0; it must be at least 1"),
+        (&["--problem", "linear_bias/f32/m-5.k1.n1"], "must be a whole number"),
+        (&["--problem", "linear_bias"], "expected chain/dtype/sizes"),
+        (&["--problem", huge], "(24000000000000 bytes)"),
+        (&["--problem", TINY, "--threads", "0"], "--threads must be at least 1"),
+        (&["--problem", TINY, "--output", "no/t.toml"], "the folder no does not exist"),
+        (&["--problem", TINY, "--output", "."], "is a folder"),
+        (&["--no-such-flag"], "unexpected argument"),
+        (&["query", "e.toml", "--problem", "add_relu/f32/m4"], "n (columns) is missing"),
+    ] {
+        // The sum of what a huge problem needs depends on the threads; that it is refused with
+        // its bytes does not.
+        let message = if args.contains(&huge) { "bytes), but only" } else { message };
+        calibrate(folder.path())
+            .args(args)
+            .assert()
+            .code(2)
+            .stdout("")
+            .stderr(contains(message).and(contains("panicked").not()));
+    }
+    assert_eq!(names(folder.path()), ["shapes.toml"]);
+}
+
+#[test]
+fn damaged_files_are_refused_with_their_name() {
+    let folder = folder();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("truncated.toml", &EXAMPLE[..EXAMPLE.len() / 2]);
+    write("newer.toml", &EXAMPLE.replacen("schema_version = 1", "schema_version = 2", 1));
+    write("binary.toml", "\u{0}\u{1}\u{2}");
+    for (name, message) in [
+        ("truncated.toml", "truncated.toml: not a valid calibration file"),
+        ("newer.toml", "newer.toml: schema_version is 2"),
+        ("binary.toml", "binary.toml: not a valid calibration file"),
+        ("missing.toml", "cannot read missing.toml"),
+    ] {
+        calibrate(folder.path())
+            .args(["show", name])
+            .assert()
+            .code(1)
+            .stdout("")
+            .stderr(contains(message));
+        calibrate(folder.path())
+            .args(["query", name, "--problem", TINY])
+            .assert()
+            .code(1)
+            .stderr(contains(message));
+    }
+}
+
+#[test]
+fn lists_and_help_read_as_they_should() {
+    let folder = folder();
+    for what in ["patterns", "ops", "shapes", "hardware"] {
+        let output = calibrate(folder.path()).args(["list", what]).assert().success();
+        let text = String::from_utf8(output.get_output().stdout.clone()).unwrap();
+        insta::assert_snapshot!(format!("list_{what}"), text);
+    }
+    calibrate(folder.path())
+        .args(["list", "devices"])
+        .assert()
+        .success()
+        .stdout(contains("cpu   ").and(contains("cuda  not in this version")));
+    let output = calibrate(folder.path()).args(["--help"]).assert().success();
+    let text = String::from_utf8(output.get_output().stdout.clone()).unwrap();
+    insta::assert_snapshot!("help", text);
+    calibrate(folder.path()).assert().code(2).stderr(contains("Usage: calibrate"));
+    for shell in ["bash", "zsh", "fish"] {
+        calibrate(folder.path())
+            .args(["completions", shell])
+            .assert()
+            .success()
+            .stdout(contains("require-hardware"));
+    }
+}
+
+#[test]
+fn show_reads_as_it_should() {
+    let folder = folder();
+    std::fs::write(folder.path().join("e.toml"), EXAMPLE).unwrap();
+    let output = calibrate(folder.path()).args(["show", "e.toml"]).assert().success();
+    insta::assert_snapshot!("show", String::from_utf8(output.get_output().stdout.clone()).unwrap());
+    let query = ["query", "e.toml", "--problem", "add_relu/f32/m4096.n1024"];
+    let output = calibrate(folder.path()).args(query).assert().success();
+    insta::assert_snapshot!(
+        "query",
+        String::from_utf8(output.get_output().stdout.clone()).unwrap()
+    );
+}
+
+#[test]
+fn a_run_goes_on_from_its_journal() {
+    let folder = folder();
+    let args = ["--problem", TINY, "--quick", "--output", "t.toml"];
+    calibrate(folder.path()).args(args).assert().success();
+    let calibration = HardwareCalibration::load(folder.path().join("t.toml")).unwrap();
+    // The journal as a crash would have left it, torn in its last line.
+    let key = calibrate::journal::RunKey {
+        tool_version: calibration.tool.version.clone(),
+        fingerprint: calibration.fingerprint.clone(),
+        threads: calibration.records[0].threads,
+        quick: true,
+        seed: 0,
+    };
+    let lines = [
+        serde_json::to_string(&key).unwrap(),
+        serde_json::to_string(&calibration.records[0]).unwrap(),
+        "{\"problem\": \"lin".to_owned(),
+    ];
+    std::fs::write(folder.path().join("t.toml.journal"), lines.join("\n")).unwrap();
+    calibrate(folder.path())
+        .args(args)
+        .args(["--problem", "add_relu/f32/m4.n4"])
+        .assert()
+        .success()
+        .stderr(
+            contains("going on from t.toml.journal: 1 problems are done")
+                .and(contains("incomplete line was dropped"))
+                .and(contains(format!("{TINY}: done before"))),
+        );
+    let resumed = HardwareCalibration::load(folder.path().join("t.toml")).unwrap();
+    assert_eq!(resumed.records[0], calibration.records[0]);
+    assert_eq!(resumed.records.len(), 2);
+    assert_eq!(names(folder.path()), ["t.toml"]);
+}
+
+/// Ctrl-C leaves a valid file with what is done, and does not take the place of a whole one.
+#[cfg(unix)]
+#[test]
+fn an_interrupted_run_keeps_what_is_done() {
+    use std::io::{BufRead, BufReader};
+    use std::process::{Command as Process, Stdio};
+
+    let folder = folder();
+    for (round, expected) in [(0, "t.toml"), (1, "t.partial.toml")] {
+        if round == 1 {
+            // Now there is a file; the journal must not let the second run finish at once.
+            std::fs::remove_file(folder.path().join("t.toml.journal")).unwrap();
+        }
+        let mut child = Process::new(env!("CARGO_BIN_EXE_calibrate"))
+            .current_dir(folder.path())
+            .args(["--fusion", "all", "--quick", "--output", "t.toml"])
+            .stderr(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        while !line.starts_with("[2/") {
+            line.clear();
+            assert!(stderr.read_line(&mut line).unwrap() > 0, "it ended by itself");
+        }
+        let killed = Process::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+        assert!(killed.success());
+        // Read on, so that the child never waits for its reader.
+        let rest: Vec<String> = stderr.lines().map(Result::unwrap).collect();
+        assert_eq!(child.wait().unwrap().code(), Some(130), "{rest:?}");
+        let calibration = HardwareCalibration::load(folder.path().join(expected)).unwrap();
+        assert!(calibration.settings.interrupted);
+        assert!((2..33).contains(&calibration.records.len()));
+        assert!(folder.path().join("t.toml.journal").exists());
+    }
+}

@@ -1,0 +1,145 @@
+//! Calibration files: whole ones come back as they were, damaged ones say what is wrong.
+
+use fusion_cost_model::calibration::{CalibrationError, HardwareCalibration, SCHEMA_VERSION};
+
+const EXAMPLE: &str = include_str!("data/example.toml");
+
+fn read(text: &str) -> Result<HardwareCalibration, CalibrationError> {
+    HardwareCalibration::from_toml(text)
+}
+
+fn message(text: &str) -> String {
+    match read(text) {
+        Ok(_) => panic!("it was accepted"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn a_calibration_comes_back_as_it_was() {
+    let calibration = read(EXAMPLE).unwrap();
+    assert_eq!(calibration.records.len(), 3);
+    let text = calibration.to_toml().unwrap();
+    assert_eq!(read(&text).unwrap(), calibration);
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("machine.toml");
+    calibration.save(&path).unwrap();
+    assert_eq!(HardwareCalibration::load(&path).unwrap(), calibration);
+    // Written over the old file, with nothing left beside it.
+    calibration.save(&path).unwrap();
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn it_survives_json_too() {
+    let calibration = read(EXAMPLE).unwrap();
+    let json = serde_json::to_string(&calibration).unwrap();
+    assert_eq!(serde_json::from_str::<HardwareCalibration>(&json).unwrap(), calibration);
+}
+
+#[test]
+fn every_prefix_is_refused_or_whole_and_never_panics() {
+    let whole = read(EXAMPLE).unwrap();
+    for (end, _) in EXAMPLE.char_indices() {
+        if let Ok(calibration) = read(&EXAMPLE[..end]) {
+            // A file that ends between two records, or within the digits of the last number, is
+            // still a file.
+            assert!(calibration.records.len() <= whole.records.len());
+        }
+    }
+}
+
+#[test]
+fn an_unknown_key_is_named_with_its_line() {
+    let text = EXAMPLE.replacen("speedup_factor", "speedup_facter", 1);
+    let line = text.lines().position(|line| line.starts_with("speedup_facter")).unwrap() + 1;
+    let message = message(&text);
+    assert!(message.contains("unknown field `speedup_facter`"), "{message}");
+    assert!(message.contains(&format!("line {line}")), "{message}");
+}
+
+#[test]
+fn every_table_refuses_unknown_keys() {
+    let headers = EXAMPLE.lines().filter(|line| line.starts_with('['));
+    let mut checked = 0;
+    for header in headers {
+        let text = EXAMPLE.replacen(header, &format!("{header}\nnonsense = 1"), 1);
+        // The sizes of a problem are a table of any keys.
+        let accepted = read(&text).is_ok();
+        assert_eq!(accepted, header == "[fusion.extra_params]", "{header}");
+        checked += 1;
+    }
+    assert!(checked > 20);
+}
+
+#[test]
+fn versions_are_looked_at_first() {
+    let newer = EXAMPLE.replacen("schema_version = 1", "schema_version = 99\nnew_key = 1", 1);
+    let text = message(&newer);
+    assert!(text.contains("schema_version is 99") && text.contains("newer version"), "{text}");
+    assert_eq!(SCHEMA_VERSION, 1, "a new version needs a test that it reads the old one");
+    for (from, to, expected) in [
+        ("schema_version = 1", "", "no schema_version"),
+        ("schema_version = 1", "schema_version = \"1\"", "whole number"),
+        ("schema_version = 1", "schema_version = 0", "never existed"),
+        ("schema_version = 1", "schema_version = -4", "never existed"),
+    ] {
+        let message = message(&EXAMPLE.replacen(from, to, 1));
+        assert!(message.contains(expected), "{message}");
+    }
+    assert!(message("").contains("no schema_version"));
+    assert!(message("not toml at all").contains("line 1"));
+}
+
+#[test]
+fn two_records_with_one_key_are_refused_with_both_lines() {
+    let start = EXAMPLE.find("[[fusion]]").unwrap();
+    let end = start + 1 + EXAMPLE[start + 1..].find("[[fusion]]").unwrap();
+    let twice = format!("{EXAMPLE}\n{}", &EXAMPLE[start..end]);
+    let lines: Vec<usize> = twice
+        .lines()
+        .zip(1..)
+        .filter(|(line, _)| *line == "[[fusion]]")
+        .map(|(_, number)| number)
+        .collect();
+    let message = message(&twice);
+    assert!(message.contains(&format!("line {}", lines[3])), "{message}");
+    assert!(message.contains(&format!("line {}", lines[0])), "{message}");
+}
+
+#[test]
+fn impossible_values_are_refused_with_the_record() {
+    for (key, value, expected) in [
+        ("speedup_factor", "nan", "speedup_factor is NaN"),
+        ("fused_latency_ms", "-1.0", "fused_latency_ms is -1"),
+        ("speedup_low", "1e9", "outside its interval"),
+        ("num_operators", "7", "operators are not those"),
+        ("problem", "\"linear_bias_relu/f32/m0.k1.n1\"", "must be at least 1"),
+        ("verdict", "\"GREAT\"", "unknown variant `GREAT`"),
+        ("dtype", "\"f16\"", "dtype f16 is not that of"),
+    ] {
+        let start = EXAMPLE.find("[[fusion]]").unwrap();
+        let records = &EXAMPLE[start..];
+        let line = records.lines().find(|line| line.starts_with(&format!("{key} = "))).unwrap();
+        let changed = records.replacen(line, &format!("{key} = {value}"), 1);
+        let message = message(&format!("{}{changed}", &EXAMPLE[..start]));
+        assert!(message.contains(expected), "{key}: {message}");
+        assert!(message.contains("line "), "{key}: {message}");
+    }
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named() {
+    let message = HardwareCalibration::load("/nonexistent/x.toml").unwrap_err().to_string();
+    assert!(message.contains("/nonexistent/x.toml"), "{message}");
+    let calibration = read(EXAMPLE).unwrap();
+    let message = calibration.save("/nonexistent/x.toml").unwrap_err().to_string();
+    assert!(message.contains("cannot write /nonexistent/x.toml"), "{message}");
+}
+
+#[test]
+fn other_files_of_the_project_are_told_apart() {
+    let shapes = "name = \"quick\"\n[[shapes]]\nfusion = []\nsizes = []\n";
+    assert!(message(shapes).contains("not calibrations"));
+}
