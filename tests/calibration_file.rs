@@ -1,5 +1,7 @@
 //! Calibration files: whole ones come back as they were, damaged ones say what is wrong.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
 use fusion_cost_model::calibration::{CalibrationError, HardwareCalibration, SCHEMA_VERSION};
 
 const EXAMPLE: &str = include_str!("data/example.toml");

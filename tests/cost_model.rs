@@ -1,5 +1,7 @@
 //! What the cost model answers from a file.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
 use fusion_cost_model::calibration::{HardwareCalibration, Verdict};
 use fusion_cost_model::model::{
     Action, Evidence, FusionCostModel, Policy, SizelessError, Target, WhenUnknown,

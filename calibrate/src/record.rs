@@ -29,7 +29,7 @@ pub struct Evidence<'a> {
 }
 
 /// Digits that are kept of measured numbers: more than any measurement has, few enough to read.
-const SIGNIFICANT_DIGITS: i32 = 6;
+const SIGNIFICANT_DIGITS: usize = 6;
 
 /// Rounds to [`SIGNIFICANT_DIGITS`].
 #[must_use]
@@ -38,8 +38,7 @@ pub fn rounded(value: f64) -> f64 {
         return value;
     }
     // Through text, so that the result is the number that is nearest to its decimal digits.
-    #[expect(clippy::cast_sign_loss, reason = "a small positive constant")]
-    let digits = (SIGNIFICANT_DIGITS - 1) as usize;
+    let digits = SIGNIFICANT_DIGITS - 1;
     format!("{value:.digits$e}").parse().unwrap_or(value)
 }
 

@@ -1,5 +1,7 @@
 //! The program as a user meets it: what it prints, writes and exits with.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
 use std::path::Path;
 
 use assert_cmd::Command;

@@ -45,7 +45,7 @@ pub enum BackendError {
     #[error("cannot allocate {bytes} bytes for {problem}: {source}")]
     Memory {
         /// The problem.
-        problem: Problem,
+        problem: Box<Problem>,
         /// How much it needs.
         bytes: u64,
         /// Why there is not so much.

@@ -233,9 +233,11 @@ pointwise_ops! {
 }
 
 impl Pointwise {
-    /// Floating-point operations per element, by the convention of [`FlopCounter`].
+    /// Floating-point operations per element.
     ///
-    /// Folding (a few operations per channel and call) is not counted.
+    /// An addition, subtraction, multiplication, division or reciprocal counts one, and so does an
+    /// `exp`, `tanh`, `erf` or `rsqrt`. Comparisons, selections and sign changes count nothing,
+    /// which is why ReLU is free of flops here as in most published counts. Folding (a few operations per channel and call) is not counted.
     #[must_use]
     pub fn flops_per_element(self) -> u64 {
         let count = std::cell::Cell::new(0);

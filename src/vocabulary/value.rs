@@ -4,7 +4,7 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 
 /// A number, seen by the formula of a pointwise op.
 ///
-/// Every formula in [the op table](super::pointwise) is generic over this trait, so that one
+/// Every formula in the table of [`Pointwise`](super::Pointwise) ops is generic over this trait, so that one
 /// text of it serves several readers: a vector register of a CPU kernel, an `f64` of the
 /// reference, a counter of floating-point operations, the source text of a GPU kernel.
 ///
@@ -45,11 +45,8 @@ pub trait Value:
     fn zero_where_less(self, chance: Self, limit: f64) -> Self;
 }
 
-/// Counts the floating-point operations of a formula by evaluating it.
-///
-/// The convention: an addition, subtraction, multiplication, division or reciprocal counts one,
-/// and so does an `exp`, `tanh`, `erf` or `rsqrt`. Comparisons, selections and sign changes count
-/// nothing, which is why ReLU is free of flops here as in most published counts.
+/// Counts the floating-point operations of a formula by evaluating it, by the convention that
+/// `Pointwise::flops_per_element` states.
 #[derive(Clone, Copy)]
 pub(crate) struct FlopCounter<'a>(pub(crate) &'a std::cell::Cell<u64>);
 

@@ -30,7 +30,7 @@ pub fn tables(calibration: &HardwareCalibration) -> String {
 
 fn head(calibration: &HardwareCalibration) -> String {
     let HardwareCalibration { hardware, fingerprint, settings, tool, .. } = calibration;
-    let mut text = format!("{}", hardware.name);
+    let mut text = hardware.name.clone();
     if fingerprint.cpu_model != hardware.name {
         let _ = write!(text, " ({})", fingerprint.cpu_model);
     }

@@ -70,14 +70,14 @@ const TANH_LIMIT: f32 = 7.905_311;
 /// Odd and even polynomials of the rational approximation that Eigen documents for `tanh`.
 const TANH_P: [f32; 7] = [
     -2.760_768_5e-16,
-    2.000_187_9e-13,
+    2.000_188e-13,
     -8.604_672e-11,
     5.122_297_3e-8,
     1.485_722_35e-5,
     6.372_619_4e-4,
     4.893_524_6e-3,
 ];
-const TANH_Q: [f32; 4] = [1.198_258_4e-6, 1.185_347_1e-4, 2.268_434_6e-3, 4.893_525_2e-3];
+const TANH_Q: [f32; 4] = [1.198_258_4e-6, 1.185_347_1e-4, 2.268_434_6e-3, 4.893_525e-3];
 
 /// Hyperbolic tangent.
 #[inline(always)]

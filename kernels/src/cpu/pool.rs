@@ -85,7 +85,6 @@ impl Pool {
     /// waits until all have finished. Index 0 is the calling thread.
     ///
     /// One caller at a time: the pool is for one measurement, which `&mut` expresses.
-    #[expect(clippy::panic, reason = "passes on the panic of a job")]
     pub(crate) fn run(&mut self, job: Job<'_>) {
         if self.workers.is_empty() {
             job(0);

@@ -67,7 +67,7 @@ impl Backend for Cpu {
         };
         let bytes = plan.table.bytes();
         let tensors = plan.table.allocate().map_err(|source| BackendError::Memory {
-            problem: *problem,
+            problem: Box::new(*problem),
             bytes,
             source,
         })?;
