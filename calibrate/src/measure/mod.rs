@@ -1,7 +1,7 @@
 //! The third stage: interleaved pairs of samples, in rounds with a fresh memory layout each.
 //!
-//! [`sample`] takes the samples, in the order that [`schedule`] draws; [`estimate`] turns them
-//! into a ratio with its interval, with the arithmetic of [`statistics`].
+//! `sample` takes the samples, in the order that `schedule` draws; `estimate` turns them
+//! into a ratio with its interval, with the arithmetic of `statistics`.
 
 mod estimate;
 mod sample;

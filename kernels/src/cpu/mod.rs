@@ -1,9 +1,9 @@
 //! The CPU backend: f32 kernels on a pool of threads.
 //!
-//! [`build`] turns a problem into kernels; each kernel file holds one core with the parts that
+//! `build` turns a problem into kernels; each kernel file holds one core with the parts that
 //! may follow it, so that the unfused and the fused variant run the same code. Below them are
-//! [`product`] (the `gemm` crate), [`tail`] (pointwise ops on vector registers), [`row_ops`], and
-//! the [`pool`].
+//! `product` (the `gemm` crate), `tail` (pointwise ops on vector registers), `row_ops`, and
+//! the `pool`.
 
 mod approximation;
 mod attention;
