@@ -3,9 +3,9 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use fusion_cost_model::Problem;
 use fusion_cost_model::calibration::HardwareCalibration;
 use fusion_cost_model::model::{FusionCostModel, Policy, Target, WhenUnknown};
+use fusion_cost_model::{DType, Problem};
 
 fn lookup(criterion: &mut Criterion) {
     let text = include_str!("../tests/data/example.toml");
@@ -33,7 +33,7 @@ fn lookup(criterion: &mut Criterion) {
         bencher.iter(|| black_box(text.as_str()).parse::<Problem>());
     });
     criterion.bench_function("should_fuse by names", |bencher| {
-        bencher.iter(|| model.should_fuse(black_box("add"), black_box("relu"), &policy));
+        bencher.iter(|| model.should_fuse(black_box("add"), "relu", DType::F32, target, &policy));
     });
 }
 

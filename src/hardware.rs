@@ -170,7 +170,7 @@ pub enum HardwareError {
     )]
     Version {
         /// The version in the file.
-        found: u32,
+        found: i64,
     },
     /// A value that cannot be.
     #[error("`{key}`: {reason}")]
@@ -189,6 +189,13 @@ impl HardwareSpec {
     ///
     /// [`HardwareError`] with the key and the line.
     pub fn from_toml(text: &str) -> Result<Self, HardwareError> {
+        // The version first: a newer file may have keys that would make a worse message.
+        let table: toml::Table = text.parse()?;
+        if let Some(found) = table.get("schema_version").and_then(toml::Value::as_integer)
+            && found != i64::from(HARDWARE_SCHEMA_VERSION)
+        {
+            return Err(HardwareError::Version { found });
+        }
         let spec: Self = toml::from_str(text)?;
         spec.check()?;
         Ok(spec)
@@ -197,7 +204,7 @@ impl HardwareSpec {
     /// Checks what the format alone does not guarantee.
     pub(crate) fn check(&self) -> Result<(), HardwareError> {
         if self.schema_version != HARDWARE_SCHEMA_VERSION {
-            return Err(HardwareError::Version { found: self.schema_version });
+            return Err(HardwareError::Version { found: i64::from(self.schema_version) });
         }
         let value = |key: &str, reason: &str| HardwareError::Value {
             key: key.to_owned(),
@@ -298,7 +305,7 @@ source = "made up"
         let unknown = SPEC.replace("bytes = 32768", "bites = 32768");
         let message = HardwareSpec::from_toml(&unknown).unwrap_err().to_string();
         assert!(message.contains("line 17") && message.contains("bites"), "{message}");
-        let newer = SPEC.replace("schema_version = 1", "schema_version = 9");
+        let newer = SPEC.replace("schema_version = 1", "schema_version = 9\nnew_key = 1");
         let message = HardwareSpec::from_toml(&newer).unwrap_err().to_string();
         assert!(message.contains("schema_version is 9"), "{message}");
         let negative = SPEC.replace("gflops = 100.0", "gflops = -1.0");

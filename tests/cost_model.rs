@@ -6,7 +6,7 @@ use fusion_cost_model::calibration::{HardwareCalibration, Verdict};
 use fusion_cost_model::model::{
     Action, Evidence, FusionCostModel, Policy, SizelessError, Target, WhenUnknown,
 };
-use fusion_cost_model::{Backend, CacheState, Problem};
+use fusion_cost_model::{Backend, CacheState, DType, Problem};
 
 fn calibration() -> HardwareCalibration {
     HardwareCalibration::from_toml(include_str!("data/example.toml")).unwrap()
@@ -107,7 +107,7 @@ fn invalid_records_are_ignored() {
     }
     let model = FusionCostModel::new(calibration);
     assert_eq!(model.estimate(&problem(MEASURED), TARGET).evidence, Evidence::Unknown);
-    assert_eq!(model.fusion_benefit("add_relu").unwrap(), None);
+    assert_eq!(model.fusion_benefit("add_relu", DType::F32, TARGET).unwrap(), None);
 }
 
 #[test]
@@ -120,22 +120,46 @@ fn the_questions_without_sizes() {
         .filter(|record| record.fusion_pattern == "linear_bias_relu")
         .map(|record| record.speedup_factor)
         .collect();
-    let benefit = model.fusion_benefit("Linear_Bias_ReLU").unwrap().unwrap();
+    let benefit = model.fusion_benefit("Linear_Bias_ReLU", DType::F32, TARGET).unwrap().unwrap();
     assert!((benefit.value - (speedups[0] * speedups[1]).sqrt()).abs() < 1e-12);
     assert_eq!(benefit.low, speedups[0].min(speedups[1]));
     assert_eq!(benefit.high, speedups[0].max(speedups[1]));
-    assert_eq!(model.fusion_benefit("conv_bn").unwrap(), None);
-    assert!(model.fusion_benefit("conv_bm").unwrap_err().to_string().contains("conv_bn"));
+    assert_eq!(model.fusion_benefit("conv_bn", DType::F32, TARGET).unwrap(), None);
+    assert!(
+        model
+            .fusion_benefit("conv_bm", DType::F32, TARGET)
+            .unwrap_err()
+            .to_string()
+            .contains("conv_bn")
+    );
+
+    assert_eq!(model.fusion_benefit("add_relu", DType::F32, Target::cpu(1)).unwrap(), None);
+    assert_eq!(model.fusion_benefit("add_relu", DType::F16, TARGET).unwrap(), None);
 
     let careful = Policy::new(WhenUnknown::Conservative);
-    assert!(model.should_fuse("add", "relu", &careful.with_threshold(1.0)).unwrap());
-    assert!(!model.should_fuse("add", "relu", &careful.with_threshold(9.0)).unwrap());
-    assert!(model.should_fuse("linear_bias", "ReLU", &careful.with_threshold(0.5)).unwrap());
-    assert!(!model.should_fuse("conv2d", "batch_norm", &careful).unwrap());
-    assert!(model.should_fuse("conv2d", "bn", &Policy::new(WhenUnknown::Optimistic)).unwrap());
-    let refused = model.should_fuse("conv2d", "bn", &Policy::new(WhenUnknown::Error));
+    assert!(
+        model.should_fuse("add", "relu", DType::F32, TARGET, &careful.with_threshold(1.0)).unwrap()
+    );
+    assert!(
+        !model
+            .should_fuse("add", "relu", DType::F32, TARGET, &careful.with_threshold(9.0))
+            .unwrap()
+    );
+    assert!(
+        model
+            .should_fuse("linear_bias", "ReLU", DType::F32, TARGET, &careful.with_threshold(0.5))
+            .unwrap()
+    );
+    assert!(!model.should_fuse("conv2d", "batch_norm", DType::F32, TARGET, &careful).unwrap());
+    assert!(
+        model
+            .should_fuse("conv2d", "bn", DType::F32, TARGET, &Policy::new(WhenUnknown::Optimistic))
+            .unwrap()
+    );
+    let refused =
+        model.should_fuse("conv2d", "bn", DType::F32, TARGET, &Policy::new(WhenUnknown::Error));
     assert!(matches!(refused, Err(SizelessError::Undecided(_))), "{refused:?}");
-    let senseless = model.should_fuse("relu", "linear", &careful);
+    let senseless = model.should_fuse("relu", "linear", DType::F32, TARGET, &careful);
     assert!(matches!(senseless, Err(SizelessError::Vocabulary(_))), "{senseless:?}");
 }
 

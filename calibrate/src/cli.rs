@@ -89,7 +89,9 @@ pub struct RunArgs {
     pub quick: bool,
 
     /// Seed of the inputs, the memory layouts and the order of the samples
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    // TOML has no larger integers.
+    #[arg(long, value_name = "N", default_value_t = 0,
+        value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     pub seed: u64,
 
     /// The calibration file to write [default: calibration-MACHINE.toml]

@@ -9,12 +9,12 @@ use thiserror::Error;
 pub const DONE: u8 = 0;
 /// Something failed.
 pub const FAILURE: u8 = 1;
-/// The command line, or a file that it names, asks for something that does not exist.
+/// The command line asks for something that does not exist or cannot be.
 pub const USAGE: u8 = 2;
 /// With `--strict`: some records are ambiguous or invalid, or the hardware is not the one named.
 pub const NOT_TRUSTED: u8 = 3;
-/// Interrupted by Ctrl-C, after writing what was done: 128 plus the number of the signal, as
-/// shells report it.
+/// Interrupted, after writing what was done: 128 plus the number of Ctrl-C's signal, as shells
+/// report it.
 pub const INTERRUPTED: u8 = 130;
 
 /// The user asked for something that cannot be.
@@ -22,16 +22,20 @@ pub const INTERRUPTED: u8 = 130;
 #[error("{0}")]
 pub struct UsageError(pub String);
 
+/// Whether whoever reads the output has closed it (`calibrate list | head`), which is no failure.
+#[must_use]
+pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let io = error.downcast_ref::<std::io::Error>();
+    io.is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
 /// Prints an error, if there is one, and gives the exit code.
 pub fn report(result: anyhow::Result<u8>) -> ExitCode {
     let error = match result {
         Ok(code) => return ExitCode::from(code),
         Err(error) => error,
     };
-    // Whoever reads the output has closed it (`calibrate list | head`): that is no failure.
-    if let Some(io) = error.downcast_ref::<std::io::Error>()
-        && io.kind() == std::io::ErrorKind::BrokenPipe
-    {
+    if is_broken_pipe(&error) {
         return ExitCode::from(DONE);
     }
     eprintln!("error: {error:#}");

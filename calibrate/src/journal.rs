@@ -3,8 +3,8 @@
 //! The first line says which run the records belong to. The same run started again goes on from
 //! them; a journal of another machine, version or setting is put aside and not mixed in.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{BufRead, BufReader, Write};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -40,6 +40,8 @@ pub struct Recovered {
     pub records: Vec<FusionRecord>,
     /// What the user should know.
     pub notes: Vec<String>,
+    /// Whether it was another run.
+    foreign: bool,
 }
 
 impl Journal {
@@ -53,23 +55,90 @@ impl Journal {
 
     /// Opens the journal of a run, with the records that an earlier part of the run left.
     ///
+    /// The journal is locked: two runs that write one calibration would mix their records.
+    ///
     /// # Errors
     ///
-    /// When it cannot be read or written.
+    /// When it cannot be read or written, or another run has it.
     pub fn open(path: &Path, key: &RunKey) -> anyhow::Result<(Self, Recovered)> {
-        let mut recovered = Recovered::default();
-        if path.exists() {
-            recovered = recover(path, key)?;
+        let (mut file, mut recovered, whole) = Self::open_existing(path, key)?;
+        if recovered.foreign {
+            let aside = aside(path);
+            fs::rename(path, &aside)
+                .with_context(|| format!("cannot rename {}", path.display()))?;
+            recovered.notes.push(format!(
+                "{} is of another machine, version or setting; it was put aside as {}",
+                path.display(),
+                aside.display()
+            ));
+            file = Self::open_locked(path)?;
         }
-        // Written anew, so that a torn last line is gone and the next one starts on its own.
-        let file =
-            File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+        // A torn last line goes; the lines before it are never written again.
+        let context = || format!("cannot write {}", path.display());
+        file.set_len(whole).with_context(context)?;
+        file.seek(SeekFrom::End(0)).with_context(context)?;
         let mut journal = Self { path: path.to_owned(), file };
-        journal.write_line(key)?;
-        for record in &recovered.records {
-            journal.append(record)?;
+        if whole == 0 {
+            journal.write_line(key)?;
         }
         Ok((journal, recovered))
+    }
+
+    fn open_locked(path: &Path) -> anyhow::Result<File> {
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).create(true).truncate(false).open(path);
+        let file = file.with_context(|| format!("cannot open {}", path.display()))?;
+        match file.try_lock() {
+            Ok(()) => Ok(file),
+            Err(TryLockError::WouldBlock) => Err(anyhow::anyhow!(
+                "another run is writing {}; wait for it, or name another --output",
+                path.display()
+            )),
+            // Some file systems know no locks; the run is worth more than the protection.
+            Err(TryLockError::Error(_)) => Ok(file),
+        }
+    }
+
+    /// Opens and reads a journal; also says how many of its bytes are whole lines of this run.
+    fn open_existing(path: &Path, key: &RunKey) -> anyhow::Result<(File, Recovered, u64)> {
+        let mut file = Self::open_locked(path)?;
+        // Bytes and not text: what a crash left need not be UTF-8.
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).with_context(|| format!("cannot read {}", path.display()))?;
+        let mut recovered = Recovered::default();
+        let mut whole = 0;
+        for (line, number) in bytes.split_inclusive(|&byte| byte == b'\n').zip(1..) {
+            let is_whole = line.ends_with(b"\n");
+            if number == 1 && serde_json::from_slice::<RunKey>(line).ok().as_ref() != Some(key) {
+                recovered.foreign = true;
+                return Ok((file, recovered, 0));
+            }
+            if number > 1 && is_whole {
+                match serde_json::from_slice(line) {
+                    Ok(record) => recovered.records.push(record),
+                    Err(error) => recovered.notes.push(format!(
+                        "{}, line {number}: not a record ({error}); that problem is measured again",
+                        path.display()
+                    )),
+                }
+            }
+            if is_whole {
+                whole += line.len() as u64;
+            } else {
+                recovered.notes.push(format!(
+                    "{}: an incomplete line was dropped; that problem is measured again",
+                    path.display()
+                ));
+            }
+        }
+        if !recovered.records.is_empty() {
+            recovered.notes.push(format!(
+                "going on from {}: {} problems are done",
+                path.display(),
+                recovered.records.len()
+            ));
+        }
+        Ok((file, recovered, whole))
     }
 
     /// Adds a finished problem and hands it to the disk.
@@ -97,46 +166,6 @@ impl Journal {
         fs::remove_file(&self.path)
             .with_context(|| format!("cannot remove {}", self.path.display()))
     }
-}
-
-fn recover(path: &Path, key: &RunKey) -> anyhow::Result<Recovered> {
-    let context = || format!("cannot read {}", path.display());
-    let file = OpenOptions::new().read(true).open(path).with_context(context)?;
-    let mut recovered = Recovered::default();
-    // Bytes and not text: what a crash left need not be UTF-8.
-    let mut lines = BufReader::new(file).split(b'\n');
-    let header = lines.next().transpose().with_context(context)?.unwrap_or_default();
-    if serde_json::from_slice::<RunKey>(&header).ok().as_ref() != Some(key) {
-        let aside = aside(path);
-        fs::rename(path, &aside).with_context(|| format!("cannot rename {}", path.display()))?;
-        recovered.notes.push(format!(
-            "{} is of another machine, version or setting; it was put aside as {}",
-            path.display(),
-            aside.display()
-        ));
-        return Ok(recovered);
-    }
-    for line in lines {
-        let line = line.with_context(context)?;
-        if line.is_empty() {
-            continue;
-        }
-        match serde_json::from_slice(&line) {
-            Ok(record) => recovered.records.push(record),
-            Err(_) => recovered.notes.push(format!(
-                "{}: an incomplete line was dropped; that problem is measured again",
-                path.display()
-            )),
-        }
-    }
-    if !recovered.records.is_empty() {
-        recovered.notes.push(format!(
-            "going on from {}: {} problems are done",
-            path.display(),
-            recovered.records.len()
-        ));
-    }
-    Ok(recovered)
 }
 
 /// A name for a journal that is put aside, which no file has yet.
@@ -185,10 +214,21 @@ mod tests {
             fs::write(&path, &whole[..cut]).unwrap();
             let (_, recovered) = Journal::open(&path, &key(1)).unwrap();
             let lines = whole[header..cut].iter().filter(|&&byte| byte == b'\n').count();
-            // A line that lacks only its end is complete.
-            assert!((lines..=lines + 1).contains(&recovered.records.len()), "cut at {cut}");
-            assert_eq!(recovered.records[..], records[..recovered.records.len()]);
+            assert_eq!(recovered.records[..], records[..lines], "cut at {cut}");
+            // The torn line is gone, so that the next one starts on its own.
+            assert!(fs::read(&path).unwrap().ends_with(b"\n"));
         }
+    }
+
+    #[test]
+    fn two_runs_cannot_share_a_journal() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.journal");
+        let first = Journal::open(&path, &key(1)).unwrap();
+        let message = Journal::open(&path, &key(1)).unwrap_err().to_string();
+        assert!(message.contains("another run is writing"), "{message}");
+        drop(first);
+        assert!(Journal::open(&path, &key(1)).is_ok());
     }
 
     #[test]

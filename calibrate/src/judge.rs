@@ -18,7 +18,7 @@ const CEILING_MARGIN: f64 = 1.1;
 pub enum Reason {
     /// Everything was measured in one process.
     WithinProcess,
-    /// The interval reaches from one side of the noise floor to the other.
+    /// Neither beyond the noise floor with an interval that excludes 1, nor within the floor.
     Undecided {
         /// The noise floor as a ratio minus 1.
         floor: f64,
@@ -41,8 +41,8 @@ impl fmt::Display for Reason {
             ),
             Self::Undecided { floor } => write!(
                 f,
-                "the interval neither excludes 1 by more than the noise floor of {:.1} % nor lies \
-                 within it; measure on a quieter machine or without --quick",
+                "neither a speedup beyond the noise floor of {:.1} % with an interval that \
+                 excludes 1, nor an interval within the floor; measure on a quieter machine",
                 floor * 100.0
             ),
             Self::AboveCeiling { ceiling } => write!(

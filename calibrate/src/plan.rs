@@ -78,8 +78,7 @@ pub fn plan(args: &RunArgs, backend: &dyn Backend) -> anyhow::Result<Plan> {
     Ok(plan)
 }
 
-/// The chains that are asked for: those of `--fusion`, else all that a named set lists, else the
-/// patterns.
+/// The chains that are asked for: those of `--fusion`, else all that the set lists.
 fn chains(args: &RunArgs, set: &ShapeSet) -> anyhow::Result<Vec<Chain>> {
     if args.fusion.is_empty() {
         return Ok(set.all_chains());

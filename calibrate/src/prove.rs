@@ -13,7 +13,7 @@ pub struct WrongResult {
     tolerance: f64,
 }
 
-/// Runs both variants on poisoned outputs and compares them with the reference, and everywhere
+/// Runs both variants on poisoned memory and compares them with the reference, and everywhere
 /// with each other.
 ///
 /// # Errors
@@ -24,7 +24,7 @@ pub fn prove(
     expected: &Expected,
 ) -> Result<Verification, WrongResult> {
     let mut output = |variant| {
-        prepared.poison_output();
+        prepared.poison();
         let _ = prepared.run(variant, 1);
         prepared.output()
     };

@@ -5,7 +5,7 @@ use fusion_cost_model::calibration::{FusionRecord, Timing, Verification};
 use fusion_cost_model::cost::{Ceilings, Traffic};
 use fusion_cost_model::{Backend, CacheState, Problem};
 
-use crate::judge::Judgement;
+use crate::judge::{Judgement, LEAST_FLOOR};
 use crate::measure::{Estimate, Measurement, Quartiles};
 
 /// What a record is made of, beside the problem itself.
@@ -22,6 +22,8 @@ pub struct Evidence<'a> {
     pub estimate: &'a Estimate,
     /// What that means.
     pub judgement: &'a Judgement,
+    /// The noise floor that it was judged by, in the logarithm.
+    pub floor: f64,
     /// The proof.
     pub verification: Verification,
     /// The machine's limits.
@@ -94,6 +96,7 @@ pub fn record(problem: &Problem, evidence: &Evidence<'_>) -> FusionRecord {
         arithmetic_intensity_unfused: rounded(traffic.unfused_intensity()),
         arithmetic_intensity_fused: rounded(traffic.fused_intensity()),
         verdict: judgement.verdict,
+        noise_floor: rounded(evidence.floor.max(LEAST_FLOOR.ln_1p()).exp_m1()),
         reasons: judgement.reasons.iter().map(ToString::to_string).collect(),
         interval_method: "95 % t interval over rounds of one process".to_owned(),
         launches: 1,

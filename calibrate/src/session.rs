@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use fused_kernels::{Backend, Expected, Inputs, Prepared, Variant};
 use fusion_cost_model::calibration::{
-    FusionRecord, MeasuredCeilings, NoiseFloor, Skipped, Verification,
+    FusionRecord, MeasuredCeilings, NoiseFloor, Skipped, Verdict, Verification,
 };
 use fusion_cost_model::cost::Ceilings;
 use fusion_cost_model::{DType, Problem};
@@ -48,8 +48,10 @@ pub struct Outcome {
     pub noise: Vec<NoiseFloor>,
     /// Whether the user ended it early.
     pub interrupted: bool,
-    /// Whether a kernel computed something wrong.
+    /// Whether a kernel computed something wrong, before the timing or after it.
     pub wrong: bool,
+    /// Records of an earlier part of the run for problems that this part did not ask for.
+    pub left_over: usize,
     /// Still to be finished when the records are safe in the calibration file.
     pub journal: Journal,
 }
@@ -78,6 +80,7 @@ impl<'a> Session<'a> {
             noise: Vec::new(),
             interrupted: false,
             wrong: false,
+            left_over: 0,
             journal,
         };
         Self { backend, procedure, seed, stop, done: HashMap::new(), outcome }
@@ -99,7 +102,7 @@ impl<'a> Session<'a> {
         progress.start("measuring the machine's limits");
         self.measure_limits(&plan.problems, &progress)?;
         self.outcome.skipped.clone_from(&plan.skipped);
-        for (problem, number) in plan.problems.iter().zip(1..) {
+        for problem in &plan.problems {
             if self.stop.requested() {
                 self.outcome.interrupted = true;
                 break;
@@ -111,13 +114,13 @@ impl<'a> Session<'a> {
                 continue;
             }
             progress.start(&name);
-            // Each problem has seeds of its own, whatever was measured before it.
-            let seed = self.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(number);
+            let seed = self.seed ^ hash(&name);
             match self.problem(problem, seed)? {
                 Finished::Record(record) => {
                     let speedup =
                         ratio(record.speedup_factor, record.speedup_low, record.speedup_high);
                     progress.finish(&name, &format!("{speedup} {}", record.verdict));
+                    self.outcome.wrong |= record.verdict == Verdict::Invalid;
                     self.outcome.journal.append(&record)?;
                     self.outcome.records.push(*record);
                 }
@@ -138,6 +141,7 @@ impl<'a> Session<'a> {
                 }
             }
         }
+        self.outcome.left_over = self.done.len();
         Ok(self.outcome)
     }
 
@@ -219,11 +223,20 @@ impl<'a> Session<'a> {
                 measurement: &measurement,
                 estimate: &estimate,
                 judgement: &judgement,
+                floor,
                 verification,
                 ceilings,
             },
         ))))
     }
+}
+
+/// A number for a problem's name (FNV-1a), so that each problem has a seed of its own whatever
+/// else is measured, and can be reproduced by itself.
+fn hash(name: &str) -> u64 {
+    name.bytes().fold(0xCBF2_9CE4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3)
+    })
 }
 
 /// The ceilings with as many digits as they deserve.

@@ -287,8 +287,9 @@ fn an_interrupted_run_keeps_what_is_done() {
     let folder = folder();
     for (round, expected) in [(0, "t.toml"), (1, "t.partial.toml")] {
         if round == 1 {
-            // Now there is a file; the journal must not let the second run finish at once.
+            // Now there is a whole calibration, which a part must not replace.
             std::fs::remove_file(folder.path().join("t.toml.journal")).unwrap();
+            std::fs::write(folder.path().join("t.toml"), EXAMPLE).unwrap();
         }
         let mut child = Process::new(env!("CARGO_BIN_EXE_calibrate"))
             .current_dir(folder.path())
@@ -313,4 +314,5 @@ fn an_interrupted_run_keeps_what_is_done() {
         assert!((2..33).contains(&calibration.records.len()));
         assert!(folder.path().join("t.toml.journal").exists());
     }
+    assert_eq!(std::fs::read_to_string(folder.path().join("t.toml")).unwrap(), EXAMPLE);
 }

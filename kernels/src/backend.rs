@@ -103,8 +103,9 @@ pub trait Prepared {
     /// use the same placement.
     fn new_layout(&mut self, seed: u64);
 
-    /// Fills the output with NaN, so that an element that is not written is seen.
-    fn poison_output(&mut self);
+    /// Fills everything but the inputs with NaN: the output, intermediate results and scratch, so
+    /// that an element that is read or left without having been written is seen.
+    fn poison(&mut self);
 
     /// Runs a variant `iterations` times and returns how long that took.
     fn run(&mut self, variant: Variant, iterations: u32) -> Duration;

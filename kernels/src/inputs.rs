@@ -68,10 +68,11 @@ impl InputSpec {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         random.set_stream(stream);
         let mut uniform = move || {
-            // 24 bits, the precision of an f32, centred so that zero itself never occurs.
-            let bits = random.next_u32() >> 8;
+            // 23 bits and a half: exact in an f32, and between two of the values that would make
+            // a zero or a one below.
+            let bits = random.next_u32() >> 9;
             #[expect(clippy::cast_precision_loss, reason = "24 bits are exact")]
-            let unit = (bits as f32 + 0.5) * (1.0 / 16_777_216.0);
+            let unit = (bits as f32 + 0.5) * (1.0 / 8_388_608.0);
             unit
         };
         match self.fill {

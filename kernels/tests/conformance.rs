@@ -5,7 +5,7 @@
 
 use fused_kernels::cpu::Cpu;
 use fused_kernels::{Backend, Expected, Inputs, Variant};
-use fusion_cost_model::{Form, PATTERNS, Problem};
+use fusion_cost_model::{Form, Op, PATTERNS, Problem};
 
 /// Sizes for each form: ones, primes around the vector widths, tiles with and without a rest.
 fn sizes(form: Form) -> &'static [&'static str] {
@@ -119,7 +119,7 @@ fn conform(backend: &mut dyn Backend) {
             prepared.new_layout(layout);
             for variant in Variant::ALL {
                 for iterations in 1..=2 {
-                    prepared.poison_output();
+                    prepared.poison();
                     let _ = prepared.run(variant, iterations);
                     let error = expected.error(&prepared.output());
                     assert!(
@@ -170,4 +170,12 @@ fn a_dtype_without_kernels_is_none_and_no_error() {
     let mut cpu = Cpu::new(1).unwrap();
     assert!(cpu.prepare(&problem, &inputs).unwrap().is_none());
     assert!(cpu.memory_needed(&problem).is_none());
+}
+
+#[test]
+fn every_op_is_in_a_chain_of_this_suite() {
+    let problems = problems();
+    for op in Op::all() {
+        assert!(problems.iter().any(|problem| problem.chain().contains(&op)), "{op} is in none");
+    }
 }

@@ -81,10 +81,13 @@ impl HardwareCalibration {
     ///
     /// # Errors
     ///
-    /// [`CalibrationError::Write`] with the file and the reason.
+    /// [`CalibrationError::Write`] with the file and the reason, or
+    /// [`CalibrationError::Invalid`] for values that no reader would accept.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), CalibrationError> {
         let path = path.as_ref();
         let text = self.to_toml()?;
+        // What could not be read back must not take the place of what can.
+        self.check(&text).map_err(|error| error.in_file(path))?;
         let temporary = temporary_beside(path);
         let write = || -> std::io::Result<()> {
             let mut file = File::create(&temporary)?;

@@ -14,9 +14,10 @@ use crate::vocabulary::{Backend, CacheState, DType, Problem};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Verdict {
-    /// The fused variant is faster: the interval excludes 1 by more than the noise floor.
+    /// The fused variant is faster: the interval excludes 1, and the speedup itself differs from 1
+    /// by more than the noise floor.
     Faster,
-    /// The fused variant is slower.
+    /// The fused variant is slower, by the same rule.
     Slower,
     /// The interval lies within the noise floor around 1.
     Same,
@@ -144,6 +145,8 @@ pub struct FusionRecord {
 
     /// What the measurement says.
     pub verdict: Verdict,
+    /// The noise floor that the verdict was made with, as a ratio minus 1.
+    pub noise_floor: f64,
     /// Why the verdict is not a better one, or what a reader should know about it.
     pub reasons: Vec<String>,
     /// How the interval was made.

@@ -8,7 +8,7 @@ use thiserror::Error;
 use super::answer::{Estimate, Interval};
 use super::policy::{Decision, Policy, Undecided};
 use crate::calibration::{CalibrationError, FusionRecord, HardwareCalibration, Verdict};
-use crate::vocabulary::{Backend, CacheState, Chain, Problem, VocabularyError};
+use crate::vocabulary::{Backend, CacheState, Chain, DType, Problem, VocabularyError};
 
 /// Where a problem would run. All of it must match: a question about a GPU is never answered
 /// from a CPU's measurements, nor one about 16 threads from those of one.
@@ -76,7 +76,7 @@ pub struct HardwareMismatch {
 pub struct FusionCostModel {
     calibration: HardwareCalibration,
     by_problem: FxHashMap<(Problem, Target), usize>,
-    by_chain: FxHashMap<Chain, Vec<usize>>,
+    by_chain: FxHashMap<(Chain, DType, Target), Vec<usize>>,
 }
 
 impl FusionCostModel {
@@ -93,7 +93,6 @@ impl FusionCostModel {
     #[must_use]
     pub fn new(calibration: HardwareCalibration) -> Self {
         let mut by_problem = FxHashMap::default();
-        let mut by_chain: FxHashMap<Chain, Vec<usize>> = FxHashMap::default();
         for (index, record) in calibration.records.iter().enumerate() {
             if record.verdict != Verdict::Invalid {
                 // Several implementations of one problem: the project's own answers.
@@ -101,8 +100,11 @@ impl FusionCostModel {
                 if record.implementation == FusionRecord::NATIVE {
                     *slot = index;
                 }
-                by_chain.entry(*record.problem.chain()).or_default().push(index);
             }
+        }
+        let mut by_chain: FxHashMap<_, Vec<usize>> = FxHashMap::default();
+        for (&(problem, target), &index) in &by_problem {
+            by_chain.entry((*problem.chain(), problem.dtype(), target)).or_default().push(index);
         }
         Self { calibration, by_problem, by_chain }
     }
@@ -173,25 +175,32 @@ impl FusionCostModel {
         &self,
         first: &str,
         second: &str,
+        dtype: DType,
+        target: Target,
         policy: &Policy,
     ) -> Result<bool, SizelessError> {
         let question = format!("{first}+{second}");
-        let benefit = self.fusion_benefit(&question)?;
+        let benefit = self.fusion_benefit(&question, dtype, target)?;
         let fuse = policy.resolve(benefit, || None);
         Ok(fuse.ok_or(Undecided { question })?)
     }
 
-    /// The speedup of a chain over all sizes at which it was measured: the geometric mean, and
-    /// the least and the largest of them. `None` when it was not measured.
+    /// The speedup of a chain over all sizes at which it was measured on a target: the geometric
+    /// mean, and the least and the largest of them. `None` when it was not measured.
     ///
     /// A convenience: sizes matter, so ask [`Self::estimate`] where they are known.
     ///
     /// # Errors
     ///
     /// [`VocabularyError`] when the name is not that of a chain.
-    pub fn fusion_benefit(&self, pattern: &str) -> Result<Option<Interval>, VocabularyError> {
+    pub fn fusion_benefit(
+        &self,
+        pattern: &str,
+        dtype: DType,
+        target: Target,
+    ) -> Result<Option<Interval>, VocabularyError> {
         let chain: Chain = pattern.parse()?;
-        let Some(indices) = self.by_chain.get(&chain) else {
+        let Some(indices) = self.by_chain.get(&(chain, dtype, target)) else {
             return Ok(None);
         };
         let mut log_sum = 0.0;

@@ -95,7 +95,8 @@ fn reduce(name: &str) -> String {
     while let Some(stripped) = NAMESPACES.iter().find_map(|prefix| rest.strip_prefix(prefix)) {
         rest = stripped;
     }
-    let rest = rest.strip_suffix(".default").unwrap_or(rest);
+    // The overload of an ATen op: `add.Tensor`, `addmm.default`, `_softmax.int`.
+    let rest = rest.split_once('.').map_or(rest, |(name, _)| name);
     rest.chars().filter(|c| !matches!(c, '_' | '-' | ' ')).collect()
 }
 
@@ -146,6 +147,8 @@ mod tests {
             ("F.silu", "silu"),
             ("nn.Hardswish", "hardswish"),
             ("torch.ops.aten.add.default", "add"),
+            ("aten::mul.Tensor", "mul"),
+            ("aten._softmax.int", "softmax"),
             ("LayerNormalization", "layer_norm"),
             ("MaxPool2d", "max_pool"),
         ] {

@@ -2,8 +2,8 @@
 //!
 //! An entry gives the name, the extra operands and the formula. The kernels of every backend,
 //! fused and unfused, the f64 reference and the flop count are readings of that one formula
-//! (see [`Value`]). To add an op, add an entry here, its framework names in `aliases.rs`, and
-//! hand-computed values to the test below.
+//! (see [`Value`]). To add an op, add an entry here, its framework names in `aliases.rs`, its flops
+//! to the test below, and hand-computed values to the test of the reference in `fused-kernels`.
 
 use super::value::{FlopCounter, Value};
 

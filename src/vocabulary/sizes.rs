@@ -273,12 +273,14 @@ impl Sizes {
         if let Some(conv) = self.conv() {
             self.check_conv(&conv)?;
         }
-        // The product of all sizes bounds the element count of every tensor and, with the factor
-        // for two operations per element, the flops; paddings were checked against the filter.
+        // The product of all sizes, images with their padding, bounds the element count of every
+        // tensor and, with the factor for the flops of an element, all flops.
+        let pad = self.conv().map_or(0, |conv| 2 * conv.pad);
         let product = self
             .iter()
             .filter(|(key, _)| !key.key.ends_with("pad"))
-            .try_fold(64_u64, |product, (_, value)| product.checked_mul(value));
+            .map(|(key, value)| if matches!(key.key, "h" | "w") { value + pad } else { value })
+            .try_fold(64_u64, |product, value| product.checked_mul(value));
         match product {
             Some(product) if i64::try_from(product).is_ok() => Ok(()),
             _ => Err("they multiply to more operations than 63 bits can count".to_owned()),
@@ -453,6 +455,7 @@ mod tests {
             (Form::Linear, "m99999999999999999999.k1.n1", "must be a whole number"),
             (Form::Linear, "m9999999999.k1.n1", "no size may exceed"),
             (Form::Linear, "m4000000000.k4000000000.n4000000000", "63 bits"),
+            (Form::Conv, "n1.c1024.h1.w1.k1024.r16384.s16384.pad16383", "63 bits"),
             (Form::Conv, "n1.c3.h2.w8.k4.r3.s3", "filter (3) is larger"),
             (Form::Conv, "n1.c3.h8.w8.k4.r3.s3.pad3", "pad3 must be smaller"),
             (Form::Conv, "n1.c4.h8.w8.k6.r3.s3.groups4", "groups4 does not divide k6"),

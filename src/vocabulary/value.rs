@@ -6,7 +6,7 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 ///
 /// Every formula in the table of [`Pointwise`](super::Pointwise) ops is generic over this trait, so that one
 /// text of it serves several readers: a vector register of a CPU kernel, an `f64` of the
-/// reference, a counter of floating-point operations, the source text of a GPU kernel.
+/// reference, a counter of floating-point operations.
 ///
 /// NaN goes through every operation, as in PyTorch: `clamp_min` of NaN is NaN.
 pub trait Value:

@@ -1,8 +1,9 @@
 //! `calibrate`: the main job.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::SystemTime;
 
+use anyhow::Context;
 use fused_kernels::Backend;
 use fused_kernels::cpu::Cpu;
 use fusion_cost_model::calibration::{
@@ -52,7 +53,10 @@ pub fn run(args: &RunArgs) -> anyhow::Result<u8> {
     recovered.notes.iter().for_each(|note| eprintln!("note: {note}"));
 
     let started_at = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-    let overwrites = path.exists();
+    let whole = |path: &Path| {
+        HardwareCalibration::load(path).is_ok_and(|calibration| !calibration.settings.interrupted)
+    };
+    let replaces_whole = path.exists() && whole(&path);
     let procedure = if args.quick { Procedure::QUICK } else { Procedure::STANDARD };
     let mut session = Session::new(&mut cpu, procedure, args.seed, &stop, journal);
     session.resume(recovered.records);
@@ -83,8 +87,11 @@ pub fn run(args: &RunArgs) -> anyhow::Result<u8> {
         skipped: outcome.skipped,
         records: outcome.records,
     };
-    save(&calibration, &path, overwrites, outcome.journal)?;
-    show::print(&calibration, args.json)?;
+    save(&calibration, &path, replaces_whole, outcome.journal, outcome.left_over)?;
+    match show::print(&calibration, args.json) {
+        Err(error) if !exit::is_broken_pipe(&error) => return Err(error),
+        _ => {}
+    }
     if let Some(mismatch) = machine.mismatch() {
         eprintln!("warning: {mismatch}");
     }
@@ -123,20 +130,35 @@ fn build() -> String {
 fn save(
     calibration: &HardwareCalibration,
     path: &Path,
-    overwrites: bool,
+    replaces_whole: bool,
     journal: Journal,
+    left_over: usize,
 ) -> anyhow::Result<()> {
     let interrupted = calibration.settings.interrupted;
     if calibration.records.is_empty() && interrupted {
         eprintln!("nothing was finished; no file was written");
-        return journal.finish();
+        return Ok(());
     }
     // A part must not take the place of a whole calibration.
-    let target: PathBuf =
-        if interrupted && overwrites { output::partial(path) } else { path.to_owned() };
-    calibration.save(&target)?;
+    let partial = output::partial(path);
+    let target = if interrupted && replaces_whole { &partial } else { path };
+    calibration.save(target)?;
     eprintln!("wrote {}", target.display());
-    if interrupted { Ok(()) } else { journal.finish() }
+    if interrupted {
+        return Ok(());
+    }
+    if partial.exists() {
+        std::fs::remove_file(&partial)
+            .with_context(|| format!("cannot remove {}", partial.display()))?;
+    }
+    if left_over > 0 {
+        eprintln!(
+            "note: {} keeps {left_over} records of problems that this run did not ask for",
+            Journal::path_for(path).display()
+        );
+        return Ok(());
+    }
+    journal.finish()
 }
 
 fn exit_code(args: &RunArgs, calibration: &HardwareCalibration, wrong: bool) -> u8 {

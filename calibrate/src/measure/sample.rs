@@ -158,7 +158,7 @@ mod tests {
         fn new_layout(&mut self, seed: u64) {
             self.layouts.push(seed);
         }
-        fn poison_output(&mut self) {}
+        fn poison(&mut self) {}
         fn run(&mut self, variant: Variant, iterations: u32) -> Duration {
             self.calls.push((variant, iterations));
             let micros = if variant == Variant::Unfused { 200 } else { 100 };

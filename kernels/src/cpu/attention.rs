@@ -50,24 +50,26 @@ impl From<AttentionSizes> for Shape {
 }
 
 impl Shape {
-    /// Queries per block so that a panel of scores fits into `cache_bytes`.
-    pub(crate) fn block_in_cache(&self, threads: usize, cache_bytes: usize) -> usize {
+    /// Queries per block so that a panel of scores fits into `cache_bytes`. `joined`: all heads of
+    /// a block are one piece of work.
+    pub(crate) fn block_in_cache(&self, joined: bool, threads: usize, cache_bytes: usize) -> usize {
         // Below 32 rows the products waste the micro-kernel.
         let fitting = cache_bytes / size_of::<f32>() / self.keys.max(1);
-        self.block_of(fitting.max(32), threads)
+        let pieces = if joined { self.batch } else { self.batch * self.heads };
+        self.block_of(fitting.max(32), pieces, threads)
     }
 
     /// As many queries per block as the threads can share: for kernels that keep nothing in
     /// cache.
     pub(crate) fn block_for_threads(&self, threads: usize) -> usize {
-        self.block_of(self.queries, threads)
+        self.block_of(self.queries, self.batch * self.heads, threads)
     }
 
-    fn block_of(&self, most: usize, threads: usize) -> usize {
+    /// At most `most` queries per block, and enough blocks of each of the `pieces` for every
+    /// thread.
+    fn block_of(&self, most: usize, pieces: usize, threads: usize) -> usize {
         let blocks = self.queries.div_ceil(most.max(1));
-        // Enough blocks for every thread where there are fewer heads than threads.
-        let heads = self.batch * self.heads;
-        let wanted = if heads >= threads { 1 } else { threads.div_ceil(heads) };
+        let wanted = if pieces >= threads { 1 } else { threads.div_ceil(pieces) };
         self.queries.div_ceil(blocks.next_multiple_of(wanted)).max(1)
     }
 }
@@ -250,17 +252,17 @@ impl AttentionKernel {
             // SAFETY: the panel has the block's rows of `keys` scores.
             unsafe { product([rows.len(), d, keys], panel, keys, left, right, scale) };
         }
-        if !self.stages.is_empty() {
-            let source = given.unwrap_or(panel);
-            for row in 0..rows.len() {
-                let offset = row * keys;
-                let (source, target) = (source.wrapping_add(offset), panel.wrapping_add(offset));
-                let row = first_row + row;
-                // SAFETY: the row is in the panel, and in the given scores if there are any.
-                unsafe {
-                    RowStage::apply_all(&self.stages, arch, source, target, row, keys);
-                }
-            }
+        let source = given.unwrap_or(panel);
+        // SAFETY: the rows are in the panel, and in the given scores if there are any.
+        unsafe {
+            RowStage::apply_all(
+                &self.stages,
+                arch,
+                source,
+                panel,
+                first_row..first_row + rows.len(),
+                keys,
+            );
         }
         let Some(values) = self.values else { return };
         let width = heads * d;
@@ -282,5 +284,23 @@ impl AttentionKernel {
             product([rows.len(), keys, d], block.data, width, left, right, 1.0);
             self.tail.apply_to_block(arch, &block);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_thread_has_work() {
+        let shape = Shape { batch: 1, heads: 8, queries: 128, keys: 128, d: 64 };
+        // All heads of a block are one piece: blocks of queries must feed the threads.
+        for threads in [1, 2, 3, 4] {
+            let block = shape.block_in_cache(true, threads, 1 << 20);
+            assert!(shape.queries.div_ceil(block) >= threads, "{threads} threads, {block}");
+        }
+        assert_eq!(shape.block_in_cache(false, 4, 1 << 20), 128);
+        let one_head = Shape { heads: 1, ..shape };
+        assert_eq!(one_head.block_for_threads(4), 32);
     }
 }

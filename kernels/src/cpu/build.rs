@@ -143,7 +143,7 @@ impl<'p> Builder<'p> {
                 })
             }
             Op::Softmax | Op::LayerNorm | Op::RmsNorm | Op::Pointwise(_) => {
-                self.rows_kernel(index..index + 1, input, output)
+                self.rows_kernel(index..index + 1, input, output)?
             }
         })
     }
@@ -154,7 +154,7 @@ impl<'p> Builder<'p> {
         let count = self.steps.len();
         let (input, output) = (self.inputs[0].into(), self.output.into());
         match self.problem.chain().form() {
-            Form::Rows => Some(self.rows_kernel(0..count, input, output)),
+            Form::Rows => self.rows_kernel(0..count, input, output),
             Form::Linear if self.steps[1..].iter().all(|step| step.op.is_pointwise()) => {
                 let tail = self.tail(1..count);
                 self.linear_kernel(0, input, output, tail)
@@ -187,7 +187,7 @@ impl<'p> Builder<'p> {
         } else {
             Scores::Given(input)
         };
-        let stages = self.row_stages(usize::from(starts_with_product)..pv.unwrap_or(count));
+        let stages = self.row_stages(usize::from(starts_with_product)..pv.unwrap_or(count))?;
         let tail = match pv {
             Some(at) => self.tail(at + 1..linear.unwrap_or(count)),
             None => Tail::default(),
@@ -199,7 +199,7 @@ impl<'p> Builder<'p> {
         let Machine { threads, block_bytes } = self.machine;
         let mut kernel = AttentionKernel {
             shape,
-            block: shape.block_in_cache(threads, block_bytes),
+            block: shape.block_in_cache(projection.is_some(), threads, block_bytes),
             scores,
             stages,
             values: pv.and_then(|at| self.operand(at)),
@@ -287,27 +287,28 @@ impl<'p> Builder<'p> {
         range: std::ops::Range<usize>,
         input: Located,
         output: Located,
-    ) -> Box<dyn Kernel> {
+    ) -> Option<Box<dyn Kernel>> {
         let steps = &self.steps[range.clone()];
         let ignores_shape =
             |step: &Step| matches!(step.op, Op::Pointwise(op) if !op.is_per_channel());
         if steps.iter().all(ignores_shape) {
             let elements = steps[0].input.elements() as usize;
-            return Box::new(ElementwiseKernel { elements, input, output, tail: self.tail(range) });
+            let tail = self.tail(range);
+            return Some(Box::new(ElementwiseKernel { elements, input, output, tail }));
         }
         let (rows, cols) = (steps[0].input.rows as usize, steps[0].input.cols as usize);
         // Enough blocks to share evenly, and few enough that sharing costs nothing.
         let block_rows = (rows / (8 * self.machine.threads)).clamp(1, 16);
-        Box::new(RowsKernel {
+        Some(Box::new(RowsKernel {
             rows,
             cols,
             block_rows,
             input,
             output,
-            stages: self.row_stages(range),
+            stages: self.row_stages(range)?,
             layers: Vec::new(),
             scratch: Vec::new(),
-        })
+        }))
     }
 
     /// The linear step `at` and what follows it before `end`.
@@ -321,12 +322,12 @@ impl<'p> Builder<'p> {
             n: output.cols as usize,
             w: self.operand(at)?,
             tail: self.tail(at + 1..tail_end),
-            stages: self.row_stages(tail_end..end),
+            stages: self.row_stages(tail_end..end)?,
         })
     }
 
     /// Pointwise and row ops, neighbouring pointwise ones as one tail.
-    fn row_stages(&mut self, range: std::ops::Range<usize>) -> Vec<RowStage> {
+    fn row_stages(&mut self, range: std::ops::Range<usize>) -> Option<Vec<RowStage>> {
         let mut stages = Vec::new();
         for index in range {
             let operand = |position: usize| Located::from(self.operands[index][position]);
@@ -342,10 +343,11 @@ impl<'p> Builder<'p> {
                     }
                     continue;
                 }
-                _ => RowOp::Softmax,
+                Op::Softmax => RowOp::Softmax,
+                _ => return None,
             }));
         }
-        stages
+        Some(stages)
     }
 
     /// The pointwise steps of a range.

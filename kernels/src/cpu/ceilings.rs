@@ -138,17 +138,14 @@ fn bandwidth(pool: &mut Pool) -> Vec<BandwidthPoint> {
     arena.fill(0x3D);
     let base = arena.as_mut_ptr().cast::<f32>();
     let threads = pool.threads();
-    let mut points: Vec<BandwidthPoint> = Vec::new();
-    let mut bytes = SMALLEST_BYTES;
-    while bytes <= LARGEST_BYTES {
-        // Whole vectors for every thread.
-        let numbers = bytes as usize / (3 * size_of::<f32>()) / (64 * threads) * (64 * threads);
+    let mut points = Vec::new();
+    for numbers in tensor_sizes(threads) {
         let tensors =
             [0, 1, 2].map(|index| Located::at_address(base.wrapping_add(index * numbers)));
         let seconds = best_seconds(|iterations| {
             pool.run(&|thread| {
-                let range = share(numbers / 64, thread, threads);
-                let range = range.start * 64..range.end * 64;
+                let range = share(numbers / GRAIN, thread, threads);
+                let range = range.start * GRAIN..range.end * GRAIN;
                 for _ in 0..iterations {
                     Arch::new().dispatch(Add { tensors: &tensors, range: range.clone() });
                     std::hint::black_box(&tensors);
@@ -160,14 +157,42 @@ fn bandwidth(pool: &mut Pool) -> Vec<BandwidthPoint> {
             working_set_bytes: moved,
             gb_per_s: moved as f64 / seconds / 1e9,
         });
-        bytes *= 2;
     }
     points
+}
+
+/// Numbers that a thread's share of a tensor is a multiple of: whole vectors, whole lines.
+const GRAIN: usize = 64;
+
+/// How many numbers each of the three tensors has, for working sets that double: a multiple of
+/// [`GRAIN`] for every thread. With many threads there are no small sets.
+fn tensor_sizes(threads: usize) -> Vec<usize> {
+    let step = GRAIN * threads;
+    let largest = LARGEST_BYTES as usize / (3 * size_of::<f32>());
+    let mut sizes: Vec<usize> =
+        std::iter::successors(Some(SMALLEST_BYTES), |bytes| Some(bytes * 2))
+            .take_while(|bytes| *bytes <= LARGEST_BYTES)
+            .map(|bytes| (bytes as usize / (3 * size_of::<f32>()) / step).max(1) * step)
+            .filter(|numbers| *numbers <= largest)
+            .collect();
+    sizes.dedup();
+    sizes
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn working_sets_grow_and_fit_for_any_number_of_threads() {
+        for threads in 1..=1024 {
+            let sizes = tensor_sizes(threads);
+            assert!(sizes.is_sorted_by(|a, b| a < b), "{threads} threads: {sizes:?}");
+            assert!(sizes[0] > 0 && sizes.iter().all(|numbers| numbers % (GRAIN * threads) == 0));
+            assert!(sizes[sizes.len() - 1] * 12 <= LARGEST_BYTES as usize);
+            assert!(sizes.len() > 5, "{threads} threads: {sizes:?}");
+        }
+    }
 
     #[test]
     fn ceilings_are_positive_and_ordered() {

@@ -43,7 +43,7 @@ impl Kernel for ElementwiseKernel {
             let stretch = Stretch { col: 0, element: elements.start, len: elements.len() };
             let (input, output) = (self.input.at(stretch.element), self.output.at(stretch.element));
             // SAFETY: the elements belong to this thread, the operands have the same shape.
-            unsafe { self.tail.apply(arch, input, output, stretch) };
+            unsafe { self.tail.apply(arch, input, output, stretch, 1) };
         });
     }
 }

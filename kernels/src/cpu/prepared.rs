@@ -103,6 +103,12 @@ struct PreparedCpu<'b> {
 }
 
 impl PreparedCpu<'_> {
+    fn write_inputs(&mut self) {
+        for (&id, tensor) in self.input_ids.iter().zip(&self.inputs.tensors) {
+            self.tensors.get(id).copy_from_slice(tensor);
+        }
+    }
+
     fn run_once(&mut self, variant: Variant) {
         // SAFETY: the kernels were located in the current layout by `new_layout`, and `&mut self`
         // makes this the only one that runs.
@@ -132,13 +138,12 @@ impl Prepared for PreparedCpu<'_> {
         for kernel in self.unfused.iter_mut().chain(std::iter::once(&mut self.fused)) {
             kernel.locate(&self.tensors);
         }
-        for (&id, tensor) in self.input_ids.iter().zip(&self.inputs.tensors) {
-            self.tensors.get(id).copy_from_slice(tensor);
-        }
+        self.write_inputs();
     }
 
-    fn poison_output(&mut self) {
-        self.tensors.get(self.output).fill(f32::NAN);
+    fn poison(&mut self) {
+        self.tensors.fill(f32::NAN);
+        self.write_inputs();
     }
 
     fn run(&mut self, variant: Variant, iterations: u32) -> Duration {

@@ -27,8 +27,8 @@ impl View {
 
 /// Sets up the `gemm` crate for this process.
 ///
-/// It packs its left side only from 8 rows on by default; from 2 rows on it is twice as fast at 32
-/// rows (see docs/performance.md) and no slower elsewhere.
+/// It packs its left side only from 8 rows on by default; from 2 rows on it is twice as fast at
+/// 32 x 4096 x 4096 (68 against 31 GFLOP/s on one AVX-512 thread) and no slower elsewhere.
 pub(crate) fn configure() {
     gemm::set_lhs_packing_threshold_single_thread(2);
 }

@@ -40,20 +40,22 @@ impl RowOp {
         }
     }
 
-    /// Reads a row and writes the result; `source` and `target` may be the same.
+    /// Reads rows of `len` numbers that lie one after the other and writes the results in the same
+    /// way; `source` and `target` may be the same.
     ///
     /// # Safety
     ///
-    /// `source` and the operands must be valid for reads of `len` numbers and `target` for
-    /// writes, and no other thread may write any of them meanwhile.
+    /// `source` must be valid for reads and `target` for writes of the rows, the operands for
+    /// reads of `len` numbers, and no other thread may write any of them meanwhile.
     pub(crate) unsafe fn apply(
         &self,
         arch: Arch,
         source: *const f32,
         target: *mut f32,
+        rows: usize,
         len: usize,
     ) {
-        arch.dispatch(Apply { op: self, source, target, len });
+        arch.dispatch(Apply { op: self, source, target, rows, len });
     }
 }
 
@@ -63,6 +65,7 @@ struct Apply<'a> {
     op: &'a RowOp,
     source: *const f32,
     target: *mut f32,
+    rows: usize,
     len: usize,
 }
 
@@ -71,15 +74,18 @@ impl WithSimd for Apply<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { op, source, target, len } = self;
-        // SAFETY: the guarantee of the caller of `RowOp::apply`.
-        unsafe {
-            match op {
-                RowOp::Softmax => softmax(simd, source, target, len),
-                RowOp::LayerNorm { weight, shift } => {
-                    layer_norm(simd, source, target, len, weight.at(0), shift.at(0));
+        let Self { op, source, target, rows, len } = self;
+        for row in 0..rows {
+            let (source, target) = (source.wrapping_add(row * len), target.wrapping_add(row * len));
+            // SAFETY: the guarantee of the caller of `RowOp::apply`.
+            unsafe {
+                match op {
+                    RowOp::Softmax => softmax(simd, source, target, len),
+                    RowOp::LayerNorm { weight, shift } => {
+                        layer_norm(simd, source, target, len, weight.at(0), shift.at(0));
+                    }
+                    RowOp::RmsNorm { weight } => rms_norm(simd, source, target, len, weight.at(0)),
                 }
-                RowOp::RmsNorm { weight } => rms_norm(simd, source, target, len, weight.at(0)),
             }
         }
     }
@@ -281,7 +287,7 @@ mod tests {
         let mut row = row.to_vec();
         let data = row.as_mut_ptr();
         // SAFETY: source and target are the row itself, as is allowed.
-        unsafe { RowOp::Softmax.apply(Arch::new(), data.cast_const(), data, row.len()) };
+        unsafe { RowOp::Softmax.apply(Arch::new(), data.cast_const(), data, 1, row.len()) };
         row
     }
 

@@ -4,6 +4,8 @@
 //! elementwise patterns, the MLP and chains such as `linear+bias+add+layer_norm` are all this one
 //! kernel with other stages, and so is each unfused pointwise or row op.
 
+use std::ops::Range;
+
 use pulp::Arch;
 
 use super::kernel::{Kernel, Located};
@@ -45,33 +47,45 @@ impl RowStage {
         }
     }
 
-    /// Takes one row through stages: reads it from `source`, leaves it in `target`.
+    /// Takes rows through stages: reads them from `source`, leaves them in `target`. The rows lie
+    /// one after the other, `cols` numbers each; `rows` is where they are in the whole matrix.
+    ///
+    /// A few rows at a time go through all stages, so that they stay in the first-level cache.
     ///
     /// # Safety
     ///
-    /// Both must be valid for `len` numbers, the operands of the stages must cover row `row` of a
-    /// matrix with `len` columns, and no other thread may write any of them.
+    /// Source and target must be valid for the rows, the operands of the stages must cover them,
+    /// and no other thread may write any of them.
     pub(crate) unsafe fn apply_all(
         stages: &[Self],
         arch: Arch,
         source: *const f32,
         target: *mut f32,
-        row: usize,
-        len: usize,
+        rows: Range<usize>,
+        cols: usize,
     ) {
-        let mut from = source;
-        for stage in stages {
-            // SAFETY: the caller's guarantee; after the first stage the row is in the target.
-            unsafe {
-                match stage {
-                    Self::Tail(tail) => {
-                        let stretch = Stretch { col: 0, element: row * len, len };
-                        tail.apply(arch, from, target, stretch);
+        /// Numbers that go through the stages together, 8 KiB.
+        const GROUP: usize = 2048;
+        let group = (GROUP / cols.max(1)).max(1);
+        for start in rows.clone().step_by(group) {
+            let count = group.min(rows.end - start);
+            let offset = (start - rows.start) * cols;
+            let target = target.wrapping_add(offset);
+            let mut from = source.wrapping_add(offset);
+            for stage in stages {
+                // SAFETY: the caller's guarantee; after the first stage the rows are in the
+                // target.
+                unsafe {
+                    match stage {
+                        Self::Tail(tail) => {
+                            let first = Stretch { col: 0, element: start * cols, len: cols };
+                            tail.apply(arch, from, target, first, count);
+                        }
+                        Self::RowOp(op) => op.apply(arch, from, target, count, cols),
                     }
-                    Self::RowOp(op) => op.apply(arch, from, target, len),
                 }
+                from = target.cast_const();
             }
-            from = target.cast_const();
         }
     }
 }
@@ -146,13 +160,9 @@ impl Layer {
                 tail.apply_to_block(arch, &block);
             }
         }
-        if !stages.is_empty() {
-            for row in 0..rows {
-                let data = target.wrapping_add(row * n);
-                // SAFETY: as above.
-                unsafe { RowStage::apply_all(stages, arch, data, data, first_row + row, n) };
-            }
-        }
+        let rows = first_row..first_row + rows;
+        // SAFETY: as above.
+        unsafe { RowStage::apply_all(stages, arch, target, target, rows, n) };
     }
 }
 
@@ -243,11 +253,9 @@ impl RowsKernel {
         let mut source = input.at(first * cols).cast_const();
         if !stages.is_empty() {
             let target = output.at(first * cols);
-            for row in 0..count {
-                let offset = row * cols;
-                let (source, target) = (source.wrapping_add(offset), target.wrapping_add(offset));
-                // SAFETY: the caller's guarantee; a chain with stages first has no layers.
-                unsafe { RowStage::apply_all(stages, arch, source, target, first + row, cols) };
+            // SAFETY: the caller's guarantee; a chain with stages first has no layers.
+            unsafe {
+                RowStage::apply_all(stages, arch, source, target, first..first + count, cols);
             }
             return;
         }

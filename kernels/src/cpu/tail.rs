@@ -167,20 +167,24 @@ impl Tail {
         }
     }
 
-    /// Reads a stretch, applies every op, and writes it. `source` and `target` may be the same.
+    /// Reads whole rows that lie one after the other, applies every op, and writes them to
+    /// `target` in the same way. `source` and `target` may be the same. `first` is the first row
+    /// as a stretch of the whole matrix.
     ///
     /// # Safety
     ///
-    /// `source` must be valid for reads and `target` for writes of `stretch.len` numbers, the
-    /// operands must cover the stretch, and no other thread may write any of them meanwhile.
+    /// `source` must be valid for reads and `target` for writes of the rows, the operands must
+    /// cover them, and no other thread may write any of them meanwhile.
     pub(crate) unsafe fn apply(
         &self,
         arch: Arch,
         source: *const f32,
         target: *mut f32,
-        stretch: Stretch,
+        first: Stretch,
+        rows: usize,
     ) {
-        let block = Block { data: target, stride: 0, rows: 1, first: stretch, matrix_cols: 0 };
+        let cols = first.len;
+        let block = Block { data: target, stride: cols, rows, first, matrix_cols: cols };
         arch.dispatch(Apply { tail: self, source, block: &block });
     }
 

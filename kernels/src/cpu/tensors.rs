@@ -93,6 +93,15 @@ impl Tensors {
         base.wrapping_add(self.offsets[id.0])
     }
 
+    /// Fills all tensors, and the gaps between them, with a number.
+    pub(crate) fn fill(&mut self, value: f32) {
+        let bytes = value.to_ne_bytes();
+        // The arena is a whole number of cache lines.
+        for number in self.arena.chunks_exact_mut(bytes.len()) {
+            number.copy_from_slice(&bytes);
+        }
+    }
+
     /// The numbers of a tensor.
     pub(crate) fn get(&mut self, id: TensorId) -> &mut [f32] {
         let length = self.lengths[id.0];
