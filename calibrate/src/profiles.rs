@@ -1,4 +1,4 @@
-//! The data files under `profiles/`, built into the program.
+//! The data sheets and sets of sizes under `profiles/`, built into the program.
 
 use std::path::Path;
 
@@ -10,12 +10,13 @@ use include_dir::{Dir, include_dir};
 use crate::exit::UsageError;
 use crate::shapes::ShapeSet;
 
-static PROFILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../profiles");
+static HARDWARE: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../profiles/hardware");
+static SHAPES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../profiles/shapes");
 
-/// The TOML files of a folder under `profiles/`: stem and text, by name.
-fn files(folder: &str) -> Vec<(&'static str, &'static str)> {
-    let files = PROFILES.get_dir(folder).map(Dir::files).into_iter().flatten();
-    let mut named: Vec<_> = files
+/// The TOML files of a folder: stem and text, by name.
+fn files(folder: &'static Dir<'_>) -> Vec<(&'static str, &'static str)> {
+    let mut named: Vec<_> = folder
+        .files()
         .filter(|file| file.path().extension().is_some_and(|extension| extension == "toml"))
         .filter_map(|file| Some((file.path().file_stem()?.to_str()?, file.contents_utf8()?)))
         .collect();
@@ -29,7 +30,7 @@ fn files(folder: &str) -> Vec<(&'static str, &'static str)> {
 ///
 /// When a built-in file is damaged, which a test rules out.
 pub fn hardware() -> anyhow::Result<Vec<HardwareSpec>> {
-    files("hardware")
+    files(&HARDWARE)
         .into_iter()
         .map(|(stem, text)| {
             HardwareSpec::from_toml(text).with_context(|| format!("profiles/hardware/{stem}.toml"))
@@ -71,7 +72,7 @@ pub fn find_hardware(name: &str) -> anyhow::Result<HardwareSpec> {
 /// The names of the built-in sets of sizes.
 #[must_use]
 pub fn shape_names() -> Vec<&'static str> {
-    files("shapes").into_iter().map(|(stem, _)| stem).collect()
+    files(&SHAPES).into_iter().map(|(stem, _)| stem).collect()
 }
 
 /// A set of sizes by name or path.
@@ -85,7 +86,7 @@ pub fn find_shapes(name: &str) -> anyhow::Result<ShapeSet> {
             .map_err(|error| UsageError(format!("{name}: {error}")).into());
     }
     let wanted = name.to_ascii_lowercase();
-    match files("shapes").into_iter().find(|(stem, _)| *stem == wanted) {
+    match files(&SHAPES).into_iter().find(|(stem, _)| *stem == wanted) {
         Some((_, text)) => {
             Ok(ShapeSet::from_toml(text).with_context(|| format!("profiles/shapes/{name}.toml"))?)
         }
@@ -104,7 +105,7 @@ mod tests {
     fn every_machine_is_whole_and_found_by_all_its_names() {
         let machines = hardware().unwrap();
         assert!(machines.len() >= 15);
-        for (stem, _) in files("hardware") {
+        for (stem, _) in files(&HARDWARE) {
             assert_eq!(find_hardware(stem).unwrap().id, stem, "id and file name differ");
         }
         for machine in &machines {

@@ -33,7 +33,7 @@ pub struct Evidence<'a> {
 /// Digits that are kept of measured numbers: more than any measurement has, few enough to read.
 const SIGNIFICANT_DIGITS: usize = 6;
 
-/// Rounds to [`SIGNIFICANT_DIGITS`].
+/// Rounds to six significant digits.
 #[must_use]
 pub fn rounded(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {

@@ -20,17 +20,17 @@ pub struct Procedure {
     /// clock, so that its resolution adds at most 0.1 %.
     pub sample: Duration,
     /// How long the samples of one problem may take together. Slow problems get fewer pairs, but
-    /// never fewer than [`Self::LEAST_PAIRS`].
+    /// never fewer than one in each order.
     pub budget: Duration,
 }
 
 impl Procedure {
     /// The standard procedure.
     pub const STANDARD: Self = Self {
-        rounds: 8,
+        rounds: 16,
         pairs: 8,
         sample: Duration::from_micros(500),
-        budget: Duration::from_secs(4),
+        budget: Duration::from_secs(8),
     };
 
     /// The shortened procedure of `--quick`.
