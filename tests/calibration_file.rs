@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+use proptest::prelude::*;
+
 use fusion_cost_model::calibration::{CalibrationError, HardwareCalibration, SCHEMA_VERSION};
 
 const EXAMPLE: &str = include_str!("data/example.toml");
@@ -48,6 +50,25 @@ fn every_prefix_is_refused_or_whole_and_never_panics() {
             // A file that ends between two records, or within the digits of the last number, is
             // still a file.
             assert!(calibration.records.len() <= whole.records.len());
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    /// Whatever happens to a few bytes, the reader answers and does not panic; what it accepts it
+    /// can also write.
+    #[test]
+    fn random_damage_never_panics(
+        damage in proptest::collection::vec((0..EXAMPLE.len(), any::<u8>()), 1..4),
+    ) {
+        let mut bytes = EXAMPLE.as_bytes().to_vec();
+        for (at, byte) in damage {
+            bytes[at] = byte;
+        }
+        if let Ok(calibration) = read(&String::from_utf8_lossy(&bytes)) {
+            prop_assert!(calibration.to_toml().is_ok());
         }
     }
 }

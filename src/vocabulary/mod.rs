@@ -10,7 +10,9 @@ mod op;
 mod pattern;
 mod pointwise;
 mod problem;
+mod size_keys;
 mod sizes;
+mod typed_sizes;
 mod value;
 
 pub use aliases::foreign_names;
@@ -26,5 +28,7 @@ pub use pointwise::{
     Pointwise,
 };
 pub use problem::Problem;
-pub use sizes::{AttentionSizes, ConvSizes, LinearSizes, PoolSizes, SizeKey, Sizes};
+pub use size_keys::SizeKey;
+pub use sizes::Sizes;
+pub use typed_sizes::{AttentionSizes, ConvSizes, LinearSizes, PoolSizes};
 pub use value::Value;

@@ -1,7 +1,6 @@
 //! Progress on stderr: a bar with the time left on a terminal, a line per problem elsewhere.
 
 use std::io::IsTerminal;
-use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -23,7 +22,7 @@ impl Progress {
             if let Ok(style) = ProgressStyle::with_template(style) {
                 bar.set_style(style);
             }
-            bar.enable_steady_tick(Duration::from_millis(500));
+            // No steady tick: its thread would run between the samples.
             bar
         });
         Self { bar, done: 0, total }

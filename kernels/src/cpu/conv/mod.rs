@@ -6,11 +6,19 @@
 //! tail is applied while the tile is hot, and so is the pool, whose input then never leaves the
 //! cache. With nothing after it, this is the unfused convolution: the same core.
 
+mod depthwise;
+mod patches;
+mod shape;
+
 use std::ops::Range;
 
-use fusion_cost_model::{ConvSizes, PoolSizes};
-use pulp::{Arch, Scalar, Simd, WithSimd};
+use fusion_cost_model::PoolSizes;
+use pulp::Arch;
 
+use self::depthwise::Depthwise;
+use self::patches::gather;
+use self::shape::Core;
+pub(crate) use self::shape::Shape;
 use super::kernel::{Kernel, Located};
 use super::max_pool::{Image, PoolRows};
 use super::pool::Pool;
@@ -24,74 +32,6 @@ const PATCH_NUMBERS: usize = 1 << 17;
 
 /// Output channels are not split below this for the sake of more threads.
 const MIN_CHANNELS: usize = 64;
-
-/// The sizes of a convolution as the kernel uses them.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Shape {
-    pub(crate) images: usize,
-    pub(crate) in_h: usize,
-    pub(crate) in_w: usize,
-    pub(crate) in_channels: usize,
-    pub(crate) out_h: usize,
-    pub(crate) out_w: usize,
-    pub(crate) out_channels: usize,
-    r: usize,
-    s: usize,
-    stride: usize,
-    pad: usize,
-    groups: usize,
-}
-
-impl From<ConvSizes> for Shape {
-    fn from(sizes: ConvSizes) -> Self {
-        Self {
-            images: sizes.n as usize,
-            in_h: sizes.h as usize,
-            in_w: sizes.w as usize,
-            in_channels: sizes.c as usize,
-            out_h: sizes.out_h() as usize,
-            out_w: sizes.out_w() as usize,
-            out_channels: sizes.k as usize,
-            r: sizes.r as usize,
-            s: sizes.s as usize,
-            stride: sizes.stride as usize,
-            pad: sizes.pad as usize,
-            groups: sizes.groups as usize,
-        }
-    }
-}
-
-/// How the core computes a tile.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Core {
-    /// The image itself is the left side of the product.
-    Pointwise,
-    /// Patches are gathered first.
-    Gathered,
-    /// One filter per channel: a sum of taps, no product.
-    Depthwise,
-}
-
-impl Shape {
-    fn group_channels(&self) -> usize {
-        self.in_channels / self.groups
-    }
-
-    /// Terms in the sum of one output.
-    fn depth(&self) -> usize {
-        self.r * self.s * self.group_channels()
-    }
-
-    fn core(&self) -> Core {
-        if self.group_channels() == 1 && self.in_channels == self.out_channels {
-            Core::Depthwise
-        } else if self.r == 1 && self.s == 1 && self.stride == 1 && self.pad == 0 {
-            Core::Pointwise
-        } else {
-            Core::Gathered
-        }
-    }
-}
 
 /// A max-pool after the convolution, with what follows it.
 #[derive(Debug)]
@@ -361,132 +301,4 @@ impl ConvKernel {
         // SAFETY: the caller's guarantee.
         unsafe { stage.tail.apply_to_block(arch, &pooled) };
     }
-}
-
-/// Gathers the patches of output rows: one row of `depth` numbers per output pixel.
-///
-/// # Safety
-///
-/// `image` must be the image's first number, `patches` valid for all patches.
-unsafe fn gather(
-    shape: &Shape,
-    image: *const f32,
-    group: usize,
-    rows: Range<usize>,
-    patches: *mut f32,
-) {
-    let Shape { in_h, in_w, in_channels, out_w, r, s, stride, pad, .. } = *shape;
-    let channels = shape.group_channels();
-    let mut target = patches;
-    for y in rows {
-        for x in 0..out_w {
-            for tap_y in 0..r {
-                // Coordinates in the padded image; what lies in the padding is zero.
-                let in_y = (y * stride + tap_y).wrapping_sub(pad);
-                let first_x = (x * stride).wrapping_sub(pad);
-                let inside = in_y < in_h && first_x < in_w && first_x + s <= in_w;
-                // SAFETY: the source is inside the image, the target inside the patches: each
-                // tap writes `channels` numbers, and there are r s taps for each pixel.
-                unsafe {
-                    if inside && channels == in_channels {
-                        // The taps of a row lie side by side.
-                        let source = image.add((in_y * in_w + first_x) * in_channels);
-                        target.copy_from_nonoverlapping(source, s * channels);
-                        target = target.add(s * channels);
-                        continue;
-                    }
-                    for tap_x in 0..s {
-                        let in_x = first_x.wrapping_add(tap_x);
-                        if in_y < in_h && in_x < in_w {
-                            let pixel = (in_y * in_w + in_x) * in_channels + group * channels;
-                            target.copy_from_nonoverlapping(image.add(pixel), channels);
-                        } else {
-                            target.write_bytes(0, channels);
-                        }
-                        target = target.add(channels);
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// A depthwise convolution of the tile's rows, vectorised over channels. Made only by
-/// [`ConvKernel::convolve`], whose caller guarantees that the block is valid.
-struct Depthwise<'a> {
-    shape: &'a Shape,
-    /// The image's first number.
-    image: *const f32,
-    filter: Located,
-    tile: &'a Tile,
-    block: &'a Block,
-}
-
-impl WithSimd for Depthwise<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let Self { shape, image, filter, tile, block } = self;
-        for (y, row) in tile.conv_rows.clone().zip(0..) {
-            for x in 0..shape.out_w {
-                let target = block.data.wrapping_add((row * shape.out_w + x) * block.stride);
-                let mut channel = tile.channels.start;
-                while channel < tile.channels.end {
-                    let target = target.wrapping_add(channel - tile.channels.start);
-                    // SAFETY: a whole vector of channels, or one, remains.
-                    unsafe {
-                        if tile.channels.end - channel >= S::F32_LANES {
-                            taps(simd, shape, image, filter, [y, x], channel, target);
-                            channel += S::F32_LANES;
-                        } else {
-                            taps(Scalar::new(), shape, image, filter, [y, x], channel, target);
-                            channel += 1;
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// Sums the taps of one pixel for a vector of channels.
-///
-/// # Safety
-///
-/// A vector of channels must lie at `channel`, and fit at `target`.
-#[inline(always)]
-unsafe fn taps<S: Simd>(
-    simd: S,
-    shape: &Shape,
-    image: *const f32,
-    filter: Located,
-    [y, x]: [usize; 2],
-    channel: usize,
-    target: *mut f32,
-) {
-    let Shape { in_h, in_w, in_channels, r, s, stride, pad, .. } = *shape;
-    let mut sum = simd.splat_f32s(0.0);
-    for tap_y in 0..r {
-        let in_y = (y * stride + tap_y).wrapping_sub(pad);
-        if in_y >= in_h {
-            continue;
-        }
-        for tap_x in 0..s {
-            let in_x = (x * stride + tap_x).wrapping_sub(pad);
-            if in_x >= in_w {
-                continue;
-            }
-            let pixel = image.wrapping_add((in_y * in_w + in_x) * in_channels + channel);
-            let weight = filter.at((tap_y * s + tap_x) * in_channels + channel);
-            // SAFETY: the pixel is inside the image, and the caller guarantees the channels.
-            unsafe {
-                let pixel = pixel.cast::<S::f32s>().read_unaligned();
-                let weight = weight.cast::<S::f32s>().read_unaligned();
-                sum = simd.mul_add_e_f32s(pixel, weight, sum);
-            }
-        }
-    }
-    // SAFETY: the caller's guarantee.
-    unsafe { target.cast::<S::f32s>().write_unaligned(sum) };
 }

@@ -1,0 +1,53 @@
+//! The patches of an image as a matrix (im2col).
+
+use std::ops::Range;
+
+use super::shape::Shape;
+
+/// Gathers the patches of output rows: one row of `depth` numbers per output pixel.
+///
+/// # Safety
+///
+/// `image` must be the image's first number, `patches` valid for all patches.
+pub(super) unsafe fn gather(
+    shape: &Shape,
+    image: *const f32,
+    group: usize,
+    rows: Range<usize>,
+    patches: *mut f32,
+) {
+    let Shape { in_h, in_w, in_channels, out_w, r, s, stride, pad, .. } = *shape;
+    let channels = shape.group_channels();
+    let mut target = patches;
+    for y in rows {
+        for x in 0..out_w {
+            for tap_y in 0..r {
+                // Coordinates in the padded image; what lies in the padding is zero.
+                let in_y = (y * stride + tap_y).wrapping_sub(pad);
+                let first_x = (x * stride).wrapping_sub(pad);
+                let inside = in_y < in_h && first_x < in_w && first_x + s <= in_w;
+                // SAFETY: the source is inside the image, the target inside the patches: each
+                // tap writes `channels` numbers, and there are r s taps for each pixel.
+                unsafe {
+                    if inside && channels == in_channels {
+                        // The taps of a row lie side by side.
+                        let source = image.add((in_y * in_w + first_x) * in_channels);
+                        target.copy_from_nonoverlapping(source, s * channels);
+                        target = target.add(s * channels);
+                        continue;
+                    }
+                    for tap_x in 0..s {
+                        let in_x = first_x.wrapping_add(tap_x);
+                        if in_y < in_h && in_x < in_w {
+                            let pixel = (in_y * in_w + in_x) * in_channels + group * channels;
+                            target.copy_from_nonoverlapping(image.add(pixel), channels);
+                        } else {
+                            target.write_bytes(0, channels);
+                        }
+                        target = target.add(channels);
+                    }
+                }
+            }
+        }
+    }
+}

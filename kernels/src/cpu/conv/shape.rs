@@ -1,0 +1,71 @@
+//! The sizes of a convolution, and which core they call for.
+
+use fusion_cost_model::ConvSizes;
+
+/// The sizes of a convolution as the kernel uses them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shape {
+    pub(crate) images: usize,
+    pub(crate) in_h: usize,
+    pub(crate) in_w: usize,
+    pub(crate) in_channels: usize,
+    pub(crate) out_h: usize,
+    pub(crate) out_w: usize,
+    pub(crate) out_channels: usize,
+    pub(super) r: usize,
+    pub(super) s: usize,
+    pub(super) stride: usize,
+    pub(super) pad: usize,
+    pub(super) groups: usize,
+}
+
+impl From<ConvSizes> for Shape {
+    fn from(sizes: ConvSizes) -> Self {
+        Self {
+            images: sizes.n as usize,
+            in_h: sizes.h as usize,
+            in_w: sizes.w as usize,
+            in_channels: sizes.c as usize,
+            out_h: sizes.out_h() as usize,
+            out_w: sizes.out_w() as usize,
+            out_channels: sizes.k as usize,
+            r: sizes.r as usize,
+            s: sizes.s as usize,
+            stride: sizes.stride as usize,
+            pad: sizes.pad as usize,
+            groups: sizes.groups as usize,
+        }
+    }
+}
+
+/// How the core computes a tile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Core {
+    /// The image itself is the left side of the product.
+    Pointwise,
+    /// Patches are gathered first.
+    Gathered,
+    /// One filter per channel: a sum of taps, no product.
+    Depthwise,
+}
+
+impl Shape {
+    pub(super) fn group_channels(&self) -> usize {
+        self.in_channels / self.groups
+    }
+
+    /// Terms in the sum of one output.
+    pub(super) fn depth(&self) -> usize {
+        self.r * self.s * self.group_channels()
+    }
+
+    pub(super) fn core(&self) -> Core {
+        if self.group_channels() == 1 && self.in_channels == self.out_channels {
+            Core::Depthwise
+        } else if self.r == 1 && self.s == 1 && self.stride == 1 && self.pad == 0 {
+            Core::Pointwise
+        } else {
+            Core::Gathered
+        }
+    }
+}
