@@ -53,10 +53,8 @@ pub fn run(args: &RunArgs) -> anyhow::Result<u8> {
     recovered.notes.iter().for_each(|note| eprintln!("note: {note}"));
 
     let started_at = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-    let whole = |path: &Path| {
-        HardwareCalibration::load(path).is_ok_and(|calibration| !calibration.settings.interrupted)
-    };
-    let replaces_whole = path.exists() && whole(&path);
+    let replaces_whole =
+        HardwareCalibration::load(&path).is_ok_and(|calibration| !calibration.settings.interrupted);
     let procedure = if args.quick { Procedure::QUICK } else { Procedure::STANDARD };
     let mut session = Session::new(&mut cpu, procedure, args.seed, &stop, journal);
     session.resume(recovered.records);

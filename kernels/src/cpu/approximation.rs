@@ -82,11 +82,22 @@ const TANH_Q: [f32; 4] = [1.198_258_4e-6, 1.185_347_1e-4, 2.268_434_6e-3, 4.893_
 /// Hyperbolic tangent.
 #[inline(always)]
 pub(crate) fn tanh<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
-    let x = clamp_min(simd, x, simd.splat_f32s(-TANH_LIMIT));
-    let x = clamp_max(simd, x, simd.splat_f32s(TANH_LIMIT));
+    odd_rational(simd, x, TANH_LIMIT, TANH_P, TANH_Q)
+}
+
+/// `x P(x^2) / Q(x^2)` of `x` between the limits, highest powers first.
+#[inline(always)]
+fn odd_rational<S: Simd, const N: usize, const M: usize>(
+    simd: S,
+    x: S::f32s,
+    limit: f32,
+    p: [f32; N],
+    q: [f32; M],
+) -> S::f32s {
+    let x = clamp_min(simd, x, simd.splat_f32s(-limit));
+    let x = clamp_max(simd, x, simd.splat_f32s(limit));
     let square = simd.mul_f32s(x, x);
-    let numerator = simd.mul_f32s(x, poly(simd, square, TANH_P));
-    simd.div_f32s(numerator, poly(simd, square, TANH_Q))
+    simd.div_f32s(simd.mul_f32s(x, poly(simd, square, p)), poly(simd, square, q))
 }
 
 /// Where `erf` rounds to 1 in f32.
@@ -107,11 +118,7 @@ const ERF_Q: [f32; 5] =
 /// The error function.
 #[inline(always)]
 pub(crate) fn erf<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
-    let x = clamp_min(simd, x, simd.splat_f32s(-ERF_LIMIT));
-    let x = clamp_max(simd, x, simd.splat_f32s(ERF_LIMIT));
-    let square = simd.mul_f32s(x, x);
-    let numerator = simd.mul_f32s(x, poly(simd, square, ERF_P));
-    simd.div_f32s(numerator, poly(simd, square, ERF_Q))
+    odd_rational(simd, x, ERF_LIMIT, ERF_P, ERF_Q)
 }
 
 #[cfg(test)]

@@ -12,9 +12,10 @@ use fusion_cost_model::AttentionSizes;
 use pulp::Arch;
 
 use super::kernel::{Kernel, Located};
+use super::layer::Layer;
 use super::pool::Pool;
 use super::product::{View, product, share};
-use super::rows::{Layer, RowStage};
+use super::rows::RowStage;
 use super::tail::{Block, Stretch, Tail};
 use super::tensors::Tensors;
 

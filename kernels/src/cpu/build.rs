@@ -7,11 +7,12 @@ use super::attention::{AttentionKernel, Scores, Shape as AttentionShape};
 use super::conv::{ConvKernel, PoolStage, Shape as ConvShape, Tiling};
 use super::elementwise::ElementwiseKernel;
 use super::kernel::{Kernel, Located};
+use super::layer::Layer;
 use super::linear::LinearKernel;
 use super::max_pool::MaxPoolKernel;
 use super::product::Grid;
 use super::row_ops::RowOp;
-use super::rows::{Layer, RowStage, RowsKernel};
+use super::rows::{RowStage, RowsKernel};
 use super::tail::{Tail, TailOp};
 use super::tensors::{TensorId, TensorTable};
 use crate::inputs::{InputSpec, attention_scale};
@@ -116,7 +117,7 @@ impl<'p> Builder<'p> {
         let Machine { threads, .. } = self.machine;
         let sizes = self.problem.sizes();
         Some(match step.op {
-            Op::Linear => self.linear_kernel(index, input, output, Tail::default())?,
+            Op::Linear => self.linear_kernel(index, index + 1, input, output)?,
             Op::Conv2d => self.conv_kernel(index, input, output, Tail::default(), None)?,
             Op::MaxPool => {
                 let sizes = sizes.pool()?;
@@ -156,8 +157,7 @@ impl<'p> Builder<'p> {
         match self.problem.chain().form() {
             Form::Rows => self.rows_kernel(0..count, input, output),
             Form::Linear if self.steps[1..].iter().all(|step| step.op.is_pointwise()) => {
-                let tail = self.tail(1..count);
-                self.linear_kernel(0, input, output, tail)
+                self.linear_kernel(0, count, input, output)
             }
             Form::Linear | Form::Mlp => self.layers_kernel(input, output),
             Form::Conv | Form::ConvPool => {
@@ -251,17 +251,17 @@ impl<'p> Builder<'p> {
         Some(Scores::Product { queries, keys, scale })
     }
 
+    /// The linear step `at` with the pointwise steps after it before `end`.
     fn linear_kernel(
-        &self,
-        index: usize,
+        &mut self,
+        at: usize,
+        end: usize,
         x: Located,
         y: Located,
-        tail: Tail,
     ) -> Option<Box<dyn Kernel>> {
-        let Step { input, output, .. } = self.steps[index];
-        let [m, k, n] = [input.rows, input.cols, output.cols].map(|size| size as usize);
-        let grid = Grid::new(m, n, self.machine.threads);
-        Some(Box::new(LinearKernel { k, n, x, w: self.operand(index)?, y, tail, grid }))
+        let layer = self.layer(at, end)?;
+        let grid = Grid::new(self.steps[at].input.rows as usize, layer.n, self.machine.threads);
+        Some(Box::new(LinearKernel { layer, x, y, grid }))
     }
 
     fn conv_kernel(

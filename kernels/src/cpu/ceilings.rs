@@ -18,8 +18,11 @@ const SMALLEST_BYTES: u64 = 16 << 10;
 const LARGEST_BYTES: u64 = 256 << 20;
 /// A measurement lasts at least this long.
 const SAMPLE: Duration = Duration::from_millis(4);
-/// The best of so many samples is the ceiling: nothing can make a loop faster than the machine.
-const SAMPLES: usize = 5;
+/// The best of so many samples is the ceiling: nothing can make a loop faster than the machine, and
+/// much can make it slower.
+const SAMPLES: usize = 25;
+/// Fewer for each point of the bandwidth curve, since there are many.
+const CURVE_SAMPLES: usize = 7;
 
 /// The limits for f32 on all threads of the pool.
 pub(crate) fn measure(pool: &mut Pool) -> Ceilings {
@@ -31,7 +34,7 @@ pub(crate) fn measure(pool: &mut Pool) -> Ceilings {
 }
 
 /// The shortest of some samples of a job that runs `iterations` times, in seconds per iteration.
-fn best_seconds(mut job: impl FnMut(u32)) -> f64 {
+fn best_seconds(samples: usize, mut job: impl FnMut(u32)) -> f64 {
     let mut iterations = 1;
     let mut timed = |iterations: u32| {
         let start = Instant::now();
@@ -42,7 +45,7 @@ fn best_seconds(mut job: impl FnMut(u32)) -> f64 {
     while timed(iterations) < SAMPLE {
         iterations *= 2;
     }
-    let samples = (0..SAMPLES).map(|_| timed(iterations).as_secs_f64() / f64::from(iterations));
+    let samples = (0..samples).map(|_| timed(iterations).as_secs_f64() / f64::from(iterations));
     samples.fold(f64::INFINITY, f64::min)
 }
 
@@ -78,7 +81,7 @@ impl WithSimd for MultiplyAdds {
 
 fn peak_gflops(pool: &mut Pool) -> f64 {
     let flops = Arch::new().dispatch(MultiplyAdds) * pool.threads() as f64;
-    let seconds = best_seconds(|iterations| {
+    let seconds = best_seconds(SAMPLES, |iterations| {
         pool.run(&|_| {
             for _ in 0..iterations {
                 std::hint::black_box(Arch::new().dispatch(MultiplyAdds));
@@ -90,7 +93,7 @@ fn peak_gflops(pool: &mut Pool) -> f64 {
 
 /// Time to start an empty kernel on all threads and wait for them.
 fn launch_us(pool: &mut Pool) -> f64 {
-    let seconds = best_seconds(|iterations| {
+    let seconds = best_seconds(SAMPLES, |iterations| {
         for _ in 0..iterations {
             pool.run(&|thread| {
                 std::hint::black_box(thread);
@@ -142,7 +145,7 @@ fn bandwidth(pool: &mut Pool) -> Vec<BandwidthPoint> {
     for numbers in tensor_sizes(threads) {
         let tensors =
             [0, 1, 2].map(|index| Located::at_address(base.wrapping_add(index * numbers)));
-        let seconds = best_seconds(|iterations| {
+        let seconds = best_seconds(CURVE_SAMPLES, |iterations| {
             pool.run(&|thread| {
                 let range = share(numbers / GRAIN, thread, threads);
                 let range = range.start * GRAIN..range.end * GRAIN;

@@ -14,6 +14,7 @@ mod conv;
 mod elementwise;
 mod kernel;
 mod lanes;
+mod layer;
 mod linear;
 mod max_pool;
 mod numeric;

@@ -9,10 +9,11 @@ use std::ops::Range;
 use pulp::Arch;
 
 use super::kernel::{Kernel, Located};
+use super::layer::Layer;
 use super::pool::Pool;
-use super::product::{Grid, View, product, share};
+use super::product::share;
 use super::row_ops::RowOp;
-use super::tail::{Block, Stretch, Tail};
+use super::tail::{Stretch, Tail};
 use super::tensors::Tensors;
 
 /// What is done to each row by itself.
@@ -87,82 +88,6 @@ impl RowStage {
                 from = target.cast_const();
             }
         }
-    }
-}
-
-/// A linear layer and what follows it up to the next one.
-#[derive(Debug, Clone)]
-pub(crate) struct Layer {
-    pub(crate) k: usize,
-    pub(crate) n: usize,
-    pub(crate) w: Located,
-    /// Pointwise ops, applied to each panel of the result while it is hot.
-    pub(crate) tail: Tail,
-    /// What comes after the first op that needs whole rows, with that op.
-    pub(crate) stages: Vec<RowStage>,
-}
-
-impl Layer {
-    pub(crate) fn locate(&mut self, tensors: &Tensors) {
-        self.w.locate(tensors);
-        self.tail.locate(tensors);
-        self.stages.iter_mut().for_each(|stage| stage.locate(tensors));
-    }
-
-    /// # Safety
-    ///
-    /// As for [`Tail::fold`].
-    pub(crate) unsafe fn fold(&self) {
-        // SAFETY: the caller's guarantee.
-        unsafe {
-            self.tail.fold();
-            self.stages.iter().for_each(|stage| stage.fold());
-        }
-    }
-
-    /// Takes rows through the layer, from `source` (rows `k` apart) to `target` (rows `n` apart).
-    ///
-    /// # Safety
-    ///
-    /// Both must be valid for the rows, which are rows `first_row` and on of the whole matrix;
-    /// no other thread may write them or the operands.
-    pub(crate) unsafe fn apply(
-        &self,
-        arch: Arch,
-        source: *const f32,
-        target: *mut f32,
-        first_row: usize,
-        rows: usize,
-    ) {
-        let Self { k, n, w, ref tail, ref stages } = *self;
-        let grid = Grid::new(rows, n, 1);
-        for index in 0..grid.len() {
-            let (tile_rows, cols) = grid.tile(index);
-            let offset = tile_rows.start * n + cols.start;
-            let element = first_row * n + offset;
-            let block = Block {
-                data: target.wrapping_add(offset),
-                stride: n,
-                rows: tile_rows.len(),
-                first: Stretch { col: cols.start, element, len: cols.len() },
-                matrix_cols: n,
-            };
-            // SAFETY: the caller's guarantee; the tile is part of the rows.
-            unsafe {
-                product(
-                    [tile_rows.len(), k, cols.len()],
-                    block.data,
-                    n,
-                    View::rows(source.wrapping_add(tile_rows.start * k), k),
-                    View::rows(w.at(cols.start), n),
-                    1.0,
-                );
-                tail.apply_to_block(arch, &block);
-            }
-        }
-        let rows = first_row..first_row + rows;
-        // SAFETY: as above.
-        unsafe { RowStage::apply_all(stages, arch, target, target, rows, n) };
     }
 }
 

@@ -1,0 +1,98 @@
+//! A linear layer with what follows it, on tiles or blocks of rows.
+
+use std::ops::Range;
+
+use pulp::Arch;
+
+use super::kernel::Located;
+use super::product::{Grid, View, product};
+use super::rows::RowStage;
+use super::tail::{Block, Stretch, Tail};
+use super::tensors::Tensors;
+
+/// A linear layer and what follows it up to the next one.
+#[derive(Debug, Clone)]
+pub(crate) struct Layer {
+    pub(crate) k: usize,
+    pub(crate) n: usize,
+    pub(crate) w: Located,
+    /// Pointwise ops, applied to each panel of the result while it is hot.
+    pub(crate) tail: Tail,
+    /// What comes after the first op that needs whole rows, with that op.
+    pub(crate) stages: Vec<RowStage>,
+}
+
+impl Layer {
+    pub(crate) fn locate(&mut self, tensors: &Tensors) {
+        self.w.locate(tensors);
+        self.tail.locate(tensors);
+        self.stages.iter_mut().for_each(|stage| stage.locate(tensors));
+    }
+
+    /// # Safety
+    ///
+    /// As for [`Tail::fold`].
+    pub(crate) unsafe fn fold(&self) {
+        // SAFETY: the caller's guarantee.
+        unsafe {
+            self.tail.fold();
+            self.stages.iter().for_each(|stage| stage.fold());
+        }
+    }
+
+    /// Takes rows through the layer, from `source` (rows `k` apart) to `target` (rows `n` apart).
+    ///
+    /// # Safety
+    ///
+    /// Both must be valid for the rows, which are rows `first_row` and on of the whole matrix;
+    /// no other thread may write them or the operands.
+    pub(crate) unsafe fn apply(
+        &self,
+        arch: Arch,
+        source: *const f32,
+        target: *mut f32,
+        first_row: usize,
+        rows: usize,
+    ) {
+        let grid = Grid::new(rows, self.n, 1);
+        for index in 0..grid.len() {
+            // SAFETY: the caller's guarantee; the tile is part of the rows.
+            unsafe { self.tile(arch, source, target, first_row, grid.tile(index)) };
+        }
+        let rows = first_row..first_row + rows;
+        // SAFETY: as above.
+        unsafe { RowStage::apply_all(&self.stages, arch, target, target, rows, self.n) };
+    }
+
+    /// Computes a tile of the product, and applies the tail to it while it is hot. The rows of the
+    /// tile count from `first_row`, which is where `source` and `target` begin.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::apply`], for the rows and columns of the tile.
+    pub(crate) unsafe fn tile(
+        &self,
+        arch: Arch,
+        source: *const f32,
+        target: *mut f32,
+        first_row: usize,
+        (rows, cols): (Range<usize>, Range<usize>),
+    ) {
+        let Self { k, n, w, ref tail, .. } = *self;
+        let offset = rows.start * n + cols.start;
+        let block = Block {
+            data: target.wrapping_add(offset),
+            stride: n,
+            rows: rows.len(),
+            first: Stretch { col: cols.start, element: first_row * n + offset, len: cols.len() },
+            matrix_cols: n,
+        };
+        let left = View::rows(source.wrapping_add(rows.start * k), k);
+        let right = View::rows(w.at(cols.start), n);
+        // SAFETY: the caller's guarantee; the weights are a matrix of k x n.
+        unsafe {
+            product([rows.len(), k, cols.len()], block.data, n, left, right, 1.0);
+            tail.apply_to_block(arch, &block);
+        }
+    }
+}
