@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-use fused_kernels::cpu::Cpu;
+use fused_kernels::cpu::{Cpu, Vectors};
 use fused_kernels::{Backend, Expected, Inputs, Variant};
 use fusion_cost_model::{Form, Op, PATTERNS, Problem};
 
@@ -150,6 +150,17 @@ fn cpu_with_two_threads_conforms() {
 #[test]
 fn cpu_with_five_threads_conforms() {
     conform(&mut Cpu::new(5).unwrap());
+}
+
+/// What machines without AVX-512 run; on a machine that lacks even these, there is nothing to test.
+#[test]
+fn cpu_with_narrower_vectors_conforms() {
+    for vectors in [Vectors::Avx2, Vectors::Scalar] {
+        match Cpu::with_vectors(2, vectors) {
+            Some(cpu) => conform(&mut cpu.unwrap()),
+            None => eprintln!("skipped: this processor has no {vectors:?}"),
+        }
+    }
 }
 
 #[test]

@@ -171,11 +171,11 @@ impl Kernel for AttentionKernel {
     unsafe fn run(&self, pool: &mut Pool) {
         // SAFETY: the caller's guarantee; the threads have not started.
         unsafe {
-            self.stages.iter().for_each(|stage| stage.fold());
-            self.tail.fold();
-            self.projection.iter().for_each(|layer| layer.fold());
+            self.stages.iter().for_each(|stage| stage.fold(pool.arch()));
+            self.tail.fold(pool.arch());
+            self.projection.iter().for_each(|layer| layer.fold(pool.arch()));
         }
-        let (arch, threads) = (Arch::new(), pool.threads());
+        let (arch, threads) = (pool.arch(), pool.threads());
         pool.run(&|thread| {
             for piece in share(self.len(), thread, threads) {
                 // SAFETY: pieces are disjoint parts of the output, scratch belongs to a thread.

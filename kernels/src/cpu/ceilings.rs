@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use fusion_cost_model::cost::{BandwidthPoint, Ceilings};
 use memmap2::MmapMut;
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
 use super::kernel::Located;
 use super::pool::Pool;
@@ -80,11 +80,12 @@ impl WithSimd for MultiplyAdds {
 }
 
 fn peak_gflops(pool: &mut Pool) -> f64 {
-    let flops = Arch::new().dispatch(MultiplyAdds) * pool.threads() as f64;
+    let arch = pool.arch();
+    let flops = arch.dispatch(MultiplyAdds) * pool.threads() as f64;
     let seconds = best_seconds(SAMPLES, |iterations| {
         pool.run(&|_| {
             for _ in 0..iterations {
-                std::hint::black_box(Arch::new().dispatch(MultiplyAdds));
+                std::hint::black_box(arch.dispatch(MultiplyAdds));
             }
         });
     });
@@ -140,7 +141,7 @@ fn bandwidth(pool: &mut Pool) -> Vec<BandwidthPoint> {
     // First touch, and ordinary numbers.
     arena.fill(0x3D);
     let base = arena.as_mut_ptr().cast::<f32>();
-    let threads = pool.threads();
+    let (arch, threads) = (pool.arch(), pool.threads());
     let mut points = Vec::new();
     for numbers in tensor_sizes(threads) {
         let tensors =
@@ -150,7 +151,7 @@ fn bandwidth(pool: &mut Pool) -> Vec<BandwidthPoint> {
                 let range = share(numbers / GRAIN, thread, threads);
                 let range = range.start * GRAIN..range.end * GRAIN;
                 for _ in 0..iterations {
-                    Arch::new().dispatch(Add { tensors: &tensors, range: range.clone() });
+                    arch.dispatch(Add { tensors: &tensors, range: range.clone() });
                     std::hint::black_box(&tensors);
                 }
             });
@@ -199,7 +200,7 @@ mod tests {
 
     #[test]
     fn ceilings_are_positive_and_ordered() {
-        let mut pool = Pool::new(2).unwrap();
+        let mut pool = Pool::new(2, pulp::Arch::new()).unwrap();
         let ceilings = measure(&mut pool);
         assert!(ceilings.peak_gflops > 0.1 && ceilings.peak_gflops.is_finite());
         assert!(ceilings.launch_us > 0.0);

@@ -1,7 +1,5 @@
 //! Pointwise chains on tensors of any shape: one pass over all elements.
 
-use pulp::Arch;
-
 use super::kernel::{Kernel, Located};
 use super::pool::Pool;
 use super::product::share;
@@ -34,8 +32,8 @@ impl Kernel for ElementwiseKernel {
 
     unsafe fn run(&self, pool: &mut Pool) {
         // SAFETY: the caller's guarantee; the threads have not started.
-        unsafe { self.tail.fold() };
-        let (arch, threads) = (Arch::new(), pool.threads());
+        unsafe { self.tail.fold(pool.arch()) };
+        let (arch, threads) = (pool.arch(), pool.threads());
         let lines = self.elements.div_ceil(LINE);
         pool.run(&|thread| {
             let lines = share(lines, thread, threads);

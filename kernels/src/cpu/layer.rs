@@ -32,11 +32,11 @@ impl Layer {
     /// # Safety
     ///
     /// As for [`Tail::fold`].
-    pub(crate) unsafe fn fold(&self) {
+    pub(crate) unsafe fn fold(&self, arch: Arch) {
         // SAFETY: the caller's guarantee.
         unsafe {
-            self.tail.fold();
-            self.stages.iter().for_each(|stage| stage.fold());
+            self.tail.fold(arch);
+            self.stages.iter().for_each(|stage| stage.fold(arch));
         }
     }
 

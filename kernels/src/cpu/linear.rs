@@ -1,7 +1,5 @@
 //! A linear layer with a pointwise tail: `Y = tail(X W)`.
 
-use pulp::Arch;
-
 use super::kernel::{Kernel, Located};
 use super::layer::Layer;
 use super::pool::Pool;
@@ -36,9 +34,9 @@ impl Kernel for LinearKernel {
 
     unsafe fn run(&self, pool: &mut Pool) {
         // SAFETY: the caller's guarantee; the threads have not started.
-        unsafe { self.layer.fold() };
+        unsafe { self.layer.fold(pool.arch()) };
         let Self { layer, x, y, grid } = self;
-        let (arch, threads) = (Arch::new(), pool.threads());
+        let (arch, threads) = (pool.arch(), pool.threads());
         pool.run(&|thread| {
             for index in share(grid.len(), thread, threads) {
                 // SAFETY: the tiles of Y are disjoint, X and the operands are only read.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use fusion_cost_model::PoolSizes;
-use pulp::{Arch, Scalar, Simd, WithSimd};
+use pulp::{Scalar, Simd, WithSimd};
 
 use super::kernel::{Kernel, Located};
 use super::lanes::Lanes;
@@ -127,7 +127,7 @@ impl Kernel for MaxPoolKernel {
     }
 
     unsafe fn run(&self, pool: &mut Pool) {
-        let (arch, threads) = (Arch::new(), pool.threads());
+        let (arch, threads) = (pool.arch(), pool.threads());
         let Self { ref sizes, images, channels, input, output } = *self;
         let (out_h, out_w) = (sizes.out_h() as usize, sizes.out_w() as usize);
         let image_numbers = (sizes.h * sizes.w) as usize * channels;

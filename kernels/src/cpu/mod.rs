@@ -27,4 +27,4 @@ mod tail;
 mod tensors;
 
 pub use caches::observed_caches;
-pub use prepared::Cpu;
+pub use prepared::{Cpu, Vectors};

@@ -9,6 +9,8 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use pulp::Arch;
+
 /// How long a worker spins before it sleeps. Longer than any pause between two kernels of a
 /// measurement, shorter than the phases that need no pool, such as the reference.
 const SPIN_LIMIT: Duration = Duration::from_millis(20);
@@ -37,6 +39,7 @@ struct Shared {
 
 /// A fixed set of threads, of which the calling one is the first.
 pub(crate) struct Pool {
+    arch: Arch,
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<()>>,
 }
@@ -48,12 +51,13 @@ impl std::fmt::Debug for Pool {
 }
 
 impl Pool {
-    /// A pool of `threads` threads, the caller included.
+    /// A pool of `threads` threads, the caller included, for kernels that use the vector
+    /// instructions of `arch`.
     ///
     /// # Errors
     ///
     /// The error of the operating system when it gives no more threads.
-    pub(crate) fn new(threads: usize) -> std::io::Result<Self> {
+    pub(crate) fn new(threads: usize, arch: Arch) -> std::io::Result<Self> {
         let shared = Arc::new(Shared {
             job: AtomicPtr::new(std::ptr::null_mut()),
             generation: AtomicU64::new(0),
@@ -64,7 +68,7 @@ impl Pool {
             wake: Condvar::new(),
             any_asleep: AtomicBool::new(false),
         });
-        let mut pool = Self { shared, workers: Vec::new() };
+        let mut pool = Self { arch, shared, workers: Vec::new() };
         for index in 1..threads.max(1) {
             let shared = Arc::clone(&pool.shared);
             let worker = std::thread::Builder::new()
@@ -73,6 +77,11 @@ impl Pool {
             pool.workers.push(worker);
         }
         Ok(pool)
+    }
+
+    /// The vector instructions that kernels use.
+    pub(crate) fn arch(&self) -> Arch {
+        self.arch
     }
 
     /// How many threads run a job.
@@ -203,7 +212,7 @@ mod tests {
 
     #[test]
     fn every_index_runs_once_per_job_also_after_a_sleep() {
-        let mut pool = Pool::new(3).unwrap();
+        let mut pool = Pool::new(3, Arch::new()).unwrap();
         let counts: Vec<AtomicUsize> = (0..3).map(|_| AtomicUsize::new(0)).collect();
         for round in 1..=200 {
             pool.run(&|index| {
@@ -221,7 +230,7 @@ mod tests {
     #[test]
     fn a_pool_of_one_runs_on_the_caller() {
         let caller = std::thread::current().id();
-        let mut pool = Pool::new(1).unwrap();
+        let mut pool = Pool::new(1, Arch::new()).unwrap();
         pool.run(&|index| {
             assert_eq!(index, 0);
             assert_eq!(std::thread::current().id(), caller);
@@ -230,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_panic_reaches_the_caller_and_the_pool_lives_on() {
-        let mut pool = Pool::new(2).unwrap();
+        let mut pool = Pool::new(2, Arch::new()).unwrap();
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             pool.run(&|index| assert_eq!(index, 0));
         }));

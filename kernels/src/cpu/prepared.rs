@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use fusion_cost_model::cost::Ceilings;
 use fusion_cost_model::{Backend as BackendName, DType, Problem};
+use pulp::Arch;
 
 use super::build::{Machine, Plan};
 use super::kernel::Kernel;
@@ -12,6 +13,32 @@ use super::tensors::{TensorId, Tensors};
 use super::{caches, ceilings, numeric, product};
 use crate::backend::{Backend, BackendError, Prepared, Variant};
 use crate::inputs::Inputs;
+
+/// Which vector instructions the kernels use. The `gemm` crate chooses for itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Vectors {
+    /// The widest that the processor has.
+    Widest,
+    /// AVX2 and FMA on x86-64.
+    Avx2,
+    /// None.
+    Scalar,
+}
+
+impl Vectors {
+    /// The instructions, if the processor has them.
+    fn arch(self) -> Option<Arch> {
+        match self {
+            Self::Widest => Some(Arch::new()),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => pulp::x86::V3::try_new().map(Arch::V3),
+            #[cfg(not(target_arch = "x86_64"))]
+            Self::Avx2 => None,
+            Self::Scalar => Some(Arch::Scalar),
+        }
+    }
+}
 
 /// The CPU with a pool of threads.
 #[derive(Debug)]
@@ -28,11 +55,25 @@ impl Cpu {
     ///
     /// [`BackendError::Threads`] when the system gives no more threads.
     pub fn new(threads: usize) -> Result<Self, BackendError> {
+        Self::on(threads, Arch::new())
+    }
+
+    /// The same with other vector instructions than the widest: for tests on one machine of what
+    /// other machines run. `None` when the processor does not have them.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::new`].
+    pub fn with_vectors(threads: usize, vectors: Vectors) -> Option<Result<Self, BackendError>> {
+        Some(Self::on(threads, vectors.arch()?))
+    }
+
+    fn on(threads: usize, arch: Arch) -> Result<Self, BackendError> {
         numeric::flush_denormals();
         numeric::keep_freed_memory();
         product::configure();
         let pool =
-            Pool::new(threads).map_err(|source| BackendError::Threads { threads, source })?;
+            Pool::new(threads, arch).map_err(|source| BackendError::Threads { threads, source })?;
         let machine = Machine { threads: pool.threads(), block_bytes: caches::block_bytes() };
         Ok(Self { pool, machine })
     }

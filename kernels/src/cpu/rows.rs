@@ -41,10 +41,10 @@ impl RowStage {
     /// # Safety
     ///
     /// As for [`Tail::fold`].
-    pub(crate) unsafe fn fold(&self) {
+    pub(crate) unsafe fn fold(&self, arch: Arch) {
         if let Self::Tail(tail) = self {
             // SAFETY: the caller's guarantee.
-            unsafe { tail.fold() };
+            unsafe { tail.fold(arch) };
         }
     }
 
@@ -150,10 +150,10 @@ impl Kernel for RowsKernel {
     unsafe fn run(&self, pool: &mut Pool) {
         // SAFETY: the caller's guarantee; the threads have not started.
         unsafe {
-            self.stages.iter().for_each(|stage| stage.fold());
-            self.layers.iter().for_each(|layer| layer.fold());
+            self.stages.iter().for_each(|stage| stage.fold(pool.arch()));
+            self.layers.iter().for_each(|layer| layer.fold(pool.arch()));
         }
-        let (arch, threads) = (Arch::new(), pool.threads());
+        let (arch, threads) = (pool.arch(), pool.threads());
         let blocks = self.rows.div_ceil(self.block_rows);
         pool.run(&|thread| {
             for block in share(blocks, thread, threads) {

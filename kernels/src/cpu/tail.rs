@@ -83,10 +83,10 @@ impl Tail {
     /// # Safety
     ///
     /// The tensors must lie where they were located, and nothing else may access them.
-    pub(crate) unsafe fn fold(&self) {
+    pub(crate) unsafe fn fold(&self, arch: Arch) {
         for tail_op in &self.ops {
             if let Some(target) = tail_op.folded {
-                Arch::new().dispatch(Fold { tail_op, target });
+                arch.dispatch(Fold { tail_op, target });
             }
         }
     }

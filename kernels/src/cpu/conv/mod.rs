@@ -184,12 +184,12 @@ impl Kernel for ConvKernel {
     unsafe fn run(&self, pool: &mut Pool) {
         // SAFETY: the caller's guarantee; the threads have not started.
         unsafe {
-            self.tail.fold();
+            self.tail.fold(pool.arch());
             if let Some(stage) = &self.pool {
-                stage.tail.fold();
+                stage.tail.fold(pool.arch());
             }
         }
-        let (arch, threads) = (Arch::new(), pool.threads());
+        let (arch, threads) = (pool.arch(), pool.threads());
         pool.run(&|thread| {
             for index in share(self.tiling.len(self.shape.images), thread, threads) {
                 // SAFETY: tiles are disjoint parts of the output, scratch belongs to a thread.
