@@ -8,7 +8,7 @@ use clap_complete::Shell;
 const EXAMPLES: &str = "\
 Examples:
   calibrate --fusion all                          every pattern at the standard sizes
-  calibrate --fusion all --quick --output q.toml  a first look, in a minute and a half
+  calibrate --fusion all --quick --output q.toml  a first look, in under a minute
   calibrate --fusion linear,add_relu --threads 1  a family and a pattern, on one thread
   calibrate --fusion conv2d+bias+hardswish        any chain of ops
   calibrate --shapes resnet50                     what a model is made of

@@ -56,15 +56,16 @@ pub fn plan(args: &RunArgs, backend: &dyn Backend) -> anyhow::Result<Plan> {
 
     let mut plan = Plan { shapes, problems: Vec::new(), skipped: Vec::new() };
     let mut seen = HashSet::new();
-    for problem in &explicit {
-        check(problem, backend).map_err(UsageError)?;
-    }
-    for problem in explicit.into_iter().chain(from_set) {
+    let available = fingerprint::available_memory();
+    let named = explicit.len();
+    for (index, problem) in explicit.into_iter().chain(from_set).enumerate() {
         if !seen.insert(problem) {
             continue;
         }
-        match check(&problem, backend) {
+        match check(&problem, backend, available) {
             Ok(()) => plan.problems.push(problem),
+            // What was named one by one is not left out silently.
+            Err(reason) if index < named => return Err(UsageError(reason).into()),
             Err(reason) => plan.skipped.push(Skipped { problem, reason }),
         }
     }
@@ -94,8 +95,8 @@ fn chains(args: &RunArgs, set: &ShapeSet) -> anyhow::Result<Vec<Chain>> {
     Ok(chains)
 }
 
-/// Says why a problem cannot be measured, if it cannot.
-fn check(problem: &Problem, backend: &dyn Backend) -> Result<(), String> {
+/// Says why a problem cannot be measured in the available memory, if it cannot.
+fn check(problem: &Problem, backend: &dyn Backend, available: u64) -> Result<(), String> {
     let Some(kernels) = backend.memory_needed(problem) else {
         return Err(format!(
             "{problem}: the {} backend has no {} kernels for it",
@@ -104,7 +105,6 @@ fn check(problem: &Problem, backend: &dyn Backend) -> Result<(), String> {
         ));
     };
     let needed = kernels.saturating_add(harness_bytes(problem));
-    let available = fingerprint::available_memory();
     if needed > available {
         return Err(format!(
             "{problem} needs {} ({needed} bytes), but only {} are available",

@@ -2,7 +2,7 @@
 
 use fused_kernels::{InputSpec, Prepared, Variant};
 use fusion_cost_model::calibration::{FusionRecord, Timing, Verification};
-use fusion_cost_model::cost::{Ceilings, Traffic};
+use fusion_cost_model::cost::{RooflineTime, Traffic};
 use fusion_cost_model::{Backend, CacheState, Problem};
 
 use crate::judge::{Judgement, LEAST_FLOOR};
@@ -26,8 +26,8 @@ pub struct Evidence<'a> {
     pub floor: f64,
     /// The proof.
     pub verification: Verification,
-    /// The machine's limits.
-    pub ceilings: Option<&'a Ceilings>,
+    /// The roofline on the machine's limits.
+    pub roofline: Option<RooflineTime>,
 }
 
 /// Digits that are kept of measured numbers: more than any measurement has, few enough to read.
@@ -48,8 +48,8 @@ pub fn rounded(value: f64) -> f64 {
 #[must_use]
 pub fn record(problem: &Problem, evidence: &Evidence<'_>) -> FusionRecord {
     let Evidence { backend, threads, prepared, measurement, estimate, judgement, .. } = *evidence;
+    let roofline = evidence.roofline;
     let traffic = Traffic::of(problem);
-    let roofline = evidence.ceilings.and_then(|ceilings| ceilings.roofline(problem));
     let [unfused, fused] = estimate.seconds;
     let gflops = |time: &Quartiles| {
         #[expect(clippy::cast_precision_loss, reason = "a rate")]

@@ -187,7 +187,7 @@ impl<'a> Session<'a> {
         let floor = self.noise_floor();
         let (backend, threads) = (self.backend.name(), self.backend.threads());
         let ceilings = self.outcome.ceilings.iter().find(|known| known.dtype == problem.dtype());
-        let ceilings = ceilings.map(|known| &known.limits);
+        let roofline = ceilings.and_then(|known| known.limits.roofline(problem));
 
         let inputs = Inputs::random(problem, seed);
         let expected = Expected::compute(problem, &inputs, REFERENCE_BUDGET);
@@ -207,11 +207,10 @@ impl<'a> Session<'a> {
             Ok(verification) => (verification, None),
             Err(wrong) => (before, Some(wrong)),
         };
-        let ceiling = ceilings.and_then(|limits| limits.roofline(problem));
         let judgement = judge(&Case {
             estimate: &estimate,
             floor,
-            ceiling: ceiling.map(|time| time.speedup()),
+            ceiling: roofline.map(|time| time.speedup()),
             wrong,
         });
         Ok(Finished::Record(Box::new(record(
@@ -225,7 +224,7 @@ impl<'a> Session<'a> {
                 judgement: &judgement,
                 floor,
                 verification,
-                ceilings,
+                roofline,
             },
         ))))
     }

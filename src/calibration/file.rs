@@ -61,6 +61,11 @@ impl HardwareCalibration {
                 ));
             }
         }
+        if !text.ends_with('\n') {
+            return Err(CalibrationError::invalid(
+                "it is incomplete: its last line has no end; calibrate again",
+            ));
+        }
         let calibration: Self =
             toml::from_str(text).map_err(|error| CalibrationError::invalid(error.to_string()))?;
         calibration.check(text)?;
@@ -123,6 +128,14 @@ impl HardwareCalibration {
                     "ceilings: the working sets of the bandwidth must increase",
                 ));
             }
+        }
+        if self.num_records != self.records.len() as u64 {
+            return Err(CalibrationError::invalid(format!(
+                "num_records is {}, but it has {} [[fusion]] records: it is incomplete; calibrate \
+                 again, or correct num_records if you changed the records yourself",
+                self.num_records,
+                self.records.len()
+            )));
         }
         let mut seen = HashMap::new();
         for (index, record) in self.records.iter().enumerate() {

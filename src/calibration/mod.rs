@@ -22,6 +22,8 @@ pub const SCHEMA_VERSION: u32 = 1;
 pub struct HardwareCalibration {
     /// Version of the file format.
     pub schema_version: u32,
+    /// How many records the file has, so that one that lost its end is not taken for a whole one.
+    pub num_records: u64,
     /// What wrote the file.
     pub tool: Tool,
     /// How it was measured.

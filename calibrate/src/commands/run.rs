@@ -62,6 +62,7 @@ pub fn run(args: &RunArgs) -> anyhow::Result<u8> {
 
     let calibration = HardwareCalibration {
         schema_version: SCHEMA_VERSION,
+        num_records: outcome.records.len() as u64,
         tool: Tool {
             name: "calibrate".to_owned(),
             version: VERSION.to_owned(),

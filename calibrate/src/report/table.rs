@@ -121,7 +121,9 @@ fn foot(calibration: &HardwareCalibration) -> String {
         (count > 0).then(|| format!("{count} {verdict}"))
     });
     let records = calibration.records.len();
-    let _ = writeln!(text, "{records} records: {}", counts.collect::<Vec<_>>().join(", "));
+    let counts: Vec<String> = counts.collect();
+    let colon = if counts.is_empty() { "" } else { ": " };
+    let _ = writeln!(text, "{records} records{colon}{}", counts.join(", "));
 
     let mut reasons: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for record in &calibration.records {

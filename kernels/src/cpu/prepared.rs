@@ -14,12 +14,10 @@ use super::{caches, ceilings, numeric, product};
 use crate::backend::{Backend, BackendError, Prepared, Variant};
 use crate::inputs::Inputs;
 
-/// Which vector instructions the kernels use. The `gemm` crate chooses for itself.
+/// Narrower vector instructions than the processor may have. The `gemm` crate chooses for itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Vectors {
-    /// The widest that the processor has.
-    Widest,
     /// AVX2 and FMA on x86-64.
     Avx2,
     /// None.
@@ -30,7 +28,6 @@ impl Vectors {
     /// The instructions, if the processor has them.
     fn arch(self) -> Option<Arch> {
         match self {
-            Self::Widest => Some(Arch::new()),
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => pulp::x86::V3::try_new().map(Arch::V3),
             #[cfg(not(target_arch = "x86_64"))]
