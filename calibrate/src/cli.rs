@@ -1,9 +1,11 @@
 //! The command line.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use fusion_cost_model::CacheState;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -13,11 +15,14 @@ Examples:
   calibrate --fusion conv2d+bias+hardswish        any chain of ops
   calibrate --shapes resnet50                     what a model is made of
   calibrate --problem linear_bias_relu/f32/m512.k512.n512
+  calibrate --shapes resnet50 --time-budget 10m   as far as ten minutes go; run it again to go on
+  calibrate --fusion all --cache cold             with inputs that are not in the caches
+  calibrate selftest                              how often the intervals are right on this machine
   calibrate show q.toml
   calibrate query q.toml --problem add_relu/f32/m1024.n1024
 
 Exit codes: 0 done, 1 failure, 2 usage, 3 with --strict when not everything can be trusted, \
-130 interrupted.";
+4 failed self-test, 130 interrupted.";
 
 /// Measures what kernel fusion really gains on this machine.
 ///
@@ -50,8 +55,34 @@ pub enum Command {
     Show(ShowArgs),
     /// Ask a calibration file about one problem
     Query(QueryArgs),
+    /// Test the procedure on this machine: kernels against themselves, and a simulation
+    Selftest(SelftestArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
+    /// What the program starts for every launch; not for people
+    #[command(name = WORKER, hide = true)]
+    Worker,
+}
+
+/// The hidden subcommand that makes one launch.
+pub const WORKER: &str = "worker";
+
+/// What the caches hold when a sample begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CachePolicy {
+    /// What the variant left there when it ran just before
+    Warm,
+    /// Nothing of the tensors: every run uses others than the run before
+    Cold,
+}
+
+impl From<CachePolicy> for CacheState {
+    fn from(policy: CachePolicy) -> Self {
+        match policy {
+            CachePolicy::Warm => Self::Warm,
+            CachePolicy::Cold => Self::Cold,
+        }
+    }
 }
 
 /// How to calibrate.
@@ -84,9 +115,35 @@ pub struct RunArgs {
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
 
-    /// Fewer sizes and fewer samples; good for a first look
+    /// Fewer sizes, fewer samples and one process per problem; good for a first look
     #[arg(long)]
     pub quick: bool,
+
+    /// Fresh processes per problem; one that is still undecided gets up to twice as many
+    /// [default: 5, or 1 with --quick]
+    #[arg(long, value_name = "N", value_parser = launches)]
+    pub launches: Option<u32>,
+
+    /// Rounds per process, each with a fresh placement of the tensors in memory [default: 8]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
+    pub rounds: Option<u32>,
+
+    /// When to end the run, such as 90s, 10m or 2h; the same command goes on with what was not
+    /// reached
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub time_budget: Option<Duration>,
+
+    /// What the caches hold when a run of a kernel begins
+    #[arg(long, value_enum, default_value_t = CachePolicy::Warm)]
+    pub cache: CachePolicy,
+
+    /// Let the system move the threads between processors instead of binding each to one
+    #[arg(long)]
+    pub unbound: bool,
+
+    /// Measure although a check of the machine failed; the file says so
+    #[arg(long)]
+    pub force: bool,
 
     /// Seed of the inputs, the memory layouts and the order of the samples
     // TOML has no larger integers.
@@ -98,6 +155,10 @@ pub struct RunArgs {
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
+    /// Also write every single sample, as lines of JSON
+    #[arg(long, value_name = "FILE")]
+    pub samples: Option<PathBuf>,
+
     /// Print the calibration as JSON instead of tables
     #[arg(long)]
     pub json: bool,
@@ -106,9 +167,67 @@ pub struct RunArgs {
     #[arg(long)]
     pub require_hardware: bool,
 
-    /// Exit with 3 if some records are ambiguous or invalid, or the machine is not the one named
+    /// Exit with 3 if some records are ambiguous or invalid, the time was up before everything was
+    /// measured, or the machine is not the one named
     #[arg(long)]
     pub strict: bool,
+}
+
+/// Reads a number of launches.
+fn launches(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(launches @ (1 | 3..=1000)) => Ok(launches),
+        Ok(2) => {
+            Err("an interval over 2 launches says nothing; ask for 1, or 3 or more".to_owned())
+        }
+        _ => Err("it must be 1, or from 3 to 1000".to_owned()),
+    }
+}
+
+/// Reads `10m` or `1h30m`.
+fn duration(text: &str) -> Result<Duration, String> {
+    match humantime::parse_duration(text) {
+        Ok(Duration::ZERO) => Err("it must be longer than nothing".to_owned()),
+        Ok(duration) => Ok(duration),
+        Err(error) => Err(format!("{error}; write it as 90s, 10m or 1h30m")),
+    }
+}
+
+/// How to test the procedure.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Examples:
+  calibrate selftest                       a few minutes on two cores
+  calibrate selftest --runs 240            a sharper answer, in a quarter of an hour
+  calibrate selftest --simulations 1000 --runs 0    the simulation alone
+  calibrate selftest --json > selftest.json
+
+Exit codes: 0 passed, 1 failure, 3 undecided (too few runs to tell, or too noisy a machine), 4 the intervals were right too rarely, 130 interrupted.")]
+pub struct SelftestArgs {
+    /// A/A runs: a kernel measured against itself
+    #[arg(long, value_name = "N", default_value_t = 60)]
+    pub runs: u32,
+
+    /// Simulated calibrations of each kind of disturbance
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub simulations: u32,
+
+    /// Threads of the kernels [default: the physical cores]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+
+    /// Let the system move the threads between processors instead of binding each to one
+    #[arg(long)]
+    pub unbound: bool,
+
+    /// Seed of everything that is drawn
+    #[arg(long, value_name = "N", default_value_t = 0,
+        value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    pub seed: u64,
+
+    /// Print the result as JSON instead of tables
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// What to list.
@@ -159,6 +278,9 @@ pub struct QueryArgs {
     /// The backend that would run it
     #[arg(long, default_value = "cpu")]
     pub backend: String,
+    /// What the caches would hold
+    #[arg(long, value_enum, default_value_t = CachePolicy::Warm)]
+    pub cache: CachePolicy,
     /// The threads that would run it [default: those of the file's records]
     #[arg(long, value_name = "N")]
     pub threads: Option<u32>,

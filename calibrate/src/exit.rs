@@ -11,8 +11,11 @@ pub const DONE: u8 = 0;
 pub const FAILURE: u8 = 1;
 /// The command line asks for something that does not exist or cannot be.
 pub const USAGE: u8 = 2;
-/// With `--strict`: some records are ambiguous or invalid, or the hardware is not the one named.
+/// With `--strict`: some records are ambiguous or invalid, the time was up before everything was
+/// measured, or the hardware is not the one named. Also a self-test that came to no answer.
 pub const NOT_TRUSTED: u8 = 3;
+/// A test found what it tests for: a regression, or intervals that are too narrow.
+pub const FOUND: u8 = 4;
 /// Interrupted, after writing what was done: 128 plus the number of Ctrl-C's signal, as shells
 /// report it.
 pub const INTERRUPTED: u8 = 130;

@@ -1,29 +1,104 @@
-//! The journal: one JSON line per finished problem, flushed, so that a crash loses nothing.
+//! The journal: one JSON line per launch, flushed, so that a crash loses nothing.
 //!
 //! The first line says which run the records belong to. The same run started again goes on from
-//! them; a journal of another machine, version or setting is put aside and not mixed in.
+//! them; a journal of another machine, program or setting is put aside and not mixed in.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use fusion_cost_model::calibration::{Fingerprint, FusionRecord};
+use fusion_cost_model::calibration::{Check, Fingerprint};
+use fusion_cost_model::cost::Ceilings;
+use fusion_cost_model::{CacheState, DType};
 use serde::{Deserialize, Serialize};
+use tempfile::NamedTempFile;
 
-/// What makes records of two runs comparable: everything but the list of problems.
+use crate::launch::{Device, LaunchReport};
+use crate::measure::Procedure;
+use crate::session::Subject;
+
+/// What makes launches of two runs comparable: everything but the list of problems.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunKey {
     /// The version of the program.
     pub tool_version: String,
+    /// A digest of the program itself: another build may have other kernels.
+    pub program: String,
     /// The machine.
     pub fingerprint: Fingerprint,
-    /// Threads of the kernels.
-    pub threads: u32,
-    /// Whether the procedure was shortened.
-    pub quick: bool,
+    /// What runs the kernels.
+    pub device: Device,
+    /// What the caches hold.
+    pub cache: CacheState,
+    /// How much is measured.
+    pub procedure: Procedure,
     /// The seed.
     pub seed: u64,
+}
+
+/// A part of a run, from its start to its end or to whatever ended it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// When it began, in UTC (RFC 3339).
+    pub started_at: String,
+    /// Whether it went on in spite of a failed check.
+    pub forced: bool,
+    /// What the checks found.
+    pub checks: Vec<Check>,
+}
+
+impl Part {
+    /// What all parts of a run together were: begun with the first one, forced if one was, and
+    /// with the worst that a check found.
+    #[must_use]
+    pub fn all(parts: &[Self]) -> Option<Self> {
+        let mut parts = parts.iter().cloned();
+        let first = parts.next()?;
+        Some(parts.fold(first, |mut all, part| {
+            all.forced |= part.forced;
+            for check in part.checks {
+                match all.checks.iter_mut().find(|known| known.name == check.name) {
+                    Some(known) if known.status < check.status => *known = check,
+                    Some(_) => {}
+                    None => all.checks.push(check),
+                }
+            }
+            all
+        }))
+    }
+}
+
+/// A line of the journal.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Entry {
+    /// One launch, with all its samples.
+    Launch {
+        /// What was measured.
+        subject: Subject,
+        /// Which launch of it this was, from 0.
+        index: u32,
+        /// What came of it.
+        report: Box<LaunchReport>,
+    },
+    /// A variant computed something wrong, which is not forgotten when the run goes on.
+    Wrong {
+        /// What was to be measured.
+        subject: Subject,
+        /// What was wrong.
+        reason: String,
+    },
+    /// The run was started, or started again.
+    Part(Part),
+    /// The limits of the machine, measured before a pass.
+    Ceilings {
+        /// For which number format.
+        dtype: DType,
+        /// Before which pass, from 0.
+        pass: u32,
+        /// The limits.
+        limits: Ceilings,
+    },
 }
 
 /// An open journal.
@@ -36,8 +111,8 @@ pub struct Journal {
 /// What was found of an earlier run.
 #[derive(Debug, Default)]
 pub struct Recovered {
-    /// Its records, if it is the same run.
-    pub records: Vec<FusionRecord>,
+    /// What it measured, if it is the same run.
+    pub entries: Vec<Entry>,
     /// What the user should know.
     pub notes: Vec<String>,
     /// Whether it was another run.
@@ -53,7 +128,7 @@ impl Journal {
         output.with_file_name(name)
     }
 
-    /// Opens the journal of a run, with the records that an earlier part of the run left.
+    /// Opens the journal of a run, with what an earlier part of the run left.
     ///
     /// The journal is locked: two runs that write one calibration would mix their records.
     ///
@@ -67,7 +142,7 @@ impl Journal {
             fs::rename(path, &aside)
                 .with_context(|| format!("cannot rename {}", path.display()))?;
             recovered.notes.push(format!(
-                "{} is of another machine, version or setting; it was put aside as {}",
+                "{} is of another machine, program or setting; it was put aside as {}",
                 path.display(),
                 aside.display()
             ));
@@ -109,15 +184,19 @@ impl Journal {
         let mut whole = 0;
         for (line, number) in bytes.split_inclusive(|&byte| byte == b'\n').zip(1..) {
             let is_whole = line.ends_with(b"\n");
+            if number == 1 && !is_whole {
+                // Nothing was measured when the first line was cut.
+                return Ok((file, recovered, 0));
+            }
             if number == 1 && serde_json::from_slice::<RunKey>(line).ok().as_ref() != Some(key) {
                 recovered.foreign = true;
                 return Ok((file, recovered, 0));
             }
             if number > 1 && is_whole {
                 match serde_json::from_slice(line) {
-                    Ok(record) => recovered.records.push(record),
+                    Ok(entry) => recovered.entries.push(entry),
                     Err(error) => recovered.notes.push(format!(
-                        "{}, line {number}: not a record ({error}); that problem is measured again",
+                        "{}, line {number}: not a launch ({error}); it is measured again",
                         path.display()
                     )),
                 }
@@ -126,28 +205,28 @@ impl Journal {
                 whole += line.len() as u64;
             } else {
                 recovered.notes.push(format!(
-                    "{}: an incomplete line was dropped; that problem is measured again",
+                    "{}: an incomplete line was dropped; that launch is measured again",
                     path.display()
                 ));
             }
         }
-        if !recovered.records.is_empty() {
-            recovered.notes.push(format!(
-                "going on from {}: {} problems are done",
-                path.display(),
-                recovered.records.len()
-            ));
+        let is_launch = |entry: &&Entry| matches!(entry, Entry::Launch { .. });
+        let launches = recovered.entries.iter().filter(is_launch).count();
+        if launches > 0 {
+            recovered
+                .notes
+                .push(format!("going on from {}: {launches} launches are done", path.display()));
         }
         Ok((file, recovered, whole))
     }
 
-    /// Adds a finished problem and hands it to the disk.
+    /// Adds a line and hands it to the disk.
     ///
     /// # Errors
     ///
     /// When it cannot be written.
-    pub fn append(&mut self, record: &FusionRecord) -> anyhow::Result<()> {
-        self.write_line(record)
+    pub fn append(&mut self, entry: &Entry) -> anyhow::Result<()> {
+        self.write_line(entry)
     }
 
     fn write_line(&mut self, line: &impl Serialize) -> anyhow::Result<()> {
@@ -155,6 +234,46 @@ impl Journal {
         text.push('\n');
         let write = self.file.write_all(text.as_bytes()).and_then(|()| self.file.sync_data());
         write.with_context(|| format!("cannot write {}", self.path.display()))
+    }
+
+    /// Copies the journal, which holds every sample.
+    ///
+    /// # Errors
+    ///
+    /// When the copy cannot be written.
+    pub fn copy_to(&mut self, path: &Path) -> anyhow::Result<()> {
+        // Through the open file: some systems let no other one read what is locked.
+        let mut copy = || -> std::io::Result<()> {
+            self.file.rewind()?;
+            std::io::copy(&mut self.file, &mut File::create(path)?)?;
+            self.file.seek(SeekFrom::End(0)).map(drop)
+        };
+        copy().with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// Keeps only some launches, which no calibration file has, and how they were made.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written; the journal is then as it was.
+    pub fn keep_only(self, part: Part, launches: &[Entry]) -> anyhow::Result<()> {
+        let Self { path, mut file } = self;
+        let rewrite = || -> anyhow::Result<()> {
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            let mut rewritten = NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
+            let mut header = Vec::new();
+            file.rewind()?;
+            BufReader::new(&file).read_until(b'\n', &mut header)?;
+            rewritten.write_all(&header)?;
+            for entry in [Entry::Part(part)].iter().chain(launches) {
+                serde_json::to_writer(&mut rewritten, entry)?;
+                rewritten.write_all(b"\n")?;
+            }
+            rewritten.as_file().sync_all()?;
+            rewritten.persist(&path)?;
+            Ok(())
+        };
+        rewrite().with_context(|| format!("cannot write {}", path.display()))
     }
 
     /// Removes the journal: its records are in the calibration file.
@@ -177,35 +296,75 @@ fn aside(path: &Path) -> PathBuf {
     };
     (1..u32::MAX).map(numbered).find(|name| !name.exists()).unwrap_or_else(|| numbered(0))
 }
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fusion_cost_model::calibration::HardwareCalibration;
+    use crate::launch::Comparison;
+    use crate::measure::{Launch, Order, Pair, Round};
+    use fusion_cost_model::Backend;
+    use fusion_cost_model::calibration::{CheckStatus, HardwareCalibration, Verification};
 
     fn key(seed: u64) -> RunKey {
+        let example = include_str!("../../tests/data/example.toml");
         RunKey {
             tool_version: "1".to_owned(),
-            fingerprint: example().fingerprint,
-            threads: 2,
-            quick: true,
+            program: "0".to_owned(),
+            fingerprint: HardwareCalibration::from_toml(example).unwrap().fingerprint,
+            device: Device { backend: Backend::Cpu, threads: 2, bound: true },
+            cache: CacheState::Warm,
+            procedure: Procedure::QUICK,
             seed,
         }
     }
 
-    fn example() -> HardwareCalibration {
-        HardwareCalibration::from_toml(include_str!("../../tests/data/example.toml")).unwrap()
+    fn entries() -> Vec<Entry> {
+        let pair = |ratio| Pair {
+            seconds: [ratio * 0.1, 0.3],
+            order: Order::SecondFirst,
+            causes: Vec::new(),
+        };
+        let launch = |index| Entry::Launch {
+            subject: Subject {
+                problem: "add_relu/f32/m4.n4".parse().unwrap(),
+                comparison: Comparison::UnfusedFused,
+                repetition: 0,
+            },
+            index,
+            report: Box::new(LaunchReport {
+                launch: Launch {
+                    rounds: vec![Round { pairs: vec![pair(1.7), pair(f64::from(index))] }],
+                    iterations: [3, 5],
+                    ticks: 1000,
+                    back_to_back: 0.1,
+                    observable: Vec::new(),
+                },
+                kernels: [vec!["add".to_owned()], vec!["add+relu".to_owned()]],
+                verification: Verification {
+                    reference_rows: 4,
+                    rows: 4,
+                    unfused_error: 1e-9,
+                    fused_error: 0.0,
+                    tolerance: 1e-6,
+                },
+                wrong_after: None,
+                pinned: true,
+                processors: vec![0, 1],
+                huge_page_share: None,
+            }),
+        };
+        let limits = Ceilings { peak_gflops: 0.1 + 0.2, launch_us: 0.5, bandwidth: Vec::new() };
+        vec![launch(0), Entry::Ceilings { dtype: DType::F32, pass: 0, limits }, launch(1)]
     }
 
     #[test]
-    fn records_survive_and_a_torn_line_does_not_matter() {
+    fn launches_survive_and_a_torn_line_does_not_matter() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.journal");
-        let records = example().records;
+        let entries = entries();
         let (mut journal, recovered) = Journal::open(&path, &key(1)).unwrap();
-        assert!(recovered.records.is_empty() && recovered.notes.is_empty());
-        for record in &records {
-            journal.append(record).unwrap();
+        assert!(recovered.entries.is_empty() && recovered.notes.is_empty());
+        for entry in &entries {
+            journal.append(entry).unwrap();
         }
         drop(journal);
         let whole = fs::read(&path).unwrap();
@@ -214,10 +373,64 @@ mod tests {
             fs::write(&path, &whole[..cut]).unwrap();
             let (_, recovered) = Journal::open(&path, &key(1)).unwrap();
             let lines = whole[header..cut].iter().filter(|&&byte| byte == b'\n').count();
-            assert_eq!(recovered.records[..], records[..lines], "cut at {cut}");
+            assert_eq!(recovered.entries[..], entries[..lines], "cut at {cut}");
             // The torn line is gone, so that the next one starts on its own.
             assert!(fs::read(&path).unwrap().ends_with(b"\n"));
         }
+    }
+
+    #[test]
+    fn a_torn_header_begins_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.journal");
+        drop(Journal::open(&path, &key(1)).unwrap());
+        let whole = fs::read(&path).unwrap();
+        for cut in (1..whole.len()).step_by(7) {
+            fs::write(&path, &whole[..cut]).unwrap();
+            let (_, recovered) = Journal::open(&path, &key(1)).unwrap();
+            assert!(recovered.entries.is_empty() && recovered.notes.is_empty(), "cut at {cut}");
+            assert_eq!(fs::read(&path).unwrap(), whole);
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing was put aside");
+    }
+
+    #[test]
+    fn copies_and_what_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, copy) = (folder.path().join("x.journal"), folder.path().join("copy"));
+        let (mut journal, _) = Journal::open(&path, &key(1)).unwrap();
+        let entries = entries();
+        entries[..2].iter().for_each(|entry| journal.append(entry).unwrap());
+        journal.copy_to(&copy).unwrap();
+        assert_eq!(fs::read(&copy).unwrap(), fs::read(&path).unwrap());
+        journal.append(&entries[2]).unwrap();
+        let part = Part { started_at: "1".to_owned(), forced: true, checks: Vec::new() };
+        journal.keep_only(part.clone(), &entries[2..]).unwrap();
+        let kept = [&[Entry::Part(part)], &entries[2..]].concat();
+        assert_eq!(Journal::open(&path, &key(1)).unwrap().1.entries, kept);
+    }
+
+    #[test]
+    fn parts_are_one_run_with_the_worst_of_each() {
+        let check = |name: &str, status| Check {
+            name: name.to_owned(),
+            status,
+            found: String::new(),
+            advice: None,
+        };
+        let part = |started_at: &str, forced, checks: &[Check]| Part {
+            started_at: started_at.to_owned(),
+            forced,
+            checks: checks.to_vec(),
+        };
+        let (pass, warn, fail) = (CheckStatus::Pass, CheckStatus::Warn, CheckStatus::Fail);
+        let all = Part::all(&[
+            part("1", true, &[check("load", fail), check("swap", pass)]),
+            part("2", false, &[check("load", pass), check("swap", warn), check("new", pass)]),
+        ]);
+        let checks = [check("load", fail), check("swap", warn), check("new", pass)];
+        assert_eq!(all, Some(part("1", true, &checks)));
+        assert_eq!(Part::all(&[]), None);
     }
 
     #[test]
@@ -233,16 +446,27 @@ mod tests {
 
     #[test]
     fn another_run_is_put_aside_and_kept() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("x.journal");
-        let record = &example().records[0];
-        Journal::open(&path, &key(1)).unwrap().0.append(record).unwrap();
-        let (_, recovered) = Journal::open(&path, &key(2)).unwrap();
-        assert!(recovered.records.is_empty());
-        assert!(recovered.notes[0].contains("put aside"));
-        assert!(folder.path().join("x.journal.old1").exists());
-        fs::write(&path, b"\xff\xfe garbage").unwrap();
-        assert!(Journal::open(&path, &key(2)).unwrap().1.records.is_empty());
-        assert!(folder.path().join("x.journal.old2").exists());
+        let other_keys: [fn(&mut RunKey); 6] = [
+            |key| key.seed = 2,
+            |key| key.program = "1".to_owned(),
+            |key| key.device.threads = 1,
+            |key| key.cache = CacheState::Cold,
+            |key| key.procedure.rounds += 1,
+            |key| key.fingerprint.cpu_model.push('x'),
+        ];
+        for change in other_keys {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("x.journal");
+            Journal::open(&path, &key(1)).unwrap().0.append(&entries()[0]).unwrap();
+            let mut other = key(1);
+            change(&mut other);
+            let (_, recovered) = Journal::open(&path, &other).unwrap();
+            assert!(recovered.entries.is_empty());
+            assert!(recovered.notes[0].contains("put aside"));
+            assert!(folder.path().join("x.journal.old1").exists());
+            fs::write(&path, b"\xff\xfe garbage\n").unwrap();
+            assert!(Journal::open(&path, &other).unwrap().1.entries.is_empty());
+            assert!(folder.path().join("x.journal.old2").exists());
+        }
     }
 }

@@ -165,6 +165,11 @@ mod tests {
             os: "test".to_owned(),
             kernel: None,
             virtualized: None,
+            cpu_family_model_stepping: None,
+            microcode: None,
+            governor: None,
+            turbo: None,
+            huge_pages: None,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use calibrate::cli::{Cli, Command};
-use calibrate::{commands, exit};
+use calibrate::{commands, exit, launch};
 use clap::Parser;
 
 fn main() -> ExitCode {
@@ -13,7 +13,9 @@ fn main() -> ExitCode {
         Some(Command::List(args)) => commands::list::list(&args),
         Some(Command::Show(args)) => commands::show::show(&args),
         Some(Command::Query(args)) => commands::query::query(&args),
+        Some(Command::Selftest(args)) => commands::selftest::selftest(&args),
         Some(Command::Completions(args)) => commands::completions::completions(&args),
+        Some(Command::Worker) => launch::serve(),
     };
     exit::report(result)
 }

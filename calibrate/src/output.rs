@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use anyhow::Context;
+
 use crate::exit::UsageError;
 
 /// The file to write: the one that was named, else one named after the observed machine.
@@ -40,6 +42,18 @@ pub fn check_writable(path: &Path) -> Result<(), UsageError> {
 #[must_use]
 pub fn partial(path: &Path) -> PathBuf {
     path.with_extension("partial.toml")
+}
+
+/// Removes a file that may not be there.
+///
+/// # Errors
+///
+/// When it is there and cannot be removed.
+pub fn remove_if_there(path: &Path) -> anyhow::Result<()> {
+    if path.exists() {
+        std::fs::remove_file(path).with_context(|| format!("cannot remove {}", path.display()))?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -2,12 +2,13 @@
 
 use std::collections::HashSet;
 
-use fused_kernels::{Backend, InputSpec};
+use fused_kernels::{Backend, InputSpec, Unsupported};
 use fusion_cost_model::calibration::Skipped;
-use fusion_cost_model::{Chain, DType, Problem};
+use fusion_cost_model::{CacheState, Chain, DType, Problem};
 
 use crate::cli::RunArgs;
 use crate::exit::UsageError;
+use crate::report::gibibytes;
 use crate::shapes::{ShapeSet, select};
 use crate::{fingerprint, profiles};
 
@@ -62,7 +63,7 @@ pub fn plan(args: &RunArgs, backend: &dyn Backend) -> anyhow::Result<Plan> {
         if !seen.insert(problem) {
             continue;
         }
-        match check(&problem, backend, available) {
+        match check(&problem, backend, args.cache.into(), available) {
             Ok(()) => plan.problems.push(problem),
             // What was named one by one is not left out silently.
             Err(reason) if index < named => return Err(UsageError(reason).into()),
@@ -96,15 +97,22 @@ fn chains(args: &RunArgs, set: &ShapeSet) -> anyhow::Result<Vec<Chain>> {
 }
 
 /// Says why a problem cannot be measured in the available memory, if it cannot.
-fn check(problem: &Problem, backend: &dyn Backend, available: u64) -> Result<(), String> {
-    let Some(kernels) = backend.memory_needed(problem) else {
-        return Err(format!(
-            "{problem}: the {} backend has no {} kernels for it",
-            backend.name(),
-            problem.dtype()
-        ));
+fn check(
+    problem: &Problem,
+    backend: &dyn Backend,
+    cache: CacheState,
+    available: u64,
+) -> Result<(), String> {
+    let Some(kernels) = backend.memory_needed(problem, cache) else {
+        let dtype = problem.dtype();
+        return Err(match backend.unsupported(problem, cache) {
+            None | Some(Unsupported::NoKernels) => {
+                format!("{problem}: the {} backend has no {dtype} kernels for it", backend.name())
+            }
+            Some(reason) => format!("{problem}: {reason}"),
+        });
     };
-    let needed = kernels.saturating_add(harness_bytes(problem));
+    let needed = bytes_needed(problem, kernels);
     if needed > available {
         return Err(format!(
             "{problem} needs {} ({needed} bytes), but only {} are available",
@@ -115,6 +123,12 @@ fn check(problem: &Problem, backend: &dyn Backend, available: u64) -> Result<(),
     Ok(())
 }
 
+/// All bytes that a launch of a problem needs, whose kernels need so many.
+#[must_use]
+pub fn bytes_needed(problem: &Problem, kernels: u64) -> u64 {
+    kernels.saturating_add(harness_bytes(problem))
+}
+
 /// Bytes that the measurement keeps beside the kernels' tensors: the inputs, from which every
 /// layout is filled, an output of each variant, and the reference.
 fn harness_bytes(problem: &Problem) -> u64 {
@@ -122,9 +136,4 @@ fn harness_bytes(problem: &Problem) -> u64 {
     let output = problem.steps().last().map_or(0, |step| step.output.elements());
     let single = inputs.saturating_add(output.saturating_mul(2)).saturating_mul(4);
     single.saturating_add(output.saturating_mul(8))
-}
-
-#[expect(clippy::cast_precision_loss, reason = "for people")]
-fn gibibytes(bytes: u64) -> String {
-    format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30))
 }

@@ -1,33 +1,26 @@
 //! The fifth stage: a record of everything that is known about a measured problem.
 
-use fused_kernels::{InputSpec, Prepared, Variant};
-use fusion_cost_model::calibration::{FusionRecord, Timing, Verification};
-use fusion_cost_model::cost::{RooflineTime, Traffic};
-use fusion_cost_model::{Backend, CacheState, Problem};
+use fused_kernels::InputSpec;
+use fusion_cost_model::Problem;
+use fusion_cost_model::calibration::{
+    FusionRecord, MeasuredCeilings, NoiseFloor, Placement, Timing, Verification,
+};
+use fusion_cost_model::cost::Traffic;
 
-use crate::judge::{Judgement, LEAST_FLOOR};
-use crate::measure::{Estimate, Measurement, Quartiles};
+use crate::judge::{Case, judge, noise_floor};
+use crate::launch::LaunchReport;
+use crate::measure::{Estimate, Quartiles, Unit};
+use crate::session::{RunSettings, Subject};
 
-/// What a record is made of, beside the problem itself.
-pub struct Evidence<'a> {
-    /// Where it ran.
-    pub backend: Backend,
-    /// On how many threads.
-    pub threads: u32,
-    /// The kernels.
-    pub prepared: &'a dyn Prepared,
-    /// The samples.
-    pub measurement: &'a Measurement,
-    /// What they say.
-    pub estimate: &'a Estimate,
-    /// What that means.
-    pub judgement: &'a Judgement,
-    /// The noise floor that it was judged by, in the logarithm.
-    pub floor: f64,
-    /// The proof.
-    pub verification: Verification,
-    /// The roofline on the machine's limits.
-    pub roofline: Option<RooflineTime>,
+/// What a record is made from, beside the launches of its problem.
+#[derive(Debug, Clone, Copy)]
+pub struct Context<'a> {
+    /// How the run was made.
+    pub settings: &'a RunSettings,
+    /// The A/A runs.
+    pub noise: &'a [NoiseFloor],
+    /// The machine's limits.
+    pub ceilings: &'a [MeasuredCeilings],
 }
 
 /// Digits that are kept of measured numbers: more than any measurement has, few enough to read.
@@ -44,11 +37,33 @@ pub fn rounded(value: f64) -> f64 {
     format!("{value:.digits$e}").parse().unwrap_or(value)
 }
 
-/// Makes the record.
+/// Judges a subject and makes its record. That of an A/A run is for its own evaluation: what it
+/// says of the unfused and the fused variant are two measurements of the same one.
 #[must_use]
-pub fn record(problem: &Problem, evidence: &Evidence<'_>) -> FusionRecord {
-    let Evidence { backend, threads, prepared, measurement, estimate, judgement, .. } = *evidence;
-    let roofline = evidence.roofline;
+pub fn record(
+    subject: &Subject,
+    launches: &[LaunchReport],
+    estimate: &Estimate,
+    context: &Context<'_>,
+) -> FusionRecord {
+    let Context { settings, noise, ceilings } = *context;
+    let problem = &subject.problem;
+    let variants = subject.comparison.variants();
+    let known = ceilings.iter().find(|ceilings| ceilings.dtype == problem.dtype());
+    let roofline = known.and_then(|ceilings| ceilings.limits.roofline(problem));
+    let kernels: Vec<_> = launches.iter().map(|report| report.kernels.clone()).collect();
+    let wrong = launches.iter().find_map(|report| report.wrong_after.as_ref());
+    let judgement = judge(&Case {
+        estimate,
+        planned_launches: settings.procedure.launches,
+        controls: noise,
+        ceiling: roofline.map(|time| time.speedup()),
+        variants,
+        least: known.and_then(|ceilings| ceilings.limits.least_time(problem)),
+        kernels: &kernels,
+        wrong: wrong.map(ToString::to_string).as_deref(),
+    });
+
     let traffic = Traffic::of(problem);
     let [unfused, fused] = estimate.seconds;
     let gflops = |time: &Quartiles| {
@@ -56,22 +71,24 @@ pub fn record(problem: &Problem, evidence: &Evidence<'_>) -> FusionRecord {
         let flops = traffic.flops as f64;
         flops / time.median / 1e9
     };
-    let timing = |time: &Quartiles, iterations| Timing {
+    let iterations = launches.first().map_or([1; 2], |report| report.launch.iterations);
+    let timing = |time: &Quartiles, inner_iterations| Timing {
         median_ms: rounded(time.median * 1e3),
         q1_ms: rounded(time.q1 * 1e3),
         q3_ms: rounded(time.q3 * 1e3),
-        inner_iterations: iterations,
+        inner_iterations,
     };
     let ops = problem.chain().ops();
+    let [unfused_kernels, fused_kernels] = kernels.into_iter().next().unwrap_or_default();
     FusionRecord {
         problem: *problem,
         fusion_pattern: problem.chain().name(),
         operators: ops.iter().map(|op| op.name().to_owned()).collect(),
         num_operators: count(ops.len()),
-        backend,
+        backend: settings.backend,
         dtype: problem.dtype(),
-        threads,
-        cache_state: CacheState::Warm,
+        threads: settings.threads,
+        cache_state: settings.cache,
         implementation: FusionRecord::NATIVE.to_owned(),
         unfused_latency_ms: rounded(unfused.median * 1e3),
         unfused_memory_bytes: traffic.unfused_bytes,
@@ -96,23 +113,59 @@ pub fn record(problem: &Problem, evidence: &Evidence<'_>) -> FusionRecord {
         arithmetic_intensity_unfused: rounded(traffic.unfused_intensity()),
         arithmetic_intensity_fused: rounded(traffic.fused_intensity()),
         verdict: judgement.verdict,
-        noise_floor: rounded(evidence.floor.max(LEAST_FLOOR.ln_1p()).exp_m1()),
+        noise_floor: rounded(noise_floor(noise).exp_m1()),
         reasons: judgement.reasons.iter().map(ToString::to_string).collect(),
-        interval_method: "95 % t interval over rounds of one process".to_owned(),
-        launches: 1,
-        rounds: count(measurement.rounds.len()),
+        interval_method: match estimate.unit {
+            Unit::Launches => "95 % t interval over launches",
+            Unit::Rounds => "95 % t interval over rounds",
+        }
+        .to_owned(),
+        launches: count(estimate.launches),
+        rounds: count(estimate.rounds),
         pairs: count(estimate.pairs),
         pairs_kept: count(estimate.pairs_kept),
-        unfused_kernels: prepared.kernels(Variant::Unfused),
-        fused_kernel: prepared.kernels(Variant::Fused).join("; "),
-        unfused_timing: timing(&unfused, measurement.iterations[0]),
-        fused_timing: timing(&fused, measurement.iterations[1]),
-        verification: Verification {
-            unfused_error: rounded(evidence.verification.unfused_error),
-            fused_error: rounded(evidence.verification.fused_error),
-            tolerance: rounded(evidence.verification.tolerance),
-            ..evidence.verification
-        },
+        sample_ticks: estimate.ticks,
+        order_sensitivity: estimate.order_sensitivity.map(|off| rounded(off.exp_m1())),
+        unfused_kernels,
+        fused_kernel: fused_kernels.join("; "),
+        unfused_timing: timing(&unfused, iterations[0]),
+        fused_timing: timing(&fused, iterations[1]),
+        disturbed: estimate.disturbed,
+        placement: placement(launches),
+        verification: verification(launches),
+    }
+}
+
+/// The proof of all launches: the largest errors, and the rows of the most thorough one.
+fn verification(launches: &[LaunchReport]) -> Verification {
+    let none = Verification {
+        reference_rows: 0,
+        rows: 0,
+        unfused_error: 0.0,
+        fused_error: 0.0,
+        tolerance: 0.0,
+    };
+    launches.iter().map(|report| report.verification).fold(none, |all, one| Verification {
+        reference_rows: all.reference_rows.max(one.reference_rows),
+        rows: one.rows,
+        unfused_error: rounded(all.unfused_error.max(one.unfused_error)),
+        fused_error: rounded(all.fused_error.max(one.fused_error)),
+        tolerance: rounded(one.tolerance),
+    })
+}
+
+/// Where all launches were: every processor that one of them used, and the smallest share of huge
+/// pages.
+fn placement(launches: &[LaunchReport]) -> Placement {
+    let mut processors: Vec<u32> =
+        launches.iter().flat_map(|report| &report.processors).copied().collect();
+    processors.sort_unstable();
+    processors.dedup();
+    let shares = launches.iter().filter_map(|report| report.huge_page_share);
+    Placement {
+        pinned: !launches.is_empty() && launches.iter().all(|report| report.pinned),
+        processors,
+        huge_page_share: shares.reduce(f64::min).map(rounded),
     }
 }
 

@@ -1,241 +1,495 @@
-//! A run on one backend: the ceilings and the noise first, then each problem through the stages.
+//! A run: passes over everything that is to be measured, one launch of each per pass.
+//!
+//! The launches of a problem lie apart in time, with all other problems between them, so that what
+//! changes on the machine within minutes is in its interval and not a difference between two runs.
+//! It also means that a run which is ended early knows something of every problem.
 
 use std::collections::HashMap;
+use std::ops::Range;
+use std::time::{Duration, Instant};
 
-use fused_kernels::{Backend, Expected, Inputs, Prepared, Variant};
-use fusion_cost_model::calibration::{
-    FusionRecord, MeasuredCeilings, NoiseFloor, Skipped, Verdict, Verification,
-};
-use fusion_cost_model::cost::Ceilings;
-use fusion_cost_model::{DType, Problem};
+use fusion_cost_model::calibration::{MeasuredCeilings, NoiseFloor, RunEnd};
+use fusion_cost_model::cost::{BandwidthPoint, Ceilings};
+use fusion_cost_model::{Backend, CacheState, DType, Problem};
+use serde::{Deserialize, Serialize};
 
-use crate::journal::Journal;
-use crate::judge::{Case, judge};
-use crate::measure::{Procedure, estimate, measure};
-use crate::plan::Plan;
-use crate::prove::{WrongResult, prove};
-use crate::record::{Evidence, record, rounded};
+use crate::build_info::{FNV_1A_OF_NOTHING, fnv_1a_more};
+use crate::journal::{Entry, Journal};
+use crate::judge::{noise_floor, same_margin};
+use crate::launch::{Comparison, LaunchReport, Launcher, MeasureTask, Report, Task};
+use crate::measure::{Estimate, Procedure, draw_pass, enough, estimate};
+use crate::record::rounded;
 use crate::report::{Progress, ratio};
 use crate::stop::Stop;
 
 /// What the noise floor is measured on: a problem of a few microseconds and one that streams
 /// through memory.
-const NOISE_PROBLEMS: [&str; 2] = ["add_relu/f32/m64.n1024", "add_relu/f32/m4096.n1024"];
+const CONTROLS: [&str; 2] = ["add_relu/f32/m64.n1024", "add_relu/f32/m4096.n1024"];
 
-/// Multiply-adds that the reference of one problem may cost: about half a second on two cores.
-const REFERENCE_BUDGET: u64 = 500_000_000;
+/// Multiply-adds that the reference of one problem may cost in its first launch: about half a
+/// second on two cores.
+const FIRST_REFERENCE_BUDGET: u64 = 500_000_000;
 
-/// A run on one backend.
-pub struct Session<'a> {
-    backend: &'a mut dyn Backend,
-    procedure: Procedure,
-    seed: u64,
-    stop: &'a Stop,
-    /// Records of an earlier part of the run.
-    done: HashMap<Problem, FusionRecord>,
-    outcome: Outcome,
+/// The same in every further launch, whose fresh process runs the same kernels on the same inputs.
+const REFERENCE_BUDGET: u64 = 50_000_000;
+
+/// The limits are measured before so many passes; each time takes about three seconds.
+const PASSES_WITH_LIMITS: u32 = 3;
+
+/// One thing that is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Subject {
+    /// The problem.
+    pub problem: Problem,
+    /// Which variants.
+    pub comparison: Comparison,
+    /// Tells several measurements of the same thing apart.
+    pub repetition: u32,
+}
+
+impl Subject {
+    /// A problem's two variants.
+    #[must_use]
+    pub const fn fusion(problem: Problem) -> Self {
+        Self { problem, comparison: Comparison::UnfusedFused, repetition: 0 }
+    }
+}
+
+/// The A/A runs that every run begins with.
+///
+/// # Errors
+///
+/// Never, since the texts are fixed; they are parsed like any other.
+pub fn controls() -> anyhow::Result<Vec<Subject>> {
+    let control = |text: &&str| -> anyhow::Result<Subject> {
+        let comparison = Comparison::UnfusedUnfused;
+        Ok(Subject { problem: text.parse()?, comparison, repetition: 0 })
+    };
+    CONTROLS.iter().map(control).collect()
+}
+
+/// How a run is made.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RunSettings {
+    /// How much is measured.
+    pub procedure: Procedure,
+    /// What runs it.
+    pub backend: Backend,
+    /// On how many threads.
+    pub threads: u32,
+    /// What the caches hold.
+    pub cache: CacheState,
+    /// Where all random numbers come from.
+    pub seed: u64,
+    /// When the run has to be over.
+    pub time_budget: Option<Duration>,
+}
+
+/// What became of a subject.
+#[derive(Debug, Clone, PartialEq)]
+pub enum State {
+    /// More launches are needed.
+    Unfinished,
+    /// There are enough launches.
+    Finished,
+    /// A variant computes something wrong.
+    Wrong(String),
+    /// It could not be measured.
+    Failed(String),
+    /// The backend has no kernels for it.
+    NoKernels,
+}
+
+/// A subject with what is known about it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measured {
+    /// What was measured.
+    pub subject: Subject,
+    /// In the order in which they were made.
+    pub launches: Vec<LaunchReport>,
+    /// What they say together.
+    pub estimate: Option<Estimate>,
+    /// Whether that is all.
+    pub state: State,
+    /// How long the last launch took, to tell what the next one will.
+    seconds: f64,
+}
+
+impl Measured {
+    fn new(subject: Subject) -> Self {
+        let state = State::Unfinished;
+        Self { subject, launches: Vec::new(), estimate: None, state, seconds: 0.0 }
+    }
+
+    fn add(&mut self, report: LaunchReport) {
+        self.launches.push(report);
+        let launches: Vec<_> = self.launches.iter().map(|report| report.launch.clone()).collect();
+        self.estimate = estimate(&launches);
+    }
 }
 
 /// What a run leaves.
+#[derive(Debug)]
 pub struct Outcome {
-    /// One per finished problem.
-    pub records: Vec<FusionRecord>,
-    /// Problems without a record.
-    pub skipped: Vec<Skipped>,
+    /// Everything that was to be measured, in the order in which it was listed.
+    pub measured: Vec<Measured>,
+    /// The A/A runs that every run begins with.
+    pub controls: Vec<Measured>,
+    /// What they say of the machine: nothing of those that failed.
+    pub noise: Vec<NoiseFloor>,
     /// The machine's limits.
     pub ceilings: Vec<MeasuredCeilings>,
-    /// The A/A runs.
-    pub noise: Vec<NoiseFloor>,
-    /// Whether the user ended it early.
-    pub interrupted: bool,
-    /// Whether a kernel computed something wrong, before the timing or after it.
-    pub wrong: bool,
-    /// Records of an earlier part of the run for problems that this part did not ask for.
-    pub left_over: usize,
+    /// How it ended.
+    pub end: RunEnd,
+    /// Launches of an earlier part of the run that this part did not ask for.
+    pub left_over: Vec<Entry>,
     /// Still to be finished when the records are safe in the calibration file.
-    pub journal: Journal,
+    pub journal: Option<Journal>,
 }
 
-/// What came of one problem.
-enum Finished {
-    Record(Box<FusionRecord>),
-    Skipped(String),
-    Wrong(WrongResult),
-    Stopped,
+/// A run that is going on.
+pub struct Session<'a> {
+    launcher: &'a mut dyn Launcher,
+    settings: RunSettings,
+    stop: &'a Stop,
+    began: Instant,
+    progress: Progress,
+    /// Launches and ceilings of an earlier part of the run.
+    recovered: HashMap<(Subject, u32), LaunchReport>,
+    limits: Vec<(DType, u32, Ceilings)>,
+    /// The controls first.
+    measured: Vec<Measured>,
+    controls: usize,
+    journal: Option<Journal>,
 }
 
 impl<'a> Session<'a> {
-    /// A run that has not started.
-    pub fn new(
-        backend: &'a mut dyn Backend,
-        procedure: Procedure,
-        seed: u64,
-        stop: &'a Stop,
-        journal: Journal,
-    ) -> Self {
-        let outcome = Outcome {
-            records: Vec::new(),
-            skipped: Vec::new(),
-            ceilings: Vec::new(),
-            noise: Vec::new(),
-            interrupted: false,
-            wrong: false,
-            left_over: 0,
-            journal,
-        };
-        Self { backend, procedure, seed, stop, done: HashMap::new(), outcome }
-    }
-
-    /// Takes over the records of an earlier part of the run.
-    pub fn resume(&mut self, records: Vec<FusionRecord>) {
-        self.done = records.into_iter().map(|record| (record.problem, record)).collect();
-    }
-
-    /// Measures everything that is planned, until the user stops it.
+    /// A run of some subjects, which has not started.
     ///
     /// # Errors
     ///
-    /// When the journal cannot be written, or the device fails.
-    pub fn run(mut self, plan: &Plan) -> anyhow::Result<Outcome> {
-        let total = plan.problems.len() as u64;
-        let mut progress = Progress::new(total);
-        progress.start("measuring the machine's limits");
-        self.measure_limits(&plan.problems, &progress)?;
-        self.outcome.skipped.clone_from(&plan.skipped);
-        for problem in &plan.problems {
-            if self.stop.requested() {
-                self.outcome.interrupted = true;
-                break;
-            }
-            let name = problem.to_string();
-            if let Some(record) = self.done.remove(problem) {
-                progress.finish(&name, "done before");
-                self.outcome.records.push(record);
-                continue;
-            }
-            progress.start(&name);
-            let seed = self.seed ^ hash(&name);
-            match self.problem(problem, seed)? {
-                Finished::Record(record) => {
-                    let speedup =
-                        ratio(record.speedup_factor, record.speedup_low, record.speedup_high);
-                    progress.finish(&name, &format!("{speedup} {}", record.verdict));
-                    self.outcome.wrong |= record.verdict == Verdict::Invalid;
-                    self.outcome.journal.append(&record)?;
-                    self.outcome.records.push(*record);
-                }
-                Finished::Skipped(reason) => {
-                    progress.finish(&name, &reason);
-                    self.outcome.skipped.push(Skipped { problem: *problem, reason });
-                }
-                Finished::Wrong(wrong) => {
-                    progress.finish(&name, "WRONG");
-                    progress.note(&format!("error: {problem}: {wrong}; it was not timed"));
-                    self.outcome.wrong = true;
-                    let reason = format!("{problem}: {wrong}");
-                    self.outcome.skipped.push(Skipped { problem: *problem, reason });
-                }
-                Finished::Stopped => {
-                    self.outcome.interrupted = true;
-                    break;
-                }
-            }
-        }
-        self.outcome.left_over = self.done.len();
-        Ok(self.outcome)
+    /// Never; see [`controls`].
+    pub fn new(
+        launcher: &'a mut dyn Launcher,
+        settings: RunSettings,
+        subjects: &[Subject],
+        stop: &'a Stop,
+    ) -> anyhow::Result<Self> {
+        let controls = controls()?;
+        let all = controls.iter().chain(subjects);
+        let measured: Vec<Measured> = all.copied().map(Measured::new).collect();
+        let launches = measured.len() as u64 * u64::from(settings.procedure.launches);
+        Ok(Self {
+            launcher,
+            settings,
+            stop,
+            began: Instant::now(),
+            progress: Progress::new(launches, subjects.len() as u64),
+            recovered: HashMap::new(),
+            limits: Vec::new(),
+            measured,
+            controls: controls.len(),
+            journal: None,
+        })
     }
 
-    /// Measures the ceilings of every dtype that occurs, and the noise floor.
-    fn measure_limits(&mut self, problems: &[Problem], progress: &Progress) -> anyhow::Result<()> {
-        let (backend, threads) = (self.backend.name(), self.backend.threads());
-        for dtype in DType::ALL {
-            if !problems.iter().any(|problem| problem.dtype() == dtype) || self.stop.requested() {
-                continue;
-            }
-            if let Some(limits) = self.backend.ceilings(dtype)?.map(rounded_ceilings) {
-                self.outcome.ceilings.push(MeasuredCeilings { backend, dtype, threads, limits });
+    /// The same run without a word on stderr.
+    #[must_use]
+    pub fn silent(mut self) -> Self {
+        self.progress = Progress::silent();
+        self
+    }
+
+    /// Writes everything into a journal, and takes over what an earlier part of the run left
+    /// there.
+    #[must_use]
+    pub fn with_journal(mut self, journal: Journal, entries: Vec<Entry>) -> Self {
+        for entry in entries {
+            match entry {
+                Entry::Launch { subject, index, report } => {
+                    self.recovered.insert((subject, index), *report);
+                }
+                Entry::Ceilings { dtype, pass, limits } => self.limits.push((dtype, pass, limits)),
+                Entry::Wrong { subject, reason } => {
+                    let same = |measured: &&mut Measured| measured.subject == subject;
+                    if let Some(measured) = self.measured.iter_mut().find(same) {
+                        measured.state = State::Wrong(reason);
+                        self.recovered.retain(|(of, _), _| *of != subject);
+                    }
+                }
+                Entry::Part(_) => {}
             }
         }
-        for text in NOISE_PROBLEMS {
-            progress.start(&format!("measuring noise: {text}"));
-            let problem: Problem = text.parse()?;
-            let inputs = Inputs::random(&problem, self.seed);
-            let Some(mut prepared) = self.backend.prepare(&problem, &inputs)? else { continue };
-            let both = [Variant::Unfused, Variant::Unfused];
-            let measured = measure(&mut *prepared, both, &self.procedure, self.seed, self.stop);
-            let Some(measurement) = measured else { break };
-            let estimate = estimate(&measurement);
-            self.outcome.noise.push(NoiseFloor {
-                problem,
+        self.journal = Some(journal);
+        self
+    }
+
+    /// Measures until everything has enough launches, the user stops it, or the time is up.
+    ///
+    /// # Errors
+    ///
+    /// When the journal cannot be written, or no worker can be started.
+    pub fn run(mut self) -> anyhow::Result<Outcome> {
+        let end = self.passes()?;
+        let (noise, ceilings) = (self.noise(), self.ceilings());
+        let mut left_over: Vec<_> = self.recovered.into_iter().collect();
+        left_over.sort_by_key(|((subject, index), _)| (subject.problem.to_string(), *index));
+        let entry =
+            |((subject, index), report)| Entry::Launch { subject, index, report: Box::new(report) };
+        let measured = self.measured.split_off(self.controls);
+        Ok(Outcome {
+            measured,
+            controls: self.measured,
+            noise,
+            ceilings,
+            end,
+            left_over: left_over.into_iter().map(entry).collect(),
+            journal: self.journal,
+        })
+    }
+
+    fn passes(&mut self) -> anyhow::Result<RunEnd> {
+        for pass in 0..self.settings.procedure.most_launches {
+            let unfinished = |index: &usize| self.measured[*index].state == State::Unfinished;
+            let todo: Vec<usize> =
+                (self.controls..self.measured.len()).filter(unfinished).collect();
+            if todo.is_empty() {
+                break;
+            }
+            if let Some(end) = self.measure_limits(pass)? {
+                return Ok(end);
+            }
+            // The controls first: they are the yardstick for all that is looked at in this pass.
+            let controls = self.unfinished(0..self.controls);
+            let order = draw_pass(todo.len(), pass, self.settings.seed);
+            let problems = order.into_iter().map(|index| todo[index]);
+            for index in controls.into_iter().chain(problems) {
+                if let Some(end) = self.launch(index, pass)? {
+                    return Ok(end);
+                }
+                self.look(index);
+            }
+        }
+        // As many launches as there may be, though a disturbed one counts for nothing.
+        let measured = self.measured[self.controls..].iter_mut();
+        for measured in measured.filter(|one| one.state == State::Unfinished) {
+            measured.state = State::Finished;
+        }
+        Ok(RunEnd::Complete)
+    }
+
+    fn unfinished(&self, indices: Range<usize>) -> Vec<usize> {
+        indices.filter(|&index| self.measured[index].state == State::Unfinished).collect()
+    }
+
+    /// What is left of the time for the whole run.
+    fn time_left(&self) -> Option<Duration> {
+        self.settings.time_budget.map(|budget| budget.saturating_sub(self.began.elapsed()))
+    }
+
+    /// Why the run has to end before something that takes so many seconds, if it has to.
+    fn end_before(&self, seconds: f64) -> Option<RunEnd> {
+        let elapsed = self.began.elapsed().as_secs_f64();
+        let is_over = |budget: Duration| elapsed + seconds > budget.as_secs_f64();
+        if self.stop.requested() {
+            Some(RunEnd::Interrupted)
+        } else {
+            self.settings.time_budget.is_some_and(is_over).then_some(RunEnd::TimeBudget)
+        }
+    }
+
+    /// One launch of one subject.
+    fn launch(&mut self, index: usize, pass: u32) -> anyhow::Result<Option<RunEnd>> {
+        let Measured { subject, seconds, .. } = self.measured[index];
+        if let Some(report) = self.recovered.remove(&(subject, pass)) {
+            self.measured[index].add(report);
+            self.progress.advance();
+            return Ok(None);
+        }
+        if let Some(end) = self.end_before(seconds) {
+            return Ok(Some(end));
+        }
+        self.progress.start(&format!("launch {}, {}", pass + 1, subject.problem));
+        let began = Instant::now();
+        let (task, time_left) =
+            (Task::Measure(Box::new(self.task(&subject, pass))), self.time_left());
+        let report = self.launcher.launch(&task, time_left)?;
+        let measured = &mut self.measured[index];
+        measured.seconds = began.elapsed().as_secs_f64();
+        match report {
+            Report::Measured(report) => {
+                if let Some(journal) = &mut self.journal {
+                    journal.append(&Entry::Launch {
+                        subject,
+                        index: pass,
+                        report: report.clone(),
+                    })?;
+                }
+                measured.add(*report);
+                self.progress.advance();
+                return Ok(None);
+            }
+            Report::Stopped => return Ok(Some(RunEnd::Interrupted)),
+            Report::TimeUp => return Ok(Some(RunEnd::TimeBudget)),
+            Report::Wrong(wrong) => {
+                let reason = wrong.to_string();
+                if let Some(journal) = &mut self.journal {
+                    journal.append(&Entry::Wrong { subject, reason: reason.clone() })?;
+                }
+                measured.state = State::Wrong(reason);
+            }
+            Report::Failed(reason) => measured.state = State::Failed(reason),
+            Report::NoKernels | Report::Ceilings(_) => measured.state = State::NoKernels,
+        }
+        let (what, why) = match &measured.state {
+            State::Wrong(wrong) => ("WRONG", wrong.as_str()),
+            State::Failed(reason) => ("failed", reason.as_str()),
+            _ => ("no kernels", ""),
+        };
+        self.progress.finish(&subject.problem.to_string(), what);
+        if !why.is_empty() {
+            self.progress.note(&format!("error: {}: {why}", subject.problem));
+        }
+        Ok(None)
+    }
+
+    fn task(&self, subject: &Subject, pass: u32) -> MeasureTask {
+        let Subject { problem, comparison, repetition } = *subject;
+        let seed = self.settings.seed;
+        let name = problem.to_string();
+        MeasureTask {
+            problem,
+            comparison,
+            cache: self.settings.cache,
+            procedure: self.settings.procedure,
+            input_seed: seed ^ hash(&name),
+            launch_seed: hash(&format!("{seed} {name} {comparison:?} {repetition} {pass}")),
+            reference_budget: if pass == 0 { FIRST_REFERENCE_BUDGET } else { REFERENCE_BUDGET },
+        }
+    }
+
+    /// Looks at a problem between two launches, and finishes it if it needs no more.
+    fn look(&mut self, index: usize) {
+        let floor = noise_floor(&self.noise());
+        let Measured {
+            subject, estimate: Some(estimate), state: state @ State::Unfinished, ..
+        } = &mut self.measured[index]
+        else {
+            return;
+        };
+        if index >= self.controls
+            && enough(estimate, &self.settings.procedure, floor, same_margin(floor))
+        {
+            *state = State::Finished;
+            let Estimate { ratio: value, low, high, launches, .. } = *estimate;
+            let several = if launches == 1 { "launch" } else { "launches" };
+            self.progress.finish(
+                &subject.problem.to_string(),
+                &format!("{}, {launches} {several}", ratio(value, low, high)),
+            );
+        } else if index >= self.controls
+            && estimate.launches >= self.settings.procedure.launches as usize
+        {
+            self.progress.expect_more();
+        }
+    }
+
+    /// Measures the limits for every dtype that occurs, before the first few passes: each is the
+    /// best that was seen, and the machine need not be quiet before the first one.
+    fn measure_limits(&mut self, pass: u32) -> anyhow::Result<Option<RunEnd>> {
+        if pass >= self.settings.procedure.launches.min(PASSES_WITH_LIMITS) {
+            return Ok(None);
+        }
+        for dtype in DType::ALL {
+            let occurs = |measured: &Measured| measured.subject.problem.dtype() == dtype;
+            let known =
+                self.limits.iter().any(|(known, index, _)| (*known, *index) == (dtype, pass));
+            if known || !self.measured[self.controls..].iter().any(occurs) {
+                continue;
+            }
+            if let Some(end) = self.end_before(0.0) {
+                return Ok(Some(end));
+            }
+            self.progress.start("measuring the machine's limits");
+            match self.launcher.launch(&Task::Ceilings(dtype), self.time_left())? {
+                Report::Ceilings(Some(limits)) => {
+                    if let Some(journal) = &mut self.journal {
+                        journal.append(&Entry::Ceilings { dtype, pass, limits: limits.clone() })?;
+                    }
+                    self.limits.push((dtype, pass, limits));
+                }
+                Report::Stopped => return Ok(Some(RunEnd::Interrupted)),
+                Report::TimeUp => return Ok(Some(RunEnd::TimeBudget)),
+                // Another pass may have them, and speedups are worth something without.
+                Report::Failed(reason) => {
+                    self.progress.note(&format!("warning: cannot measure the limits: {reason}"));
+                }
+                _ => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// The best of all passes.
+    fn ceilings(&self) -> Vec<MeasuredCeilings> {
+        let RunSettings { backend, threads, .. } = self.settings;
+        let of = |dtype| {
+            let passes = self.limits.iter().filter(|(known, ..)| *known == dtype);
+            passes.map(|(.., limits)| limits.clone()).reduce(best)
+        };
+        let measured = DType::ALL.into_iter().filter_map(|dtype| {
+            Some(MeasuredCeilings { backend, dtype, threads, limits: rounded_ceilings(of(dtype)?) })
+        });
+        measured.collect()
+    }
+
+    fn noise(&self) -> Vec<NoiseFloor> {
+        let RunSettings { backend, threads, .. } = self.settings;
+        let usable = |control: &Measured| {
+            let wrong = |report: &LaunchReport| report.wrong_after.is_some();
+            matches!(control.state, State::Unfinished) && !control.launches.iter().any(wrong)
+        };
+        let of = |control: &Measured| {
+            let estimate = control.estimate.as_ref().filter(|_| usable(control))?;
+            Some(NoiseFloor {
+                problem: control.subject.problem,
                 backend,
                 threads,
                 ratio: rounded(estimate.ratio),
                 ratio_low: rounded(estimate.low),
                 ratio_high: rounded(estimate.high),
-            });
-        }
-        Ok(())
-    }
-
-    /// How far from 1 this machine measures a ratio whose truth is 1, in the logarithm.
-    fn noise_floor(&self) -> f64 {
-        self.outcome.noise.iter().map(NoiseFloor::log_width).fold(0.0, f64::max)
-    }
-
-    /// Takes one problem through the stages.
-    fn problem(&mut self, problem: &Problem, seed: u64) -> anyhow::Result<Finished> {
-        let floor = self.noise_floor();
-        let (backend, threads) = (self.backend.name(), self.backend.threads());
-        let ceilings = self.outcome.ceilings.iter().find(|known| known.dtype == problem.dtype());
-        let roofline = ceilings.and_then(|known| known.limits.roofline(problem));
-
-        let inputs = Inputs::random(problem, seed);
-        let expected = Expected::compute(problem, &inputs, REFERENCE_BUDGET);
-        let Some(mut prepared) = self.backend.prepare(problem, &inputs)? else {
-            return Ok(Finished::Skipped(format!(
-                "{problem}: the {backend} backend has no kernels"
-            )));
+                launches: u32::try_from(estimate.launches).unwrap_or(u32::MAX),
+                disturbed: estimate.mostly_disturbed,
+            })
         };
-        let before = match prove(&mut *prepared, &expected) {
-            Ok(verification) => verification,
-            Err(wrong) => return Ok(Finished::Wrong(wrong)),
-        };
-        let measured = measure(&mut *prepared, Variant::ALL, &self.procedure, seed, self.stop);
-        let Some(measurement) = measured else { return Ok(Finished::Stopped) };
-        let estimate = estimate(&measurement);
-        let (verification, wrong) = match prove_again(&mut *prepared, &expected, before) {
-            Ok(verification) => (verification, None),
-            Err(wrong) => (before, Some(wrong)),
-        };
-        let judgement = judge(&Case {
-            estimate: &estimate,
-            floor,
-            ceiling: roofline.map(|time| time.speedup()),
-            wrong,
-        });
-        Ok(Finished::Record(Box::new(record(
-            problem,
-            &Evidence {
-                backend,
-                threads,
-                prepared: &*prepared,
-                measurement: &measurement,
-                estimate: &estimate,
-                judgement: &judgement,
-                floor,
-                verification,
-                roofline,
-            },
-        ))))
+        self.measured[..self.controls].iter().filter_map(of).collect()
     }
 }
 
-/// A number for a problem's name (FNV-1a), so that each problem has a seed of its own whatever
-/// else is measured, and can be reproduced by itself.
-fn hash(name: &str) -> u64 {
-    name.bytes().fold(0xCBF2_9CE4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3)
-    })
+/// A number for a text, so that each problem has a seed of its own whatever else is measured, and
+/// can be reproduced by itself.
+fn hash(text: &str) -> u64 {
+    fnv_1a_more(FNV_1A_OF_NOTHING, text.as_bytes())
+}
+
+/// The best of two measurements of the same limits: nothing makes a loop faster than the machine.
+/// Their largest working sets can differ with the free memory.
+fn best(mut one: Ceilings, other: Ceilings) -> Ceilings {
+    one.peak_gflops = one.peak_gflops.max(other.peak_gflops);
+    one.launch_us = one.launch_us.min(other.launch_us);
+    for point in other.bandwidth {
+        let same = |known: &&mut BandwidthPoint| known.working_set_bytes == point.working_set_bytes;
+        let Some(known) = one.bandwidth.iter_mut().find(same) else {
+            one.bandwidth.push(point);
+            continue;
+        };
+        let larger = |a: Option<f64>, b: Option<f64>| a.into_iter().chain(b).reduce(f64::max);
+        known.gb_per_s = known.gb_per_s.max(point.gb_per_s);
+        known.nontemporal_gb_per_s = larger(known.nontemporal_gb_per_s, point.nontemporal_gb_per_s);
+        known.read_gb_per_s = larger(known.read_gb_per_s, point.read_gb_per_s);
+    }
+    one.bandwidth.sort_by_key(|point| point.working_set_bytes);
+    one
 }
 
 /// The ceilings with as many digits as they deserve.
@@ -244,20 +498,8 @@ fn rounded_ceilings(mut ceilings: Ceilings) -> Ceilings {
     ceilings.launch_us = rounded(ceilings.launch_us);
     for point in &mut ceilings.bandwidth {
         point.gb_per_s = rounded(point.gb_per_s);
+        point.nontemporal_gb_per_s = point.nontemporal_gb_per_s.map(rounded);
+        point.read_gb_per_s = point.read_gb_per_s.map(rounded);
     }
     ceilings
-}
-
-/// Proves both variants once more after the timing, and keeps the larger errors.
-fn prove_again(
-    prepared: &mut dyn Prepared,
-    expected: &Expected,
-    before: Verification,
-) -> Result<Verification, WrongResult> {
-    let after = prove(prepared, expected)?;
-    Ok(Verification {
-        unfused_error: before.unfused_error.max(after.unfused_error),
-        fused_error: before.fused_error.max(after.fused_error),
-        ..after
-    })
 }

@@ -1,13 +1,21 @@
 //! Ctrl-C: the first one ends the run in order, the second one at once.
 
-use std::sync::Arc;
+use std::process::ChildStdin;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::exit;
 
 /// Whether the user wants the run to end.
 #[derive(Debug, Clone, Default)]
-pub struct Stop(Arc<AtomicBool>);
+pub struct Stop(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    requested: AtomicBool,
+    /// The input of the worker that is running.
+    held: Mutex<Option<ChildStdin>>,
+}
 
 impl Stop {
     /// Listens for Ctrl-C, and on Unix for SIGTERM and SIGHUP.
@@ -17,9 +25,9 @@ impl Stop {
     /// When the system refuses the handler.
     pub fn listen() -> anyhow::Result<Self> {
         let stop = Self::default();
-        let flag = Arc::clone(&stop.0);
+        let listening = stop.clone();
         ctrlc::set_handler(move || {
-            if flag.swap(true, Ordering::Relaxed) {
+            if listening.request() {
                 std::process::exit(i32::from(exit::INTERRUPTED));
             }
             eprintln!("\nstopping: writing what is done (once more to quit at once)");
@@ -27,9 +35,67 @@ impl Stop {
         Ok(stop)
     }
 
+    /// Asks the run to end; whether that was asked before.
+    fn request(&self) -> bool {
+        let before = self.0.requested.swap(true, Ordering::SeqCst);
+        self.release();
+        before
+    }
+
     /// Whether it was asked for.
     #[must_use]
     pub fn requested(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.0.requested.load(Ordering::SeqCst)
+    }
+
+    /// Keeps a worker's input open until the returned value is dropped or the run is to end,
+    /// whichever is first.
+    #[must_use]
+    pub fn hold(&self, input: ChildStdin) -> Held<'_> {
+        *self.0.held.lock().unwrap_or_else(PoisonError::into_inner) = Some(input);
+        // The request may have come just before.
+        if self.requested() {
+            self.release();
+        }
+        Held(self)
+    }
+
+    fn release(&self) {
+        drop(self.0.held.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+}
+
+/// A worker's input that is kept open.
+#[derive(Debug)]
+pub struct Held<'a>(&'a Stop);
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.release();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[cfg(unix)]
+    #[test]
+    fn a_request_ends_the_worker_that_runs_and_the_one_that_starts() {
+        use super::*;
+        use std::process::{Command, Stdio};
+
+        // It ends when its input is closed, as a worker does.
+        let cat =
+            || Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let stop = Stop::default();
+        let mut running = cat();
+        let held = stop.hold(running.stdin.take().unwrap());
+        assert!(running.try_wait().unwrap().is_none());
+        assert!(!stop.request());
+        assert!(running.wait().unwrap().success());
+        drop(held);
+        let mut late = cat();
+        let _held = stop.hold(late.stdin.take().unwrap());
+        assert!(late.wait().unwrap().success());
+        assert!(stop.requested() && stop.request());
     }
 }

@@ -5,7 +5,8 @@
 use std::path::Path;
 
 use assert_cmd::Command;
-use fusion_cost_model::calibration::{HardwareCalibration, Verdict};
+use calibrate::journal::Entry;
+use fusion_cost_model::calibration::{CheckStatus, HardwareCalibration, RunEnd, Verdict};
 use predicates::prelude::*;
 use predicates::str::contains;
 use tempfile::TempDir;
@@ -18,6 +19,13 @@ const EXAMPLE: &str = include_str!("../../tests/data/example.toml");
 fn calibrate(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_calibrate"));
     command.current_dir(folder);
+    command
+}
+
+/// A calibration that goes on while other tests keep the machine busy.
+fn forced(folder: &Path) -> Command {
+    let mut command = calibrate(folder);
+    command.arg("--force");
     command
 }
 
@@ -37,7 +45,7 @@ fn names(folder: &Path) -> Vec<String> {
 #[test]
 fn from_the_command_line_to_a_file_to_an_answer() {
     let folder = folder();
-    calibrate(folder.path())
+    forced(folder.path())
         .args(["--problem", TINY, "--problem", "add+relu6/f32/m4.n4"])
         .args(["--quick", "--threads", "2", "--output", "t.toml"])
         .assert()
@@ -50,14 +58,22 @@ fn from_the_command_line_to_a_file_to_an_answer() {
     let calibration = HardwareCalibration::load(folder.path().join("t.toml")).unwrap();
     assert_eq!(calibration.records.len(), 2);
     for record in &calibration.records {
-        assert_ne!(record.verdict, Verdict::Invalid);
-        assert_eq!((record.threads, record.rounds), (2, 8));
+        assert!(!record.reasons.iter().any(|reason| reason.starts_with("wrong")), "{record:?}");
+        assert_eq!((record.threads, record.launches, record.rounds), (2, 1, 8));
+        assert!(record.sample_ticks >= 1000);
         assert!(record.verification.fused_error <= record.verification.tolerance);
         assert_eq!(record.unfused_kernels.len(), record.operators.len());
         assert!(record.ceiling_speedup.is_some());
     }
     assert_eq!(calibration.noise.len(), 2);
+    // On a busy machine a record can be INVALID, which the model does not answer with.
+    let evidence = match calibration.records[0].verdict {
+        Verdict::Invalid => "evidence    unknown",
+        _ => "evidence    measured",
+    };
     assert_eq!(calibration.ceilings.len(), 1);
+    assert!(calibration.checks.iter().any(|check| check.name == "load"));
+    assert_eq!(calibration.settings.end, RunEnd::Complete);
 
     calibrate(folder.path())
         .args(["show", "t.toml"])
@@ -68,7 +84,7 @@ fn from_the_command_line_to_a_file_to_an_answer() {
         .args(["query", "t.toml", "--problem", "Linear_Bias_ReLU/float32/n8.m8.k16"])
         .assert()
         .success()
-        .stdout(contains("evidence    measured").and(contains(format!("problem     {TINY}"))));
+        .stdout(contains(evidence).and(contains(format!("problem     {TINY}"))));
     calibrate(folder.path())
         .args(["query", "t.toml", "--problem", "mlp/f32/m1.k1.n1.o1"])
         .assert()
@@ -79,7 +95,7 @@ fn from_the_command_line_to_a_file_to_an_answer() {
 #[test]
 fn json_goes_to_stdout_and_nothing_else_does() {
     let folder = folder();
-    let output = calibrate(folder.path())
+    let output = forced(folder.path())
         .args(["--problem", TINY, "--quick", "--json", "--output", "t.toml"])
         .assert()
         .success();
@@ -101,7 +117,7 @@ fn json_goes_to_stdout_and_nothing_else_does() {
 fn another_machine_is_measured_but_never_mislabelled() {
     let folder = folder();
     // No machine that runs tests is a Jetson as far as its processor's name goes.
-    calibrate(folder.path())
+    forced(folder.path())
         .args(["--hardware", "jetson-agx-orin", "--problem", TINY, "--quick", "--output", "t.toml"])
         .assert()
         .success()
@@ -111,7 +127,7 @@ fn another_machine_is_measured_but_never_mislabelled() {
     assert!(!calibration.settings.hardware_matches);
     assert_ne!(calibration.hardware.id, "jetson-agx-orin");
 
-    calibrate(folder.path())
+    forced(folder.path())
         .args(["--hardware", "jetson-agx-orin", "--problem", TINY, "--quick"])
         .args(["--strict", "--output", "s.toml"])
         .assert()
@@ -127,7 +143,7 @@ fn another_machine_is_measured_but_never_mislabelled() {
 #[test]
 fn the_file_is_named_after_the_observed_machine() {
     let folder = folder();
-    calibrate(folder.path()).args(["--problem", TINY, "--quick"]).assert().success();
+    forced(folder.path()).args(["--problem", TINY, "--quick"]).assert().success();
     let [name] = &names(folder.path())[..] else { panic!("more than one file") };
     let id = HardwareCalibration::load(folder.path().join(name)).unwrap().hardware.id;
     assert_eq!(name, &format!("calibration-{id}.toml"));
@@ -156,6 +172,14 @@ fn wrong_command_lines() {
         (&["--problem", "linear_bias"], "expected chain/dtype/sizes"),
         (&["--problem", huge], "(24000000000000 bytes)"),
         (&["--problem", TINY, "--threads", "0"], "--threads must be at least 1"),
+        (&["--problem", TINY, "--launches", "0"], "it must be 1, or from 3 to 1000"),
+        (&["--problem", TINY, "--launches", "2"], "an interval over 2 launches says nothing"),
+        (&["--problem", TINY, "--output", "x.toml", "--samples", "x.toml"], "own file"),
+        (&["--problem", TINY, "--rounds", "1"], "1 is not in 2..=1000"),
+        (&["--problem", TINY, "--time-budget", "soon"], "write it as 90s, 10m or 1h30m"),
+        (&["--problem", TINY, "--time-budget", "0s"], "longer than nothing"),
+        (&["--problem", TINY, "--cache", "hot"], "[possible values: warm, cold]"),
+        (&["--problem", "add_relu/f32/m1.n1", "--cache", "cold"], "too small for cold caches"),
         (&["--problem", TINY, "--output", "no/t.toml"], "the folder no does not exist"),
         (&["--problem", TINY, "--output", "."], "is a folder"),
         (&["--no-such-flag"], "unexpected argument"),
@@ -179,11 +203,11 @@ fn damaged_files_are_refused_with_their_name() {
     let folder = folder();
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
     write("truncated.toml", &EXAMPLE[..EXAMPLE.len() / 2]);
-    write("newer.toml", &EXAMPLE.replacen("schema_version = 1", "schema_version = 2", 1));
+    write("newer.toml", &EXAMPLE.replacen("schema_version = 2", "schema_version = 3", 1));
     write("binary.toml", "\u{0}\u{1}\u{2}");
     for (name, message) in [
         ("truncated.toml", "truncated.toml: not a valid calibration file"),
-        ("newer.toml", "newer.toml: schema_version is 2"),
+        ("newer.toml", "newer.toml: schema_version is 3"),
         ("binary.toml", "binary.toml: not a valid calibration file"),
         ("missing.toml", "cannot read missing.toml"),
     ] {
@@ -241,40 +265,153 @@ fn show_reads_as_it_should() {
     );
 }
 
+/// What the time does not suffice for is listed, and the same command goes on with it.
 #[test]
-fn a_run_goes_on_from_its_journal() {
+fn a_run_goes_on_when_its_time_was_up() {
     let folder = folder();
-    let args = ["--problem", TINY, "--quick", "--output", "t.toml"];
-    calibrate(folder.path()).args(args).assert().success();
-    let calibration = HardwareCalibration::load(folder.path().join("t.toml")).unwrap();
-    // The journal as a crash would have left it, torn in its last line.
-    let key = calibrate::journal::RunKey {
-        tool_version: calibration.tool.version.clone(),
-        fingerprint: calibration.fingerprint.clone(),
-        threads: calibration.records[0].threads,
-        quick: true,
-        seed: 0,
-    };
-    let lines = [
-        serde_json::to_string(&key).unwrap(),
-        serde_json::to_string(&calibration.records[0]).unwrap(),
-        "{\"problem\": \"lin".to_owned(),
-    ];
-    std::fs::write(folder.path().join("t.toml.journal"), lines.join("\n")).unwrap();
+    let args = ["--problem", TINY, "--problem", "add_relu/f32/m4.n4", "--threads", "1"];
+    let args = [&args[..], &["--launches", "3", "--rounds", "3", "--output", "t.toml"]].concat();
+    let load = || HardwareCalibration::load(folder.path().join("t.toml")).unwrap();
+    forced(folder.path())
+        .args(&args)
+        .args(["--time-budget", "1ns"])
+        .assert()
+        .code(1)
+        .stderr(contains("nothing was measured; no file was written"));
+    // Measuring the limits takes about three seconds, three times.
+    let mut parts = 0;
+    loop {
+        parts += 1;
+        assert!(parts < 20);
+        let part = forced(folder.path()).args(&args).args(["--time-budget", "6s"]).assert();
+        if !folder.path().join("t.toml").exists() {
+            part.code(1).stderr(contains("nothing was measured"));
+            continue;
+        }
+        match load().settings.end {
+            RunEnd::Complete => break,
+            RunEnd::TimeBudget => assert!(folder.path().join("t.toml.journal").exists()),
+            RunEnd::Interrupted => panic!("nobody interrupted it"),
+        }
+    }
+    let whole = load();
+    assert_eq!(whole.settings.time_budget_s, Some(6.0));
+    assert_eq!((whole.records.len(), whole.skipped.len()), (2, 0));
+    for record in &whole.records {
+        assert!((3..=6).contains(&record.launches), "{}", record.launches);
+        // Launches that a busy machine left without an undisturbed pair count as rounds alone.
+        assert!(record.rounds % 3 == 0 && record.rounds >= 3 * record.launches);
+    }
+    assert_eq!(names(folder.path()), ["t.toml"]);
+}
+
+/// A worker is no command for people, and says so.
+#[test]
+fn a_worker_without_a_task_says_what_it_is() {
+    let folder = folder();
+    calibrate(folder.path())
+        .arg("worker")
+        .write_stdin("hello\n")
+        .assert()
+        .code(1)
+        .stderr(contains("this is a worker of `calibrate`, and got no task"));
+    calibrate(folder.path()).arg("--help").assert().success().stdout(contains("worker").not());
+}
+
+/// A failed check of the machine stops the run before anything is written; --force is recorded.
+#[test]
+fn a_failed_check_stops_the_run_unless_forced() {
+    let folder = folder();
+    let args = ["--problem", TINY, "--quick", "--threads", "4000", "--output", "t.toml"];
     calibrate(folder.path())
         .args(args)
-        .args(["--problem", "add_relu/f32/m4.n4"])
+        .assert()
+        .code(1)
+        .stderr(contains("error: threads: 4000 threads on").and(contains("--force goes on")));
+    assert!(names(folder.path()).is_empty());
+    forced(folder.path())
+        .args(["--problem", TINY, "--quick", "--threads", "64", "--output", "t.toml"])
+        .assert()
+        .success();
+    let calibration = HardwareCalibration::load(folder.path().join("t.toml")).unwrap();
+    let threads = calibration.checks.iter().find(|check| check.name == "threads").unwrap();
+    assert_eq!(calibration.settings.forced, threads.status == CheckStatus::Fail);
+}
+
+#[test]
+fn cold_caches_are_a_setting_of_their_own() {
+    let folder = folder();
+    let problem = "add_relu/f32/m512.n512";
+    for cache in ["warm", "cold"] {
+        let output = format!("{cache}.toml");
+        forced(folder.path())
+            .args(["--problem", problem, "--quick", "--threads", "1"])
+            .args(["--cache", cache, "--output", &output])
+            .assert()
+            .success();
+        calibrate(folder.path())
+            .args(["query", &output, "--problem", problem, "--cache", cache])
+            .assert()
+            .success()
+            .stdout(contains(format!("{cache} caches")));
+        let file = HardwareCalibration::load(folder.path().join(&output)).unwrap();
+        assert_eq!(file.records[0].cache_state.name(), cache);
+    }
+    calibrate(folder.path())
+        .args(["query", "warm.toml", "--problem", problem, "--cache", "cold"])
         .assert()
         .success()
-        .stderr(
-            contains("going on from t.toml.journal: 1 problems are done")
-                .and(contains("incomplete line was dropped"))
-                .and(contains(format!("{TINY}: done before"))),
-        );
-    let resumed = HardwareCalibration::load(folder.path().join("t.toml")).unwrap();
-    assert_eq!(resumed.records[0], calibration.records[0]);
-    assert_eq!(resumed.records.len(), 2);
-    assert_eq!(names(folder.path()), ["t.toml"]);
+        .stdout(contains("evidence    unknown").and(contains("--cache cold")));
+}
+
+#[test]
+fn every_sample_can_be_kept() {
+    let folder = folder();
+    forced(folder.path())
+        .args(["--problem", TINY, "--quick", "--threads", "1", "--output", "t.toml"])
+        .args(["--samples", "s.jsonl"])
+        .assert()
+        .success()
+        .stderr(contains("wrote s.jsonl"));
+    let text = std::fs::read_to_string(folder.path().join("s.jsonl")).unwrap();
+    let entries: Vec<Entry> =
+        text.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect();
+    let launches: Vec<_> = entries
+        .iter()
+        .filter_map(|entry| match entry {
+            Entry::Launch { subject, report, .. } => Some((subject.problem.to_string(), report)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(launches.len(), 3, "two controls and the problem");
+    let (name, report) = &launches[2];
+    assert_eq!((name.as_str(), report.launch.rounds.len()), (TINY, 8));
+    // The speedup of the file follows from the samples.
+    let estimate = calibrate::measure::estimate(std::slice::from_ref(&report.launch)).unwrap();
+    let record = &HardwareCalibration::load(folder.path().join("t.toml")).unwrap().records[0];
+    assert!((record.speedup_factor / estimate.ratio - 1.0).abs() < 1e-5);
+}
+
+/// The simulation through the command line, with too few draws to say anything about coverage.
+#[test]
+fn the_selftest_reports_for_people_and_for_programs() {
+    let folder = folder();
+    calibrate(folder.path())
+        .args(["selftest", "--runs", "0", "--simulations", "40"])
+        .assert()
+        .stdout(contains("position bias").and(contains("half-width")));
+    let output = calibrate(folder.path())
+        .args(["selftest", "--runs", "1", "--simulations", "4", "--threads", "1", "--json"])
+        .assert();
+    let result: serde_json::Value = serde_json::from_slice(&output.get_output().stdout).unwrap();
+    assert_eq!(result["simulation"].as_array().unwrap().len(), 7);
+    assert_eq!(result["against_itself"]["runs"], 1);
+    let code = match result["result"].as_str().unwrap() {
+        "passed" => 0,
+        "undecided" => 3,
+        _ => 4,
+    };
+    output.code(code);
 }
 
 /// Ctrl-C leaves a valid file with what is done, and does not take the place of a whole one.
@@ -293,7 +430,7 @@ fn an_interrupted_run_keeps_what_is_done() {
         }
         let mut child = Process::new(env!("CARGO_BIN_EXE_calibrate"))
             .current_dir(folder.path())
-            .args(["--fusion", "all", "--quick", "--output", "t.toml"])
+            .args(["--fusion", "all", "--quick", "--force", "--output", "t.toml"])
             .stderr(Stdio::piped())
             .stdout(Stdio::null())
             .spawn()
@@ -310,7 +447,7 @@ fn an_interrupted_run_keeps_what_is_done() {
         let rest: Vec<String> = stderr.lines().map(Result::unwrap).collect();
         assert_eq!(child.wait().unwrap().code(), Some(130), "{rest:?}");
         let calibration = HardwareCalibration::load(folder.path().join(expected)).unwrap();
-        assert!(calibration.settings.interrupted);
+        assert_eq!(calibration.settings.end, RunEnd::Interrupted);
         assert!((2..33).contains(&calibration.records.len()));
         assert!(folder.path().join("t.toml.journal").exists());
     }

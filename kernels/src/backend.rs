@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fusion_cost_model::cost::Ceilings;
-use fusion_cost_model::{Backend as BackendName, DType, Problem};
+use fusion_cost_model::{Backend as BackendName, CacheState, DType, Problem};
 use thiserror::Error;
 
 use crate::inputs::Inputs;
@@ -61,6 +61,26 @@ pub enum BackendError {
     },
 }
 
+/// Why a backend does not run a problem.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Unsupported {
+    /// It has no kernels for the chain in this number format.
+    #[error("there are no kernels for it")]
+    NoKernels,
+    /// Every run on another set of tensors would take too many sets to go through the caches.
+    #[error(
+        "it is too small for cold caches: a run touches {bytes} bytes, and caches of this size \
+         need at least {least_bytes}"
+    )]
+    TooSmallForCold {
+        /// The bytes that a run of the fused variant touches at least.
+        bytes: u64,
+        /// The bytes that it would have to touch.
+        least_bytes: u64,
+    },
+}
+
 /// Runs problems on one device.
 pub trait Backend {
     /// Which backend this is.
@@ -69,12 +89,24 @@ pub trait Backend {
     /// On how many threads kernels run; 1 on a GPU.
     fn threads(&self) -> u32;
 
-    /// Bytes that preparing a problem would allocate on the device; `None` when the backend has
-    /// no kernels for it.
-    fn memory_needed(&self, problem: &Problem) -> Option<u64>;
+    /// Bytes that preparing a problem would allocate on the device; `None` when the backend does
+    /// not run it, for the reason that [`Self::unsupported`] tells.
+    fn memory_needed(&self, problem: &Problem, cache: CacheState) -> Option<u64>;
 
-    /// Makes both variants of a problem ready to run on its inputs; `None` when the backend has
-    /// no kernels for it, which is not an error.
+    /// Why the backend does not run a problem; `None` when it does.
+    fn unsupported(&self, problem: &Problem, cache: CacheState) -> Option<Unsupported> {
+        match self.memory_needed(problem, cache) {
+            Some(_) => None,
+            None => Some(Unsupported::NoKernels),
+        }
+    }
+
+    /// Makes both variants of a problem ready to run on its inputs; `None` when the backend does
+    /// not run it (see [`Self::unsupported`]), which is not an error.
+    ///
+    /// With [`CacheState::Cold`], every run uses another set of tensors, so many that the
+    /// last-level cache has forgotten a set when it is used again. A problem that would need too
+    /// many is not run in the cold state.
     ///
     /// # Errors
     ///
@@ -83,6 +115,7 @@ pub trait Backend {
         &'b mut self,
         problem: &Problem,
         inputs: &'b Inputs,
+        cache: CacheState,
     ) -> Result<Option<Box<dyn Prepared + 'b>>, BackendError>;
 
     /// Measures the limits of the device for a number format; `None` when it does not compute in
@@ -92,6 +125,24 @@ pub trait Backend {
     ///
     /// [`BackendError`] when the device has not enough memory.
     fn ceilings(&mut self, dtype: DType) -> Result<Option<Ceilings>, BackendError>;
+
+    /// The processors that the threads are bound to; `None` when they are free to move.
+    fn pinned(&self) -> Option<&[u32]>;
+}
+
+/// What the system has counted for one thread since it began. What it does not count is `None`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ThreadCounters {
+    /// Times the system took the processor from it.
+    pub involuntary_switches: Option<u64>,
+    /// Pages that it touched first, or that the system had moved.
+    pub page_faults: Option<u64>,
+    /// The processor that it is on.
+    pub processor: Option<u32>,
+    /// Time on a processor.
+    pub processor_time: Option<Duration>,
+    /// Time that it was ready and waited for a processor.
+    pub run_delay: Option<Duration>,
 }
 
 /// A problem whose variants can be run.
@@ -99,17 +150,29 @@ pub trait Prepared {
     /// The kernels that a variant runs, in order, each with how it works.
     fn kernels(&self, variant: Variant) -> Vec<String>;
 
-    /// Draws a new placement of all tensors in memory and writes the inputs there. Both variants
-    /// use the same placement.
+    /// Draws a new placement of all tensors in memory and writes the inputs there, the same ones
+    /// to every set. Both variants use the same placement.
     fn new_layout(&mut self, seed: u64);
 
     /// Fills everything but the inputs with NaN: the output, intermediate results and scratch, so
     /// that an element that is read or left without having been written is seen.
     fn poison(&mut self);
 
-    /// Runs a variant `iterations` times and returns how long that took.
+    /// Runs a variant `iterations` times and returns how long that took. In the cold state each
+    /// run is timed by itself, and what lies between two runs is not counted.
     fn run(&mut self, variant: Variant, iterations: u32) -> Duration;
 
     /// The output that the last run left.
     fn output(&mut self) -> Vec<f32>;
+
+    /// Reads what the system has counted for each thread, the calling one first. Nothing for a
+    /// backend whose threads nobody counts.
+    fn counters(&mut self) -> Vec<ThreadCounters> {
+        Vec::new()
+    }
+
+    /// The share of the tensors' memory that lies in huge pages, where the system tells.
+    fn huge_page_share(&self) -> Option<f64> {
+        None
+    }
 }

@@ -9,13 +9,15 @@
 #![allow(clippy::cast_possible_truncation)]
 
 mod backend;
+mod clock;
 pub mod cpu;
 mod inputs;
 mod proof;
 mod random;
 mod reference;
 
-pub use backend::{Backend, BackendError, Prepared, Variant};
+pub use backend::{Backend, BackendError, Prepared, ThreadCounters, Unsupported, Variant};
+pub use clock::clock_tick;
 pub use inputs::{InputSpec, Inputs};
 pub use proof::Expected;
 pub use reference::Reference;

@@ -2,6 +2,7 @@
 
 use fusion_cost_model::{Op, Pointwise, Problem};
 
+use crate::cpu::affinity;
 use crate::inputs::Inputs;
 use crate::reference::Reference;
 
@@ -109,14 +110,23 @@ fn largest_error(pairs: impl Iterator<Item = (f64, f64)>, scale: f64) -> f64 {
     largest
 }
 
-/// The rows one after the other, computed on all cores.
+/// The rows one after the other, computed on all cores, also when the calling thread is bound to
+/// one of them for a measurement.
 fn compute_rows(reference: &Reference<'_>, rows: &[usize], cols: usize) -> Vec<f64> {
-    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let free = affinity::before_binding();
+    let threads = match free {
+        Some(mask) => mask.processors().len(),
+        None => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+    };
     let mut values = vec![0.0; rows.len() * cols];
     let share = rows.len().div_ceil(threads).max(1);
     std::thread::scope(|scope| {
         for (rows, values) in rows.chunks(share).zip(values.chunks_mut((share * cols).max(1))) {
             scope.spawn(move || {
+                if let Some(mask) = free {
+                    // Where that fails, it is only slower.
+                    mask.bind_this_thread();
+                }
                 for (&row, target) in rows.iter().zip(values.chunks_exact_mut(cols)) {
                     target.copy_from_slice(&reference.row(row));
                 }

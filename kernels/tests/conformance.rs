@@ -4,8 +4,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use fused_kernels::cpu::{Cpu, Vectors};
-use fused_kernels::{Backend, Expected, Inputs, Variant};
-use fusion_cost_model::{Form, Op, PATTERNS, Problem};
+use fused_kernels::{Backend, Expected, Inputs, Unsupported, Variant};
+use fusion_cost_model::{CacheState, Form, Op, PATTERNS, Problem};
 
 /// Sizes for each form: ones, primes around the vector widths, tiles with and without a rest.
 fn sizes(form: Form) -> &'static [&'static str] {
@@ -105,14 +105,14 @@ fn problems() -> Vec<Problem> {
 }
 
 /// Runs every problem in two layouts and holds both variants against the reference.
-fn conform(backend: &mut dyn Backend) {
+fn conform(backend: &mut dyn Backend, cache: CacheState) {
     let mut checked = 0;
     for problem in problems() {
         let inputs = Inputs::random(&problem, 42);
         let expected = Expected::compute(&problem, &inputs, u64::MAX);
         assert_eq!(expected.rows(), expected.total_rows());
         let mut prepared = backend
-            .prepare(&problem, &inputs)
+            .prepare(&problem, &inputs, cache)
             .unwrap_or_else(|error| panic!("{problem}: {error}"))
             .unwrap_or_else(|| panic!("{problem}: not supported"));
         for layout in 1..=2 {
@@ -124,7 +124,7 @@ fn conform(backend: &mut dyn Backend) {
                     let error = expected.error(&prepared.output());
                     assert!(
                         error <= expected.tolerance(),
-                        "{problem}, {variant}, layout {layout}, {iterations} iterations: error \
+                        "{problem}, {variant}, {cache}, layout {layout}, {iterations} iterations: error \
                          {error:e} above {:e}; kernels {:?}",
                         expected.tolerance(),
                         prepared.kernels(variant),
@@ -139,17 +139,43 @@ fn conform(backend: &mut dyn Backend) {
 
 #[test]
 fn cpu_with_one_thread_conforms() {
-    conform(&mut Cpu::new(1).unwrap());
+    conform(&mut Cpu::new(1).unwrap(), CacheState::Warm);
 }
 
 #[test]
 fn cpu_with_two_threads_conforms() {
-    conform(&mut Cpu::new(2).unwrap());
+    conform(&mut Cpu::new(2).unwrap(), CacheState::Warm);
 }
 
 #[test]
 fn cpu_with_five_threads_conforms() {
-    conform(&mut Cpu::new(5).unwrap());
+    conform(&mut Cpu::new(5).unwrap(), CacheState::Warm);
+}
+
+/// A cache so small that even the smallest problem needs no more than some hundred sets of tensors.
+#[test]
+fn cpu_with_cold_caches_conforms() {
+    conform(&mut Cpu::new(2).unwrap().with_last_level_cache(2048), CacheState::Cold);
+}
+
+#[test]
+fn cpu_with_bound_threads_conforms() {
+    // In a thread of its own, since the calling one is bound.
+    std::thread::spawn(|| {
+        let mut cpu = Cpu::with_bound_threads(2).unwrap();
+        let processors = std::thread::available_parallelism().unwrap().get();
+        // Bound, the calling thread sees one processor; free, all of them.
+        match cpu.pinned() {
+            Some(pinned) => {
+                assert!(pinned.len() == 2 && pinned[0] != pinned[1]);
+                assert_eq!(processors, 1);
+            }
+            None => eprintln!("skipped: {processors} processors, or a system that binds none"),
+        }
+        conform(&mut cpu, CacheState::Warm);
+    })
+    .join()
+    .unwrap();
 }
 
 /// What machines without AVX-512 run; on a machine that lacks even these, there is nothing to test.
@@ -157,7 +183,7 @@ fn cpu_with_five_threads_conforms() {
 fn cpu_with_narrower_vectors_conforms() {
     for vectors in [Vectors::Avx2, Vectors::Scalar] {
         match Cpu::with_vectors(2, vectors) {
-            Some(cpu) => conform(&mut cpu.unwrap()),
+            Some(cpu) => conform(&mut cpu.unwrap(), CacheState::Warm),
             None => eprintln!("skipped: this processor has no {vectors:?}"),
         }
     }
@@ -168,7 +194,7 @@ fn the_fused_variant_is_one_kernel_and_the_unfused_one_has_one_per_op() {
     let mut cpu = Cpu::new(1).unwrap();
     for problem in problems() {
         let inputs = Inputs::random(&problem, 1);
-        let prepared = cpu.prepare(&problem, &inputs).unwrap().unwrap();
+        let prepared = cpu.prepare(&problem, &inputs, CacheState::Warm).unwrap().unwrap();
         assert_eq!(prepared.kernels(Variant::Fused).len(), 1, "{problem}");
         assert_eq!(prepared.kernels(Variant::Unfused).len(), problem.chain().len(), "{problem}");
     }
@@ -179,8 +205,11 @@ fn a_dtype_without_kernels_is_none_and_no_error() {
     let problem: Problem = "add_relu/bf16/m4.n4".parse().unwrap();
     let inputs = Inputs::random(&problem, 1);
     let mut cpu = Cpu::new(1).unwrap();
-    assert!(cpu.prepare(&problem, &inputs).unwrap().is_none());
-    assert!(cpu.memory_needed(&problem).is_none());
+    assert!(cpu.prepare(&problem, &inputs, CacheState::Warm).unwrap().is_none());
+    for cache in [CacheState::Warm, CacheState::Cold] {
+        assert!(cpu.memory_needed(&problem, cache).is_none());
+        assert_eq!(cpu.unsupported(&problem, cache), Some(Unsupported::NoKernels));
+    }
 }
 
 #[test]

@@ -34,11 +34,15 @@ pub enum CalibrationError {
         /// What is wrong and where.
         reason: String,
     },
-    /// Written by a newer version.
+    /// Written by another version.
     #[error(
-        "{}schema_version is {found}, but this version reads only {SCHEMA_VERSION}; \
-         use a newer version of the tool, or calibrate again",
-        Prefix(.path)
+        "{}schema_version is {found}, but this version reads only {SCHEMA_VERSION}; {}",
+        Prefix(.path),
+        if *.found > i64::from(SCHEMA_VERSION) {
+            "use a newer version of the tool, or calibrate again"
+        } else {
+            "calibrate again"
+        }
     )]
     Version {
         /// The file, where the text came from one.

@@ -6,6 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::{CalibrationError, FusionRecord, HardwareCalibration, SCHEMA_VERSION};
+use crate::cost::BandwidthPoint;
 use crate::vocabulary::{Backend, CacheState, Problem};
 
 /// What makes a record unique in a file: two records with the same key would be two answers to
@@ -43,14 +44,7 @@ impl HardwareCalibration {
             .map_err(|error: toml::de::Error| CalibrationError::invalid(error.to_string()))?;
         match table.get("schema_version").map(toml::Value::as_integer) {
             Some(Some(version)) if version == i64::from(SCHEMA_VERSION) => {}
-            Some(Some(found)) if found > i64::from(SCHEMA_VERSION) => {
-                return Err(CalibrationError::Version { path: None, found });
-            }
-            Some(Some(found)) => {
-                return Err(CalibrationError::invalid(format!(
-                    "schema_version {found} never existed"
-                )));
-            }
+            Some(Some(found)) => return Err(CalibrationError::Version { path: None, found }),
             Some(None) => {
                 return Err(CalibrationError::invalid("schema_version must be a whole number"));
             }
@@ -114,18 +108,27 @@ impl HardwareCalibration {
             .map_err(|error| CalibrationError::invalid(format!("hardware: {error}")))?;
         for ceilings in &self.ceilings {
             let limits = &ceilings.limits;
-            let finite = limits.peak_gflops.is_finite()
-                && limits.launch_us.is_finite()
-                && limits.bandwidth.iter().all(|point| point.gb_per_s.is_finite());
-            let positive = limits.peak_gflops > 0.0
-                && limits.launch_us >= 0.0
-                && limits.bandwidth.iter().all(|point| point.gb_per_s > 0.0);
-            if !(finite && positive) {
+            let good = |rate: f64| rate.is_finite() && rate > 0.0;
+            let good_point = |point: &BandwidthPoint| {
+                let rates = [point.nontemporal_gb_per_s, point.read_gb_per_s];
+                good(point.gb_per_s) && rates.into_iter().flatten().all(good)
+            };
+            let good_launch = limits.launch_us.is_finite() && limits.launch_us >= 0.0;
+            if !(good(limits.peak_gflops) && good_launch && limits.bandwidth.iter().all(good_point))
+            {
                 return Err(CalibrationError::invalid("ceilings: rates must be positive numbers"));
             }
             if !limits.bandwidth.is_sorted_by(|a, b| a.working_set_bytes < b.working_set_bytes) {
                 return Err(CalibrationError::invalid(
                     "ceilings: the working sets of the bandwidth must increase",
+                ));
+            }
+        }
+        for noise in &self.noise {
+            let ends = [noise.ratio_low, noise.ratio, noise.ratio_high];
+            if !(ends.iter().all(|end| end.is_finite() && *end > 0.0) && ends.is_sorted()) {
+                return Err(CalibrationError::invalid(
+                    "noise: a ratio must be positive and lie within its interval",
                 ));
             }
         }
@@ -177,6 +180,9 @@ impl FusionRecord {
                 "speedup_factor {} is outside its interval {} to {}",
                 self.speedup_factor, self.speedup_low, self.speedup_high
             ));
+        }
+        if self.order_sensitivity.is_some_and(|off| !off.is_finite()) {
+            return Err("order_sensitivity must be a number".to_owned());
         }
         let ops: Vec<&str> = self.problem.chain().iter().map(|op| op.name()).collect();
         if self.operators != ops || self.num_operators as usize != ops.len() {

@@ -7,14 +7,14 @@ mod record;
 use serde::{Deserialize, Serialize};
 
 pub use error::CalibrationError;
-pub use record::{FusionRecord, Timing, Verdict, Verification};
+pub use record::{Disturbed, FusionRecord, Placement, Timing, Verdict, Verification};
 
 use crate::cost::Ceilings;
 use crate::hardware::HardwareSpec;
 use crate::vocabulary::{Backend, DType, Problem};
 
 /// The version of the file format that this crate reads and writes.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// The contents of a calibration file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,6 +32,9 @@ pub struct HardwareCalibration {
     pub hardware: HardwareSpec,
     /// What was really there when it was measured.
     pub fingerprint: Fingerprint,
+    /// What was checked before the run.
+    #[serde(default, rename = "check", skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<Check>,
     /// The measured ceilings, one entry per backend, dtype and thread count.
     #[serde(default, rename = "ceilings", skip_serializing_if = "Vec::is_empty")]
     pub ceilings: Vec<MeasuredCeilings>,
@@ -56,6 +59,12 @@ pub struct Tool {
     pub version: String,
     /// The compiler's optimisation and target of the build.
     pub build: String,
+    /// The compiler and its version.
+    pub compiler: String,
+    /// Flags that were given to the compiler beside those of the build profile.
+    pub compiler_flags: String,
+    /// The crates that kernels are made of, each with its version.
+    pub crates: Vec<String>,
     /// When the run began, in UTC (RFC 3339).
     pub started_at: String,
 }
@@ -74,12 +83,76 @@ pub struct Settings {
     pub quick: bool,
     /// The seed of inputs, layouts and schedules.
     pub seed: u64,
+    /// Fresh processes per problem at least; 1 means that each was measured in one process.
+    pub launches: u32,
+    /// Fresh processes for a problem that is still undecided.
+    pub most_launches: u32,
     /// Rounds per launch, each with a fresh memory layout.
     pub rounds: u32,
-    /// Fresh processes per problem; 1 means that everything was measured in one process.
-    pub launches: u32,
-    /// Whether the run ended before everything that was asked for was measured.
-    pub interrupted: bool,
+    /// How long the whole run was allowed to take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_budget_s: Option<f64>,
+    /// Whether the run went on in spite of a failed check.
+    pub forced: bool,
+    /// How the run ended.
+    pub end: RunEnd,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RunEnd {
+    /// Everything that was asked for was measured, or there is a reason why it cannot be.
+    Complete,
+    /// The user stopped it.
+    Interrupted,
+    /// Its time was up.
+    TimeBudget,
+}
+
+/// How serious the result of a check is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CheckStatus {
+    /// As it should be, or not to be told on this system.
+    Pass,
+    /// Measurements may suffer.
+    Warn,
+    /// Measurements would be worth little.
+    Fail,
+}
+
+impl CheckStatus {
+    /// The word in files and reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Warn => "warn",
+            Self::Fail => "fail",
+        }
+    }
+}
+
+impl std::fmt::Display for CheckStatus {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// Something that was checked before the run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Check {
+    /// What was looked at.
+    pub name: String,
+    /// What came of it.
+    pub status: CheckStatus,
+    /// What was found.
+    pub found: String,
+    /// What to do about it; absent where all is well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub advice: Option<String>,
 }
 
 /// What was observed of the machine.
@@ -90,6 +163,12 @@ pub struct Fingerprint {
     pub cpu_model: String,
     /// The vendor that it reports.
     pub cpu_vendor: String,
+    /// Family, model and stepping, as `6/167/8`, where the system tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_family_model_stepping: Option<String>,
+    /// Version of the processor's microcode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub microcode: Option<String>,
     /// Physical cores, where the system tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub physical_cores: Option<u32>,
@@ -110,6 +189,15 @@ pub struct Fingerprint {
     /// Whether a hypervisor was seen; absent where that cannot be told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub virtualized: Option<bool>,
+    /// What chooses the clock (`performance`, `powersave`, ...); several where they differ.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub governor: Option<String>,
+    /// Whether the clock may rise above its guaranteed rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turbo: Option<bool>,
+    /// When the system backs memory with huge pages: `always`, `madvise` or `never`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub huge_pages: Option<String>,
 }
 
 /// A level of cache as the system reports it.
@@ -154,6 +242,11 @@ pub struct NoiseFloor {
     pub ratio_low: f64,
     /// Upper end of its 95 % interval.
     pub ratio_high: f64,
+    /// Fresh processes that it was measured in.
+    pub launches: u32,
+    /// Whether most of its pairs were disturbed, so that it says nothing of the machine at rest.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub disturbed: bool,
 }
 
 impl NoiseFloor {

@@ -19,7 +19,7 @@ pub enum Verdict {
     Faster,
     /// The fused variant is slower, by the same rule.
     Slower,
-    /// The interval lies within the noise floor around 1.
+    /// The whole interval is close to 1: within the noise floor, but at least 2 % and at most 5 %.
     Same,
     /// The measurement does not decide.
     Ambiguous,
@@ -76,6 +76,64 @@ pub struct Verification {
     pub fused_error: f64,
     /// The error up to which a kernel counts as right.
     pub tolerance: f64,
+}
+
+/// Pairs that something disturbed, by cause; one pair can have several. A cause without a number
+/// could not be observed on this system.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Disturbed {
+    /// The system took the processor from a thread, so often that it matters in a sample of this
+    /// length.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub involuntary_switch: Option<u32>,
+    /// A thread moved to another processor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub migration: Option<u32>,
+    /// A thread was ready and had to wait for a processor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_delay: Option<u32>,
+    /// The measuring thread had less processor time than went by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub off_processor: Option<u32>,
+    /// Memory was touched for the first time, or moved by the system.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page_fault: Option<u32>,
+    /// The hypervisor ran something else during the round.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steal: Option<u32>,
+    /// Something on the machine waited for a processor during the round.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_pressure: Option<u32>,
+}
+
+impl Disturbed {
+    /// Every cause by its key, with its number of pairs.
+    #[must_use]
+    pub const fn causes(&self) -> [(&'static str, Option<u32>); 7] {
+        [
+            ("involuntary_switch", self.involuntary_switch),
+            ("migration", self.migration),
+            ("run_delay", self.run_delay),
+            ("off_processor", self.off_processor),
+            ("page_fault", self.page_fault),
+            ("steal", self.steal),
+            ("cpu_pressure", self.cpu_pressure),
+        ]
+    }
+}
+
+/// Where the threads and the tensors of a measurement were.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Placement {
+    /// Whether each thread was bound to a processor.
+    pub pinned: bool,
+    /// The processors that the threads are bound to, or were seen on.
+    pub processors: Vec<u32>,
+    /// Share of the tensors' memory that lay in huge pages; absent where the system does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub huge_page_share: Option<f64>,
 }
 
 /// One measured problem on one backend: a `[[fusion]]` table of the file.
@@ -159,6 +217,12 @@ pub struct FusionRecord {
     pub pairs: u32,
     /// Pairs that were used.
     pub pairs_kept: u32,
+    /// Ticks of the clock in the shortest sample.
+    pub sample_ticks: u64,
+    /// What the speedup would have been off by, as a ratio minus 1, had the variants been measured
+    /// one after the other instead of in turns; absent where that was not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order_sensitivity: Option<f64>,
     /// The kernels that the unfused variant ran, in order.
     pub unfused_kernels: Vec<String>,
     /// The kernel that the fused variant ran.
@@ -168,6 +232,10 @@ pub struct FusionRecord {
     pub unfused_timing: Timing,
     /// The fused variant's time in detail.
     pub fused_timing: Timing,
+    /// Pairs that were not used, by what disturbed them.
+    pub disturbed: Disturbed,
+    /// Where the threads and the tensors were.
+    pub placement: Placement,
     /// The proof.
     pub verification: Verification,
 }

@@ -8,14 +8,29 @@ use super::steps::Step;
 use super::traffic::Traffic;
 use crate::vocabulary::Problem;
 
-/// Bandwidth of a streaming kernel at one working set.
+/// Bandwidth of streaming kernels at one working set, in 10^9 bytes read and written per second.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BandwidthPoint {
     /// Bytes that the kernel touches.
     pub working_set_bytes: u64,
-    /// Bytes read and written per second, in 10^9.
+    /// Of `a = b + c` with ordinary stores, as kernels have them.
     pub gb_per_s: f64,
+    /// Of the same with non-temporal stores, which do not read a line before they write it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nontemporal_gb_per_s: Option<f64>,
+    /// Of reading alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_gb_per_s: Option<f64>,
+}
+
+impl BandwidthPoint {
+    /// The fastest way that was found to move bytes: what no kernel should exceed.
+    #[must_use]
+    pub fn fastest_gb_per_s(&self) -> f64 {
+        let others = [self.nontemporal_gb_per_s, self.read_gb_per_s];
+        others.into_iter().flatten().fold(self.gb_per_s, f64::max)
+    }
 }
 
 /// The measured limits of a machine at one dtype and thread count.
@@ -176,7 +191,12 @@ mod tests {
     use proptest::prelude::*;
 
     fn ceilings(launch_us: f64) -> Ceilings {
-        let point = |working_set_bytes, gb_per_s| BandwidthPoint { working_set_bytes, gb_per_s };
+        let point = |working_set_bytes, gb_per_s| BandwidthPoint {
+            working_set_bytes,
+            gb_per_s,
+            nontemporal_gb_per_s: None,
+            read_gb_per_s: None,
+        };
         Ceilings {
             peak_gflops: 100.0,
             launch_us,

@@ -4,4 +4,5 @@ pub mod completions;
 pub mod list;
 pub mod query;
 pub mod run;
+pub mod selftest;
 pub mod show;

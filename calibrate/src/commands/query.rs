@@ -28,7 +28,7 @@ pub fn query(args: &QueryArgs) -> anyhow::Result<u8> {
         Some(threads) => threads,
         None => only_threads(&model, backend)?,
     };
-    let target = Target { backend, threads, cache_state: CacheState::Warm };
+    let target = Target { backend, threads, cache_state: args.cache.into() };
     let policy = Policy::new(WhenUnknown::Roofline).with_threshold(args.threshold);
     let decision = model.decide(&problem, target, &policy);
     let text = if args.json {
@@ -120,7 +120,11 @@ fn as_text(
     if decision.action == Action::Unknown {
         lines.push((
             "to measure",
-            format!("calibrate --problem {problem} --threads {}", target.threads),
+            format!(
+                "calibrate --problem {problem} --threads {}{}",
+                target.threads,
+                if target.cache_state == CacheState::Cold { " --cache cold" } else { "" }
+            ),
         ));
     }
     let mut text = String::new();

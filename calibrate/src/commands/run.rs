@@ -1,27 +1,28 @@
 //! `calibrate`: the main job.
 
-use std::path::Path;
+use std::path::{Path, PathBuf, absolute};
 use std::time::SystemTime;
 
-use anyhow::Context;
 use fused_kernels::Backend;
 use fused_kernels::cpu::Cpu;
 use fusion_cost_model::calibration::{
-    FusionRecord, HardwareCalibration, SCHEMA_VERSION, Settings, Tool, Verdict,
+    Check, FusionRecord, HardwareCalibration, RunEnd, SCHEMA_VERSION, Settings, Skipped, Verdict,
 };
 
 use super::show;
 use crate::cli::RunArgs;
 use crate::exit::{self, UsageError};
-use crate::journal::{Journal, RunKey};
+use crate::journal::{Entry, Journal, Part, RunKey};
+use crate::launch::{Device, Processes};
 use crate::machine::Machine;
+use crate::machine_lock::MachineLock;
 use crate::measure::Procedure;
-use crate::plan::plan;
-use crate::session::Session;
+use crate::plan::{Plan, bytes_needed, plan};
+use crate::preflight::{self, Needs};
+use crate::record::{Context, record};
+use crate::session::{Measured, Outcome, RunSettings, Session, State, Subject, controls};
 use crate::stop::Stop;
-use crate::{fingerprint, output};
-
-const VERSION: &str = env!("CARGO_PKG_VERSION");
+use crate::{build_info, fingerprint, output};
 
 /// Calibrates.
 ///
@@ -36,57 +37,121 @@ pub fn run(args: &RunArgs) -> anyhow::Result<u8> {
         }
         eprintln!("warning: {mismatch}");
     }
-    let mut cpu = Cpu::new(threads(args)?)?;
-    let plan = plan(args, &cpu)?;
+    let threads = threads(args.threads)?;
+    // Only to plan with, so it needs no more threads than there are processors: kernels run in
+    // processes of their own.
+    let planner = Cpu::new(threads.min(fingerprint::available_threads()))?;
+    let plan = plan(args, &planner)?;
     let path = output::path(args.output.as_deref(), &machine.id());
     output::check_writable(&path)?;
+    if let Some(samples) = &args.samples {
+        output::check_writable(samples)?;
+        let own = [path.clone(), output::partial(&path), Journal::path_for(&path)];
+        let same = |own: &PathBuf| absolute(own).ok() == absolute(samples).ok();
+        if own.iter().any(same) {
+            let text = format!("--samples {} is the calibration's own file", samples.display());
+            return Err(UsageError(text).into());
+        }
+    }
+    let checks = preflight::check(&needs(threads, &plan, &planner, args));
+    drop(planner);
+    let forced = go_on_with(&checks, args.force)?;
+    let _lock = MachineLock::take();
     let stop = Stop::listen()?;
 
+    let device = Device { backend: fusion_cost_model::Backend::Cpu, threads, bound: !args.unbound };
+    let procedure = if args.quick { Procedure::QUICK } else { Procedure::STANDARD };
+    let procedure = procedure.with(args.launches, args.rounds);
+    let settings = RunSettings {
+        procedure,
+        backend: device.backend,
+        threads: u32::try_from(threads).unwrap_or(u32::MAX),
+        cache: args.cache.into(),
+        seed: args.seed,
+        time_budget: args.time_budget,
+    };
+    let started_at = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    let mut tool = build_info::tool(started_at.clone());
     let key = RunKey {
-        tool_version: VERSION.to_owned(),
+        tool_version: tool.version.clone(),
+        program: build_info::binary_digest(),
         fingerprint: machine.fingerprint.clone(),
-        threads: cpu.threads(),
-        quick: args.quick,
+        device,
+        cache: settings.cache,
+        procedure,
         seed: args.seed,
     };
-    let (journal, recovered) = Journal::open(&Journal::path_for(&path), &key)?;
+    let (mut journal, recovered) = Journal::open(&Journal::path_for(&path), &key)?;
     recovered.notes.iter().for_each(|note| eprintln!("note: {note}"));
+    let this_part = Part { started_at, forced, checks };
+    journal.append(&Entry::Part(this_part.clone()))?;
+    let whole_run = whole_run(&recovered.entries, this_part);
+    let Part { started_at, forced, checks } = whole_run.clone();
+    tool.started_at = started_at;
 
-    let started_at = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-    let replaces_whole =
-        HardwareCalibration::load(&path).is_ok_and(|calibration| !calibration.settings.interrupted);
-    let procedure = if args.quick { Procedure::QUICK } else { Procedure::STANDARD };
-    let mut session = Session::new(&mut cpu, procedure, args.seed, &stop, journal);
-    session.resume(recovered.records);
-    let outcome = session.run(&plan)?;
+    // What cannot be read is not for a part to replace either.
+    let replaces_whole = path.exists()
+        && !HardwareCalibration::load(&path)
+            .is_ok_and(|calibration| calibration.settings.end != RunEnd::Complete);
+    let mut launcher = Processes::new(device, &stop)?;
+    let subjects: Vec<Subject> = plan.problems.iter().copied().map(Subject::fusion).collect();
+    let session = Session::new(&mut launcher, settings, &subjects, &stop)?;
+    let outcome = session.with_journal(journal, recovered.entries).run()?;
 
+    let Outcome { measured, controls, noise, ceilings, end, left_over, journal } = outcome;
+    let context = Context { settings: &settings, noise: &noise, ceilings: &ceilings };
+    let records = records(&measured, &context);
     let calibration = HardwareCalibration {
         schema_version: SCHEMA_VERSION,
-        num_records: outcome.records.len() as u64,
-        tool: Tool {
-            name: "calibrate".to_owned(),
-            version: VERSION.to_owned(),
-            build: build(),
-            started_at,
-        },
+        num_records: records.len() as u64,
+        tool,
         settings: Settings {
             requested_hardware: machine.requested.clone(),
             hardware_matches: machine.matches,
-            shapes: plan.shapes,
+            shapes: plan.shapes.clone(),
             quick: args.quick,
             seed: args.seed,
-            rounds: u32::try_from(procedure.rounds).unwrap_or(u32::MAX),
-            launches: 1,
-            interrupted: outcome.interrupted,
+            launches: procedure.launches,
+            most_launches: procedure.most_launches,
+            rounds: procedure.rounds,
+            time_budget_s: args.time_budget.map(|budget| budget.as_secs_f64()),
+            forced,
+            end,
         },
-        hardware: machine.spec(&outcome.ceilings),
+        hardware: machine.spec(&ceilings),
         fingerprint: machine.fingerprint.clone(),
-        ceilings: outcome.ceilings,
-        noise: outcome.noise,
-        skipped: outcome.skipped,
-        records: outcome.records,
+        checks,
+        skipped: skipped(&plan, &measured, end),
+        ceilings,
+        noise,
+        records,
     };
-    save(&calibration, &path, replaces_whole, outcome.journal, outcome.left_over)?;
+    let saved = save(&calibration, &path, replaces_whole)?;
+    if let Some(mut journal) = journal {
+        if let Some(samples) = &args.samples {
+            journal.copy_to(samples)?;
+            eprintln!("wrote {}", samples.display());
+        }
+        let all = || measured.iter().chain(&controls);
+        let failed = all().any(|one| matches!(one.state, State::Failed(_)));
+        if end == RunEnd::Complete && failed {
+            let path = Journal::path_for(&path);
+            eprintln!("note: {} stays; the same command tries again what failed", path.display());
+        } else if end == RunEnd::Complete && left_over.is_empty() {
+            journal.finish()?;
+        } else if end == RunEnd::Complete {
+            eprintln!(
+                "note: {} keeps {} launches of problems that this run did not ask for",
+                Journal::path_for(&path).display(),
+                left_over.len()
+            );
+            journal.keep_only(whole_run, &left_over)?;
+        }
+    }
+    if !saved {
+        eprintln!("nothing was measured; no file was written");
+        return Ok(if end == RunEnd::Interrupted { exit::INTERRUPTED } else { exit::FAILURE });
+    }
     match show::print(&calibration, args.json) {
         Err(error) if !exit::is_broken_pipe(&error) => return Err(error),
         _ => {}
@@ -94,81 +159,127 @@ pub fn run(args: &RunArgs) -> anyhow::Result<u8> {
     if let Some(mismatch) = machine.mismatch() {
         eprintln!("warning: {mismatch}");
     }
-    Ok(exit_code(args, &calibration, outcome.wrong))
+    Ok(exit_code(args, &calibration, measured.iter().chain(&controls)))
 }
 
-fn threads(args: &RunArgs) -> anyhow::Result<usize> {
+/// This part of a run together with what the journal tells of earlier ones.
+fn whole_run(entries: &[Entry], this_part: Part) -> Part {
+    let part = |entry: &Entry| match entry {
+        Entry::Part(part) => Some(part.clone()),
+        _ => None,
+    };
+    let mut parts: Vec<Part> = entries.iter().filter_map(part).collect();
+    parts.push(this_part.clone());
+    Part::all(&parts).unwrap_or(this_part)
+}
+
+/// The threads of the kernels: those asked for, else one per physical core.
+pub(super) fn threads(asked: Option<usize>) -> Result<usize, UsageError> {
     /// More would only be a typing error.
     const MOST: usize = 4096;
-    match args.threads {
+    match asked {
         None => Ok(fingerprint::default_threads()),
-        Some(0) => Err(UsageError("--threads must be at least 1".to_owned()).into()),
+        Some(0) => Err(UsageError("--threads must be at least 1".to_owned())),
         Some(threads) if threads > MOST => {
-            Err(UsageError(format!("--threads must be at most {MOST}")).into())
+            Err(UsageError(format!("--threads must be at most {MOST}")))
         }
-        Some(threads) => {
-            let available = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-            if threads > available {
-                eprintln!(
-                    "warning: {threads} threads on {available} processors take turns; the times \
-                     say little"
-                );
-            }
-            Ok(threads)
-        }
+        Some(threads) => Ok(threads),
     }
 }
 
-/// How the program was built.
-fn build() -> String {
-    let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
-    format!("{profile}, {}-{}", std::env::consts::ARCH, std::env::consts::OS)
+/// What the machine must have for the run.
+fn needs(threads: usize, plan: &Plan, backend: &dyn Backend, args: &RunArgs) -> Needs {
+    let controls = controls().unwrap_or_default();
+    let problems = plan.problems.iter().chain(controls.iter().map(|control| &control.problem));
+    let bytes = problems.filter_map(|problem| {
+        Some(bytes_needed(problem, backend.memory_needed(problem, args.cache.into())?))
+    });
+    Needs { threads, memory_bytes: bytes.max().unwrap_or(0) }
 }
 
-/// Writes the file, and removes the journal once everything is in the file.
+/// Says what the checks found; whether the run goes on in spite of a failed one.
+pub(super) fn go_on_with(checks: &[Check], force: bool) -> anyhow::Result<bool> {
+    eprint!("{}", preflight::report(checks));
+    let failed = preflight::has_failed(checks);
+    if failed && !force {
+        anyhow::bail!("the machine is in no state to be measured (see above); --force goes on");
+    }
+    Ok(failed)
+}
+
+/// The records of everything that has at least one launch and is not wrong.
+fn records(measured: &[Measured], context: &Context<'_>) -> Vec<FusionRecord> {
+    let usable = measured
+        .iter()
+        .filter(|measured| matches!(measured.state, State::Finished | State::Unfinished));
+    let made = usable.filter_map(|Measured { subject, launches, estimate, .. }| {
+        Some(record(subject, launches, estimate.as_ref()?, context))
+    });
+    made.collect()
+}
+
+/// Everything that has no record, with the reason.
+fn skipped(plan: &Plan, measured: &[Measured], end: RunEnd) -> Vec<Skipped> {
+    let mut skipped = plan.skipped.clone();
+    for Measured { subject, launches, state, .. } in measured {
+        let problem = subject.problem;
+        let reason = match state {
+            State::Wrong(wrong) => format!("{problem}: {wrong}"),
+            State::Failed(reason) => format!("{problem}: {reason}"),
+            State::NoKernels => format!("{problem}: the backend has no kernels for it"),
+            State::Unfinished if launches.is_empty() => match end {
+                RunEnd::TimeBudget => {
+                    format!("{problem}: the time was up; the same command goes on with it")
+                }
+                _ => format!("{problem}: interrupted before; the same command goes on with it"),
+            },
+            State::Finished | State::Unfinished => continue,
+        };
+        skipped.push(Skipped { problem, reason });
+    }
+    skipped
+}
+
+/// Writes the file, if there is anything to write.
 fn save(
     calibration: &HardwareCalibration,
     path: &Path,
     replaces_whole: bool,
-    journal: Journal,
-    left_over: usize,
-) -> anyhow::Result<()> {
-    let interrupted = calibration.settings.interrupted;
-    if calibration.records.is_empty() && interrupted {
-        eprintln!("nothing was finished; no file was written");
-        return Ok(());
+) -> anyhow::Result<bool> {
+    let is_part = calibration.settings.end != RunEnd::Complete;
+    if calibration.records.is_empty() && is_part {
+        return Ok(false);
     }
     // A part must not take the place of a whole calibration.
     let partial = output::partial(path);
-    let target = if interrupted && replaces_whole { &partial } else { path };
+    let target = if is_part && replaces_whole { &partial } else { path };
     calibration.save(target)?;
     eprintln!("wrote {}", target.display());
-    if interrupted {
-        return Ok(());
+    if !is_part {
+        output::remove_if_there(&partial)?;
     }
-    if partial.exists() {
-        std::fs::remove_file(&partial)
-            .with_context(|| format!("cannot remove {}", partial.display()))?;
-    }
-    if left_over > 0 {
-        eprintln!(
-            "note: {} keeps {left_over} records of problems that this run did not ask for",
-            Journal::path_for(path).display()
-        );
-        return Ok(());
-    }
-    journal.finish()
+    Ok(true)
 }
 
-fn exit_code(args: &RunArgs, calibration: &HardwareCalibration, wrong: bool) -> u8 {
+fn exit_code<'a>(
+    args: &RunArgs,
+    calibration: &HardwareCalibration,
+    mut measured: impl Iterator<Item = &'a Measured>,
+) -> u8 {
+    let failed = |measured: &Measured| matches!(measured.state, State::Wrong(_) | State::Failed(_));
+    let wrong = measured.any(|measured| {
+        failed(measured) || measured.launches.iter().any(|report| report.wrong_after.is_some())
+    });
     let untrusted =
         |record: &FusionRecord| matches!(record.verdict, Verdict::Ambiguous | Verdict::Invalid);
-    if calibration.settings.interrupted {
+    if calibration.settings.end == RunEnd::Interrupted {
         exit::INTERRUPTED
     } else if wrong {
         exit::FAILURE
     } else if args.strict
-        && (!calibration.settings.hardware_matches || calibration.records.iter().any(untrusted))
+        && (!calibration.settings.hardware_matches
+            || calibration.settings.end != RunEnd::Complete
+            || calibration.records.iter().any(untrusted))
     {
         exit::NOT_TRUSTED
     } else {

@@ -1,14 +1,24 @@
-//! The third stage: interleaved pairs of samples, in rounds with a fresh memory layout each.
+//! The third stage: interleaved pairs of samples, in rounds with a fresh memory layout each, in
+//! launches that are fresh processes.
 //!
-//! `sample` takes the samples, in the order that `schedule` draws; `estimate` turns them
-//! into a ratio with its interval, with the arithmetic of `statistics`.
+//! `sample` takes the samples of one launch, in the order that `schedule` draws, while
+//! `disturbance` and `watch` look for what goes wrong; `estimate` turns the launches into a ratio
+//! with its interval, with the arithmetic of `statistics`; `stopping` says when there are enough.
 
+mod disturbance;
 mod estimate;
+mod procedure;
 mod sample;
 mod schedule;
 mod statistics;
+mod stopping;
+mod watch;
 
-pub use estimate::{Estimate, estimate};
-pub use sample::{Measurement, Pair, Procedure, Round, measure};
-pub use schedule::{Order, draw_orders};
-pub use statistics::{Quartiles, mean_interval, median, quartiles, t_quantile_975};
+pub use disturbance::Cause;
+pub use estimate::{Estimate, LEAST_LAUNCHES, Unit, estimate};
+pub use procedure::Procedure;
+pub use sample::{Instruments, Launch, Pair, Round, measure};
+pub use schedule::{Order, draw_orders, draw_pass};
+pub use statistics::{Quartiles, mean, median, quartiles};
+pub use stopping::enough;
+pub use watch::{Reading, SystemWatch, Watch};

@@ -1,76 +1,73 @@
-//! Taking samples.
+//! Taking the samples of one launch.
 
 use std::time::Duration;
 
 use fused_kernels::{Prepared, Variant};
-use rand::{Rng, SeedableRng};
+use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
 
+use super::disturbance::{Cause, causes_between, observable};
+use super::procedure::Procedure;
 use super::schedule::{Order, draw_orders};
-use crate::stop::Stop;
-
-/// How much is measured.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Procedure {
-    /// Rounds, each with a fresh memory layout.
-    pub rounds: usize,
-    /// Pairs per round, unless the problem is so slow that the budget allows only fewer.
-    pub pairs: usize,
-    /// How long a sample lasts at least, unless one run lasts longer. At least 1000 ticks of the
-    /// clock, so that its resolution adds at most 0.1 %.
-    pub sample: Duration,
-    /// How long the samples of one problem may take together. Slow problems get fewer pairs, but
-    /// never fewer than one in each order.
-    pub budget: Duration,
-}
-
-impl Procedure {
-    /// The standard procedure.
-    pub const STANDARD: Self = Self {
-        rounds: 16,
-        pairs: 8,
-        sample: Duration::from_micros(500),
-        budget: Duration::from_secs(8),
-    };
-
-    /// The shortened procedure of `--quick`.
-    pub const QUICK: Self = Self {
-        rounds: 8,
-        pairs: 4,
-        sample: Duration::from_micros(300),
-        budget: Duration::from_millis(1500),
-    };
-
-    /// A round has one pair in each order at least.
-    const LEAST_PAIRS: usize = 2;
-}
+use super::statistics::median;
+use super::watch::{self, Watch};
 
 /// Two samples taken one after the other.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Pair {
     /// Seconds per run of the first and of the second variant.
     pub seconds: [f64; 2],
     /// Which one was sampled first.
     pub order: Order,
+    /// What disturbed one of the two.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<Cause>,
 }
 
-/// The pairs that were taken in one memory layout.
-#[derive(Debug, Clone, PartialEq)]
+impl Pair {
+    /// The logarithm of the first variant's time over the second's.
+    #[must_use]
+    pub fn log_ratio(&self) -> f64 {
+        (self.seconds[0] / self.seconds[1]).ln()
+    }
+}
+
+/// The pairs that were taken in one memory layout, in order.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Round {
     /// In the order in which they were taken.
     pub pairs: Vec<Pair>,
 }
 
-/// All samples of two variants.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Measurement {
+/// All samples of two variants in one process.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Launch {
     /// In the order in which they were taken.
     pub rounds: Vec<Round>,
     /// Runs per sample of each variant.
     pub iterations: [u32; 2],
+    /// Ticks of the clock in the shortest sample.
+    pub ticks: u64,
+    /// The logarithm of the ratio when all samples of one variant are taken before those of the
+    /// other, in the layout of the last round.
+    pub back_to_back: f64,
+    /// The causes of disturbances that this system shows.
+    pub observable: Vec<Cause>,
 }
 
-/// Measures two variants against each other; `None` when the user stopped it.
+/// What a measurement is made with, beside the device.
+pub struct Instruments<'a> {
+    /// Observes the machine.
+    pub watch: &'a mut dyn Watch,
+    /// The smallest step of the clock.
+    pub tick: Duration,
+}
+
+/// Samples in each block of the back-to-back pass, at most.
+const BACK_TO_BACK: usize = 4;
+
+/// Measures two variants against each other in this process.
 ///
 /// A variant against itself is an A/A run. Every sample is preceded by an untimed run of the same
 /// variant, so that it starts from the caches that the variant itself leaves.
@@ -79,53 +76,78 @@ pub fn measure(
     variants: [Variant; 2],
     procedure: &Procedure,
     seed: u64,
-    stop: &Stop,
-) -> Option<Measurement> {
+    instruments: &mut Instruments<'_>,
+) -> Launch {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     prepared.new_layout(random.next_u64());
-    let once = variants.map(|variant| seconds_per_run(prepared, variant, procedure.sample));
-    let iterations = once.map(|seconds| {
-        let wanted = (procedure.sample.as_secs_f64() / seconds).ceil();
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
-        let wanted = wanted as u32;
-        wanted.max(1)
-    });
-    let sample = |index: usize| once[index] * f64::from(iterations[index] + 1);
-    let pairs = affordable_pairs(procedure, sample(0) + sample(1));
+    let least = procedure.sample.max(instruments.tick * Procedure::TICKS);
+    let once = variants.map(|variant| seconds_per_run(prepared, variant, least));
+    let iterations = once.map(|seconds| runs_in(least, seconds));
+    let sample = |index: usize| once[index] * (f64::from(iterations[index]) + 1.0);
+    let pairs = procedure.affordable_pairs(sample(0) + sample(1));
 
-    let mut rounds = Vec::with_capacity(procedure.rounds);
+    let mut observed = observable(&prepared.counters());
+    let mut shortest = Duration::MAX;
+    let mut take = |prepared: &mut dyn Prepared, index: usize, causes: &mut Vec<Cause>| {
+        let before = prepared.counters();
+        let untimed = prepared.run(variants[index], 1);
+        // A clock that did not move would make a ratio of nothing.
+        let time = prepared.run(variants[index], iterations[index]).max(instruments.tick);
+        causes.extend(causes_between(&before, &prepared.counters(), untimed + time));
+        shortest = shortest.min(time);
+        time.as_secs_f64() / f64::from(iterations[index])
+    };
+
+    let mut readings = vec![instruments.watch.read()];
+    let mut rounds = Vec::new();
     for _ in 0..procedure.rounds {
         prepared.new_layout(random.next_u64());
         let mut round = Round { pairs: Vec::with_capacity(pairs) };
         for order in draw_orders(pairs, &mut random) {
-            if stop.requested() {
-                return None;
+            let (mut seconds, mut causes) = ([0.0; 2], Vec::new());
+            for index in order.positions() {
+                seconds[index] = take(prepared, index, &mut causes);
             }
-            let mut seconds = [0.0; 2];
-            let positions = match order {
-                Order::FirstSecond => [0, 1],
-                Order::SecondFirst => [1, 0],
-            };
-            for index in positions {
-                let _ = prepared.run(variants[index], 1);
-                let time = prepared.run(variants[index], iterations[index]);
-                seconds[index] = time.as_secs_f64() / f64::from(iterations[index]);
-            }
-            round.pairs.push(Pair { seconds, order });
+            causes.sort_unstable();
+            causes.dedup();
+            round.pairs.push(Pair { seconds, order, causes });
         }
         rounds.push(round);
+        readings.push(instruments.watch.read());
     }
-    Some(Measurement { rounds, iterations })
+
+    let order = if random.random() { Order::FirstSecond } else { Order::SecondFirst };
+    let mut blocks = [0.0; 2];
+    for index in order.positions() {
+        let block = (0..pairs.min(BACK_TO_BACK)).map(|_| take(prepared, index, &mut Vec::new()));
+        blocks[index] = median(&block.collect::<Vec<_>>());
+    }
+
+    let of_rounds = watch::causes_of_rounds(&readings, instruments.watch.processors());
+    for (round, causes) in rounds.iter_mut().zip(of_rounds) {
+        round.pairs.iter_mut().for_each(|pair| pair.causes.extend_from_slice(&causes));
+    }
+    observed.extend(watch::observable(&readings[0]));
+    let ticks = shortest.as_nanos() / instruments.tick.as_nanos().max(1);
+    Launch {
+        rounds,
+        iterations,
+        ticks: u64::try_from(ticks).unwrap_or(u64::MAX),
+        back_to_back: (blocks[0] / blocks[1]).ln(),
+        observable: observed,
+    }
 }
 
-/// As many pairs per round as the budget allows, an even number.
-fn affordable_pairs(procedure: &Procedure, pair_seconds: f64) -> usize {
-    #[expect(clippy::cast_precision_loss, reason = "a handful of rounds")]
-    let round_budget = procedure.budget.as_secs_f64() / procedure.rounds as f64;
+/// How many runs a sample needs to last at least so long.
+fn runs_in(least: Duration, seconds: f64) -> u32 {
+    let wanted = (least.as_secs_f64() / seconds).ceil();
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
-    let affordable = (round_budget / pair_seconds) as usize;
-    (affordable / 2 * 2).clamp(Procedure::LEAST_PAIRS, procedure.pairs)
+    let wanted = wanted as u32;
+    wanted.clamp(1, MOST_RUNS)
 }
+
+/// A sample has no more runs than this, even where the clock does not move.
+const MOST_RUNS: u32 = 1 << 24;
 
 /// Seconds that one run takes, after warming up.
 fn seconds_per_run(prepared: &mut dyn Prepared, variant: Variant, sample: Duration) -> f64 {
@@ -133,7 +155,7 @@ fn seconds_per_run(prepared: &mut dyn Prepared, variant: Variant, sample: Durati
     let mut iterations = 1;
     loop {
         let time = prepared.run(variant, iterations);
-        if time >= sample / 4 || iterations >= 1 << 24 {
+        if time >= sample / 4 || iterations >= MOST_RUNS {
             return time.max(Duration::from_nanos(1)).as_secs_f64() / f64::from(iterations);
         }
         iterations *= 2;
@@ -142,13 +164,17 @@ fn seconds_per_run(prepared: &mut dyn Prepared, variant: Variant, sample: Durati
 
 #[cfg(test)]
 mod tests {
+    use super::super::watch::Reading;
     use super::*;
+    use fused_kernels::ThreadCounters;
 
     /// A device whose clock is a script: it records what it is asked for.
     #[derive(Default)]
     struct Scripted {
         calls: Vec<(Variant, u32)>,
         layouts: Vec<u64>,
+        /// The system takes the processor during the runs with these numbers.
+        switched: Vec<usize>,
     }
 
     impl Prepared for Scripted {
@@ -167,30 +193,66 @@ mod tests {
         fn output(&mut self) -> Vec<f32> {
             Vec::new()
         }
+        fn counters(&mut self) -> Vec<ThreadCounters> {
+            let done = self.calls.len();
+            let switches = self.switched.iter().filter(|&&call| call < done).count() as u64;
+            vec![ThreadCounters { involuntary_switches: Some(switches), ..Default::default() }]
+        }
     }
 
-    const BOTH: [Variant; 2] = Variant::ALL;
+    struct Idle;
+
+    impl Watch for Idle {
+        fn read(&mut self) -> Reading {
+            Reading::default()
+        }
+        fn processors(&self) -> usize {
+            2
+        }
+    }
+
+    fn run(device: &mut Scripted, procedure: &Procedure, seed: u64) -> Launch {
+        let tick = Duration::from_nanos(20);
+        let mut instruments = Instruments { watch: &mut Idle, tick };
+        measure(device, Variant::ALL, procedure, seed, &mut instruments)
+    }
+
+    const SMALL: Procedure = Procedure { rounds: 3, pairs: 4, ..Procedure::STANDARD };
+    /// Runs of a launch with [`SMALL`]: pairs, then two blocks of samples.
+    const CALLS: usize = (3 * 4 + 4) * 2 * 2;
 
     #[test]
     fn every_sample_follows_an_untimed_run_of_its_variant() {
         let mut device = Scripted::default();
-        let procedure = Procedure { rounds: 3, pairs: 4, ..Procedure::STANDARD };
-        let measurement = measure(&mut device, BOTH, &procedure, 1, &Stop::default()).unwrap();
-        assert_eq!(measurement.iterations, [3, 5]);
-        let samples = &device.calls[device.calls.len() - 3 * 4 * 2 * 2..];
+        let launch = run(&mut device, &SMALL, 1);
+        assert_eq!(launch.iterations, [3, 5]);
+        assert_eq!(launch.ticks, 500_000 / 20);
+        let samples = &device.calls[device.calls.len() - CALLS..];
         for call in samples.chunks(2) {
             assert_eq!(call[0], (call[1].0, 1), "an untimed run of the same variant first");
             let expected = if call[1].0 == Variant::Unfused { 3 } else { 5 };
             assert_eq!(call[1].1, expected);
         }
         assert_eq!(device.layouts.len(), 4, "one for the calibration, one per round");
-        assert_eq!(measurement.rounds.len(), 3);
-        for round in &measurement.rounds {
+        assert_eq!(launch.rounds.len(), 3);
+        for round in &launch.rounds {
             assert_eq!(round.pairs.len(), 4);
             for pair in &round.pairs {
                 assert!((pair.seconds[0] - 200e-6).abs() < 1e-12);
                 assert!((pair.seconds[1] - 100e-6).abs() < 1e-12);
             }
+        }
+        assert!((launch.back_to_back - 2.0_f64.ln()).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_runs_follow_the_schedule() {
+        let mut device = Scripted::default();
+        let launch = run(&mut device, &SMALL, 7);
+        let samples = &device.calls[device.calls.len() - CALLS..][..3 * 4 * 4];
+        let orders = launch.rounds.iter().flat_map(|round| &round.pairs).map(|pair| pair.order);
+        for (pair, order) in samples.chunks(4).zip(orders) {
+            assert_eq!([pair[1].0, pair[3].0], order.positions().map(|i| Variant::ALL[i]));
         }
     }
 
@@ -198,19 +260,46 @@ mod tests {
     fn the_same_seed_gives_the_same_layouts_and_orders() {
         let run = |seed| {
             let mut device = Scripted::default();
-            let measurement =
-                measure(&mut device, BOTH, &Procedure::QUICK, seed, &Stop::default()).unwrap();
-            (device.layouts, measurement)
+            let launch = run(&mut device, &Procedure::QUICK, seed);
+            (device.layouts, launch)
         };
         assert_eq!(run(5), run(5));
         assert_ne!(run(5).0, run(6).0);
     }
 
     #[test]
-    fn slow_problems_get_fewer_pairs_but_both_orders() {
-        let procedure = Procedure::STANDARD;
-        assert_eq!(affordable_pairs(&procedure, 1e-3), procedure.pairs);
-        assert_eq!(affordable_pairs(&procedure, 0.1), 4);
-        assert_eq!(affordable_pairs(&procedure, 10.0), Procedure::LEAST_PAIRS);
+    fn a_disturbed_sample_marks_its_pair_and_no_other() {
+        let quiet = {
+            let mut device = Scripted::default();
+            run(&mut device, &SMALL, 1);
+            device.calls.len()
+        };
+        // The timed run of the second sample of the sixth pair, and a run of the calibration.
+        let disturbed = quiet - CALLS + 5 * 4 + 3;
+        let mut device = Scripted { switched: vec![0, disturbed], ..Default::default() };
+        let launch = run(&mut device, &SMALL, 1);
+        let pairs: Vec<&Pair> = launch.rounds.iter().flat_map(|round| &round.pairs).collect();
+        for (index, pair) in pairs.iter().enumerate() {
+            let expected: &[Cause] = if index == 5 { &[Cause::InvoluntarySwitch] } else { &[] };
+            assert_eq!(pair.causes, expected, "pair {index}");
+        }
+        assert_eq!(launch.observable, [Cause::InvoluntarySwitch]);
+    }
+
+    #[test]
+    fn a_coarse_clock_gets_longer_samples() {
+        let mut device = Scripted::default();
+        let tick = Duration::from_micros(10);
+        let mut instruments = Instruments { watch: &mut Idle, tick };
+        let launch = measure(&mut device, Variant::ALL, &SMALL, 1, &mut instruments);
+        assert_eq!(launch.iterations, [100, 200]);
+        assert_eq!(launch.ticks, 2000);
+    }
+
+    #[test]
+    fn a_launch_survives_the_journal() {
+        let launch = run(&mut Scripted { switched: vec![30], ..Default::default() }, &SMALL, 1);
+        let text = serde_json::to_string(&launch).unwrap();
+        assert_eq!(serde_json::from_str::<Launch>(&text).unwrap(), launch);
     }
 }

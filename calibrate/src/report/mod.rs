@@ -1,9 +1,11 @@
 //! The last stage: what people read.
 
 mod progress;
+mod selftest;
 mod table;
 mod units;
 
 pub use progress::Progress;
+pub use selftest::selftest;
 pub use table::tables;
-pub use units::{milliseconds, percent, ratio};
+pub use units::{gibibytes, milliseconds, percent, ratio};

@@ -1,12 +1,12 @@
 //! A calibration as tables, one per family.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write;
 
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, TableComponent};
-use fusion_cost_model::Family;
-use fusion_cost_model::calibration::{FusionRecord, HardwareCalibration, Verdict};
+use fusion_cost_model::calibration::{FusionRecord, HardwareCalibration, RunEnd, Verdict};
+use fusion_cost_model::{CacheState, Family};
 
 use super::units::{milliseconds, percent, ratio};
 
@@ -29,7 +29,7 @@ pub fn tables(calibration: &HardwareCalibration) -> String {
 }
 
 fn head(calibration: &HardwareCalibration) -> String {
-    let HardwareCalibration { hardware, fingerprint, settings, tool, .. } = calibration;
+    let HardwareCalibration { hardware, fingerprint, settings, tool, records, .. } = calibration;
     let mut text = hardware.name.clone();
     if fingerprint.cpu_model != hardware.name {
         let _ = write!(text, " ({})", fingerprint.cpu_model);
@@ -40,7 +40,14 @@ fn head(calibration: &HardwareCalibration) -> String {
         text,
         "{virtual_machine}; sizes: {}{}; {} {}, {}",
         settings.shapes,
-        if settings.quick { ", quick procedure" } else { "" },
+        [
+            (settings.quick, ", quick procedure"),
+            (records.iter().any(|one| one.cache_state == CacheState::Cold), ", cold caches"),
+            (settings.forced, ", in spite of a failed check"),
+        ]
+        .into_iter()
+        .filter_map(|(is_so, what)| is_so.then_some(what))
+        .collect::<String>(),
         tool.name,
         tool.version,
         tool.started_at
@@ -66,21 +73,28 @@ fn head(calibration: &HardwareCalibration) -> String {
     for noise in &calibration.noise {
         let _ = writeln!(
             text,
-            "noise: {} against itself {}",
+            "noise: {} against itself {}{}",
             noise.problem,
-            ratio(noise.ratio, noise.ratio_low, noise.ratio_high)
+            ratio(noise.ratio, noise.ratio_low, noise.ratio_high),
+            if noise.disturbed { ", mostly disturbed" } else { "" }
         );
     }
     text
 }
 
-fn table(records: &[&FusionRecord]) -> Table {
+/// A table without lines between its rows.
+pub(super) fn styled() -> Table {
     let mut table = Table::new();
     table
         .load_preset(UTF8_HORIZONTAL_ONLY)
         .remove_style(TableComponent::HorizontalLines)
         .remove_style(TableComponent::MiddleIntersections)
         .set_content_arrangement(ContentArrangement::Dynamic);
+    table
+}
+
+fn table(records: &[&FusionRecord]) -> Table {
+    let mut table = styled();
     table.set_header([
         "problem",
         "unfused",
@@ -108,9 +122,26 @@ fn table(records: &[&FusionRecord]) -> Table {
     table
 }
 
-fn right(text: String) -> Cell {
+/// A cell of numbers.
+pub(super) fn right(text: String) -> Cell {
     Cell::new(text).set_alignment(CellAlignment::Right)
 }
+
+/// What is to be said about the records, by the code that a reason begins with: the problem and
+/// the reason, in the order of the records.
+fn reasons(calibration: &HardwareCalibration) -> BTreeMap<&str, Vec<(String, &str)>> {
+    let mut reasons: BTreeMap<&str, Vec<(String, &str)>> = BTreeMap::new();
+    for record in &calibration.records {
+        for reason in &record.reasons {
+            let code = reason.split(':').next().unwrap_or_default();
+            reasons.entry(code).or_default().push((record.problem.to_string(), reason));
+        }
+    }
+    reasons
+}
+
+/// Lines about problems without a record, so that the tables stay in sight.
+const MOST_SKIPPED: usize = 10;
 
 fn foot(calibration: &HardwareCalibration) -> String {
     let mut text = String::from("\n");
@@ -125,26 +156,33 @@ fn foot(calibration: &HardwareCalibration) -> String {
     let colon = if counts.is_empty() { "" } else { ": " };
     let _ = writeln!(text, "{records} records{colon}{}", counts.join(", "));
 
-    let mut reasons: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for record in &calibration.records {
-        for reason in &record.reasons {
-            reasons.entry(reason).or_default().push(record.problem.to_string());
-        }
-    }
-    for (reason, problems) in reasons {
-        let which = match problems.as_slice() {
-            all if all.len() == records && records > 1 => "all".to_owned(),
-            [one] => one.clone(),
-            [first, rest @ ..] => format!("{first} and {} more", rest.len()),
-            [] => continue,
+    for (code, found) in reasons(calibration) {
+        let Some((problem, reason)) = found.first() else { continue };
+        let which = match found.len() {
+            all if all == records && records > 1 => "all".to_owned(),
+            1 => problem.clone(),
+            several => format!("{problem} and {} more", several - 1),
         };
-        let _ = writeln!(text, "- {which}: {reason}");
+        let texts: HashSet<&str> = found.iter().map(|(_, reason)| *reason).collect();
+        let such_as = if texts.len() > 1 { " (the first)" } else { "" };
+        let what =
+            reason.strip_prefix(code).map_or(*reason, |rest| rest.trim_start_matches([':', ' ']));
+        let _ = writeln!(text, "- {code}{such_as}: {which}: {what}");
     }
-    for skipped in &calibration.skipped {
+    for skipped in calibration.skipped.iter().take(MOST_SKIPPED) {
         let _ = writeln!(text, "- not measured: {}", skipped.reason);
     }
-    if calibration.settings.interrupted {
-        text.push_str("- the run was interrupted; the same command goes on from here\n");
+    if let Some(more @ 1..) = calibration.skipped.len().checked_sub(MOST_SKIPPED) {
+        let _ = writeln!(text, "- not measured: {more} more; the file lists them all");
+    }
+    match calibration.settings.end {
+        RunEnd::Complete => {}
+        RunEnd::Interrupted => {
+            text.push_str("- the run was interrupted; the same command goes on from here\n");
+        }
+        RunEnd::TimeBudget => {
+            text.push_str("- the time was up; the same command goes on from here\n");
+        }
     }
     text
 }

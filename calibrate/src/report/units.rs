@@ -27,6 +27,13 @@ pub fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
+/// Bytes of memory.
+#[must_use]
+#[expect(clippy::cast_precision_loss, reason = "for people")]
+pub fn gibibytes(bytes: u64) -> String {
+    format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30))
+}
+
 /// A number with three significant digits, if it has fewer before the point.
 fn three_digits(value: f64) -> String {
     if value < 9.995 {

@@ -79,7 +79,7 @@ impl<'p> Builder<'p> {
     /// Scratch of so many numbers for each thread.
     fn scratch(&mut self, numbers: [usize; 2]) -> Vec<[Located; 2]> {
         (0..self.machine.threads)
-            .map(|_| numbers.map(|count| self.table.add(count).into()))
+            .map(|_| numbers.map(|count| self.table.add_scratch(count).into()))
             .collect()
     }
 
@@ -234,7 +234,7 @@ impl<'p> Builder<'p> {
             output,
             stages: Vec::new(),
             layers,
-            scratch: (0..threads).map(|_| self.table.add(scratch).into()).collect(),
+            scratch: (0..threads).map(|_| self.table.add_scratch(scratch).into()).collect(),
         }))
     }
 

@@ -4,9 +4,14 @@ use std::path::Path;
 
 use fusion_cost_model::calibration::ObservedCache;
 
+use super::topology;
+
 /// A second-level cache that current desktop processors have at least, for systems that tell
 /// nothing.
 const FALLBACK_L2_BYTES: u64 = 1 << 20;
+
+/// A last-level cache that is larger than those of most processors, for systems that tell nothing.
+const FALLBACK_LAST_LEVEL_BYTES: u64 = 32 << 20;
 
 /// The data and unified caches of the first processor; empty where the system tells nothing.
 #[must_use]
@@ -48,18 +53,9 @@ fn parse_size(text: &str) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(unit)
 }
 
-/// How many processors `0-3,8` names.
+/// How many processors `0-3,8` names, at least 1.
 fn count_list(list: &str) -> u32 {
-    list.split(',')
-        .filter_map(|part| match part.split_once('-') {
-            Some((first, last)) => {
-                let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
-                Some(last.checked_sub(first)? + 1)
-            }
-            None => part.parse::<u32>().ok().map(|_| 1),
-        })
-        .sum::<u32>()
-        .max(1)
+    u32::try_from(topology::parse_list(list).count()).unwrap_or(u32::MAX).max(1)
 }
 
 /// How much of its second-level cache a thread should fill with intermediate results: half, so
@@ -70,6 +66,24 @@ pub(crate) fn block_bytes() -> usize {
     let per_thread =
         second.map_or(FALLBACK_L2_BYTES, |cache| cache.bytes / u64::from(cache.shared_by));
     usize::try_from(per_thread / 2).unwrap_or(usize::MAX)
+}
+
+/// Bytes of all last-level caches that so many threads can fill.
+///
+/// Where a processor has several, each thread fills only the one beside it, and a run on all
+/// threads must touch as much as fills all of them.
+pub(crate) fn last_level_bytes(threads: usize) -> u64 {
+    let online = std::fs::read_to_string("/sys/devices/system/cpu/online");
+    let processors = online.map_or(1, |list| count_list(list.trim()));
+    last_level_of(&observed_caches(), processors, threads)
+}
+
+fn last_level_of(caches: &[ObservedCache], processors: u32, threads: usize) -> u64 {
+    let Some(last) = caches.iter().max_by_key(|cache| cache.bytes) else {
+        return FALLBACK_LAST_LEVEL_BYTES;
+    };
+    let instances = u64::from(processors.div_ceil(last.shared_by.max(1)));
+    last.bytes.saturating_mul(instances.clamp(1, threads.max(1) as u64))
 }
 
 #[cfg(test)]
@@ -90,5 +104,17 @@ mod tests {
     fn a_system_that_tells_nothing_has_no_caches() {
         assert_eq!(read(Path::new("/nonexistent")), []);
         assert!(block_bytes() > 0);
+    }
+
+    #[test]
+    fn threads_fill_the_last_level_caches_that_they_can_reach() {
+        let cache = |level, bytes, shared_by| ObservedCache { level, bytes, shared_by };
+        let caches = [cache(1, 32 << 10, 1), cache(2, 1 << 20, 1), cache(3, 32 << 20, 8)];
+        assert_eq!(last_level_of(&caches, 64, 1), 32 << 20);
+        assert_eq!(last_level_of(&caches, 64, 3), 96 << 20);
+        assert_eq!(last_level_of(&caches, 64, 64), 256 << 20);
+        assert_eq!(last_level_of(&caches, 2, 2), 32 << 20);
+        assert_eq!(last_level_of(&[], 64, 64), FALLBACK_LAST_LEVEL_BYTES);
+        assert!(last_level_bytes(2) > 0);
     }
 }

@@ -8,7 +8,7 @@ pub(crate) trait Kernel: Send {
     /// What it computes and how, for the record.
     fn name(&self) -> String;
 
-    /// Looks up where its tensors lie, after every new layout.
+    /// Looks up where its tensors lie: after every new layout, and before a run on another set.
     fn locate(&mut self, tensors: &Tensors);
 
     /// Runs it once.

@@ -4,19 +4,28 @@
 //! may follow it, so that the unfused and the fused variant run the same code. Below them are
 //! `product` (the `gemm` crate), `tail` (pointwise ops on vector registers), `row_ops`, and
 //! the `pool`.
+//!
+//! `prepared` gives the kernels their `tensors` in an `arena`, and runs them; `cold` says how many
+//! sets of tensors keep the caches cold.
 
+pub(crate) mod affinity;
 mod approximation;
+mod arena;
 mod attention;
 mod build;
 mod caches;
 mod ceilings;
+mod cold;
 mod conv;
+mod counters;
 mod elementwise;
+mod huge_pages;
 mod kernel;
 mod lanes;
 mod layer;
 mod linear;
 mod max_pool;
+mod memory;
 mod numeric;
 mod pool;
 mod prepared;
@@ -25,6 +34,7 @@ mod row_ops;
 mod rows;
 mod tail;
 mod tensors;
+mod topology;
 
 pub use caches::observed_caches;
 pub use prepared::{Cpu, Vectors};

@@ -1,5 +1,5 @@
 //! What the process sets before it runs kernels: the floating-point mode of each thread, and that
-//! freed memory stays mapped.
+//! freed memory stays mapped and has been touched.
 
 /// Makes the calling thread flush denormals to zero.
 ///
@@ -53,6 +53,27 @@ pub(crate) fn keep_freed_memory() {
     }
 }
 
+/// Touches heap memory of the calling thread that the packing buffers of its products will come
+/// from.
+///
+/// The C library hands out some ten places in turn before it returns to the first, because each
+/// aligned block leaves a small rest that it keeps for itself. Without this, so many of the first
+/// runs would touch new pages. Call it after [`keep_freed_memory`].
+pub(crate) fn touch_heap() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        /// Ten times the packing buffers of most products, up to 256 KiB.
+        const BYTES: usize = 4 << 20;
+        /// The smallest page of any system.
+        const PAGE: usize = 4 << 10;
+        let mut block: Vec<u8> = Vec::with_capacity(BYTES);
+        for page in block.spare_capacity_mut().chunks_mut(PAGE) {
+            // Opaque to the compiler, which could else drop writes that nobody reads.
+            std::hint::black_box(page)[0].write(0);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -71,5 +92,42 @@ mod tests {
         };
         assert!(product(false).to_bits() != 0);
         assert_eq!(product(true).to_bits(), 0);
+    }
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    #[test]
+    fn buffers_after_the_touch_have_no_new_pages() {
+        /// Allocates and frees as the products do, and counts the pages that were new.
+        fn faults_of_buffers() -> i64 {
+            let faults = || {
+                let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+                // SAFETY: the pointer is valid for the structure, of which zeros are a value.
+                let usage = unsafe {
+                    libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
+                    usage.assume_init()
+                };
+                usage.ru_minflt
+            };
+            let before = faults();
+            for bytes in [1 << 13, 1 << 16, 1 << 18].into_iter().cycle().take(60) {
+                let layout = std::alloc::Layout::from_size_align(bytes, 128).unwrap();
+                // SAFETY: the block is not empty, is written within its bounds and freed once.
+                unsafe {
+                    let block = std::alloc::alloc(layout);
+                    assert!(!block.is_null());
+                    block.write_bytes(1, bytes);
+                    std::hint::black_box(block);
+                    std::alloc::dealloc(block, layout);
+                }
+            }
+            faults() - before
+        }
+        super::keep_freed_memory();
+        let thread = std::thread::spawn(|| {
+            super::touch_heap();
+            faults_of_buffers()
+        });
+        let faults = thread.join().unwrap();
+        // 851 without the touch; the system moves a page at times.
+        assert!(faults < 50, "{faults}");
     }
 }

@@ -4,12 +4,16 @@
 //! outside a work-stealing pool. So the workers of this pool spin for the next kernel while a
 //! measurement is going on, and sleep when none has come for [`SPIN_LIMIT`].
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use pulp::Arch;
+
+use super::affinity::{Binding, Mask};
+use super::topology;
 
 /// How long a worker spins before it sleeps. Longer than any pause between two kernels of a
 /// measurement, shorter than the phases that need no pool, such as the reference.
@@ -42,6 +46,15 @@ pub(crate) struct Pool {
     arch: Arch,
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<()>>,
+    bound: Option<Bound>,
+}
+
+/// Each thread is bound to a processor of its own.
+struct Bound {
+    /// By thread.
+    processors: Vec<u32>,
+    /// Of the calling thread; the others are bound for all their life.
+    _caller: Binding,
 }
 
 impl std::fmt::Debug for Pool {
@@ -68,7 +81,7 @@ impl Pool {
             wake: Condvar::new(),
             any_asleep: AtomicBool::new(false),
         });
-        let mut pool = Self { arch, shared, workers: Vec::new() };
+        let mut pool = Self { arch, shared, workers: Vec::new(), bound: None };
         for index in 1..threads.max(1) {
             let shared = Arc::clone(&pool.shared);
             let worker = std::thread::Builder::new()
@@ -77,6 +90,31 @@ impl Pool {
             pool.workers.push(worker);
         }
         Ok(pool)
+    }
+
+    /// Binds each thread to a processor of its own, the calling one until the pool is dropped.
+    /// Where there are fewer processors than threads, or the system refuses, all stay free.
+    pub(crate) fn bind(&mut self) {
+        let Some(before) = Mask::of_this_thread() else {
+            return;
+        };
+        let best = topology::best_first(Path::new("/sys/devices"), &before.processors());
+        let Some(processors) = best.get(..self.threads()) else {
+            return;
+        };
+        let bound = self.collect(&|index| Mask::of(&[processors[index]]).bind_this_thread());
+        let caller = Binding::of_this_thread(before);
+        if bound.contains(&false) {
+            // The workers could run where the thread that started them could.
+            self.collect(&|_| before.bind_this_thread());
+            return;
+        }
+        self.bound = Some(Bound { processors: processors.to_vec(), _caller: caller });
+    }
+
+    /// The processors that the threads are bound to, by thread; `None` when they are free.
+    pub(crate) fn processors(&self) -> Option<&[u32]> {
+        Some(&self.bound.as_ref()?.processors)
     }
 
     /// The vector instructions that kernels use.
@@ -115,6 +153,17 @@ impl Pool {
             !shared.panicked.swap(false, Ordering::Relaxed),
             "a kernel panicked on a worker thread"
         );
+    }
+
+    /// Runs a job that returns something; the results in the order of the threads.
+    pub(crate) fn collect<T: Send>(&mut self, job: &(dyn Fn(usize) -> T + Sync)) -> Vec<T> {
+        let results: Vec<Mutex<Option<T>>> =
+            (0..self.threads()).map(|_| Mutex::new(None)).collect();
+        self.run(&|index| {
+            *results[index].lock().unwrap_or_else(PoisonError::into_inner) = Some(job(index));
+        });
+        let results = results.into_iter();
+        results.filter_map(|r| r.into_inner().unwrap_or_else(PoisonError::into_inner)).collect()
     }
 }
 
@@ -238,6 +287,14 @@ mod tests {
     }
 
     #[test]
+    fn results_come_in_the_order_of_the_threads() {
+        for threads in [1, 3] {
+            let mut pool = Pool::new(threads, Arch::new()).unwrap();
+            assert_eq!(pool.collect(&|index| 10 * index), [0, 10, 20][..threads]);
+        }
+    }
+
+    #[test]
     fn a_panic_reaches_the_caller_and_the_pool_lives_on() {
         let mut pool = Pool::new(2, Arch::new()).unwrap();
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -249,5 +306,62 @@ mod tests {
             ran.fetch_add(1, Ordering::Relaxed);
         });
         assert_eq!(ran.load(Ordering::Relaxed), 2);
+    }
+
+    #[cfg(target_os = "linux")]
+    mod bound {
+        use super::*;
+
+        /// Runs in a thread of its own, which can be bound without harm to other tests.
+        fn alone(test: fn()) {
+            std::thread::spawn(test).join().unwrap();
+        }
+
+        #[test]
+        fn every_thread_has_a_processor_of_its_own_until_the_pool_is_dropped() {
+            alone(|| {
+                let before = Mask::of_this_thread().unwrap();
+                let threads = before.processors().len();
+                let mut pool = Pool::new(threads, Arch::new()).unwrap();
+                assert_eq!(pool.processors(), None);
+                pool.bind();
+                let processors = pool.processors().unwrap().to_vec();
+                let mut sorted = processors.clone();
+                sorted.sort_unstable();
+                assert_eq!(sorted, before.processors());
+                let masks = pool.collect(&|_| Mask::of_this_thread().unwrap());
+                let expected: Vec<Mask> = processors.iter().map(|&one| Mask::of(&[one])).collect();
+                assert_eq!(masks, expected);
+                drop(pool);
+                assert_eq!(Mask::of_this_thread(), Some(before));
+            });
+        }
+
+        #[test]
+        fn more_threads_than_processors_stay_free() {
+            alone(|| {
+                let before = Mask::of_this_thread().unwrap();
+                let threads = before.processors().len() + 1;
+                let mut pool = Pool::new(threads, Arch::new()).unwrap();
+                pool.bind();
+                assert_eq!(pool.processors(), None);
+                let masks = pool.collect(&|_| Mask::of_this_thread().unwrap());
+                assert_eq!(masks, vec![before; threads]);
+            });
+        }
+
+        #[test]
+        fn only_processors_that_the_thread_may_use_are_taken() {
+            alone(|| {
+                let before = Mask::of_this_thread().unwrap();
+                let last = *before.processors().last().unwrap();
+                assert!(Mask::of(&[last]).bind_this_thread());
+                let mut pool = Pool::new(1, Arch::new()).unwrap();
+                pool.bind();
+                assert_eq!(pool.processors(), Some(&[last][..]));
+                drop(pool);
+                assert_eq!(Mask::of_this_thread(), Some(Mask::of(&[last])));
+            });
+        }
     }
 }

@@ -1,9 +1,10 @@
 //! The tensors of a prepared problem, and where they lie in memory.
 
-use memmap2::MmapMut;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+
+use super::arena::Arena;
 
 /// A tensor of a prepared problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -21,47 +22,69 @@ const LINE: usize = 16;
 /// every distance modulo the pages and the sets of the first two cache levels.
 const MAX_GAP_LINES: usize = 1024;
 
-/// The tensors of a prepared problem: how long each is, and where it lies now.
-///
-/// One block of memory holds them all. [`Self::shuffle`] draws a new placement, because the
-/// placement alone can change the ratio of two kernels by a fifth.
-#[derive(Debug)]
-pub(crate) struct Tensors {
-    lengths: Vec<usize>,
-    offsets: Vec<usize>,
-    arena: MmapMut,
-}
+/// The same for the small tensors of many sets: a page of 4 KiB. Tensors that do not fill a cache
+/// level do not compete for its sets, and larger gaps would be most of the memory.
+const MIN_GAP_LINES: usize = 64;
 
 /// The lengths of tensors before there is memory for them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TensorTable {
     lengths: Vec<usize>,
+    /// Whether each tensor is the same in all sets.
+    shared: Vec<bool>,
 }
 
 impl TensorTable {
     /// Adds a tensor of so many numbers.
     pub(crate) fn add(&mut self, length: usize) -> TensorId {
         self.lengths.push(length);
+        self.shared.push(false);
         TensorId(self.lengths.len() - 1)
     }
 
-    /// Bytes of memory for all of them, gaps included.
-    pub(crate) fn bytes(&self) -> u64 {
-        let lines: u64 =
-            self.lengths.iter().map(|&length| (lines(length) + MAX_GAP_LINES) as u64).sum();
-        lines * (LINE * size_of::<f32>()) as u64
+    /// Adds scratch of so many numbers. All sets share it: a program uses the same scratch for
+    /// whatever it runs, and finds it in the caches also where its tensors are not.
+    pub(crate) fn add_scratch(&mut self, length: usize) -> TensorId {
+        let id = self.add(length);
+        self.shared[id.0] = true;
+        id
     }
 
-    /// Allocates the tensors.
-    pub(crate) fn allocate(self) -> std::io::Result<Tensors> {
-        let bytes = usize::try_from(self.bytes()).map_err(std::io::Error::other)?;
-        let arena = MmapMut::map_anon(bytes.max(1))?;
-        // Huge pages make a streaming kernel up to a sixth faster and its time steadier. The
-        // kernel may refuse; the tensors work all the same.
-        #[cfg(target_os = "linux")]
-        let _ = arena.advise(memmap2::Advice::HugePage);
-        let mut tensors =
-            Tensors { offsets: vec![0; self.lengths.len()], lengths: self.lengths, arena };
+    /// Bytes of memory for so many sets of them, gaps included.
+    pub(crate) fn bytes(&self, sets: usize) -> u64 {
+        let gap = self.gap_lines(sets);
+        let of_tensor = |(&length, &shared): (&usize, &bool)| {
+            let copies = if shared { 1 } else { sets as u64 };
+            ((lines(length) + gap) as u64).saturating_mul(copies)
+        };
+        let lines = self.lengths.iter().zip(&self.shared).map(of_tensor);
+        let lines = lines.fold(0, u64::saturating_add);
+        Arena::bytes_for(lines.saturating_mul((LINE * size_of::<f32>()) as u64))
+    }
+
+    /// Every gap before a tensor is shorter than this, in cache lines. With several sets the gaps
+    /// are no longer than the tensors, or they would be most of the memory.
+    fn gap_lines(&self, sets: usize) -> usize {
+        if sets == 1 {
+            return MAX_GAP_LINES;
+        }
+        let own = self.lengths.iter().zip(&self.shared).filter(|(_, shared)| !**shared);
+        let own: Vec<usize> = own.map(|(&length, _)| lines(length)).collect();
+        (own.iter().sum::<usize>() / own.len().max(1)).clamp(MIN_GAP_LINES, MAX_GAP_LINES)
+    }
+
+    /// Allocates so many sets of the tensors, at least one.
+    ///
+    /// # Errors
+    ///
+    /// The error of the system when it has not so much memory.
+    pub(crate) fn allocate(self, sets: usize) -> std::io::Result<TensorSets> {
+        let sets = sets.max(1);
+        let arena = Arena::new(self.bytes(sets))?;
+        let gap_lines = self.gap_lines(sets);
+        let offsets = vec![0; self.lengths.len() * sets];
+        let Self { lengths, shared } = self;
+        let mut tensors = TensorSets { lengths, shared, sets, gap_lines, offsets, arena };
         tensors.shuffle(0);
         Ok(tensors)
     }
@@ -71,43 +94,97 @@ fn lines(length: usize) -> usize {
     length.div_ceil(LINE)
 }
 
-impl Tensors {
-    /// Draws a new placement: the tensors in random order, each after a random gap. Their
-    /// contents are lost.
-    pub(crate) fn shuffle(&mut self, seed: u64) {
-        let mut random = ChaCha8Rng::seed_from_u64(seed);
-        let mut order: Vec<usize> = (0..self.lengths.len()).collect();
-        order.shuffle(&mut random);
-        let mut line = 0;
-        for index in order {
-            line += random.next_u32() as usize % MAX_GAP_LINES;
-            self.offsets[index] = line * LINE;
-            line += lines(self.lengths[index]);
-        }
-    }
+/// Sets of the same tensors: how long each tensor is, and where it lies now in each set.
+///
+/// One block of memory holds them all. [`Self::shuffle`] draws a new placement, because the
+/// placement alone can change the ratio of two kernels by a fifth.
+#[derive(Debug)]
+pub(crate) struct TensorSets {
+    lengths: Vec<usize>,
+    shared: Vec<bool>,
+    sets: usize,
+    gap_lines: usize,
+    /// Numbers from the start of the arena to each tensor, one set after the other.
+    offsets: Vec<usize>,
+    arena: Arena,
+}
 
+/// One set of tensors where it lies now.
+#[derive(Debug)]
+pub(crate) struct Tensors<'a> {
+    base: *mut f32,
+    offsets: &'a [usize],
+}
+
+impl Tensors<'_> {
     /// The first number of a tensor.
     pub(crate) fn pointer(&self, id: TensorId) -> *mut f32 {
-        let base = self.arena.as_ptr().cast_mut().cast::<f32>();
         // Within the arena: the offsets were laid out for its size.
-        base.wrapping_add(self.offsets[id.0])
+        self.base.wrapping_add(self.offsets[id.0])
+    }
+}
+
+impl TensorSets {
+    /// How many sets there are, at least one.
+    pub(crate) fn len(&self) -> usize {
+        self.sets
+    }
+
+    /// One of the sets.
+    pub(crate) fn set(&self, set: usize) -> Tensors<'_> {
+        let tensors = self.lengths.len();
+        let offsets = &self.offsets[set * tensors..(set + 1) * tensors];
+        Tensors { base: self.arena.base(), offsets }
+    }
+
+    /// Draws a new placement: the sets in random order, among them what all share, the tensors of
+    /// each in random order, each after a random gap. Their contents are lost.
+    pub(crate) fn shuffle(&mut self, seed: u64) {
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        let tensors = self.lengths.len();
+        // The number after the last set stands for what is shared.
+        let mut groups: Vec<usize> = (0..=self.sets).collect();
+        groups.shuffle(&mut random);
+        let (mut shared, mut own): (Vec<usize>, Vec<usize>) =
+            (0..tensors).partition(|&index| self.shared[index]);
+        let mut line = 0;
+        for group in groups {
+            let is_shared = group == self.sets;
+            let order = if is_shared { &mut shared } else { &mut own };
+            order.shuffle(&mut random);
+            for &index in &*order {
+                line += random.next_u32() as usize % self.gap_lines;
+                let sets = if is_shared { 0..self.sets } else { group..group + 1 };
+                for set in sets {
+                    self.offsets[set * tensors + index] = line * LINE;
+                }
+                line += lines(self.lengths[index]);
+            }
+        }
     }
 
     /// Fills all tensors, and the gaps between them, with a number.
     pub(crate) fn fill(&mut self, value: f32) {
-        let bytes = value.to_ne_bytes();
-        // The arena is a whole number of cache lines.
-        for number in self.arena.chunks_exact_mut(bytes.len()) {
-            number.copy_from_slice(&bytes);
-        }
+        self.arena.fill(value);
     }
 
-    /// The numbers of a tensor.
-    pub(crate) fn get(&mut self, id: TensorId) -> &mut [f32] {
+    /// The numbers of a tensor of a set.
+    pub(crate) fn get(&mut self, set: usize, id: TensorId) -> &mut [f32] {
         let length = self.lengths[id.0];
         // SAFETY: the tensor lies within the arena, aligned to a line, and all bits are valid
         // numbers; `&mut self` makes the slice the only access.
-        unsafe { std::slice::from_raw_parts_mut(self.pointer(id), length) }
+        unsafe { std::slice::from_raw_parts_mut(self.set(set).pointer(id), length) }
+    }
+
+    /// The share of their memory that lies in huge pages; `None` where the system does not tell.
+    pub(crate) fn huge_page_share(&self) -> Option<f64> {
+        self.arena.huge_page_share()
+    }
+
+    /// Bytes of their memory.
+    #[cfg(test)]
+    pub(crate) fn bytes(&self) -> u64 {
+        self.arena.bytes() as u64
     }
 }
 
@@ -116,25 +193,86 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tensors_are_aligned_and_apart_in_every_layout() {
+    fn scratch_is_the_same_in_all_sets_and_apart_from_everything() {
         let mut table = TensorTable::default();
-        let ids: Vec<TensorId> =
-            [1, 16, 17, 100_000, 0, 3].into_iter().map(|length| table.add(length)).collect();
-        let mut tensors = table.allocate().unwrap();
-        let mut layouts = Vec::new();
+        let own = table.add(100);
+        let scratch = table.add_scratch(1000);
+        let also_own = table.add(50);
+        let mut tensors = table.clone().allocate(3).unwrap();
+        assert_eq!(tensors.bytes(), table.bytes(3));
         for seed in 0..50 {
             tensors.shuffle(seed);
-            for (number, &id) in (0_u8..).zip(&ids) {
-                tensors.get(id).fill(f32::from(number));
+            let place = tensors.get(0, scratch).as_ptr();
+            tensors.get(1, scratch).fill(7.0);
+            for set in 0..3 {
+                assert_eq!(tensors.get(set, scratch).as_ptr(), place);
+                tensors.get(set, own).fill(1.0);
+                tensors.get(set, also_own).fill(2.0);
             }
-            for (number, &id) in (0_u8..).zip(&ids) {
-                assert!(tensors.get(id).iter().all(|&x| x == f32::from(number)));
-                assert_eq!(tensors.pointer(id) as usize % 64, 0);
-            }
-            layouts.push(tensors.offsets.clone());
+            assert!(tensors.get(2, scratch).iter().all(|&x| x == 7.0));
         }
-        layouts.sort();
-        layouts.dedup();
-        assert_eq!(layouts.len(), 50);
+    }
+
+    #[test]
+    fn tensors_are_aligned_and_apart_in_every_layout() {
+        for sets in [1, 2, 7] {
+            let mut table = TensorTable::default();
+            let ids: Vec<TensorId> =
+                [1, 16, 17, 100_000, 0, 3].into_iter().map(|length| table.add(length)).collect();
+            let bytes = table.bytes(sets);
+            let mut tensors = table.allocate(sets).unwrap();
+            assert_eq!(tensors.bytes(), bytes);
+            assert_eq!(tensors.len(), sets);
+            let all: Vec<(usize, TensorId)> =
+                (0..sets).flat_map(|set| ids.iter().map(move |&id| (set, id))).collect();
+            let end = tensors.arena.base() as usize + tensors.arena.bytes();
+            let mut layouts = Vec::new();
+            for seed in 0..50 {
+                tensors.shuffle(seed);
+                for (number, &(set, id)) in (0_u8..).zip(&all) {
+                    tensors.get(set, id).fill(f32::from(number));
+                }
+                for (number, &(set, id)) in (0_u8..).zip(&all) {
+                    assert!(tensors.get(set, id).iter().all(|&x| x == f32::from(number)));
+                    let numbers = tensors.get(set, id).as_ptr_range();
+                    assert_eq!(numbers.start as usize % 64, 0);
+                    assert!(numbers.end as usize <= end);
+                }
+                layouts.push(tensors.offsets.clone());
+            }
+            layouts.sort();
+            layouts.dedup();
+            assert_eq!(layouts.len(), 50);
+        }
+    }
+
+    #[test]
+    fn each_set_has_a_placement_of_its_own() {
+        let mut table = TensorTable::default();
+        for length in [1000, 2000, 3000, 4000] {
+            table.add(length);
+        }
+        let tensors = table.allocate(20).unwrap();
+        // Distances from the first tensor: the same in all sets if they were only moved.
+        let mut relative: Vec<Vec<usize>> = (0..20)
+            .map(|set| {
+                let offsets = tensors.set(set).offsets;
+                offsets.iter().map(|offset| offset.wrapping_sub(offsets[0])).collect()
+            })
+            .collect();
+        relative.sort();
+        relative.dedup();
+        assert_eq!(relative.len(), 20);
+        let first: Vec<usize> = (0..20).map(|set| tensors.set(set).offsets[0]).collect();
+        assert!(!first.is_sorted(), "the sets lie in the order of their use");
+    }
+
+    #[test]
+    fn gaps_are_not_most_of_the_memory_of_many_sets() {
+        let mut table = TensorTable::default();
+        for _ in 0..4 {
+            table.add(4096);
+        }
+        assert!(table.bytes(1000) <= 2 * 4 * 4096 * 4 * 1000 + (2 << 20));
     }
 }

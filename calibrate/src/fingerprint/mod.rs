@@ -1,12 +1,29 @@
 //! What is really there: the machine as the system reports it.
+//!
+//! A journal is continued only on the machine that began it, which its fingerprint tells. So a
+//! fingerprint holds nothing that changes by itself: no load, no temperature, no current clock, no
+//! free memory. What changes like that belongs in [`preflight`](crate::preflight).
+
+pub(crate) mod clock;
+pub(crate) mod pages;
+pub(crate) mod processor;
 
 use fused_kernels::cpu::observed_caches;
 use fusion_cost_model::calibration::Fingerprint;
 use sysinfo::{CpuRefreshKind, MemoryRefreshKind, RefreshKind, System};
 
+use self::processor::Processor;
+use crate::system_files::SystemFiles;
+
 /// Observes the machine.
 #[must_use]
 pub fn observe() -> Fingerprint {
+    observe_with(&SystemFiles::of_this_machine())
+}
+
+/// Observes the machine, and below `files` what only Linux tells.
+fn observe_with(files: &SystemFiles) -> Fingerprint {
+    let processor = Processor::observe(files);
     let what = RefreshKind::nothing()
         .with_cpu(CpuRefreshKind::nothing())
         .with_memory(MemoryRefreshKind::nothing().with_ram());
@@ -26,12 +43,18 @@ pub fn observe() -> Fingerprint {
         memory_bytes: system.total_memory(),
         os: text(System::long_os_version().as_deref()),
         kernel: System::kernel_version(),
-        virtualized: virtualized(),
+        virtualized: processor.virtualized,
+        cpu_family_model_stepping: processor.family_model_stepping,
+        microcode: processor.microcode,
+        governor: clock::governor(files),
+        turbo: clock::turbo(files),
+        huge_pages: pages::huge_pages(files),
     }
 }
 
 /// Hardware threads that this process may use.
-fn available_threads() -> usize {
+#[must_use]
+pub fn available_threads() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
@@ -84,9 +107,48 @@ fn features() -> Vec<String> {
     }
 }
 
-/// Whether the processor says that a hypervisor runs below; only Linux on x86 tells.
-fn virtualized() -> Option<bool> {
-    let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
-    let flags = text.lines().find(|line| line.starts_with("flags"))?;
-    Some(flags.split_whitespace().any(|flag| flag == "hypervisor"))
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::system_files::tests::made_up;
+
+    #[test]
+    fn the_files_of_the_machine_are_in_its_fingerprint() {
+        let (_folder, files) = made_up(&[
+            (
+                "proc/cpuinfo",
+                "cpu family\t: 25\nmodel\t: 17\nstepping\t: 1\nmicrocode\t: 0xa101148\n\
+                 flags\t: fpu avx2\n",
+            ),
+            ("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "ondemand\n"),
+            ("sys/devices/system/cpu/cpufreq/boost", "1\n"),
+            ("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n"),
+        ]);
+        let seen = observe_with(&files);
+        assert_eq!(seen.cpu_family_model_stepping.as_deref(), Some("25/17/1"));
+        assert_eq!(seen.microcode.as_deref(), Some("0xa101148"));
+        assert_eq!(seen.virtualized, Some(false));
+        assert_eq!(seen.governor.as_deref(), Some("ondemand"));
+        assert_eq!(seen.turbo, Some(true));
+        assert_eq!(seen.huge_pages.as_deref(), Some("madvise"));
+    }
+
+    #[test]
+    fn a_machine_that_tells_nothing_still_has_a_fingerprint() {
+        let (_folder, nothing) = made_up(&[]);
+        let seen = observe_with(&nothing);
+        assert_eq!((seen.cpu_family_model_stepping, seen.microcode), (None, None));
+        assert_eq!((seen.governor, seen.turbo, seen.huge_pages), (None, None, None));
+        assert_eq!(seen.virtualized, None);
+        assert!(seen.logical_cores > 0 && seen.memory_bytes > 0);
+    }
+
+    #[test]
+    fn the_fingerprint_stays_the_same() {
+        let first = observe();
+        // Memory comes into use, which must not show.
+        let memory = vec![1_u64; 1 << 22];
+        assert_eq!(observe(), first);
+        assert_eq!(memory.iter().sum::<u64>(), 1 << 22);
+    }
 }

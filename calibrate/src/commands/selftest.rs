@@ -1,0 +1,92 @@
+//! `calibrate selftest`.
+
+use std::io::Write;
+
+use anyhow::Context;
+use fusion_cost_model::CacheState;
+
+use super::run::{go_on_with, threads};
+use crate::cli::SelftestArgs;
+use crate::launch::{Device, Processes};
+use crate::machine_lock::MachineLock;
+use crate::measure::Procedure;
+use crate::preflight::{self, Needs};
+use crate::selftest::against_itself::{self, AgainstItself};
+use crate::selftest::simulation::{Disturbance, Simulated, simulate};
+use crate::selftest::{Answer, SelfTest};
+use crate::session::RunSettings;
+use crate::stop::Stop;
+use crate::{build_info, exit, fingerprint, report};
+
+/// What the largest problem of the test needs: some tensors of 16 MiB.
+const MEMORY_BYTES: u64 = 256 << 20;
+
+/// Tests the procedure.
+///
+/// # Errors
+///
+/// When the command line asks for what cannot be, or no kernel can be run.
+pub fn selftest(args: &SelftestArgs) -> anyhow::Result<u8> {
+    let threads = threads(args.threads)?;
+    let procedure = Procedure::STANDARD;
+    let stop = Stop::listen()?;
+    let checks = preflight::check(&Needs { threads, memory_bytes: MEMORY_BYTES });
+    // How the procedure does on a machine in a bad state is worth knowing too.
+    go_on_with(&checks, true)?;
+    let _lock = MachineLock::take();
+
+    let mut simulation = Vec::new();
+    for disturbance in Disturbance::ALL {
+        if args.simulations == 0 || stop.requested() {
+            break;
+        }
+        eprintln!("simulating {}", disturbance.name());
+        simulation.push(simulate(disturbance, args.simulations, procedure, args.seed, &stop)?);
+    }
+    let device = Device { backend: fusion_cost_model::Backend::Cpu, threads, bound: !args.unbound };
+    let settings = RunSettings {
+        procedure,
+        backend: device.backend,
+        threads: u32::try_from(threads).unwrap_or(u32::MAX),
+        cache: CacheState::Warm,
+        seed: args.seed,
+        time_budget: None,
+    };
+    let against_itself = if args.runs == 0 || stop.requested() {
+        None
+    } else {
+        let mut launcher = Processes::new(device, &stop)?;
+        Some(against_itself::measure(&mut launcher, settings, args.runs, &stop)?)
+    };
+    let answers = simulation.iter().map(Simulated::answer);
+    let mut answer =
+        Answer::of_all(answers.chain(against_itself.iter().map(AgainstItself::answer)));
+    if stop.requested() {
+        answer = answer.max(Answer::Undecided);
+    }
+    let result = SelfTest {
+        tool_version: build_info::VERSION.to_owned(),
+        fingerprint: fingerprint::observe(),
+        checks,
+        threads: settings.threads,
+        seed: args.seed,
+        against_itself,
+        simulation,
+        result: answer,
+    };
+    let mut text =
+        if args.json { serde_json::to_string_pretty(&result)? } else { report::selftest(&result) };
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    std::io::stdout().write_all(text.as_bytes()).context("cannot write the result")?;
+    Ok(if stop.requested() {
+        exit::INTERRUPTED
+    } else {
+        match answer {
+            Answer::Passed => exit::DONE,
+            Answer::Undecided => exit::NOT_TRUSTED,
+            Answer::Failed => exit::FOUND,
+        }
+    })
+}

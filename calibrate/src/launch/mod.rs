@@ -1,0 +1,136 @@
+//! Launches: a piece of work in a process of its own.
+//!
+//! The calibrator itself never runs a kernel. For every launch it starts the same program again as
+//! a worker (`processes`), hands it a [`Task`], and gets a [`Report`]; what the worker does with
+//! it is in `run`. A fresh process draws a new placement of code, stack and pages, which is what
+//! makes launches independent of each other. It also means that a kernel that crashes, or that the
+//! system kills for its memory, costs one problem and not the run.
+
+mod processes;
+mod run;
+mod worker;
+
+use std::time::Duration;
+
+use fused_kernels::Variant;
+use fusion_cost_model::calibration::Verification;
+use fusion_cost_model::cost::Ceilings;
+use fusion_cost_model::{Backend, CacheState, DType, Problem};
+use serde::{Deserialize, Serialize};
+
+use crate::measure::{Launch, Procedure};
+use crate::prove::WrongResult;
+
+pub use processes::Processes;
+pub use run::launch_on;
+pub use worker::serve;
+
+/// What runs the kernels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Device {
+    /// The backend.
+    pub backend: Backend,
+    /// Threads of the kernels.
+    pub threads: usize,
+    /// Whether each thread is bound to a processor.
+    pub bound: bool,
+}
+
+/// Which two things are measured against each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Comparison {
+    /// What the calibration is for.
+    UnfusedFused,
+    /// An A/A run: the truth is 1.
+    UnfusedUnfused,
+    /// The other A/A run.
+    FusedFused,
+}
+
+impl Comparison {
+    /// The two variants.
+    #[must_use]
+    pub const fn variants(self) -> [Variant; 2] {
+        match self {
+            Self::UnfusedFused => [Variant::Unfused, Variant::Fused],
+            Self::UnfusedUnfused => [Variant::Unfused, Variant::Unfused],
+            Self::FusedFused => [Variant::Fused, Variant::Fused],
+        }
+    }
+}
+
+/// A piece of work for a worker.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Task {
+    /// One launch of one problem.
+    Measure(Box<MeasureTask>),
+    /// The limits of the device for a number format.
+    Ceilings(DType),
+}
+
+/// One launch of one problem.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MeasureTask {
+    /// What to measure.
+    pub problem: Problem,
+    /// Which variants.
+    pub comparison: Comparison,
+    /// What the caches hold.
+    pub cache: CacheState,
+    /// How much.
+    pub procedure: Procedure,
+    /// The seed of the inputs, the same in every launch.
+    pub input_seed: u64,
+    /// The seed of the layouts and the schedule, of this launch alone.
+    pub launch_seed: u64,
+    /// Multiply-adds that the reference may cost.
+    pub reference_budget: u64,
+}
+
+/// What came of a task.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Report {
+    /// A launch was measured.
+    Measured(Box<LaunchReport>),
+    /// A variant computed something wrong, and nothing was timed.
+    Wrong(WrongResult),
+    /// The backend has no kernels for it.
+    NoKernels,
+    /// The ceilings, if the device computes in that format.
+    Ceilings(Option<Ceilings>),
+    /// It could not be done, and why.
+    Failed(String),
+    /// The user stopped it.
+    Stopped,
+    /// The time that was left did not suffice.
+    TimeUp,
+}
+
+/// A measured launch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LaunchReport {
+    /// The samples.
+    pub launch: Launch,
+    /// The kernels of each variant.
+    pub kernels: [Vec<String>; 2],
+    /// The proof.
+    pub verification: Verification,
+    /// What was wrong with a result after the timing.
+    pub wrong_after: Option<WrongResult>,
+    /// Whether the threads were bound.
+    pub pinned: bool,
+    /// The processors that they were bound to, or seen on.
+    pub processors: Vec<u32>,
+    /// Share of the tensors in huge pages.
+    pub huge_page_share: Option<f64>,
+}
+
+/// Does tasks, each in a fresh process; in tests, whatever a test needs.
+pub trait Launcher {
+    /// Does a task, or gives it up when it takes longer than what is left of the time.
+    ///
+    /// # Errors
+    ///
+    /// When no task at all could be done, such as when no process can be started.
+    fn launch(&mut self, task: &Task, time_left: Option<Duration>) -> anyhow::Result<Report>;
+}

@@ -1,0 +1,69 @@
+//! The worker's side: read one task, do it, write one report.
+
+use std::io::{BufRead, Write};
+use std::time::Duration;
+
+use anyhow::Context;
+use fused_kernels::Backend;
+use fused_kernels::cpu::Cpu;
+use fusion_cost_model::Backend as BackendName;
+
+use super::{Device, Report, Task, launch_on};
+use crate::exit;
+
+/// Does the task on standard input and writes its report to standard output.
+///
+/// The caller keeps the input open as long as it wants the report: when it closes it, or is
+/// killed, the worker ends at once instead of disturbing what comes after it.
+///
+/// # Errors
+///
+/// When there is no task, or the device cannot be had.
+pub fn serve() -> anyhow::Result<u8> {
+    // Where Ctrl-C reaches every process of a terminal, what to do about it is the caller's choice.
+    ctrlc::set_handler(|| {})?;
+    let mut line = String::new();
+    std::io::stdin().lock().read_line(&mut line).context("cannot read a task")?;
+    let (device, time_left, task): (Device, Option<Duration>, Task) =
+        serde_json::from_str(&line).context("this is a worker of `calibrate`, and got no task")?;
+    end_with_the_caller();
+    if let Some(time_left) = time_left {
+        end_after(time_left);
+    }
+    let report = match open(device)? {
+        Some(mut backend) => launch_on(&mut *backend, &task),
+        None => Report::NoKernels,
+    };
+    let mut text = serde_json::to_string(&report)?;
+    text.push('\n');
+    std::io::stdout().write_all(text.as_bytes()).context("cannot write the report")?;
+    Ok(exit::DONE)
+}
+
+/// Ends this process when its input is closed.
+fn end_with_the_caller() {
+    std::thread::spawn(|| {
+        // Blocks without using a processor; the caller writes nothing more.
+        let _ = std::io::stdin().lock().read_line(&mut String::new());
+        std::process::exit(i32::from(exit::INTERRUPTED));
+    });
+}
+
+/// Ends this process when its time is up, in the middle of whatever it does.
+fn end_after(time_left: Duration) {
+    std::thread::spawn(move || {
+        std::thread::sleep(time_left);
+        std::process::exit(i32::from(exit::INTERRUPTED));
+    });
+}
+
+/// The device of a task; `None` for a backend that this version has no kernels for.
+fn open(device: Device) -> anyhow::Result<Option<Box<dyn Backend>>> {
+    match device.backend {
+        BackendName::Cpu if device.bound => {
+            Ok(Some(Box::new(Cpu::with_bound_threads(device.threads)?)))
+        }
+        BackendName::Cpu => Ok(Some(Box::new(Cpu::new(device.threads)?))),
+        BackendName::Cuda | BackendName::Hip => Ok(None),
+    }
+}

@@ -1,0 +1,215 @@
+//! What can disturb a sample, and how it is noticed.
+
+use std::time::Duration;
+
+use fused_kernels::ThreadCounters;
+use fusion_cost_model::calibration::Disturbed;
+use serde::{Deserialize, Serialize};
+
+/// Something that makes a sample longer than the work in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// The system took the processor from a thread so often that more than `MOST_SWITCHING` of
+    /// the time went into that.
+    InvoluntarySwitch,
+    /// A thread moved to another processor.
+    Migration,
+    /// A thread was ready and waited for a processor for more than `MOST_RUN_DELAY` of the time.
+    RunDelay,
+    /// The measuring thread was off its processor for more than `MOST_OFF_PROCESSOR` of the time.
+    OffProcessor,
+    /// Memory was touched for the first time, or moved by the system.
+    PageFault,
+    /// The hypervisor ran something else during the round.
+    Steal,
+    /// Something on the machine waited for a processor during the round.
+    CpuPressure,
+}
+
+/// What a thread loses each time the processor is taken from it for a moment: the two switches,
+/// and refilling the nearest caches. A sample of half a millisecond does not survive one, but one
+/// of 20 ms does, and on a busy system no sample of 20 ms would be without.
+const SWITCH_COST: Duration = Duration::from_micros(50);
+
+/// Share of a sample that may go into involuntary switches.
+const MOST_SWITCHING: f64 = 0.01;
+
+/// Share of a sample that a thread may wait for a processor.
+const MOST_RUN_DELAY: f64 = 0.01;
+
+/// Share of a sample that the measuring thread may be off its processor. More than
+/// `MOST_RUN_DELAY`, since interrupts are counted here and are part of every machine.
+const MOST_OFF_PROCESSOR: f64 = 0.02;
+
+impl Cause {
+    /// Every cause.
+    pub const ALL: [Self; 7] = [
+        Self::InvoluntarySwitch,
+        Self::Migration,
+        Self::RunDelay,
+        Self::OffProcessor,
+        Self::PageFault,
+        Self::Steal,
+        Self::CpuPressure,
+    ];
+
+    /// The number of this cause in a count by cause.
+    pub fn count_of(self, disturbed: &mut Disturbed) -> &mut Option<u32> {
+        match self {
+            Self::InvoluntarySwitch => &mut disturbed.involuntary_switch,
+            Self::Migration => &mut disturbed.migration,
+            Self::RunDelay => &mut disturbed.run_delay,
+            Self::OffProcessor => &mut disturbed.off_processor,
+            Self::PageFault => &mut disturbed.page_fault,
+            Self::Steal => &mut disturbed.steal,
+            Self::CpuPressure => &mut disturbed.cpu_pressure,
+        }
+    }
+}
+
+/// The causes that the threads' counters would show.
+#[must_use]
+pub(super) fn observable(counters: &[ThreadCounters]) -> Vec<Cause> {
+    let all = |told: fn(&ThreadCounters) -> bool| !counters.is_empty() && counters.iter().all(told);
+    let first = |told: fn(&ThreadCounters) -> bool| counters.first().is_some_and(told);
+    [
+        (Cause::InvoluntarySwitch, all(|thread| thread.involuntary_switches.is_some())),
+        (Cause::Migration, all(|thread| thread.processor.is_some())),
+        (Cause::RunDelay, all(|thread| thread.run_delay.is_some())),
+        (Cause::OffProcessor, first(|thread| thread.processor_time.is_some())),
+        (Cause::PageFault, all(|thread| thread.page_faults.is_some())),
+    ]
+    .into_iter()
+    .filter_map(|(cause, told)| told.then_some(cause))
+    .collect()
+}
+
+/// What disturbed the threads between two readings of their counters that are `elapsed` apart.
+#[must_use]
+pub(super) fn causes_between(
+    before: &[ThreadCounters],
+    after: &[ThreadCounters],
+    elapsed: Duration,
+) -> Vec<Cause> {
+    let elapsed = elapsed.as_secs_f64();
+    let mut causes = Vec::new();
+    for (index, (before, after)) in before.iter().zip(after).enumerate() {
+        let grew = |before: Option<u64>, after: Option<u64>| before < after && before.is_some();
+        if let (Some(before), Some(after)) =
+            (before.involuntary_switches, after.involuntary_switches)
+        {
+            let switches = u32::try_from(after.saturating_sub(before)).unwrap_or(u32::MAX);
+            let lost = SWITCH_COST.saturating_mul(switches);
+            if lost.as_secs_f64() > MOST_SWITCHING * elapsed {
+                causes.push(Cause::InvoluntarySwitch);
+            }
+        }
+        if before.processor != after.processor && before.processor.is_some() {
+            causes.push(Cause::Migration);
+        }
+        if let (Some(before), Some(after)) = (before.run_delay, after.run_delay)
+            && after.saturating_sub(before).as_secs_f64() > MOST_RUN_DELAY * elapsed
+        {
+            causes.push(Cause::RunDelay);
+        }
+        // Only the measuring thread is busy all the time: the others may sleep when their share
+        // of a long kernel is done.
+        if index == 0
+            && let (Some(before), Some(after)) = (before.processor_time, after.processor_time)
+            && elapsed - after.saturating_sub(before).as_secs_f64() > MOST_OFF_PROCESSOR * elapsed
+        {
+            causes.push(Cause::OffProcessor);
+        }
+        if grew(before.page_faults, after.page_faults) {
+            causes.push(Cause::PageFault);
+        }
+    }
+    causes.sort_unstable();
+    causes.dedup();
+    causes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn quiet() -> ThreadCounters {
+        ThreadCounters {
+            involuntary_switches: Some(3),
+            page_faults: Some(100),
+            processor: Some(1),
+            processor_time: Some(MS * 10),
+            run_delay: Some(MS),
+        }
+    }
+
+    /// The second of two threads after a millisecond, in which `change` happened.
+    fn after(change: impl Fn(&mut ThreadCounters)) -> Vec<Cause> {
+        let mut worker = quiet();
+        change(&mut worker);
+        let first = ThreadCounters { processor_time: Some(MS * 11), ..quiet() };
+        causes_between(&[quiet(), quiet()], &[first, worker], MS)
+    }
+
+    #[test]
+    fn each_cause_is_seen_on_any_thread_and_none_without_one() {
+        assert_eq!(after(|_| {}), []);
+        assert_eq!(after(|t| t.involuntary_switches = Some(4)), [Cause::InvoluntarySwitch]);
+        assert_eq!(after(|t| t.processor = Some(0)), [Cause::Migration]);
+        assert_eq!(after(|t| t.page_faults = Some(101)), [Cause::PageFault]);
+        assert_eq!(after(|t| t.run_delay = Some(MS + MS / 50)), [Cause::RunDelay]);
+        assert_eq!(after(|t| t.run_delay = Some(MS + MS / 200)), []);
+    }
+
+    #[test]
+    fn long_samples_survive_a_switch() {
+        let after = |switches| ThreadCounters { involuntary_switches: Some(switches), ..quiet() };
+        let causes = |switches, time| {
+            let busy = Some(MS * 10 + time);
+            let after = ThreadCounters { processor_time: busy, ..after(switches) };
+            causes_between(&[quiet()], &[after], time)
+        };
+        assert_eq!(causes(4, MS * 4), [Cause::InvoluntarySwitch]);
+        assert_eq!(causes(4, MS * 6), []);
+        assert_eq!(causes(7, MS * 20), []);
+        assert_eq!(causes(8, MS * 20), [Cause::InvoluntarySwitch]);
+    }
+
+    #[test]
+    fn only_the_measuring_thread_must_be_busy() {
+        let first = |busy| ThreadCounters { processor_time: Some(MS * 10 + busy), ..quiet() };
+        let causes = |busy| causes_between(&[quiet()], &[first(busy)], MS);
+        assert_eq!(causes(MS), []);
+        assert_eq!(causes(MS.mul_f64(0.985)), []);
+        assert_eq!(causes(MS.mul_f64(0.97)), [Cause::OffProcessor]);
+    }
+
+    #[test]
+    fn what_the_system_does_not_tell_disturbs_nothing() {
+        let nothing = ThreadCounters::default();
+        assert_eq!(causes_between(&[nothing], &[nothing], MS), []);
+        assert_eq!(observable(&[nothing]), []);
+        assert_eq!(observable(&[]), []);
+        assert_eq!(observable(&[quiet(), quiet()]).len(), 5);
+        let partly = ThreadCounters { run_delay: None, ..quiet() };
+        assert!(!observable(&[quiet(), partly]).contains(&Cause::RunDelay));
+    }
+
+    #[test]
+    fn every_cause_has_a_number_of_its_own() {
+        let mut disturbed = Disturbed::default();
+        for (cause, count) in Cause::ALL.into_iter().zip(1..) {
+            *cause.count_of(&mut disturbed) = Some(count);
+        }
+        let mut counts: Vec<_> = disturbed.causes().iter().filter_map(|(_, n)| *n).collect();
+        counts.sort_unstable();
+        assert_eq!(counts, [1, 2, 3, 4, 5, 6, 7]);
+        // The names in the journal are those in the file.
+        for (cause, (name, _)) in Cause::ALL.into_iter().zip(disturbed.causes()) {
+            assert_eq!(serde_json::to_string(&cause).unwrap(), format!("\"{name}\""));
+        }
+    }
+}

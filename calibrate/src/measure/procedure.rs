@@ -1,0 +1,105 @@
+//! How much is measured.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// How much is measured: launch (a fresh process) > round (a fresh memory layout) > pair (one
+/// sample of each variant) > runs.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Procedure {
+    /// Fresh processes per problem.
+    pub launches: u32,
+    /// Fresh processes for a problem that the stopping rule finds too wide after `launches`.
+    pub most_launches: u32,
+    /// Rounds per launch.
+    pub rounds: u32,
+    /// Pairs per round, unless the problem is so slow that the budget allows only fewer.
+    pub pairs: u32,
+    /// How long a sample lasts at least, unless one run lasts longer.
+    pub sample: Duration,
+    /// How long the samples of one launch may take together. Slow problems get fewer pairs, but
+    /// never fewer than one in each order.
+    pub launch_budget: Duration,
+}
+
+impl Procedure {
+    /// The standard procedure.
+    pub const STANDARD: Self = Self {
+        launches: 5,
+        most_launches: 10,
+        rounds: 8,
+        pairs: 8,
+        sample: Duration::from_micros(500),
+        launch_budget: Duration::from_millis(1000),
+    };
+
+    /// The shortened procedure of `--quick`.
+    pub const QUICK: Self = Self {
+        launches: 1,
+        most_launches: 1,
+        rounds: 8,
+        pairs: 4,
+        sample: Duration::from_micros(300),
+        launch_budget: Duration::from_millis(1500),
+    };
+
+    /// A round has one pair in each order at least.
+    pub const LEAST_PAIRS: u32 = 2;
+
+    /// An interval needs two values at least.
+    pub const LEAST_ROUNDS: u32 = 2;
+
+    /// A sample must last this many ticks of the clock, so that its resolution adds at most 0.1 %.
+    pub const LEAST_TICKS: u32 = 1000;
+
+    /// Samples are made to last this many, since some turn out shorter than they were meant to be.
+    pub const TICKS: u32 = 2 * Self::LEAST_TICKS;
+
+    /// The same with other numbers of launches and rounds. More launches than the standard ones
+    /// are never cut short, and double when that does not suffice, as in the standard procedure;
+    /// a single launch stays single.
+    #[must_use]
+    pub fn with(self, launches: Option<u32>, rounds: Option<u32>) -> Self {
+        let most = |launches: u32| if launches == 1 { 1 } else { launches.saturating_mul(2) };
+        Self {
+            launches: launches.unwrap_or(self.launches),
+            most_launches: launches.map_or(self.most_launches, most),
+            rounds: rounds.unwrap_or(self.rounds),
+            ..self
+        }
+    }
+
+    /// As many pairs per round as the budget allows for pairs of so many seconds, an even number.
+    #[must_use]
+    pub fn affordable_pairs(&self, pair_seconds: f64) -> usize {
+        let round_budget = self.launch_budget.as_secs_f64() / f64::from(self.rounds);
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+        let affordable = (round_budget / pair_seconds) as u32;
+        let most = self.pairs.max(Self::LEAST_PAIRS);
+        (affordable / 2 * 2).clamp(Self::LEAST_PAIRS, most) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slow_problems_get_fewer_pairs_but_both_orders() {
+        let procedure = Procedure::STANDARD;
+        assert_eq!(procedure.affordable_pairs(1e-3), 8);
+        assert_eq!(procedure.affordable_pairs(0.03), 4);
+        assert_eq!(procedure.affordable_pairs(10.0), 2);
+        assert_eq!(procedure.affordable_pairs(0.0), 8);
+    }
+
+    #[test]
+    fn more_launches_double_and_one_stays_one() {
+        let with = |launches| Procedure::STANDARD.with(launches, Some(3));
+        assert_eq!((with(None).launches, with(None).most_launches), (5, 10));
+        assert_eq!((with(Some(20)).launches, with(Some(20)).most_launches), (20, 40));
+        assert_eq!((with(Some(1)).launches, with(Some(1)).most_launches), (1, 1));
+        assert_eq!(with(None).rounds, 3);
+    }
+}

@@ -1,0 +1,212 @@
+//! Why a verdict is what it is, and what to do about it.
+
+use std::fmt;
+
+use fusion_cost_model::calibration::{Disturbed, NoiseFloor};
+
+/// Something that a reader of a verdict should know. Its text is a code that programs can look
+/// for, what was found, and what to do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reason {
+    /// INVALID: the result was right before the timing and wrong after it.
+    WrongAfterTiming(String),
+    /// INVALID: more than half of the pairs were disturbed.
+    MostlyDisturbed {
+        /// Pairs that were taken.
+        pairs: usize,
+        /// Pairs that nothing disturbed.
+        pairs_kept: usize,
+        /// What disturbed the others.
+        disturbed: Disturbed,
+    },
+    /// INVALID: without the A/A runs nobody knows how noisy the machine was.
+    NoControl {
+        /// A/A runs that can be used.
+        usable: usize,
+        /// A/A runs that are needed.
+        needed: usize,
+    },
+    /// INVALID: a kernel against itself came out different from itself.
+    ControlOff(Box<NoiseFloor>),
+    /// INVALID: the fused variant did not run as one and the same kernel.
+    FellBack(Vec<String>),
+    /// INVALID: the clock is too coarse for the samples. How many ticks the shortest one had.
+    TooFewTicks(u64),
+    /// INVALID: a variant ran faster than the measured limits of the machine allow.
+    FasterThanTheMachine {
+        /// Which one.
+        variant: &'static str,
+        /// Its median time in microseconds.
+        median_us: f64,
+        /// The least time in microseconds.
+        least_us: f64,
+    },
+    /// AMBIGUOUS: neither beyond the noise floor with an interval that excludes 1, nor with an
+    /// interval that is close to 1.
+    Undecided {
+        /// The noise floor as a ratio minus 1.
+        floor: f64,
+        /// How far the interval may reach to be close to 1, as a ratio minus 1.
+        margin: f64,
+        /// Half the width of the interval as a ratio minus 1.
+        half_width: f64,
+    },
+    /// Everything was measured in one process.
+    WithinProcess,
+    /// Fewer launches were made, or left undisturbed, than planned.
+    FewLaunches {
+        /// How many there are.
+        launches: usize,
+        /// How many were planned.
+        planned: u32,
+        /// Whether they are too few for an interval over launches.
+        over_rounds: bool,
+    },
+    /// The speedup is above what the roofline allows.
+    AboveCeiling {
+        /// What it allows.
+        ceiling: f64,
+    },
+    /// One variant measured after the other gives another ratio, by so much (a ratio minus 1).
+    OrderSensitive(f64),
+    /// Disturbances of these kinds would not have been noticed.
+    Unobserved(Vec<&'static str>),
+}
+
+impl Reason {
+    /// The word that programs can look for.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::WrongAfterTiming(_) => "wrong-after-timing",
+            Self::MostlyDisturbed { .. } => "mostly-disturbed",
+            Self::NoControl { .. } => "no-control",
+            Self::ControlOff(_) => "control-off",
+            Self::FellBack(_) => "fell-back",
+            Self::TooFewTicks(_) => "too-few-ticks",
+            Self::FasterThanTheMachine { .. } => "faster-than-the-machine",
+            Self::Undecided { .. } => "undecided",
+            Self::WithinProcess => "within-process",
+            Self::FewLaunches { .. } => "few-launches",
+            Self::AboveCeiling { .. } => "above-ceiling",
+            Self::OrderSensitive(_) => "order-sensitive",
+            Self::Unobserved(_) => "unobserved",
+        }
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub const fn advice(&self) -> &'static str {
+        match self {
+            Self::WrongAfterTiming(_) => {
+                "do not use this kernel, and report it with the problem and the seed"
+            }
+            Self::MostlyDisturbed { .. } => {
+                "close other programs, or leave them a processor with --threads"
+            }
+            Self::NoControl { .. } => {
+                "calibrate again on a quieter machine, and report it if a kernel failed"
+            }
+            Self::ControlOff(_) => {
+                "calibrate again on a quieter machine, or with more --launches and --rounds"
+            }
+            Self::FellBack(_) => "there is no fusion here to be measured; do not use the speedup",
+            Self::TooFewTicks(_) => "measure a larger problem, or on a system with a finer clock",
+            Self::FasterThanTheMachine { .. } => {
+                "calibrate again when the machine is quiet, for its limits may have been measured \
+                 while it was not; if it stays, report it"
+            }
+            Self::Undecided { .. } => {
+                "measure on a quieter machine, or with more --launches and --rounds"
+            }
+            Self::WithinProcess => "leave out --quick, or ask for more --launches",
+            Self::FewLaunches { .. } => "the same command goes on with the others",
+            Self::AboveCeiling { .. } => {
+                "do not explain the gain by saved bytes alone: write-allocate traffic, caches or a \
+                 weak unfused kernel have a part in it"
+            }
+            Self::OrderSensitive(_) => {
+                "do not compare with benchmarks that run one variant after the other"
+            }
+            Self::Unobserved(_) => {
+                "trust the interval, not the count of kept pairs; run outside the container, or on \
+                 Linux, to see more"
+            }
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.code())?;
+        match self {
+            Self::WrongAfterTiming(wrong) => f.write_str(wrong)?,
+            Self::MostlyDisturbed { pairs, pairs_kept, disturbed } => {
+                write!(f, "only {pairs_kept} of {pairs} pairs were undisturbed (")?;
+                let causes = disturbed.causes().into_iter();
+                let causes =
+                    causes.filter_map(|(name, count)| Some((name, count.filter(|n| *n > 0)?)));
+                for (index, (name, count)) in causes.enumerate() {
+                    let comma = if index > 0 { ", " } else { "" };
+                    write!(f, "{comma}{name} {count}")?;
+                }
+                f.write_str(")")?;
+            }
+            Self::NoControl { usable, needed } => write!(
+                f,
+                "{usable} of {needed} A/A runs can be used, so that the noise is not known"
+            )?,
+            Self::ControlOff(control) => write!(
+                f,
+                "{} against itself came out as {:.3} [{:.3}, {:.3}]",
+                control.problem, control.ratio, control.ratio_low, control.ratio_high
+            )?,
+            Self::FellBack(kernels) => write!(
+                f,
+                "the fused variant did not run as one and the same kernel, but as {}",
+                kernels.join("; ")
+            )?,
+            Self::TooFewTicks(ticks) => {
+                write!(f, "the shortest sample had {ticks} ticks of the clock")?;
+            }
+            Self::FasterThanTheMachine { variant, median_us, least_us } => write!(
+                f,
+                "the {variant} variant took {median_us:.2} us, and the measured limits of this \
+                 machine allow no less than {least_us:.2} us"
+            )?,
+            Self::Undecided { floor, margin, half_width } => write!(
+                f,
+                "the interval (half-width {:.1} %) is neither clear of 1, with a speedup beyond \
+                 the noise floor of {:.1} %, nor within {:.1} % of 1",
+                half_width * 100.0,
+                floor * 100.0,
+                margin * 100.0
+            )?,
+            Self::WithinProcess => f.write_str(
+                "one process, so the interval does not cover what differs between processes",
+            )?,
+            Self::FewLaunches { launches, planned, over_rounds } => {
+                write!(f, "{launches} of {planned} launches were made")?;
+                if *over_rounds {
+                    f.write_str(
+                        ", so that the interval is over rounds and does not cover what differs \
+                         between processes",
+                    )?;
+                }
+            }
+            Self::AboveCeiling { ceiling } => write!(
+                f,
+                "above the ceiling of {ceiling:.2}: the roofline does not explain the whole gain"
+            )?,
+            Self::OrderSensitive(off) => write!(
+                f,
+                "one variant measured after the other gives a speedup that is {:+.1} % off",
+                off * 100.0
+            )?,
+            Self::Unobserved(causes) => {
+                write!(f, "this system does not show {}", causes.join(", "))?;
+            }
+        }
+        write!(f, "; {}", self.advice())
+    }
+}

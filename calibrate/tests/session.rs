@@ -1,0 +1,378 @@
+//! Runs on a scripted launcher: passes, looks, budgets, failures, and going on after an end.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::time::Duration;
+
+use calibrate::journal::{Entry, Journal, RunKey};
+use calibrate::launch::{Comparison, Device, LaunchReport, Launcher, Report, Task};
+use calibrate::measure::{Cause, Launch, Order, Pair, Procedure, Round};
+use calibrate::record::{Context, record};
+use calibrate::session::{Measured, Outcome, RunSettings, Session, State, Subject};
+use calibrate::stop::Stop;
+use fusion_cost_model::calibration::{HardwareCalibration, RunEnd, Verdict, Verification};
+use fusion_cost_model::cost::{BandwidthPoint, Ceilings};
+use fusion_cost_model::{Backend, CacheState, Problem};
+
+/// Launches whose samples follow from the task alone.
+struct Scripted {
+    tasks: Vec<Task>,
+    /// How far the ratios of one problem lie apart, in the logarithm.
+    spread: fn(&Problem) -> f64,
+    answer: Option<fn(&Task) -> Option<Report>>,
+    /// The user stops the run before the task with this number.
+    stop_before: Option<usize>,
+    pause: Duration,
+    /// From this launch of a problem on, a variant computes something wrong.
+    wrong_from: Option<usize>,
+}
+
+fn steady(_: &Problem) -> f64 {
+    0.001
+}
+
+impl Scripted {
+    fn new() -> Self {
+        Self {
+            tasks: Vec::new(),
+            spread: steady,
+            answer: None,
+            stop_before: None,
+            pause: Duration::ZERO,
+            wrong_from: None,
+        }
+    }
+
+    fn measured(&self) -> Vec<(Problem, Comparison)> {
+        let measured = self.tasks.iter().filter_map(|task| match task {
+            Task::Measure(task) => Some((task.problem, task.comparison)),
+            Task::Ceilings(_) => None,
+        });
+        measured.collect()
+    }
+}
+
+impl Launcher for Scripted {
+    fn launch(&mut self, task: &Task, _: Option<Duration>) -> anyhow::Result<Report> {
+        if self.stop_before == Some(self.tasks.len()) {
+            // What a worker's launcher answers when its worker was ended.
+            return Ok(Report::Stopped);
+        }
+        self.tasks.push(task.clone());
+        std::thread::sleep(self.pause);
+        if let Some(report) = self.answer.and_then(|answer| answer(task)) {
+            return Ok(report);
+        }
+        let Task::Measure(measure) = task else {
+            let calls = self.tasks.len() as f64;
+            let point = BandwidthPoint {
+                working_set_bytes: 1 << 20,
+                gb_per_s: 10.0 / calls,
+                nontemporal_gb_per_s: Some(calls),
+                read_gb_per_s: None,
+            };
+            return Ok(Report::Ceilings(Some(Ceilings {
+                peak_gflops: 100.0 - calls,
+                launch_us: calls,
+                bandwidth: vec![point],
+            })));
+        };
+        let is_same = |(problem, what): &&(Problem, Comparison)| {
+            *problem == measure.problem && *what == Comparison::UnfusedFused
+        };
+        let earlier = self.measured().iter().filter(is_same).count();
+        if self.wrong_from.is_some_and(|from| earlier > from) {
+            // A result that is off can only be made by a worker's report.
+            let report = r#"{"Wrong":"the fused variant is off by 3"}"#;
+            return Ok(serde_json::from_str(report).unwrap());
+        }
+        let share = (measure.launch_seed % 1000) as f64 / 1000.0 - 0.5;
+        let ratio = ((self.spread)(&measure.problem) * share).exp();
+        let pair = |order| Pair { seconds: [ratio * 1e-3, 1e-3], order, causes: Vec::new() };
+        let round = || Round { pairs: vec![pair(Order::FirstSecond), pair(Order::SecondFirst)] };
+        Ok(Report::Measured(Box::new(LaunchReport {
+            launch: Launch {
+                rounds: (0..measure.procedure.rounds).map(|_| round()).collect(),
+                iterations: [1, 1],
+                ticks: 10_000,
+                back_to_back: 0.0,
+                observable: Vec::new(),
+            },
+            kernels: [vec!["add".to_owned(), "relu".to_owned()], vec!["add+relu".to_owned()]],
+            verification: Verification {
+                reference_rows: 1,
+                rows: 1,
+                unfused_error: 0.0,
+                fused_error: 0.0,
+                tolerance: 1.0,
+            },
+            wrong_after: None,
+            pinned: true,
+            processors: vec![0],
+            huge_page_share: None,
+        })))
+    }
+}
+
+fn subjects(count: u64) -> Vec<Subject> {
+    let problem = |m| format!("add_relu/f32/m{m}.n8").parse().unwrap();
+    (1..=count).map(|m| Subject::fusion(problem(m))).collect()
+}
+
+const SETTINGS: RunSettings = RunSettings {
+    procedure: Procedure::STANDARD,
+    backend: Backend::Cpu,
+    threads: 1,
+    cache: CacheState::Warm,
+    seed: 1,
+    time_budget: None,
+};
+
+fn run(launcher: &mut Scripted, settings: RunSettings, subjects: &[Subject]) -> Outcome {
+    let stop = Stop::default();
+    Session::new(launcher, settings, subjects, &stop).unwrap().silent().run().unwrap()
+}
+
+fn launches(measured: &[Measured]) -> Vec<usize> {
+    measured.iter().map(|measured| measured.launches.len()).collect()
+}
+
+#[test]
+fn each_pass_makes_one_launch_of_everything() {
+    let mut launcher = Scripted::new();
+    let subjects = subjects(3);
+    let outcome = run(&mut launcher, SETTINGS, &subjects);
+    assert_eq!(outcome.end, RunEnd::Complete);
+    assert_eq!(launches(&outcome.measured), [5, 5, 5]);
+    assert!(outcome.measured.iter().all(|measured| measured.state == State::Finished));
+    // Two controls and three problems in each pass.
+    let measured = launcher.measured();
+    assert_eq!(measured.len(), 5 * 5);
+    for pass in measured.chunks(5) {
+        let mut problems: Vec<String> = pass.iter().map(|(one, _)| one.to_string()).collect();
+        problems.sort();
+        problems.dedup();
+        assert_eq!(problems.len(), 5);
+        let controls = pass.iter().filter(|(_, what)| *what == Comparison::UnfusedUnfused);
+        assert_eq!(controls.count(), 2);
+    }
+    assert_eq!(outcome.noise.len(), 2);
+    assert!(outcome.noise.iter().all(|noise| noise.launches == 5));
+}
+
+#[test]
+fn every_launch_has_a_seed_of_its_own_and_every_problem_the_same_inputs() {
+    let mut launcher = Scripted::new();
+    let _ = run(&mut launcher, SETTINGS, &subjects(3));
+    let mut launch_seeds = Vec::new();
+    let mut inputs = Vec::new();
+    for task in &launcher.tasks {
+        let Task::Measure(task) = task else { continue };
+        launch_seeds.push(task.launch_seed);
+        inputs.push((task.problem.to_string(), task.input_seed));
+    }
+    let count = launch_seeds.len();
+    launch_seeds.sort_unstable();
+    launch_seeds.dedup();
+    assert_eq!(launch_seeds.len(), count);
+    inputs.sort();
+    inputs.dedup();
+    assert_eq!(inputs.len(), 5, "one per problem and control");
+    let mut again = Scripted::new();
+    let _ = run(&mut again, SETTINGS, &subjects(3));
+    assert_eq!(again.tasks, launcher.tasks);
+    let mut other = Scripted::new();
+    let _ = run(&mut other, RunSettings { seed: 2, ..SETTINGS }, &subjects(3));
+    assert_ne!(other.tasks, launcher.tasks);
+}
+
+#[test]
+fn what_is_undecided_gets_more_launches_and_nothing_else_does() {
+    let wide = |problem: &Problem| if problem.to_string().contains("m2.") { 0.5 } else { 0.001 };
+    let mut launcher = Scripted { spread: wide, ..Scripted::new() };
+    let outcome = run(&mut launcher, SETTINGS, &subjects(3));
+    assert_eq!(launches(&outcome.measured), [5, 10, 5]);
+    assert_eq!(outcome.end, RunEnd::Complete);
+    // The controls go on as the yardstick of what goes on.
+    assert!(outcome.noise.iter().all(|noise| noise.launches == 10));
+}
+
+#[test]
+fn the_limits_are_the_best_of_all_passes() {
+    let mut launcher = Scripted::new();
+    let outcome = run(&mut launcher, SETTINGS, &subjects(1));
+    // Asked before the first three passes of three launches, as the 1st, 5th and 9th task.
+    let limits = &outcome.ceilings[0].limits;
+    assert_eq!((limits.peak_gflops, limits.launch_us), (99.0, 1.0));
+    assert_eq!(limits.bandwidth[0].gb_per_s, 10.0);
+    assert_eq!(limits.bandwidth[0].nontemporal_gb_per_s, Some(9.0));
+    assert_eq!(limits.bandwidth[0].read_gb_per_s, None);
+}
+
+#[test]
+fn one_problem_that_fails_costs_only_itself() {
+    let answer = |task: &Task| match task {
+        Task::Measure(task) if task.problem.to_string().contains("m2.") => {
+            Some(Report::Failed("its process was ended by signal 11".to_owned()))
+        }
+        Task::Measure(task) if task.problem.to_string().contains("m3.") => Some(Report::NoKernels),
+        _ => None,
+    };
+    let mut launcher = Scripted { answer: Some(answer), ..Scripted::new() };
+    let outcome = run(&mut launcher, SETTINGS, &subjects(4));
+    assert_eq!(launches(&outcome.measured), [5, 0, 0, 5]);
+    let states: Vec<&State> = outcome.measured.iter().map(|measured| &measured.state).collect();
+    assert!(matches!(states[1], State::Failed(reason) if reason.contains("signal 11")));
+    assert_eq!(*states[2], State::NoKernels);
+    assert_eq!(outcome.end, RunEnd::Complete);
+}
+
+#[test]
+fn the_time_budget_ends_the_run_between_launches() {
+    let pause = Duration::from_millis(5);
+    let mut launcher = Scripted { pause, ..Scripted::new() };
+    let time_budget = Some(pause * 8);
+    let outcome = run(&mut launcher, RunSettings { time_budget, ..SETTINGS }, &subjects(20));
+    assert_eq!(outcome.end, RunEnd::TimeBudget);
+    assert!((1..=8).contains(&launcher.tasks.len()), "{}", launcher.tasks.len());
+    assert!(outcome.measured.iter().any(|measured| measured.launches.is_empty()));
+    assert!(outcome.measured.iter().all(|measured| measured.state == State::Unfinished));
+}
+
+fn key() -> RunKey {
+    let example = include_str!("../../tests/data/example.toml");
+    RunKey {
+        tool_version: "1".to_owned(),
+        program: "0".to_owned(),
+        fingerprint: HardwareCalibration::from_toml(example).unwrap().fingerprint,
+        device: Device { backend: Backend::Cpu, threads: 1, bound: true },
+        cache: CacheState::Warm,
+        procedure: Procedure::STANDARD,
+        seed: 1,
+    }
+}
+
+/// Wherever a run ends, going on from its journal leads to the same result as never ending, and
+/// no launch is made twice.
+#[test]
+fn a_run_that_goes_on_makes_every_launch_once() {
+    let subjects = subjects(3);
+    let mut whole = Scripted::new();
+    let expected = run(&mut whole, SETTINGS, &subjects);
+    for end in 0..whole.tasks.len() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.journal");
+        let part = |launcher: &mut Scripted| {
+            let (journal, recovered) = Journal::open(&path, &key()).unwrap();
+            let stop = Stop::default();
+            let session = Session::new(launcher, SETTINGS, &subjects, &stop).unwrap().silent();
+            session.with_journal(journal, recovered.entries).run().unwrap()
+        };
+        let mut first = Scripted { stop_before: Some(end), ..Scripted::new() };
+        assert_eq!(part(&mut first).end, RunEnd::Interrupted);
+        let mut second = Scripted::new();
+        let outcome = part(&mut second);
+        assert_eq!(outcome.end, RunEnd::Complete);
+        assert!(outcome.left_over.is_empty());
+        assert_eq!(first.tasks.len() + second.tasks.len(), whole.tasks.len(), "ended at {end}");
+        assert_eq!([first.tasks, second.tasks].concat(), whole.tasks);
+        let results = |outcome: &Outcome| -> Vec<_> {
+            let all = outcome.measured.iter();
+            all.map(|measured| (measured.launches.clone(), measured.estimate.clone())).collect()
+        };
+        assert_eq!(results(&outcome), results(&expected));
+        assert_eq!(outcome.noise, expected.noise);
+    }
+}
+
+#[test]
+fn launches_of_other_problems_stay_in_the_journal() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.journal");
+    for (count, left_over) in [(3, 0), (1, 10)] {
+        let (journal, recovered) = Journal::open(&path, &key()).unwrap();
+        let stop = Stop::default();
+        let (mut launcher, subjects) = (Scripted::new(), subjects(count));
+        let session = Session::new(&mut launcher, SETTINGS, &subjects, &stop).unwrap().silent();
+        let outcome = session.with_journal(journal, recovered.entries).run().unwrap();
+        assert_eq!((outcome.end, outcome.left_over.len()), (RunEnd::Complete, left_over));
+    }
+    let (_, recovered) = Journal::open(&path, &key()).unwrap();
+    let is_launch = |entry: &&Entry| matches!(entry, Entry::Launch { .. });
+    assert_eq!(recovered.entries.iter().filter(is_launch).count(), 5 * 5);
+}
+
+/// From disturbed samples to an INVALID record that says why.
+#[test]
+fn a_record_of_disturbed_samples_is_invalid_and_says_why() {
+    let disturbed = |task: &Task| {
+        let Task::Measure(measure) = task else { return None };
+        let mut scripted = Scripted::new();
+        let Ok(Report::Measured(mut report)) = scripted.launch(task, None) else { return None };
+        report.launch.observable = vec![Cause::Migration, Cause::Steal];
+        if measure.comparison == Comparison::UnfusedFused {
+            // In five of eight rounds.
+            for round in report.launch.rounds.iter_mut().take(5) {
+                round.pairs.iter_mut().for_each(|pair| pair.causes = vec![Cause::Migration]);
+            }
+        }
+        Some(Report::Measured(report))
+    };
+    let mut launcher = Scripted { answer: Some(disturbed), ..Scripted::new() };
+    let Outcome { measured, noise, ceilings, .. } = run(&mut launcher, SETTINGS, &subjects(1));
+    let context = Context { settings: &SETTINGS, noise: &noise, ceilings: &ceilings };
+    let Measured { subject, launches, estimate, .. } = &measured[0];
+    let record = record(subject, launches, estimate.as_ref().unwrap(), &context);
+    assert_eq!(record.verdict, Verdict::Invalid);
+    assert_eq!((record.pairs, record.pairs_kept), (80, 30));
+    assert_eq!((record.disturbed.migration, record.disturbed.steal), (Some(50), Some(0)));
+    assert_eq!(record.disturbed.page_fault, None);
+    let codes: Vec<&str> =
+        record.reasons.iter().map(|reason| reason.split(':').next().unwrap()).collect();
+    assert_eq!(codes, ["mostly-disturbed", "unobserved"]);
+    assert!(record.reasons[0].contains("only 30 of 80 pairs were undisturbed (migration 50)"));
+}
+
+/// What is wrong once stays wrong, whatever was measured before and however noisy the machine
+/// becomes.
+#[test]
+fn a_variant_that_turns_wrong_is_never_finished() {
+    let wide = |problem: &Problem| if problem.to_string().contains("m1.") { 0.5 } else { 0.001 };
+    let mut launcher = Scripted { spread: wide, wrong_from: Some(5), ..Scripted::new() };
+    let outcome = run(&mut launcher, SETTINGS, &subjects(1));
+    assert_eq!(launches(&outcome.measured), [5]);
+    assert!(matches!(&outcome.measured[0].state, State::Wrong(reason) if reason.contains("off")));
+
+    // Nor is it forgotten when the run goes on.
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.journal");
+    for wrong_from in [Some(5), None] {
+        let mut launcher = Scripted { spread: wide, wrong_from, ..Scripted::new() };
+        let (journal, recovered) = Journal::open(&path, &key()).unwrap();
+        let (stop, subjects) = (Stop::default(), subjects(1));
+        let session = Session::new(&mut launcher, SETTINGS, &subjects, &stop).unwrap().silent();
+        let outcome = session.with_journal(journal, recovered.entries).run().unwrap();
+        assert!(matches!(outcome.measured[0].state, State::Wrong(_)));
+    }
+}
+
+/// Without both A/A runs there is no noise floor, and without it no verdict.
+#[test]
+fn a_failed_control_makes_every_record_invalid() {
+    let answer = |task: &Task| match task {
+        Task::Measure(task) if task.problem.to_string() == "add_relu/f32/m4096.n1024" => {
+            Some(Report::Failed("its process was ended by signal 9".to_owned()))
+        }
+        _ => None,
+    };
+    let mut launcher = Scripted { answer: Some(answer), ..Scripted::new() };
+    let Outcome { measured, controls, noise, ceilings, end, .. } =
+        run(&mut launcher, SETTINGS, &subjects(1));
+    assert_eq!((end, noise.len()), (RunEnd::Complete, 1));
+    assert!(matches!(controls[1].state, State::Failed(_)));
+    let context = Context { settings: &SETTINGS, noise: &noise, ceilings: &ceilings };
+    let Measured { subject, launches, estimate, .. } = &measured[0];
+    let record = record(subject, launches, estimate.as_ref().unwrap(), &context);
+    assert_eq!(record.verdict, Verdict::Invalid);
+    assert!(record.reasons[0].starts_with("no-control: 1 of 2 A/A runs"), "{:?}", record.reasons);
+}
