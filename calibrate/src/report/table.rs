@@ -154,7 +154,8 @@ fn foot(calibration: &HardwareCalibration) -> String {
     let records = calibration.records.len();
     let counts: Vec<String> = counts.collect();
     let colon = if counts.is_empty() { "" } else { ": " };
-    let _ = writeln!(text, "{records} records{colon}{}", counts.join(", "));
+    let noun = if records == 1 { "record" } else { "records" };
+    let _ = writeln!(text, "{records} {noun}{colon}{}", counts.join(", "));
 
     for (code, found) in reasons(calibration) {
         let Some((problem, reason)) = found.first() else { continue };
