@@ -18,6 +18,7 @@ Examples:
   calibrate --shapes resnet50 --time-budget 10m   as far as ten minutes go; run it again to go on
   calibrate --fusion all --cache cold             with inputs that are not in the caches
   calibrate selftest                              how often the intervals are right on this machine
+  calibrate trace kernels rank0.json.gz           where the time of a GPU profile goes
   calibrate show q.toml
   calibrate query q.toml --problem add_relu/f32/m1024.n1024
 
@@ -57,6 +58,9 @@ pub enum Command {
     Query(QueryArgs),
     /// Test the procedure on this machine: kernels against themselves, and a simulation
     Selftest(SelftestArgs),
+    /// Look into GPU profiler traces (Kineto JSON, plain or gzipped)
+    #[command(subcommand)]
+    Trace(TraceCommand),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
     /// What the program starts for every launch; not for people
@@ -261,6 +265,64 @@ pub struct ShowArgs {
     /// Print it as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// What to look for in a trace.
+#[derive(Debug, Subcommand)]
+pub enum TraceCommand {
+    /// The devices and what was recorded
+    Info(TraceFileArgs),
+    /// Where the time on the devices goes, by class and by kernel
+    Kernels(TraceKernelsArgs),
+}
+
+/// Which trace.
+#[derive(Debug, Args)]
+pub struct TraceFileArgs {
+    /// A trace
+    pub file: PathBuf,
+    /// Print it as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Which kernels of which trace.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  calibrate trace kernels rank0.json.gz
+  calibrate trace kernels rank0.json --top 50 --taxonomy legacy
+  calibrate trace kernels rank0.json --json > kernels.json")]
+pub struct TraceKernelsArgs {
+    /// A trace
+    pub file: PathBuf,
+    /// How many kernels to list
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub top: usize,
+    /// The names of the classes
+    #[arg(long, value_enum, default_value_t = TaxonomyName::Classes)]
+    pub taxonomy: TaxonomyName,
+    /// Print everything as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The names of the classes of kernels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TaxonomyName {
+    /// The project's own
+    Classes,
+    /// The operation names of older tools
+    Legacy,
+}
+
+impl From<TaxonomyName> for kernel_traces::Taxonomy {
+    fn from(name: TaxonomyName) -> Self {
+        match name {
+            TaxonomyName::Classes => Self::Classes,
+            TaxonomyName::Legacy => Self::Legacy,
+        }
+    }
 }
 
 /// What to ask.

@@ -32,6 +32,20 @@ pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
     io.is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
+/// An error with its causes, but for those that it has told already.
+fn message(error: &anyhow::Error) -> String {
+    let mut message = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if message.is_empty() {
+            message = cause;
+        } else if !message.contains(&cause) {
+            message.push_str(": ");
+            message.push_str(&cause);
+        }
+    }
+    message
+}
+
 /// Prints an error, if there is one, and gives the exit code.
 pub fn report(result: anyhow::Result<u8>) -> ExitCode {
     let error = match result {
@@ -41,8 +55,23 @@ pub fn report(result: anyhow::Result<u8>) -> ExitCode {
     if is_broken_pipe(&error) {
         return ExitCode::from(DONE);
     }
-    eprintln!("error: {error:#}");
+    eprintln!("error: {}", message(&error));
     let is_usage =
         error.chain().any(|cause| cause.is::<UsageError>() || cause.is::<VocabularyError>());
     ExitCode::from(if is_usage { USAGE } else { FAILURE })
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::{Context, anyhow};
+
+    use super::message;
+
+    #[test]
+    fn causes_are_told_once() {
+        let error = Err::<(), _>(anyhow!("no such file")).context("cannot read x").unwrap_err();
+        assert_eq!(message(&error), "cannot read x: no such file");
+        let told = Err::<(), _>(anyhow!("no such file")).context("cannot read x: no such file");
+        assert_eq!(message(&told.unwrap_err()), "cannot read x: no such file");
+    }
 }

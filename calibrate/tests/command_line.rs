@@ -414,6 +414,49 @@ fn the_selftest_reports_for_people_and_for_programs() {
     output.code(code);
 }
 
+#[test]
+fn a_trace_is_summed_up_for_people_and_for_programs() {
+    let folder = folder();
+    let event = |name: &str, ts: u32, dur: u32| {
+        format!(
+            "{{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"{name}\", \"pid\": 0, \"tid\": 7, \
+             \"ts\": {ts}, \"dur\": {dur}, \"args\": {{\"device\": 0, \"stream\": 7}}}}"
+        )
+    };
+    let events = [event("ampere_sgemm_128x64_tn", 0, 30), event("what_is_this", 40, 10)];
+    let device = "{\"id\": 0, \"name\": \"NVIDIA A100\", \"warpSize\": 32, \"numSms\": 108}";
+    let text =
+        format!("{{\"deviceProperties\": [{device}], \"traceEvents\": [{}]}}", events.join(","));
+    std::fs::write(folder.path().join("t.json"), text).unwrap();
+    calibrate(folder.path())
+        .args(["trace", "info", "t.json"])
+        .assert()
+        .success()
+        .stdout(contains("vendor      NVIDIA").and(contains("NVIDIA A100, 108 multiprocessors")));
+    calibrate(folder.path()).args(["trace", "kernels", "t.json"]).assert().success().stdout(
+        contains("2 kernels, copies and fills, 40.0 us together; busy for 40.0 us of 50.0 us")
+            .and(contains("75.0 %"))
+            .and(contains("25.0 % of the time is in kernels that no rule knows")),
+    );
+    let output = calibrate(folder.path()).args(["trace", "kernels", "t.json", "--json"]).assert();
+    let summary: serde_json::Value =
+        serde_json::from_slice(&output.success().get_output().stdout).unwrap();
+    assert_eq!(summary["by_class"][0]["name"], "GEMM");
+    assert_eq!(summary["total_ns"], 40_000);
+
+    std::fs::write(folder.path().join("no.json"), "# a heading").unwrap();
+    for (file, message) in
+        [("no.json", "is not a profiler trace"), ("missing.json", "cannot read missing.json")]
+    {
+        calibrate(folder.path())
+            .args(["trace", "kernels", file])
+            .assert()
+            .code(1)
+            .stdout("")
+            .stderr(contains(message).and(contains("os error 2): ").not()));
+    }
+}
+
 /// Ctrl-C leaves a valid file with what is done, and does not take the place of a whole one.
 #[cfg(unix)]
 #[test]

@@ -6,3 +6,4 @@ pub mod query;
 pub mod run;
 pub mod selftest;
 pub mod show;
+pub mod trace;

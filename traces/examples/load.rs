@@ -1,0 +1,61 @@
+//! Loads a trace and prints how fast that was: `cargo run --release --features synthetic
+//! --example load -- FILE [THREADS]`. With `--generate FILE STEPS` it writes a synthetic one.
+
+use std::error::Error;
+use std::fs::{self, File};
+use std::io::BufWriter;
+use std::time::Instant;
+
+use kernel_traces::synthetic::{self, Oddity, Plan};
+use kernel_traces::{Options, Trace};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments.as_slice() {
+        ["--generate", path, steps] => {
+            let oddities = vec![Oddity::Graphs];
+            let plan = Plan { layers: 40, steps: steps.parse()?, oddities, ..Plan::default() };
+            let truth = synthetic::write(&plan, &mut BufWriter::new(File::create(path)?))?;
+            println!("{truth:?}");
+            Ok(())
+        }
+        [path] => load(path, None),
+        [path, threads] => load(path, Some(threads.parse()?)),
+        _ => Err("usage: load FILE [THREADS] | load --generate FILE STEPS".into()),
+    }
+}
+
+fn load(path: &str, threads: Option<std::num::NonZero<usize>>) -> Result<(), Box<dyn Error>> {
+    let start = Instant::now();
+    Trace::metadata(path)?;
+    println!("metadata {:.3} s", start.elapsed().as_secs_f64());
+    let options = Options { threads, ..Options::default() };
+    let start = Instant::now();
+    let trace = Trace::load(path, &options, &mut |_, _| {})?;
+    let seconds = start.elapsed().as_secs_f64();
+    let gigabytes = trace.bytes as f64 / 1e9;
+    println!("{seconds:.3} s, {gigabytes:.3} GB of JSON, {:.2} GB/s", gigabytes / seconds);
+    println!(
+        "{} events: {} on devices ({:.6} s), {} launches, {} annotations, {} ops, {} frames, {} \
+         names",
+        trace.events,
+        trace.kernels.len(),
+        trace.kernels.total_ns() as f64 / 1e9,
+        trace.launches.len(),
+        trace.annotations.len(),
+        trace.ops.len(),
+        trace.frames.len(),
+        trace.names.len()
+    );
+    for warning in &trace.warnings {
+        println!("{}: {warning}; {}", warning.code(), warning.advice());
+    }
+    // Only where the system has such a file.
+    if let Ok(status) = fs::read_to_string("/proc/self/status") {
+        for line in status.lines().filter(|line| line.starts_with("RssAnon")) {
+            println!("{line}");
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,94 @@
+//! What else a kernel does besides its main class, where its name proves it.
+//!
+//! Two things that look like proof are not taken for it: `relu` in the name of a cuBLAS or CUTLASS
+//! product (the library uses those kernels for plain products too), and a product in the name of
+//! an Inductor pointwise or reduction kernel (such kernels contain none: the name lists the
+//! operators whose results are read). Nor is an `add` in an Inductor norm unless nothing but
+//! a residual explains it: it may be the epsilon of an RMS norm, or the shift after a scale.
+
+use super::class::{Class, ClassSet};
+use super::name::Parts;
+use super::rules::has_word;
+
+/// The other classes of a kernel whose main class is known.
+pub(super) fn others(parts: &Parts, main: Class) -> ClassSet {
+    let any = |list: &[&str]| list.iter().any(|word| has_word(&parts.words, word));
+    let has = |list: &[&str]| list.iter().any(|item| parts.base.contains(item));
+    let inductor = parts.base.starts_with("triton_") && parts.base.contains("_fused_");
+    let quantises = has(&["quant"]) && !has(&["dequant", "unquantized"]);
+    let norm = has(&["rmsnorm", "rms_norm", "layernorm", "layer_norm", "qknorm", "qk_norm"]);
+    let gate = has(&["swiglu", "silu", "gelu", "geglu"]);
+    let rope = has(&["rotary"]) || any(&["rope"]);
+    let cache =
+        has(&["reshape_and_cache", "kv_cache_write", "set_kv", "store_kv", "concat_and_cache"]);
+    let mut also = ClassSet::EMPTY;
+    let mut add = |class: Class, proven: bool| {
+        if proven && class != main {
+            also = also.with(class);
+        }
+    };
+    match main {
+        Class::Norm if parts.base == "add_rmsnorm_quant_kernel" => {
+            let (residual, quant) = add_rmsnorm_quant(parts);
+            add(Class::Elementwise, residual);
+            add(Class::Quant, quant);
+        }
+        Class::Norm => {
+            let explicit = any(&["native_layer_norm", "rms_norm", "native_group_norm"]);
+            let residual = any(&["add", "residual", "residual_add", "resadd"]);
+            let switch = |name: &str| {
+                parts.args.contains(name) && !parts.args.contains(&format!("{name}=0"))
+            };
+            add(
+                Class::Elementwise,
+                (residual && (!inductor || explicit && !any(&["mul"]))) || switch("fusedaddenum"),
+            );
+            add(Class::Quant, quantises || switch("fusedquantenum"));
+            add(Class::Rope, rope || inductor && any(&["cos"]) && any(&["sin"]));
+            add(Class::EmbedIndex, inductor && any(&["embedding"]));
+            add(Class::Act, gate || inductor && any(&["relu"]));
+            add(Class::KvCache, cache);
+        }
+        Class::Act => add(Class::Quant, quantises),
+        Class::Gemm | Class::MoeGemm => {
+            // `gemm_swiglu`, `_matmul_ogs_..._swiglu`, `bmm_..._swiGlu_dynBatch`.
+            let template = parts.base.starts_with("triton_tem_");
+            add(Class::Act, gate || template && any(&["relu", "tanh", "sigmoid"]));
+            add(Class::Norm, norm);
+        }
+        Class::Rope => {
+            add(Class::Norm, norm);
+            add(Class::KvCache, cache);
+            add(Class::Quant, quantises);
+        }
+        Class::KvCache => {
+            add(Class::Rope, rope);
+            add(Class::Norm, norm);
+            add(Class::Quant, quantises);
+        }
+        Class::Comm => {
+            // TensorRT-LLM and FlashInfer number what is fused: nothing, residual and RMS norm,
+            // and from two on quantisation too.
+            let pattern = parts.args.split_once("allreducefusionpattern=").map(|(_, after)| after);
+            let pattern = pattern.and_then(|after| after.bytes().next()).unwrap_or(b'0');
+            add(Class::Norm, norm || any(&["rms"]) || pattern > b'0');
+            add(Class::Elementwise, has(&["residual"]) || pattern > b'0');
+            add(Class::Quant, quantises || pattern > b'1');
+            add(Class::Gemm, has(&["gemm", "matmul"]));
+        }
+        Class::Attn => add(Class::Rope, rope),
+        _ => {}
+    }
+    also
+}
+
+/// Whether this kernel adds a residual and whether it quantises. Its template arguments say so, in
+/// spite of its name: the first two switches. Its older form had one, for quantisation.
+fn add_rmsnorm_quant(parts: &Parts) -> (bool, bool) {
+    let mut switches = parts.args.split(' ').filter_map(|word| word.parse::<bool>().ok());
+    match (switches.next(), switches.next()) {
+        (Some(residual), Some(quant)) => (residual, quant),
+        (Some(quant), None) => (true, quant),
+        _ => (false, false),
+    }
+}

@@ -1,0 +1,30 @@
+//! Why a trace cannot be loaded.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a trace cannot be loaded at all. What can be loaded in part gives a
+/// [`Warning`](crate::Warning) instead.
+#[derive(Debug, thiserror::Error)]
+pub enum TraceError {
+    /// The file cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The file is something else.
+    #[error(
+        "{} is not a profiler trace: {reason}; expected the JSON that torch.profiler's \
+         export_chrome_trace writes, plain or compressed with gzip",
+        path.display()
+    )]
+    NotATrace {
+        /// The file.
+        path: PathBuf,
+        /// What gave it away.
+        reason: String,
+    },
+}

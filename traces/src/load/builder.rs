@@ -1,0 +1,281 @@
+//! Puts events into columns.
+
+use rustc_hash::FxHashMap;
+
+use super::event::{Category, Event, Field};
+use crate::number::scaled;
+use crate::{DeviceWork, Lane, Thread, Trace, Warning};
+
+/// How often something was wrong, and where first.
+#[derive(Debug, Clone, Copy, Default)]
+struct Tally {
+    count: u64,
+    first_at: u64,
+}
+
+impl Tally {
+    fn add(&mut self, count: u64, first_at: u64) {
+        if count > 0 {
+            self.first_at = if self.count == 0 { first_at } else { self.first_at.min(first_at) };
+            self.count += count;
+        }
+    }
+}
+
+/// A trace, or a part of one, that is being read.
+#[derive(Debug, Default)]
+pub(crate) struct Builder {
+    trace: Trace,
+    thread_ids: FxHashMap<Box<[u8]>, u32>,
+    lane_ids: FxHashMap<Lane, u32>,
+    /// The thread of the last event, which the next one mostly has too.
+    last_thread: (Vec<u8>, u32),
+    /// What makes the key of a thread, kept for its memory.
+    key: Vec<u8>,
+    keep_frames: bool,
+    broken: Tally,
+    broken_bytes: u64,
+    bad_times: Tally,
+    bad_durations: Tally,
+    bad_ids: Tally,
+}
+
+impl Builder {
+    pub(crate) fn new(keep_frames: bool) -> Self {
+        Self { keep_frames, ..Self::default() }
+    }
+
+    pub(crate) fn keeps_frames(&self) -> bool {
+        self.keep_frames
+    }
+
+    /// How many events there were.
+    pub(crate) fn events(&self) -> u64 {
+        self.trace.events
+    }
+
+    /// Counts an event, and keeps it if it is one to keep.
+    pub(crate) fn add(&mut self, event: Option<&Event<'_>>, at: u64) {
+        self.trace.events += 1;
+        let Some(event) = event else { return };
+        if event.category == Category::Frame && !self.keep_frames {
+            return;
+        }
+        let Field::Is(start_ns) = event.start_ns else {
+            self.bad_times.add(1, at);
+            return;
+        };
+        let duration_ns = match event.duration_ns {
+            Field::Is(duration) => u64::try_from(duration).ok(),
+            Field::Missing | Field::Bad => None,
+        };
+        self.bad_durations.add(u64::from(duration_ns.is_none()), at);
+        let duration_ns = duration_ns.unwrap_or(0);
+        self.keep(event, start_ns, duration_ns, at);
+    }
+
+    fn keep(&mut self, event: &Event<'_>, start_ns: i64, duration_ns: u64, at: u64) {
+        let name = self.trace.names.intern(&event.name);
+        let args = &event.args;
+        let has_bad_id = match event.category {
+            Category::Kernel | Category::Memcpy | Category::Memset => {
+                let work = match event.category {
+                    Category::Memcpy => DeviceWork::Memcpy,
+                    Category::Memset => DeviceWork::Memset,
+                    _ => DeviceWork::Kernel,
+                };
+                let lane = Lane {
+                    device: number_or(args.device, &event.process),
+                    stream: number_or(args.stream, &event.thread),
+                };
+                let lane = self.lane(lane);
+                let table = &mut self.trace.kernels;
+                table.start_ns.push(start_ns);
+                table.duration_ns.push(duration_ns);
+                table.name.push(name);
+                table.lane.push(lane);
+                table.work.push(work);
+                table.correlation.push(id(args.correlation));
+                table.external_id.push(id(args.external_id));
+                table.graph_node.push(id(args.graph_node));
+                args.device == Field::Bad
+                    || args.stream == Field::Bad
+                    || [args.correlation, args.external_id, args.graph_node].contains(&Field::Bad)
+            }
+            Category::Launch => {
+                let thread = self.thread(event);
+                let table = &mut self.trace.launches;
+                table.start_ns.push(start_ns);
+                table.duration_ns.push(duration_ns);
+                table.name.push(name);
+                table.thread.push(thread);
+                table.correlation.push(id(args.correlation));
+                table.external_id.push(id(args.external_id));
+                [args.correlation, args.external_id].contains(&Field::Bad)
+            }
+            Category::Annotation | Category::DeviceAnnotation => {
+                let thread = self.thread(event);
+                let table = &mut self.trace.annotations;
+                table.start_ns.push(start_ns);
+                table.duration_ns.push(duration_ns);
+                table.name.push(name);
+                table.thread.push(thread);
+                table.on_device.push(event.category == Category::DeviceAnnotation);
+                table.external_id.push(id(args.external_id));
+                args.external_id == Field::Bad
+            }
+            Category::Op => {
+                let thread = self.thread(event);
+                let table = &mut self.trace.ops;
+                table.start_ns.push(start_ns);
+                table.duration_ns.push(duration_ns);
+                table.name.push(name);
+                table.thread.push(thread);
+                table.external_id.push(id(args.external_id));
+                args.external_id == Field::Bad
+            }
+            Category::Frame => {
+                let thread = self.thread(event);
+                let table = &mut self.trace.frames;
+                table.start_ns.push(start_ns);
+                table.duration_ns.push(duration_ns);
+                table.name.push(name);
+                table.thread.push(thread);
+                false
+            }
+            Category::Other => false,
+        };
+        self.bad_ids.add(u64::from(has_bad_id), at);
+    }
+
+    fn thread(&mut self, event: &Event<'_>) -> u32 {
+        self.key.clear();
+        self.key.extend_from_slice(&event.process);
+        // No JSON string has a raw zero that a number could have as well.
+        self.key.push(0);
+        self.key.extend_from_slice(&event.thread);
+        if self.key == self.last_thread.0 && !self.trace.threads.is_empty() {
+            return self.last_thread.1;
+        }
+        let id = match self.thread_ids.get(self.key.as_slice()) {
+            Some(&id) => id,
+            None => {
+                let id = self.new_thread(
+                    String::from_utf8_lossy(&event.process).into_owned(),
+                    String::from_utf8_lossy(&event.thread).into_owned(),
+                );
+                self.thread_ids.insert(self.key.as_slice().into(), id);
+                id
+            }
+        };
+        self.last_thread.0.clone_from(&self.key);
+        self.last_thread.1 = id;
+        id
+    }
+
+    /// The id of a thread by its text, which two spellings that are not UTF-8 may share.
+    fn new_thread(&mut self, process: String, thread: String) -> u32 {
+        let key = [process.as_bytes(), thread.as_bytes()].join(&0);
+        if let Some(&id) = self.thread_ids.get(key.as_slice()) {
+            return id;
+        }
+        let id = self.trace.threads.len() as u32;
+        self.trace.threads.push(Thread { process, thread });
+        self.thread_ids.insert(key.into(), id);
+        id
+    }
+
+    fn lane(&mut self, lane: Lane) -> u32 {
+        *self.lane_ids.entry(lane).or_insert_with(|| {
+            self.trace.lanes.push(lane);
+            self.trace.lanes.len() as u32 - 1
+        })
+    }
+
+    /// Counts a place where the text is broken.
+    pub(crate) fn broken(&mut self, at: u64, bytes: u64) {
+        self.broken.add(1, at);
+        self.broken_bytes += bytes;
+    }
+
+    /// Whether there was such a place.
+    pub(crate) fn has_broken(&self) -> bool {
+        self.broken.count > 0
+    }
+
+    /// Adds the part that follows.
+    pub(crate) fn absorb(&mut self, part: Self) {
+        let names = self.trace.names.absorb(&part.trace.names);
+        let mut other = part.trace;
+        let threads: Vec<u32> = other
+            .threads
+            .into_iter()
+            .map(|thread| self.new_thread(thread.process, thread.thread))
+            .collect();
+        let lanes: Vec<u32> = other.lanes.into_iter().map(|lane| self.lane(lane)).collect();
+        let renumber = |column: &mut Vec<u32>, ids: &[u32]| {
+            for id in column {
+                *id = ids.get(*id as usize).copied().unwrap_or(*id);
+            }
+        };
+        renumber(&mut other.kernels.lane, &lanes);
+        for column in [
+            &mut other.launches.thread,
+            &mut other.annotations.thread,
+            &mut other.ops.thread,
+            &mut other.frames.thread,
+        ] {
+            renumber(column, &threads);
+        }
+        self.trace.kernels.append(other.kernels, &names);
+        self.trace.launches.append(other.launches, &names);
+        self.trace.annotations.append(other.annotations, &names);
+        self.trace.ops.append(other.ops, &names);
+        self.trace.frames.append(other.frames, &names);
+        self.trace.events += other.events;
+        self.broken.add(part.broken.count, part.broken.first_at);
+        self.broken_bytes += part.broken_bytes;
+        self.bad_times.add(part.bad_times.count, part.bad_times.first_at);
+        self.bad_durations.add(part.bad_durations.count, part.bad_durations.first_at);
+        self.bad_ids.add(part.bad_ids.count, part.bad_ids.first_at);
+    }
+
+    /// The trace, with warnings about its events.
+    pub(crate) fn finish(self) -> Trace {
+        let mut trace = self.trace;
+        let Tally { count, first_at } = self.broken;
+        if count > 0 {
+            let bytes = self.broken_bytes;
+            trace.warnings.push(Warning::BrokenEvents { count, bytes, first_at });
+        }
+        let Tally { count, first_at } = self.bad_times;
+        if count > 0 {
+            trace.warnings.push(Warning::BadTimes { count, first_at });
+        }
+        let Tally { count, first_at } = self.bad_durations;
+        if count > 0 {
+            trace.warnings.push(Warning::BadDurations { count, first_at });
+        }
+        let Tally { count, first_at } = self.bad_ids;
+        if count > 0 {
+            trace.warnings.push(Warning::BadIds { count, first_at });
+        }
+        if trace.kernels.is_empty() {
+            trace.warnings.push(Warning::NoKernels);
+        }
+        trace
+    }
+}
+
+fn id(field: Field<u64>) -> u64 {
+    if let Field::Is(value) = field { value } else { 0 }
+}
+
+/// The number of a device or a stream; without an argument the event's process or thread is it.
+fn number_or(field: Field<i64>, text: &[u8]) -> i64 {
+    match field {
+        Field::Is(value) => value,
+        Field::Bad => -1,
+        Field::Missing => scaled(text, 0).and_then(|value| value.try_into().ok()).unwrap_or(-1),
+    }
+}

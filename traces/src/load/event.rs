@@ -1,0 +1,130 @@
+//! An event as both parsers give it.
+
+use std::borrow::Cow;
+
+/// What an event is about, as far as it is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Category {
+    Kernel,
+    Memcpy,
+    Memset,
+    Launch,
+    Annotation,
+    DeviceAnnotation,
+    Op,
+    Frame,
+    /// Not kept.
+    Other,
+}
+
+/// Names of categories; profilers of 2022 and before capitalise them and have shorter ones.
+const CATEGORIES: [(&[u8], Category); 17] = [
+    (b"cpu_op", Category::Op),
+    (b"kernel", Category::Kernel),
+    (b"cuda_runtime", Category::Launch),
+    (b"python_function", Category::Frame),
+    (b"cuda_driver", Category::Launch),
+    (b"gpu_memcpy", Category::Memcpy),
+    (b"gpu_memset", Category::Memset),
+    (b"user_annotation", Category::Annotation),
+    (b"gpu_user_annotation", Category::DeviceAnnotation),
+    (b"hip_runtime", Category::Launch),
+    (b"hip_driver", Category::Launch),
+    (b"runtime", Category::Launch),
+    (b"driver", Category::Launch),
+    (b"memcpy", Category::Memcpy),
+    (b"memset", Category::Memset),
+    (b"operator", Category::Op),
+    (b"cuda_kernel", Category::Kernel),
+];
+
+impl Category {
+    pub(crate) fn of(text: &[u8]) -> Self {
+        let exact = CATEGORIES.iter().find(|(name, _)| *name == text);
+        let found =
+            exact.or_else(|| CATEGORIES.iter().find(|(name, _)| name.eq_ignore_ascii_case(text)));
+        found.map_or(Self::Other, |&(_, category)| category)
+    }
+}
+
+/// A number of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Field<T> {
+    #[default]
+    Missing,
+    /// There, but no number that fits.
+    Bad,
+    Is(T),
+}
+
+impl<T> Field<T> {
+    pub(crate) fn is_missing(&self) -> bool {
+        matches!(self, Self::Missing)
+    }
+}
+
+/// An event that is kept. Of a key that comes twice, the first counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Event<'b> {
+    pub(crate) category: Category,
+    pub(crate) name: Cow<'b, [u8]>,
+    pub(crate) process: Cow<'b, [u8]>,
+    pub(crate) thread: Cow<'b, [u8]>,
+    pub(crate) start_ns: Field<i64>,
+    pub(crate) duration_ns: Field<i64>,
+    pub(crate) args: Args,
+}
+
+impl Event<'_> {
+    /// What an event is before it is read.
+    pub(crate) const NONE: Self = Self {
+        category: Category::Other,
+        name: Cow::Borrowed(b""),
+        process: Cow::Borrowed(b""),
+        thread: Cow::Borrowed(b""),
+        start_ns: Field::Missing,
+        duration_ns: Field::Missing,
+        args: Args {
+            device: Field::Missing,
+            stream: Field::Missing,
+            correlation: Field::Missing,
+            external_id: Field::Missing,
+            graph_node: Field::Missing,
+        },
+    };
+}
+
+/// What is kept of the arguments of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Args {
+    pub(crate) device: Field<i64>,
+    pub(crate) stream: Field<i64>,
+    pub(crate) correlation: Field<u64>,
+    pub(crate) external_id: Field<u64>,
+    pub(crate) graph_node: Field<u64>,
+}
+
+/// Which of the arguments a key is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Arg {
+    Device,
+    Stream,
+    Correlation,
+    ExternalId,
+    GraphNode,
+}
+
+impl Arg {
+    #[inline]
+    pub(crate) fn of(key: &[u8]) -> Option<Self> {
+        match key {
+            b"device" => Some(Self::Device),
+            b"stream" => Some(Self::Stream),
+            b"correlation" => Some(Self::Correlation),
+            // The second is that of profilers of 2022 and before.
+            b"External id" | b"external id" => Some(Self::ExternalId),
+            b"graph node id" => Some(Self::GraphNode),
+            _ => None,
+        }
+    }
+}

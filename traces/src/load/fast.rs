@@ -1,0 +1,148 @@
+//! The parser for events as profilers write them: one pass over the bytes, nothing copied.
+//!
+//! Whatever it does not know is [`Stop::Odd`] and goes to the strict parser.
+
+use std::borrow::Cow;
+
+use super::event::{Arg, Args, Category, Event, Field};
+use super::scan::{Cursor, Stop};
+use crate::number::{plain_nanoseconds, plain_whole};
+
+/// Reads the event that begins with the first byte, into `event` if it is one that is kept:
+/// whether it is, and how many bytes it has.
+pub(crate) fn parse<'b>(bytes: &'b [u8], event: &mut Event<'b>) -> Result<(bool, usize), Stop> {
+    let mut at = Cursor::new(bytes);
+    at.expect(b'{')?;
+    at.skip_space();
+    let mut has_phase = false;
+    let mut category = None;
+    let mut name = None;
+    let mut process = None;
+    let mut thread = None;
+    let mut start_ns = Field::Missing;
+    let mut duration_ns = Field::Missing;
+    let mut args = Args::default();
+    let mut has_args = false;
+    let mut more = at.peek()? != b'}';
+    if !more {
+        return Ok((false, at.position() + 1));
+    }
+    while more {
+        match at.key()? {
+            b"ph" if !has_phase => {
+                has_phase = true;
+                if at.plain_string()? != b"X" {
+                    at.skip_to_close(1)?;
+                    return Ok((false, at.position()));
+                }
+            }
+            b"cat" if category.is_none() => {
+                let kind = Category::of(at.plain_string()?);
+                if kind == Category::Other {
+                    at.skip_to_close(1)?;
+                    return Ok((false, at.position()));
+                }
+                category = Some(kind);
+            }
+            b"name" if name.is_none() => name = Some(at.plain_string()?),
+            b"pid" if process.is_none() => process = Some(id_text(&mut at)?),
+            b"tid" if thread.is_none() => thread = Some(id_text(&mut at)?),
+            b"ts" if start_ns.is_missing() => start_ns = time(&mut at)?,
+            b"dur" if duration_ns.is_missing() => duration_ns = time(&mut at)?,
+            b"args" if !has_args => {
+                has_args = true;
+                read_args(&mut at, category, &mut args)?;
+            }
+            _ => at.skip_value()?,
+        }
+        more = at.next_member()?;
+    }
+    let Some(category) = category.filter(|_| has_phase) else {
+        return Ok((false, at.position()));
+    };
+    *event = Event {
+        category,
+        name: Cow::Borrowed(name.unwrap_or_default()),
+        process: Cow::Borrowed(process.unwrap_or_default()),
+        thread: Cow::Borrowed(thread.unwrap_or_default()),
+        start_ns,
+        duration_ns,
+        args,
+    };
+    Ok((true, at.position()))
+}
+
+#[inline]
+fn time(at: &mut Cursor<'_>) -> Result<Field<i64>, Stop> {
+    if at.peek()? == b'"' {
+        return plain_nanoseconds(at.plain_string()?).map(Field::Is).ok_or(Stop::Odd);
+    }
+    let microseconds = at.digits()?;
+    let thousandths = at.thousandths()?;
+    at.expect_end_of_number()?;
+    let ns = microseconds.checked_mul(1000).and_then(|ns| ns.checked_add(thousandths));
+    ns.and_then(|ns| i64::try_from(ns).ok()).map(Field::Is).ok_or(Stop::Odd)
+}
+
+#[inline]
+fn whole(at: &mut Cursor<'_>) -> Result<u64, Stop> {
+    if at.peek()? == b'"' {
+        return plain_whole(at.plain_string()?).ok_or(Stop::Odd);
+    }
+    let value = at.digits()?;
+    at.expect_end_of_number()?;
+    Ok(value)
+}
+
+#[inline]
+fn id_text<'b>(at: &mut Cursor<'b>) -> Result<&'b [u8], Stop> {
+    if at.peek()? == b'"' {
+        return at.plain_string();
+    }
+    let start = at.position();
+    whole(at)?;
+    Ok(at.since(start))
+}
+
+#[inline]
+fn read_args(at: &mut Cursor<'_>, category: Option<Category>, args: &mut Args) -> Result<(), Stop> {
+    if at.peek()? != b'{' || category == Some(Category::Frame) {
+        return at.skip_value();
+    }
+    at.expect(b'{')?;
+    at.skip_space();
+    if at.peek()? == b'}' {
+        return at.expect(b'}');
+    }
+    let mut more = true;
+    while more {
+        match Arg::of(at.key()?) {
+            Some(Arg::Device) if args.device.is_missing() => args.device = signed(at)?,
+            Some(Arg::Stream) if args.stream.is_missing() => args.stream = signed(at)?,
+            Some(Arg::Correlation) if args.correlation.is_missing() => {
+                args.correlation = id(at)?;
+            }
+            Some(Arg::ExternalId) if args.external_id.is_missing() => {
+                args.external_id = id(at)?;
+                // Operators have many more arguments, and none that is kept.
+                if category == Some(Category::Op) {
+                    return at.skip_to_close(1);
+                }
+            }
+            Some(Arg::GraphNode) if args.graph_node.is_missing() => args.graph_node = id(at)?,
+            _ => at.skip_value()?,
+        }
+        more = at.next_member()?;
+    }
+    Ok(())
+}
+
+#[inline]
+fn id(at: &mut Cursor<'_>) -> Result<Field<u64>, Stop> {
+    whole(at).map(Field::Is)
+}
+
+#[inline]
+fn signed(at: &mut Cursor<'_>) -> Result<Field<i64>, Stop> {
+    i64::try_from(whole(at)?).map(Field::Is).map_err(|_| Stop::Odd)
+}

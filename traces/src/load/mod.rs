@@ -1,0 +1,230 @@
+//! From a file to columns.
+//!
+//! [`source`] gives the bytes, [`walk`] finds the metadata and the events at the top level,
+//! [`list`] goes from event to event, [`fast`] or else [`strict`] reads one, and [`builder`] puts
+//! it into columns. [`parallel`] does a long list on several threads.
+
+mod boundary;
+mod builder;
+mod event;
+mod fast;
+mod list;
+mod parallel;
+mod scan;
+mod source;
+mod strict;
+mod walk;
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek};
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use memmap2::Mmap;
+
+use crate::{Metadata, Trace, TraceError, Warning};
+use builder::Builder;
+use source::Feed;
+pub(crate) use strict::repaired;
+use walk::{End, Walk};
+
+/// The first bytes of what gzip compressed.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// How a trace is loaded.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// How many threads read a plain file; none means as many as there are processors.
+    pub threads: Option<NonZero<usize>>,
+    /// Whether calls of Python functions are kept. Traces with stacks have more of them than of
+    /// everything else.
+    pub frames: bool,
+    /// Whether every event goes through the strict parser: slow, and the same result.
+    pub strict: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { threads: None, frames: true, strict: false }
+    }
+}
+
+impl Options {
+    fn threads(&self) -> usize {
+        let wanted = self.threads.or_else(|| thread::available_parallelism().ok());
+        wanted.map_or(1, NonZero::get)
+    }
+}
+
+impl Trace {
+    /// Loads a trace, plain or compressed with gzip.
+    ///
+    /// `progress` is called with the bytes of the file that are done, and with all of them.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read or is no trace. A trace that is damaged is loaded as far as
+    /// it is whole, with a [`Warning`].
+    pub fn load(
+        path: impl AsRef<Path>,
+        options: &Options,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Self, TraceError> {
+        let path = path.as_ref();
+        with_file(path, |feed, size| {
+            let mut report = |done: u64| progress(done.min(size), size);
+            let trace = load(feed, options, &mut report).map_err(|reason| not(path, reason))?;
+            report(size);
+            Ok(trace)
+        })
+    }
+
+    /// Loads a trace from its text.
+    ///
+    /// # Errors
+    ///
+    /// When it is no trace, under the name `<memory>`.
+    pub fn from_json(text: &[u8], options: &Options) -> Result<Self, TraceError> {
+        let feed = Feed::whole(text);
+        load(feed, options, &mut |_| {}).map_err(|reason| not(Path::new("<memory>"), reason))
+    }
+
+    /// Reads what a trace says about its run before the first event, which takes no longer for a
+    /// larger file. Profilers write the devices there; some tools move them behind the events,
+    /// where only [`Trace::load`] finds them.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read or is no trace.
+    pub fn metadata(path: impl AsRef<Path>) -> Result<Metadata, TraceError> {
+        let path = path.as_ref();
+        with_file(path, |feed, _| {
+            let mut ignore = |_| {};
+            let mut walk = new_walk(feed, &Options::default(), &mut ignore);
+            walk.head_only = true;
+            match walk.run() {
+                Err(End::NotATrace(reason)) => Err(not(path, reason)),
+                Err(End::Truncated | End::Enough) => Ok(walk.metadata),
+                Ok(()) => Err(not(path, "it has no traceEvents".to_owned())),
+            }
+        })
+    }
+}
+
+/// The traces that a path names: the file itself, or every `.json` and `.json.gz` in a folder,
+/// as one for each rank of a distributed run, by name.
+///
+/// # Errors
+///
+/// When the folder cannot be read.
+pub fn trace_files(path: impl AsRef<Path>) -> Result<Vec<PathBuf>, TraceError> {
+    let path = path.as_ref();
+    let read_error = |source| TraceError::Read { path: path.to_owned(), source };
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut files = Vec::new();
+    for entry in fs::read_dir(path).map_err(read_error)? {
+        let file = entry.map_err(read_error)?.path();
+        let name = file.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+        if (name.ends_with(".json") || name.ends_with(".json.gz")) && file.is_file() {
+            files.push(file);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn not(path: &Path, reason: String) -> TraceError {
+    TraceError::NotATrace { path: path.to_owned(), reason }
+}
+
+/// Opens a file and gives its text and its size.
+fn with_file<T>(
+    path: &Path,
+    read: impl FnOnce(Feed<'_>, u64) -> Result<T, TraceError>,
+) -> Result<T, TraceError> {
+    let read_error = |source| TraceError::Read { path: path.to_owned(), source };
+    let mut file = File::open(path).map_err(read_error)?;
+    let information = file.metadata().map_err(read_error)?;
+    if !information.is_file() {
+        let reason = io::Error::new(io::ErrorKind::InvalidInput, "it is not a file");
+        return Err(read_error(reason));
+    }
+    let size = information.len();
+    let mut start = Vec::new();
+    Read::by_ref(&mut file).take(2).read_to_end(&mut start).map_err(read_error)?;
+    file.rewind().map_err(read_error)?;
+    if start == GZIP {
+        return read(Feed::gzip(file).map_err(read_error)?, size);
+    }
+    if size == 0 {
+        return read(Feed::whole(&[]), 0);
+    }
+    // SAFETY: the mapping is read only, and this process neither writes the file nor maps it
+    // twice. That no other process changes it meanwhile cannot be enforced, as with every program
+    // that maps files; it is assumed because a trace is written once, by a profiler that has ended
+    // its recording, and only read after that.
+    let map = unsafe { Mmap::map(&file) }.map_err(read_error)?;
+    // It only makes reading ahead faster.
+    #[cfg(unix)]
+    let _ = map.advise(memmap2::Advice::Sequential);
+    read(Feed::whole(&map), size)
+}
+
+fn new_walk<'w, 's>(
+    feed: Feed<'s>,
+    options: &Options,
+    progress: &'w mut dyn FnMut(u64),
+) -> Walk<'w, 's> {
+    Walk {
+        feed,
+        builder: Builder::new(options.frames),
+        metadata: Metadata::default(),
+        warnings: Vec::new(),
+        bad_keys: Vec::new(),
+        options: options.clone(),
+        has_events: false,
+        head_only: false,
+        progress,
+    }
+}
+
+/// Reads a trace from its bytes, or says why it is none.
+fn load(feed: Feed<'_>, options: &Options, progress: &mut dyn FnMut(u64)) -> Result<Trace, String> {
+    let mut walk = new_walk(feed, options, progress);
+    let end = walk.run();
+    let complete_bytes = walk.feed.offset();
+    let dropped_bytes = walk.feed.rest().len() as u64;
+    let decompression = walk.feed.decompression_error();
+    // What is wrong behind the events is no reason to throw them away.
+    let (is_truncated, is_broken) = match end {
+        Err(End::NotATrace(reason)) if !walk.has_events => return Err(reason),
+        Ok(()) if !walk.has_events => return Err("it has no traceEvents".to_owned()),
+        Err(_) if !walk.has_events => return Err("it ends before its events".to_owned()),
+        Ok(()) => (decompression.is_some(), false),
+        Err(End::NotATrace(_)) => (decompression.is_some(), true),
+        Err(End::Truncated | End::Enough) => (true, false),
+    };
+    let has_other = (is_truncated && dropped_bytes > 0) || walk.builder.has_broken();
+    if walk.builder.events() == 0 && has_other {
+        return Err("its list has no complete event".to_owned());
+    }
+    let mut warnings = walk.warnings;
+    if is_broken {
+        warnings.push(Warning::BrokenEnd { at: complete_bytes, dropped_bytes });
+    }
+    if is_truncated {
+        warnings.push(Warning::Truncated { complete_bytes, dropped_bytes, decompression });
+    }
+    if !walk.bad_keys.is_empty() {
+        warnings.push(Warning::BadMetadata { keys: walk.bad_keys });
+    }
+    let mut trace = walk.builder.finish();
+    trace.metadata = walk.metadata;
+    trace.bytes = complete_bytes + dropped_bytes;
+    warnings.append(&mut trace.warnings);
+    trace.warnings = warnings;
+    Ok(trace)
+}

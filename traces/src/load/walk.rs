@@ -1,0 +1,226 @@
+//! The top level of a trace: metadata, and the events before it or after.
+
+use super::builder::Builder;
+use super::list::{self, Reading, Stopped};
+use super::scan::{Cursor, Stop};
+use super::source::Feed;
+use super::{Options, parallel};
+use crate::{Metadata, Warning};
+
+/// Below this size a list is read before another thread would be awake.
+const PARALLEL_BYTES: usize = 4 << 20;
+
+/// Bytes between two calls of the caller's progress.
+const PROGRESS_BYTES: usize = 4 << 20;
+
+/// Why reading ended before the trace did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The bytes end too early.
+    Truncated,
+    /// The text is no trace.
+    NotATrace(String),
+    /// The caller has what it wants.
+    Enough,
+}
+
+/// Reads a trace.
+pub(crate) struct Walk<'w, 's> {
+    pub(crate) feed: Feed<'s>,
+    pub(crate) builder: Builder,
+    pub(crate) metadata: Metadata,
+    pub(crate) warnings: Vec<Warning>,
+    pub(crate) bad_keys: Vec<String>,
+    pub(crate) options: Options,
+    /// Whether events have been found.
+    pub(crate) has_events: bool,
+    /// Only what comes before the events is wanted.
+    pub(crate) head_only: bool,
+    /// Takes the bytes of the file that are done.
+    pub(crate) progress: &'w mut dyn FnMut(u64),
+}
+
+impl Walk<'_, '_> {
+    /// Reads from the first byte to the last.
+    pub(crate) fn run(&mut self) -> Result<(), End> {
+        while self.feed.rest().len() < 3 && self.feed.more() {}
+        if self.feed.rest().starts_with(b"\xef\xbb\xbf") {
+            self.feed.advance(3);
+        }
+        match self.peek() {
+            Ok(b'{') => self.top()?,
+            Ok(b'[') => self.events()?,
+            Ok(byte) => {
+                let found = char::from(byte).escape_default();
+                return Err(End::NotATrace(format!("it begins with `{found}`")));
+            }
+            Err(_) => return Err(End::NotATrace("it is empty".to_owned())),
+        }
+        if self.peek().is_ok() {
+            self.warnings.push(Warning::TrailingData { at: self.feed.offset() });
+        }
+        Ok(())
+    }
+
+    /// The next byte that is no space.
+    fn peek(&mut self) -> Result<u8, End> {
+        loop {
+            let rest = self.feed.rest();
+            let spaces = rest.iter().take_while(|byte| b" \n\r\t".contains(byte)).count();
+            let found = rest.get(spaces).copied();
+            self.feed.advance(spaces);
+            match found {
+                Some(byte) => return Ok(byte),
+                None if self.feed.more() => {}
+                None => return Err(End::Truncated),
+            }
+        }
+    }
+
+    /// Scans from here on, with more bytes where they are needed: how many bytes it takes.
+    fn scan(
+        &mut self,
+        mut step: impl FnMut(&mut Cursor<'_>) -> Result<(), Stop>,
+    ) -> Result<Result<usize, Stop>, End> {
+        loop {
+            let mut cursor = Cursor::new(self.feed.rest());
+            match step(&mut cursor) {
+                Ok(()) => return Ok(Ok(cursor.position())),
+                Err(Stop::Incomplete) if self.feed.more() => {}
+                Err(Stop::Incomplete) => return Err(End::Truncated),
+                Err(Stop::Odd) => return Ok(Err(Stop::Odd)),
+            }
+        }
+    }
+
+    /// The members of the top level.
+    fn top(&mut self) -> Result<(), End> {
+        self.feed.advance(1);
+        loop {
+            match self.peek()? {
+                b'}' => {
+                    self.feed.advance(1);
+                    return Ok(());
+                }
+                b',' => self.feed.advance(1),
+                b'"' => self.member()?,
+                _ => return Err(self.not_json()),
+            }
+        }
+    }
+
+    fn not_json(&self) -> End {
+        End::NotATrace(format!("it is no JSON at byte {}", self.feed.offset()))
+    }
+
+    /// Goes past a key and its colon.
+    fn key(&mut self) -> Result<String, End> {
+        let mut key = String::new();
+        let used = self.scan(|cursor| {
+            key = String::from_utf8_lossy(cursor.string()?.0).into_owned();
+            cursor.skip_space();
+            cursor.expect(b':')
+        })?;
+        self.feed.advance(used.map_err(|_| self.not_json())?);
+        Ok(key)
+    }
+
+    fn member(&mut self) -> Result<(), End> {
+        let key = self.key()?;
+        let first = self.peek()?;
+        if key == "traceEvents" && (first == b'[' || first == b'{') {
+            if self.head_only {
+                return Err(End::Enough);
+            }
+            return if first == b'[' { self.events() } else { self.lists() };
+        }
+        // A number at the very end of a truncated file is not seen to be cut.
+        let used = self.scan(|cursor| {
+            cursor.skip_value()?;
+            cursor.peek().map(drop)
+        })?;
+        let used = used.map_err(|_| self.not_json())?;
+        let value = self.feed.rest().get(..used).unwrap_or_default();
+        if !self.metadata.set(&key, value) {
+            self.bad_keys.push(key);
+        }
+        self.feed.advance(used);
+        Ok(())
+    }
+
+    /// Several lists of events under keys of their own.
+    fn lists(&mut self) -> Result<(), End> {
+        self.feed.advance(1);
+        self.has_events = true;
+        loop {
+            match self.peek()? {
+                b'}' => {
+                    self.feed.advance(1);
+                    return Ok(());
+                }
+                b',' => self.feed.advance(1),
+                b'"' => {
+                    self.key()?;
+                    if self.peek()? == b'[' {
+                        self.events()?;
+                    } else {
+                        let used = self.scan(|cursor| cursor.skip_value())?;
+                        self.feed.advance(used.map_err(|_| self.not_json())?);
+                    }
+                }
+                _ => return Err(self.not_json()),
+            }
+        }
+    }
+
+    /// A list of events.
+    fn events(&mut self) -> Result<(), End> {
+        if self.head_only {
+            return Err(End::Enough);
+        }
+        self.feed.advance(1);
+        self.has_events = true;
+        let threads = self.options.threads();
+        if let Some(bytes) = self.feed.whole_rest()
+            && bytes.len() > PARALLEL_BYTES
+            && threads > 1
+        {
+            let before = self.feed.offset();
+            let reading = self.reading();
+            let progress = &mut *self.progress;
+            let (used, stopped) =
+                parallel::read(bytes, threads, reading, &mut self.builder, &mut |done| {
+                    progress(before + done);
+                });
+            self.feed.advance(used);
+            return self.stopped(stopped);
+        }
+        loop {
+            let reading = self.reading();
+            let rest = self.feed.rest();
+            let (used, stopped) = list::read(rest, PROGRESS_BYTES, reading, &mut self.builder);
+            self.feed.advance(used);
+            (self.progress)(self.feed.file_bytes());
+            match stopped {
+                Stopped::Limit => {}
+                Stopped::NeedsMore => {
+                    // At the end there is no more, and the next round knows it.
+                    self.feed.more();
+                }
+                Stopped::ListEnd | Stopped::Truncated => return self.stopped(stopped),
+            }
+        }
+    }
+
+    fn reading(&self) -> Reading {
+        Reading {
+            is_all: self.feed.is_all(),
+            strict: self.options.strict,
+            offset: self.feed.offset(),
+        }
+    }
+
+    fn stopped(&self, stopped: Stopped) -> Result<(), End> {
+        if stopped == Stopped::ListEnd { Ok(()) } else { Err(End::Truncated) }
+    }
+}

@@ -1,0 +1,163 @@
+//! What a reader of the results must know about the input.
+
+use std::fmt;
+
+/// Something about a trace that changes what its numbers mean.
+///
+/// Positions are bytes of the JSON text, after decompression.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Warning {
+    /// The file ends before the trace does.
+    Truncated {
+        /// Where the last complete event ends.
+        complete_bytes: u64,
+        /// How many bytes behind it were an incomplete event and were dropped.
+        dropped_bytes: u64,
+        /// What the decompression says, if it is what ended early.
+        decompression: Option<String>,
+    },
+    /// What follows the events is not JSON and was not read.
+    BrokenEnd {
+        /// Where it begins.
+        at: u64,
+        /// How many bytes it has.
+        dropped_bytes: u64,
+    },
+    /// Events are not JSON, as with a quote that is not escaped, and were left out.
+    BrokenEvents {
+        /// How many times the reader had to go on at a later event.
+        count: u64,
+        /// How many bytes were passed over.
+        bytes: u64,
+        /// Where the first one begins.
+        first_at: u64,
+    },
+    /// Events have no readable start time and were left out.
+    BadTimes {
+        /// How many.
+        count: u64,
+        /// Where the first one begins.
+        first_at: u64,
+    },
+    /// Events have no readable duration, or a negative one; it counts as zero.
+    BadDurations {
+        /// How many.
+        count: u64,
+        /// Where the first one begins.
+        first_at: u64,
+    },
+    /// Ids, as of a correlation or a stream, are not numbers that fit; they count as absent.
+    BadIds {
+        /// How many events have such ids.
+        count: u64,
+        /// Where the first one begins.
+        first_at: u64,
+    },
+    /// A part of the metadata cannot be read.
+    BadMetadata {
+        /// Its keys.
+        keys: Vec<String>,
+    },
+    /// Something follows the end of the trace.
+    TrailingData {
+        /// Where it begins.
+        at: u64,
+    },
+    /// Nothing ran on a device.
+    NoKernels,
+}
+
+impl Warning {
+    /// A short name that never changes, for programs.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Truncated { .. } => "truncated",
+            Self::BrokenEnd { .. } => "broken-end",
+            Self::BrokenEvents { .. } => "broken-events",
+            Self::BadTimes { .. } => "bad-times",
+            Self::BadDurations { .. } => "bad-durations",
+            Self::BadIds { .. } => "bad-ids",
+            Self::BadMetadata { .. } => "bad-metadata",
+            Self::TrailingData { .. } => "trailing-data",
+            Self::NoKernels => "no-kernels",
+        }
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn advice(&self) -> &'static str {
+        match self {
+            Self::Truncated { .. } => {
+                "totals and counts are of what was read; copy or record the trace again"
+            }
+            Self::BrokenEnd { .. } => {
+                "look at that byte; events behind it are missing, and the device may be unknown"
+            }
+            Self::BrokenEvents { .. } => {
+                "if many events are missing, record the trace again with a newer profiler"
+            }
+            Self::BadTimes { .. } => "look at the `ts` of the event at that byte",
+            Self::BadDurations { .. } => {
+                "look at the `dur` of the event at that byte; totals may be too small"
+            }
+            Self::BadIds { .. } => "these events cannot be tied to what launched them",
+            Self::BadMetadata { .. } => "the device may be unknown; the events are not affected",
+            Self::TrailingData { .. } => "two traces in one file? only the first was read",
+            Self::NoKernels => {
+                "record with ProfilerActivity.CUDA, and see that the profiled steps use the device"
+            }
+        }
+    }
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Truncated { complete_bytes, dropped_bytes, decompression } => {
+                write!(
+                    f,
+                    "the file ends before the trace does: {complete_bytes} bytes were read, \
+                     {dropped_bytes} bytes of an incomplete part were dropped, and what should \
+                     follow is missing"
+                )?;
+                match decompression {
+                    Some(reason) => write!(f, " (decompression: {reason})"),
+                    None => Ok(()),
+                }
+            }
+            Self::BrokenEnd { at, dropped_bytes } => write!(
+                f,
+                "what follows the events at byte {at} is not JSON: {dropped_bytes} bytes were not \
+                 read"
+            ),
+            Self::BrokenEvents { count, bytes, first_at } => write!(
+                f,
+                "broken JSON in {count} places, the first at byte {first_at}: {bytes} bytes were \
+                 passed over"
+            ),
+            Self::BadTimes { count, first_at } => write!(
+                f,
+                "{count} events without a readable start time were left out, the first at byte \
+                 {first_at}"
+            ),
+            Self::BadDurations { count, first_at } => write!(
+                f,
+                "{count} events have no readable duration, which counts as zero, the first at \
+                 byte {first_at}"
+            ),
+            Self::BadIds { count, first_at } => write!(
+                f,
+                "{count} events have ids that are no numbers of 64 bits, the first at byte \
+                 {first_at}"
+            ),
+            Self::BadMetadata { keys } => {
+                write!(f, "metadata that cannot be read: {}", keys.join(", "))
+            }
+            Self::TrailingData { at } => {
+                write!(f, "there is more after the end of the trace at byte {at}")
+            }
+            Self::NoKernels => f.write_str("the trace has no kernels"),
+        }
+    }
+}
