@@ -16,7 +16,7 @@ use tempfile::NamedTempFile;
 
 use crate::launch::{Device, LaunchReport};
 use crate::measure::Procedure;
-use crate::session::Subject;
+use crate::subject::Subject;
 
 /// What makes launches of two runs comparable: everything but the list of problems.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -10,7 +10,8 @@ use fusion_cost_model::cost::Traffic;
 use crate::judge::{Case, judge, noise_floor};
 use crate::launch::LaunchReport;
 use crate::measure::{Estimate, Quartiles, Unit};
-use crate::session::{RunSettings, Subject};
+use crate::session::RunSettings;
+use crate::subject::Subject;
 
 /// What a record is made from, beside the launches of its problem.
 #[derive(Debug, Clone, Copy)]

@@ -9,22 +9,19 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use fusion_cost_model::calibration::{MeasuredCeilings, NoiseFloor, RunEnd};
-use fusion_cost_model::cost::{BandwidthPoint, Ceilings};
-use fusion_cost_model::{Backend, CacheState, DType, Problem};
-use serde::{Deserialize, Serialize};
+use fusion_cost_model::cost::Ceilings;
+use fusion_cost_model::{Backend, CacheState, DType};
 
 use crate::build_info::{FNV_1A_OF_NOTHING, fnv_1a_more};
 use crate::journal::{Entry, Journal};
 use crate::judge::{noise_floor, same_margin};
-use crate::launch::{Comparison, LaunchReport, Launcher, MeasureTask, Report, Task};
+use crate::launch::{LaunchReport, Launcher, MeasureTask, Report, Task};
+use crate::limits;
 use crate::measure::{Estimate, Procedure, draw_pass, enough, estimate};
 use crate::record::rounded;
 use crate::report::{Progress, ratio};
 use crate::stop::Stop;
-
-/// What the noise floor is measured on: a problem of a few microseconds and one that streams
-/// through memory.
-const CONTROLS: [&str; 2] = ["add_relu/f32/m64.n1024", "add_relu/f32/m4096.n1024"];
+use crate::subject::{Subject, controls};
 
 /// Multiply-adds that the reference of one problem may cost in its first launch: about half a
 /// second on two cores.
@@ -35,38 +32,6 @@ const REFERENCE_BUDGET: u64 = 50_000_000;
 
 /// The limits are measured before so many passes; each time takes about three seconds.
 const PASSES_WITH_LIMITS: u32 = 3;
-
-/// One thing that is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Subject {
-    /// The problem.
-    pub problem: Problem,
-    /// Which variants.
-    pub comparison: Comparison,
-    /// Tells several measurements of the same thing apart.
-    pub repetition: u32,
-}
-
-impl Subject {
-    /// A problem's two variants.
-    #[must_use]
-    pub const fn fusion(problem: Problem) -> Self {
-        Self { problem, comparison: Comparison::UnfusedFused, repetition: 0 }
-    }
-}
-
-/// The A/A runs that every run begins with.
-///
-/// # Errors
-///
-/// Never, since the texts are fixed; they are parsed like any other.
-pub fn controls() -> anyhow::Result<Vec<Subject>> {
-    let control = |text: &&str| -> anyhow::Result<Subject> {
-        let comparison = Comparison::UnfusedUnfused;
-        Ok(Subject { problem: text.parse()?, comparison, repetition: 0 })
-    };
-    CONTROLS.iter().map(control).collect()
-}
 
 /// How a run is made.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -435,10 +400,10 @@ impl<'a> Session<'a> {
         let RunSettings { backend, threads, .. } = self.settings;
         let of = |dtype| {
             let passes = self.limits.iter().filter(|(known, ..)| *known == dtype);
-            passes.map(|(.., limits)| limits.clone()).reduce(best)
+            passes.map(|(.., limits)| limits.clone()).reduce(limits::best)
         };
         let measured = DType::ALL.into_iter().filter_map(|dtype| {
-            Some(MeasuredCeilings { backend, dtype, threads, limits: rounded_ceilings(of(dtype)?) })
+            Some(MeasuredCeilings { backend, dtype, threads, limits: limits::rounded(of(dtype)?) })
         });
         measured.collect()
     }
@@ -470,36 +435,4 @@ impl<'a> Session<'a> {
 /// can be reproduced by itself.
 fn hash(text: &str) -> u64 {
     fnv_1a_more(FNV_1A_OF_NOTHING, text.as_bytes())
-}
-
-/// The best of two measurements of the same limits: nothing makes a loop faster than the machine.
-/// Their largest working sets can differ with the free memory.
-fn best(mut one: Ceilings, other: Ceilings) -> Ceilings {
-    one.peak_gflops = one.peak_gflops.max(other.peak_gflops);
-    one.launch_us = one.launch_us.min(other.launch_us);
-    for point in other.bandwidth {
-        let same = |known: &&mut BandwidthPoint| known.working_set_bytes == point.working_set_bytes;
-        let Some(known) = one.bandwidth.iter_mut().find(same) else {
-            one.bandwidth.push(point);
-            continue;
-        };
-        let larger = |a: Option<f64>, b: Option<f64>| a.into_iter().chain(b).reduce(f64::max);
-        known.gb_per_s = known.gb_per_s.max(point.gb_per_s);
-        known.nontemporal_gb_per_s = larger(known.nontemporal_gb_per_s, point.nontemporal_gb_per_s);
-        known.read_gb_per_s = larger(known.read_gb_per_s, point.read_gb_per_s);
-    }
-    one.bandwidth.sort_by_key(|point| point.working_set_bytes);
-    one
-}
-
-/// The ceilings with as many digits as they deserve.
-fn rounded_ceilings(mut ceilings: Ceilings) -> Ceilings {
-    ceilings.peak_gflops = rounded(ceilings.peak_gflops);
-    ceilings.launch_us = rounded(ceilings.launch_us);
-    for point in &mut ceilings.bandwidth {
-        point.gb_per_s = rounded(point.gb_per_s);
-        point.nontemporal_gb_per_s = point.nontemporal_gb_per_s.map(rounded);
-        point.read_gb_per_s = point.read_gb_per_s.map(rounded);
-    }
-    ceilings
 }

@@ -20,8 +20,9 @@ use crate::measure::Procedure;
 use crate::plan::{Plan, bytes_needed, plan};
 use crate::preflight::{self, Needs};
 use crate::record::{Context, record};
-use crate::session::{Measured, Outcome, RunSettings, Session, State, Subject, controls};
+use crate::session::{Measured, Outcome, RunSettings, Session, State};
 use crate::stop::Stop;
+use crate::subject::{Subject, controls};
 use crate::{build_info, fingerprint, output};
 
 /// Calibrates.

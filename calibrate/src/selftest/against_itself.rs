@@ -9,8 +9,9 @@ use super::{Answer, LEAST_COVERAGE, LEAST_DECIDED, MOST_FALSE_VERDICTS, share};
 use crate::judge::noise_floor;
 use crate::launch::{Comparison, Launcher};
 use crate::record::{Context, record, rounded};
-use crate::session::{Measured, Outcome, RunSettings, Session, State, Subject};
+use crate::session::{Measured, Outcome, RunSettings, Session, State};
 use crate::stop::Stop;
+use crate::subject::Subject;
 
 /// From a microsecond to some milliseconds, bound by launches, caches, memory and arithmetic.
 const CASES: [&str; 12] = [

@@ -13,8 +13,9 @@ use serde::Serialize;
 use super::{Answer, LEAST_COVERAGE, share};
 use crate::launch::{LaunchReport, Launcher, MeasureTask, Report, Task};
 use crate::measure::{Instruments, Procedure, Reading, Watch, measure};
-use crate::session::{Outcome, RunSettings, Session, State, Subject};
+use crate::session::{Outcome, RunSettings, Session, State};
 use crate::stop::Stop;
+use crate::subject::Subject;
 
 /// What is wrong with a scripted machine, beside the noise that all of them have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
