@@ -130,7 +130,7 @@ impl<'w, W: Write> Writer<'w, W> {
             self.out,
             "], \"{version}\": 22, \"with_stack\": 1, \"record_shapes\": 1, \"distributedInfo\": \
              {{\"backend\": \"nccl\", \"rank\": 3, \"world_size\": 8}}, \"traceName\": \
-             \"trace.json\", \"displayTimeUnit\": \"ms\", \"baseTimeNanoseconds\": \
+             \"data/trace.json\", \"displayTimeUnit\": \"ms\", \"baseTimeNanoseconds\": \
              1751410836000000000"
         )
     }
