@@ -215,9 +215,7 @@ impl<'a> Session<'a> {
 
     fn passes(&mut self) -> anyhow::Result<RunEnd> {
         for pass in 0..self.settings.procedure.most_launches {
-            let unfinished = |index: &usize| self.measured[*index].state == State::Unfinished;
-            let todo: Vec<usize> =
-                (self.controls..self.measured.len()).filter(unfinished).collect();
+            let todo = self.unfinished(self.controls..self.measured.len());
             if todo.is_empty() {
                 break;
             }
