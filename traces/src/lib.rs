@@ -18,6 +18,7 @@
 //! # Ok::<(), kernel_traces::TraceError>(())
 //! ```
 
+mod classes;
 pub mod classify;
 mod error;
 mod load;
@@ -30,6 +31,7 @@ mod summary;
 pub mod synthetic;
 mod warning;
 
+pub use classes::Classes;
 pub use error::TraceError;
 pub use load::{Options, trace_files};
 pub use metadata::{Device, Distributed, Metadata, Vendor};

@@ -3,8 +3,8 @@
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use crate::classify::{Class, Classification, classify_with, legacy_name};
-use crate::{NameId, Trace};
+use crate::classify::{Class, legacy_name};
+use crate::{Classes, NameId, Trace};
 
 /// Which names the classes have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,20 +60,14 @@ impl Summary {
     /// it.
     #[must_use]
     pub fn of(trace: &Trace, taxonomy: Taxonomy) -> Self {
-        let ops: FxHashMap<u64, NameId> =
-            trace.ops.external_id.iter().copied().zip(trace.ops.name.iter().copied()).collect();
-        let mut known: FxHashMap<(NameId, Option<NameId>), Classification> = FxHashMap::default();
+        let classes = Classes::of(trace);
         let mut by_class: FxHashMap<String, Vec<u64>> = FxHashMap::default();
         let mut by_kernel: FxHashMap<(NameId, String), Vec<u64>> = FxHashMap::default();
         let mut unclassified_ns = 0_u64;
         let kernels = &trace.kernels;
         for (index, (&name, &duration)) in kernels.name.iter().zip(&kernels.duration_ns).enumerate()
         {
-            let id = kernels.external_id.get(index).copied().filter(|id| *id != 0);
-            let op = id.and_then(|id| ops.get(&id).copied());
-            let classification = *known.entry((name, op)).or_insert_with(|| {
-                classify_with(trace.names.text(name), op.map(|op| trace.names.text(op)), None)
-            });
+            let classification = classes.get(index);
             if classification.main == Class::Unclassified {
                 unclassified_ns = unclassified_ns.saturating_add(duration);
             }
