@@ -10,10 +10,14 @@ pub enum Class {
     Gemm,
     /// What a library launches after a product: split-K and post-GSU reductions, scaling, dot tails.
     GemmEpilogue,
-    /// Convolutions, and what their libraries launch around them (layout changes, pooling).
+    /// Convolutions, and what their libraries launch around them: layout changes, pooling, and
+    /// cuDNN's batch normalisation. The short causal convolution of a state-space layer too.
     Conv,
     /// Attention, with its reduction and scheduling helpers.
     Attn,
+    /// The scans of state-space models and of linear attention, with what prepares and joins their
+    /// chunks: where other models have attention, these have a state that is carried along.
+    Ssm,
     /// Writing, gathering and indexing the key-value cache.
     KvCache,
     /// Layer, RMS, group and batch normalisation.
@@ -52,11 +56,12 @@ pub enum Class {
 
 impl Class {
     /// Every class, in the order of reports.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::Gemm,
         Self::GemmEpilogue,
         Self::Conv,
         Self::Attn,
+        Self::Ssm,
         Self::KvCache,
         Self::Norm,
         Self::Act,
@@ -84,6 +89,7 @@ impl Class {
             Self::GemmEpilogue => "GEMM_EPILOGUE",
             Self::Conv => "CONV",
             Self::Attn => "ATTN",
+            Self::Ssm => "SSM",
             Self::KvCache => "KVCACHE",
             Self::Norm => "NORM",
             Self::Act => "ACT",
@@ -218,7 +224,7 @@ pub struct Classification {
 }
 
 /// The order in which the parts of a fused kernel are written: as they follow in a network.
-const FLOW: [Class; 21] = [
+const FLOW: [Class; 22] = [
     Class::Comm,
     Class::EmbedIndex,
     Class::Elementwise,
@@ -228,6 +234,7 @@ const FLOW: [Class; 21] = [
     Class::Softmax,
     Class::KvCache,
     Class::Attn,
+    Class::Ssm,
     Class::Conv,
     Class::MoeRouting,
     Class::Gemm,

@@ -50,6 +50,11 @@ pub fn legacy_name(class: Class, name: &str) -> &'static str {
         Class::Reduce => "Reduce",
         Class::ScanSort if has(&["scan"]) => "Reduce",
         Class::ScanSort => "Sorting",
-        Class::Conv | Class::Rope | Class::Quant | Class::Comm | Class::Unclassified => "Other",
+        Class::Conv
+        | Class::Ssm
+        | Class::Rope
+        | Class::Quant
+        | Class::Comm
+        | Class::Unclassified => "Other",
     }
 }

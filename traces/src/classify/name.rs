@@ -234,6 +234,12 @@ fn arguments(text: &str, raw: &mut Raw) {
     while i < bytes.len() && raw.args.len() < ARGS_LIMIT {
         match bytes[i] {
             b'(' if text[i..].starts_with(ANONYMOUS) => i += ANONYMOUS.len(),
+            // `&(float relu<float>(float))` is the address of a function.
+            b'(' if i > 0 && bytes[i - 1] == b'&' => {
+                let end = closing(bytes, i);
+                raw.argument(&demangled(&text[i + 1..end.max(i + 1)]).base);
+                i = end + 1;
+            }
             b'(' => {
                 let end = closing(bytes, i);
                 let after = end + 1;

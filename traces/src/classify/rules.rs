@@ -8,7 +8,7 @@
 
 use Class::{
     Act, Attn, Comm, Conv, Copy, Elementwise, EmbedIndex, Fill, Gemm, GemmEpilogue, KvCache,
-    MoeFinalize, MoeGemm, MoeRouting, Norm, Quant, Reduce, Rope, ScanSort, Softmax,
+    MoeFinalize, MoeGemm, MoeRouting, Norm, Quant, Reduce, Rope, ScanSort, Softmax, Ssm,
 };
 use Test::{Arg, Has, Name, NoOps, Not, Only, Root, Space, Starts, Word};
 
@@ -139,7 +139,7 @@ const MOVES: &[&str] = &[
 #[rustfmt::skip]
 const ATTENTIONS: &[&str] = &[
     "attention", "attn", "fmha", "flash_fwd", "batchdecode", "batchprefill", "singledecode",
-    "singleprefill", "batch_decode", "batch_prefill", "batchmla",
+    "singleprefill", "batch_decode", "batch_prefill", "batchmla", "prefillwithkvcache",
 ];
 
 /// Operators of Inductor that write a constant.
@@ -165,7 +165,7 @@ pub(super) const RULES: &[Rule] = &[
     // Communication.
     rule("nccl", Comm, &[Starts(&["nccl", "rccl", "msccl", "mscclpp"])], "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"),
     rule("comm.one_device", Comm, &[Has(&["cross_device_reduce", "quickreduce", "quick_all_reduce", "multimem_", "multimemall", "two_shot", "twoshot", "one_shot_all", "oneshot", "lamport", "userbuffers"])], "void vllm::cross_device_reduce_1stage<__nv_bfloat16, 8>(vllm::RankData*, vllm::RankSignals, vllm::Signal*, __nv_bfloat16*, int, int)"),
-    rule("comm.collective", Comm, &[Has(&["allreduce", "all_reduce", "allgather", "all_gather", "reducescatter", "reduce_scatter", "alltoall", "all_to_all", "all2all", "a2a_dispatch", "a2a_combine", "allbroadcast"])], "void flashinfer::trtllm_allreduce::allreduce_kernel<__half>(flashinfer::Params)"),
+    rule("comm.collective", Comm, &[Has(&["allreduce", "all_reduce", "allgather", "all_gather", "reducescatter", "reduce_scatter", "alltoall", "all_to_all", "all2all", "a2a_dispatch", "a2a_combine", "a2adispatch", "a2acombine", "allbroadcast"])], "void flashinfer::trtllm_allreduce::allreduce_kernel<__half>(flashinfer::Params)"),
     rule("comm.library", Comm, &[Space(&["deep_ep", "nvshmem", "internode", "intranode", "internode_ll", "mori", "symm_mem", "c10d", "pplx"])], "void deep_ep::intranode::dispatch<8, 768, 8192>(int4*, float*)"),
     rule("comm.shmem", Comm, &[Starts(&["nvshmem", "rocshmem", "epdispatch", "epcombine", "barrier_on_stream", "sendrecv"])], "nvshmemi_barrier_all_kernel"),
     // Inductor.
@@ -199,17 +199,27 @@ pub(super) const RULES: &[Rule] = &[
     rule("at.act", Act, &[LOOP, Arg(&["gelu", "silu", "tanh_kernel", "sigmoid_kernel", "mish", "hardswish", "hardsigmoid", "hardtanh", "leaky_relu", "elu_kernel", " elu", "softplus", "glu_kernel", "relu", "shrink"])], "void at::native::vectorized_elementwise_kernel<8, at::native::(anonymous namespace)::silu_kernel(at::TensorIteratorBase&)::{lambda()#1}, std::array<char*, 2ul> >(int)"),
     rule("at.quant", Quant, &[LOOP, Arg(&["quantize", "fake_quant"])], "void at::native::vectorized_elementwise_kernel<4, at::native::quantize_tensor_per_tensor_affine_cuda(at::Tensor const&)::{lambda()#1}>(int)"),
     rule("at.index", EmbedIndex, &[LOOP, Arg(&["index_kernel", "index_put", "gather_kernel", "take_kernel", "put_kernel", "index_fill", "index_copy"])], "void at::native::elementwise_kernel<128, 4, at::native::gpu_kernel_impl<at::native::take_kernel(at::TensorIterator&)::{lambda()#1}> >(int)"),
+    rule("at.loop.unnamed", Elementwise, &[LOOP, Not(&Arg(&[" "]))], "void at::native::vectorized_elementwise_kernel").weak(),
     rule("at.loop", Elementwise, &[LOOP], "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul> >(int)"),
     rule("at.reduce", Reduce, &[Starts(&["reduce_kernel"]), Space(&["at::native"])], "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::MeanOps<float, float, float, float>, unsigned int, float, 4> >(int)"),
     rule("at.topk", ScanSort, &[Has(&["gathertopk", "radixfindkth", "computeblockwisewithinkcounts", "computeblockwisekthcounts", "computedigitcumsum", "gathermedian", "gatherkthvalue", "bitonicsort", "sort_postprocess", "radixsortkv", "fill_reverse_indices", "fillsliceindices"])], "void at::native::sbtopk::gatherTopK<float, unsigned int, 2, false>(at::cuda::detail::TensorInfo<float const, unsigned int>)"),
     rule("at.distribution", Elementwise, &[Has(&["distribution_elementwise", "fused_dropout", "distribution_", "philox"])], "void at::native::(anonymous namespace)::distribution_elementwise_grid_stride_kernel_v2<float, 4>(int)"),
     // Key-value cache.
-    rule("kvcache.write", KvCache, &[Has(&["reshape_and_cache", "concat_and_cache", "cache_mla", "store_kv", "storekv", "kvcache", "kv_cache", "kv_buffer", "kvbuffer", "cp_gather", "gather_cache", "gather_and_maybe_dequant_cache", "paged_kv", "pagedkv", "indexer_k_quant_and_cache"]), Not(&Has(ATTENTIONS))], "void vllm::reshape_and_cache_flash_kernel<__hip_bfloat16, __hip_bfloat16, (vllm::Fp8KVCacheDataType)0>(__hip_bfloat16 const*)"),
+    rule("kvcache.write", KvCache, &[Has(&["reshape_and_cache", "concat_and_cache", "cache_mla", "store_kv", "storekv", "kvcache", "kv_cache", "kv_buffer", "kvbuffer", "cp_gather", "gather_cache", "gather_and_maybe_dequant_cache", "paged_kv", "pagedkv", "indexer_k_quant_and_cache", "set_k_and_s"]), Not(&Has(ATTENTIONS))], "void vllm::reshape_and_cache_flash_kernel<__hip_bfloat16, __hip_bfloat16, (vllm::Fp8KVCacheDataType)0>(__hip_bfloat16 const*)"),
     rule("kvcache.index", KvCache, &[Has(&["kv_indices", "kv_indptr", "req_to_token", "kvindices", "page_indices", "slot_mapping"])], "create_flashinfer_kv_indices_triton"),
     rule("kvcache.blocks", KvCache, &[Starts(&["alloc_extend", "alloc_decode", "transfer_kernel_impl", "swap_blocks", "copy_blocks", "transfer_kv", "transfer_page"])], "alloc_extend_kernel"),
+    // State-space models and linear attention.
+    rule("ssm.scan", Ssm, &[Has(&["selective_scan", "selective_state_update", "chunk_scan", "chunk_state", "state_passing", "chunk_cumsum", "bmm_chunk"])], "_chunk_scan_fwd_kernel"),
+    rule("ssm.delta", Ssm, &[Has(&["gated_delta", "delta_rule", "fused_recurrent", "recompute_w_u", "wy_repr", "chunk_scaled_dot_kkt", "to_64x64_inverse", "to_32x32_inverse", "solve_tril", "gdn_gating"])], "chunk_gated_delta_rule_fwd_kernel_h_blockdim64"),
+    rule("ssm.chunk", Ssm, &[Has(&["chunk_fwd_o", "chunk_fwd_kernel", "chunk_bwd_kernel", "chunk_bwd_dqkwg", "chunk_bwd_dv", "chunk_local_cumsum", "chunk_global_cumsum", "chunk_kda", "chunk_gla", "kda_gate"])], "chunk_fwd_kernel_o"),
+    rule("ssm.linear_attention", Ssm, &[Has(&["linear_attn", "linear_attention", "lightning_attn", "rwkv", "wkv6", "wkv7"])], "_linear_attn_decode_kernel"),
+    rule("ssm.lightning", Ssm, &[Starts(&["_fwd_diag_kernel", "_fwd_none_diag_kernel", "_fwd_kv_parallel", "_fwd_kv_reduce", "_bwd_diag_kernel", "_bwd_none_diag_kernel"])], "_fwd_diag_kernel"),
+    // What prepares the heads of latent attention.
+    rule("rope.latent", Rope, &[Has(&["mlarope", "mla_rope"])], "void tensorrt_llm::kernels::applyMLARopeAndAssignQKVKernelGeneration<__nv_bfloat16, 256, 512, 64, tensorrt_llm::kernels::KVBlockArray>(int)"),
+    rule("copy.latent", Copy, &[Has(&["concat_mla"])], "void concat_mla_k_kernel<__nv_bfloat16, 128>(__nv_bfloat16*, __nv_bfloat16 const*)"),
     // Attention.
     rule("attn.decode", Attn, &[Has(&["paged_attention", "pa_decode", "pa_fwd", "mla_decode", "decode_attention", "masked_multihead", "mmha", "batchdecode", "batch_decode", "singledecode", "decode_mla", "mla_fwd_decode", "flash_decode", "flashdecod", "fwd_kernel_stage1", "fwd_kernel_stage2", "grouped_kernel_stage1", "kernel_mha", "fwd_splitkv_mla", "unified_attention_3d", "attention_3d", "pa_bf16", "pa_fp16", "pa_a16w16", "reduce_segments", "decode_attn"])], "void paged_attention_ll4mi_QKV_mfma16_kernel<0, __hip_bfloat16, __hip_bfloat16, (vllm::Fp8KVCacheDataType)0, 1>(int)").decode(),
-    rule("attn.prefill", Attn, &[Has(&["batchprefill", "batch_prefill", "singleprefill", "prefill_attn", "prefill_attention", "context_attention", "attn_prefill", "attention_prefill", "mla_prefill", "extend_attention", "pa_prefill", "fmha_v2_flash_attention"])], "void flashinfer::BatchPrefillWithPagedKVCacheKernel<flashinfer::KernelTraits>(flashinfer::Params)").prefill(),
+    rule("attn.prefill", Attn, &[Has(&["batchprefill", "batch_prefill", "singleprefill", "prefillwithkvcache", "prefill_attn", "prefill_attention", "context_attention", "attn_prefill", "attention_prefill", "mla_prefill", "extend_attention", "pa_prefill", "fmha_v2_flash_attention"])], "void flashinfer::BatchPrefillWithPagedKVCacheKernel<flashinfer::KernelTraits>(flashinfer::Params)").prefill(),
     rule("attn.context", Attn, &[Has(&["fmha"]), Word(&["context", "qkv_context", "qkvpacked"])], "fmhaSm100aKernel_QkvE4m3OBfloat16H128PagedKvCausalVarSeqQ128Kv128PersistentContext").prefill(),
     rule("attn.generation", Attn, &[Has(&["fmha"]), Has(&["forgen"])], "fmhaSm100fKernel_QkvBfloat16OBfloat16H128PagedKvDenseP32VarSeqQ8Kv128PersistentSwapsAbForGen").decode(),
     rule("attn.named", Attn, &[Has(&["attention", "fmha", "sdpa", "flash_fwd", "flash_bwd", "flashattn", "flash_attn", "flash_fprop", "flash_bprop", "flash_mla", "flashmla", "flash_dq", "flash_dkv"])], "kernel_unified_attention_2d"),
@@ -217,8 +227,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("attn.wrapped", Attn, &[WRAPPER, Arg(&["flashattn", "fmha", "flash_attn", "attentionkernel", " attention"])], "void cutlass::device_kernel<flash::enable_sm90_or_later<flash::FlashAttnFwdSm90<flash::CollectiveMainloopFwdSm90<2> > > >(flash::Params)"),
     rule("attn.sage", Attn, &[Starts(&["sage_fwd", "sage_attn", "sageattn", "qk_int_sv_"])], "sage_fwd"),
     rule("attn.word", Attn, &[Word(&["attn", "mha", "mqa", "gqa", "mla", "xqa", "merge_states", "merge_state", "cascade"])], "attn_fwd"),
-    rule("attn.helper", Attn, &[Has(&["mergestates", "prepare_varlen_num_blocks", "get_mla_metadata", "batchmlapaged", "convert_dq_to", "compute_dot_do_o"])], "void flash::prepare_varlen_num_blocks_kernel(int, int)"),
-    rule("attn.linear", Attn, &[Has(&["gated_delta", "delta_rule", "linear_attn", "lightning_attn", "fused_recurrent", "chunk_fwd_o", "chunk_fwd_kernel_o", "recompute_w_u", "chunk_scaled_dot_kkt"])], "chunk_gated_delta_rule_fwd_kernel_h_blockdim64"),
+    rule("attn.helper", Attn, &[Has(&["mergestates", "prepare_varlen_num_blocks", "get_mla_metadata", "batchmlapaged", "convert_dq_to", "compute_dot_do_o", "num_kv_splits"])], "void flash::prepare_varlen_num_blocks_kernel(int, int)"),
     rule("attn.backward", Attn, &[Starts(&["bwd_kernel_dk_dv", "bwd_kernel_dq", "bwd_kernel_fuse", "bwd_preprocess", "_bwd_preprocess", "_bwd_kernel_dkdv", "_bwd_kernel_dq", "_bwd_dq", "_bwd_dkdv"])], "bwd_kernel_dk_dv"),
     rule("attn.triton", Attn, &[Starts(&["_fwd_kernel", "_bwd_kernel", "fwd_kernel"]), Not(&Has(&["ep_scatter", "ep_gather", "norm", "gemm", "moe", "quant"]))], "_fwd_kernel").weak(),
     // Mixture of experts.
@@ -227,30 +236,39 @@ pub(super) const RULES: &[Rule] = &[
     rule("moe.act", Act, &[Space(&["moe"]), Has(&["activation"])], "void moe::dev::activation::activationKernel<moe::dev::activation::KernelParams>(int)"),
     rule("moe.act.gated", Act, &[Has(&["doactivation", "dogatedactivation"])], "void tensorrt_llm::kernels::cutlass_kernels::doActivationKernel<__nv_bfloat16>(int)"),
     rule("moe.quant", Quant, &[Space(&["moe"]), Has(&["convertsf", "permutequant", "quantize"])], "void moe::dev::convertsf::convertSfKernel<moe::dev::convertsf::KernelParams>(int)"),
-    rule("moe.gemm", MoeGemm, &[Has(&["fused_moe_kernel", "matmul_ogs", "moe_gemm", "moegemm", "fmoe", "moe_mxgemm", "moeflatmm", "moe_flatmm", "moe_wna16", "fused_moe", "moe_stage", "moe_ck2stages", "cktile_moe", "grouped_gemm", "groupedgemm", "group_gemm", "grouped_matmul", "moe_mlp", "moe_matmul", "invoke_moe"]), Not(&Has(&["get_group_gemm", "routing", "offsets", "starts_data"]))], "fused_moe_kernel"),
+    rule("moe.gemm", MoeGemm, &[Has(&["fused_moe_kernel", "matmul_ogs", "moe_gemm", "moegemm", "fmoe", "moe_mxgemm", "moeflatmm", "moe_flatmm", "moe_wna16", "fused_moe", "moe_stage", "moe_ck2stages", "cktile_moe", "grouped_gemm", "groupedgemm", "group_gemm", "grouped_matmul", "moefcgemm", "moe_mlp", "moe_matmul", "invoke_moe"]), Not(&Has(&["get_group_gemm", "routing", "offsets", "starts_data"]))], "fused_moe_kernel"),
     rule("moe.gemm.marlin", MoeGemm, &[Space(&["moe_wna16", "moe_marlin"])], "void marlin_moe_wna16::Marlin<__nv_bfloat16, 1125899907892224l, 128, 1, 8, 8>(int4 const*)"),
-    rule("moe.gemm.trtllm", MoeGemm, &[Starts(&["bmm_", "gemm_"]), Has(&["dynbatch"])], "bmm_Bfloat16_MxE2m1MxE4m3_Fp32_t128x8x512_s3_et64x8_m64x8x32_cga1x1x1_16dp256b_TN_transOut_schedS_biasM_bN_ldgsts_tmaOpt_clmp_swiGlu_dynBatch_sm100f"),
+    rule("moe.gemm.batched", MoeGemm, &[Starts(&["batched_triton_kernel"])], "batched_triton_kernel"),
+    rule("moe.gemm.run", MoeGemm, &[Space(&["fused_moe"]), Starts(&["run_global"])], "void tensorrt_llm::kernels::cutlass_kernels_oss::fused_moe::run_global<cutlass::bfloat16_t>(int)"),
+    rule("moe.gemm.trtllm", MoeGemm, &[Starts(&["bmm_", "gemm_"]), Has(&["dynbatch", "_dynb_"])], "bmm_Bfloat16_MxE2m1MxE4m3_Fp32_t128x8x512_s3_et64x8_m64x8x32_cga1x1x1_16dp256b_TN_transOut_schedS_biasM_bN_ldgsts_tmaOpt_clmp_swiGlu_dynBatch_sm100f"),
     rule("moe.gemm.wrapped", MoeGemm, &[WRAPPER, Arg(&["moefcgemm", "fusedmoe", "moegemm", "moe_gemm", "groupproblemshape", "moeflatmm", "fused_moe", "gemmgrouped"])], "void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<cutlass::gemm::GroupProblemShape<cute::tuple<int, int, int> >, float> >(int)"),
     rule("moe.gemm.deepgemm", MoeGemm, &[Has(&["gemm"]), Arg(&[" gemmtype=1 ", " gemmtype=2 ", " gemmtype=3 "])], "void deep_gemm::sm90_fp8_gemm_1d2d_impl<0u, 4096u, 7168u, 8u, (deep_gemm::GemmType)1>(float*, int*)"),
+    rule("gemm.router", Gemm, &[Has(&["router_gemm", "routergemm"])], "void router_gemm_kernel_bf16_output<__nv_bfloat16, 128, 8, 4, 256, 7168>(__nv_bfloat16*, __nv_bfloat16 const*)"),
     rule("moe.routing", MoeRouting, &[Has(&["topk_gating", "topkgating", "topk_softmax", "topksoftmax", "topk_sigmoid", "grouped_topk", "groupedtopk", "moe_align", "count_and_sort_expert", "moe_sorting", "moesorting", "moe_fused_gate", "bitmatrix", "topk_forward", "topk_backward", "combined_routing", "buildexpertmaps", "expandinputrows", "expert_offsets", "problem_sizes", "ep_scatter", "pre_reorder", "moe_permute", "shuffle_rows", "routingindices", "routing_compute", "expt_data", "expt_hist", "get_group_gemm", "compute_arg_sorts", "seg_indptr_triton", "deepep_", "compute_src2dst", "expert_histogram", "computestrides", "expertfirsttoken", "blockexpertprefixsum", "globalexpertprefixsum", "mergeexpertprefixsum", "ragged_metadata", "topk_softplus", "writeback_idx", "masked_compaction", "opus_moe"])], "void vllm::moe::topkGatingSoftmax<8, 128, 4, 16, int>(float const*)"),
     rule("moe.routing.word", MoeRouting, &[Word(&["moe", "expert", "experts", "routing", "router", "gating"])], "void moe::dev::routing::routingRenormalize::routingMainKernel<int>(int)"),
-    rule("moe.routing.space", MoeRouting, &[Space(&["moe::routing", "moe::dev::routing", "vllm::moe"])], "void moe::dev::routing::topk::reduceKernel<int>(int)"),
+    rule("moe.routing.wrapped", MoeRouting, &[WRAPPER, Arg(&["moesorting"])], "void ck_tile::kentry<1, ck_tile::MoeSortingKernel<ck_tile::MoeSortingProblemEx<int, float, 8, true, false> > >(int)"),
+    rule("moe.routing.space", MoeRouting, &[Space(&["moe::routing", "moe::dev::routing", "vllm::moe", "fused_router"])], "void moe::dev::routing::topk::reduceKernel<int>(int)"),
     // Convolutions and their libraries.
     rule("conv.cudnn", Conv, &[Space(&["cudnn", "cask"])], "void cudnn::ops::nchwToNhwcKernel<float, float, float, false, true, (cudnnKernelDataType_t)2>(int)"),
     rule("conv.cudnn.name", Conv, &[Has(&["cudnn"])], "cudnn_infer_ampere_scudnn_128x64_relu_xregs_large_nn_v1"),
     rule("conv.cudnn.types", Conv, &[Arg(&[" cudnn"])], "void tensorTransformGeneric<__nv_bfloat16, __nv_bfloat16, float, true, false, false, (cudnnKernelDataType_t)0>(int)"),
     rule("conv.layout", Conv, &[Has(&["nchw2", "nhwc2", "cnhw2", "ndhwc2", "ncdhw2", "2nchw", "2nhwc"]), Not(&Root("at"))], "transpose_CNHW2NCHW_V2_2D_WG_off64"),
-    rule("conv.implicit", Conv, &[Has(&["bwd_weight", "bwd_data", "2col", "implicit_gemm", "implicit_convolve", "wgrad", "dgrad", "_fprop", "winograd", "im2col", "col2im", "vol2col", "nchwtonhwc", "nhwctonchw"])], "Im2d2Col_v2"),
+    rule("conv.implicit", Conv, &[Has(&["bwd_weight", "bwd_data", "2col", "implicit_gemm", "convolve", "wgrad", "dgrad", "_fprop", "winograd", "im2col", "col2im", "vol2col", "nchwtonhwc", "nhwctonchw"])], "Im2d2Col_v2"),
     rule("conv.wrapped", Conv, &[WRAPPER, Arg(&["implicitgemm", "convolution", "conv2d", "conv3d", "fprop", "wgrad", "dgrad", "grouped_conv", "groupedconv"])], "void cutlass::Kernel<cutlass_tensorop_s1688dgrad_optimized_tf32_64x128_32x3_nhwc_align4>(int)"),
+    rule("conv.fft", Conv, &[Starts(&["fft2d_r2c", "fft2d_c2r", "fft1d_r2c", "fft1d_c2r"])], "void fft2d_r2c_32x32<float, false, 1u, false>(float2*, float const*, int, int)"),
+    rule("conv.act.miopen", Act, &[Starts(&["miopenactive", "miopenneuron"])], "MIOpenActiveFwdLite"),
     rule("conv.norm.miopen", Norm, &[Starts(&["miopenbatchnorm", "miopenlayernorm", "miopengroupnorm"])], "MIOpenBatchNormFwdTrainSpatial"),
-    rule("conv.miopen", Conv, &[Starts(&["miopen", "igemm_", "batched_transpose_", "subtensorop", "naive_conv", "gridwise_conv", "_zn2ck16kernel_gemm_conv"])], "igemm_fwd_gtcx3_nhwc_bf16_bx0_ex1_bt256x64x8_wt64x16x4_ws1x1_wr2x2_ta1x1x8x1_1x8x1x32_tb1x1x2x1_1x8x1x32_me"),
+    rule("conv.miopen", Conv, &[Starts(&["miopen", "igemm_", "batched_transpose_", "subtensorop", "op1dtensor", "op2dtensor", "op3dtensor", "op4dtensor", "op5dtensor", "naive_conv", "gridwise_conv", "_zn2ck16kernel_gemm_conv"])], "igemm_fwd_gtcx3_nhwc_bf16_bx0_ex1_bt256x64x8_wt64x16x4_ws1x1_wr2x2_ta1x1x8x1_1x8x1x32_tb1x1x2x1_1x8x1x32_me"),
     rule("conv.word", Conv, &[Word(&["conv", "conv1d", "conv2d", "conv3d", "convolution", "conv_depthwise2d", "conv_depthwise3d", "depthwise", "deconv"])], "_causal_conv1d_fwd_kernel"),
     rule("conv.pool", Conv, &[Has(&["max_pool", "avg_pool", "maxpool", "avgpool", "average_pool", "adaptiveaveragepool", "adaptive_average", "pooling"])], "void at::native::(anonymous namespace)::max_pool_forward_nchw<float, float>(int, float const*)"),
     // Activations that carry a product's name.
     rule("act.before_gemm", Act, &[Has(&["silu_mul_fp8_quant", "act_and_mul", "silu_and_mul", "gelu_and_mul", "silu_mul_quant"])], "_ZN7sgl_hip10activation18act_and_mul_kernelI14__hip_bfloat16TnPFT_RKS3_EXadL_Z4siluIS2_ES3_S5_EEEEvPS3_PS4_i"),
+    rule("act.gated", Act, &[Has(&["gated_act"])], "void transformer_engine::gated_act_kernel<__nv_bfloat16, __nv_bfloat16, float>(int)"),
+    rule("act.function", Act, &[Root("transformer_engine"), Has(&["unary", "gated"]), Arg(&["gelu", "silu", "relu"])], "void transformer_engine::unary_kernel<8, true, transformer_engine::Empty, float, &(float transformer_engine::gelu<float, float>(float, transformer_engine::Empty const&))>(int)"),
     // Matrix products.
     rule("gemm.tail.tensile", GemmEpilogue, &[Starts(&["cijk_", "custom_cijk_"]), Has(&["postgsu", "betaonly"])], "Cijk_Ailk_Bljk_BBS_BH_Bias_SAV_PostGSU8_VW4"),
     rule("gemm.tail.splitk", GemmEpilogue, &[Has(&["splitkreduce", "splitk_reduce", "split_k_reduce", "reduce_splitk", "reduce_1block", "splitkreduction", "splitk_sum"])], "void cublasLt::splitKreduce_kernel<32, 16, int, float, float, float, float, true, true, false>(int)"),
+    rule("gemm.tail.triton", GemmEpilogue, &[Starts(&["_gemm_", "_batched_gemm_"]), Word(&["reduce"])], "_gemm_afp4wfp4_reduce_kernel"),
     rule("gemm.tail.wrapped", GemmEpilogue, &[WRAPPER, Arg(&["reducesplitk", "reduction kernel"])], "void cutlass::Kernel<cutlass::reduction::kernel::ReduceSplitK<cutlass::MatrixShape<4, 128> > >(int)"),
     rule("gemm.tail.cublas", GemmEpilogue, &[Space(&["epilogue::impl"])], "void epilogue::impl::globalKernel<float, float, float, true, true>(int)"),
     rule("gemm.tail.scale", GemmEpilogue, &[Starts(&["scal_kernel", "scal_64addr"])], "void scal_kernel<float, float, 1, true, 6, 5, 5, 3>(int)"),
@@ -258,8 +276,9 @@ pub(super) const RULES: &[Rule] = &[
     rule("gemm.skinny", Gemm, &[Starts(&["wvsplitk", "wv_splitk", "llgemm", "llmm", "wvspltk"])], "void wvSplitK_hf_sml_<__hip_bfloat16, 64, 2, 16, 8, 2, 1>(int)"),
     rule("gemm.nvjet", Gemm, &[Starts(&["nvjet"])], "nvjet_tst_128x256_64x4_1x2_h_bz_coopA_TNT"),
     rule("gemm.vector", Gemm, &[Space(&["gemv"])], "std::enable_if<!(false), void>::type internal::gemvx::kernel<int, int, float, float, float, float, false, true>(int)"),
+    rule("gemm.weight_only", Gemm, &[Space(&["weight_only"]), WRAPPER], "void tensorrt_llm::kernels::weight_only::kernel<tensorrt_llm::kernels::weight_only::KernelDetails<int>, 1, 2, 8>(int)"),
     rule("gemm.wrapped", Gemm, &[WRAPPER, Arg(&["gemm", "gemv", "matmul", "cutlass_80_tensorop"])], "void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_relu_bf16_64x64_64x6_tn_align8>(int)"),
-    rule("gemm.named", Gemm, &[Has(&["gemm", "gemv", "matmul", "flatmm", "marlin", "machete", "addmm", "cublas", "sgmv", "bgmv", "lora_shrink", "lora_expand", "gptq", "exllama", "awq_mm"])], "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off_kernel__5x_cublas"),
+    rule("gemm.named", Gemm, &[Has(&["gemm", "gemv", "matmul", "flatmm", "marlin", "machete", "addmm", "cublas", "sgmv", "bgmv", "lora_shrink", "lora_expand", "gptq", "exllama", "awq_mm"]), Not(&Has(&["gemma"]))], "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off_kernel__5x_cublas"),
     rule("gemm.word", Gemm, &[Word(&["mm", "bmm", "mm_kernel", "dot_kernel", "dot", "trsm", "syrk", "fp8_mm", "scaled_mm", "w8a8_block_fp8", "linear"]), Not(&Space(&["at::native"]))], "void dot_kernel<float, 128, 0, cublasDotParams<cublasGemvTensor<float const>, cublasGemvTensorStridedBatched<float> > >(int)"),
     // Normalisation.
     rule("norm.reduce", Reduce, &[Has(&["lpnorm", "l2_norm_reduce", "multi_tensor_l2norm", "norm_cleanup"])], "void lpnorm_cleanup<float, (at::native::NormType)1, float>(int)"),
@@ -277,10 +296,11 @@ pub(super) const RULES: &[Rule] = &[
     rule("act.wrapped", Act, &[WRAPPER, Arg(&["silu", "gelu", "swiglu"])], "void kernel<SwiGluOp<float> >(int)"),
     // Softmax.
     rule("softmax.named", Softmax, &[Has(&["softmax", "soft_max"])], "void at::native::(anonymous namespace)::cunn_SoftMaxForward<8, c10::BFloat16, float, c10::BFloat16>(int)"),
+    rule("softmax.loss", Softmax, &[Has(&["cross_entropy"])], "liger_cross_entropy_kernel"),
     // Sorts and scans.
     rule("sort.library", ScanSort, &[Space(&["cub", "rocprim", "thrust", "hipcub"]), Has(&["sort", "scan", "merge", "radix", "partition", "select", "compact", "unique", "reducebykey", "reduce_by_key", "runlength", "run_length", "onesweep", "histogram", "lookback"])], "void cub::DeviceRadixSortOnesweepKernel<cub::DeviceRadixSortPolicy<long, int, int>::Policy800, false, long, int, int, int>(int)"),
     rule("sort.library.wrapped", ScanSort, &[Space(&["cub", "rocprim", "thrust"]), Arg(&["scan", "sort", "radix", "merge", "unique", "partition", "select_", "reducebykey", "reduce_by_key", "run_length", "histogram", "onesweep", "lookback"])], "void rocprim::ROCPRIM_400200_NS::detail::trampoline_kernel<rocprim::ROCPRIM_400200_NS::detail::wrapped_scan_config<rocprim::default_config, long>, int>(int)"),
-    rule("sort.named", ScanSort, &[Has(&["searchsorted", "bucketize_", "cumsum", "cumprod", "radixsort", "bitonic", "prefix_sum", "prefixsum", "selective_scan", "state_passing", "chunk_scan", "chunk_state", "scan_innermost", "scan_outer", "topp", "top_p", "min_p"]), Not(&Space(&["fbgemm"]))], "void at::native::(anonymous namespace)::searchsorted_cuda_kernel<float, long>(int)"),
+    rule("sort.named", ScanSort, &[Has(&["searchsorted", "bucketize_", "cumsum", "cumprod", "radixsort", "bitonic", "prefix_sum", "prefixsum", "scan_innermost", "scan_outer", "topp", "top_p", "min_p"]), Not(&Space(&["fbgemm"]))], "void at::native::(anonymous namespace)::searchsorted_cuda_kernel<float, long>(int)"),
     rule("sort.word", ScanSort, &[Word(&["sort", "scan", "topk", "top_k", "sampling", "sample", "argsort", "multinomial", "unique", "nms"])], "void at::native::(anonymous namespace)::sampleMultinomialOnce<float, float>(long*)"),
     // Quantisation.
     rule("quant.named", Quant, &[Has(&["quant", "cvt_fp16_to_fp4", "cvt_bf16_to_fp4", "segmented_max_reduction", "block_scale_interleave", "mxfp4", "mxfp8", "per_token_cast", "fp8_cast", "cast_transpose", "amax_kernel", "to_fp8", "fp8_scale", "scaled_fp8"])], "void vllm::per_token_group_quant_8bit_kernel<c10::BFloat16, c10::Float8_e4m3fn, false, false, float>(int)"),
@@ -299,11 +319,11 @@ pub(super) const RULES: &[Rule] = &[
     // Reductions.
     rule("reduce.library", Reduce, &[Space(&["cub", "rocprim", "thrust", "hipcub"]), Has(&["reduce"])], "void cub::DeviceReduceSingleTileKernel<cub::DeviceReducePolicy<float, int, cub::Sum>::Policy600, float*>(int)"),
     rule("reduce.library.wrapped", Reduce, &[Space(&["cub", "rocprim", "thrust"]), Arg(&["reduce"])], "void rocprim::detail::trampoline_kernel<rocprim::detail::wrapped_reduce_config<rocprim::default_config, float>, int>(int)"),
-    rule("reduce.word", Reduce, &[Word(&["reduce", "reduction", "argmax", "argmin", "amax", "amin", "sum", "mean", "max_kernel", "nll_loss_forward_reduce"])], "void block_reduce_kernel<float>(float*)"),
+    rule("reduce.word", Reduce, &[Word(&["reduce", "reduction", "argmax", "argmin", "amax", "amin", "sum", "mean", "max_kernel"]), Not(&Has(&["nll_loss_backward"]))], "void block_reduce_kernel<float>(float*)"),
     // Arithmetic.
     rule("elementwise.library", Elementwise, &[Space(&["thrust", "cub", "rocprim"])], "void cub::detail::for_each::static_kernel<cub::Policy, long, Op>(long)"),
     rule("elementwise.optimizer", Elementwise, &[Word(&["adam", "adamw", "sgd", "lamb", "adagrad", "optimizer", "multi_tensor"])], "void multi_tensor_adam_cuda_kernel<float>(float*)"),
-    rule("elementwise.named", Elementwise, &[Has(&["elementwise", "element_wise", "pointwise", "dropout", "clamp", "add_bias", "bias_add", "arange", "penalt", "bitmask", "token_ids", "position", "residual"])], "void (anonymous namespace)::clamp_position_kernel<long>(long*, long const*, unsigned long)"),
+    rule("elementwise.named", Elementwise, &[Has(&["elementwise", "element_wise", "pointwise", "dropout", "clamp", "add_bias", "bias_add", "arange", "penalt", "bitmask", "token_ids", "position", "residual", "hadamard"])], "void (anonymous namespace)::clamp_position_kernel<long>(long*, long const*, unsigned long)"),
     rule("elementwise.word", Elementwise, &[Word(&["add", "mul", "sub", "div", "pow", "sqrt", "exp", "log", "cos", "sin", "neg", "abs", "scale", "where", "compare", "bias", "mask", "tril", "triu", "axpy", "axpby", "loss"])], "void add_kernel<float>(float*)"),
     rule("elementwise.at", Elementwise, &[Root("at")], "void at::to_dense_representation_kernel<float>(long, long, long const*, float const*, long const*, float*)"),
 ];
