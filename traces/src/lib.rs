@@ -26,6 +26,7 @@ mod metadata;
 mod model;
 mod names;
 mod number;
+pub mod segment;
 mod summary;
 #[cfg(feature = "synthetic")]
 pub mod synthetic;
@@ -37,5 +38,6 @@ pub use load::{Options, trace_files};
 pub use metadata::{Device, Distributed, Metadata, Vendor};
 pub use model::{Annotations, DeviceWork, Frames, Kernels, Lane, Launches, Ops, Thread, Trace};
 pub use names::{NameId, Names};
+pub use segment::Segments;
 pub use summary::{Group, Summary, Taxonomy};
 pub use warning::Warning;

@@ -1,0 +1,144 @@
+//! Where layers begin: the kernels that every layer has exactly once.
+//!
+//! Kernels of one kind with no matrix product between them are one marker: attention that is
+//! split into parts and put together again is still one attention.
+
+use super::sequence::Sequence;
+use crate::classify::Class;
+
+/// What the layers of a trace were found by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Marker {
+    /// Writing the key-value cache, before attention reads it.
+    CacheWrite,
+    /// Attention.
+    Attention,
+    /// The scan of a state space, and attention in the layers that have it.
+    StateSpace,
+    /// The softmax of an attention of separate kernels.
+    Softmax,
+    /// The call of a module, as `nn.Module: BertLayer_3`.
+    Module,
+    /// The first kernel of a sequence that repeats.
+    Repetition,
+}
+
+/// The layers that write the cache may be so many fewer than those with attention: what comes
+/// before the first one may be cut off, and some layers share the cache of others.
+const CACHED_SHARE: f64 = 0.8;
+
+/// Where the markers of a stream are, and what they are.
+pub(super) fn find(sequence: &Sequence<'_>) -> Option<(Marker, Vec<usize>)> {
+    let attention = groups(sequence, |at| sequence.class(at) == Class::Attn);
+    let scans = groups(sequence, |at| sequence.class(at) == Class::Ssm);
+    let writes = cache_writes(sequence, &attention);
+    let is_cached =
+        !writes.is_empty() && writes.len() as f64 >= CACHED_SHARE * attention.len() as f64;
+    let attention_markers = if is_cached { writes } else { attention };
+    if !scans.is_empty() {
+        let mut both = [scans, attention_markers].concat();
+        both.sort_unstable();
+        return Some((Marker::StateSpace, both));
+    }
+    if !attention_markers.is_empty() {
+        let marker = if is_cached { Marker::CacheWrite } else { Marker::Attention };
+        return Some((marker, with_both_halves(sequence, attention_markers)));
+    }
+    let softmax = unfused_attention(sequence);
+    (!softmax.is_empty()).then(|| (Marker::Softmax, with_both_halves(sequence, softmax)))
+}
+
+/// The first of each group of kernels of a kind with no product between them.
+fn groups(sequence: &Sequence<'_>, is_one: impl Fn(usize) -> bool) -> Vec<usize> {
+    let mut firsts = Vec::new();
+    let mut is_open = false;
+    for at in 0..sequence.len() {
+        if is_one(at) {
+            if !is_open {
+                firsts.push(at);
+            }
+            is_open = true;
+        } else if sequence.is_product(at) {
+            is_open = false;
+        }
+    }
+    firsts
+}
+
+/// Writes of the cache that attention follows before the next write. Others prepare something for
+/// the whole pass.
+fn cache_writes(sequence: &Sequence<'_>, attention: &[usize]) -> Vec<usize> {
+    let mut writes = groups(sequence, |at| sequence.writes_cache(at));
+    let nexts: Vec<usize> = writes.iter().copied().skip(1).chain([usize::MAX]).collect();
+    let mut next = nexts.into_iter();
+    writes.retain(|write| {
+        let next = next.next().unwrap_or(usize::MAX);
+        let after = attention.partition_point(|at| at < write);
+        attention.get(after).is_some_and(|at| *at < next)
+    });
+    writes
+}
+
+/// Softmax kernels that lie between two products with nothing but arithmetic and copies around
+/// them. The softmax of a router is followed by a sort, that of a loss by a reduction.
+fn unfused_attention(sequence: &Sequence<'_>) -> Vec<usize> {
+    let is_plain = |at: usize| {
+        matches!(
+            sequence.class(at),
+            Class::Elementwise | Class::Copy | Class::Fill | Class::Softmax
+        )
+    };
+    let leads_to_product = |mut places: Box<dyn Iterator<Item = usize> + '_>| {
+        places
+            .find(|at| !is_plain(*at))
+            .is_some_and(|at| sequence.is_product(at) || sequence.class(at) == Class::GemmEpilogue)
+    };
+    let between_products = |at: &usize| {
+        leads_to_product(Box::new((0..*at).rev()))
+            && leads_to_product(Box::new(*at + 1..sequence.len()))
+    };
+    let softmax = groups(sequence, |at| sequence.class(at) == Class::Softmax);
+    softmax.into_iter().filter(between_products).collect()
+}
+
+/// Leaves out the markers of a layer after its first one: with attention over two axes, or over
+/// two sequences, only the last of a layer is followed by its feed-forward part. That is seen if
+/// each such part comes after the same number of markers.
+fn with_both_halves(sequence: &Sequence<'_>, markers: Vec<usize>) -> Vec<usize> {
+    let ends = markers.iter().copied().skip(1).chain([sequence.len()]);
+    let has_feed_forward: Vec<bool> = markers
+        .iter()
+        .zip(ends)
+        .map(|(&from, to)| {
+            sequence
+                .between(from, to)
+                .iter()
+                .any(|class| matches!(class, Class::Act | Class::MoeGemm | Class::MoeRouting))
+        })
+        .collect();
+    let mut run = 0;
+    let mut runs = Vec::new();
+    for has in &has_feed_forward {
+        run += 1;
+        if *has {
+            runs.push(run);
+            run = 0;
+        }
+    }
+    // The first layer may be cut off by the beginning of the recording.
+    let inner = runs.get(1..).unwrap_or_default();
+    let Some(&each) = inner.first() else { return markers };
+    if each < 2 || inner.iter().any(|run| *run != each) {
+        return markers;
+    }
+    let mut kept = Vec::new();
+    let mut begins = true;
+    for (marker, has) in markers.into_iter().zip(has_feed_forward) {
+        if begins {
+            kept.push(marker);
+        }
+        begins = has;
+    }
+    kept
+}

@@ -1,0 +1,151 @@
+//! What the names of annotations say.
+
+use serde::Serialize;
+
+/// What a step of serving a model does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Phase {
+    /// It reads prompts.
+    Prefill,
+    /// It generates a token, or a few, for each sequence.
+    Decode,
+    /// It does both at once.
+    Mixed,
+    /// It refines an image or the like.
+    Diffusion,
+}
+
+impl Phase {
+    /// All of them, in the order of reports.
+    pub const ALL: [Self; 4] = [Self::Prefill, Self::Decode, Self::Mixed, Self::Diffusion];
+
+    /// The name in reports and files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Prefill => "prefill",
+            Self::Decode => "decode",
+            Self::Mixed => "mixed",
+            Self::Diffusion => "diffusion",
+        }
+    }
+}
+
+/// Who writes an annotation of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MarkKind {
+    /// vLLM, and what follows its form: `execute_context_2(512)_generation_30(30)`.
+    Execute,
+    /// SGLang: `step[DECODE bs=32]`.
+    Step,
+    /// ATOM: `prefill[bs=1]`, `decode[bs=8]`.
+    Bracket,
+    /// The profiler's own: `ProfilerStep#6`.
+    ProfilerStep,
+}
+
+/// What an annotation's name says, if it is that of a step.
+pub(super) fn step_mark(name: &str) -> Option<(MarkKind, Option<Phase>)> {
+    if let Some(number) = name.strip_prefix("ProfilerStep#") {
+        let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        return is_number.then_some((MarkKind::ProfilerStep, None));
+    }
+    if let Some(rest) = name.strip_prefix("execute_") {
+        return Some((MarkKind::Execute, execute_phase(rest)?));
+    }
+    if let Some(rest) = name.strip_prefix("step[") {
+        let mode = rest.split([' ', ']']).next().unwrap_or_default();
+        return Some((MarkKind::Step, forward_mode(mode)));
+    }
+    let (word, rest) = name.split_once('[')?;
+    let phase = match word {
+        "prefill" => Phase::Prefill,
+        "decode" => Phase::Decode,
+        "mixed" => Phase::Mixed,
+        _ => return None,
+    };
+    rest.contains(']').then_some((MarkKind::Bracket, Some(phase)))
+}
+
+/// `context_N(..)_generation_M(..)` behind `execute_`, with or without a number between. N and M
+/// count sequences.
+#[expect(clippy::option_option, reason = "a step of no phase is not the same as no step")]
+fn execute_phase(rest: &str) -> Option<Option<Phase>> {
+    if rest.starts_with("diffusion") {
+        return Some(Some(Phase::Diffusion));
+    }
+    let count_behind = |word: &str| {
+        let (_, tail) = rest.split_once(word)?;
+        let digits = tail.find(|c: char| !c.is_ascii_digit()).unwrap_or(tail.len());
+        // A count too large for a number is not zero.
+        (digits > 0).then(|| tail[..digits].bytes().any(|digit| digit != b'0'))
+    };
+    let has_context = count_behind("context_")?;
+    let has_generation = count_behind("generation_")?;
+    Some(Some(match (has_context, has_generation) {
+        (true, false) => Phase::Prefill,
+        (true, true) => Phase::Mixed,
+        (false, _) => Phase::Decode,
+    }))
+}
+
+/// SGLang's modes of a forward pass. Verifying what a smaller model drafted generates tokens; an
+/// idle pass, or an unknown mode, is of no phase.
+fn forward_mode(mode: &str) -> Option<Phase> {
+    match mode {
+        "EXTEND" | "PREFILL" | "SPLIT_PREFILL" => Some(Phase::Prefill),
+        "DECODE" | "TARGET_VERIFY" | "DRAFT_EXTEND" | "DRAFT_EXTEND_V2" => Some(Phase::Decode),
+        "MIXED" => Some(Phase::Mixed),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_steps() {
+        use MarkKind::{Bracket, Execute, ProfilerStep, Step};
+        use Phase::{Decode, Diffusion, Mixed, Prefill};
+        let cases = [
+            ("execute_context_1(2048)_generation_0(0)", Some((Execute, Some(Prefill)))),
+            ("execute_context_0(0)_generation_8(8)", Some((Execute, Some(Decode)))),
+            ("execute_context_2(100)_generation_30(30)", Some((Execute, Some(Mixed)))),
+            ("execute_context_0(0)_generation_0(0)", Some((Execute, Some(Decode)))),
+            (
+                "execute_8192_context_9(sq8155sk8430)_generation_37(sq37sk34489)",
+                Some((Execute, Some(Mixed))),
+            ),
+            (
+                "execute_32_context_0(sq0sk0sqsq0sqsk0)_generation_32(sq32sk32785)",
+                Some((Execute, Some(Decode))),
+            ),
+            (
+                "execute_context_99999999999999999999(1)_generation_0(0)",
+                Some((Execute, Some(Prefill))),
+            ),
+            ("execute_diffusion_3", Some((Execute, Some(Diffusion)))),
+            ("execute_model", None),
+            ("execute_context_x(1)_generation_0(0)", None),
+            ("step[EXTEND bs=2 toks=900]", Some((Step, Some(Prefill)))),
+            ("step[DECODE bs=32]", Some((Step, Some(Decode)))),
+            ("step[MIXED bs=3 toks=80]", Some((Step, Some(Mixed)))),
+            ("step[IDLE]", Some((Step, None))),
+            ("prefill[bs=1]", Some((Bracket, Some(Prefill)))),
+            ("decode[bs=8]", Some((Bracket, Some(Decode)))),
+            ("decode", None),
+            ("decoder[3]", None),
+            ("ProfilerStep#12", Some((ProfilerStep, None))),
+            ("ProfilerStep#", None),
+            ("ProfilerStep*", None),
+            ("## forward ##", None),
+            ("", None),
+        ];
+        for (name, expected) in cases {
+            assert_eq!(step_mark(name), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! What a trace is made of: steps and their phases, passes through the model, layers.
+//!
+//! [`order`] puts the kernels in the order of their streams, [`launched`] finds the call that
+//! launched each. [`marks`] reads what the program marked and [`steps`] puts kernels into the
+//! marks by their launches. [`markers`] finds where layers begin, [`passes`] where the model
+//! begins again, [`ends`] where the last layer ends, and [`layers`] puts it together.
+//! [`family`] says what kind of model it looks like.
+
+mod cut;
+mod ends;
+mod family;
+mod launched;
+mod layers;
+mod markers;
+mod marks;
+mod modules;
+mod order;
+mod passes;
+mod repetition;
+mod sequence;
+mod steps;
+mod windows;
+
+pub use family::{Family, FamilyEvidence};
+pub use layers::{Layer, Layers, Marker, NoLayers, Pass, Pattern};
+pub use marks::{MarkKind, Phase};
+pub use steps::{Assignment, Assignments, Step, Steps};
+
+use crate::{Classes, Trace};
+
+/// What a trace is made of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Segments {
+    /// The marked steps, and which kernels belong to them.
+    pub steps: Steps,
+    /// The layers, and which kernels belong to them.
+    pub layers: Layers,
+    /// The kind of model.
+    pub family: Family,
+}
+
+impl Segments {
+    /// Finds the steps and layers of a trace.
+    #[must_use]
+    pub fn of(trace: &Trace, classes: &Classes) -> Self {
+        let launches = launched::launches(trace);
+        let order = order::by_stream(trace);
+        let steps = Steps::of(trace, &launches, &order);
+        let layers = Layers::of(trace, classes, &launches, &steps, &order);
+        let family = Family::of(trace, classes, &layers);
+        Self { steps, layers, family }
+    }
+}

@@ -1,0 +1,106 @@
+//! The kernels of a device or of one of its streams in their order, with what finding layers needs
+//! to know of each.
+
+use std::ops::Range;
+
+use crate::classify::Class;
+use crate::{Classes, Trace};
+
+/// The kernels of a device or of one of its streams in their order.
+pub(super) struct Sequence<'s> {
+    /// Rows of the table of kernels.
+    pub(super) rows: &'s [u32],
+    /// The main class of each.
+    pub(super) classes: Vec<Class>,
+    hints: Vec<u8>,
+}
+
+/// It writes the key-value cache, whatever else it does.
+const CACHE: u8 = 1;
+/// It is a product or a convolution.
+const PRODUCT: u8 = 2;
+/// It belongs to a backward pass.
+const BACKWARD: u8 = 4;
+/// It is seldom found between the first and the last layer: looking up tokens, choosing tokens,
+/// fetching inputs, handing out results.
+const OUTER: u8 = 8;
+
+impl<'s> Sequence<'s> {
+    pub(super) fn new(trace: &Trace, classes: &Classes, rows: &'s [u32]) -> Self {
+        let mut of_name: Vec<Option<u8>> = vec![None; trace.names.len()];
+        let (mut main, mut hints) = (Vec::new(), Vec::new());
+        for row in rows {
+            let found = classes.get(*row as usize);
+            let mut hint = 0;
+            if found.parts().contains(Class::KvCache) {
+                hint |= CACHE;
+            }
+            if matches!(found.main, Class::Gemm | Class::MoeGemm | Class::Conv) {
+                hint |= PRODUCT;
+            }
+            if matches!(found.main, Class::EmbedIndex | Class::ScanSort) {
+                hint |= OUTER;
+            }
+            if let Some(name) = trace.kernels.name.get(*row as usize) {
+                hint |= match of_name.get_mut(name.0 as usize) {
+                    Some(known) => *known.get_or_insert_with(|| by_name(trace.names.text(*name))),
+                    None => 0,
+                };
+            }
+            main.push(found.main);
+            hints.push(hint);
+        }
+        Self { rows, classes: main, hints }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub(super) fn kernel(&self, at: usize) -> usize {
+        self.rows.get(at).map_or(usize::MAX, |row| *row as usize)
+    }
+
+    pub(super) fn class(&self, at: usize) -> Class {
+        self.classes.get(at).copied().unwrap_or(Class::Unclassified)
+    }
+
+    /// The classes from a place to another one.
+    pub(super) fn between(&self, from: usize, to: usize) -> &[Class] {
+        self.classes.get(from..to.max(from)).unwrap_or_default()
+    }
+
+    pub(super) fn writes_cache(&self, at: usize) -> bool {
+        self.has(at, CACHE)
+    }
+
+    pub(super) fn is_product(&self, at: usize) -> bool {
+        self.has(at, PRODUCT)
+    }
+
+    pub(super) fn is_backward(&self, at: usize) -> bool {
+        self.has(at, BACKWARD)
+    }
+
+    pub(super) fn is_outer(&self, at: usize) -> bool {
+        self.has(at, OUTER)
+    }
+
+    /// The durations of some kernels together.
+    pub(super) fn total_ns(&self, trace: &Trace, places: Range<usize>) -> u64 {
+        let duration = |at: usize| trace.kernels.duration_ns.get(self.kernel(at)).copied();
+        places.filter_map(duration).fold(0, u64::saturating_add)
+    }
+
+    fn has(&self, at: usize, hint: u8) -> bool {
+        self.hints.get(at).is_some_and(|hints| hints & hint != 0)
+    }
+}
+
+fn by_name(name: &str) -> u8 {
+    let lower = name.to_lowercase();
+    let backward = lower.contains("backward") || lower.contains("bwd");
+    // `Memcpy HtoD (Pageable -> Device)`.
+    let between_host_and_device = name.contains("HtoD") || name.contains("DtoH");
+    u8::from(backward) * BACKWARD + u8::from(between_host_and_device) * OUTER
+}

@@ -1,0 +1,140 @@
+//! Real traces have the steps, phases and layers that are known of them.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use kernel_traces::classify::Class;
+use kernel_traces::segment::{Marker, NoLayers, Phase};
+use kernel_traces::{Classes, Options, Segments, Trace};
+use serde_json::Value;
+
+/// A file of the folder of real traces, which is not part of the repository.
+fn real(name: &str) -> Option<PathBuf> {
+    let start = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let files = start.ancestors().map(|folder| folder.join("shared/traces").join(name));
+    let found = files.into_iter().find(|file| file.is_file());
+    if found.is_none() {
+        eprintln!("skipped: there is no shared/traces/{name} above {}", start.display());
+    }
+    found
+}
+
+fn load(name: &str) -> Option<(Trace, Segments)> {
+    let file = real(&format!("{name}.json.gz"))?;
+    let trace = Trace::load(file, &Options::default(), &mut |_, _| {}).unwrap();
+    let segments = Segments::of(&trace, &Classes::of(&trace));
+    Some((trace, segments))
+}
+
+#[test]
+fn layers_are_those_that_are_known() {
+    let Some(truth) = real("layer_truth.json") else { return };
+    let truth: Value = serde_json::from_reader(File::open(truth).unwrap()).unwrap();
+    let traces = truth.as_object().unwrap().iter().filter(|(_, value)| value.is_object());
+    for (name, truth) in traces {
+        let (_, segments) = load(name).unwrap();
+        let layers = &segments.layers;
+        assert_eq!(u64::from(layers.count), truth["layers"].as_u64().unwrap(), "{name}");
+        assert_eq!(layers.list.len() as u64, truth["layer_instances"].as_u64().unwrap(), "{name}");
+        let known: Vec<(u64, Vec<Class>)> = truth["layer_patterns"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|pattern| {
+                let classes = pattern["seq"].as_array().unwrap().iter();
+                let class = |name: &Value| Class::from_name(name.as_str().unwrap()).unwrap();
+                (pattern["count"].as_u64().unwrap(), classes.map(class).collect())
+            })
+            .collect();
+        let inner = layers.patterns.iter().filter(|pattern| !pattern.ends_pass);
+        let found: Vec<(u64, Vec<Class>)> =
+            inner.map(|pattern| (pattern.count as u64, pattern.classes.clone())).collect();
+        assert_eq!(found, known, "{name}");
+        // The last layer is the beginning of the others, up to the end of its block.
+        let lasts: Vec<_> = layers.patterns.iter().filter(|pattern| pattern.ends_pass).collect();
+        assert_eq!((lasts.len(), lasts[0].count), (1, 1), "{name}");
+        assert!(known[0].1.starts_with(&lasts[0].classes), "{name}");
+        let last = lasts[0].classes.last();
+        assert!(matches!(last, Some(Class::Gemm | Class::MoeFinalize)), "{name}: {last:?}");
+        assert!(segments.layers.list.iter().map(|layer| layer.number).eq(0..layers.count));
+    }
+}
+
+#[test]
+fn eager_layers() {
+    let cases = [
+        ("mi300x_qwen1.5-0.5b_eager", 24, Marker::Attention, "Qwen2DecoderLayer", 2),
+        ("h100_qwen1.5-0.5b_eager", 24, Marker::Attention, "Qwen2DecoderLayer", 2),
+        ("mi300x_bert-small_eager", 4, Marker::Attention, "BertLayer", 1),
+        ("h100_bert-small_eager", 4, Marker::Attention, "BertLayer", 1),
+        // Attention over time and over space, each by separate kernels.
+        ("mi300x_timesformer_eager", 12, Marker::Softmax, "TimesformerLayer", 1),
+        ("h100_timesformer_eager", 12, Marker::Softmax, "TimesformerLayer", 1),
+    ];
+    for (name, count, marker, module, passes) in cases {
+        let Some((_, segments)) = load(name) else { return };
+        let layers = &segments.layers;
+        assert_eq!((layers.count, layers.marker), (count, Some(marker)), "{name}");
+        assert_eq!(layers.modules, Some((module.to_owned(), count as usize)), "{name}");
+        assert_eq!(layers.passes.len(), passes, "{name}");
+        // One pattern for all layers, and one for the last of each pass.
+        assert_eq!(layers.patterns.len(), 2, "{name}");
+        let whole = layers.passes.last().unwrap();
+        assert!(!whole.is_cut && whole.layers.len() == count as usize, "{name}");
+        assert_eq!(segments.family.name(), "dense", "{name}");
+        // The recording began in a pass, of which the last layers are left.
+        if passes == 2 {
+            let cut = &layers.passes[0];
+            assert!(cut.is_cut && cut.layers.len() < count as usize, "{name}");
+            assert_eq!(layers.list[cut.layers.end - 1].number, count - 1, "{name}");
+        }
+        let last = layers.patterns.iter().find(|pattern| pattern.ends_pass).unwrap();
+        // The sum with the residual, or the norm behind it.
+        let end = last.classes.last().unwrap();
+        assert!(matches!(end, Class::Elementwise | Class::Norm), "{name}: {end:?}");
+        assert!(last.classes.contains(&Class::Act), "{name}");
+    }
+}
+
+#[test]
+fn traces_without_layers_say_why() {
+    let cases = ["a100_dlrm_train_control", "v100_dlrm_train_test", "a100_nccl_train", "tiny_base"];
+    for name in cases {
+        let Some((_, segments)) = load(name) else { return };
+        assert_eq!(segments.layers.none_because, Some(NoLayers::NoMarker), "{name}");
+        assert!(segments.layers.list.is_empty() && segments.layers.count == 0, "{name}");
+        assert_eq!(segments.family.name(), "unknown", "{name}");
+    }
+    let Some((_, segments)) = load("mi300x_torch_compile_triton") else { return };
+    let reason = segments.layers.none_because.unwrap();
+    assert_eq!(reason, NoLayers::OneMarker { marker: Marker::Attention });
+    assert!(reason.to_string().starts_with("attention is there only once"));
+}
+
+#[test]
+fn every_kernel_of_the_serving_traces_has_its_phase() {
+    let cases = [
+        ("mi300x_gpt-oss-20b_vllm_prefilldecode", Phase::Mixed, "mixture of experts"),
+        ("mi300x_qwen3-8b_sglang_decode_graph", Phase::Decode, "dense"),
+    ];
+    for (name, phase, family) in cases {
+        let Some((trace, segments)) = load(name) else { return };
+        assert_eq!(segments.steps.list.len(), 1, "{name}");
+        assert_eq!(segments.family.name(), family, "{name}");
+        for kernel in 0..trace.kernels.len() {
+            assert_eq!(segments.steps.phase(kernel), Some(phase), "{name}: kernel {kernel}");
+        }
+        // By the launches alone, without a guess.
+        assert_eq!(segments.steps.assignments.launch, trace.kernels.len() as u64, "{name}");
+    }
+}
+
+#[test]
+fn training_steps() {
+    let Some((trace, segments)) = load("a100_dlrm_train_control") else { return };
+    assert_eq!(segments.steps.list.len(), 6);
+    assert!(!segments.steps.have_phases());
+    assert_eq!(segments.steps.assignments.launch, trace.kernels.len() as u64);
+}
