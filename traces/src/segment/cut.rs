@@ -134,6 +134,7 @@ fn at_markers(
     });
     let patterns = most_common(inner.map(|at| sequence.between(marker(at), marker(at + 1))));
     let leads = leads(sequence, &patterns, &begins, markers, steps);
+    let mut lengths: FxHashMap<&[Class], usize> = FxHashMap::default();
     let mut found = Vec::new();
     for pass in begins.windows(2) {
         let &[from, to] = pass else { continue };
@@ -142,7 +143,8 @@ fn at_markers(
             (from..last).map(|at| marker(at)..marker(at + 1)).collect();
         let limit = end_of_step(sequence, marker(last), marker(to), steps);
         let rest = sequence.between(marker(last), limit);
-        let length = last_length(&patterns, &leads, rest);
+        // Most passes end in the same way.
+        let length = *lengths.entry(rest).or_insert_with(|| last_length(&patterns, &leads, rest));
         layers.push(marker(last)..marker(last) + length);
         let is_backward = sequence.is_backward(marker(from));
         found.push(CutPass { layers, is_backward, has_open_end: true });
@@ -200,14 +202,14 @@ fn leads(
 
 /// How many kernels of the rest of a pass belong to its last layer, by the pattern that fits best.
 fn last_length(patterns: &[&[Class]], leads: &[usize], rest: &[Class]) -> usize {
-    let candidates = patterns.iter().zip(leads).map(|(pattern, &lead)| {
-        let body_length = pattern.len().saturating_sub(lead);
+    let fits = patterns.iter().zip(leads).map(|(pattern, &lead)| {
+        let body_length = pattern.len().saturating_sub(lead).max(1);
         let exact = common_prefix(pattern, rest).min(body_length);
-        (exact as f64 / body_length.max(1) as f64, body(pattern, lead, rest))
+        (exact as f64 / body_length as f64, pattern, lead)
     });
     // Of equals the first, which is the most frequent one.
-    let best = candidates.reduce(|best, next| if next.0 > best.0 { next } else { best });
-    best.map_or(1, |(_, length)| length.max(1)).min(rest.len())
+    let best = fits.reduce(|best, next| if next.0 > best.0 { next } else { best });
+    best.map_or(1, |(_, pattern, lead)| body(pattern, lead, rest).max(1)).min(rest.len())
 }
 
 /// Where the step of a kernel ends, at most `limit`.

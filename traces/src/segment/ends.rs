@@ -19,7 +19,7 @@ pub(super) fn common_suffix(a: &[Class], b: &[Class]) -> usize {
 
 /// Longer patterns are not aligned, but compared from their ends: an alignment takes the product
 /// of the lengths.
-const LONGEST: usize = 2000;
+const LONGEST: usize = 600;
 
 /// How many kernels at the end of a pattern come before the marker of the first layer of a pass,
 /// and how many kernels of `head` those are, which is what is between the end of the pass before

@@ -288,16 +288,22 @@ impl Layers {
         }
     }
 
-    /// How many layers most passes have; of equals the larger number, since a pass may be cut off
-    /// and none is too long. Passes of a single layer are those of another, small model.
+    /// How many layers most passes have; of equals the larger number. The recording may begin in
+    /// the first pass and end in the last one, so these count only if there are no others, and
+    /// then the longest does. Passes of a single layer are those of another, small model.
     fn most_common_count(&self) -> u32 {
+        let place = |pass: &Pass| (pass.device, pass.stream);
         let mut counts: FxHashMap<usize, usize> = FxHashMap::default();
-        for pass in &self.passes {
-            *counts.entry(pass.layers.len()).or_insert(0) += 1;
+        for around in self.passes.windows(3) {
+            let [before, pass, after] = around else { continue };
+            let is_inner = place(before) == place(pass) && place(pass) == place(after);
+            if is_inner && pass.layers.len() > 1 {
+                *counts.entry(pass.layers.len()).or_insert(0) += 1;
+            }
         }
-        let most =
-            counts.into_iter().max_by_key(|(layers, passes)| (*layers > 1, *passes, *layers));
-        most.map_or(0, |(layers, _)| u32::try_from(layers).unwrap_or(NONE))
+        let most = counts.into_iter().max_by_key(|(layers, passes)| (*passes, *layers));
+        let longest = || self.passes.iter().map(|pass| pass.layers.len()).max().unwrap_or(0);
+        u32::try_from(most.map_or_else(longest, |(layers, _)| layers)).unwrap_or(NONE)
     }
 
     /// Numbers the layers as the model does: a backward pass begins with the last one, and so

@@ -19,6 +19,8 @@ mod passes;
 mod repetition;
 mod sequence;
 mod steps;
+#[cfg(test)]
+mod tests;
 mod windows;
 
 pub use family::{Family, FamilyEvidence};

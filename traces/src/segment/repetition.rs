@@ -16,7 +16,7 @@ const LONGEST: usize = 1024;
 /// So many kernels of a step are looked at.
 const LOOKED_AT: usize = 1 << 15;
 
-/// What repeats must be this share of the kernels of a step.
+/// What repeats must be this share of the kernels.
 const LEAST_SHARE: f64 = 0.5;
 
 /// Where a sequence that repeats begins, and how long it is.
@@ -42,6 +42,10 @@ pub(super) fn find(sequence: &Sequence<'_>, steps: &Steps) -> Vec<(usize, usize)
         },
     };
     let pattern = classes.get(run.begin..run.begin + run.period).unwrap_or_default();
+    let covered = occurrences(classes, pattern).len() * pattern.len();
+    if (covered as f64) < LEAST_SHARE * classes.len() as f64 {
+        return Vec::new();
+    }
     occurrences(&sequence.classes, pattern)
 }
 
@@ -84,7 +88,7 @@ fn longest_run(classes: &[Class]) -> Option<Run> {
             best = Some(Run { begin, period, end });
         }
     }
-    best.filter(|run| (run.end - run.begin) as f64 >= LEAST_SHARE * classes.len() as f64)
+    best
 }
 
 /// Whether a sequence may be a layer: it computes a product, and it is not one class over again.

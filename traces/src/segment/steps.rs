@@ -179,7 +179,10 @@ impl Marks {
         for window in &host {
             let item = window.item as usize;
             let Some(&(row, name, kind, phase)) = rows.get(item) else { continue };
-            let around = host_windows.around(window.start_ns, window.thread);
+            let holds = |outer: &Window| {
+                outer.end_ns >= window.end_ns && host_windows.are_of_one_process(outer, window)
+            };
+            let around = host_windows.around_where(window.start_ns, holds);
             let outermost = around.map_or(item, |(outermost, _)| outermost.item as usize);
             let outer_step = step_of.get(outermost).copied().filter(|step| *step != NONE);
             let step = outer_step.unwrap_or_else(|| {

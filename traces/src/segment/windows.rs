@@ -52,10 +52,19 @@ impl Windows {
     /// it has none among those of its process: a thread that works for another one, as that of
     /// the backward pass, has no marks of its own.
     pub(super) fn around(&self, time_ns: i64, thread: u32) -> Option<(&Window, &Window)> {
-        let process = self.process.get(thread as usize);
         let of_thread = |window: &Window| window.thread == thread;
-        let of_process = |window: &Window| self.process.get(window.thread as usize) == process;
+        let of_process =
+            |window: &Window| self.process_of(window.thread) == self.process_of(thread);
         self.around_where(time_ns, of_thread).or_else(|| self.around_where(time_ns, of_process))
+    }
+
+    /// Whether two windows are of threads of one process.
+    pub(super) fn are_of_one_process(&self, a: &Window, b: &Window) -> bool {
+        self.process_of(a.thread) == self.process_of(b.thread)
+    }
+
+    fn process_of(&self, thread: u32) -> Option<u32> {
+        self.process.get(thread as usize).copied()
     }
 
     /// The outermost and the innermost window of a kind that contain a time.
