@@ -132,10 +132,10 @@ fn args_member(at: &mut Cursor<'_>, place: Place) -> Result<ArgsMember, Stop> {
     Ok(key.map_or(ArgsMember::End, |key| Arg::of(key).map_or(ArgsMember::Other, ArgsMember::Arg)))
 }
 
-#[inline]
+#[inline(always)]
 fn time(at: &mut Cursor<'_>) -> Result<Field<i64>, Stop> {
     if at.peek()? == b'"' {
-        return plain_nanoseconds(at.plain_string()?).map(Field::Is).ok_or(Stop::Odd);
+        return time_in_string(at);
     }
     let microseconds = at.digits()?;
     let thousandths = at.thousandths()?;
@@ -144,17 +144,27 @@ fn time(at: &mut Cursor<'_>) -> Result<Field<i64>, Stop> {
     ns.and_then(|ns| i64::try_from(ns).ok()).map(Field::Is).ok_or(Stop::Odd)
 }
 
-#[inline]
+#[cold]
+fn time_in_string(at: &mut Cursor<'_>) -> Result<Field<i64>, Stop> {
+    plain_nanoseconds(at.plain_string()?).map(Field::Is).ok_or(Stop::Odd)
+}
+
+#[inline(always)]
 fn whole(at: &mut Cursor<'_>) -> Result<u64, Stop> {
     if at.peek()? == b'"' {
-        return plain_whole(at.plain_string()?).ok_or(Stop::Odd);
+        return whole_in_string(at);
     }
     let value = at.digits()?;
     at.expect_end_of_number()?;
     Ok(value)
 }
 
-#[inline]
+#[cold]
+fn whole_in_string(at: &mut Cursor<'_>) -> Result<u64, Stop> {
+    plain_whole(at.plain_string()?).ok_or(Stop::Odd)
+}
+
+#[inline(always)]
 fn id_text<'b>(at: &mut Cursor<'b>) -> Result<&'b [u8], Stop> {
     if at.peek()? == b'"' {
         return at.plain_string();
@@ -200,12 +210,12 @@ fn read_args(
     }
 }
 
-#[inline]
+#[inline(always)]
 fn id(at: &mut Cursor<'_>) -> Result<Field<u64>, Stop> {
     whole(at).map(Field::Is)
 }
 
-#[inline]
+#[inline(always)]
 fn signed(at: &mut Cursor<'_>) -> Result<Field<i64>, Stop> {
     i64::try_from(whole(at)?).map(Field::Is).map_err(|_| Stop::Odd)
 }

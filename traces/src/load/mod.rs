@@ -7,6 +7,7 @@
 mod block;
 mod boundary;
 mod builder;
+mod digits;
 mod event;
 mod fast;
 mod layout;
