@@ -219,3 +219,62 @@ fn id(at: &mut Cursor<'_>) -> Result<Field<u64>, Stop> {
 fn signed(at: &mut Cursor<'_>) -> Result<Field<i64>, Stop> {
     i64::try_from(whole(at)?).map(Field::Is).map_err(|_| Stop::Odd)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Texts that an event is put together from, few enough that layouts repeat, or nearly.
+    fn event() -> impl Strategy<Value = String> {
+        let between = |texts: &'static [&'static str]| prop::sample::select(texts);
+        (
+            between(&[
+                "{\"ph\": \"X\"",
+                "{\n \"ph\": \"X\"",
+                "{\"ph\": \"s\"",
+                "{ \"cat\": \"kernel\"",
+            ]),
+            between(&[
+                ", \"cat\": \"kernel\"",
+                ", \"cat\": \"cpu_op\"",
+                ",\"cat\":\"cuda_runtime\"",
+            ]),
+            between(&[", \"ts\": 1.500", ", \"ts\":  12", " , \"ts\": \"7.25\"", ", \"ts\": 1e3"]),
+            between(&[", \"args\": {", ", \"args\": { ", ", \"args\":{", ", \"ts\": {"]),
+            between(&[
+                "\"stream\": 7, ",
+                "\"device\": 1, ",
+                "\"ts\": 3,",
+                "\"grid\": [1, {}], ",
+                "",
+            ]),
+            between(&["\"correlation\": 9}", "\"ts\": 3} ", "\"External id\": 5, \"x\": 2}", "}"]),
+            between(&[
+                "}",
+                ", \"dur\": 0.125}",
+                "\n}",
+                " , \"name\": \"a}\"  }",
+                ", \"ph\": 1}",
+                "]",
+            ]),
+        )
+            .prop_map(|(a, b, c, d, e, f, g)| [a, b, c, d, e, f, g].concat())
+    }
+
+    proptest! {
+        #[test]
+        fn events_before_make_no_difference(events in prop::collection::vec(event(), 1..60)) {
+            let mut layouts = Layouts::default();
+            for text in events {
+                let text = format!("{text}, {{\"ph\": \"M\", \"name\": \"the event that follows\"}}");
+                let read = |layouts: &mut Layouts| {
+                    let mut event = Event::NONE;
+                    let read = parse(text.as_bytes(), layouts, &mut event);
+                    read.map(|(is_kept, used)| (is_kept.then_some(event), used))
+                };
+                prop_assert_eq!(read(&mut layouts), read(&mut Layouts::default()));
+            }
+        }
+    }
+}

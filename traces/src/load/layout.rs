@@ -110,7 +110,7 @@ impl<K: Copy + PartialEq> Layout<K> {
             return Ok(key);
         };
         room.copy_from_slice(passed);
-        let (len, used) = (passed.len(), (1_u64 << passed.len()).wrapping_sub(1) as u32);
+        let (len, used) = (passed.len(), ((1_u64 << passed.len()) - 1) as u32);
         let is_it = |gap: &Gap<K>| gap.len == len && gap.text == text && gap.key == key;
         let found = self.gaps.iter().position(is_it).unwrap_or_else(|| {
             if self.gaps.len() < MOST {
@@ -123,10 +123,87 @@ impl<K: Copy + PartialEq> Layout<K> {
             None => Some(&mut self.first),
             Some(last) => self.gaps.get_mut(last).map(|gap| &mut gap.next),
         };
-        if let Some(next) = next {
+        if let Some(next) = next.filter(|next| next.last != found) {
             *next = Next { last: found, before: next.last };
         }
         *place = Place(Some(found));
         Ok(key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The keys of an object whose values are one digit each, and what is left behind it.
+    fn keys<'b>(layout: &mut Layout<u8>, text: &'b str) -> Result<(Vec<u8>, &'b str), Stop> {
+        let mut at = Cursor::new(text.as_bytes());
+        let mut place = Place::START;
+        let mut keys = Vec::new();
+        loop {
+            let key = layout.pass(&mut at, &mut place, |at, place| {
+                let key = at.next_key(place.is_start())?;
+                Ok(key.map_or(b'}', |key| key.first().copied().unwrap_or(b'-')))
+            })?;
+            if key == b'}' {
+                return Ok((keys, &text[at.position()..]));
+            }
+            at.skip_space();
+            keys.push(key);
+            at.advance(1);
+        }
+    }
+
+    /// Enough that the end of the text is no reason not to look at what was learned.
+    const REST: &str = "  0123456789 0123456789 0123456789";
+
+    #[test]
+    fn what_was_learned_changes_nothing() {
+        let objects = [
+            r#"{"a": 1, "b": 2, "c": 3}"#,
+            r#"{"a": 1, "b": 2}"#,
+            r#"{"a":  1,"b": 2 ,"c":3  }"#,
+            r#"{"a": 1, "c": 3, "b": 2}"#,
+            r#"{ "a": 1, "b": 2, "b": 3}"#,
+            r#"{"a": 1, "bb": 2, "c  a very long key that is longer than what is learned": 3, "d": 4}"#,
+            r#"{"": 1}"#,
+            "{}",
+            r#"{"a": 1, "b" 2}"#,
+            r#"{"a": 1; "b": 2}"#,
+        ];
+        let mut layout = Layout::default();
+        for round in 1..=objects.len() {
+            for index in 0..40 {
+                let text = format!("{}{REST}", objects[index * round % objects.len()]);
+                assert_eq!(keys(&mut layout, &text), keys(&mut Layout::default(), &text), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_object_has_a_new_key() {
+        let mut layout = Layout::default();
+        for key in 0..3 * MOST {
+            let text = format!("{{\"a\": 1, \"{key}\": 2, \"z\": 3}}{REST}");
+            let first = key.to_string().as_bytes()[0];
+            assert_eq!(keys(&mut layout, &text), Ok((vec![b'a', first, b'z'], REST)));
+        }
+        assert_eq!(layout.gaps.len(), MOST);
+    }
+
+    #[test]
+    fn what_repeats_is_not_read_again() {
+        let mut layout = Layout::default();
+        let text = format!("{{\"a\": 1, \"b\": 2}}{REST}");
+        let learned = keys(&mut layout, &text);
+        let mut at = Cursor::new(text.as_bytes());
+        let never = |_: &mut Cursor<'_>, _| Err(Stop::Odd);
+        let mut place = Place::START;
+        assert_eq!(layout.pass(&mut at, &mut place, never), Ok(b'a'));
+        at.advance(1);
+        assert_eq!(layout.pass(&mut at, &mut place, never), Ok(b'b'));
+        at.advance(1);
+        assert_eq!(layout.pass(&mut at, &mut place, never), Ok(b'}'));
+        assert_eq!(learned, Ok((vec![b'a', b'b'], &text[at.position()..])));
     }
 }
