@@ -66,9 +66,9 @@ impl<K> Default for Layout<K> {
     }
 }
 
-impl<K: Copy + PartialEq> Layout<K> {
+impl<K: Copy> Layout<K> {
     /// Goes to the next value, which may have more space before it than the last time: what
-    /// `read` says of the gap, which goes past it.
+    /// `read` says of the gap, which goes past it. It must say the same of the same text.
     #[inline(always)]
     pub(super) fn pass(
         &mut self,
@@ -111,7 +111,7 @@ impl<K: Copy + PartialEq> Layout<K> {
         };
         room.copy_from_slice(passed);
         let (len, used) = (passed.len(), ((1_u64 << passed.len()) - 1) as u32);
-        let is_it = |gap: &Gap<K>| gap.len == len && gap.text == text && gap.key == key;
+        let is_it = |gap: &Gap<K>| gap.len == len && gap.text == text;
         let found = self.gaps.iter().position(is_it).unwrap_or_else(|| {
             if self.gaps.len() < MOST {
                 self.gaps.push(Gap { text, used, len, key, next: Next::NONE });
