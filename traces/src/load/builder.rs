@@ -22,6 +22,14 @@ impl Tally {
     }
 }
 
+/// The thread of an event, as the file writes it.
+#[derive(Debug, Default)]
+struct LastThread {
+    process: Vec<u8>,
+    thread: Vec<u8>,
+    id: Option<u32>,
+}
+
 /// A trace, or a part of one, that is being read.
 #[derive(Debug, Default)]
 pub(crate) struct Builder {
@@ -29,9 +37,9 @@ pub(crate) struct Builder {
     thread_ids: FxHashMap<Box<[u8]>, u32>,
     lane_ids: FxHashMap<Lane, u32>,
     /// The thread of the last event, which the next one mostly has too.
-    last_thread: (Vec<u8>, u32),
-    /// What makes the key of a thread, kept for its memory.
-    key: Vec<u8>,
+    last_thread: LastThread,
+    /// The same for streams.
+    last_lane: Option<(Lane, u32)>,
     keep_frames: bool,
     broken: Tally,
     broken_bytes: u64,
@@ -149,33 +157,37 @@ impl Builder {
     }
 
     fn thread(&mut self, event: &Event<'_>) -> u32 {
-        self.key.clear();
-        self.key.extend_from_slice(&event.process);
-        // No JSON string has a raw zero that a number could have as well.
-        self.key.push(0);
-        self.key.extend_from_slice(&event.thread);
-        if self.key == self.last_thread.0 && !self.trace.threads.is_empty() {
-            return self.last_thread.1;
+        let last = &self.last_thread;
+        if let Some(id) = last.id
+            && *last.process == *event.process
+            && *last.thread == *event.thread
+        {
+            return id;
         }
-        let id = match self.thread_ids.get(self.key.as_slice()) {
+        let key = thread_key(&event.process, &event.thread);
+        let id = match self.thread_ids.get(key.as_slice()) {
             Some(&id) => id,
             None => {
                 let id = self.new_thread(
                     String::from_utf8_lossy(&event.process).into_owned(),
                     String::from_utf8_lossy(&event.thread).into_owned(),
                 );
-                self.thread_ids.insert(self.key.as_slice().into(), id);
+                self.thread_ids.insert(key.into(), id);
                 id
             }
         };
-        self.last_thread.0.clone_from(&self.key);
-        self.last_thread.1 = id;
+        let last = &mut self.last_thread;
+        last.process.clear();
+        last.process.extend_from_slice(&event.process);
+        last.thread.clear();
+        last.thread.extend_from_slice(&event.thread);
+        last.id = Some(id);
         id
     }
 
     /// The id of a thread by its text, which two spellings that are not UTF-8 may share.
     fn new_thread(&mut self, process: String, thread: String) -> u32 {
-        let key = [process.as_bytes(), thread.as_bytes()].join(&0);
+        let key = thread_key(process.as_bytes(), thread.as_bytes());
         if let Some(&id) = self.thread_ids.get(key.as_slice()) {
             return id;
         }
@@ -186,10 +198,17 @@ impl Builder {
     }
 
     fn lane(&mut self, lane: Lane) -> u32 {
-        *self.lane_ids.entry(lane).or_insert_with(|| {
+        if let Some((last, id)) = self.last_lane
+            && last == lane
+        {
+            return id;
+        }
+        let id = *self.lane_ids.entry(lane).or_insert_with(|| {
             self.trace.lanes.push(lane);
             self.trace.lanes.len() as u32 - 1
-        })
+        });
+        self.last_lane = Some((lane, id));
+        id
     }
 
     /// Counts a place where the text is broken.
@@ -265,6 +284,11 @@ impl Builder {
         }
         trace
     }
+}
+
+/// No JSON string has a raw zero that a number could have as well.
+fn thread_key(process: &[u8], thread: &[u8]) -> Vec<u8> {
+    [process, thread].join(&0)
 }
 
 fn id(field: Field<u64>) -> u64 {

@@ -39,6 +39,9 @@ const CATEGORIES: [(&[u8], Category); 17] = [
 ];
 
 impl Category {
+    /// How many there are.
+    pub(crate) const COUNT: usize = Self::Other as usize + 1;
+
     pub(crate) fn of(text: &[u8]) -> Self {
         let exact = CATEGORIES.iter().find(|(name, _)| *name == text);
         let found =

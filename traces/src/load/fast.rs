@@ -5,15 +5,51 @@
 use std::borrow::Cow;
 
 use super::event::{Arg, Args, Category, Event, Field};
+use super::layout::{Layout, Place};
 use super::scan::{Cursor, Stop};
 use crate::number::{plain_nanoseconds, plain_whole};
 
+/// A member of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Member {
+    Phase,
+    Category,
+    Name,
+    Process,
+    Thread,
+    Start,
+    Duration,
+    Args,
+    Other,
+    /// None: the event ends.
+    End,
+}
+
+/// A member of an event's arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ArgsMember {
+    Arg(Arg),
+    Other,
+    End,
+}
+
+/// How the events of a file are written, as far as that is known.
+#[derive(Debug, Default)]
+pub(crate) struct Layouts {
+    event: Layout<Member>,
+    /// By category, as each has arguments of its own.
+    args: [Layout<ArgsMember>; Category::COUNT],
+}
+
 /// Reads the event that begins with the first byte, into `event` if it is one that is kept:
 /// whether it is, and how many bytes it has.
-pub(crate) fn parse<'b>(bytes: &'b [u8], event: &mut Event<'b>) -> Result<(bool, usize), Stop> {
+#[inline]
+pub(crate) fn parse<'b>(
+    bytes: &'b [u8],
+    layouts: &mut Layouts,
+    event: &mut Event<'b>,
+) -> Result<(bool, usize), Stop> {
     let mut at = Cursor::new(bytes);
-    at.expect(b'{')?;
-    at.skip_space();
     let mut has_phase = false;
     let mut category = None;
     let mut name = None;
@@ -23,20 +59,22 @@ pub(crate) fn parse<'b>(bytes: &'b [u8], event: &mut Event<'b>) -> Result<(bool,
     let mut duration_ns = Field::Missing;
     let mut args = Args::default();
     let mut has_args = false;
-    let mut more = at.peek()? != b'}';
-    if !more {
-        return Ok((false, at.position() + 1));
-    }
-    while more {
-        match at.key()? {
-            b"ph" if !has_phase => {
+    let mut place = Place::START;
+    loop {
+        let member = layouts.event.pass(&mut at, &mut place, member)?;
+        if member == Member::End {
+            break;
+        }
+        at.skip_space();
+        match member {
+            Member::Phase if !has_phase => {
                 has_phase = true;
                 if at.plain_string()? != b"X" {
                     at.skip_to_close(1)?;
                     return Ok((false, at.position()));
                 }
             }
-            b"cat" if category.is_none() => {
+            Member::Category if category.is_none() => {
                 let kind = Category::of(at.plain_string()?);
                 if kind == Category::Other {
                     at.skip_to_close(1)?;
@@ -44,18 +82,18 @@ pub(crate) fn parse<'b>(bytes: &'b [u8], event: &mut Event<'b>) -> Result<(bool,
                 }
                 category = Some(kind);
             }
-            b"name" if name.is_none() => name = Some(at.plain_string()?),
-            b"pid" if process.is_none() => process = Some(id_text(&mut at)?),
-            b"tid" if thread.is_none() => thread = Some(id_text(&mut at)?),
-            b"ts" if start_ns.is_missing() => start_ns = time(&mut at)?,
-            b"dur" if duration_ns.is_missing() => duration_ns = time(&mut at)?,
-            b"args" if !has_args => {
+            Member::Name if name.is_none() => name = Some(at.plain_string()?),
+            Member::Process if process.is_none() => process = Some(id_text(&mut at)?),
+            Member::Thread if thread.is_none() => thread = Some(id_text(&mut at)?),
+            Member::Start if start_ns.is_missing() => start_ns = time(&mut at)?,
+            Member::Duration if duration_ns.is_missing() => duration_ns = time(&mut at)?,
+            Member::Args if !has_args => {
                 has_args = true;
-                read_args(&mut at, category, &mut args)?;
+                let layout = &mut layouts.args[category.unwrap_or(Category::Other) as usize];
+                read_args(&mut at, category, layout, &mut args)?;
             }
             _ => at.skip_value()?,
         }
-        more = at.next_member()?;
     }
     let Some(category) = category.filter(|_| has_phase) else {
         return Ok((false, at.position()));
@@ -72,10 +110,32 @@ pub(crate) fn parse<'b>(bytes: &'b [u8], event: &mut Event<'b>) -> Result<(bool,
     Ok((true, at.position()))
 }
 
-#[inline]
+/// Goes past what is before the value of a member: which it is.
+fn member(at: &mut Cursor<'_>, place: Place) -> Result<Member, Stop> {
+    Ok(match at.next_key(place.is_start())? {
+        None => Member::End,
+        Some(b"ph") => Member::Phase,
+        Some(b"cat") => Member::Category,
+        Some(b"name") => Member::Name,
+        Some(b"pid") => Member::Process,
+        Some(b"tid") => Member::Thread,
+        Some(b"ts") => Member::Start,
+        Some(b"dur") => Member::Duration,
+        Some(b"args") => Member::Args,
+        Some(_) => Member::Other,
+    })
+}
+
+/// The same for a member of the arguments.
+fn args_member(at: &mut Cursor<'_>, place: Place) -> Result<ArgsMember, Stop> {
+    let key = at.next_key(place.is_start())?;
+    Ok(key.map_or(ArgsMember::End, |key| Arg::of(key).map_or(ArgsMember::Other, ArgsMember::Arg)))
+}
+
+#[inline(always)]
 fn time(at: &mut Cursor<'_>) -> Result<Field<i64>, Stop> {
     if at.peek()? == b'"' {
-        return plain_nanoseconds(at.plain_string()?).map(Field::Is).ok_or(Stop::Odd);
+        return time_in_string(at);
     }
     let microseconds = at.digits()?;
     let thousandths = at.thousandths()?;
@@ -84,17 +144,27 @@ fn time(at: &mut Cursor<'_>) -> Result<Field<i64>, Stop> {
     ns.and_then(|ns| i64::try_from(ns).ok()).map(Field::Is).ok_or(Stop::Odd)
 }
 
-#[inline]
+#[cold]
+fn time_in_string(at: &mut Cursor<'_>) -> Result<Field<i64>, Stop> {
+    plain_nanoseconds(at.plain_string()?).map(Field::Is).ok_or(Stop::Odd)
+}
+
+#[inline(always)]
 fn whole(at: &mut Cursor<'_>) -> Result<u64, Stop> {
     if at.peek()? == b'"' {
-        return plain_whole(at.plain_string()?).ok_or(Stop::Odd);
+        return whole_in_string(at);
     }
     let value = at.digits()?;
     at.expect_end_of_number()?;
     Ok(value)
 }
 
-#[inline]
+#[cold]
+fn whole_in_string(at: &mut Cursor<'_>) -> Result<u64, Stop> {
+    plain_whole(at.plain_string()?).ok_or(Stop::Odd)
+}
+
+#[inline(always)]
 fn id_text<'b>(at: &mut Cursor<'b>) -> Result<&'b [u8], Stop> {
     if at.peek()? == b'"' {
         return at.plain_string();
@@ -105,23 +175,28 @@ fn id_text<'b>(at: &mut Cursor<'b>) -> Result<&'b [u8], Stop> {
 }
 
 #[inline]
-fn read_args(at: &mut Cursor<'_>, category: Option<Category>, args: &mut Args) -> Result<(), Stop> {
+fn read_args(
+    at: &mut Cursor<'_>,
+    category: Option<Category>,
+    layout: &mut Layout<ArgsMember>,
+    args: &mut Args,
+) -> Result<(), Stop> {
     if at.peek()? != b'{' || category == Some(Category::Frame) {
         return at.skip_value();
     }
-    at.expect(b'{')?;
-    at.skip_space();
-    if at.peek()? == b'}' {
-        return at.expect(b'}');
-    }
-    let mut more = true;
-    while more {
-        match Arg::of(at.key()?) {
+    let mut place = Place::START;
+    loop {
+        let member = layout.pass(at, &mut place, args_member)?;
+        let arg = match member {
+            ArgsMember::End => return Ok(()),
+            ArgsMember::Arg(arg) => Some(arg),
+            ArgsMember::Other => None,
+        };
+        at.skip_space();
+        match arg {
             Some(Arg::Device) if args.device.is_missing() => args.device = signed(at)?,
             Some(Arg::Stream) if args.stream.is_missing() => args.stream = signed(at)?,
-            Some(Arg::Correlation) if args.correlation.is_missing() => {
-                args.correlation = id(at)?;
-            }
+            Some(Arg::Correlation) if args.correlation.is_missing() => args.correlation = id(at)?,
             Some(Arg::ExternalId) if args.external_id.is_missing() => {
                 args.external_id = id(at)?;
                 // Operators have many more arguments, and none that is kept.
@@ -132,17 +207,74 @@ fn read_args(at: &mut Cursor<'_>, category: Option<Category>, args: &mut Args) -
             Some(Arg::GraphNode) if args.graph_node.is_missing() => args.graph_node = id(at)?,
             _ => at.skip_value()?,
         }
-        more = at.next_member()?;
     }
-    Ok(())
 }
 
-#[inline]
+#[inline(always)]
 fn id(at: &mut Cursor<'_>) -> Result<Field<u64>, Stop> {
     whole(at).map(Field::Is)
 }
 
-#[inline]
+#[inline(always)]
 fn signed(at: &mut Cursor<'_>) -> Result<Field<i64>, Stop> {
     i64::try_from(whole(at)?).map(Field::Is).map_err(|_| Stop::Odd)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Texts that an event is put together from, few enough that layouts repeat, or nearly.
+    fn event() -> impl Strategy<Value = String> {
+        let between = |texts: &'static [&'static str]| prop::sample::select(texts);
+        (
+            between(&[
+                "{\"ph\": \"X\"",
+                "{\n \"ph\": \"X\"",
+                "{\"ph\": \"s\"",
+                "{ \"cat\": \"kernel\"",
+            ]),
+            between(&[
+                ", \"cat\": \"kernel\"",
+                ", \"cat\": \"cpu_op\"",
+                ",\"cat\":\"cuda_runtime\"",
+            ]),
+            between(&[", \"ts\": 1.500", ", \"ts\":  12", " , \"ts\": \"7.25\"", ", \"ts\": 1e3"]),
+            between(&[", \"args\": {", ", \"args\": { ", ", \"args\":{", ", \"ts\": {"]),
+            between(&[
+                "\"stream\": 7, ",
+                "\"device\": 1, ",
+                "\"ts\": 3,",
+                "\"grid\": [1, {}], ",
+                "",
+            ]),
+            between(&["\"correlation\": 9}", "\"ts\": 3} ", "\"External id\": 5, \"x\": 2}", "}"]),
+            between(&[
+                "}",
+                ", \"dur\": 0.125}",
+                "\n}",
+                " , \"name\": \"a}\"  }",
+                ", \"ph\": 1}",
+                "]",
+            ]),
+        )
+            .prop_map(|(a, b, c, d, e, f, g)| [a, b, c, d, e, f, g].concat())
+    }
+
+    proptest! {
+        #[test]
+        fn events_before_make_no_difference(events in prop::collection::vec(event(), 1..60)) {
+            let mut layouts = Layouts::default();
+            for text in events {
+                let text = format!("{text}, {{\"ph\": \"M\", \"name\": \"the event that follows\"}}");
+                let read = |layouts: &mut Layouts| {
+                    let mut event = Event::NONE;
+                    let read = parse(text.as_bytes(), layouts, &mut event);
+                    read.map(|(is_kept, used)| (is_kept.then_some(event), used))
+                };
+                prop_assert_eq!(read(&mut layouts), read(&mut Layouts::default()));
+            }
+        }
+    }
 }

@@ -3,6 +3,7 @@
 use super::boundary::boundary;
 use super::builder::Builder;
 use super::event::Event;
+use super::fast::Layouts;
 use super::scan::{Cursor, Stop};
 use super::{fast, strict};
 
@@ -44,6 +45,7 @@ pub(crate) fn read(
 ) -> (usize, Stopped) {
     let mut at = 0;
     let mut event = Event::NONE;
+    let mut layouts = Layouts::default();
     loop {
         let Some(&byte) = bytes.get(at) else {
             return (at, if reading.is_all { Stopped::Truncated } else { Stopped::NeedsMore });
@@ -52,7 +54,7 @@ pub(crate) fn read(
             b',' | b' ' | b'\n' | b'\r' | b'\t' => at += 1,
             b']' => return (at + 1, Stopped::ListEnd),
             b'{' if at >= limit => return (at, Stopped::Limit),
-            _ => match one(bytes, at, reading, &mut event) {
+            _ => match one(bytes, at, reading, &mut layouts, &mut event) {
                 Ok((is_kept, used)) => {
                     builder.add(is_kept.then_some(&event), reading.offset + at as u64);
                     at += used;
@@ -76,13 +78,14 @@ fn one<'b>(
     bytes: &'b [u8],
     at: usize,
     reading: Reading,
+    layouts: &mut Layouts,
     event: &mut Event<'b>,
 ) -> Result<(bool, usize), Stop> {
     let rest = bytes.get(at..).unwrap_or_default();
     let window = rest.get(..EVENT_LIMIT).unwrap_or(rest);
     let is_last = window.len() < EVENT_LIMIT;
     if !reading.strict {
-        match fast::parse(window, event) {
+        match fast::parse(window, layouts, event) {
             Ok(parsed) => return Ok(parsed),
             Err(Stop::Incomplete) if is_last => return Err(Stop::Incomplete),
             Err(_) => {}

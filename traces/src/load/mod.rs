@@ -4,11 +4,15 @@
 //! [`list`] goes from event to event, [`fast`] or else [`strict`] reads one, and [`builder`] puts
 //! it into columns. [`parallel`] does a long list on several threads.
 
+mod block;
 mod boundary;
 mod builder;
+mod digits;
 mod event;
 mod fast;
+mod layout;
 mod list;
+mod nesting;
 mod parallel;
 mod scan;
 mod source;

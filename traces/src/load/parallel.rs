@@ -14,7 +14,7 @@ use super::list::{self, Reading, Stopped};
 
 /// The size of a piece: many for each thread, so that none waits long for another at the end, and
 /// large beside the cost of putting their names together.
-const PIECE: usize = 8 << 20;
+const PIECE: usize = 4 << 20;
 
 struct Piece {
     start: usize,

@@ -2,6 +2,10 @@
 
 use memchr::memchr2;
 
+use super::block::{LANES, quote_or_backslash};
+use super::digits::{DIGITS, leading_digits};
+use super::nesting::end_of_levels;
+
 /// Why a scan did not come to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
@@ -17,9 +21,6 @@ pub(crate) struct Cursor<'b> {
     bytes: &'b [u8],
     at: usize,
 }
-
-/// Words of this many bytes are looked at before the search for longer strings starts up.
-const WORD: usize = 8;
 
 impl<'b> Cursor<'b> {
     pub(crate) fn new(bytes: &'b [u8]) -> Self {
@@ -40,7 +41,18 @@ impl<'b> Cursor<'b> {
         self.bytes.get(self.at).copied().ok_or(Stop::Incomplete)
     }
 
-    #[inline]
+    /// The bytes from here on, if there are so many.
+    #[inline(always)]
+    pub(crate) fn first_chunk<const N: usize>(&self) -> Option<&'b [u8; N]> {
+        self.bytes.get(self.at..)?.first_chunk()
+    }
+
+    #[inline(always)]
+    pub(crate) fn advance(&mut self, bytes: usize) {
+        self.at += bytes;
+    }
+
+    #[inline(always)]
     pub(crate) fn skip_space(&mut self) {
         while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.bytes.get(self.at) {
             self.at += 1;
@@ -57,37 +69,30 @@ impl<'b> Cursor<'b> {
         Ok(())
     }
 
-    /// Goes past a key and its colon. A key with escapes is odd.
-    #[inline]
-    pub(crate) fn key(&mut self) -> Result<&'b [u8], Stop> {
-        let key = self.plain_string()?;
-        // What profilers write, before what they might.
-        if self.bytes.get(self.at..self.at + 2) == Some(b": ") {
-            self.at += 2;
-        } else {
-            self.skip_space();
-            self.expect(b':')?;
+    /// Goes past what is before the first value of an object, or before its next one: the key, or
+    /// nothing if the object ends instead. A key with escapes is odd.
+    pub(crate) fn next_key(&mut self, is_first: bool) -> Result<Option<&'b [u8]>, Stop> {
+        if is_first {
+            self.expect(b'{')?;
         }
-        self.skip_space();
-        Ok(key)
-    }
-
-    /// Goes past a separator: whether another member follows.
-    #[inline]
-    pub(crate) fn next_member(&mut self) -> Result<bool, Stop> {
         self.skip_space();
         match self.peek()? {
-            b',' => {
-                self.at += 1;
-                self.skip_space();
-                Ok(true)
-            }
             b'}' => {
                 self.at += 1;
-                Ok(false)
+                return Ok(None);
             }
-            _ => Err(Stop::Odd),
+            b',' if !is_first => {
+                self.at += 1;
+                self.skip_space();
+            }
+            _ if is_first => {}
+            _ => return Err(Stop::Odd),
         }
+        let key = self.plain_string()?;
+        self.skip_space();
+        self.expect(b':')?;
+        self.skip_space();
+        Ok(Some(key))
     }
 
     /// Reads a key of a few bytes; a longer search would be one through text that is no key.
@@ -118,6 +123,32 @@ impl<'b> Cursor<'b> {
     /// is odd.
     #[inline(always)]
     pub(crate) fn digits(&mut self) -> Result<u64, Stop> {
+        const POWERS: [u64; DIGITS] = [1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000];
+        let Some(&[first, ..]) = self.first_chunk::<{ 2 * DIGITS }>() else {
+            return self.long_digits();
+        };
+        let mut value = 0;
+        let mut used = 0;
+        for word in [self.at, self.at + DIGITS] {
+            let bytes = self.bytes.get(word..).and_then(|rest| rest.first_chunk());
+            let (more, count) = leading_digits(*bytes.ok_or(Stop::Incomplete)?);
+            if let Some(power) = POWERS.get(count) {
+                used += count;
+                if used == 0 || (used > 1 && first == b'0') {
+                    return Err(Stop::Odd);
+                }
+                self.at += used;
+                return Ok(value * power + more);
+            }
+            value = more;
+            used = DIGITS;
+        }
+        self.long_digits()
+    }
+
+    /// The same for more than 15 digits, and for those near the end of the bytes.
+    #[inline(never)]
+    fn long_digits(&mut self) -> Result<u64, Stop> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let mut value = 0;
         for (used, byte) in rest.iter().enumerate() {
@@ -144,6 +175,14 @@ impl<'b> Cursor<'b> {
             return Ok(0);
         }
         self.at += 1;
+        // What profilers write, before what they might.
+        if let Some(&[a, b, c, ..]) = self.first_chunk::<4>()
+            && let [a, b, c] = [a, b, c].map(|byte| u64::from(byte.wrapping_sub(b'0')))
+            && a.max(b).max(c) <= 9
+        {
+            self.at += 3;
+            return Ok(100 * a + 10 * b + c);
+        }
         let mut value = 0;
         for place in [100, 10, 1] {
             let digit = self.peek()?.wrapping_sub(b'0');
@@ -202,81 +241,35 @@ impl<'b> Cursor<'b> {
     }
 
     /// Goes past what closes so many levels of brackets.
-    ///
-    /// A quote that is not escaped turns strings inside out. It shows soon, because what follows
-    /// a string is then the beginning of one, and rarely looks like the rest of an object.
-    pub(crate) fn skip_to_close(&mut self, mut depth: usize) -> Result<(), Stop> {
-        let bytes = self.bytes;
-        let mut at = self.at;
-        while depth > 0 {
-            let rest = bytes.get(at..).unwrap_or_default();
-            at += rest.iter().position(|&byte| is_structure(byte)).ok_or(Stop::Incomplete)?;
-            match bytes.get(at) {
-                Some(b'"') => {
-                    at = string_end(bytes, at + 1)?.0 + 1;
-                    match bytes.get(at).ok_or(Stop::Incomplete)? {
-                        b',' | b':' | b' ' | b'\n' | b'\r' | b'\t' => at += 1,
-                        b']' | b'}' => {}
-                        _ => return Err(Stop::Odd),
-                    }
-                }
-                Some(b'{' | b'[') => {
-                    depth += 1;
-                    at += 1;
-                }
-                _ => {
-                    depth -= 1;
-                    at += 1;
-                }
-            }
-        }
-        self.at = at;
+    #[inline]
+    pub(crate) fn skip_to_close(&mut self, depth: usize) -> Result<(), Stop> {
+        self.at = end_of_levels(self.bytes, self.at, depth)?;
         Ok(())
     }
-}
-
-/// Whether a byte outside strings is a bracket or a quote.
-#[inline(always)]
-fn is_structure(byte: u8) -> bool {
-    const IS_STRUCTURE: [bool; 256] = {
-        let mut table = [false; 256];
-        table[b'"' as usize] = true;
-        table[b'{' as usize] = true;
-        table[b'}' as usize] = true;
-        table[b'[' as usize] = true;
-        table[b']' as usize] = true;
-        table
-    };
-    IS_STRUCTURE[usize::from(byte)]
 }
 
 /// Where the quote is that ends a string, and whether escapes are before it.
 #[inline(always)]
 fn string_end(bytes: &[u8], start: usize) -> Result<(usize, bool), Stop> {
     let mut at = start;
-    // Most strings are keys: shorter than what starting up a vector search costs.
-    for _ in 0..2 {
-        let Some(word) = bytes.get(at..at + WORD).and_then(|word| word.try_into().ok()) else {
-            break;
-        };
-        let word = u64::from_le_bytes(word);
-        let quotes = equal_bytes(word, b'"');
-        let found = quotes | equal_bytes(word, b'\\');
-        if found != 0 {
-            at += found.trailing_zeros() as usize / 8;
-            if quotes.trailing_zeros() != found.trailing_zeros() {
-                break;
-            }
-            return Ok((at, false));
+    while let Some(lanes) = bytes.get(at..).and_then(|rest| rest.first_chunk()) {
+        if let Some(before) = quote_or_backslash(lanes) {
+            at += before;
+            return if bytes.get(at) == Some(&b'"') {
+                Ok((at, false))
+            } else {
+                odd_string_end(bytes, at)
+            };
         }
-        at += WORD;
+        at += LANES;
     }
-    long_string_end(bytes, at)
+    odd_string_end(bytes, at)
 }
 
-/// The same, if no quote and no backslash is before `at`.
+/// The same for strings with escapes and for those near the end of the bytes, if no quote and no
+/// backslash is before `at`.
 #[inline(never)]
-fn long_string_end(bytes: &[u8], mut at: usize) -> Result<(usize, bool), Stop> {
+fn odd_string_end(bytes: &[u8], mut at: usize) -> Result<(usize, bool), Stop> {
     let mut has_escapes = false;
     loop {
         let rest = bytes.get(at..).ok_or(Stop::Incomplete)?;
@@ -287,16 +280,6 @@ fn long_string_end(bytes: &[u8], mut at: usize) -> Result<(usize, bool), Stop> {
         has_escapes = true;
         at += 2;
     }
-}
-
-/// The bytes of a word that equal `byte`, as their highest bits. Bytes above the lowest that is
-/// equal may be wrong.
-#[inline]
-fn equal_bytes(word: u64, byte: u8) -> u64 {
-    const ONES: u64 = u64::from_le_bytes([1; 8]);
-    const HIGHS: u64 = u64::from_le_bytes([0x80; 8]);
-    let zero_where_equal = word ^ (ONES * u64::from(byte));
-    zero_where_equal.wrapping_sub(ONES) & !zero_where_equal & HIGHS
 }
 
 #[cfg(test)]
