@@ -20,6 +20,7 @@
 
 mod classes;
 pub mod classify;
+mod column;
 mod error;
 mod load;
 mod metadata;
@@ -32,6 +33,7 @@ pub mod synthetic;
 mod warning;
 
 pub use classes::Classes;
+pub use column::Column;
 pub use error::TraceError;
 pub use load::{Options, trace_files};
 pub use metadata::{Device, Distributed, Metadata, Vendor};

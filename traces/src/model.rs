@@ -2,7 +2,10 @@
 //!
 //! An id of zero means that the trace gives none.
 
-use crate::{Metadata, NameId, Names, Vendor, Warning};
+use bytemuck::{CheckedBitPattern, NoUninit};
+use serde::{Deserialize, Serialize};
+
+use crate::{Column, Metadata, NameId, Names, Vendor, Warning};
 
 /// A loaded trace.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -34,7 +37,7 @@ pub struct Trace {
 }
 
 /// A thread of the host, as the file writes it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Thread {
     /// The process; usually a number.
     pub process: String,
@@ -43,7 +46,7 @@ pub struct Thread {
 }
 
 /// A stream of a device. Numbers that are missing are -1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Lane {
     /// The device.
     pub device: i64,
@@ -52,7 +55,8 @@ pub struct Lane {
 }
 
 /// What kind of work a row of [`Kernels`] is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, CheckedBitPattern, NoUninit)]
+#[repr(u8)]
 pub enum DeviceWork {
     /// A kernel.
     Kernel,
@@ -68,12 +72,12 @@ macro_rules! columns {
         #[derive(Debug, Clone, PartialEq, Default)]
         pub struct $table {
             /// When it began, in nanoseconds since the zero of the trace.
-            pub start_ns: Vec<i64>,
+            pub start_ns: Column<i64>,
             /// How long it took, in nanoseconds.
-            pub duration_ns: Vec<u64>,
+            pub duration_ns: Column<u64>,
             /// What it is called.
-            pub name: Vec<NameId>,
-            $($(#[$field_doc])* pub $field: Vec<$type>,)*
+            pub name: Column<NameId>,
+            $($(#[$field_doc])* pub $field: Column<$type>,)*
         }
 
         impl $table {

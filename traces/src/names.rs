@@ -1,9 +1,11 @@
 //! Interned names: a trace has hundreds of thousands of kernels and some hundred names.
 
+use bytemuck::{Pod, Zeroable};
 use rustc_hash::FxHashMap;
 
 /// A name of a [`Names`] table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable)]
+#[repr(transparent)]
 pub struct NameId(pub u32);
 
 /// Every distinct name of a trace, once.
