@@ -5,6 +5,7 @@
 use bytemuck::{CheckedBitPattern, NoUninit};
 use serde::{Deserialize, Serialize};
 
+use crate::index::{Damage, Part, Sections};
 use crate::{Column, Metadata, NameId, Names, Vendor, Warning};
 
 /// A loaded trace.
@@ -105,6 +106,36 @@ macro_rules! columns {
                 let new_id = |id: NameId| names.get(id.0 as usize).copied().unwrap_or(id);
                 self.name.extend(other.name.into_iter().map(new_id));
                 $(self.$field.extend(other.$field);)*
+            }
+
+            /// The columns as sections of an index.
+            pub(crate) fn columns(&self) -> Vec<Part<'_>> {
+                vec![
+                    Part::of(concat!(stringify!($table), ".start_ns"), &self.start_ns),
+                    Part::of(concat!(stringify!($table), ".duration_ns"), &self.duration_ns),
+                    Part::of(concat!(stringify!($table), ".name"), &self.name),
+                    $(Part::of(
+                        concat!(stringify!($table), ".", stringify!($field)),
+                        &self.$field,
+                    ),)*
+                ]
+            }
+
+            /// The table that the next sections of an index are.
+            pub(crate) fn from_sections(sections: &mut impl Sections) -> Result<Self, Damage> {
+                let table = Self {
+                    start_ns: sections.column(concat!(stringify!($table), ".start_ns"))?,
+                    duration_ns: sections.column(concat!(stringify!($table), ".duration_ns"))?,
+                    name: sections.column(concat!(stringify!($table), ".name"))?,
+                    $($field: sections
+                        .column(concat!(stringify!($table), ".", stringify!($field)))?,)*
+                };
+                let rows = [table.duration_ns.len(), table.name.len(), $(table.$field.len()),*];
+                if rows.iter().all(|&rows| rows == table.len()) {
+                    Ok(table)
+                } else {
+                    Err(Damage::Values { section: stringify!($table).to_owned() })
+                }
             }
         }
     };
