@@ -22,7 +22,7 @@ pub(super) const FORMAT: u32 = 1;
 
 /// The version of what the loader makes of a file. Raise it with every change after which some
 /// file gives other rows, names, metadata or warnings: indexes of before are rebuilt then.
-const PARSER: u32 = 1;
+pub(super) const PARSER: u32 = 1;
 
 /// Where a section may begin: where a cache line does, and every element may.
 pub(super) const ALIGNMENT: usize = 64;
