@@ -50,7 +50,11 @@ impl<T: Clone> Column<T> {
     /// Adds a row.
     #[inline]
     pub fn push(&mut self, row: T) {
-        self.to_mut().push(row);
+        // Not by way of the copy, that loaders pay for no more than the comparison.
+        match &mut self.0 {
+            Rows::Owned(rows) => rows.push(row),
+            Rows::Mapped(_) => self.to_mut().push(row),
+        }
     }
 
     /// Removes all rows, and keeps the memory for new ones.

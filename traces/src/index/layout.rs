@@ -7,7 +7,9 @@
 //!
 //! The first section, `description`, is JSON: the metadata, warnings, threads and streams. Two
 //! more have the names: `names.text` all of them without anything between, and `names.end` where
-//! in that text each one ends. The others are the columns of the tables, as `Kernels.start_ns`.
+//! in that text each one ends. The others are the columns of the tables, as `Kernels.start_ns`,
+//! with as many bytes a row as in memory, so that nothing has to be unpacked: 49 for a kernel, 40
+//! for a launch, 32 for an operator, 24 for a Python frame.
 
 use bytemuck::{Pod, Zeroable};
 use twox_hash::XxHash3_64;

@@ -8,7 +8,8 @@
 //! An index is never trusted. It is used only if it was made of the trace as it is now, by this
 //! version of the reader; if all of it is where the format wants it, with the right checksums; and
 //! if no row refers to a name, a thread or a stream that is not there. Else the trace is read as
-//! if there were no index, and a new one is written.
+//! if there were no index, and a new one is written. The checksums are for accidents: whoever may
+//! write the file can write another trace into it, but nothing that a reader would trip over.
 
 mod element;
 mod layout;

@@ -9,8 +9,8 @@ use super::write::write;
 use super::{IndexError, IndexPolicy, IndexUse, Unfit};
 use crate::{Frames, Options, Trace, TraceError};
 
-/// How much JSON is worth an index, in bytes. Below it, which takes some milliseconds to read, a
-/// folder of small traces is not to become one of twice as many files.
+/// How much JSON is worth an index, in bytes. Less of it takes some milliseconds to read, and a
+/// folder of small traces need not have twice as many files for that.
 const WORTH_IT: u64 = 4 << 20;
 
 impl Trace {
@@ -21,7 +21,8 @@ impl Trace {
     /// second result. Without Python frames in [`Options`], an index that has them serves as well:
     /// the table of frames is empty then, but their names are among the names and their threads
     /// among the threads, and the warnings count them. No index is written for a trace of less
-    /// than 4 MiB of JSON, see [`index::build`](crate::index::build).
+    /// than 4 MiB of JSON, see [`index::build`](crate::index::build), and none is used with
+    /// [`Options::strict`].
     ///
     /// # Errors
     ///
