@@ -1,9 +1,9 @@
 //! The index of a trace: its columns in a file, which a second load maps instead of reading JSON.
 //!
-//! [`layout`] says what the file looks like, [`write`] writes it and [`read`] reads it, [`element`]
-//! ties the columns of the tables to their bytes, [`stamp`] tells one state of a trace from
-//! another, [`place`] says where indexes are and puts them there, [`report`] looks into one, and
-//! [`open`] is the load that uses all of these.
+//! `layout` says what the file looks like, `write` writes it and `read` reads it, `element`
+//! ties the columns of the tables to their bytes, `stamp` tells one state of a trace from
+//! another, `place` says where indexes are and puts them there, `report` looks into one, and
+//! `open` is the load that uses all of these.
 //!
 //! An index is never trusted. It is used only if it was made of the trace as it is now, by this
 //! version of the reader; if all of it is where the format wants it, with the right checksums; and
