@@ -214,16 +214,27 @@ fn an_index_that_cannot_be_written_is_no_error() {
 
 #[cfg(unix)]
 #[test]
-fn a_folder_that_is_read_only_and_a_trace_that_is_private() {
+fn whoever_may_read_a_trace_may_read_its_index() {
+    use std::os::unix::fs::PermissionsExt;
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("trace.json");
+    fs::write(&path, small()).unwrap();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    // What the user lets files have at all.
+    let most = mode(&path);
+    for wanted in [0o600, 0o644, 0o444] {
+        fs::set_permissions(&path, fs::Permissions::from_mode(wanted)).unwrap();
+        assert_eq!(mode(&build(&path, &IndexPolicy::Beside)), wanted & most, "{wanted:o}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_folder_that_is_read_only() {
     use std::os::unix::fs::PermissionsExt;
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("trace.json");
     fs::write(&path, large()).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-    let place = build(&path, &IndexPolicy::Beside);
-    let mode = fs::metadata(&place).unwrap().permissions().mode();
-    assert_eq!(mode & 0o777, 0o600, "nobody else may read what the trace says");
-    fs::remove_file(&place).unwrap();
     fs::set_permissions(home.path(), fs::Permissions::from_mode(0o500)).unwrap();
     let is_writable = File::create(home.path().join("probe")).is_ok();
     let (trace, used) = open(&path, &Options::default(), &IndexPolicy::Beside);

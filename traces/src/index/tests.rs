@@ -201,6 +201,21 @@ fn sections_that_are_not_where_they_belong() {
     assert_eq!(in_place(|parts| parts.header.sections -= 1), Damage::Header.into());
 }
 
+/// Zeros before a section, more than it needs to be aligned, are no place for it.
+#[test]
+fn sections_with_other_gaps() {
+    for gap in [1, 4, 64, 4096] {
+        let mut parts = Parts::new();
+        let last = parts.sections.len() - 1;
+        let start = parts.sections[last].offset as usize;
+        parts.sections[last].offset += gap as u64;
+        parts.header.bytes += gap as u64;
+        let mut bytes = parts.file();
+        bytes.splice(start..start, vec![0; gap]);
+        assert_eq!(read(&bytes).unwrap_err(), misplaced("Frames.thread"), "{gap}");
+    }
+}
+
 #[test]
 fn other_sections() {
     let remove = |name: &'static str| {
