@@ -105,14 +105,14 @@ mod tests {
         let mut trace = Trace::from_json(&text, &Options::default()).unwrap();
         let names = ["kernel_1", "triton_poi_fused_0", "_fwd_kernel", "ncclDevKernel_AllReduce"];
         let names = names.map(|name| trace.names.intern(name.as_bytes()));
-        for (row, name) in trace.kernels.name.iter_mut().enumerate() {
+        for (row, name) in trace.kernels.name.to_mut().iter_mut().enumerate() {
             if row % 5 > 0 {
                 *name = names[row % names.len()];
             }
         }
-        trace.kernels.external_id[3] = 0;
-        trace.kernels.external_id[6] = 999_999;
-        trace.ops.external_id[9] = trace.ops.external_id[1];
+        trace.kernels.external_id.to_mut()[3] = 0;
+        trace.kernels.external_id.to_mut()[6] = 999_999;
+        trace.ops.external_id.to_mut()[9] = trace.ops.external_id[1];
         let classes = Classes::of(&trace);
         let all: Vec<_> = (0..trace.kernels.len()).map(|row| classes.get(row)).collect();
         assert_eq!(all, one_by_one(&trace));

@@ -3,7 +3,8 @@
 //! A trace is what the profiler of PyTorch writes: a JSON file of events in Chrome's format, from
 //! NVIDIA's or AMD's tools, of up to several gigabytes. [`Trace::load`] turns it into columns:
 //! one table for what ran on the device, one for the calls that launched it, and so on. Nothing
-//! of the JSON is kept, and times are whole nanoseconds.
+//! of the JSON is kept, and times are whole nanoseconds. [`Trace::open`] does the same, and keeps
+//! the columns in an [`index`] beside the trace, from which the next load takes milliseconds.
 //!
 //! ```no_run
 //! use kernel_traces::{Options, Trace};
@@ -20,7 +21,9 @@
 
 mod classes;
 pub mod classify;
+mod column;
 mod error;
+pub mod index;
 mod load;
 mod metadata;
 mod model;
@@ -33,7 +36,9 @@ pub mod synthetic;
 mod warning;
 
 pub use classes::Classes;
+pub use column::Column;
 pub use error::TraceError;
+pub use index::{IndexPolicy, IndexUse};
 pub use load::{Options, trace_files};
 pub use metadata::{Device, Distributed, Metadata, Vendor};
 pub use model::{Annotations, DeviceWork, Frames, Kernels, Lane, Launches, Ops, Thread, Trace};

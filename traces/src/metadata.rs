@@ -1,11 +1,12 @@
 //! What a trace says about its run, beside the events.
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::number::scaled;
 
 /// What a trace says about its run. Every part may be missing.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Metadata {
     /// The devices of the machine, also those that the run did not use.
     pub devices: Vec<Device>,
@@ -32,7 +33,7 @@ pub struct Metadata {
 }
 
 /// A device, as the runtime describes it.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Device {
     /// Its number.
     pub id: i64,
@@ -49,7 +50,7 @@ pub struct Device {
 }
 
 /// The place in a run over several processes.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Distributed {
     /// The library for collectives.
     pub backend: Option<String>,

@@ -2,7 +2,11 @@
 //!
 //! An id of zero means that the trace gives none.
 
-use crate::{Metadata, NameId, Names, Vendor, Warning};
+use bytemuck::{CheckedBitPattern, NoUninit};
+use serde::{Deserialize, Serialize};
+
+use crate::index::{Damage, Part, Sections};
+use crate::{Column, Metadata, NameId, Names, Vendor, Warning};
 
 /// A loaded trace.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -34,7 +38,7 @@ pub struct Trace {
 }
 
 /// A thread of the host, as the file writes it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Thread {
     /// The process; usually a number.
     pub process: String,
@@ -43,7 +47,7 @@ pub struct Thread {
 }
 
 /// A stream of a device. Numbers that are missing are -1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Lane {
     /// The device.
     pub device: i64,
@@ -52,7 +56,8 @@ pub struct Lane {
 }
 
 /// What kind of work a row of [`Kernels`] is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, CheckedBitPattern, NoUninit)]
+#[repr(u8)]
 pub enum DeviceWork {
     /// A kernel.
     Kernel,
@@ -68,12 +73,12 @@ macro_rules! columns {
         #[derive(Debug, Clone, PartialEq, Default)]
         pub struct $table {
             /// When it began, in nanoseconds since the zero of the trace.
-            pub start_ns: Vec<i64>,
+            pub start_ns: Column<i64>,
             /// How long it took, in nanoseconds.
-            pub duration_ns: Vec<u64>,
+            pub duration_ns: Column<u64>,
             /// What it is called.
-            pub name: Vec<NameId>,
-            $($(#[$field_doc])* pub $field: Vec<$type>,)*
+            pub name: Column<NameId>,
+            $($(#[$field_doc])* pub $field: Column<$type>,)*
         }
 
         impl $table {
@@ -101,6 +106,36 @@ macro_rules! columns {
                 let new_id = |id: NameId| names.get(id.0 as usize).copied().unwrap_or(id);
                 self.name.extend(other.name.into_iter().map(new_id));
                 $(self.$field.extend(other.$field);)*
+            }
+
+            /// The columns as sections of an index.
+            pub(crate) fn columns(&self) -> Vec<Part<'_>> {
+                vec![
+                    Part::of(concat!(stringify!($table), ".start_ns"), &self.start_ns),
+                    Part::of(concat!(stringify!($table), ".duration_ns"), &self.duration_ns),
+                    Part::of(concat!(stringify!($table), ".name"), &self.name),
+                    $(Part::of(
+                        concat!(stringify!($table), ".", stringify!($field)),
+                        &self.$field,
+                    ),)*
+                ]
+            }
+
+            /// The table that the next sections of an index are.
+            pub(crate) fn from_sections(sections: &mut impl Sections) -> Result<Self, Damage> {
+                let table = Self {
+                    start_ns: sections.column(concat!(stringify!($table), ".start_ns"))?,
+                    duration_ns: sections.column(concat!(stringify!($table), ".duration_ns"))?,
+                    name: sections.column(concat!(stringify!($table), ".name"))?,
+                    $($field: sections
+                        .column(concat!(stringify!($table), ".", stringify!($field)))?,)*
+                };
+                let rows = [table.duration_ns.len(), table.name.len(), $(table.$field.len()),*];
+                if rows.iter().all(|&rows| rows == table.len()) {
+                    Ok(table)
+                } else {
+                    Err(Damage::Values { section: stringify!($table).to_owned() })
+                }
             }
         }
     };

@@ -1,16 +1,19 @@
 //! Interned names: a trace has hundreds of thousands of kernels and some hundred names.
 
+use bytemuck::{Pod, Zeroable};
 use rustc_hash::FxHashMap;
 
 /// A name of a [`Names`] table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable)]
+#[repr(transparent)]
 pub struct NameId(pub u32);
 
 /// Every distinct name of a trace, once.
 #[derive(Debug, Clone, Default)]
 pub struct Names {
     texts: Vec<Box<str>>,
-    /// By the bytes in the file, which need not be UTF-8.
+    /// By the bytes in the file, which need not be UTF-8. Empty until the first one is looked for
+    /// if the names come from an index.
     ids: FxHashMap<Box<[u8]>, NameId>,
 }
 
@@ -44,8 +47,17 @@ impl Names {
         (0..).map(NameId).zip(self.texts.iter().map(|text| &**text))
     }
 
+    /// The names whose ids are their places.
+    pub(crate) fn from_texts(texts: Vec<Box<str>>) -> Self {
+        Self { texts, ids: FxHashMap::default() }
+    }
+
     /// The id of a name, which is added if it is new. What is not UTF-8 becomes U+FFFD.
     pub(crate) fn intern(&mut self, bytes: &[u8]) -> NameId {
+        if self.ids.is_empty() {
+            let texts = self.texts.iter().map(|text| text.as_bytes().into());
+            self.ids.extend(texts.zip((0..).map(NameId)));
+        }
         if let Some(&id) = self.ids.get(bytes) {
             return id;
         }
@@ -86,5 +98,9 @@ mod tests {
         let mut more = Names::default();
         more.intern(b"gemm");
         assert_eq!(more.absorb(&names), [NameId(1), NameId(0)]);
+
+        let mut again = Names::from_texts(vec!["a".into(), "b".into()]);
+        assert_eq!((again.intern(b"b"), again.intern(b"c")), (NameId(1), NameId(2)));
+        assert_eq!(again.len(), 3);
     }
 }

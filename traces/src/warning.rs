@@ -2,10 +2,12 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// Something about a trace that changes what its numbers mean.
 ///
 /// Positions are bytes of the JSON text, after decompression.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Warning {
     /// The file ends before the trace does.
     Truncated {

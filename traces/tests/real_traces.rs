@@ -7,7 +7,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
-use kernel_traces::{Options, Trace, Vendor, trace_files};
+use kernel_traces::{IndexPolicy, IndexUse, Options, Trace, Vendor, index, trace_files};
 use serde_json::Value;
 
 /// The folder of real traces, which is not part of the repository.
@@ -48,15 +48,20 @@ fn independent(text: &[u8]) -> [(u64, f64); 3] {
     ]
 }
 
+/// The traces in the folder.
+fn files() -> Vec<PathBuf> {
+    let Some(folder) = folder() else { return Vec::new() };
+    let mut files = trace_files(folder).unwrap();
+    files.retain(|file| file.extension().is_some_and(|end| end == "gz"));
+    assert!(!files.is_empty());
+    files
+}
+
 #[test]
 fn kernels_are_those_of_an_independent_count() {
-    let Some(folder) = folder() else { return };
-    let files = trace_files(folder).unwrap();
-    let traces = files.iter().filter(|file| file.extension().is_some_and(|end| end == "gz"));
-    let mut seen = 0;
-    for file in traces {
-        let trace = Trace::load(file, &Options::default(), &mut |_, _| {}).unwrap();
-        let text = text_of(file);
+    for file in files() {
+        let trace = Trace::load(&file, &Options::default(), &mut |_, _| {}).unwrap();
+        let text = text_of(&file);
         let tables = [
             (trace.kernels.len(), trace.kernels.total_ns()),
             (trace.launches.len(), trace.launches.total_ns()),
@@ -79,7 +84,19 @@ fn kernels_are_those_of_an_independent_count() {
         } else if ["h100", "a100", "v100"].iter().any(|device| name.starts_with(device)) {
             assert_eq!(trace.vendor(), Vendor::Nvidia, "{name}");
         }
-        seen += 1;
     }
-    assert!(seen > 0);
+}
+
+#[test]
+fn each_comes_back_from_its_index() {
+    let cache = tempfile::tempdir().unwrap();
+    let policy = IndexPolicy::In(cache.path().to_owned());
+    let options = Options::default();
+    for file in files() {
+        index::build(&file, &options, &policy, &mut |_, _| {}).unwrap();
+        let (trace, used) = Trace::open(&file, &options, &policy, &mut |_, _| {}).unwrap();
+        assert!(matches!(used, IndexUse::Read), "{}: {used:?}", file.display());
+        let expected = Trace::load(&file, &options, &mut |_, _| {}).unwrap();
+        assert!(trace == expected, "{}", file.display());
+    }
 }

@@ -55,7 +55,7 @@ impl Default for Options {
 }
 
 impl Options {
-    fn threads(&self) -> usize {
+    pub(crate) fn threads(&self) -> usize {
         let wanted = self.threads.or_else(|| thread::available_parallelism().ok());
         wanted.map_or(1, NonZero::get)
     }
