@@ -37,5 +37,8 @@ pub use load::{Options, trace_files};
 pub use metadata::{Device, Distributed, Metadata, Vendor};
 pub use model::{Annotations, DeviceWork, Frames, Kernels, Lane, Launches, Ops, Thread, Trace};
 pub use names::{NameId, Names};
-pub use summary::{Group, Summary, Taxonomy};
+pub use summary::{
+    ByDuration, DeviceTime, GapLength, Group, Idle, Overlap, Partition, StreamTime, Summary,
+    Taxonomy, Times, Unclassified, device_times,
+};
 pub use warning::Warning;
