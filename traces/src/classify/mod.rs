@@ -40,6 +40,12 @@ pub fn classify_with(name: &str, op: Option<&str>, frame: Option<&str>) -> Class
         .unwrap_or(Classification::UNCLASSIFIED)
 }
 
+/// The class of a kernel by its name, if the name says enough: then [`classify_with`] gives the
+/// same with any operator and any frame.
+pub(crate) fn certain(name: &str) -> Option<Classification> {
+    by_name(name).and_then(|(found, is_guess)| (!is_guess).then_some(found))
+}
+
 /// The class by the rules, and whether it is only a guess.
 fn by_name(name: &str) -> Option<(Classification, bool)> {
     let parts = Parts::of(name);
