@@ -21,6 +21,7 @@
 mod classes;
 pub mod classify;
 mod error;
+mod launched;
 mod load;
 mod metadata;
 mod model;
