@@ -104,7 +104,7 @@ fn class_at(trace: &Trace, classes: &Classes, stream: &[usize], place: usize) ->
         let passes = |kernel: &usize| {
             trace.kernels.name[*kernel] == name || known.between.contains(classes.get(*kernel).main)
         };
-        let stops = |kernel: &&usize| !passes(*kernel);
+        let stops = |kernel: &&usize| !passes(kernel);
         let before = classes.get(*stream[..place].iter().rev().take(REACH).find(stops)?);
         let after = classes.get(*stream[place + 1..].iter().take(REACH).find(stops)?);
         // What rotates and writes the cache in one is a rotation by its main class.

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use super::group::ratio;
-use super::sweep::{Interval, KINDS, Swept, sweep};
+use super::sweep::{Interval, KINDS, Swept, sweep, union_ns};
 use crate::classify::Class;
 use crate::{Classes, DeviceWork, Trace};
 
@@ -125,7 +125,7 @@ pub fn device_times(trace: &Trace, classes: &Classes) -> Vec<DeviceTime> {
         *total = total.saturating_add(duration_ns);
     }
     let mut devices: FxHashMap<i64, (Vec<Interval>, Vec<StreamTime>)> = FxHashMap::default();
-    for ((lane, intervals), total_ns) in trace.lanes.iter().zip(lanes).zip(totals) {
+    for ((lane, mut intervals), total_ns) in trace.lanes.iter().zip(lanes).zip(totals) {
         if intervals.is_empty() {
             continue;
         }
@@ -134,21 +134,21 @@ pub fn device_times(trace: &Trace, classes: &Classes) -> Vec<DeviceTime> {
             stream: lane.stream,
             kernels: intervals.len(),
             total_ns,
-            busy_ns: sweep(&intervals).sum(|set| set != 0),
+            busy_ns: union_ns(&mut intervals),
             share: 0.0,
         });
-        all.extend(intervals);
+        all.append(&mut intervals);
     }
     let mut times: Vec<DeviceTime> = devices
         .into_iter()
-        .map(|(device, (intervals, streams))| DeviceTime::of(device, &intervals, streams))
+        .map(|(device, (mut all, streams))| DeviceTime::of(device, &mut all, streams))
         .collect();
     times.sort_by_key(|time| time.device);
     times
 }
 
 impl DeviceTime {
-    fn of(device: i64, intervals: &[Interval], mut streams: Vec<StreamTime>) -> Self {
+    fn of(device: i64, intervals: &mut [Interval], mut streams: Vec<StreamTime>) -> Self {
         let swept = sweep(intervals);
         let busy_ns = swept.sum(|set| set != 0);
         let computes = |set: usize| set & 1 << COMPUTE != 0;

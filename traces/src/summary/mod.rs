@@ -167,7 +167,7 @@ impl Kind {
 /// The time in which anything ran on any device, and from the first beginning to the last end.
 fn on_any_device(trace: &Trace) -> (u64, u64) {
     let kernels = &trace.kernels;
-    let intervals: Vec<Interval> = kernels
+    let mut intervals: Vec<Interval> = kernels
         .start_ns
         .iter()
         .zip(&kernels.duration_ns)
@@ -176,6 +176,6 @@ fn on_any_device(trace: &Trace) -> (u64, u64) {
             Interval { start_ns, end_ns, kind: 0 }
         })
         .collect();
-    let swept = sweep(&intervals);
+    let swept = sweep(&mut intervals);
     (swept.sum(|set| set != 0), swept.span_ns())
 }

@@ -1,5 +1,8 @@
 //! What runs together: one pass over the intervals of a device, with a counter for each kind.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 /// Kinds of work that are told apart.
 pub(super) const KINDS: usize = 4;
 
@@ -36,38 +39,46 @@ impl Swept {
     }
 }
 
-pub(super) fn sweep(intervals: &[Interval]) -> Swept {
+/// Sweeps over intervals, which it puts in order.
+pub(super) fn sweep(intervals: &mut [Interval]) -> Swept {
     let mut swept = Swept::default();
-    let mut starts: Vec<(i64, u8)> = intervals.iter().map(|i| (i.start_ns, i.kind)).collect();
-    let mut ends: Vec<(i64, u8)> = intervals.iter().map(|i| (i.end_ns, i.kind)).collect();
-    // Traces are almost in order, which a stable sort makes use of.
-    starts.sort();
-    ends.sort();
-    let Some(&(first, _)) = starts.first() else { return swept };
+    // Streams are in order, so that this joins sorted runs.
+    intervals.sort_by_key(|interval| interval.start_ns);
+    let Some(first) = intervals.first() else { return swept };
+    let mut reached = first.start_ns;
     let mut running = [0_usize; KINDS];
     let mut set = 0_usize;
-    let mut reached = first;
-    let mut starts = starts.into_iter().peekable();
-    for (end, ended) in ends {
-        // At the same time beginnings come first: intervals that touch leave no gap, and nothing
-        // ends before it has begun.
-        while let Some((start, kind)) = starts.next_if(|&(start, _)| start <= end) {
-            swept.advance(set, &mut reached, start);
-            running[usize::from(kind)] += 1;
-            set |= 1 << kind;
+    // As many as run at the same time, which is about the number of streams.
+    let mut ends: BinaryHeap<Reverse<(i64, u8)>> = BinaryHeap::new();
+    for interval in intervals.iter() {
+        while let Some(&Reverse((end, kind))) = ends.peek()
+            && end <= interval.start_ns
+        {
+            swept.advance(set, &mut reached, end);
+            ends.pop();
+            set = stop(&mut running, set, kind);
         }
+        swept.advance(set, &mut reached, interval.start_ns);
+        running[usize::from(interval.kind)] += 1;
+        set |= 1 << interval.kind;
+        ends.push(Reverse((interval.end_ns, interval.kind)));
+    }
+    while let Some(Reverse((end, kind))) = ends.pop() {
         swept.advance(set, &mut reached, end);
-        let left = &mut running[usize::from(ended)];
-        *left -= 1;
-        if *left == 0 {
-            set &= !(1 << ended);
-        }
+        set = stop(&mut running, set, kind);
     }
     swept
 }
 
+/// The set of kinds that run when one of a kind has ended.
+fn stop(running: &mut [usize; KINDS], set: usize, kind: u8) -> usize {
+    let left = &mut running[usize::from(kind)];
+    *left -= 1;
+    if *left == 0 { set & !(1 << kind) } else { set }
+}
+
 impl Swept {
-    /// The time up to `to` was spent with a set of kinds.
+    /// The time up to `to` was spent with a set of kinds. What touches leaves no gap.
     fn advance(&mut self, set: usize, reached: &mut i64, to: i64) {
         let passed = to.abs_diff(*reached);
         if passed > 0 {
@@ -78,6 +89,21 @@ impl Swept {
             *reached = to;
         }
     }
+}
+
+/// The time in which at least one of some intervals runs, in nanoseconds. Puts them in order.
+pub(super) fn union_ns(intervals: &mut [Interval]) -> u64 {
+    intervals.sort_by_key(|interval| interval.start_ns);
+    let mut reached = i64::MIN;
+    let mut union = 0;
+    for interval in intervals.iter() {
+        let from = interval.start_ns.max(reached);
+        if interval.end_ns > from {
+            union += interval.end_ns.abs_diff(from);
+            reached = interval.end_ns;
+        }
+    }
+    union
 }
 
 #[cfg(test)]
@@ -95,7 +121,7 @@ mod tests {
         fn every_nanosecond_counts_once(
             parts in prop::collection::vec((-60_i64..60, 0_u64..25, 0..KINDS as u8), 1..30),
         ) {
-            let intervals: Vec<Interval> =
+            let mut intervals: Vec<Interval> =
                 parts.iter().map(|&(start, length, kind)| interval(start, length, kind)).collect();
             let first = intervals.iter().map(|i| i.start_ns).min().unwrap();
             let last = intervals.iter().map(|i| i.end_ns).max().unwrap();
@@ -119,26 +145,28 @@ mod tests {
             if gap > 0 {
                 expected.gaps_ns.push(gap);
             }
-            prop_assert_eq!(sweep(&intervals), expected);
+            prop_assert_eq!(union_ns(&mut intervals), expected.sum(|set| set != 0));
+            prop_assert_eq!(sweep(&mut intervals), expected);
         }
 
         #[test]
         fn extreme_times_do_not_overflow(
             parts in prop::collection::vec((any::<i64>(), any::<u64>(), 0..KINDS as u8), 0..20),
         ) {
-            let intervals: Vec<Interval> =
+            let mut intervals: Vec<Interval> =
                 parts.iter().map(|&(start, length, kind)| interval(start, length, kind)).collect();
-            let swept = sweep(&intervals);
+            let swept = sweep(&mut intervals);
             let first = intervals.iter().map(|i| i.start_ns).min().unwrap_or(0);
             let last = intervals.iter().map(|i| i.end_ns).max().unwrap_or(0);
             prop_assert_eq!(swept.span_ns(), last.abs_diff(first));
             prop_assert_eq!(swept.together_ns[0], swept.gaps_ns.iter().sum::<u64>());
+            prop_assert_eq!(swept.sum(|set| set != 0), union_ns(&mut intervals));
         }
     }
 
     #[test]
     fn the_longest_span_there_is() {
-        let all = [interval(i64::MIN, 0, 0), interval(i64::MAX, u64::MAX, 1)];
-        assert_eq!(sweep(&all).gaps_ns, [u64::MAX]);
+        let mut all = [interval(i64::MIN, 0, 0), interval(i64::MAX, u64::MAX, 1)];
+        assert_eq!(sweep(&mut all).gaps_ns, [u64::MAX]);
     }
 }
