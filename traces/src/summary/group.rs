@@ -38,6 +38,15 @@ impl Group {
     }
 }
 
+/// Groups as reports list them; those of the same total by name.
+pub(crate) fn longest_first(mut groups: Vec<Group>) -> Vec<Group> {
+    groups.sort_by(|a, b| {
+        let by_name = || (&a.name, &a.class).cmp(&(&b.name, &b.class));
+        b.total_ns.cmp(&a.total_ns).then_with(by_name)
+    });
+    groups
+}
+
 /// The durations of some kernels, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Times {
@@ -53,6 +62,6 @@ pub struct Times {
 
 /// A part of a whole; none of nothing.
 #[expect(clippy::cast_precision_loss, reason = "a ratio")]
-pub(super) fn ratio(part: u64, whole: u64) -> f64 {
+pub(crate) fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }

@@ -33,6 +33,16 @@ pub enum Taxonomy {
     Legacy,
 }
 
+impl Taxonomy {
+    /// What it calls the class of a kernel.
+    pub(crate) fn label(self, classification: Classification, name: &str) -> String {
+        match self {
+            Self::Classes => classification.label(),
+            Self::Legacy => legacy_name(classification.main, name).to_owned(),
+        }
+    }
+}
+
 /// Where the time on the devices goes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
@@ -155,12 +165,8 @@ impl Kind {
 
     fn label(&self, trace: &Trace, taxonomy: Taxonomy) -> String {
         let Self { name, main, also } = *self;
-        match taxonomy {
-            Taxonomy::Classes => {
-                Classification { main, also, ..Classification::UNCLASSIFIED }.label()
-            }
-            Taxonomy::Legacy => legacy_name(main, trace.names.text(name)).to_owned(),
-        }
+        let classification = Classification { main, also, ..Classification::UNCLASSIFIED };
+        taxonomy.label(classification, trace.names.text(name))
     }
 }
 

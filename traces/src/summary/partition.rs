@@ -4,7 +4,7 @@ use std::hash::Hash;
 
 use rustc_hash::FxHashMap;
 
-use super::group::{Group, Times};
+use super::group::{Group, Times, longest_first};
 use super::order::ByDuration;
 
 /// The kernels of a trace divided by a key. Kernels without a key are in no part.
@@ -103,21 +103,15 @@ impl<K: Eq + Hash + Clone> Partition<K> {
         mut named: impl FnMut(&K) -> (String, String),
     ) -> Vec<Group> {
         let times = self.times(by_duration);
-        let mut groups: Vec<Group> = self
-            .keys
-            .iter()
-            .zip(&times)
-            .filter(|(_, times)| times.count > 0)
-            .map(|(key, times)| {
-                let (name, class) = named(key);
-                Group::new(name, class, times, whole_ns)
-            })
-            .collect();
-        groups.sort_by(|a, b| {
-            let key = |group: &Group| (std::cmp::Reverse(group.total_ns), group.count);
-            key(a).cmp(&key(b)).then_with(|| (&a.name, &a.class).cmp(&(&b.name, &b.class)))
-        });
-        groups
+        let groups = self.keys.iter().zip(&times).filter(|(_, times)| times.count > 0);
+        longest_first(
+            groups
+                .map(|(key, times)| {
+                    let (name, class) = named(key);
+                    Group::new(name, class, times, whole_ns)
+                })
+                .collect(),
+        )
     }
 }
 
