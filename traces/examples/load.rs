@@ -34,6 +34,9 @@ fn load(path: &str, threads: Option<std::num::NonZero<usize>>) -> Result<(), Box
     let start = Instant::now();
     let trace = Trace::load(path, &options, &mut |_, _| {})?;
     let seconds = start.elapsed().as_secs_f64();
+    let classify = Instant::now();
+    let classes = kernel_traces::Classes::of(&trace);
+    println!("classified in {:.3} s: {:?}", classify.elapsed().as_secs_f64(), classes.get(0).main);
     let gigabytes = trace.bytes as f64 / 1e9;
     println!("{seconds:.3} s, {gigabytes:.3} GB of JSON, {:.2} GB/s", gigabytes / seconds);
     println!(

@@ -24,6 +24,7 @@ pub mod classify;
 mod column;
 mod error;
 pub mod index;
+mod launched;
 mod load;
 mod metadata;
 mod model;
@@ -44,5 +45,8 @@ pub use metadata::{Device, Distributed, Metadata, Vendor};
 pub use model::{Annotations, DeviceWork, Frames, Kernels, Lane, Launches, Ops, Thread, Trace};
 pub use names::{NameId, Names};
 pub use segment::Segments;
-pub use summary::{Group, Summary, Taxonomy};
+pub use summary::{
+    ByDuration, DeviceTime, GapLength, Group, Idle, Overlap, Partition, StreamTime, Summary,
+    Taxonomy, Times, Unclassified, device_times,
+};
 pub use warning::Warning;

@@ -67,6 +67,17 @@ pub enum Warning {
     },
     /// Nothing ran on a device.
     NoKernels,
+    /// Much of the time is in kernels that no rule knows.
+    Unclassified {
+        /// How many kernels.
+        count: u64,
+        /// Their durations together, in nanoseconds.
+        time_ns: u64,
+        /// The durations of all kernels together, in nanoseconds.
+        all_ns: u64,
+        /// The name with the longest durations.
+        longest: String,
+    },
 }
 
 impl Warning {
@@ -83,6 +94,7 @@ impl Warning {
             Self::BadMetadata { .. } => "bad-metadata",
             Self::TrailingData { .. } => "trailing-data",
             Self::NoKernels => "no-kernels",
+            Self::Unclassified { .. } => "unclassified",
         }
     }
 
@@ -108,6 +120,10 @@ impl Warning {
             Self::TrailingData { .. } => "two traces in one file? only the first was read",
             Self::NoKernels => {
                 "record with ProfilerActivity.CUDA, and see that the profiled steps use the device"
+            }
+            Self::Unclassified { .. } => {
+                "totals by class are too small by as much; recording with stacks (with_stack=True) \
+                 may tell what these kernels are"
             }
         }
     }
@@ -160,6 +176,12 @@ impl fmt::Display for Warning {
                 write!(f, "there is more after the end of the trace at byte {at}")
             }
             Self::NoKernels => f.write_str("the trace has no kernels"),
+            Self::Unclassified { count, time_ns, all_ns, longest } => write!(
+                f,
+                "{:.1} % of the time is in {count} kernels that no rule knows, most of it in \
+                 {longest}",
+                100.0 * *time_ns as f64 / (*all_ns).max(1) as f64
+            ),
         }
     }
 }

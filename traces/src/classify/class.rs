@@ -219,7 +219,9 @@ pub struct Classification {
     pub also: ClassSet,
     /// Prefill or decode, of an attention kernel.
     pub phase: AttnPhase,
-    /// The rule that decided.
+    /// What decided: the name of a rule, `op` for the operator that launched the kernel, `frame`
+    /// for a python frame around the launch, `neighbours` for where the kernel always stands, or
+    /// `none`.
     pub why: &'static str,
 }
 

@@ -1,6 +1,6 @@
 //! What the launching operator and the python frame say of a kernel whose name says too little.
 
-use super::class::{Class, Classification};
+use super::class::{Class, ClassSet, Classification};
 use super::name;
 
 /// ATen operators by class. Operators of other libraries are named like their kernels, and go
@@ -99,19 +99,24 @@ pub(super) fn of_op(op: &str) -> Option<Classification> {
 /// `vllm/model_executor/layers/layernorm.py(98): forward_cuda`. The function says more than the
 /// file; folders say nothing.
 pub(super) fn of_frame(frame: &str) -> Option<Classification> {
+    // Names, and whether they are of one operation: modules and files of attention hold its
+    // products and norms too.
     let mut names = Vec::new();
     if let Some(module) = frame.trim().strip_prefix("nn.Module: ") {
-        names.push(module.trim_end_matches(|c: char| c.is_ascii_digit() || c == '_'));
+        names.push((module.trim_end_matches(|c: char| c.is_ascii_digit() || c == '_'), false));
     } else {
         if let Some((_, function)) = frame.rsplit_once(": ") {
-            names.push(function);
+            names.push((function, true));
         }
         if let Some((path, _)) = frame.split_once(".py") {
-            names.push(path.rsplit(['/', '\\']).next().unwrap_or(path));
+            names.push((path.rsplit(['/', '\\']).next().unwrap_or(path), false));
         }
     }
-    names.into_iter().find_map(|name| {
+    names.into_iter().find_map(|(name, is_one_operation)| {
         let (mut found, weak) = super::by_name(name)?;
+        if !is_one_operation && COMPOSITE.contains(found.main) {
+            return None;
+        }
         found.why = "frame";
         // `Qwen2DecoderLayer` and `qwen2.py` are no kernels: only unambiguous classes count.
         let clear = !weak
@@ -122,6 +127,16 @@ pub(super) fn of_frame(frame: &str) -> Option<Classification> {
         clear.then_some(found)
     })
 }
+
+/// Modules and files with these names hold several operations.
+const COMPOSITE: ClassSet = ClassSet::of(&[
+    Class::Attn,
+    Class::Ssm,
+    Class::KvCache,
+    Class::MoeRouting,
+    Class::MoeGemm,
+    Class::MoeFinalize,
+]);
 
 const fn by(main: Class, why: &'static str) -> Classification {
     Classification { main, why, ..Classification::UNCLASSIFIED }

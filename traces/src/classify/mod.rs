@@ -3,7 +3,8 @@
 //!
 //! `name` takes the name apart, the first of `rules` that fits decides, `fused` adds what
 //! else the name proves. Nothing else is looked at: a name has the same class in every trace,
-//! unless its rule says that the name is only a guess; then `context` is asked first.
+//! unless its rule says that the name is only a guess; then `context` is asked first. For a whole
+//! trace [`Classes`](crate::Classes) finds the context, and asks the neighbours of a kernel last.
 
 mod class;
 mod context;
@@ -44,6 +45,16 @@ pub fn classify_with(name: &str, op: Option<&str>, frame: Option<&str>) -> Class
 /// same with any operator and any frame.
 pub(crate) fn certain(name: &str) -> Option<Classification> {
     by_name(name).and_then(|(found, is_guess)| (!is_guess).then_some(found))
+}
+
+/// What an operator says of a kernel that it launches.
+pub(crate) fn class_of_op(op: &str) -> Option<Classification> {
+    context::of_op(op)
+}
+
+/// What a python frame says of a kernel that is launched in it.
+pub(crate) fn class_of_frame(frame: &str) -> Option<Classification> {
+    context::of_frame(frame)
 }
 
 /// The class by the rules, and whether it is only a guess.

@@ -6,7 +6,6 @@ use std::ops::Range;
 use rustc_hash::FxHashMap;
 
 use super::ends::{body, common_prefix, lead};
-use super::launched::NONE;
 use super::layers::NoLayers;
 use super::markers::{self, Marker};
 use super::modules::Modules;
@@ -15,6 +14,7 @@ use super::steps::Steps;
 use super::{passes, repetition};
 use crate::Trace;
 use crate::classify::Class;
+use crate::launched::NONE;
 
 /// At least this share of the layers must look like another one.
 const LEAST_REPEATED: f64 = 0.5;

@@ -7,13 +7,13 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use super::cut::{Cut, cut};
-use super::launched::NONE;
 pub use super::markers::Marker;
 use super::modules::Modules;
 use super::order::StreamOrder;
 use super::sequence::Sequence;
 use super::steps::Steps;
 use crate::classify::Class;
+use crate::launched::NONE;
 use crate::{Classes, Trace};
 
 /// A layer that ran once.

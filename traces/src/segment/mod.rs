@@ -1,15 +1,15 @@
 //! What a trace is made of: steps and their phases, passes through the model, layers.
 //!
-//! [`order`] puts the kernels in the order of their streams, [`launched`] finds the call that
-//! launched each. [`marks`] reads what the program marked and [`steps`] puts kernels into the
-//! marks by their launches. [`markers`] finds where layers begin, [`passes`] where the model
-//! begins again, [`ends`] where the last layer ends, and [`layers`] puts it together.
-//! [`family`] says what kind of model it looks like.
+//! `order` puts the kernels in the order of their streams, `marks` reads what the program marked,
+//! and `steps` puts kernels into the marks by their launches, with `windows` that say which marks
+//! contain a time. `cut` makes passes and layers of a `sequence` of kernels: `markers`, `modules`
+//! or a `repetition` say where layers begin, `passes` where the model begins again, and `ends`
+//! where its last layer ends. `layers` puts together what was found on all devices, and `family`
+//! says what kind of model it looks like.
 
 mod cut;
 mod ends;
 mod family;
-mod launched;
 mod layers;
 mod markers;
 mod marks;
@@ -28,6 +28,7 @@ pub use layers::{Layer, Layers, Marker, NoLayers, Pass, Pattern};
 pub use marks::{MarkKind, Phase};
 pub use steps::{Assignment, Assignments, Step, Steps};
 
+use crate::launched::launches;
 use crate::{Classes, Trace};
 
 /// What a trace is made of.
@@ -45,7 +46,7 @@ impl Segments {
     /// Finds the steps and layers of a trace.
     #[must_use]
     pub fn of(trace: &Trace, classes: &Classes) -> Self {
-        let launches = launched::launches(trace);
+        let launches = launches(trace);
         let order = order::by_stream(trace);
         let steps = Steps::of(trace, &launches, &order);
         let layers = Layers::of(trace, classes, &launches, &steps, &order);

@@ -2,9 +2,9 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::launched::NONE;
 use super::windows::{Window, Windows};
 use crate::Trace;
+use crate::launched::NONE;
 
 /// How the names of modules end that frameworks use for layers. `LayerNorm` ends otherwise.
 const ENDINGS: [&str; 2] = ["Layer", "Block"];

@@ -4,10 +4,10 @@
 use rustc_hash::FxHashMap;
 
 use super::ends::{common_prefix, common_suffix};
-use super::launched::NONE;
 use super::sequence::Sequence;
 use super::steps::Steps;
 use crate::classify::Class;
+use crate::launched::NONE;
 
 /// Patterns of layers that a pass boundary is told apart from.
 const PATTERNS: usize = 8;

@@ -6,10 +6,10 @@
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use super::launched::NONE;
 use super::marks::{MarkKind, Phase, step_mark};
 use super::order::StreamOrder;
 use super::windows::{Window, Windows};
+use crate::launched::NONE;
 use crate::{NameId, Trace};
 
 /// A step that the program marked.

@@ -185,8 +185,8 @@ fn of_calls_with_one_id_the_one_that_launches() {
     for id in [1, far, 0, 99] {
         sketch.kernel("k", 7, 20, &format!(", \"correlation\": {id}"));
     }
-    let none = launched::NONE;
-    assert_eq!(launched::launches(&sketch.trace()), [0, 3, none, none]);
+    let none = crate::launched::NONE;
+    assert_eq!(launches(&sketch.trace()), [0, 3, none, none]);
 }
 
 /// The kernels of a layer from its norm on.

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use crate::Trace;
 
 /// For each kernel the row of the table of launches, or [`NONE`].
-pub(super) fn launches(trace: &Trace) -> Vec<u32> {
+pub(crate) fn launches(trace: &Trace) -> Vec<u32> {
     let rows = ByCorrelation::of(trace);
     let kernels = &trace.kernels;
     let mut last = (0, NONE);
@@ -27,7 +27,7 @@ pub(super) fn launches(trace: &Trace) -> Vec<u32> {
 }
 
 /// No launch.
-pub(super) const NONE: u32 = u32::MAX;
+pub(crate) const NONE: u32 = u32::MAX;
 
 /// Launches by their correlation ids.
 struct ByCorrelation {

@@ -1,0 +1,92 @@
+//! The class of every kernel of a trace: by its name, and where the name says too little by what
+//! stands around it.
+//!
+//! `hints` finds the operator and the python frame that launched a kernel, with the help of
+//! `enclosing`, which finds what was open on a thread at a time. `neighbours` settles what is
+//! still unknown and always stands at the same place of a layer. None of it is looked at for
+//! kernels whose name is enough.
+
+mod enclosing;
+mod hints;
+mod neighbours;
+#[cfg(test)]
+mod tests;
+
+use rustc_hash::FxHashMap;
+
+use crate::classify::{Class, Classification, certain, classify_with};
+use crate::{NameId, Trace};
+use hints::Hint;
+
+/// The class of every kernel of a trace.
+///
+/// A trace has many kernels and few names, so each name is classified once for every operator
+/// and python frame that launches it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Classes {
+    known: Vec<Classification>,
+    of_kernel: Vec<u32>,
+}
+
+impl Classes {
+    /// Classifies the kernels of a trace: by their names, the operators and python frames that
+    /// launched them, and their neighbours. [`Classification::why`] tells which.
+    #[must_use]
+    pub fn of(trace: &Trace) -> Self {
+        let mut classes = Self::default();
+        let uncertain = classes.classify_names(trace);
+        if uncertain.is_empty() {
+            return classes;
+        }
+        let mut by_hint: FxHashMap<(NameId, Hint), u32> = FxHashMap::default();
+        for (&kernel, hint) in uncertain.iter().zip(hints::hints(trace, &uncertain)) {
+            let name = trace.kernels.name[kernel];
+            let text = |id: NameId| trace.names.text(id);
+            let id = *by_hint.entry((name, hint)).or_insert_with(|| {
+                classes.add(classify_with(text(name), hint.op.map(text), hint.frame.map(text)))
+            });
+            classes.of_kernel[kernel] = id;
+        }
+        let unknown: Vec<usize> = uncertain
+            .into_iter()
+            .filter(|&kernel| classes.get(kernel).main == Class::Unclassified)
+            .collect();
+        for (class, kernels) in neighbours::settled(trace, &classes, &unknown) {
+            let id = classes.add(class);
+            for kernel in kernels {
+                classes.of_kernel[kernel] = id;
+            }
+        }
+        classes
+    }
+
+    /// Classifies by name alone. Returns the kernels whose name is not enough, in ascending order.
+    fn classify_names(&mut self, trace: &Trace) -> Vec<usize> {
+        let mut by_name: FxHashMap<NameId, Option<u32>> = FxHashMap::default();
+        let mut uncertain = Vec::new();
+        let unclassified = self.add(Classification::UNCLASSIFIED);
+        for (kernel, &name) in trace.kernels.name.iter().enumerate() {
+            let known = || certain(trace.names.text(name)).map(|class| self.add(class));
+            let id = *by_name.entry(name).or_insert_with(known);
+            if id.is_none() {
+                uncertain.push(kernel);
+            }
+            self.of_kernel.push(id.unwrap_or(unclassified));
+        }
+        uncertain
+    }
+
+    /// The id of a classification that is new.
+    fn add(&mut self, classification: Classification) -> u32 {
+        self.known.push(classification);
+        u32::try_from(self.known.len() - 1).unwrap_or(u32::MAX)
+    }
+
+    /// The class of a row of [`Trace::kernels`].
+    #[must_use]
+    pub fn get(&self, kernel: usize) -> Classification {
+        let id = self.of_kernel.get(kernel).copied();
+        let known = id.and_then(|id| self.known.get(id as usize));
+        known.copied().unwrap_or(Classification::UNCLASSIFIED)
+    }
+}
