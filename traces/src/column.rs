@@ -1,7 +1,7 @@
 //! A column of a table: rows in memory, or a part of a mapped file.
 
 use std::fmt;
-use std::ops::Deref;
+use std::ops::{Deref, DerefMut};
 use std::slice;
 use std::sync::Arc;
 use std::vec;
@@ -75,6 +75,13 @@ impl<T> Deref for Column<T> {
             Rows::Owned(rows) => rows,
             Rows::Mapped(rows) => rows.get(),
         }
+    }
+}
+
+/// Copies the rows of a file, see [`Column::to_mut`].
+impl<T: Clone> DerefMut for Column<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        self.to_mut()
     }
 }
 
@@ -180,7 +187,7 @@ mod tests {
         let first: Column<u32> = Column::mapped(&map, 0, 12).unwrap();
         let mut second = first.clone();
         second.push(7);
-        second.to_mut().swap(0, 1);
+        second.swap(0, 1);
         second.extend([8, 9]);
         assert_eq!(second, [1, 0, 2, 7, 8, 9]);
         assert_eq!(first, [0, 1, 2]);

@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::event::{Category, Event, Field};
 use crate::number::scaled;
-use crate::{Column, DeviceWork, Lane, Thread, Trace, Warning};
+use crate::{DeviceWork, Lane, Thread, Trace, Warning};
 
 /// How often something was wrong, and where first.
 #[derive(Debug, Clone, Copy, Default)]
@@ -232,8 +232,8 @@ impl Builder {
             .map(|thread| self.new_thread(thread.process, thread.thread))
             .collect();
         let lanes: Vec<u32> = other.lanes.into_iter().map(|lane| self.lane(lane)).collect();
-        let renumber = |column: &mut Column<u32>, ids: &[u32]| {
-            for id in column.to_mut() {
+        let renumber = |column: &mut [u32], ids: &[u32]| {
+            for id in column {
                 *id = ids.get(*id as usize).copied().unwrap_or(*id);
             }
         };
