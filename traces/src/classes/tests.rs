@@ -142,15 +142,15 @@ fn operators_decide_where_names_do_not() {
     let mut trace = Trace::from_json(&text, &Options::default()).unwrap();
     let names = ["kernel_1", "triton_poi_fused_0", "_fwd_kernel", "ncclDevKernel_AllReduce"];
     let names = names.map(|name| trace.names.intern(name.as_bytes()));
-    for (row, name) in trace.kernels.name.to_mut().iter_mut().enumerate() {
+    for (row, name) in trace.kernels.name.iter_mut().enumerate() {
         if row % 5 > 0 {
             *name = names[row % names.len()];
         }
     }
     trace.launches = Launches::default();
-    trace.kernels.external_id.to_mut()[3] = 0;
-    trace.kernels.external_id.to_mut()[6] = 999_999;
-    trace.ops.external_id.to_mut()[9] = trace.ops.external_id[1];
+    trace.kernels.external_id[3] = 0;
+    trace.kernels.external_id[6] = 999_999;
+    trace.ops.external_id[9] = trace.ops.external_id[1];
     // What it must be the same as: every kernel on its own.
     let kernels = trace.kernels.name.iter().zip(&trace.kernels.external_id);
     let one_by_one = kernels.map(|(&name, &id)| {
