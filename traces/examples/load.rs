@@ -11,7 +11,7 @@ use kernel_traces::synthetic::{self, Annotation, Launching, Phase, Plan, Timing}
 use kernel_traces::{Options, Trace};
 
 /// Steps that make a trace of a gigabyte.
-const GIGABYTE_STEPS: u64 = 1350;
+const GIGABYTE_STEPS: u64 = 1400;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -38,7 +38,7 @@ fn generate(path: &str, steps: u64) -> Result<(), Box<dyn Error>> {
         timing: Timing::Overlapping,
         annotations: vec![Annotation::VllmDetailed],
         copies: true,
-        frames: 6,
+        frames: 5,
         ..Plan::default()
     };
     let truth = synthetic::write(&plan, &mut BufWriter::new(File::create(path)?))?;

@@ -124,6 +124,46 @@ fn random_changes() {
     assert!(lost < 5000, "{lost} of 10000 were no traces");
 }
 
+#[test]
+fn random_cuts_into_pieces() {
+    let mut state = SEED;
+    for _ in 0..100 {
+        let text = checks::changed_trace(&random_bytes(&mut state, 40));
+        let place = random_bytes(&mut state, 4);
+        checks::load_cut_at(&text, Choices::new(&place).below(text.len().max(257)));
+    }
+}
+
+#[test]
+fn random_metadata() {
+    let whole = br#""schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "AMD Instinct",
+        "totalGlobalMem": 206141652992, "computeMajor": 9, "warpSize": 64, "numSms": 304}],
+        "roctracer_version": 4.1, "cupti_version": 22, "hip_runtime_version": "70051831",
+        "distributedInfo": {"backend": "nccl", "rank": 3, "world_size": 8}, "with_stack": 1,
+        "record_shapes": true, "traceName": "data/\u00e9.json", "trace_id": null,
+        "baseTimeNanoseconds": 1751410836000000000"#;
+    checks::metadata(whole);
+    let mut state = SEED;
+    for round in 0..3000 {
+        let mut members = whole.to_vec();
+        change(&mut members, 1 + round % 4, &mut state);
+        checks::metadata(&members);
+    }
+}
+
+#[test]
+fn random_names() {
+    let mut state = SEED;
+    for (_, _, example) in kernel_traces::classify::families() {
+        checks::classify(example.as_bytes());
+        for changes in 1..20 {
+            let mut name = [example, "aten::mm", "nn.Module: RMSNorm_3"].join("\n").into_bytes();
+            change(&mut name, changes, &mut state);
+            checks::classify(&name);
+        }
+    }
+}
+
 /// What is decompressed comes in blocks and is read as it comes, which must give the same.
 #[test]
 fn random_changes_before_compression() {
@@ -215,14 +255,15 @@ fn what_follows_the_events_may_be_broken() {
 
 #[test]
 fn threads_make_no_difference_to_damage() {
-    let plan = Plan { layers: 40, steps: 30, frames: 2, ..Plan::default() };
+    let oddities = vec![Oddity::BareList];
+    let plan = Plan { layers: 40, steps: 30, frames: 2, oddities, ..Plan::default() };
     let (whole, truth) = synthetic::text(&plan).unwrap();
     assert!(whole.len() > 20 << 20, "{} bytes do not take several pieces", whole.len());
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.json");
     let mut state = SEED;
-    // A change may end the list of events, which leaves little to compare: hence three of the most
-    // damaged.
+    // The list has nothing around it, where one change would lose everything. A change inside may
+    // end it, which leaves little to compare: hence three of the most damaged.
     let mut ended = 0;
     for changes in [1, 30, 1000, 1000, 1000] {
         let mut text = whole.clone();

@@ -114,12 +114,13 @@ impl<'w, W: Write> Json<'w, W> {
         ns: u64,
     ) -> io::Result<()> {
         self.separator()?;
+        let line = if self.plan.has(Oddity::Compact) { "" } else { "\n    " };
         write!(
             self.out,
-            "{{\"ph\": \"{end}\", \"id\": {id}, \"pid\": {process}, \"tid\": {thread}, \"ts\": "
+            "{{{line}\"ph\": \"{end}\", \"id\": {id}, \"pid\": {process}, \"tid\": {thread}, \"ts\": "
         )?;
         self.time(ns)?;
-        write!(self.out, ", \"cat\": \"ac2g\", \"name\": \"ac2g\", \"bp\": \"e\"}}")
+        write!(self.out, ",{line}\"cat\": \"ac2g\", \"name\": \"ac2g\", \"bp\": \"e\"{line}}}")
     }
 
     pub(super) fn event(&mut self, event: &Event<'_>) -> io::Result<()> {

@@ -1,5 +1,8 @@
 //! What must hold of any bytes, for tests with fixed seeds and for the fuzz targets.
 
+use std::io::Write;
+use std::num::NonZero;
+
 use kernel_traces::classify::classify_with;
 use kernel_traces::synthetic::{
     self, Annotation, Communication, Launching, Model, Oddity, Phase, Plan,
@@ -11,7 +14,7 @@ use kernel_traces::{Classes, Options, Summary, Taxonomy, Trace, TraceError, Vend
 /// The fast parser passes over what it does not keep without a look at its spelling, so it may keep
 /// an event that the strict one finds broken, and it can tell a broken event from a cut one where
 /// the strict one cannot. Where the strict one finds neither, they must agree.
-pub fn load(text: &[u8]) {
+pub(crate) fn load(text: &[u8]) {
     let fast = checked(text, false);
     let strict = checked(text, true);
     let has_broken = |trace: &Trace| {
@@ -53,8 +56,52 @@ fn checked(text: &[u8], strict: bool) -> Result<Trace, TraceError> {
     result
 }
 
+/// Loads a text on several threads, cut at a place: spaces before its first event move the end of a
+/// thread's first piece there.
+pub(crate) fn load_cut_at(text: &[u8], place: usize) {
+    /// The size of a piece. With another one the cut is elsewhere, and what is checked still holds.
+    const PIECE: usize = 8 << 20;
+    let Some(list) = text.iter().position(|&byte| byte == b'[') else { return };
+    let key = b"\"traceEvents\":";
+    let named = text.windows(key.len()).position(|window| window == key);
+    let list = named
+        .and_then(|key| text[key..].iter().position(|&b| b == b'[').map(|at| key + at))
+        .unwrap_or(list);
+    let (head, events) = text.split_at(list + 1);
+    let spaces = PIECE - place.min(events.len()).min(PIECE);
+    let padded = [head, &b" ".repeat(spaces), events].concat();
+    let load = |threads| {
+        let options = Options { threads: NonZero::new(threads), ..Options::default() };
+        Trace::from_json(&padded, &options)
+    };
+    match (load(1), load(2)) {
+        (Ok(one), Ok(two)) => {
+            assert!(one == two, "{:?}, in pieces {:?}", one.warnings, two.warnings)
+        }
+        (Err(one), Err(two)) => assert_eq!(one.to_string(), two.to_string()),
+        (one, two) => panic!("{:?}, in pieces {:?}", one.is_ok(), two.is_ok()),
+    }
+}
+
+/// Reads members of the top level that come before the events.
+pub(crate) fn metadata(members: &[u8]) {
+    let events = b", \"traceEvents\": [{\"ph\": \"M\"}]}";
+    let text = [b"{", members, events].concat();
+    load(&text);
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(&text).unwrap();
+    let early = Trace::metadata(file.path());
+    let whole = Trace::from_json(&text, &Options::default());
+    // Without a list of their own, the members end where the events begin.
+    let has_list = members.windows(11).any(|window| window == b"traceEvents");
+    if let (Ok(whole), false) = (whole, has_list) {
+        assert_eq!(early.unwrap(), whole.metadata);
+        assert!(!whole.vendor().name().is_empty());
+    }
+}
+
 /// Sums up what can be loaded.
-pub fn summarise(text: &[u8]) {
+pub(crate) fn summarise(text: &[u8]) {
     let Ok(trace) = Trace::from_json(text, &Options::default()) else { return };
     let classes = Classes::of(&trace);
     for kernel in 0..trace.kernels.len() {
@@ -68,7 +115,7 @@ pub fn summarise(text: &[u8]) {
 }
 
 /// Classifies a kernel; operators and frames are names from the same hand.
-pub fn classify(bytes: &[u8]) {
+pub(crate) fn classify(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let mut parts = text.split('\n');
     let name = parts.next().unwrap_or_default();
@@ -83,21 +130,21 @@ pub fn classify(bytes: &[u8]) {
 }
 
 /// Numbers from the bytes of a fuzzer, or from a generator of random ones; zeros when they end.
-pub struct Choices<'b> {
+pub(crate) struct Choices<'b> {
     bytes: &'b [u8],
 }
 
 impl<'b> Choices<'b> {
-    pub fn new(bytes: &'b [u8]) -> Self {
+    pub(crate) fn new(bytes: &'b [u8]) -> Self {
         Self { bytes }
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
     /// A number below a bound; 0 if there is none.
-    pub fn below(&mut self, bound: usize) -> usize {
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
         let used = if bound <= 256 { 1 } else { 4 };
         let (now, rest) = self.bytes.split_at(used.min(self.bytes.len()));
         self.bytes = rest;
@@ -110,7 +157,7 @@ impl<'b> Choices<'b> {
     }
 
     /// A small plan of any kind.
-    pub fn plan(&mut self) -> Plan {
+    pub(crate) fn plan(&mut self) -> Plan {
         let oddities = (0..self.below(3)).map(|_| self.one_of(&Oddity::ALL)).collect();
         Plan {
             vendor: self.one_of(&[Vendor::Nvidia, Vendor::Amd]),
@@ -129,7 +176,7 @@ impl<'b> Choices<'b> {
     }
 
     /// Changes, removes or repeats something.
-    pub fn change(&mut self, text: &mut Vec<u8>) {
+    pub(crate) fn change(&mut self, text: &mut Vec<u8>) {
         if text.is_empty() {
             return;
         }
@@ -155,7 +202,7 @@ impl<'b> Choices<'b> {
 }
 
 /// A synthetic trace after changes, all by the same numbers.
-pub fn changed_trace(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn changed_trace(bytes: &[u8]) -> Vec<u8> {
     let mut choices = Choices::new(bytes);
     let Ok((mut text, _)) = synthetic::text(&choices.plan()) else { return Vec::new() };
     if choices.below(8) == 0 {
