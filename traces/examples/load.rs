@@ -1,29 +1,50 @@
 //! Loads a trace and prints how fast that was: `cargo run --release --features synthetic
-//! --example load -- FILE [THREADS]`. With `--generate FILE STEPS` it writes a synthetic one.
+//! --example load -- FILE [THREADS]`. With `--generate FILE [STEPS]` it writes a synthetic one; by
+//! default of a gigabyte, with 700,000 kernels among 3 million events.
 
 use std::error::Error;
 use std::fs::{self, File};
 use std::io::BufWriter;
 use std::time::Instant;
 
-use kernel_traces::synthetic::{self, Oddity, Plan};
+use kernel_traces::synthetic::{self, Annotation, Launching, Phase, Plan, Timing};
 use kernel_traces::{Options, Trace};
+
+/// Steps that make a trace of a gigabyte.
+const GIGABYTE_STEPS: u64 = 1400;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.as_slice() {
-        ["--generate", path, steps] => {
-            let oddities = vec![Oddity::Graphs];
-            let plan = Plan { layers: 40, steps: steps.parse()?, oddities, ..Plan::default() };
-            let truth = synthetic::write(&plan, &mut BufWriter::new(File::create(path)?))?;
-            println!("{truth:?}");
-            Ok(())
-        }
+        ["--generate", path] => generate(path, GIGABYTE_STEPS),
+        ["--generate", path, steps] => generate(path, steps.parse()?),
         [path] => load(path, None),
         [path, threads] => load(path, Some(threads.parse()?)),
-        _ => Err("usage: load FILE [THREADS] | load --generate FILE STEPS".into()),
+        _ => Err("usage: load FILE [THREADS] | load --generate FILE [STEPS]".into()),
     }
+}
+
+/// Serving as large traces have it: mostly decode steps, some with new sequences, graphs between
+/// attentions, and Python stacks, which are most of the events.
+fn generate(path: &str, steps: u64) -> Result<(), Box<dyn Error>> {
+    let mut phases = vec![Phase::Decode; 8];
+    phases.extend([Phase::Mixed, Phase::Prefill]);
+    let plan = Plan {
+        layers: 40,
+        steps,
+        phases,
+        launching: Launching::Piecewise,
+        timing: Timing::Overlapping,
+        annotations: vec![Annotation::VllmDetailed],
+        copies: true,
+        frames: 5,
+        ..Plan::default()
+    };
+    let truth = synthetic::write(&plan, &mut BufWriter::new(File::create(path)?))?;
+    let counts = truth.counts;
+    println!("{counts:?}, {} ns busy, {} ns idle", truth.busy_ns, truth.idle_ns);
+    Ok(())
 }
 
 fn load(path: &str, threads: Option<std::num::NonZero<usize>>) -> Result<(), Box<dyn Error>> {

@@ -200,7 +200,8 @@ fn load(feed: Feed<'_>, options: &Options, progress: &mut dyn FnMut(u64)) -> Res
     let mut walk = new_walk(feed, options, progress);
     let end = walk.run();
     let complete_bytes = walk.feed.offset();
-    let dropped_bytes = walk.feed.rest().len() as u64;
+    // Of what is no trace, not more is read than shows that.
+    let dropped_bytes = if walk.has_events { walk.feed.drain() } else { 0 };
     let decompression = walk.feed.decompression_error();
     // What is wrong behind the events is no reason to throw them away.
     let (is_truncated, is_broken) = match end {

@@ -131,6 +131,17 @@ impl<'s> Feed<'s> {
         }
         stream.buffer.len() > before
     }
+
+    /// Goes to the end: how many bytes that takes.
+    pub(crate) fn drain(&mut self) -> u64 {
+        let from = self.offset();
+        loop {
+            self.advance(self.rest().len());
+            if !self.more() {
+                return self.offset() - from;
+            }
+        }
+    }
 }
 
 struct Counted {
