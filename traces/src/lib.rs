@@ -26,16 +26,18 @@ mod metadata;
 mod model;
 mod names;
 mod number;
+mod stream;
 mod summary;
 #[cfg(feature = "synthetic")]
 pub mod synthetic;
 mod warning;
 
-pub use classes::Classes;
+pub use classes::{Classes, NameClasses};
 pub use error::TraceError;
 pub use load::{Options, trace_files};
 pub use metadata::{Device, Distributed, Metadata, Vendor};
 pub use model::{Annotations, DeviceWork, Frames, Kernels, Lane, Launches, Ops, Thread, Trace};
 pub use names::{NameId, Names};
+pub use stream::{Streamed, Totals, TotalsSummary};
 pub use summary::{Group, Summary, Taxonomy};
 pub use warning::Warning;

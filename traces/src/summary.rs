@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use crate::classify::{Class, legacy_name};
+use crate::classify::{Class, Classification, legacy_name};
 use crate::{Classes, NameId, Trace};
 
 /// Which names the classes have.
@@ -13,6 +13,16 @@ pub enum Taxonomy {
     Classes,
     /// The operation names of older tools.
     Legacy,
+}
+
+impl Taxonomy {
+    /// What it calls the class of a kernel.
+    pub(crate) fn label(self, classification: Classification, name: &str) -> String {
+        match self {
+            Self::Classes => classification.label(),
+            Self::Legacy => legacy_name(classification.main, name).to_owned(),
+        }
+    }
 }
 
 /// The kernels with one thing in common.
@@ -71,12 +81,7 @@ impl Summary {
             if classification.main == Class::Unclassified {
                 unclassified_ns = unclassified_ns.saturating_add(duration);
             }
-            let label = match taxonomy {
-                Taxonomy::Classes => classification.label(),
-                Taxonomy::Legacy => {
-                    legacy_name(classification.main, trace.names.text(name)).to_owned()
-                }
-            };
+            let label = taxonomy.label(classification, trace.names.text(name));
             by_class.entry(label.clone()).or_default().push(duration);
             by_kernel.entry((name, label)).or_default().push(duration);
         }
@@ -99,8 +104,11 @@ impl Summary {
     }
 }
 
-fn longest_first(mut groups: Vec<Group>) -> Vec<Group> {
-    groups.sort_by(|a, b| b.total_ns.cmp(&a.total_ns).then_with(|| a.name.cmp(&b.name)));
+pub(crate) fn longest_first(mut groups: Vec<Group>) -> Vec<Group> {
+    groups.sort_by(|a, b| {
+        let by_name = || (&a.name, &a.class).cmp(&(&b.name, &b.class));
+        b.total_ns.cmp(&a.total_ns).then_with(by_name)
+    });
     groups
 }
 
@@ -142,12 +150,12 @@ fn busy_and_span(trace: &Trace) -> (u64, u64) {
     (busy, reached.abs_diff(first))
 }
 
-fn share(part: u64, whole: u64) -> f64 {
+pub(crate) fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { ratio(part, whole) }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a ratio")]
-fn ratio(part: u64, whole: u64) -> f64 {
+pub(crate) fn ratio(part: u64, whole: u64) -> f64 {
     part as f64 / whole as f64
 }
 
