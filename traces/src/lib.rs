@@ -26,6 +26,7 @@ mod metadata;
 mod model;
 mod names;
 mod number;
+mod ranks;
 mod stream;
 mod summary;
 #[cfg(feature = "synthetic")]
@@ -38,6 +39,7 @@ pub use load::{Options, trace_files};
 pub use metadata::{Device, Distributed, Metadata, Vendor};
 pub use model::{Annotations, DeviceWork, Frames, Kernels, Lane, Launches, Ops, Thread, Trace};
 pub use names::{NameId, Names};
+pub use ranks::{RankFile, RankWarning, Ranks};
 pub use stream::{Streamed, Totals, TotalsSummary};
 pub use summary::{Group, Summary, Taxonomy};
 pub use warning::Warning;

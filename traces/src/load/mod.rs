@@ -13,6 +13,7 @@ mod parallel;
 mod scan;
 mod source;
 mod strict;
+mod tail;
 mod walk;
 
 use std::fs::{self, File};
@@ -95,9 +96,9 @@ impl Trace {
         Ok(loaded.map_err(|reason| not(Path::new("<memory>"), reason))?.trace)
     }
 
-    /// Reads what a trace says about its run before the first event, which takes no longer for a
-    /// larger file. Profilers write the devices there; some tools move them behind the events,
-    /// where only [`Trace::load`] finds them.
+    /// Reads what a trace says about its run without its events, which takes no longer for a
+    /// larger file. Profilers write the devices before the events; some tools move them behind,
+    /// where they are found in a plain file, and in a compressed one only by [`Trace::load`].
     ///
     /// # Errors
     ///
@@ -110,7 +111,11 @@ impl Trace {
             walk.head_only = true;
             match walk.run() {
                 Err(End::NotATrace(reason)) => Err(not(path, reason)),
-                Err(End::Truncated | End::Enough) => Ok(walk.metadata),
+                Err(End::Truncated) => Ok(walk.metadata),
+                Err(End::Enough) => {
+                    walk.tail();
+                    Ok(walk.metadata)
+                }
                 Ok(()) => Err(not(path, "it has no traceEvents".to_owned())),
             }
         })

@@ -6,6 +6,7 @@ use super::builder::Builder;
 use super::list::{self, Reading, Stopped};
 use super::scan::{Cursor, Stop};
 use super::source::Feed;
+use super::tail::behind_events;
 use super::{Options, parallel};
 use crate::{Metadata, Warning};
 
@@ -99,7 +100,16 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// The members of the top level.
+    /// Takes in what stands behind the events without reading them, as far as it can be found.
+    pub(crate) fn tail(&mut self) {
+        if let Some(tail) = self.feed.whole_rest().and_then(behind_events) {
+            self.feed = Feed::whole(tail);
+            // What is wrong there is told by those who load the trace.
+            let _ = self.top();
+        }
+    }
+
+    /// The members of the top level, behind its brace or another bracket.
     fn top(&mut self) -> Result<(), End> {
         self.feed.advance(1);
         loop {
