@@ -27,6 +27,7 @@ mod model;
 mod names;
 mod number;
 mod ranks;
+mod rows;
 mod stream;
 mod summary;
 #[cfg(feature = "synthetic")]
@@ -40,6 +41,7 @@ pub use metadata::{Device, Distributed, Metadata, Vendor};
 pub use model::{Annotations, DeviceWork, Frames, Kernels, Lane, Launches, Ops, Thread, Trace};
 pub use names::{NameId, Names};
 pub use ranks::{RankFile, RankWarning, Ranks};
+pub use rows::{Extent, RowFormat, RowWriter, Rows, Table};
 pub use stream::{Streamed, Totals, TotalsSummary};
 pub use summary::{Group, Summary, Taxonomy};
 pub use warning::Warning;
