@@ -151,10 +151,13 @@ fn a_broken_pipe_is_seen_as_one() {
         RowFormat::Parquet,
     ];
     for format in formats {
-        for room in [0, 5, 500] {
+        // Also behind what writers keep for later.
+        for room in [0, 5, 500, 20_000] {
             let write = || {
                 let mut writer = RowWriter::new(Table::Kernels, Extent::Whole, format, Pipe(room))?;
-                writer.write(&rows)?;
+                for _ in 0..4000 {
+                    writer.write(&rows)?;
+                }
                 writer.finish()
             };
             let error = write().unwrap_err();

@@ -16,18 +16,26 @@ impl<W: Write> Csv<W> {
     pub(super) fn new(columns: &[&Column], out: W) -> io::Result<Self> {
         let mut writer =
             WriterBuilder::new().has_headers(false).terminator(Terminator::CRLF).from_writer(out);
-        writer.write_record(columns.iter().map(|column| column.name))?;
+        writer.write_record(columns.iter().map(|column| column.name)).map_err(failure)?;
         Ok(Self(writer))
     }
 }
 
 impl<W: Write> Encoder for Csv<W> {
     fn row(&mut self, columns: &[&'static Column], rows: &Rows<'_>, row: usize) -> io::Result<()> {
-        Ok(self.0.serialize(List { columns, rows, row })?)
+        self.0.serialize(List { columns, rows, row }).map_err(failure)
     }
 
     fn finish(mut self: Box<Self>) -> io::Result<()> {
         self.0.flush()
+    }
+}
+
+/// The system's own error where there is one: who writes into a pipe must see it broken.
+fn failure(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(system) => system,
+        other => io::Error::other(format!("{other:?}")),
     }
 }
 
