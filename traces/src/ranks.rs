@@ -4,9 +4,11 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use crate::load::GZIP;
 use crate::{Metadata, Trace, TraceError, trace_files};
 
 /// Bytes of memory for a byte of JSON. Traces of training, serving and stacks took 0.06 to 0.17
@@ -21,8 +23,10 @@ const COMPRESSION: f64 = 21.0;
 pub struct RankFile {
     /// Where it is.
     pub path: PathBuf,
-    /// Its size, in bytes; compressed if the file is.
+    /// Its size, in bytes.
     pub bytes: u64,
+    /// Whether it is compressed, whatever its name says.
+    pub is_compressed: bool,
     /// What it says about its run without its events: see [`Trace::metadata`].
     pub metadata: Metadata,
     /// The number of its process: what the file says, else what its name says.
@@ -38,11 +42,15 @@ impl RankFile {
     pub fn of(path: impl Into<PathBuf>) -> Result<Self, TraceError> {
         let path = path.into();
         let metadata = Trace::metadata(&path)?;
-        let information = fs::metadata(&path)
-            .map_err(|source| TraceError::Read { path: path.clone(), source })?;
+        let read_error = |source| TraceError::Read { path: path.clone(), source };
+        let information = fs::metadata(&path).map_err(read_error)?;
+        let mut start = Vec::new();
+        let file = File::open(&path).map_err(read_error)?;
+        file.take(GZIP.len() as u64).read_to_end(&mut start).map_err(read_error)?;
         let told = metadata.distributed.as_ref().and_then(|place| place.rank);
         let rank = told.or_else(|| rank_in(&name_of(&path)));
-        Ok(Self { path, bytes: information.len(), metadata, rank })
+        let is_compressed = start == GZIP;
+        Ok(Self { path, bytes: information.len(), is_compressed, metadata, rank })
     }
 
     /// About how many bytes of memory it takes to load and sum it up, rather too many than too
@@ -55,8 +63,7 @@ impl RankFile {
         reason = "an estimate"
     )]
     pub fn memory_bytes(&self) -> u64 {
-        let is_compressed = name_of(&self.path).to_lowercase().ends_with(".gz");
-        let json = self.bytes as f64 * if is_compressed { COMPRESSION } else { 1.0 };
+        let json = self.bytes as f64 * if self.is_compressed { COMPRESSION } else { 1.0 };
         (json * MEMORY_PER_BYTE) as u64
     }
 }
@@ -249,6 +256,8 @@ fn first_part(text: &str) -> (&str, &str) {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
 
     #[test]
@@ -324,13 +333,16 @@ mod tests {
 
     #[test]
     fn compressed_files_need_more_memory() {
-        let file = |name: &str| RankFile {
-            path: name.into(),
-            bytes: 1000,
-            metadata: Metadata::default(),
-            rank: None,
+        let folder = tempfile::tempdir().unwrap();
+        let memory = |name: &str, bytes: &[u8]| {
+            let path = folder.path().join(name);
+            fs::write(&path, bytes).unwrap();
+            let file = RankFile::of(path).unwrap();
+            RankFile { bytes: 1000, ..file }.memory_bytes()
         };
-        assert_eq!(file("a.json").memory_bytes(), 300);
-        assert_eq!(file("a.json.gz").memory_bytes(), 6300);
+        assert_eq!(memory("plain.json", b"[]"), 300);
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        packed.write_all(b"[]").unwrap();
+        assert_eq!(memory("packed.json", &packed.finish().unwrap()), 6300);
     }
 }

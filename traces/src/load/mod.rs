@@ -32,7 +32,7 @@ pub(crate) use strict::repaired;
 use walk::{End, Taker, Walk};
 
 /// The first bytes of what gzip compressed.
-const GZIP: [u8; 2] = [0x1f, 0x8b];
+pub(crate) const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// How a trace is loaded.
 #[derive(Debug, Clone)]
