@@ -1,14 +1,16 @@
 //! Loads a trace and prints how fast that was: `cargo run --release --features synthetic
-//! --example load -- FILE [THREADS]`. With `--generate FILE [STEPS]` it writes a synthetic one; by
-//! default of a gigabyte, with 700,000 kernels among 3 million events.
+//! --example load -- FILE [THREADS]`. With `--stream FILE` it reads one in parts and prints the memory
+//! that this took. With `--generate FILE [STEPS]` it writes a synthetic one; by default of a
+//! gigabyte, with 700,000 kernels among 3 million events.
 
 use std::error::Error;
 use std::fs::{self, File};
 use std::io::BufWriter;
+use std::ops::ControlFlow;
 use std::time::Instant;
 
 use kernel_traces::synthetic::{self, Annotation, Launching, Phase, Plan, Timing};
-use kernel_traces::{Options, Trace};
+use kernel_traces::{NameClasses, Options, Taxonomy, Totals, Trace};
 
 /// Steps that make a trace of a gigabyte.
 const GIGABYTE_STEPS: u64 = 1400;
@@ -19,6 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     match arguments.as_slice() {
         ["--generate", path] => generate(path, GIGABYTE_STEPS),
         ["--generate", path, steps] => generate(path, steps.parse()?),
+        ["--stream", path] => stream(path),
         [path] => load(path, None),
         [path, threads] => load(path, Some(threads.parse()?)),
         _ => Err("usage: load FILE [THREADS] | load --generate FILE [STEPS]".into()),
@@ -75,11 +78,33 @@ fn load(path: &str, threads: Option<std::num::NonZero<usize>>) -> Result<(), Box
     for warning in &trace.warnings {
         println!("{}: {warning}; {}", warning.code(), warning.advice());
     }
-    // Only where the system has such a file.
-    if let Ok(status) = fs::read_to_string("/proc/self/status") {
-        for line in status.lines().filter(|line| line.starts_with("RssAnon")) {
-            println!("{line}");
-        }
-    }
+    println!("{} kB of anonymous memory", anonymous_kb().unwrap_or_default());
     Ok(())
+}
+
+fn stream(path: &str) -> Result<(), Box<dyn Error>> {
+    let start = Instant::now();
+    let mut totals = Totals::new(Taxonomy::Classes);
+    let mut classes = NameClasses::default();
+    let mut most_kb = 0;
+    let mut add = |part: &Trace| {
+        totals.add(part, &classes.of(part));
+        most_kb = most_kb.max(anonymous_kb().unwrap_or_default());
+        ControlFlow::Continue(())
+    };
+    let streamed = Trace::stream(path, &Options::default(), &mut add, &mut |_, _| {})?;
+    let seconds = start.elapsed().as_secs_f64();
+    let gigabytes = streamed.bytes as f64 / 1e9;
+    println!("{seconds:.3} s, {gigabytes:.3} GB of JSON, {:.2} GB/s", gigabytes / seconds);
+    let summary = totals.summary();
+    println!("{} events, {} on devices", streamed.events, summary.kernels);
+    println!("{most_kb} kB of anonymous memory at most");
+    Ok(())
+}
+
+/// Only where the system tells.
+fn anonymous_kb() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("RssAnon"))?;
+    line.split_whitespace().nth(1)?.parse().ok()
 }

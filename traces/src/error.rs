@@ -15,6 +15,15 @@ pub enum TraceError {
         /// What the system says.
         source: io::Error,
     },
+    /// The folder has no traces.
+    #[error(
+        "{} has no traces: expected files whose names end with .json or .json.gz, one for each rank",
+        path.display()
+    )]
+    NoTraces {
+        /// The folder.
+        path: PathBuf,
+    },
     /// The file is something else.
     #[error(
         "{} is not a profiler trace: {reason}; expected the JSON that torch.profiler's \

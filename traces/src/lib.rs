@@ -30,13 +30,16 @@ mod metadata;
 mod model;
 mod names;
 mod number;
+mod ranks;
+mod rows;
 pub mod segment;
+mod stream;
 mod summary;
 #[cfg(feature = "synthetic")]
 pub mod synthetic;
 mod warning;
 
-pub use classes::Classes;
+pub use classes::{Classes, NameClasses};
 pub use column::Column;
 pub use error::TraceError;
 pub use index::{IndexPolicy, IndexUse};
@@ -44,7 +47,10 @@ pub use load::{Options, trace_files};
 pub use metadata::{Device, Distributed, Metadata, Vendor};
 pub use model::{Annotations, DeviceWork, Frames, Kernels, Lane, Launches, Ops, Thread, Trace};
 pub use names::{NameId, Names};
+pub use ranks::{RankFile, RankWarning, Ranks};
+pub use rows::{Extent, RowFormat, RowWriter, Rows, Table};
 pub use segment::Segments;
+pub use stream::{Streamed, Totals, TotalsSummary};
 pub use summary::{
     ByDuration, DeviceTime, GapLength, Group, Idle, Overlap, Partition, StreamTime, Summary,
     Taxonomy, Times, Unclassified, device_times,

@@ -100,6 +100,13 @@ macro_rules! columns {
                 self.duration_ns.iter().map(|&duration| u128::from(duration)).sum()
             }
 
+            pub(crate) fn clear(&mut self) {
+                self.start_ns.clear();
+                self.duration_ns.clear();
+                self.name.clear();
+                $(self.$field.clear();)*
+            }
+
             pub(crate) fn append(&mut self, other: Self, names: &[NameId]) {
                 self.start_ns.extend(other.start_ns);
                 self.duration_ns.extend(other.duration_ns);

@@ -18,6 +18,7 @@ fn plan() -> impl Strategy<Value = Plan> {
             frames,
             oddities,
             seed,
+            ..Plan::default()
         },
     )
 }

@@ -9,5 +9,8 @@ mod units;
 pub use progress::Progress;
 pub use selftest::selftest;
 pub use table::tables;
-pub use trace::{trace_info, trace_kernels};
+pub use trace::{
+    ClassEvidence, Counts, RankInfo, RankTime, RanksSummary, trace_file, trace_info, trace_kernels,
+    trace_ranks_kernels,
+};
 pub use units::{gibibytes, milliseconds, percent, ratio};

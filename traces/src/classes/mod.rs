@@ -14,7 +14,7 @@ mod tests;
 
 use rustc_hash::FxHashMap;
 
-use crate::classify::{Class, Classification, certain, classify_with};
+use crate::classify::{Class, Classification, certain, classify, classify_with};
 use crate::{NameId, Trace};
 use hints::Hint;
 
@@ -26,6 +26,29 @@ use hints::Hint;
 pub struct Classes {
     known: Vec<Classification>,
     of_kernel: Vec<u32>,
+}
+
+/// Classifies kernels by their names alone: where the operators that launched them are not known,
+/// as in the parts of a trace that is streamed. The parts of one trace share one.
+#[derive(Debug, Clone, Default)]
+pub struct NameClasses {
+    known: Vec<Classification>,
+    ids: FxHashMap<NameId, u32>,
+}
+
+impl NameClasses {
+    /// The class of every kernel of a part.
+    #[must_use]
+    pub fn of(&mut self, part: &Trace) -> Classes {
+        let id_of = |&name: &NameId| {
+            *self.ids.entry(name).or_insert_with(|| {
+                self.known.push(classify(part.names.text(name)));
+                u32::try_from(self.known.len() - 1).unwrap_or(u32::MAX)
+            })
+        };
+        let of_kernel = part.kernels.name.iter().map(id_of).collect();
+        Classes { known: self.known.clone(), of_kernel }
+    }
 }
 
 impl Classes {
@@ -85,8 +108,12 @@ impl Classes {
     /// The class of a row of [`Trace::kernels`].
     #[must_use]
     pub fn get(&self, kernel: usize) -> Classification {
-        let id = self.of_kernel.get(kernel).copied();
-        let known = id.and_then(|id| self.known.get(id as usize));
+        let known = self.known.get(self.id(kernel) as usize);
         known.copied().unwrap_or(Classification::UNCLASSIFIED)
+    }
+
+    /// The number of that class. Kernels of one number have the same class.
+    pub(crate) fn id(&self, kernel: usize) -> u32 {
+        self.of_kernel.get(kernel).copied().unwrap_or(u32::MAX)
     }
 }

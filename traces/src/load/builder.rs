@@ -41,6 +41,8 @@ pub(crate) struct Builder {
     /// The same for streams.
     last_lane: Option<(Lane, u32)>,
     keep_frames: bool,
+    /// Whether rows that were given away had kernels.
+    gave_kernels: bool,
     broken: Tally,
     broken_bytes: u64,
     bad_times: Tally,
@@ -60,6 +62,22 @@ impl Builder {
     /// How many events there were.
     pub(crate) fn events(&self) -> u64 {
         self.trace.events
+    }
+
+    /// What was read so far, and was not given away.
+    pub(crate) fn rows(&self) -> &Trace {
+        &self.trace
+    }
+
+    /// Forgets the rows, and keeps what they refer to for those that follow.
+    pub(crate) fn clear_rows(&mut self) {
+        let trace = &mut self.trace;
+        self.gave_kernels |= !trace.kernels.is_empty();
+        trace.kernels.clear();
+        trace.launches.clear();
+        trace.annotations.clear();
+        trace.ops.clear();
+        trace.frames.clear();
     }
 
     /// Counts an event, and keeps it if it is one to keep.
@@ -279,7 +297,7 @@ impl Builder {
         if count > 0 {
             trace.warnings.push(Warning::BadIds { count, first_at });
         }
-        if trace.kernels.is_empty() {
+        if trace.kernels.is_empty() && !self.gave_kernels {
             trace.warnings.push(Warning::NoKernels);
         }
         trace

@@ -22,6 +22,8 @@ pub(crate) enum Stopped {
     NeedsMore,
     /// The bytes end and are all there is.
     Truncated,
+    /// The one who takes what is read has enough.
+    Enough,
 }
 
 /// How events are read.

@@ -17,24 +17,26 @@ mod parallel;
 mod scan;
 mod source;
 mod strict;
+mod tail;
 mod walk;
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek};
 use std::num::NonZero;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::thread;
 
 use memmap2::Mmap;
 
 use crate::{Metadata, Trace, TraceError, Warning};
-use builder::Builder;
+pub(crate) use builder::Builder;
 use source::Feed;
 pub(crate) use strict::repaired;
-use walk::{End, Walk};
+use walk::{End, Taker, Walk};
 
 /// The first bytes of what gzip compressed.
-const GZIP: [u8; 2] = [0x1f, 0x8b];
+pub(crate) const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// How a trace is loaded.
 #[derive(Debug, Clone)]
@@ -77,10 +79,13 @@ impl Trace {
     ) -> Result<Self, TraceError> {
         let path = path.as_ref();
         with_file(path, |feed, size| {
-            let mut report = |done: u64| progress(done.min(size), size);
-            let trace = load(feed, options, &mut report).map_err(|reason| not(path, reason))?;
-            report(size);
-            Ok(trace)
+            let mut report = |_: &mut Builder, done: u64| {
+                progress(done.min(size), size);
+                ControlFlow::Continue(())
+            };
+            let loaded = load(feed, options, &mut report).map_err(|reason| not(path, reason))?;
+            progress(size, size);
+            Ok(loaded.trace)
         })
     }
 
@@ -91,12 +96,13 @@ impl Trace {
     /// When it is no trace, under the name `<memory>`.
     pub fn from_json(text: &[u8], options: &Options) -> Result<Self, TraceError> {
         let feed = Feed::whole(text);
-        load(feed, options, &mut |_| {}).map_err(|reason| not(Path::new("<memory>"), reason))
+        let loaded = load(feed, options, &mut |_, _| ControlFlow::Continue(()));
+        Ok(loaded.map_err(|reason| not(Path::new("<memory>"), reason))?.trace)
     }
 
-    /// Reads what a trace says about its run before the first event, which takes no longer for a
-    /// larger file. Profilers write the devices there; some tools move them behind the events,
-    /// where only [`Trace::load`] finds them.
+    /// Reads what a trace says about its run without its events, which takes no longer for a
+    /// larger file. Profilers write the devices before the events; some tools move them behind,
+    /// where they are found in a plain file, and in a compressed one only by [`Trace::load`].
     ///
     /// # Errors
     ///
@@ -104,12 +110,16 @@ impl Trace {
     pub fn metadata(path: impl AsRef<Path>) -> Result<Metadata, TraceError> {
         let path = path.as_ref();
         with_file(path, |feed, _| {
-            let mut ignore = |_| {};
+            let mut ignore = |_: &mut Builder, _| ControlFlow::Continue(());
             let mut walk = new_walk(feed, &Options::default(), &mut ignore);
             walk.head_only = true;
             match walk.run() {
                 Err(End::NotATrace(reason)) => Err(not(path, reason)),
-                Err(End::Truncated | End::Enough) => Ok(walk.metadata),
+                Err(End::Truncated) => Ok(walk.metadata),
+                Err(End::Enough) => {
+                    walk.tail();
+                    Ok(walk.metadata)
+                }
                 Ok(()) => Err(not(path, "it has no traceEvents".to_owned())),
             }
         })
@@ -140,12 +150,12 @@ pub fn trace_files(path: impl AsRef<Path>) -> Result<Vec<PathBuf>, TraceError> {
     Ok(files)
 }
 
-fn not(path: &Path, reason: String) -> TraceError {
+pub(crate) fn not(path: &Path, reason: String) -> TraceError {
     TraceError::NotATrace { path: path.to_owned(), reason }
 }
 
 /// Opens a file and gives its text and its size.
-fn with_file<T>(
+pub(crate) fn with_file<T>(
     path: &Path,
     read: impl FnOnce(Feed<'_>, u64) -> Result<T, TraceError>,
 ) -> Result<T, TraceError> {
@@ -177,11 +187,7 @@ fn with_file<T>(
     read(Feed::whole(&map), size)
 }
 
-fn new_walk<'w, 's>(
-    feed: Feed<'s>,
-    options: &Options,
-    progress: &'w mut dyn FnMut(u64),
-) -> Walk<'w, 's> {
+fn new_walk<'w, 's>(feed: Feed<'s>, options: &Options, taker: &'w mut Taker<'w>) -> Walk<'w, 's> {
     Walk {
         feed,
         builder: Builder::new(options.frames),
@@ -191,18 +197,30 @@ fn new_walk<'w, 's>(
         options: options.clone(),
         has_events: false,
         head_only: false,
-        progress,
+        taker,
     }
 }
 
+/// What was read of a trace: all but the rows that were taken away.
+pub(crate) struct Loaded {
+    pub(crate) trace: Trace,
+    /// Whether nobody ended the reading before its end.
+    pub(crate) is_complete: bool,
+}
+
 /// Reads a trace from its bytes, or says why it is none.
-fn load(feed: Feed<'_>, options: &Options, progress: &mut dyn FnMut(u64)) -> Result<Trace, String> {
-    let mut walk = new_walk(feed, options, progress);
+pub(crate) fn load<'t>(
+    feed: Feed<'_>,
+    options: &Options,
+    taker: &'t mut Taker<'t>,
+) -> Result<Loaded, String> {
+    let mut walk = new_walk(feed, options, taker);
     let end = walk.run();
     let complete_bytes = walk.feed.offset();
     // Of what is no trace, not more is read than shows that.
     let dropped_bytes = if walk.has_events { walk.feed.drain() } else { 0 };
     let decompression = walk.feed.decompression_error();
+    let is_complete = end != Err(End::Enough);
     // What is wrong behind the events is no reason to throw them away.
     let (is_truncated, is_broken) = match end {
         Err(End::NotATrace(reason)) if !walk.has_events => return Err(reason),
@@ -210,7 +228,8 @@ fn load(feed: Feed<'_>, options: &Options, progress: &mut dyn FnMut(u64)) -> Res
         Err(_) if !walk.has_events => return Err("it ends before its events".to_owned()),
         Ok(()) => (decompression.is_some(), false),
         Err(End::NotATrace(_)) => (decompression.is_some(), true),
-        Err(End::Truncated | End::Enough) => (true, false),
+        Err(End::Truncated) => (true, false),
+        Err(End::Enough) => (false, false),
     };
     let has_other = (is_truncated && dropped_bytes > 0) || walk.builder.has_broken();
     if walk.builder.events() == 0 && has_other {
@@ -228,8 +247,8 @@ fn load(feed: Feed<'_>, options: &Options, progress: &mut dyn FnMut(u64)) -> Res
     }
     let mut trace = walk.builder.finish();
     trace.metadata = walk.metadata;
-    trace.bytes = complete_bytes + dropped_bytes;
+    trace.bytes = complete_bytes + if is_complete { dropped_bytes } else { 0 };
     warnings.append(&mut trace.warnings);
     trace.warnings = warnings;
-    Ok(trace)
+    Ok(Loaded { trace, is_complete })
 }

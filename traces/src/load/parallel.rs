@@ -4,17 +4,23 @@
 //! string. Each piece is read on its own and then taken only if the piece before it ended exactly
 //! where it begins, so a cut at a wrong place costs time and changes nothing.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::sync_channel;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::mpsc::{channel, sync_channel};
 use std::thread;
 
 use super::boundary::event_after;
 use super::builder::Builder;
 use super::list::{self, Reading, Stopped};
+use super::walk::Taker;
 
 /// The size of a piece: many for each thread, so that none waits long for another at the end, and
 /// large beside the cost of putting their names together.
 const PIECE: usize = 4 << 20;
+
+/// Pieces for each thread that may be read ahead of the one that is next in the file: enough that
+/// a slow thread holds up no other, and a bound for the memory that they take.
+const AHEAD: usize = 4;
 
 struct Piece {
     start: usize,
@@ -23,18 +29,24 @@ struct Piece {
     builder: Builder,
 }
 
-/// Reads a list from behind its bracket: how far it came, and why it stopped. `progress` takes
-/// the number of bytes that are done.
+/// Reads a list from behind its bracket: how far it came, and why it stopped; at a limit if
+/// threads failed to read what follows. `taker` is called after each piece with the number of bytes
+/// that are done.
 pub(crate) fn read(
     bytes: &[u8],
     threads: usize,
     reading: Reading,
     builder: &mut Builder,
-    progress: &mut dyn FnMut(u64),
+    taker: &mut Taker<'_>,
 ) -> (usize, Stopped) {
     let pieces = bytes.len().div_ceil(PIECE).max(1);
-    let next = AtomicUsize::new(0);
-    let give_up = AtomicUsize::new(usize::MAX);
+    let (order, orders) = channel();
+    let mut to_order = 0..pieces;
+    for index in to_order.by_ref().take(threads * AHEAD) {
+        // There is a receiver.
+        let _ = order.send(index);
+    }
+    let orders = Mutex::new(orders);
     // A thread waits when the putting together lags behind.
     let (send, receive) = sync_channel(threads);
     let keep_frames = builder.keeps_frames();
@@ -42,14 +54,14 @@ pub(crate) fn read(
     let mut stopped = Stopped::Limit;
     thread::scope(|scope| {
         for _ in 0..threads.min(pieces) {
-            let (send, next, give_up) = (send.clone(), &next, &give_up);
+            let (send, orders) = (send.clone(), &orders);
             let work = move || {
-                loop {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    if index >= pieces || index >= give_up.load(Ordering::Relaxed) {
-                        return;
-                    }
-                    let piece = piece(bytes, index, reading, Builder::new(keep_frames));
+                // Waiting for an order holds the lock, as nobody else could get one either.
+                let next = || orders.lock().ok()?.recv().ok();
+                while let Some(index) = next() {
+                    // Nobody may wait for it in vain: who puts the pieces together reads it again.
+                    let read = || piece(bytes, index, reading, Builder::new(keep_frames));
+                    let piece = catch_unwind(AssertUnwindSafe(read)).ok().flatten();
                     if send.send((index, piece)).is_err() {
                         return;
                     }
@@ -71,23 +83,23 @@ pub(crate) fn read(
             while let Some(piece) = waiting.get_mut(index).and_then(Option::take) {
                 let limit = ((index + 1) * PIECE).min(bytes.len());
                 (at, stopped) = join(bytes, at, limit, piece, reading, builder);
-                progress(at as u64);
                 index += 1;
+                if taker(builder, at as u64).is_break() {
+                    stopped = Stopped::Enough;
+                }
                 if stopped != Stopped::Limit {
-                    give_up.store(0, Ordering::Relaxed);
+                    break 'pieces;
+                }
+                if let Some(index) = to_order.next() {
+                    let _ = order.send(index);
+                } else if index == pieces {
                     break 'pieces;
                 }
             }
         }
-        drop(receive);
+        // The threads end when there are no orders, or nobody takes what they read.
+        drop((order, receive));
     });
-    if stopped == Stopped::Limit {
-        // Behind the last piece, or after a thread that did not deliver its own.
-        let rest = bytes.get(at..).unwrap_or_default();
-        let reading = Reading { offset: reading.offset + at as u64, ..reading };
-        let (used, end) = list::read(rest, usize::MAX, reading, builder);
-        return (at + used, end);
-    }
     (at, stopped)
 }
 

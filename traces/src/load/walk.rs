@@ -1,17 +1,24 @@
 //! The top level of a trace: metadata, and the events before it or after.
 
+use std::ops::ControlFlow;
+
 use super::builder::Builder;
 use super::list::{self, Reading, Stopped};
 use super::scan::{Cursor, Stop};
 use super::source::Feed;
+use super::tail::behind_events;
 use super::{Options, parallel};
 use crate::{Metadata, Warning};
 
 /// Below this size a list is read before another thread would be awake.
 const PARALLEL_BYTES: usize = 4 << 20;
 
-/// Bytes between two calls of the caller's progress.
-const PROGRESS_BYTES: usize = 4 << 20;
+/// Bytes between two calls of the one who takes what is read.
+const PART_BYTES: usize = 4 << 20;
+
+/// Takes what is read, part by part: the columns with the part just read at their end, and the
+/// bytes of the file that are done. It may take the rows away, and may end the reading.
+pub(crate) type Taker<'t> = dyn FnMut(&mut Builder, u64) -> ControlFlow<()> + 't;
 
 /// Why reading ended before the trace did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,8 +43,8 @@ pub(crate) struct Walk<'w, 's> {
     pub(crate) has_events: bool,
     /// Only what comes before the events is wanted.
     pub(crate) head_only: bool,
-    /// Takes the bytes of the file that are done.
-    pub(crate) progress: &'w mut dyn FnMut(u64),
+    /// Takes what is read.
+    pub(crate) taker: &'w mut Taker<'w>,
 }
 
 impl Walk<'_, '_> {
@@ -93,7 +100,16 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// The members of the top level.
+    /// Takes in what stands behind the events without reading them, as far as it can be found.
+    pub(crate) fn tail(&mut self) {
+        if let Some(tail) = self.feed.whole_rest().and_then(behind_events) {
+            self.feed = Feed::whole(tail);
+            // What is wrong there is told by those who load the trace.
+            let _ = self.top();
+        }
+    }
+
+    /// The members of the top level, behind its brace or another bracket.
     fn top(&mut self) -> Result<(), End> {
         self.feed.advance(1);
         loop {
@@ -187,27 +203,34 @@ impl Walk<'_, '_> {
         {
             let before = self.feed.offset();
             let reading = self.reading();
-            let progress = &mut *self.progress;
+            let taker = &mut *self.taker;
             let (used, stopped) =
-                parallel::read(bytes, threads, reading, &mut self.builder, &mut |done| {
-                    progress(before + done);
+                parallel::read(bytes, threads, reading, &mut self.builder, &mut |builder, done| {
+                    taker(builder, before + done)
                 });
             self.feed.advance(used);
-            return self.stopped(stopped);
+            match stopped {
+                // What no thread read is read here.
+                Stopped::Limit => {}
+                _ => return self.stopped(stopped),
+            }
         }
         loop {
             let reading = self.reading();
             let rest = self.feed.rest();
-            let (used, stopped) = list::read(rest, PROGRESS_BYTES, reading, &mut self.builder);
+            let (used, stopped) = list::read(rest, PART_BYTES, reading, &mut self.builder);
             self.feed.advance(used);
-            (self.progress)(self.feed.file_bytes());
+            let flow = (self.taker)(&mut self.builder, self.feed.file_bytes());
+            if flow.is_break() {
+                return Err(End::Enough);
+            }
             match stopped {
                 Stopped::Limit => {}
                 Stopped::NeedsMore => {
                     // At the end there is no more, and the next round knows it.
                     self.feed.more();
                 }
-                Stopped::ListEnd | Stopped::Truncated => return self.stopped(stopped),
+                _ => return self.stopped(stopped),
             }
         }
     }
@@ -221,6 +244,10 @@ impl Walk<'_, '_> {
     }
 
     fn stopped(&self, stopped: Stopped) -> Result<(), End> {
-        if stopped == Stopped::ListEnd { Ok(()) } else { Err(End::Truncated) }
+        match stopped {
+            Stopped::ListEnd => Ok(()),
+            Stopped::Enough => Err(End::Enough),
+            _ => Err(End::Truncated),
+        }
     }
 }

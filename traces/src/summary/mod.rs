@@ -16,12 +16,12 @@ use serde::Serialize;
 
 pub use devices::{DeviceTime, GapLength, Idle, Overlap, StreamTime, device_times};
 pub use group::{Group, Times};
+pub(crate) use group::{longest_first, ratio};
 pub use order::ByDuration;
 pub use partition::Partition;
 
 use crate::classify::{Class, ClassSet, Classification, legacy_name};
 use crate::{Classes, NameId, Trace, Warning};
-use group::ratio;
 use sweep::{Interval, sweep};
 
 /// Which names the classes have.

@@ -1,43 +1,13 @@
-//! A trace as tables.
+//! Where the time on the devices goes.
 
 use std::fmt::Write;
 
 use comfy_table::{Cell, Table};
-use kernel_traces::{Group, Summary, Trace};
+use kernel_traces::{Group, Summary, TotalsSummary};
 
-use super::table::{right, styled};
-use super::units::{gibibytes, milliseconds};
-
-/// The devices of a trace and what was recorded.
-#[must_use]
-pub fn trace_info(trace: &Trace) -> String {
-    let mut text = format!("vendor      {}\n", trace.vendor().name());
-    for device in &trace.metadata.devices {
-        let name = if device.name.is_empty() { "(without a name)" } else { &device.name };
-        let units = device.multiprocessors.map(|count| format!(", {count} multiprocessors"));
-        let memory = device.memory_bytes.map(|bytes| format!(", {}", gibibytes(bytes)));
-        let _ = writeln!(
-            text,
-            "device {:<4} {name}{}{}",
-            device.id,
-            units.unwrap_or_default(),
-            memory.unwrap_or_default()
-        );
-    }
-    let counts = [
-        ("events", trace.events),
-        ("kernels", trace.kernels.len() as u64),
-        ("launches", trace.launches.len() as u64),
-        ("operators", trace.ops.len() as u64),
-        ("marks", trace.annotations.len() as u64),
-        ("frames", trace.frames.len() as u64),
-        ("streams", trace.lanes.len() as u64),
-    ];
-    for (what, count) in counts {
-        let _ = writeln!(text, "{what:<11} {count}");
-    }
-    text
-}
+use super::super::table::{right, styled};
+use super::super::units::milliseconds;
+use super::{ClassEvidence, RanksSummary, ranks, time};
 
 /// Where the time on the devices goes, with so many kernels.
 #[must_use]
@@ -49,20 +19,48 @@ pub fn trace_kernels(summary: &Summary, top: usize) -> String {
         time(summary.busy_ns),
         time(summary.span_ns)
     );
-    let _ = writeln!(text, "\n{}", table("class", &summary.by_class));
-    let shown = &summary.by_kernel[..top.min(summary.by_kernel.len())];
-    let _ = writeln!(text, "\n{}", table("kernel", shown));
-    if let Some(more @ 1..) = summary.by_kernel.len().checked_sub(shown.len()) {
-        let _ = writeln!(text, "and {more} kernels more; --top N lists more, --json all");
-    }
-    if summary.unclassified_share > MOST_UNCLASSIFIED {
-        let _ = writeln!(
-            text,
-            "- {:.1} % of the time is in kernels that no rule knows",
-            100.0 * summary.unclassified_share
+    let Summary { by_class, by_kernel, unclassified_share, .. } = summary;
+    groups(&mut text, by_class, by_kernel, *unclassified_share, top);
+    text
+}
+
+/// Where the time on the devices of several traces goes, or of one that was read in parts.
+#[must_use]
+pub fn trace_ranks_kernels(result: &RanksSummary, top: usize) -> String {
+    let TotalsSummary { kernels, total_ns, unclassified_share, by_class, by_kernel } =
+        &result.summary;
+    let mut text = format!("{kernels} kernels, copies and fills, {} together\n", time(*total_ns));
+    let _ = writeln!(text, "\n{}", ranks::table(result.ranks.iter()));
+    groups(&mut text, by_class, by_kernel, *unclassified_share, top);
+    if result.class_evidence == ClassEvidence::Names {
+        text.push_str(
+            "- classes are by the kernels' names alone, as the operators are not known when a \
+             trace is read in parts\n",
         );
     }
     text
+}
+
+fn groups(
+    text: &mut String,
+    by_class: &[Group],
+    by_kernel: &[Group],
+    unclassified: f64,
+    top: usize,
+) {
+    let _ = writeln!(text, "\n{}", table("class", by_class));
+    let shown = &by_kernel[..top.min(by_kernel.len())];
+    let _ = writeln!(text, "\n{}", table("kernel", shown));
+    if let Some(more @ 1..) = by_kernel.len().checked_sub(shown.len()) {
+        let _ = writeln!(text, "and {more} kernels more; --top N lists more, --json all");
+    }
+    if unclassified > MOST_UNCLASSIFIED {
+        let _ = writeln!(
+            text,
+            "- {:.1} % of the time is in kernels that no rule knows",
+            100.0 * unclassified
+        );
+    }
 }
 
 /// The share of the time in unknown kernels from which a reader must be told.
@@ -103,9 +101,4 @@ fn shortened(name: &str) -> String {
     }
     let start: String = name.chars().take(LONGEST_NAME - 1).collect();
     format!("{start}…")
-}
-
-#[expect(clippy::cast_precision_loss, reason = "for people")]
-fn time(ns: u64) -> String {
-    milliseconds(ns as f64 / 1e6)
 }

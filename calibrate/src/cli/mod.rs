@@ -1,11 +1,18 @@
 //! The command line.
 
+mod trace;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use fusion_cost_model::CacheState;
+
+pub use trace::{
+    OutputFormat, TableName, TaxonomyName, TraceCommand, TraceInfoArgs, TraceInput,
+    TraceKernelsArgs,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -265,64 +272,6 @@ pub struct ShowArgs {
     /// Print it as JSON
     #[arg(long)]
     pub json: bool,
-}
-
-/// What to look for in a trace.
-#[derive(Debug, Subcommand)]
-pub enum TraceCommand {
-    /// The devices and what was recorded
-    Info(TraceFileArgs),
-    /// Where the time on the devices goes, by class and by kernel
-    Kernels(TraceKernelsArgs),
-}
-
-/// Which trace.
-#[derive(Debug, Args)]
-pub struct TraceFileArgs {
-    /// A trace
-    pub file: PathBuf,
-    /// Print it as JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// Which kernels of which trace.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  calibrate trace kernels rank0.json.gz
-  calibrate trace kernels rank0.json --top 50 --taxonomy legacy
-  calibrate trace kernels rank0.json --json > kernels.json")]
-pub struct TraceKernelsArgs {
-    /// A trace
-    pub file: PathBuf,
-    /// How many kernels to list
-    #[arg(long, value_name = "N", default_value_t = 20)]
-    pub top: usize,
-    /// The names of the classes
-    #[arg(long, value_enum, default_value_t = TaxonomyName::Classes)]
-    pub taxonomy: TaxonomyName,
-    /// Print everything as JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// The names of the classes of kernels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum TaxonomyName {
-    /// The project's own
-    Classes,
-    /// The operation names of older tools
-    Legacy,
-}
-
-impl From<TaxonomyName> for kernel_traces::Taxonomy {
-    fn from(name: TaxonomyName) -> Self {
-        match name {
-            TaxonomyName::Classes => Self::Classes,
-            TaxonomyName::Legacy => Self::Legacy,
-        }
-    }
 }
 
 /// What to ask.

@@ -1,0 +1,151 @@
+//! Finds the traces of a command line and reads them, with progress and warnings on stderr.
+
+use std::io::IsTerminal;
+use std::ops::ControlFlow;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use kernel_traces::{Options, RankFile, Ranks, Streamed, Trace, Warning};
+
+use crate::cli::TraceInput;
+use crate::exit::UsageError;
+use crate::{fingerprint, report};
+
+/// The traces of a command line.
+pub(super) struct Inputs {
+    /// Those to read.
+    pub(super) files: Vec<RankFile>,
+    stream: bool,
+    bar: Option<ProgressBar>,
+    /// The bytes of the files that were read.
+    done: u64,
+}
+
+/// A trace as it can be had.
+pub(super) enum Opened {
+    Whole(Box<Trace>),
+    /// In parts, which [`Inputs::stream`] gives.
+    InParts,
+}
+
+/// Finds the traces and says, within milliseconds, what they tell of themselves.
+pub(super) fn find(input: &TraceInput) -> anyhow::Result<Inputs> {
+    let Ranks { mut files, warnings } = Ranks::find(&input.paths)?;
+    if let Some(rank) = input.rank {
+        let known: Vec<String> =
+            files.iter().filter_map(|file| file.rank).map(|rank| rank.to_string()).collect();
+        files.retain(|file| file.rank == Some(rank));
+        if files.is_empty() {
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            let message = format!("no trace is of rank {rank}; there are: {known}");
+            return Err(UsageError(message).into());
+        }
+    } else {
+        for warning in warnings {
+            eprintln!("warning: {}: {warning}; {}", warning.code(), warning.advice());
+        }
+    }
+    let is_terminal = std::io::stderr().is_terminal();
+    if is_terminal || input.verbose {
+        for file in &files {
+            eprintln!("{}", report::trace_file(file));
+        }
+    }
+    let bytes = files.iter().map(|file| file.bytes).sum();
+    Ok(Inputs { bar: is_terminal.then(|| bar(bytes)), files, stream: input.stream, done: 0 })
+}
+
+fn bar(bytes: u64) -> ProgressBar {
+    let bar = ProgressBar::new(bytes);
+    let template = "{bar:24} {bytes}/{total_bytes}, {eta} left: {wide_msg}";
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar
+}
+
+impl Inputs {
+    /// Whether a trace is read in parts: it was asked for, or the memory is not enough.
+    pub(super) fn must_stream(&self, file: &RankFile) -> bool {
+        if self.stream {
+            return true;
+        }
+        let (needed, free) = (file.memory_bytes(), fingerprint::available_memory());
+        if needed > free {
+            self.note(&format!(
+                "note: {} may need {} of memory and {} are free; it is read as with --stream",
+                file.path.display(),
+                report::gibibytes(needed),
+                report::gibibytes(free)
+            ));
+        }
+        needed > free
+    }
+
+    /// A trace, whole if it can be.
+    pub(super) fn open(&mut self, file: &RankFile) -> anyhow::Result<Opened> {
+        if self.must_stream(file) {
+            return Ok(Opened::InParts);
+        }
+        Ok(Opened::Whole(Box::new(self.load(file)?)))
+    }
+
+    /// The one way in which subcommands get a whole trace.
+    pub(super) fn load(&mut self, file: &RankFile) -> anyhow::Result<Trace> {
+        let trace = Trace::load(&file.path, &Options::default(), &mut self.progress(file))?;
+        self.read(file, &trace.warnings);
+        Ok(trace)
+    }
+
+    /// Reads a trace in parts.
+    pub(super) fn stream(
+        &mut self,
+        file: &RankFile,
+        options: &Options,
+        each: &mut dyn FnMut(&Trace) -> ControlFlow<()>,
+    ) -> anyhow::Result<Streamed> {
+        let streamed = Trace::stream(&file.path, options, each, &mut self.progress(file))?;
+        self.read(file, &streamed.warnings);
+        Ok(streamed)
+    }
+
+    fn progress(&self, file: &RankFile) -> impl FnMut(u64, u64) + use<> {
+        let (bar, before) = (self.bar.clone(), self.done);
+        if let Some(bar) = &bar {
+            bar.set_message(file.path.display().to_string());
+        }
+        move |done, _| {
+            if let Some(bar) = &bar {
+                bar.set_position(before + done);
+            }
+        }
+    }
+
+    /// A file is read.
+    fn read(&mut self, file: &RankFile, warnings: &[Warning]) {
+        self.done += file.bytes;
+        let which = match self.files.len() {
+            1 => String::new(),
+            _ => format!(" ({})", file.path.display()),
+        };
+        for warning in warnings {
+            let (code, advice) = (warning.code(), warning.advice());
+            self.note(&format!("warning: {code}: {warning}{which}; {advice}"));
+        }
+    }
+
+    /// Says something that stays.
+    fn note(&self, line: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| eprintln!("{line}")),
+            None => eprintln!("{line}"),
+        }
+    }
+}
+
+impl Drop for Inputs {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}

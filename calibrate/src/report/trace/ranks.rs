@@ -1,0 +1,84 @@
+//! Several traces beside each other, and their kernels together.
+
+use comfy_table::{Cell, Table};
+use kernel_traces::{RankFile, TotalsSummary};
+use serde::Serialize;
+
+use super::super::table::{right, styled};
+use super::time;
+
+/// The times of the kernels of one trace.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RankTime {
+    /// The file.
+    pub file: String,
+    /// The number of its process, if it is known.
+    pub rank: Option<u64>,
+    /// Kernels, copies and fills.
+    pub kernels: usize,
+    /// Their durations together, in nanoseconds.
+    pub total_ns: u64,
+    /// The time in which at least one of them ran, in nanoseconds, if the trace was read whole.
+    pub busy_ns: Option<u64>,
+    /// From the beginning of the first to the end of the last, in nanoseconds.
+    pub span_ns: u64,
+}
+
+impl RankTime {
+    /// That of a file whose kernels came together in parts.
+    #[must_use]
+    pub fn new(
+        file: &RankFile,
+        summary: &TotalsSummary,
+        busy_ns: Option<u64>,
+        span_ns: u64,
+    ) -> Self {
+        Self {
+            file: file.path.display().to_string(),
+            rank: file.rank,
+            kernels: summary.kernels,
+            total_ns: summary.total_ns,
+            busy_ns,
+            span_ns,
+        }
+    }
+}
+
+/// What the classes of kernels are told from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClassEvidence {
+    /// The names of the kernels and of the operators that launched them.
+    NamesAndOperators,
+    /// The names of the kernels alone, for some of the traces at least.
+    Names,
+}
+
+/// The kernels of several traces together, or of one that was read in parts.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RanksSummary {
+    /// All kernels.
+    #[serde(flatten)]
+    pub summary: TotalsSummary,
+    /// What the classes are told from.
+    pub class_evidence: ClassEvidence,
+    /// The traces.
+    pub ranks: Vec<RankTime>,
+}
+
+/// A row for each trace.
+pub(super) fn table<'r>(ranks: impl Iterator<Item = &'r RankTime>) -> Table {
+    let mut table = styled();
+    table.set_header(["rank", "kernels", "total", "busy", "span", "file"]);
+    for rank in ranks {
+        table.add_row([
+            right(rank.rank.map_or_else(|| "?".to_owned(), |rank| rank.to_string())),
+            right(rank.kernels.to_string()),
+            right(time(rank.total_ns)),
+            right(rank.busy_ns.map_or_else(|| "-".to_owned(), time)),
+            right(time(rank.span_ns)),
+            Cell::new(&rank.file),
+        ]);
+    }
+    table
+}

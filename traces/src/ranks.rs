@@ -1,0 +1,348 @@
+//! The traces of a run over several processes: which files they are, whose they are, and whether
+//! they belong together, before any is loaded.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use crate::load::GZIP;
+use crate::{Metadata, Trace, TraceError, trace_files};
+
+/// Bytes of memory for a byte of JSON. Traces of training, serving and stacks took 0.06 to 0.17
+/// when they were loaded, and columns that grow and a summary that sorts may need as much again.
+const MEMORY_PER_BYTE: f64 = 0.3;
+
+/// How much smaller gzip makes a trace at most; real ones became 7 to 21 times smaller.
+const COMPRESSION: f64 = 21.0;
+
+/// The file of one rank.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RankFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its size, in bytes.
+    pub bytes: u64,
+    /// Whether it is compressed, whatever its name says.
+    pub is_compressed: bool,
+    /// What it says about its run without its events: see [`Trace::metadata`].
+    pub metadata: Metadata,
+    /// The number of its process: what the file says, else what its name says.
+    pub rank: Option<u64>,
+}
+
+impl RankFile {
+    /// Finds out what a file says without its events.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read or is no trace.
+    pub fn of(path: impl Into<PathBuf>) -> Result<Self, TraceError> {
+        let path = path.into();
+        let metadata = Trace::metadata(&path)?;
+        let read_error = |source| TraceError::Read { path: path.clone(), source };
+        let information = fs::metadata(&path).map_err(read_error)?;
+        let mut start = Vec::new();
+        let file = File::open(&path).map_err(read_error)?;
+        file.take(GZIP.len() as u64).read_to_end(&mut start).map_err(read_error)?;
+        let told = metadata.distributed.as_ref().and_then(|place| place.rank);
+        let rank = told.or_else(|| rank_in(&name_of(&path)));
+        let is_compressed = start == GZIP;
+        Ok(Self { path, bytes: information.len(), is_compressed, metadata, rank })
+    }
+
+    /// About how many bytes of memory it takes to load and sum it up, rather too many than too
+    /// few.
+    #[must_use]
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "an estimate"
+    )]
+    pub fn memory_bytes(&self) -> u64 {
+        let json = self.bytes as f64 * if self.is_compressed { COMPRESSION } else { 1.0 };
+        (json * MEMORY_PER_BYTE) as u64
+    }
+}
+
+/// The traces of a run, by rank.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ranks {
+    /// Those with a rank in its order, then the others by name, where `rank10` follows `rank9`.
+    pub files: Vec<RankFile>,
+    /// What does not fit together.
+    pub warnings: Vec<RankWarning>,
+}
+
+impl Ranks {
+    /// Finds the traces that paths name: files, and folders with one file for each rank.
+    ///
+    /// # Errors
+    ///
+    /// For the first file that cannot be read or is no trace, also if others are: figures over the
+    /// ranks that happen to be whole are not what was asked for. When a folder has no traces.
+    pub fn find<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Result<Self, TraceError> {
+        let mut files = Vec::new();
+        for path in paths {
+            let path = path.as_ref();
+            let found = trace_files(path)?;
+            if found.is_empty() {
+                return Err(TraceError::NoTraces { path: path.to_owned() });
+            }
+            for file in found {
+                files.push(RankFile::of(file)?);
+            }
+        }
+        files.sort_by(|a, b| {
+            let rank = |file: &RankFile| file.rank.unwrap_or(u64::MAX);
+            rank(a).cmp(&rank(b)).then_with(|| natural(&name_of(&a.path), &name_of(&b.path)))
+        });
+        let warnings = mismatches(&files);
+        Ok(Self { files, warnings })
+    }
+
+    /// The size of all files, in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.bytes).sum()
+    }
+}
+
+/// What does not fit together among the files of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RankWarning {
+    /// Several files are of one rank.
+    SameRank {
+        /// The rank.
+        rank: u64,
+        /// The files.
+        files: Vec<PathBuf>,
+    },
+    /// The files tell different numbers of processes.
+    WorldSizes {
+        /// The numbers.
+        sizes: Vec<u64>,
+    },
+    /// There are fewer ranks than the run had.
+    MissingRanks {
+        /// How many there are.
+        found: u64,
+        /// How many there were.
+        world_size: u64,
+    },
+}
+
+impl RankWarning {
+    /// A short name that never changes, for programs.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::SameRank { .. } => "same-rank",
+            Self::WorldSizes { .. } => "world-sizes",
+            Self::MissingRanks { .. } => "missing-ranks",
+        }
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn advice(&self) -> &'static str {
+        match self {
+            Self::SameRank { .. } => "sums count that rank more than once; name one file for each",
+            Self::WorldSizes { .. } => "files of different runs? name those of one",
+            Self::MissingRanks { .. } => "sums are of the ranks that are there",
+        }
+    }
+}
+
+impl fmt::Display for RankWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SameRank { rank, files } => {
+                let files: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
+                write!(f, "rank {rank} has several files: {}", files.join(", "))
+            }
+            Self::WorldSizes { sizes } => {
+                let sizes: Vec<_> = sizes.iter().map(u64::to_string).collect();
+                write!(f, "the files are of runs over {} processes", sizes.join(" and "))
+            }
+            Self::MissingRanks { found, world_size } => {
+                write!(f, "{found} of the {world_size} ranks of the run are there")
+            }
+        }
+    }
+}
+
+fn mismatches(files: &[RankFile]) -> Vec<RankWarning> {
+    // One trace of many ranks is what people look at first, and no mistake.
+    if files.len() < 2 {
+        return Vec::new();
+    }
+    let mut warnings = Vec::new();
+    let mut by_rank: BTreeMap<u64, Vec<PathBuf>> = BTreeMap::new();
+    for file in files {
+        if let Some(rank) = file.rank {
+            by_rank.entry(rank).or_default().push(file.path.clone());
+        }
+    }
+    let found = by_rank.len() as u64;
+    let several = by_rank.into_iter().filter(|(_, files)| files.len() > 1);
+    warnings.extend(several.map(|(rank, files)| RankWarning::SameRank { rank, files }));
+    let told = |file: &RankFile| file.metadata.distributed.as_ref()?.world_size;
+    let mut sizes: Vec<u64> = files.iter().filter_map(told).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    match sizes.as_slice() {
+        &[world_size] if found > 0 && found < world_size => {
+            warnings.push(RankWarning::MissingRanks { found, world_size });
+        }
+        [_, _, ..] => warnings.push(RankWarning::WorldSizes { sizes }),
+        _ => {}
+    }
+    warnings
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// The rank that a file's name tells: `rank3.json`, `trace_Rank-3.json.gz`, `1751-TP-3.json`.
+/// Other numbers are times and ids of processes.
+fn rank_in(name: &str) -> Option<u64> {
+    let name = name.to_lowercase();
+    ["rank", "tp"].iter().find_map(|word| {
+        name.match_indices(word).find_map(|(at, _)| {
+            let before = name.get(..at)?;
+            if before.ends_with(|before: char| before.is_alphanumeric()) {
+                return None;
+            }
+            let rest = name.get(at + word.len()..)?.trim_start_matches(['-', '_', '.', '=', ' ']);
+            let digits = rest.find(|digit: char| !digit.is_ascii_digit()).unwrap_or(rest.len());
+            rest.get(..digits)?.parse().ok()
+        })
+    })
+}
+
+/// Compares names as people do, with numbers by their value.
+fn natural(a: &str, b: &str) -> Ordering {
+    let (mut left, mut right) = (a, b);
+    loop {
+        let ((x, rest_of_left), (y, rest_of_right)) = (first_part(left), first_part(right));
+        if x.is_empty() || y.is_empty() {
+            return x.len().cmp(&y.len()).then_with(|| a.cmp(b));
+        }
+        let is_digits = |part: &str| part.starts_with(|first: char| first.is_ascii_digit());
+        let order = if is_digits(x) && is_digits(y) {
+            let (x, y) = (x.trim_start_matches('0'), y.trim_start_matches('0'));
+            x.len().cmp(&y.len()).then_with(|| x.cmp(y))
+        } else {
+            x.cmp(y)
+        };
+        if order != Ordering::Equal {
+            return order;
+        }
+        (left, right) = (rest_of_left, rest_of_right);
+    }
+}
+
+/// The digits that a text begins with, or what comes before the first; and the rest.
+fn first_part(text: &str) -> (&str, &str) {
+    let is_digits = text.starts_with(|first: char| first.is_ascii_digit());
+    let end = text.find(|one: char| one.is_ascii_digit() != is_digits);
+    text.split_at(end.unwrap_or(text.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn ranks_in_names() {
+        assert_eq!(rank_in("rank0.json.gz"), Some(0));
+        assert_eq!(rank_in("trace_Rank-13_step5.json"), Some(13));
+        assert_eq!(rank_in("1751410836.5-TP-7-DECODE.trace.json.gz"), Some(7));
+        assert_eq!(rank_in("host_4711.1751410836123.pt.trace.json"), None);
+        assert_eq!(rank_in("frank3.http4.json"), None);
+        assert_eq!(rank_in("rank99999999999999999999.json"), None);
+        assert_eq!(rank_in("ranks.rank2.json"), Some(2));
+    }
+
+    #[test]
+    fn names_in_their_order() {
+        let mut names = ["b", "a10", "a9", "a09", "a", "a9b", "é2", "é10", "10", "9"];
+        names.sort_by(|a, b| natural(a, b));
+        assert_eq!(names, ["9", "10", "a", "a09", "a9", "a9b", "a10", "b", "é2", "é10"]);
+    }
+
+    /// A file in a folder, with the rank and the number of processes in it.
+    fn write(folder: &Path, name: &str, place: Option<(u64, u64)>) {
+        let place = place.map_or(String::new(), |(rank, size)| {
+            format!("\"distributedInfo\": {{\"rank\": {rank}, \"world_size\": {size}}}, ")
+        });
+        fs::write(folder.join(name), format!("{{{place}\"traceEvents\": []}}")).unwrap();
+    }
+
+    fn found(folder: &Path) -> Vec<(Option<u64>, String)> {
+        let files = Ranks::find([folder]).unwrap().files;
+        files.into_iter().map(|file| (file.rank, name_of(&file.path))).collect()
+    }
+
+    #[test]
+    fn a_folder_of_ranks() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path();
+        let error = Ranks::find([path]).unwrap_err();
+        assert!(matches!(error, TraceError::NoTraces { .. }), "{error}");
+        fs::write(path.join("notes.txt"), "no trace").unwrap();
+        write(path, "c10.json", None);
+        write(path, "c9.json", None);
+        write(path, "rank2.json", None);
+        write(path, "rank1.json", Some((7, 8)));
+        let name = str::to_owned;
+        let expected = [
+            (Some(2), name("rank2.json")),
+            (Some(7), name("rank1.json")),
+            (None, name("c9.json")),
+            (None, name("c10.json")),
+        ];
+        assert_eq!(found(path), expected);
+        let ranks = Ranks::find([path]).unwrap();
+        assert_eq!(ranks.warnings, [RankWarning::MissingRanks { found: 2, world_size: 8 }]);
+        assert!(ranks.bytes() > 60);
+
+        write(path, "other.json", Some((2, 4)));
+        let files = ["other.json", "rank2.json"].map(|name| path.join(name)).to_vec();
+        let expected = [
+            RankWarning::SameRank { rank: 2, files },
+            RankWarning::WorldSizes { sizes: vec![4, 8] },
+        ];
+        assert_eq!(Ranks::find([path]).unwrap().warnings, expected);
+        // One file of many is what people look at first.
+        assert_eq!(Ranks::find([path.join("rank1.json")]).unwrap().warnings, []);
+
+        fs::write(path.join("settings.json"), "{}").unwrap();
+        let error = Ranks::find([path]).unwrap_err().to_string();
+        assert!(error.contains("settings.json is not a profiler trace"), "{error}");
+        let error = Ranks::find([path.join("no.json")]).unwrap_err().to_string();
+        assert!(error.starts_with("cannot read"), "{error}");
+    }
+
+    #[test]
+    fn compressed_files_need_more_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        let memory = |name: &str, bytes: &[u8]| {
+            let path = folder.path().join(name);
+            fs::write(&path, bytes).unwrap();
+            let file = RankFile::of(path).unwrap();
+            RankFile { bytes: 1000, ..file }.memory_bytes()
+        };
+        assert_eq!(memory("plain.json", b"[]"), 300);
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        packed.write_all(b"[]").unwrap();
+        assert_eq!(memory("packed.json", &packed.finish().unwrap()), 6300);
+    }
+}
