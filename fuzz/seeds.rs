@@ -44,7 +44,9 @@ fn main() -> Result<(), Box<dyn Error>> {
             (state >> 32) as u8
         };
         let bytes: Vec<u8> = (0..13 + number).map(byte).collect();
-        write("loader_mutated", &format!("choices{number}"), &bytes)?;
+        for target in ["loader_mutated", "index"] {
+            write(target, &format!("choices{number}"), &bytes)?;
+        }
     }
     Ok(())
 }
