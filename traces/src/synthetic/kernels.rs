@@ -4,7 +4,7 @@ use crate::DeviceWork;
 use crate::classify::Class;
 use crate::classify::Class::{
     Act, Attn, Comm, Conv, Copy, Elementwise, EmbedIndex, Fill, Gemm, GemmEpilogue, KvCache,
-    MoeFinalize, MoeGemm, MoeRouting, Norm, Reduce, Rope, ScanSort, Softmax,
+    MoeFinalize, MoeGemm, MoeRouting, Norm, Reduce, Rope, ScanSort, Softmax, Ssm,
 };
 
 /// A kernel, a copy or a fill.
@@ -133,10 +133,10 @@ kernels! {
     STATE_PROJECTION, "state", Gemm, "aten::mm",
         "nvjet_tst_64x16_64x16_2x1_v_bz_TNN",
         "Cijk_Alik_Bljk_BBS_BH_Bias_HA_S_SAV_UserArgs_MT64x32x256_MI16x16x1_SN_LDSB1_AFC1_AFEM1_AFEM1_ASEM1_CLR1_CADS0";
-    SCAN_PREFILL, "scan", ScanSort, "vllm::selective_scan_fwd",
+    SCAN_PREFILL, "scan", Ssm, "vllm::selective_scan_fwd",
         "void selective_scan_fwd_kernel<Selective_Scan_fwd_kernel_traits<128, 16, 1, true, true, true, true, c10::BFloat16, float> >(SSMParamsBase)",
         "void selective_scan_fwd_kernel<Selective_Scan_fwd_kernel_traits<64, 16, 1, true, true, true, true, c10::BFloat16, float> >(SSMParamsBase)";
-    SCAN_DECODE, "scan", ScanSort, "vllm::selective_state_update",
+    SCAN_DECODE, "scan", Ssm, "vllm::selective_state_update",
         "_selective_scan_update_kernel",
         "_selective_scan_update_kernel";
     GATED_NORM, "gated_norm", Norm, "vllm::gated_rms_norm",
