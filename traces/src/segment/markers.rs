@@ -33,8 +33,7 @@ pub(super) fn find(sequence: &Sequence<'_>) -> Option<(Marker, Vec<usize>)> {
     let attention = groups(sequence, |at| sequence.class(at) == Class::Attn);
     let scans = groups(sequence, |at| sequence.class(at) == Class::Ssm);
     let writes = cache_writes(sequence, &attention);
-    let is_cached =
-        !writes.is_empty() && writes.len() as f64 >= CACHED_SHARE * attention.len() as f64;
+    let is_cached = is_in_every_layer(&writes, &attention);
     let attention_markers = if is_cached { writes } else { attention };
     if !scans.is_empty() {
         let mut both = [scans, attention_markers].concat();
@@ -47,6 +46,24 @@ pub(super) fn find(sequence: &Sequence<'_>) -> Option<(Marker, Vec<usize>)> {
     }
     let softmax = unfused_attention(sequence);
     (!softmax.is_empty()).then(|| (Marker::Softmax, with_both_halves(sequence, softmax)))
+}
+
+/// Whether every layer writes the cache: there are about as many writes as attentions, or the same
+/// number of attentions behind each write. Some models have layers that share the cache of others.
+fn is_in_every_layer(writes: &[usize], attention: &[usize]) -> bool {
+    if writes.is_empty() {
+        return false;
+    }
+    if writes.len() as f64 >= CACHED_SHARE * attention.len() as f64 {
+        return true;
+    }
+    let behind = |pair: &[usize]| {
+        let count = |limit: usize| attention.partition_point(|at| *at < limit);
+        count(pair[1]) - count(pair[0])
+    };
+    let mut counts = writes.windows(2).map(behind);
+    let first = counts.next();
+    first.is_some_and(|first| first > 1) && counts.all(|count| Some(count) == first)
 }
 
 /// The first of each group of kernels of a kind with no product between them.

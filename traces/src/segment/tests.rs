@@ -293,6 +293,41 @@ fn layers_of_two_kinds() {
 }
 
 #[test]
+fn two_attentions_of_one_layer() {
+    let mut sketch = Sketch::default();
+    // Attention to the own sequence, then to another one whose cache was written before.
+    let layer = [NORM, GEMM, CACHE, ATTENTION, GEMM, NORM, ATTENTION, GEMM, NORM, GEMM, ACT, GEMM];
+    for _ in 0..2 {
+        sketch.run(EMBED);
+        (0..5).for_each(|_| sketch.run_all(&layer));
+        sketch.run_all(&[NORM, GEMM, SORT]);
+    }
+    let layers = sketch.segments().layers;
+    assert_eq!((layers.count, layers.marker), (5, Some(Marker::CacheWrite)));
+    // Without a cache, the feed-forward part shows which two are one layer.
+    let mut sketch = Sketch::default();
+    for _ in 0..2 {
+        sketch.run(EMBED);
+        let layer = layer.iter().copied().filter(|name| *name != CACHE).collect::<Vec<_>>();
+        (0..5).for_each(|_| sketch.run_all(&layer));
+        sketch.run_all(&[NORM, GEMM, SORT]);
+    }
+    let layers = sketch.segments().layers;
+    assert_eq!((layers.count, layers.marker), (5, Some(Marker::Attention)));
+    // Layers that share the cache of those before are layers too.
+    let mut sketch = Sketch::default();
+    sketch.run(EMBED);
+    for layer in 0..9 {
+        let has_cache = layer < 3;
+        sketch.run_all(&[NORM, GEMM]);
+        sketch.run_all(if has_cache { &[CACHE][..] } else { &[] });
+        sketch.run_all(&[ATTENTION, GEMM, NORM, GEMM, ACT, GEMM]);
+    }
+    let layers = sketch.segments().layers;
+    assert_eq!((layers.count, layers.marker), (9, Some(Marker::Attention)));
+}
+
+#[test]
 fn streams_that_do_not_wait_for_each_other_are_cut_alone() {
     let mut sketch = decoder(1, 8);
     // Communication that begins at another kernel of every layer.
