@@ -32,7 +32,7 @@ use crate::launched::launches;
 use crate::{Classes, Trace};
 
 /// What a trace is made of.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Segments {
     /// The marked steps, and which kernels belong to them.
     pub steps: Steps,
