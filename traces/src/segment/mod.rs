@@ -53,4 +53,10 @@ impl Segments {
         let family = Family::of(trace, classes, &layers);
         Self { steps, layers, family }
     }
+
+    /// Finds the steps alone.
+    #[must_use]
+    pub fn steps_of(trace: &Trace) -> Steps {
+        Steps::of(trace, &launches(trace), &order::by_stream(trace))
+    }
 }

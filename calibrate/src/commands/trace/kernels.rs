@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::ops::ControlFlow;
 
-use kernel_traces::segment::Phase;
+use kernel_traces::segment::{Phase, Steps};
 use kernel_traces::{
     Classes, Group, NameClasses, Options, RankFile, Segments, Summary, Taxonomy, Totals,
     TotalsSummary, Trace, phase_times,
@@ -85,29 +85,27 @@ fn sum_up(args: &TraceKernelsArgs, inputs: &mut Inputs) -> anyhow::Result<RanksS
 struct Whole {
     trace: Trace,
     classes: Classes,
-    segments: Option<Segments>,
+    /// None if it is a part of a trace.
+    steps: Option<Steps>,
 }
 
 impl Whole {
-    /// Adds the phases that it has to `phases`.
+    /// Adds the phases that its kernels have to `phases`, if one is wanted.
     fn of(trace: Trace, wanted: Option<Phase>, phases: &mut BTreeSet<Phase>) -> Self {
         let classes = Classes::of(&trace);
-        let segments = Segments::of(&trace, &classes);
-        let steps = &segments.steps;
-        phases.extend(steps.list.iter().filter_map(|step| step.phase));
-        phases.extend((0..trace.kernels.len()).filter_map(|kernel| steps.phase(kernel)));
+        let steps = Segments::steps_of(&trace);
         let Some(wanted) = wanted else {
-            return Self { trace, classes, segments: Some(segments) };
+            return Self { trace, classes, steps: Some(steps) };
         };
+        phases.extend((0..trace.kernels.len()).filter_map(|kernel| steps.phase(kernel)));
         let (trace, classes) = trace.only(&classes, |kernel| steps.phase(kernel) == Some(wanted));
-        Self { trace, classes, segments: None }
+        Self { trace, classes, steps: None }
     }
 
     fn sum_up(&self, file: &RankFile, taxonomy: Taxonomy) -> (RankKernels, Summary) {
         let mut summary = Summary::with(&self.trace, &self.classes, taxonomy);
-        let segments = self.segments.as_ref();
-        let phases = segments
-            .map(|segments| phase_times(&self.trace, &self.classes, &segments.steps, taxonomy));
+        let of_phases = |steps| phase_times(&self.trace, &self.classes, steps, taxonomy);
+        let phases = self.steps.as_ref().map(of_phases);
         let time = RankTime {
             file: file.path.display().to_string(),
             rank: file.rank,
@@ -148,7 +146,7 @@ fn no_such_phase(wanted: Phase, phases: &BTreeSet<Phase>) -> UsageError {
         [] => "no step tells its phase".to_owned(),
         _ => format!("there are: {}", known.join(", ")),
     };
-    UsageError(format!("no step is of phase {}; {known}", wanted.name()))
+    UsageError(format!("no kernel is of phase {}; {known}", wanted.name()))
 }
 
 /// A group as a record of CSV.

@@ -30,11 +30,11 @@ pub(super) fn devices(ranks: &[RankKernels]) -> Option<Table> {
             right(kernels.to_string()),
             right(time(*span_ns)),
             right(time(*busy_ns)),
-            right(time(idle.total_ns)),
+            right(time_or_none(idle.total_ns)),
             right(share(idle.total_ns, *span_ns)),
-            right(time(communication.exposed_ns)),
-            right(time(communication.overlapped_ns)),
-            right(time(copies.exposed_ns)),
+            right(time_or_none(communication.exposed_ns)),
+            right(time_or_none(communication.overlapped_ns)),
+            right(time_or_none(copies.exposed_ns)),
         ]);
     }
     (!all.is_empty()).then_some(table)
@@ -81,4 +81,8 @@ fn of_all(ranks: &[RankKernels]) -> Vec<(Option<u64>, &DeviceTime)> {
 /// -1 is no device and no stream.
 fn id(number: i64) -> String {
     if number == -1 { "?".to_owned() } else { number.to_string() }
+}
+
+fn time_or_none(ns: u64) -> String {
+    if ns == 0 { "-".to_owned() } else { time(ns) }
 }

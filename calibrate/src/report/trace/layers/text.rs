@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use comfy_table::{Cell, ColumnConstraint, Table, Width};
-use kernel_traces::segment::{Assignments, FamilyEvidence, MarkKind};
+use kernel_traces::segment::{Assignments, FamilyEvidence};
 use kernel_traces::{PatternTime, StepTime};
 
 use super::super::super::table::{right, styled};
@@ -64,7 +64,7 @@ fn write_rank(text: &mut String, rank: &RankLayers, shown: ShownPatterns) {
             text,
             "\npattern {}: {}, {} each{}\n{}",
             pattern.pattern,
-            counted(pattern.layers, "layer"),
+            counted(pattern.layers as u64, "layer"),
             milliseconds(pattern.mean_ns / 1e6),
             if pattern.ends_pass { ", at the end of a pass" } else { "" },
             positions(pattern)
@@ -87,7 +87,7 @@ fn family(rank: &RankLayers) -> String {
     ];
     let shows = |(what, seen): (&str, &Option<FamilyEvidence>)| {
         let FamilyEvidence { count, example } = seen.as_ref()?;
-        Some(format!("{what} ({count} times, as {})", shortened(example)))
+        Some(format!("{what} ({}, as {})", counted(*count, "time"), shortened(example)))
     };
     let shown: Vec<String> = parts.into_iter().filter_map(shows).collect();
     if shown.is_empty() {
@@ -101,34 +101,21 @@ fn steps(steps: &[StepTime], assignments: &Assignments) -> String {
         return "none: the program marked none that is known".to_owned();
     };
     let ways = [
-        (assignments.launch, "by their launch"),
-        (assignments.operator, "by their operator"),
+        (assignments.launch, "by launch"),
+        (assignments.operator, "by operator"),
         (assignments.device_mark, "by the mark on their stream"),
-        (assignments.stream_order, "by their neighbours on the stream"),
+        (assignments.stream_order, "by neighbours on their stream"),
         (assignments.outside, "outside of all marks"),
         (assignments.unknown, "without anything that tells"),
     ];
-    let ways: Vec<String> = ways
-        .into_iter()
-        .filter(|(count, _)| *count > 0)
-        .enumerate()
-        .map(|(index, (count, way))| {
-            let noun = if count == 1 { "kernel" } else { "kernels" };
-            if index == 0 { format!("{count} {noun} {way}") } else { format!("{count} {way}") }
-        })
-        .collect();
-    let marks = match first.kind {
-        MarkKind::Execute => "as vLLM marks them",
-        MarkKind::Step => "as SGLang marks them",
-        MarkKind::Bracket => "as ATOM marks them",
-        MarkKind::ProfilerStep => "as the profiler marks them",
-    };
-    let count = steps.len();
-    if ways.is_empty() {
-        format!("{count}, {marks}")
-    } else {
-        format!("{count}, {marks}; {}", ways.join(", "))
+    let mut text = format!("{}, the first is {}", steps.len(), first.name);
+    for (index, (count, way)) in ways.iter().filter(|(count, _)| *count > 0).enumerate() {
+        let _ = match index {
+            0 => write!(text, "; {} {way}", counted(*count, "kernel")),
+            _ => write!(text, ", {count} {way}"),
+        };
     }
+    text
 }
 
 fn layers(layers: &LayersFound) -> String {
@@ -137,7 +124,7 @@ fn layers(layers: &LayersFound) -> String {
     }
     let mut text = layers.count.to_string();
     if let Some(marker) = layers.marker {
-        let _ = write!(text, "; one begins at {marker}");
+        let _ = write!(text, "; each begins at {marker}");
     }
     if let (Some(module), Some(modules)) = (&layers.module, layers.modules) {
         let _ = write!(text, "; the recording has {modules} modules {module}");
@@ -223,7 +210,7 @@ fn positions(pattern: &PatternTime) -> Table {
     table
 }
 
-fn counted(count: usize, what: &str) -> String {
+fn counted(count: u64, what: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {what}{plural}")
 }
