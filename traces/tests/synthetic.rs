@@ -272,8 +272,8 @@ fn layers_begin_at_their_markers() {
         assert_eq!(count(truth.block_patterns()), layers * plan.steps, "{plan:?}");
         for pattern in truth.layer_patterns() {
             let marker = match plan.model {
-                Model::StateSpace => [Class::ScanSort].as_slice(),
-                Model::Hybrid => &[Class::ScanSort, Class::KvCache],
+                Model::StateSpace => [Class::Ssm].as_slice(),
+                Model::Hybrid => &[Class::Ssm, Class::KvCache],
                 Model::Training => &[Class::Attn],
                 _ => &[Class::KvCache],
             };

@@ -35,8 +35,9 @@ impl<'de> Deserialize<'de> for Members<'de> {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut members = Vec::new();
-                while let Some((key, value)) = map.next_entry::<String, &RawValue>()? {
-                    members.push((Cow::Owned(key), value));
+                // Not as strings: half of a surrogate pair in one key is no reason to lose all.
+                while let Some((key, value)) = map.next_entry::<&RawValue, &RawValue>()? {
+                    members.push((string(key.get()).unwrap_or_default(), value));
                 }
                 Ok(Members(members))
             }
@@ -192,6 +193,10 @@ mod tests {
             graph_node: Field::Bad,
         };
         assert_eq!(event.args, expected);
+        // Half of a surrogate pair in a key that is not looked for, and in one that is.
+        let text = br#"{"ph": "X", "cat": "kernel", "\ud83d": 1,
+            "args": {"\ud83d": 2, "External id": 3}}"#;
+        assert_eq!(parse(text).unwrap().unwrap().args.external_id, Field::Is(3));
         assert_eq!(parse(b"{\"ph\": \"i\"}"), Some(None));
         assert_eq!(parse(b"{\"name\": \"say \"x\" loud\"}"), None);
     }

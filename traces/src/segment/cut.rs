@@ -1,15 +1,15 @@
 //! Cuts a sequence of kernels into passes and layers.
 
-use std::cmp::Reverse;
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 
-use super::ends::{body, common_prefix, lead};
+use super::ends::{common_prefix, common_suffix};
 use super::layers::NoLayers;
 use super::markers::{self, Marker};
 use super::modules::Modules;
 use super::sequence::Sequence;
+use super::shape::{Shape, most_common};
 use super::steps::Steps;
 use super::{passes, repetition};
 use crate::Trace;
@@ -19,13 +19,10 @@ use crate::launched::NONE;
 /// At least this share of the layers must look like another one.
 const LEAST_REPEATED: f64 = 0.5;
 
-/// The ends of last layers are looked for with so many of the patterns.
-const PATTERNS: usize = 8;
-
 /// The passes and layers of a sequence.
 pub(super) struct Cut {
     pub(super) marker: Marker,
-    /// The share of the layers that look like another one.
+    /// The share of the layers that look exactly like another one.
     pub(super) repeated_share: f64,
     pub(super) passes: Vec<CutPass>,
 }
@@ -62,12 +59,13 @@ pub(super) fn cut(
         let ranges = found.into_iter().map(|(from, to)| from..to).collect();
         (Marker::Repetition, whole_layers(sequence, ranges, launches, steps))
     };
-    let repeated_share = repeated_share(sequence, &passes);
-    if repeated_share < LEAST_REPEATED {
+    let repeated = repeated(sequence, &passes);
+    if repeated.nearly < LEAST_REPEATED {
         let markers = passes.iter().map(|pass| pass.layers.len()).sum();
+        let repeated_share = repeated.nearly;
         return Err(NoLayers::NoRepetition { marker, markers, repeated_share });
     }
-    Ok(Cut { marker, passes, repeated_share })
+    Ok(Cut { marker, passes, repeated_share: repeated.exactly })
 }
 
 /// Leaves out the markers of a module's call after its first one, if calls have several. A marker
@@ -127,109 +125,26 @@ fn at_markers(
 ) -> Vec<CutPass> {
     let mut begins = passes::begins(sequence, markers, launches, steps);
     begins.push(markers.len());
-    let marker = |index: usize| markers.get(index).copied().unwrap_or(sequence.len());
-    let inner = begins.windows(2).flat_map(|pass| match pass {
-        &[from, to] => from..to.saturating_sub(1),
-        _ => 0..0,
+    let passes: Vec<Range<usize>> = begins.windows(2).map(|pair| pair[0]..pair[1]).collect();
+    let is_backward = |pass: &Range<usize>| {
+        markers.get(pass.start).is_some_and(|marker| sequence.is_backward(*marker))
+    };
+    let shapes = [false, true].map(|backward| {
+        let of_direction = passes.iter().filter(|pass| is_backward(pass) == backward);
+        Shape::of(sequence, markers, of_direction.cloned(), steps)
     });
-    let patterns = most_common(inner.map(|at| sequence.between(marker(at), marker(at + 1))));
-    let leads = leads(sequence, &patterns, &begins, markers, steps);
-    let mut lengths: FxHashMap<&[Class], usize> = FxHashMap::default();
-    let mut found = Vec::new();
-    for pass in begins.windows(2) {
-        let &[from, to] = pass else { continue };
-        let Some(last) = to.checked_sub(1) else { continue };
+    let [mut forward, mut backward] = shapes;
+    let cut = |pass: &Range<usize>| {
+        let is_backward = is_backward(pass);
+        let shape = if is_backward { &mut backward } else { &mut forward };
+        let next = markers.get(pass.end).copied().unwrap_or(sequence.len());
+        let of_pass = markers.get(pass.clone()).unwrap_or_default();
         let mut layers: Vec<Range<usize>> =
-            (from..last).map(|at| marker(at)..marker(at + 1)).collect();
-        let limit = end_of_step(sequence, marker(last), marker(to), steps);
-        let rest = sequence.between(marker(last), limit);
-        // Most passes end in the same way.
-        let length = *lengths.entry(rest).or_insert_with(|| last_length(&patterns, &leads, rest));
-        layers.push(marker(last)..marker(last) + length);
-        let is_backward = sequence.is_backward(marker(from));
-        found.push(CutPass { layers, is_backward, has_open_end: true });
-    }
-    found
-}
-
-/// The classes of stretches, the most frequent first.
-fn most_common<'s>(stretches: impl Iterator<Item = &'s [Class]>) -> Vec<&'s [Class]> {
-    let mut counts: FxHashMap<&[Class], (usize, usize)> = FxHashMap::default();
-    for (index, stretch) in stretches.enumerate() {
-        counts.entry(stretch).or_insert((0, index)).0 += 1;
-    }
-    let mut sorted: Vec<(&[Class], (usize, usize))> = counts.into_iter().collect();
-    sorted.sort_by_key(|(_, (count, first))| (Reverse(*count), *first));
-    sorted.into_iter().take(PATTERNS).map(|(stretch, _)| stretch).collect()
-}
-
-/// For each pattern, how much of its end is the beginning of a next layer: what most passes show
-/// before their first marker.
-fn leads(
-    sequence: &Sequence<'_>,
-    patterns: &[&[Class]],
-    begins: &[usize],
-    markers: &[usize],
-    steps: &Steps,
-) -> Vec<usize> {
-    let heads: Vec<(&[Class], bool)> = begins
-        .iter()
-        .filter_map(|begin| {
-            let to = *markers.get(*begin)?;
-            let from = begin.checked_sub(1).and_then(|before| markers.get(before).copied());
-            let from = begin_of_step(sequence, from.map_or(0, |from| from + 1), to, steps);
-            // What looks up tokens comes before the first layer, and other steps before that.
-            let outer = (from..to).rev().find(|at| sequence.is_outer(*at));
-            let from = outer.map_or(from, |outer| outer + 1);
-            Some((sequence.between(from, to), from == 0))
-        })
-        .take(PATTERNS)
-        .collect();
-    let of_pattern = |pattern: &&[Class]| {
-        let mut counts: FxHashMap<usize, usize> = FxHashMap::default();
-        for (head, begins_recording) in &heads {
-            let (lead, used) = lead(pattern, head);
-            // The recording began in a layer, of which nothing shows the beginning.
-            if lead > 0 && !(*begins_recording && used == head.len()) {
-                *counts.entry(lead).or_insert(0) += 1;
-            }
-        }
-        let most = counts.into_iter().max_by_key(|(lead, count)| (*count, Reverse(*lead)));
-        most.map_or(0, |(lead, _)| lead)
+            of_pass.windows(2).map(|pair| pair[0]..pair[1]).collect();
+        layers.extend(of_pass.last().map(|last| *last..shape.end(sequence, *last, next, steps)));
+        CutPass { layers, is_backward, has_open_end: true }
     };
-    patterns.iter().map(of_pattern).collect()
-}
-
-/// How many kernels of the rest of a pass belong to its last layer, by the pattern that fits best.
-fn last_length(patterns: &[&[Class]], leads: &[usize], rest: &[Class]) -> usize {
-    let fits = patterns.iter().zip(leads).map(|(pattern, &lead)| {
-        let body_length = pattern.len().saturating_sub(lead).max(1);
-        let exact = common_prefix(pattern, rest).min(body_length);
-        (exact as f64 / body_length as f64, pattern, lead)
-    });
-    // Of equals the first, which is the most frequent one.
-    let best = fits.reduce(|best, next| if next.0 > best.0 { next } else { best });
-    best.map_or(1, |(_, pattern, lead)| body(pattern, lead, rest).max(1)).min(rest.len())
-}
-
-/// Where the step of a kernel ends, at most `limit`.
-fn end_of_step(sequence: &Sequence<'_>, at: usize, limit: usize, steps: &Steps) -> usize {
-    let step = steps.step(sequence.kernel(at));
-    let is_other = |other: &usize| {
-        let other = steps.step(sequence.kernel(*other));
-        other.is_some() && other != step
-    };
-    (at..limit).find(is_other).unwrap_or(limit)
-}
-
-/// Where the step of a kernel begins, at least `limit`.
-fn begin_of_step(sequence: &Sequence<'_>, limit: usize, at: usize, steps: &Steps) -> usize {
-    let step = steps.step(sequence.kernel(at));
-    let is_other = |other: &usize| {
-        let other = steps.step(sequence.kernel(*other));
-        other.is_some() && other != step
-    };
-    (limit..at).rev().find(is_other).map_or(limit, |other| other + 1)
+    passes.iter().map(cut).collect()
 }
 
 /// Puts layers with both ends into passes.
@@ -259,27 +174,56 @@ fn whole_layers(
         .collect()
 }
 
-/// The share of the layers whose classes are those of another one, or the beginning of those.
-fn repeated_share(sequence: &Sequence<'_>, passes: &[CutPass]) -> f64 {
-    let mut counts: FxHashMap<&[Class], usize> = FxHashMap::default();
-    let mut lasts = Vec::new();
-    let (mut repeated, mut all) = (0, 0);
+/// How many layers look like another one.
+struct Repeated {
+    /// The share whose classes are those of another one, or the beginning of those.
+    exactly: f64,
+    /// The share that is at least nearly so, but for some kernels at one place.
+    nearly: f64,
+}
+
+fn repeated(sequence: &Sequence<'_>, passes: &[CutPass]) -> Repeated {
+    let (mut whole, mut lasts) = (Vec::new(), Vec::new());
     for pass in passes {
         for (index, layer) in pass.layers.iter().enumerate() {
-            let classes = sequence.between(layer.start, layer.end);
-            all += 1;
-            if pass.has_open_end && index + 1 == pass.layers.len() {
-                lasts.push(classes);
-            } else {
-                *counts.entry(classes).or_insert(0) += 1;
-            }
+            let is_open = pass.has_open_end && index + 1 == pass.layers.len();
+            let list = if is_open { &mut lasts } else { &mut whole };
+            list.push(sequence.between(layer.start, layer.end));
         }
     }
-    repeated += counts.values().filter(|count| **count > 1).sum::<usize>();
-    for last in lasts {
-        repeated += usize::from(counts.keys().any(|classes| classes.starts_with(last)));
+    let mut counts: FxHashMap<&[Class], usize> = FxHashMap::default();
+    whole.iter().for_each(|classes| *counts.entry(*classes).or_insert(0) += 1);
+    let patterns = most_common(whole.iter().copied());
+    let (mut exactly, mut nearly) = (0, 0);
+    for (classes, count) in &counts {
+        let has_last = || lasts.iter().any(|last| classes.starts_with(last));
+        let has_like = || patterns.iter().any(|other| other != classes && alike(other, classes));
+        if *count > 1 || has_last() {
+            exactly += count;
+            nearly += count;
+        } else if has_like() {
+            nearly += count;
+        }
     }
-    // Two layers of one pass: the second is the beginning of the first.
-    let is_pair = all == 2 && repeated == 1;
-    if is_pair { 1.0 } else { repeated as f64 / f64::max(1.0, all as f64) }
+    for last in &lasts {
+        let is_beginning = counts.keys().any(|classes| classes.starts_with(last));
+        let is_like = || {
+            patterns.iter().any(|pattern| {
+                let begin = pattern.get(..last.len().min(pattern.len())).unwrap_or_default();
+                alike(begin, last)
+            })
+        };
+        exactly += usize::from(is_beginning);
+        nearly += usize::from(is_beginning || is_like());
+    }
+    let all = (whole.len() + lasts.len()).max(1) as f64;
+    Repeated { exactly: exactly as f64 / all, nearly: nearly as f64 / all }
+}
+
+/// Whether two layers are the same but for a quarter of the longer one at one place.
+fn alike(a: &[Class], b: &[Class]) -> bool {
+    let prefix = common_prefix(a, b);
+    let rest = |classes: &'_ [Class]| classes.len() - prefix;
+    let suffix = common_suffix(a, b).min(rest(a)).min(rest(b));
+    (prefix + suffix) * 4 >= a.len().max(b.len()) * 3
 }

@@ -195,6 +195,8 @@ impl Layers {
             // Streams that do not wait for each other look different together in every layer.
             if lanes.len() > 1 && share < CLEAR_SHARE {
                 let alone = lanes.iter().map(|lane| (lane, sequence_of(order.of_lane(*lane))));
+                // A stream that only communicates or copies has no layers of its own.
+                let alone = alone.filter(|(_, sequence)| sequence.computes());
                 let alone = alone.filter_map(|(lane, sequence)| {
                     let cut = cut(&sequence).ok().filter(|cut| cut.repeated_share > share)?;
                     Some((lane, sequence, cut))

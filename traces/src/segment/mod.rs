@@ -3,9 +3,9 @@
 //! `order` puts the kernels in the order of their streams, `marks` reads what the program marked,
 //! and `steps` puts kernels into the marks by their launches, with `windows` that say which marks
 //! contain a time. `cut` makes passes and layers of a `sequence` of kernels: `markers`, `modules`
-//! or a `repetition` say where layers begin, `passes` where the model begins again, and `ends`
-//! where its last layer ends. `layers` puts together what was found on all devices, and `family`
-//! says what kind of model it looks like.
+//! or a `repetition` say where layers begin, `passes` where the model begins again, and the `shape`
+//! of its layers where the last one `ends`. `layers` puts together what was found on all devices,
+//! and `family` says what kind of model it looks like.
 
 mod cut;
 mod ends;
@@ -18,6 +18,7 @@ mod order;
 mod passes;
 mod repetition;
 mod sequence;
+mod shape;
 mod steps;
 #[cfg(test)]
 mod tests;

@@ -24,10 +24,14 @@ const BACKWARD: u8 = 4;
 /// It is seldom found between the first and the last layer: looking up tokens, choosing tokens,
 /// fetching inputs, handing out results.
 const OUTER: u8 = 8;
+/// It is on another stream than most. There, the next step may be prepared in any layer.
+const BESIDE: u8 = 16;
 
 impl<'s> Sequence<'s> {
     pub(super) fn new(trace: &Trace, classes: &Classes, rows: &'s [u32]) -> Self {
         let mut of_name: Vec<Option<u8>> = vec![None; trace.names.len()];
+        let lane = |row: u32| trace.kernels.lane.get(row as usize).copied();
+        let busiest = busiest(rows.iter().filter_map(|row| lane(*row)), trace.lanes.len());
         let (mut main, mut hints) = (Vec::new(), Vec::new());
         for row in rows {
             let found = classes.get(*row as usize);
@@ -47,6 +51,7 @@ impl<'s> Sequence<'s> {
                     None => 0,
                 };
             }
+            hint |= if lane(*row) == busiest { 0 } else { BESIDE };
             main.push(found.main);
             hints.push(hint);
         }
@@ -83,7 +88,16 @@ impl<'s> Sequence<'s> {
     }
 
     pub(super) fn is_outer(&self, at: usize) -> bool {
-        self.has(at, OUTER)
+        self.has(at, OUTER) && !self.is_beside(at)
+    }
+
+    pub(super) fn is_beside(&self, at: usize) -> bool {
+        self.has(at, BESIDE)
+    }
+
+    /// Whether any of its kernels is a product or a convolution.
+    pub(super) fn computes(&self) -> bool {
+        self.hints.iter().any(|hints| hints & PRODUCT != 0)
     }
 
     /// The durations of some kernels together.
@@ -95,6 +109,20 @@ impl<'s> Sequence<'s> {
     fn has(&self, at: usize, hint: u8) -> bool {
         self.hints.get(at).is_some_and(|hints| hints & hint != 0)
     }
+}
+
+/// The lane with the most kernels, the first of equals.
+fn busiest(lanes: impl Iterator<Item = u32>, count: usize) -> Option<u32> {
+    let mut kernels = vec![0_u64; count];
+    for lane in lanes {
+        if let Some(kernels) = kernels.get_mut(lane as usize) {
+            *kernels += 1;
+        }
+    }
+    (0..)
+        .zip(kernels)
+        .max_by_key(|(lane, kernels)| (*kernels, std::cmp::Reverse(*lane)))
+        .map(|(lane, _)| lane)
 }
 
 fn by_name(name: &str) -> u8 {

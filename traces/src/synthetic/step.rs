@@ -78,7 +78,7 @@ pub(super) fn items(plan: &Plan, phase: Phase, random: &mut Random) -> Vec<Item>
 
 /// Where the layer of a block begins: at the cache write, else at attention, else at the scan.
 fn marker(kernels: &[&Kernel]) -> Option<usize> {
-    [Class::KvCache, Class::Attn, Class::ScanSort]
+    [Class::KvCache, Class::Attn, Class::Ssm]
         .into_iter()
         .find_map(|class| kernels.iter().position(|kernel| kernel.class == class))
 }
@@ -112,7 +112,7 @@ impl Assembly<'_> {
         may_replay: bool,
     ) {
         let splits =
-            matches!(kernel.class, Class::KvCache | Class::Attn | Class::Conv | Class::ScanSort);
+            matches!(kernel.class, Class::KvCache | Class::Attn | Class::Conv | Class::Ssm);
         let is_replayed = may_replay
             && match self.plan.launching() {
                 Launching::Eager => false,

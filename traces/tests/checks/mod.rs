@@ -7,7 +7,7 @@ use kernel_traces::classify::classify_with;
 use kernel_traces::synthetic::{
     self, Annotation, Communication, Launching, Model, Oddity, Phase, Plan,
 };
-use kernel_traces::{Classes, Options, Summary, Taxonomy, Trace, TraceError, Vendor};
+use kernel_traces::{Classes, Options, Segments, Summary, Taxonomy, Trace, TraceError, Vendor};
 
 /// Loads a text with both parsers, and looks at what comes of it.
 ///
@@ -60,7 +60,7 @@ fn checked(text: &[u8], strict: bool) -> Result<Trace, TraceError> {
 /// thread's first piece there.
 pub(crate) fn load_cut_at(text: &[u8], place: usize) {
     /// The size of a piece. With another one the cut is elsewhere, and what is checked still holds.
-    const PIECE: usize = 8 << 20;
+    const PIECE: usize = 4 << 20;
     let Some(list) = text.iter().position(|&byte| byte == b'[') else { return };
     let key = b"\"traceEvents\":";
     let named = text.windows(key.len()).position(|window| window == key);
@@ -100,17 +100,38 @@ pub(crate) fn metadata(members: &[u8]) {
     }
 }
 
-/// Sums up what can be loaded.
+/// Sums up what can be loaded, and finds steps and layers in it.
 pub(crate) fn summarise(text: &[u8]) {
-    let Ok(trace) = Trace::from_json(text, &Options::default()) else { return };
-    let classes = Classes::of(&trace);
+    if let Ok(trace) = Trace::from_json(text, &Options::default()) {
+        analyse(&trace);
+    }
+}
+
+/// Sums up a trace, and finds steps and layers in it.
+pub(crate) fn analyse(trace: &Trace) {
+    let classes = Classes::of(trace);
     for kernel in 0..trace.kernels.len() {
         assert!(!classes.get(kernel).label().is_empty());
     }
     for taxonomy in [Taxonomy::Classes, Taxonomy::Legacy] {
-        let summary = Summary::of(&trace, taxonomy);
+        let summary = Summary::of(trace, taxonomy);
         assert_eq!(summary.kernels, trace.kernels.len());
         assert!(summary.busy_ns <= summary.span_ns);
+    }
+    let Segments { steps, layers, .. } = Segments::of(trace, &classes);
+    let found = &steps.assignments;
+    let placed = found.launch + found.operator + found.device_mark + found.stream_order;
+    let all = placed + found.outside + found.unknown;
+    assert_eq!(all, if steps.list.is_empty() { 0 } else { trace.kernels.len() as u64 });
+    assert_eq!(layers.list.is_empty(), layers.none_because.is_some());
+    let counts = layers.patterns.iter().map(|pattern| pattern.count);
+    assert_eq!(layers.list.len(), counts.sum::<usize>());
+    for (index, layer) in layers.list.iter().enumerate() {
+        assert!(layer.number < layers.count.max(layers.list.len() as u32));
+        let kernels = layers.kernels(layer);
+        assert_eq!(layers.patterns[layer.pattern as usize].classes.len(), kernels.len());
+        assert!(kernels.iter().all(|kernel| layers.layer(*kernel as usize) == Some(index)));
+        assert!(layers.passes[layer.pass as usize].layers.contains(&index));
     }
 }
 
