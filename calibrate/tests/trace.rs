@@ -48,7 +48,8 @@ fn three() -> TempDir {
     let ranks = folder.path().join("ranks");
     fs::create_dir(&ranks).unwrap();
     for rank in [10, 2, 9] {
-        let text = text(rank, &[]).replace("\"rank\": 3,", &format!("\"rank\": {rank},"));
+        let plan = Plan { layers: 3, seed: rank, rank, world_size: 8, ..Plan::default() };
+        let (text, _) = synthetic::text(&plan).unwrap();
         fs::write(ranks.join(format!("rank{rank}.json")), text).unwrap();
     }
     folder
