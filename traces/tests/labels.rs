@@ -2,22 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod real;
+
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use kernel_traces::classify::Class;
 use kernel_traces::{Classes, DeviceWork, Options, Trace, trace_files};
-
-/// The folder of real traces, which is not part of the repository.
-fn folder() -> Option<PathBuf> {
-    let start = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let found = start.ancestors().map(|folder| folder.join("shared/traces")).find(|f| f.is_dir());
-    if found.is_none() {
-        eprintln!("skipped: there is no folder shared/traces above {}", start.display());
-    }
-    found
-}
 
 /// Per mille of the labelled time.
 const LEAST_RIGHT: u64 = 970;
@@ -26,7 +17,7 @@ const MOST_UNCLASSIFIED: u64 = 20;
 
 #[test]
 fn kernels_have_their_labels_in_every_file() {
-    let Some(folder) = folder() else { return };
+    let Some(folder) = real::folder() else { return };
     let text = fs::read_to_string(folder.join("kernel_labels.tsv")).unwrap();
     let labels: HashMap<&str, &str> = text
         .lines()

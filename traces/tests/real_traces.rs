@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod real;
+
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -9,16 +11,6 @@ use std::path::{Path, PathBuf};
 use flate2::read::MultiGzDecoder;
 use kernel_traces::{IndexPolicy, IndexUse, Options, Trace, Vendor, index, trace_files};
 use serde_json::Value;
-
-/// The folder of real traces, which is not part of the repository.
-fn folder() -> Option<PathBuf> {
-    let start = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let found = start.ancestors().map(|folder| folder.join("shared/traces")).find(|f| f.is_dir());
-    if found.is_none() {
-        eprintln!("skipped: there is no folder shared/traces above {}", start.display());
-    }
-    found
-}
 
 fn text_of(path: &Path) -> Vec<u8> {
     let mut text = Vec::new();
@@ -50,7 +42,7 @@ fn independent(text: &[u8]) -> [(u64, f64); 3] {
 
 /// The traces in the folder.
 fn files() -> Vec<PathBuf> {
-    let Some(folder) = folder() else { return Vec::new() };
+    let Some(folder) = real::folder() else { return Vec::new() };
     let mut files = trace_files(folder).unwrap();
     files.retain(|file| file.extension().is_some_and(|end| end == "gz"));
     assert!(!files.is_empty());

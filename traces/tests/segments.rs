@@ -2,27 +2,17 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod real;
+
 use std::fs::File;
-use std::path::{Path, PathBuf};
 
 use kernel_traces::classify::Class;
 use kernel_traces::segment::{Marker, NoLayers, Phase};
 use kernel_traces::{Classes, Options, Segments, Trace};
 use serde_json::Value;
 
-/// A file of the folder of real traces, which is not part of the repository.
-fn real(name: &str) -> Option<PathBuf> {
-    let start = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let files = start.ancestors().map(|folder| folder.join("shared/traces").join(name));
-    let found = files.into_iter().find(|file| file.is_file());
-    if found.is_none() {
-        eprintln!("skipped: there is no shared/traces/{name} above {}", start.display());
-    }
-    found
-}
-
 fn load(name: &str) -> Option<(Trace, Segments)> {
-    let file = real(&format!("{name}.json.gz"))?;
+    let file = real::folder()?.join(format!("{name}.json.gz"));
     let trace = Trace::load(file, &Options::default(), &mut |_, _| {}).unwrap();
     let segments = Segments::of(&trace, &Classes::of(&trace));
     Some((trace, segments))
@@ -30,8 +20,9 @@ fn load(name: &str) -> Option<(Trace, Segments)> {
 
 #[test]
 fn layers_are_those_that_are_known() {
-    let Some(truth) = real("layer_truth.json") else { return };
-    let truth: Value = serde_json::from_reader(File::open(truth).unwrap()).unwrap();
+    let Some(folder) = real::folder() else { return };
+    let truth: Value =
+        serde_json::from_reader(File::open(folder.join("layer_truth.json")).unwrap()).unwrap();
     let traces = truth.as_object().unwrap().iter().filter(|(_, value)| value.is_object());
     for (name, truth) in traces {
         let (_, segments) = load(name).unwrap();

@@ -194,27 +194,27 @@ fn repeated(sequence: &Sequence<'_>, passes: &[CutPass]) -> Repeated {
     let mut counts: FxHashMap<&[Class], usize> = FxHashMap::default();
     whole.iter().for_each(|classes| *counts.entry(*classes).or_insert(0) += 1);
     let patterns = most_common(whole.iter().copied());
+    // A few kernels are the beginning of anything.
+    let begins = |classes: &[Class], last: &[Class]| {
+        last.len() * 5 >= classes.len() * 2 && classes.starts_with(last)
+    };
+    let nearly_begins = |classes: &[Class], last: &[Class]| {
+        last.len() * 5 >= classes.len() * 2
+            && classes.get(..last.len()).is_some_and(|begin| alike(begin, last))
+    };
     let (mut exactly, mut nearly) = (0, 0);
     for (classes, count) in &counts {
-        let has_last = || lasts.iter().any(|last| classes.starts_with(last));
-        let has_like = || patterns.iter().any(|other| other != classes && alike(other, classes));
-        if *count > 1 || has_last() {
-            exactly += count;
-            nearly += count;
-        } else if has_like() {
-            nearly += count;
-        }
+        let is_exact = *count > 1 || lasts.iter().any(|last| begins(classes, last));
+        let is_near =
+            || patterns.iter().any(|pattern| pattern != classes && alike(pattern, classes));
+        exactly += if is_exact { *count } else { 0 };
+        nearly += if is_exact || is_near() { *count } else { 0 };
     }
     for last in &lasts {
-        let is_beginning = counts.keys().any(|classes| classes.starts_with(last));
-        let is_like = || {
-            patterns.iter().any(|pattern| {
-                let begin = pattern.get(..last.len().min(pattern.len())).unwrap_or_default();
-                alike(begin, last)
-            })
-        };
-        exactly += usize::from(is_beginning);
-        nearly += usize::from(is_beginning || is_like());
+        let is_exact = counts.keys().any(|classes| begins(classes, last));
+        let is_near = || patterns.iter().any(|pattern| nearly_begins(pattern, last));
+        exactly += usize::from(is_exact);
+        nearly += usize::from(is_exact || is_near());
     }
     let all = (whole.len() + lasts.len()).max(1) as f64;
     Repeated { exactly: exactly as f64 / all, nearly: nearly as f64 / all }

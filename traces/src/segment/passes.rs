@@ -92,7 +92,12 @@ fn has_outer(sequence: &Sequence<'_>, markers: &[usize]) -> Vec<bool> {
             layers.push(classes);
         }
     }
-    of_marker.into_iter().map(|id| outside.get(id).copied().unwrap_or_default()).collect()
+    let is_outside = |id: &usize| outside.get(*id).copied().unwrap_or_default();
+    // A model has more than one layer; what ends every other one is part of layers.
+    if of_marker.iter().filter(|id| is_outside(id)).count() * 2 > of_marker.len() {
+        return Vec::new();
+    }
+    of_marker.iter().map(is_outside).collect()
 }
 
 /// What a stretch has between the part that is as in a layer's beginning and the part that is as
