@@ -36,6 +36,8 @@ struct ByCorrelation {
     dense: Vec<u32>,
     /// The launches of ids that are far from the others, and the further ones of any id.
     others: FxHashMap<u64, Vec<u32>>,
+    /// Of each name whether calls with it launch something, where ids have several calls.
+    may_launch: Vec<bool>,
 }
 
 /// So many places may be empty for each one that is used.
@@ -57,7 +59,12 @@ impl ByCorrelation {
                 _ => others.entry(id).or_default().push(row),
             }
         }
-        Self { lowest, dense, others }
+        let mut may_launch = Vec::new();
+        if !others.is_empty() {
+            let launches = |name: &str| ["Launch", "Mem"].iter().any(|part| name.contains(part));
+            may_launch.extend(trace.names.iter().map(|(_, name)| launches(name)));
+        }
+        Self { lowest, dense, others, may_launch }
     }
 
     fn has_others(&self, correlation: u64) -> bool {
@@ -73,9 +80,9 @@ impl ByCorrelation {
         let launches = &trace.launches;
         let quality = |row: u32| {
             let start = launches.start_ns.get(row as usize).copied().unwrap_or(i64::MAX);
-            let name = launches.name.get(row as usize).map_or("", |id| trace.names.text(*id));
-            let may_launch = ["Launch", "Mem"].iter().any(|part| name.contains(part));
-            (start <= kernel_start, may_launch, start)
+            let name = launches.name.get(row as usize);
+            let may_launch = name.and_then(|id| self.may_launch.get(id.0 as usize));
+            (start <= kernel_start, may_launch == Some(&true), start)
         };
         let rows = others.iter().copied().chain((first != NONE).then_some(first));
         rows.max_by_key(|row| quality(*row)).unwrap_or(NONE)

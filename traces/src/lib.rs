@@ -33,6 +33,7 @@ mod number;
 mod ranks;
 mod rows;
 pub mod segment;
+mod select;
 mod stream;
 mod summary;
 #[cfg(feature = "synthetic")]
@@ -52,7 +53,8 @@ pub use rows::{Extent, RowFormat, RowWriter, Rows, Table};
 pub use segment::Segments;
 pub use stream::{Streamed, Totals, TotalsSummary};
 pub use summary::{
-    ByDuration, DeviceTime, GapLength, Group, Idle, Overlap, Partition, StreamTime, Summary,
-    Taxonomy, Times, Unclassified, device_times,
+    ByDuration, DeviceTime, GapLength, Group, Idle, LayerTime, Overlap, Partition, PatternTime,
+    PhaseTime, Position, SegmentSummary, StepTime, StreamTime, Summary, Taxonomy, Times,
+    Unclassified, device_times, phase_times,
 };
 pub use warning::Warning;

@@ -82,25 +82,41 @@ impl Ranks {
     ///
     /// # Errors
     ///
-    /// For the first file that cannot be read or is no trace, also if others are: figures over the
-    /// ranks that happen to be whole are not what was asked for. When a folder has no traces.
+    /// For the first file that cannot be read, and for the first one that is named, or whose name
+    /// tells a rank, and is no trace: figures over the ranks that happen to be whole are not what
+    /// was asked for. Other files of a folder that are no traces give a warning. When a folder has
+    /// no traces.
     pub fn find<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Result<Self, TraceError> {
         let mut files = Vec::new();
+        let mut others = Vec::new();
         for path in paths {
             let path = path.as_ref();
-            let found = trace_files(path)?;
-            if found.is_empty() {
-                return Err(TraceError::NoTraces { path: path.to_owned() });
+            let before = files.len();
+            let mut first_other = None;
+            for file in trace_files(path)? {
+                let may_be_other = file != path && rank_in(&name_of(&file)).is_none();
+                match RankFile::of(&file) {
+                    Ok(file) => files.push(file),
+                    Err(error @ TraceError::NotATrace { .. }) if may_be_other => {
+                        first_other.get_or_insert(error);
+                        others.push(file);
+                    }
+                    Err(error) => return Err(error),
+                }
             }
-            for file in found {
-                files.push(RankFile::of(file)?);
+            if files.len() == before {
+                let none = TraceError::NoTraces { path: path.to_owned() };
+                return Err(first_other.unwrap_or(none));
             }
         }
         files.sort_by(|a, b| {
             let rank = |file: &RankFile| file.rank.unwrap_or(u64::MAX);
             rank(a).cmp(&rank(b)).then_with(|| natural(&name_of(&a.path), &name_of(&b.path)))
         });
-        let warnings = mismatches(&files);
+        let mut warnings = mismatches(&files);
+        if !others.is_empty() {
+            warnings.push(RankWarning::NoTraces { files: others });
+        }
         Ok(Self { files, warnings })
     }
 
@@ -133,6 +149,11 @@ pub enum RankWarning {
         /// How many there were.
         world_size: u64,
     },
+    /// Files of a folder are no traces, and are left out.
+    NoTraces {
+        /// The files.
+        files: Vec<PathBuf>,
+    },
 }
 
 impl RankWarning {
@@ -143,6 +164,7 @@ impl RankWarning {
             Self::SameRank { .. } => "same-rank",
             Self::WorldSizes { .. } => "world-sizes",
             Self::MissingRanks { .. } => "missing-ranks",
+            Self::NoTraces { .. } => "no-traces",
         }
     }
 
@@ -153,6 +175,9 @@ impl RankWarning {
             Self::SameRank { .. } => "sums count that rank more than once; name one file for each",
             Self::WorldSizes { .. } => "files of different runs? name those of one",
             Self::MissingRanks { .. } => "sums are of the ranks that are there",
+            Self::NoTraces { .. } => {
+                "they are left out; name the files of the run if one is missing"
+            }
         }
     }
 }
@@ -161,8 +186,7 @@ impl fmt::Display for RankWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::SameRank { rank, files } => {
-                let files: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
-                write!(f, "rank {rank} has several files: {}", files.join(", "))
+                write!(f, "rank {rank} has several files: {}", listed(files))
             }
             Self::WorldSizes { sizes } => {
                 let sizes: Vec<_> = sizes.iter().map(u64::to_string).collect();
@@ -171,8 +195,16 @@ impl fmt::Display for RankWarning {
             Self::MissingRanks { found, world_size } => {
                 write!(f, "{found} of the {world_size} ranks of the run are there")
             }
+            Self::NoTraces { files } => {
+                write!(f, "files of the folder are no traces: {}", listed(files))
+            }
         }
     }
+}
+
+fn listed(files: &[PathBuf]) -> String {
+    let files: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
+    files.join(", ")
 }
 
 fn mismatches(files: &[RankFile]) -> Vec<RankWarning> {
@@ -324,11 +356,31 @@ mod tests {
         // One file of many is what people look at first.
         assert_eq!(Ranks::find([path.join("rank1.json")]).unwrap().warnings, []);
 
-        fs::write(path.join("settings.json"), "{}").unwrap();
+        fs::write(path.join("rank3.json"), "{}").unwrap();
         let error = Ranks::find([path]).unwrap_err().to_string();
-        assert!(error.contains("settings.json is not a profiler trace"), "{error}");
+        assert!(error.contains("rank3.json is not a profiler trace"), "{error}");
         let error = Ranks::find([path.join("no.json")]).unwrap_err().to_string();
         assert!(error.starts_with("cannot read"), "{error}");
+    }
+
+    #[test]
+    fn what_else_is_in_a_folder_is_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path();
+        let others = ["labels.json", "settings.json"];
+        for (name, text) in others.iter().zip(["{\"gemm\": 1}", "{}"]) {
+            fs::write(path.join(name), text).unwrap();
+        }
+        // Of a folder without any trace the first says what is wrong with it.
+        let error = Ranks::find([path]).unwrap_err().to_string();
+        assert!(error.contains("labels.json is not a profiler trace"), "{error}");
+        write(path, "rank0.json", Some((0, 1)));
+        let ranks = Ranks::find([path]).unwrap();
+        let files = others.map(|name| path.join(name)).to_vec();
+        assert_eq!(ranks.warnings, [RankWarning::NoTraces { files }]);
+        assert_eq!(ranks.files.len(), 1);
+        let error = Ranks::find([path.join("settings.json")]).unwrap_err().to_string();
+        assert!(error.contains("settings.json is not a profiler trace"), "{error}");
     }
 
     #[test]

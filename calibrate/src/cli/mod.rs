@@ -10,8 +10,9 @@ use clap_complete::Shell;
 use fusion_cost_model::CacheState;
 
 pub use trace::{
-    OutputFormat, TableName, TaxonomyName, TraceCommand, TraceInfoArgs, TraceInput,
-    TraceKernelsArgs,
+    IndexArgs, IndexPlace, LayersFormat, OutputFormat, PhaseName, TableName, TaxonomyName,
+    TraceCommand, TraceFiles, TraceIndexArgs, TraceInfoArgs, TraceInput, TraceKernelsArgs,
+    TraceLayersArgs,
 };
 
 const EXAMPLES: &str = "\

@@ -10,7 +10,8 @@ pub use progress::Progress;
 pub use selftest::selftest;
 pub use table::tables;
 pub use trace::{
-    ClassEvidence, Counts, RankInfo, RankTime, RanksSummary, trace_file, trace_info, trace_kernels,
-    trace_ranks_kernels,
+    ClassEvidence, Counts, FamilyName, LayersFound, PassTime, RankInfo, RankKernels, RankLayers,
+    RankTime, RanksLayers, RanksSummary, ShownPatterns, bytes, trace_file, trace_info,
+    trace_kernels, trace_layers, trace_layers_csv,
 };
 pub use units::{gibibytes, milliseconds, percent, ratio};

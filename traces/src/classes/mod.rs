@@ -112,6 +112,12 @@ impl Classes {
         known.copied().unwrap_or(Classification::UNCLASSIFIED)
     }
 
+    /// The classes of some kernels.
+    pub(crate) fn select(&self, kernels: &[usize]) -> Self {
+        let of_kernel = kernels.iter().map(|kernel| self.id(*kernel)).collect();
+        Self { known: self.known.clone(), of_kernel }
+    }
+
     /// The number of that class. Kernels of one number have the same class.
     pub(crate) fn id(&self, kernel: usize) -> u32 {
         self.of_kernel.get(kernel).copied().unwrap_or(u32::MAX)

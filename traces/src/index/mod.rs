@@ -26,7 +26,7 @@ use std::io;
 use std::path::PathBuf;
 
 pub(crate) use element::{Part, Sections};
-pub use open::build;
+pub use open::{build, is_there};
 pub use place::path_of;
 #[doc(hidden)]
 pub use read::{Checksums, read_bytes};

@@ -61,6 +61,17 @@ impl Trace {
     }
 }
 
+/// Whether [`Trace::open`] would find an index of the trace as it is now. Only its beginning is
+/// read, so a damaged one is not seen: a load that needs little memory if it is true may need more.
+#[must_use]
+pub fn is_there(trace: &Path, options: &Options, policy: &IndexPolicy) -> bool {
+    let fits = || {
+        let stamp = Stamp::of(trace).ok()?;
+        Index::open(&path_of(trace, policy)?).ok()?.fits(&stamp, options.frames).ok()
+    };
+    !options.strict && fits().is_some()
+}
+
 /// Writes the index of a trace of any size, also if there is one already: where it is.
 ///
 /// # Errors

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::{Serialize, Serializer};
 
 use super::{Extent, Rows, Table};
+use crate::segment::Layer;
 use crate::{DeviceWork, NameId, Thread};
 
 /// What the values of a column are.
@@ -100,6 +101,14 @@ const KERNELS: &[Column] = &[
     unsigned("external_id", |rows, row| id(&rows.trace.kernels.external_id, row)),
     unsigned("graph_node", |rows, row| id(&rows.trace.kernels.graph_node, row)),
     whole(text("op", launching_op)),
+    whole(text("phase", |rows, row| {
+        Some(Cell::Text(rows.segments.steps.phase(row)?.name().into()))
+    })),
+    whole(unsigned("step", |rows, row| {
+        Some(Cell::Unsigned(rows.segments.steps.step(row)? as u64))
+    })),
+    whole(unsigned("pass", |rows, row| Some(Cell::Unsigned(layer(rows, row)?.pass.into())))),
+    whole(unsigned("layer", |rows, row| Some(Cell::Unsigned(layer(rows, row)?.number.into())))),
 ];
 
 const LAUNCHES: &[Column] = &[
@@ -192,6 +201,10 @@ fn launching_op<'r>(rows: &'r Rows<'_>, row: usize) -> Option<Cell<'r>> {
     let external_id = *rows.trace.kernels.external_id.get(row)?;
     let op = rows.ops.get(&external_id).filter(|_| external_id != 0)?;
     Some(Cell::Text(rows.trace.names.text(*op).into()))
+}
+
+fn layer<'r>(rows: &'r Rows<'_>, row: usize) -> Option<&'r Layer> {
+    rows.segments.layers.list.get(rows.segments.layers.layer(row)?)
 }
 
 fn side<'r>(rows: &'r Rows<'_>, row: usize) -> Option<Cell<'r>> {

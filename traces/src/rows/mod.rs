@@ -13,7 +13,7 @@ use std::io::{self, Write};
 
 use rustc_hash::FxHashMap;
 
-use crate::{Classes, NameId, Trace};
+use crate::{Classes, NameId, Segments, Trace};
 use columns::Column;
 
 /// A table of a trace.
@@ -75,6 +75,8 @@ pub struct Rows<'t> {
     classes: Classes,
     /// The operators by their ids, if all are there.
     ops: FxHashMap<u64, NameId>,
+    /// The steps and layers, if all of the trace is there.
+    segments: Segments,
 }
 
 impl<'t> Rows<'t> {
@@ -83,13 +85,16 @@ impl<'t> Rows<'t> {
     pub fn whole(trace: &'t Trace, file: &'t str, rank: Option<u64>) -> Self {
         let ids = trace.ops.external_id.iter().copied();
         let ops = ids.zip(trace.ops.name.iter().copied()).collect();
-        Self { trace, file, rank, classes: Classes::of(trace), ops }
+        let classes = Classes::of(trace);
+        let segments = Segments::of(trace, &classes);
+        Self { trace, file, rank, classes, ops, segments }
     }
 
     /// Those of a part of a trace, with the classes of its kernels.
     #[must_use]
     pub fn part(part: &'t Trace, file: &'t str, rank: Option<u64>, classes: Classes) -> Self {
-        Self { trace: part, file, rank, classes, ops: FxHashMap::default() }
+        let (ops, segments) = Default::default();
+        Self { trace: part, file, rank, classes, ops, segments }
     }
 }
 

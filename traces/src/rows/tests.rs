@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::synthetic::{self, Oddity, Plan};
+use crate::synthetic::{self, Annotation, Oddity, Plan};
 use crate::{NameClasses, Options};
 
 const TABLES: [Table; 5] =
@@ -64,9 +64,9 @@ fn a_row_of_each_format() {
     assert_eq!(
         String::from_utf8(written(Table::Kernels, Extent::Whole, RowFormat::Csv, &rows)).unwrap(),
         "file,rank,start_ns,duration_ns,device,stream,kind,class,label,name,correlation,\
-         external_id,graph_node,op\r\n\
+         external_id,graph_node,op,phase,step,pass,layer\r\n\
          t.json,3,3000,500,0,7,memcpy,NORM,NORM,\"a, \"\"b\"\"\nc\",18446744073709551615,9,,\
-         aten::layer_norm\r\n"
+         aten::layer_norm,,,,\r\n"
     );
     assert_eq!(
         objects(Table::Kernels, Extent::Whole, &rows),
@@ -85,6 +85,26 @@ fn a_row_of_each_format() {
             "thread": "2", "name": "aten::layer_norm", "external_id": 9,
         })]
     );
+}
+
+#[test]
+fn kernels_tell_their_step_and_layer() {
+    let plan = Plan { layers: 3, annotations: vec![Annotation::Vllm], ..Plan::default() };
+    let (text, truth) = synthetic::text(&plan).unwrap();
+    let trace = Trace::from_json(&text, &Options::default()).unwrap();
+    let rows = [Rows::whole(&trace, "t", None)];
+    let objects = objects(Table::Kernels, Extent::Whole, &rows);
+    let of = |key: &str| objects.iter().filter_map(|row| row.get(key).cloned()).collect::<Vec<_>>();
+    assert_eq!(of("step").len(), truth.kernels.len());
+    assert_eq!(of("step").iter().filter_map(Value::as_u64).max(), Some(1));
+    assert_eq!(
+        (of("phase").first(), of("phase").last()),
+        (Some(&json!("prefill")), Some(&json!("decode")))
+    );
+    let mut layers: Vec<u64> = of("layer").iter().filter_map(Value::as_u64).collect();
+    layers.dedup();
+    assert_eq!(layers, [0, 1, 2, 0, 1, 2]);
+    assert_eq!(of("pass").len(), of("layer").len());
 }
 
 #[test]
@@ -120,7 +140,9 @@ fn parts_have_the_rows_of_the_whole_without_what_needs_it() {
         let part = [Rows::part(&trace, "t", None, classes.clone())];
         let mut expected = objects(table, Extent::Whole, &whole);
         for row in expected.iter_mut().filter_map(Value::as_object_mut) {
-            row.remove("op");
+            for needs_whole in ["op", "phase", "step", "pass", "layer"] {
+                row.remove(needs_whole);
+            }
         }
         assert_eq!(objects(table, Extent::Parts, &part), expected, "{table:?}");
     }

@@ -33,7 +33,7 @@ use crate::launched::launches;
 use crate::{Classes, Trace};
 
 /// What a trace is made of.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Segments {
     /// The marked steps, and which kernels belong to them.
     pub steps: Steps,
@@ -53,5 +53,11 @@ impl Segments {
         let layers = Layers::of(trace, classes, &launches, &steps, &order);
         let family = Family::of(trace, classes, &layers);
         Self { steps, layers, family }
+    }
+
+    /// Finds the steps alone.
+    #[must_use]
+    pub fn steps_of(trace: &Trace) -> Steps {
+        Steps::of(trace, &launches(trace), &order::by_stream(trace))
     }
 }

@@ -30,7 +30,7 @@ impl Group {
             class,
             count: times.count,
             total_ns: times.total_ns,
-            mean_ns: ratio(times.total_ns, times.count as u64),
+            mean_ns: times.mean_ns(),
             median_ns: times.median_ns,
             p95_ns: times.p95_ns,
             share: ratio(times.total_ns, whole_ns),
@@ -48,7 +48,7 @@ pub(crate) fn longest_first(mut groups: Vec<Group>) -> Vec<Group> {
 }
 
 /// The durations of some kernels, in nanoseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Times {
     /// How many kernels there are.
     pub count: usize,
@@ -58,6 +58,14 @@ pub struct Times {
     pub median_ns: u64,
     /// The smallest duration that 95 % of them do not exceed.
     pub p95_ns: u64,
+}
+
+impl Times {
+    /// Their mean duration, in nanoseconds.
+    #[must_use]
+    pub fn mean_ns(&self) -> f64 {
+        ratio(self.total_ns, self.count as u64)
+    }
 }
 
 /// A part of a whole; none of nothing.

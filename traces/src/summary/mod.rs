@@ -2,12 +2,15 @@
 //! key that a kernel has.
 //!
 //! [`Partition`] divides kernels by a key and gives each part's [`Times`]; [`device_times`] says
-//! when a device was busy with what. [`Summary`] is both for a whole trace.
+//! when a device was busy with what. [`Summary`] is both for a whole trace, and [`SegmentSummary`]
+//! divides it by what it is made of: phases, steps, and the layers with their patterns.
 
 mod devices;
 mod group;
+mod layers;
 mod order;
 mod partition;
+mod segments;
 mod sweep;
 #[cfg(test)]
 mod tests;
@@ -17,8 +20,10 @@ use serde::Serialize;
 pub use devices::{DeviceTime, GapLength, Idle, Overlap, StreamTime, device_times};
 pub use group::{Group, Times};
 pub(crate) use group::{longest_first, ratio};
+pub use layers::{LayerTime, PatternTime, Position};
 pub use order::ByDuration;
 pub use partition::Partition;
+pub use segments::{PhaseTime, SegmentSummary, StepTime, phase_times};
 
 use crate::classify::{Class, ClassSet, Classification, legacy_name};
 use crate::{Classes, NameId, Trace, Warning};
@@ -95,7 +100,7 @@ impl Summary {
     pub fn with(trace: &Trace, classes: &Classes, taxonomy: Taxonomy) -> Self {
         let kernels = &trace.kernels;
         let by_duration = ByDuration::of(&kernels.duration_ns);
-        let total_ns = kernels.duration_ns.iter().fold(0_u64, |sum, &ns| sum.saturating_add(ns));
+        let total_ns = total_ns(trace);
         let kinds = Partition::by(kernels.len(), |kernel| Kind::of(trace, classes, kernel));
         let label = |kind: &Kind| kind.label(trace, taxonomy);
         let labelled = kinds.coarser(|kind| Some((kind.name, label(kind))));
@@ -168,6 +173,11 @@ impl Kind {
         let classification = Classification { main, also, ..Classification::UNCLASSIFIED };
         taxonomy.label(classification, trace.names.text(name))
     }
+}
+
+/// The durations of all kernels together, in nanoseconds.
+fn total_ns(trace: &Trace) -> u64 {
+    trace.kernels.duration_ns.iter().fold(0, |sum, &ns| u64::saturating_add(sum, ns))
 }
 
 /// The time in which anything ran on any device, and from the first beginning to the last end.

@@ -63,15 +63,37 @@ impl<K: Eq + Hash + Clone> Partition<K> {
         self.keys.get(*self.of_kernel.get(kernel)? as usize)
     }
 
+    /// How many kernels each part has, in the order of [`Self::keys`].
+    #[must_use]
+    pub fn counts(&self) -> Vec<usize> {
+        let mut counts = vec![0; self.keys.len()];
+        for &part in &self.of_kernel {
+            if let Some(count) = counts.get_mut(part as usize) {
+                *count += 1;
+            }
+        }
+        counts
+    }
+
+    /// The first kernel of each part, in the order of [`Self::keys`].
+    #[must_use]
+    pub fn examples(&self) -> Vec<usize> {
+        let mut examples = Vec::with_capacity(self.keys.len());
+        for (kernel, &part) in self.of_kernel.iter().enumerate() {
+            // Parts are numbered in the order in which kernels first have them.
+            if part as usize == examples.len() {
+                examples.push(kernel);
+            }
+        }
+        examples
+    }
+
     /// The times of every part, in the order of [`Self::keys`].
     #[must_use]
     pub fn times(&self, by_duration: &ByDuration) -> Vec<Times> {
-        let mut times = vec![Times::default(); self.keys.len()];
-        for &part in &self.of_kernel {
-            if let Some(times) = times.get_mut(part as usize) {
-                times.count += 1;
-            }
-        }
+        let counts = self.counts();
+        let mut times: Vec<Times> =
+            counts.iter().map(|&count| Times { count, ..Times::default() }).collect();
         let ranks: Vec<Ranks> = times.iter().map(|times| Ranks::of(times.count)).collect();
         let mut seen = vec![0_usize; times.len()];
         for (duration, row) in by_duration.iter() {

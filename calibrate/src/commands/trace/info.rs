@@ -13,17 +13,14 @@ use crate::report::{self, Counts, RankInfo, RankTime};
 
 /// Describes all files.
 pub(super) fn info(args: &TraceInfoArgs) -> anyhow::Result<()> {
-    let mut inputs = open::find(&args.input)?;
+    let mut inputs = open::find_input(&args.input)?;
     let files = inputs.files.clone();
     let ranks: Result<Vec<_>, _> = files.iter().map(|file| rank(&mut inputs, file)).collect();
     let ranks = ranks?;
     drop(inputs);
     let mut out = Destination::new(None)?;
     if args.json {
-        let value = match ranks.as_slice() {
-            [one] => object(one),
-            several => json!({ "ranks": several.iter().map(object).collect::<Vec<_>>() }),
-        };
+        let value = json!({ "ranks": ranks.iter().map(object).collect::<Vec<_>>() });
         writeln!(out, "{}", serde_json::to_string_pretty(&value)?)?;
     } else {
         out.write_all(report::trace_info(&ranks).as_bytes())?;

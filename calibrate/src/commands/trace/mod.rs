@@ -4,13 +4,20 @@
 //! results go.
 
 mod destination;
+mod index;
 mod info;
 mod kernels;
+mod layers;
 mod open;
 mod rows;
 
+use std::io::{self, Write};
+
+use serde::Serialize;
+
 use crate::cli::TraceCommand;
 use crate::exit;
+use destination::Destination;
 
 /// Looks into traces.
 ///
@@ -22,6 +29,13 @@ pub fn trace(command: &TraceCommand) -> anyhow::Result<u8> {
         TraceCommand::Info(args) => info::info(args)?,
         TraceCommand::Kernels(args) if args.rows => rows::rows(args)?,
         TraceCommand::Kernels(args) => kernels::kernels(args)?,
+        TraceCommand::Layers(args) => layers::layers(args)?,
+        TraceCommand::Index(args) => return index::index(args),
     }
     Ok(exit::DONE)
+}
+
+fn write_json(out: &mut Destination, value: &impl Serialize) -> anyhow::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, value).map_err(io::Error::from)?;
+    Ok(out.write_all(b"\n")?)
 }

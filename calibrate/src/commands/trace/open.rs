@@ -4,9 +4,11 @@ use std::io::IsTerminal;
 use std::ops::ControlFlow;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use kernel_traces::{Options, RankFile, Ranks, Streamed, Trace, Warning};
+use kernel_traces::{
+    IndexPolicy, IndexUse, Options, RankFile, Ranks, Streamed, Trace, Warning, index,
+};
 
-use crate::cli::TraceInput;
+use crate::cli::{TraceFiles, TraceInput};
 use crate::exit::UsageError;
 use crate::{fingerprint, report};
 
@@ -14,10 +16,13 @@ use crate::{fingerprint, report};
 pub(super) struct Inputs {
     /// Those to read.
     pub(super) files: Vec<RankFile>,
+    /// Where their indexes are.
+    pub(super) policy: IndexPolicy,
     stream: bool,
+    verbose: bool,
     bar: Option<ProgressBar>,
     /// The bytes of the files that were read.
-    done: u64,
+    pub(super) done: u64,
 }
 
 /// A trace as it can be had.
@@ -27,8 +32,17 @@ pub(super) enum Opened {
     InParts,
 }
 
+/// Finds the traces of a command that can read them whole or in parts.
+pub(super) fn find_input(input: &TraceInput) -> anyhow::Result<Inputs> {
+    find(&input.files, input.index.policy(), input.stream)
+}
+
 /// Finds the traces and says, within milliseconds, what they tell of themselves.
-pub(super) fn find(input: &TraceInput) -> anyhow::Result<Inputs> {
+pub(super) fn find(
+    input: &TraceFiles,
+    policy: IndexPolicy,
+    stream: bool,
+) -> anyhow::Result<Inputs> {
     let Ranks { mut files, warnings } = Ranks::find(&input.paths)?;
     if let Some(rank) = input.rank {
         let known: Vec<String> =
@@ -51,7 +65,8 @@ pub(super) fn find(input: &TraceInput) -> anyhow::Result<Inputs> {
         }
     }
     let bytes = files.iter().map(|file| file.bytes).sum();
-    Ok(Inputs { bar: is_terminal.then(|| bar(bytes)), files, stream: input.stream, done: 0 })
+    let bar = is_terminal.then(|| bar(bytes));
+    Ok(Inputs { files, policy, stream, verbose: input.verbose, bar, done: 0 })
 }
 
 fn bar(bytes: u64) -> ProgressBar {
@@ -69,16 +84,33 @@ impl Inputs {
         if self.stream {
             return true;
         }
+        let lacks_memory = self.lacks_memory(file);
+        if let Some(lack) = &lacks_memory {
+            self.note(&format!("note: {lack}; it is read as with --stream"));
+        }
+        lacks_memory.is_some()
+    }
+
+    /// Says if the memory is not enough for a trace that is needed whole.
+    pub(super) fn note_memory(&self, file: &RankFile) {
+        if let Some(lack) = self.lacks_memory(file) {
+            self.note(&format!("note: {lack}; it is needed whole, and loaded anyway"));
+        }
+    }
+
+    /// What to say of a trace that takes more memory than there is. One with an index is mapped.
+    fn lacks_memory(&self, file: &RankFile) -> Option<String> {
         let (needed, free) = (file.memory_bytes(), fingerprint::available_memory());
-        if needed > free {
-            self.note(&format!(
-                "note: {} may need {} of memory and {} are free; it is read as with --stream",
+        let lacks =
+            needed > free && !index::is_there(&file.path, &Options::default(), &self.policy);
+        lacks.then(|| {
+            format!(
+                "{} may need {} of memory and {} are free",
                 file.path.display(),
                 report::gibibytes(needed),
                 report::gibibytes(free)
-            ));
-        }
-        needed > free
+            )
+        })
     }
 
     /// A trace, whole if it can be.
@@ -91,8 +123,16 @@ impl Inputs {
 
     /// The one way in which subcommands get a whole trace.
     pub(super) fn load(&mut self, file: &RankFile) -> anyhow::Result<Trace> {
-        let trace = Trace::load(&file.path, &Options::default(), &mut self.progress(file))?;
+        let (options, progress) = (Options::default(), &mut self.progress(file));
+        let (trace, index) = Trace::open(&file.path, &options, &self.policy, progress)?;
         self.read(file, &trace.warnings);
+        // A folder that cannot be written is no news to who did not ask for an index.
+        let is_asked_for = self.verbose || matches!(self.policy, IndexPolicy::In(_));
+        if let IndexUse::NotWritten { error, .. } = index
+            && is_asked_for
+        {
+            self.note(&format!("warning: no-index: {error}; the next load will not be faster"));
+        }
         Ok(trace)
     }
 
@@ -108,7 +148,8 @@ impl Inputs {
         Ok(streamed)
     }
 
-    fn progress(&self, file: &RankFile) -> impl FnMut(u64, u64) + use<> {
+    /// What is called with the progress of a load.
+    pub(super) fn progress(&self, file: &RankFile) -> impl FnMut(u64, u64) + use<> {
         let (bar, before) = (self.bar.clone(), self.done);
         if let Some(bar) = &bar {
             bar.set_message(file.path.display().to_string());
@@ -123,6 +164,11 @@ impl Inputs {
     /// A file is read.
     fn read(&mut self, file: &RankFile, warnings: &[Warning]) {
         self.done += file.bytes;
+        self.warn(file, warnings);
+    }
+
+    /// Says what is to be known of a trace.
+    pub(super) fn warn(&self, file: &RankFile, warnings: &[Warning]) {
         let which = match self.files.len() {
             1 => String::new(),
             _ => format!(" ({})", file.path.display()),

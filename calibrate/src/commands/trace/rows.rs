@@ -14,7 +14,7 @@ use crate::exit::UsageError;
 pub(super) fn rows(args: &TraceKernelsArgs) -> anyhow::Result<()> {
     let format = row_format(args)?;
     let table = Table::from(args.table);
-    let mut inputs = open::find(&args.input)?;
+    let mut inputs = open::find_input(&args.input)?;
     let files = inputs.files.clone();
     // All files have the same columns.
     let extent = if files.iter().any(|file| inputs.must_stream(file)) {

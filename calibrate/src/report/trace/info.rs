@@ -119,6 +119,8 @@ fn device(device: &Device) -> String {
     format!("{name}{}{}", units.unwrap_or_default(), memory.unwrap_or_default())
 }
 
-fn bytes(bytes: u64) -> String {
+/// Bytes of a file.
+#[must_use]
+pub fn bytes(bytes: u64) -> String {
     indicatif::HumanBytes(bytes).to_string()
 }

@@ -3,35 +3,53 @@
 use std::fmt::Write;
 
 use comfy_table::{Cell, Table};
-use kernel_traces::{Group, Summary, TotalsSummary};
+use kernel_traces::{Group, TotalsSummary};
 
 use super::super::table::{right, styled};
 use super::super::units::milliseconds;
-use super::{ClassEvidence, RanksSummary, ranks, time};
+use super::{ClassEvidence, RankKernels, RanksSummary, devices, phases, ranks, shortened, time};
 
 /// Where the time on the devices goes, with so many kernels.
 #[must_use]
-pub fn trace_kernels(summary: &Summary, top: usize) -> String {
-    let mut text = format!(
-        "{} kernels, copies and fills, {} together; busy for {} of {}\n",
-        summary.kernels,
-        time(summary.total_ns),
-        time(summary.busy_ns),
-        time(summary.span_ns)
-    );
-    let Summary { by_class, by_kernel, unclassified_share, .. } = summary;
-    groups(&mut text, by_class, by_kernel, *unclassified_share, top);
-    text
-}
-
-/// Where the time on the devices of several traces goes, or of one that was read in parts.
-#[must_use]
-pub fn trace_ranks_kernels(result: &RanksSummary, top: usize) -> String {
+pub fn trace_kernels(result: &RanksSummary, top: usize) -> String {
     let TotalsSummary { kernels, total_ns, unclassified_share, by_class, by_kernel } =
         &result.summary;
-    let mut text = format!("{kernels} kernels, copies and fills, {} together\n", time(*total_ns));
-    let _ = writeln!(text, "\n{}", ranks::table(result.ranks.iter()));
-    groups(&mut text, by_class, by_kernel, *unclassified_share, top);
+    let mut text = format!("{kernels} kernels, copies and fills, {} together", time(*total_ns));
+    if let [RankKernels { time: one, .. }] = &result.ranks[..]
+        && let Some(busy_ns) = one.busy_ns
+    {
+        let _ = write!(text, "; busy for {} of {}", time(busy_ns), time(one.span_ns));
+    } else {
+        let times = result.ranks.iter().map(|rank| &rank.time);
+        let _ = write!(text, "\n\n{}", ranks::table(times));
+    }
+    text.push('\n');
+    if let Some(devices) = devices::devices(&result.ranks) {
+        let _ = writeln!(text, "\n{devices}");
+    }
+    for rank in &result.ranks {
+        let phases = rank.phases.as_deref().unwrap_or_default();
+        if !phases.is_empty() {
+            if result.ranks.len() > 1 {
+                let _ = write!(text, "\nrank {}", ranks::number(rank.time.rank));
+            }
+            let _ = writeln!(text, "\n{}", phases::table(phases));
+        }
+    }
+    let _ = writeln!(text, "\n{}", table("class", by_class));
+    let unclassified = 100.0 * unclassified_share;
+    let _ = writeln!(text, "{unclassified:.1} % of the time is in kernels that no rule knows");
+    let shown = &by_kernel[..top.min(by_kernel.len())];
+    let _ = writeln!(text, "\n{}", table("kernel", shown));
+    if let Some(more @ 1..) = by_kernel.len().checked_sub(shown.len()) {
+        let _ = writeln!(text, "and {more} kernels more; --top N lists more, --json all");
+    }
+    if let Some((streams, more)) = devices::streams(&result.ranks) {
+        let _ = writeln!(text, "\n{streams}");
+        if more > 0 {
+            let _ = writeln!(text, "and {more} streams more; --json lists all");
+        }
+    }
     if result.class_evidence == ClassEvidence::Names {
         text.push_str(
             "- classes are by the kernels' names alone, as the operators are not known when a \
@@ -40,34 +58,6 @@ pub fn trace_ranks_kernels(result: &RanksSummary, top: usize) -> String {
     }
     text
 }
-
-fn groups(
-    text: &mut String,
-    by_class: &[Group],
-    by_kernel: &[Group],
-    unclassified: f64,
-    top: usize,
-) {
-    let _ = writeln!(text, "\n{}", table("class", by_class));
-    let shown = &by_kernel[..top.min(by_kernel.len())];
-    let _ = writeln!(text, "\n{}", table("kernel", shown));
-    if let Some(more @ 1..) = by_kernel.len().checked_sub(shown.len()) {
-        let _ = writeln!(text, "and {more} kernels more; --top N lists more, --json all");
-    }
-    if unclassified > MOST_UNCLASSIFIED {
-        let _ = writeln!(
-            text,
-            "- {:.1} % of the time is in kernels that no rule knows",
-            100.0 * unclassified
-        );
-    }
-}
-
-/// The share of the time in unknown kernels from which a reader must be told.
-const MOST_UNCLASSIFIED: f64 = 0.05;
-
-/// A kernel's name is cut after so many characters: templates go on for lines.
-const LONGEST_NAME: usize = 60;
 
 fn table(what: &str, groups: &[Group]) -> Table {
     let is_class = groups.iter().all(|group| group.name == group.class);
@@ -93,12 +83,4 @@ fn table(what: &str, groups: &[Group]) -> Table {
         table.add_row(row);
     }
     table
-}
-
-fn shortened(name: &str) -> String {
-    if name.chars().count() <= LONGEST_NAME {
-        return name.to_owned();
-    }
-    let start: String = name.chars().take(LONGEST_NAME - 1).collect();
-    format!("{start}…")
 }

@@ -1,16 +1,42 @@
 //! Traces as tables.
 
+mod devices;
 mod info;
 mod kernels;
+mod layers;
+mod phases;
 mod ranks;
 
-pub use info::{Counts, RankInfo, trace_file, trace_info};
-pub use kernels::{trace_kernels, trace_ranks_kernels};
-pub use ranks::{ClassEvidence, RankTime, RanksSummary};
+pub use info::{Counts, RankInfo, bytes, trace_file, trace_info};
+pub use kernels::trace_kernels;
+pub use layers::{
+    FamilyName, LayersFound, PassTime, RankLayers, RanksLayers, ShownPatterns, trace_layers,
+    trace_layers_csv,
+};
+pub use ranks::{ClassEvidence, RankKernels, RankTime, RanksSummary};
 
 use super::units::milliseconds;
 
 #[expect(clippy::cast_precision_loss, reason = "for people")]
 fn time(ns: u64) -> String {
     milliseconds(ns as f64 / 1e6)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "for people")]
+fn share(part: u64, whole: u64) -> String {
+    if whole == 0 {
+        return "-".to_owned();
+    }
+    format!("{:.1} %", 100.0 * part as f64 / whole as f64)
+}
+
+/// A kernel's name is cut after so many characters: templates go on for lines.
+const LONGEST_NAME: usize = 60;
+
+fn shortened(name: &str) -> String {
+    if name.chars().count() <= LONGEST_NAME {
+        return name.to_owned();
+    }
+    let start: String = name.chars().take(LONGEST_NAME - 1).collect();
+    format!("{start}…")
 }

@@ -1,7 +1,7 @@
 //! Several traces beside each other, and their kernels together.
 
 use comfy_table::{Cell, Table};
-use kernel_traces::{RankFile, TotalsSummary};
+use kernel_traces::{DeviceTime, PhaseTime, RankFile, TotalsSummary, Unclassified};
 use serde::Serialize;
 
 use super::super::table::{right, styled};
@@ -44,6 +44,28 @@ impl RankTime {
     }
 }
 
+/// The kernels of one trace. What takes all of it is there only if it was read whole.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RankKernels {
+    /// Their times.
+    #[serde(flatten)]
+    pub time: RankTime,
+    /// Those that no rule knows.
+    pub unclassified: Option<Unclassified>,
+    /// Each device on its own.
+    pub devices: Option<Vec<DeviceTime>>,
+    /// The phases; none of a trace without them, and none if only one was asked for.
+    pub phases: Option<Vec<PhaseTime>>,
+}
+
+impl RankKernels {
+    /// Those of a trace that was read in parts.
+    #[must_use]
+    pub const fn in_parts(time: RankTime) -> Self {
+        Self { time, unclassified: None, devices: None, phases: None }
+    }
+}
+
 /// What the classes of kernels are told from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -54,7 +76,7 @@ pub enum ClassEvidence {
     Names,
 }
 
-/// The kernels of several traces together, or of one that was read in parts.
+/// The kernels of one trace or of several together.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RanksSummary {
     /// All kernels.
@@ -63,7 +85,12 @@ pub struct RanksSummary {
     /// What the classes are told from.
     pub class_evidence: ClassEvidence,
     /// The traces.
-    pub ranks: Vec<RankTime>,
+    pub ranks: Vec<RankKernels>,
+}
+
+/// The number of a rank in tables.
+pub(super) fn number(rank: Option<u64>) -> String {
+    rank.map_or_else(|| "?".to_owned(), |rank| rank.to_string())
 }
 
 /// A row for each trace.
@@ -72,7 +99,7 @@ pub(super) fn table<'r>(ranks: impl Iterator<Item = &'r RankTime>) -> Table {
     table.set_header(["rank", "kernels", "total", "busy", "span", "file"]);
     for rank in ranks {
         table.add_row([
-            right(rank.rank.map_or_else(|| "?".to_owned(), |rank| rank.to_string())),
+            right(number(rank.rank)),
             right(rank.kernels.to_string()),
             right(time(rank.total_ns)),
             right(rank.busy_ns.map_or_else(|| "-".to_owned(), time)),
