@@ -55,6 +55,6 @@ pub use stream::{Streamed, Totals, TotalsSummary};
 pub use summary::{
     ByDuration, DeviceTime, GapLength, Group, Idle, LayerTime, Overlap, Partition, PatternTime,
     PhaseTime, Position, SegmentSummary, StepTime, StreamTime, Summary, Taxonomy, Times,
-    Unclassified, device_times, phase_times,
+    Unclassified, busy_and_span, device_times, phase_times,
 };
 pub use warning::Warning;

@@ -51,6 +51,11 @@ pub(super) fn store(
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
+    // The system lets some users write there all the same; whoever closed the folder did not mean
+    // that.
+    if fs::metadata(folder)?.permissions().readonly() {
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the folder is read-only"));
+    }
     let mut builder = tempfile::Builder::new();
     builder.prefix(".ktindex-");
     #[cfg(unix)]

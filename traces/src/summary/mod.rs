@@ -15,6 +15,8 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 
+use std::thread;
+
 use serde::Serialize;
 
 pub use devices::{DeviceTime, GapLength, Idle, Overlap, StreamTime, device_times};
@@ -98,36 +100,29 @@ impl Summary {
     /// Sums up a trace whose kernels are classified.
     #[must_use]
     pub fn with(trace: &Trace, classes: &Classes, taxonomy: Taxonomy) -> Self {
-        let kernels = &trace.kernels;
-        let by_duration = ByDuration::of(&kernels.duration_ns);
-        let total_ns = total_ns(trace);
-        let kinds = Partition::by(kernels.len(), |kernel| Kind::of(trace, classes, kernel));
-        let label = |kind: &Kind| kind.label(trace, taxonomy);
-        let labelled = kinds.coarser(|kind| Some((kind.name, label(kind))));
-        let name = |id: &NameId| trace.names.text(*id).to_owned();
-        let unknown = kinds.coarser(|kind| (kind.main == Class::Unclassified).then_some(kind.name));
-        let unknown = unknown
-            .groups(&by_duration, total_ns, |id| (name(id), Class::Unclassified.name().to_owned()));
-        let unclassified = Unclassified::of(unknown);
-        let devices = device_times(trace, classes);
+        thread::scope(|scope| {
+            let devices = scope.spawn(|| device_times(trace, classes));
+            let groups = Groups::of(trace, classes, taxonomy);
+            let devices = devices.join().unwrap_or_else(|_| device_times(trace, classes));
+            Self::of_parts(trace, groups, devices)
+        })
+    }
+
+    fn of_parts(trace: &Trace, groups: Groups, devices: Vec<DeviceTime>) -> Self {
         let (busy_ns, span_ns) = match &devices[..] {
-            [only] if only.kernels == kernels.len() => (only.busy_ns, only.span_ns),
-            _ => on_any_device(trace),
+            [only] if only.kernels == trace.kernels.len() => (only.busy_ns, only.span_ns),
+            _ => busy_and_span(trace),
         };
+        let Groups { total_ns, unclassified, by_class, by_kernel } = groups;
         Self {
-            kernels: kernels.len(),
+            kernels: trace.kernels.len(),
             total_ns,
             busy_ns,
             span_ns,
             unclassified_share: ratio(unclassified.total_ns, total_ns),
             unclassified,
-            by_class: labelled.coarser(|(_, label)| Some(label.clone())).groups(
-                &by_duration,
-                total_ns,
-                |label| (label.clone(), label.clone()),
-            ),
-            by_kernel: labelled
-                .groups(&by_duration, total_ns, |(id, label)| (name(id), label.clone())),
+            by_class,
+            by_kernel,
             devices,
         }
     }
@@ -142,6 +137,36 @@ impl Summary {
             all_ns: self.total_ns,
             longest: self.unclassified.top.first().map(|top| top.name.clone()).unwrap_or_default(),
         })
+    }
+}
+
+/// The kernels of a trace by class and by name.
+struct Groups {
+    total_ns: u64,
+    unclassified: Unclassified,
+    by_class: Vec<Group>,
+    by_kernel: Vec<Group>,
+}
+
+impl Groups {
+    fn of(trace: &Trace, classes: &Classes, taxonomy: Taxonomy) -> Self {
+        let kernels = &trace.kernels;
+        let by_duration = ByDuration::of(&kernels.duration_ns);
+        let total_ns = total_ns(trace);
+        let kinds = Partition::by(kernels.len(), |kernel| Kind::of(trace, classes, kernel));
+        let label = |kind: &Kind| kind.label(trace, taxonomy);
+        let labelled = kinds.coarser(|kind| Some((kind.name, label(kind))));
+        let name = |id: &NameId| trace.names.text(*id).to_owned();
+        let unknown = kinds.coarser(|kind| (kind.main == Class::Unclassified).then_some(kind.name));
+        let unknown = unknown
+            .groups(&by_duration, total_ns, |id| (name(id), Class::Unclassified.name().to_owned()));
+        let unclassified = Unclassified::of(unknown);
+        let labels = labelled.coarser(|(_, label)| Some(label.clone()));
+        let by_class =
+            labels.groups(&by_duration, total_ns, |label| (label.clone(), label.clone()));
+        let by_kernel =
+            labelled.groups(&by_duration, total_ns, |(id, label)| (name(id), label.clone()));
+        Self { total_ns, unclassified, by_class, by_kernel }
     }
 }
 
@@ -180,8 +205,10 @@ fn total_ns(trace: &Trace) -> u64 {
     trace.kernels.duration_ns.iter().fold(0, |sum, &ns| u64::saturating_add(sum, ns))
 }
 
-/// The time in which anything ran on any device, and from the first beginning to the last end.
-fn on_any_device(trace: &Trace) -> (u64, u64) {
+/// The time in which anything ran on any device, and that from the first beginning to the last end,
+/// in nanoseconds.
+#[must_use]
+pub fn busy_and_span(trace: &Trace) -> (u64, u64) {
     let kernels = &trace.kernels;
     let mut intervals: Vec<Interval> = kernels
         .start_ns

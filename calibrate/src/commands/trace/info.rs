@@ -3,7 +3,9 @@
 use std::io::Write;
 use std::ops::ControlFlow;
 
-use kernel_traces::{Metadata, NameClasses, Options, RankFile, Summary, Taxonomy, Totals, Vendor};
+use kernel_traces::{
+    Metadata, NameClasses, Options, RankFile, Taxonomy, Totals, Vendor, busy_and_span,
+};
 use serde_json::{Value, json};
 
 use super::destination::Destination;
@@ -31,7 +33,7 @@ pub(super) fn info(args: &TraceInfoArgs) -> anyhow::Result<()> {
 fn rank(inputs: &mut Inputs, file: &RankFile) -> anyhow::Result<RankInfo> {
     match inputs.open(file)? {
         Opened::Whole(trace) => {
-            let summary = Summary::of(&trace, Taxonomy::Classes);
+            let (busy_ns, span_ns) = busy_and_span(&trace);
             let mut counts = Counts::default();
             counts.add(&trace);
             counts.streams = trace.lanes.len();
@@ -42,10 +44,10 @@ fn rank(inputs: &mut Inputs, file: &RankFile) -> anyhow::Result<RankInfo> {
                 time: RankTime {
                     file: file.path.display().to_string(),
                     rank: file.rank,
-                    kernels: summary.kernels,
-                    total_ns: summary.total_ns,
-                    busy_ns: Some(summary.busy_ns),
-                    span_ns: summary.span_ns,
+                    kernels: trace.kernels.len(),
+                    total_ns: u64::try_from(trace.kernels.total_ns()).unwrap_or(u64::MAX),
+                    busy_ns: Some(busy_ns),
+                    span_ns,
                 },
             })
         }

@@ -106,18 +106,20 @@ impl Whole {
         let mut summary = Summary::with(&self.trace, &self.classes, taxonomy);
         let of_phases = |steps| phase_times(&self.trace, &self.classes, steps, taxonomy);
         let phases = self.steps.as_ref().map(of_phases);
+        // Between the kernels of one phase run those of others: that is no time of idling.
+        let is_whole = self.steps.is_some();
         let time = RankTime {
             file: file.path.display().to_string(),
             rank: file.rank,
             kernels: summary.kernels,
             total_ns: summary.total_ns,
-            busy_ns: Some(summary.busy_ns),
+            busy_ns: is_whole.then_some(summary.busy_ns),
             span_ns: summary.span_ns,
         };
         let rank = RankKernels {
             time,
             unclassified: Some(summary.unclassified.clone()),
-            devices: Some(std::mem::take(&mut summary.devices)),
+            devices: is_whole.then(|| std::mem::take(&mut summary.devices)),
             phases,
         };
         (rank, summary)
