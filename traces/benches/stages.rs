@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use kernel_traces::synthetic::{self, Oddity, Plan};
-use kernel_traces::{Classes, Options, Trace};
+use kernel_traces::{Classes, IndexPolicy, Options, Segments, Summary, Taxonomy, Trace, index};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -38,7 +38,7 @@ enum What {
     Part,
 }
 
-const STAGES: [Stage; 7] = [
+const STAGES: [Stage; 12] = [
     Stage {
         name: "read the file, 1 MiB at a time",
         file: What::Plain,
@@ -62,6 +62,26 @@ const STAGES: [Stage; 7] = [
     Stage { name: "classify", file: What::Part, run: classify },
     Stage { name: "load and classify, all threads", file: What::Plain, run: load_and_classify },
     Stage { name: "load and classify, gzip", file: What::Compressed, run: load_and_classify },
+    Stage {
+        name: "load, classify and write the index",
+        file: What::Plain,
+        run: |path| {
+            let folder = tempfile::tempdir()?;
+            measured(|| open_and_classify(path, &IndexPolicy::In(folder.path().to_owned())))
+        },
+    },
+    Stage {
+        name: "from the index",
+        file: What::Part,
+        run: |path| measured(|| open(path, &IndexPolicy::Beside)),
+    },
+    Stage {
+        name: "from the index, and classify",
+        file: What::Part,
+        run: |path| measured(|| open_and_classify(path, &IndexPolicy::Beside)),
+    },
+    Stage { name: "steps and layers", file: What::Part, run: segments },
+    Stage { name: "summary", file: What::Part, run: summary },
 ];
 
 /// How often a stage is run unless the command line tells.
@@ -131,6 +151,8 @@ fn table(path: &Path, runs: usize) -> Outcome<()> {
         trace.kernels.len(),
         thread::available_parallelism()?
     );
+    // For the stages that read it.
+    let index = index::build(path, &Options::default(), &IndexPolicy::Beside, &mut |_, _| {})?;
     println!("| stage | GB/s | wall s | median | CPU s | median | anonymous MB |");
     println!("|---|---:|---:|---:|---:|---:|---:|");
     for Stage { name, file, .. } in STAGES {
@@ -162,7 +184,7 @@ fn table(path: &Path, runs: usize) -> Outcome<()> {
             memory[runs - 1]
         );
     }
-    Ok(())
+    Ok(fs::remove_file(index)?)
 }
 
 /// Runs a stage in a process of its own.
@@ -226,6 +248,26 @@ fn read(path: &Path) -> Outcome<()> {
 
 fn load(path: &Path, threads: Option<NonZero<usize>>) -> Outcome<Trace> {
     Ok(Trace::load(path, &Options { threads, ..Options::default() }, &mut |_, _| {})?)
+}
+
+fn open(path: &Path, policy: &IndexPolicy) -> Outcome<Trace> {
+    Ok(Trace::open(path, &Options::default(), policy, &mut |_, _| {})?.0)
+}
+
+fn open_and_classify(path: &Path, policy: &IndexPolicy) -> Outcome<(Trace, Classes)> {
+    let trace = open(path, policy)?;
+    let classes = Classes::of(&trace);
+    Ok((trace, classes))
+}
+
+fn segments(path: &Path) -> Outcome<Figures> {
+    let (trace, classes) = open_and_classify(path, &IndexPolicy::Beside)?;
+    measured(|| Ok(Segments::of(&trace, &classes)))
+}
+
+fn summary(path: &Path) -> Outcome<Figures> {
+    let (trace, classes) = open_and_classify(path, &IndexPolicy::Beside)?;
+    measured(|| Ok(Summary::with(&trace, &classes, Taxonomy::Classes)))
 }
 
 fn classify(path: &Path) -> Outcome<Figures> {
