@@ -1,6 +1,6 @@
 //! `calibrate trace`: GPU profiler traces.
 //!
-//! [`open`] finds and reads the traces for every subcommand, and [`destination`] is where their
+//! `open` finds and reads the traces for every subcommand, and `destination` is where their
 //! results go.
 
 mod destination;
