@@ -157,6 +157,11 @@ fn what_is_no_trace_says_so() {
         assert!(error.to_string().contains("expected the JSON"), "{error}");
     }
     assert!(Trace::from_json(b"[]", &Options::default()).unwrap().kernels.is_empty());
+    let folder = tempfile::tempdir().unwrap();
+    let packed = folder.path().join("rank0.json.gz");
+    fs::write(&packed, b"\x1f\x8b\x08garbage").unwrap();
+    let error = Trace::load(&packed, &Options::default(), &mut |_, _| {}).unwrap_err();
+    assert!(error.to_string().contains("cannot be decompressed"), "{error}");
     let missing = Trace::load("no/such/file", &Options::default(), &mut |_, _| {}).unwrap_err();
     assert!(missing.to_string().starts_with("cannot read no/such/file"), "{missing}");
 }

@@ -223,6 +223,12 @@ pub(crate) fn load<'t>(
     let is_complete = end != Err(End::Enough);
     // What is wrong behind the events is no reason to throw them away.
     let (is_truncated, is_broken) = match end {
+        Err(End::NotATrace(_) | End::Truncated) | Ok(())
+            if !walk.has_events && decompression.is_some() =>
+        {
+            let error = decompression.unwrap_or_default();
+            return Err(format!("it cannot be decompressed up to its events: {error}"));
+        }
         Err(End::NotATrace(reason)) if !walk.has_events => return Err(reason),
         Ok(()) if !walk.has_events => return Err("it has no traceEvents".to_owned()),
         Err(_) if !walk.has_events => return Err("it ends before its events".to_owned()),

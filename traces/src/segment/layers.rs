@@ -14,7 +14,7 @@ use super::sequence::Sequence;
 use super::steps::Steps;
 use crate::classify::Class;
 use crate::launched::NONE;
-use crate::{Classes, Trace};
+use crate::{Classes, Trace, Warning};
 
 /// A layer that ran once.
 ///
@@ -46,7 +46,7 @@ pub struct Pass {
     pub layers: Range<usize>,
     /// Whether it computes gradients, and so begins with the last layer.
     pub is_backward: bool,
-    /// Whether the recording began or ended in it.
+    /// Whether the recording began or ended in it, or the file may end in it.
     pub is_cut: bool,
 }
 
@@ -225,7 +225,9 @@ impl Layers {
             return layers;
         }
         layers.count = layers.most_common_count();
-        layers.number();
+        let is_truncated =
+            trace.warnings.iter().any(|warning| matches!(warning, Warning::Truncated { .. }));
+        layers.number(is_truncated);
         layers.sort_patterns();
         layers
     }
@@ -310,7 +312,7 @@ impl Layers {
 
     /// Numbers the layers as the model does: a backward pass begins with the last one, and so
     /// does what is left of a pass in which the recording began.
-    fn number(&mut self) {
+    fn number(&mut self, is_truncated: bool) {
         let passes = self.passes.len();
         for index in 0..passes {
             let place = |at: usize| self.passes.get(at).map(|pass| (pass.device, pass.stream));
@@ -319,7 +321,7 @@ impl Layers {
             let Some(pass) = self.passes.get_mut(index) else { continue };
             let length = u32::try_from(pass.layers.len()).unwrap_or(NONE);
             let missing = self.count.saturating_sub(length);
-            pass.is_cut = missing > 0 && (is_first || is_last);
+            pass.is_cut = missing > 0 && (is_first || is_last) || is_last && is_truncated;
             let begins_late = missing > 0 && is_first && !is_last;
             for layer in self.list.get_mut(pass.layers.clone()).unwrap_or_default() {
                 if pass.is_backward {

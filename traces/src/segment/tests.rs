@@ -242,6 +242,16 @@ fn a_pass_that_the_recording_cuts() {
 }
 
 #[test]
+fn the_last_pass_of_a_truncated_file_is_not_whole() {
+    let events = decoder(2, 5).events.join(",");
+    let text = format!("{{\"traceEvents\": [{}", &events[..events.len() - 2000]);
+    let trace = Trace::from_json(text.as_bytes(), &Options::default()).unwrap();
+    let layers = Segments::of(&trace, &Classes::of(&trace)).layers;
+    let cut: Vec<_> = layers.passes.iter().map(|pass| pass.is_cut).collect();
+    assert_eq!(cut, [false, true]);
+}
+
+#[test]
 fn forward_and_backward() {
     let mut sketch = Sketch::default();
     for _ in 0..2 {
