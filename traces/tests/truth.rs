@@ -162,6 +162,8 @@ fn what_is_no_trace_says_so() {
     fs::write(&packed, b"\x1f\x8b\x08garbage").unwrap();
     let error = Trace::load(&packed, &Options::default(), &mut |_, _| {}).unwrap_err();
     assert!(error.to_string().contains("cannot be decompressed"), "{error}");
+    let early = Trace::metadata(&packed).unwrap_err();
+    assert_eq!(early.to_string(), error.to_string());
     let missing = Trace::load("no/such/file", &Options::default(), &mut |_, _| {}).unwrap_err();
     assert!(missing.to_string().starts_with("cannot read no/such/file"), "{missing}");
 }

@@ -114,7 +114,10 @@ impl Trace {
             let mut walk = new_walk(feed, &Options::default(), &mut ignore);
             walk.head_only = true;
             match walk.run() {
-                Err(End::NotATrace(reason)) => Err(not(path, reason)),
+                Err(End::NotATrace(reason)) => {
+                    let decompression = walk.feed.decompression_error();
+                    Err(not(path, decompression.map_or(reason, undone)))
+                }
                 Err(End::Truncated) => Ok(walk.metadata),
                 Err(End::Enough) => {
                     walk.tail();
@@ -148,6 +151,11 @@ pub fn trace_files(path: impl AsRef<Path>) -> Result<Vec<PathBuf>, TraceError> {
     }
     files.sort();
     Ok(files)
+}
+
+/// Why what was decompressed is no trace.
+fn undone(error: String) -> String {
+    format!("it cannot be decompressed: {error}")
 }
 
 pub(crate) fn not(path: &Path, reason: String) -> TraceError {
@@ -223,13 +231,9 @@ pub(crate) fn load<'t>(
     let is_complete = end != Err(End::Enough);
     // What is wrong behind the events is no reason to throw them away.
     let (is_truncated, is_broken) = match end {
-        Err(End::NotATrace(_) | End::Truncated) | Ok(())
-            if !walk.has_events && decompression.is_some() =>
-        {
-            let error = decompression.unwrap_or_default();
-            return Err(format!("it cannot be decompressed up to its events: {error}"));
+        Err(End::NotATrace(reason)) if !walk.has_events => {
+            return Err(decompression.map_or(reason, undone));
         }
-        Err(End::NotATrace(reason)) if !walk.has_events => return Err(reason),
         Ok(()) if !walk.has_events => return Err("it has no traceEvents".to_owned()),
         Err(_) if !walk.has_events => return Err("it ends before its events".to_owned()),
         Ok(()) => (decompression.is_some(), false),
