@@ -116,7 +116,7 @@ fn only_what_was_planted_differs() {
             Difference::FusedAllReduceNorm => &[("COMM", "COMM NORM")],
             Difference::SeparateAttention => &[("GEMM GEMM SOFTMAX", "ATTN")],
             Difference::SeparateQkv => &[("GEMM GEMM GEMM", "GEMM")],
-            difference => match difference.planted() {
+            _ => match pair.planted() {
                 Planted::OneSided(side) if side.by_changed => &[(side.class.name(), "")],
                 Planted::OneSided(side) => &[("", side.class.name())],
                 Planted::Fusion(fused) => {
@@ -153,11 +153,11 @@ fn the_gap_is_what_was_planted() {
             truth.gap_ns
         );
         // What was planted is more than all of that.
-        let is_none = matches!(pair.difference.planted(), Planted::Nothing | Planted::Steps);
+        let is_none = matches!(pair.planted(), Planted::Nothing | Planted::Steps);
         let is_clear = truth.gap_ns.abs() > 2.0 * (noise + 500.0);
         assert!(is_clear != is_none, "{} of {noise}: {pair:?}", truth.gap_ns);
         let is_longer = (truth.gap_ns > 0.0) == (pair.changed == Side::First);
-        let saves = match pair.difference.planted() {
+        let saves = match pair.planted() {
             Planted::Fusion(fused) => fused.by_changed,
             Planted::OneSided(side) => !side.by_changed,
             _ => false,

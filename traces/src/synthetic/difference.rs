@@ -68,7 +68,7 @@ pub enum Difference {
 pub struct Fused {
     /// Whether the changed side fuses.
     pub by_changed: bool,
-    /// What the fused kernel does.
+    /// What the fused kernel does; of attention what it does by definition.
     pub operation: &'static str,
     /// What the kernels of the other side do, in their order.
     pub separate: &'static [&'static str],
@@ -136,9 +136,8 @@ impl Difference {
         Self::MoreIdle,
     ];
 
-    /// What is true of a pair with this difference.
-    #[must_use]
-    pub fn planted(self) -> Planted {
+    /// What is true of a pair of dense models with this difference.
+    pub(super) fn planted(self) -> Planted {
         let fusion = |by_changed, operation, separate| {
             Planted::Fusion(Fused { by_changed, operation, separate, is_silent: false })
         };
@@ -156,7 +155,9 @@ impl Difference {
             Self::FusedGemmAct => fusion(true, "ACT+GEMM", &["GEMM", "ACT"]),
             Self::FusedExpertsAct => fusion(true, "ACT+MOE_GEMM", &["MOE_GEMM", "ACT"]),
             Self::FusedAllReduceNorm => fusion(true, "COMM+ADD+NORM", &["COMM", "ADD+NORM"]),
-            Self::SeparateAttention => fusion(false, "ATTN", &["GEMM", "SOFTMAX", "GEMM"]),
+            Self::SeparateAttention => {
+                fusion(false, "GEMM+SOFTMAX+GEMM", &["GEMM", "SOFTMAX", "GEMM"])
+            }
             Self::SilentAct => silent("ACT+GEMM", &["GEMM", "ACT"]),
             Self::SilentRope => silent("ROPE+KVCACHE", &["ROPE", "KVCACHE"]),
             Self::NoAct => less(Class::Act),

@@ -4,7 +4,7 @@ use std::io;
 
 use super::random::Random;
 use super::step::{Item, Stream, items};
-use super::{Difference, Pace, Plan, Truth, text};
+use super::{Difference, Fused, Model, Pace, Plan, Planted, Truth, text};
 
 /// One of the two traces of a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -68,6 +68,22 @@ impl PairPlan {
             plan.steps += 3;
         }
         pair
+    }
+
+    /// What a comparison must find.
+    #[must_use]
+    pub fn planted(&self) -> Planted {
+        match self.difference.planted() {
+            // It is the product of the experts that computes the activation.
+            Planted::Fusion(fused)
+                if self.difference == Difference::SilentAct
+                    && self.first.model == Model::MixtureOfExperts =>
+            {
+                let (operation, separate) = ("ACT+MOE_GEMM", &["MOE_GEMM", "ACT"]);
+                Planted::Fusion(Fused { operation, separate, ..fused })
+            }
+            planted => planted,
+        }
     }
 
     /// The plan of a side.

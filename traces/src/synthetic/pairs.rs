@@ -64,7 +64,10 @@ fn plan(difference: Difference, number: usize) -> Plan {
     };
     let variations: &[Variation] = match model {
         Model::Dense => &[Variation::None, Variation::SlidingWindow, Variation::OneExtra],
-        Model::MixtureOfExperts if difference != Difference::FusedExpertsAct => {
+        // The activation must be fused with the same in all layers.
+        Model::MixtureOfExperts
+            if !matches!(difference, Difference::FusedExpertsAct | Difference::SilentAct) =>
+        {
             &[Variation::None, Variation::FirstDense]
         }
         _ => &[Variation::None],
