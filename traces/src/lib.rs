@@ -22,6 +22,7 @@
 mod classes;
 pub mod classify;
 mod column;
+pub mod compare;
 mod error;
 pub mod index;
 mod launched;

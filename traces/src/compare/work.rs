@@ -1,0 +1,42 @@
+//! What a kernel does, as far as an alignment looks at it.
+
+use crate::classify::{Class, ClassSet, Classification};
+
+/// What a kernel does: its class, and what is fused into it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Work {
+    pub(super) main: Class,
+    pub(super) also: ClassSet,
+}
+
+impl Work {
+    pub(super) fn of(classification: Classification) -> Self {
+        Self { main: classification.main, also: classification.also }
+    }
+
+    /// Every class, the main one too.
+    pub(super) fn parts(self) -> ClassSet {
+        self.also.with(self.main)
+    }
+
+    /// `NORM`, or `ADD+NORM` of a fused kernel.
+    pub(super) fn label(self) -> String {
+        let Self { main, also } = self;
+        Classification { main, also, ..Classification::UNCLASSIFIED }.label()
+    }
+
+    /// Whether it is attention, or a scan that stands in its place.
+    pub(super) fn is_core(self) -> bool {
+        matches!(self.main, Class::Attn | Class::Ssm)
+    }
+
+    /// Whether it is the norm of a block, or a part of one that is computed op by op.
+    pub(super) fn is_norm(self) -> bool {
+        self.parts().contains(Class::Norm) || self.main == Class::Reduce
+    }
+
+    /// Whether it is a product that experts do not share, with its tail.
+    pub(super) fn is_product(self) -> bool {
+        self.main == Class::Gemm
+    }
+}
