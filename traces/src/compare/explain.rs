@@ -83,7 +83,8 @@ impl Evidence<'_, '_> {
             if self.kinds.list[kind].variants.iter().any(Vec::is_empty) {
                 continue;
             }
-            for found in fusion::find(places, missing) {
+            let goes_on = !self.kinds.list[kind].ends_pass;
+            for found in fusion::find(places, missing, goes_on) {
                 self.add_fusion(&mut explanation, &mut known, kind, places, &found);
             }
         }
