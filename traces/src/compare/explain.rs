@@ -115,7 +115,7 @@ impl Evidence<'_, '_> {
     ) {
         let fused = &places[found.fused];
         let other = 1 - found.side;
-        let phase = self.steps.place(self.kinds.list[kind].phase);
+        let phase = self.steps.place(self.kinds.list[kind].key.phase);
         let operation = self.operation(found, fused);
         let separate: Vec<String> = found
             .separate
@@ -188,7 +188,7 @@ impl Evidence<'_, '_> {
         else {
             return;
         };
-        let phase = self.steps.place(self.kinds.list[kind].phase);
+        let phase = self.steps.place(self.kinds.list[kind].key.phase);
         let class = place.works[side].map(Work::label).unwrap_or_default();
         let key = (what, side, class.clone(), place.role);
         let index = *known.entry(key).or_insert_with(|| {
@@ -280,7 +280,7 @@ impl Evidence<'_, '_> {
         let mut parts: FxHashMap<Key, Part> = FxHashMap::default();
         let mut put = |key: Key, part: &Part| parts.entry(key).or_default().add(part);
         for ((kind, places), explained) in self.kinds.list.iter().zip(all).zip(&explanation.slots) {
-            let phase = self.steps.place(kind.phase);
+            let phase = self.steps.place(kind.key.phase);
             for (place, explained) in places.iter().zip(explained) {
                 let key = key_of_place(place, *explained);
                 put(key, &place.sums.both.part(self.steps, phase));

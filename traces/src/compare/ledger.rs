@@ -183,12 +183,10 @@ fn slots_of(
     variants: &Variants,
     kinds: &Kinds,
 ) -> Vec<Option<(u32, u32)>> {
-    let layers = &side.side.segments.layers;
     let mut slots = vec![None; side.side.trace.kernels.len()];
-    for (layer, variant) in layers.list.iter().zip(&variants.of_layer) {
-        let Some(variant) = *variant else { continue };
-        let (kind, columns) = &kinds.places[index][variant];
-        for (kernel, column) in layers.kernels(layer).iter().zip(columns) {
+    for (variant, kernels) in &variants.instances {
+        let (kind, columns) = &kinds.places[index][*variant];
+        for (kernel, column) in kernels.iter().zip(columns) {
             let place = (u32::try_from(*kind).unwrap_or(0), u32::try_from(*column).unwrap_or(0));
             slots[*kernel as usize] = Some(place);
         }

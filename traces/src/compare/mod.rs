@@ -2,7 +2,8 @@
 //!
 //! `side` chooses what is compared of each trace, and `attribution` whose each nanosecond of the
 //! device is. `models` says whether layers can be compared, `basis` what a step is. `variants` are
-//! the distinct layers of each side with the `roles` of their kernels; `kinds` puts those together
+//! the distinct layers of each side, and the `stretches`
+//! between its passes, with the `roles` of their kernels; `kinds` puts those together
 //! that are the same layers of the model, and aligns (`align`) their kernels. The `ledger` then
 //! puts every kernel down once by place, class, name and phase. `explain` finds `fusion`s and
 //! differences of the `implementation` in the `places` of layers and puts the gap down to causes;
@@ -27,6 +28,7 @@ mod places;
 mod result;
 mod roles;
 mod side;
+mod stretches;
 mod tally;
 mod text;
 mod variants;
