@@ -83,7 +83,7 @@ impl Evidence<'_, '_> {
             if self.kinds.list[kind].variants.iter().any(Vec::is_empty) {
                 continue;
             }
-            let goes_on = !self.kinds.list[kind].ends_pass;
+            let goes_on = !self.kinds.list[kind].key.is_outside;
             for found in fusion::find(places, missing, goes_on) {
                 self.add_fusion(&mut explanation, &mut known, kind, places, &found);
             }
