@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::basis::Steps;
+use super::ends::{At, at_ends};
 use super::fusion::{self, Found};
 use super::implementation;
 use super::kinds::Kinds;
@@ -17,7 +18,7 @@ use super::side::Chosen;
 use super::tally::Both;
 use super::text::{list, number, time};
 use super::work::Work;
-use crate::classify::Class;
+use crate::classify::{Class, ClassSet};
 
 /// What a place of a layer is a part of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -77,17 +78,7 @@ impl Evidence<'_, '_> {
             implementation: Vec::new(),
             slots: all.iter().map(|places| vec![Explained::default(); places.len()]).collect(),
         };
-        let mut known = FxHashMap::default();
-        for (kind, places) in all.iter().enumerate() {
-            // A fusion is between layers that both sides have.
-            if self.kinds.list[kind].variants.iter().any(Vec::is_empty) {
-                continue;
-            }
-            let goes_on = !self.kinds.list[kind].key.is_outside;
-            for found in fusion::find(places, missing, goes_on) {
-                self.add_fusion(&mut explanation, &mut known, kind, places, &found);
-            }
-        }
+        self.add_fusions(&mut explanation, &all, missing);
         let mut known = FxHashMap::default();
         for (kind, places) in all.iter().enumerate() {
             if self.kinds.list[kind].variants.iter().any(Vec::is_empty) {
@@ -105,6 +96,45 @@ impl Evidence<'_, '_> {
         explanation
     }
 
+    fn add_fusions(
+        &self,
+        explanation: &mut Explanation,
+        all: &[Vec<Place<'_>>],
+        missing: [ClassSet; 2],
+    ) {
+        let mut found: Vec<(usize, Found)> = Vec::new();
+        for (number, (kind, places)) in self.kinds.list.iter().zip(all).enumerate() {
+            // A fusion is between layers that both sides have.
+            if kind.variants.iter().all(|side| !side.is_empty()) {
+                let of_kind = fusion::find(places, missing, !kind.key.is_outside);
+                found.extend(of_kind.into_iter().map(|found| (number, found)));
+            }
+        }
+        let (partial, whole): (Vec<_>, Vec<_>) =
+            found.into_iter().partition(|(_, found)| found.is_partial);
+        let mut known = FxHashMap::default();
+        let whole: Vec<(usize, Found, usize)> = whole
+            .into_iter()
+            .map(|(kind, found)| {
+                let index = self.add_fusion(explanation, &mut known, kind, &all[kind], &found);
+                (kind, found, index)
+            })
+            .collect();
+        for (kind, found, index) in &whole {
+            let is_free = |(kind, at): At| explanation.slots[kind][at].fusion.is_none();
+            let more = at_ends(&self.kinds.list, all, self.steps, (*kind, found), is_free);
+            for (kind, at) in more {
+                self.add_place(explanation, *index, kind, &all[kind], at, found.side);
+            }
+        }
+        for (kind, found) in partial {
+            if explanation.slots[kind][found.fused].fusion.is_none() {
+                self.add_fusion(explanation, &mut known, kind, &all[kind], &found);
+            }
+        }
+    }
+
+    /// Adds a fusion, or more of one that is known. Returns its place in the list.
     fn add_fusion(
         &self,
         explanation: &mut Explanation,
@@ -112,10 +142,9 @@ impl Evidence<'_, '_> {
         kind: usize,
         places: &[Place<'_>],
         found: &Found,
-    ) {
+    ) -> usize {
         let fused = &places[found.fused];
         let other = 1 - found.side;
-        let phase = self.steps.place(self.kinds.list[kind].key.phase);
         let operation = self.operation(found, fused);
         let separate: Vec<String> = found
             .separate
@@ -146,18 +175,34 @@ impl Evidence<'_, '_> {
             });
             explanation.fusions.len() - 1
         });
-        let fusion = &mut explanation.fusions[index];
         let mut at_places = found.separate.clone();
         if !at_places.contains(&found.fused) {
             at_places.push(found.fused);
         }
         for at in at_places {
-            explanation.slots[kind][at].fusion = Some(index);
-            fusion.part.add(&places[at].sums.both.part(self.steps, phase));
+            self.add_place(explanation, index, kind, places, at, found.side);
         }
-        let own = &fused.sums.both.0[found.side];
-        fusion.count += own.count;
-        fusion.per_step += ratio(own.count, self.steps.counts[found.side]);
+        index
+    }
+
+    /// Adds a place to a fusion.
+    fn add_place(
+        &self,
+        explanation: &mut Explanation,
+        index: usize,
+        kind: usize,
+        places: &[Place<'_>],
+        at: usize,
+        side: usize,
+    ) {
+        let phase = self.steps.place(self.kinds.list[kind].key.phase);
+        explanation.slots[kind][at].fusion = Some(index);
+        let sums = &places[at].sums.both;
+        let fusion = &mut explanation.fusions[index];
+        fusion.part.add(&sums.part(self.steps, phase));
+        // On the side that fuses there is only the fused kernel.
+        fusion.count += sums.0[side].count;
+        fusion.per_step += ratio(sums.0[side].count, self.steps.counts[side]);
     }
 
     /// What the fused kernel does; of attention what the other side runs for it.

@@ -29,6 +29,8 @@ pub(super) struct Found {
     pub(super) parts: ClassSet,
     pub(super) by: FusionEvidence,
     pub(super) confidence: f64,
+    /// Whether something of it is missing: the other part may be at the other end of the pass.
+    pub(super) is_partial: bool,
     /// Of an absence, by how much longer the neighbour takes than expected, over what the missing
     /// kernel would take.
     pub(super) excess: Option<f64>,
@@ -121,6 +123,7 @@ fn by_name(around: &Around<'_>, side: usize, at: usize, taken: &[bool]) -> Optio
         by: FusionEvidence::Name,
         // What is in the name and nowhere on the other side may be done for another reason.
         confidence: if left.is_empty() { 1.0 } else { 0.8 },
+        is_partial: false,
         excess: None,
     })
 }
@@ -156,6 +159,7 @@ fn by_definition(places: &[Place<'_>], side: usize, at: usize, taken: &[bool]) -
         parts: ClassSet::of(&[Class::Gemm, Class::Softmax]),
         by: FusionEvidence::Definition,
         confidence: if products == 2 { 0.95 } else { 0.8 },
+        is_partial: products < 2,
         excess: None,
     })
 }
@@ -218,6 +222,7 @@ fn by_absence(
         parts: neighbour_work.parts().union(work.parts()),
         by: FusionEvidence::Absence,
         confidence: 0.6,
+        is_partial: false,
         excess: Some(excess),
     })
 }
