@@ -120,6 +120,14 @@ impl Evidence<'_, '_> {
                 (kind, found, index)
             })
             .collect();
+        // What few layers show is believed if others show it.
+        let (absent, partial): (Vec<_>, Vec<_>) =
+            partial.into_iter().partition(|(_, found)| found.by == FusionEvidence::Absence);
+        for (kind, found) in absent {
+            if known.contains_key(&self.key(&all[kind], &found)) {
+                self.add_fusion(explanation, &mut known, kind, &all[kind], &found);
+            }
+        }
         for (kind, found, index) in &whole {
             let is_free = |(kind, at): At| explanation.slots[kind][at].fusion.is_none();
             let more = at_ends(&self.kinds.list, all, self.steps, (*kind, found), is_free);
@@ -144,16 +152,11 @@ impl Evidence<'_, '_> {
         found: &Found,
     ) -> usize {
         let fused = &places[found.fused];
-        let other = 1 - found.side;
-        let operation = self.operation(found, fused);
-        let separate: Vec<String> = found
-            .separate
-            .iter()
-            .filter_map(|at| places[*at].works[other].map(Work::label))
-            .collect();
-        let key = (found.side, operation.clone(), separate.clone(), fused.role);
+        let key = self.key(places, found);
+        let (_, operation, separate, _) = key.clone();
         let index = *known.entry(key).or_insert_with(|| {
             let names = found.separate.iter();
+            let other = 1 - found.side;
             let trace = self.sides[other].side.trace;
             explanation.fusions.push(Fusion {
                 fused_by: found.which(),
@@ -183,6 +186,15 @@ impl Evidence<'_, '_> {
             self.add_place(explanation, index, kind, places, at, found.side);
         }
         index
+    }
+
+    /// What makes findings one: who fuses what, what the other side runs, and for what.
+    fn key(&self, places: &[Place<'_>], found: &Found) -> (usize, String, Vec<String>, Role) {
+        let fused = &places[found.fused];
+        let separate = found.separate.iter();
+        let separate =
+            separate.filter_map(|at| places[*at].works[1 - found.side].map(Work::label)).collect();
+        (found.side, self.operation(found, fused), separate, fused.role)
     }
 
     /// Adds a place to a fusion.

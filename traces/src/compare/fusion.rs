@@ -29,7 +29,8 @@ pub(super) struct Found {
     pub(super) parts: ClassSet,
     pub(super) by: FusionEvidence,
     pub(super) confidence: f64,
-    /// Whether something of it is missing: the other part may be at the other end of the pass.
+    /// Whether something is missing: of attention the other part may be at the other end of the
+    /// pass, and an absence may have too few kernels to show that one takes longer.
     pub(super) is_partial: bool,
     /// Of an absence, by how much longer the neighbour takes than expected, over what the missing
     /// kernel would take.
@@ -202,16 +203,18 @@ fn by_absence(
         let usual = usual_ratio(places, side, neighbour)?;
         let expected = mean(at, 1 - side)? * usual;
         let excess = mean(neighbour, side)? - mean(neighbour, 1 - side)? * usual;
-        let ratio = places[neighbour].sums.both.ratio()?;
-        let (low, high) = ratio.interval?;
-        let least = if side == 0 { low } else { 1.0 / high };
+        let interval = places[neighbour].sums.both.ratio()?.interval;
+        let least = interval.map(|(low, high)| if side == 0 { low } else { 1.0 / high });
         let excess = excess / expected;
-        let is_shown = least > usual && (LEAST_EXCESS..=MOST_EXCESS).contains(&excess);
-        is_shown.then_some((neighbour, excess))
+        let is_shown = least.is_some_and(|least| least > usual);
+        (LEAST_EXCESS..=MOST_EXCESS).contains(&excess).then_some((neighbour, excess, is_shown))
     });
     // What the excess explains best.
     let off = |excess: f64| (excess - 1.0).abs();
-    let (neighbour, excess) = tried.min_by(|a, b| off(a.1).total_cmp(&off(b.1)))?;
+    let by_fit = |a: &(usize, f64, bool), b: &(usize, f64, bool)| {
+        b.2.cmp(&a.2).then_with(|| off(a.1).total_cmp(&off(b.1)))
+    };
+    let (neighbour, excess, is_shown) = tried.min_by(by_fit)?;
     let neighbour_work = places[neighbour].works[side]?;
     let separate =
         if before == Some(neighbour) { vec![neighbour, at] } else { vec![at, neighbour] };
@@ -222,7 +225,7 @@ fn by_absence(
         parts: neighbour_work.parts().union(work.parts()),
         by: FusionEvidence::Absence,
         confidence: 0.6,
-        is_partial: false,
+        is_partial: !is_shown,
         excess: Some(excess),
     })
 }
