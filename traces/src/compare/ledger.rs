@@ -105,6 +105,7 @@ impl Ledger {
         // Kernels are many and what they do is little: sums by number first.
         let mut by_work = vec![Tally::default(); works.works().len() * PHASES];
         let mut by_name: Vec<Option<NameSums>> = vec![None; trace.names.len()];
+        let mut by_layer = vec![Tally::default(); layers.list.len()];
         for &row in &side.rows {
             let kernel = row as usize;
             let duration_ns = trace.kernels.duration_ns[kernel];
@@ -134,11 +135,8 @@ impl Ledger {
                 add(&mut self.beside[beside][phase].0[index]);
             }
 
-            if let Some(number) = layers.layer(kernel).and_then(|layer| layers.list.get(layer)) {
-                let is_backward =
-                    layers.passes.get(number.pass as usize).is_some_and(|pass| pass.is_backward);
-                let key = (number.number, is_backward, phase);
-                add(&mut self.numbers.entry(key).or_default().0[index]);
+            if let Some(tally) = layers.layer(kernel).and_then(|layer| by_layer.get_mut(layer)) {
+                add(tally);
             }
             match slots[kernel] {
                 Some((kind, column)) => {
@@ -162,6 +160,14 @@ impl Ledger {
         for (work, tallies) in works.works().iter().zip(by_work.chunks(PHASES)) {
             for (phase, tally) in tallies.iter().enumerate().filter(|(_, tally)| tally.count > 0) {
                 self.works.entry((*work, phase)).or_default().0[index].merge(tally);
+            }
+        }
+        for (at, (layer, tally)) in layers.list.iter().zip(by_layer).enumerate() {
+            if tally.count > 0 {
+                let pass = layers.passes.get(layer.pass as usize);
+                let is_backward = pass.is_some_and(|pass| pass.is_backward);
+                let key = (layer.number, is_backward, steps.place(side.layer_phase(at)));
+                self.numbers.entry(key).or_default().0[index].merge(&tally);
             }
         }
         let names = (0..).map(NameId).zip(by_name);
