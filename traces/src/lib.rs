@@ -21,6 +21,7 @@
 
 mod classes;
 pub mod classify;
+pub mod collectives;
 mod column;
 mod error;
 pub mod index;
