@@ -3,7 +3,9 @@
 //! Equal names are not enough: ranks of different groups run the same program, and a recording that
 //! begins later has the same names too. The evidence is that what is one collective ends on both
 //! ranks at the same time, but for the difference of their clocks: an offset, and a rate that
-//! differs by some parts per million. So the difference between the ends must lie on a line.
+//! differs by some parts per million. So the difference between the ends must lie on a line, and
+//! more closely than that between the starts, for ranks that do not wait for each other may still
+//! keep step for a while.
 
 use super::operation::Family;
 
@@ -41,13 +43,23 @@ pub(super) enum Mismatch {
     Ambiguous,
 }
 
-/// From so many collectives on, ends that lie on a line are no chance.
-pub(super) const FEWEST: usize = 8;
+/// From so many collectives on, ends that lie on a line are no chance: of simulated ranks that keep
+/// step without waiting for each other, one pair in a thousand passes.
+const FEWEST: usize = 12;
 
-/// Ends of one collective are so close. Within a machine kernels end some microseconds apart, and
-/// the profiler tells the time of a device to about one; ranks that do not wait for each other run
-/// apart by more in every step.
+/// So many it takes where many positions are tried.
+const FEWEST_SHIFTED: usize = 24;
+
+/// Ends of one collective are so close. Ranks that do not wait for each other run apart by more in
+/// every step.
 const CLOSE_NS: f64 = 50_000.0;
+
+/// The ends are so much closer than the starts: what is waited away is the difference in arriving.
+const CLOSER: f64 = 3.0;
+
+/// Unless both are as close as this, where nobody waits: within a machine, kernels of one
+/// collective end some microseconds apart.
+const TOGETHER_NS: f64 = 3000.0;
 
 /// Clocks that are set over a network run at rates that differ by no more than this.
 const CLOCK_RATE: f64 = 5e-4;
@@ -91,10 +103,14 @@ pub(super) fn shifted(a: &[Item], b: &[Item], families: &[Family]) -> Result<Ali
     let mut mismatch = Mismatch::Operations;
     for shift in shifts {
         let (of_a, of_b) = overlap(a, b, shift);
+        if of_a.len() < FEWEST_SHIFTED || of_a.len() < a.len().max(b.len()).div_ceil(2) {
+            mismatch = mismatch.max(Mismatch::TooShort);
+            continue;
+        }
         let stride = of_a.len().div_ceil(SAMPLE).max(1);
         let few = |items: &[Item]| items.iter().step_by(stride).copied().collect::<Vec<_>>();
-        let may_fit = of_a.len() < FEWEST * stride
-            || apart(&few(of_a), &few(of_b)).is_some_and(|ns| ns <= 2.0 * CLOSE_NS);
+        let ends = apart(&few(of_a), &few(of_b), |item| item.end_ns);
+        let may_fit = ends.is_some_and(|ns| ns <= 2.0 * CLOSE_NS);
         let fit = if may_fit { at(a, b, shift, families) } else { Err(Mismatch::Ends) };
         match fit {
             Ok(alignment) => found.push(alignment),
@@ -116,9 +132,8 @@ pub(super) fn shifted(a: &[Item], b: &[Item], families: &[Family]) -> Result<Ali
 
 /// The alignment in one position.
 fn at(a: &[Item], b: &[Item], shift: i64, families: &[Family]) -> Result<Alignment, Mismatch> {
-    let longer = a.len().max(b.len());
     let (a, b) = overlap(a, b, shift);
-    if a.len() < FEWEST || a.len() < longer.div_ceil(2) {
+    if a.len() < FEWEST {
         return Err(Mismatch::TooShort);
     }
     let family = |item: &Item| families.get(item.family as usize);
@@ -133,12 +148,13 @@ fn at(a: &[Item], b: &[Item], shift: i64, families: &[Family]) -> Result<Alignme
     if (same as f64) < SAME_STEPS * all as f64 || !a.iter().zip(b).all(may_be) {
         return Err(Mismatch::Operations);
     }
-    match apart(a, b) {
-        Some(ns) if ns <= CLOSE_NS => {
-            Ok(Alignment { shift, within_ns: ns.round() as u64, other_steps: all - same })
-        }
-        _ => Err(Mismatch::Ends),
+    let ends = apart(a, b, |item| item.end_ns).filter(|ends| *ends <= CLOSE_NS);
+    let starts = apart(a, b, |item| item.end_ns.saturating_sub_unsigned(item.duration_ns));
+    let (Some(ends), Some(starts)) = (ends, starts) else { return Err(Mismatch::Ends) };
+    if ends > TOGETHER_NS && ends * CLOSER > starts {
+        return Err(Mismatch::Ends);
     }
+    Ok(Alignment { shift, within_ns: ends.round() as u64, other_steps: all - same })
 }
 
 /// The parts of two queues that lie beside each other.
@@ -150,12 +166,12 @@ fn overlap<'i>(a: &'i [Item], b: &'i [Item], shift: i64) -> (&'i [Item], &'i [It
     (a.get(..both).unwrap_or_default(), b.get(..both).unwrap_or_default())
 }
 
-/// How far apart three quarters of the ends are at most, in nanoseconds, beside the line that the
-/// clocks make of it. None of nothing.
-fn apart(a: &[Item], b: &[Item]) -> Option<f64> {
-    let (first_a, first_b) = (a.first()?.end_ns, b.first()?.end_ns);
+/// How far apart three quarters of the ends, or of other times, are at most, in nanoseconds, beside
+/// the line that the clocks make of it. None of nothing.
+fn apart(a: &[Item], b: &[Item], time_ns: fn(&Item) -> i64) -> Option<f64> {
+    let (first_a, first_b) = (time_ns(a.first()?), time_ns(b.first()?));
     // Times since 1970 have more digits than floats.
-    let since = |item: &Item, first: i64| item.end_ns.saturating_sub(first) as f64;
+    let since = |item: &Item, first: i64| time_ns(item).saturating_sub(first) as f64;
     let time: Vec<f64> = a.iter().map(|item| since(item, first_a)).collect();
     let later: Vec<f64> =
         b.iter().zip(&time).map(|(item, time)| since(item, first_b) - time).collect();
@@ -266,7 +282,7 @@ mod tests {
         let mut b = a.clone();
         b[20].family ^= 1;
         assert_eq!(in_place(&a, &b, &families()), Err(Mismatch::Operations));
-        assert_eq!(in_place(&a[..7], &a[..7], &families()), Err(Mismatch::TooShort));
+        assert_eq!(in_place(&a[..11], &a[..11], &families()), Err(Mismatch::TooShort));
         assert_eq!(in_place(&[], &[], &families()), Err(Mismatch::TooShort));
         assert_eq!(shifted(&[], &a, &families()), Err(Mismatch::TooShort));
         let far = |item: &Item| Item { end_ns: i64::MAX - item.end_ns, ..*item };

@@ -78,7 +78,8 @@ impl Groups {
         let mut finding = Finding { records, lines: &lines, families: &families, why: Vec::new() };
         finding.why = vec![None; lines.len()];
         let mut groups: Vec<Group> = Vec::new();
-        for line in 0..lines.len() {
+        let ends_together = |line: &usize| lines[*line].participation != Participation::Root;
+        for line in (0..lines.len()).filter(ends_together) {
             match finding.join(line, &groups, in_place) {
                 Some((group, member)) => groups[group].members.push(member),
                 None => groups.push(Group::new(line)),
@@ -102,7 +103,9 @@ impl Groups {
             group.members.sort_by_key(|member| member.line);
         }
         let lines_alone = single.iter().filter_map(|group| group.members.first());
-        let alone = lines_alone.map(|member| (member.line, why[member.line])).collect();
+        let with_root = (0..lines.len()).filter(|line| !ends_together(line));
+        let alone = lines_alone.map(|member| member.line).chain(with_root);
+        let alone = alone.map(|line| (line, why[line])).collect();
         Self { lines, families, groups, alone }
     }
 }

@@ -145,6 +145,7 @@ impl Skew {
                 let total_ns = total_ns(line).saturating_sub(matched_ns);
                 let collectives = line.items.len().saturating_sub(skew.collectives);
                 if collectives > 0 {
+                    rank.unmatched_ns = rank.unmatched_ns.saturating_add(total_ns);
                     let (name, stream) = (rank.name.clone(), line.stream);
                     let reason = Reason::NotOnAllRanks;
                     unmatched.push(Unmatched { name, stream, collectives, total_ns, reason });
@@ -154,22 +155,15 @@ impl Skew {
         }
         for (line, mismatch) in &all.alone {
             let Some(line) = all.lines.get(*line) else { continue };
-            let Some(record) = records.get(line.record) else { continue };
+            let Some(rank) = ranks.get_mut(line.record) else { continue };
             let reason = match line.participation {
                 Participation::Root => Reason::OneRoot,
                 _ => mismatch.map_or(Reason::NoCounterpart, Reason::from),
             };
-            unmatched.push(Unmatched {
-                name: record.name.clone(),
-                stream: line.stream,
-                collectives: line.items.len(),
-                total_ns: total_ns(line),
-                reason,
-            });
-        }
-        for rank in &mut ranks {
-            let of_rank = unmatched.iter().filter(|one| one.name == rank.name);
-            rank.unmatched_ns = of_rank.fold(0, |sum, one| sum.saturating_add(one.total_ns));
+            let (name, stream, total_ns) = (rank.name.clone(), line.stream, total_ns(line));
+            rank.unmatched_ns = rank.unmatched_ns.saturating_add(total_ns);
+            let collectives = line.items.len();
+            unmatched.push(Unmatched { name, stream, collectives, total_ns, reason });
         }
         let order = |one: &Unmatched| (one.name.rank.unwrap_or(u64::MAX), one.stream, one.reason);
         unmatched.sort_by_key(order);
