@@ -52,7 +52,11 @@ fn table(records: &[RankRecord], skew: &Skew) -> Table {
     for rank in &skew.ranks {
         let Some(record) = records.iter().find(|record| record.name == rank.name) else { continue };
         // Nothing is known of the waiting of one that was not matched.
-        let known = |ns: u64| if rank.matched == 0 { "-".to_owned() } else { time(ns) };
+        let known = |ns: u64| match ns {
+            _ if rank.matched == 0 => "-".to_owned(),
+            0 => "0".to_owned(),
+            _ => time(ns),
+        };
         table.add_row([
             right(ranks::number(rank.name.rank)),
             Cell::new(device(record)),
@@ -82,7 +86,7 @@ fn device(record: &RankRecord) -> String {
 /// Who waits for whom in a group.
 fn sentence(group: &GroupSkew, names_group: bool) -> String {
     let what = operations(group);
-    let of_group = if names_group { format!("Of {}: ", members(group)) } else { String::new() };
+    let of_group = if names_group { format!("{}: ", members(group)) } else { String::new() };
     let waiting = time(group.waiting_ns);
     let percent = |part: f64| format!("{:.0} %", 100.0 * part);
     if let Some(straggler) = &group.straggler {
