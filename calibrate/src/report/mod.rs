@@ -12,6 +12,6 @@ pub use table::tables;
 pub use trace::{
     ClassEvidence, Counts, FamilyName, LayersFound, PassTime, RankInfo, RankKernels, RankLayers,
     RankTime, RanksLayers, RanksSummary, ShownPatterns, bytes, trace_file, trace_info,
-    trace_kernels, trace_layers, trace_layers_csv,
+    trace_kernels, trace_layers, trace_layers_csv, trace_ranks,
 };
 pub use units::{gibibytes, milliseconds, percent, ratio};

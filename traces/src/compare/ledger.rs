@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 
 use super::basis::{PHASES, Steps};
 use super::kinds::Kinds;
-use super::side::Chosen;
+use super::side::{Chosen, on_both};
 use super::tally::{Both, Tally};
 use super::variants::{Variants, WorkIds};
 use super::work::Work;
@@ -28,8 +28,6 @@ pub(super) struct Ledger {
     pub(super) numbers: FxHashMap<(u32, bool, usize), Both>,
     /// What runs beside computation: collectives, copies and fills of the runtime.
     pub(super) beside: [[Both; PHASES]; 3],
-    /// What nothing hides of all kernels together must be the whole: by side.
-    pub(super) passed_ns: [u64; 2],
 }
 
 /// What a kernel outside of layers belongs to.
@@ -81,12 +79,41 @@ impl Ledger {
         variants: &[Variants; 2],
         kinds: &Kinds,
     ) -> Self {
-        let slots = kinds.list.iter().map(|kind| vec![SlotSums::default(); kind.columns.len()]);
-        let mut ledger = Self { slots: slots.collect(), ..Self::default() };
-        for (index, side) in sides.iter().enumerate() {
-            ledger.put_down(index, side, steps, &variants[index], kinds);
+        let of_side = |index: usize| {
+            let slots = kinds.list.iter().map(|kind| vec![SlotSums::default(); kind.columns.len()]);
+            let mut ledger = Self { slots: slots.collect(), ..Self::default() };
+            ledger.put_down(index, &sides[index], steps, &variants[index], kinds);
+            ledger
+        };
+        let [mut first, second] = on_both(&of_side);
+        first.take_second(second);
+        first
+    }
+
+    /// Takes in the books of the second side.
+    fn take_second(&mut self, other: Self) {
+        let Self { slots, outside, works, phases, names, numbers, beside } = other;
+        for (slot, other) in self.slots.iter_mut().flatten().zip(slots.into_iter().flatten()) {
+            let SlotSums { both, names: [_, names], works: [_, works], of_runtime } = other;
+            slot.both.0[1] = both.0[1];
+            (slot.names[1], slot.works[1]) = (names, works);
+            slot.of_runtime |= of_runtime;
         }
-        ledger
+        for (key, both) in outside {
+            self.outside.entry(key).or_default().0[1] = both.0[1];
+        }
+        for (key, both) in works {
+            self.works.entry(key).or_default().0[1] = both.0[1];
+        }
+        for (key, both) in numbers {
+            self.numbers.entry(key).or_default().0[1] = both.0[1];
+        }
+        for (own, other) in self.beside.iter_mut().flatten().zip(beside.iter().flatten()) {
+            own.0[1] = other.0[1];
+        }
+        let [_, names] = names;
+        self.names[1] = names;
+        self.phases[1] = phases[1];
     }
 
     fn put_down(
@@ -119,7 +146,6 @@ impl Ledger {
             let device_work = trace.kernels.work[kernel];
 
             add(&mut self.phases[index][phase]);
-            self.passed_ns[index] += own_ns + wait_ns;
             add(&mut by_work[id as usize * PHASES + phase]);
             let sums = by_name[name.0 as usize]
                 .get_or_insert(NameSums { work, phases: [Tally::default(); PHASES] });

@@ -53,7 +53,7 @@ use explain::Evidence;
 use kinds::Kinds;
 use ledger::Ledger;
 use models::Mismatch;
-use side::Chosen;
+use side::{Chosen, on_both};
 use variants::Variants;
 
 impl Comparison {
@@ -68,12 +68,8 @@ impl Comparison {
         second: Side<'_>,
         options: &CompareOptions,
     ) -> Result<Self, CompareError> {
-        let sides = std::thread::scope(|scope| {
-            let other = scope.spawn(|| Chosen::of(second, options));
-            let first = Chosen::of(first, options);
-            let second = other.join().unwrap_or_else(|_| Chosen::of(second, options));
-            [first, second]
-        });
+        let sides = [first, second];
+        let sides = on_both(&|side| Chosen::of(sides[side], options));
         if let Some(error) = sides.iter().find_map(|side| CompareError::of(side, options)) {
             return Err(error);
         }
@@ -81,7 +77,7 @@ impl Comparison {
         let labels = describe::labels(&sides);
         let steps = Steps::of(&sides, mismatch.is_none(), options.phase);
         let variants = if mismatch.is_none() {
-            sides.each_ref().map(|side| Variants::of(side, &steps, options.layer))
+            on_both(&|side| Variants::of(&sides[side], &steps, options.layer))
         } else {
             <[Variants; 2]>::default()
         };

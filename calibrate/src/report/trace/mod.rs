@@ -1,5 +1,6 @@
 //! Traces as tables.
 
+mod collectives;
 mod devices;
 mod info;
 mod kernels;
@@ -7,6 +8,7 @@ mod layers;
 mod phases;
 mod ranks;
 
+pub use collectives::trace_ranks;
 pub use info::{Counts, RankInfo, bytes, trace_file, trace_info};
 pub use kernels::trace_kernels;
 pub use layers::{
