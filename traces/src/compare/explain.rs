@@ -51,6 +51,9 @@ enum Key {
     PhaseMix,
 }
 
+/// Something is done as often in a step, but for parts of steps at the ends of the recordings.
+const SAME_OFTEN: f64 = 0.5;
+
 /// What the explanation is made from.
 pub(super) struct Evidence<'e, 't> {
     pub(super) sides: &'e [Chosen<'t>; 2],
@@ -245,6 +248,9 @@ impl Evidence<'_, '_> {
         else {
             return;
         };
+        if place.sums.of_runtime && place.works[side].is_some_and(|work| self.is_as_often(work)) {
+            return;
+        }
         let phase = self.steps.place(self.kinds.list[kind].key.phase);
         let class = place.works[side].map(Work::label).unwrap_or_default();
         let key = (what, side, class.clone(), place.role);
@@ -266,6 +272,17 @@ impl Evidence<'_, '_> {
         difference.per_step += ratio(own.count, self.steps.counts[side]);
         difference.part.add(&place.sums.both.part(self.steps, phase));
         explanation.slots[kind][at].implementation = Some(index);
+    }
+
+    /// Whether both sides do this as often in a step. What the runtime does on a stream of its own
+    /// may then run beside one layer on one side and beside another on the other.
+    fn is_as_often(&self, work: Work) -> bool {
+        let [first, second] = [0, 1].map(|side: usize| {
+            let of_work = self.ledger.works.iter().filter(|((other, _), _)| *other == work);
+            let count: u64 = of_work.map(|(_, both)| both.0[side].count).sum();
+            ratio(count, self.steps.counts[side])
+        });
+        (first - second).abs() < SAME_OFTEN
     }
 
     /// The largest gaps first.
@@ -486,13 +503,16 @@ fn key_of_place(place: &Place<'_>, explained: Explained) -> Key {
     if let Some(difference) = explained.implementation {
         return Key::Implementation(difference);
     }
+    if place.sums.of_runtime {
+        return of_runtime(main);
+    }
     for side in [0, 1] {
         if place.is_only_of(side) {
             let label = place.works[side].map(Work::label).unwrap_or_default();
             return Key::OneSided(Which::of(side), label, Some(place.role));
         }
     }
-    if place.sums.of_runtime { of_runtime(main) } else { Key::Class(main) }
+    Key::Class(main)
 }
 
 fn key_outside(key: &OutsideKey, sum: &Both) -> Key {
