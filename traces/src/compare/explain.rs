@@ -127,8 +127,15 @@ impl Evidence<'_, '_> {
         let (absent, partial): (Vec<_>, Vec<_>) =
             partial.into_iter().partition(|(_, found)| found.by == FusionEvidence::Absence);
         for (kind, found) in absent {
-            if known.contains_key(&self.key(&all[kind], &found)) {
-                self.add_fusion(explanation, &mut known, kind, &all[kind], &found);
+            // Without the missing kernel a role may be taken for another one.
+            let (side, operation, separate, _) = self.key(&all[kind], &found);
+            let same = known.iter().filter(|((of, what, parts, _), _)| {
+                *of == side && *what == operation && *parts == separate
+            });
+            if let Some(index) = same.map(|(_, index)| *index).min() {
+                for at in found.places() {
+                    self.add_place(explanation, index, kind, &all[kind], at, side);
+                }
             }
         }
         for (kind, found, index) in &whole {
@@ -181,11 +188,7 @@ impl Evidence<'_, '_> {
             });
             explanation.fusions.len() - 1
         });
-        let mut at_places = found.separate.clone();
-        if !at_places.contains(&found.fused) {
-            at_places.push(found.fused);
-        }
-        for at in at_places {
+        for at in found.places() {
             self.add_place(explanation, index, kind, places, at, found.side);
         }
         index
@@ -248,7 +251,9 @@ impl Evidence<'_, '_> {
         else {
             return;
         };
-        if place.sums.of_runtime && place.works[side].is_some_and(|work| self.is_as_often(work)) {
+        if place.sums.is_of_runtime()
+            && place.works[side].is_some_and(|work| self.is_as_often(work))
+        {
             return;
         }
         let phase = self.steps.place(self.kinds.list[kind].key.phase);
@@ -503,7 +508,7 @@ fn key_of_place(place: &Place<'_>, explained: Explained) -> Key {
     if let Some(difference) = explained.implementation {
         return Key::Implementation(difference);
     }
-    if place.sums.of_runtime {
+    if place.sums.is_of_runtime() {
         return of_runtime(main);
     }
     for side in [0, 1] {

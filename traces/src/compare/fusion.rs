@@ -294,6 +294,12 @@ impl Around<'_> {
 }
 
 impl Found {
+    /// All places that belong to it.
+    pub(super) fn places(&self) -> impl Iterator<Item = usize> {
+        let fused = Some(self.fused).filter(|fused| !self.separate.contains(fused));
+        self.separate.iter().copied().chain(fused)
+    }
+
     pub(super) fn which(&self) -> Which {
         Which::of(self.side)
     }
