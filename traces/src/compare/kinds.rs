@@ -262,3 +262,23 @@ fn join(parents: &mut [usize], a: usize, b: usize) {
     let (low, high) = (a.min(b), a.max(b));
     parents[high] = low;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Class::{Copy, Gemm, Norm, Rope};
+
+    #[test]
+    fn pairs_that_both_have() {
+        let a = [(Copy, Copy), (Copy, Norm), (Norm, Gemm)];
+        let mut a = a.to_vec();
+        a.sort_unstable();
+        assert_eq!(share_of_pairs(&a, &a), 1000);
+        let mut b = vec![(Norm, Gemm), (Norm, Gemm), (Gemm, Rope), (Copy, Copy)];
+        b.sort_unstable();
+        // Each is shared once.
+        assert_eq!(share_of_pairs(&a, &b), 500);
+        assert_eq!(share_of_pairs(&b, &a), 500);
+        assert_eq!(share_of_pairs(&[], &[]), 0);
+    }
+}

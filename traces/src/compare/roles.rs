@@ -410,4 +410,13 @@ mod tests {
         ];
         assert_eq!(of(classes), expected);
     }
+
+    #[test]
+    fn what_prepares_a_product_is_for_it() {
+        let roles = of("KVCACHE ATTN FILL QUANT GEMM NORM FILL GEMM ACT GEMM NORM GEMM ROPE");
+        assert_eq!(roles[..5], ["attention", "attention", "out", "out", "out"]);
+        assert_eq!(roles[6..8], ["gate_up", "gate_up"]);
+        // What is followed by something else is not.
+        assert_eq!(of("KVCACHE FILL ATTN GEMM NORM GEMM ACT GEMM")[1], "attention");
+    }
 }
