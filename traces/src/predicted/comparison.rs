@@ -230,12 +230,13 @@ impl Row {
 
 impl Totals {
     fn of(rows: &[Row]) -> Self {
-        let sum = |of_row: &dyn Fn(&Row) -> f64| rows.iter().map(of_row).sum::<f64>();
+        // The sum of nothing would be a negative zero.
+        let sum = |of_row: &dyn Fn(&Row) -> f64| 0.0 + rows.iter().map(of_row).sum::<f64>();
         let predicted_us = sum(&|row| row.predicted_us);
         let measured_us = sum(&|row| row.measured_us);
         let error_of = |is_part: &dyn Fn(&Row) -> bool| {
             let part = rows.iter().filter(|row| is_part(row));
-            part.map(|row| row.error_us.abs()).sum::<f64>()
+            0.0 + part.map(|row| row.error_us.abs()).sum::<f64>()
         };
         let unmodelled_us = error_of(&|row| row.status == Status::Unmodelled);
         let model_only_us = error_of(&Row::is_model_only);

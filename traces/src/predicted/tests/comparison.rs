@@ -54,6 +54,19 @@ fn every_status() {
 }
 
 #[test]
+fn nothing_is_no_negative_zero() {
+    let events = json!([event("aten.view", 3, json!({}))]);
+    let found = compare(&events, "aten.view: {zero_cost: true}", HEADER, Rules::Own);
+    assert_eq!(found.counts.rows, 0);
+    let totals = found.totals;
+    for zero in [totals.predicted_us, totals.measured_us, totals.absolute_error_us] {
+        assert_eq!(zero.to_bits(), 0.0_f64.to_bits());
+    }
+    let found = compare(&events, "", &format!("{HEADER}A,1,1\n"), Rules::Own);
+    assert_eq!(found.totals.wmape_matched_pct.map(f64::to_bits), Some(0));
+}
+
+#[test]
 fn splits_of_operators() {
     let split = |durations: Value| {
         let args = json!({"kernel_type": "A, B ,", "sub_kernel_durations": durations});

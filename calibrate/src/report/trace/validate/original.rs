@@ -39,8 +39,9 @@ pub fn trace_validation_original(validation: &Validation) -> String {
 
 fn table(text: &mut String, result: &ScenarioResult) {
     let rows = original::rows(&result.comparison);
-    let predicted: f64 = rows.iter().map(|row| original::value(&row.tc_total_us)).sum();
-    let measured: f64 = rows.iter().map(|row| original::value(&row.prof_per_fwd_us)).sum();
+    // The sum of nothing would be a negative zero.
+    let predicted = 0.0 + rows.iter().map(|row| original::value(&row.tc_total_us)).sum::<f64>();
+    let measured = 0.0 + rows.iter().map(|row| original::value(&row.prof_per_fwd_us)).sum::<f64>();
     let (double, single) = ("=".repeat(WIDTH), "-".repeat(WIDTH));
     let _ = writeln!(text, "\n{double}\n{} — TC vs Profiling per-forward\n{double}", result.name);
     let _ = writeln!(
