@@ -70,7 +70,10 @@ impl Kinds {
         let mains = [0, 1].map(|side: usize| members[side].first().map(|main| get(side, *main)));
         // The order in which the sides are taken does not depend on which is the first, so that
         // exchanging them mirrors the result.
-        let keys = mains.map(|main| main.map(|main| order_key(&main.items)));
+        let keys = [0, 1].map(|side: usize| {
+            let items = members[side].iter().map(|variant| order_key(&get(side, *variant).items));
+            items.collect::<Vec<_>>()
+        });
         let order = if keys[0] <= keys[1] { [0, 1] } else { [1, 0] };
         let mut columns = Columns::default();
         let mut ids: Vec<(usize, usize, Vec<usize>)> = Vec::new();
@@ -102,7 +105,7 @@ impl Kinds {
 
 /// Something to order sequences of kernels by.
 fn order_key(items: &[Item]) -> impl PartialOrd + use<'_> {
-    let keys = items.iter().map(|item| (item.work.main, item.role, item.words.as_slice()));
+    let keys = items.iter().map(|item| (item.work, item.role, item.words.as_slice()));
     (items.len(), keys.collect::<Vec<_>>())
 }
 
