@@ -1,6 +1,7 @@
 //! The command line.
 
 mod trace;
+mod validate;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,6 +15,7 @@ pub use trace::{
     TraceCommand, TraceFiles, TraceIndexArgs, TraceInfoArgs, TraceInput, TraceKernelsArgs,
     TraceLayersArgs,
 };
+pub use validate::{MeasuredByName, TraceValidateArgs, ValidateFormat};
 
 const EXAMPLES: &str = "\
 Examples:

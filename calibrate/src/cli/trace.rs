@@ -16,6 +16,8 @@ pub enum TraceCommand {
     Layers(TraceLayersArgs),
     /// Make the next load fast
     Index(TraceIndexArgs),
+    /// What a performance model predicts, against what was measured
+    Validate(super::TraceValidateArgs),
 }
 
 /// Which traces.

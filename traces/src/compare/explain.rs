@@ -392,10 +392,13 @@ impl Evidence<'_, '_> {
             let mix = Part { first_ns, second_ns, gap_ns: first_ns - second_ns, ..Part::default() };
             put(Key::PhaseMix, &mix);
         }
-        let mut parts: Vec<(Key, Part)> = parts
-            .into_iter()
-            .filter(|(_, part)| part.first_ns != 0.0 || part.second_ns != 0.0)
-            .collect();
+        // Kernels without a duration are put down too.
+        let is_there = |part: &Part| {
+            let counts = part.first_amount.count + part.second_amount.count;
+            counts > 0 || part.first_ns != 0.0 || part.second_ns != 0.0
+        };
+        let mut parts: Vec<(Key, Part)> =
+            parts.into_iter().filter(|(_, part)| is_there(part)).collect();
         // Of equals what kernels do before what passes between them.
         parts.sort_by(|(a, one), (b, other)| {
             other.gap_ns.abs().total_cmp(&one.gap_ns.abs()).then_with(|| a.cmp(b))

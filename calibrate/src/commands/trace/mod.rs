@@ -10,6 +10,7 @@ mod kernels;
 mod layers;
 mod open;
 mod rows;
+mod validate;
 
 use std::io::{self, Write};
 
@@ -31,6 +32,7 @@ pub fn trace(command: &TraceCommand) -> anyhow::Result<u8> {
         TraceCommand::Kernels(args) => kernels::kernels(args)?,
         TraceCommand::Layers(args) => layers::layers(args)?,
         TraceCommand::Index(args) => return index::index(args),
+        TraceCommand::Validate(args) => return validate::validate(args),
     }
     Ok(exit::DONE)
 }
