@@ -43,24 +43,26 @@ pub(super) struct Found {
 pub(super) fn find(places: &[Place<'_>], missing: [ClassSet; 2], goes_on: bool) -> Vec<Found> {
     let around = Around { places, goes_on };
     let mut taken = vec![false; places.len()];
-    let mut found = Vec::new();
-    for side in [0, 1] {
-        for at in 0..places.len() {
-            let one = by_name(&around, side, at, &taken)
-                .or_else(|| by_definition(places, side, at, &taken));
-            if let Some(one) = one {
-                one.separate.iter().chain([&one.fused]).for_each(|place| taken[*place] = true);
-                found.push(one);
-            }
+    let mut found: Vec<Found> = Vec::new();
+    let mut take = |one: Option<Found>, taken: &mut [bool]| {
+        if let Some(one) = one {
+            one.places().for_each(|place| taken[place] = true);
+            found.push(one);
         }
+    };
+    // Of both sides at a place the one that does more in its kernel, whichever is the first.
+    let more = |found: [Option<Found>; 2]| {
+        found.into_iter().flatten().max_by_key(|one| (one.parts.len(), one.parts))
+    };
+    for at in 0..places.len() {
+        let on_side = |side| {
+            by_name(&around, side, at, &taken).or_else(|| by_definition(places, side, at, &taken))
+        };
+        take(more([0, 1].map(on_side)), &mut taken);
     }
-    for side in [0, 1] {
-        for at in 0..places.len() {
-            if let Some(one) = by_absence(&around, side, at, missing[side], &taken) {
-                one.separate.iter().chain([&one.fused]).for_each(|place| taken[*place] = true);
-                found.push(one);
-            }
-        }
+    for at in 0..places.len() {
+        let on_side = |side: usize| by_absence(&around, side, at, missing[side], &taken);
+        take(more([0, 1].map(on_side)), &mut taken);
     }
     found
 }

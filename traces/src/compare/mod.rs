@@ -13,10 +13,12 @@
 mod align;
 mod attribution;
 mod basis;
+mod causes;
 mod describe;
 mod ends;
 mod error;
 mod explain;
+mod findings;
 mod fusion;
 mod gap;
 mod implementation;

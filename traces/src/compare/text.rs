@@ -34,6 +34,11 @@ pub(super) fn number(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
+/// A share in per cent.
+pub(super) fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
 /// `a`, `a and b`, or `a, b and c`.
 pub(super) fn list(items: &[String]) -> String {
     match items {

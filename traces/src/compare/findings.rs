@@ -1,0 +1,322 @@
+//! Fusions and differences of the implementation, put together over all kinds of layers.
+
+use rustc_hash::FxHashMap;
+
+use super::ends::{At, at_ends};
+use super::explain::{Evidence, Explained, Explanation};
+use super::fusion::{self, Found};
+use super::implementation;
+use super::places::Place;
+use super::result::{
+    Fusion, FusionEvidence, ImplementationDifference, ImplementationKind, Part, Which,
+};
+use super::roles::Role;
+use super::text::{list, number, percent, time};
+use super::work::Work;
+use crate::classify::{Class, ClassSet};
+
+/// What makes findings one fusion: who fuses what, what the other side runs, and for what.
+type FusionKey = (usize, String, Vec<String>, Role);
+
+/// What makes differences one: what it is, who does it, the class, and for what.
+pub(super) type DifferenceKey = (ImplementationKind, usize, String, Role);
+
+/// Something is done as often in a step, but for parts of steps at the ends of the recordings.
+const SAME_OFTEN: f64 = 0.5;
+
+impl Evidence<'_, '_> {
+    /// Adds the fusions of all kinds of layers.
+    pub(super) fn add_fusions(
+        &self,
+        explanation: &mut Explanation,
+        all: &[Vec<Place<'_>>],
+        missing: [ClassSet; 2],
+    ) {
+        let mut found: Vec<(usize, Found)> = Vec::new();
+        for (number, (kind, places)) in self.kinds.list.iter().zip(all).enumerate() {
+            // A fusion is between layers that both sides have.
+            if kind.variants.iter().all(|side| !side.is_empty()) {
+                let of_kind = fusion::find(places, missing, !kind.key.is_outside);
+                found.extend(of_kind.into_iter().map(|found| (number, found)));
+            }
+        }
+        let (partial, whole): (Vec<_>, Vec<_>) =
+            found.into_iter().partition(|(_, found)| found.is_partial);
+        let mut known = FxHashMap::default();
+        let whole: Vec<(usize, Found, usize)> = whole
+            .into_iter()
+            .map(|(kind, found)| {
+                let index = self.add_fusion(explanation, &mut known, kind, &all[kind], &found);
+                (kind, found, index)
+            })
+            .collect();
+        // What few layers show is believed if others show it.
+        let (absent, partial): (Vec<_>, Vec<_>) =
+            partial.into_iter().partition(|(_, found)| found.by == FusionEvidence::Absence);
+        for (kind, found) in absent {
+            // Without the missing kernel a role may be taken for another one.
+            let (side, operation, separate, _) = self.key(&all[kind], &found);
+            let same = known.iter().filter(|((of, what, parts, _), _)| {
+                *of == side && *what == operation && *parts == separate
+            });
+            if let Some(index) = same.map(|(_, index)| *index).min() {
+                for at in found.places() {
+                    self.add_place(explanation, index, kind, &all[kind], at, side);
+                }
+            }
+        }
+        for (kind, found, index) in &whole {
+            let is_free = |(kind, at): At| explanation.slots[kind][at].fusion.is_none();
+            let more = at_ends(&self.kinds.list, all, self.steps, (*kind, found), is_free);
+            for (kind, at) in more {
+                self.add_place(explanation, *index, kind, &all[kind], at, found.side);
+            }
+        }
+        for (kind, found) in partial {
+            if explanation.slots[kind][found.fused].fusion.is_none() {
+                self.add_fusion(explanation, &mut known, kind, &all[kind], &found);
+            }
+        }
+    }
+
+    /// Adds a fusion, or more of one that is known. Returns its place in the list.
+    fn add_fusion(
+        &self,
+        explanation: &mut Explanation,
+        known: &mut FxHashMap<FusionKey, usize>,
+        kind: usize,
+        places: &[Place<'_>],
+        found: &Found,
+    ) -> usize {
+        let fused = &places[found.fused];
+        let key = self.key(places, found);
+        let (_, operation, separate, _) = key.clone();
+        let index = *known.entry(key).or_insert_with(|| {
+            let names = found.separate.iter();
+            let other = 1 - found.side;
+            let trace = self.sides[other].side.trace;
+            explanation.fusions.push(Fusion {
+                fused_by: found.which(),
+                operation,
+                fused_kernel: fused.name(found.side, self.sides[found.side].side.trace).to_owned(),
+                separate,
+                separate_kernels: names
+                    .map(|at| places[*at].name(other, trace).to_owned())
+                    .filter(|name| !name.is_empty())
+                    .collect(),
+                role: fused.role,
+                per_step: 0.0,
+                count: 0,
+                part: Part::default(),
+                confidence: found.confidence,
+                by: found.by,
+                excess: found.excess,
+                evidence: String::new(),
+            });
+            explanation.fusions.len() - 1
+        });
+        for at in found.places() {
+            self.add_place(explanation, index, kind, places, at, found.side);
+        }
+        index
+    }
+
+    /// What makes findings one: who fuses what, what the other side runs, and for what.
+    fn key(&self, places: &[Place<'_>], found: &Found) -> FusionKey {
+        let fused = &places[found.fused];
+        let separate = found.separate.iter();
+        let separate =
+            separate.filter_map(|at| places[*at].works[1 - found.side].map(Work::label)).collect();
+        (found.side, self.operation(found, fused), separate, fused.role)
+    }
+
+    /// Adds a place to a fusion.
+    fn add_place(
+        &self,
+        explanation: &mut Explanation,
+        index: usize,
+        kind: usize,
+        places: &[Place<'_>],
+        at: usize,
+        side: usize,
+    ) {
+        let phase = self.steps.place(self.kinds.list[kind].key.phase);
+        explanation.slots[kind][at].fusion = Some(index);
+        let sums = &places[at].sums.both;
+        let fusion = &mut explanation.fusions[index];
+        fusion.part.add(&sums.part(self.steps, phase));
+        // On the side that fuses there is only the fused kernel.
+        fusion.count += sums.0[side].count;
+        fusion.per_step += ratio(sums.0[side].count, self.steps.counts[side]);
+    }
+
+    /// What the fused kernel does; of attention what the other side runs for it.
+    fn operation(&self, found: &Found, fused: &Place<'_>) -> String {
+        let own = fused.works[found.side].map(Work::label).unwrap_or_default();
+        match found.by {
+            FusionEvidence::Name => own,
+            FusionEvidence::Definition => "GEMM+SOFTMAX+GEMM".to_owned(),
+            FusionEvidence::Absence => {
+                let main = fused.works[found.side].map_or(Class::Unclassified, |work| work.main);
+                Work { main, also: found.parts.without(main) }.label()
+            }
+        }
+    }
+
+    /// Adds what is of the implementation at a place, if it is.
+    pub(super) fn add_implementation(
+        &self,
+        explanation: &mut Explanation,
+        known: &mut FxHashMap<DifferenceKey, usize>,
+        kind: usize,
+        places: &[Place<'_>],
+        at: usize,
+    ) {
+        let place = &places[at];
+        let Some((side, what)) = [0, 1]
+            .into_iter()
+            .find_map(|side| Some((side, implementation::kind(places, at, side)?)))
+        else {
+            return;
+        };
+        if place.sums.is_of_runtime()
+            && place.works[side].is_some_and(|work| self.is_as_often(work))
+        {
+            return;
+        }
+        let phase = self.steps.place(self.kinds.list[kind].key.phase);
+        let class = place.works[side].map(Work::label).unwrap_or_default();
+        let key = (what, side, class.clone(), place.role);
+        let index = *known.entry(key).or_insert_with(|| {
+            explanation.implementation.push(ImplementationDifference {
+                kind: what,
+                run_by: Which::of(side),
+                class,
+                role: place.role,
+                kernel: place.name(side, self.sides[side].side.trace).to_owned(),
+                per_step: 0.0,
+                part: Part::default(),
+                sentence: String::new(),
+            });
+            explanation.implementation.len() - 1
+        });
+        let difference = &mut explanation.implementation[index];
+        let own = &place.sums.both.0[side];
+        difference.per_step += ratio(own.count, self.steps.counts[side]);
+        difference.part.add(&place.sums.both.part(self.steps, phase));
+        explanation.slots[kind][at].implementation = Some(index);
+    }
+
+    /// A product that the other side computes in several is compared with all of them.
+    pub(super) fn add_partners(
+        &self,
+        explanation: &mut Explanation,
+        kind: usize,
+        places: &[Place<'_>],
+    ) {
+        let phase = self.steps.place(self.kinds.list[kind].key.phase);
+        for at in 0..places.len() {
+            let place = &places[at];
+            let is_product = place.works.iter().all(|work| work.is_some_and(Work::is_product));
+            let is_free = explanation.slots[kind][at] == Explained::default();
+            if !is_product || !is_free {
+                continue;
+            }
+            let siblings = places.iter().zip(&explanation.slots[kind]);
+            let mut siblings = siblings.filter(|(other, _)| other.role == place.role);
+            let difference = siblings.find_map(|(_, explained)| {
+                let index = explained.implementation?;
+                let kind = explanation.implementation.get(index)?.kind;
+                (kind == ImplementationKind::SeparateProducts).then_some(index)
+            });
+            if let Some(index) = difference {
+                let part = place.sums.both.part(self.steps, phase);
+                explanation.implementation[index].part.add(&part);
+                explanation.slots[kind][at].implementation = Some(index);
+            }
+        }
+    }
+
+    /// Whether both sides do this as often in a step. What the runtime does on a stream of its own
+    /// may then run beside one layer on one side and beside another on the other.
+    fn is_as_often(&self, work: Work) -> bool {
+        let [first, second] = [0, 1].map(|side: usize| {
+            let of_work = self.ledger.works.iter().filter(|((other, _), _)| *other == work);
+            let count: u64 = of_work.map(|(_, both)| both.0[side].count).sum();
+            ratio(count, self.steps.counts[side])
+        });
+        (first - second).abs() < SAME_OFTEN
+    }
+
+    /// Puts the findings into words.
+    pub(super) fn describe(&self, explanation: &mut Explanation) {
+        for fusion in &mut explanation.fusions {
+            let side = usize::from(fusion.fused_by == Which::Second);
+            let (who, other) = (&self.labels[side], &self.labels[1 - side]);
+            let separate = list(&fusion.separate);
+            fusion.evidence = match fusion.by {
+                FusionEvidence::Name => format!(
+                    "the kernel of {who} does {} by its name, or by the operator that launched it, \
+                     and {other} runs {separate} at this place",
+                    fusion.operation
+                ),
+                FusionEvidence::Definition => format!(
+                    "attention in one kernel multiplies, takes the softmax and multiplies again, \
+                     and {other} runs {separate} at this place"
+                ),
+                FusionEvidence::Absence => {
+                    format!(
+                        "{who} has no such kernel as one of {separate} that {other} runs in every \
+                         layer, and its neighbour takes longer by {} of what it would take",
+                        percent(fusion.excess.unwrap_or_default())
+                    )
+                }
+            };
+        }
+        for difference in &mut explanation.implementation {
+            let side = usize::from(difference.run_by == Which::Second);
+            let (who, other) = (&self.labels[side], &self.labels[1 - side]);
+            let what = what_it_is(difference.kind);
+            let spent =
+                if side == 0 { difference.part.first_ns } else { difference.part.second_ns };
+            let kernels = number(difference.per_step);
+            if difference.kind == ImplementationKind::SeparateProducts {
+                let Part { first_ns, second_ns, .. } = difference.part;
+                let (own, others) =
+                    if side == 0 { (first_ns, second_ns) } else { (second_ns, first_ns) };
+                difference.sentence = format!(
+                    "{who} runs {kernels} products more a step in {} than {other}: all of them \
+                     there take {}, and {} on {other}",
+                    difference.role.name(),
+                    time(own),
+                    time(others)
+                );
+                continue;
+            }
+            difference.sentence = format!(
+                "{who} runs {kernels} {} of {what} a step in {} ({}) that {other} does not: {}",
+                if (difference.per_step - 1.0).abs() < 5e-3 { "kernel" } else { "kernels" },
+                difference.role.name(),
+                difference.class,
+                time(spent)
+            );
+        }
+    }
+}
+
+fn what_it_is(kind: ImplementationKind) -> &'static str {
+    match kind {
+        ImplementationKind::SplitProduct => "the tail of a split product",
+        ImplementationKind::SplitAttention => "an attention of several kernels",
+        ImplementationKind::SeparateProducts => "separate products",
+        ImplementationKind::Fill => "filling memory",
+        ImplementationKind::Quantisation => "quantisation",
+        ImplementationKind::Copy => "copying or casting",
+        ImplementationKind::Collective => "a collective",
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts of kernels")]
+fn ratio(count: u64, steps: f64) -> f64 {
+    if steps == 0.0 { 0.0 } else { count as f64 / steps }
+}
