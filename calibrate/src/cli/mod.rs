@@ -1,5 +1,6 @@
 //! The command line.
 
+mod compare;
 mod trace;
 
 use std::path::PathBuf;
@@ -9,6 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use fusion_cost_model::CacheState;
 
+pub use compare::{CompareFormat, ComparePhase, TraceCompareArgs};
 pub use trace::{
     IndexArgs, IndexPlace, LayersFormat, OutputFormat, PhaseName, TableName, TaxonomyName,
     TraceCommand, TraceFiles, TraceIndexArgs, TraceInfoArgs, TraceInput, TraceKernelsArgs,

@@ -10,8 +10,9 @@ pub use progress::Progress;
 pub use selftest::selftest;
 pub use table::tables;
 pub use trace::{
-    ClassEvidence, Counts, FamilyName, LayersFound, PassTime, RankInfo, RankKernels, RankLayers,
-    RankTime, RanksLayers, RanksSummary, ShownPatterns, bytes, trace_file, trace_info,
-    trace_kernels, trace_layers, trace_layers_csv,
+    COMPARISON_SCHEMA_VERSION, ClassEvidence, CompareReport, CompareTable, Counts, FamilyName,
+    LayersFound, PassTime, RankInfo, RankKernels, RankLayers, RankTime, RanksLayers, RanksSummary,
+    ShownPatterns, bytes, trace_compare, trace_compare_csv, trace_compare_html, trace_compare_json,
+    trace_file, trace_info, trace_kernels, trace_layers, trace_layers_csv,
 };
 pub use units::{gibibytes, milliseconds, percent, ratio};

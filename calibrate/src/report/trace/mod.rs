@@ -1,5 +1,6 @@
 //! Traces as tables.
 
+mod compare;
 mod devices;
 mod info;
 mod kernels;
@@ -7,6 +8,10 @@ mod layers;
 mod phases;
 mod ranks;
 
+pub use compare::{
+    COMPARISON_SCHEMA_VERSION, CompareReport, CompareTable, trace_compare, trace_compare_csv,
+    trace_compare_html, trace_compare_json,
+};
 pub use info::{Counts, RankInfo, bytes, trace_file, trace_info};
 pub use kernels::trace_kernels;
 pub use layers::{

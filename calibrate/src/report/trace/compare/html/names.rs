@@ -1,0 +1,93 @@
+//! Names and sentences at a length that a page can hold.
+
+use std::cell::Cell;
+
+use maud::{Markup, html};
+
+/// A name is shown with so many characters, and whole in its title.
+const SHOWN_NAME: usize = 60;
+
+/// A sentence is cut after so many characters.
+const SHOWN_TEXT: usize = 600;
+
+/// Titles are cut after so many characters when [`TITLE_BYTES`] are spent.
+const SHORT_TITLE: usize = 160;
+
+/// Bytes of whole names on a page.
+const TITLE_BYTES: usize = 300_000;
+
+/// Writes names and sentences of a page.
+pub(super) struct Names {
+    /// Bytes that whole names may still take.
+    left: Cell<usize>,
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        Self { left: Cell::new(TITLE_BYTES) }
+    }
+}
+
+impl Names {
+    /// The name of a kernel, with the whole of it in its title if it is cut.
+    pub(super) fn kernel(&self, name: &str) -> Markup {
+        let name = printable(name);
+        if name.chars().count() <= SHOWN_NAME {
+            return html! { code { (name) } };
+        }
+        html! { code title=(self.title(&name)) { (cut(&name, SHOWN_NAME)) } }
+    }
+
+    /// A sentence or a word of the comparison.
+    #[expect(clippy::unused_self, reason = "every text of the page comes from here")]
+    pub(super) fn text(&self, text: &str) -> String {
+        cut(&printable(text), SHOWN_TEXT)
+    }
+
+    fn title(&self, name: &str) -> String {
+        let bytes = html! { (name) }.into_string().len();
+        match self.left.get().checked_sub(bytes) {
+            Some(left) => {
+                self.left.set(left);
+                name.to_owned()
+            }
+            None => cut(name, SHORT_TITLE),
+        }
+    }
+}
+
+fn cut(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    let start: String = text.chars().take(most - 1).collect();
+    format!("{start}…")
+}
+
+/// Characters that no page may hold are marked.
+fn printable(text: &str) -> String {
+    let mark = |character: char| if character.is_control() { '\u{fffd}' } else { character };
+    text.chars().map(mark).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_are_whole_in_their_title_while_there_is_room() {
+        let names = Names::default();
+        let short = names.kernel("a<b>").into_string();
+        assert_eq!(short, "<code>a&lt;b&gt;</code>");
+        let long = "x".repeat(100_000);
+        for _ in 0..3 {
+            assert!(names.kernel(&long).into_string().len() > 100_000);
+        }
+        assert!(names.kernel(&long).into_string().len() < 1000);
+    }
+
+    #[test]
+    fn control_characters_are_marked() {
+        assert_eq!(Names::default().text("a\0b\u{1b}[2J"), "a\u{fffd}b\u{fffd}[2J");
+    }
+}
