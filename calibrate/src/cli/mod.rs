@@ -29,6 +29,7 @@ Examples:
   calibrate --fusion all --cache cold             with inputs that are not in the caches
   calibrate selftest                              how often the intervals are right on this machine
   calibrate trace kernels rank0.json.gz           where the time of a GPU profile goes
+  calibrate trace compare a.json.gz b.json.gz     where the gap between two GPU profiles comes from
   calibrate show q.toml
   calibrate query q.toml --problem add_relu/f32/m1024.n1024
 

@@ -118,6 +118,11 @@ impl Classes {
         Self { known: self.known.clone(), of_kernel }
     }
 
+    /// The classes by their numbers.
+    pub(crate) fn known(&self) -> &[Classification] {
+        &self.known
+    }
+
     /// The number of that class. Kernels of one number have the same class.
     pub(crate) fn id(&self, kernel: usize) -> u32 {
         self.of_kernel.get(kernel).copied().unwrap_or(u32::MAX)

@@ -1,12 +1,39 @@
 //! Where the gap between two traces comes from.
 //!
-//! `result` is what a comparison says.
+//! `side` chooses what is compared of each trace, and `attribution` whose each nanosecond of the
+//! device is. `models` says whether layers can be compared, `basis` what a step is. `variants` are
+//! the distinct layers of each side with the `roles` of their kernels; `kinds` puts those together
+//! that are the same layers of the model, and aligns (`align`) their kernels. The `ledger` then
+//! puts every kernel down once by place, class, name and phase. `explain` finds `fusion`s and
+//! differences of the `implementation` in the `places` of layers and puts the gap down to causes;
+//! `gap`, `layers`, `kernels` and `notes` make the rest of the `result`.
 
+mod align;
+mod attribution;
+mod basis;
+mod describe;
+mod error;
+mod explain;
+mod fusion;
+mod gap;
+mod implementation;
+mod kernels;
+mod kinds;
+mod layers;
+mod ledger;
+mod models;
+mod notes;
+mod places;
 mod result;
 mod roles;
+mod side;
+mod tally;
+mod text;
+mod variants;
 mod warnings;
 mod work;
 
+pub use error::CompareError;
 pub use result::{
     Amount, Basis, Cause, CauseKind, ClassPart, Comparison, Fusion, FusionEvidence, Gap,
     ImplementationDifference, ImplementationKind, KernelRow, LayerComparison, LayerKind,
@@ -14,4 +41,80 @@ pub use result::{
     SlotKernel, SlotStatus, Which,
 };
 pub use roles::Role;
+pub use side::{CompareOptions, Side};
 pub use warnings::{CompareWarning, Severity};
+
+use basis::Steps;
+use explain::Evidence;
+use kinds::Kinds;
+use ledger::Ledger;
+use models::Mismatch;
+use side::Chosen;
+use variants::Variants;
+
+impl Comparison {
+    /// Compares two traces. Exchanging them mirrors the result.
+    ///
+    /// # Errors
+    ///
+    /// When there is nothing to compare: no kernels, or none of the phase or the layer that is
+    /// asked for.
+    pub fn of(
+        first: Side<'_>,
+        second: Side<'_>,
+        options: &CompareOptions,
+    ) -> Result<Self, CompareError> {
+        let sides = std::thread::scope(|scope| {
+            let other = scope.spawn(|| Chosen::of(second, options));
+            let first = Chosen::of(first, options);
+            let second = other.join().unwrap_or_else(|_| Chosen::of(second, options));
+            [first, second]
+        });
+        if let Some(error) = sides.iter().find_map(|side| CompareError::of(side, options)) {
+            return Err(error);
+        }
+        let mismatch = Mismatch::of(&sides);
+        let labels = describe::labels(&sides);
+        let steps = Steps::of(&sides, mismatch.is_none(), options.phase);
+        let variants = if mismatch.is_none() {
+            sides.each_ref().map(|side| Variants::of(side, &steps, options.layer))
+        } else {
+            <[Variants; 2]>::default()
+        };
+        let kinds = Kinds::of(&variants);
+        let ledger = Ledger::of(&sides, &steps, &variants, &kinds);
+        let [first_ns, second_ns] = gap::step_ns(&steps, &ledger);
+        let explanation = Evidence {
+            sides: &sides,
+            labels: &labels,
+            steps: &steps,
+            kinds: &kinds,
+            ledger: &ledger,
+            gap_ns: first_ns - second_ns,
+        }
+        .explain();
+        let summary = |index: usize| {
+            let label = &labels[index];
+            describe::summary(index, &sides[index], label, &steps, &kinds, &ledger)
+        };
+        let mut layers =
+            layers::compare(&sides, &steps, &variants, &kinds, &ledger, &explanation.slots);
+        layers.none_because = mismatch.as_ref().map(|mismatch| mismatch.reason(&labels));
+        let mut comparison = Self {
+            first: summary(0),
+            second: summary(1),
+            phase: options.phase,
+            layer: options.layer,
+            basis: steps.basis,
+            gap: gap::gap(&steps, &kinds, &ledger, explanation.causes),
+            layers,
+            fusions: explanation.fusions,
+            implementation: explanation.implementation,
+            same_kernels: kernels::same(&sides, &steps, &ledger),
+            kernels: kernels::rows(&sides, &steps, &ledger),
+            warnings: Vec::new(),
+        };
+        comparison.warnings = notes::notes(&sides, &labels, &steps, mismatch.as_ref(), &comparison);
+        Ok(comparison)
+    }
+}

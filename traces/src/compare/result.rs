@@ -76,9 +76,11 @@ pub struct SideSummary {
     pub marker: Option<Marker>,
     /// The kind of model.
     pub family: &'static str,
-    /// The share of `own_ns` that is in layers, roles or classes that both sides have, or in
-    /// kernels that are named as those of one side.
+    /// The share of the busy time that is in places of layers that both sides have, or in kernels
+    /// that are named as those of one side.
     pub covered_share: f64,
+    /// The share of the busy time that is compared by class only.
+    pub by_class_share: f64,
     /// The share of the durations in kernels that no rule knows.
     pub unclassified_share: f64,
 }
@@ -378,6 +380,13 @@ pub enum Which {
     Second,
 }
 
+impl Which {
+    /// The side of a place in a pair.
+    pub(super) fn of(side: usize) -> Self {
+        if side == 0 { Self::First } else { Self::Second }
+    }
+}
+
 /// What one side does in one kernel and the other in several.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Fusion {
@@ -404,6 +413,9 @@ pub struct Fusion {
     pub confidence: f64,
     /// What kind of evidence it rests on.
     pub by: FusionEvidence,
+    /// Of an absence, by how much longer the neighbour takes than it should, over what the missing
+    /// kernel would take.
+    pub excess: Option<f64>,
     /// The evidence.
     pub evidence: String,
 }

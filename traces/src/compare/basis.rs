@@ -1,0 +1,171 @@
+//! What a step is, how many each side has, and what a nanosecond of a recording is in a step.
+//!
+//! Recordings differ in how many steps they have, and in which phases these are. Everything is
+//! compared for one step of the same mix of phases on both sides: the mean of the two mixes.
+
+use super::result::{Basis, PhasePart};
+use super::side::Chosen;
+use super::tally::Tally;
+use crate::segment::Phase;
+
+/// The phases in the order of reports, and after them what is of no phase.
+pub(super) const PHASES: usize = Phase::ALL.len() + 1;
+
+/// The place of a phase in a table.
+pub(super) fn place(phase: Option<Phase>) -> usize {
+    let found = phase.and_then(|phase| Phase::ALL.iter().position(|other| *other == phase));
+    found.unwrap_or(PHASES - 1)
+}
+
+/// Shares that differ by less are the same.
+const SAME_SHARE: f64 = 1e-9;
+
+/// The steps of both sides.
+pub(super) struct Steps {
+    pub(super) basis: Basis,
+    /// Whether phases are told apart.
+    pub(super) by_phase: bool,
+    /// How many steps each side has.
+    pub(super) counts: [f64; 2],
+    /// The place of the only phase that is compared, if one was asked for.
+    wanted: Option<usize>,
+    /// How many steps of each phase each side has.
+    pub(super) of_phase: [[f64; PHASES]; 2],
+}
+
+impl Steps {
+    /// Counts the steps of both sides, by their layers if those are compared.
+    pub(super) fn of(sides: &[Chosen<'_>; 2], has_layers: bool, phase: Option<Phase>) -> Self {
+        let have_phases = sides.iter().all(|side| side.side.segments.steps.have_phases());
+        let marked = sides.each_ref().map(marked_steps);
+        let is_marked = marked.iter().all(|steps| sum(steps) > 0.0);
+        let (basis, mut of_phase) = if has_layers {
+            (Basis::Layers, sides.each_ref().map(passes))
+        } else if is_marked {
+            (Basis::MarkedSteps, marked)
+        } else {
+            let mut one = [0.0; PHASES];
+            one[PHASES - 1] = 1.0;
+            (Basis::Recording, [one; 2])
+        };
+        let by_phase = have_phases && basis != Basis::Recording || phase.is_some();
+        for steps in &mut of_phase {
+            if let Some(phase) = phase {
+                let kept = steps[place(Some(phase))];
+                *steps = [0.0; PHASES];
+                steps[place(Some(phase))] = kept;
+            }
+            if !by_phase {
+                let all = sum(steps);
+                *steps = [0.0; PHASES];
+                steps[PHASES - 1] = all;
+            }
+        }
+        let counts = of_phase.each_ref().map(sum);
+        let wanted = phase.map(|phase| place(Some(phase)));
+        Self { basis, by_phase, wanted, counts, of_phase }
+    }
+
+    /// Whether kernels outside of all marks are outside of what a step is.
+    pub(super) fn needs_marks(&self) -> bool {
+        self.basis == Basis::MarkedSteps
+    }
+
+    /// Whether a phase is compared, by its place in tables.
+    pub(super) fn compares(&self, phase: usize) -> bool {
+        self.wanted.is_none_or(|wanted| wanted == phase)
+    }
+
+    /// The place of a kernel's phase in tables.
+    pub(super) fn place(&self, phase: Option<Phase>) -> usize {
+        place(phase.filter(|_| self.by_phase))
+    }
+
+    /// What a nanosecond of a phase of a side is in the step that is compared.
+    pub(super) fn weight(&self, side: usize, phase: usize) -> f64 {
+        let share = |side: usize| ratio(self.of_phase[side][phase], self.counts[side]);
+        if phase == PHASES - 1 {
+            // What is of no phase is of all steps.
+            return ratio(1.0, self.counts[side]);
+        }
+        if self.of_phase.iter().any(|steps| steps[phase] == 0.0) {
+            return 0.0;
+        }
+        let common = f64::midpoint(share(0), share(1));
+        ratio(common, self.of_phase[side][phase])
+    }
+
+    /// Whether the sides have their phases in different shares.
+    pub(super) fn have_different_mixes(&self) -> bool {
+        let share =
+            |side: usize, phase: usize| ratio(self.of_phase[side][phase], self.counts[side]);
+        (0..PHASES).any(|phase| (share(0, phase) - share(1, phase)).abs() > SAME_SHARE)
+    }
+
+    /// What the different mixes of phases add to a step: the time of each phase's kernels.
+    pub(super) fn mix_ns(&self, of_phase: &[[Tally; PHASES]; 2]) -> [f64; 2] {
+        [0, 1].map(|side| {
+            let parts = of_phase[side].iter().enumerate().map(|(phase, tally)| {
+                let weight = ratio(1.0, self.counts[side]) - self.weight(side, phase);
+                tally.passed_ns() * weight
+            });
+            parts.sum()
+        })
+    }
+
+    /// The phases that either side has.
+    pub(super) fn phases(&self, of_phase: &[[Tally; PHASES]; 2]) -> Vec<PhasePart> {
+        if !self.by_phase {
+            return Vec::new();
+        }
+        let part = |(place, phase): (usize, Phase)| {
+            let steps = |side: usize| self.of_phase[side][place];
+            let time = |side: usize| {
+                (steps(side) > 0.0).then(|| of_phase[side][place].passed_ns() / steps(side))
+            };
+            (steps(0) > 0.0 || steps(1) > 0.0).then(|| PhasePart {
+                phase,
+                first_steps: steps(0),
+                second_steps: steps(1),
+                first_ns: time(0),
+                second_ns: time(1),
+            })
+        };
+        Phase::ALL.into_iter().enumerate().filter_map(part).collect()
+    }
+}
+
+fn sum(steps: &[f64; PHASES]) -> f64 {
+    steps.iter().sum()
+}
+
+fn ratio(part: f64, whole: f64) -> f64 {
+    if whole == 0.0 { 0.0 } else { part / whole }
+}
+
+/// The marked steps that kernels of the device belong to, by phase.
+fn marked_steps(side: &Chosen<'_>) -> [f64; PHASES] {
+    let steps = &side.side.segments.steps;
+    let mut is_used = vec![false; steps.list.len()];
+    for row in &side.rows {
+        if let Some(used) = steps.step(*row as usize).and_then(|step| is_used.get_mut(step)) {
+            *used = true;
+        }
+    }
+    let mut counts = [0.0; PHASES];
+    for (step, _) in steps.list.iter().zip(is_used).filter(|(_, is_used)| *is_used) {
+        counts[place(step.phase)] += 1.0;
+    }
+    counts
+}
+
+/// The passes through the model, by phase: its layers that ran, over how many it has. Passes that
+/// the recording cuts count as far as they are there.
+fn passes(side: &Chosen<'_>) -> [f64; PHASES] {
+    let mut layers = [0_u32; PHASES];
+    for (layer, _) in side.layers().filter(|(_, is_backward)| !is_backward) {
+        layers[place(side.layer_phase(layer))] += 1;
+    }
+    let of_model = f64::from(side.side.segments.layers.count);
+    layers.map(|layers| ratio(f64::from(layers), of_model))
+}

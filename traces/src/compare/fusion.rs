@@ -1,0 +1,258 @@
+//! Where one side does in one kernel what the other does in several.
+//!
+//! A finding needs evidence, and the other side's separate kernels at the same place of a layer:
+//!
+//! - by name: what the name, or the launching operator, proves the kernel to do, and the kernel
+//!   beside it does not;
+//! - by definition: attention in one kernel, against products around a softmax;
+//! - by absence: a class that no layer of one side has, while the neighbour that would do its work
+//!   takes correspondingly longer there.
+//!
+//! That one side has more kernels of a class is no evidence.
+
+use std::ops::Range;
+
+use super::places::Place;
+use super::result::{FusionEvidence, Which};
+use super::roles::Role;
+use crate::classify::{Class, ClassSet};
+
+/// A fusion in the layers of a kind.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Found {
+    /// The side that fuses.
+    pub(super) side: usize,
+    /// The place of the fused kernel.
+    pub(super) fused: usize,
+    /// The places of the separate kernels, in their order; that of the fused kernel too, if the
+    /// other side has one of them there.
+    pub(super) separate: Vec<usize>,
+    /// The classes that are known to be fused.
+    pub(super) parts: ClassSet,
+    pub(super) by: FusionEvidence,
+    pub(super) confidence: f64,
+    /// Of an absence, by how much longer the neighbour takes than expected, over what the missing
+    /// kernel would take.
+    pub(super) excess: Option<f64>,
+}
+
+/// The fusions in the layers of a kind. `missing` are the classes that no layer of each side has.
+pub(super) fn find(places: &[Place<'_>], missing: [ClassSet; 2]) -> Vec<Found> {
+    let mut taken = vec![false; places.len()];
+    let mut found = Vec::new();
+    for side in [0, 1] {
+        for at in 0..places.len() {
+            let one = by_name(places, side, at, &taken)
+                .or_else(|| by_definition(places, side, at, &taken));
+            if let Some(one) = one {
+                one.separate.iter().chain([&one.fused]).for_each(|place| taken[*place] = true);
+                found.push(one);
+            }
+        }
+    }
+    for side in [0, 1] {
+        for at in 0..places.len() {
+            if let Some(one) = by_absence(places, side, at, missing[side], &taken) {
+                one.separate.iter().chain([&one.fused]).for_each(|place| taken[*place] = true);
+                found.push(one);
+            }
+        }
+    }
+    found
+}
+
+/// The classes that no kernel of a side's layers has.
+pub(super) fn missing_classes<'p>(places: impl Iterator<Item = &'p Place<'p>>) -> [ClassSet; 2] {
+    let mut present = [ClassSet::EMPTY; 2];
+    for place in places {
+        for (present, works) in present.iter_mut().zip(&place.sums.works) {
+            for (work, _) in works {
+                *present = present.union(work.parts());
+            }
+        }
+    }
+    present.map(|present| {
+        Class::ALL.into_iter().fold(ClassSet::EMPTY, |missing, class| {
+            if present.contains(class) { missing } else { missing.with(class) }
+        })
+    })
+}
+
+/// A fused kernel by its name.
+fn by_name(places: &[Place<'_>], side: usize, at: usize, taken: &[bool]) -> Option<Found> {
+    let place = &places[at];
+    let work = place.works[side].filter(|_| !taken[at])?;
+    let partner = place.works[1 - side];
+    let beside = partner.map_or(ClassSet::EMPTY, super::work::Work::parts);
+    let mut left = work.parts();
+    for class in beside.iter() {
+        left = left.without(class);
+    }
+    if work.parts().len() < 2 || left.is_empty() {
+        return None;
+    }
+    let mut separate: Vec<usize> = partner.is_some().then_some(at).into_iter().collect();
+    let mut parts = beside;
+    // The nearest first: a layer has several additions.
+    let mut around: Vec<usize> = between_anchors(places, at).filter(|other| *other != at).collect();
+    around.sort_by_key(|other| (other.abs_diff(at), *other));
+    for other in around {
+        let candidate = &places[other];
+        let Some(work) = candidate.works[1 - side].filter(|_| !taken[other]) else { continue };
+        if candidate.is_only_of(1 - side) && left.contains(work.main) {
+            for class in work.parts().iter() {
+                left = left.without(class);
+            }
+            parts = parts.union(work.parts());
+            separate.push(other);
+        }
+    }
+    separate.sort_unstable();
+    (separate.len() > 1).then_some(Found {
+        side,
+        fused: at,
+        separate,
+        parts: work.parts(),
+        by: FusionEvidence::Name,
+        // What is in the name and nowhere on the other side may be done for another reason.
+        confidence: if left.is_empty() { 1.0 } else { 0.8 },
+        excess: None,
+    })
+}
+
+/// Attention in one kernel, where the other side has products around a softmax.
+fn by_definition(places: &[Place<'_>], side: usize, at: usize, taken: &[bool]) -> Option<Found> {
+    let place = &places[at];
+    let is_attention = place.works[side].is_some_and(|work| work.main == Class::Attn);
+    if !is_attention || taken[at] || place.works[1 - side].is_some_and(|w| w.main == Class::Attn) {
+        return None;
+    }
+    let other = |at: usize| places[at].works[1 - side].map(|work| work.main);
+    let is_free = |at: usize| {
+        !taken[at] && places[at].role == Role::Attention && places[at].works[side].is_none()
+    };
+    let softmax = (0..places.len()).find(|at| {
+        other(*at) == Some(Class::Softmax)
+            && (is_free(*at) || places[*at].works[side].is_some_and(|w| w.main == Class::Attn))
+    })?;
+    // Layers that begin at their softmax have the product before it at their end.
+    let inner = (0..places.len()).filter(|at| {
+        let class = other(*at);
+        *at == softmax
+            || is_free(*at)
+                && matches!(class, Some(Class::Gemm | Class::Elementwise | Class::GemmEpilogue))
+    });
+    let separate: Vec<usize> = inner.collect();
+    let products = separate.iter().filter(|at| other(**at) == Some(Class::Gemm)).count();
+    (products > 0).then_some(Found {
+        side,
+        fused: at,
+        separate,
+        parts: ClassSet::of(&[Class::Gemm, Class::Softmax]),
+        by: FusionEvidence::Definition,
+        confidence: if products == 2 { 0.95 } else { 0.8 },
+        excess: None,
+    })
+}
+
+/// What a neighbour can do on the way: it reads or writes the same numbers.
+const ABSORBED: ClassSet = ClassSet::of(&[
+    Class::Elementwise,
+    Class::Norm,
+    Class::Act,
+    Class::Rope,
+    Class::Softmax,
+    Class::Reduce,
+]);
+
+/// The neighbour takes longer by this part of what the missing kernel would take, at least and at
+/// most: less does not show that it does more, and more shows something else.
+const LEAST_EXCESS: f64 = 0.5;
+const MOST_EXCESS: f64 = 2.0;
+
+/// A class that no layer of a side has, at a place where the other side has it.
+fn by_absence(
+    places: &[Place<'_>],
+    side: usize,
+    at: usize,
+    missing: ClassSet,
+    taken: &[bool],
+) -> Option<Found> {
+    let place = &places[at];
+    let work = place.works[1 - side].filter(|_| place.is_only_of(1 - side) && !taken[at])?;
+    if !missing.contains(work.main) || !ABSORBED.contains(work.main) {
+        return None;
+    }
+    let mean = |at: usize, side: usize| places[at].sums.both.0[side].mean_ns();
+    let is_neighbour = |other: &usize| places[*other].is_paired();
+    let before = (0..at).rev().find(is_neighbour);
+    let after = (at + 1..places.len()).find(is_neighbour);
+    let neighbours = [before, after].into_iter().flatten().filter(|other| !taken[*other]);
+    let tried = neighbours.filter_map(|neighbour| {
+        let usual = usual_ratio(places, side, neighbour)?;
+        let expected = mean(at, 1 - side)? * usual;
+        let excess = mean(neighbour, side)? - mean(neighbour, 1 - side)? * usual;
+        let ratio = places[neighbour].sums.both.ratio()?;
+        let (low, high) = ratio.interval?;
+        let least = if side == 0 { low } else { 1.0 / high };
+        let excess = excess / expected;
+        let is_shown = least > usual && (LEAST_EXCESS..=MOST_EXCESS).contains(&excess);
+        is_shown.then_some((neighbour, excess))
+    });
+    // What the excess explains best.
+    let off = |excess: f64| (excess - 1.0).abs();
+    let (neighbour, excess) = tried.min_by(|a, b| off(a.1).total_cmp(&off(b.1)))?;
+    let neighbour_work = places[neighbour].works[side]?;
+    let mut separate = vec![at, neighbour];
+    separate.sort_unstable();
+    Some(Found {
+        side,
+        fused: neighbour,
+        separate,
+        parts: neighbour_work.parts().union(work.parts()),
+        by: FusionEvidence::Absence,
+        confidence: 0.6,
+        excess: Some(excess),
+    })
+}
+
+/// How long a side takes over how long the other does, for what both have, but for one place: for
+/// kernels of the same class if there are others, else for all.
+fn usual_ratio(places: &[Place<'_>], side: usize, except: usize) -> Option<f64> {
+    let class = |at: usize| places[at].works[side].map(|work| work.main);
+    let others = |same_class: bool| {
+        let mut ratios: Vec<f64> = (0..places.len())
+            .filter(|at| *at != except && places[*at].is_paired())
+            .filter(|at| !same_class || class(*at) == class(except))
+            .filter_map(|at| {
+                let ratio = places[at].sums.both.ratio()?.value;
+                Some(if side == 0 { ratio } else { 1.0 / ratio })
+            })
+            .collect();
+        ratios.sort_by(f64::total_cmp);
+        ratios.get(ratios.len() / 2).copied()
+    };
+    others(true).or_else(|| others(false))
+}
+
+/// The places around one, up to what a layer is built on: products, attention, scans.
+fn between_anchors(places: &[Place<'_>], at: usize) -> Range<usize> {
+    let is_anchor = |place: &Place<'_>| {
+        let is_anchor = |work: &super::work::Work| {
+            matches!(
+                work.main,
+                Class::Gemm | Class::MoeGemm | Class::Attn | Class::Ssm | Class::Conv
+            )
+        };
+        place.is_paired() && place.works.iter().flatten().any(is_anchor)
+    };
+    let from = places[..at].iter().rposition(is_anchor).map_or(0, |anchor| anchor + 1);
+    let to = places[at + 1..].iter().position(is_anchor);
+    from..to.map_or(places.len(), |anchor| at + 1 + anchor)
+}
+
+impl Found {
+    pub(super) fn which(&self) -> Which {
+        Which::of(self.side)
+    }
+}

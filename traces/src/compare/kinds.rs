@@ -1,0 +1,259 @@
+//! Which distinct layers of the two sides are the same layers of the model, and which of their
+//! kernels stand beside each other.
+//!
+//! A layer of one side is compared with that of the other which has the same number in the model
+//! and looks most like it. Layers that are tied together in this way are of one kind. The kernels
+//! of a kind stand in columns: the most frequent layers of both sides are aligned with each other,
+//! and the others of the kind with these.
+
+use std::cmp::Reverse;
+
+use rustc_hash::FxHashMap;
+
+use super::align::{Item, align, score};
+use super::variants::{Variant, Variants};
+use crate::classify::Class;
+use crate::segment::Phase;
+
+/// Layers of both sides that are the same layers of the model.
+#[derive(Debug)]
+pub(super) struct Kind {
+    pub(super) phase: Option<Phase>,
+    pub(super) is_backward: bool,
+    pub(super) ends_pass: bool,
+    /// The variants of each side.
+    pub(super) variants: [Vec<usize>; 2],
+    pub(super) columns: Vec<Column>,
+}
+
+/// Kernels that stand beside each other.
+#[derive(Debug, Clone)]
+pub(super) struct Column {
+    /// What they do on each side, in the most frequent layer that has it.
+    pub(super) items: [Option<Item>; 2],
+    /// Whether the sides have them at different places of their order.
+    pub(super) is_moved: bool,
+    /// Never changes, while columns are put between others.
+    id: usize,
+}
+
+/// The kinds, and where the kernels of each variant stand.
+#[derive(Debug, Default)]
+pub(super) struct Kinds {
+    pub(super) list: Vec<Kind>,
+    /// For each side and variant the kind, and the column of each kernel.
+    pub(super) places: [Vec<(usize, Vec<usize>)>; 2],
+}
+
+impl Kinds {
+    pub(super) fn of(variants: &[Variants; 2]) -> Self {
+        let group_of = groups(variants);
+        let number = group_of.iter().flatten().max().map_or(0, |last| last + 1);
+        let places = variants.each_ref().map(|side| vec![(0, Vec::new()); side.list.len()]);
+        let mut kinds = Self { list: Vec::new(), places };
+        for group in 0..number {
+            let members = [0, 1].map(|side: usize| {
+                let of = group_of[side].iter().enumerate();
+                let mut members: Vec<usize> =
+                    of.filter(|(_, of)| **of == group).map(|(variant, _)| variant).collect();
+                // The most frequent first.
+                members.sort_by_key(|variant| Reverse(variants[side].list[*variant].count));
+                members
+            });
+            if members.iter().all(Vec::is_empty) {
+                continue;
+            }
+            kinds.add(variants, members);
+        }
+        kinds
+    }
+
+    fn add(&mut self, variants: &[Variants; 2], members: [Vec<usize>; 2]) {
+        let get = |side: usize, variant: usize| &variants[side].list[variant];
+        let mains = [0, 1].map(|side: usize| members[side].first().map(|main| get(side, *main)));
+        // The order in which the sides are taken does not depend on which is the first, so that
+        // exchanging them mirrors the result.
+        let keys = mains.map(|main| main.map(|main| order_key(&main.items)));
+        let order = if keys[0] <= keys[1] { [0, 1] } else { [1, 0] };
+        let mut columns = Columns::default();
+        let mut ids: Vec<(usize, usize, Vec<usize>)> = Vec::new();
+        let most = members.iter().map(Vec::len).max().unwrap_or(0);
+        for rank in 0..most {
+            for side in order {
+                if let Some(&variant) = members[side].get(rank) {
+                    ids.push((side, variant, columns.take(side, &get(side, variant).items)));
+                }
+            }
+        }
+        let merged_into = columns.pair_moved();
+        let at: Vec<usize> = {
+            let mut at = vec![0; columns.next];
+            for (place, column) in columns.list.iter().enumerate() {
+                at[column.id] = place;
+            }
+            at
+        };
+        let kind = self.list.len();
+        for (side, variant, ids) in ids {
+            let place = |id: usize| at[merged_into.get(&id).copied().unwrap_or(id)];
+            self.places[side][variant] = (kind, ids.into_iter().map(place).collect());
+        }
+        let Some(main) = mains[order[0]].or(mains[order[1]]) else { return };
+        self.list.push(Kind {
+            phase: main.phase,
+            is_backward: main.is_backward,
+            ends_pass: main.ends_pass,
+            variants: members,
+            columns: columns.list,
+        });
+    }
+}
+
+/// Something to order sequences of kernels by.
+fn order_key(items: &[Item]) -> impl PartialOrd + use<'_> {
+    let keys = items.iter().map(|item| (item.work.main, item.role, item.words.as_slice()));
+    (items.len(), keys.collect::<Vec<_>>())
+}
+
+/// The columns of a kind while they are made.
+#[derive(Default)]
+struct Columns {
+    list: Vec<Column>,
+    next: usize,
+}
+
+impl Columns {
+    /// Puts a layer of a side into the columns. Returns the ids of its kernels' columns.
+    fn take(&mut self, side: usize, layer: &[Item]) -> Vec<usize> {
+        // What this side already has in a column tells better what belongs into it.
+        let present: Vec<Item> = self
+            .list
+            .iter()
+            .filter_map(|column| column.items[side].as_ref().or(column.items[1 - side].as_ref()))
+            .cloned()
+            .collect();
+        let partners = align(layer, &present);
+        let mut ids = Vec::with_capacity(layer.len());
+        let mut inserted = 0;
+        let mut last = 0;
+        for (item, partner) in layer.iter().zip(partners) {
+            if let Some(partner) = partner {
+                let column = &mut self.list[partner + inserted];
+                column.items[side].get_or_insert_with(|| item.clone());
+                ids.push(column.id);
+                last = partner + inserted + 1;
+            } else {
+                let mut items = [None, None];
+                items[side] = Some(item.clone());
+                let id = self.next;
+                self.list.insert(last, Column { items, is_moved: false, id });
+                self.next += 1;
+                inserted += 1;
+                last += 1;
+                ids.push(id);
+            }
+        }
+        ids
+    }
+
+    /// Pairs what only one side has here with what only the other has elsewhere, if both do
+    /// exactly the same for the same part of the layer: the order of kernels that do not need each
+    /// other's results is a matter of chance. Returns into which columns others were merged.
+    fn pair_moved(&mut self) -> FxHashMap<usize, usize> {
+        let mut pairs = Vec::new();
+        for (first, column) in self.list.iter().enumerate() {
+            let Column { items: [Some(item), None], .. } = column else { continue };
+            // A fill is for what comes next.
+            if item.work.main == Class::Fill {
+                continue;
+            }
+            for (second, column) in self.list.iter().enumerate() {
+                let Column { items: [None, Some(other)], .. } = column else { continue };
+                let is_same_place = other.role == item.role || item.work.main == Class::Comm;
+                if other.work == item.work && is_same_place {
+                    let likeness = Reverse(score(item, other));
+                    let (low, high) = (first.min(second), first.max(second));
+                    pairs.push((likeness, high - low, low, high));
+                }
+            }
+        }
+        // The same whichever side is the first.
+        pairs.sort_unstable();
+        let mut merged = FxHashMap::default();
+        let mut is_paired = vec![false; self.list.len()];
+        let mut is_gone = is_paired.clone();
+        for (.., low, high) in pairs {
+            if is_paired[low] || is_paired[high] {
+                continue;
+            }
+            (is_paired[low], is_paired[high], is_gone[high]) = (true, true, true);
+            let other = std::mem::take(&mut self.list[high].items);
+            merged.insert(self.list[high].id, self.list[low].id);
+            let column = &mut self.list[low];
+            column.is_moved = true;
+            for (item, other) in column.items.iter_mut().zip(other) {
+                *item = item.take().or(other);
+            }
+        }
+        let mut is_gone = is_gone.into_iter();
+        self.list.retain(|_| !is_gone.next().unwrap_or_default());
+        merged
+    }
+}
+
+/// For each side and variant the group that it is in.
+fn groups(variants: &[Variants; 2]) -> [Vec<usize>; 2] {
+    let sizes = variants.each_ref().map(|side| side.list.len());
+    let node = |side: usize, variant: usize| side * sizes[0] + variant;
+    let mut parents: Vec<usize> = (0..sizes[0] + sizes[1]).collect();
+    for side in [0, 1] {
+        for (index, variant) in variants[side].list.iter().enumerate() {
+            let others = variants[1 - side].list.iter().enumerate();
+            let best = others
+                .filter_map(|(other, candidate)| Some((likeness(variant, candidate)?, other)))
+                .max_by_key(|(likeness, other)| (*likeness, Reverse(*other)));
+            if let Some((_, other)) = best {
+                join(&mut parents, node(side, index), node(1 - side, other));
+            }
+        }
+    }
+    let roots: Vec<usize> = (0..parents.len()).map(|node| root(&mut parents, node)).collect();
+    let (first, second) = roots.split_at(sizes[0]);
+    [first.to_vec(), second.to_vec()]
+}
+
+/// How much two layers look alike; none if they cannot be the same layer of the model: the share
+/// of their kernels of the same class, in thousandths, then how many layers they have in common.
+fn likeness(a: &Variant, b: &Variant) -> Option<(usize, usize, u64)> {
+    if (a.phase, a.is_backward) != (b.phase, b.is_backward) {
+        return None;
+    }
+    let in_common = a.numbers.iter().filter(|n| b.numbers.binary_search(n).is_ok()).count();
+    if in_common == 0 {
+        return None;
+    }
+    let mut counts = [[0_usize; Class::ALL.len()]; 2];
+    for (counts, variant) in counts.iter_mut().zip([a, b]) {
+        for item in &variant.items {
+            counts[item.work.main as usize] += 1;
+        }
+    }
+    let shared: usize = counts[0].iter().zip(&counts[1]).map(|(a, b)| a.min(b)).sum();
+    let longer = a.items.len().max(b.items.len()).max(1);
+    Some((shared * 1000 / longer, in_common, a.count.min(b.count)))
+}
+
+fn root(parents: &mut [usize], mut node: usize) -> usize {
+    while parents[node] != node {
+        parents[node] = parents[parents[node]];
+        node = parents[node];
+    }
+    node
+}
+
+fn join(parents: &mut [usize], a: usize, b: usize) {
+    let (a, b) = (root(parents, a), root(parents, b));
+    // The lower one, so that the order of variants decides that of kinds.
+    let (low, high) = (a.min(b), a.max(b));
+    parents[high] = low;
+}

@@ -1,0 +1,197 @@
+//! The books of a comparison: every kernel that is compared is put down once in each of them, so
+//! that each adds up to the whole.
+
+use rustc_hash::FxHashMap;
+
+use super::basis::{PHASES, Steps};
+use super::kinds::Kinds;
+use super::side::Chosen;
+use super::tally::{Both, Tally};
+use super::variants::{Variants, WorkIds};
+use super::work::Work;
+use crate::{DeviceWork, NameId};
+
+/// Sums of both sides, by what the kernels belong to.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    /// The columns of each kind.
+    pub(super) slots: Vec<Vec<SlotSums>>,
+    /// What is outside of layers, by what it does, whether the runtime does it, and phase.
+    pub(super) outside: FxHashMap<OutsideKey, Both>,
+    /// Everything, by what it does and phase.
+    pub(super) works: FxHashMap<(Work, usize), Both>,
+    /// Everything, by side and phase.
+    pub(super) phases: [[Tally; PHASES]; 2],
+    /// Everything, by name and phase.
+    pub(super) names: [FxHashMap<NameId, NameSums>; 2],
+    /// Everything of the layers of the model, by number, whether backward, and phase.
+    pub(super) numbers: FxHashMap<(u32, bool, usize), Both>,
+    /// What runs beside computation: collectives, copies and fills of the runtime.
+    pub(super) beside: [[Both; PHASES]; 3],
+    /// What nothing hides of all kernels together must be the whole: by side.
+    pub(super) passed_ns: [u64; 2],
+}
+
+/// What a kernel outside of layers belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct OutsideKey {
+    pub(super) work: Work,
+    pub(super) of_runtime: bool,
+    pub(super) phase: usize,
+    /// Whether it is outside of all steps, where those are marked.
+    pub(super) is_outside_steps: bool,
+}
+
+/// The kernels in a column of a kind.
+#[derive(Debug, Clone, Default)]
+pub(super) struct SlotSums {
+    pub(super) both: Both,
+    /// The names of each side's kernels with their numbers.
+    pub(super) names: [Vec<(NameId, u64)>; 2],
+    /// The works of each side's kernels with their numbers.
+    pub(super) works: [Vec<(Work, u64)>; 2],
+    /// Whether they are copies or fills of the runtime.
+    pub(super) of_runtime: bool,
+}
+
+/// The kernels of one name.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NameSums {
+    pub(super) work: Work,
+    pub(super) phases: [Tally; PHASES],
+}
+
+impl NameSums {
+    pub(super) fn all(&self) -> Tally {
+        let mut all = Tally::default();
+        self.phases.iter().for_each(|tally| all.merge(tally));
+        all
+    }
+}
+
+/// The places of [`Ledger::beside`].
+pub(super) const COMMUNICATION: usize = 0;
+pub(super) const COPIES: usize = 1;
+pub(super) const FILLS: usize = 2;
+
+impl Ledger {
+    pub(super) fn of(
+        sides: &[Chosen<'_>; 2],
+        steps: &Steps,
+        variants: &[Variants; 2],
+        kinds: &Kinds,
+    ) -> Self {
+        let slots = kinds.list.iter().map(|kind| vec![SlotSums::default(); kind.columns.len()]);
+        let mut ledger = Self { slots: slots.collect(), ..Self::default() };
+        for (index, side) in sides.iter().enumerate() {
+            ledger.put_down(index, side, steps, &variants[index], kinds);
+        }
+        ledger
+    }
+
+    fn put_down(
+        &mut self,
+        index: usize,
+        side: &Chosen<'_>,
+        steps: &Steps,
+        variants: &Variants,
+        kinds: &Kinds,
+    ) {
+        let trace = side.side.trace;
+        let works = WorkIds::of(side);
+        let slots = slots_of(index, side, variants, kinds);
+        let marked = &side.side.segments.steps;
+        let layers = &side.side.segments.layers;
+        // Kernels are many and what they do is little: sums by number first.
+        let mut by_work = vec![Tally::default(); works.works().len() * PHASES];
+        let mut by_name: Vec<Option<NameSums>> = vec![None; trace.names.len()];
+        for &row in &side.rows {
+            let kernel = row as usize;
+            let duration_ns = trace.kernels.duration_ns[kernel];
+            let own_ns = side.attribution.own_ns[kernel];
+            let wait_ns = side.attribution.wait_ns[kernel];
+            let add = |tally: &mut Tally| tally.add(duration_ns, own_ns, wait_ns);
+            let phase = steps.place(side.phase(kernel));
+            let id = works.id(kernel);
+            let work = works.work(id);
+            let name = trace.kernels.name[kernel];
+            let device_work = trace.kernels.work[kernel];
+
+            add(&mut self.phases[index][phase]);
+            self.passed_ns[index] += own_ns + wait_ns;
+            add(&mut by_work[id as usize * PHASES + phase]);
+            let sums = by_name[name.0 as usize]
+                .get_or_insert(NameSums { work, phases: [Tally::default(); PHASES] });
+            add(&mut sums.phases[phase]);
+            let beside = match device_work {
+                DeviceWork::Memcpy => Some(COPIES),
+                DeviceWork::Memset => Some(FILLS),
+                DeviceWork::Kernel => {
+                    (work.main == crate::classify::Class::Comm).then_some(COMMUNICATION)
+                }
+            };
+            if let Some(beside) = beside {
+                add(&mut self.beside[beside][phase].0[index]);
+            }
+
+            if let Some(number) = layers.layer(kernel).and_then(|layer| layers.list.get(layer)) {
+                let is_backward =
+                    layers.passes.get(number.pass as usize).is_some_and(|pass| pass.is_backward);
+                let key = (number.number, is_backward, phase);
+                add(&mut self.numbers.entry(key).or_default().0[index]);
+            }
+            match slots[kernel] {
+                Some((kind, column)) => {
+                    let slot = &mut self.slots[kind as usize][column as usize];
+                    add(&mut slot.both.0[index]);
+                    count(&mut slot.names[index], name);
+                    count(&mut slot.works[index], work);
+                    slot.of_runtime |= device_work != DeviceWork::Kernel;
+                }
+                None => {
+                    let key = OutsideKey {
+                        work,
+                        of_runtime: device_work != DeviceWork::Kernel,
+                        phase,
+                        is_outside_steps: steps.needs_marks() && marked.step(kernel).is_none(),
+                    };
+                    add(&mut self.outside.entry(key).or_default().0[index]);
+                }
+            }
+        }
+        for (work, tallies) in works.works().iter().zip(by_work.chunks(PHASES)) {
+            for (phase, tally) in tallies.iter().enumerate().filter(|(_, tally)| tally.count > 0) {
+                self.works.entry((*work, phase)).or_default().0[index].merge(tally);
+            }
+        }
+        let names = (0..).map(NameId).zip(by_name);
+        self.names[index] = names.filter_map(|(name, sums)| Some((name, sums?))).collect();
+    }
+}
+
+fn count<T: PartialEq>(counts: &mut Vec<(T, u64)>, what: T) {
+    match counts.iter_mut().find(|(known, _)| *known == what) {
+        Some((_, count)) => *count += 1,
+        None => counts.push((what, 1)),
+    }
+}
+
+/// The kind and the column of each kernel that is in a layer.
+fn slots_of(
+    index: usize,
+    side: &Chosen<'_>,
+    variants: &Variants,
+    kinds: &Kinds,
+) -> Vec<Option<(u32, u32)>> {
+    let layers = &side.side.segments.layers;
+    let mut slots = vec![None; side.side.trace.kernels.len()];
+    for (layer, variant) in layers.list.iter().zip(&variants.of_layer) {
+        let Some(variant) = *variant else { continue };
+        let (kind, columns) = &kinds.places[index][variant];
+        for (kernel, column) in layers.kernels(layer).iter().zip(columns) {
+            let place = (u32::try_from(*kind).unwrap_or(0), u32::try_from(*column).unwrap_or(0));
+            slots[*kernel as usize] = Some(place);
+        }
+    }
+    slots
+}

@@ -1,0 +1,196 @@
+//! The warnings of a comparison.
+
+use super::basis::Steps;
+use super::models::Mismatch;
+use super::result::{Basis, Comparison, SideSummary};
+use super::side::Chosen;
+use super::text::number;
+use super::warnings::{CompareWarning, Severity};
+use crate::Warning;
+
+/// From this share of the durations on, unknown kernels are warned of.
+const MUCH_UNCLASSIFIED: f64 = 0.05;
+
+/// From this relative difference on, sides have different numbers of steps.
+const SAME_STEPS: f64 = 1e-9;
+
+/// What a reader of the comparison must know, the important first.
+pub(super) fn notes(
+    sides: &[Chosen<'_>; 2],
+    labels: &[String; 2],
+    steps: &Steps,
+    mismatch: Option<&Mismatch>,
+    comparison: &Comparison,
+) -> Vec<CompareWarning> {
+    let mut notes = Notes::default();
+    if let Some(mismatch) = mismatch {
+        notes.mismatch(mismatch, labels);
+    }
+    for (side, summary) in sides.iter().zip([&comparison.first, &comparison.second]) {
+        notes.of_side(side, summary);
+    }
+    notes.of_steps(sides, labels, steps);
+    notes.of_sum(sides, comparison);
+    notes.list.sort_by_key(|note| std::cmp::Reverse(note.severity));
+    notes.list
+}
+
+#[derive(Default)]
+struct Notes {
+    list: Vec<CompareWarning>,
+}
+
+impl Notes {
+    fn add(
+        &mut self,
+        code: &'static str,
+        severity: Severity,
+        file: Option<&str>,
+        message: impl Into<String>,
+        advice: impl Into<String>,
+    ) {
+        self.list.push(CompareWarning {
+            code,
+            severity,
+            file: file.map(str::to_owned),
+            message: message.into(),
+            advice: advice.into(),
+        });
+    }
+
+    fn mismatch(&mut self, mismatch: &Mismatch, labels: &[String; 2]) {
+        let code = match mismatch {
+            Mismatch::NoLayers { .. } => "no-layers",
+            Mismatch::Counts(_) | Mismatch::Families(_) => "different-models",
+        };
+        let advice = match mismatch {
+            Mismatch::NoLayers { .. } => {
+                "classes are compared instead, and no fusions are looked for; recording the \
+                 modules (with_modules=True, or with_stack=True) may show the layers"
+            }
+            Mismatch::Counts(_) => {
+                "classes are compared instead, and no fusions are looked for; if it is one model, \
+                 record at least one whole step of it on both sides"
+            }
+            Mismatch::Families(_) => {
+                "classes are compared instead, and no fusions are looked for; compare traces of \
+                 one model"
+            }
+        };
+        self.add(code, Severity::Warning, None, mismatch.reason(labels), advice);
+    }
+
+    fn of_side(&mut self, side: &Chosen<'_>, summary: &SideSummary) {
+        let trace = side.side.trace;
+        let name = Some(side.side.name);
+        for warning in &trace.warnings {
+            let severity = match warning {
+                Warning::BadMetadata { .. } | Warning::TrailingData { .. } => Severity::Info,
+                _ => Severity::Warning,
+            };
+            self.add(warning.code(), severity, name, warning.to_string(), warning.advice());
+        }
+        if summary.unclassified_share > MUCH_UNCLASSIFIED {
+            let message = format!(
+                "{:.1} % of the time is in kernels that no rule knows",
+                100.0 * summary.unclassified_share
+            );
+            let advice = "the gap of the classes is uncertain by as much; recording with stacks \
+                          (with_stack=True) may tell what these kernels are";
+            self.add("unclassified", Severity::Warning, name, message, advice);
+        }
+        if side.devices > 1 {
+            let message = format!(
+                "{} devices ran something; the one with the longest durations, {}, is compared",
+                side.devices, side.device
+            );
+            let advice = "record one trace for each process and device";
+            self.add("several-devices", Severity::Warning, name, message, advice);
+        }
+        if trace.frames.is_empty() {
+            let advice = "layers and unclear kernels are told by names and order alone; recording \
+                          with with_stack=True helps";
+            self.add(
+                "no-python-stacks",
+                Severity::Info,
+                name,
+                "there are no Python stacks",
+                advice,
+            );
+        }
+        let segments = side.side.segments;
+        if !segments.steps.have_phases() {
+            let advice = "prefill and decode cannot be told apart; serving systems mark their \
+                          steps when they profile";
+            let message = "no mark tells a phase";
+            self.add("no-phases", Severity::Info, name, message, advice);
+        }
+        let cut = segments.layers.passes.iter().filter(|pass| pass.is_cut).count();
+        if cut > 0 {
+            let message = format!(
+                "the recording begins or ends inside of {cut} of {} passes through the model",
+                segments.layers.passes.len()
+            );
+            let advice = "they count as far as they are there; what comes once a step, outside of \
+                          layers, may count too much or too little";
+            self.add("cut-passes", Severity::Info, name, message, advice);
+        }
+    }
+
+    fn of_steps(&mut self, sides: &[Chosen<'_>; 2], labels: &[String; 2], steps: &Steps) {
+        let [first, second] = steps.counts;
+        if (first - second).abs() > SAME_STEPS * first.max(second) {
+            let message = format!(
+                "{} has {} steps and {} has {}",
+                labels[0],
+                number(first),
+                labels[1],
+                number(second)
+            );
+            let advice = "everything is compared for one step";
+            self.add("different-steps", Severity::Info, None, message, advice);
+        }
+        let marked = sides.each_ref().map(|side| side.side.segments.steps.list.len());
+        if steps.basis == Basis::Recording && marked[0] != marked[1] {
+            let advice = "the recordings are compared as a whole; if they have different numbers \
+                          of steps, the gap means little; mark steps with profiler.step()";
+            let message = "steps are marked, or layers found, on one side only";
+            self.add("no-steps", Severity::Warning, None, message, advice);
+        }
+        let have = sides.each_ref().map(|side| side.side.segments.steps.have_phases());
+        if have[0] != have[1] {
+            let who = if have[0] { &labels[0] } else { &labels[1] };
+            let message = format!("only {who} has marks that tell its phases");
+            let advice = "if the two have prefill and decode in different shares, the gap comes \
+                          from that; mark the steps on both sides";
+            self.add("phases-on-one-side", Severity::Warning, None, message, advice);
+        }
+        if steps.by_phase && steps.have_different_mixes() {
+            let advice = "phases are compared in the mean of both shares, and what the difference \
+                          makes is a part of its own; --phase compares one";
+            let message = "the recordings have their phases in different shares";
+            self.add("different-phases", Severity::Info, None, message, advice);
+        }
+    }
+
+    /// The parts are made to add up; if they do not, no number is to be trusted.
+    fn of_sum(&mut self, sides: &[Chosen<'_>; 2], comparison: &Comparison) {
+        let Comparison { first, second, gap, .. } = comparison;
+        #[expect(clippy::cast_precision_loss, reason = "a tolerance")]
+        let most_ns = (first.kernels + second.kernels).max(1) as f64;
+        let mut missed_ns = gap.rounding_ns;
+        for (side, summary) in sides.iter().zip([first, second]).filter(|(side, _)| side.is_whole) {
+            #[expect(clippy::cast_precision_loss, reason = "for people")]
+            let off_ns = side.attribution.span_ns.abs_diff(summary.span_ns) as f64;
+            // Whole numbers have nothing to round.
+            missed_ns = if off_ns > 0.0 { missed_ns.max(off_ns + most_ns) } else { missed_ns };
+        }
+        if missed_ns > most_ns {
+            let message = format!(
+                "the parts of the gap miss it by {missed_ns:.0} ns, more than rounding explains"
+            );
+            let advice = "this is a defect of the comparison; please report it with the traces";
+            self.add("parts-do-not-add-up", Severity::Warning, None, message, advice);
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! One side of a comparison: which kernels, of which device, and what they add to its time.
+
+use rustc_hash::FxHashMap;
+
+use super::attribution::Attribution;
+use crate::segment::Phase;
+use crate::{Classes, Segments, Trace};
+
+/// One of the two traces that are compared.
+#[derive(Debug, Clone, Copy)]
+pub struct Side<'t> {
+    /// The trace.
+    pub trace: &'t Trace,
+    /// The classes of its kernels.
+    pub classes: &'t Classes,
+    /// Its steps and layers.
+    pub segments: &'t Segments,
+    /// What to call the file.
+    pub name: &'t str,
+}
+
+/// What of two traces is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CompareOptions {
+    /// Only the kernels of this phase.
+    pub phase: Option<Phase>,
+    /// Only the kernels of this layer of the model.
+    pub layer: Option<u32>,
+}
+
+/// A side with what is compared of it.
+pub(super) struct Chosen<'t> {
+    pub(super) side: Side<'t>,
+    /// The device that is compared: that with the longest durations.
+    pub(super) device: i64,
+    /// How many devices ran something.
+    pub(super) devices: usize,
+    /// The kernels that are compared, in the order of the trace.
+    pub(super) rows: Vec<u32>,
+    pub(super) attribution: Attribution,
+    /// The phase of each layer, in the order of the trace's list: that of its first kernel.
+    layer_phases: Vec<Option<Phase>>,
+    /// Whether all kernels of the device are compared.
+    pub(super) is_whole: bool,
+}
+
+impl<'t> Chosen<'t> {
+    pub(super) fn of(side: Side<'t>, options: &CompareOptions) -> Self {
+        let Side { trace, classes, segments, .. } = side;
+        let (device, devices) = busiest_device(trace);
+        let on_device: Vec<bool> = trace.lanes.iter().map(|lane| lane.device == device).collect();
+        let lanes = trace.kernels.lane.iter();
+        let is_here = |lane: &u32| on_device.get(*lane as usize).copied().unwrap_or_default();
+        let all: Vec<u32> =
+            (0_u32..).zip(lanes).filter(|(_, lane)| is_here(lane)).map(|(row, _)| row).collect();
+        let attribution = Attribution::of(trace, classes, &all);
+        let layers = &segments.layers;
+        let layer_phases = layers
+            .list
+            .iter()
+            .map(|layer| segments.steps.phase(*layers.kernels(layer).first()? as usize))
+            .collect();
+        let is_whole = *options == CompareOptions::default();
+        let mut chosen =
+            Self { side, device, devices, rows: all, attribution, layer_phases, is_whole };
+        if !is_whole {
+            let rows = std::mem::take(&mut chosen.rows);
+            chosen.rows = rows.into_iter().filter(|row| chosen.fits(*row, options)).collect();
+        }
+        chosen
+    }
+
+    fn fits(&self, row: u32, options: &CompareOptions) -> bool {
+        let layers = &self.side.segments.layers;
+        let number = || {
+            let layer = layers.list.get(layers.layer(row as usize)?)?;
+            Some(layer.number)
+        };
+        options.phase.is_none_or(|phase| self.phase(row as usize) == Some(phase))
+            && options.layer.is_none_or(|layer| number() == Some(layer))
+    }
+
+    /// The phase of a kernel; all kernels of a layer have that of their layer.
+    pub(super) fn phase(&self, kernel: usize) -> Option<Phase> {
+        match self.side.segments.layers.layer(kernel) {
+            Some(layer) => self.layer_phase(layer),
+            None => self.side.segments.steps.phase(kernel),
+        }
+    }
+
+    /// The phase of a layer, by its place in the list.
+    pub(super) fn layer_phase(&self, layer: usize) -> Option<Phase> {
+        self.layer_phases.get(layer).copied().flatten()
+    }
+
+    /// The places in the list of the layers of the device, backward ones too.
+    pub(super) fn layers(&self) -> impl Iterator<Item = (usize, bool)> {
+        let layers = &self.side.segments.layers;
+        let here = layers.passes.iter().filter(|pass| pass.device == self.device);
+        here.flat_map(|pass| pass.layers.clone().map(|layer| (layer, pass.is_backward)))
+    }
+}
+
+/// The device whose kernels take longest together, of equals the one with the lowest number; and
+/// how many devices ran something.
+fn busiest_device(trace: &Trace) -> (i64, usize) {
+    let mut totals: FxHashMap<i64, u64> = FxHashMap::default();
+    let mut by_lane = vec![0_u64; trace.lanes.len()];
+    let mut is_used = vec![false; trace.lanes.len()];
+    for (&lane, &duration) in trace.kernels.lane.iter().zip(trace.kernels.duration_ns.iter()) {
+        let lane = lane as usize;
+        if let (Some(total), Some(used)) = (by_lane.get_mut(lane), is_used.get_mut(lane)) {
+            *total = total.saturating_add(duration);
+            *used = true;
+        }
+    }
+    for ((lane, total), _) in trace.lanes.iter().zip(by_lane).zip(is_used).filter(|(_, used)| *used)
+    {
+        let sum = totals.entry(lane.device).or_default();
+        *sum = sum.saturating_add(total);
+    }
+    let busiest =
+        totals.iter().max_by_key(|(device, total)| (**total, std::cmp::Reverse(**device)));
+    (busiest.map_or(-1, |(device, _)| *device), totals.len())
+}

@@ -1,0 +1,66 @@
+//! Words for numbers in sentences.
+
+/// A time in the unit that suits it, with three digits.
+pub(super) fn time(ns: f64) -> String {
+    let size = ns.abs();
+    let (value, unit) = match size {
+        _ if size < 999.5 => return format!("{ns:.0} ns"),
+        _ if size < 999.5e3 => (ns / 1e3, "us"),
+        _ if size < 999.5e6 => (ns / 1e6, "ms"),
+        _ => (ns / 1e9, "s"),
+    };
+    let digits = match value.abs() {
+        value if value < 9.995 => 2,
+        value if value < 99.95 => 1,
+        _ => 0,
+    };
+    format!("{value:.digits$} {unit}")
+}
+
+/// Numbers in ascending order, runs of them as `0-22`.
+pub(super) fn ranges(numbers: &[u32]) -> String {
+    let runs = numbers.chunk_by(|a, b| b.checked_sub(*a) == Some(1));
+    let runs = runs.filter_map(|run| match run {
+        [] => None,
+        [one] => Some(one.to_string()),
+        [first, .., last] => Some(format!("{first}-{last}")),
+    });
+    runs.collect::<Vec<_>>().join(", ")
+}
+
+/// A number with up to two decimals that are not zero.
+pub(super) fn number(value: f64) -> String {
+    let text = format!("{value:.2}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// `a`, `a and b`, or `a, b and c`.
+pub(super) fn list(items: &[String]) -> String {
+    match items {
+        [] => String::new(),
+        [one] => one.clone(),
+        [all @ .., last] => format!("{} and {last}", all.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_as_people_read_them() {
+        assert_eq!(time(12.4), "12 ns");
+        assert_eq!(time(-999.7), "-1.00 us");
+        assert_eq!(time(29_543_210.0), "29.5 ms");
+        assert_eq!(time(999_600.0), "1.00 ms");
+        assert_eq!(time(1.5e9), "1.50 s");
+        assert_eq!(ranges(&[0, 1, 2, 5, 7, 8]), "0-2, 5, 7-8");
+        assert_eq!(ranges(&[]), "");
+        assert_eq!(number(1.4583), "1.46");
+        assert_eq!(number(2.0), "2");
+        assert_eq!(number(10.0), "10");
+        let items = ["a", "b", "c"].map(str::to_owned);
+        assert_eq!(list(&items), "a, b and c");
+        assert_eq!(list(&items[..2]), "a and b");
+    }
+}
