@@ -54,8 +54,13 @@ fn a_verdict_for_every_case() {
     let times = |comparison: &mut Comparison, first_ns: f64, second_ns: f64| {
         let ratio = (second_ns > 0.0).then(|| first_ns / second_ns);
         let gap_ns = first_ns - second_ns;
-        comparison.gap =
-            kernel_traces::compare::Gap { first_ns, second_ns, gap_ns, ratio, ..comparison.gap.clone() };
+        comparison.gap = kernel_traces::compare::Gap {
+            first_ns,
+            second_ns,
+            gap_ns,
+            ratio,
+            ..comparison.gap.clone()
+        };
     };
     assert_eq!(
         line(&|one| {

@@ -10,6 +10,9 @@ use super::super::super::units::milliseconds;
 /// Shares of a gap that is smaller than this share of a step would be shares of noise.
 const LEAST_GAP: f64 = 0.01;
 
+/// A file's name has at most so many characters in tables.
+const MOST_OF_FILE: usize = 46;
+
 /// A time in the unit that suits it.
 pub(super) fn time(ns: f64) -> String {
     let sign = if ns < 0.0 { "-" } else { "" };
@@ -110,6 +113,23 @@ pub(super) fn verdict(comparison: &Comparison) -> String {
     format!("{times}: {conclusion}")
 }
 
+/// A kernel's name without the namespaces that most names begin with and that tell nothing.
+pub(super) fn kernel(name: &str) -> String {
+    let name = name.strip_prefix("void ").unwrap_or(name);
+    let empty = ["at::native::", "(anonymous namespace)::", "c10::"];
+    empty.iter().fold(name.to_owned(), |name, prefix| name.replace(prefix, ""))
+}
+
+/// The end of a file's name, which tells files apart.
+pub(super) fn file(name: &str) -> String {
+    let characters = name.chars().count();
+    if characters <= MOST_OF_FILE {
+        return name.to_owned();
+    }
+    let end: String = name.chars().skip(characters - MOST_OF_FILE + 1).collect();
+    format!("…{end}")
+}
+
 /// The label of a side.
 pub(super) fn label(comparison: &Comparison, which: Which) -> &str {
     &side(comparison, which).label
@@ -160,6 +180,15 @@ pub(super) fn layers(side: &SideSummary) -> String {
         (layers, Some(marker)) => format!("{layers}, each begins at {marker}"),
         (layers, None) => layers.to_string(),
     }
+}
+
+/// How much of a side's time is explained.
+pub(super) fn explained(side: &SideSummary) -> String {
+    let by_class = match percent(side.by_class_share) {
+        share if share == "0.0 %" => String::new(),
+        share => format!(", {share} by class only"),
+    };
+    format!("{} of its time{by_class}", percent(side.covered_share))
 }
 
 /// What a cause is.
@@ -277,6 +306,16 @@ mod tests {
         assert_eq!(signed(-0.2), "0");
         assert_eq!(time(0.0), "0");
         assert_eq!(time(-2e9), "-2.00 s");
+    }
+
+    #[test]
+    fn names_keep_what_tells_them_apart() {
+        let name = "void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous \
+                    namespace)::silu_kernel(c10::BFloat16)>";
+        assert_eq!(kernel(name), "vectorized_elementwise_kernel<4, silu_kernel(BFloat16)>");
+        assert_eq!(file("a.json"), "a.json");
+        let long = format!("{}/rank0.json", "folder/".repeat(20));
+        assert!(file(&long).ends_with("/rank0.json") && file(&long).chars().count() == 46);
     }
 
     #[test]

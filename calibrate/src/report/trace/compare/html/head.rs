@@ -54,7 +54,7 @@ fn card(comparison: &Comparison, which: Which, step_ns: f64, names: &Names) -> M
                 dd { (words::steps(comparison.basis, side)) }
                 dt { "Layers" } dd { (words::layers(side)) }
                 dt { "Model" } dd { (side.family) }
-                dt { "Explained" } dd { (words::percent(side.covered_share)) " of its time" }
+                dt { "Explained" } dd { (words::explained(side)) }
                 dt { "Unclassified" } dd { (words::percent(side.unclassified_share)) " of its kernels’ time" }
             }
         }

@@ -167,17 +167,24 @@ fn remark(comparison: &Comparison, slot: &Slot, names: &Names) -> Markup {
 
 fn kernel_names(kernels: [&Option<SlotKernel>; 2], names: &Names) -> Markup {
     let [first, second] = kernels.map(|kernel| kernel.as_ref());
-    let is_same = first.zip(second).is_some_and(|(first, second)| first.kernel == second.kernel);
-    let one = |kernel: &SlotKernel| {
+    let one = |kernel: &SlotKernel, dots: &[&str]| {
         html! {
             div.kernel {
-                (names.kernel(&kernel.kernel))
-                @if kernel.names > 1 { " and " (kernel.names - 1) " more" }
+                @for dot in dots { i.dot.(dot) {} }
+                " " (names.kernel(&kernel.kernel))
+                @if kernel.names > 1 { span { "and " (kernel.names - 1) " more" } }
             }
         }
     };
     html! {
-        @if let Some(kernel) = first { (one(kernel)) }
-        @if let Some(kernel) = second.filter(|_| !is_same) { (one(kernel)) }
+        @match (first, second) {
+            (Some(first), Some(second)) if first.kernel == second.kernel => {
+                (one(first, &["first", "second"]))
+            }
+            _ => {
+                @if let Some(first) = first { (one(first, &["first"])) }
+                @if let Some(second) = second { (one(second, &["second"])) }
+            }
+        }
     }
 }

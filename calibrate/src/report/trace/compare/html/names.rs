@@ -4,6 +4,8 @@ use std::cell::Cell;
 
 use maud::{Markup, html};
 
+use super::super::words;
+
 /// A name is shown with so many characters, and whole in its title.
 const SHOWN_NAME: usize = 60;
 
@@ -32,10 +34,11 @@ impl Names {
     /// The name of a kernel, with the whole of it in its title if it is cut.
     pub(super) fn kernel(&self, name: &str) -> Markup {
         let name = printable(name);
-        if name.chars().count() <= SHOWN_NAME {
+        let shown = cut(&words::kernel(&name), SHOWN_NAME);
+        if shown == name {
             return html! { code { (name) } };
         }
-        html! { code title=(self.title(&name)) { (cut(&name, SHOWN_NAME)) } }
+        html! { code title=(self.title(&name)) { (shown) } }
     }
 
     /// A sentence or a word of the comparison.

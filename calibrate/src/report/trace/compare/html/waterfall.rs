@@ -29,6 +29,7 @@ pub(super) fn section(report: CompareReport<'_>, names: &Names) -> Markup {
                 li { (bars::sample(Which::First)) " " (names.text(&comparison.first.label)) " takes longer" }
                 li { (bars::sample(Which::Second)) " " (names.text(&comparison.second.label)) " takes longer" }
             }
+            div.heads aria-hidden="true" { div.value { span { "Time" } span { "Of the gap" } } }
             ol.waterfall aria-label="From the first step to the second" {
                 @for step in &steps.0 { (row(comparison, step, &axis, names)) }
             }
@@ -165,10 +166,13 @@ fn row(comparison: &Comparison, step: &Step, axis: &Axis, names: &Names) -> Mark
         false => (words::signed(gap_ns), format!("{label} takes longer")),
     };
     let share = (!is_whole).then(|| words::share_of_gap(&comparison.gap, gap_ns)).flatten();
-    let spoken = match note.as_str() {
-        "" => format!("{name}: {value}"),
-        note => format!("{name}: {value}, {note}"),
-    };
+    let mut spoken = format!("{name}: {value}");
+    if !note.is_empty() {
+        spoken.push_str(&format!(", {note}"));
+    }
+    if let Some(share) = &share {
+        spoken.push_str(&format!(", {share} of the gap"));
+    }
     let (left, right) = (axis.at(from.min(*to)), axis.at(from.max(*to)));
     html! {
         li.whole[*is_whole].cause[!*is_whole] {
@@ -195,7 +199,7 @@ fn row(comparison: &Comparison, step: &Step, axis: &Axis, names: &Names) -> Mark
             }
             div.value {
                 span.number { (value) }
-                @if let Some(share) = share { " " span.what { (share) " of the gap" } }
+                span.what { (share.unwrap_or_default()) }
             }
         }
     }

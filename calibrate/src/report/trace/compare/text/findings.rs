@@ -28,10 +28,13 @@ pub(super) fn write(text: &mut String, report: CompareReport<'_>) {
                     words::step(comparison.basis)
                 ),
             ),
-            ("   fused".to_owned(), shortened(&fusion.fused_kernel)),
+            ("   fused".to_owned(), shortened(&words::kernel(&fusion.fused_kernel))),
         ];
         lines.extend(
-            fusion.separate_kernels.iter().map(|name| ("   apart".to_owned(), shortened(name))),
+            fusion
+                .separate_kernels
+                .iter()
+                .map(|name| ("   apart".to_owned(), shortened(&words::kernel(name)))),
         );
         let part = &fusion.part;
         lines.push((

@@ -6,7 +6,6 @@ use kernel_traces::compare::{Comparison, SideSummary};
 
 use super::super::{kept, words};
 use super::{at_most, sized};
-use crate::report::trace::shortened;
 
 pub(super) fn head(comparison: &Comparison) -> String {
     let sides = kept::sides(comparison);
@@ -15,7 +14,7 @@ pub(super) fn head(comparison: &Comparison) -> String {
     let mut row = |what: &str, of: &dyn Fn(&SideSummary) -> String| {
         table.add_row([what.to_owned(), of(sides[0]), of(sides[1])]);
     };
-    row("file", &|side| side.name.clone());
+    row("file", &|side| words::file(&side.name));
     row("device", &words::device);
     row("kernels", &|side| format!("{}, {} together", side.kernels, words::total(side.total_ns)));
     row("span", &|side| {
@@ -30,7 +29,7 @@ pub(super) fn head(comparison: &Comparison) -> String {
     row(step.trim_start_matches("2 "), &|side| words::steps(comparison.basis, side));
     row("layers", &words::layers);
     row("kind of model", &|side| side.family.to_owned());
-    row("explained", &|side| format!("{} of its time", words::percent(side.covered_share)));
+    row("explained", &|side| words::explained(side));
     row("unclassified", &|side| {
         format!("{} of its kernels' time", words::percent(side.unclassified_share))
     });
@@ -39,9 +38,5 @@ pub(super) fn head(comparison: &Comparison) -> String {
     }
     let mut text = format!("{}\n\n", words::verdict(comparison));
     let _ = writeln!(text, "{table}\n{}", words::basis(comparison));
-    if sides[0].label != sides[0].gpu && !sides[0].gpu.is_empty() {
-        let names = sides.map(|side| format!("{} is {}", side.label, shortened(&side.name)));
-        let _ = writeln!(text, "{}.", names.join(", "));
-    }
     text
 }

@@ -26,7 +26,7 @@ fn longest(text: &mut String, comparison: &Comparison, side: Which, top: usize) 
     table.set_header(["kernel", "class", "count", "total", &step, "share"]);
     for row in rows.iter().take(top) {
         table.add_row([
-            Cell::new(shortened(&row.kernel)),
+            Cell::new(shortened(&words::kernel(&row.kernel))),
             Cell::new(&row.class),
             right(row.amount.count.to_string()),
             right(words::total(row.amount.total_ns)),
@@ -45,7 +45,7 @@ fn same(text: &mut String, comparison: &Comparison, top: usize) {
     table.set_header(["kernel", &first, &second, "ratio [95 %]", "gap"]);
     for same in comparison.same_kernels.iter().take(top) {
         table.add_row([
-            Cell::new(shortened(&same.kernel)),
+            Cell::new(shortened(&words::kernel(&same.kernel))),
             right(words::time(same.first_mean_ns)),
             right(words::time(same.second_mean_ns)),
             right(words::ratio(&same.ratio)),
