@@ -4,6 +4,7 @@
 #![allow(clippy::panic, reason = "a test fails by panicking")]
 
 mod browser;
+mod command;
 mod csv;
 mod example;
 mod json;

@@ -117,7 +117,7 @@ fn row(comparison: &Comparison, slot: &Slot, is_new: bool, most: f64, names: &Na
     let kernels = [&slot.first, &slot.second];
     let times = kernels.map(|kernel| kernel.as_ref().map(|kernel| kernel.mean_ns));
     let time = |at: usize| times[at].map_or_else(|| "–".to_owned(), words::time);
-    let class = names.text(&words::slot_class(slot));
+    let class = names.label(&words::slot_class(slot));
     let absent = labels.clone().map(|label| format!("not in {label}"));
     let spoken = |at: usize| match times[at] {
         Some(ns) => format!("{} {}", labels[at], words::time(ns)),

@@ -24,7 +24,7 @@ const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
 /// Lists have at most so many entries, so that a page stays below a megabyte.
-const MOST_ENTRIES: usize = 100;
+const MOST_ENTRIES: usize = 80;
 
 /// The page.
 #[must_use]

@@ -12,11 +12,14 @@ const SHOWN_NAME: usize = 60;
 /// A sentence is cut after so many characters.
 const SHOWN_TEXT: usize = 600;
 
+/// What stands beside a bar, after so many.
+const SHOWN_LABEL: usize = 120;
+
 /// Titles are cut after so many characters when [`TITLE_BYTES`] are spent.
 const SHORT_TITLE: usize = 160;
 
 /// Bytes of whole names on a page.
-const TITLE_BYTES: usize = 300_000;
+const TITLE_BYTES: usize = 250_000;
 
 /// Writes names and sentences of a page.
 pub(super) struct Names {
@@ -45,6 +48,12 @@ impl Names {
     #[expect(clippy::unused_self, reason = "every text of the page comes from here")]
     pub(super) fn text(&self, text: &str) -> String {
         cut(&printable(text), SHOWN_TEXT)
+    }
+
+    /// What stands beside a bar, or is said of it.
+    #[expect(clippy::unused_self, reason = "every text of the page comes from here")]
+    pub(super) fn label(&self, text: &str) -> String {
+        cut(&printable(text), SHOWN_LABEL)
     }
 
     fn title(&self, name: &str) -> String {

@@ -166,7 +166,7 @@ fn row(comparison: &Comparison, step: &Step, axis: &Axis, names: &Names) -> Mark
         false => (words::signed(gap_ns), format!("{label} takes longer")),
     };
     let share = (!is_whole).then(|| words::share_of_gap(&comparison.gap, gap_ns)).flatten();
-    let mut spoken = format!("{name}: {value}");
+    let mut spoken = format!("{}: {value}", names.label(name));
     if !note.is_empty() {
         spoken.push_str(&format!(", {note}"));
     }
@@ -176,7 +176,7 @@ fn row(comparison: &Comparison, step: &Step, axis: &Axis, names: &Names) -> Mark
     let (left, right) = (axis.at(from.min(*to)), axis.at(from.max(*to)));
     html! {
         li.whole[*is_whole].cause[!*is_whole] {
-            div.label { span.name { (names.text(name)) } " " span.what { (what) } }
+            div.label { span.name { (names.label(name)) } " " span.what { (what) } }
             svg.step role="img" aria-label=(names.text(&spoken)) height="32" {
                 title { (names.text(&spoken)) }
                 @for tick in &axis.ticks {
