@@ -18,7 +18,7 @@ const MS: f64 = 1e6;
 const STEPS: [u64; 2] = [10, 20];
 
 /// What a step has of something: kernels and microseconds on both sides.
-pub fn part(kernels: [u64; 2], us: [f64; 2]) -> Part {
+pub(super) fn part(kernels: [u64; 2], us: [f64; 2]) -> Part {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small numbers")]
     let amount = |side: usize| {
         let total_ns = (us[side] * US) as u64 * STEPS[side];
@@ -33,7 +33,7 @@ pub fn part(kernels: [u64; 2], us: [f64; 2]) -> Part {
     }
 }
 
-pub fn side(label: &str, vendor: &'static str, steps: f64, step_ms: u64) -> SideSummary {
+pub(super) fn side(label: &str, vendor: &'static str, steps: f64, step_ms: u64) -> SideSummary {
     SideSummary {
         label: label.to_owned(),
         name: format!("{}.json.gz", label.to_lowercase()),
@@ -56,7 +56,7 @@ pub fn side(label: &str, vendor: &'static str, steps: f64, step_ms: u64) -> Side
     }
 }
 
-pub fn kernel(class: &str, name: &str, mean_us: f64) -> SlotKernel {
+pub(super) fn kernel(class: &str, name: &str, mean_us: f64) -> SlotKernel {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small numbers")]
     let [min_ns, max_ns] = [0.9, 1.2].map(|times| (mean_us * US * times) as u64);
     SlotKernel {
@@ -72,7 +72,7 @@ pub fn kernel(class: &str, name: &str, mean_us: f64) -> SlotKernel {
 }
 
 /// A slot of all 23 layers of a kind.
-pub fn slot(role: Role, first: Option<SlotKernel>, second: Option<SlotKernel>) -> Slot {
+pub(super) fn slot(role: Role, first: Option<SlotKernel>, second: Option<SlotKernel>) -> Slot {
     let mean = |kernel: &Option<SlotKernel>| kernel.as_ref().map_or(0.0, |one| one.mean_ns / US);
     let kernels = |kernel: &Option<SlotKernel>| u64::from(kernel.is_some()) * 23;
     let ratio = first.is_some() && second.is_some();
@@ -279,7 +279,7 @@ fn layers() -> LayerComparison {
 }
 
 /// MI300X against H100.
-pub fn comparison() -> Comparison {
+pub(super) fn comparison() -> Comparison {
     let gap = gap();
     let row = |side, kernel: &str, class: &str, us: f64, share| {
         let amount = part([23, 23], [us, us]).first_amount;
@@ -359,14 +359,14 @@ pub fn comparison() -> Comparison {
 }
 
 /// The calibration that the project has of a processor.
-pub fn records(comparison: &Comparison) -> Vec<FusionRecords> {
+pub(super) fn records(comparison: &Comparison) -> Vec<FusionRecords> {
     let file =
         concat!(env!("CARGO_MANIFEST_DIR"), "/../profiles/calibrations/intel-xeon-2-threads.toml");
     let calibration = HardwareCalibration::load(file).unwrap();
     fusion_records(&comparison.fusions, "xeon.toml", &calibration)
 }
 
-pub fn report(comparison: &Comparison) -> CompareReport<'_> {
+pub(super) fn report(comparison: &Comparison) -> CompareReport<'_> {
     CompareReport { comparison, records: &[], top: 10 }
 }
 

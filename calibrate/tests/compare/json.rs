@@ -15,7 +15,7 @@ fn docs(name: &str) -> String {
 }
 
 /// Fails if an output is not as the schema says.
-pub fn check(text: &str) -> Value {
+pub(super) fn check(text: &str) -> Value {
     let schema: Value = serde_json::from_str(&docs("trace-compare.schema.json")).unwrap();
     let value: Value = serde_json::from_str(text).unwrap();
     let validator = jsonschema::draft202012::new(&schema).unwrap();

@@ -6,11 +6,11 @@ use kernel_traces::compare::{Comparison, Role};
 use super::example;
 
 /// What breaks out of a template that does not escape.
-pub const HOSTILE: &str = "</title></script><script>document.title='broken'</script>\"'><img src=x \
+pub(super) const HOSTILE: &str = "</title></script><script>document.title='broken'</script>\"'><img src=x \
                            onerror=alert(1)> &amp; \u{1}\0 \u{202e}";
 
 /// A comparison in which every name is hostile.
-pub fn hostile() -> Comparison {
+pub(super) fn hostile() -> Comparison {
     let mut comparison = example::comparison();
     let name = |more: &str| format!("{HOSTILE}{more}");
     comparison.first.label = name(" first");

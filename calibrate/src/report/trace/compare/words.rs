@@ -251,7 +251,7 @@ pub(super) fn slot(comparison: &Comparison, slot: &Slot) -> String {
         SlotStatus::SecondOnly => parts.push(format!("only {}", comparison.second.label)),
     }
     parts.extend(slot.fusion.map(|index| format!("fusion {}", index + 1)));
-    parts.extend(slot.implementation.map(|index| format!("difference {}", index + 1)));
+    parts.extend(slot.implementation.map(|index| format!("diff. {}", index + 1)));
     parts.join(", ")
 }
 
