@@ -21,6 +21,7 @@
 
 mod classes;
 pub mod classify;
+pub mod collectives;
 mod column;
 pub mod compare;
 mod error;

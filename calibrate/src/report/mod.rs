@@ -13,6 +13,6 @@ pub use trace::{
     COMPARISON_SCHEMA_VERSION, ClassEvidence, CompareReport, CompareTable, Counts, FamilyName,
     LayersFound, PassTime, RankInfo, RankKernels, RankLayers, RankTime, RanksLayers, RanksSummary,
     ShownPatterns, bytes, trace_compare, trace_compare_csv, trace_compare_html, trace_compare_json,
-    trace_file, trace_info, trace_kernels, trace_layers, trace_layers_csv,
+    trace_file, trace_info, trace_kernels, trace_layers, trace_layers_csv, trace_ranks,
 };
 pub use units::{gibibytes, milliseconds, percent, ratio};

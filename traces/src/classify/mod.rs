@@ -70,6 +70,23 @@ fn by_name(name: &str) -> Option<(Classification, bool)> {
     Some((found, rule.weak))
 }
 
+/// The words of a kernel's name, in lower case, for what looks into names beyond their classes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Words {
+    /// Those of the base name, `_` between and around them.
+    pub(crate) base: String,
+    /// Those of the template arguments, a space between and around them.
+    pub(crate) arguments: String,
+}
+
+impl Words {
+    /// Takes a name apart.
+    pub(crate) fn of(name: &str) -> Self {
+        let Parts { words, args, .. } = Parts::of(name);
+        Self { base: words, arguments: args }
+    }
+}
+
 /// The families of kernels that are known: the rule, its class and an example, in the order in
 /// which they are tried.
 pub fn families() -> impl Iterator<Item = (&'static str, Class, &'static str)> {

@@ -48,7 +48,10 @@ impl Steps {
             one[PHASES - 1] = 1.0;
             (Basis::Recording, [one; 2])
         };
-        let by_phase = have_phases && basis != Basis::Recording || phase.is_some();
+        // Recordings without a phase in common are compared as they are.
+        let are_common =
+            (0..PHASES - 1).any(|phase| of_phase.iter().all(|steps| steps[phase] > 0.0));
+        let by_phase = have_phases && are_common || phase.is_some();
         for steps in &mut of_phase {
             if let Some(phase) = phase {
                 let kept = steps[place(Some(phase))];

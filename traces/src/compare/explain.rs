@@ -114,7 +114,7 @@ impl Evidence<'_, '_> {
     ) {
         let fused = &places[found.fused];
         let other = 1 - found.side;
-        let phase = self.steps.place(self.kinds.list[kind].phase);
+        let phase = self.steps.place(self.kinds.list[kind].key.phase);
         let operation = self.operation(found, fused);
         let separate: Vec<String> = found
             .separate
@@ -187,7 +187,7 @@ impl Evidence<'_, '_> {
         else {
             return;
         };
-        let phase = self.steps.place(self.kinds.list[kind].phase);
+        let phase = self.steps.place(self.kinds.list[kind].key.phase);
         let class = place.works[side].map(Work::label).unwrap_or_default();
         let key = (what, side, class.clone(), place.role);
         let index = *known.entry(key).or_insert_with(|| {
@@ -279,18 +279,17 @@ impl Evidence<'_, '_> {
         let mut parts: FxHashMap<Key, Part> = FxHashMap::default();
         let mut put = |key: Key, part: &Part| parts.entry(key).or_default().add(part);
         for ((kind, places), explained) in self.kinds.list.iter().zip(all).zip(&explanation.slots) {
-            let phase = self.steps.place(kind.phase);
+            let phase = self.steps.place(kind.key.phase);
             for (place, explained) in places.iter().zip(explained) {
                 let key = key_of_place(place, *explained);
                 put(key, &place.sums.both.part(self.steps, phase));
                 put(Key::Idle, &place.sums.both.waiting(self.steps, phase));
             }
         }
-        // What is outside of layers is compared over all phases, so that what only one side has is
-        // of one side in all of them.
-        let mut sums: FxHashMap<(Work, bool), Both> = FxHashMap::default();
-        for (key, both) in &self.ledger.outside {
-            let sum = sums.entry((key.work, key.of_runtime)).or_default();
+        // What one side does outside of layers, the other may do inside.
+        let mut sums: FxHashMap<Work, Both> = FxHashMap::default();
+        for ((work, _), both) in &self.ledger.works {
+            let sum = sums.entry(*work).or_default();
             sum.0.iter_mut().zip(&both.0).for_each(|(sum, tally)| sum.merge(tally));
         }
         let mut outside: Vec<(&OutsideKey, &Both)> = self.ledger.outside.iter().collect();
@@ -302,8 +301,7 @@ impl Evidence<'_, '_> {
             let cause = if key.is_outside_steps {
                 Key::OutsideSteps
             } else {
-                let sum = sums.get(&(key.work, key.of_runtime)).copied().unwrap_or_default();
-                key_outside(key, &sum)
+                key_outside(key, &sums.get(&key.work).copied().unwrap_or_default())
             };
             put(cause, &both.part(self.steps, key.phase));
             let idle = if key.is_outside_steps { Key::OutsideSteps } else { Key::Idle };
@@ -357,7 +355,8 @@ impl Evidence<'_, '_> {
         };
         let slower = if part.gap_ns >= 0.0 { first } else { second };
         let by = time(part.gap_ns.abs());
-        let both = format!("{} against {}", time(part.first_ns), time(part.second_ns));
+        let longer = part.first_ns.max(part.second_ns);
+        let both = format!("{} against {}", time(longer), time(part.first_ns.min(part.second_ns)));
         let of_gap = self.of_gap(part.gap_ns);
         let sentence = match kind {
             CauseKind::Fusion => {

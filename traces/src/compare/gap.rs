@@ -93,7 +93,7 @@ fn roles(steps: &Steps, kinds: &Kinds, ledger: &Ledger) -> Vec<RolePart> {
     let mut sums: Vec<Part> = vec![Part::default(); Role::ALL.len()];
     let place = |role: Role| Role::ALL.iter().position(|other| *other == role).unwrap_or(0);
     for (kind, slots) in kinds.list.iter().zip(&ledger.slots) {
-        let phase = steps.place(kind.phase);
+        let phase = steps.place(kind.key.phase);
         for slot in places(kind, slots) {
             sums[place(slot.role)].add(&slot.sums.both.part(steps, phase));
         }

@@ -11,16 +11,13 @@ use std::cmp::Reverse;
 use rustc_hash::FxHashMap;
 
 use super::align::{Item, align, score};
-use super::variants::{Variant, Variants};
+use super::variants::{Key, Variant, Variants};
 use crate::classify::Class;
-use crate::segment::Phase;
 
 /// Layers of both sides that are the same layers of the model.
 #[derive(Debug)]
 pub(super) struct Kind {
-    pub(super) phase: Option<Phase>,
-    pub(super) is_backward: bool,
-    pub(super) ends_pass: bool,
+    pub(super) key: Key,
     /// The variants of each side.
     pub(super) variants: [Vec<usize>; 2],
     pub(super) columns: Vec<Column>,
@@ -99,13 +96,7 @@ impl Kinds {
             self.places[side][variant] = (kind, ids.into_iter().map(place).collect());
         }
         let Some(main) = mains[order[0]].or(mains[order[1]]) else { return };
-        self.list.push(Kind {
-            phase: main.phase,
-            is_backward: main.is_backward,
-            ends_pass: main.ends_pass,
-            variants: members,
-            columns: columns.list,
-        });
+        self.list.push(Kind { key: main.key, variants: members, columns: columns.list });
     }
 }
 
@@ -222,25 +213,21 @@ fn groups(variants: &[Variants; 2]) -> [Vec<usize>; 2] {
     [first.to_vec(), second.to_vec()]
 }
 
+/// Stretches outside of layers have at least this share of their kernels in common, in thousandths.
+const LEAST_LIKENESS: u32 = 300;
+
 /// How much two layers look alike; none if they cannot be the same layer of the model: the share
 /// of their kernels of the same class, in thousandths, then how many layers they have in common.
-fn likeness(a: &Variant, b: &Variant) -> Option<(usize, usize, u64)> {
-    if (a.phase, a.is_backward) != (b.phase, b.is_backward) {
+fn likeness(a: &Variant, b: &Variant) -> Option<(u32, usize, u64)> {
+    if a.key != b.key {
         return None;
     }
     let in_common = a.numbers.iter().filter(|n| b.numbers.binary_search(n).is_ok()).count();
-    if in_common == 0 {
-        return None;
-    }
-    let mut counts = [[0_usize; Class::ALL.len()]; 2];
-    for (counts, variant) in counts.iter_mut().zip([a, b]) {
-        for item in &variant.items {
-            counts[item.work.main as usize] += 1;
-        }
-    }
-    let shared: usize = counts[0].iter().zip(&counts[1]).map(|(a, b)| a.min(b)).sum();
-    let longer = a.items.len().max(b.items.len()).max(1);
-    Some((shared * 1000 / longer, in_common, a.count.min(b.count)))
+    let shared: u32 = a.classes.iter().zip(&b.classes).map(|(a, b)| a.min(b)).sum();
+    let longer = u32::try_from(a.items.len().max(b.items.len()).max(1)).unwrap_or(u32::MAX);
+    let share = shared.saturating_mul(1000) / longer;
+    let can_be = if a.key.is_outside { share >= LEAST_LIKENESS } else { in_common > 0 };
+    can_be.then_some((share, in_common, a.count.min(b.count)))
 }
 
 fn root(parents: &mut [usize], mut node: usize) -> usize {

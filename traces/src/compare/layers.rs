@@ -25,7 +25,7 @@ pub(super) fn compare(
     let all = kinds.list.iter().zip(&ledger.slots).zip(explained);
     let mut list: Vec<LayerKind> = all
         .map(|((kind, sums), explained)| {
-            let phase = steps.place(kind.phase);
+            let phase = steps.place(kind.key.phase);
             let slots = places(kind, sums);
             let slots = slots.iter().zip(kind.columns.iter().map(|column| column.is_moved));
             let slots: Vec<Slot> = slots
@@ -85,9 +85,9 @@ fn layer_kind(variants: &[Variants; 2], kind: &Kind, slots: Vec<Slot>, sum: &Bot
     slots.iter().for_each(|slot| part.add(&slot.part));
     LayerKind {
         kind: 0,
-        phase: kind.phase,
-        is_backward: kind.is_backward,
-        ends_pass: kind.ends_pass,
+        phase: kind.key.phase,
+        is_backward: kind.key.is_backward,
+        is_outside: kind.key.is_outside,
         numbers: ranges(&numbers),
         first_layers: layers[0],
         second_layers: layers[1],

@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 
 use super::basis::{PHASES, Steps};
 use super::kinds::Kinds;
-use super::side::Chosen;
+use super::side::{Chosen, on_both};
 use super::tally::{Both, Tally};
 use super::variants::{Variants, WorkIds};
 use super::work::Work;
@@ -28,8 +28,6 @@ pub(super) struct Ledger {
     pub(super) numbers: FxHashMap<(u32, bool, usize), Both>,
     /// What runs beside computation: collectives, copies and fills of the runtime.
     pub(super) beside: [[Both; PHASES]; 3],
-    /// What nothing hides of all kernels together must be the whole: by side.
-    pub(super) passed_ns: [u64; 2],
 }
 
 /// What a kernel outside of layers belongs to.
@@ -81,12 +79,41 @@ impl Ledger {
         variants: &[Variants; 2],
         kinds: &Kinds,
     ) -> Self {
-        let slots = kinds.list.iter().map(|kind| vec![SlotSums::default(); kind.columns.len()]);
-        let mut ledger = Self { slots: slots.collect(), ..Self::default() };
-        for (index, side) in sides.iter().enumerate() {
-            ledger.put_down(index, side, steps, &variants[index], kinds);
+        let of_side = |index: usize| {
+            let slots = kinds.list.iter().map(|kind| vec![SlotSums::default(); kind.columns.len()]);
+            let mut ledger = Self { slots: slots.collect(), ..Self::default() };
+            ledger.put_down(index, &sides[index], steps, &variants[index], kinds);
+            ledger
+        };
+        let [mut first, second] = on_both(&of_side);
+        first.take_second(second);
+        first
+    }
+
+    /// Takes in the books of the second side.
+    fn take_second(&mut self, other: Self) {
+        let Self { slots, outside, works, phases, names, numbers, beside } = other;
+        for (slot, other) in self.slots.iter_mut().flatten().zip(slots.into_iter().flatten()) {
+            let SlotSums { both, names: [_, names], works: [_, works], of_runtime } = other;
+            slot.both.0[1] = both.0[1];
+            (slot.names[1], slot.works[1]) = (names, works);
+            slot.of_runtime |= of_runtime;
         }
-        ledger
+        for (key, both) in outside {
+            self.outside.entry(key).or_default().0[1] = both.0[1];
+        }
+        for (key, both) in works {
+            self.works.entry(key).or_default().0[1] = both.0[1];
+        }
+        for (key, both) in numbers {
+            self.numbers.entry(key).or_default().0[1] = both.0[1];
+        }
+        for (own, other) in self.beside.iter_mut().flatten().zip(beside.iter().flatten()) {
+            own.0[1] = other.0[1];
+        }
+        let [_, names] = names;
+        self.names[1] = names;
+        self.phases[1] = phases[1];
     }
 
     fn put_down(
@@ -105,6 +132,7 @@ impl Ledger {
         // Kernels are many and what they do is little: sums by number first.
         let mut by_work = vec![Tally::default(); works.works().len() * PHASES];
         let mut by_name: Vec<Option<NameSums>> = vec![None; trace.names.len()];
+        let mut by_layer = vec![Tally::default(); layers.list.len()];
         for &row in &side.rows {
             let kernel = row as usize;
             let duration_ns = trace.kernels.duration_ns[kernel];
@@ -118,7 +146,6 @@ impl Ledger {
             let device_work = trace.kernels.work[kernel];
 
             add(&mut self.phases[index][phase]);
-            self.passed_ns[index] += own_ns + wait_ns;
             add(&mut by_work[id as usize * PHASES + phase]);
             let sums = by_name[name.0 as usize]
                 .get_or_insert(NameSums { work, phases: [Tally::default(); PHASES] });
@@ -134,11 +161,8 @@ impl Ledger {
                 add(&mut self.beside[beside][phase].0[index]);
             }
 
-            if let Some(number) = layers.layer(kernel).and_then(|layer| layers.list.get(layer)) {
-                let is_backward =
-                    layers.passes.get(number.pass as usize).is_some_and(|pass| pass.is_backward);
-                let key = (number.number, is_backward, phase);
-                add(&mut self.numbers.entry(key).or_default().0[index]);
+            if let Some(tally) = layers.layer(kernel).and_then(|layer| by_layer.get_mut(layer)) {
+                add(tally);
             }
             match slots[kernel] {
                 Some((kind, column)) => {
@@ -164,6 +188,14 @@ impl Ledger {
                 self.works.entry((*work, phase)).or_default().0[index].merge(tally);
             }
         }
+        for (at, (layer, tally)) in layers.list.iter().zip(by_layer).enumerate() {
+            if tally.count > 0 {
+                let pass = layers.passes.get(layer.pass as usize);
+                let is_backward = pass.is_some_and(|pass| pass.is_backward);
+                let key = (layer.number, is_backward, steps.place(side.layer_phase(at)));
+                self.numbers.entry(key).or_default().0[index].merge(&tally);
+            }
+        }
         let names = (0..).map(NameId).zip(by_name);
         self.names[index] = names.filter_map(|(name, sums)| Some((name, sums?))).collect();
     }
@@ -183,12 +215,10 @@ fn slots_of(
     variants: &Variants,
     kinds: &Kinds,
 ) -> Vec<Option<(u32, u32)>> {
-    let layers = &side.side.segments.layers;
     let mut slots = vec![None; side.side.trace.kernels.len()];
-    for (layer, variant) in layers.list.iter().zip(&variants.of_layer) {
-        let Some(variant) = *variant else { continue };
-        let (kind, columns) = &kinds.places[index][variant];
-        for (kernel, column) in layers.kernels(layer).iter().zip(columns) {
+    for (variant, kernels) in &variants.instances {
+        let (kind, columns) = &kinds.places[index][*variant];
+        for (kernel, column) in kernels.iter().zip(columns) {
             let place = (u32::try_from(*kind).unwrap_or(0), u32::try_from(*column).unwrap_or(0));
             slots[*kernel as usize] = Some(place);
         }

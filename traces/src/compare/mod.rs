@@ -2,7 +2,8 @@
 //!
 //! `side` chooses what is compared of each trace, and `attribution` whose each nanosecond of the
 //! device is. `models` says whether layers can be compared, `basis` what a step is. `variants` are
-//! the distinct layers of each side with the `roles` of their kernels; `kinds` puts those together
+//! the distinct layers of each side, and the `stretches`
+//! between its passes, with the `roles` of their kernels; `kinds` puts those together
 //! that are the same layers of the model, and aligns (`align`) their kernels. The `ledger` then
 //! puts every kernel down once by place, class, name and phase. `explain` finds `fusion`s and
 //! differences of the `implementation` in the `places` of layers and puts the gap down to causes;
@@ -27,6 +28,7 @@ mod places;
 mod result;
 mod roles;
 mod side;
+mod stretches;
 mod tally;
 mod text;
 mod variants;
@@ -49,7 +51,7 @@ use explain::Evidence;
 use kinds::Kinds;
 use ledger::Ledger;
 use models::Mismatch;
-use side::Chosen;
+use side::{Chosen, on_both};
 use variants::Variants;
 
 impl Comparison {
@@ -64,12 +66,8 @@ impl Comparison {
         second: Side<'_>,
         options: &CompareOptions,
     ) -> Result<Self, CompareError> {
-        let sides = std::thread::scope(|scope| {
-            let other = scope.spawn(|| Chosen::of(second, options));
-            let first = Chosen::of(first, options);
-            let second = other.join().unwrap_or_else(|_| Chosen::of(second, options));
-            [first, second]
-        });
+        let sides = [first, second];
+        let sides = on_both(&|side| Chosen::of(sides[side], options));
         if let Some(error) = sides.iter().find_map(|side| CompareError::of(side, options)) {
             return Err(error);
         }
@@ -77,7 +75,7 @@ impl Comparison {
         let labels = describe::labels(&sides);
         let steps = Steps::of(&sides, mismatch.is_none(), options.phase);
         let variants = if mismatch.is_none() {
-            sides.each_ref().map(|side| Variants::of(side, &steps, options.layer))
+            on_both(&|side| Variants::of(&sides[side], &steps, options.layer))
         } else {
             <[Variants; 2]>::default()
         };

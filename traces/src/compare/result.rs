@@ -258,7 +258,7 @@ pub struct LayerComparison {
     pub numbers: Vec<LayerNumber>,
 }
 
-/// Layers that look alike.
+/// Layers that look alike, or stretches between passes through the model.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LayerKind {
     /// Its number, from 0.
@@ -267,9 +267,9 @@ pub struct LayerKind {
     pub phase: Option<Phase>,
     /// Whether it computes gradients.
     pub is_backward: bool,
-    /// Whether it is the last of a pass, which lacks the beginning of a next layer.
-    pub ends_pass: bool,
-    /// Which layers of the model are such, as `0-22`.
+    /// Whether it is no layer, but what runs between passes through the model.
+    pub is_outside: bool,
+    /// Which layers of the model are such, as `0-22`; empty for what is outside.
     pub numbers: String,
     /// How many such layers ran on the first side.
     pub first_layers: u64,

@@ -101,6 +101,16 @@ impl<'t> Chosen<'t> {
     }
 }
 
+/// Does something for both sides at once.
+pub(super) fn on_both<T: Send>(of_side: &(impl Fn(usize) -> T + Sync)) -> [T; 2] {
+    std::thread::scope(|scope| {
+        let second = scope.spawn(|| of_side(1));
+        let first = of_side(0);
+        // A thread that panics has said why, and the same again says it here.
+        [first, second.join().unwrap_or_else(|_| of_side(1))]
+    })
+}
+
 /// The device whose kernels take longest together, of equals the one with the lowest number; and
 /// how many devices ran something.
 fn busiest_device(trace: &Trace) -> (i64, usize) {

@@ -1,100 +1,168 @@
-//! The distinct layers of both sides: those whose kernels do the same in the same order.
+//! The distinct layers of both sides, and the distinct stretches between passes through the model:
+//! those whose kernels do the same in the same order.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::align::{Item, words};
 use super::basis::{PHASES, Steps};
-use super::roles::roles;
+use super::roles::{Role, roles};
 use super::side::Chosen;
+use super::stretches::stretches;
 use super::work::Work;
+use crate::NameId;
+use crate::classify::Class;
 use crate::segment::Phase;
 
-/// Layers of one side that look the same. Which side is where they are kept.
+/// Layers of one side, or stretches between its passes, that look the same.
 #[derive(Debug)]
 pub(super) struct Variant {
-    pub(super) phase: Option<Phase>,
-    pub(super) is_backward: bool,
-    /// Whether they lack the beginning of a next layer.
-    pub(super) ends_pass: bool,
+    pub(super) key: Key,
     /// What the kernels do, and for what.
     pub(super) items: Vec<Item>,
-    /// Their numbers in the model, each once, in ascending order.
+    /// The numbers of such layers in the model, each once, in ascending order.
     pub(super) numbers: Vec<u32>,
     /// How many there are.
     pub(super) count: u64,
-    /// The kernels of all of them together, in nanoseconds.
-    pub(super) total_ns: u64,
+    /// How many kernels of each class one has.
+    pub(super) classes: [u32; Class::ALL.len()],
 }
 
-/// The variants of one side.
+/// What layers must have in common to be compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    /// The phase, where phases are told apart.
+    pub(super) phase: Option<Phase>,
+    pub(super) is_backward: bool,
+    /// Whether they are outside of layers.
+    pub(super) is_outside: bool,
+}
+
+/// Some layers, or stretches, of one side.
 #[derive(Debug, Default)]
 pub(super) struct Variants {
     pub(super) list: Vec<Variant>,
-    /// The variant of each layer of the trace's list; `None` for one that is not compared.
-    pub(super) of_layer: Vec<Option<usize>>,
+    /// Every layer and stretch that is compared: its variant and its kernels.
+    pub(super) instances: Vec<(usize, Vec<u32>)>,
 }
 
+/// So many different stretches outside of layers are compared kernel by kernel; where there are
+/// more, they have nothing that repeats.
+const MOST_STRETCHES: usize = 64;
+
 impl Variants {
-    /// Groups the layers of a side, those with a number if one is asked for.
+    /// Groups the layers of a side, and what is between its passes; only the layers with a number
+    /// if one is asked for.
     pub(super) fn of(side: &Chosen<'_>, steps: &Steps, layer: Option<u32>) -> Self {
         let layers = &side.side.segments.layers;
-        let mut found = Self { list: Vec::new(), of_layer: vec![None; layers.list.len()] };
-        let mut known: FxHashMap<(usize, bool, bool, Vec<u32>), usize> = FxHashMap::default();
-        let mut numbers: Vec<FxHashSet<u32>> = Vec::new();
-        let mut word_cache = FxHashMap::default();
-        let names = &side.side.trace.names;
-        let works = WorkIds::of(side);
+        let mut grouping = Grouping::new(side);
         for (index, is_backward) in side.layers() {
             let Some(entry) = layers.list.get(index) else { continue };
-            let phase = side.layer_phase(index);
-            let place = steps.place(phase);
-            let is_asked_for =
-                layer.is_none_or(|layer| layer == entry.number) && steps.compares(place);
-            if !is_asked_for {
+            let place = steps.place(side.layer_phase(index));
+            if !steps.compares(place) || layer.is_some_and(|layer| layer != entry.number) {
                 continue;
             }
+            let phase = side.layer_phase(index).filter(|_| place + 1 < PHASES);
             let ends_pass =
                 layers.patterns.get(entry.pattern as usize).is_some_and(|own| own.ends_pass);
-            let kernels = layers.kernels(entry);
-            let key = kernels.iter().map(|kernel| works.id(*kernel as usize)).collect();
-            let key = (place, is_backward, ends_pass, key);
-            let variant = match known.get(&key) {
-                Some(variant) => *variant,
-                None => {
-                    let variant = found.list.len();
-                    let all: Vec<Work> = key.3.iter().map(|id| works.work(*id)).collect();
-                    let items = all
-                        .iter()
-                        .zip(roles(&all, is_backward))
-                        .zip(kernels)
-                        .map(|((work, role), kernel)| {
-                            let name = side.side.trace.kernels.name[*kernel as usize];
-                            let words: &Vec<u64> =
-                                word_cache.entry(name).or_insert_with(|| words(names.text(name)));
-                            Item { work: *work, role, words: words.clone() }
-                        })
-                        .collect();
-                    found.list.push(Variant {
-                        phase: phase.filter(|_| place + 1 < PHASES),
-                        is_backward,
-                        ends_pass,
-                        items,
-                        numbers: Vec::new(),
-                        count: 0,
-                        total_ns: 0,
-                    });
-                    numbers.push(FxHashSet::default());
-                    known.insert(key, variant);
-                    variant
-                }
-            };
-            let own = &mut found.list[variant];
-            own.count += 1;
-            own.total_ns = own.total_ns.saturating_add(entry.total_ns);
-            numbers[variant].insert(entry.number);
-            found.of_layer[index] = Some(variant);
+            let key = Key { phase, is_backward, is_outside: false };
+            let variant = grouping.variant(key, ends_pass, layers.kernels(entry));
+            grouping.numbers[variant].insert(entry.number);
+            grouping.take(variant, layers.kernels(entry));
         }
-        for (variant, numbers) in found.list.iter_mut().zip(numbers) {
+        if layer.is_none() {
+            grouping.add_stretches(steps);
+        }
+        grouping.finish()
+    }
+}
+
+/// Layers while they are grouped.
+struct Grouping<'c> {
+    side: &'c Chosen<'c>,
+    works: WorkIds<'c>,
+    words: FxHashMap<NameId, Vec<u64>>,
+    found: Variants,
+    known: FxHashMap<(Key, bool, Vec<u32>), usize>,
+    numbers: Vec<FxHashSet<u32>>,
+}
+
+impl<'c> Grouping<'c> {
+    fn new(side: &'c Chosen<'c>) -> Self {
+        Self {
+            side,
+            works: WorkIds::of(side),
+            words: FxHashMap::default(),
+            found: Variants::default(),
+            known: FxHashMap::default(),
+            numbers: Vec::new(),
+        }
+    }
+
+    fn add_stretches(&mut self, steps: &Steps) {
+        let before = self.found.list.len();
+        for kernels in stretches(self.side) {
+            let Some(first) = kernels.first() else { continue };
+            let phase = self.side.phase(*first as usize);
+            let place = steps.place(phase);
+            if !steps.compares(place) {
+                continue;
+            }
+            let phase = phase.filter(|_| place + 1 < PHASES);
+            let key = Key { phase, is_backward: false, is_outside: true };
+            if self.found.list.len() - before >= MOST_STRETCHES && !self.knows(key, &kernels) {
+                continue;
+            }
+            let variant = self.variant(key, false, &kernels);
+            self.take(variant, &kernels);
+        }
+    }
+
+    fn ids(&self, kernels: &[u32]) -> Vec<u32> {
+        kernels.iter().map(|kernel| self.works.id(*kernel as usize)).collect()
+    }
+
+    fn knows(&self, key: Key, kernels: &[u32]) -> bool {
+        self.known.contains_key(&(key, false, self.ids(kernels)))
+    }
+
+    /// The variant of some kernels.
+    fn variant(&mut self, key: Key, ends_pass: bool, kernels: &[u32]) -> usize {
+        let ids = self.ids(kernels);
+        let next = self.found.list.len();
+        let full = (key, ends_pass, ids);
+        if let Some(variant) = self.known.get(&full) {
+            return *variant;
+        }
+        let works: Vec<Work> = full.2.iter().map(|id| self.works.work(*id)).collect();
+        let roles = if key.is_outside {
+            vec![Role::Outside; works.len()]
+        } else {
+            roles(&works, key.is_backward)
+        };
+        let trace = self.side.side.trace;
+        let mut classes = [0; Class::ALL.len()];
+        let mut items = Vec::with_capacity(works.len());
+        for ((work, role), kernel) in works.into_iter().zip(roles).zip(kernels) {
+            classes[work.main as usize] += 1;
+            let name = trace.kernels.name[*kernel as usize];
+            let words = self.words.entry(name).or_insert_with(|| words(trace.names.text(name)));
+            items.push(Item { work, role, words: words.clone() });
+        }
+        let variant = Variant { key, items, numbers: Vec::new(), count: 0, classes };
+        self.found.list.push(variant);
+        self.numbers.push(FxHashSet::default());
+        self.known.insert(full, next);
+        next
+    }
+
+    fn take(&mut self, variant: usize, kernels: &[u32]) {
+        self.found.list[variant].count += 1;
+        self.found.instances.push((variant, kernels.to_vec()));
+    }
+
+    fn finish(self) -> Variants {
+        let mut found = self.found;
+        for (variant, numbers) in found.list.iter_mut().zip(self.numbers) {
             variant.numbers = numbers.into_iter().collect();
             variant.numbers.sort_unstable();
         }

@@ -11,6 +11,7 @@ mod annotation;
 mod generate;
 mod json;
 mod kernels;
+mod lockstep;
 mod model;
 mod oddity;
 mod plan;
@@ -23,6 +24,7 @@ mod truth;
 use std::io::{self, Write};
 
 pub use annotation::Annotation;
+pub use lockstep::{CollectiveTruth, Lockstep};
 pub use oddity::Oddity;
 pub use plan::{Communication, Launching, Model, Phase, Plan, Timing, Variation};
 pub use ranks::write_ranks;

@@ -1,5 +1,6 @@
 //! Traces as tables.
 
+mod collectives;
 mod compare;
 mod devices;
 mod info;
@@ -8,6 +9,7 @@ mod layers;
 mod phases;
 mod ranks;
 
+pub use collectives::trace_ranks;
 pub use compare::{
     COMPARISON_SCHEMA_VERSION, CompareReport, CompareTable, trace_compare, trace_compare_csv,
     trace_compare_html, trace_compare_json,

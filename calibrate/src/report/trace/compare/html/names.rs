@@ -76,10 +76,13 @@ fn cut(text: &str, most: usize) -> String {
     format!("{start}…")
 }
 
-/// Characters that no page may hold are marked.
+/// Characters that no page may hold, and those that turn the direction of what follows, are marked.
 fn printable(text: &str) -> String {
-    let mark = |character: char| if character.is_control() { '\u{fffd}' } else { character };
-    text.chars().map(mark).collect()
+    let is_unfit = |character: char| {
+        character.is_control()
+            || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    text.chars().map(|one| if is_unfit(one) { '\u{fffd}' } else { one }).collect()
 }
 
 #[cfg(test)]
@@ -101,5 +104,6 @@ mod tests {
     #[test]
     fn control_characters_are_marked() {
         assert_eq!(Names::default().text("a\0b\u{1b}[2J"), "a\u{fffd}b\u{fffd}[2J");
+        assert_eq!(Names::default().text("a\u{202e}b"), "a\u{fffd}b");
     }
 }
