@@ -172,7 +172,7 @@ fn slots(comparison: &Comparison) -> Sheet {
         "layers",
         "phase",
         "is_backward",
-        "ends_pass",
+        "is_outside",
         "slot",
         "role",
         "status",
@@ -204,7 +204,7 @@ fn slots(comparison: &Comparison) -> Sheet {
                 kind.numbers.clone(),
                 kind.phase.map_or_else(String::new, |phase| phase.name().to_owned()),
                 kind.is_backward.to_string(),
-                kind.ends_pass.to_string(),
+                kind.is_outside.to_string(),
             ];
             cells.extend(slot_cells(slot));
             cells.extend(part(&slot.part));

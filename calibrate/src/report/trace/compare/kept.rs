@@ -158,7 +158,7 @@ pub(super) fn layers_of_fusion(comparison: &Comparison, index: usize) -> String 
     };
     let mut numbers: Vec<&str> = Vec::new();
     for kind in comparison.layers.kinds.iter().filter(|kind| has(&kind.slots)) {
-        if !numbers.contains(&kind.numbers.as_str()) {
+        if !kind.is_outside && !numbers.contains(&kind.numbers.as_str()) {
             numbers.push(&kind.numbers);
         }
     }

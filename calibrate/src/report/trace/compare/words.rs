@@ -270,8 +270,11 @@ pub(super) fn slot_class(slot: &Slot) -> String {
 /// A kind of layer, by its number and what is special about it.
 pub(super) fn layer_kind(kind: &LayerKind) -> String {
     let mut text = format!("kind {}", kind.kind);
-    if !kind.numbers.is_empty() {
-        text.push_str(&format!(": layers {}", kind.numbers));
+    if kind.is_outside {
+        text.push_str(": between passes");
+    } else if !kind.numbers.is_empty() {
+        let noun = if kind.numbers.parse::<u32>().is_ok() { "layer" } else { "layers" };
+        text.push_str(&format!(": {noun} {}", kind.numbers));
     }
     if let Some(phase) = kind.phase {
         text.push_str(&format!(", {}", phase.name()));
@@ -279,10 +282,12 @@ pub(super) fn layer_kind(kind: &LayerKind) -> String {
     if kind.is_backward {
         text.push_str(", backward");
     }
-    if kind.ends_pass {
-        text.push_str(", at the end of a pass");
-    }
     text
+}
+
+/// What a kind is a kind of.
+pub(super) const fn one_such(kind: &LayerKind) -> &'static str {
+    if kind.is_outside { "stretch" } else { "layer" }
 }
 
 /// What a limited list leaves out; empty if nothing.

@@ -91,7 +91,7 @@ fn kind_of_layer(
                 span.name { (capital(&names.text(&title))) } " "
                 span.what {
                     (first) " " (words::time(kind.first_mean_ns)) ", " (second) " "
-                    (words::time(kind.second_mean_ns)) " a layer; "
+                    (words::time(kind.second_mean_ns)) " a " (words::one_such(kind)) "; "
                     (words::signed(kind.part.gap_ns)) " a " (words::step(comparison.basis))
                 }
             }

@@ -80,12 +80,13 @@ fn slots(text: &mut String, comparison: &Comparison, kind: &LayerKind) {
     let step = words::step(comparison.basis);
     let _ = writeln!(
         text,
-        "\n{}: {} {}, {} {} (means of a layer; gaps of a {step})",
+        "\n{}: {} {}, {} {} (means of one such {}; gaps of a {step})",
         words::layer_kind(kind),
         first,
         words::time(kind.first_mean_ns),
         second,
         words::time(kind.second_mean_ns),
+        words::one_such(kind),
     );
     let mut table = sized();
     table.set_header(["slot", "role", "class", first, second, "ratio [95 %]", "gap", "remark"]);
