@@ -8,4 +8,5 @@ mod csv;
 mod example;
 mod json;
 mod page;
+mod real;
 mod text;

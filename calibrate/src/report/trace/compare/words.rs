@@ -37,7 +37,9 @@ pub(super) fn signed(ns: f64) -> String {
 /// The share of a gap, where the gap is large enough to be shared out.
 pub(super) fn share_of_gap(gap: &Gap, part_ns: f64) -> Option<String> {
     let least = LEAST_GAP * gap.first_ns.max(gap.second_ns);
-    (gap.gap_ns.abs() > least).then(|| format!("{:.0} %", 100.0 * part_ns / gap.gap_ns))
+    // Adding zero makes a zero that is not negative.
+    let share = (100.0 * part_ns / gap.gap_ns).round() + 0.0;
+    (gap.gap_ns.abs() > least).then(|| format!("{share:.0} %"))
 }
 
 /// A share of one.
@@ -302,6 +304,8 @@ pub(super) fn left_out(all: usize, shown: usize, noun: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use kernel_traces::compare::OverlapPart;
+
     use super::*;
 
     #[test]
@@ -321,6 +325,29 @@ mod tests {
         assert_eq!(file("a.json"), "a.json");
         let long = format!("{}/rank0.json", "folder/".repeat(20));
         assert!(file(&long).ends_with("/rank0.json") && file(&long).chars().count() == 46);
+    }
+
+    #[test]
+    fn shares_of_a_small_gap_are_not_told() {
+        let gap = |first_ns, second_ns| Gap {
+            first_ns,
+            second_ns,
+            gap_ns: first_ns - second_ns,
+            ratio: None,
+            causes: Vec::new(),
+            classes: Vec::new(),
+            roles: Vec::new(),
+            phases: Vec::new(),
+            communication: OverlapPart::default(),
+            copies: OverlapPart::default(),
+            fills: OverlapPart::default(),
+            rounding_ns: 0.0,
+        };
+        let share = |gap: Gap, part_ns| share_of_gap(&gap, part_ns);
+        assert_eq!(share(gap(100.0, 50.0), -60.0), Some("-120 %".to_owned()));
+        assert_eq!(share(gap(100.0, 50.0), -0.1), Some("0 %".to_owned()));
+        assert_eq!(share(gap(1000.0, 995.0), 3.0), None);
+        assert_eq!(share(gap(0.0, 0.0), 0.0), None);
     }
 
     #[test]

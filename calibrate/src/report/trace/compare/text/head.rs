@@ -5,7 +5,7 @@ use std::fmt::Write;
 use kernel_traces::compare::{Comparison, SideSummary};
 
 use super::super::{kept, words};
-use super::{at_most, sized};
+use super::{at_most, sized, write_sentence};
 
 pub(super) fn head(comparison: &Comparison) -> String {
     let sides = kept::sides(comparison);
@@ -36,7 +36,9 @@ pub(super) fn head(comparison: &Comparison) -> String {
     for column in [1, 2] {
         at_most(&mut table, column, 50);
     }
-    let mut text = format!("{}\n\n", words::verdict(comparison));
-    let _ = writeln!(text, "{table}\n{}", words::basis(comparison));
+    let mut text = String::new();
+    write_sentence(&mut text, words::verdict(comparison));
+    let _ = writeln!(text, "\n{table}");
+    write_sentence(&mut text, words::basis(comparison));
     text
 }

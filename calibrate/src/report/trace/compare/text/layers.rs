@@ -6,7 +6,7 @@ use comfy_table::Cell;
 use kernel_traces::compare::{Comparison, LayerKind, SlotKernel};
 
 use super::super::{CompareReport, words};
-use super::{at_most, heading, sized, write_table};
+use super::{at_most, heading, sized, write_sentence, write_table};
 use crate::report::table::right;
 
 /// So many kinds of layers are shown slot by slot: the longest are what a model is made of.
@@ -20,7 +20,7 @@ pub(super) fn write(text: &mut String, report: CompareReport<'_>) {
     let layers = &comparison.layers;
     heading(text, "Layers");
     if let Some(why) = &layers.none_because {
-        let _ = writeln!(text, "Layers are not compared: {why}.");
+        write_sentence(text, format!("Layers are not compared: {why}."));
     }
     if layers.kinds.is_empty() {
         return;
@@ -78,9 +78,8 @@ fn kinds(text: &mut String, comparison: &Comparison, top: usize) {
 fn slots(text: &mut String, comparison: &Comparison, kind: &LayerKind) {
     let (first, second) = (&comparison.first.label, &comparison.second.label);
     let step = words::step(comparison.basis);
-    let _ = writeln!(
-        text,
-        "\n{}: {} {}, {} {} (means of one such {}; gaps of a {step})",
+    let title = format!(
+        "{}: {} {}, {} {} (means of one such {}; gaps of a {step})",
         words::layer_kind(kind),
         first,
         words::time(kind.first_mean_ns),
@@ -88,6 +87,8 @@ fn slots(text: &mut String, comparison: &Comparison, kind: &LayerKind) {
         words::time(kind.second_mean_ns),
         words::one_such(kind),
     );
+    text.push('\n');
+    write_sentence(text, title);
     let mut table = sized();
     table.set_header(["slot", "role", "class", first, second, "ratio [95 %]", "gap", "remark"]);
     let shown = longest(kind);

@@ -65,15 +65,35 @@ fn write_table(text: &mut String, table: &Table, left_out: &str) {
 
 /// Sentences with what stands before them, wrapped.
 fn write_sentences(text: &mut String, sentences: impl IntoIterator<Item = (String, String)>) {
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_width(width(&table));
+    let mut table = bare();
     for (mark, sentence) in sentences {
         table.add_row([mark, sentence]);
     }
     if let Some(mark) = table.column_mut(0) {
         mark.set_padding((0, 0)).set_constraint(ColumnConstraint::ContentWidth);
     }
+    write_lines(text, &table);
+}
+
+/// A sentence on its own, wrapped.
+fn write_sentence(text: &mut String, sentence: String) {
+    let mut table = bare();
+    table.add_row([sentence]);
+    if let Some(column) = table.column_mut(0) {
+        column.set_padding((0, 0));
+    }
+    write_lines(text, &table);
+}
+
+/// A table without lines, for wrapping.
+fn bare() -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_width(width(&table));
+    table
+}
+
+fn write_lines(text: &mut String, table: &Table) {
     for line in table.lines() {
         let _ = writeln!(text, "{}", line.trim_end());
     }
