@@ -19,7 +19,7 @@ Examples:
   calibrate trace compare run1/ run2/ --rank-a 3 --rank-b 3
   calibrate trace compare a.json b.json --format csv --table slots --output slots.csv
   calibrate trace compare a.json b.json --json > comparison.json
-  calibrate trace compare a.json b.json --profile calibration-h100.toml
+  calibrate trace compare a.json b.json --profile calibration.toml
 
 Gaps and ratios are always A against B. Times of a step are in the text, the page, and the tables \
 gap, slots, fusion and implementation. The sums in the tables operations, layers and same-kernels \

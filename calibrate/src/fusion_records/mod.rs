@@ -161,8 +161,90 @@ impl MeasuredPattern {
             )
         };
         if *invalid > 0 {
-            text.push_str(&format!("; {invalid} more are invalid and not counted"));
+            let are = if *invalid == 1 { "is" } else { "are" };
+            text.push_str(&format!("; {invalid} more {are} invalid and not counted"));
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kernel_traces::compare::{FusionEvidence, Part, Role, Which};
+
+    use super::*;
+
+    fn fusion(operation: &str) -> Fusion {
+        Fusion {
+            fused_by: Which::First,
+            operation: operation.to_owned(),
+            fused_kernel: String::new(),
+            separate: Vec::new(),
+            separate_kernels: Vec::new(),
+            role: Role::Outside,
+            per_step: 1.0,
+            count: 1,
+            part: Part::default(),
+            confidence: 1.0,
+            by: FusionEvidence::Name,
+            excess: None,
+            evidence: String::new(),
+        }
+    }
+
+    /// A file with records of `add_layernorm` with these speedups; those without one are invalid.
+    fn calibration(speedups: &[Option<f64>]) -> HardwareCalibration {
+        let path = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../profiles/calibrations/intel-xeon-2-threads.toml"
+        );
+        let mut calibration = HardwareCalibration::load(path).unwrap();
+        let like = calibration.records.iter().find(|one| one.fusion_pattern == "add_layernorm");
+        let like = like.unwrap().clone();
+        let record = |speedup: &Option<f64>| {
+            let mut record = like.clone();
+            let value = speedup.unwrap_or(100.0);
+            record.verdict = if speedup.is_some() { Verdict::Faster } else { Verdict::Invalid };
+            record.speedup_factor = value;
+            (record.speedup_low, record.speedup_high) = (value - 0.1, value + 0.1);
+            record
+        };
+        calibration.records = speedups.iter().map(record).collect();
+        calibration.hardware.name = "X".to_owned();
+        calibration
+    }
+
+    fn sentences(operation: &str, speedups: &[Option<f64>]) -> Vec<String> {
+        let records = fusion_records(&[fusion(operation)], "f.toml", &calibration(speedups));
+        assert_eq!(records.len(), 1);
+        records[0].sentences()
+    }
+
+    #[test]
+    fn the_range_of_valid_records_with_their_intervals() {
+        let found = sentences("ADD+NORM", &[Some(1.5), None, Some(1.2), Some(1.3)]);
+        let expected = "f.toml (X): add_layernorm (cpu, f32), 3 records over their sizes: speedup \
+                        from 1.200 [1.100, 1.300] to 1.500 [1.400, 1.600]; 1 more is invalid and \
+                        not counted";
+        assert_eq!(found, [expected]);
+        let found = sentences("ADD+NORM", &[Some(1.5)]);
+        let expected =
+            "f.toml (X): add_layernorm (cpu, f32), 1 record: speedup 1.500 [1.400, 1.600]";
+        assert_eq!(found, [expected]);
+    }
+
+    #[test]
+    fn there_is_no_number_where_nothing_was_measured() {
+        assert_eq!(sentences("ADD+NORM", &[]), ["f.toml (X) has no record of add_layernorm"]);
+        assert_eq!(
+            sentences("GEMM+ACT", &[Some(2.0)]),
+            ["f.toml (X) has no record of linear_bias_relu or linear_bias_gelu"]
+        );
+        assert_eq!(
+            sentences("ADD+NORM", &[None, None]),
+            ["f.toml (X): 2 records of add_layernorm (cpu, f32), none of them valid"]
+        );
+        let none = "no pattern that calibrate measures is like this fusion";
+        assert_eq!(sentences("ROPE+KVCACHE", &[Some(2.0)]), [none]);
     }
 }
