@@ -1,8 +1,8 @@
 //! Writes the seeds of all targets: `cargo run --example seeds` in this folder.
 //!
 //! Traces of every model and every oddity for `loader`, their metadata for `metadata`, the examples
-//! of the classifier's families for `classify`, and random choices for the targets that make
-//! traces by themselves.
+//! of the classifier's families for `classify`, an input of each kind for `predicted`, and random
+//! choices for the targets that make traces by themselves.
 
 use std::error::Error;
 use std::fs;
@@ -10,6 +10,17 @@ use std::path::Path;
 
 use kernel_traces::classify::families;
 use kernel_traces::synthetic::{self, Launching, Model, Oddity, Plan};
+
+/// An input of each kind that a comparison of predicted and measured kernels has.
+const PREDICTED: [&str; 5] = [
+    r#"[('MatMulV2', 22.77), ("it's\x41", -8e-05), ]"#,
+    "\u{feff}Type,Duration(us)\t,Start Time(us)\r\nMatMul,1.5,1\r\nhcom_a_,2\t,1000.25\t\r\n",
+    "file,rank,start_ns,duration_ns,kind,class,label,name\na,0,1,1500,kernel,GEMM,GEMM,k\n",
+    "operator_mappings:\n  aten.mm: {kernel_type: MatMul}\n  aten.view: {zero_cost: yes}\n",
+    r#"{"traceEvents": [{"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "empirical"}},
+        {"ph": "X", "name": "all_reduce", "pid": 1, "dur": 31, "args": {"kernel_type": "A,B",
+        "sub_kernel_durations": "[('A', 22.77), ('B', 8.29)]"}}]}"#,
+];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
@@ -34,6 +45,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     for (number, (_, _, example)) in families().enumerate() {
         write("classify", &format!("name{number}"), example.as_bytes())?;
+    }
+    for (number, input) in PREDICTED.into_iter().enumerate() {
+        write("predicted", &format!("input{number}"), input.as_bytes())?;
     }
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     for number in 0..64 {

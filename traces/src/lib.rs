@@ -32,6 +32,7 @@ mod metadata;
 mod model;
 mod names;
 mod number;
+pub mod predicted;
 mod ranks;
 mod rows;
 pub mod segment;

@@ -2,6 +2,7 @@
 
 mod compare;
 mod trace;
+mod validate;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,6 +17,7 @@ pub use trace::{
     TraceCommand, TraceFiles, TraceIndexArgs, TraceInfoArgs, TraceInput, TraceKernelsArgs,
     TraceLayersArgs,
 };
+pub use validate::{MeasuredByName, TraceValidateArgs, ValidateFormat};
 
 const EXAMPLES: &str = "\
 Examples:

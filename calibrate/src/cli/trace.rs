@@ -20,6 +20,8 @@ pub enum TraceCommand {
     Compare(TraceCompareArgs),
     /// Make the next load fast
     Index(TraceIndexArgs),
+    /// What a performance model predicts, against what was measured
+    Validate(super::TraceValidateArgs),
 }
 
 /// Which traces.

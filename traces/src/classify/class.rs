@@ -124,7 +124,7 @@ impl fmt::Display for Class {
 }
 
 /// A set of classes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClassSet(u32);
 
 impl ClassSet {

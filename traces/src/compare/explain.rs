@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::basis::Steps;
+use super::ends::{At, at_ends};
 use super::fusion::{self, Found};
 use super::implementation;
 use super::kinds::Kinds;
@@ -17,7 +18,7 @@ use super::side::Chosen;
 use super::tally::Both;
 use super::text::{list, number, time};
 use super::work::Work;
-use crate::classify::Class;
+use crate::classify::{Class, ClassSet};
 
 /// What a place of a layer is a part of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -50,6 +51,9 @@ enum Key {
     PhaseMix,
 }
 
+/// Something is done as often in a step, but for parts of steps at the ends of the recordings.
+const SAME_OFTEN: f64 = 0.5;
+
 /// What the explanation is made from.
 pub(super) struct Evidence<'e, 't> {
     pub(super) sides: &'e [Chosen<'t>; 2],
@@ -77,16 +81,7 @@ impl Evidence<'_, '_> {
             implementation: Vec::new(),
             slots: all.iter().map(|places| vec![Explained::default(); places.len()]).collect(),
         };
-        let mut known = FxHashMap::default();
-        for (kind, places) in all.iter().enumerate() {
-            // A fusion is between layers that both sides have.
-            if self.kinds.list[kind].variants.iter().any(Vec::is_empty) {
-                continue;
-            }
-            for found in fusion::find(places, missing) {
-                self.add_fusion(&mut explanation, &mut known, kind, places, &found);
-            }
-        }
+        self.add_fusions(&mut explanation, &all, missing);
         let mut known = FxHashMap::default();
         for (kind, places) in all.iter().enumerate() {
             if self.kinds.list[kind].variants.iter().any(Vec::is_empty) {
@@ -104,6 +99,60 @@ impl Evidence<'_, '_> {
         explanation
     }
 
+    fn add_fusions(
+        &self,
+        explanation: &mut Explanation,
+        all: &[Vec<Place<'_>>],
+        missing: [ClassSet; 2],
+    ) {
+        let mut found: Vec<(usize, Found)> = Vec::new();
+        for (number, (kind, places)) in self.kinds.list.iter().zip(all).enumerate() {
+            // A fusion is between layers that both sides have.
+            if kind.variants.iter().all(|side| !side.is_empty()) {
+                let of_kind = fusion::find(places, missing, !kind.key.is_outside);
+                found.extend(of_kind.into_iter().map(|found| (number, found)));
+            }
+        }
+        let (partial, whole): (Vec<_>, Vec<_>) =
+            found.into_iter().partition(|(_, found)| found.is_partial);
+        let mut known = FxHashMap::default();
+        let whole: Vec<(usize, Found, usize)> = whole
+            .into_iter()
+            .map(|(kind, found)| {
+                let index = self.add_fusion(explanation, &mut known, kind, &all[kind], &found);
+                (kind, found, index)
+            })
+            .collect();
+        // What few layers show is believed if others show it.
+        let (absent, partial): (Vec<_>, Vec<_>) =
+            partial.into_iter().partition(|(_, found)| found.by == FusionEvidence::Absence);
+        for (kind, found) in absent {
+            // Without the missing kernel a role may be taken for another one.
+            let (side, operation, separate, _) = self.key(&all[kind], &found);
+            let same = known.iter().filter(|((of, what, parts, _), _)| {
+                *of == side && *what == operation && *parts == separate
+            });
+            if let Some(index) = same.map(|(_, index)| *index).min() {
+                for at in found.places() {
+                    self.add_place(explanation, index, kind, &all[kind], at, side);
+                }
+            }
+        }
+        for (kind, found, index) in &whole {
+            let is_free = |(kind, at): At| explanation.slots[kind][at].fusion.is_none();
+            let more = at_ends(&self.kinds.list, all, self.steps, (*kind, found), is_free);
+            for (kind, at) in more {
+                self.add_place(explanation, *index, kind, &all[kind], at, found.side);
+            }
+        }
+        for (kind, found) in partial {
+            if explanation.slots[kind][found.fused].fusion.is_none() {
+                self.add_fusion(explanation, &mut known, kind, &all[kind], &found);
+            }
+        }
+    }
+
+    /// Adds a fusion, or more of one that is known. Returns its place in the list.
     fn add_fusion(
         &self,
         explanation: &mut Explanation,
@@ -111,19 +160,13 @@ impl Evidence<'_, '_> {
         kind: usize,
         places: &[Place<'_>],
         found: &Found,
-    ) {
+    ) -> usize {
         let fused = &places[found.fused];
-        let other = 1 - found.side;
-        let phase = self.steps.place(self.kinds.list[kind].key.phase);
-        let operation = self.operation(found, fused);
-        let separate: Vec<String> = found
-            .separate
-            .iter()
-            .filter_map(|at| places[*at].works[other].map(Work::label))
-            .collect();
-        let key = (found.side, operation.clone(), separate.clone(), fused.role);
+        let key = self.key(places, found);
+        let (_, operation, separate, _) = key.clone();
         let index = *known.entry(key).or_insert_with(|| {
             let names = found.separate.iter();
+            let other = 1 - found.side;
             let trace = self.sides[other].side.trace;
             explanation.fusions.push(Fusion {
                 fused_by: found.which(),
@@ -145,18 +188,39 @@ impl Evidence<'_, '_> {
             });
             explanation.fusions.len() - 1
         });
+        for at in found.places() {
+            self.add_place(explanation, index, kind, places, at, found.side);
+        }
+        index
+    }
+
+    /// What makes findings one: who fuses what, what the other side runs, and for what.
+    fn key(&self, places: &[Place<'_>], found: &Found) -> (usize, String, Vec<String>, Role) {
+        let fused = &places[found.fused];
+        let separate = found.separate.iter();
+        let separate =
+            separate.filter_map(|at| places[*at].works[1 - found.side].map(Work::label)).collect();
+        (found.side, self.operation(found, fused), separate, fused.role)
+    }
+
+    /// Adds a place to a fusion.
+    fn add_place(
+        &self,
+        explanation: &mut Explanation,
+        index: usize,
+        kind: usize,
+        places: &[Place<'_>],
+        at: usize,
+        side: usize,
+    ) {
+        let phase = self.steps.place(self.kinds.list[kind].key.phase);
+        explanation.slots[kind][at].fusion = Some(index);
+        let sums = &places[at].sums.both;
         let fusion = &mut explanation.fusions[index];
-        let mut at_places = found.separate.clone();
-        if !at_places.contains(&found.fused) {
-            at_places.push(found.fused);
-        }
-        for at in at_places {
-            explanation.slots[kind][at].fusion = Some(index);
-            fusion.part.add(&places[at].sums.both.part(self.steps, phase));
-        }
-        let own = &fused.sums.both.0[found.side];
-        fusion.count += own.count;
-        fusion.per_step += ratio(own.count, self.steps.counts[found.side]);
+        fusion.part.add(&sums.part(self.steps, phase));
+        // On the side that fuses there is only the fused kernel.
+        fusion.count += sums.0[side].count;
+        fusion.per_step += ratio(sums.0[side].count, self.steps.counts[side]);
     }
 
     /// What the fused kernel does; of attention what the other side runs for it.
@@ -187,6 +251,11 @@ impl Evidence<'_, '_> {
         else {
             return;
         };
+        if place.sums.is_of_runtime()
+            && place.works[side].is_some_and(|work| self.is_as_often(work))
+        {
+            return;
+        }
         let phase = self.steps.place(self.kinds.list[kind].key.phase);
         let class = place.works[side].map(Work::label).unwrap_or_default();
         let key = (what, side, class.clone(), place.role);
@@ -208,6 +277,17 @@ impl Evidence<'_, '_> {
         difference.per_step += ratio(own.count, self.steps.counts[side]);
         difference.part.add(&place.sums.both.part(self.steps, phase));
         explanation.slots[kind][at].implementation = Some(index);
+    }
+
+    /// Whether both sides do this as often in a step. What the runtime does on a stream of its own
+    /// may then run beside one layer on one side and beside another on the other.
+    fn is_as_often(&self, work: Work) -> bool {
+        let [first, second] = [0, 1].map(|side: usize| {
+            let of_work = self.ledger.works.iter().filter(|((other, _), _)| *other == work);
+            let count: u64 = of_work.map(|(_, both)| both.0[side].count).sum();
+            ratio(count, self.steps.counts[side])
+        });
+        (first - second).abs() < SAME_OFTEN
     }
 
     /// The largest gaps first.
@@ -312,10 +392,13 @@ impl Evidence<'_, '_> {
             let mix = Part { first_ns, second_ns, gap_ns: first_ns - second_ns, ..Part::default() };
             put(Key::PhaseMix, &mix);
         }
-        let mut parts: Vec<(Key, Part)> = parts
-            .into_iter()
-            .filter(|(_, part)| part.first_ns != 0.0 || part.second_ns != 0.0)
-            .collect();
+        // Kernels without a duration are put down too.
+        let is_there = |part: &Part| {
+            let counts = part.first_amount.count + part.second_amount.count;
+            counts > 0 || part.first_ns != 0.0 || part.second_ns != 0.0
+        };
+        let mut parts: Vec<(Key, Part)> =
+            parts.into_iter().filter(|(_, part)| is_there(part)).collect();
         // Of equals what kernels do before what passes between them.
         parts.sort_by(|(a, one), (b, other)| {
             other.gap_ns.abs().total_cmp(&one.gap_ns.abs()).then_with(|| a.cmp(b))
@@ -428,13 +511,16 @@ fn key_of_place(place: &Place<'_>, explained: Explained) -> Key {
     if let Some(difference) = explained.implementation {
         return Key::Implementation(difference);
     }
+    if place.sums.is_of_runtime() {
+        return of_runtime(main);
+    }
     for side in [0, 1] {
         if place.is_only_of(side) {
             let label = place.works[side].map(Work::label).unwrap_or_default();
             return Key::OneSided(Which::of(side), label, Some(place.role));
         }
     }
-    if place.sums.of_runtime { of_runtime(main) } else { Key::Class(main) }
+    Key::Class(main)
 }
 
 fn key_outside(key: &OutsideKey, sum: &Both) -> Key {

@@ -10,8 +10,6 @@
 //!
 //! That one side has more kernels of a class is no evidence.
 
-use std::ops::Range;
-
 use super::places::Place;
 use super::result::{FusionEvidence, Which};
 use super::roles::Role;
@@ -31,18 +29,24 @@ pub(super) struct Found {
     pub(super) parts: ClassSet,
     pub(super) by: FusionEvidence,
     pub(super) confidence: f64,
+    /// Whether something is missing: of attention the other part may be at the other end of the
+    /// pass, and an absence may have too few kernels to show that one takes longer.
+    pub(super) is_partial: bool,
     /// Of an absence, by how much longer the neighbour takes than expected, over what the missing
     /// kernel would take.
     pub(super) excess: Option<f64>,
 }
 
-/// The fusions in the layers of a kind. `missing` are the classes that no layer of each side has.
-pub(super) fn find(places: &[Place<'_>], missing: [ClassSet; 2]) -> Vec<Found> {
+/// The fusions in the layers of a kind. `missing` are the classes that no layer of each side has,
+/// and `goes_on` says whether a layer is followed by the beginning of another one: then the first
+/// place is behind the last one.
+pub(super) fn find(places: &[Place<'_>], missing: [ClassSet; 2], goes_on: bool) -> Vec<Found> {
+    let around = Around { places, goes_on };
     let mut taken = vec![false; places.len()];
     let mut found = Vec::new();
     for side in [0, 1] {
         for at in 0..places.len() {
-            let one = by_name(places, side, at, &taken)
+            let one = by_name(&around, side, at, &taken)
                 .or_else(|| by_definition(places, side, at, &taken));
             if let Some(one) = one {
                 one.separate.iter().chain([&one.fused]).for_each(|place| taken[*place] = true);
@@ -52,7 +56,7 @@ pub(super) fn find(places: &[Place<'_>], missing: [ClassSet; 2]) -> Vec<Found> {
     }
     for side in [0, 1] {
         for at in 0..places.len() {
-            if let Some(one) = by_absence(places, side, at, missing[side], &taken) {
+            if let Some(one) = by_absence(&around, side, at, missing[side], &taken) {
                 one.separate.iter().chain([&one.fused]).for_each(|place| taken[*place] = true);
                 found.push(one);
             }
@@ -79,7 +83,8 @@ pub(super) fn missing_classes<'p>(places: impl Iterator<Item = &'p Place<'p>>) -
 }
 
 /// A fused kernel by its name.
-fn by_name(places: &[Place<'_>], side: usize, at: usize, taken: &[bool]) -> Option<Found> {
+fn by_name(around: &Around<'_>, side: usize, at: usize, taken: &[bool]) -> Option<Found> {
+    let places = around.places;
     let place = &places[at];
     let work = place.works[side].filter(|_| !taken[at])?;
     let partner = place.works[1 - side];
@@ -94,9 +99,12 @@ fn by_name(places: &[Place<'_>], side: usize, at: usize, taken: &[bool]) -> Opti
     let mut separate: Vec<usize> = partner.is_some().then_some(at).into_iter().collect();
     let mut parts = beside;
     // The nearest first: a layer has several additions.
-    let mut around: Vec<usize> = between_anchors(places, at).filter(|other| *other != at).collect();
-    around.sort_by_key(|other| (other.abs_diff(at), *other));
-    for other in around {
+    let order = around.between_anchors(at);
+    let position = |at: usize| order.iter().position(|other| *other == at).unwrap_or(0);
+    let here = position(at);
+    let mut nearest: Vec<usize> = order.iter().copied().filter(|other| *other != at).collect();
+    nearest.sort_by_key(|other| (position(*other).abs_diff(here), position(*other)));
+    for other in nearest {
         let candidate = &places[other];
         let Some(work) = candidate.works[1 - side].filter(|_| !taken[other]) else { continue };
         if candidate.is_only_of(1 - side) && left.contains(work.main) {
@@ -107,7 +115,7 @@ fn by_name(places: &[Place<'_>], side: usize, at: usize, taken: &[bool]) -> Opti
             separate.push(other);
         }
     }
-    separate.sort_unstable();
+    separate.sort_by_key(|at| position(*at));
     (separate.len() > 1).then_some(Found {
         side,
         fused: at,
@@ -116,6 +124,7 @@ fn by_name(places: &[Place<'_>], side: usize, at: usize, taken: &[bool]) -> Opti
         by: FusionEvidence::Name,
         // What is in the name and nowhere on the other side may be done for another reason.
         confidence: if left.is_empty() { 1.0 } else { 0.8 },
+        is_partial: false,
         excess: None,
     })
 }
@@ -151,6 +160,7 @@ fn by_definition(places: &[Place<'_>], side: usize, at: usize, taken: &[bool]) -
         parts: ClassSet::of(&[Class::Gemm, Class::Softmax]),
         by: FusionEvidence::Definition,
         confidence: if products == 2 { 0.95 } else { 0.8 },
+        is_partial: products < 2,
         excess: None,
     })
 }
@@ -172,12 +182,13 @@ const MOST_EXCESS: f64 = 2.0;
 
 /// A class that no layer of a side has, at a place where the other side has it.
 fn by_absence(
-    places: &[Place<'_>],
+    around: &Around<'_>,
     side: usize,
     at: usize,
     missing: ClassSet,
     taken: &[bool],
 ) -> Option<Found> {
+    let places = around.places;
     let place = &places[at];
     let work = place.works[1 - side].filter(|_| place.is_only_of(1 - side) && !taken[at])?;
     if !missing.contains(work.main) || !ABSORBED.contains(work.main) {
@@ -185,26 +196,28 @@ fn by_absence(
     }
     let mean = |at: usize, side: usize| places[at].sums.both.0[side].mean_ns();
     let is_neighbour = |other: &usize| places[*other].is_paired();
-    let before = (0..at).rev().find(is_neighbour);
-    let after = (at + 1..places.len()).find(is_neighbour);
+    let before = around.before(at).find(is_neighbour);
+    let after = around.after(at).find(is_neighbour);
     let neighbours = [before, after].into_iter().flatten().filter(|other| !taken[*other]);
     let tried = neighbours.filter_map(|neighbour| {
         let usual = usual_ratio(places, side, neighbour)?;
         let expected = mean(at, 1 - side)? * usual;
         let excess = mean(neighbour, side)? - mean(neighbour, 1 - side)? * usual;
-        let ratio = places[neighbour].sums.both.ratio()?;
-        let (low, high) = ratio.interval?;
-        let least = if side == 0 { low } else { 1.0 / high };
+        let interval = places[neighbour].sums.both.ratio()?.interval;
+        let least = interval.map(|(low, high)| if side == 0 { low } else { 1.0 / high });
         let excess = excess / expected;
-        let is_shown = least > usual && (LEAST_EXCESS..=MOST_EXCESS).contains(&excess);
-        is_shown.then_some((neighbour, excess))
+        let is_shown = least.is_some_and(|least| least > usual);
+        (LEAST_EXCESS..=MOST_EXCESS).contains(&excess).then_some((neighbour, excess, is_shown))
     });
     // What the excess explains best.
     let off = |excess: f64| (excess - 1.0).abs();
-    let (neighbour, excess) = tried.min_by(|a, b| off(a.1).total_cmp(&off(b.1)))?;
+    let by_fit = |a: &(usize, f64, bool), b: &(usize, f64, bool)| {
+        b.2.cmp(&a.2).then_with(|| off(a.1).total_cmp(&off(b.1)))
+    };
+    let (neighbour, excess, is_shown) = tried.min_by(by_fit)?;
     let neighbour_work = places[neighbour].works[side]?;
-    let mut separate = vec![at, neighbour];
-    separate.sort_unstable();
+    let separate =
+        if before == Some(neighbour) { vec![neighbour, at] } else { vec![at, neighbour] };
     Some(Found {
         side,
         fused: neighbour,
@@ -212,6 +225,7 @@ fn by_absence(
         parts: neighbour_work.parts().union(work.parts()),
         by: FusionEvidence::Absence,
         confidence: 0.6,
+        is_partial: !is_shown,
         excess: Some(excess),
     })
 }
@@ -235,23 +249,57 @@ fn usual_ratio(places: &[Place<'_>], side: usize, except: usize) -> Option<f64> 
     others(true).or_else(|| others(false))
 }
 
-/// The places around one, up to what a layer is built on: products, attention, scans.
-fn between_anchors(places: &[Place<'_>], at: usize) -> Range<usize> {
-    let is_anchor = |place: &Place<'_>| {
-        let is_anchor = |work: &super::work::Work| {
-            matches!(
-                work.main,
-                Class::Gemm | Class::MoeGemm | Class::Attn | Class::Ssm | Class::Conv
-            )
+/// The places of a kind with the order in which they run.
+struct Around<'p> {
+    places: &'p [Place<'p>],
+    goes_on: bool,
+}
+
+impl Around<'_> {
+    /// The places before one, the nearest first; those at the end too, if the layer before this one
+    /// ends with them.
+    fn before(&self, at: usize) -> impl Iterator<Item = usize> + use<> {
+        let from_end = if self.goes_on { at + 1..self.places.len() } else { 0..0 };
+        (0..at).rev().chain(from_end.rev())
+    }
+
+    /// The places after one likewise.
+    fn after(&self, at: usize) -> impl Iterator<Item = usize> + use<> {
+        let from_start = if self.goes_on { 0..at } else { 0..0 };
+        (at + 1..self.places.len()).chain(from_start)
+    }
+
+    /// The places around one in their order, with itself, up to what a layer is built on: products,
+    /// attention, scans.
+    fn between_anchors(&self, at: usize) -> Vec<usize> {
+        let is_anchor = |at: &usize| {
+            let is_anchor = |work: &super::work::Work| {
+                matches!(
+                    work.main,
+                    Class::Gemm | Class::MoeGemm | Class::Attn | Class::Ssm | Class::Conv
+                )
+            };
+            let place = &self.places[*at];
+            place.is_paired() && place.works.iter().flatten().any(is_anchor)
         };
-        place.is_paired() && place.works.iter().flatten().any(is_anchor)
-    };
-    let from = places[..at].iter().rposition(is_anchor).map_or(0, |anchor| anchor + 1);
-    let to = places[at + 1..].iter().position(is_anchor);
-    from..to.map_or(places.len(), |anchor| at + 1 + anchor)
+        let mut order: Vec<usize> = self.before(at).take_while(|at| !is_anchor(at)).collect();
+        order.reverse();
+        order.push(at);
+        // Without anything to build on, both directions have all places.
+        let after = self.after(at).take_while(|at| !is_anchor(at));
+        let after: Vec<usize> = after.filter(|at| !order.contains(at)).collect();
+        order.extend(after);
+        order
+    }
 }
 
 impl Found {
+    /// All places that belong to it.
+    pub(super) fn places(&self) -> impl Iterator<Item = usize> {
+        let fused = Some(self.fused).filter(|fused| !self.separate.contains(fused));
+        self.separate.iter().copied().chain(fused)
+    }
+
     pub(super) fn which(&self) -> Which {
         Which::of(self.side)
     }

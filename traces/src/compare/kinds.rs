@@ -70,7 +70,10 @@ impl Kinds {
         let mains = [0, 1].map(|side: usize| members[side].first().map(|main| get(side, *main)));
         // The order in which the sides are taken does not depend on which is the first, so that
         // exchanging them mirrors the result.
-        let keys = mains.map(|main| main.map(|main| order_key(&main.items)));
+        let keys = [0, 1].map(|side: usize| {
+            let items = members[side].iter().map(|variant| order_key(&get(side, *variant).items));
+            items.collect::<Vec<_>>()
+        });
         let order = if keys[0] <= keys[1] { [0, 1] } else { [1, 0] };
         let mut columns = Columns::default();
         let mut ids: Vec<(usize, usize, Vec<usize>)> = Vec::new();
@@ -102,7 +105,7 @@ impl Kinds {
 
 /// Something to order sequences of kernels by.
 fn order_key(items: &[Item]) -> impl PartialOrd + use<'_> {
-    let keys = items.iter().map(|item| (item.work.main, item.role, item.words.as_slice()));
+    let keys = items.iter().map(|item| (item.work, item.role, item.words.as_slice()));
     (items.len(), keys.collect::<Vec<_>>())
 }
 
@@ -225,9 +228,24 @@ fn likeness(a: &Variant, b: &Variant) -> Option<(u32, usize, u64)> {
     let in_common = a.numbers.iter().filter(|n| b.numbers.binary_search(n).is_ok()).count();
     let shared: u32 = a.classes.iter().zip(&b.classes).map(|(a, b)| a.min(b)).sum();
     let longer = u32::try_from(a.items.len().max(b.items.len()).max(1)).unwrap_or(u32::MAX);
-    let share = shared.saturating_mul(1000) / longer;
+    let mut share = shared.saturating_mul(1000) / longer;
+    if a.key.is_outside {
+        // The beginning of a pass and the end of one have the same classes, in another order.
+        share = (share + share_of_pairs(&a.pairs, &b.pairs)) / 2;
+    }
     let can_be = if a.key.is_outside { share >= LEAST_LIKENESS } else { in_common > 0 };
     can_be.then_some((share, in_common, a.count.min(b.count)))
+}
+
+/// How many of the longer one's pairs both have, in thousandths. Both are in ascending order.
+fn share_of_pairs(a: &[(Class, Class)], b: &[(Class, Class)]) -> u32 {
+    let mut rest = b.iter().peekable();
+    let is_shared = |pair: &&(Class, Class)| {
+        while rest.next_if(|other| other < pair).is_some() {}
+        rest.next_if_eq(pair).is_some()
+    };
+    let shared = a.iter().filter(is_shared).count();
+    u32::try_from(shared * 1000 / a.len().max(b.len()).max(1)).unwrap_or(0)
 }
 
 fn root(parents: &mut [usize], mut node: usize) -> usize {
@@ -243,4 +261,24 @@ fn join(parents: &mut [usize], a: usize, b: usize) {
     // The lower one, so that the order of variants decides that of kinds.
     let (low, high) = (a.min(b), a.max(b));
     parents[high] = low;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Class::{Copy, Gemm, Norm, Rope};
+
+    #[test]
+    fn pairs_that_both_have() {
+        let a = [(Copy, Copy), (Copy, Norm), (Norm, Gemm)];
+        let mut a = a.to_vec();
+        a.sort_unstable();
+        assert_eq!(share_of_pairs(&a, &a), 1000);
+        let mut b = vec![(Norm, Gemm), (Norm, Gemm), (Gemm, Rope), (Copy, Copy)];
+        b.sort_unstable();
+        // Each is shared once.
+        assert_eq!(share_of_pairs(&a, &b), 500);
+        assert_eq!(share_of_pairs(&b, &a), 500);
+        assert_eq!(share_of_pairs(&[], &[]), 0);
+    }
 }

@@ -48,8 +48,16 @@ pub(super) struct SlotSums {
     pub(super) names: [Vec<(NameId, u64)>; 2],
     /// The works of each side's kernels with their numbers.
     pub(super) works: [Vec<(Work, u64)>; 2],
-    /// Whether they are copies or fills of the runtime.
-    pub(super) of_runtime: bool,
+    /// How many are copies or fills of the runtime.
+    pub(super) by_runtime: u64,
+}
+
+impl SlotSums {
+    /// Whether most of them are copies or fills of the runtime.
+    pub(super) fn is_of_runtime(&self) -> bool {
+        let count: u64 = self.both.0.iter().map(|tally| tally.count).sum();
+        self.by_runtime * 2 > count
+    }
 }
 
 /// The kernels of one name.
@@ -94,10 +102,10 @@ impl Ledger {
     fn take_second(&mut self, other: Self) {
         let Self { slots, outside, works, phases, names, numbers, beside } = other;
         for (slot, other) in self.slots.iter_mut().flatten().zip(slots.into_iter().flatten()) {
-            let SlotSums { both, names: [_, names], works: [_, works], of_runtime } = other;
+            let SlotSums { both, names: [_, names], works: [_, works], by_runtime } = other;
             slot.both.0[1] = both.0[1];
             (slot.names[1], slot.works[1]) = (names, works);
-            slot.of_runtime |= of_runtime;
+            slot.by_runtime += by_runtime;
         }
         for (key, both) in outside {
             self.outside.entry(key).or_default().0[1] = both.0[1];
@@ -170,7 +178,7 @@ impl Ledger {
                     add(&mut slot.both.0[index]);
                     count(&mut slot.names[index], name);
                     count(&mut slot.works[index], work);
-                    slot.of_runtime |= device_work != DeviceWork::Kernel;
+                    slot.by_runtime += u64::from(device_work != DeviceWork::Kernel);
                 }
                 None => {
                     let key = OutsideKey {

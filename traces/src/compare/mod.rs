@@ -6,13 +6,15 @@
 //! between its passes, with the `roles` of their kernels; `kinds` puts those together
 //! that are the same layers of the model, and aligns (`align`) their kernels. The `ledger` then
 //! puts every kernel down once by place, class, name and phase. `explain` finds `fusion`s and
-//! differences of the `implementation` in the `places` of layers and puts the gap down to causes;
+//! differences of the `implementation` in the `places` of layers and puts the gap down to causes,
+//! with what of a fusion lies at the `ends` of passes;
 //! `gap`, `layers`, `kernels` and `notes` make the rest of the `result`.
 
 mod align;
 mod attribution;
 mod basis;
 mod describe;
+mod ends;
 mod error;
 mod explain;
 mod fusion;

@@ -11,6 +11,9 @@ use crate::Warning;
 /// From this share of the durations on, unknown kernels are warned of.
 const MUCH_UNCLASSIFIED: f64 = 0.05;
 
+/// Times of centuries, which broken traces have, are not kept to the nanosecond.
+const RELATIVE_ROUNDING: f64 = 1e-12;
+
 /// From this relative difference on, sides have different numbers of steps.
 const SAME_STEPS: f64 = 1e-9;
 
@@ -177,7 +180,8 @@ impl Notes {
     fn of_sum(&mut self, sides: &[Chosen<'_>; 2], comparison: &Comparison) {
         let Comparison { first, second, gap, .. } = comparison;
         #[expect(clippy::cast_precision_loss, reason = "a tolerance")]
-        let most_ns = (first.kernels + second.kernels).max(1) as f64;
+        let kernels = (first.kernels + second.kernels).max(1) as f64;
+        let most_ns = kernels.max(RELATIVE_ROUNDING * (gap.first_ns + gap.second_ns));
         let mut missed_ns = gap.rounding_ns;
         for (side, summary) in sides.iter().zip([first, second]).filter(|(side, _)| side.is_whole) {
             #[expect(clippy::cast_precision_loss, reason = "for people")]

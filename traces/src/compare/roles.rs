@@ -143,10 +143,14 @@ impl Core {
         for (at, role) in roles.iter_mut().enumerate().skip(out) {
             *role = parts.role(layer, at);
         }
-        // What prepares a product is for that product.
+        // What prepares a product is for that product, also if something else prepares it too.
+        let mut is_for_next = false;
         for at in (0..layer.len().saturating_sub(1)).rev() {
             let prepares = matches!(layer[at].main, Class::Fill | Class::Quant);
-            if prepares && (layer[at + 1].is_product() || layer[at + 1].main == Class::MoeGemm) {
+            let next = layer[at + 1];
+            is_for_next =
+                prepares && (is_for_next || next.is_product() || next.main == Class::MoeGemm);
+            if is_for_next {
                 roles[at] = roles[at + 1];
             }
         }
@@ -405,5 +409,14 @@ mod tests {
             "qkv",
         ];
         assert_eq!(of(classes), expected);
+    }
+
+    #[test]
+    fn what_prepares_a_product_is_for_it() {
+        let roles = of("KVCACHE ATTN FILL QUANT GEMM NORM FILL GEMM ACT GEMM NORM GEMM ROPE");
+        assert_eq!(roles[..5], ["attention", "attention", "out", "out", "out"]);
+        assert_eq!(roles[6..8], ["gate_up", "gate_up"]);
+        // What is followed by something else is not.
+        assert_eq!(of("KVCACHE FILL ATTN GEMM NORM GEMM ACT GEMM")[1], "attention");
     }
 }

@@ -25,6 +25,9 @@ pub(super) struct Variant {
     pub(super) count: u64,
     /// How many kernels of each class one has.
     pub(super) classes: [u32; Class::ALL.len()],
+    /// The classes of each two kernels that follow each other, in ascending order; of what is
+    /// outside of layers only.
+    pub(super) pairs: Vec<(Class, Class)>,
 }
 
 /// What layers must have in common to be compared.
@@ -148,7 +151,13 @@ impl<'c> Grouping<'c> {
             let words = self.words.entry(name).or_insert_with(|| words(trace.names.text(name)));
             items.push(Item { work, role, words: words.clone() });
         }
-        let variant = Variant { key, items, numbers: Vec::new(), count: 0, classes };
+        let mut pairs: Vec<(Class, Class)> = Vec::new();
+        if key.is_outside {
+            let of_two = |two: &[Item]| (two[0].work.main, two[1].work.main);
+            pairs = items.windows(2).map(of_two).collect();
+            pairs.sort_unstable();
+        }
+        let variant = Variant { key, items, numbers: Vec::new(), count: 0, classes, pairs };
         self.found.list.push(variant);
         self.numbers.push(FxHashSet::default());
         self.known.insert(full, next);

@@ -3,7 +3,7 @@
 use crate::classify::{Class, ClassSet, Classification};
 
 /// What a kernel does: its class, and what is fused into it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Work {
     pub(super) main: Class,
     pub(super) also: ClassSet,

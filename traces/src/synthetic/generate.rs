@@ -38,6 +38,7 @@ pub(super) fn trace(plan: &Plan, out: &mut impl Write) -> io::Result<Truth> {
     let is_old = plan.has(Oddity::Capitalised);
     let start_ns = if is_old { 1_665_536_373_729_077_000 } else { 2_241_346_127_176_383 };
     let random = Random::new(plan.seed, if plan.has(Oddity::WholeTimes) { 1000 } else { 1 });
+    let random = if plan.pace.is_some() { random.steady() } else { random };
     let schedule = Schedule::new(plan, random.whole(start_ns));
     let mut generator = Generator {
         plan,

@@ -37,11 +37,12 @@ macro_rules! kernels {
             amd: $amd,
         };)*
 
-        /// Every kernel that computes or communicates.
+        /// Every kernel of this list.
         #[cfg(test)]
-        static ALL: &[&Kernel] = &[$(&$name),*];
+        pub(super) static ALL: &[&Kernel] = &[$(&$name),*];
     };
 }
+pub(super) use kernels;
 
 // One kernel is its name here, its role, its class, its operator, and both vendors' names.
 #[rustfmt::skip]
@@ -204,7 +205,7 @@ kernels! {
         "void rocprim::detail::trampoline_kernel<rocprim::detail::wrapped_radix_sort_onesweep_config<rocprim::default_config, long, int>, int>(int)";
 }
 
-const fn by_runtime(role: &'static str, work: DeviceWork, name: &'static str) -> Kernel {
+pub(super) const fn by_runtime(role: &'static str, work: DeviceWork, name: &'static str) -> Kernel {
     let (class, op) = match work {
         DeviceWork::Memset => (Fill, "aten::zero_"),
         _ => (Copy, "aten::copy_"),

@@ -2,7 +2,7 @@
 
 use super::kernels::{self as k, Kernel};
 use super::random::Random;
-use super::{Communication, Model, Phase, Plan, Variation};
+use super::{Communication, Edit, Model, Phase, Plan, Variation};
 
 /// Kernels in the order in which they are launched.
 pub(super) type Kernels = Vec<&'static Kernel>;
@@ -23,8 +23,14 @@ pub(super) fn tail(plan: &Plan) -> Kernels {
     match plan.model {
         Model::Bag => Vec::new(),
         Model::Training => vec![&k::OPTIMIZER, &k::OPTIMIZER],
-        _ => vec![&k::NORM, &k::SELECT, &k::LM_HEAD],
+        _ => edited(plan, vec![&k::NORM, &k::SELECT, &k::LM_HEAD], Edit::reaches_tail),
     }
+}
+
+/// Kernels with what the plan does in another way.
+fn edited(plan: &Plan, kernels: Kernels, reaches: impl Fn(Edit) -> bool) -> Kernels {
+    let edits = plan.edits.iter().copied().filter(|edit| reaches(*edit));
+    edits.fold(kernels, |kernels, edit| edit.apply(kernels))
 }
 
 /// What makes tokens of the result, and never is in a graph.
@@ -37,11 +43,13 @@ pub(super) fn sampling(plan: &Plan) -> Kernels {
 
 /// The blocks of a step with the layers that they are, and what is between them without one.
 pub(super) fn body(plan: &Plan, phase: Phase, random: &mut Random) -> Vec<(Option<u64>, Kernels)> {
-    let forward = (0..plan.layers).map(|layer| (Some(layer), block(plan, layer, phase)));
+    let of_layer = |layer| edited(plan, block(plan, layer, phase), |_| true);
+    let forward = (0..plan.layers).map(|layer| (Some(layer), of_layer(layer)));
     match plan.model {
         Model::Bag => vec![(None, bag(plan, random))],
         Model::Training => {
             let loss = vec![&k::NORM, &k::LM_HEAD, &k::LOSS, &k::GRADIENT];
+            let loss = edited(plan, loss, Edit::reaches_tail);
             let backward = (0..plan.layers).rev().map(|layer| (Some(layer), backward(plan)));
             forward.chain([(None, loss)]).chain(backward).collect()
         }

@@ -1,6 +1,6 @@
 //! What is generated.
 
-use super::{Annotation, Oddity};
+use super::{Annotation, Edit, Oddity, Pace};
 use crate::Vendor;
 
 /// What is generated.
@@ -42,6 +42,11 @@ pub struct Plan {
     pub world_size: u64,
     /// What is unusual.
     pub oddities: Vec<Oddity>,
+    /// What the program does in another way than most.
+    pub edits: Vec<Edit>,
+    /// How long kernels take by what they do, so that two traces can be compared. Without it,
+    /// durations are random.
+    pub pace: Option<Pace>,
     /// Where the durations come from.
     pub seed: u64,
 }
@@ -66,6 +71,8 @@ impl Default for Plan {
             rank: 0,
             world_size: 1,
             oddities: Vec::new(),
+            edits: Vec::new(),
+            pace: None,
             seed: 1,
         }
     }

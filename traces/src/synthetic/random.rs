@@ -6,12 +6,19 @@ pub(super) struct Random {
     state: u64,
     /// What times are multiples of, in nanoseconds.
     tick_ns: u64,
+    /// Whether all times are the least that they can be.
+    is_steady: bool,
 }
 
 impl Random {
     pub(super) fn new(seed: u64, tick_ns: u64) -> Self {
         // From zero, only zeros would follow.
-        Self { state: seed | 1, tick_ns }
+        Self { state: seed | 1, tick_ns, is_steady: false }
+    }
+
+    /// The same for a program whose pace is known: nothing on the host is random.
+    pub(super) fn steady(self) -> Self {
+        Self { is_steady: true, ..self }
     }
 
     /// A number below a bound, which is not zero.
@@ -24,7 +31,7 @@ impl Random {
 
     /// A time of at least so much, and less than that and the spread.
     pub(super) fn ns(&mut self, least: u64, spread: u64) -> u64 {
-        let time = least + self.below(spread);
+        let time = if self.is_steady { least } else { least + self.below(spread) };
         self.whole(time)
     }
 

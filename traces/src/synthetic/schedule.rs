@@ -6,6 +6,9 @@ use super::random::Random;
 use super::step::{Item, Stream};
 use super::{Plan, Timing};
 
+/// How long a collective runs beside what it adds up, if the pace is known, in nanoseconds.
+const PIECE_NS: u64 = 3000;
+
 /// A call of the runtime that launches something.
 #[derive(Debug)]
 pub(super) struct Call {
@@ -126,17 +129,20 @@ impl<'p> Schedule<'p> {
     ) {
         for call in calls {
             let ready = from_ns.max(call.start_ns + random.ns(2000, 3000));
-            for item in items.get(call.items.clone()).unwrap_or_default() {
-                runs.push(self.place(item, ready, random));
+            let items = items.get(call.items.clone()).unwrap_or_default();
+            for (index, item) in items.iter().enumerate() {
+                let pause_ns = self.plan.pace.map_or(0, |pace| pace.pause_ns(index == 0));
+                runs.push(self.place(item, ready, random, pause_ns));
             }
         }
     }
 
-    fn place(&mut self, item: &Item, ready: u64, random: &mut Random) -> Run {
-        let duration_ns = random.ns(2000, 50_000);
+    /// Runs a kernel, after a pause of the stream that computes.
+    fn place(&mut self, item: &Item, ready: u64, random: &mut Random, pause_ns: u64) -> Run {
+        let duration_ns = item.duration_ns.unwrap_or_else(|| random.ns(2000, 50_000));
         match item.stream {
             Stream::Compute => {
-                let start_ns = ready.max(self.compute_free_ns) + random.ns(0, 1000);
+                let start_ns = ready.max(self.compute_free_ns) + pause_ns + random.ns(0, 1000);
                 self.compute_free_ns = start_ns + duration_ns;
                 self.last = Run { start_ns, duration_ns };
                 self.last
@@ -147,9 +153,7 @@ impl<'p> Schedule<'p> {
                 Run { start_ns, duration_ns }
             }
             Stream::Communication => {
-                // The last half of what it follows is done in pieces that it can already add up.
-                let percent = 50 + random.below(50);
-                let done = random.whole(self.last.duration_ns * percent / 100);
+                let done = self.done_ns(random);
                 let start_ns = ready.max(self.communication_free_ns).max(self.last.start_ns + done);
                 let end_ns = start_ns + duration_ns;
                 self.communication_free_ns = end_ns;
@@ -160,5 +164,14 @@ impl<'p> Schedule<'p> {
                 Run { start_ns, duration_ns }
             }
         }
+    }
+    /// When what a collective adds up is there, from the beginning of what computes it: its last
+    /// half is done in pieces that can already be added up.
+    fn done_ns(&self, random: &mut Random) -> u64 {
+        if self.plan.pace.is_some() {
+            return self.last.duration_ns.saturating_sub(PIECE_NS);
+        }
+        let percent = 50 + random.below(50);
+        random.whole(self.last.duration_ns * percent / 100)
     }
 }

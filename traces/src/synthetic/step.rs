@@ -38,6 +38,8 @@ pub(super) struct Item {
     pub(super) graph: Option<u32>,
     /// Whether it is launched after the mark of the step has ended.
     pub(super) is_after: bool,
+    /// How long it takes, in nanoseconds; random if there is none.
+    pub(super) duration_ns: Option<u64>,
 }
 
 /// Everything that a step launches, in this order.
@@ -73,14 +75,23 @@ pub(super) fn items(plan: &Plan, phase: Phase, random: &mut Random) -> Vec<Item>
             last.is_after = true;
         }
     }
+    if let Some(pace) = plan.pace {
+        for item in &mut step.items {
+            item.duration_ns = Some(pace.duration_ns(plan, item.kernel, phase, random));
+        }
+    }
     step.items
 }
 
-/// Where the layer of a block begins: at the cache write, else at attention, else at the scan.
+/// Where the layer of a block begins: at the cache write, else at attention, else at the scan. With
+/// attention of separate kernels, at the softmax.
 fn marker(kernels: &[&Kernel]) -> Option<usize> {
-    [Class::KvCache, Class::Attn, Class::Ssm]
-        .into_iter()
-        .find_map(|class| kernels.iter().position(|kernel| kernel.class == class))
+    let first = |class| kernels.iter().position(|kernel| kernel.class == class);
+    let is_whole = |kernel: &&Kernel| matches!(kernel.class, Class::Attn | Class::Ssm);
+    if !kernels.iter().any(is_whole) {
+        return first(Class::Softmax);
+    }
+    [Class::KvCache, Class::Attn, Class::Ssm].into_iter().find_map(first)
 }
 
 struct Assembly<'p> {
@@ -130,7 +141,15 @@ impl Assembly<'_> {
             _ => Stream::Compute,
         };
         let graph = is_replayed.then_some(self.graph);
-        self.items.push(Item { kernel, stream, block, layer, graph, is_after: false });
+        self.items.push(Item {
+            kernel,
+            stream,
+            block,
+            layer,
+            graph,
+            is_after: false,
+            duration_ns: None,
+        });
     }
 }
 

@@ -2,8 +2,10 @@
 
 use std::io::Write;
 use std::num::NonZero;
+use std::sync::LazyLock;
 
 use kernel_traces::classify::classify_with;
+use kernel_traces::compare::{CompareOptions, Comparison, Side};
 use kernel_traces::synthetic::{
     self, Annotation, Communication, Launching, Model, Oddity, Phase, Plan,
 };
@@ -100,6 +102,57 @@ pub(crate) fn metadata(members: &[u8]) {
     }
 }
 
+/// Compares a trace with itself, and with another one in both orders.
+fn compare(trace: &Trace, classes: &Classes) {
+    static OTHER: LazyLock<(Trace, Classes, Segments)> = LazyLock::new(|| {
+        let plan = Plan { phases: vec![Phase::Decode], vendor: Vendor::Amd, ..Plan::default() };
+        let (text, _) = synthetic::text(&plan).unwrap();
+        let trace = Trace::from_json(&text, &Options::default()).unwrap();
+        let classes = Classes::of(&trace);
+        let segments = Segments::of(&trace, &classes);
+        (trace, classes, segments)
+    });
+    let segments = Segments::of(trace, classes);
+    let own = Side { trace, classes, segments: &segments, name: "own" };
+    let (trace, classes, segments) = &*OTHER;
+    let other = Side { trace, classes, segments, name: "other" };
+    let adds_up = |first: Side<'_>, second: Side<'_>| {
+        let found = Comparison::of(first, second, &CompareOptions::default()).ok()?;
+        let codes: Vec<&str> = found.warnings.iter().map(|warning| warning.code).collect();
+        assert!(!codes.contains(&"parts-do-not-add-up"), "{:?}", found.gap);
+        for (side, of) in [(&found.first, 0), (&found.second, 1)] {
+            let amounts = found
+                .gap
+                .causes
+                .iter()
+                .map(|cause| [cause.part.first_amount, cause.part.second_amount][of]);
+            let sums = amounts.fold((0, 0), |sum, one| (sum.0 + one.count, sum.1 + one.own_ns));
+            assert_eq!(sums, (side.kernels, side.busy_ns));
+        }
+        Some(found)
+    };
+    let Some(same) = adds_up(own, own) else { return };
+    assert_eq!(same.gap.gap_ns, 0.0);
+    assert!(same.gap.causes.iter().all(|cause| cause.part.gap_ns == 0.0));
+    assert_eq!((same.fusions.len(), same.implementation.len()), (0, 0));
+    let (one, back) = (adds_up(own, other), adds_up(other, own));
+    let (one, back) = (one.unwrap(), back.unwrap());
+    assert_eq!(one.gap.gap_ns, -back.gap.gap_ns);
+    assert_eq!(one.fusions.len(), back.fusions.len());
+    let names = |found: &Comparison| {
+        let name = |name: &str| {
+            // Without names of devices, sides are called by their place.
+            name.replace(&found.first.label, "one").replace(&found.second.label, "other")
+        };
+        let names = found.gap.causes.iter();
+        let mut names: Vec<String> = names.map(|cause| name(&cause.name)).collect();
+        names.sort();
+        names
+    };
+    let back = Comparison { first: back.second.clone(), second: back.first.clone(), ..back };
+    assert_eq!(names(&one), names(&back));
+}
+
 /// Sums up what can be loaded, and finds steps and layers in it.
 pub(crate) fn summarise(text: &[u8]) {
     if let Ok(trace) = Trace::from_json(text, &Options::default()) {
@@ -107,9 +160,10 @@ pub(crate) fn summarise(text: &[u8]) {
     }
 }
 
-/// Sums up a trace, and finds steps and layers in it.
+/// Sums up a trace, finds steps and layers in it, and compares it.
 pub(crate) fn analyse(trace: &Trace) {
     let classes = Classes::of(trace);
+    compare(trace, &classes);
     for kernel in 0..trace.kernels.len() {
         assert!(!classes.get(kernel).label().is_empty());
     }

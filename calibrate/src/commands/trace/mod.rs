@@ -11,6 +11,7 @@ mod kernels;
 mod layers;
 mod open;
 mod rows;
+mod validate;
 
 use std::io::{self, Write};
 
@@ -33,6 +34,7 @@ pub fn trace(command: &TraceCommand) -> anyhow::Result<u8> {
         TraceCommand::Layers(args) => layers::layers(args)?,
         TraceCommand::Compare(args) => compare::compare(args)?,
         TraceCommand::Index(args) => return index::index(args),
+        TraceCommand::Validate(args) => return validate::validate(args),
     }
     Ok(exit::DONE)
 }

@@ -8,6 +8,7 @@ mod kernels;
 mod layers;
 mod phases;
 mod ranks;
+mod validate;
 
 pub use collectives::trace_ranks;
 pub use compare::{
@@ -21,6 +22,10 @@ pub use layers::{
     trace_layers_csv,
 };
 pub use ranks::{ClassEvidence, RankKernels, RankTime, RanksSummary};
+pub use validate::{
+    FailedScenario, LimitVerdict, ScenarioFiles, ScenarioResult, Validation, trace_validation,
+    trace_validation_csv, trace_validation_original, trace_validation_original_csv,
+};
 
 use super::units::milliseconds;
 

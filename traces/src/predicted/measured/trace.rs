@@ -1,0 +1,32 @@
+//! The kernels of a profiler trace.
+
+use std::path::Path;
+
+use super::{InputWarning, Measured, MeasuredBy, PredictedError};
+use crate::{Classes, Options, Trace};
+
+/// Frames and the like are not needed: only the classes of some kernels are told by them.
+pub(super) fn read(path: &Path, by: MeasuredBy) -> Result<Measured, PredictedError> {
+    let options = Options { frames: by == MeasuredBy::Class, ..Options::default() };
+    let trace = Trace::load(path, &options, &mut |_, _| {})?;
+    let classes = match by {
+        MeasuredBy::Name => Classes::default(),
+        MeasuredBy::Class => Classes::of(&trace),
+    };
+    let mut measured = Measured { rows: trace.kernels.len() as u64, ..Measured::default() };
+    let kernels = trace.kernels.name.iter().zip(&trace.kernels.duration_ns);
+    for (kernel, (name, duration_ns)) in kernels.enumerate() {
+        let name = match by {
+            MeasuredBy::Name => trace.names.text(*name),
+            MeasuredBy::Class => classes.get(kernel).main.name(),
+        };
+        measured.add(name, *duration_ns as f64 / 1000.0);
+    }
+    let warnings = trace.warnings.iter().filter(|warning| warning.code() != "no-kernels");
+    measured.warnings.extend(warnings.map(|warning| InputWarning::Trace {
+        message: warning.to_string(),
+        advice: warning.advice().to_owned(),
+    }));
+    measured.warn_if_empty();
+    Ok(measured)
+}
