@@ -8,6 +8,7 @@ pub mod cli;
 pub mod commands;
 pub mod exit;
 pub mod fingerprint;
+pub mod fusion_records;
 pub mod journal;
 pub mod judge;
 pub mod launch;

@@ -1,5 +1,6 @@
 //! The command line.
 
+mod compare;
 mod trace;
 mod validate;
 
@@ -10,6 +11,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use fusion_cost_model::CacheState;
 
+pub use compare::{CompareFormat, ComparePhase, TraceCompareArgs};
 pub use trace::{
     IndexArgs, IndexPlace, LayersFormat, OutputFormat, PhaseName, TableName, TaxonomyName,
     TraceCommand, TraceFiles, TraceIndexArgs, TraceInfoArgs, TraceInput, TraceKernelsArgs,
@@ -29,6 +31,7 @@ Examples:
   calibrate --fusion all --cache cold             with inputs that are not in the caches
   calibrate selftest                              how often the intervals are right on this machine
   calibrate trace kernels rank0.json.gz           where the time of a GPU profile goes
+  calibrate trace compare a.json.gz b.json.gz     where the gap between two GPU profiles comes from
   calibrate show q.toml
   calibrate query q.toml --problem add_relu/f32/m1024.n1024
 

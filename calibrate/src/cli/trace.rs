@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use kernel_traces::IndexPolicy;
 
+use super::TraceCompareArgs;
+
 /// What to look for in a trace.
 #[derive(Debug, Subcommand)]
 pub enum TraceCommand {
@@ -14,6 +16,8 @@ pub enum TraceCommand {
     Kernels(TraceKernelsArgs),
     /// Steps, phases, layers, and the kind of model
     Layers(TraceLayersArgs),
+    /// Where the gap between two traces comes from
+    Compare(TraceCompareArgs),
     /// Make the next load fast
     Index(TraceIndexArgs),
     /// What a performance model predicts, against what was measured

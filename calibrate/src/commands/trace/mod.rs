@@ -3,6 +3,7 @@
 //! `open` finds and reads the traces for every subcommand, and `destination` is where their
 //! results go.
 
+mod compare;
 mod destination;
 mod index;
 mod info;
@@ -31,6 +32,7 @@ pub fn trace(command: &TraceCommand) -> anyhow::Result<u8> {
         TraceCommand::Kernels(args) if args.rows => rows::rows(args)?,
         TraceCommand::Kernels(args) => kernels::kernels(args)?,
         TraceCommand::Layers(args) => layers::layers(args)?,
+        TraceCommand::Compare(args) => compare::compare(args)?,
         TraceCommand::Index(args) => return index::index(args),
         TraceCommand::Validate(args) => return validate::validate(args),
     }

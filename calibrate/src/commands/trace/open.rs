@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
+use std::path::Path;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use kernel_traces::{
@@ -43,30 +44,31 @@ pub(super) fn find(
     policy: IndexPolicy,
     stream: bool,
 ) -> anyhow::Result<Inputs> {
-    let Ranks { mut files, warnings } = Ranks::find(&input.paths)?;
-    if let Some(rank) = input.rank {
-        let known: Vec<String> =
-            files.iter().filter_map(|file| file.rank).map(|rank| rank.to_string()).collect();
-        files.retain(|file| file.rank == Some(rank));
-        if files.is_empty() {
-            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            let message = format!("no trace is of rank {rank}; there are: {known}");
-            return Err(UsageError(message).into());
-        }
-    } else {
+    let files = ranks(&input.paths, input.rank)?;
+    Ok(Inputs::new(files, policy, stream, input.verbose))
+}
+
+/// The traces that paths name, or those of one rank.
+pub(super) fn ranks<P: AsRef<Path>>(
+    paths: impl IntoIterator<Item = P>,
+    rank: Option<u64>,
+) -> anyhow::Result<Vec<RankFile>> {
+    let Ranks { mut files, warnings } = Ranks::find(paths)?;
+    let Some(rank) = rank else {
         for warning in warnings {
             eprintln!("warning: {}: {warning}; {}", warning.code(), warning.advice());
         }
+        return Ok(files);
+    };
+    let known: Vec<String> =
+        files.iter().filter_map(|file| file.rank).map(|rank| rank.to_string()).collect();
+    files.retain(|file| file.rank == Some(rank));
+    if files.is_empty() {
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        let message = format!("no trace is of rank {rank}; there are: {known}");
+        return Err(UsageError(message).into());
     }
-    let is_terminal = std::io::stderr().is_terminal();
-    if is_terminal || input.verbose {
-        for file in &files {
-            eprintln!("{}", report::trace_file(file));
-        }
-    }
-    let bytes = files.iter().map(|file| file.bytes).sum();
-    let bar = is_terminal.then(|| bar(bytes));
-    Ok(Inputs { files, policy, stream, verbose: input.verbose, bar, done: 0 })
+    Ok(files)
 }
 
 fn bar(bytes: u64) -> ProgressBar {
@@ -79,6 +81,24 @@ fn bar(bytes: u64) -> ProgressBar {
 }
 
 impl Inputs {
+    /// Says, within milliseconds, what files tell of themselves.
+    pub(super) fn new(
+        files: Vec<RankFile>,
+        policy: IndexPolicy,
+        stream: bool,
+        verbose: bool,
+    ) -> Self {
+        let is_terminal = std::io::stderr().is_terminal();
+        if is_terminal || verbose {
+            for file in &files {
+                eprintln!("{}", report::trace_file(file));
+            }
+        }
+        let bytes = files.iter().map(|file| file.bytes).sum();
+        let bar = is_terminal.then(|| bar(bytes));
+        Self { files, policy, stream, verbose, bar, done: 0 }
+    }
+
     /// Whether a trace is read in parts: it was asked for, or the memory is not enough.
     pub(super) fn must_stream(&self, file: &RankFile) -> bool {
         if self.stream {
@@ -123,8 +143,30 @@ impl Inputs {
 
     /// The one way in which subcommands get a whole trace.
     pub(super) fn load(&mut self, file: &RankFile) -> anyhow::Result<Trace> {
-        let (options, progress) = (Options::default(), &mut self.progress(file));
-        let (trace, index) = Trace::open(&file.path, &options, &self.policy, progress)?;
+        let progress = &mut self.progress(file);
+        let opened = Trace::open(&file.path, &Options::default(), &self.policy, progress)?;
+        Ok(self.opened(file, opened))
+    }
+
+    /// Two whole traces, which are read at once.
+    pub(super) fn load_both(&mut self, files: [&RankFile; 2]) -> anyhow::Result<[Trace; 2]> {
+        let policy = &self.policy;
+        let open = |file: &RankFile, mut progress: Box<dyn FnMut(u64, u64) + Send>| {
+            Trace::open(&file.path, &Options::default(), policy, &mut progress)
+        };
+        let [first_progress, second_progress] = files.map(|file| self.progress_beside(file));
+        let (first, second) = std::thread::scope(|scope| {
+            let second = scope.spawn(|| open(files[1], second_progress));
+            let first = open(files[0], first_progress);
+            (first, second.join())
+        });
+        let second =
+            second.map_err(|_| anyhow::anyhow!("reading {} failed", files[1].path.display()))?;
+        Ok([self.opened(files[0], first?), self.opened(files[1], second?)])
+    }
+
+    /// A trace is open: says what is to be known of it.
+    fn opened(&mut self, file: &RankFile, (trace, index): (Trace, IndexUse)) -> Trace {
         self.read(file, &trace.warnings);
         // A folder that cannot be written is no news to who did not ask for an index.
         let is_asked_for = self.verbose || matches!(self.policy, IndexPolicy::In(_));
@@ -133,7 +175,21 @@ impl Inputs {
         {
             self.note(&format!("warning: no-index: {error}; the next load will not be faster"));
         }
-        Ok(trace)
+        trace
+    }
+
+    /// The same as [`Inputs::progress`] of a load beside another one.
+    fn progress_beside(&self, file: &RankFile) -> Box<dyn FnMut(u64, u64) + Send> {
+        let (bar, mut before) = (self.bar.clone(), 0);
+        if let Some(bar) = &bar {
+            bar.set_message(file.path.display().to_string());
+        }
+        Box::new(move |done, _| {
+            if let Some(bar) = &bar {
+                bar.inc(done - before);
+            }
+            before = done;
+        })
     }
 
     /// Reads a trace in parts.
@@ -180,7 +236,7 @@ impl Inputs {
     }
 
     /// Says something that stays.
-    fn note(&self, line: &str) {
+    pub(super) fn note(&self, line: &str) {
         match &self.bar {
             Some(bar) => bar.suspend(|| eprintln!("{line}")),
             None => eprintln!("{line}"),

@@ -1,6 +1,7 @@
 //! Traces as tables.
 
 mod collectives;
+mod compare;
 mod devices;
 mod info;
 mod kernels;
@@ -10,6 +11,10 @@ mod ranks;
 mod validate;
 
 pub use collectives::trace_ranks;
+pub use compare::{
+    COMPARISON_SCHEMA_VERSION, CompareReport, CompareTable, trace_compare, trace_compare_csv,
+    trace_compare_html, trace_compare_json,
+};
 pub use info::{Counts, RankInfo, bytes, trace_file, trace_info};
 pub use kernels::trace_kernels;
 pub use layers::{

@@ -1,0 +1,124 @@
+//! The command line of `calibrate trace compare`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use kernel_traces::segment::Phase;
+
+use super::IndexArgs;
+use crate::report::CompareTable;
+
+/// Two traces to compare.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  calibrate trace compare mi300x.json.gz h100.json.gz
+  calibrate trace compare mi300x.json.gz h100.json.gz --format html --output gap.html
+  calibrate trace compare a.json b.json --phase decode --top 30
+  calibrate trace compare a.json b.json --layer 12
+  calibrate trace compare run1/ run2/ --rank-a 3 --rank-b 3
+  calibrate trace compare a.json b.json --format csv --table slots --output slots.csv
+  calibrate trace compare a.json b.json --json > comparison.json
+  calibrate trace compare a.json b.json --profile calibration.toml
+
+Gaps and ratios are always A against B. Times of a step are in the text, the page, and the tables \
+gap, slots, fusion and implementation. The sums in the tables operations, layers and same-kernels \
+(total_ms, gap_ms) are of the whole recordings; their last columns are of a step. In operations \
+status is slower above 5 ms of gap_ms, faster below -5 ms, else similar; in layers it takes 0.1 ms \
+and a ratio of 1.2.")]
+pub struct TraceCompareArgs {
+    /// The first trace (Kineto JSON, plain or gzipped), or a folder with one for each rank
+    #[arg(value_name = "A")]
+    pub first: PathBuf,
+    /// The second, likewise
+    #[arg(value_name = "B")]
+    pub second: PathBuf,
+    /// Only what was launched in steps of this phase
+    #[arg(long, value_enum, default_value_t = ComparePhase::All)]
+    pub phase: ComparePhase,
+    /// Only this layer of the model, from 0
+    #[arg(long, value_name = "N")]
+    pub layer: Option<u32>,
+    /// How many entries lists have in text and page
+    #[arg(long, value_name = "N", default_value_t = 10,
+        value_parser = clap::value_parser!(u32).range(1..))]
+    pub top: u32,
+    /// The rank of A [default: 0, or the first there is]
+    #[arg(long, value_name = "N")]
+    pub rank_a: Option<u64>,
+    /// The rank of B [default: 0, or the first there is]
+    #[arg(long, value_name = "N")]
+    pub rank_b: Option<u64>,
+    /// A calibration file: what was measured of such fusions stands beside them; can be given
+    /// several times
+    #[arg(long, value_name = "FILE")]
+    pub profile: Vec<PathBuf>,
+    /// How to write it
+    #[arg(long, value_enum, default_value_t = CompareFormat::Text)]
+    pub format: CompareFormat,
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
+    pub json: bool,
+    /// The table that --format csv writes [default: operations]
+    #[arg(long, value_enum)]
+    pub table: Option<CompareTable>,
+    /// The file to write instead of stdout, whole or not at all
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Their indexes.
+    #[command(flatten)]
+    pub index: IndexArgs,
+    /// Say on stderr what is read, also where that is no terminal
+    #[arg(long, short)]
+    pub verbose: bool,
+}
+
+impl TraceCompareArgs {
+    /// The format that was asked for.
+    #[must_use]
+    pub fn format(&self) -> CompareFormat {
+        if self.json { CompareFormat::Json } else { self.format }
+    }
+}
+
+/// How a comparison is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CompareFormat {
+    /// Tables for people
+    Text,
+    /// RFC 4180, with a header: one table, which --table names
+    Csv,
+    /// One object
+    Json,
+    /// One page, with everything in it
+    Html,
+}
+
+/// The steps that are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ComparePhase {
+    /// Reading prompts
+    Prefill,
+    /// Generating tokens
+    Decode,
+    /// Both at once
+    Mixed,
+    /// Refining an image or the like
+    Diffusion,
+    /// Everything
+    All,
+}
+
+impl ComparePhase {
+    /// The one phase, if it is one.
+    #[must_use]
+    pub const fn only(self) -> Option<Phase> {
+        match self {
+            Self::Prefill => Some(Phase::Prefill),
+            Self::Decode => Some(Phase::Decode),
+            Self::Mixed => Some(Phase::Mixed),
+            Self::Diffusion => Some(Phase::Diffusion),
+            Self::All => None,
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! A comparison of two traces: as text, as tables of CSV, as JSON, and as a page.
+//!
+//! `words` has the phrases that text and page share, and `kept` the rows under the field names of
+//! older tools that CSV and JSON share.
+
+mod csv;
+mod html;
+mod json;
+mod kept;
+mod text;
+mod words;
+
+use kernel_traces::compare::Comparison;
+
+use crate::fusion_records::FusionRecords;
+
+pub use csv::{CompareTable, trace_compare_csv};
+pub use html::trace_compare_html;
+pub use json::{COMPARISON_SCHEMA_VERSION, trace_compare_json};
+pub use text::trace_compare;
+
+/// What a report of a comparison shows.
+#[derive(Debug, Clone, Copy)]
+pub struct CompareReport<'c> {
+    /// The comparison.
+    pub comparison: &'c Comparison,
+    /// What calibration files say of its fusions.
+    pub records: &'c [FusionRecords],
+    /// How many entries lists for people have; CSV and JSON have all.
+    pub top: usize,
+}
+
+impl<'c> CompareReport<'c> {
+    /// What calibration files say of a fusion.
+    fn records_of(self, fusion: usize) -> impl Iterator<Item = &'c FusionRecords> {
+        self.records.iter().filter(move |records| records.fusion == fusion)
+    }
+}

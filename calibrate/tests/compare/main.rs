@@ -1,0 +1,12 @@
+//! The reports of `calibrate trace compare`, and the command as a user meets it.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod browser;
+mod command;
+mod csv;
+mod example;
+mod json;
+mod page;
+mod real;
+mod text;
