@@ -42,7 +42,7 @@ fn card(comparison: &Comparison, which: Which, step_ns: f64, names: &Names) -> M
             h2 { (bars::sample(which)) " " (names.text(label)) }
             p.step { span.number { (words::time(step_ns)) } " " (step) }
             dl {
-                dt { "File" } dd.file { (names.kernel(name)) }
+                dt { "File" } dd.file { code title=(names.text(name)) { (words::file(&names.text(name))) } }
                 dt { "Device" } dd { (names.text(&words::device(side))) }
                 dt { "Kernels" } dd { (kernels) ", " (words::total(*total_ns)) " together" }
                 dt { "Span" }
