@@ -43,10 +43,10 @@ pub struct TraceCompareArgs {
     #[arg(long, value_name = "N", default_value_t = 10,
         value_parser = clap::value_parser!(u32).range(1..))]
     pub top: u32,
-    /// The rank of A [default: 0, or the first there is]
+    /// The rank of A, instead of reading all and comparing the one that stands for all
     #[arg(long, value_name = "N")]
     pub rank_a: Option<u64>,
-    /// The rank of B [default: 0, or the first there is]
+    /// The rank of B, likewise
     #[arg(long, value_name = "N")]
     pub rank_b: Option<u64>,
     /// A calibration file: what was measured of such fusions stands beside them; can be given

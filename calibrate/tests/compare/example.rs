@@ -367,7 +367,7 @@ pub(super) fn records(comparison: &Comparison) -> Vec<FusionRecords> {
 }
 
 pub(super) fn report(comparison: &Comparison) -> CompareReport<'_> {
-    CompareReport { comparison, records: &[], top: 10 }
+    CompareReport { comparison, records: &[], ranks: [None; 2], top: 10 }
 }
 
 #[test]

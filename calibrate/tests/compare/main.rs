@@ -8,5 +8,6 @@ mod csv;
 mod example;
 mod json;
 mod page;
+mod ranks;
 mod real;
 mod text;

@@ -27,7 +27,8 @@ fn no_line_is_wider_than_a_terminal() {
     comparison.layers.kinds[0].slots[0].first.as_mut().unwrap().class.clone_from(&long);
     let records = example::records(&comparison);
     for top in [1, 100] {
-        let text = trace_compare(CompareReport { comparison: &comparison, records: &records, top });
+        let text =
+            trace_compare(CompareReport { records: &records, top, ..example::report(&comparison) });
         for line in text.lines() {
             assert!(line.chars().count() <= 120, "{line}");
         }

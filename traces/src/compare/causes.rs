@@ -8,7 +8,7 @@ use super::places::Place;
 use super::result::{Cause, CauseKind, Fusion, Part, Which};
 use super::roles::Role;
 use super::tally::Both;
-use super::text::{list, percent, time};
+use super::text::{capitalised, list, percent, time};
 use super::work::Work;
 use crate::classify::Class;
 
@@ -82,8 +82,8 @@ impl Evidence<'_, '_> {
 
     fn cause(&self, explanation: &Explanation, key: &Key, part: Part) -> Cause {
         let (kind, index, name) = self.name(explanation, key);
-        let sentence =
-            format!("{}{}", self.sentence(explanation, key, &part), self.of_gap(part.gap_ns));
+        let sentence = self.sentence(explanation, key, &part);
+        let sentence = capitalised(format!("{sentence}{}", self.of_gap(part.gap_ns)));
         Cause { kind, name, index, part, sentence }
     }
 
@@ -93,18 +93,18 @@ impl Evidence<'_, '_> {
             Key::Fusion(index) => {
                 let fusion = &explanation.fusions[*index];
                 let who = &self.labels[usize::from(fusion.fused_by == Which::Second)];
-                let name = format!("{} fused by {who} in {}", fusion.operation, fusion.role.name());
+                let name = format!("{} fused by {who} {}", fusion.operation, fusion.role.place());
                 (CauseKind::Fusion, Some(*index), name)
             }
             Key::Implementation(index) => {
                 let one = &explanation.implementation[*index];
                 let who = &self.labels[usize::from(one.run_by == Which::Second)];
-                let name = format!("{} of {who} in {}", one.class, one.role.name());
+                let name = format!("{} of {who} {}", one.class, one.role.place());
                 (CauseKind::Implementation, Some(*index), name)
             }
             Key::OneSided(which, class, role) => {
                 let who = &self.labels[usize::from(*which == Which::Second)];
-                let place = role.map_or("outside of layers", Role::name);
+                let place = role.unwrap_or(Role::Outside).place();
                 (CauseKind::OneSided, None, format!("{class} of {who} only, {place}"))
             }
             Key::Communication => (CauseKind::Communication, None, "communication".to_owned()),
@@ -139,7 +139,7 @@ impl Evidence<'_, '_> {
             }
             Key::Implementation(index) => explanation.implementation[*index].sentence.clone(),
             Key::OneSided(_, class, Some(role)) => {
-                format!("only {slower} has {class} in {}: {by}", role.name())
+                format!("only {slower} has {class} {}: {by}", role.place())
             }
             Key::OneSided(_, class, None) => {
                 format!("only {slower} has {class} outside of layers: {by}")
@@ -165,8 +165,9 @@ impl Evidence<'_, '_> {
                 "the device of {slower} waits {by} longer for the host or another device ({both})"
             ),
             Key::PhaseMix => format!(
-                "the recordings have their phases in different shares, which makes a step of \
-                 {slower} {by} longer"
+                "the recordings have their phases in different shares, which makes a {} of \
+                 {slower} {by} longer",
+                self.steps.basis.noun()
             ),
         }
     }

@@ -11,7 +11,7 @@ use super::result::{
     Fusion, FusionEvidence, ImplementationDifference, ImplementationKind, Part, Which,
 };
 use super::roles::Role;
-use super::text::{list, number, percent, time};
+use super::text::{capitalised, list, number, percent, time};
 use super::work::Work;
 use crate::classify::{Class, ClassSet};
 
@@ -276,43 +276,41 @@ impl Evidence<'_, '_> {
         for difference in &mut explanation.implementation {
             let side = usize::from(difference.run_by == Which::Second);
             let (who, other) = (&self.labels[side], &self.labels[1 - side]);
-            let what = what_it_is(difference.kind);
-            let spent =
-                if side == 0 { difference.part.first_ns } else { difference.part.second_ns };
-            let kernels = number(difference.per_step);
-            if difference.kind == ImplementationKind::SeparateProducts {
-                let Part { first_ns, second_ns, .. } = difference.part;
-                let (own, others) =
-                    if side == 0 { (first_ns, second_ns) } else { (second_ns, first_ns) };
-                difference.sentence = format!(
-                    "{who} runs {kernels} products more a step in {} than {other}: all of them \
-                     there take {}, and {} on {other}",
-                    difference.role.name(),
-                    time(own),
-                    time(others)
-                );
-                continue;
-            }
-            difference.sentence = format!(
-                "{who} runs {kernels} {} of {what} a step in {} ({}) that {other} does not: {}",
-                if (difference.per_step - 1.0).abs() < 5e-3 { "kernel" } else { "kernels" },
-                difference.role.name(),
-                difference.class,
-                time(spent)
+            let Part { first_ns, second_ns, .. } = difference.part;
+            let (own, others) =
+                if side == 0 { (first_ns, second_ns) } else { (second_ns, first_ns) };
+            let (noun, plural) = what_it_is(difference.kind);
+            let noun = if (difference.per_step - 1.0).abs() < 5e-3 { noun } else { plural };
+            let runs = format!(
+                "{who} runs {} {noun} a {} {}",
+                number(difference.per_step),
+                self.steps.basis.noun(),
+                difference.role.place()
             );
+            let own = time(own);
+            difference.sentence = capitalised(match difference.kind {
+                ImplementationKind::SeparateProducts => format!(
+                    "{runs} than {other}: all of them there take {own}, and {} on {other}",
+                    time(others)
+                ),
+                _ => format!("{runs} that {other} does not: {own}"),
+            });
         }
     }
 }
 
-fn what_it_is(kind: ImplementationKind) -> &'static str {
+/// One of them, and several.
+fn what_it_is(kind: ImplementationKind) -> (&'static str, &'static str) {
     match kind {
-        ImplementationKind::SplitProduct => "the tail of a split product",
-        ImplementationKind::SplitAttention => "an attention of several kernels",
-        ImplementationKind::SeparateProducts => "separate products",
-        ImplementationKind::Fill => "filling memory",
-        ImplementationKind::Quantisation => "quantisation",
-        ImplementationKind::Copy => "copying or casting",
-        ImplementationKind::Collective => "a collective",
+        ImplementationKind::SplitProduct => ("tail of a split product", "tails of split products"),
+        ImplementationKind::SplitAttention => {
+            ("kernel more of one attention", "kernels more of one attention")
+        }
+        ImplementationKind::SeparateProducts => ("product more", "products more"),
+        ImplementationKind::Fill => ("fill", "fills"),
+        ImplementationKind::Quantisation => ("conversion", "conversions"),
+        ImplementationKind::Copy => ("copy or cast", "copies or casts"),
+        ImplementationKind::Collective => ("collective", "collectives"),
     }
 }
 

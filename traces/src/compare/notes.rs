@@ -144,13 +144,14 @@ impl Notes {
         let [first, second] = steps.counts;
         if (first - second).abs() > SAME_STEPS * first.max(second) {
             let message = format!(
-                "{} has {} steps and {} has {}",
+                "{} has {} {} and {} has {}",
                 labels[0],
                 number(first),
+                if steps.basis == Basis::Layers { "passes through the model" } else { "steps" },
                 labels[1],
                 number(second)
             );
-            let advice = "everything is compared for one step";
+            let advice = "everything is compared for one of them";
             self.add("different-steps", Severity::Info, None, message, advice);
         }
         let marked = sides.each_ref().map(|side| side.side.segments.steps.list.len());

@@ -97,6 +97,18 @@ pub enum Basis {
     Recording,
 }
 
+impl Basis {
+    /// What a step is called: `pass`, `step` or `recording`.
+    #[must_use]
+    pub const fn noun(self) -> &'static str {
+        match self {
+            Self::Layers => "pass",
+            Self::MarkedSteps => "step",
+            Self::Recording => "recording",
+        }
+    }
+}
+
 /// The gap between two traces. All times are of one step, in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Gap {

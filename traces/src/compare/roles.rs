@@ -88,6 +88,16 @@ impl Role {
     }
 }
 
+impl Role {
+    /// Where that is, in a sentence.
+    pub(super) fn place(self) -> String {
+        match self {
+            Self::Outside => "outside of layers".to_owned(),
+            role => format!("in {}", role.name()),
+        }
+    }
+}
+
 /// The role of each kernel of a layer.
 pub(super) fn roles(layer: &[Work], is_backward: bool) -> Vec<Role> {
     if is_backward {

@@ -28,10 +28,17 @@ pub(super) fn ranges(numbers: &[u32]) -> String {
     runs.collect::<Vec<_>>().join(", ")
 }
 
-/// A number with up to two decimals that are not zero.
+/// A number with up to two decimals that are not zero; from 10 on with one.
 pub(super) fn number(value: f64) -> String {
-    let text = format!("{value:.2}");
+    let text = if value < 9.995 { format!("{value:.2}") } else { format!("{value:.1}") };
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// A sentence, which begins with a capital.
+pub(super) fn capitalised(sentence: String) -> String {
+    let mut letters = sentence.chars();
+    let first = letters.next().map(|first| first.to_uppercase());
+    first.into_iter().flatten().chain(letters).collect()
 }
 
 /// A share in per cent.
@@ -64,6 +71,9 @@ mod tests {
         assert_eq!(number(1.4583), "1.46");
         assert_eq!(number(2.0), "2");
         assert_eq!(number(10.0), "10");
+        assert_eq!(number(22.63), "22.6");
+        assert_eq!(capitalised("first and".to_owned()), "First and");
+        assert_eq!(capitalised(String::new()), "");
         let items = ["a", "b", "c"].map(str::to_owned);
         assert_eq!(list(&items), "a, b and c");
         assert_eq!(list(&items[..2]), "a and b");

@@ -1,18 +1,22 @@
 //! `calibrate trace compare`: where the gap between two traces comes from.
 
 use std::io::Write;
-use std::path::Path;
 
+use anyhow::anyhow;
 use fusion_cost_model::calibration::HardwareCalibration;
-use kernel_traces::compare::{CompareError, CompareOptions, Comparison, Side};
+use kernel_traces::collectives::SkewWarning;
+use kernel_traces::compare::{
+    CompareError, CompareOptions, CompareWarning, Comparison, Severity, Side,
+};
 use kernel_traces::{Classes, RankFile, Segments, Trace};
 
 use super::destination::Destination;
 use super::open::{self, Inputs};
+use super::survey::survey;
 use crate::cli::{CompareFormat, TraceCompareArgs};
 use crate::exit::UsageError;
 use crate::fusion_records::{FusionRecords, fusion_records};
-use crate::report::{self, CompareReport, CompareTable};
+use crate::report::{self, CompareReport, CompareTable, RankSurvey};
 
 /// Compares two traces.
 pub(super) fn compare(args: &TraceCompareArgs) -> anyhow::Result<()> {
@@ -23,25 +27,29 @@ pub(super) fn compare(args: &TraceCompareArgs) -> anyhow::Result<()> {
     }
     // What is wrong with small files shows before large ones are read.
     let calibrations = calibrations(args)?;
-    let first = chosen(&args.first, args.rank_a, "--rank-a")?;
-    let second = chosen(&args.second, args.rank_b, "--rank-b")?;
+    let first = open::ranks([&args.first], args.rank_a)?;
+    let second = open::ranks([&args.second], args.rank_b)?;
     if let Some(path) = &args.output {
         crate::output::check_writable(path)?;
     }
-    if first.path.canonicalize().ok() == second.path.canonicalize().ok() {
+    let first = chosen(args, first, "--rank-a")?;
+    let second = chosen(args, second, "--rank-b")?;
+    if first.file.path.canonicalize().ok() == second.file.path.canonicalize().ok() {
         eprintln!(
             "warning: same-file: {} is compared with itself; name another trace, or another rank \
              with --rank-b",
-            first.path.display()
+            first.file.path.display()
         );
     }
-    let comparison = comparison(args, first, second)?;
+    let mut comparison = comparison(args, first.file, second.file)?;
+    let ranks = [first.ranks.as_ref(), second.ranks.as_ref()];
+    comparison.warnings.extend(ranks.into_iter().flatten().flat_map(rank_warnings));
     let records: Vec<FusionRecords> = calibrations
         .iter()
         .flat_map(|(file, calibration)| fusion_records(&comparison.fusions, file, calibration))
         .collect();
     let top = usize::try_from(args.top)?;
-    let report = CompareReport { comparison: &comparison, records: &records, top };
+    let report = CompareReport { comparison: &comparison, records: &records, ranks, top };
     let mut out = Destination::new(args.output.as_deref())?;
     match format {
         CompareFormat::Text => out.write_all(report::trace_compare(report).as_bytes())?,
@@ -63,20 +71,45 @@ fn calibrations(args: &TraceCompareArgs) -> anyhow::Result<Vec<(String, Hardware
     args.profile.iter().map(load).collect()
 }
 
-/// The trace of a side: of the rank that was asked for, else of rank 0, else the first.
-fn chosen(path: &Path, rank: Option<u64>, option: &str) -> anyhow::Result<RankFile> {
-    let files = open::ranks([path], rank)?;
-    let at = files.iter().position(|file| file.rank == Some(0)).unwrap_or(0);
-    if files.len() > 1 {
-        let which = files.get(at).map_or_else(String::new, |file| file.path.display().to_string());
-        eprintln!(
-            "note: {} has {} traces and {which} is compared; {option} N names another",
-            path.display(),
-            files.len()
-        );
+/// A side of the command line.
+struct Chosen {
+    /// The trace that is compared.
+    file: RankFile,
+    /// All ranks, where one was chosen of several.
+    ranks: Option<RankSurvey>,
+}
+
+/// The trace of a side: of the rank that was asked for, or the only one, or of the rank that
+/// stands for all.
+fn chosen(args: &TraceCompareArgs, files: Vec<RankFile>, option: &str) -> anyhow::Result<Chosen> {
+    if files.len() < 2 {
+        let none = || UsageError("no trace is there to compare".to_owned());
+        return Ok(Chosen { file: files.into_iter().next().ok_or_else(none)?, ranks: None });
     }
-    let none = || UsageError(format!("{} has no trace", path.display()));
-    Ok(files.into_iter().nth(at).ok_or_else(none)?)
+    let mut inputs = Inputs::new(files.clone(), args.index.policy(), false, args.verbose);
+    let ranks = survey(&files, &mut inputs)?;
+    let at = ranks.representative.as_ref().map_or(0, |chosen| chosen.place);
+    let file = files.get(at).cloned().ok_or_else(|| anyhow!("no rank was chosen"))?;
+    inputs.note(&format!(
+        "note: of {} ranks, {} is compared; {option} N names another",
+        files.len(),
+        file.path.display()
+    ));
+    Ok(Chosen { file, ranks: Some(ranks) })
+}
+
+/// What is to be said of the ranks of a side, among the warnings of the comparison.
+fn rank_warnings(ranks: &RankSurvey) -> impl Iterator<Item = CompareWarning> + use<'_> {
+    // Which ranks are missing was said when the files were found.
+    let told =
+        ranks.skew.warnings.iter().filter(|one| !matches!(one, SkewWarning::UnseenRanks { .. }));
+    told.map(|warning| CompareWarning {
+        code: warning.code(),
+        severity: Severity::Warning,
+        file: None,
+        message: warning.to_string(),
+        advice: warning.advice().to_owned(),
+    })
 }
 
 fn comparison(

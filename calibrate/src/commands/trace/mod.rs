@@ -11,6 +11,7 @@ mod kernels;
 mod layers;
 mod open;
 mod rows;
+mod survey;
 mod validate;
 
 use std::io::{self, Write};

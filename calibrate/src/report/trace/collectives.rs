@@ -3,72 +3,93 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use comfy_table::{Cell, Table};
+use comfy_table::Cell;
 use kernel_traces::collectives::{
-    GroupSkew, NoStraggler, Operation, RankRecord, Reason, Representative, Skew, Straggler,
+    GroupSkew, NoStraggler, Operation, RankRecord, RankSkew, Reason, Representative, Skew,
+    Straggler,
 };
+
+use serde::Serialize;
 
 use super::super::table::{right, styled};
 use super::{ranks, share, time};
 
+/// All ranks of a run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RankSurvey {
+    /// What each of them did.
+    pub records: Vec<RankRecord>,
+    /// Who waits for whom.
+    pub skew: Skew,
+    /// The one that stands for all.
+    pub representative: Option<Representative>,
+}
+
 /// So many sentences are about groups; the JSON has all.
 const MOST_GROUPS: usize = 3;
 
+/// The columns of a table of ranks: the first two are names, the others numbers.
+pub(super) const RANK_COLUMNS: [&str; 8] =
+    ["rank", "device", "steps", "busy", "idle", "exposed comm.", "waiting", "others waited for it"];
+
 /// A row for each rank, and what is to be said about them.
 #[must_use]
-pub fn trace_ranks(
-    records: &[RankRecord],
-    skew: &Skew,
-    representative: Option<&Representative>,
-) -> String {
-    let mut text = format!("{}\n", table(records, skew));
-    for group in skew.groups.iter().take(MOST_GROUPS) {
-        let _ = writeln!(text, "{}", sentence(group, skew.groups.len() > 1));
+pub fn trace_ranks(survey: &RankSurvey) -> String {
+    let mut table = styled();
+    table.set_header(RANK_COLUMNS);
+    for row in rank_rows(survey) {
+        let cells = row.into_iter().enumerate();
+        table.add_row(cells.map(|(column, text)| match column {
+            1 => Cell::new(text),
+            _ => right(text),
+        }));
     }
-    if let Some(more @ 1..) = skew.groups.len().checked_sub(MOST_GROUPS) {
-        let _ = writeln!(text, "{more} more groups of ranks wait for each other less.");
-    }
-    if let Some(line) = unmatched(skew).filter(|_| records.len() > 1) {
-        let _ = writeln!(text, "{line}");
-    }
-    if let Some(chosen) = representative.filter(|_| records.len() > 1) {
-        let _ = writeln!(text, "{}", standing_for_all(chosen));
+    let mut text = format!("{table}\n");
+    for sentence in rank_sentences(survey) {
+        let _ = writeln!(text, "{sentence}");
     }
     text
 }
 
-fn table(records: &[RankRecord], skew: &Skew) -> Table {
-    let mut table = styled();
-    table.set_header([
-        "rank",
-        "device",
-        "steps",
-        "busy",
-        "idle",
-        "exposed comm.",
-        "waiting",
-        "others waited for it",
-    ]);
-    for rank in &skew.ranks {
-        let Some(record) = records.iter().find(|record| record.name == rank.name) else { continue };
+/// The cells of [`RANK_COLUMNS`] of each rank.
+pub(super) fn rank_rows(survey: &RankSurvey) -> Vec<[String; 8]> {
+    let RankSurvey { records, skew, .. } = survey;
+    let row = |rank: &RankSkew| {
+        let record = records.iter().find(|record| record.name == rank.name)?;
         // Nothing is known of the waiting of one that was not matched.
         let known = |ns: u64| match ns {
             _ if rank.matched == 0 => "-".to_owned(),
             0 => "0".to_owned(),
             _ => time(ns),
         };
-        table.add_row([
-            right(ranks::number(rank.name.rank)),
-            Cell::new(device(record)),
-            right(record.steps.map_or_else(|| "-".to_owned(), |steps| steps.to_string())),
-            right(time(record.busy_ns)),
-            right(time(record.idle_ns)),
-            right(time(record.communication.exposed_ns)),
-            right(known(rank.waiting_ns)),
-            right(known(rank.others_waited_ns)),
-        ]);
+        Some([
+            ranks::number(rank.name.rank),
+            device(record),
+            record.steps.map_or_else(|| "-".to_owned(), |steps| steps.to_string()),
+            time(record.busy_ns),
+            time(record.idle_ns),
+            time(record.communication.exposed_ns),
+            known(rank.waiting_ns),
+            known(rank.others_waited_ns),
+        ])
+    };
+    skew.ranks.iter().filter_map(row).collect()
+}
+
+/// What is to be said about the ranks.
+pub(super) fn rank_sentences(survey: &RankSurvey) -> Vec<String> {
+    let RankSurvey { records, skew, representative } = survey;
+    let groups = skew.groups.iter().take(MOST_GROUPS);
+    let mut sentences: Vec<String> =
+        groups.map(|group| sentence(group, skew.groups.len() > 1)).collect();
+    if let Some(more @ 1..) = skew.groups.len().checked_sub(MOST_GROUPS) {
+        sentences.push(format!("{more} more groups of ranks wait for each other less."));
     }
-    table
+    if records.len() > 1 {
+        sentences.extend(unmatched(skew));
+        sentences.extend(representative.as_ref().map(standing_for_all));
+    }
+    sentences
 }
 
 fn device(record: &RankRecord) -> String {
@@ -208,7 +229,8 @@ mod tests {
         };
         let records: Vec<RankRecord> = (0..).zip(run.texts().unwrap()).map(record).collect();
         let skew = Skew::of(&records);
-        trace_ranks(&records, &skew, Representative::of(&records).as_ref())
+        let representative = Representative::of(&records);
+        trace_ranks(&RankSurvey { records, skew, representative })
     }
 
     #[test]

@@ -10,7 +10,7 @@ mod phases;
 mod ranks;
 mod validate;
 
-pub use collectives::trace_ranks;
+pub use collectives::{RankSurvey, trace_ranks};
 pub use compare::{
     COMPARISON_SCHEMA_VERSION, CompareReport, CompareTable, trace_compare, trace_compare_csv,
     trace_compare_html, trace_compare_json,

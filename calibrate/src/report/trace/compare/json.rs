@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{CompareReport, kept, words};
 use crate::fusion_records::FusionRecords;
+use crate::report::RankSurvey;
 
 /// The version of the form of the JSON. A key that changes its meaning, or goes, makes a new one.
 pub const COMPARISON_SCHEMA_VERSION: u32 = 1;
@@ -17,6 +18,7 @@ struct Document<'c> {
     #[serde(flatten)]
     comparison: &'c Comparison,
     fusion_records: &'c [FusionRecords],
+    ranks: RanksOfSides<'c>,
     // Under the keys of older comparisons.
     metadata: Value,
     operations: Vec<Value>,
@@ -27,6 +29,13 @@ struct Document<'c> {
     fusion_analysis: Value,
     same_kernel_analysis: Value,
     architecture: Value,
+}
+
+/// All ranks of each side, where there are several.
+#[derive(Serialize)]
+struct RanksOfSides<'c> {
+    first: Option<&'c RankSurvey>,
+    second: Option<&'c RankSurvey>,
 }
 
 /// The object. Numbers that are infinite, or none, are null.
@@ -41,6 +50,7 @@ pub fn trace_compare_json(report: CompareReport<'_>) -> serde_json::Result<Strin
         verdict: words::verdict(comparison),
         comparison,
         fusion_records: report.records,
+        ranks: RanksOfSides { first: report.ranks[0], second: report.ranks[1] },
         metadata: metadata(comparison),
         operations: operations(comparison),
         layer_totals: layer_totals(comparison),

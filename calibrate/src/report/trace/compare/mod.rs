@@ -12,6 +12,7 @@ mod words;
 
 use kernel_traces::compare::Comparison;
 
+use super::collectives::RankSurvey;
 use crate::fusion_records::FusionRecords;
 
 pub use csv::{CompareTable, trace_compare_csv};
@@ -26,6 +27,8 @@ pub struct CompareReport<'c> {
     pub comparison: &'c Comparison,
     /// What calibration files say of its fusions.
     pub records: &'c [FusionRecords],
+    /// All ranks of each side, where one was chosen of several.
+    pub ranks: [Option<&'c RankSurvey>; 2],
     /// How many entries lists for people have; CSV and JSON have all.
     pub top: usize,
 }

@@ -66,15 +66,6 @@ pub(super) fn counted(count: u64, noun: &str) -> String {
     }
 }
 
-/// What a step is, as a noun.
-pub(super) const fn step(basis: Basis) -> &'static str {
-    match basis {
-        Basis::Layers => "pass",
-        Basis::MarkedSteps => "step",
-        Basis::Recording => "recording",
-    }
-}
-
 /// What a step is, in a sentence.
 pub(super) fn basis(comparison: &Comparison) -> String {
     let what = match comparison.basis {

@@ -26,7 +26,7 @@ fn fusion(report: CompareReport<'_>, index: usize, fusion: &Fusion, names: &Name
     let comparison = report.comparison;
     let (by, other) = (fusion.fused_by, words::other(fusion.fused_by));
     let label = |which| names.text(words::label(comparison, which));
-    let step = words::step(comparison.basis);
+    let step = comparison.basis.noun();
     let times = [fusion.part.first_ns, fusion.part.second_ns];
     let most = times[0].max(times[1]).max(1.0);
     let spoken = format!(
@@ -74,7 +74,7 @@ fn fusion(report: CompareReport<'_>, index: usize, fusion: &Fusion, names: &Name
 
 pub(super) fn implementation(report: CompareReport<'_>, names: &Names) -> Markup {
     let CompareReport { comparison, top, .. } = report;
-    let step = words::step(comparison.basis);
+    let step = comparison.basis.noun();
     let table = html! {
         table {
             thead {

@@ -35,7 +35,7 @@ fn card(comparison: &Comparison, which: Which, step_ns: f64, names: &Names) -> M
     let SideSummary { label, name, kernels, total_ns, span_ns, busy_ns, idle_ns, .. } = side;
     let step = match comparison.basis {
         Basis::Recording => "in all".to_owned(),
-        basis => format!("a {}", words::step(basis)),
+        basis => format!("a {}", basis.noun()),
     };
     html! {
         section.card.(bars::class(which)) aria-label=(names.text(label)) {
@@ -50,7 +50,7 @@ fn card(comparison: &Comparison, which: Which, step_ns: f64, names: &Names) -> M
                     (words::total(*span_ns)) ": busy " (words::total(*busy_ns)) ", idle "
                     (words::total(*idle_ns))
                 }
-                dt { (capital(words::counted(2, words::step(comparison.basis)).trim_start_matches("2 "))) }
+                dt { (capital(words::counted(2, comparison.basis.noun()).trim_start_matches("2 "))) }
                 dd { (words::steps(comparison.basis, side)) }
                 dt { "Layers" } dd { (words::layers(side)) }
                 dt { "Model" } dd { (side.family) }

@@ -30,7 +30,7 @@ fn of_side(report: CompareReport<'_>, side: Which, names: &Names) -> Markup {
                 tr {
                     th scope="col" { "Kernel" }
                     th.number scope="col" { "Count" }
-                    th.number scope="col" { "A " (words::step(comparison.basis)) }
+                    th.number scope="col" { "A " (comparison.basis.noun()) }
                     th.number scope="col" { "Share" }
                 }
             }
@@ -126,7 +126,7 @@ pub(super) fn same(report: CompareReport<'_>, names: &Names) -> Markup {
                     th.number scope="col" { (names.text(&comparison.first.label)) ", mean" }
                     th.number scope="col" { (names.text(&comparison.second.label)) ", mean" }
                     th.number scope="col" { "Ratio, 95 %" }
-                    th.number scope="col" { "Gap a " (words::step(comparison.basis)) }
+                    th.number scope="col" { "Gap a " (comparison.basis.noun()) }
                 }
             }
             tbody {

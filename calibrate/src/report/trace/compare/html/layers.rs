@@ -31,7 +31,7 @@ pub(super) fn section(report: CompareReport<'_>, names: &Names) -> Markup {
                      kernel at its place, on one scale within a kind: "
                     (names.text(&comparison.first.label)) " above, "
                     (names.text(&comparison.second.label)) " below. Gaps are of a "
-                    (words::step(comparison.basis)) "."
+                    (comparison.basis.noun()) "."
                 }
             }
             @for (at, kind) in layers.kinds.iter().take(top).enumerate() {
@@ -92,7 +92,7 @@ fn kind_of_layer(
                 span.what {
                     (first) " " (words::time(kind.first_mean_ns)) ", " (second) " "
                     (words::time(kind.second_mean_ns)) " a " (words::one_such(kind)) "; "
-                    (words::signed(kind.part.gap_ns)) " a " (words::step(comparison.basis))
+                    (words::signed(kind.part.gap_ns)) " a " (comparison.basis.noun())
                 }
             }
             (scrolling(&title, &table))

@@ -10,6 +10,7 @@ mod head;
 mod kernels;
 mod layers;
 mod names;
+mod ranks;
 mod waterfall;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -52,6 +53,7 @@ pub fn trace_compare_html(report: CompareReport<'_>) -> String {
                     (layers::section(report, &names))
                     (findings::fusions(report, &names))
                     (findings::implementation(report, &names))
+                    (ranks::section(report, &names))
                     (kernels::longest(report, &names))
                     (kernels::parts(report, &names))
                     (kernels::same(report, &names))

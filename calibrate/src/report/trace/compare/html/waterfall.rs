@@ -64,7 +64,7 @@ impl Steps {
         let Gap { first_ns, second_ns, causes, .. } = &comparison.gap;
         let whole = |side, to| Step {
             name: words::label(comparison, side).to_owned(),
-            what: words::step(comparison.basis),
+            what: comparison.basis.noun(),
             side,
             is_whole: true,
             from: 0.0,

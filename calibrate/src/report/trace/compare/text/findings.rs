@@ -25,7 +25,7 @@ pub(super) fn write(text: &mut String, report: CompareReport<'_>) {
                     "{}, {:.1} a {}",
                     fusion.role.name(),
                     fusion.per_step,
-                    words::step(comparison.basis)
+                    comparison.basis.noun()
                 ),
             ),
             ("   fused".to_owned(), shortened(&words::kernel(&fusion.fused_kernel))),
@@ -46,7 +46,7 @@ pub(super) fn write(text: &mut String, report: CompareReport<'_>) {
                 comparison.second.label,
                 words::time(part.second_ns),
                 words::signed(part.gap_ns),
-                words::step(comparison.basis)
+                comparison.basis.noun()
             ),
         ));
         lines.push((
@@ -77,7 +77,7 @@ pub(super) fn write(text: &mut String, report: CompareReport<'_>) {
 fn implementation(text: &mut String, comparison: &Comparison, top: usize) {
     heading(text, "Differences of the implementation");
     let mut table = sized();
-    let step = format!("a {}", words::step(comparison.basis));
+    let step = format!("a {}", comparison.basis.noun());
     table.set_header(["", "what", "run by", "role", "class", &step, "gap"]);
     let shown = comparison.implementation.iter().take(top);
     for (index, one) in shown.clone().enumerate() {

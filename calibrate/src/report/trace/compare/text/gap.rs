@@ -137,7 +137,7 @@ fn parts<'p>(
 fn phases(text: &mut String, comparison: &Comparison) {
     let (first, second) = (&comparison.first.label, &comparison.second.label);
     let mut table = sized();
-    let step = words::step(comparison.basis);
+    let step = comparison.basis.noun();
     let of = |label: &str| format!("{} {label}", words::counted(2, step).trim_start_matches("2 "));
     table.set_header(["phase", &of(first), &of(second), first, second]);
     let time = |ns: Option<f64>| right(ns.map_or_else(|| "-".to_owned(), words::time));

@@ -25,7 +25,7 @@ pub(super) fn head(comparison: &Comparison) -> String {
             words::total(side.idle_ns)
         )
     });
-    let step = words::counted(2, words::step(comparison.basis));
+    let step = words::counted(2, comparison.basis.noun());
     row(step.trim_start_matches("2 "), &|side| words::steps(comparison.basis, side));
     row("layers", &words::layers);
     row("kind of model", &|side| side.family.to_owned());

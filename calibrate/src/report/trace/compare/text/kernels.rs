@@ -22,7 +22,7 @@ fn longest(text: &mut String, comparison: &Comparison, side: Which, top: usize) 
     heading(text, format!("The longest kernels of {}", words::label(comparison, side)));
     let rows: Vec<_> = comparison.kernels.iter().filter(|row| row.side == side).collect();
     let mut table = sized();
-    let step = format!("a {}", words::step(comparison.basis));
+    let step = format!("a {}", comparison.basis.noun());
     table.set_header(["kernel", "class", "count", "total", &step, "share"]);
     for row in rows.iter().take(top) {
         table.add_row([

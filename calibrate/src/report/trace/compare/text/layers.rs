@@ -77,7 +77,7 @@ fn kinds(text: &mut String, comparison: &Comparison, top: usize) {
 
 fn slots(text: &mut String, comparison: &Comparison, kind: &LayerKind) {
     let (first, second) = (&comparison.first.label, &comparison.second.label);
-    let step = words::step(comparison.basis);
+    let step = comparison.basis.noun();
     let title = format!(
         "{}: {} {}, {} {} (means of one such {}; gaps of a {step})",
         words::layer_kind(kind),

@@ -15,6 +15,7 @@ use comfy_table::{ColumnConstraint, ContentArrangement, Table, Width, presets};
 
 use super::CompareReport;
 use crate::report::table::styled;
+use crate::report::trace_ranks;
 
 /// Tables are at most this wide, in characters, and narrower on a narrow terminal.
 const WIDTH: u16 = 120;
@@ -23,12 +24,23 @@ const WIDTH: u16 = 120;
 #[must_use]
 pub fn trace_compare(report: CompareReport<'_>) -> String {
     let mut text = head::head(report.comparison);
+    write_ranks(&mut text, report);
     gap::write(&mut text, report);
     findings::write(&mut text, report);
     layers::write(&mut text, report);
     kernels::write(&mut text, report);
     findings::write_warnings(&mut text, report.comparison);
     text
+}
+
+/// All ranks of the sides that have several.
+fn write_ranks(text: &mut String, report: CompareReport<'_>) {
+    let sides = [&report.comparison.first, &report.comparison.second];
+    for (side, survey) in sides.into_iter().zip(report.ranks) {
+        let Some(survey) = survey else { continue };
+        heading(text, format_args!("The ranks of {}", side.label));
+        text.push_str(&trace_ranks(survey));
+    }
 }
 
 /// A table in the width that there is.
