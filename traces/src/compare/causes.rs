@@ -17,7 +17,7 @@ use crate::classify::Class;
 enum Key {
     Fusion(usize),
     Implementation(usize),
-    OneSided(Which, String, Option<Role>),
+    OneSided(Which, Work, Role),
     Communication,
     Copies,
     Fills,
@@ -26,6 +26,9 @@ enum Key {
     Idle,
     PhaseMix,
 }
+
+/// As often, up to this share: a recording may begin or end inside of a pass.
+const SAME_OFTEN: f64 = 0.1;
 
 impl Evidence<'_, '_> {
     /// Puts every kernel, every wait and the mix of phases down to one cause. The largest is first.
@@ -66,6 +69,7 @@ impl Evidence<'_, '_> {
             let mix = Part { first_ns, second_ns, gap_ns: first_ns - second_ns, ..Part::default() };
             put(Key::PhaseMix, &mix);
         }
+        self.join_ends(&mut parts);
         // Kernels without a duration are put down too.
         let is_there = |part: &Part| {
             let counts = part.first_amount.count + part.second_amount.count;
@@ -78,6 +82,45 @@ impl Evidence<'_, '_> {
             other.gap_ns.abs().total_cmp(&one.gap_ns.abs()).then_with(|| a.cmp(b))
         });
         parts.into_iter().map(|(key, part)| self.cause(explanation, &key, part)).collect()
+    }
+
+    /// The last layer of a pass may end a kernel earlier on one side than on the other: what only
+    /// one side has in a layer, and only the other outside, as often in a step, both have.
+    fn join_ends(&self, parts: &mut FxHashMap<Key, Part>) {
+        let mut one_sided: Vec<(Which, Work, Role)> = parts
+            .keys()
+            .filter_map(|key| match key {
+                Key::OneSided(which, work, role) => Some((*which, *work, *role)),
+                _ => None,
+            })
+            .collect();
+        one_sided.sort_unstable();
+        let often = |which: Which, part: &Part| match which {
+            Which::First => part.first_amount.count as f64 / self.steps.counts[0],
+            Which::Second => part.second_amount.count as f64 / self.steps.counts[1],
+        };
+        for (which, work, _) in one_sided.iter().filter(|(.., role)| *role == Role::Outside) {
+            let outside = Key::OneSided(*which, *work, Role::Outside);
+            let inside = one_sided.iter().filter(|(other, same, role)| {
+                other != which && same == work && *role != Role::Outside
+            });
+            let mut found = inside.map(|(other, work, role)| Key::OneSided(*other, *work, *role));
+            let is_as_often = |key: &Key| {
+                let (Key::OneSided(other, ..), Some(inside), Some(outside)) =
+                    (key, parts.get(key), parts.get(&outside))
+                else {
+                    return false;
+                };
+                let counts = [often(*other, inside), often(*which, outside)];
+                (counts[0] - counts[1]).abs() <= SAME_OFTEN * counts[0].max(counts[1])
+            };
+            let Some(inside) = found.find(is_as_often) else { continue };
+            for key in [inside, outside] {
+                if let Some(part) = parts.remove(&key) {
+                    parts.entry(Key::Class(work.main)).or_default().add(&part);
+                }
+            }
+        }
     }
 
     fn cause(&self, explanation: &Explanation, key: &Key, part: Part) -> Cause {
@@ -102,10 +145,10 @@ impl Evidence<'_, '_> {
                 let name = format!("{} of {who} {}", one.class, one.role.place());
                 (CauseKind::Implementation, Some(*index), name)
             }
-            Key::OneSided(which, class, role) => {
+            Key::OneSided(which, work, role) => {
                 let who = &self.labels[usize::from(*which == Which::Second)];
-                let place = role.unwrap_or(Role::Outside).place();
-                (CauseKind::OneSided, None, format!("{class} of {who} only, {place}"))
+                let name = format!("{} of {who} only, {}", work.label(), role.place());
+                (CauseKind::OneSided, None, name)
             }
             Key::Communication => (CauseKind::Communication, None, "communication".to_owned()),
             Key::Copies => (CauseKind::Copies, None, "copies of the runtime".to_owned()),
@@ -131,18 +174,16 @@ impl Evidence<'_, '_> {
                 let Fusion { fused_by, operation, separate, .. } = &explanation.fusions[*index];
                 let side = usize::from(*fused_by == Which::Second);
                 let (who, other) = (&self.labels[side], &self.labels[1 - side]);
+                let place = explanation.fusions[*index].role.place();
                 format!(
-                    "{who} runs {operation} as one kernel and {other} as {}: {slower} takes {by} \
+                    "{who} runs {operation} as one kernel {place} and {other} as {}: {slower} takes {by} \
                      longer for it ({both})",
                     list(separate)
                 )
             }
             Key::Implementation(index) => explanation.implementation[*index].sentence.clone(),
-            Key::OneSided(_, class, Some(role)) => {
-                format!("only {slower} has {class} {}: {by}", role.place())
-            }
-            Key::OneSided(_, class, None) => {
-                format!("only {slower} has {class} outside of layers: {by}")
+            Key::OneSided(_, work, role) => {
+                format!("only {slower} has {} {}: {by}", work.label(), role.place())
             }
             Key::Communication => {
                 format!("communication that nothing hides takes {slower} {by} longer ({both})")
@@ -203,9 +244,10 @@ fn key_of_place(place: &Place<'_>, explained: Explained) -> Key {
         return of_runtime(main);
     }
     for side in [0, 1] {
-        if place.is_only_of(side) {
-            let label = place.works[side].map(Work::label).unwrap_or_default();
-            return Key::OneSided(Which::of(side), label, Some(place.role));
+        if place.is_only_of(side)
+            && let Some(work) = place.works[side]
+        {
+            return Key::OneSided(Which::of(side), work, place.role);
         }
     }
     Key::Class(main)
@@ -221,7 +263,7 @@ fn key_outside(key: &OutsideKey, sum: &Both) -> Key {
     }
     for side in [0, 1] {
         if sum.is_one_sided() && sum.0[side].count > 0 {
-            return Key::OneSided(Which::of(side), key.work.label(), None);
+            return Key::OneSided(Which::of(side), key.work, Role::Outside);
         }
     }
     Key::Class(key.work.main)
