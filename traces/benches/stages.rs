@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use kernel_traces::compare::{CompareOptions, Comparison, Side};
 use kernel_traces::synthetic::{self, Oddity, Plan};
 use kernel_traces::{Classes, IndexPolicy, Options, Segments, Summary, Taxonomy, Trace, index};
 
@@ -38,7 +39,7 @@ enum What {
     Part,
 }
 
-const STAGES: [Stage; 12] = [
+const STAGES: [Stage; 13] = [
     Stage {
         name: "read the file, 1 MiB at a time",
         file: What::Plain,
@@ -82,6 +83,7 @@ const STAGES: [Stage; 12] = [
     },
     Stage { name: "steps and layers", file: What::Part, run: segments },
     Stage { name: "summary", file: What::Part, run: summary },
+    Stage { name: "compare with itself", file: What::Part, run: compare },
 ];
 
 /// How often a stage is run unless the command line tells.
@@ -268,6 +270,13 @@ fn segments(path: &Path) -> Outcome<Figures> {
 fn summary(path: &Path) -> Outcome<Figures> {
     let (trace, classes) = open_and_classify(path, &IndexPolicy::Beside)?;
     measured(|| Ok(Summary::with(&trace, &classes, Taxonomy::Classes)))
+}
+
+fn compare(path: &Path) -> Outcome<Figures> {
+    let (trace, classes) = open_and_classify(path, &IndexPolicy::Beside)?;
+    let segments = Segments::of(&trace, &classes);
+    let side = Side { trace: &trace, classes: &classes, segments: &segments, name: "itself" };
+    measured(|| Ok(Comparison::of(side, side, &CompareOptions::default())?))
 }
 
 fn classify(path: &Path) -> Outcome<Figures> {

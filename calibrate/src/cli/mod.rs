@@ -36,7 +36,8 @@ Examples:
   calibrate query q.toml --problem add_relu/f32/m1024.n1024
 
 Exit codes: 0 done, 1 failure, 2 usage, 3 with --strict when not everything can be trusted, \
-4 failed self-test, 130 interrupted.";
+4 failed
+self-test or exceeded limit of `trace validate`, 130 interrupted.";
 
 /// Measures what kernel fusion really gains on this machine.
 ///

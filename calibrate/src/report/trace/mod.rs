@@ -46,9 +46,25 @@ fn share(part: u64, whole: u64) -> String {
 const LONGEST_NAME: usize = 60;
 
 fn shortened(name: &str) -> String {
+    // A name may hold what a terminal would obey.
+    let shown =
+        |letter: char| if letter.is_control() { char::REPLACEMENT_CHARACTER } else { letter };
     if name.chars().count() <= LONGEST_NAME {
-        return name.to_owned();
+        return name.chars().map(shown).collect();
     }
-    let start: String = name.chars().take(LONGEST_NAME - 1).collect();
+    let start: String = name.chars().take(LONGEST_NAME - 1).map(shown).collect();
     format!("{start}…")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_cut_and_no_commands_for_a_terminal() {
+        assert_eq!(shortened("gemm<float, 4>"), "gemm<float, 4>");
+        assert_eq!(shortened("gemm\u{1b}[2J\n"), "gemm\u{fffd}[2J\u{fffd}");
+        assert_eq!(shortened(&"é".repeat(60)), "é".repeat(60));
+        assert_eq!(shortened(&"é".repeat(61)), format!("{}…", "é".repeat(59)));
+    }
 }
