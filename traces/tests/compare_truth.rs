@@ -324,3 +324,21 @@ fn fused_kernels_are_counted() {
         if (least..=run).contains(&found) { vec![] } else { vec![format!("{found} of {run}")] }
     });
 }
+
+#[test]
+fn nothing_of_a_fusion_is_left_for_one_side() {
+    for_each(|pair, _, [comparison, _]| {
+        let Planted::Fusion(fused) = pair.planted() else { return vec![] };
+        let of_kind = |kind: CauseKind| {
+            let causes = comparison.gap.causes.iter().filter(move |cause| cause.kind == kind);
+            causes.map(|cause| cause.part.gap_ns.abs())
+        };
+        let of_fusions: f64 = of_kind(CauseKind::Fusion).sum();
+        let of_one_side: f64 = of_kind(CauseKind::OneSided).sum();
+        // Of a silent fusion, one layer alone of its kind shows nothing.
+        if of_one_side > 0.05 * of_fusions && !fused.is_silent {
+            return vec![format!("{of_one_side} ns beside {of_fusions} ns of fusions")];
+        }
+        vec![]
+    });
+}

@@ -69,7 +69,7 @@ impl Evidence<'_, '_> {
             let mix = Part { first_ns, second_ns, gap_ns: first_ns - second_ns, ..Part::default() };
             put(Key::PhaseMix, &mix);
         }
-        self.join_ends(&mut parts);
+        self.join_places(&mut parts);
         // Kernels without a duration are put down too.
         let is_there = |part: &Part| {
             let counts = part.first_amount.count + part.second_amount.count;
@@ -84,42 +84,34 @@ impl Evidence<'_, '_> {
         parts.into_iter().map(|(key, part)| self.cause(explanation, &key, part)).collect()
     }
 
-    /// The last layer of a pass may end a kernel earlier on one side than on the other: what only
-    /// one side has in a layer, and only the other outside, as often in a step, both have.
-    fn join_ends(&self, parts: &mut FxHashMap<Key, Part>) {
-        let mut one_sided: Vec<(Which, Work, Role)> = parts
+    /// What only one side has at one place of a layer, and only the other at another place or
+    /// outside, as often in a step, both have: where a layer begins and ends may differ by a kernel.
+    fn join_places(&self, parts: &mut FxHashMap<Key, Part>) {
+        let mut one_sided: Vec<(Work, Which, Role)> = parts
             .keys()
             .filter_map(|key| match key {
-                Key::OneSided(which, work, role) => Some((*which, *work, *role)),
+                Key::OneSided(which, work, role) => Some((*work, *which, *role)),
                 _ => None,
             })
             .collect();
         one_sided.sort_unstable();
-        let often = |which: Which, part: &Part| match which {
-            Which::First => part.first_amount.count as f64 / self.steps.counts[0],
-            Which::Second => part.second_amount.count as f64 / self.steps.counts[1],
-        };
-        for (which, work, _) in one_sided.iter().filter(|(.., role)| *role == Role::Outside) {
-            let outside = Key::OneSided(*which, *work, Role::Outside);
-            let inside = one_sided.iter().filter(|(other, same, role)| {
-                other != which && same == work && *role != Role::Outside
-            });
-            let mut found = inside.map(|(other, work, role)| Key::OneSided(*other, *work, *role));
-            let is_as_often = |key: &Key| {
-                let (Key::OneSided(other, ..), Some(inside), Some(outside)) =
-                    (key, parts.get(key), parts.get(&outside))
-                else {
-                    return false;
-                };
-                let counts = [often(*other, inside), often(*which, outside)];
-                (counts[0] - counts[1]).abs() <= SAME_OFTEN * counts[0].max(counts[1])
+        for same in one_sided.chunk_by(|(a, ..), (b, ..)| a == b) {
+            let keys = same.iter().map(|(work, which, role)| Key::OneSided(*which, *work, *role));
+            let mut sum = Part::default();
+            keys.clone().filter_map(|key| parts.get(&key)).for_each(|part| sum.add(part));
+            let [first, second] = [
+                sum.first_amount.count as f64 / self.steps.counts[0],
+                sum.second_amount.count as f64 / self.steps.counts[1],
+            ];
+            let (Some((work, ..)), true) =
+                (same.first(), (first - second).abs() <= SAME_OFTEN * first.max(second))
+            else {
+                continue;
             };
-            let Some(inside) = found.find(is_as_often) else { continue };
-            for key in [inside, outside] {
-                if let Some(part) = parts.remove(&key) {
-                    parts.entry(Key::Class(work.main)).or_default().add(&part);
-                }
+            for key in keys {
+                parts.remove(&key);
             }
+            parts.entry(Key::Class(work.main)).or_default().add(&sum);
         }
     }
 

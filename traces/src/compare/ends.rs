@@ -11,6 +11,7 @@ use super::kinds::Kind;
 use super::places::Place;
 use super::variants::Key;
 use super::work::Work;
+use crate::classify::ClassSet;
 
 /// The kind and the place of something that belongs to a fusion.
 pub(super) type At = (usize, usize);
@@ -97,4 +98,53 @@ pub(super) fn at_ends(
         }
     }
     taken
+}
+
+/// The places of a fusion that was found in layers, where its separate kernels lie on both sides of
+/// the end of a pass: one beside the fused kernel, and the other behind everything that both sides
+/// have in the last layer, or before what both have behind it. `fused` are all places with the
+/// fused kernel and the same one beside it, in kinds with one key, and `lacking` is what that one
+/// lacks. Returns the places of the others.
+pub(super) fn across_ends(
+    kinds: &[Kind],
+    all: &[Vec<Place<'_>>],
+    steps: &Steps,
+    (key, fused): (Key, &[At]),
+    (side, lacking): (usize, ClassSet),
+    is_free: impl Fn(At) -> bool,
+) -> Vec<At> {
+    let other = 1 - side;
+    let phase = steps.place(key.phase);
+    let per_step = |side: usize, place: &Place<'_>| {
+        place.sums.both.0[side].count as f64 * steps.weight(side, phase)
+    };
+    let expected: f64 = fused.iter().map(|(kind, at)| per_step(side, &all[*kind][*at])).sum();
+    let mut found = Vec::new();
+    let mut count = 0.0;
+    for (number, (of, places)) in kinds.iter().zip(all).enumerate() {
+        if of.key != (Key { is_outside: !key.is_outside, ..key }) {
+            continue;
+        }
+        let mut order: Vec<usize> = (0..places.len()).collect();
+        if key.is_outside {
+            order.reverse();
+        }
+        for at in order.into_iter().take_while(|at| !places[*at].is_paired()) {
+            let place = &places[at];
+            let is_part = place.works[other].is_some_and(|work| lacking.contains(work.main));
+            if place.is_only_of(other) && is_part && is_free((number, at)) {
+                found.push((number, at));
+                count += per_step(other, place);
+            }
+        }
+    }
+    if (count - expected).abs() > SAME_COUNT * expected {
+        return Vec::new();
+    }
+    found
+}
+
+/// Whether a place is outside of layers, or the last one of a layer that both sides have.
+pub(super) fn is_at_end(kind: &Kind, places: &[Place<'_>], at: usize) -> bool {
+    kind.key.is_outside || places.iter().skip(at + 1).all(|place| !place.is_paired())
 }

@@ -1,8 +1,10 @@
 //! Fusions and differences of the implementation, put together over all kinds of layers.
 
+use std::collections::BTreeMap;
+
 use rustc_hash::FxHashMap;
 
-use super::ends::{At, at_ends};
+use super::ends::{At, across_ends, at_ends, is_at_end};
 use super::explain::{Evidence, Explained, Explanation};
 use super::fusion::{self, Found};
 use super::implementation;
@@ -12,6 +14,7 @@ use super::result::{
 };
 use super::roles::Role;
 use super::text::{capitalised, list, number, percent, time};
+use super::variants::Key;
 use super::work::Work;
 use crate::classify::{Class, ClassSet};
 
@@ -72,9 +75,54 @@ impl Evidence<'_, '_> {
                 self.add_place(explanation, *index, kind, &all[kind], at, found.side);
             }
         }
+        self.add_across_ends(explanation, &known, all);
         for (kind, found) in partial {
             if explanation.slots[kind][found.fused].fusion.is_none() {
                 self.add_fusion(explanation, &mut known, kind, &all[kind], &found);
+            }
+        }
+    }
+
+    /// Adds what of known fusions lies on both sides of the end of a pass.
+    fn add_across_ends(
+        &self,
+        explanation: &mut Explanation,
+        known: &FxHashMap<FusionKey, usize>,
+        all: &[Vec<Place<'_>>],
+    ) {
+        let kinds = &self.kinds.list;
+        let mut ends: BTreeMap<(usize, Work, Work, Key), Vec<At>> = BTreeMap::new();
+        for (number, (kind, places)) in kinds.iter().zip(all).enumerate() {
+            for (at, place) in places.iter().enumerate() {
+                let [Some(first), Some(second)] = place.works else { continue };
+                let more = [(0, first, second), (1, second, first)];
+                let more = more.into_iter().find(|(_, own, other)| own.is_more_than(*other));
+                let is_free = explanation.slots[number][at].fusion.is_none();
+                if let Some((side, fused, beside)) = more
+                    && is_free
+                    && is_at_end(kind, places, at)
+                {
+                    ends.entry((side, fused, beside, kind.key)).or_default().push((number, at));
+                }
+            }
+        }
+        for ((side, fused, beside, key), places) in ends {
+            let same = known.iter().filter(|((of, what, parts, _), _)| {
+                *of == side && *what == fused.label() && parts.contains(&beside.label())
+            });
+            // What ends the last layer stands where others have the norm before attention.
+            let nearest =
+                same.min_by_key(|((.., role), index)| (*role != Role::AttentionNorm, **index));
+            let Some(index) = nearest.map(|(_, index)| *index) else { continue };
+            let lacking = beside.parts().iter().fold(fused.parts(), ClassSet::without);
+            let is_free = |(kind, at): At| explanation.slots[kind][at].fusion.is_none();
+            let (of, others) = ((key, &places[..]), (side, lacking));
+            let more = across_ends(kinds, all, self.steps, of, others, is_free);
+            if more.is_empty() {
+                continue;
+            }
+            for (kind, at) in places.into_iter().chain(more) {
+                self.add_place(explanation, index, kind, &all[kind], at, side);
             }
         }
     }

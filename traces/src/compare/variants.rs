@@ -31,7 +31,7 @@ pub(super) struct Variant {
 }
 
 /// What layers must have in common to be compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Key {
     /// The phase, where phases are told apart.
     pub(super) phase: Option<Phase>,

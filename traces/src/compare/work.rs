@@ -19,6 +19,12 @@ impl Work {
         self.also.with(self.main)
     }
 
+    /// Whether it does all that another one does, and more.
+    pub(super) fn is_more_than(self, other: Self) -> bool {
+        let (own, others) = (self.parts(), other.parts());
+        own != others && others.iter().all(|class| own.contains(class))
+    }
+
     /// `NORM`, or `ADD+NORM` of a fused kernel.
     pub(super) fn label(self) -> String {
         let Self { main, also } = self;
