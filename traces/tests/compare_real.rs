@@ -201,3 +201,19 @@ fn what_is_not_there() {
     assert_eq!(found.layers.aligned, 1);
     assert_eq!(found.first.kernels, 17);
 }
+
+#[test]
+fn traces_of_different_work_are_warned_of() {
+    let [first, second] = ["mi300x_torch_compile_triton", "a100_triton_example"].map(Loaded::of);
+    let (Some(first), Some(second)) = (first, second) else { return };
+    let has = |found: &Comparison| {
+        found.warnings.iter().filter(|warning| warning.code == "little-in-common").count()
+    };
+    let found = compare(&first, &second);
+    assert_eq!(has(&found), 1, "{:?}", found.warnings);
+    is_mirrored(&found, &compare(&second, &first));
+    for (first, second, _) in PAIRS {
+        let (Some(first), Some(second)) = (Loaded::of(first), Loaded::of(second)) else { return };
+        assert_eq!(has(&compare(&first, &second)), 0);
+    }
+}

@@ -2,17 +2,21 @@
 
 use super::basis::Steps;
 use super::models::Mismatch;
-use super::result::{Basis, Comparison, SideSummary};
+use super::result::{Basis, Comparison, Part, SideSummary};
 use super::side::Chosen;
 use super::text::number;
 use super::warnings::{CompareWarning, Severity};
 use crate::Warning;
+use crate::summary::ratio;
 
 /// From this share of the durations on, unknown kernels are warned of.
 const MUCH_UNCLASSIFIED: f64 = 0.05;
 
 /// Times of centuries, which broken traces have, are not kept to the nanosecond.
 const RELATIVE_ROUNDING: f64 = 1e-12;
+
+/// Below this share of the time in classes that both sides have, they hardly ran the same work.
+const LITTLE_IN_COMMON: f64 = 0.5;
 
 /// From this relative difference on, sides have different numbers of steps.
 const SAME_STEPS: f64 = 1e-9;
@@ -32,6 +36,7 @@ pub(super) fn notes(
     for (side, summary) in sides.iter().zip([&comparison.first, &comparison.second]) {
         notes.of_side(side, summary);
     }
+    notes.of_work(labels, comparison);
     notes.of_steps(sides, labels, steps);
     notes.of_sum(sides, comparison);
     notes.list.sort_by_key(|note| std::cmp::Reverse(note.severity));
@@ -137,6 +142,41 @@ impl Notes {
             let advice = "they count as far as they are there; what comes once a step, outside of \
                           layers, may count too much or too little";
             self.add("cut-passes", Severity::Info, name, message, advice);
+        }
+    }
+
+    /// Traces of different work can be compared, and mean nothing.
+    fn of_work(&mut self, labels: &[String; 2], comparison: &Comparison) {
+        // A fused kernel has something in common with each of its parts.
+        let is_on =
+            |side: usize, part: &Part| [part.first_amount, part.second_amount][side].count > 0;
+        let classes = &comparison.gap.classes;
+        for side in [0, 1] {
+            let others: Vec<&str> = classes
+                .iter()
+                .filter(|class| is_on(1 - side, &class.part))
+                .flat_map(|class| class.class.split('+'))
+                .collect();
+            let (mut all_ns, mut common_ns) = (0_u64, 0_u64);
+            for class in classes {
+                let total_ns = [class.part.first_amount, class.part.second_amount][side].total_ns;
+                all_ns = all_ns.saturating_add(total_ns);
+                if class.class.split('+').any(|part| others.contains(&part)) {
+                    common_ns = common_ns.saturating_add(total_ns);
+                }
+            }
+            let share = ratio(common_ns, all_ns);
+            if all_ns > 0 && share < LITTLE_IN_COMMON {
+                let message = format!(
+                    "only {:.0} % of the time of {} is in classes of kernels that {} has, too",
+                    100.0 * share,
+                    labels[side],
+                    labels[1 - side]
+                );
+                let advice = "compare traces of the same work; of different work the gap says \
+                              nothing about the devices";
+                self.add("little-in-common", Severity::Warning, None, message, advice);
+            }
         }
     }
 
