@@ -1,0 +1,156 @@
+//! Any two traces: every split of the gap adds up, and exchanging the sides mirrors it.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use kernel_traces::compare::{CompareOptions, Comparison, Part, Side};
+use kernel_traces::segment;
+use kernel_traces::synthetic::{
+    self, Annotation, Communication, Launching, Model, Phase, Plan, Timing, Variation,
+};
+use kernel_traces::{Classes, Options, Segments, Trace, Vendor, device_times};
+use proptest::prelude::*;
+
+fn plans() -> impl Strategy<Value = Plan> {
+    let vendor = prop_oneof![Just(Vendor::Amd), Just(Vendor::Nvidia)];
+    let model = prop::sample::select(Model::ALL.to_vec());
+    let launching = prop::sample::select(Launching::ALL.to_vec());
+    let timing = prop::sample::select(Timing::ALL.to_vec());
+    let communication = prop::sample::select(vec![
+        Communication::None,
+        Communication::SameStream,
+        Communication::OwnStream,
+    ]);
+    let marks =
+        prop::sample::select(vec![vec![], vec![Annotation::ProfilerStep], vec![Annotation::Vllm]]);
+    let phase = prop::sample::select(vec![Phase::Prefill, Phase::Decode, Phase::Mixed]);
+    let phases = prop::collection::vec(phase, 0..4);
+    let how = (vendor, model, launching, timing, communication);
+    let what = (1..6_u64, 1..6_u64, phases, marks, any::<bool>(), any::<u64>());
+    (how, what).prop_map(|((vendor, model, launching, timing, communication), what)| {
+        let (layers, steps, phases, annotations, copies, seed) = what;
+        Plan {
+            vendor,
+            model,
+            launching,
+            timing,
+            communication,
+            layers,
+            steps,
+            phases,
+            annotations,
+            copies,
+            seed,
+            variation: if seed % 3 == 0 { Variation::OneExtra } else { Variation::None },
+            ..Plan::default()
+        }
+    })
+}
+
+struct Read {
+    trace: Trace,
+    classes: Classes,
+    segments: Segments,
+}
+
+impl Read {
+    fn of(plan: &Plan) -> Self {
+        let (text, _) = synthetic::text(plan).unwrap();
+        let trace = Trace::from_json(&text, &Options::default()).unwrap();
+        let classes = Classes::of(&trace);
+        let segments = Segments::of(&trace, &classes);
+        Self { trace, classes, segments }
+    }
+
+    fn side(&self) -> Side<'_> {
+        let Self { trace, classes, segments } = self;
+        Side { trace, classes, segments, name: "trace" }
+    }
+}
+
+/// The sums of a split of the gap: kernels and owned time of both sides, and the gap.
+fn sums<'p>(parts: impl Iterator<Item = &'p Part>) -> ([u64; 2], [u64; 2], f64) {
+    parts.fold(Default::default(), |(counts, own, gap), part| {
+        let [first, second] = [part.first_amount, part.second_amount];
+        (
+            [counts[0] + first.count, counts[1] + second.count],
+            [own[0] + first.own_ns, own[1] + second.own_ns],
+            gap + part.gap_ns,
+        )
+    })
+}
+
+fn check(found: &Comparison) {
+    let [first, second] = [&found.first, &found.second];
+    let expected = ([first.kernels, second.kernels], [first.busy_ns, second.busy_ns]);
+    let gap = &found.gap;
+    let near = |sum: f64| assert!((sum - gap.gap_ns).abs() < 1e-3, "{sum}, not {}", gap.gap_ns);
+    let (counts, own, sum) = sums(gap.causes.iter().map(|cause| &cause.part));
+    assert_eq!((counts, own), expected);
+    near(sum);
+    let (counts, own, sum) = sums(gap.classes.iter().map(|class| &class.part));
+    assert_eq!((counts, own), expected);
+    near(sum);
+    let (counts, own, sum) = sums(gap.roles.iter().map(|role| &role.part));
+    assert_eq!((counts, own), expected);
+    let others = ["IDLE", "PHASE_MIX"];
+    let without_role = gap.classes.iter().filter(|class| others.contains(&class.class.as_str()));
+    near(sum + without_role.map(|class| class.part.gap_ns).sum::<f64>());
+    let places = found.layers.kinds.iter();
+    for kind in places {
+        let (counts, ..) = sums(kind.slots.iter().map(|slot| &slot.part));
+        assert_eq!(counts[0], kind.part.first_amount.count);
+        assert_eq!(counts[1], kind.part.second_amount.count);
+    }
+    let codes: Vec<&str> = found.warnings.iter().map(|warning| warning.code).collect();
+    assert!(!codes.contains(&"parts-do-not-add-up"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn every_split_adds_up(first in plans(), second in plans()) {
+        let (first, second) = (Read::of(&first), Read::of(&second));
+        let options = CompareOptions::default();
+        let found = Comparison::of(first.side(), second.side(), &options).unwrap();
+        check(&found);
+        for (side, read) in [(&found.first, &first), (&found.second, &second)] {
+            let device = &device_times(&read.trace, &read.classes)[0];
+            prop_assert_eq!(side.span_ns, device.span_ns);
+            prop_assert_eq!(side.busy_ns, device.busy_ns);
+            prop_assert_eq!(side.idle_ns, device.idle.total_ns);
+        }
+        let back = Comparison::of(second.side(), first.side(), &options).unwrap();
+        check(&back);
+        let gaps = |found: &Comparison, sign: f64| {
+            let gaps = found.gap.causes.iter().map(|cause| sign * cause.part.gap_ns);
+            let mut gaps: Vec<f64> = gaps.collect();
+            gaps.sort_by(f64::total_cmp);
+            gaps
+        };
+        let (one, other) = (gaps(&found, 1.0), gaps(&back, -1.0));
+        prop_assert_eq!(one.len(), other.len());
+        for (a, b) in one.iter().zip(&other) {
+            prop_assert!((a - b).abs() < 1e-3, "{} and {}", a, b);
+        }
+    }
+
+    #[test]
+    fn phases_and_layers_alone_add_up_too(plan in plans(), seed in any::<u64>()) {
+        let (first, second) = (Read::of(&plan), Read::of(&Plan { seed, ..plan }));
+        let phases = segment::Phase::ALL.map(Some).into_iter().chain([None]);
+        let mut by_phase = 0;
+        for phase in phases {
+            for layer in [None, Some(0), Some(2)] {
+                let options = CompareOptions { phase, layer };
+                if let Ok(found) = Comparison::of(first.side(), second.side(), &options) {
+                    check(&found);
+                    if phase.is_some() && layer.is_none() {
+                        by_phase += found.first.kernels;
+                    }
+                }
+            }
+        }
+        prop_assert!(by_phase <= first.trace.kernels.len() as u64);
+    }
+}
