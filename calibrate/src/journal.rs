@@ -6,6 +6,8 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use fusion_cost_model::calibration::{Check, Fingerprint};
@@ -119,6 +121,10 @@ pub struct Recovered {
     foreign: bool,
 }
 
+/// For so long a journal may be locked without another run: a process that is just being started
+/// has the files of this one, with their locks, until it runs its own program.
+const LOCK_PATIENCE: Duration = Duration::from_millis(250);
+
 impl Journal {
     /// The journal that belongs to a calibration file.
     #[must_use]
@@ -163,14 +169,20 @@ impl Journal {
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).create(true).truncate(false).open(path);
         let file = file.with_context(|| format!("cannot open {}", path.display()))?;
-        match file.try_lock() {
-            Ok(()) => Ok(file),
-            Err(TryLockError::WouldBlock) => Err(anyhow::anyhow!(
-                "another run is writing {}; wait for it, or name another --output",
-                path.display()
-            )),
-            // Some file systems know no locks; the run is worth more than the protection.
-            Err(TryLockError::Error(_)) => Ok(file),
+        let patient_until = Instant::now() + LOCK_PATIENCE;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(file),
+                Err(TryLockError::WouldBlock) if Instant::now() < patient_until => {
+                    thread::sleep(LOCK_PATIENCE / 25);
+                }
+                Err(TryLockError::WouldBlock) => anyhow::bail!(
+                    "another run is writing {}; wait for it, or name another --output",
+                    path.display()
+                ),
+                // Some file systems know no locks; the run is worth more than the protection.
+                Err(TryLockError::Error(_)) => return Ok(file),
+            }
         }
     }
 

@@ -33,7 +33,7 @@ fn who_waits_for_whom_is_said_of_each_side() {
     let text = String::from_utf8(outcome.get_output().stdout.clone()).unwrap();
     let (_, ranks) = text.split_once("The ranks of first").unwrap();
     let (late, even) = ranks.split_once("The ranks of second").unwrap();
-    assert!(late.contains("rank 3 arrives last in"), "{late}");
+    assert!(late.contains("Rank 3 arrives last in"), "{late}");
     assert!(!even.split("Where the gap").next().unwrap().contains("arrives last in"), "{even}");
     // Rank 3 waits least and the others most, so it stands for none.
     outcome.stderr(contains("note: of 4 ranks, late/rank"));
@@ -52,7 +52,7 @@ fn other_formats_have_the_ranks_too() {
     assert!(value["ranks"]["second"].is_null());
 
     let outcome = compare(runs.path(), &["late", "even/rank1.json", "--format", "html"]);
-    outcome.stdout(contains("<h2>Ranks</h2>")).stdout(contains("rank 3 arrives last in"));
+    outcome.stdout(contains("<h2>Ranks</h2>")).stdout(contains("Rank 3 arrives last in"));
 }
 
 #[test]

@@ -27,6 +27,9 @@ enum Key {
     PhaseMix,
 }
 
+/// Times that differ by less are equal, in nanoseconds.
+const NO_GAP_NS: f64 = 0.5;
+
 /// As often, up to this share: a recording may begin or end inside of a pass.
 const SAME_OFTEN: f64 = 0.1;
 
@@ -117,7 +120,11 @@ impl Evidence<'_, '_> {
 
     fn cause(&self, explanation: &Explanation, key: &Key, part: Part) -> Cause {
         let (kind, index, name) = self.name(explanation, key);
-        let sentence = self.sentence(explanation, key, &part);
+        let sentence = if part.gap_ns.abs() < NO_GAP_NS {
+            format!("{name} takes as long on both sides: {}", time(part.first_ns))
+        } else {
+            self.sentence(explanation, key, &part)
+        };
         let sentence = capitalised(format!("{sentence}{}", self.of_gap(part.gap_ns)));
         Cause { kind, name, index, part, sentence }
     }
@@ -208,7 +215,7 @@ impl Evidence<'_, '_> {
     /// What a part is of the whole gap.
     fn of_gap(&self, part_ns: f64) -> String {
         let share = part_ns / self.gap_ns;
-        if !share.is_finite() || part_ns == 0.0 {
+        if !share.is_finite() || part_ns.abs() < NO_GAP_NS {
             String::new()
         } else if share >= 0.0 {
             format!(", {} of the gap", percent(share))

@@ -1,9 +1,8 @@
 //! The ranks of one run beside each other, and who waits for whom.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
-use comfy_table::Cell;
+use comfy_table::{Cell, Table};
 use kernel_traces::collectives::{
     GroupSkew, NoStraggler, Operation, RankRecord, RankSkew, Reason, Representative, Skew,
     Straggler,
@@ -12,7 +11,7 @@ use kernel_traces::collectives::{
 use serde::Serialize;
 
 use super::super::table::{right, styled};
-use super::{ranks, share, time};
+use super::{capital, ranks, share, time};
 
 /// All ranks of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -32,9 +31,8 @@ const MOST_GROUPS: usize = 3;
 pub(super) const RANK_COLUMNS: [&str; 8] =
     ["rank", "device", "steps", "busy", "idle", "exposed comm.", "waiting", "others waited for it"];
 
-/// A row for each rank, and what is to be said about them.
-#[must_use]
-pub fn trace_ranks(survey: &RankSurvey) -> String {
+/// A row for each rank.
+pub(super) fn rank_table(survey: &RankSurvey) -> Table {
     let mut table = styled();
     table.set_header(RANK_COLUMNS);
     for row in rank_rows(survey) {
@@ -44,11 +42,7 @@ pub fn trace_ranks(survey: &RankSurvey) -> String {
             _ => right(text),
         }));
     }
-    let mut text = format!("{table}\n");
-    for sentence in rank_sentences(survey) {
-        let _ = writeln!(text, "{sentence}");
-    }
-    text
+    table
 }
 
 /// The cells of [`RANK_COLUMNS`] of each rank.
@@ -89,7 +83,7 @@ pub(super) fn rank_sentences(survey: &RankSurvey) -> Vec<String> {
         sentences.extend(unmatched(skew));
         sentences.extend(representative.as_ref().map(standing_for_all));
     }
-    sentences
+    sentences.iter().map(|sentence| capital(sentence)).collect()
 }
 
 fn device(record: &RankRecord) -> String {
@@ -230,7 +224,9 @@ mod tests {
         let records: Vec<RankRecord> = (0..).zip(run.texts().unwrap()).map(record).collect();
         let skew = Skew::of(&records);
         let representative = Representative::of(&records);
-        trace_ranks(&RankSurvey { records, skew, representative })
+        let survey = RankSurvey { records, skew, representative };
+        let sentences = rank_sentences(&survey).into_iter().map(|sentence| sentence + "\n");
+        format!("{}\n{}", rank_table(&survey), sentences.collect::<String>())
     }
 
     #[test]

@@ -10,7 +10,7 @@ mod phases;
 mod ranks;
 mod validate;
 
-pub use collectives::{RankSurvey, trace_ranks};
+pub use collectives::RankSurvey;
 pub use compare::{
     COMPARISON_SCHEMA_VERSION, CompareReport, CompareTable, trace_compare, trace_compare_csv,
     trace_compare_html, trace_compare_json,
@@ -40,6 +40,13 @@ fn share(part: u64, whole: u64) -> String {
         return "-".to_owned();
     }
     format!("{:.1} %", 100.0 * part as f64 / whole as f64)
+}
+
+/// A sentence that begins with a capital.
+fn capital(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    let first = letters.next().map(char::to_uppercase);
+    first.into_iter().flatten().chain(letters).collect()
 }
 
 /// A kernel's name is cut after so many characters: templates go on for lines.

@@ -6,6 +6,7 @@ use maud::{Markup, html};
 use super::super::words;
 use super::bars;
 use super::names::Names;
+use crate::report::trace::capital;
 
 pub(super) fn head(comparison: &Comparison, names: &Names, title: &str) -> Markup {
     html! {
@@ -59,12 +60,6 @@ fn card(comparison: &Comparison, which: Which, step_ns: f64, names: &Names) -> M
             }
         }
     }
-}
-
-fn capital(word: &str) -> String {
-    let mut characters = word.chars();
-    let first = characters.next().map(char::to_uppercase);
-    first.into_iter().flatten().chain(characters).collect()
 }
 
 pub(super) fn how_to_read(comparison: &Comparison, names: &Names) -> Markup {

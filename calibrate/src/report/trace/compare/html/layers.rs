@@ -7,6 +7,7 @@ use super::super::{CompareReport, words};
 use super::bars;
 use super::names::Names;
 use super::{left_out, scrolling};
+use crate::report::trace::capital;
 
 /// Rows of all kinds together, so that a page stays small.
 const MOST_ROWS: usize = 400;
@@ -104,12 +105,6 @@ fn kind_of_layer(
             }
         }
     }
-}
-
-fn capital(text: &str) -> String {
-    let mut characters = text.chars();
-    let first = characters.next().map(char::to_uppercase);
-    first.into_iter().flatten().chain(characters).collect()
 }
 
 fn row(comparison: &Comparison, slot: &Slot, is_new: bool, most: f64, names: &Names) -> Markup {

@@ -15,7 +15,7 @@ use comfy_table::{ColumnConstraint, ContentArrangement, Table, Width, presets};
 
 use super::CompareReport;
 use crate::report::table::styled;
-use crate::report::trace_ranks;
+use crate::report::trace::collectives::{rank_sentences, rank_table};
 
 /// Tables are at most this wide, in characters, and narrower on a narrow terminal.
 const WIDTH: u16 = 120;
@@ -39,7 +39,10 @@ fn write_ranks(text: &mut String, report: CompareReport<'_>) {
     for (side, survey) in sides.into_iter().zip(report.ranks) {
         let Some(survey) = survey else { continue };
         heading(text, format_args!("The ranks of {}", side.label));
-        text.push_str(&trace_ranks(survey));
+        let _ = writeln!(text, "{}", rank_table(survey));
+        for sentence in rank_sentences(survey) {
+            write_sentence(text, sentence);
+        }
     }
 }
 
