@@ -52,6 +52,7 @@ fn other_formats_have_the_ranks_too() {
     assert!(value["ranks"]["second"].is_null());
 
     let outcome = compare(runs.path(), &["late", "even/rank1.json", "--format", "html"]);
+    let outcome = outcome.stdout(contains("<a href=\"#ranks\">Ranks</a>"));
     outcome.stdout(contains("<h2>Ranks</h2>")).stdout(contains("Rank 3 arrives last in"));
 }
 

@@ -1,5 +1,6 @@
 //! The phrases of text and page.
 
+use crate::report::trace::capital;
 use kernel_traces::compare::{
     Basis, CauseKind, Comparison, Fusion, FusionEvidence, Gap, ImplementationKind, LayerKind,
     Ratio, SideSummary, Slot, SlotStatus, Which,
@@ -103,7 +104,7 @@ pub(super) fn verdict(comparison: &Comparison) -> String {
         Some(ratio) if ratio > 0.0 => faster(first, 1.0 / ratio),
         _ => "there is nothing to compare".to_owned(),
     };
-    format!("{times}: {conclusion}")
+    capital(&format!("{times}: {conclusion}"))
 }
 
 /// A kernel's name without the namespaces that most names begin with and that tell nothing.

@@ -3,12 +3,13 @@
 use kernel_traces::compare::{Basis, Comparison, SideSummary, Which};
 use maud::{Markup, html};
 
-use super::super::words;
+use super::super::{CompareReport, words};
 use super::bars;
 use super::names::Names;
 use crate::report::trace::capital;
 
-pub(super) fn head(comparison: &Comparison, names: &Names, title: &str) -> Markup {
+pub(super) fn head(report: CompareReport<'_>, names: &Names, title: &str) -> Markup {
+    let comparison = report.comparison;
     html! {
         header {
             h1 { (names.text(title)) }
@@ -23,6 +24,7 @@ pub(super) fn head(comparison: &Comparison, names: &Names, title: &str) -> Marku
                 a href="#layers" { "Layers" }
                 a href="#fusions" { "Fusions" }
                 a href="#implementation" { "Implementation" }
+                @if report.ranks.iter().any(Option::is_some) { a href="#ranks" { "Ranks" } }
                 a href="#kernels" { "Kernels" }
                 a href="#warnings" { "What to know" }
                 a href="#reading" { "How to read this" }

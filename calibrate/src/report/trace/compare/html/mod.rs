@@ -47,7 +47,7 @@ pub fn trace_compare_html(report: CompareReport<'_>) -> String {
             }
             body {
                 (bars::definitions())
-                (head::head(comparison, &names, &title))
+                (head::head(report, &names, &title))
                 main {
                     (waterfall::section(report, &names))
                     (layers::section(report, &names))
