@@ -120,14 +120,6 @@ impl Part {
     }
 }
 
-impl Ratio {
-    /// Whether the interval tells which side takes longer.
-    #[must_use]
-    pub fn is_clear(&self) -> bool {
-        self.interval.is_some_and(|(low, high)| low > 1.0 || high < 1.0)
-    }
-}
-
 /// The ratio of two means, with an interval of 95 %: that of the difference of their logarithms,
 /// by the delta method with the degrees of freedom of Welch and Satterthwaite. It takes the
 /// kernels as independent of each other. None without kernels on both sides that take time.
@@ -177,7 +169,6 @@ mod tests {
         let factor = (2.776_445 * (2.0 * 0.01 / 3.0_f64).sqrt()).exp();
         assert!((high - 2.0 * factor).abs() < 1e-5, "{high}");
         assert!((low - 2.0 / factor).abs() < 1e-5, "{low}");
-        assert!(ratio.is_clear());
     }
 
     #[test]
