@@ -103,9 +103,9 @@ fn check(
     cache: CacheState,
     available: u64,
 ) -> Result<(), String> {
-    let Some(kernels) = backend.memory_needed(problem, cache) else {
+    let Some(kernels) = backend.memory_needed(problem, cache.into()) else {
         let dtype = problem.dtype();
-        return Err(match backend.unsupported(problem, cache) {
+        return Err(match backend.unsupported(problem, cache.into()) {
             None | Some(Unsupported::NoKernels) => {
                 format!("{problem}: the {} backend has no {dtype} kernels for it", backend.name())
             }

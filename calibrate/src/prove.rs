@@ -1,6 +1,6 @@
 //! The second stage: the proof that both variants compute the same thing, and the right one.
 
-use fused_kernels::{Expected, Prepared, Variant};
+use fused_kernels::{BackendError, Expected, Prepared, Variant};
 use fusion_cost_model::calibration::Verification;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -14,19 +14,21 @@ pub struct WrongResult(String);
 /// Runs both variants on poisoned memory and compares them with the reference, and everywhere
 /// with each other.
 ///
+/// The inner result is [`WrongResult`] when an output is off by more than rounding explains.
+///
 /// # Errors
 ///
-/// [`WrongResult`] when an output is off by more than rounding explains.
+/// [`BackendError`] when the device fails.
 pub fn prove(
     prepared: &mut dyn Prepared,
     expected: &Expected,
-) -> Result<Verification, WrongResult> {
+) -> Result<Result<Verification, WrongResult>, BackendError> {
     let mut output = |variant| {
-        prepared.poison();
-        let _ = prepared.run(variant, 1);
+        prepared.poison()?;
+        prepared.run(variant, 1)?;
         prepared.output()
     };
-    let (unfused, fused) = (output(Variant::Unfused), output(Variant::Fused));
+    let (unfused, fused) = (output(Variant::Unfused)?, output(Variant::Fused)?);
     let tolerance = expected.tolerance();
     let verification = Verification {
         reference_rows: expected.rows() as u64,
@@ -42,10 +44,10 @@ pub fn prove(
         ("one variant from the other", expected.difference(&unfused, &fused), 2.0 * tolerance),
     ] {
         if error > tolerance {
-            return Err(WrongResult(format!(
+            return Ok(Err(WrongResult(format!(
                 "{what} is off by {error:.1e}, and {tolerance:.1e} is the most for rounding"
-            )));
+            ))));
         }
     }
-    Ok(verification)
+    Ok(Ok(verification))
 }

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use fusion_cost_model::cost::Ceilings;
-use fusion_cost_model::{Backend as BackendName, CacheState, DType, Problem};
+use fusion_cost_model::{
+    Backend as BackendName, CacheState, Clock, DType, Implementation, Problem,
+};
 use thiserror::Error;
 
 use crate::inputs::Inputs;
@@ -37,6 +39,24 @@ impl std::fmt::Display for Variant {
     }
 }
 
+/// How a problem is to be run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Setup {
+    /// What the caches hold when a run begins.
+    pub cache: CacheState,
+    /// What the time of a run begins and ends with.
+    pub clock: Clock,
+    /// Whose kernels run.
+    pub implementation: Implementation,
+}
+
+impl From<CacheState> for Setup {
+    /// The project's own kernels on the host's clock.
+    fn from(cache: CacheState) -> Self {
+        Self { cache, clock: Clock::Host, implementation: Implementation::Native }
+    }
+}
+
 /// What a backend cannot do.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -51,6 +71,9 @@ pub enum BackendError {
         /// Why there is not so much.
         source: std::io::Error,
     },
+    /// The device, or its driver or compiler, does not do what it should.
+    #[error(transparent)]
+    Device(Box<dyn std::error::Error + Send + Sync>),
     /// The system gives no threads.
     #[error("cannot start {threads} threads: {source}")]
     Threads {
@@ -68,6 +91,12 @@ pub enum Unsupported {
     /// It has no kernels for the chain in this number format.
     #[error("there are no kernels for it")]
     NoKernels,
+    /// It has no such clock: a GPU has no time of the host alone, and a CPU no other.
+    #[error("its times are not taken with the {0} clock")]
+    NoClock(Clock),
+    /// The vendor's library has no fused entry point for the chain, or is not there.
+    #[error("no vendor library with a fused form of it was found")]
+    NoVendor,
     /// Every run on another set of tensors would take too many sets to go through the caches.
     #[error(
         "it is too small for cold caches: a run touches {bytes} bytes, and caches of this size \
@@ -91,11 +120,11 @@ pub trait Backend {
 
     /// Bytes that preparing a problem would allocate on the device; `None` when the backend does
     /// not run it, for the reason that [`Self::unsupported`] tells.
-    fn memory_needed(&self, problem: &Problem, cache: CacheState) -> Option<u64>;
+    fn memory_needed(&self, problem: &Problem, setup: Setup) -> Option<u64>;
 
     /// Why the backend does not run a problem; `None` when it does.
-    fn unsupported(&self, problem: &Problem, cache: CacheState) -> Option<Unsupported> {
-        match self.memory_needed(problem, cache) {
+    fn unsupported(&self, problem: &Problem, setup: Setup) -> Option<Unsupported> {
+        match self.memory_needed(problem, setup) {
             Some(_) => None,
             None => Some(Unsupported::NoKernels),
         }
@@ -110,12 +139,12 @@ pub trait Backend {
     ///
     /// # Errors
     ///
-    /// [`BackendError`] when the device has not enough memory.
+    /// [`BackendError`] when the device has not enough memory, or does not take the kernels.
     fn prepare<'b>(
         &'b mut self,
         problem: &Problem,
         inputs: &'b Inputs,
-        cache: CacheState,
+        setup: Setup,
     ) -> Result<Option<Box<dyn Prepared + 'b>>, BackendError>;
 
     /// Measures the limits of the device for a number format; `None` when it does not compute in
@@ -128,6 +157,34 @@ pub trait Backend {
 
     /// The processors that the threads are bound to; `None` when they are free to move.
     fn pinned(&self) -> Option<&[u32]>;
+}
+
+/// A kernel of a GPU as it was compiled and launched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KernelFacts {
+    /// Its entry point.
+    pub name: String,
+    /// Blocks of a launch.
+    pub blocks: u64,
+    /// Threads of a block.
+    pub threads: u32,
+    /// Registers of a thread.
+    pub registers: u32,
+    /// Bytes of a thread's registers that had to go to memory.
+    pub spilled_bytes: u32,
+    /// Bytes of on-chip memory that the threads of a block share.
+    pub shared_bytes: u32,
+    /// Blocks that a multiprocessor or compute unit holds at a time.
+    pub resident_blocks: u32,
+}
+
+/// What a GPU says of its own state.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Sensors {
+    /// The clock of its multiprocessors or compute units.
+    pub clock_mhz: Option<u32>,
+    /// Why that is lower than it could be, as the bits of the vendor's library; 0 for no reason.
+    pub throttle_reasons: Option<u64>,
 }
 
 /// What the system has counted for one thread since it began. What it does not count is `None`.
@@ -152,18 +209,44 @@ pub trait Prepared {
 
     /// Draws a new placement of all tensors in memory and writes the inputs there, the same ones
     /// to every set. Both variants use the same placement.
-    fn new_layout(&mut self, seed: u64);
+    ///
+    /// # Errors
+    ///
+    /// [`BackendError`] when the device fails.
+    fn new_layout(&mut self, seed: u64) -> Result<(), BackendError>;
 
     /// Fills everything but the inputs with NaN: the output, intermediate results and scratch, so
     /// that an element that is read or left without having been written is seen.
-    fn poison(&mut self);
+    ///
+    /// # Errors
+    ///
+    /// [`BackendError`] when the device fails.
+    fn poison(&mut self) -> Result<(), BackendError>;
 
     /// Runs a variant `iterations` times and returns how long that took. In the cold state each
     /// run is timed by itself, and what lies between two runs is not counted.
-    fn run(&mut self, variant: Variant, iterations: u32) -> Duration;
+    ///
+    /// # Errors
+    ///
+    /// [`BackendError`] when the device fails.
+    fn run(&mut self, variant: Variant, iterations: u32) -> Result<Duration, BackendError>;
 
     /// The output that the last run left.
-    fn output(&mut self) -> Vec<f32>;
+    ///
+    /// # Errors
+    ///
+    /// [`BackendError`] when the device fails.
+    fn output(&mut self) -> Result<Vec<f32>, BackendError>;
+
+    /// The kernels of a variant as they were compiled and launched; nothing on a CPU.
+    fn kernel_facts(&self, _variant: Variant) -> Vec<KernelFacts> {
+        Vec::new()
+    }
+
+    /// The state of the device now; nothing where it does not tell.
+    fn sensors(&mut self) -> Sensors {
+        Sensors::default()
+    }
 
     /// Reads what the system has counted for each thread, the calling one first. Nothing for a
     /// backend whose threads nobody counts.

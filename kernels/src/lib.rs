@@ -11,12 +11,16 @@
 mod backend;
 mod clock;
 pub mod cpu;
+pub mod gpu;
 mod inputs;
 mod proof;
 mod random;
 mod reference;
 
-pub use backend::{Backend, BackendError, Prepared, ThreadCounters, Unsupported, Variant};
+pub use backend::{
+    Backend, BackendError, KernelFacts, Prepared, Sensors, Setup, ThreadCounters, Unsupported,
+    Variant,
+};
 pub use clock::clock_tick;
 pub use inputs::{InputSpec, Inputs};
 pub use proof::Expected;

@@ -152,10 +152,10 @@ const LARGEST_BUFFER: u64 = 1 << 20;
 
 /// Holds what the runs of a variant allocate to the rules.
 fn check_allocations(problem: &Problem, prepared: &mut dyn Prepared, variant: Variant, what: &str) {
-    let _ = prepared.run(variant, 2);
+    prepared.run(variant, 2).unwrap();
     let mut run = |iterations| {
         allocations(|| {
-            let _ = prepared.run(variant, iterations);
+            prepared.run(variant, iterations).unwrap();
         })
     };
     let (one, many) = (run(1), run(10));
@@ -181,7 +181,7 @@ fn runs_neither_allocate_nor_touch_new_pages() {
         {
             // A cache so small that there are some hundred sets at most.
             let mut cpu = Cpu::new(threads).unwrap().with_last_level_cache(1 << 20);
-            let mut prepared = cpu.prepare(&problem, &inputs, cache).unwrap().unwrap();
+            let mut prepared = cpu.prepare(&problem, &inputs, cache.into()).unwrap().unwrap();
             for variant in Variant::ALL {
                 let what = format!("{problem}, {variant}, {threads} threads, {cache}");
                 check_allocations(&problem, &mut *prepared, variant, &what);
@@ -191,7 +191,7 @@ fn runs_neither_allocate_nor_touch_new_pages() {
                 }
                 let faults = || {
                     page_faults_of(|| {
-                        let _ = prepared.run(variant, 50);
+                        prepared.run(variant, 50).unwrap();
                     })
                 };
                 assert!(finds_none(faults), "{what}");
@@ -200,9 +200,10 @@ fn runs_neither_allocate_nor_touch_new_pages() {
             // The first run on new memory; the code has run before.
             for variant in Variant::ALL {
                 let faults = || {
-                    let mut prepared = cpu.prepare(&problem, &inputs, cache).unwrap().unwrap();
+                    let mut prepared =
+                        cpu.prepare(&problem, &inputs, cache.into()).unwrap().unwrap();
                     page_faults_of(|| {
-                        let _ = prepared.run(variant, 1);
+                        prepared.run(variant, 1).unwrap();
                     })
                 };
                 assert!(threads > 1 || finds_none(faults), "{problem}, {variant}, {cache}");

@@ -112,16 +112,16 @@ fn conform(backend: &mut dyn Backend, cache: CacheState) {
         let expected = Expected::compute(&problem, &inputs, u64::MAX);
         assert_eq!(expected.rows(), expected.total_rows());
         let mut prepared = backend
-            .prepare(&problem, &inputs, cache)
+            .prepare(&problem, &inputs, cache.into())
             .unwrap_or_else(|error| panic!("{problem}: {error}"))
             .unwrap_or_else(|| panic!("{problem}: not supported"));
         for layout in 1..=2 {
-            prepared.new_layout(layout);
+            prepared.new_layout(layout).unwrap();
             for variant in Variant::ALL {
                 for iterations in 1..=2 {
-                    prepared.poison();
-                    let _ = prepared.run(variant, iterations);
-                    let error = expected.error(&prepared.output());
+                    prepared.poison().unwrap();
+                    prepared.run(variant, iterations).unwrap();
+                    let error = expected.error(&prepared.output().unwrap());
                     assert!(
                         error <= expected.tolerance(),
                         "{problem}, {variant}, {cache}, layout {layout}, {iterations} iterations: error \
@@ -194,7 +194,7 @@ fn the_fused_variant_is_one_kernel_and_the_unfused_one_has_one_per_op() {
     let mut cpu = Cpu::new(1).unwrap();
     for problem in problems() {
         let inputs = Inputs::random(&problem, 1);
-        let prepared = cpu.prepare(&problem, &inputs, CacheState::Warm).unwrap().unwrap();
+        let prepared = cpu.prepare(&problem, &inputs, CacheState::Warm.into()).unwrap().unwrap();
         assert_eq!(prepared.kernels(Variant::Fused).len(), 1, "{problem}");
         assert_eq!(prepared.kernels(Variant::Unfused).len(), problem.chain().len(), "{problem}");
     }
@@ -205,10 +205,10 @@ fn a_dtype_without_kernels_is_none_and_no_error() {
     let problem: Problem = "add_relu/bf16/m4.n4".parse().unwrap();
     let inputs = Inputs::random(&problem, 1);
     let mut cpu = Cpu::new(1).unwrap();
-    assert!(cpu.prepare(&problem, &inputs, CacheState::Warm).unwrap().is_none());
+    assert!(cpu.prepare(&problem, &inputs, CacheState::Warm.into()).unwrap().is_none());
     for cache in [CacheState::Warm, CacheState::Cold] {
-        assert!(cpu.memory_needed(&problem, cache).is_none());
-        assert_eq!(cpu.unsupported(&problem, cache), Some(Unsupported::NoKernels));
+        assert!(cpu.memory_needed(&problem, cache.into()).is_none());
+        assert_eq!(cpu.unsupported(&problem, cache.into()), Some(Unsupported::NoKernels));
     }
 }
 

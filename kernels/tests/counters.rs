@@ -46,7 +46,7 @@ fn every_thread_is_counted_and_none_allocates() {
     let threads = 3;
     let mut cpu = Cpu::new(threads).unwrap();
     assert_eq!(cpu.pinned(), None);
-    let mut prepared = cpu.prepare(&problem, &inputs, CacheState::Warm).unwrap().unwrap();
+    let mut prepared = cpu.prepare(&problem, &inputs, CacheState::Warm.into()).unwrap().unwrap();
     // The first call opens files.
     let first = prepared.counters();
     assert_eq!(first.len(), threads);
@@ -57,7 +57,7 @@ fn every_thread_is_counted_and_none_allocates() {
     }
     // The other threads of the test runner only wait.
     assert_eq!(ELSEWHERE.load(Ordering::SeqCst), elsewhere);
-    prepared.run(Variant::Fused, 100);
+    prepared.run(Variant::Fused, 100).unwrap();
     let after = prepared.counters();
     for ((first, last), after) in first.iter().zip(&last).zip(&after) {
         assert!(last.page_faults >= first.page_faults);

@@ -54,6 +54,79 @@ impl FromStr for Backend {
     }
 }
 
+/// What a measured time begins and ends with.
+///
+/// Fusion removes launches. An eager framework pays for each of them, a captured graph hardly
+/// does, so that both times of a GPU are true, and a question must say which one it means.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Clock {
+    /// The clock of the processor that the kernels run on: from the call to its return.
+    #[default]
+    Host,
+    /// The clock of a GPU: from the first kernel's start to the last one's end, with the queue full.
+    Device,
+    /// The host's clock around a GPU's work: from handing it to an idle GPU to its end.
+    LaunchInclusive,
+}
+
+impl Clock {
+    /// Every clock.
+    pub const ALL: [Self; 3] = [Self::Host, Self::Device, Self::LaunchInclusive];
+
+    /// The name on the command line and in files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Host => "host",
+            Self::Device => "device",
+            Self::LaunchInclusive => "launch-inclusive",
+        }
+    }
+}
+
+impl fmt::Display for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// Whose kernels run.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Implementation {
+    /// The project's own, with the same core in both variants.
+    #[default]
+    Native,
+    /// Those of a vendor's library: its fused entry point against its plain one with separate
+    /// kernels after it.
+    Vendor,
+}
+
+impl Implementation {
+    /// Every implementation.
+    pub const ALL: [Self; 2] = [Self::Native, Self::Vendor];
+
+    /// The name on the command line and in files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::Vendor => "vendor",
+        }
+    }
+}
+
+impl fmt::Display for Implementation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
 /// What the caches held when a sample began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

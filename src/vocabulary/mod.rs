@@ -16,7 +16,7 @@ mod typed_sizes;
 mod value;
 
 pub use aliases::foreign_names;
-pub use backend::{Backend, CacheState};
+pub use backend::{Backend, CacheState, Clock, Implementation};
 pub use chain::{Chain, MAX_OPS};
 pub use dtype::DType;
 pub use error::{NameKind, VocabularyError};

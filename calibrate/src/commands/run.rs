@@ -5,6 +5,7 @@ use std::time::SystemTime;
 
 use fused_kernels::Backend;
 use fused_kernels::cpu::Cpu;
+use fusion_cost_model::CacheState;
 use fusion_cost_model::calibration::{
     Check, FusionRecord, HardwareCalibration, RunEnd, SCHEMA_VERSION, Settings, Skipped, Verdict,
 };
@@ -193,7 +194,10 @@ fn needs(threads: usize, plan: &Plan, backend: &dyn Backend, args: &RunArgs) -> 
     let controls = controls().unwrap_or_default();
     let problems = plan.problems.iter().chain(controls.iter().map(|control| &control.problem));
     let bytes = problems.filter_map(|problem| {
-        Some(bytes_needed(problem, backend.memory_needed(problem, args.cache.into())?))
+        Some(bytes_needed(
+            problem,
+            backend.memory_needed(problem, CacheState::from(args.cache).into())?,
+        ))
     });
     Needs { threads, memory_bytes: bytes.max().unwrap_or(0) }
 }

@@ -22,11 +22,11 @@ fn measure_on(backend: &mut dyn Backend, task: &MeasureTask) -> Result<Report, B
     let inputs = Inputs::random(problem, task.input_seed);
     let expected = Expected::compute(problem, &inputs, task.reference_budget);
     let pinned = backend.pinned().map(<[u32]>::to_vec);
-    let Some(mut prepared) = backend.prepare(problem, &inputs, task.cache)? else {
+    let Some(mut prepared) = backend.prepare(problem, &inputs, task.cache.into())? else {
         return Ok(Report::NoKernels);
     };
     let prepared = &mut *prepared;
-    let before = match prove(prepared, &expected) {
+    let before = match prove(prepared, &expected)? {
         Ok(verification) => verification,
         Err(wrong) => return Ok(Report::Wrong(wrong)),
     };
@@ -35,11 +35,11 @@ fn measure_on(backend: &mut dyn Backend, task: &MeasureTask) -> Result<Report, B
         tick: fused_kernels::clock_tick(),
     };
     let variants = comparison.variants();
-    let launch = measure(prepared, variants, procedure, task.launch_seed, &mut instruments);
+    let launch = measure(prepared, variants, procedure, task.launch_seed, &mut instruments)?;
     let huge_page_share = prepared.huge_page_share();
     let seen = || prepared.counters().iter().filter_map(|thread| thread.processor).collect();
     let processors = pinned.clone().unwrap_or_else(seen);
-    let (verification, wrong_after) = match prove_again(prepared, &expected, before) {
+    let (verification, wrong_after) = match prove_again(prepared, &expected, before)? {
         Ok(verification) => (verification, None),
         Err(wrong) => (before, Some(wrong)),
     };
@@ -59,11 +59,11 @@ fn prove_again(
     prepared: &mut dyn Prepared,
     expected: &Expected,
     before: Verification,
-) -> Result<Verification, WrongResult> {
+) -> Result<Result<Verification, WrongResult>, BackendError> {
     let after = prove(prepared, expected)?;
-    Ok(Verification {
+    Ok(after.map(|after| Verification {
         unfused_error: before.unfused_error.max(after.unfused_error),
         fused_error: before.fused_error.max(after.fused_error),
         ..after
-    })
+    }))
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fused_kernels::{Prepared, Variant};
+use fused_kernels::{BackendError, Prepared, Variant};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
@@ -71,17 +71,23 @@ const BACK_TO_BACK: usize = 4;
 ///
 /// A variant against itself is an A/A run. Every sample is preceded by an untimed run of the same
 /// variant, so that it starts from the caches that the variant itself leaves.
+///
+/// # Errors
+///
+/// [`BackendError`] when the device fails.
 pub fn measure(
     prepared: &mut dyn Prepared,
     variants: [Variant; 2],
     procedure: &Procedure,
     seed: u64,
     instruments: &mut Instruments<'_>,
-) -> Launch {
+) -> Result<Launch, BackendError> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
-    prepared.new_layout(random.next_u64());
+    prepared.new_layout(random.next_u64())?;
     let least = procedure.sample.max(instruments.tick * Procedure::TICKS);
-    let once = variants.map(|variant| seconds_per_run(prepared, variant, least));
+    let [first, second] = variants;
+    let once =
+        [seconds_per_run(prepared, first, least)?, seconds_per_run(prepared, second, least)?];
     let iterations = once.map(|seconds| runs_in(least, seconds));
     let sample = |index: usize| once[index] * (f64::from(iterations[index]) + 1.0);
     let pairs = procedure.affordable_pairs(sample(0) + sample(1));
@@ -90,23 +96,23 @@ pub fn measure(
     let mut shortest = Duration::MAX;
     let mut take = |prepared: &mut dyn Prepared, index: usize, causes: &mut Vec<Cause>| {
         let before = prepared.counters();
-        let untimed = prepared.run(variants[index], 1);
+        let untimed = prepared.run(variants[index], 1)?;
         // A clock that did not move would make a ratio of nothing.
-        let time = prepared.run(variants[index], iterations[index]).max(instruments.tick);
+        let time = prepared.run(variants[index], iterations[index])?.max(instruments.tick);
         causes.extend(causes_between(&before, &prepared.counters(), untimed + time));
         shortest = shortest.min(time);
-        time.as_secs_f64() / f64::from(iterations[index])
+        Ok::<_, BackendError>(time.as_secs_f64() / f64::from(iterations[index]))
     };
 
     let mut readings = vec![instruments.watch.read()];
     let mut rounds = Vec::new();
     for _ in 0..procedure.rounds {
-        prepared.new_layout(random.next_u64());
+        prepared.new_layout(random.next_u64())?;
         let mut round = Round { pairs: Vec::with_capacity(pairs) };
         for order in draw_orders(pairs, &mut random) {
             let (mut seconds, mut causes) = ([0.0; 2], Vec::new());
             for index in order.positions() {
-                seconds[index] = take(prepared, index, &mut causes);
+                seconds[index] = take(prepared, index, &mut causes)?;
             }
             causes.sort_unstable();
             causes.dedup();
@@ -120,7 +126,7 @@ pub fn measure(
     let mut blocks = [0.0; 2];
     for index in order.positions() {
         let block = (0..pairs.min(BACK_TO_BACK)).map(|_| take(prepared, index, &mut Vec::new()));
-        blocks[index] = median(&block.collect::<Vec<_>>());
+        blocks[index] = median(&block.collect::<Result<Vec<_>, _>>()?);
     }
 
     let of_rounds = watch::causes_of_rounds(&readings, instruments.watch.processors());
@@ -129,13 +135,13 @@ pub fn measure(
     }
     observed.extend(watch::observable(&readings[0]));
     let ticks = shortest.as_nanos() / instruments.tick.as_nanos().max(1);
-    Launch {
+    Ok(Launch {
         rounds,
         iterations,
         ticks: u64::try_from(ticks).unwrap_or(u64::MAX),
         back_to_back: (blocks[0] / blocks[1]).ln(),
         observable: observed,
-    }
+    })
 }
 
 /// How many runs a sample needs to last at least so long.
@@ -150,13 +156,18 @@ fn runs_in(least: Duration, seconds: f64) -> u32 {
 const MOST_RUNS: u32 = 1 << 24;
 
 /// Seconds that one run takes, after warming up.
-fn seconds_per_run(prepared: &mut dyn Prepared, variant: Variant, sample: Duration) -> f64 {
-    let _ = prepared.run(variant, 1);
+fn seconds_per_run(
+    prepared: &mut dyn Prepared,
+    variant: Variant,
+    sample: Duration,
+) -> Result<f64, BackendError> {
+    prepared.run(variant, 1)?;
     let mut iterations = 1;
     loop {
-        let time = prepared.run(variant, iterations);
+        let time = prepared.run(variant, iterations)?;
         if time >= sample / 4 || iterations >= MOST_RUNS {
-            return time.max(Duration::from_nanos(1)).as_secs_f64() / f64::from(iterations);
+            let seconds = time.max(Duration::from_nanos(1)).as_secs_f64();
+            return Ok(seconds / f64::from(iterations));
         }
         iterations *= 2;
     }
@@ -181,17 +192,20 @@ mod tests {
         fn kernels(&self, _: Variant) -> Vec<String> {
             Vec::new()
         }
-        fn new_layout(&mut self, seed: u64) {
+        fn new_layout(&mut self, seed: u64) -> Result<(), BackendError> {
             self.layouts.push(seed);
+            Ok(())
         }
-        fn poison(&mut self) {}
-        fn run(&mut self, variant: Variant, iterations: u32) -> Duration {
+        fn poison(&mut self) -> Result<(), BackendError> {
+            Ok(())
+        }
+        fn run(&mut self, variant: Variant, iterations: u32) -> Result<Duration, BackendError> {
             self.calls.push((variant, iterations));
             let micros = if variant == Variant::Unfused { 200 } else { 100 };
-            Duration::from_micros(micros) * iterations
+            Ok(Duration::from_micros(micros) * iterations)
         }
-        fn output(&mut self) -> Vec<f32> {
-            Vec::new()
+        fn output(&mut self) -> Result<Vec<f32>, BackendError> {
+            Ok(Vec::new())
         }
         fn counters(&mut self) -> Vec<ThreadCounters> {
             let done = self.calls.len();
@@ -214,7 +228,7 @@ mod tests {
     fn run(device: &mut Scripted, procedure: &Procedure, seed: u64) -> Launch {
         let tick = Duration::from_nanos(20);
         let mut instruments = Instruments { watch: &mut Idle, tick };
-        measure(device, Variant::ALL, procedure, seed, &mut instruments)
+        measure(device, Variant::ALL, procedure, seed, &mut instruments).unwrap()
     }
 
     const SMALL: Procedure = Procedure { rounds: 3, pairs: 4, ..Procedure::STANDARD };
@@ -291,7 +305,7 @@ mod tests {
         let mut device = Scripted::default();
         let tick = Duration::from_micros(10);
         let mut instruments = Instruments { watch: &mut Idle, tick };
-        let launch = measure(&mut device, Variant::ALL, &SMALL, 1, &mut instruments);
+        let launch = measure(&mut device, Variant::ALL, &SMALL, 1, &mut instruments).unwrap();
         assert_eq!(launch.iterations, [100, 200]);
         assert_eq!(launch.ticks, 2000);
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fused_kernels::{Prepared, ThreadCounters, Variant};
+use fused_kernels::{BackendError, Prepared, ThreadCounters, Variant};
 use fusion_cost_model::calibration::{RunEnd, Verification};
 use fusion_cost_model::{Backend, CacheState, Problem};
 use rand::{Rng, RngExt, SeedableRng};
@@ -188,7 +188,7 @@ impl Launcher for Machine {
         let mut instruments = Instruments { watch: &mut Idle, tick: Duration::from_nanos(20) };
         let variants = task.comparison.variants();
         let seed = task.launch_seed;
-        let launch = measure(&mut process, variants, &task.procedure, seed, &mut instruments);
+        let launch = measure(&mut process, variants, &task.procedure, seed, &mut instruments)?;
         self.now = process.now;
         Ok(Report::Measured(Box::new(LaunchReport {
             launch,
@@ -290,7 +290,7 @@ impl Prepared for Process {
         vec![variant.name().to_owned()]
     }
 
-    fn new_layout(&mut self, seed: u64) {
+    fn new_layout(&mut self, seed: u64) -> Result<(), BackendError> {
         let deviation = match self.disturbance {
             Disturbance::LayoutEffect => 0.1,
             _ => LAYOUT_NOISE,
@@ -298,22 +298,25 @@ impl Prepared for Process {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         self.layout = [0, 1].map(|_| normal(deviation, &mut random).exp());
         self.calls = 0;
+        Ok(())
     }
 
-    fn poison(&mut self) {}
+    fn poison(&mut self) -> Result<(), BackendError> {
+        Ok(())
+    }
 
-    fn run(&mut self, variant: Variant, iterations: u32) -> Duration {
+    fn run(&mut self, variant: Variant, iterations: u32) -> Result<Duration, BackendError> {
         let index = usize::from(variant == Variant::Fused);
         let noise = normal(RUN_NOISE, &mut self.random).exp();
         let once = self.seconds[index] * self.layout[index] * noise * self.slowdown();
         let time = once * f64::from(iterations);
         self.now += time;
         self.calls += 1;
-        Duration::from_secs_f64(time)
+        Ok(Duration::from_secs_f64(time))
     }
 
-    fn output(&mut self) -> Vec<f32> {
-        Vec::new()
+    fn output(&mut self) -> Result<Vec<f32>, BackendError> {
+        Ok(Vec::new())
     }
 
     fn counters(&mut self) -> Vec<ThreadCounters> {

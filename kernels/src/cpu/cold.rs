@@ -92,15 +92,16 @@ mod tests {
         let problem = problem("add_relu/f32/m4.n4");
         let inputs = Inputs::random(&problem, 1);
         let mut cpu = Cpu::new(1).unwrap().with_last_level_cache(500);
-        let mut prepared = cpu.prepare_sets(&problem, &inputs, CacheState::Cold).unwrap().unwrap();
+        let mut prepared =
+            cpu.prepare_sets(&problem, &inputs, CacheState::Cold.into()).unwrap().unwrap();
         // Three tensors of 64 bytes: six sets touch 1152 bytes, and one more comes round.
         let count = prepared.tensors.len();
         assert_eq!(count, 7);
-        prepared.poison();
+        prepared.poison().unwrap();
         let mut used = 0;
         for (call, iterations) in [1, 2, 0, 3, 8, 1].into_iter().enumerate() {
             let before: Vec<bool> = (0..count).map(|set| prepared.is_written(set)).collect();
-            let _ = prepared.run(Variant::ALL[call % 2], iterations);
+            prepared.run(Variant::ALL[call % 2], iterations).unwrap();
             used += iterations as usize;
             for (set, before) in before.into_iter().enumerate() {
                 let touched = (used - iterations as usize..used).any(|run| run % count == set);
@@ -109,8 +110,8 @@ mod tests {
             assert_eq!(prepared.current, (used + count - 1) % count);
         }
         // A new layout begins with the set that was written first, which has cooled longest.
-        prepared.new_layout(3);
-        let _ = prepared.run(Variant::Fused, 1);
+        prepared.new_layout(3).unwrap();
+        prepared.run(Variant::Fused, 1).unwrap();
         assert_eq!(prepared.current, 0);
     }
 
@@ -123,17 +124,17 @@ mod tests {
             let cache_bytes = 3 * Traffic::of(&problem).fused_bytes;
             let mut cpu = Cpu::new(2).unwrap().with_last_level_cache(cache_bytes);
             let mut prepared =
-                cpu.prepare_sets(&problem, &inputs, CacheState::Cold).unwrap().unwrap();
+                cpu.prepare_sets(&problem, &inputs, CacheState::Cold.into()).unwrap().unwrap();
             assert_eq!(prepared.tensors.len(), 7);
             for (seed, variant) in (3..).zip(Variant::ALL) {
-                prepared.new_layout(seed);
-                prepared.poison();
+                prepared.new_layout(seed).unwrap();
+                prepared.poison().unwrap();
                 for set in 0..7 {
                     assert!(!prepared.is_written(set), "{text}");
                 }
                 for _ in 0..7 {
-                    let _ = prepared.run(variant, 1);
-                    let error = expected.error(&prepared.output());
+                    prepared.run(variant, 1).unwrap();
+                    let error = expected.error(&prepared.output().unwrap());
                     assert!(error <= expected.tolerance(), "{text}, {variant}: {error:e}");
                 }
                 assert!((0..7).all(|set| prepared.is_written(set)), "{text}, {variant}");
@@ -152,9 +153,9 @@ mod tests {
                 (CacheState::Cold, 1),
             ] {
                 let mut cpu = Cpu::new(2).unwrap().with_last_level_cache(cache_bytes);
-                let announced = cpu.memory_needed(&problem, cache).unwrap();
-                assert_eq!(cpu.unsupported(&problem, cache), None);
-                let prepared = cpu.prepare_sets(&problem, &inputs, cache).unwrap().unwrap();
+                let announced = cpu.memory_needed(&problem, cache.into()).unwrap();
+                assert_eq!(cpu.unsupported(&problem, cache.into()), None);
+                let prepared = cpu.prepare_sets(&problem, &inputs, cache.into()).unwrap().unwrap();
                 assert_eq!(prepared.tensors.bytes(), announced, "{text}");
                 assert_eq!(prepared.tensors.len() == 1, cache == CacheState::Warm);
             }
@@ -166,11 +167,11 @@ mod tests {
         let problem = problem("add_relu/f32/m4.n4");
         let inputs = Inputs::random(&problem, 1);
         let mut cpu = Cpu::new(1).unwrap().with_last_level_cache(32 << 20);
-        assert_eq!(cpu.memory_needed(&problem, CacheState::Cold), None);
-        let reason = cpu.unsupported(&problem, CacheState::Cold).unwrap();
+        assert_eq!(cpu.memory_needed(&problem, CacheState::Cold.into()), None);
+        let reason = cpu.unsupported(&problem, CacheState::Cold.into()).unwrap();
         assert_eq!(reason, Unsupported::TooSmallForCold { bytes: 192, least_bytes: 4097 });
         assert!(reason.to_string().contains("too small for cold caches"), "{reason}");
-        assert!(cpu.prepare(&problem, &inputs, CacheState::Cold).unwrap().is_none());
-        assert!(cpu.prepare(&problem, &inputs, CacheState::Warm).unwrap().is_some());
+        assert!(cpu.prepare(&problem, &inputs, CacheState::Cold.into()).unwrap().is_none());
+        assert!(cpu.prepare(&problem, &inputs, CacheState::Warm.into()).unwrap().is_some());
     }
 }

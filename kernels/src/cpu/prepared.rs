@@ -3,7 +3,9 @@
 use std::time::{Duration, Instant};
 
 use fusion_cost_model::cost::Ceilings;
-use fusion_cost_model::{Backend as BackendName, CacheState, DType, Problem};
+use fusion_cost_model::{
+    Backend as BackendName, CacheState, Clock, DType, Implementation, Problem,
+};
 use pulp::Arch;
 
 use super::build::{Machine, Plan};
@@ -11,7 +13,9 @@ use super::kernel::Kernel;
 use super::pool::Pool;
 use super::tensors::{TensorId, TensorSets};
 use super::{caches, ceilings, cold, counters, numeric, product};
-use crate::backend::{Backend, BackendError, Prepared, ThreadCounters, Unsupported, Variant};
+use crate::backend::{
+    Backend, BackendError, Prepared, Setup, ThreadCounters, Unsupported, Variant,
+};
 use crate::inputs::Inputs;
 
 /// Narrower vector instructions than the processor may have. The `gemm` crate chooses for itself.
@@ -103,11 +107,17 @@ impl Cpu {
     }
 
     /// The kernels of a problem, and how many sets of tensors they go through.
-    fn plan(&self, problem: &Problem, cache: CacheState) -> Result<(Plan, usize), Unsupported> {
+    fn plan(&self, problem: &Problem, setup: Setup) -> Result<(Plan, usize), Unsupported> {
         if problem.dtype() != DType::F32 {
             return Err(Unsupported::NoKernels);
         }
-        let sets = match cache {
+        if setup.clock != Clock::Host {
+            return Err(Unsupported::NoClock(setup.clock));
+        }
+        if setup.implementation == Implementation::Vendor {
+            return Err(Unsupported::NoVendor);
+        }
+        let sets = match setup.cache {
             CacheState::Warm => 1,
             CacheState::Cold => cold::sets(problem, self.cache_bytes)?,
         };
@@ -119,9 +129,9 @@ impl Cpu {
         &'b mut self,
         problem: &Problem,
         inputs: &'b Inputs,
-        cache: CacheState,
+        setup: Setup,
     ) -> Result<Option<PreparedCpu<'b>>, BackendError> {
-        let Ok((plan, sets)) = self.plan(problem, cache) else {
+        let Ok((plan, sets)) = self.plan(problem, setup) else {
             return Ok(None);
         };
         let bytes = plan.table.bytes(sets);
@@ -141,7 +151,7 @@ impl Cpu {
             unfused: plan.unfused,
             fused: plan.fused,
         };
-        prepared.new_layout(0);
+        prepared.place(0);
         Ok(Some(prepared))
     }
 }
@@ -155,21 +165,21 @@ impl Backend for Cpu {
         u32::try_from(self.machine.threads).unwrap_or(u32::MAX)
     }
 
-    fn memory_needed(&self, problem: &Problem, cache: CacheState) -> Option<u64> {
-        self.plan(problem, cache).ok().map(|(plan, sets)| plan.table.bytes(sets))
+    fn memory_needed(&self, problem: &Problem, setup: Setup) -> Option<u64> {
+        self.plan(problem, setup).ok().map(|(plan, sets)| plan.table.bytes(sets))
     }
 
-    fn unsupported(&self, problem: &Problem, cache: CacheState) -> Option<Unsupported> {
-        self.plan(problem, cache).err()
+    fn unsupported(&self, problem: &Problem, setup: Setup) -> Option<Unsupported> {
+        self.plan(problem, setup).err()
     }
 
     fn prepare<'b>(
         &'b mut self,
         problem: &Problem,
         inputs: &'b Inputs,
-        cache: CacheState,
+        setup: Setup,
     ) -> Result<Option<Box<dyn Prepared + 'b>>, BackendError> {
-        let prepared = self.prepare_sets(problem, inputs, cache)?;
+        let prepared = self.prepare_sets(problem, inputs, setup)?;
         Ok(prepared.map(|prepared| -> Box<dyn Prepared + 'b> { Box::new(prepared) }))
     }
 
@@ -199,6 +209,19 @@ pub(super) struct PreparedCpu<'b> {
 }
 
 impl PreparedCpu<'_> {
+    /// What [`Prepared::new_layout`] does.
+    fn place(&mut self, seed: u64) {
+        self.tensors.shuffle(seed);
+        for variant in Variant::ALL {
+            self.locate(variant);
+        }
+        if self.tensors.len() > 1 {
+            self.write_cold();
+        } else {
+            self.write_inputs();
+        }
+    }
+
     fn write_inputs(&mut self) {
         for set in 0..self.tensors.len() {
             for (&id, tensor) in self.input_ids.iter().zip(&self.inputs.tensors) {
@@ -286,36 +309,30 @@ impl Prepared for PreparedCpu<'_> {
         }
     }
 
-    fn new_layout(&mut self, seed: u64) {
-        self.tensors.shuffle(seed);
-        for variant in Variant::ALL {
-            self.locate(variant);
-        }
-        if self.tensors.len() > 1 {
-            self.write_cold();
-        } else {
-            self.write_inputs();
-        }
+    fn new_layout(&mut self, seed: u64) -> Result<(), BackendError> {
+        self.place(seed);
+        Ok(())
     }
 
-    fn poison(&mut self) {
+    fn poison(&mut self) -> Result<(), BackendError> {
         self.tensors.fill(f32::NAN);
         self.write_inputs();
+        Ok(())
     }
 
-    fn run(&mut self, variant: Variant, iterations: u32) -> Duration {
+    fn run(&mut self, variant: Variant, iterations: u32) -> Result<Duration, BackendError> {
         if self.tensors.len() > 1 {
-            return self.run_cold(variant, iterations);
+            return Ok(self.run_cold(variant, iterations));
         }
         let start = Instant::now();
         for _ in 0..iterations {
             self.run_once(variant);
         }
-        start.elapsed()
+        Ok(start.elapsed())
     }
 
-    fn output(&mut self) -> Vec<f32> {
-        self.tensors.get(self.current, self.output).to_vec()
+    fn output(&mut self) -> Result<Vec<f32>, BackendError> {
+        Ok(self.tensors.get(self.current, self.output).to_vec())
     }
 
     fn huge_page_share(&self) -> Option<f64> {

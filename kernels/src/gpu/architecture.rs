@@ -1,0 +1,100 @@
+//! What kernels may assume of a GPU's instruction set.
+
+/// The matrix instructions that kernels of an architecture are written with. Each is a header in
+/// `kernels/gpu/matrix_core/`, and all have the same interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum MatrixCore {
+    /// Fused multiply-adds of the vector lanes: what f32 runs on everywhere.
+    Plain,
+    /// `mma.sync` of NVIDIA from sm_80 on.
+    Mma,
+    /// `wgmma` with bulk copies of sm_90a, beside [`Self::Mma`] where tiles are small.
+    Wgmma,
+    /// `v_mfma` of gfx90a and gfx942.
+    Mfma,
+    /// `v_wmma` of gfx11.
+    Wmma11,
+    /// `v_wmma` of gfx12, whose fragments lie otherwise.
+    Wmma12,
+}
+
+/// The instruction set of a GPU.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Architecture {
+    /// As the compiler wants it: `sm_90a`, `gfx942`.
+    pub(crate) name: String,
+    /// Threads that run in step: 32, or 64 on AMD's gfx9.
+    pub(crate) warp: u32,
+    /// The matrix instructions for f16 and bf16.
+    pub(crate) matrix_core: MatrixCore,
+}
+
+impl Architecture {
+    /// NVIDIA's of a compute capability; `None` before 7.5, which the current compilers do not
+    /// know any more.
+    pub(crate) fn of_compute_capability(major: u32, minor: u32) -> Option<Self> {
+        let number = major * 10 + minor;
+        let (suffix, matrix_core) = match number {
+            90 => ("a", MatrixCore::Wgmma),
+            80.. => ("", MatrixCore::Mma),
+            75..80 => ("", MatrixCore::Plain),
+            _ => return None,
+        };
+        Some(Self { name: format!("sm_{number}{suffix}"), warp: 32, matrix_core })
+    }
+
+    /// AMD's of the name that the runtime reports, such as `gfx942:sramecc+:xnack-`; `None` for
+    /// one that no kernels were written for.
+    pub(crate) fn of_gfx(reported: &str) -> Option<Self> {
+        let name = reported.split(':').next().unwrap_or_default();
+        let (warp, matrix_core) = match name {
+            "gfx90a" | "gfx940" | "gfx941" | "gfx942" | "gfx950" => (64, MatrixCore::Mfma),
+            "gfx906" | "gfx908" => (64, MatrixCore::Plain),
+            _ if name.starts_with("gfx10") => (32, MatrixCore::Plain),
+            _ if name.starts_with("gfx11") => (32, MatrixCore::Wmma11),
+            _ if name.starts_with("gfx12") => (32, MatrixCore::Wmma12),
+            _ => return None,
+        };
+        Some(Self { name: name.to_owned(), warp, matrix_core })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nvidias_by_compute_capability() {
+        for (major, minor, expected) in [
+            (7, 0, None),
+            (7, 5, Some(("sm_75", MatrixCore::Plain))),
+            (8, 0, Some(("sm_80", MatrixCore::Mma))),
+            (8, 9, Some(("sm_89", MatrixCore::Mma))),
+            (9, 0, Some(("sm_90a", MatrixCore::Wgmma))),
+            (10, 0, Some(("sm_100", MatrixCore::Mma))),
+            (12, 0, Some(("sm_120", MatrixCore::Mma))),
+        ] {
+            let found = Architecture::of_compute_capability(major, minor);
+            let found = found.as_ref().map(|found| (found.name.as_str(), found.matrix_core));
+            assert_eq!(found, expected, "{major}.{minor}");
+        }
+    }
+
+    #[test]
+    fn amds_by_the_name_that_is_reported() {
+        for (reported, expected) in [
+            ("gfx942:sramecc+:xnack-", Some(("gfx942", 64, MatrixCore::Mfma))),
+            ("gfx90a", Some(("gfx90a", 64, MatrixCore::Mfma))),
+            ("gfx1100", Some(("gfx1100", 32, MatrixCore::Wmma11))),
+            ("gfx1201", Some(("gfx1201", 32, MatrixCore::Wmma12))),
+            ("gfx1030", Some(("gfx1030", 32, MatrixCore::Plain))),
+            ("gfx803", None),
+            ("", None),
+        ] {
+            let found = Architecture::of_gfx(reported);
+            let found =
+                found.as_ref().map(|found| (found.name.as_str(), found.warp, found.matrix_core));
+            assert_eq!(found, expected, "{reported}");
+        }
+    }
+}

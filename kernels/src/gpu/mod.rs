@@ -1,0 +1,21 @@
+//! The GPU backends: one kernel source for NVIDIA and AMD, compiled and launched at run time.
+//!
+//! `build` turns a problem into a `plan`: kernels as source text with the arguments of their
+//! launches. `compile` makes machine code of them, or finds it in the `cache`. `prepared` gives
+//! them their `tensors` and runs them. What a vendor's runtime must be able to do is the trait
+//! `Driver` of `driver`; the `cuda` and `hip` folders of this crate implement it, and everything
+//! here is the same for both.
+
+mod architecture;
+mod build;
+mod driver;
+mod plan;
+mod tensors;
+
+pub(crate) use architecture::Architecture;
+pub(crate) use driver::{
+    Address, Compiled, Compiler, DeviceError, DeviceFacts, Driver, Event, Function, FunctionFacts,
+    Graph, LaunchShape, MemoryFacts, Module, Source,
+};
+pub(crate) use plan::{Argument, Code, KernelPlan, Plan, TensorMap};
+pub(crate) use tensors::{TensorId, TensorTable};
