@@ -59,6 +59,28 @@ impl Architecture {
     }
 }
 
+impl MatrixCore {
+    /// What headers choose by.
+    pub(crate) const fn define(self) -> &'static str {
+        match self {
+            Self::Plain => "PORT_CORE_PLAIN",
+            Self::Mma => "PORT_CORE_MMA",
+            Self::Wgmma => "PORT_CORE_WGMMA",
+            Self::Mfma => "PORT_CORE_MFMA",
+            Self::Wmma11 => "PORT_CORE_WMMA11",
+            Self::Wmma12 => "PORT_CORE_WMMA12",
+        }
+    }
+}
+
+impl Architecture {
+    /// The options that every compiler gets, beside the one that says which compiler it is
+    /// (`-DPORT_CUDA`, `-DPORT_HIP`, `-DPORT_HOST`).
+    pub(crate) fn defines(&self) -> [String; 2] {
+        [format!("-DPORT_WARP={}", self.warp), format!("-D{}", self.matrix_core.define())]
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,0 +1,41 @@
+// The product of small matrices by the lanes of one warp, in f32, behind one interface.
+//
+// `MatrixCore<T>` is chosen by the type of the numbers and the architecture (PORT_CORE_*): f32 is
+// always plain multiply-adds, f16 and bf16 are what the architecture has. Every one of them has
+//
+//     static constexpr int M, N, K;      // C[M, N] += A[M, K] B[K, N] by one warp
+//     struct A, struct B;                // this lane's part of an operand
+//     struct C { float x[SIZE]; };       // this lane's part of the result
+//     static constexpr int SIZE;
+//
+//     static void load_a(A&, const T* tile, int stride);        // rows of A, `stride` apart
+//     static void load_b(B&, const T* tile, int stride);        // rows of B (K of them)
+//     static void load_b_columns(B&, const T* tile, int stride);// columns of B (N of them), as in K^T
+//     static void multiply(C&, const A&, const B&);             // C += A B
+//
+//     static int row(int i), col(int i);  // where element `x[i]` of this lane lies in C
+//     static constexpr int ROWS;          // rows of C that a lane has elements of
+//     static constexpr int row_of(int i); // which of those element i is in, 0 to ROWS - 1
+//     static float row_sum(float), row_max(float); // over the lanes that share a row of C
+//
+//     // C as the operand A of the next product (K of A is N of C), rounded to T: in registers
+//     // where the fragments allow, else through `scratch`, M rows of SCRATCH_STRIDE numbers that
+//     // only this warp uses.
+//     static constexpr int SCRATCH_STRIDE;
+//     static void a_from_c(A (&)[N / K], const C&, T* scratch);
+//
+// Tiles in shared memory start at multiples of 16 bytes, and so do their rows: a stride is a
+// multiple of 16 bytes. All lanes of the warp call together.
+#pragma once
+
+#include "port.h"
+#include "number.h"
+
+#include "matrix_core/plain.h"
+#if defined(PORT_CORE_MMA) || defined(PORT_CORE_WGMMA)
+#include "matrix_core/mma.h"
+#elif defined(PORT_CORE_MFMA)
+#include "matrix_core/mfma.h"
+#elif defined(PORT_CORE_WMMA11) || defined(PORT_CORE_WMMA12)
+#include "matrix_core/wmma.h"
+#endif
