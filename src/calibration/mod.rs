@@ -37,7 +37,7 @@ pub struct HardwareCalibration {
     /// What was checked before the run.
     #[serde(default, rename = "check", skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<Check>,
-    /// The measured ceilings, one entry per backend, dtype and thread count.
+    /// The measured ceilings, one entry per backend, dtype, thread count and clock.
     #[serde(default, rename = "ceilings", skip_serializing_if = "Vec::is_empty")]
     pub ceilings: Vec<MeasuredCeilings>,
     /// The unfused variant measured against itself.
@@ -256,6 +256,9 @@ pub struct MeasuredCeilings {
     pub dtype: DType,
     /// On how many threads.
     pub threads: u32,
+    /// As which clock sees them, which tells what a launch costs; absent for the host's.
+    #[serde(default, skip_serializing_if = "Clock::is_host")]
+    pub clock: Clock,
     /// The ceilings.
     pub limits: Ceilings,
 }

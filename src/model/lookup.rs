@@ -175,6 +175,7 @@ impl FusionCostModel {
         let ceilings = self.calibration.ceilings.iter().find(|ceilings| {
             ceilings.backend == target.backend
                 && ceilings.threads == target.threads
+                && ceilings.clock == target.clock
                 && ceilings.dtype == problem.dtype()
         })?;
         Some(ceilings.limits.roofline(problem)?.speedup())
