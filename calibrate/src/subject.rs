@@ -3,7 +3,7 @@
 use std::fmt;
 
 use fused_kernels::Setup;
-use fusion_cost_model::{Backend, CacheState, Clock, Implementation, Problem};
+use fusion_cost_model::{CacheState, Clock, Implementation, Problem};
 use serde::{Deserialize, Serialize};
 
 use crate::launch::Comparison;
@@ -12,9 +12,9 @@ use crate::launch::Comparison;
 /// streams through memory.
 const CPU_CONTROLS: [&str; 2] = ["add_relu/f32/m64.n1024", "add_relu/f32/m4096.n1024"];
 
-/// The same for a GPU: one that is mostly its launches, yet large enough to be rotated through the
-/// caches, and one of three tensors of 64 MiB.
-const GPU_CONTROLS: [&str; 2] = ["add_relu/f32/m512.n1024", "add_relu/f32/m4096.n4096"];
+/// What the noise floor of a GPU is measured on first: mostly its launches, yet large enough to be
+/// rotated through the caches.
+const SMALL_GPU_CONTROL: &str = "add_relu/f32/m512.n1024";
 
 /// One thing that is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -64,18 +64,32 @@ impl fmt::Display for Subject {
     }
 }
 
-/// The A/A runs that every run begins with: two for each clock.
+/// The A/A runs that every run begins with: two for each clock. Those of a GPU depend on its
+/// second-level cache.
 ///
 /// # Errors
 ///
 /// Never, since the texts are fixed; they are parsed like any other.
-pub fn controls(backend: Backend, clocks: &[Clock]) -> anyhow::Result<Vec<Subject>> {
-    let texts = if backend == Backend::Cpu { CPU_CONTROLS } else { GPU_CONTROLS };
+pub fn controls(clocks: &[Clock], l2_bytes: Option<u64>) -> anyhow::Result<Vec<Subject>> {
+    let texts = match l2_bytes {
+        None => CPU_CONTROLS.map(str::to_owned),
+        Some(l2_bytes) => [SMALL_GPU_CONTROL.to_owned(), large_gpu_control(l2_bytes)],
+    };
     let control = |clock: Clock, text: &str| -> anyhow::Result<Subject> {
         let subject = Subject::of(text.parse()?, clock, Implementation::Native);
         Ok(Subject { comparison: Comparison::UnfusedUnfused, ..subject })
     };
-    clocks.iter().flat_map(|&clock| texts.map(|text| control(clock, text))).collect()
+    let of_clock = |&clock: &Clock| texts.each_ref().map(|text| control(clock, text));
+    clocks.iter().flat_map(of_clock).collect()
+}
+
+/// The same problem with tensors that are four times the cache together: it streams through memory.
+fn large_gpu_control(l2_bytes: u64) -> String {
+    const COLS: u64 = 4096;
+    /// An addition has two inputs and an output, of four bytes each.
+    const BYTES_OF_ROW: u64 = 3 * 4 * COLS;
+    let rows = l2_bytes.saturating_mul(4).div_ceil(BYTES_OF_ROW).clamp(256, 16384);
+    format!("add_relu/f32/m{}.n{COLS}", rows.next_multiple_of(64))
 }
 
 /// The clocks that occur among subjects, each once, in the order of [`Clock::ALL`].
@@ -91,14 +105,18 @@ mod tests {
 
     #[test]
     fn every_clock_has_two_controls_of_its_own() {
-        let cpu = controls(Backend::Cpu, &[Clock::Host]).unwrap();
+        let cpu = controls(&[Clock::Host], None).unwrap();
         assert_eq!(cpu.len(), 2);
         let clocks = [Clock::Device, Clock::LaunchInclusive];
-        let gpu = controls(Backend::Cuda, &clocks).unwrap();
+        let gpu = controls(&clocks, Some(50 << 20)).unwrap();
         assert_eq!(gpu.len(), 4);
         assert_eq!(clocks_of(&gpu), clocks);
         assert!(gpu.iter().all(|control| control.comparison == Comparison::UnfusedUnfused));
         assert_ne!(gpu[0].problem, cpu[0].problem);
+        assert_eq!(gpu[1].problem.to_string(), "add_relu/f32/m4288.n4096");
+        for l2_bytes in [0, u64::MAX] {
+            assert!(controls(&clocks, Some(l2_bytes)).is_ok());
+        }
     }
 
     #[test]

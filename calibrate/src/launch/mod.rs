@@ -7,6 +7,7 @@
 //! system kills for its memory, costs one problem and not the run.
 
 mod device;
+mod probe;
 mod processes;
 mod run;
 mod worker;
@@ -24,6 +25,7 @@ use crate::prove::WrongResult;
 use crate::subject::Subject;
 
 pub use device::{Device, FoundGpu, Gpu};
+pub use probe::{PROBE_LIMIT, SURVEY_LIMIT, probe};
 pub use processes::Processes;
 pub use run::launch_on;
 pub use worker::serve;
