@@ -10,6 +10,7 @@ use fusion_cost_model::{
 
 use super::build::build;
 use super::cache::CodeCache;
+use super::ceilings;
 use super::driver::{Compiler, DeviceError, Driver};
 use super::loaded::LoadedKernel;
 use super::memory::DeviceTensors;
@@ -60,9 +61,14 @@ impl Gpu {
         Ok((build(problem, self.driver.facts()).ok_or(Unsupported::NoKernels)?, sets))
     }
 
-    fn load(&self, plans: Vec<KernelPlan>) -> Result<Vec<LoadedKernel>, DeviceError> {
-        let load = |plan| LoadedKernel::new(&self.driver, &*self.compiler, &self.cache, plan);
-        plans.into_iter().map(load).collect()
+    /// The device.
+    pub(super) fn driver(&self) -> &Rc<dyn Driver> {
+        &self.driver
+    }
+
+    /// Compiles a kernel, unless it is in the cache, and loads it.
+    pub(super) fn load(&self, plan: KernelPlan) -> Result<LoadedKernel, DeviceError> {
+        LoadedKernel::new(&self.driver, &*self.compiler, &self.cache, plan)
     }
 }
 
@@ -94,7 +100,8 @@ impl Backend for Gpu {
             return Ok(None);
         };
         let Plan { table, inputs: ids, output, unfused, fused } = plan;
-        let work = Work { unfused: self.load(unfused)?, fused: self.load(vec![fused])? };
+        let unfused = unfused.into_iter().map(|plan| self.load(plan)).collect::<Result<_, _>>()?;
+        let work = Work { unfused, fused: vec![self.load(fused)?] };
         let bytes = DeviceTensors::bytes_for(&table, sets);
         let tensors = match DeviceTensors::allocate(&self.driver, table, sets) {
             Err(error @ DeviceError::OutOfMemory { .. }) => {
@@ -123,8 +130,12 @@ impl Backend for Gpu {
         Ok(Some(Box::new(prepared)))
     }
 
-    fn ceilings(&mut self, _dtype: DType, _clock: Clock) -> Result<Option<Ceilings>, BackendError> {
-        Ok(None)
+    fn ceilings(&mut self, dtype: DType, clock: Clock) -> Result<Option<Ceilings>, BackendError> {
+        let has_kernels = matches!(dtype, DType::F32 | DType::F16 | DType::Bf16);
+        if !has_kernels || clock == Clock::Host {
+            return Ok(None);
+        }
+        ceilings::measure(self, dtype, clock).map(Some)
     }
 
     fn pinned(&self) -> Option<&[u32]> {

@@ -10,6 +10,7 @@ mod architecture;
 mod backend;
 mod build;
 mod cache;
+mod ceilings;
 mod driver;
 mod headers;
 mod loaded;
