@@ -50,8 +50,9 @@ PORT_DEVICE void read(const float* b, float* never, i64 tile) {
 // Products of fragments that stay in registers, `repeats` times for each of MS x NS results of
 // every warp: independent ones, so that each can start before the others have ended.
 template <typename T> PORT_DEVICE void multiply(float* result, i64 repeats) {
-    using Core = MatrixCore<T>;
-    constexpr int MS = 4, NS = 2;
+    using Core = port::MatrixCore<T>;
+    // Plain multiply-adds have larger fragments, which must stay in registers too.
+    constexpr int MS = sizeof(T) == 4 ? 2 : 4, NS = 2;
     // A row of either operand, a multiple of 16 bytes.
     constexpr int LONGER = Core::N > Core::K ? Core::N : Core::K;
     constexpr int STRIDE = (LONGER + 15) / 16 * 16;

@@ -11,7 +11,7 @@ use super::driver::DeviceError;
 use super::memory::DeviceTensors;
 use super::numbers::decode;
 use super::plan::KernelPlan;
-use super::queue::{Queue, Sets, Work};
+use super::queue::{Launch, Queue, Sets, Work};
 use super::tensors::{Role, TensorId, TensorTable};
 use crate::backend::{Backend, BackendError, Setup, Variant};
 use crate::inputs::Inputs;
@@ -56,7 +56,11 @@ impl Probe {
         let tensors = DeviceTensors::allocate(gpu.driver(), table, 1)?;
         kernel.locate(&tensors)?;
         let queue = Queue::new(gpu.driver())?;
-        Ok(Self { queue, work: Work { unfused: vec![kernel], fused: Vec::new() }, tensors })
+        Ok(Self {
+            queue,
+            work: Work { unfused: vec![Box::new(kernel)], fused: Vec::new() },
+            tensors,
+        })
     }
 
     fn time(&mut self, runs: u32, clock: Clock) -> Result<Duration, DeviceError> {

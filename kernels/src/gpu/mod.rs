@@ -20,6 +20,7 @@ mod plan;
 mod prepared;
 mod queue;
 mod tensors;
+mod vendor;
 
 pub use backend::Gpu;
 pub use driver::DeviceError;
