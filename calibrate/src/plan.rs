@@ -61,8 +61,16 @@ pub struct Available {
     pub device: Option<u64>,
 }
 
+impl Available {
+    /// Whether that is enough.
+    #[must_use]
+    pub fn suffices(&self, needed: Needed) -> bool {
+        needed.host <= self.host && self.device.is_none_or(|device| needed.device <= device)
+    }
+}
+
 /// What a subject needs of memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Needed {
     /// Of the host's.
     pub host: u64,

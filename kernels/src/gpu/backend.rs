@@ -52,6 +52,11 @@ impl Gpu {
         Self { name, driver, compiler, cache, products }
     }
 
+    /// What compiles them.
+    pub(super) fn compiler(&self) -> &dyn Compiler {
+        &*self.compiler
+    }
+
     /// The kernels of a problem, and how many sets of tensors they go through.
     fn plan(&self, problem: &Problem, setup: Setup) -> Result<(Plan, usize), Unsupported> {
         if setup.clock == Clock::Host {

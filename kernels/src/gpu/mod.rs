@@ -19,6 +19,7 @@ pub(crate) mod library;
 mod loaded;
 mod memory;
 mod numbers;
+mod open;
 mod plan;
 mod prepared;
 mod queue;
