@@ -117,7 +117,7 @@ fn devices(library_folders: &[PathBuf]) -> anyhow::Result<String> {
     let library_folders: Vec<PathBuf> =
         library_folders.iter().map(absolute).collect::<Result<_, _>>()?;
     for (backend, label) in [
-        (Backend::Cuda, "NVIDIA GPUs"),
+        (Backend::Cuda, "NVIDIA GPUs; emulated and compiled, never run on hardware"),
         (Backend::Hip, "AMD GPUs; emulated and compiled, never run on hardware"),
     ] {
         let gpu = Gpu { library_folders: library_folders.clone(), ..Gpu::default() };
