@@ -19,6 +19,8 @@ mod numbers;
 mod plan;
 mod prepared;
 mod queue;
+#[cfg(test)]
+mod scripted;
 mod tensors;
 mod vendor;
 
