@@ -11,6 +11,7 @@ mod conv;
 mod expression;
 mod linear;
 mod phase;
+mod pointwise;
 mod rows;
 mod tail;
 
