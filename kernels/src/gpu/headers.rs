@@ -8,6 +8,7 @@ pub(crate) const HEADERS: &[(&str, &str)] = &[
     ("number.h", include_str!("../../gpu/number.h")),
     ("pointwise.h", include_str!("../../gpu/pointwise.h")),
     ("rows.h", include_str!("../../gpu/rows.h")),
+    ("max_pool.h", include_str!("../../gpu/max_pool.h")),
     ("matrix_core.h", include_str!("../../gpu/matrix_core.h")),
 ];
 

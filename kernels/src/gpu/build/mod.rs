@@ -10,6 +10,7 @@ mod attention;
 mod conv;
 mod expression;
 mod linear;
+mod max_pool;
 mod phase;
 mod pointwise;
 mod rows;
