@@ -11,6 +11,8 @@ mod backend;
 mod build;
 mod cache;
 mod driver;
+#[cfg(test)]
+mod emulation;
 mod headers;
 mod loaded;
 mod memory;
