@@ -10,6 +10,7 @@ pub(crate) const HEADERS: &[(&str, &str)] = &[
     ("rows.h", include_str!("../../gpu/rows.h")),
     ("max_pool.h", include_str!("../../gpu/max_pool.h")),
     ("matrix_core.h", include_str!("../../gpu/matrix_core.h")),
+    ("probes.h", include_str!("../../gpu/probes.h")),
 ];
 
 #[cfg(test)]

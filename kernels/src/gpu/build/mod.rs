@@ -13,6 +13,7 @@ mod linear;
 mod max_pool;
 mod phase;
 mod pointwise;
+pub(super) mod probes;
 mod rows;
 mod tail;
 
