@@ -12,6 +12,8 @@ mod build;
 mod cache;
 mod ceilings;
 mod driver;
+#[cfg(test)]
+mod emulation;
 mod headers;
 mod loaded;
 mod memory;
