@@ -7,17 +7,17 @@
 
 namespace attention {
 
-constexpr int largest(int a, int b) { return a > b ? a : b; }
+PORT_DEVICE constexpr int largest(int a, int b) { return a > b ? a : b; }
 
 // Columns that are stored at a time: 128 bytes of a row, or more where a tile is wider.
 template <class Core>
-constexpr int stage_cols() { return Core::SCRATCH_STRIDE > 0 ? Core::N : largest(Core::N, 64); }
+PORT_DEVICE constexpr int stage_cols() { return Core::SCRATCH_STRIDE > 0 ? Core::N : largest(Core::N, 64); }
 
 // Rows are padded, so that the same column of neighbouring rows is in other banks.
-template <class Core> constexpr int stage_stride() { return stage_cols<Core>() + 4; }
+template <class Core> PORT_DEVICE constexpr int stage_stride() { return stage_cols<Core>() + 4; }
 
 // Shared memory that a warp needs for it.
-template <class Core> constexpr int stage_bytes() {
+template <class Core> PORT_DEVICE constexpr int stage_bytes() {
     return Core::M * stage_stride<Core>() * static_cast<int>(sizeof(float));
 }
 
