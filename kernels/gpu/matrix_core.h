@@ -16,6 +16,7 @@
 //     static void multiply(C&, const A&, const B&);             // C += A B
 //
 //     static int row(int i), col(int i);  // where element `x[i]` of this lane lies in C
+//     static constexpr int RUN;           // neighbouring elements of `x` that are so in a row of C
 //     static constexpr int ROWS;          // rows of C that a lane has elements of
 //     static constexpr int row_of(int i); // which of those element i is in, 0 to ROWS - 1
 //     static float row_sum(float), row_max(float); // over the lanes that share a row of C; every
@@ -31,8 +32,8 @@
 // multiple of 16 bytes. All lanes of the warp call together.
 #pragma once
 
-#include "port.h"
 #include "number.h"
+#include "port.h"
 
 #include "matrix_core/plain.h"
 #if defined(PORT_CORE_MMA) || defined(PORT_CORE_WGMMA)

@@ -5,7 +5,7 @@
 // operand A of the next product needs them.
 #pragma once
 
-#include "plain.h"
+#include "matrix_core/plain.h"
 
 #if defined(PORT_HOST)
 #include "matrix_instructions.h"
@@ -50,6 +50,7 @@ template <class T> struct MfmaCore {
     static constexpr int M = 16, N = 16, K = 16;
     static constexpr int SIZE = 4;
     static constexpr int ROWS = 1;
+    static constexpr int RUN = 4;
     // Rows are gathered number by number: there is no load that transposes.
     static constexpr bool LOADS_ROWS_OF_B = false;
 
@@ -90,8 +91,8 @@ template <class T> struct MfmaCore {
     }
 
     static PORT_DEVICE float row_max(float x) {
-        x = larger(x, shuffle_xor(x, 16));
-        return larger(x, shuffle_xor(x, 32));
+        x = max_number(x, shuffle_xor(x, 16));
+        return max_number(x, shuffle_xor(x, 32));
     }
 
     static constexpr int SCRATCH_STRIDE = 0;

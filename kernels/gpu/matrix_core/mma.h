@@ -4,7 +4,7 @@
 // deep, and one `ldmatrix` loads either operand.
 #pragma once
 
-#include "plain.h"
+#include "matrix_core/plain.h"
 
 #if defined(PORT_HOST)
 #include "matrix_instructions.h"
@@ -24,7 +24,6 @@ template <class T> struct HostMma {
     static void multiply(float* c, const u32 (&a)[4], const u32* b) {
         host::mma_m16n8k16<T>(c, a, b);
     }
-    static u32 pack(float low, float high) { return port::pack<T>(low, high); }
 };
 template <> struct Mma<f16> : HostMma<f16> {};
 template <> struct Mma<bf16> : HostMma<bf16> {};
@@ -36,12 +35,12 @@ template <> struct Mma<bf16> : HostMma<bf16> {};
 PORT_DEVICE void ldmatrix(u32 (&x)[4], const void* row) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
-                 : "r"((u32)__cvta_generic_to_shared(row)));
+                 : "r"(shared_address(row)));
 }
 PORT_DEVICE void ldmatrix_transposed(u32 (&x)[4], const void* row) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
-                 : "r"((u32)__cvta_generic_to_shared(row)));
+                 : "r"(shared_address(row)));
 }
 
 #define PORT_MMA(T, NAME)                                                                          \
@@ -51,11 +50,6 @@ PORT_DEVICE void ldmatrix_transposed(u32 (&x)[4], const void* row) {
                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                  \
                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])                                   \
                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));               \
-        }                                                                                          \
-        static PORT_DEVICE u32 pack(float low, float high) {                                       \
-            u32 packed;                                                                            \
-            asm("cvt.rn." NAME "x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));         \
-            return packed;                                                                         \
         }                                                                                          \
     };
 PORT_MMA(f16, "f16")
@@ -68,6 +62,7 @@ template <class T> struct MmaCore {
     static constexpr int M = 16, N = 16, K = 16;
     static constexpr int SIZE = 8;
     static constexpr int ROWS = 2;
+    static constexpr int RUN = 2;
     static constexpr bool LOADS_ROWS_OF_B = true;
 
     struct A {
@@ -103,15 +98,8 @@ template <class T> struct MmaCore {
         Mma<T>::multiply(c.x + 4, a.x, b.x + 2);
     }
 
-    static PORT_DEVICE float row_sum(float x) {
-        x += shuffle_xor(x, 1);
-        return x + shuffle_xor(x, 2);
-    }
-
-    static PORT_DEVICE float row_max(float x) {
-        x = larger(x, shuffle_xor(x, 1));
-        return larger(x, shuffle_xor(x, 2));
-    }
+    static PORT_DEVICE float row_sum(float x) { return lanes_sum<4>(x); }
+    static PORT_DEVICE float row_max(float x) { return lanes_max<4>(x); }
 
     static constexpr int SCRATCH_STRIDE = 0;
 
@@ -119,7 +107,7 @@ template <class T> struct MmaCore {
     static PORT_DEVICE void a_from_c(A (&a)[1], const C& c, T*) {
 #pragma unroll
         for (int i = 0; i < 4; i++)
-            a[0].x[i] = Mma<T>::pack(c.x[2 * i], c.x[2 * i + 1]);
+            a[0].x[i] = pack<T>(c.x[2 * i], c.x[2 * i + 1]);
     }
 };
 

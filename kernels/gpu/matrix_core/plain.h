@@ -1,25 +1,10 @@
 // Fused multiply-adds of the lanes: f32 everywhere, f16 and bf16 where nothing better is.
 #pragma once
 
-#include "../number.h"
-#include "../port.h"
+#include "number.h"
+#include "port.h"
 
 namespace port {
-
-// The larger of two numbers. Where one is NaN, it may be the other.
-PORT_DEVICE float larger(float x, float y) {
-#if defined(PORT_CUDA)
-    return fmaxf(x, y);
-#else
-    return __builtin_fmaxf(x, y);
-#endif
-}
-
-// Two numbers of 16 bits in a register, rounded.
-template <class T> PORT_DEVICE u32 pack(float low, float high) {
-    return u32(__builtin_bit_cast(u16, from_float<T>(low))) |
-           u32(__builtin_bit_cast(u16, from_float<T>(high))) << 16;
-}
 
 // The lanes of a warp form a grid with 8 columns, and each has 4 by 4 elements of C. Four such
 // products by two each are 64 multiply-adds of a lane for every 4 loads of 16 bytes, which is what
@@ -30,6 +15,7 @@ template <class T> struct PlainCore {
     static constexpr int M = 4 * LANE_ROWS, N = 4 * LANE_COLS, K = 4;
     static constexpr int SIZE = 16;
     static constexpr int ROWS = 4;
+    static constexpr int RUN = 4;
     // Whether `load_b` is as fast as `load_b_columns`.
     static constexpr bool LOADS_ROWS_OF_B = true;
 
@@ -86,19 +72,8 @@ template <class T> struct PlainCore {
                     c.x[4 * i + j] += a.x[i][k] * b.x[k][j];
     }
 
-    static PORT_DEVICE float row_sum(float x) {
-#pragma unroll
-        for (int mask = 1; mask < LANE_COLS; mask *= 2)
-            x += shuffle_xor(x, mask);
-        return x;
-    }
-
-    static PORT_DEVICE float row_max(float x) {
-#pragma unroll
-        for (int mask = 1; mask < LANE_COLS; mask *= 2)
-            x = larger(x, shuffle_xor(x, mask));
-        return x;
-    }
+    static PORT_DEVICE float row_sum(float x) { return lanes_sum<LANE_COLS>(x); }
+    static PORT_DEVICE float row_max(float x) { return lanes_max<LANE_COLS>(x); }
 
     // A row and 16 bytes, so that rows begin in different banks.
     static constexpr int SCRATCH_STRIDE = N + 16 / int(sizeof(T));

@@ -5,7 +5,7 @@
 // the columns of C; on gfx12, each half has half of both.
 #pragma once
 
-#include "plain.h"
+#include "matrix_core/plain.h"
 
 #if defined(PORT_HOST)
 #include "matrix_instructions.h"
@@ -70,6 +70,7 @@ template <class T> struct WmmaCore {
     static constexpr int M = 16, N = 16, K = 16;
     static constexpr int SIZE = 8;
     static constexpr int ROWS = 1;
+    static constexpr int RUN = WMMA_NUMBERS == 16 ? 1 : 8;
     // Rows are gathered number by number: there is no load that transposes.
     static constexpr bool LOADS_ROWS_OF_B = false;
 
@@ -110,7 +111,7 @@ template <class T> struct WmmaCore {
     static PORT_DEVICE void multiply(C& c, const A& a, const B& b) { wmma<T>(c.x, b.x, a.x); }
 
     static PORT_DEVICE float row_sum(float x) { return x + shuffle_xor(x, 16); }
-    static PORT_DEVICE float row_max(float x) { return larger(x, shuffle_xor(x, 16)); }
+    static PORT_DEVICE float row_max(float x) { return max_number(x, shuffle_xor(x, 16)); }
 
     static constexpr int SCRATCH_STRIDE = 0;
 

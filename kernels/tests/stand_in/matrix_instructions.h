@@ -7,7 +7,6 @@
 // own.
 #pragma once
 
-#include <array>
 #include <cstring>
 
 namespace port::host {
@@ -16,12 +15,19 @@ template <class T> float number(u32 word, int half) {
     return to_float(__builtin_bit_cast(T, u16(word >> 16 * half)));
 }
 
-template <std::size_t COUNT> using Registers = std::array<u32, COUNT>;
+// The registers of both operands of a lane: what lanes handed over stays only until they do so
+// again.
+template <int FIRST, int SECOND> struct Operands {
+    u32 first[FIRST];
+    u32 second[SECOND];
+};
 
-template <std::size_t COUNT> Registers<COUNT> registers(const u32* x) {
-    Registers<COUNT> copy;
-    std::memcpy(copy.data(), x, sizeof copy);
-    return copy;
+template <int FIRST, int SECOND>
+const Operands<FIRST, SECOND>* operands(const u32* first, const u32* second) {
+    Operands<FIRST, SECOND> mine;
+    std::memcpy(mine.first, first, sizeof mine.first);
+    std::memcpy(mine.second, second, sizeof mine.second);
+    return gather(mine);
 }
 
 // Lane l names row l % 8 of matrix l / 8. It gets numbers 2 (l % 4) and the next one of row l / 4 of
@@ -37,8 +43,6 @@ inline void ldmatrix_x4(u32 (&x)[4], const void* row, bool transposed) {
         }
         x[matrix] = pair[0] | u32(pair[1]) << 16;
     }
-    // No lane writes what another one has not read.
-    gather(0);
 }
 
 // Every fragment is described by the lane and the number in it that hold an element. With g the
@@ -48,15 +52,14 @@ inline void ldmatrix_x4(u32 (&x)[4], const void* row, bool transposed) {
 //   B[16][8]:  b0,b1 (2t.., g), b2,b3 (2t + 8.., g), lane 4 g + t
 //   C[16][8]:  c0,c1 (g, 2t..), c2,c3 (g + 8, 2t..), lane 4 g + t
 template <class T> void mma_m16n8k16(float* c, const u32 (&a)[4], const u32* b) {
-    const auto as = gather(registers<4>(a));
-    const auto bs = gather(registers<2>(b));
+    const auto* lanes = operands<4, 2>(a, b);
     const auto a_at = [&](int row, int k) {
         const int number = row / 8 * 2 + k / 8 * 4 + k % 2;
-        return host::number<T>(as[row % 8 * 4 + k % 8 / 2][number / 2], number % 2);
+        return host::number<T>(lanes[row % 8 * 4 + k % 8 / 2].first[number / 2], number % 2);
     };
     const auto b_at = [&](int k, int col) {
         const int number = k / 8 * 2 + k % 2;
-        return host::number<T>(bs[col * 4 + k % 8 / 2][number / 2], number % 2);
+        return host::number<T>(lanes[col * 4 + k % 8 / 2].second[number / 2], number % 2);
     };
     for (int i = 0; i < 4; i++) {
         const int row = lane() / 4 + (i >= 2 ? 8 : 0), col = lane() % 4 * 2 + i % 2;
@@ -69,15 +72,18 @@ template <class T> void mma_m16n8k16(float* c, const u32 (&a)[4], const u32* b) 
 // the second is number k % 4 of lane 16 (k / 4) + j, and (i, j) of the result is number i % 4 of
 // lane 16 (i / 4) + j.
 template <class T> void mfma_16x16x16(float (&c)[4], u64 first, u64 second) {
-    const auto firsts = gather(first), seconds = gather(second);
-    const auto at = [](const auto& lanes, int index, int k) {
-        const u64 numbers = lanes[16 * (k / 4) + index];
-        return number<T>(u32(numbers >> 32 * (k % 4 / 2)), k % 2);
+    const u32 firsts[] = {u32(first), u32(first >> 32)}, seconds[] = {u32(second), u32(second >> 32)};
+    const auto* lanes = operands<2, 2>(firsts, seconds);
+    const auto first_at = [&](int i, int k) {
+        return number<T>(lanes[16 * (k / 4) + i].first[k % 4 / 2], k % 2);
+    };
+    const auto second_at = [&](int k, int j) {
+        return number<T>(lanes[16 * (k / 4) + j].second[k % 4 / 2], k % 2);
     };
     for (int x = 0; x < 4; x++) {
         const int i = lane() / 16 * 4 + x, j = lane() % 16;
         for (int k = 0; k < 16; k++)
-            c[x] += at(firsts, i, k) * at(seconds, j, k);
+            c[x] += first_at(i, k) * second_at(k, j);
     }
 }
 
@@ -86,16 +92,22 @@ template <class T> void mfma_16x16x16(float (&c)[4], u64 first, u64 second) {
 // 16 (i % 2) + j.
 template <class T>
 void wmma_16x16x16_gfx11(float (&c)[8], const u32 (&first)[8], const u32 (&second)[8]) {
-    const auto firsts = gather(registers<8>(first)), seconds = gather(registers<8>(second));
+    const auto* lanes = operands<8, 8>(first, second);
     // What the halves hold differently shows as NaN.
-    const auto at = [](const auto& lanes, int index, int k) {
-        return lanes[index] == lanes[index + 16] ? number<T>(lanes[index][k / 2], k % 2)
-                                                 : __builtin_nanf("");
+    const auto at = [](const u32(&lower)[8], const u32(&upper)[8], int k) {
+        const bool same = lower[k / 2] == upper[k / 2];
+        return same ? number<T>(lower[k / 2], k % 2) : __builtin_nanf("");
+    };
+    const auto first_at = [&](int i, int k) {
+        return at(lanes[i].first, lanes[i + 16].first, k);
+    };
+    const auto second_at = [&](int k, int j) {
+        return at(lanes[j].second, lanes[j + 16].second, k);
     };
     for (int x = 0; x < 8; x++) {
         const int i = 2 * x + lane() / 16, j = lane() % 16;
         for (int k = 0; k < 16; k++)
-            c[x] += at(firsts, i, k) * at(seconds, j, k);
+            c[x] += first_at(i, k) * second_at(k, j);
     }
 }
 
@@ -103,14 +115,17 @@ void wmma_16x16x16_gfx11(float (&c)[8], const u32 (&first)[8], const u32 (&secon
 // (k, j) of the second, and (i, j) of the result is number i % 8 of lane 16 (i / 8) + j.
 template <class T>
 void wmma_16x16x16_gfx12(float (&c)[8], const u32 (&first)[4], const u32 (&second)[4]) {
-    const auto firsts = gather(registers<4>(first)), seconds = gather(registers<4>(second));
-    const auto at = [](const auto& lanes, int index, int k) {
-        return number<T>(lanes[16 * (k / 8) + index][k % 8 / 2], k % 2);
+    const auto* lanes = operands<4, 4>(first, second);
+    const auto first_at = [&](int i, int k) {
+        return number<T>(lanes[16 * (k / 8) + i].first[k % 8 / 2], k % 2);
+    };
+    const auto second_at = [&](int k, int j) {
+        return number<T>(lanes[16 * (k / 8) + j].second[k % 8 / 2], k % 2);
     };
     for (int x = 0; x < 8; x++) {
         const int i = lane() / 16 * 8 + x, j = lane() % 16;
         for (int k = 0; k < 16; k++)
-            c[x] += at(firsts, i, k) * at(seconds, j, k);
+            c[x] += first_at(i, k) * second_at(k, j);
     }
 }
 
