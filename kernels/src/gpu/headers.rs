@@ -7,6 +7,7 @@ pub(crate) const HEADERS: &[(&str, &str)] = &[
     ("together.h", include_str!("../../gpu/together.h")),
     ("number.h", include_str!("../../gpu/number.h")),
     ("matrix_core.h", include_str!("../../gpu/matrix_core.h")),
+    ("probes.h", include_str!("../../gpu/probes.h")),
 ];
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ mod attention;
 mod conv;
 mod linear;
 mod phase;
+pub(super) mod probes;
 mod rows;
 
 use std::ops::Range;
