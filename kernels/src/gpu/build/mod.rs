@@ -14,6 +14,8 @@ mod max_pool;
 mod phase;
 mod pointwise;
 pub(super) mod probes;
+pub(super) mod probes;
+mod pointwise;
 mod rows;
 mod tail;
 
