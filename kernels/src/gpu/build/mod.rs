@@ -14,8 +14,6 @@ mod max_pool;
 mod phase;
 mod pointwise;
 pub(super) mod probes;
-pub(super) mod probes;
-mod pointwise;
 mod rows;
 mod tail;
 
