@@ -8,6 +8,8 @@
 //
 // Options of the compiler: PORT_WARP, and one of PORT_CUDA, PORT_HIP, PORT_HOST. With PORT_HOST,
 // "host_port.h" gives the same functions for an emulation that runs every thread as a fiber.
+// What needs no more than these is in "functions.h", on numbers, and in "together.h", on what
+// several threads do together; every kernel has both.
 #pragma once
 
 using i64 = long long;
@@ -63,6 +65,24 @@ PORT_DEVICE void sync_warp() { __syncwarp(); }
 PORT_DEVICE float shuffle_xor(float x, int mask) { return __shfl_xor_sync(~0u, x, mask); }
 PORT_DEVICE float shuffle(float x, int lane) { return __shfl_sync(~0u, x, lane); }
 PORT_DEVICE void fence_device() { __threadfence(); }
+PORT_DEVICE void pause() { asm volatile("nanosleep.u32 32;"); }
+// Adds, and returns what was there. Orders memory accesses before and after, for all blocks.
+PORT_DEVICE u32 atomic_add(u32* at, u32 amount) {
+    u32 before;
+    asm volatile("atom.acq_rel.gpu.add.u32 %0, [%1], %2;"
+                 : "=r"(before)
+                 : "l"(at), "r"(amount)
+                 : "memory");
+    return before;
+}
+PORT_DEVICE u32 load_acquire(const u32* at) {
+    u32 value;
+    asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
+    return value;
+}
+PORT_DEVICE void store_release(u32* at, u32 value) {
+    asm volatile("st.release.gpu.u32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
+}
 #else
 PORT_DEVICE int thread() { return __builtin_amdgcn_workitem_id_x(); }
 PORT_DEVICE int threads() { return __builtin_amdgcn_workgroup_size_x(); }
@@ -87,6 +107,17 @@ PORT_DEVICE float shuffle(float x, int lane) {
 }
 PORT_DEVICE float shuffle_xor(float x, int mask);
 PORT_DEVICE void fence_device() { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent"); }
+PORT_DEVICE void pause() { __builtin_amdgcn_s_sleep(1); }
+// Adds, and returns what was there. Orders memory accesses before and after, for all blocks.
+PORT_DEVICE u32 atomic_add(u32* at, u32 amount) {
+    return __hip_atomic_fetch_add(at, amount, __ATOMIC_ACQ_REL, __HIP_MEMORY_SCOPE_AGENT);
+}
+PORT_DEVICE u32 load_acquire(const u32* at) {
+    return __hip_atomic_load(at, __ATOMIC_ACQUIRE, __HIP_MEMORY_SCOPE_AGENT);
+}
+PORT_DEVICE void store_release(u32* at, u32 value) {
+    __hip_atomic_store(at, value, __ATOMIC_RELEASE, __HIP_MEMORY_SCOPE_AGENT);
+}
 #endif
 
 // The thread within those that run in step, and which of those groups of the block it is in.
@@ -106,3 +137,6 @@ PORT_DEVICE u8* shared() {
 } // namespace port
 
 #endif
+
+#include "functions.h"
+#include "together.h"

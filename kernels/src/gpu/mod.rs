@@ -9,6 +9,7 @@
 mod architecture;
 mod build;
 mod driver;
+mod headers;
 mod plan;
 mod tensors;
 
@@ -17,5 +18,6 @@ pub(crate) use driver::{
     Address, Compiled, Compiler, DeviceError, DeviceFacts, Driver, Event, Function, FunctionFacts,
     Graph, LaunchShape, MemoryFacts, Module, Source,
 };
+pub(crate) use headers::HEADERS;
 pub(crate) use plan::{Argument, Code, KernelPlan, Plan, TensorMap};
 pub(crate) use tensors::{TensorId, TensorTable};

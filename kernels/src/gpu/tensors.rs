@@ -14,7 +14,7 @@ pub(crate) enum Role {
     /// What a fused kernel keeps for itself in memory. All sets share it.
     Scratch,
     /// Counters of a fused kernel's blocks, which must be zero before its first launch, and which
-    /// every launch leaves as zero.
+    /// nobody else may write afterwards: every launch goes on from where the last one left them.
     Counters,
 }
 

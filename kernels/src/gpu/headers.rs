@@ -1,0 +1,41 @@
+//! The headers of kernels, as every compiler gets them: by name, from memory.
+
+/// Name, as kernels include it, and text.
+pub(crate) const HEADERS: &[(&str, &str)] = &[
+    ("port.h", include_str!("../../gpu/port.h")),
+    ("functions.h", include_str!("../../gpu/functions.h")),
+    ("together.h", include_str!("../../gpu/together.h")),
+    ("number.h", include_str!("../../gpu/number.h")),
+    ("matrix_core.h", include_str!("../../gpu/matrix_core.h")),
+];
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    /// All files of `kernels/gpu/`, by their names from there.
+    fn files(folder: &Path, prefix: &str) -> Vec<String> {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let entry = entry.unwrap();
+            let name = format!("{prefix}{}", entry.file_name().to_str().unwrap());
+            if entry.file_type().unwrap().is_dir() {
+                names.extend(files(&entry.path(), &format!("{name}/")));
+            } else {
+                names.push(name);
+            }
+        }
+        names
+    }
+
+    #[test]
+    fn every_header_is_there() {
+        let mut expected = files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("gpu"), "");
+        let mut names: Vec<&str> = HEADERS.iter().map(|(name, _)| *name).collect();
+        expected.sort();
+        names.sort_unstable();
+        assert_eq!(names, expected);
+    }
+}
