@@ -12,7 +12,7 @@
 
 #if defined(PORT_HOST)
 
-#include "host_hopper.h"
+#include "hopper_barriers.h"
 
 #else
 

@@ -16,7 +16,15 @@ namespace port::hopper {
 constexpr int BOX_COLS = 64;
 constexpr int BOX_ROW_BYTES = 128;
 
-#if !defined(PORT_HOST)
+} // namespace port::hopper
+
+#if defined(PORT_HOST)
+
+#include "hopper_copies.h"
+
+#else
+
+namespace port::hopper {
 
 // One thread starts the copy; its bytes count for the barrier's phase.
 PORT_DEVICE void copy_box(u8* to, const TensorMap& map, int col, int row, int matrix,
@@ -32,6 +40,6 @@ PORT_DEVICE void prefetch_map(const TensorMap& map) {
     asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
 
-#endif
-
 } // namespace port::hopper
+
+#endif

@@ -58,7 +58,15 @@ PORT_DEVICE u64 n_major(const u8* boxes, u32 depth) {
 }
 constexpr u64 NEXT_K_OF_ROWS = (WGMMA_DEPTH * BOX_ROW_BYTES) >> 4;
 
-#if !defined(PORT_HOST)
+} // namespace port::hopper
+
+#if defined(PORT_HOST)
+
+#include "hopper_products.h"
+
+#else
+
+namespace port::hopper {
 
 // Before the first product, and before a product of which registers were written to since the
 // last one.
@@ -165,6 +173,6 @@ PORT_DEVICE void wgmma(float (&c)[SIZE], const u32 (&a)[4], u64 b, int accumulat
     detail::Wgmma<T, SIZE * 2>::template register_a<N_MAJOR>(c, a, b, accumulate);
 }
 
-#endif
-
 } // namespace port::hopper
+
+#endif
