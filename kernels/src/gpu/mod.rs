@@ -7,16 +7,26 @@
 //! here is the same for both.
 
 mod architecture;
+mod backend;
 mod build;
+mod cache;
 mod driver;
 mod headers;
+mod loaded;
+mod memory;
+mod numbers;
 mod plan;
+mod prepared;
+mod queue;
 mod tensors;
+
+pub use backend::Gpu;
+pub use driver::DeviceError;
 
 pub(crate) use architecture::Architecture;
 pub(crate) use driver::{
-    Address, Compiled, Compiler, DeviceError, DeviceFacts, Driver, Event, Function, FunctionFacts,
-    Graph, LaunchShape, MemoryFacts, Module, Source,
+    Address, Compiled, Compiler, DeviceFacts, Driver, Event, Function, FunctionFacts, Graph,
+    LaunchShape, MemoryFacts, Module, Source,
 };
 pub(crate) use headers::HEADERS;
 pub(crate) use plan::{Argument, Code, KernelPlan, Plan, TensorMap};
