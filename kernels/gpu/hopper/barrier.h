@@ -18,11 +18,6 @@
 
 namespace port::hopper {
 
-// Where something lies in shared memory, as instructions name it.
-PORT_DEVICE u32 shared_address(const void* generic) {
-    return static_cast<u32>(__cvta_generic_to_shared(generic));
-}
-
 // One thread makes a barrier; all others may use it after `publish_barriers` and a
 // synchronisation of the block.
 PORT_DEVICE void barrier_init(u64* barrier, u32 arrivals) {

@@ -6,6 +6,10 @@ pub(crate) const HEADERS: &[(&str, &str)] = &[
     ("functions.h", include_str!("../../gpu/functions.h")),
     ("together.h", include_str!("../../gpu/together.h")),
     ("number.h", include_str!("../../gpu/number.h")),
+    ("hopper/barrier.h", include_str!("../../gpu/hopper/barrier.h")),
+    ("hopper/copy.h", include_str!("../../gpu/hopper/copy.h")),
+    ("hopper/product.h", include_str!("../../gpu/hopper/product.h")),
+    ("hopper/wgmma.h", include_str!("../../gpu/hopper/wgmma.h")),
     ("matrix_core.h", include_str!("../../gpu/matrix_core.h")),
 ];
 

@@ -26,7 +26,7 @@ inline void let_a_copy_come() {
     const Copy copy = block.copies[which];
     block.copies.erase(block.copies.begin() + static_cast<i64>(which));
 
-    const stand_in::DecodedMap map = stand_in::decode(copy.map);
+    const Map map = decode(copy.map);
     const u32 start = shared_address(copy.to);
     for (u32 r = 0; r < map.box_rows; r++) {
         for (u32 c = 0; c < map.box_cols; c++) {
@@ -49,8 +49,7 @@ inline void let_a_copy_come() {
 
 inline void copy_box(u8* to, const TensorMap& map, int col, int row, int matrix, u64* barrier,
                      PORT_PLACE) {
-    const stand_in::DecodedMap decoded = stand_in::decode(map);
-    if (!decoded.valid) host::fail("this is no tensor map", file, line);
+    const emulated::Map decoded = emulated::decode(map, file, line);
     const u32 bytes = decoded.box_rows * decoded.box_cols * 2;
     if (shared_address(to, file, line) % 1024 != 0)
         host::fail("a box does not begin where the swizzle does", file, line);
@@ -61,7 +60,7 @@ inline void copy_box(u8* to, const TensorMap& map, int col, int row, int matrix,
 }
 
 inline void prefetch_map(const TensorMap& map, PORT_PLACE) {
-    if (!stand_in::decode(map).valid) host::fail("this is no tensor map", file, line);
+    emulated::decode(map, file, line);
 }
 
 } // namespace port::hopper
