@@ -10,7 +10,10 @@ pub(crate) const HEADERS: &[(&str, &str)] = &[
     ("hopper/copy.h", include_str!("../../gpu/hopper/copy.h")),
     ("hopper/product.h", include_str!("../../gpu/hopper/product.h")),
     ("hopper/wgmma.h", include_str!("../../gpu/hopper/wgmma.h")),
+    ("pointwise.h", include_str!("../../gpu/pointwise.h")),
+    ("rows.h", include_str!("../../gpu/rows.h")),
     ("matrix_core.h", include_str!("../../gpu/matrix_core.h")),
+    ("probes.h", include_str!("../../gpu/probes.h")),
 ];
 
 #[cfg(test)]

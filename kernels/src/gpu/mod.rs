@@ -10,7 +10,10 @@ mod architecture;
 mod backend;
 mod build;
 mod cache;
+mod ceilings;
 mod driver;
+#[cfg(test)]
+mod emulation;
 mod headers;
 mod loaded;
 mod memory;
@@ -19,6 +22,7 @@ mod plan;
 mod prepared;
 mod queue;
 mod tensors;
+mod vendor;
 
 pub use backend::Gpu;
 pub use driver::DeviceError;

@@ -11,8 +11,8 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use super::driver::{DeviceError, Driver, Event, Graph};
-use super::loaded::LoadedKernel;
-use crate::backend::Variant;
+use super::memory::DeviceTensors;
+use crate::backend::{KernelFacts, Variant};
 
 /// Kernels of a graph at most. A graph is recorded and made ready anew for every layout, which
 /// takes some microseconds for each of its kernels.
@@ -26,21 +26,40 @@ struct Stretch {
     runs: u32,
 }
 
-/// A variant's kernels in their order.
+/// A kernel, of the project or of a library, that can be submitted.
+pub(crate) trait Launch {
+    /// What it is, for the record.
+    fn name(&self) -> String;
+
+    /// How it was compiled and is launched, where that is known.
+    fn facts(&self) -> Option<KernelFacts>;
+
+    /// Looks up where its tensors lie in every set.
+    fn locate(&mut self, tensors: &DeviceTensors) -> Result<(), DeviceError>;
+
+    /// Submits it on a set of tensors.
+    ///
+    /// # Safety
+    ///
+    /// The tensors must still lie where [`Self::locate`] found them.
+    unsafe fn launch(&self, set: usize) -> Result<(), DeviceError>;
+}
+
+/// The kernels of each variant in their order.
 pub(crate) struct Work {
-    pub(crate) unfused: Vec<LoadedKernel>,
-    pub(crate) fused: Vec<LoadedKernel>,
+    pub(crate) unfused: Vec<Box<dyn Launch>>,
+    pub(crate) fused: Vec<Box<dyn Launch>>,
 }
 
 impl Work {
-    pub(crate) fn of(&self, variant: Variant) -> &[LoadedKernel] {
+    pub(crate) fn of(&self, variant: Variant) -> &[Box<dyn Launch>] {
         match variant {
             Variant::Unfused => &self.unfused,
             Variant::Fused => &self.fused,
         }
     }
 
-    pub(crate) fn of_mut(&mut self, variant: Variant) -> &mut [LoadedKernel] {
+    pub(crate) fn of_mut(&mut self, variant: Variant) -> &mut [Box<dyn Launch>] {
         match variant {
             Variant::Unfused => &mut self.unfused,
             Variant::Fused => &mut self.fused,

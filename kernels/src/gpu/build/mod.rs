@@ -12,6 +12,8 @@ mod expression;
 mod hopper;
 mod linear;
 mod phase;
+pub(super) mod probes;
+mod pointwise;
 mod rows;
 mod tail;
 
