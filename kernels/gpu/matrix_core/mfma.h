@@ -66,7 +66,7 @@ template <class T> struct MfmaCore {
 
     static PORT_DEVICE int row(int) { return lane() % 16; }
     static PORT_DEVICE int col(int i) { return lane() / 16 * 4 + i; }
-    static constexpr int row_of(int) { return 0; }
+    static constexpr PORT_DEVICE int row_of(int) { return 0; }
 
     static PORT_DEVICE void load_a(A& a, const T* tile, int stride) {
         a.x = *reinterpret_cast<const Numbers4*>(tile + lane() % 16 * stride + lane() / 16 * 4);

@@ -78,7 +78,7 @@ template <class T> struct MmaCore {
 
     static PORT_DEVICE int row(int i) { return lane() / 4 + i / 2 % 2 * 8; }
     static PORT_DEVICE int col(int i) { return lane() % 4 * 2 + i % 2 + i / 4 * 8; }
-    static constexpr int row_of(int i) { return i / 2 % 2; }
+    static constexpr PORT_DEVICE int row_of(int i) { return i / 2 % 2; }
 
     static PORT_DEVICE void load_a(A& a, const T* tile, int stride) {
         ldmatrix(a.x, tile + lane() % 16 * stride + lane() / 16 * 8);

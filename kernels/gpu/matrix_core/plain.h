@@ -34,7 +34,7 @@ template <class T> struct PlainCore {
     // lane are neighbours, to be loaded and stored at once.
     static PORT_DEVICE int row(int i) { return lane() / LANE_COLS + i / 4 * LANE_ROWS; }
     static PORT_DEVICE int col(int i) { return lane() % LANE_COLS * 4 + i % 4; }
-    static constexpr int row_of(int i) { return i / 4; }
+    static constexpr PORT_DEVICE int row_of(int i) { return i / 4; }
 
     static PORT_DEVICE void load_a(A& a, const T* tile, int stride) {
         const T* from = tile + row(0) * stride;

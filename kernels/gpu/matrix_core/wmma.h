@@ -91,7 +91,7 @@ template <class T> struct WmmaCore {
     static PORT_DEVICE int col(int i) {
         return WMMA_NUMBERS == 16 ? 2 * i + lane() / 16 : lane() / 16 * 8 + i;
     }
-    static constexpr int row_of(int) { return 0; }
+    static constexpr PORT_DEVICE int row_of(int) { return 0; }
 
     static PORT_DEVICE void load_a(A& a, const T* tile, int stride) {
         a.x = *reinterpret_cast<const WmmaNumbers*>(tile + lane() % 16 * stride + first_k());

@@ -14,15 +14,20 @@ mod ceilings;
 pub(crate) mod compiler_log;
 mod devices;
 mod driver;
+#[cfg(test)]
+mod emulation;
 mod headers;
+mod identity;
 pub(crate) mod library;
 mod loaded;
+pub(crate) mod lt;
 mod memory;
 mod numbers;
-mod open;
 mod plan;
 mod prepared;
 mod queue;
+#[cfg(test)]
+mod scripted;
 pub(crate) mod search;
 mod tensors;
 mod vendor;
@@ -34,7 +39,7 @@ pub use library::Unusable;
 pub use search::MissingLibrary;
 
 pub(crate) use architecture::Architecture;
-pub(crate) use devices::{Opened, no_such_device, open};
+pub(crate) use devices::{Opened, no_such_device, open, products};
 pub(crate) use driver::{
     Address, Compiled, Compiler, DeviceFacts, Driver, Event, Function, FunctionFacts, Graph,
     LaunchShape, MemoryFacts, Module, Source,
@@ -42,3 +47,4 @@ pub(crate) use driver::{
 pub(crate) use headers::HEADERS;
 pub(crate) use plan::{Argument, Code, KernelPlan, Plan, TensorMap};
 pub(crate) use tensors::{TensorId, TensorTable};
+pub(crate) use vendor::ProductLibrary;
