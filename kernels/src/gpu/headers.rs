@@ -16,6 +16,7 @@ pub(crate) const HEADERS: &[(&str, &str)] = &[
     ("hopper/wgmma.h", include_str!("../../gpu/hopper/wgmma.h")),
     ("pointwise.h", include_str!("../../gpu/pointwise.h")),
     ("rows.h", include_str!("../../gpu/rows.h")),
+    ("max_pool.h", include_str!("../../gpu/max_pool.h")),
     ("matrix_core.h", include_str!("../../gpu/matrix_core.h")),
     ("probes.h", include_str!("../../gpu/probes.h")),
 ];

@@ -11,9 +11,10 @@ mod conv;
 mod expression;
 mod hopper;
 mod linear;
+mod max_pool;
 mod phase;
-pub(super) mod probes;
 mod pointwise;
+pub(super) mod probes;
 mod rows;
 mod tail;
 
