@@ -11,6 +11,7 @@ use thiserror::Error;
 
 use super::architecture::Architecture;
 use super::plan::TensorMap;
+use super::search::MissingLibrary;
 use crate::backend::Sensors;
 
 /// A device, or its driver or compiler, that does not do what it should.
@@ -63,16 +64,9 @@ pub enum DeviceError {
         /// How it ended.
         how: String,
     },
-    /// A library has not got a function that is needed.
-    #[error("{library} has no {symbol}; {advice}")]
-    MissingSymbol {
-        /// The library.
-        library: String,
-        /// The function.
-        symbol: &'static str,
-        /// What to do about it.
-        advice: &'static str,
-    },
+    /// A library is not there, or cannot be used.
+    #[error(transparent)]
+    Library(Box<MissingLibrary>),
     /// The runtime cannot do something at all.
     #[error("{0}")]
     Unsupported(String),

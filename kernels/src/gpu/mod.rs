@@ -11,23 +11,31 @@ mod backend;
 mod build;
 mod cache;
 mod ceilings;
+pub(crate) mod compiler_log;
+mod devices;
 mod driver;
 #[cfg(test)]
 mod emulation;
 mod headers;
+pub(crate) mod library;
 mod loaded;
 mod memory;
 mod numbers;
 mod plan;
 mod prepared;
 mod queue;
+pub(crate) mod search;
 mod tensors;
 mod vendor;
 
 pub use backend::Gpu;
+pub use devices::{DeviceSummary, GpuOptions, Inventory, LibrarySummary, Survey, survey};
 pub use driver::DeviceError;
+pub use library::Unusable;
+pub use search::MissingLibrary;
 
 pub(crate) use architecture::Architecture;
+pub(crate) use devices::{Opened, no_such_device, open};
 pub(crate) use driver::{
     Address, Compiled, Compiler, DeviceFacts, Driver, Event, Function, FunctionFacts, Graph,
     LaunchShape, MemoryFacts, Module, Source,
