@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use fused_kernels::cpu::Cpu;
 use fused_kernels::{Backend, BackendError, clock_tick};
-use fusion_cost_model::DType;
+use fusion_cost_model::{Clock, DType};
 
 fn main() -> Result<(), BackendError> {
     let mut threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -25,7 +25,7 @@ fn main() -> Result<(), BackendError> {
     println!("clock tick {:?}", clock_tick());
 
     let start = Instant::now();
-    let Some(ceilings) = cpu.ceilings(DType::F32)? else { return Ok(()) };
+    let Some(ceilings) = cpu.ceilings(DType::F32, Clock::Host)? else { return Ok(()) };
     println!("measured in {:.2} s", start.elapsed().as_secs_f64());
     println!("peak {:.1} GFLOP/s, launch {:.3} us", ceilings.peak_gflops, ceilings.launch_us);
     println!("\n{:>13} {:>10} {:>10} {:>10}", "working set", "add", "streamed", "read");

@@ -147,13 +147,13 @@ pub trait Backend {
         setup: Setup,
     ) -> Result<Option<Box<dyn Prepared + 'b>>, BackendError>;
 
-    /// Measures the limits of the device for a number format; `None` when it does not compute in
-    /// it. Takes a few seconds.
+    /// Measures the limits of the device for a number format, as a clock sees them; `None` when it
+    /// does not compute in that format or has no such clock. Takes a few seconds.
     ///
     /// # Errors
     ///
     /// [`BackendError`] when the device has not enough memory.
-    fn ceilings(&mut self, dtype: DType) -> Result<Option<Ceilings>, BackendError>;
+    fn ceilings(&mut self, dtype: DType, clock: Clock) -> Result<Option<Ceilings>, BackendError>;
 
     /// The processors that the threads are bound to; `None` when they are free to move.
     fn pinned(&self) -> Option<&[u32]>;

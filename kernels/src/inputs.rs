@@ -1,7 +1,8 @@
 //! The input tensors of a problem, filled with random numbers.
 
 use fusion_cost_model::cost::Matrix;
-use fusion_cost_model::{Op, OperandKind, Pointwise, Problem};
+use fusion_cost_model::{DType, Op, OperandKind, Pointwise, Problem};
+use half::{bf16, f16};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -114,12 +115,17 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// Random inputs, the same for the same seed.
+    /// Random inputs, the same for the same seed: numbers that the problem's format has exactly,
+    /// so that the reference computes on the very inputs of the kernels.
     #[must_use]
     pub fn random(problem: &Problem, seed: u64) -> Self {
         let specs = InputSpec::of(problem);
-        let tensors =
-            specs.iter().zip(0..).map(|(spec, stream)| spec.generate(seed, stream)).collect();
+        let generate = |(spec, stream): (&InputSpec, u64)| {
+            let mut tensor = spec.generate(seed, stream);
+            round_to(problem.dtype(), &mut tensor);
+            tensor
+        };
+        let tensors = specs.iter().zip(0..).map(generate).collect();
         Self { specs, tensors }
     }
 
@@ -135,9 +141,30 @@ impl Inputs {
     }
 }
 
+/// Rounds numbers to the nearest ones that a format has.
+fn round_to(dtype: DType, numbers: &mut [f32]) {
+    match dtype {
+        DType::F16 => numbers.iter_mut().for_each(|x| *x = f16::from_f32(*x).to_f32()),
+        DType::Bf16 => numbers.iter_mut().for_each(|x| *x = bf16::from_f32(*x).to_f32()),
+        _ => {}
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn half_formats_get_numbers_that_they_have() {
+        for (dtype, bits) in [("f16", 11), ("bf16", 8)] {
+            let problem: Problem = format!("add_layernorm/{dtype}/m5.n33").parse().unwrap();
+            let inputs = Inputs::random(&problem, 7);
+            for x in inputs.tensors.iter().flatten() {
+                // So many significant bits: the lower ones of the f32 are zero.
+                assert_eq!(x.to_bits() << (32 - (24 - bits)), 0, "{dtype}: {x}");
+            }
+        }
+    }
 
     #[test]
     fn inputs_are_reproducible_and_not_trivial() {

@@ -10,9 +10,11 @@
 
 mod backend;
 mod clock;
+mod cold;
 pub mod cpu;
 pub mod gpu;
 mod inputs;
+mod placement;
 mod proof;
 mod random;
 mod reference;

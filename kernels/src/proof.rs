@@ -1,6 +1,7 @@
 //! The proof that a kernel computes what its chain says.
 
-use fusion_cost_model::{Op, Pointwise, Problem};
+use fusion_cost_model::cost::Step;
+use fusion_cost_model::{DType, Op, Pointwise, Problem};
 
 use crate::cpu::affinity;
 use crate::inputs::Inputs;
@@ -136,15 +137,53 @@ fn compute_rows(reference: &Reference<'_>, rows: &[usize], cols: usize) -> Vec<f
     values
 }
 
-/// The error up to which an f32 kernel counts as right: rounding grows with the square root of
-/// the number of terms that are summed. A kernel that forgets, repeats or reorders an op is wrong
-/// by thousands of times more.
+/// The error up to which a kernel counts as right.
+///
+/// Kernels compute in f32, where rounding grows with the square root of the number of terms that
+/// are summed. A kernel that forgets, repeats or reorders an op is wrong by thousands of times
+/// more. To that comes the rounding of results to a shorter format.
 fn tolerance(problem: &Problem) -> f64 {
     let terms: u64 = problem
         .steps()
         .map(|step| if step.op.is_row() { step.output.cols } else { step.depth })
         .sum();
-    f64::from(f32::EPSILON) * (16.0 + 4.0 * (terms as f64).sqrt())
+    let single = f64::from(f32::EPSILON) * (16.0 + 4.0 * (terms as f64).sqrt());
+    single + unit_roundoff(problem.dtype()) * roundings(problem)
+}
+
+/// The largest relative error of rounding to a format that is shorter than f32.
+fn unit_roundoff(dtype: DType) -> f64 {
+    match dtype {
+        // 11 and 8 significant bits.
+        DType::F16 => 1.0 / 2048.0,
+        DType::Bf16 => 1.0 / 256.0,
+        _ => 0.0,
+    }
+}
+
+/// How many times the unit roundoff the unfused variant may be off, which rounds the result of
+/// every op: the roundings before an op as the op magnifies them, and its own.
+fn roundings(problem: &Problem) -> f64 {
+    let mut roundings = 0.0;
+    let mut scale = INPUT_RMS;
+    for step in problem.steps() {
+        let magnified = match step.op {
+            // The relative error of a probability is the absolute one of its score, and the
+            // largest scores are about four times the typical one.
+            Op::Softmax => 2.0 * (4.0 * scale).max(1.0),
+            // A row of few numbers can be close to constant by chance, which makes its deviation
+            // small against the numbers.
+            Op::LayerNorm | Op::RmsNorm if step.output.cols < 16 => 8.0,
+            Op::LayerNorm | Op::RmsNorm => 2.0,
+            // The largest gain is 1.5 / sqrt(0.5).
+            Op::Pointwise(Pointwise::BatchNorm) => 2.2,
+            Op::Pointwise(Pointwise::HardSwish) => 1.5,
+            _ => 1.0,
+        };
+        roundings = magnified * roundings + 1.0;
+        scale = scale_after(&step, scale);
+    }
+    roundings + 1.0
 }
 
 /// The root mean square that the output has on random inputs, roughly. It stands in for the
@@ -153,21 +192,26 @@ fn tolerance(problem: &Problem) -> f64 {
 fn typical_scale(problem: &Problem) -> f64 {
     let mut scale = INPUT_RMS;
     for step in problem.steps() {
-        scale = match step.op {
-            Op::Linear | Op::Conv2d => scale * INPUT_RMS * (step.depth as f64).sqrt(),
-            Op::Qk => INPUT_RMS * INPUT_RMS,
-            Op::Softmax => 1.0 / step.output.cols as f64,
-            Op::Pv => INPUT_RMS / (step.depth as f64).sqrt(),
-            Op::LayerNorm | Op::RmsNorm => 1.0,
-            Op::Pointwise(Pointwise::Mul) => scale * INPUT_RMS,
-            Op::Pointwise(Pointwise::Add | Pointwise::Bias) => scale.hypot(INPUT_RMS),
-            Op::Pointwise(Pointwise::Sigmoid | Pointwise::Tanh | Pointwise::HardSigmoid) => {
-                scale.min(1.0)
-            }
-            Op::MaxPool | Op::Pointwise(_) => scale,
-        };
+        scale = scale_after(&step, scale);
     }
     scale
+}
+
+/// The root mean square after a step on numbers with that of `scale`, roughly.
+fn scale_after(step: &Step, scale: f64) -> f64 {
+    match step.op {
+        Op::Linear | Op::Conv2d => scale * INPUT_RMS * (step.depth as f64).sqrt(),
+        Op::Qk => INPUT_RMS * INPUT_RMS,
+        Op::Softmax => 1.0 / step.output.cols as f64,
+        Op::Pv => INPUT_RMS / (step.depth as f64).sqrt(),
+        Op::LayerNorm | Op::RmsNorm => 1.0,
+        Op::Pointwise(Pointwise::Mul) => scale * INPUT_RMS,
+        Op::Pointwise(Pointwise::Add | Pointwise::Bias) => scale.hypot(INPUT_RMS),
+        Op::Pointwise(Pointwise::Sigmoid | Pointwise::Tanh | Pointwise::HardSigmoid) => {
+            scale.min(1.0)
+        }
+        Op::MaxPool | Op::Pointwise(_) => scale,
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What a worker does with its task.
 
 use fused_kernels::{Backend, BackendError, Expected, Inputs, Prepared, Variant};
+use fusion_cost_model::Clock;
 use fusion_cost_model::calibration::Verification;
 
 use super::{LaunchReport, MeasureTask, Report, Task};
@@ -12,7 +13,7 @@ use crate::prove::{WrongResult, prove};
 pub fn launch_on(backend: &mut dyn Backend, task: &Task) -> Report {
     let report = match task {
         Task::Measure(task) => measure_on(backend, task),
-        Task::Ceilings(dtype) => backend.ceilings(*dtype).map(Report::Ceilings),
+        Task::Ceilings(dtype) => backend.ceilings(*dtype, Clock::Host).map(Report::Ceilings),
     };
     report.unwrap_or_else(|error| Report::Failed(error.to_string()))
 }

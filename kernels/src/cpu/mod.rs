@@ -5,8 +5,7 @@
 //! `product` (the `gemm` crate), `tail` (pointwise ops on vector registers), `row_ops`, and
 //! the `pool`.
 //!
-//! `prepared` gives the kernels their `tensors` in an `arena`, and runs them; `cold` says how many
-//! sets of tensors keep the caches cold.
+//! `prepared` gives the kernels their `tensors` in an `arena`, and runs them.
 
 pub(crate) mod affinity;
 mod approximation;
@@ -15,7 +14,6 @@ mod attention;
 mod build;
 mod caches;
 mod ceilings;
-mod cold;
 mod conv;
 mod counters;
 mod elementwise;

@@ -12,10 +12,11 @@ use super::build::{Machine, Plan};
 use super::kernel::Kernel;
 use super::pool::Pool;
 use super::tensors::{TensorId, TensorSets};
-use super::{caches, ceilings, cold, counters, numeric, product};
+use super::{caches, ceilings, counters, numeric, product};
 use crate::backend::{
     Backend, BackendError, Prepared, Setup, ThreadCounters, Unsupported, Variant,
 };
+use crate::cold;
 use crate::inputs::Inputs;
 
 /// Narrower vector instructions than the processor may have. The `gemm` crate chooses for itself.
@@ -125,7 +126,7 @@ impl Cpu {
     }
 
     /// What [`Backend::prepare`] makes.
-    pub(super) fn prepare_sets<'b>(
+    pub(crate) fn prepare_sets<'b>(
         &'b mut self,
         problem: &Problem,
         inputs: &'b Inputs,
@@ -183,8 +184,8 @@ impl Backend for Cpu {
         Ok(prepared.map(|prepared| -> Box<dyn Prepared + 'b> { Box::new(prepared) }))
     }
 
-    fn ceilings(&mut self, dtype: DType) -> Result<Option<Ceilings>, BackendError> {
-        if dtype != DType::F32 {
+    fn ceilings(&mut self, dtype: DType, clock: Clock) -> Result<Option<Ceilings>, BackendError> {
+        if dtype != DType::F32 || clock != Clock::Host {
             return Ok(None);
         }
         Ok(Some(ceilings::measure(&mut self.pool)))
@@ -196,14 +197,14 @@ impl Backend for Cpu {
 }
 
 /// A problem with its kernels, which work on one set of tensors at a time.
-pub(super) struct PreparedCpu<'b> {
+pub(crate) struct PreparedCpu<'b> {
     pool: &'b mut Pool,
     inputs: &'b Inputs,
     input_ids: Vec<TensorId>,
     output: TensorId,
-    pub(super) tensors: TensorSets,
+    pub(crate) tensors: TensorSets,
     /// The set that the last run used.
-    pub(super) current: usize,
+    pub(crate) current: usize,
     unfused: Vec<Box<dyn Kernel>>,
     fused: Box<dyn Kernel>,
 }
@@ -247,7 +248,7 @@ impl PreparedCpu<'_> {
 
     /// Whether a run has written the output of a set since [`Prepared::poison`].
     #[cfg(test)]
-    pub(super) fn is_written(&mut self, set: usize) -> bool {
+    pub(crate) fn is_written(&mut self, set: usize) -> bool {
         let output = self.tensors.get(set, self.output);
         let written = output.iter().filter(|number| !number.is_nan()).count();
         assert!(written == 0 || written == output.len(), "set {set} is half written");

@@ -1,10 +1,7 @@
 //! The tensors of a prepared problem, and where they lie in memory.
 
-use rand::seq::SliceRandom;
-use rand::{Rng, SeedableRng};
-use rand_chacha::ChaCha8Rng;
-
 use super::arena::Arena;
+use crate::placement::{Gaps, Item, Placement};
 
 /// A tensor of a prepared problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -18,13 +15,11 @@ impl TensorId {
 /// Numbers in a cache line: every tensor starts at one.
 const LINE: usize = 16;
 
-/// The largest random gap before a tensor, in cache lines: 64 KiB, so that the tensors meet at
-/// every distance modulo the pages and the sets of the first two cache levels.
-const MAX_GAP_LINES: usize = 1024;
-
-/// The same for the small tensors of many sets: a page of 4 KiB. Tensors that do not fill a cache
-/// level do not compete for its sets, and larger gaps would be most of the memory.
-const MIN_GAP_LINES: usize = 64;
+/// A single set may be shifted by up to 64 KiB, so that its tensors meet at every distance modulo
+/// the pages and the sets of the first two cache levels. Those of many sets are shifted by a page
+/// of 4 KiB at least: what does not fill a cache level does not compete for its sets, and larger
+/// gaps would be most of the memory.
+const GAPS: Gaps = Gaps { most: 1024, least: 64 };
 
 /// The lengths of tensors before there is memory for them.
 #[derive(Debug, Clone, Default)]
@@ -52,25 +47,14 @@ impl TensorTable {
 
     /// Bytes of memory for so many sets of them, gaps included.
     pub(crate) fn bytes(&self, sets: usize) -> u64 {
-        let gap = self.gap_lines(sets);
-        let of_tensor = |(&length, &shared): (&usize, &bool)| {
-            let copies = if shared { 1 } else { sets as u64 };
-            ((lines(length) + gap) as u64).saturating_mul(copies)
-        };
-        let lines = self.lengths.iter().zip(&self.shared).map(of_tensor);
-        let lines = lines.fold(0, u64::saturating_add);
+        let lines = Placement::lines_for(&self.items(), sets, GAPS);
         Arena::bytes_for(lines.saturating_mul((LINE * size_of::<f32>()) as u64))
     }
 
-    /// Every gap before a tensor is shorter than this, in cache lines. With several sets the gaps
-    /// are no longer than the tensors, or they would be most of the memory.
-    fn gap_lines(&self, sets: usize) -> usize {
-        if sets == 1 {
-            return MAX_GAP_LINES;
-        }
-        let own = self.lengths.iter().zip(&self.shared).filter(|(_, shared)| !**shared);
-        let own: Vec<usize> = own.map(|(&length, _)| lines(length)).collect();
-        (own.iter().sum::<usize>() / own.len().max(1)).clamp(MIN_GAP_LINES, MAX_GAP_LINES)
+    fn items(&self) -> Vec<Item> {
+        let item =
+            |(&length, &shared): (&usize, &bool)| Item { lines: length.div_ceil(LINE), shared };
+        self.lengths.iter().zip(&self.shared).map(item).collect()
     }
 
     /// Allocates so many sets of the tensors, at least one.
@@ -81,17 +65,9 @@ impl TensorTable {
     pub(crate) fn allocate(self, sets: usize) -> std::io::Result<TensorSets> {
         let sets = sets.max(1);
         let arena = Arena::new(self.bytes(sets))?;
-        let gap_lines = self.gap_lines(sets);
-        let offsets = vec![0; self.lengths.len() * sets];
-        let Self { lengths, shared } = self;
-        let mut tensors = TensorSets { lengths, shared, sets, gap_lines, offsets, arena };
-        tensors.shuffle(0);
-        Ok(tensors)
+        let placement = Placement::new(self.items(), sets, GAPS);
+        Ok(TensorSets { lengths: self.lengths, placement, arena })
     }
-}
-
-fn lines(length: usize) -> usize {
-    length.div_ceil(LINE)
 }
 
 /// Sets of the same tensors: how long each tensor is, and where it lies now in each set.
@@ -101,11 +77,7 @@ fn lines(length: usize) -> usize {
 #[derive(Debug)]
 pub(crate) struct TensorSets {
     lengths: Vec<usize>,
-    shared: Vec<bool>,
-    sets: usize,
-    gap_lines: usize,
-    /// Numbers from the start of the arena to each tensor, one set after the other.
-    offsets: Vec<usize>,
+    placement: Placement,
     arena: Arena,
 }
 
@@ -113,6 +85,7 @@ pub(crate) struct TensorSets {
 #[derive(Debug)]
 pub(crate) struct Tensors<'a> {
     base: *mut f32,
+    /// Lines from there to each tensor.
     offsets: &'a [usize],
 }
 
@@ -120,47 +93,24 @@ impl Tensors<'_> {
     /// The first number of a tensor.
     pub(crate) fn pointer(&self, id: TensorId) -> *mut f32 {
         // Within the arena: the offsets were laid out for its size.
-        self.base.wrapping_add(self.offsets[id.0])
+        self.base.wrapping_add(self.offsets[id.0] * LINE)
     }
 }
 
 impl TensorSets {
     /// How many sets there are, at least one.
     pub(crate) fn len(&self) -> usize {
-        self.sets
+        self.placement.sets()
     }
 
     /// One of the sets.
     pub(crate) fn set(&self, set: usize) -> Tensors<'_> {
-        let tensors = self.lengths.len();
-        let offsets = &self.offsets[set * tensors..(set + 1) * tensors];
-        Tensors { base: self.arena.base(), offsets }
+        Tensors { base: self.arena.base(), offsets: self.placement.of_set(set) }
     }
 
-    /// Draws a new placement: the sets in random order, among them what all share, the tensors of
-    /// each in random order, each after a random gap. Their contents are lost.
+    /// Draws a new placement. The contents of the tensors are lost.
     pub(crate) fn shuffle(&mut self, seed: u64) {
-        let mut random = ChaCha8Rng::seed_from_u64(seed);
-        let tensors = self.lengths.len();
-        // The number after the last set stands for what is shared.
-        let mut groups: Vec<usize> = (0..=self.sets).collect();
-        groups.shuffle(&mut random);
-        let (mut shared, mut own): (Vec<usize>, Vec<usize>) =
-            (0..tensors).partition(|&index| self.shared[index]);
-        let mut line = 0;
-        for group in groups {
-            let is_shared = group == self.sets;
-            let order = if is_shared { &mut shared } else { &mut own };
-            order.shuffle(&mut random);
-            for &index in &*order {
-                line += random.next_u32() as usize % self.gap_lines;
-                let sets = if is_shared { 0..self.sets } else { group..group + 1 };
-                for set in sets {
-                    self.offsets[set * tensors + index] = line * LINE;
-                }
-                line += lines(self.lengths[index]);
-            }
-        }
+        self.placement.shuffle(seed);
     }
 
     /// Fills all tensors, and the gaps between them, with a number.
@@ -238,7 +188,9 @@ mod tests {
                     assert_eq!(numbers.start as usize % 64, 0);
                     assert!(numbers.end as usize <= end);
                 }
-                layouts.push(tensors.offsets.clone());
+                layouts.push(
+                    (0..sets).flat_map(|set| tensors.set(set).offsets.to_vec()).collect::<Vec<_>>(),
+                );
             }
             layouts.sort();
             layouts.dedup();

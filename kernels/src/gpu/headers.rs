@@ -6,7 +6,11 @@ pub(crate) const HEADERS: &[(&str, &str)] = &[
     ("functions.h", include_str!("../../gpu/functions.h")),
     ("together.h", include_str!("../../gpu/together.h")),
     ("number.h", include_str!("../../gpu/number.h")),
+    ("pointwise.h", include_str!("../../gpu/pointwise.h")),
+    ("rows.h", include_str!("../../gpu/rows.h")),
+    ("max_pool.h", include_str!("../../gpu/max_pool.h")),
     ("matrix_core.h", include_str!("../../gpu/matrix_core.h")),
+    ("probes.h", include_str!("../../gpu/probes.h")),
 ];
 
 #[cfg(test)]

@@ -7,16 +7,30 @@
 //! here is the same for both.
 
 mod architecture;
+mod backend;
 mod build;
+mod cache;
+mod ceilings;
 mod driver;
+#[cfg(test)]
+mod emulation;
 mod headers;
+mod loaded;
+mod memory;
+mod numbers;
 mod plan;
+mod prepared;
+mod queue;
 mod tensors;
+mod vendor;
+
+pub use backend::Gpu;
+pub use driver::DeviceError;
 
 pub(crate) use architecture::Architecture;
 pub(crate) use driver::{
-    Address, Compiled, Compiler, DeviceError, DeviceFacts, Driver, Event, Function, FunctionFacts,
-    Graph, LaunchShape, MemoryFacts, Module, Source,
+    Address, Compiled, Compiler, DeviceFacts, Driver, Event, Function, FunctionFacts, Graph,
+    LaunchShape, MemoryFacts, Module, Source,
 };
 pub(crate) use headers::HEADERS;
 pub(crate) use plan::{Argument, Code, KernelPlan, Plan, TensorMap};

@@ -10,7 +10,10 @@ mod attention;
 mod conv;
 mod expression;
 mod linear;
+mod max_pool;
 mod phase;
+mod pointwise;
+pub(super) mod probes;
 mod rows;
 mod tail;
 

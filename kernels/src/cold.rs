@@ -25,7 +25,7 @@ const MAX_SETS: u64 = 1 << 14;
 /// # Errors
 ///
 /// [`Unsupported::TooSmallForCold`] when they are more than [`MAX_SETS`].
-pub(super) fn sets(problem: &Problem, cache_bytes: u64) -> Result<usize, Unsupported> {
+pub(crate) fn sets(problem: &Problem, cache_bytes: u64) -> Result<usize, Unsupported> {
     // The fewer bytes of the two variants: the unfused one touches these and more.
     let bytes = Traffic::of(problem).fused_bytes.max(1);
     let between = cache_bytes.saturating_mul(CACHES_BETWEEN).max(1);

@@ -1,0 +1,200 @@
+//! The backend of a GPU: problems to kernels, kernels to the device.
+
+use std::io;
+use std::rc::Rc;
+
+use fusion_cost_model::cost::Ceilings;
+use fusion_cost_model::{
+    Backend as BackendName, CacheState, Clock, DType, Implementation, Problem,
+};
+
+use super::build::build;
+use super::cache::CodeCache;
+use super::ceilings;
+use super::driver::{Compiler, DeviceError, Driver};
+use super::loaded::LoadedKernel;
+use super::memory::DeviceTensors;
+use super::plan::{KernelPlan, Plan};
+use super::prepared::PreparedGpu;
+use super::queue::{Launch, Queue, Work};
+use super::tensors::{Role, TensorId};
+use super::vendor::{
+    Epilogue, LocatedProduct, Product, ProductLibrary, ProductTensors, WORKSPACE_BYTES,
+};
+use crate::backend::{Backend, BackendError, Prepared, Setup, Unsupported};
+use crate::cold;
+use crate::inputs::Inputs;
+
+/// One GPU.
+pub struct Gpu {
+    name: BackendName,
+    driver: Rc<dyn Driver>,
+    compiler: Rc<dyn Compiler>,
+    cache: CodeCache,
+    products: Option<Rc<dyn ProductLibrary>>,
+}
+
+impl std::fmt::Debug for Gpu {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gpu").field("name", &self.name).field("facts", self.driver.facts()).finish()
+    }
+}
+
+impl Gpu {
+    /// A backend on a device that was opened.
+    pub(crate) fn new(
+        name: BackendName,
+        driver: Rc<dyn Driver>,
+        compiler: Rc<dyn Compiler>,
+        cache: CodeCache,
+        products: Option<Rc<dyn ProductLibrary>>,
+    ) -> Self {
+        Self { name, driver, compiler, cache, products }
+    }
+
+    /// The kernels of a problem, and how many sets of tensors they go through.
+    fn plan(&self, problem: &Problem, setup: Setup) -> Result<(Plan, usize), Unsupported> {
+        if setup.clock == Clock::Host {
+            return Err(Unsupported::NoClock(setup.clock));
+        }
+        let is_vendors = setup.implementation == Implementation::Vendor;
+        if is_vendors && (self.products.is_none() || Epilogue::of(problem).is_none()) {
+            return Err(Unsupported::NoVendor);
+        }
+        let sets = match setup.cache {
+            CacheState::Warm => 1,
+            CacheState::Cold => cold::sets(problem, self.driver.facts().last_level_bytes)?,
+        };
+        let mut plan = build(problem, self.driver.facts()).ok_or(Unsupported::NoKernels)?;
+        if is_vendors {
+            // All sets share it, as the launches of a program do.
+            plan.table.add(WORKSPACE_BYTES, Role::Scratch);
+        }
+        Ok((plan, sets))
+    }
+
+    /// Puts a library's products in the place of the project's: the plain one as the first kernel
+    /// of the unfused variant, the one with everything else in it as the fused variant. `None`
+    /// where the library has no kernel for one of them.
+    fn vendor_work(&self, problem: &Problem, plan: Plan) -> Result<Option<Work>, DeviceError> {
+        let Plan { table, inputs, output, mut unfused, .. } = plan;
+        let (Some(library), Some(epilogue), Some(sizes)) =
+            (&self.products, Epilogue::of(problem), problem.sizes().linear())
+        else {
+            return Ok(None);
+        };
+        let (m, k, n) = (sizes.m, sizes.k, sizes.n);
+        let plain = Product { dtype: problem.dtype(), m, k, n, epilogue: Epilogue::None };
+        let tensors = ProductTensors {
+            x: inputs[0],
+            w: inputs[1],
+            bias: None,
+            y: output,
+            workspace: TensorId(table.specs.len() - 1),
+        };
+        let bias = epilogue.has_bias().then(|| inputs[2]);
+        let first = LocatedProduct::new(library, plain, tensors)?;
+        let product = Product { epilogue, ..plain };
+        let fused = LocatedProduct::new(library, product, ProductTensors { bias, ..tensors })?;
+        let (Some(first), Some(fused)) = (first, fused) else { return Ok(None) };
+        let mut kernels: Vec<Box<dyn Launch>> = vec![Box::new(first)];
+        for plan in unfused.drain(1..) {
+            kernels.push(Box::new(self.load(plan)?));
+        }
+        Ok(Some(Work { unfused: kernels, fused: vec![Box::new(fused)] }))
+    }
+
+    /// The project's own kernels.
+    fn native_work(&self, plan: Plan) -> Result<Work, DeviceError> {
+        let load =
+            |plan| -> Result<Box<dyn Launch>, DeviceError> { Ok(Box::new(self.load(plan)?)) };
+        let unfused = plan.unfused.into_iter().map(load).collect::<Result<_, _>>()?;
+        Ok(Work { unfused, fused: vec![load(plan.fused)?] })
+    }
+
+    /// The device.
+    pub(super) fn driver(&self) -> &Rc<dyn Driver> {
+        &self.driver
+    }
+
+    /// Compiles a kernel, unless it is in the cache, and loads it.
+    pub(super) fn load(&self, plan: KernelPlan) -> Result<LoadedKernel, DeviceError> {
+        LoadedKernel::new(&self.driver, &*self.compiler, &self.cache, plan)
+    }
+}
+
+impl Backend for Gpu {
+    fn name(&self) -> BackendName {
+        self.name
+    }
+
+    fn threads(&self) -> u32 {
+        1
+    }
+
+    fn memory_needed(&self, problem: &Problem, setup: Setup) -> Option<u64> {
+        let (plan, sets) = self.plan(problem, setup).ok()?;
+        Some(DeviceTensors::bytes_for(&plan.table, sets))
+    }
+
+    fn unsupported(&self, problem: &Problem, setup: Setup) -> Option<Unsupported> {
+        self.plan(problem, setup).err()
+    }
+
+    fn prepare<'b>(
+        &'b mut self,
+        problem: &Problem,
+        inputs: &'b Inputs,
+        setup: Setup,
+    ) -> Result<Option<Box<dyn Prepared + 'b>>, BackendError> {
+        let Ok((plan, sets)) = self.plan(problem, setup) else {
+            return Ok(None);
+        };
+        let Plan { table, inputs: ids, output, .. } = plan.clone();
+        let work = match setup.implementation {
+            Implementation::Native => self.native_work(plan)?,
+            Implementation::Vendor => match self.vendor_work(problem, plan)? {
+                Some(work) => work,
+                None => return Ok(None),
+            },
+        };
+        let bytes = DeviceTensors::bytes_for(&table, sets);
+        let tensors = match DeviceTensors::allocate(&self.driver, table, sets) {
+            Err(error @ DeviceError::OutOfMemory { .. }) => {
+                return Err(BackendError::Memory {
+                    problem: Box::new(*problem),
+                    bytes,
+                    source: io::Error::new(io::ErrorKind::OutOfMemory, error),
+                });
+            }
+            tensors => tensors?,
+        };
+        let mut prepared = PreparedGpu {
+            queue: Queue::new(&self.driver)?,
+            work,
+            // The first run takes the first set.
+            current: tensors.sets() - 1,
+            tensors,
+            driver: Rc::clone(&self.driver),
+            clock: setup.clock,
+            dtype: problem.dtype(),
+            inputs: PreparedGpu::encode(problem.dtype(), &ids, &inputs.tensors),
+            output,
+            poisoned: false,
+        };
+        prepared.new_layout(0)?;
+        Ok(Some(Box::new(prepared)))
+    }
+
+    fn ceilings(&mut self, dtype: DType, clock: Clock) -> Result<Option<Ceilings>, BackendError> {
+        let has_kernels = matches!(dtype, DType::F32 | DType::F16 | DType::Bf16);
+        if !has_kernels || clock == Clock::Host {
+            return Ok(None);
+        }
+        ceilings::measure(self, dtype, clock).map(Some)
+    }
+
+    fn pinned(&self) -> Option<&[u32]> {
+        None
+    }
+}

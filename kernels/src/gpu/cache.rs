@@ -1,0 +1,197 @@
+//! Compiled kernels on disk.
+//!
+//! The key of a kernel is a digest of everything that its machine code depends on: its source and
+//! all headers, the options, the compiler with its version, and the architecture. A file that
+//! cannot be read, or is not what was written, counts as not there. Nothing here is an error: at
+//! worst, a kernel is compiled once more.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use twox_hash::{XxHash3_64, XxHash3_128};
+
+use super::architecture::Architecture;
+use super::driver::{Compiled, Compiler, DeviceError, Source};
+
+/// The first bytes of a file, with the version of its format.
+const MAGIC: &[u8; 8] = b"FCMCODE1";
+
+/// A folder of compiled kernels, or none.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct CodeCache {
+    folder: Option<PathBuf>,
+}
+
+impl CodeCache {
+    /// A cache in a folder, which is made when something is to be kept there.
+    pub(crate) fn new(folder: Option<PathBuf>) -> Self {
+        Self { folder }
+    }
+
+    /// The machine code of a kernel: from the folder, else from the compiler.
+    pub(crate) fn compile(
+        &self,
+        compiler: &dyn Compiler,
+        source: &Source<'_>,
+        architecture: &Architecture,
+    ) -> Result<Vec<u8>, DeviceError> {
+        let path = self
+            .folder
+            .as_ref()
+            .map(|folder| folder.join(format!("{:032x}.bin", key(compiler, source, architecture))));
+        if let Some(image) = path.as_deref().and_then(read) {
+            return Ok(image);
+        }
+        let Compiled { image, .. } = compiler.compile(source, architecture)?;
+        if let Some(path) = path {
+            // The next run compiles it again where it cannot be kept.
+            let _ = write(&path, &image);
+        }
+        Ok(image)
+    }
+}
+
+/// A digest of everything that the machine code depends on.
+fn key(compiler: &dyn Compiler, source: &Source<'_>, architecture: &Architecture) -> u128 {
+    let mut digest = XxHash3_128::new();
+    // The length before each text, or two texts could share their boundary in several ways.
+    let mut add = |text: &str| {
+        digest.write(&(text.len() as u64).to_le_bytes());
+        digest.write(text.as_bytes());
+    };
+    add(compiler.version());
+    add(&architecture.name);
+    for option in compiler.options(architecture) {
+        add(&option);
+    }
+    for (name, text) in source.headers {
+        add(name);
+        add(text);
+    }
+    add(source.text);
+    digest.finish_128()
+}
+
+fn read(path: &Path) -> Option<Vec<u8>> {
+    let mut file = fs::read(path).ok()?;
+    let head = file.get(..16)?;
+    let (magic, digest) = head.split_at(8);
+    let digest = u64::from_le_bytes(digest.try_into().ok()?);
+    if magic != MAGIC || XxHash3_64::oneshot(&file[16..]) != digest {
+        return None;
+    }
+    file.drain(..16);
+    Some(file)
+}
+
+/// Under a name of its own first, so that nobody ever reads half of it.
+fn write(path: &Path, image: &[u8]) -> std::io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(MAGIC)?;
+    file.write_all(&XxHash3_64::oneshot(image).to_le_bytes())?;
+    file.write_all(image)?;
+    file.persist(path)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// Gives the text back, and counts how often it was asked.
+    struct Echo {
+        version: &'static str,
+        option: &'static str,
+        calls: Cell<u32>,
+    }
+
+    impl Compiler for Echo {
+        fn version(&self) -> &str {
+            self.version
+        }
+        fn options(&self, _: &Architecture) -> Vec<String> {
+            vec![self.option.to_owned()]
+        }
+        fn compile(&self, source: &Source<'_>, _: &Architecture) -> Result<Compiled, DeviceError> {
+            self.calls.set(self.calls.get() + 1);
+            Ok(Compiled { image: source.text.as_bytes().to_vec(), log: String::new() })
+        }
+    }
+
+    const SOURCE: Source<'_> = Source { name: "k", text: "text", headers: &[("a.h", "b")] };
+
+    fn echo() -> Echo {
+        Echo { version: "1", option: "-O3", calls: Cell::new(0) }
+    }
+
+    fn sm_80() -> Architecture {
+        Architecture::of_compute_capability(8, 0).unwrap()
+    }
+
+    #[test]
+    fn what_was_compiled_is_not_compiled_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = CodeCache::new(Some(folder.path().join("not/there/yet")));
+        let compiler = echo();
+        for _ in 0..3 {
+            assert_eq!(cache.compile(&compiler, &SOURCE, &sm_80()).unwrap(), b"text");
+        }
+        assert_eq!(compiler.calls.get(), 1);
+    }
+
+    #[test]
+    fn whatever_changes_the_code_changes_the_key() {
+        let mut keys = vec![key(&echo(), &SOURCE, &sm_80())];
+        keys.push(key(&Echo { version: "2", ..echo() }, &SOURCE, &sm_80()));
+        keys.push(key(&Echo { option: "-O2", ..echo() }, &SOURCE, &sm_80()));
+        keys.push(key(&echo(), &Source { text: "txet", ..SOURCE }, &sm_80()));
+        keys.push(key(&echo(), &Source { headers: &[("a.h", "c")], ..SOURCE }, &sm_80()));
+        keys.push(key(&echo(), &Source { headers: &[("a.hb", "")], ..SOURCE }, &sm_80()));
+        let sm_90 = Architecture::of_compute_capability(9, 0).unwrap();
+        keys.push(key(&echo(), &SOURCE, &sm_90));
+        let count = keys.len();
+        keys.sort_unstable();
+        keys.dedup();
+        assert_eq!(keys.len(), count);
+    }
+
+    #[test]
+    fn damaged_files_are_compiled_again_and_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = CodeCache::new(Some(folder.path().to_owned()));
+        let compiler = echo();
+        cache.compile(&compiler, &SOURCE, &sm_80()).unwrap();
+        let path = fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+        let whole = fs::read(&path).unwrap();
+        let mut calls = 1;
+        for damaged in (0..whole.len()).map(|at| {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 1;
+            damaged
+        }) {
+            fs::write(&path, damaged).unwrap();
+            assert_eq!(cache.compile(&compiler, &SOURCE, &sm_80()).unwrap(), b"text");
+            calls += 1;
+            assert_eq!(compiler.calls.get(), calls);
+            assert_eq!(fs::read(&path).unwrap(), whole);
+        }
+        for length in 0..whole.len() {
+            fs::write(&path, &whole[..length]).unwrap();
+            assert_eq!(cache.compile(&compiler, &SOURCE, &sm_80()).unwrap(), b"text");
+        }
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_is_no_error() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for folder in [None, Some(file.path().join("below a file"))] {
+            let cache = CodeCache::new(folder);
+            assert_eq!(cache.compile(&echo(), &SOURCE, &sm_80()).unwrap(), b"text");
+        }
+    }
+}

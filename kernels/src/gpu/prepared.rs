@@ -1,0 +1,117 @@
+//! A problem whose variants can be run on a GPU.
+
+use std::time::Duration;
+
+use fusion_cost_model::{Clock, DType};
+
+use super::memory::DeviceTensors;
+use super::numbers::{decode, encode};
+use super::queue::{Queue, Sets, Work};
+use super::tensors::TensorId;
+use crate::backend::{BackendError, KernelFacts, Prepared, Sensors, Variant};
+use crate::gpu::driver::{DeviceError, Driver};
+use std::rc::Rc;
+
+/// A problem with its kernels, its tensors, and the queue that it runs in.
+///
+/// The order of the fields is that in which they are dropped: what was recorded refers to kernels,
+/// and kernels to tensors.
+pub(crate) struct PreparedGpu {
+    pub(super) queue: Queue,
+    pub(super) work: Work,
+    pub(super) tensors: DeviceTensors,
+    pub(super) driver: Rc<dyn Driver>,
+    pub(super) clock: Clock,
+    pub(super) dtype: DType,
+    /// The inputs as the device has them.
+    pub(super) inputs: Vec<(TensorId, Vec<u8>)>,
+    pub(super) output: TensorId,
+    /// The set that the last run used.
+    pub(super) current: usize,
+    /// Whether the next run is to find the tensors as they were poisoned, and not what a run before
+    /// it has left.
+    pub(super) poisoned: bool,
+}
+
+impl From<DeviceError> for BackendError {
+    fn from(error: DeviceError) -> Self {
+        Self::Device(Box::new(error))
+    }
+}
+
+impl PreparedGpu {
+    /// The inputs in their order, as the device has them.
+    pub(super) fn encode(
+        dtype: DType,
+        ids: &[TensorId],
+        tensors: &[Vec<f32>],
+    ) -> Vec<(TensorId, Vec<u8>)> {
+        ids.iter().zip(tensors).map(|(&id, tensor)| (id, encode(dtype, tensor))).collect()
+    }
+
+    fn write_inputs(&self) -> Result<(), DeviceError> {
+        for (id, bytes) in &self.inputs {
+            self.tensors.write(*id, bytes)?;
+        }
+        Ok(())
+    }
+}
+
+impl Prepared for PreparedGpu {
+    fn kernels(&self, variant: Variant) -> Vec<String> {
+        self.work.of(variant).iter().map(|kernel| kernel.name()).collect()
+    }
+
+    fn new_layout(&mut self, seed: u64) -> Result<(), BackendError> {
+        self.driver.synchronize()?;
+        self.queue.forget();
+        self.tensors.shuffle(seed);
+        for variant in Variant::ALL {
+            for kernel in self.work.of_mut(variant) {
+                kernel.locate(&self.tensors)?;
+            }
+        }
+        self.tensors.zero_counters()?;
+        self.write_inputs()?;
+        Ok(())
+    }
+
+    fn poison(&mut self) -> Result<(), BackendError> {
+        self.tensors.poison()?;
+        self.write_inputs()?;
+        self.poisoned = true;
+        Ok(())
+    }
+
+    fn run(&mut self, variant: Variant, iterations: u32) -> Result<Duration, BackendError> {
+        let count = self.tensors.sets();
+        let sets = Sets { first: (self.current + 1) % count, count };
+        self.current = (self.current + iterations as usize) % count;
+        let has_lead = !std::mem::take(&mut self.poisoned);
+        let (queue, work) = (&mut self.queue, &self.work);
+        // SAFETY: `new_layout` located the kernels where the tensors are, which only it moves.
+        let time = unsafe {
+            match self.clock {
+                Clock::LaunchInclusive => {
+                    queue.launch_inclusive_time(work, variant, iterations, sets)
+                }
+                Clock::Host | Clock::Device => {
+                    queue.device_time(work, variant, iterations, sets, has_lead)
+                }
+            }
+        };
+        Ok(time?)
+    }
+
+    fn output(&mut self) -> Result<Vec<f32>, BackendError> {
+        Ok(decode(self.dtype, &self.tensors.read(self.current, self.output)?))
+    }
+
+    fn kernel_facts(&self, variant: Variant) -> Vec<KernelFacts> {
+        self.work.of(variant).iter().filter_map(|kernel| kernel.facts()).collect()
+    }
+
+    fn sensors(&mut self) -> Sensors {
+        self.driver.sensors()
+    }
+}

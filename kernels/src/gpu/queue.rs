@@ -1,0 +1,261 @@
+//! Work on a device, and the time that it takes.
+//!
+//! Two times are measured. That of the device lies between two events in the queue, and is only
+//! true while the queue is full: a device that waits for its next kernel counts the waiting. So
+//! runs are recorded into a graph, which the device works off without the host, and the first
+//! event comes after a lead of further runs, during which the host submits everything else. The
+//! launch-inclusive time is the host's, from handing a run to an idle device to its end.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use super::driver::{DeviceError, Driver, Event, Graph};
+use super::memory::DeviceTensors;
+use crate::backend::{KernelFacts, Variant};
+
+/// Kernels of a graph at most. A graph is recorded and made ready anew for every layout, which
+/// takes some microseconds for each of its kernels.
+const MOST_KERNELS: usize = 512;
+
+/// Consecutive runs of a variant, from a set of tensors on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Stretch {
+    variant: Variant,
+    first_set: usize,
+    runs: u32,
+}
+
+/// A kernel, of the project or of a library, that can be submitted.
+pub(crate) trait Launch {
+    /// What it is, for the record.
+    fn name(&self) -> String;
+
+    /// How it was compiled and is launched, where that is known.
+    fn facts(&self) -> Option<KernelFacts>;
+
+    /// Looks up where its tensors lie in every set.
+    fn locate(&mut self, tensors: &DeviceTensors) -> Result<(), DeviceError>;
+
+    /// Submits it on a set of tensors.
+    ///
+    /// # Safety
+    ///
+    /// The tensors must still lie where [`Self::locate`] found them.
+    unsafe fn launch(&self, set: usize) -> Result<(), DeviceError>;
+}
+
+/// The kernels of each variant in their order.
+pub(crate) struct Work {
+    pub(crate) unfused: Vec<Box<dyn Launch>>,
+    pub(crate) fused: Vec<Box<dyn Launch>>,
+}
+
+impl Work {
+    pub(crate) fn of(&self, variant: Variant) -> &[Box<dyn Launch>] {
+        match variant {
+            Variant::Unfused => &self.unfused,
+            Variant::Fused => &self.fused,
+        }
+    }
+
+    pub(crate) fn of_mut(&mut self, variant: Variant) -> &mut [Box<dyn Launch>] {
+        match variant {
+            Variant::Unfused => &mut self.unfused,
+            Variant::Fused => &mut self.fused,
+        }
+    }
+}
+
+/// Submits runs to a device and times them.
+pub(crate) struct Queue {
+    driver: Rc<dyn Driver>,
+    start: Event,
+    end: Event,
+    /// Recorded for the current layout.
+    graphs: HashMap<Stretch, Graph>,
+    /// Whether the runtime records kernels like these. Once it has refused, they are submitted one
+    /// by one.
+    records: bool,
+}
+
+impl Queue {
+    pub(crate) fn new(driver: &Rc<dyn Driver>) -> Result<Self, DeviceError> {
+        let start = driver.create_event()?;
+        let end = match driver.create_event() {
+            Ok(end) => end,
+            Err(error) => {
+                // SAFETY: it was just made.
+                unsafe { driver.destroy_event(start) };
+                return Err(error);
+            }
+        };
+        Ok(Self { driver: Rc::clone(driver), start, end, graphs: HashMap::new(), records: true })
+    }
+
+    /// Whether runs are recorded into graphs, or submitted one by one because the runtime refuses.
+    pub(crate) fn records(&self) -> bool {
+        self.records
+    }
+
+    /// Forgets what was recorded: before the tensors move.
+    pub(crate) fn forget(&mut self) {
+        for (_, graph) in self.graphs.drain() {
+            // SAFETY: it was made by this driver, and this was its only handle. A graph that still
+            // runs ends as it began.
+            unsafe { self.driver.destroy_graph(graph) };
+        }
+    }
+
+    /// Runs a variant on consecutive sets, and returns the device's time. Without a lead, nothing
+    /// runs before, and the time is of little worth.
+    ///
+    /// # Safety
+    ///
+    /// The kernels must be located where their tensors are.
+    pub(crate) unsafe fn device_time(
+        &mut self,
+        work: &Work,
+        variant: Variant,
+        runs: u32,
+        sets: Sets,
+        has_lead: bool,
+    ) -> Result<Duration, DeviceError> {
+        let parts = Self::split(work, variant, runs, sets);
+        // The last part once more, on the sets before the first one.
+        let lead = parts.last().filter(|_| has_lead).map(|last| {
+            let back = last.runs as usize % sets.count;
+            let first_set = (sets.first + sets.count - back) % sets.count;
+            Stretch { first_set, ..*last }
+        });
+        for part in lead.iter().chain(&parts) {
+            self.prepare(work, *part, sets.count)?;
+        }
+        // SAFETY: the caller's guarantee; the events are this queue's own and were recorded.
+        unsafe {
+            if let Some(lead) = lead {
+                self.submit(work, lead, sets.count)?;
+            }
+            self.driver.record(self.start)?;
+            for &part in &parts {
+                self.submit(work, part, sets.count)?;
+            }
+            self.driver.record(self.end)?;
+            self.driver.synchronize()?;
+            let milliseconds = self.driver.elapsed_ms(self.start, self.end)?;
+            Ok(Duration::try_from_secs_f64(milliseconds / 1e3).unwrap_or_default())
+        }
+    }
+
+    /// Runs a variant on consecutive sets, each run by itself on an idle device, and returns the
+    /// host's time of all of them.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::device_time`].
+    pub(crate) unsafe fn launch_inclusive_time(
+        &mut self,
+        work: &Work,
+        variant: Variant,
+        runs: u32,
+        sets: Sets,
+    ) -> Result<Duration, DeviceError> {
+        let mut total = Duration::ZERO;
+        self.driver.synchronize()?;
+        for run in 0..runs as usize {
+            let set = (sets.first + run) % sets.count;
+            let start = Instant::now();
+            for kernel in work.of(variant) {
+                // SAFETY: the caller's guarantee.
+                unsafe { kernel.launch(set)? };
+            }
+            self.driver.synchronize()?;
+            total += start.elapsed();
+        }
+        Ok(total)
+    }
+
+    /// Runs in parts that are not too long for a graph.
+    fn split(work: &Work, variant: Variant, runs: u32, sets: Sets) -> Vec<Stretch> {
+        let kernels = work.of(variant).len().max(1);
+        let most = u32::try_from((MOST_KERNELS / kernels).max(1)).unwrap_or(1);
+        let mut parts = Vec::new();
+        let mut first_set = sets.first;
+        let mut left = runs;
+        while left > 0 {
+            let runs = left.min(most);
+            parts.push(Stretch { variant, first_set, runs });
+            first_set = (first_set + runs as usize) % sets.count;
+            left -= runs;
+        }
+        parts
+    }
+
+    /// Records a stretch, unless it is there or the runtime refuses.
+    fn prepare(&mut self, work: &Work, stretch: Stretch, sets: usize) -> Result<(), DeviceError> {
+        if !self.records || self.graphs.contains_key(&stretch) {
+            return Ok(());
+        }
+        if self.driver.begin_capture().is_err() {
+            self.records = false;
+            return Ok(());
+        }
+        // SAFETY: nothing runs while it is recorded; when it does, the callers of `submit`
+        // guarantee the tensors.
+        let recorded = unsafe { Self::enqueue(work, stretch, sets) };
+        match (recorded, self.driver.end_capture()) {
+            (Ok(()), Ok(graph)) => {
+                self.graphs.insert(stretch, graph);
+            }
+            (_, ended) => {
+                if let Ok(graph) = ended {
+                    // SAFETY: it was just made.
+                    unsafe { self.driver.destroy_graph(graph) };
+                }
+                self.records = false;
+            }
+        }
+        Ok(())
+    }
+
+    unsafe fn submit(&self, work: &Work, stretch: Stretch, sets: usize) -> Result<(), DeviceError> {
+        match self.graphs.get(&stretch) {
+            // SAFETY: the graph is of this driver; the caller guarantees the tensors.
+            Some(&graph) => unsafe { self.driver.launch_graph(graph) },
+            // SAFETY: as above.
+            None => unsafe { Self::enqueue(work, stretch, sets) },
+        }
+    }
+
+    unsafe fn enqueue(work: &Work, stretch: Stretch, sets: usize) -> Result<(), DeviceError> {
+        for run in 0..stretch.runs as usize {
+            let set = (stretch.first_set + run) % sets;
+            for kernel in work.of(stretch.variant) {
+                // SAFETY: the caller's guarantee.
+                unsafe { kernel.launch(set)? };
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        let _ = self.driver.synchronize();
+        self.forget();
+        // SAFETY: they were made by this driver, and nobody else has them.
+        unsafe {
+            self.driver.destroy_event(self.start);
+            self.driver.destroy_event(self.end);
+        }
+    }
+}
+
+/// On which sets of tensors runs go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sets {
+    /// The set of the first run.
+    pub(crate) first: usize,
+    /// How many there are; after the last comes the first.
+    pub(crate) count: usize,
+}
