@@ -82,4 +82,5 @@ impl Plan {
 }
 
 
+mod hopper;
 mod tests;
