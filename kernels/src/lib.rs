@@ -12,6 +12,8 @@ mod backend;
 mod clock;
 mod cold;
 pub mod cpu;
+#[cfg(feature = "cuda")]
+mod cuda;
 pub mod gpu;
 mod inputs;
 mod placement;
@@ -24,6 +26,7 @@ pub use backend::{
     Variant,
 };
 pub use clock::clock_tick;
+pub use gpu::{GpuOptions, Survey, survey};
 pub use inputs::{InputSpec, Inputs};
 pub use proof::Expected;
 pub use reference::Reference;

@@ -9,6 +9,7 @@
 mod attention;
 mod conv;
 mod expression;
+mod hopper;
 mod linear;
 mod max_pool;
 mod phase;
