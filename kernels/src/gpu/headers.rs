@@ -6,8 +6,13 @@ pub(crate) const HEADERS: &[(&str, &str)] = &[
     ("functions.h", include_str!("../../gpu/functions.h")),
     ("together.h", include_str!("../../gpu/together.h")),
     ("number.h", include_str!("../../gpu/number.h")),
+    ("hopper/barrier.h", include_str!("../../gpu/hopper/barrier.h")),
+    ("hopper/copy.h", include_str!("../../gpu/hopper/copy.h")),
+    ("hopper/product.h", include_str!("../../gpu/hopper/product.h")),
+    ("hopper/wgmma.h", include_str!("../../gpu/hopper/wgmma.h")),
     ("pointwise.h", include_str!("../../gpu/pointwise.h")),
     ("rows.h", include_str!("../../gpu/rows.h")),
+    ("max_pool.h", include_str!("../../gpu/max_pool.h")),
     ("matrix_core.h", include_str!("../../gpu/matrix_core.h")),
     ("probes.h", include_str!("../../gpu/probes.h")),
 ];

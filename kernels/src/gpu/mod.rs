@@ -24,6 +24,8 @@ mod numbers;
 mod plan;
 mod prepared;
 mod queue;
+#[cfg(test)]
+mod scripted;
 pub(crate) mod search;
 mod tensors;
 mod vendor;

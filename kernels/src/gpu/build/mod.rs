@@ -9,7 +9,9 @@
 mod attention;
 mod conv;
 mod expression;
+mod hopper;
 mod linear;
+mod max_pool;
 mod phase;
 mod pointwise;
 pub(super) mod probes;
