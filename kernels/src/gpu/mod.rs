@@ -11,6 +11,8 @@ mod backend;
 mod build;
 mod cache;
 mod ceilings;
+#[cfg(test)]
+mod compile_check;
 mod driver;
 #[cfg(test)]
 mod emulation;
@@ -20,6 +22,9 @@ mod memory;
 mod numbers;
 mod plan;
 mod prepared;
+#[cfg(test)]
+#[path = "../../tests/problems/mod.rs"]
+mod problems;
 mod queue;
 mod tensors;
 mod vendor;
