@@ -14,6 +14,11 @@ pub(crate) const HEADERS: &[(&str, &str)] = &[
     ("rows.h", include_str!("../../gpu/rows.h")),
     ("max_pool.h", include_str!("../../gpu/max_pool.h")),
     ("matrix_core.h", include_str!("../../gpu/matrix_core.h")),
+    ("matrix_core/plain.h", include_str!("../../gpu/matrix_core/plain.h")),
+    ("matrix_core/mma.h", include_str!("../../gpu/matrix_core/mma.h")),
+    ("matrix_core/mfma.h", include_str!("../../gpu/matrix_core/mfma.h")),
+    ("matrix_core/wmma.h", include_str!("../../gpu/matrix_core/wmma.h")),
+    ("product.h", include_str!("../../gpu/product.h")),
     ("probes.h", include_str!("../../gpu/probes.h")),
 ];
 
