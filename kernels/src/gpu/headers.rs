@@ -9,6 +9,9 @@ pub(crate) const HEADERS: &[(&str, &str)] = &[
     ("pointwise.h", include_str!("../../gpu/pointwise.h")),
     ("rows.h", include_str!("../../gpu/rows.h")),
     ("matrix_core.h", include_str!("../../gpu/matrix_core.h")),
+    ("attention.h", include_str!("../../gpu/attention.h")),
+    ("attention/copy.h", include_str!("../../gpu/attention/copy.h")),
+    ("attention/store.h", include_str!("../../gpu/attention/store.h")),
     ("probes.h", include_str!("../../gpu/probes.h")),
 ];
 
