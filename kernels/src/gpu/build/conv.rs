@@ -1,4 +1,4 @@
-//! Convolutions with what follows them, and max-pools.
+//! Convolutions with what follows them.
 
 use std::ops::Range;
 
@@ -11,16 +11,6 @@ impl Builder<'_> {
     pub(super) fn conv_kernel(
         &mut self,
         _steps: Range<usize>,
-        _input: TensorId,
-        _output: TensorId,
-    ) -> Option<KernelPlan> {
-        None
-    }
-
-    /// A max-pool alone.
-    pub(super) fn max_pool_kernel(
-        &mut self,
-        _step: usize,
         _input: TensorId,
         _output: TensorId,
     ) -> Option<KernelPlan> {

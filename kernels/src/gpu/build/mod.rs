@@ -11,9 +11,12 @@ mod attention_tiles;
 mod conv;
 mod expression;
 mod linear;
+mod max_pool;
 mod phase;
-pub(super) mod probes;
 mod pointwise;
+pub(super) mod probes;
+mod product;
+mod product_tiles;
 mod rows;
 mod tail;
 

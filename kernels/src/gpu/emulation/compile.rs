@@ -13,9 +13,8 @@ use twox_hash::XxHash3_64;
 use crate::gpu::headers::HEADERS;
 use crate::gpu::{Architecture, Code};
 
-const HOST_PORT: &str = include_str!("../../../tests/stand_in/host_port.h");
-const LAUNCH: &str = include_str!("../../../tests/stand_in/launch.h");
-const FIBERS: &str = include_str!("../../../tests/stand_in/fibers.cpp");
+/// What takes the place of a device.
+const STAND_IN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stand_in");
 
 /// Kernels in one translation unit: the headers are read once for all of them, and a change of
 /// one kernel compiles no more than its neighbours again.
@@ -38,7 +37,14 @@ impl Headers {
     }
 
     pub(crate) fn new(mut files: Vec<(String, String)>) -> Self {
-        files.push((String::from("host_port.h"), HOST_PORT.to_owned()));
+        for entry in std::fs::read_dir(STAND_IN).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|extension| extension == "h") {
+                let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+                files.push((name, std::fs::read_to_string(&path).unwrap()));
+            }
+        }
+        files.sort();
         let all: String = files.iter().map(|(name, text)| format!("{name}\0{text}\0")).collect();
         Self { files, digest: XxHash3_64::oneshot(all.as_bytes()) }
     }
@@ -160,10 +166,9 @@ fn object_of(code: &Code, architecture: &Architecture, headers: &Headers) -> Pat
 pub(super) fn fibers() -> &'static Library {
     static FIBERS_LIBRARY: OnceLock<Library> = OnceLock::new();
     FIBERS_LIBRARY.get_or_init(|| {
-        let mut files = vec![(String::from("launch.h"), LAUNCH.to_owned())];
-        files.extend(HEADERS.iter().map(|&(name, text)| (name.to_owned(), text.to_owned())));
-        let headers = Headers::new(files);
-        let code = Code { entry: String::from("fibers"), text: FIBERS.to_owned() };
+        let headers = Headers::shipped();
+        let text = std::fs::read_to_string(Path::new(STAND_IN).join("fibers.cpp")).unwrap();
+        let code = Code { entry: String::from("fibers"), text };
         let architecture = Architecture {
             name: String::from("host"),
             warp: 1,
@@ -174,7 +179,7 @@ pub(super) fn fibers() -> &'static Library {
             let mut options: Vec<String> = options().into_iter().map(str::to_owned).collect();
             options.extend(architecture.defines());
             options.extend([String::from("-O2"), format!("-I{}", headers.folder().display())]);
-            compile(FIBERS, &options, &object).unwrap();
+            compile(&code.text, &options, &object).unwrap();
         }
         // SAFETY: it has no initialisers that do anything but set up its own memory.
         unsafe { Library::new(&object) }.unwrap()
