@@ -7,6 +7,7 @@
 //! each other.
 
 mod attention;
+mod attention_tiles;
 mod conv;
 mod expression;
 mod hopper;
@@ -15,6 +16,8 @@ mod max_pool;
 mod phase;
 mod pointwise;
 pub(super) mod probes;
+mod product;
+mod product_tiles;
 mod rows;
 mod tail;
 
