@@ -10,6 +10,7 @@ mod architecture;
 mod backend;
 mod build;
 mod cache;
+pub mod compile_worker;
 pub(crate) mod compiler_log;
 mod devices;
 mod driver;
