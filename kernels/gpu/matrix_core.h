@@ -3,7 +3,7 @@
 // `MatrixCore<T>` is chosen by the type of the numbers and the architecture (PORT_CORE_*): f32 is
 // always plain multiply-adds, f16 and bf16 are what the architecture has. Every one of them has
 //
-//     static constexpr int M, N, K;      // C[M, N] += A[M, K] B[K, N] by one warp
+//     static constexpr int M, N, K;      // C[M, N] += A[M, K] B[K, N] by one warp; K divides N
 //     struct A, struct B;                // this lane's part of an operand
 //     struct C { float x[SIZE]; };       // this lane's part of the result
 //     static constexpr int SIZE;
@@ -11,16 +11,20 @@
 //     static void load_a(A&, const T* tile, int stride);        // rows of A, `stride` apart
 //     static void load_b(B&, const T* tile, int stride);        // rows of B (K of them)
 //     static void load_b_columns(B&, const T* tile, int stride);// columns of B (N of them), as in K^T
+//     static constexpr bool LOADS_ROWS_OF_B; // whether load_b is as fast as load_b_columns; where it
+//                                            // is not, better transpose B on its way to shared memory
 //     static void multiply(C&, const A&, const B&);             // C += A B
 //
 //     static int row(int i), col(int i);  // where element `x[i]` of this lane lies in C
+//     static constexpr int RUN;           // neighbouring elements of `x` that are so in a row of C
 //     static constexpr int ROWS;          // rows of C that a lane has elements of
 //     static constexpr int row_of(int i); // which of those element i is in, 0 to ROWS - 1
-//     static float row_sum(float), row_max(float); // over the lanes that share a row of C
+//     static float row_sum(float), row_max(float); // over the lanes that share a row of C; every
+//                                                  // one of them gets the result
 //
 //     // C as the operand A of the next product (K of A is N of C), rounded to T: in registers
-//     // where the fragments allow, else through `scratch`, M rows of SCRATCH_STRIDE numbers that
-//     // only this warp uses.
+//     // where the fragments allow, else through `scratch`, M rows of SCRATCH_STRIDE numbers, at a
+//     // multiple of 16 bytes, that only this warp uses. SCRATCH_STRIDE is 0 where none is needed.
 //     static constexpr int SCRATCH_STRIDE;
 //     static void a_from_c(A (&)[N / K], const C&, T* scratch);
 //
@@ -28,8 +32,8 @@
 // multiple of 16 bytes. All lanes of the warp call together.
 #pragma once
 
-#include "port.h"
 #include "number.h"
+#include "port.h"
 
 #include "matrix_core/plain.h"
 #if defined(PORT_CORE_MMA) || defined(PORT_CORE_WGMMA)

@@ -1,6 +1,7 @@
 //! The backend of a GPU: problems to kernels, kernels to the device.
 
 use std::io;
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use fusion_cost_model::cost::Ceilings;
@@ -10,12 +11,18 @@ use fusion_cost_model::{
 
 use super::build::build;
 use super::cache::CodeCache;
+use super::ceilings;
+use super::devices::{self, GpuOptions};
 use super::driver::{Compiler, DeviceError, Driver};
 use super::loaded::LoadedKernel;
 use super::memory::DeviceTensors;
 use super::plan::{KernelPlan, Plan};
 use super::prepared::PreparedGpu;
-use super::queue::{Queue, Work};
+use super::queue::{Launch, Queue, Work};
+use super::tensors::{Role, TensorId};
+use super::vendor::{
+    Epilogue, LocatedProduct, Product, ProductLibrary, ProductTensors, WORKSPACE_BYTES,
+};
 use crate::backend::{Backend, BackendError, Prepared, Setup, Unsupported};
 use crate::cold;
 use crate::inputs::Inputs;
@@ -26,6 +33,7 @@ pub struct Gpu {
     driver: Rc<dyn Driver>,
     compiler: Rc<dyn Compiler>,
     cache: CodeCache,
+    products: Option<Rc<dyn ProductLibrary>>,
 }
 
 impl std::fmt::Debug for Gpu {
@@ -41,8 +49,9 @@ impl Gpu {
         driver: Rc<dyn Driver>,
         compiler: Rc<dyn Compiler>,
         cache: CodeCache,
+        products: Option<Rc<dyn ProductLibrary>>,
     ) -> Self {
-        Self { name, driver, compiler, cache }
+        Self { name, driver, compiler, cache, products }
     }
 
     /// The kernels of a problem, and how many sets of tensors they go through.
@@ -50,20 +59,98 @@ impl Gpu {
         if setup.clock == Clock::Host {
             return Err(Unsupported::NoClock(setup.clock));
         }
-        if setup.implementation == Implementation::Vendor {
+        let is_vendors = setup.implementation == Implementation::Vendor;
+        if is_vendors && (self.products.is_none() || Epilogue::of(problem).is_none()) {
             return Err(Unsupported::NoVendor);
         }
         let sets = match setup.cache {
             CacheState::Warm => 1,
             CacheState::Cold => cold::sets(problem, self.driver.facts().last_level_bytes)?,
         };
-        Ok((build(problem, self.driver.facts()).ok_or(Unsupported::NoKernels)?, sets))
+        let mut plan = build(problem, self.driver.facts()).ok_or(Unsupported::NoKernels)?;
+        if is_vendors {
+            // All sets share it, as the launches of a program do.
+            plan.table.add(WORKSPACE_BYTES, Role::Scratch);
+        }
+        Ok((plan, sets))
     }
 
-    fn load(&self, plans: Vec<KernelPlan>) -> Result<Vec<LoadedKernel>, DeviceError> {
-        let load = |plan| LoadedKernel::new(&self.driver, &*self.compiler, &self.cache, plan);
-        plans.into_iter().map(load).collect()
+    /// Puts a library's products in the place of the project's: the plain one as the first kernel
+    /// of the unfused variant, the one with everything else in it as the fused variant. `None`
+    /// where the library has no kernel for one of them.
+    fn vendor_work(&self, problem: &Problem, plan: Plan) -> Result<Option<Work>, DeviceError> {
+        let Plan { table, inputs, output, mut unfused, .. } = plan;
+        let (Some(library), Some(epilogue), Some(sizes)) =
+            (&self.products, Epilogue::of(problem), problem.sizes().linear())
+        else {
+            return Ok(None);
+        };
+        let (m, k, n) = (sizes.m, sizes.k, sizes.n);
+        let plain = Product { dtype: problem.dtype(), m, k, n, epilogue: Epilogue::None };
+        let tensors = ProductTensors {
+            x: inputs[0],
+            w: inputs[1],
+            bias: None,
+            y: output,
+            workspace: TensorId(table.specs.len() - 1),
+        };
+        let bias = epilogue.has_bias().then(|| inputs[2]);
+        let first = LocatedProduct::new(library, plain, tensors)?;
+        let product = Product { epilogue, ..plain };
+        let fused = LocatedProduct::new(library, product, ProductTensors { bias, ..tensors })?;
+        let (Some(first), Some(fused)) = (first, fused) else { return Ok(None) };
+        let mut kernels: Vec<Box<dyn Launch>> = vec![Box::new(first)];
+        for plan in unfused.drain(1..) {
+            kernels.push(Box::new(self.load(plan)?));
+        }
+        Ok(Some(Work { unfused: kernels, fused: vec![Box::new(fused)] }))
     }
+
+    /// The project's own kernels.
+    fn native_work(&self, plan: Plan) -> Result<Work, DeviceError> {
+        let load =
+            |plan| -> Result<Box<dyn Launch>, DeviceError> { Ok(Box::new(self.load(plan)?)) };
+        let unfused = plan.unfused.into_iter().map(load).collect::<Result<_, _>>()?;
+        Ok(Work { unfused, fused: vec![load(plan.fused)?] })
+    }
+
+    /// Opens a device by its number, with a compiler for it, and the vendor's library of products
+    /// where there is one.
+    ///
+    /// # Errors
+    ///
+    /// [`BackendError::Device`] when a library or the device is missing or does not work: which
+    /// one, and what to do.
+    pub fn open(
+        backend: BackendName,
+        index: u32,
+        options: &GpuOptions,
+    ) -> Result<Self, BackendError> {
+        let (driver, compiler) = devices::open(backend, index, options)?;
+        let products = devices::products(backend, &driver, options);
+        let folder = options.cache_folder.clone().or_else(users_cache_folder);
+        Ok(Self::new(backend, driver, compiler, CodeCache::new(folder), products))
+    }
+
+    /// The device.
+    pub(super) fn driver(&self) -> &Rc<dyn Driver> {
+        &self.driver
+    }
+
+    /// Compiles a kernel, unless it is in the cache, and loads it.
+    pub(super) fn load(&self, plan: KernelPlan) -> Result<LoadedKernel, DeviceError> {
+        LoadedKernel::new(&self.driver, &*self.compiler, &self.cache, plan)
+    }
+}
+
+/// Where compiled kernels are kept unless another folder is named: that of the user's caches.
+fn users_cache_folder() -> Option<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let caches = variable("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| variable("HOME").map(|home| PathBuf::from(home).join(".cache")))
+        .or_else(|| variable("LOCALAPPDATA").map(PathBuf::from))?;
+    Some(caches.join("fusion-cost-model"))
 }
 
 impl Backend for Gpu {
@@ -93,8 +180,14 @@ impl Backend for Gpu {
         let Ok((plan, sets)) = self.plan(problem, setup) else {
             return Ok(None);
         };
-        let Plan { table, inputs: ids, output, unfused, fused } = plan;
-        let work = Work { unfused: self.load(unfused)?, fused: self.load(vec![fused])? };
+        let Plan { table, inputs: ids, output, .. } = plan.clone();
+        let work = match setup.implementation {
+            Implementation::Native => self.native_work(plan)?,
+            Implementation::Vendor => match self.vendor_work(problem, plan)? {
+                Some(work) => work,
+                None => return Ok(None),
+            },
+        };
         let bytes = DeviceTensors::bytes_for(&table, sets);
         let tensors = match DeviceTensors::allocate(&self.driver, table, sets) {
             Err(error @ DeviceError::OutOfMemory { .. }) => {
@@ -123,8 +216,12 @@ impl Backend for Gpu {
         Ok(Some(Box::new(prepared)))
     }
 
-    fn ceilings(&mut self, _dtype: DType, _clock: Clock) -> Result<Option<Ceilings>, BackendError> {
-        Ok(None)
+    fn ceilings(&mut self, dtype: DType, clock: Clock) -> Result<Option<Ceilings>, BackendError> {
+        let has_kernels = matches!(dtype, DType::F32 | DType::F16 | DType::Bf16);
+        if !has_kernels || clock == Clock::Host {
+            return Ok(None);
+        }
+        ceilings::measure(self, dtype, clock).map(Some)
     }
 
     fn pinned(&self) -> Option<&[u32]> {

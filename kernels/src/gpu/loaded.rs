@@ -11,6 +11,7 @@ use super::driver::{
 use super::headers::HEADERS;
 use super::memory::DeviceTensors;
 use super::plan::{Argument, KernelPlan};
+use super::queue::Launch;
 use crate::backend::KernelFacts;
 
 /// A kernel that is loaded, with the parameters of its launches.
@@ -97,15 +98,15 @@ impl LoadedKernel {
             parameters: Vec::new(),
         })
     }
+}
 
-    /// Its entry point.
-    pub(crate) fn name(&self) -> &str {
-        &self.entry
+impl Launch for LoadedKernel {
+    fn name(&self) -> String {
+        self.entry.clone()
     }
 
-    /// How it was compiled and is launched.
-    pub(crate) fn facts(&self) -> KernelFacts {
-        KernelFacts {
+    fn facts(&self) -> Option<KernelFacts> {
+        Some(KernelFacts {
             name: self.entry.clone(),
             blocks: self.shape.grid.iter().map(|&extent| u64::from(extent)).product(),
             threads: self.shape.threads,
@@ -113,11 +114,10 @@ impl LoadedKernel {
             spilled_bytes: self.facts.local_bytes,
             shared_bytes: self.shape.shared_bytes + self.facts.static_shared_bytes,
             resident_blocks: self.resident_blocks,
-        }
+        })
     }
 
-    /// Looks up where its tensors lie in every set.
-    pub(crate) fn locate(&mut self, tensors: &DeviceTensors) -> Result<(), DeviceError> {
+    fn locate(&mut self, tensors: &DeviceTensors) -> Result<(), DeviceError> {
         let mut parameters = Vec::with_capacity(tensors.sets());
         for set in 0..tensors.sets() {
             let mut bytes = Vec::with_capacity(8 * self.arguments.len());
@@ -143,12 +143,7 @@ impl LoadedKernel {
         Ok(())
     }
 
-    /// Submits it on a set of tensors.
-    ///
-    /// # Safety
-    ///
-    /// The tensors must still lie where [`Self::locate`] found them.
-    pub(crate) unsafe fn launch(&self, set: usize) -> Result<(), DeviceError> {
+    unsafe fn launch(&self, set: usize) -> Result<(), DeviceError> {
         // SAFETY: the function is loaded; its parameters were made for it and for tensors that are
         // there, by the caller's guarantee.
         unsafe { self.driver.launch(self.function, &self.shape, &self.parameters[set]) }

@@ -83,7 +83,7 @@ impl DeviceTensors {
 
     /// Writes a tensor of all sets.
     pub(crate) fn write(&self, id: TensorId, bytes: &[u8]) -> Result<(), DeviceError> {
-        debug_assert_eq!(bytes.len() as u64, self.table.specs[id.0].bytes);
+        debug_assert_eq!(bytes.len() as u64, self.bytes_of(id));
         for set in 0..self.sets() {
             // SAFETY: the tensor has as many bytes.
             unsafe { self.driver.upload(self.address(set, id), bytes)? };
@@ -91,9 +91,14 @@ impl DeviceTensors {
         Ok(())
     }
 
+    /// The bytes of a tensor.
+    pub(crate) fn bytes_of(&self, id: TensorId) -> u64 {
+        self.table.specs[id.0].bytes
+    }
+
     /// Reads a tensor of a set.
     pub(crate) fn read(&self, set: usize, id: TensorId) -> Result<Vec<u8>, DeviceError> {
-        let length = usize::try_from(self.table.specs[id.0].bytes).unwrap_or(usize::MAX);
+        let length = usize::try_from(self.bytes_of(id)).unwrap_or(usize::MAX);
         let mut bytes = vec![0; length];
         // SAFETY: the tensor has as many bytes.
         unsafe { self.driver.download(&mut bytes, self.address(set, id))? };

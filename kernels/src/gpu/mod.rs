@@ -10,20 +10,27 @@ mod architecture;
 mod backend;
 mod build;
 mod cache;
+mod ceilings;
 pub mod compile_worker;
 pub(crate) mod compiler_log;
 mod devices;
 mod driver;
+#[cfg(test)]
+mod emulation;
 mod headers;
 pub(crate) mod library;
 mod loaded;
+pub(crate) mod lt;
 mod memory;
 mod numbers;
 mod plan;
 mod prepared;
 mod queue;
+#[cfg(test)]
+mod scripted;
 pub(crate) mod search;
 mod tensors;
+mod vendor;
 
 pub use backend::Gpu;
 pub use devices::{DeviceSummary, GpuOptions, Inventory, LibrarySummary, Survey, survey};
@@ -32,7 +39,7 @@ pub use library::Unusable;
 pub use search::MissingLibrary;
 
 pub(crate) use architecture::Architecture;
-pub(crate) use devices::{Opened, no_such_device, open};
+pub(crate) use devices::{Opened, no_such_device, open, products};
 pub(crate) use driver::{
     Address, Compiled, Compiler, DeviceFacts, Driver, Event, Function, FunctionFacts, Graph,
     LaunchShape, MemoryFacts, Module, Source,
@@ -40,3 +47,4 @@ pub(crate) use driver::{
 pub(crate) use headers::HEADERS;
 pub(crate) use plan::{Argument, Code, KernelPlan, Plan, TensorMap};
 pub(crate) use tensors::{TensorId, TensorTable};
+pub(crate) use vendor::ProductLibrary;

@@ -59,7 +59,7 @@ impl PreparedGpu {
 
 impl Prepared for PreparedGpu {
     fn kernels(&self, variant: Variant) -> Vec<String> {
-        self.work.of(variant).iter().map(|kernel| kernel.name().to_owned()).collect()
+        self.work.of(variant).iter().map(|kernel| kernel.name()).collect()
     }
 
     fn new_layout(&mut self, seed: u64) -> Result<(), BackendError> {
@@ -108,7 +108,7 @@ impl Prepared for PreparedGpu {
     }
 
     fn kernel_facts(&self, variant: Variant) -> Vec<KernelFacts> {
-        self.work.of(variant).iter().map(super::loaded::LoadedKernel::facts).collect()
+        self.work.of(variant).iter().filter_map(|kernel| kernel.facts()).collect()
     }
 
     fn sensors(&mut self) -> Sensors {

@@ -350,6 +350,10 @@ impl Driver for HipDriver {
         Err(DeviceError::Unsupported("AMD's GPUs have no engine for bulk copies".to_owned()))
     }
 
+    fn queue(&self) -> *mut c_void {
+        self.stream.cast()
+    }
+
     fn sensors(&self) -> Sensors {
         Sensors { clock_mhz: clock::read(&self.clock_file), throttle_reasons: None }
     }

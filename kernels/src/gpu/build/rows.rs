@@ -1,19 +1,215 @@
 //! Pointwise and row ops on a matrix.
 
+use std::fmt::Write as _;
 use std::ops::Range;
 
+use fusion_cost_model::Op;
+
 use super::Builder;
+use super::phase::{self, Parameters, Phase, THREADS};
 use crate::gpu::plan::KernelPlan;
 use crate::gpu::tensors::TensorId;
+
+/// Numbers of a row that a thread holds, in a kernel of its own and as a phase of another one.
+/// With 1,024 threads there are 64 registers for each.
+const HELD: u64 = 32;
+const HELD_BY_FEW: u64 = 64;
+/// Numbers that each thread should have at least before a team is made larger.
+const WORTH_A_LANE: u64 = 16;
+/// The largest block.
+const MOST_THREADS: u32 = 1024;
+/// For partial results of up to 32 warps, twice.
+const TEAM_BYTES: u32 = 256;
+
+/// How the rows are divided among threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Shape {
+    /// Threads of a block.
+    threads: u32,
+    /// Those of them that do a row together.
+    lanes: u32,
+    /// How often each reads `vector` numbers.
+    chunks: u64,
+    vector: u64,
+    /// Whether a team holds a whole row.
+    held: bool,
+}
 
 impl Builder<'_> {
     /// Pointwise and row steps on a matrix, in one pass over its rows.
     pub(super) fn rows_kernel(
         &mut self,
-        _steps: Range<usize>,
-        _input: TensorId,
-        _output: TensorId,
+        steps: Range<usize>,
+        input: TensorId,
+        output: TensorId,
     ) -> Option<KernelPlan> {
-        None
+        let mut parameters = Parameters::default();
+        let phase = if self.steps[steps.clone()].iter().any(|step| step.op.is_row()) {
+            let shape = self.own_shape(steps.start);
+            self.rows("rows", steps, input, output, shape, &mut parameters)
+        } else {
+            self.pointwise_phase(steps, input, output, &mut parameters)
+        };
+        Some(phase::kernel(vec![phase], parameters, self.problem.dtype(), &mut self.table))
+    }
+
+    /// The same as a phase of a kernel with other ones, whose blocks have so many threads; the
+    /// name must be another one than those of other phases of the kernel.
+    pub(super) fn rows_phase(
+        &self,
+        name: &str,
+        steps: Range<usize>,
+        input: TensorId,
+        output: TensorId,
+        threads: u32,
+        parameters: &mut Parameters,
+    ) -> Phase {
+        let shape = self.shape_with(steps.start, threads);
+        self.rows(name, steps, input, output, shape, parameters)
+    }
+
+    fn rows(
+        &self,
+        name: &str,
+        steps: Range<usize>,
+        input: TensorId,
+        output: TensorId,
+        shape: Shape,
+        parameters: &mut Parameters,
+    ) -> Phase {
+        let matrix = self.steps[steps.start].output;
+        let Shape { threads, lanes, chunks, vector, held } = shape;
+        let read = parameters.read(input);
+        let write = parameters.write(output);
+        let rows = parameters.size(matrix.rows);
+        let cols = parameters.size(matrix.cols);
+        let definitions = self.program(name, steps, parameters);
+        let shape = format!("{lanes}, {chunks}, {vector}");
+        let tile = if held {
+            format!(
+                "rows::held_tile<{shape}>({name}_program{{args}}, {read}, {write}, {rows}, {cols}, \
+                 tile);"
+            )
+        } else {
+            format!(
+                "rows::long_tile<{shape}>({name}_program{{args}}, {read}, {write}, {cols}, tile);"
+            )
+        };
+        let kind = if held { "held" } else { "long" };
+        Phase {
+            name: format!("rows_{kind}_{lanes}x{chunks}x{vector}"),
+            headers: vec!["rows.h"],
+            definitions,
+            tile,
+            tiles: matrix.rows.div_ceil(u64::from((threads / lanes).max(1))),
+            threads,
+            shared_bytes: if lanes > self.device.architecture.warp { TEAM_BYTES } else { 0 },
+        }
+    }
+
+    /// What is done to a row, as `rows.h` wants it.
+    fn program(&self, name: &str, steps: Range<usize>, parameters: &mut Parameters) -> String {
+        let mut tails = String::new();
+        let mut ops = String::new();
+        let mut pointwise = String::new();
+        let mut weights = String::new();
+        let mut shifts = String::new();
+        let mut stage = 0;
+        let mut start = steps.start;
+        loop {
+            let end =
+                (start..steps.end).find(|&step| self.steps[step].op.is_row()).unwrap_or(steps.end);
+            let tail = self.tail_text(&format!("{name}_steps_{stage}"), start..end, parameters);
+            tails.push_str(&tail.definition);
+            let here = format!("        if constexpr (STAGE == {stage})");
+            let _ = writeln!(pointwise, "{here} {}.apply(x, row, col);", tail.construct);
+            if end == steps.end {
+                break;
+            }
+            let op = match self.steps[end].op {
+                Op::Softmax => "SOFTMAX",
+                Op::LayerNorm => "LAYER_NORM",
+                _ => "RMS_NORM",
+            };
+            let _ = writeln!(ops, "{here} return rows::{op};");
+            for (texts, operand) in [(&mut weights, 0), (&mut shifts, 1)] {
+                if let Some(&tensor) = self.operands[end].get(operand) {
+                    let _ = writeln!(texts, "{here} return {};", parameters.read(tensor));
+                }
+            }
+            stage += 1;
+            start = end + 1;
+        }
+        format!(
+            "{tails}struct {name}_program {{
+    const Args& args;
+    static constexpr int OPS = {stage};
+    template <int STAGE> static constexpr rows::Op op() {{
+{ops}    }}
+    template <int STAGE, int V>
+    PORT_DEVICE void pointwise(float (&x)[V], i64 row, i64 col) const {{
+{pointwise}    }}
+    template <int STAGE> PORT_DEVICE const T* weight() const {{
+{weights}        return nullptr;
+    }}
+    template <int STAGE> PORT_DEVICE const T* shift() const {{
+{shifts}        return nullptr;
+    }}
+}};
+"
+        )
+    }
+
+    /// For a kernel of its own, which chooses its threads.
+    fn own_shape(&self, step: usize) -> Shape {
+        let matrix = self.steps[step].output;
+        let warp = self.device.architecture.warp;
+        if matrix.cols <= u64::from(warp) * HELD {
+            let shape = self.shape_with(step, THREADS);
+            // Fewer rows to a block where some processors would have none.
+            let blocks = |threads: u32| matrix.rows.div_ceil(u64::from(threads / shape.lanes));
+            let mut threads = THREADS;
+            while threads > warp && blocks(threads) < 2 * u64::from(self.device.processors) {
+                threads /= 2;
+            }
+            return Shape { threads, ..shape };
+        }
+        let mut threads = 2 * warp;
+        let share = |threads: u32| {
+            let chunk = u64::from(threads) * self.vector(matrix.cols);
+            matrix.cols.div_ceil(chunk) * self.vector(matrix.cols)
+        };
+        while threads < MOST_THREADS && share(threads) > WORTH_A_LANE {
+            threads *= 2;
+        }
+        let held = if share(threads) <= HELD { HELD } else { 0 };
+        // A row that is not held is left to fewer threads, of which a processor has several blocks.
+        let threads = if held == 0 { MOST_THREADS / 2 } else { threads };
+        self.block_shape(matrix.cols, threads, held)
+    }
+
+    /// For blocks of so many threads.
+    fn shape_with(&self, step: usize, threads: u32) -> Shape {
+        let cols = self.steps[step].output.cols;
+        let warp = self.device.architecture.warp;
+        if cols > u64::from(warp) * HELD {
+            return self.block_shape(cols, threads, HELD_BY_FEW);
+        }
+        let vector = self.vector(cols);
+        let chunks = |lanes: u32| cols.div_ceil(u64::from(lanes) * vector);
+        let mut lanes = 1;
+        while lanes < warp && chunks(lanes) * vector > WORTH_A_LANE {
+            lanes *= 2;
+        }
+        Shape { threads, lanes, chunks: chunks(lanes), vector, held: true }
+    }
+
+    /// A row for all threads of a block, which holds it if that is at most `most` numbers each.
+    fn block_shape(&self, cols: u64, threads: u32, most: u64) -> Shape {
+        let vector = self.vector(cols);
+        let chunks = cols.div_ceil(u64::from(threads) * vector);
+        let held = chunks * vector <= most;
+        let chunks = if held { chunks } else { WORTH_A_LANE / vector };
+        Shape { threads, lanes: threads, chunks, vector, held }
     }
 }

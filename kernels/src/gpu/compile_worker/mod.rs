@@ -12,7 +12,7 @@ use std::io::{self, Read, Write};
 
 pub(crate) use message::{Answer, Question};
 pub use process::set_command;
-pub(crate) use process::{Ended, Worker};
+pub(crate) use process::Worker;
 
 /// The argument with which a program is started as a worker.
 pub const ARGUMENT: &str = "compile-worker";

@@ -1,0 +1,79 @@
+//! Chains of pointwise ops on a matrix.
+
+use std::ops::Range;
+
+use super::Builder;
+use super::phase::{Parameters, Phase, THREADS};
+use crate::gpu::tensors::TensorId;
+
+/// Chunks of a thread where there is enough work for all processors. Four of 16 bytes from each
+/// of the 1,024 threads that a processor holds at least are 64 KiB under way at a time, which is
+/// above what bandwidth times latency asks for on an H200 (4.8 TB/s, 132 processors and somewhat
+/// less than a microsecond: 36 KiB).
+const CHUNKS: u64 = 4;
+
+impl Builder<'_> {
+    /// Pointwise steps alone, in one pass over memory.
+    pub(super) fn pointwise_phase(
+        &self,
+        steps: Range<usize>,
+        input: TensorId,
+        output: TensorId,
+        parameters: &mut Parameters,
+    ) -> Phase {
+        let shape = self.steps[steps.start].output;
+        let elements = shape.elements();
+        let by_column = steps.clone().any(|step| self.reads_column(step));
+        let vector = if by_column {
+            self.vector(shape.cols)
+        } else {
+            self.widest_vector().min(1 << elements.ilog2())
+        };
+        let tile = u64::from(THREADS) * vector;
+        let processors = u64::from(self.device.processors);
+        let chunks = if elements.div_ceil(tile * CHUNKS) < 2 * processors { 1 } else { CHUNKS };
+        let read = parameters.read(input);
+        let write = parameters.write(output);
+        let count = parameters.size(elements);
+        let tail = self.tail_text("pointwise_steps", steps, parameters);
+        let (construct, kind) = (&tail.construct, if by_column { "columns" } else { "flat" });
+        let statement = if by_column {
+            let cols = parameters.size(shape.cols);
+            let step_rows = parameters.size(tile / shape.cols);
+            let step_cols = parameters.size(tile % shape.cols);
+            format!(
+                "pointwise::tile<{chunks}, {vector}>({construct}, {read}, {write}, {count}, \
+                 {cols}, {step_rows}, {step_cols}, tile);"
+            )
+        } else {
+            format!(
+                "pointwise::flat_tile<{chunks}, {vector}>({construct}, {read}, {write}, {count}, \
+                 tile);"
+            )
+        };
+        Phase {
+            name: format!("pointwise_{kind}_{chunks}x{vector}"),
+            headers: vec!["pointwise.h"],
+            definitions: tail.definition,
+            tile: statement,
+            tiles: elements.div_ceil(tile * chunks),
+            threads: THREADS,
+            shared_bytes: 0,
+        }
+    }
+
+    /// Whether a step reads something that depends on the column.
+    fn reads_column(&self, step: usize) -> bool {
+        matches!(self.steps[step].op, fusion_cost_model::Op::Pointwise(op) if op.is_per_channel())
+    }
+
+    /// Numbers of 16 bytes, which is as much as an instruction reads.
+    pub(super) fn widest_vector(&self) -> u64 {
+        16 / self.problem.dtype().bytes()
+    }
+
+    /// The most numbers that can be read at a time in rows of so many.
+    pub(super) fn vector(&self, cols: u64) -> u64 {
+        self.widest_vector().min(1 << cols.trailing_zeros().min(3))
+    }
+}

@@ -1,0 +1,221 @@
+//! The limits of a GPU: how fast it multiplies, moves bytes, and starts kernels.
+
+use std::time::Duration;
+
+use fusion_cost_model::cost::{BandwidthPoint, Ceilings};
+use fusion_cost_model::{CacheState, Clock, DType, Implementation, Problem};
+
+use super::backend::Gpu;
+use super::build::probes::{TILE_BYTES, multiply, nothing, read, triad};
+use super::driver::DeviceError;
+use super::memory::DeviceTensors;
+use super::numbers::decode;
+use super::plan::KernelPlan;
+use super::queue::{Launch, Queue, Sets, Work};
+use super::tensors::{Role, TensorId, TensorTable};
+use crate::backend::{Backend, BackendError, Setup, Variant};
+use crate::inputs::Inputs;
+
+/// A sample lasts at least so long, so that the resolution of events, half a microsecond, does not
+/// matter.
+const SAMPLE: Duration = Duration::from_micros(300);
+
+/// Samples of each limit, of which the best counts: nothing makes a loop faster than the device.
+const SAMPLES: u32 = 7;
+
+/// Samples have no more runs, even where the clock does not move.
+const MOST_RUNS: u32 = 1 << 14;
+
+/// Blocks of the multiplying kernel for each processor: enough warps to hide every latency.
+const BLOCKS_PER_PROCESSOR: u64 = 2;
+
+/// The product that shows what a whole kernel reaches grows until it lasts so long.
+const PRODUCT: Duration = Duration::from_millis(3);
+
+/// Measures the limits for a number format, as a clock sees them.
+pub(super) fn measure(gpu: &mut Gpu, dtype: DType, clock: Clock) -> Result<Ceilings, BackendError> {
+    let launch_us = launch_us(gpu, clock)?;
+    let bandwidth = bandwidth(gpu)?;
+    let in_registers = multiply_gflops(gpu, dtype)?;
+    // Where a whole kernel is faster than the loop in registers, the loop is not the limit: the
+    // latter is written with instructions that a newer processor has faster ones beside.
+    let whole = product_gflops(gpu, dtype)?;
+    Ok(Ceilings { peak_gflops: in_registers.max(whole), launch_us, bandwidth })
+}
+
+/// A kernel with its tensors, ready to be timed.
+struct Probe {
+    queue: Queue,
+    work: Work,
+    tensors: DeviceTensors,
+}
+
+impl Probe {
+    fn new(gpu: &Gpu, table: TensorTable, plan: KernelPlan) -> Result<Self, DeviceError> {
+        let mut kernel = gpu.load(plan)?;
+        let tensors = DeviceTensors::allocate(gpu.driver(), table, 1)?;
+        kernel.locate(&tensors)?;
+        let queue = Queue::new(gpu.driver())?;
+        Ok(Self {
+            queue,
+            work: Work { unfused: vec![Box::new(kernel)], fused: Vec::new() },
+            tensors,
+        })
+    }
+
+    fn time(&mut self, runs: u32, clock: Clock) -> Result<Duration, DeviceError> {
+        let sets = Sets { first: 0, count: 1 };
+        let Self { queue, work, .. } = self;
+        // SAFETY: the kernel was located where the tensors are, and they do not move.
+        unsafe {
+            match clock {
+                Clock::LaunchInclusive => {
+                    queue.launch_inclusive_time(work, Variant::Unfused, runs, sets)
+                }
+                Clock::Host | Clock::Device => {
+                    queue.device_time(work, Variant::Unfused, runs, sets, true)
+                }
+            }
+        }
+    }
+
+    /// The shortest time of a run, in seconds.
+    fn best(&mut self, clock: Clock) -> Result<f64, DeviceError> {
+        let mut runs = 1;
+        while runs < MOST_RUNS && self.time(runs, clock)? < SAMPLE {
+            runs *= 2;
+        }
+        let mut best = f64::INFINITY;
+        for _ in 0..SAMPLES {
+            best = best.min(self.time(runs, clock)?.as_secs_f64() / f64::from(runs));
+        }
+        // A clock that did not move would make a rate of infinity.
+        Ok(best.max(1e-9))
+    }
+}
+
+/// What a launch costs: on the device, the time between the starts of two kernels that do nothing;
+/// on the host, that of handing one to an idle device and waiting for it.
+fn launch_us(gpu: &Gpu, clock: Clock) -> Result<f64, DeviceError> {
+    let mut probe = Probe::new(gpu, TensorTable::default(), nothing())?;
+    Ok(probe.best(clock)? * 1e6)
+}
+
+/// Bandwidth over the working set, from a part of the second-level cache to far beyond the last.
+fn bandwidth(gpu: &Gpu) -> Result<Vec<BandwidthPoint>, DeviceError> {
+    let facts = gpu.driver().facts();
+    let free = gpu.driver().memory()?.free;
+    let (l2, last) = (facts.l2_bytes.max(1 << 16), facts.last_level_bytes.max(1 << 16));
+    let wanted = [l2 / 8, l2 / 4, l2 / 2, l2, 2 * l2, last / 2, last, 2 * last, 8 * last];
+    let mut tiles: Vec<u64> = wanted
+        .into_iter()
+        .filter(|&bytes| bytes <= free / 2)
+        .map(|bytes| (bytes / (3 * TILE_BYTES)).max(1))
+        .collect();
+    tiles.sort_unstable();
+    tiles.dedup();
+    tiles.into_iter().map(|tiles| bandwidth_at(gpu, tiles)).collect()
+}
+
+/// Bandwidth of three arrays of so many tiles.
+#[expect(clippy::cast_precision_loss, reason = "rates")]
+fn bandwidth_at(gpu: &Gpu, tiles: u64) -> Result<BandwidthPoint, DeviceError> {
+    let bytes = 3 * tiles * TILE_BYTES;
+    let mut table = TensorTable::default();
+    let arrays = [0; 3].map(|_| table.add(tiles * TILE_BYTES, Role::Input));
+    let mut probe = Probe::new(gpu, table, triad(arrays, tiles))?;
+    probe.fill(arrays)?;
+    let triad_seconds = probe.best(Clock::Device)?;
+    drop(probe);
+
+    let mut table = TensorTable::default();
+    let array = table.add(3 * tiles * TILE_BYTES, Role::Input);
+    let never = table.add(4, Role::Result);
+    let mut probe = Probe::new(gpu, table, read(array, never, 3 * tiles))?;
+    probe.fill([array])?;
+    let read_seconds = probe.best(Clock::Device)?;
+    Ok(BandwidthPoint {
+        working_set_bytes: bytes,
+        gb_per_s: bytes as f64 / triad_seconds / 1e9,
+        nontemporal_gb_per_s: None,
+        read_gb_per_s: Some(bytes as f64 / read_seconds / 1e9),
+    })
+}
+
+impl Probe {
+    /// Writes numbers between -1 and 1: memory moves some patterns faster than others.
+    fn fill<const N: usize>(&self, arrays: [TensorId; N]) -> Result<(), DeviceError> {
+        for id in arrays {
+            let words = self.tensors.bytes_of(id) / 4;
+            let mut state = 1_u32;
+            let bytes: Vec<u8> = (0..words)
+                .flat_map(|_| {
+                    // Marsaglia's xorshift with his first triple.
+                    state ^= state << 13;
+                    state ^= state >> 17;
+                    state ^= state << 5;
+                    (f32::from_bits(0x3F80_0000 | state >> 9) - 1.5).to_le_bytes()
+                })
+                .collect();
+            self.tensors.write(id, &bytes)?;
+        }
+        Ok(())
+    }
+}
+
+/// The rate of multiply-adds on numbers in registers, in 10^9 flops per second.
+#[expect(clippy::cast_precision_loss, reason = "a rate")]
+fn multiply_gflops(gpu: &Gpu, dtype: DType) -> Result<f64, DeviceError> {
+    let facts = gpu.driver().facts();
+    let blocks = u64::from(facts.processors) * BLOCKS_PER_PROCESSOR;
+    let mut repeats = 4;
+    loop {
+        let mut table = TensorTable::default();
+        let result = table.add(8, Role::Result);
+        let plan = multiply(result, blocks, repeats, dtype);
+        let warps = blocks * u64::from(plan.shape.threads / facts.architecture.warp);
+        let mut probe = Probe::new(gpu, table, plan)?;
+        // As long as a sample by itself, so that its start and end do not matter.
+        if probe.time(1, Clock::Device)? < SAMPLE && repeats < 1 << 20 {
+            repeats *= 4;
+            continue;
+        }
+        let seconds = probe.best(Clock::Device)?;
+        let told = decode(DType::F32, &probe.tensors.read(0, result)?);
+        let per_turn = f64::from(told.first().copied().unwrap_or(0.0));
+        return Ok(2.0 * per_turn * repeats as f64 * warps as f64 / seconds / 1e9);
+    }
+}
+
+/// The rate that the project's own kernel reaches on a large product, in 10^9 flops per second; 0
+/// where there is none.
+#[expect(clippy::cast_precision_loss, reason = "a rate")]
+fn product_gflops(gpu: &mut Gpu, dtype: DType) -> Result<f64, BackendError> {
+    /// The side of the largest product: 400 MB in f16, 800 MB in f32.
+    const LARGEST: u64 = 8192;
+    let setup = Setup {
+        cache: CacheState::Warm,
+        clock: Clock::Device,
+        implementation: Implementation::Native,
+    };
+    let mut best = 0.0_f64;
+    let mut side = 128;
+    loop {
+        let text = format!("linear_bias/{dtype}/m{side}.k{side}.n{side}");
+        let Ok(problem) = text.parse::<Problem>() else { return Ok(best) };
+        let inputs = Inputs::random(&problem, side);
+        let Some(mut prepared) = gpu.prepare(&problem, &inputs, setup)? else {
+            return Ok(best);
+        };
+        let mut shortest = Duration::MAX;
+        for _ in 0..SAMPLES {
+            shortest = shortest.min(prepared.run(Variant::Fused, 1)?);
+        }
+        let seconds = shortest.as_secs_f64().max(1e-9);
+        best = best.max(2.0 * (side as f64).powi(3) / seconds / 1e9);
+        if shortest >= PRODUCT || side >= LARGEST {
+            return Ok(best);
+        }
+        side *= 2;
+    }
+}

@@ -1,0 +1,292 @@
+//! Kernels compiled for this machine, and a cache of them.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
+use std::time::{Duration, SystemTime};
+
+use libloading::Library;
+use twox_hash::XxHash3_64;
+
+use crate::gpu::headers::HEADERS;
+use crate::gpu::{Architecture, Code};
+
+/// What takes the place of a device.
+const STAND_IN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stand_in");
+
+/// Kernels in one translation unit: the headers are read once for all of them, and a change of
+/// one kernel compiles no more than its neighbours again.
+const KERNELS_AT_ONCE: usize = 8;
+
+/// How long compiled kernels are kept.
+const KEPT: Duration = Duration::from_hours(24);
+
+/// The headers of kernels, perhaps changed.
+#[derive(Debug, Clone)]
+pub(crate) struct Headers {
+    files: Vec<(String, String)>,
+    digest: u64,
+}
+
+impl Headers {
+    /// Those that are shipped.
+    pub(crate) fn shipped() -> Self {
+        Self::new(HEADERS.iter().map(|&(name, text)| (name.to_owned(), text.to_owned())).collect())
+    }
+
+    pub(crate) fn new(mut files: Vec<(String, String)>) -> Self {
+        for entry in std::fs::read_dir(STAND_IN).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|extension| extension == "h") {
+                let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+                files.push((name, std::fs::read_to_string(&path).unwrap()));
+            }
+        }
+        files.sort();
+        let all: String = files.iter().map(|(name, text)| format!("{name}\0{text}\0")).collect();
+        Self { files, digest: XxHash3_64::oneshot(all.as_bytes()) }
+    }
+
+    /// The folder that they are in.
+    fn folder(&self) -> PathBuf {
+        let folder = cache().join(format!("headers-{:016x}", self.digest));
+        for (name, text) in &self.files {
+            let path = folder.join(name);
+            if !path.exists() {
+                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                write_at_once(&path, text.as_bytes());
+            }
+        }
+        folder
+    }
+}
+
+/// Writes a file such that nobody sees half of it.
+fn write_at_once(path: &Path, bytes: &[u8]) {
+    let file = tempfile::NamedTempFile::new_in(path.parent().unwrap()).unwrap();
+    std::fs::write(file.path(), bytes).unwrap();
+    file.persist(path).unwrap();
+}
+
+/// `target/tmp/kernels`.
+fn cache() -> &'static Path {
+    static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
+        let test = std::env::current_exe().unwrap();
+        let folder = test.ancestors().nth(3).unwrap().join("tmp").join("kernels");
+        std::fs::create_dir_all(&folder).unwrap();
+        for entry in std::fs::read_dir(&folder).unwrap().flatten() {
+            let modified = entry.metadata().and_then(|metadata| metadata.modified());
+            let age =
+                modified.ok().and_then(|modified| SystemTime::now().duration_since(modified).ok());
+            if age.is_some_and(|age| age > KEPT) {
+                // Somebody else may have done it.
+                let _ = std::fs::remove_file(entry.path());
+                let _ = std::fs::remove_dir_all(entry.path());
+            }
+        }
+        folder
+    });
+    &FOLDER
+}
+
+/// The host's compiler; `None` where there is none, which is an error only if the environment says
+/// that it must be there.
+pub(crate) fn compiler() -> Option<&'static str> {
+    static COMPILER: LazyLock<Option<&'static str>> = LazyLock::new(|| {
+        let found = Command::new("c++").arg("--version").output().is_ok();
+        let needed = std::env::var_os("CALIBRATE_NEEDS_GPU_TOOLS").is_some();
+        assert!(found || !needed, "there is no c++ to compile kernels for this machine with");
+        if !found {
+            eprintln!("skipped: there is no c++ to compile kernels for this machine with");
+        }
+        found.then_some("c++")
+    });
+    *COMPILER
+}
+
+fn options() -> Vec<&'static str> {
+    let mut options = vec![
+        "-std=c++17",
+        "-shared",
+        "-fPIC",
+        "-fvisibility=hidden",
+        "-fno-exceptions",
+        "-fno-rtti",
+        // Or a fused multiply-add could take the place of what a kernel wants to be rounded.
+        "-ffp-contract=off",
+        "-DPORT_HOST",
+    ];
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("fma") {
+        options.push("-mfma");
+    }
+    options
+}
+
+fn compile(source: &str, options: &[String], object: &Path) -> Result<(), String> {
+    let text = object.with_extension("cpp");
+    write_at_once(&text, source.as_bytes());
+    let unfinished = tempfile::NamedTempFile::new_in(cache()).unwrap();
+    let output = Command::new(compiler().unwrap())
+        .args(options)
+        .arg(&text)
+        .arg("-o")
+        .arg(unfinished.path())
+        .output()
+        .unwrap();
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let first: String = said
+            .lines()
+            .filter(|line| line.contains("rror"))
+            .take(8)
+            .collect::<Vec<_>>()
+            .join("\n");
+        return Err(format!("{} does not compile:\n{first}", text.display()));
+    }
+    unfinished.persist(object).unwrap();
+    Ok(())
+}
+
+/// Where the object of a kernel is.
+fn object_of(code: &Code, architecture: &Architecture, headers: &Headers) -> PathBuf {
+    let key = format!(
+        "{}\0{}\0{}\0{:?}",
+        code.text,
+        headers.digest,
+        architecture.defines().join(" "),
+        options()
+    );
+    cache().join(format!("{:016x}.so", XxHash3_64::oneshot(key.as_bytes())))
+}
+
+/// The library that launches kernels.
+pub(super) fn fibers() -> &'static Library {
+    static FIBERS_LIBRARY: OnceLock<Library> = OnceLock::new();
+    FIBERS_LIBRARY.get_or_init(|| {
+        let headers = Headers::shipped();
+        let text = std::fs::read_to_string(Path::new(STAND_IN).join("fibers.cpp")).unwrap();
+        let code = Code { entry: String::from("fibers"), text };
+        let architecture = Architecture {
+            name: String::from("host"),
+            warp: 1,
+            matrix_core: crate::gpu::architecture::MatrixCore::Plain,
+        };
+        let object = object_of(&code, &architecture, &headers);
+        if !object.exists() {
+            let mut options: Vec<String> = options().into_iter().map(str::to_owned).collect();
+            options.extend(architecture.defines());
+            options.extend([String::from("-O2"), format!("-I{}", headers.folder().display())]);
+            compile(&code.text, &options, &object).unwrap();
+        }
+        // SAFETY: it has no initialisers that do anything but set up its own memory.
+        unsafe { Library::new(&object) }.unwrap()
+    })
+}
+
+/// Compiled kernels, by their entry points.
+#[derive(Debug, Default)]
+pub(crate) struct Kernels {
+    loaded: HashMap<String, Result<Arc<Library>, String>>,
+}
+
+impl Kernels {
+    /// Compiles what is in no cache, on all processors, and loads all of it.
+    pub(crate) fn of<'c>(
+        codes: impl IntoIterator<Item = &'c Code>,
+        architecture: &Architecture,
+        headers: &Headers,
+    ) -> Self {
+        let mut distinct: Vec<(&Code, PathBuf)> = Vec::new();
+        for code in codes {
+            if !distinct.iter().any(|(other, _)| other.entry == code.entry) {
+                distinct.push((code, object_of(code, architecture, headers)));
+            }
+        }
+        let missing: Vec<&(&Code, PathBuf)> =
+            distinct.iter().filter(|(_, object)| !object.exists()).collect();
+        let errors = Mutex::new(HashMap::new());
+        let batches = Mutex::new(missing.chunks(KERNELS_AT_ONCE));
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        std::thread::scope(|scope| {
+            for _ in 0..threads.min(missing.len().div_ceil(KERNELS_AT_ONCE)) {
+                scope.spawn(|| {
+                    loop {
+                        let Some(batch) = batches.lock().unwrap().next() else { break };
+                        let failed = compile_batch(batch, architecture, headers);
+                        errors.lock().unwrap().extend(failed);
+                    }
+                });
+            }
+        });
+        let errors = errors.into_inner().unwrap();
+        let loaded = distinct.into_iter().map(|(code, object)| {
+            let library = match errors.get(&code.entry) {
+                Some(error) => Err(String::clone(error)),
+                None => load(&object),
+            };
+            (code.entry.clone(), library)
+        });
+        Self { loaded: loaded.collect() }
+    }
+
+    pub(super) fn get(&self, entry: &str) -> Result<&Library, String> {
+        match self.loaded.get(entry) {
+            Some(Ok(library)) => Ok(library),
+            Some(Err(error)) => Err(error.clone()),
+            None => Err(format!("{entry} was not compiled")),
+        }
+    }
+}
+
+fn load(object: &Path) -> Result<Arc<Library>, String> {
+    // SAFETY: what the compiler made of a kernel has no initialisers.
+    unsafe { Library::new(object) }.map(Arc::new).map_err(|error| error.to_string())
+}
+
+/// Compiles some kernels together; if that fails, each by itself, to tell which of them is wrong.
+fn compile_batch(
+    batch: &[&(&Code, PathBuf)],
+    architecture: &Architecture,
+    headers: &Headers,
+) -> Vec<(String, String)> {
+    let mut options: Vec<String> = options().into_iter().map(str::to_owned).collect();
+    options.extend(architecture.defines());
+    options.extend([String::from("-O1"), format!("-I{}", headers.folder().display())]);
+    let (code, first) = batch[0];
+    let source = together(batch.iter().map(|(code, _)| *code));
+    match compile(&source, &options, first) {
+        Ok(()) => {
+            for (_, object) in &batch[1..] {
+                // It may be there from another test's thread or process, which is as good.
+                let _ = std::fs::hard_link(first, object);
+            }
+            Vec::new()
+        }
+        Err(error) if batch.len() == 1 => vec![(code.entry.clone(), error)],
+        Err(_) => {
+            let alone = |kernel| compile_batch(std::slice::from_ref(kernel), architecture, headers);
+            batch.iter().flat_map(alone).collect()
+        }
+    }
+}
+
+/// Kernels in one text: every one in a namespace of its own, behind what all of them include.
+fn together<'c>(codes: impl Iterator<Item = &'c Code>) -> String {
+    let mut includes = String::new();
+    let mut bodies = String::new();
+    for (index, code) in codes.enumerate() {
+        let is_include = |line: &&str| line.trim_start().starts_with("#include");
+        for line in code.text.lines().filter(is_include) {
+            let _ = writeln!(includes, "{line}");
+        }
+        let _ = writeln!(bodies, "namespace kernel_{index} {{");
+        for line in code.text.lines().filter(|line| !is_include(line)) {
+            let _ = writeln!(bodies, "{line}");
+        }
+        let _ = writeln!(bodies, "}}");
+    }
+    includes + &bodies
+}

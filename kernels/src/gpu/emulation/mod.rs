@@ -1,0 +1,86 @@
+//! Plans run on this machine: the same source of kernels, with every GPU thread as a fiber.
+//!
+//! `tests/stand_in/` has what takes the place of a device. What is found here is wrong on a device
+//! too: results other than the reference's, missing barriers, accesses outside of tensors, warps
+//! of another width than the kernel thinks. What is not: how a device's compiler translates the
+//! source, its matrix instructions, the order in which it sees other threads' memory accesses.
+
+mod compile;
+mod conformance;
+mod device;
+mod launch;
+mod memory;
+mod run;
+
+pub(crate) use compile::{Headers, Kernels, compiler};
+pub(crate) use device::device;
+pub(crate) use launch::Order;
+pub(crate) use run::Failure;
+
+use fusion_cost_model::Problem;
+
+use super::build::build;
+use super::{KernelPlan, Plan};
+
+/// The orders in which the threads of every kernel run.
+const ORDERS: [Order; 3] = [Order::Forward, Order::Reverse, Order::Shuffled(1)];
+
+/// Runs both variants of a problem on an emulated device of an architecture (`sm_80`, `gfx942`),
+/// and panics when something is wrong.
+#[track_caller]
+pub(crate) fn check(problem: &str, architecture: &str) {
+    check_all(&[problem.parse().unwrap()], architecture);
+}
+
+/// The same for many problems, whose kernels are compiled together, which is quicker.
+#[track_caller]
+pub(crate) fn check_all(problems: &[Problem], architecture: &str) {
+    let failures = failures(problems, architecture, &Headers::shipped(), &ORDERS);
+    let text: String = failures.iter().take(20).map(|failure| format!("\n{failure}")).collect();
+    assert!(failures.is_empty(), "{} failures{text}", failures.len());
+}
+
+/// What is wrong with the kernels of some problems; nothing where there is no compiler.
+pub(crate) fn failures(
+    problems: &[Problem],
+    architecture: &str,
+    headers: &Headers,
+    orders: &[Order],
+) -> Vec<Failure> {
+    if compiler().is_none() {
+        return Vec::new();
+    }
+    let device = device(architecture);
+    let plans: Vec<(&Problem, Option<Plan>)> =
+        problems.iter().map(|problem| (problem, build(problem, &device))).collect();
+    let codes = plans.iter().filter_map(|(_, plan)| plan.as_ref()).flat_map(Plan::kernels);
+    let kernels = Kernels::of(codes.map(|kernel| &kernel.code), &device.architecture, headers);
+    let next = std::sync::Mutex::new(plans.iter());
+    let found = std::sync::Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                loop {
+                    let Some((problem, plan)) = next.lock().unwrap().next() else { break };
+                    let failed = match plan {
+                        Some(plan) => run::run(problem, plan, &kernels, &device, orders),
+                        None => vec![Failure::new(problem, &device, "there are no kernels for it")],
+                    };
+                    found.lock().unwrap().extend(failed);
+                }
+            });
+        }
+    });
+    found.into_inner().unwrap()
+}
+
+impl Plan {
+    /// The kernels of both variants.
+    pub(crate) fn kernels(&self) -> impl Iterator<Item = &KernelPlan> {
+        self.unfused.iter().chain([&self.fused])
+    }
+}
+
+
+mod hopper;
+mod tests;
