@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use fused_kernels::gpu::compile_worker;
 use fusion_cost_model::{CacheState, Clock, Implementation};
 
 pub use compare::{CompareFormat, ComparePhase, TraceCompareArgs};
@@ -83,6 +84,9 @@ pub enum Command {
     /// What the program starts for every launch; not for people
     #[command(name = WORKER, hide = true)]
     Worker,
+    /// What a GPU backend starts for a compiler that may end its process; not for people
+    #[command(name = compile_worker::ARGUMENT, hide = true)]
+    CompileWorker,
 }
 
 /// Above the options that only a GPU has.
