@@ -6,6 +6,10 @@ pub(crate) const HEADERS: &[(&str, &str)] = &[
     ("functions.h", include_str!("../../gpu/functions.h")),
     ("together.h", include_str!("../../gpu/together.h")),
     ("number.h", include_str!("../../gpu/number.h")),
+    ("attention.h", include_str!("../../gpu/attention.h")),
+    ("attention/copy.h", include_str!("../../gpu/attention/copy.h")),
+    ("attention/store.h", include_str!("../../gpu/attention/store.h")),
+    ("hopper/attend.h", include_str!("../../gpu/hopper/attend.h")),
     ("hopper/barrier.h", include_str!("../../gpu/hopper/barrier.h")),
     ("hopper/copy.h", include_str!("../../gpu/hopper/copy.h")),
     ("hopper/product.h", include_str!("../../gpu/hopper/product.h")),
@@ -22,6 +26,7 @@ pub(crate) const HEADERS: &[(&str, &str)] = &[
     ("attention.h", include_str!("../../gpu/attention.h")),
     ("attention/copy.h", include_str!("../../gpu/attention/copy.h")),
     ("attention/store.h", include_str!("../../gpu/attention/store.h")),
+    ("conv.h", include_str!("../../gpu/conv.h")),
     ("probes.h", include_str!("../../gpu/probes.h")),
 ];
 

@@ -33,8 +33,7 @@ struct Core {
 
 impl Core {
     fn of(architecture: &Architecture, dtype: DType) -> Self {
-        let copies_async =
-            matches!(architecture.matrix_core, MatrixCore::Mma | MatrixCore::Wgmma);
+        let copies_async = matches!(architecture.matrix_core, MatrixCore::Mma | MatrixCore::Wgmma);
         let plain = Self {
             rows: u64::from(architecture.warp) / 2,
             transposes_b: false,
@@ -143,7 +142,8 @@ impl TileShape {
             let stages = if core.copies_async { 2..=STAGES } else { 1..=1 };
             stages.rev().find_map(|stages| {
                 let shape = Self { rows, cols, depth, warps: [down, across], stages, core };
-                let bytes = [Given::Rows, Given::Columns].map(|given| shape.shared_bytes(dtype, given));
+                let bytes =
+                    [Given::Rows, Given::Columns].map(|given| shape.shared_bytes(dtype, given));
                 (bytes[0].max(bytes[1]) <= limit).then_some(shape)
             })
         });
@@ -156,8 +156,8 @@ impl TileShape {
     }
 
     /// Rows that a warp finishes at a time.
-    pub(super) const fn staged_rows(&self) -> u64 {
-        self.core.rows
+    pub(super) fn staged_rows(architecture: &Architecture, dtype: DType) -> u64 {
+        Core::of(architecture, dtype).rows
     }
 
     /// How many numbers of a row of B are best loaded at once: what is transposed in registers is
@@ -177,6 +177,12 @@ impl TileShape {
         let buffers = stages * (rows * (depth + pad) + b) * dtype.bytes();
         let staging = warps[0] * warps[1] * core.rows * (cols / warps[1] + core.staging_pad) * 4;
         u32::try_from(buffers.max(staging)).unwrap_or(u32::MAX)
+    }
+
+    /// What it is, in a kernel's name.
+    pub(super) fn name(&self) -> String {
+        let Self { rows, cols, depth, .. } = self;
+        format!("{rows}x{cols}x{depth}")
     }
 
     /// Names the shape `Tile`.
