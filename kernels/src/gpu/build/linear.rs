@@ -2,19 +2,107 @@
 
 use std::ops::Range;
 
+use fusion_cost_model::Op;
+
 use super::Builder;
+use super::phase::{self, Parameters, Phase, THREADS};
+use super::product::{Given, Left, Operand, Product};
 use crate::gpu::plan::KernelPlan;
-use crate::gpu::tensors::TensorId;
+use crate::gpu::tensors::{Role, TensorId};
 
 impl Builder<'_> {
     /// Steps that begin with a linear one: one phase for each linear step with its pointwise tail,
     /// and one for the row steps after it.
     pub(super) fn linear_kernel(
         &mut self,
-        _steps: Range<usize>,
-        _input: TensorId,
-        _output: TensorId,
+        steps: Range<usize>,
+        input: TensorId,
+        output: TensorId,
     ) -> Option<KernelPlan> {
-        None
+        let mut parameters = Parameters::default();
+        let mut phases = Vec::new();
+        let (mut source, mut at) = (input, steps.start);
+        while at < steps.end {
+            let rest = self.steps[at + 1..steps.end].iter();
+            let end = at + 1 + rest.take_while(|step| step.op != Op::Linear).count();
+            let target =
+                if end == steps.end { output } else { self.intermediate(at, Role::Scratch) };
+            phases.extend(self.linear_phases(at..end, source, target, &mut parameters)?);
+            (source, at) = (target, end);
+        }
+        Some(phase::kernel(phases, parameters, self.problem.dtype(), &mut self.table))
+    }
+
+    /// One linear step, with the pointwise and row steps after it.
+    pub(super) fn linear_phases(
+        &mut self,
+        steps: Range<usize>,
+        input: TensorId,
+        output: TensorId,
+        parameters: &mut Parameters,
+    ) -> Option<Vec<Phase>> {
+        let at = steps.start;
+        let step = self.steps[at];
+        let weight = *self.operands[at].first()?;
+        let (m, k, n) = (step.input.rows, step.input.cols, step.output.cols);
+        let tail = self.tail(at, steps.end);
+        let rows_from = tail.end;
+        let product = Product {
+            name: format!("linear_{at}"),
+            m,
+            n,
+            k,
+            batches: [1, 1],
+            a: Left::Matrix(Operand { tensor: input, stride: k, steps: [0, 0] }),
+            b: Operand { tensor: weight, stride: n, steps: [0, 0] },
+            given: Given::Rows,
+            scale: 1.0,
+            tail,
+            pool: None,
+            output,
+        };
+        let mut phases = vec![self.product_phase(&product, parameters)];
+        if rows_from < steps.end {
+            // The blocks of a product have parts of rows, so that what needs whole rows waits for
+            // all of them.
+            let (name, rows) = (format!("rows_{at}"), rows_from..steps.end);
+            phases.push(self.rows_phase(&name, rows, output, output, THREADS, parameters));
+        }
+        Some(phases)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::gpu::emulation::check_all;
+
+    /// Every core, and both warp widths with plain multiply-adds.
+    const ARCHITECTURES: [&str; 6] = ["sm_80", "gfx942", "gfx90a", "gfx1100", "gfx1201", "sm_75"];
+    const DTYPES: [&str; 3] = ["f32", "f16", "bf16"];
+
+    #[test]
+    fn linear_layers_of_any_size_with_what_follows() {
+        let sizes = [
+            "m1.k1.n1",
+            "m1.k7.n300",
+            "m2.k3.n5",
+            "m17.k31.n13",
+            "m3.k2.n64",
+            "m130.k65.n67",
+            "m64.k64.n64",
+            "m33.k129.n519",
+            "m300.k5.n70",
+            "m136.k104.n264",
+        ];
+        let chains = ["linear+bias+silu+mul", "linear+bias+add+layer_norm", "linear+bias+dropout"];
+        let problems: Vec<_> = (0..sizes.len() * DTYPES.len())
+            .map(|index| {
+                let (chain, dtype) = (chains[index % 3], DTYPES[index / 3 % 3]);
+                format!("{chain}/{dtype}/{}", sizes[index / 3 % sizes.len()]).parse().unwrap()
+            })
+            .collect();
+        for architecture in ARCHITECTURES {
+            check_all(&problems, architecture);
+        }
     }
 }

@@ -14,6 +14,8 @@ mod max_pool;
 mod phase;
 mod pointwise;
 pub(super) mod probes;
+mod product;
+mod product_tiles;
 mod rows;
 mod tail;
 
