@@ -11,6 +11,8 @@ mod backend;
 mod build;
 mod cache;
 mod ceilings;
+#[cfg(test)]
+mod compile_check;
 pub(crate) mod compiler_log;
 mod devices;
 mod driver;
@@ -24,6 +26,9 @@ mod memory;
 mod numbers;
 mod plan;
 mod prepared;
+#[cfg(test)]
+#[path = "../../tests/problems/mod.rs"]
+mod problems;
 mod queue;
 #[cfg(test)]
 mod scripted;
