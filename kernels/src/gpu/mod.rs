@@ -13,6 +13,8 @@ mod cache;
 mod ceilings;
 pub(crate) mod compiler_log;
 mod devices;
+#[cfg(test)]
+mod compile_check;
 mod driver;
 #[cfg(test)]
 mod emulation;
@@ -26,6 +28,9 @@ mod memory;
 mod numbers;
 mod plan;
 mod prepared;
+#[cfg(test)]
+#[path = "../../tests/problems/mod.rs"]
+mod problems;
 mod queue;
 #[cfg(test)]
 mod scripted;
