@@ -11,10 +11,10 @@ mod backend;
 mod build;
 mod cache;
 mod ceilings;
-pub(crate) mod compiler_log;
-mod devices;
 #[cfg(test)]
 mod compile_check;
+pub(crate) mod compiler_log;
+mod devices;
 mod driver;
 #[cfg(test)]
 mod emulation;

@@ -7,6 +7,7 @@
 //! each other.
 
 mod attention;
+mod attention_tiles;
 mod conv;
 mod expression;
 mod hopper;

@@ -6,6 +6,7 @@
 //! source, its matrix instructions, the order in which it sees other threads' memory accesses.
 
 mod compile;
+mod conformance;
 mod device;
 mod launch;
 mod memory;
@@ -80,5 +81,5 @@ impl Plan {
     }
 }
 
-#[cfg(test)]
+mod hopper;
 mod tests;
