@@ -24,6 +24,8 @@ mod identity;
 pub(crate) mod library;
 mod loaded;
 pub(crate) mod lt;
+#[cfg(test)]
+mod matrix_core_tests;
 mod memory;
 mod numbers;
 mod plan;
