@@ -196,8 +196,8 @@ pub struct RunArgs {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub fusion: Vec<String>,
 
-    /// The sizes: a set (see `calibrate list shapes`) or a file [default: standard, or quick with
-    /// --quick]
+    /// The sizes: a set (see `calibrate list shapes`) or a file [default: standard, gpu with a GPU
+    /// backend, quick with --quick]
     #[arg(long, value_name = "SET|FILE")]
     pub shapes: Option<String>,
 

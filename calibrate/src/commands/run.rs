@@ -31,7 +31,7 @@ use crate::{build_info, fingerprint, output};
 pub fn run(args: &RunArgs) -> anyhow::Result<u8> {
     let device = device::device(args)?;
     let ways = device::ways(args, device.backend);
-    let wanted = wanted(args)?;
+    let wanted = wanted(args, device.gpu.is_some())?;
     let found = device::find(&device)?;
     let mut fingerprint = fingerprint::observe();
     fingerprint.gpu = found.as_ref().map(|found| found.observed.clone());
