@@ -350,6 +350,8 @@ PORT_DEVICE void attend(const TensorMap& queries, const TensorMap& keys, const T
                           tile % per_head * ROWS + (group - 1) * WGMMA_ROWS);
         }
         if (group == 1) consumer.take_turn();
+        // A phase that comes next may copy what was written.
+        fence_async_proxy();
         registers_release<REGISTERS>();
     }
     sync_block();

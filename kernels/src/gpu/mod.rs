@@ -21,6 +21,7 @@ mod emulation;
 mod headers;
 pub(crate) mod library;
 mod loaded;
+pub(crate) mod lt;
 mod memory;
 mod numbers;
 mod plan;
@@ -42,7 +43,7 @@ pub use library::Unusable;
 pub use search::MissingLibrary;
 
 pub(crate) use architecture::Architecture;
-pub(crate) use devices::{Opened, no_such_device, open};
+pub(crate) use devices::{Opened, no_such_device, open, products};
 pub(crate) use driver::{
     Address, Compiled, Compiler, DeviceFacts, Driver, Event, Function, FunctionFacts, Graph,
     LaunchShape, MemoryFacts, Module, Source,
@@ -50,3 +51,4 @@ pub(crate) use driver::{
 pub(crate) use headers::HEADERS;
 pub(crate) use plan::{Argument, Code, KernelPlan, Plan, TensorMap};
 pub(crate) use tensors::{TensorId, TensorTable};
+pub(crate) use vendor::ProductLibrary;
