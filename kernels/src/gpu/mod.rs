@@ -13,6 +13,7 @@ mod cache;
 mod ceilings;
 #[cfg(test)]
 mod compile_check;
+pub mod compile_worker;
 pub(crate) mod compiler_log;
 mod devices;
 mod driver;
