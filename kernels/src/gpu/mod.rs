@@ -23,6 +23,8 @@ mod headers;
 pub(crate) mod library;
 mod loaded;
 pub(crate) mod lt;
+#[cfg(test)]
+mod matrix_core_tests;
 mod memory;
 mod numbers;
 mod plan;

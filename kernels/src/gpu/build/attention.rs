@@ -100,7 +100,13 @@ impl Builder<'_> {
             None => self.attention_phases(&parts, input, target, &mut parameters)?,
         };
         if let Some(linear) = linear {
-            phases.extend(self.linear_phases(linear..count, target, output, &mut parameters)?);
+            phases.extend(self.linear_phases(
+                linear..count,
+                target,
+                output,
+                THREADS,
+                &mut parameters,
+            )?);
         }
         Some(phase::kernel(phases, parameters, self.problem.dtype(), &mut self.table))
     }
@@ -221,6 +227,7 @@ impl Builder<'_> {
             pool: None,
             scale: self.scores_scale(Some(step), &sizes),
             tail,
+            pool: None,
             output,
         };
         Some(self.product_phase(&product, parameters))
@@ -252,6 +259,7 @@ impl Builder<'_> {
             pool: None,
             scale: 1.0,
             tail,
+            pool: None,
             output,
         };
         Some(self.product_phase(&product, parameters))
