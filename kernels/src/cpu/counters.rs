@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn the_processor_is_the_one_that_the_thread_is_bound_to() {
-        for processor in Mask::counters_of_this_thread().unwrap().processors() {
+        for processor in Mask::of_this_thread().unwrap().processors() {
             let bound = std::thread::spawn(move || {
                 assert!(Mask::of(&[processor]).bind_this_thread());
                 counters_of_this_thread().processor
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn two_threads_on_one_processor_wait_for_each_other() {
-        let processor = Mask::counters_of_this_thread().unwrap().processors()[0];
+        let processor = Mask::of_this_thread().unwrap().processors()[0];
         let threads = [(); 2].map(|()| {
             std::thread::spawn(move || {
                 assert!(Mask::of(&[processor]).bind_this_thread());

@@ -25,11 +25,8 @@ impl Builder<'_> {
         while at < steps.end {
             let rest = self.steps[at + 1..steps.end].iter();
             let end = at + 1 + rest.take_while(|step| step.op != Op::Linear).count();
-            let target = if end == steps.end {
-                output
-            } else {
-                self.intermediate(at, Role::Scratch)
-            };
+            let target =
+                if end == steps.end { output } else { self.intermediate(at, Role::Scratch) };
             phases.extend(self.linear_phases(at..end, source, target, &mut parameters)?);
             (source, at) = (target, end);
         }
@@ -67,7 +64,14 @@ impl Builder<'_> {
         if rows_from < steps.end {
             // The blocks of a product have parts of rows, so that what needs whole rows waits for
             // all of them.
-            phases.push(self.rows_phase("rows", rows_from..steps.end, output, output, super::phase::THREADS, parameters));
+            phases.push(self.rows_phase(
+                "rows",
+                rows_from..steps.end,
+                output,
+                output,
+                super::phase::THREADS,
+                parameters,
+            ));
         }
         Some(phases)
     }

@@ -89,7 +89,8 @@ impl Builder<'_> {
         };
         let width = vector_width(dtype, &[n]);
 
-        let tail = self.tail_text(&format!("{}_tail", product.name), product.tail.clone(), parameters);
+        let tail =
+            self.tail_text(&format!("{}_tail", product.name), product.tail.clone(), parameters);
         let [m_size, n_size, k_size] = [m, n, k].map(|size| parameters.size(size));
         let mut tile = shape.text();
         let _ = write!(

@@ -33,8 +33,7 @@ struct Core {
 
 impl Core {
     fn of(architecture: &Architecture, dtype: DType) -> Self {
-        let copies_async =
-            matches!(architecture.matrix_core, MatrixCore::Mma | MatrixCore::Wgmma);
+        let copies_async = matches!(architecture.matrix_core, MatrixCore::Mma | MatrixCore::Wgmma);
         let plain = Self {
             rows: u64::from(architecture.warp) / 2,
             transposes_b: false,
@@ -143,7 +142,8 @@ impl TileShape {
             let stages = if core.copies_async { 2..=STAGES } else { 1..=1 };
             stages.rev().find_map(|stages| {
                 let shape = Self { rows, cols, depth, warps: [down, across], stages, core };
-                let bytes = [Given::Rows, Given::Columns].map(|given| shape.shared_bytes(dtype, given));
+                let bytes =
+                    [Given::Rows, Given::Columns].map(|given| shape.shared_bytes(dtype, given));
                 (bytes[0].max(bytes[1]) <= limit).then_some(shape)
             })
         });

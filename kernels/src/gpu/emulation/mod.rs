@@ -81,5 +81,4 @@ impl Plan {
     }
 }
 
-
 mod tests;
