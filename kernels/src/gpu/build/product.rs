@@ -7,6 +7,7 @@ use std::ops::Range;
 use fusion_cost_model::DType;
 
 use super::Builder;
+use super::conv::Image;
 use super::phase::{Parameters, Phase, THREADS};
 use super::product_tiles::TileShape;
 use crate::gpu::tensors::TensorId;
@@ -20,6 +21,26 @@ pub(super) struct Operand {
     pub(super) stride: u64,
     /// Numbers between outer and inner batches.
     pub(super) steps: [u64; 2],
+}
+
+/// The left operand of a product.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Left {
+    /// A matrix, which has `m` rows of `k` numbers.
+    Matrix(Operand),
+    /// The parts of an image that a filter covers, for every pixel of the output.
+    Image(Image),
+}
+
+/// A max-pool of the results, where each window is in the part of the output of one warp.
+#[derive(Debug, Clone)]
+pub(super) struct Pool {
+    /// The step.
+    pub(super) step: usize,
+    /// Side and stride of its windows.
+    pub(super) window: u64,
+    /// The pointwise steps that follow it.
+    pub(super) tail: Range<usize>,
 }
 
 /// How B is given.
@@ -48,7 +69,7 @@ pub(super) struct Product {
     /// How many outer and inner batches there are.
     pub(super) batches: [u64; 2],
     /// The left operand.
-    pub(super) a: Operand,
+    pub(super) a: Left,
     /// The right operand.
     pub(super) b: Operand,
     /// How that is given.
@@ -57,6 +78,8 @@ pub(super) struct Product {
     pub(super) scale: f32,
     /// The pointwise steps that follow.
     pub(super) tail: Range<usize>,
+    /// The max-pool that follows these; only of images, and without a scale.
+    pub(super) pool: Option<Pool>,
     /// Where the results go: a matrix with `m` rows for every outer batch and `n` columns for
     /// every inner one.
     pub(super) output: TensorId,
@@ -74,79 +97,166 @@ impl Builder<'_> {
     /// A phase that computes a product.
     pub(super) fn product_phase(&self, product: &Product, parameters: &mut Parameters) -> Phase {
         let dtype = self.problem.dtype();
-        let Product { m, n, k, batches, a, b, .. } = *product;
-        let [outer, inner] = batches;
+        let Product { m, n, k, batches: [outer, inner], b, given, .. } = *product;
         let shape = TileShape::choose(self.device, dtype, [m, n], outer * inner);
-        let width_a = vector_width(dtype, &[k, a.stride, a.steps[0], a.steps[1]]);
-        let (row_of_b, b_sizes) = match product.given {
-            Given::Rows => (n, "Rows"),
-            Given::Columns => (k, "Columns"),
+        let sizes = Sizes {
+            m: parameters.size(m),
+            n: parameters.size(n),
+            k: parameters.size(k),
+            inner: (outer * inner > 1).then(|| parameters.size(inner)),
         };
-        let width_b = vector_width(dtype, &[row_of_b, b.stride, b.steps[0], b.steps[1]]);
-        let width_b = match product.given {
-            Given::Rows => width_b.min(shape.widest_rows_of_b(dtype)),
-            Given::Columns => width_b,
-        };
-        let width = vector_width(dtype, &[n]);
-
-        let tail =
-            self.tail_text(&format!("{}_tail", product.name), product.tail.clone(), parameters);
-        let [m_size, n_size, k_size] = [m, n, k].map(|size| parameters.size(size));
+        let Sizes { m: m_size, n: n_size, k: k_size, .. } = &sizes;
         let mut tile = shape.text();
         let _ = write!(
             tile,
             "const auto place = port::product_place<Tile>(tile, {m_size}, {n_size}); "
         );
-        let batched = outer * inner > 1;
-        if batched {
-            let count = parameters.size(inner);
+        if let Some(inner) = &sizes.inner {
             let _ = write!(
                 tile,
-                "const i64 outer = port::quotient(place.batch, {count}), \
-                 inner = place.batch - outer * {count}; "
+                "const i64 outer = port::quotient(place.batch, {inner}), \
+                 inner = place.batch - outer * {inner}; "
             );
         }
-        let mut source = |name: &str, operand: &Operand, width: u64, rows: &str, cols: &str| {
-            let mut base = parameters.read(operand.tensor);
-            if batched {
-                let [outer, inner] = operand.steps.map(|step| parameters.size(step));
-                let _ = write!(base, " + outer * {outer} + inner * {inner}");
+        let left = match &product.a {
+            Left::Matrix(a) => {
+                let width = vector_width(dtype, &[k, a.stride, a.steps[0], a.steps[1]]);
+                sizes.matrix(a, width, m_size, k_size, parameters)
             }
-            let stride = parameters.size(operand.stride);
-            format!(
-                "const port::MatrixSource<T, {width}> {name} = {{{base}, {rows}, {cols}, {stride}}}; "
-            )
+            Left::Image(image) => sizes.image(image, dtype, parameters),
         };
-        tile.push_str(&source("a", &a, width_a, &m_size, &k_size));
-        tile.push_str(&match product.given {
-            Given::Rows => source("b", &b, width_b, &k_size, &n_size),
-            Given::Columns => source("b", &b, width_b, &n_size, &k_size),
-        });
-        let output = parameters.write(product.output);
-        let (first_row, first_col, cols) = if batched {
-            (format!("outer * {m_size}"), format!("inner * {n_size}"), parameters.size(inner * n))
-        } else {
-            ("0".to_owned(), "0".to_owned(), n_size.clone())
+        let (row_of_b, most, rows, cols) = match given {
+            Given::Rows => (n, shape.widest_rows_of_b(dtype), k_size, n_size),
+            Given::Columns => (k, u64::MAX, n_size, k_size),
         };
-        let scale = scale_text(product.scale, parameters);
+        let width = vector_width(dtype, &[row_of_b, b.stride, b.steps[0], b.steps[1]]).min(most);
+        let right = sizes.matrix(&b, width, rows, cols, parameters);
+        let (definitions, finish) = self.finish(product, &sizes, parameters);
+        let given = given.name();
         let _ = write!(
             tile,
-            "const {name}_tail what_follows = {construct}; \
-             const port::StoreProduct<T, {width}, {name}_tail> finish = {{{output}, {m_size}, \
-             {n_size}, {first_row}, {first_col}, {cols}, {scale}, what_follows}}; \
+            "const {left}; const {right}; {finish} \
              port::product<Tile, port::Given::{given}>(place, {k_size}, a, b, finish);",
-            name = product.name,
-            construct = tail.construct,
-            given = b_sizes.to_uppercase(),
+            left = left.named("a"),
+            right = right.named("b"),
         );
         Phase {
-            name: product.name.clone(),
-            headers: vec!["product.h"],
-            definitions: tail.definition,
+            name: format!("{}_{}", product.name, shape.name()),
+            headers: vec![match product.a {
+                Left::Matrix(_) => "product.h",
+                Left::Image(_) => "conv.h",
+            }],
+            definitions,
             tile: format!("{{ {tile} }}"),
             tiles: outer * inner * shape.tiles([m, n]),
             threads: THREADS,
             shared_bytes: shape.shared_bytes(dtype, product.given),
+        }
+    }
+
+    /// What is done with sums: definitions, and statements that make it as `finish`.
+    fn finish(
+        &self,
+        product: &Product,
+        sizes: &Sizes,
+        parameters: &mut Parameters,
+    ) -> (String, String) {
+        let Product { name, n, batches: [outer, inner], scale, .. } = product;
+        let (m_size, n_size) = (&sizes.m, &sizes.n);
+        let tail = self.tail_text(&format!("{name}_tail"), product.tail.clone(), parameters);
+        let output = parameters.write(product.output);
+        let width = vector_width(self.problem.dtype(), &[*n]);
+        let cols = parameters.size(inner * n);
+        let first_row = if *outer > 1 { format!("outer * {m_size}") } else { "0".to_owned() };
+        let first_col = if *inner > 1 { format!("inner * {n_size}") } else { "0".to_owned() };
+        let before = format!("const {name}_tail tail = {}; ", tail.construct);
+        if let (Some(pool), Left::Image(image)) = (&product.pool, &product.a) {
+            let after = self.tail_text(&format!("{name}_pooled"), pool.tail.clone(), parameters);
+            let pixels = image.pixels(parameters);
+            let window = pool.window;
+            let finish = format!(
+                "{before}const {name}_pooled pooled = {construct}; \
+                 const port::StorePooled<T, {width}, {window}, {name}_tail, {name}_pooled> \
+                 finish = {{{output}, {m_size}, {n_size}, {first_col}, {cols}, {pixels}, tail, \
+                 pooled}};",
+                construct = after.construct,
+            );
+            return (tail.definition + &after.definition, finish);
+        }
+        let scale = scale_text(*scale, parameters);
+        let finish = format!(
+            "{before}const port::StoreProduct<T, {width}, {name}_tail> finish = {{{output}, \
+             {m_size}, {n_size}, {first_row}, {first_col}, {cols}, {scale}, tail}};"
+        );
+        (tail.definition, finish)
+    }
+}
+
+impl Given {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Rows => "ROWS",
+            Self::Columns => "COLUMNS",
+        }
+    }
+}
+
+/// The sizes of a product as expressions.
+struct Sizes {
+    m: String,
+    n: String,
+    k: String,
+    /// Inner batches, if there is more than one batch.
+    inner: Option<String>,
+}
+
+/// An operand in C++: its type, and what it is made of.
+struct SourceText {
+    class: String,
+    fields: String,
+}
+
+impl SourceText {
+    fn named(&self, name: &str) -> String {
+        format!("{} {name} = {{{}}}", self.class, self.fields)
+    }
+}
+
+impl Sizes {
+    /// Where the numbers of a batch begin.
+    fn base(&self, operand: &Operand, parameters: &mut Parameters) -> String {
+        let base = parameters.read(operand.tensor);
+        if self.inner.is_none() {
+            return base;
+        }
+        let [outer, inner] = operand.steps.map(|step| parameters.size(step));
+        format!("{base} + outer * {outer} + inner * {inner}")
+    }
+
+    fn matrix(
+        &self,
+        operand: &Operand,
+        width: u64,
+        rows: &str,
+        cols: &str,
+        parameters: &mut Parameters,
+    ) -> SourceText {
+        let base = self.base(operand, parameters);
+        let stride = parameters.size(operand.stride);
+        SourceText {
+            class: format!("port::MatrixSource<T, {width}>"),
+            fields: format!("{base}, {rows}, {cols}, {stride}"),
+        }
+    }
+
+    fn image(&self, image: &Image, dtype: DType, parameters: &mut Parameters) -> SourceText {
+        let group = image.sizes.c / image.sizes.groups;
+        let operand = Operand { tensor: image.tensor, stride: image.sizes.c, steps: [0, group] };
+        let base = self.base(&operand, parameters);
+        let width = vector_width(dtype, &[group]);
+        SourceText {
+            class: format!("port::ImageSource<T, {width}, {}>", image.window),
+            fields: format!("{base}, {}, {}, {}", self.m, self.k, image.fields(parameters)),
         }
     }
 }

@@ -156,8 +156,8 @@ impl TileShape {
     }
 
     /// Rows that a warp finishes at a time.
-    pub(super) const fn staged_rows(&self) -> u64 {
-        self.core.rows
+    pub(super) fn staged_rows(architecture: &Architecture, dtype: DType) -> u64 {
+        Core::of(architecture, dtype).rows
     }
 
     /// How many numbers of a row of B are best loaded at once: what is transposed in registers is
@@ -177,6 +177,12 @@ impl TileShape {
         let buffers = stages * (rows * (depth + pad) + b) * dtype.bytes();
         let staging = warps[0] * warps[1] * core.rows * (cols / warps[1] + core.staging_pad) * 4;
         u32::try_from(buffers.max(staging)).unwrap_or(u32::MAX)
+    }
+
+    /// What it is, in a kernel's name.
+    pub(super) fn name(&self) -> String {
+        let Self { rows, cols, depth, .. } = self;
+        format!("{rows}x{cols}x{depth}")
     }
 
     /// Names the shape `Tile`.

@@ -81,4 +81,5 @@ impl Plan {
     }
 }
 
+
 mod tests;
