@@ -364,7 +364,11 @@ mod tests {
             }),
         };
         let limits = Ceilings { peak_gflops: 0.1 + 0.2, launch_us: 0.5, bandwidth: Vec::new() };
-        vec![launch(0), Entry::Ceilings { dtype: DType::F32, clock: Clock::Host, pass: 0, limits }, launch(1)]
+        vec![
+            launch(0),
+            Entry::Ceilings { dtype: DType::F32, clock: Clock::Host, pass: 0, limits },
+            launch(1),
+        ]
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! The fifth stage: a record of everything that is known about a measured problem.
 
 use fused_kernels::InputSpec;
-use fusion_cost_model::{Backend, Clock, Problem};
 use fusion_cost_model::calibration::{
     FusionRecord, GpuDetails, MeasuredCeilings, NoiseFloor, Placement, Timing, Verification,
 };
 use fusion_cost_model::cost::Traffic;
+use fusion_cost_model::{Backend, Clock, Problem};
 
 use crate::judge::{Case, judge, noise_floor};
 use crate::launch::LaunchReport;

@@ -383,7 +383,8 @@ impl<'a> Session<'a> {
             return Ok(None);
         }
         for (dtype, clock) in self.kinds_of_limits() {
-            let is_it = |known: &Limits| (known.dtype, known.clock, known.pass) == (dtype, clock, pass);
+            let is_it =
+                |known: &Limits| (known.dtype, known.clock, known.pass) == (dtype, clock, pass);
             if self.limits.iter().any(is_it) {
                 continue;
             }

@@ -67,9 +67,7 @@ impl Device {
     /// Takes hold of it.
     pub(super) fn open(&self) -> anyhow::Result<Opened> {
         match self.backend {
-            Backend::Cpu if self.bound => {
-                Ok(Opened::Cpu(Cpu::with_bound_threads(self.threads)?))
-            }
+            Backend::Cpu if self.bound => Ok(Opened::Cpu(Cpu::with_bound_threads(self.threads)?)),
             Backend::Cpu => Ok(Opened::Cpu(Cpu::new(self.threads)?)),
             Backend::Cuda | Backend::Hip => Ok(Opened::Gpu(self.open_gpu()?)),
         }

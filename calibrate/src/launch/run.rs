@@ -73,9 +73,8 @@ fn measure_on(backend: &mut dyn Backend, task: &MeasureTask) -> Result<Report, B
         pinned: pinned.is_some(),
         processors,
         huge_page_share,
-        gpu_kernels: Variant::ALL.map(|variant| {
-            prepared.kernel_facts(variant).into_iter().map(gpu_kernel).collect()
-        }),
+        gpu_kernels: Variant::ALL
+            .map(|variant| prepared.kernel_facts(variant).into_iter().map(gpu_kernel).collect()),
     })))
 }
 

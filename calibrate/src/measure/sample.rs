@@ -176,7 +176,8 @@ pub fn measure(
     let order = if random.random() { Order::FirstSecond } else { Order::SecondFirst };
     let mut blocks = [0.0; 2];
     for index in order.positions() {
-        let block = (0..pairs.min(BACK_TO_BACK)).map(|_| take(prepared, index, &mut Seen::default()));
+        let block =
+            (0..pairs.min(BACK_TO_BACK)).map(|_| take(prepared, index, &mut Seen::default()));
         blocks[index] = median(&block.collect::<Result<Vec<_>, _>>()?);
     }
 
@@ -386,14 +387,17 @@ mod tests {
             (device.calls.len(), launch)
         };
         let (all, quiet) = calls(|_| 1980, vec![]);
-        assert!(quiet.rounds.iter().flat_map(|round| &round.pairs).all(|one| one.causes.is_empty()));
+        assert!(
+            quiet.rounds.iter().flat_map(|round| &round.pairs).all(|one| one.causes.is_empty())
+        );
         let steady = SensorRange { clock_mhz: Some([1980; 2]), throttle_reasons: Some(0) };
         assert_eq!(quiet.sensors, Some(steady));
         // The samples last a millisecond each, so the script below is as long as this one.
         assert_eq!((all - CALLS, quiet.ticks), (8, 2000));
         // Before the second sample of the sixth pair; a lost processor is none of the device's.
         let stepped = 8 + 5 * 4 + 2;
-        let (_, launch) = calls(|call| if call > 8 + 5 * 4 + 2 { 1800 } else { 1980 }, vec![stepped]);
+        let (_, launch) =
+            calls(|call| if call > 8 + 5 * 4 + 2 { 1800 } else { 1980 }, vec![stepped]);
         let pairs = launch.rounds.iter().flat_map(|round| &round.pairs);
         for (index, pair) in pairs.enumerate() {
             let expected: &[Cause] = if index == 5 { &[Cause::ClockChange] } else { &[] };

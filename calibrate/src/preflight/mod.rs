@@ -137,7 +137,8 @@ mod tests {
             ("sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]\n"),
             ("proc/sys/kernel/randomize_va_space", "0\n"),
         ]);
-        let checks = check_with(&files, &Needs { threads: 1 << 20, memory_bytes: u64::MAX, gpu: None });
+        let checks =
+            check_with(&files, &Needs { threads: 1 << 20, memory_bytes: u64::MAX, gpu: None });
         for name in ["temperature", "memory", "threads"] {
             assert_eq!(status(&checks, name), Fail, "{name}");
         }

@@ -348,6 +348,10 @@ impl Driver for CudaDriver {
         tensor_map::encode(&self.cuda, map, at)
     }
 
+    fn queue(&self) -> *mut c_void {
+        self.stream.cast()
+    }
+
     fn sensors(&self) -> Sensors {
         self.monitor.as_ref().map(Monitor::read).unwrap_or_default()
     }

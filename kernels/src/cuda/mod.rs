@@ -10,6 +10,8 @@ mod functions;
 mod listing;
 mod nvml;
 mod nvrtc;
+mod products;
 mod tensor_map;
 
 pub(crate) use listing::{open, survey};
+pub(crate) use products::products;

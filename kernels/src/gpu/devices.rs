@@ -8,6 +8,7 @@ use fusion_cost_model::Backend;
 
 use super::driver::{Compiler, DeviceError, Driver};
 use super::search::{MissingLibrary, Surroundings};
+use super::vendor::ProductLibrary;
 
 /// Where a GPU's libraries are looked for, and where compiled kernels are kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -177,6 +178,19 @@ pub(crate) fn open(
         #[cfg(feature = "cuda")]
         Backend::Cuda => crate::cuda::open(index, options, &surroundings()),
         _ => Err(DeviceError::Unsupported(Survey::NotBuilt(backend).to_string())),
+    }
+}
+
+/// The vendor's library of matrix products for an open device, where there is one.
+pub(crate) fn products(
+    backend: Backend,
+    driver: &Rc<dyn Driver>,
+    options: &GpuOptions,
+) -> Option<Rc<dyn ProductLibrary>> {
+    match backend {
+        #[cfg(feature = "cuda")]
+        Backend::Cuda => crate::cuda::products(options, &surroundings(), driver),
+        _ => None,
     }
 }
 

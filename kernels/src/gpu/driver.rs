@@ -5,7 +5,7 @@
 //! is submitted in order. Handles are plain numbers that mean something to the driver that gave
 //! them; whoever holds one gives it back.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, c_void};
 
 use thiserror::Error;
 
@@ -242,6 +242,9 @@ pub(crate) trait Driver {
     /// What the bulk copy engine must know of a matrix: the 128 bytes of a `CUtensorMap`.
     /// [`DeviceError::Unsupported`] where there is no such engine.
     unsafe fn tensor_map(&self, map: &TensorMap, at: Address) -> Result<[u8; 128], DeviceError>;
+
+    /// The vendor's own handle of the queue, for its other libraries.
+    fn queue(&self) -> *mut c_void;
 
     /// Clock and throttling, as far as a management library tells.
     fn sensors(&self) -> Sensors;

@@ -19,6 +19,7 @@ pub(crate) const HEADERS: &[(&str, &str)] = &[
     ("matrix_core/mfma.h", include_str!("../../gpu/matrix_core/mfma.h")),
     ("matrix_core/wmma.h", include_str!("../../gpu/matrix_core/wmma.h")),
     ("product.h", include_str!("../../gpu/product.h")),
+    ("conv.h", include_str!("../../gpu/conv.h")),
     ("attention.h", include_str!("../../gpu/attention.h")),
     ("attention/copy.h", include_str!("../../gpu/attention/copy.h")),
     ("attention/store.h", include_str!("../../gpu/attention/store.h")),

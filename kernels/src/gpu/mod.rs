@@ -21,6 +21,9 @@ mod emulation;
 mod headers;
 pub(crate) mod library;
 mod loaded;
+pub(crate) mod lt;
+#[cfg(test)]
+mod matrix_core_tests;
 mod memory;
 mod numbers;
 mod plan;
@@ -42,7 +45,7 @@ pub use library::Unusable;
 pub use search::MissingLibrary;
 
 pub(crate) use architecture::Architecture;
-pub(crate) use devices::{Opened, no_such_device, open};
+pub(crate) use devices::{Opened, no_such_device, open, products};
 pub(crate) use driver::{
     Address, Compiled, Compiler, DeviceFacts, Driver, Event, Function, FunctionFacts, Graph,
     LaunchShape, MemoryFacts, Module, Source,
@@ -50,3 +53,4 @@ pub(crate) use driver::{
 pub(crate) use headers::HEADERS;
 pub(crate) use plan::{Argument, Code, KernelPlan, Plan, TensorMap};
 pub(crate) use tensors::{TensorId, TensorTable};
+pub(crate) use vendor::ProductLibrary;

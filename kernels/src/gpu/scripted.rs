@@ -1,7 +1,7 @@
 //! A driver for tests that writes down what it is told, and fails where a test wants it to.
 
 use std::cell::{Cell, RefCell};
-use std::ffi::CStr;
+use std::ffi::{CStr, c_void};
 
 use super::architecture::Architecture;
 use super::driver::{
@@ -195,6 +195,9 @@ impl Driver for Scripted {
     }
     unsafe fn tensor_map(&self, _: &TensorMap, _: Address) -> Result<[u8; 128], DeviceError> {
         Ok([0; 128])
+    }
+    fn queue(&self) -> *mut c_void {
+        std::ptr::null_mut()
     }
     fn sensors(&self) -> Sensors {
         Sensors { clock_mhz: Some(1000), throttle_reasons: Some(0) }

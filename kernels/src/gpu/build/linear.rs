@@ -5,8 +5,8 @@ use std::ops::Range;
 use fusion_cost_model::Op;
 
 use super::Builder;
-use super::phase::{self, Parameters, Phase};
-use super::product::{Given, Operand, Product};
+use super::phase::{self, Parameters, Phase, THREADS};
+use super::product::{Given, Left, Operand, Product};
 use crate::gpu::plan::KernelPlan;
 use crate::gpu::tensors::{Role, TensorId};
 
@@ -53,26 +53,56 @@ impl Builder<'_> {
             n,
             k,
             batches: [1, 1],
-            a: Operand { tensor: input, stride: k, steps: [0, 0] },
+            a: Left::Matrix(Operand { tensor: input, stride: k, steps: [0, 0] }),
             b: Operand { tensor: weight, stride: n, steps: [0, 0] },
             given: Given::Rows,
             scale: 1.0,
             tail,
+            pool: None,
             output,
         };
         let mut phases = vec![self.product_phase(&product, parameters)];
         if rows_from < steps.end {
             // The blocks of a product have parts of rows, so that what needs whole rows waits for
             // all of them.
-            phases.push(self.rows_phase(
-                "rows",
-                rows_from..steps.end,
-                output,
-                output,
-                super::phase::THREADS,
-                parameters,
-            ));
+            let (name, rows) = (format!("rows_{at}"), rows_from..steps.end);
+            phases.push(self.rows_phase(&name, rows, output, output, THREADS, parameters));
         }
         Some(phases)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::gpu::emulation::check_all;
+
+    /// Every core, and both warp widths with plain multiply-adds.
+    const ARCHITECTURES: [&str; 6] = ["sm_80", "gfx942", "gfx90a", "gfx1100", "gfx1201", "sm_75"];
+    const DTYPES: [&str; 3] = ["f32", "f16", "bf16"];
+
+    #[test]
+    fn linear_layers_of_any_size_with_what_follows() {
+        let sizes = [
+            "m1.k1.n1",
+            "m1.k7.n300",
+            "m2.k3.n5",
+            "m17.k31.n13",
+            "m3.k2.n64",
+            "m130.k65.n67",
+            "m64.k64.n64",
+            "m33.k129.n519",
+            "m300.k5.n70",
+            "m136.k104.n264",
+        ];
+        let chains = ["linear+bias+silu+mul", "linear+bias+add+layer_norm", "linear+bias+dropout"];
+        let problems: Vec<_> = (0..sizes.len() * DTYPES.len())
+            .map(|index| {
+                let (chain, dtype) = (chains[index % 3], DTYPES[index / 3 % 3]);
+                format!("{chain}/{dtype}/{}", sizes[index / 3 % sizes.len()]).parse().unwrap()
+            })
+            .collect();
+        for architecture in ARCHITECTURES {
+            check_all(&problems, architecture);
+        }
     }
 }
