@@ -221,6 +221,8 @@ PORT_DEVICE void product(const TensorMap& a, const TensorMap& b, T* c, i64 m, i6
     } else {
         registers_acquire<CONSUMER_REGISTERS>();
         consume<T, COLS, STAGES>(group - 1, c, tiles, m, n, depth, block, blocks, tail);
+        // A phase that comes next may copy what was written.
+        fence_async_proxy();
         registers_release<REGISTERS>();
     }
     sync_block();

@@ -6,6 +6,10 @@ pub(crate) const HEADERS: &[(&str, &str)] = &[
     ("functions.h", include_str!("../../gpu/functions.h")),
     ("together.h", include_str!("../../gpu/together.h")),
     ("number.h", include_str!("../../gpu/number.h")),
+    ("attention.h", include_str!("../../gpu/attention.h")),
+    ("attention/copy.h", include_str!("../../gpu/attention/copy.h")),
+    ("attention/store.h", include_str!("../../gpu/attention/store.h")),
+    ("hopper/attend.h", include_str!("../../gpu/hopper/attend.h")),
     ("hopper/barrier.h", include_str!("../../gpu/hopper/barrier.h")),
     ("hopper/copy.h", include_str!("../../gpu/hopper/copy.h")),
     ("hopper/product.h", include_str!("../../gpu/hopper/product.h")),
@@ -20,9 +24,6 @@ pub(crate) const HEADERS: &[(&str, &str)] = &[
     ("matrix_core/wmma.h", include_str!("../../gpu/matrix_core/wmma.h")),
     ("product.h", include_str!("../../gpu/product.h")),
     ("conv.h", include_str!("../../gpu/conv.h")),
-    ("attention.h", include_str!("../../gpu/attention.h")),
-    ("attention/copy.h", include_str!("../../gpu/attention/copy.h")),
-    ("attention/store.h", include_str!("../../gpu/attention/store.h")),
     ("probes.h", include_str!("../../gpu/probes.h")),
 ];
 

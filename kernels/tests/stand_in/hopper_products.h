@@ -46,6 +46,8 @@ struct Product {
     std::vector<u16> b;    // its columns
     Matrix from_a, from_b;
     bool a_in_registers;
+    const u32* registers; // where they are, and what they held
+    u32 held[4];
     float (*to_float)(u16);
 
     void read(std::vector<u16> (&rows)[2], std::vector<u16>& columns) const {
@@ -92,6 +94,8 @@ inline void compute(const Product& product) {
         product.a_in_registers || (rows[0] == product.a[0] && rows[1] == product.a[1]);
     if (!same_a || columns != product.b)
         host::fail("what a product reads has changed while it was under way");
+    if (product.a_in_registers && memcmp(product.registers, product.held, 16) != 0)
+        host::fail("registers of a product have changed while it was under way");
     Flying& flying = pending.flying[product.c];
     for (int i = 0; i < product.size; i++) {
         const u16* row = product.a[i / 2 % 2].data();
@@ -176,6 +180,8 @@ void wgmma(float (&c)[SIZE], const u32 (&a)[4], u64 b, int accumulate, PORT_PLAC
     host::gather(&registers, sizeof(registers), all, file, line);
     emulated::Product product{};
     product.a_in_registers = true;
+    product.registers = a;
+    memcpy(product.held, a, sizeof(product.held));
     // Row lane / 4 + 8 h of the warp's 16, and columns 2 (lane % 4) + 8 g, are in register
     // 2 g + h of that lane.
     for (int half = 0; half < 2; half++)

@@ -1,30 +1,15 @@
 //! Matrix products by `wgmma` and bulk copies of sm_90a.
 
-use std::ops::Range;
-
 use fusion_cost_model::DType;
 
 use super::Builder;
 use super::phase::{Parameters, Phase};
+use super::product::{Given, Left, Product};
 use crate::gpu::architecture::MatrixCore;
 use crate::gpu::plan::TensorMap;
-use crate::gpu::tensors::TensorId;
-
-/// `C = tail(A B)` with A `[m, k]`, B `[k, n]` and C `[m, n]`, all of them row-major.
-#[derive(Debug, Clone)]
-pub(super) struct Product {
-    pub(super) a: TensorId,
-    pub(super) b: TensorId,
-    pub(super) c: TensorId,
-    pub(super) m: u64,
-    pub(super) n: u64,
-    pub(super) k: u64,
-    /// The pointwise steps that follow, as in [`Builder::tail`].
-    pub(super) tail: Range<usize>,
-}
 
 /// Threads of its blocks: a warpgroup that copies and two that multiply.
-const THREADS: u32 = 384;
+pub(super) const THREADS: u32 = 384;
 /// Rows of a tile, 64 for each of the two.
 const TILE_ROWS: u32 = 128;
 /// How far a stage goes along k: as far as the swizzle, 128 bytes.
@@ -32,7 +17,7 @@ const STAGE_DEPTH: u32 = 64;
 
 /// A tile's columns with as many stages as shared memory holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Shape {
+pub(super) struct Shape {
     cols: u32,
     stages: u32,
     /// Its time, in hundredths of the time of the widest. Less than half as wide, it reads more
@@ -55,19 +40,23 @@ impl Shape {
 }
 
 impl Builder<'_> {
-    /// The phase that computes a product; `None` where the device has no `wgmma`, the sizes do not
-    /// suit bulk copies, or there are too few tiles for its processors. All phases of its kernel
-    /// must run with as many threads as it has.
+    /// The phase that computes a product; `None` where the device has no `wgmma`, the operands do
+    /// not suit bulk copies, or there are too few tiles for its processors. All phases of its
+    /// kernel must run with [`THREADS`] threads.
     pub(super) fn hopper_product(
         &self,
         product: &Product,
         parameters: &mut Parameters,
     ) -> Option<Phase> {
-        let shape = self.hopper_shape(product)?;
-        let Product { m, n, k, .. } = *product;
-        let processors = u64::from(self.device.processors.max(1));
+        let Product { m, n, k, batches, b, given, .. } = *product;
+        let shape = self.hopper_shape(m, n, k)?;
+        let Left::Matrix(a) = product.a else { return None };
+        let whole = batches == [1, 1] && a.stride == k && b.stride == n && given == Given::Rows;
+        if !whole || product.scale.to_bits() != 1.0_f32.to_bits() || product.pool.is_some() {
+            return None;
+        }
         // Each block does its share of the tiles in one call.
-        let blocks = shape.tiles(m, n).min(processors);
+        let blocks = shape.tiles(m, n).min(self.device.processors.max(1).into());
         let map = |tensor, rows, cols, box_rows| TensorMap {
             tensor,
             bf16: self.problem.dtype() == DType::Bf16,
@@ -77,14 +66,14 @@ impl Builder<'_> {
             box_rows,
             box_cols: STAGE_DEPTH,
         };
-        let a = parameters.map(map(product.a, m, k, TILE_ROWS));
-        let b = parameters.map(map(product.b, k, n, STAGE_DEPTH));
-        let c = parameters.write(product.c);
+        let a = parameters.map(map(a.tensor, m, k, TILE_ROWS));
+        let b = parameters.map(map(b.tensor, k, n, STAGE_DEPTH));
+        let c = parameters.write(product.output);
         let [rows, cols, depth, count] = [m, n, k, blocks].map(|size| parameters.size(size));
-        let struct_name = format!("Tail{}", product.tail.start);
+        let struct_name = format!("{}_tail", product.name);
         let tail = self.tail_text(&struct_name, product.tail.clone(), parameters);
         Some(Phase {
-            name: format!("wgmma_128x{}", shape.cols),
+            name: format!("{}_wgmma_{TILE_ROWS}x{}x{STAGE_DEPTH}", product.name, shape.cols),
             headers: vec!["hopper/product.h"],
             definitions: tail.definition,
             tile: format!(
@@ -98,14 +87,14 @@ impl Builder<'_> {
         })
     }
 
-    /// The shape of tiles whose rounds on all processors take least time.
-    fn hopper_shape(&self, product: &Product) -> Option<Shape> {
-        let Product { m, n, k, .. } = *product;
+    /// The shape of tiles whose rounds on all processors take least time; `None` where the device
+    /// has no `wgmma`, rows are no multiples of 16 bytes, or most processors would have no tile.
+    pub(super) fn hopper_shape(&self, m: u64, n: u64, k: u64) -> Option<Shape> {
         let numbers = matches!(self.problem.dtype(), DType::F16 | DType::Bf16);
         if self.device.architecture.matrix_core != MatrixCore::Wgmma || !numbers {
             return None;
         }
-        // Rows of multiples of 16 bytes; coordinates are i32, and a last tile goes beyond the end.
+        // Coordinates are i32, and a last tile goes beyond the end.
         let suits = |cols: u64| cols.is_multiple_of(8) && cols < 1 << 30;
         if !suits(n) || !suits(k) || m >= 1 << 30 {
             return None;

@@ -81,5 +81,5 @@ impl Plan {
     }
 }
 
-
+mod hopper;
 mod tests;
