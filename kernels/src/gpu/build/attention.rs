@@ -7,7 +7,7 @@ use fusion_cost_model::{AttentionSizes, Op, Pointwise};
 use super::Builder;
 use super::attention_tiles::{TileShape, Work};
 use super::phase::{self, Parameters, Phase, THREADS};
-use super::product::{Given, Operand, Product, scale_text};
+use super::product::{Given, Left, Operand, Product, scale_text};
 use crate::gpu::plan::KernelPlan;
 use crate::gpu::tensors::{Role, TensorId};
 use crate::inputs::attention_scale;
@@ -100,7 +100,13 @@ impl Builder<'_> {
             None => self.attention_phases(&parts, input, target, &mut parameters)?,
         };
         if let Some(linear) = linear {
-            phases.extend(self.linear_phases(linear..count, target, output, &mut parameters)?);
+            phases.extend(self.linear_phases(
+                linear..count,
+                target,
+                output,
+                THREADS,
+                &mut parameters,
+            )?);
         }
         Some(phase::kernel(phases, parameters, self.problem.dtype(), &mut self.table))
     }
@@ -215,11 +221,12 @@ impl Builder<'_> {
             n: kv,
             k: d,
             batches: [b * h, 1],
-            a: Operand { tensor: queries, stride: d, steps: [q * d, 0] },
+            a: Left::Matrix(Operand { tensor: queries, stride: d, steps: [q * d, 0] }),
             b: Operand { tensor: *self.operands[step].first()?, stride: d, steps: [kv * d, 0] },
             given: Given::Columns,
             scale: self.scores_scale(Some(step), &sizes),
             tail,
+            pool: None,
             output,
         };
         Some(self.product_phase(&product, parameters))
@@ -241,11 +248,16 @@ impl Builder<'_> {
             n: d,
             k: kv,
             batches: [b, h],
-            a: Operand { tensor: probabilities, stride: kv, steps: [h * q * kv, q * kv] },
+            a: Left::Matrix(Operand {
+                tensor: probabilities,
+                stride: kv,
+                steps: [h * q * kv, q * kv],
+            }),
             b: Operand { tensor: values, stride: d, steps: [h * kv * d, kv * d] },
             given: Given::Rows,
             scale: 1.0,
             tail,
+            pool: None,
             output,
         };
         Some(self.product_phase(&product, parameters))
