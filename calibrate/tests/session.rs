@@ -13,7 +13,7 @@ use calibrate::stop::Stop;
 use calibrate::subject::Subject;
 use fusion_cost_model::calibration::{HardwareCalibration, RunEnd, Verdict, Verification};
 use fusion_cost_model::cost::{BandwidthPoint, Ceilings};
-use fusion_cost_model::{Backend, CacheState, Problem};
+use fusion_cost_model::{Backend, CacheState, Clock, Implementation, Problem};
 
 /// Launches whose samples follow from the task alone.
 struct Scripted {
@@ -360,6 +360,55 @@ fn a_variant_that_turns_wrong_is_never_finished() {
         let outcome = session.with_journal(journal, recovered.entries).run().unwrap();
         assert!(matches!(outcome.measured[0].state, State::Wrong(_)));
     }
+}
+
+/// What the A/A runs by one clock say is nothing for a record by the other.
+#[test]
+fn a_record_is_judged_by_the_controls_of_its_clock() {
+    let noisy_by_launches = |task: &Task| {
+        let Task::Measure(measure) = task else { return None };
+        let Subject { clock, comparison, .. } = measure.subject;
+        if clock != Clock::LaunchInclusive || comparison != Comparison::UnfusedUnfused {
+            return None;
+        }
+        Scripted { spread: |_| 0.6, ..Scripted::new() }.launch(task, None).ok()
+    };
+    let problem = "add_relu/f32/m1.n8".parse().unwrap();
+    let clocks = [Clock::Device, Clock::LaunchInclusive];
+    let subjects = clocks.map(|clock| Subject::of(problem, clock, Implementation::Native));
+    let settings = RunSettings { backend: Backend::Cuda, l2_bytes: Some(1 << 20), ..SETTINGS };
+    let mut launcher = Scripted { answer: Some(noisy_by_launches), ..Scripted::new() };
+    let Outcome { measured, noise, ceilings, .. } = run(&mut launcher, settings, &subjects);
+    assert_eq!(noise.len(), 4);
+    let limits_by: Vec<Clock> = ceilings.iter().map(|ceilings| ceilings.clock).collect();
+    assert_eq!(limits_by, clocks);
+    let context = Context { settings: &settings, noise: &noise, ceilings: &ceilings };
+    let records: Vec<_> = measured
+        .iter()
+        .map(|Measured { subject, launches, estimate, .. }| {
+            record(subject, launches, estimate.as_ref().unwrap(), &context)
+        })
+        .collect();
+    assert_eq!(records.iter().map(|record| record.clock).collect::<Vec<_>>(), clocks);
+    assert!(records[0].noise_floor < 0.02, "{}", records[0].noise_floor);
+    assert!(records[1].noise_floor > 0.05, "{}", records[1].noise_floor);
+    // A script tells no clock.
+    for record in &records {
+        let gpu = record.gpu.as_ref().unwrap();
+        assert_eq!((gpu.lowest_clock_mhz, gpu.throttle_reasons.as_ref()), (None, None));
+        let unobserved = record.reasons.iter().find(|reason| reason.starts_with("unobserved"));
+        assert!(unobserved.unwrap().contains("clock_change"), "{unobserved:?}");
+    }
+    // Each launch has a seed of its own, though the problem is the same.
+    let seeds: std::collections::HashSet<u64> = launcher
+        .tasks
+        .iter()
+        .filter_map(|task| match task {
+            Task::Measure(task) => Some(task.launch_seed),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(seeds.len(), launcher.measured().len());
 }
 
 /// Without both A/A runs there is no noise floor, and without it no verdict.
