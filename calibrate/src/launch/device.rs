@@ -85,8 +85,10 @@ impl Device {
     /// Takes hold of it.
     pub(super) fn open(&self) -> anyhow::Result<Opened> {
         match self.backend {
-            Backend::Cpu if self.bound => Ok(Opened::Cpu(Cpu::with_bound_threads(self.threads)?)),
-            Backend::Cpu => Ok(Opened::Cpu(Cpu::new(self.threads)?)),
+            Backend::Cpu if self.bound => {
+                Ok(Opened::Cpu(Box::new(Cpu::with_bound_threads(self.threads)?)))
+            }
+            Backend::Cpu => Ok(Opened::Cpu(Box::new(Cpu::new(self.threads)?))),
             Backend::Cuda | Backend::Hip => Ok(Opened::Gpu(self.open_gpu()?)),
         }
     }
@@ -94,7 +96,7 @@ impl Device {
 
 /// A device that tasks can be done on.
 pub(super) enum Opened {
-    Cpu(Cpu),
+    Cpu(Box<Cpu>),
     Gpu(fused_kernels::gpu::Gpu),
 }
 
@@ -102,7 +104,7 @@ impl Opened {
     /// As what runs kernels.
     pub(super) fn backend(&mut self) -> &mut dyn fused_kernels::Backend {
         match self {
-            Self::Cpu(cpu) => cpu,
+            Self::Cpu(cpu) => &mut **cpu,
             Self::Gpu(gpu) => gpu,
         }
     }

@@ -142,9 +142,11 @@ mod tests {
 
     #[test]
     fn small_steps_count_as_steady_and_larger_ones_do_not() {
-        let small = seconds(|now| Some(if (now * 20.0) as u32 % 2 == 0 { 1980 } else { 1965 }));
+        let small =
+            seconds(|now| Some(if ((now * 20.0) as u32).is_multiple_of(2) { 1980 } else { 1965 }));
         assert!(is_about(small, 1.0), "{small}");
-        let large = seconds(|now| Some(if (now * 20.0) as u32 % 2 == 0 { 1980 } else { 1950 }));
+        let large =
+            seconds(|now| Some(if ((now * 20.0) as u32).is_multiple_of(2) { 1980 } else { 1950 }));
         assert!(is_about(large, 5.0), "{large}");
     }
 }
