@@ -132,6 +132,11 @@ macro_rules! function_table {
         }
 
         impl $Table {
+            /// The functions that must be there.
+            #[cfg(test)]
+            #[allow(dead_code, reason = "tests only build some of the libraries")]
+            $vis const REQUIRED: &[&str] = &[$(stringify!($name)),*];
+
             /// Finds the functions in a library that is open.
             $vis fn resolve(
                 library: &$crate::gpu::library::OpenLibrary,
@@ -165,3 +170,6 @@ pub(crate) fn text_of(bytes: &[u8]) -> String {
     let text = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
     String::from_utf8_lossy(text).trim().to_owned()
 }
+
+#[cfg(all(test, unix))]
+mod tests;

@@ -29,6 +29,8 @@ mod queue;
 #[cfg(test)]
 mod scripted;
 pub(crate) mod search;
+#[cfg(test)]
+pub(crate) mod stubs;
 mod tensors;
 mod vendor;
 

@@ -11,8 +11,8 @@ mod process;
 use std::io::{self, Read, Write};
 
 pub(crate) use message::{Answer, Question};
-pub use process::set_command;
 pub(crate) use process::Worker;
+pub use process::set_command;
 
 /// The argument with which a program is started as a worker.
 pub const ARGUMENT: &str = "compile-worker";
@@ -135,6 +135,11 @@ mod opened {
         Answer::Failed(compiler.as_ref().err().cloned().unwrap_or_default())
     }
 }
+
+/// The arguments with which the program of the tests is a compile worker.
+#[cfg(test)]
+pub(crate) const TEST_ARGUMENTS: [&str; 4] =
+    ["gpu::compile_worker::tests::the_worker", "--exact", "--ignored", "--nocapture"];
 
 #[cfg(test)]
 mod tests;
