@@ -42,6 +42,9 @@ impl fmt::Display for Unusable {
 impl OpenLibrary {
     /// Opens a path, or a name that the system's loader looks for.
     pub(crate) fn open(name: &OsStr) -> Result<Self, Unusable> {
+        if super::elf::is_cut(Path::new(name)) {
+            return Err(Unusable::Load("the file is not whole".to_owned()));
+        }
         let handle = load(name).map_err(|error| {
             // The outer error only names the function that failed.
             let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);

@@ -15,6 +15,7 @@ pub mod compile_worker;
 pub(crate) mod compiler_log;
 mod devices;
 mod driver;
+mod elf;
 #[cfg(test)]
 mod emulation;
 mod headers;

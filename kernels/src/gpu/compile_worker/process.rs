@@ -146,6 +146,10 @@ impl Running {
         let _ = self.questions.send(question);
         match self.answers.recv_timeout(time_limit) {
             Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(error)) if error.kind() == io::ErrorKind::InvalidData => {
+                let _ = self.child.kill();
+                Err(Ended(error.to_string()))
+            }
             Ok(Err(error)) => Err(self.end(&error.to_string())),
             Err(RecvTimeoutError::Timeout) => {
                 let _ = self.child.kill();
@@ -155,9 +159,9 @@ impl Running {
         }
     }
 
-    /// How it ended. One that has not, but says strange things, is ended.
+    /// How it ended, after it has stopped to read or to write.
     fn end(&mut self, error: &str) -> Ended {
-        // A process that closed its output is about to end.
+        // It is about to end.
         let mut status = None;
         for _ in 0..100 {
             status = self.child.try_wait().ok().flatten();
