@@ -3,14 +3,14 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-mod suite;
+mod problems;
 
 use fused_kernels::cpu::{Cpu, Vectors};
 use fused_kernels::{Backend, Expected, Inputs, Unsupported, Variant};
 use fusion_cost_model::{CacheState, DType, Op, Problem};
 
 fn problems() -> Vec<Problem> {
-    suite::problems(DType::F32)
+    problems::problems(DType::F32)
 }
 
 /// Runs every problem in two layouts and holds both variants against the reference.

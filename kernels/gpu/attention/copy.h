@@ -1,8 +1,8 @@
 // Tiles of matrices from memory to shared memory, with zeros where the matrix ends.
 #pragma once
 
-#include "../number.h"
-#include "../port.h"
+#include "number.h"
+#include "port.h"
 
 namespace attention {
 

@@ -2,8 +2,8 @@
 // neighbouring numbers.
 #pragma once
 
-#include "../number.h"
-#include "../port.h"
+#include "number.h"
+#include "port.h"
 
 namespace attention {
 

@@ -11,6 +11,8 @@ mod backend;
 mod build;
 mod cache;
 mod ceilings;
+#[cfg(test)]
+mod compile_check;
 pub mod compile_worker;
 pub(crate) mod compiler_log;
 mod devices;
@@ -22,10 +24,15 @@ mod headers;
 pub(crate) mod library;
 mod loaded;
 pub(crate) mod lt;
+#[cfg(test)]
+mod matrix_core_tests;
 mod memory;
 mod numbers;
 mod plan;
 mod prepared;
+#[cfg(test)]
+#[path = "../../tests/problems/mod.rs"]
+mod problems;
 mod queue;
 #[cfg(test)]
 mod scripted;

@@ -7,6 +7,7 @@
 //! each other.
 
 mod attention;
+mod attention_tiles;
 mod conv;
 mod expression;
 mod hopper;
@@ -140,37 +141,5 @@ impl<'p> Builder<'p> {
     /// The pointwise steps from `at` on that one phase may apply while it holds its result.
     fn tail(&self, step: usize, end: usize) -> Range<usize> {
         step + 1..self.end_of_tail(step, end)
-    }
-}
-
-#[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-    use crate::gpu::architecture::Architecture;
-
-    /// An H200 as its driver describes it.
-    pub(crate) fn h200() -> DeviceFacts {
-        device(Architecture::of_compute_capability(9, 0).unwrap(), 132, 227 << 10)
-    }
-
-    /// A device whose kernels are looked at or emulated.
-    pub(crate) fn device(
-        architecture: Architecture,
-        processors: u32,
-        shared_bytes_per_block: u32,
-    ) -> DeviceFacts {
-        DeviceFacts {
-            name: architecture.name.clone(),
-            architecture,
-            processors,
-            shared_bytes_per_block,
-            l2_bytes: 50 << 20,
-            last_level_bytes: 50 << 20,
-            memory_bytes: 1 << 37,
-            clock_mhz: 1980,
-            bus_id: String::new(),
-            driver_version: String::new(),
-            runtime_version: String::new(),
-        }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use fusion_cost_model::Op;
+
 use super::Builder;
 use super::phase::{Parameters, Phase, THREADS};
 use crate::gpu::tensors::TensorId;
@@ -64,7 +66,7 @@ impl Builder<'_> {
 
     /// Whether a step reads something that depends on the column.
     fn reads_column(&self, step: usize) -> bool {
-        matches!(self.steps[step].op, fusion_cost_model::Op::Pointwise(op) if op.is_per_channel())
+        matches!(self.steps[step].op, Op::Pointwise(op) if op.is_per_channel())
     }
 
     /// Numbers of 16 bytes, which is as much as an instruction reads.
@@ -75,5 +77,35 @@ impl Builder<'_> {
     /// The most numbers that can be read at a time in rows of so many.
     pub(super) fn vector(&self, cols: u64) -> u64 {
         self.widest_vector().min(1 << cols.trailing_zeros().min(3))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fusion_cost_model::Pointwise;
+
+    use crate::gpu::emulation;
+
+    /// Every op alone and with itself, with and without a rest, in one block and in several.
+    #[test]
+    fn every_op_is_right_on_every_device() {
+        for (architecture, dtype) in [("sm_80", "f32"), ("sm_75", "bf16"), ("gfx942", "f16")] {
+            let problem = |op: &Pointwise| {
+                let name = op.name();
+                ["m1.n1", "m7.n513", "m3.n1024"]
+                    .map(|sizes| format!("{name}+{name}/{dtype}/{sizes}").parse().unwrap())
+            };
+            let problems: Vec<_> = Pointwise::ALL.iter().flat_map(problem).collect();
+            emulation::check_all(&problems, architecture);
+        }
+    }
+
+    /// So many elements that threads do several chunks.
+    #[test]
+    fn several_chunks_of_a_thread_are_right() {
+        for architecture in ["gfx1100", "gfx942"] {
+            emulation::check("bias+add+dropout/bf16/m1201.n264", "gfx1100");
+            emulation::check("add+dropout/f16/m601.n523", architecture);
+        }
     }
 }

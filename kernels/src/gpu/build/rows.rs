@@ -16,6 +16,8 @@ const HELD: u64 = 32;
 const HELD_BY_FEW: u64 = 64;
 /// Numbers that each thread should have at least before a team is made larger.
 const WORTH_A_LANE: u64 = 16;
+/// Bytes of a row that its team should read at a time: half of a line of the caches.
+const SEGMENT_BYTES: u64 = 64;
 /// The largest block.
 const MOST_THREADS: u32 = 1024;
 /// For partial results of up to 32 warps, twice.
@@ -197,8 +199,12 @@ impl Builder<'_> {
         }
         let vector = self.vector(cols);
         let chunks = |lanes: u32| cols.div_ceil(u64::from(lanes) * vector);
+        let segment = |lanes: u32| u64::from(lanes) * vector * self.problem.dtype().bytes();
         let mut lanes = 1;
-        while lanes < warp && chunks(lanes) * vector > WORTH_A_LANE {
+        while lanes < warp
+            && chunks(lanes) > 1
+            && (chunks(lanes) * vector > WORTH_A_LANE || segment(lanes) < SEGMENT_BYTES)
+        {
             lanes *= 2;
         }
         Shape { threads, lanes, chunks: chunks(lanes), vector, held: true }
@@ -211,5 +217,69 @@ impl Builder<'_> {
         let held = chunks * vector <= most;
         let chunks = if held { chunks } else { WORTH_A_LANE / vector };
         Shape { threads, lanes: threads, chunks, vector, held }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fusion_cost_model::{DType, Form, Problem};
+
+    use super::*;
+    use crate::gpu::{emulation, problems};
+
+    fn rows_problems(dtype: DType) -> Vec<Problem> {
+        let all = problems::problems(dtype).into_iter();
+        all.filter(|problem| problem.chain().form() == Form::Rows).collect()
+    }
+
+    #[test]
+    fn every_chain_is_right_on_narrow_and_wide_warps() {
+        for dtype in [DType::F32, DType::F16, DType::Bf16] {
+            for architecture in ["sm_80", "gfx942"] {
+                emulation::check_all(&rows_problems(dtype), architecture);
+            }
+        }
+    }
+
+    /// From a lane to a row up to rows that no block holds.
+    #[test]
+    fn rows_of_every_length_are_right() {
+        let mut problems: Vec<Problem> = Vec::new();
+        for chain in
+            ["softmax+scale", "add+layer_norm+softmax", "bias+rms_norm+dropout+layer_norm+relu"]
+        {
+            for sizes in
+                ["m5.n8", "m9.n31", "m300.n96", "m3.n1025", "m2.n2080", "m2.n33000", "m1.n66561"]
+            {
+                for dtype in ["f32", "bf16"] {
+                    problems.push(format!("{chain}/{dtype}/{sizes}").parse().unwrap());
+                }
+            }
+        }
+        for architecture in ["sm_90a", "gfx90a"] {
+            emulation::check_all(&problems, architecture);
+        }
+    }
+
+    #[test]
+    fn teams_fit_their_rows() {
+        let device = emulation::device("sm_90a");
+        for (cols, rows, expected) in [
+            (1, 1 << 20, (256, 1, 1, 1, true)),
+            (17, 1 << 20, (256, 16, 2, 1, true)),
+            (64, 1 << 20, (256, 4, 4, 4, true)),
+            (1024, 4096, (256, 32, 8, 4, true)),
+            (1024, 4, (32, 32, 8, 4, true)),
+            (4096, 4096, (256, 256, 4, 4, true)),
+            (32_768, 64, (1024, 1024, 8, 4, true)),
+            (32_769, 64, (512, 512, 16, 1, false)),
+        ] {
+            let problem: Problem = format!("softmax+relu/f32/m{rows}.n{cols}").parse().unwrap();
+            let Shape { threads, lanes, chunks, vector, held } =
+                Builder::new(&problem, &device).own_shape(0);
+            assert_eq!((threads, lanes, chunks, vector, held), expected, "{rows} {cols}");
+            let reach = u64::from(lanes) * chunks * vector;
+            assert!(!held || reach >= cols, "{rows} {cols}");
+        }
     }
 }

@@ -117,11 +117,11 @@ mod tests {
     use fusion_cost_model::Problem;
 
     use super::*;
-    use crate::gpu::build::tests::h200;
+    use crate::gpu::emulation::device;
 
     fn tail(problem: &str, steps: Range<usize>) -> String {
         let problem: Problem = problem.parse().unwrap();
-        let device = h200();
+        let device = device("sm_90a");
         let builder = Builder::new(&problem, &device);
         let text = builder.tail_text("tail", steps, &mut Parameters::default());
         assert_eq!(text.construct, "tail{args}");

@@ -4,8 +4,7 @@ use fusion_cost_model::{DType, Form, Problem};
 
 use super::check_all;
 
-#[path = "../../../tests/suite/mod.rs"]
-mod suite;
+use crate::gpu::problems;
 
 #[test]
 fn trial_suite() {
@@ -15,7 +14,7 @@ fn trial_suite() {
     let forms: Vec<&str> = forms.split(',').collect();
     let problems: Vec<Problem> = dtypes
         .split(',')
-        .flat_map(|d| suite::problems(d.parse::<DType>().unwrap()))
+        .flat_map(|d| problems::problems(d.parse::<DType>().unwrap()))
         .filter(|p| forms.contains(&format!("{:?}", p.chain().form()).as_str()))
         .collect();
     let start = std::time::Instant::now();

@@ -1,7 +1,7 @@
-//! The problems of the conformance suites: every pattern and further chains, in tiny, odd, prime
-//! and ordinary sizes.
+//! The problems that every backend is held against: all patterns and some more chains, in tiny,
+//! odd, prime and ordinary sizes.
 
-use fusion_cost_model::{DType, Form, PATTERNS, Problem};
+use fusion_cost_model::{Chain, DType, Form, PATTERNS, Problem};
 
 /// Sizes for each form: ones, primes around the vector widths, tiles with and without a rest.
 pub(crate) fn sizes(form: Form) -> &'static [&'static str] {
@@ -88,16 +88,15 @@ pub(crate) const CHAINS: &[&str] = &[
     "scale+hardsigmoid+mul+dropout+tanh",
 ];
 
-/// The names of all chains.
-pub(crate) fn chains() -> impl Iterator<Item = &'static str> {
-    PATTERNS.iter().map(|pattern| pattern.name).chain(CHAINS.iter().copied())
-}
-
-/// All problems in a number format.
+/// All of them in a number format.
 pub(crate) fn problems(dtype: DType) -> Vec<Problem> {
-    let texts = chains().flat_map(|name| {
-        let chain: fusion_cost_model::Chain = name.parse().unwrap();
-        sizes(chain.form()).iter().map(move |sizes| format!("{name}/{dtype}/{sizes}"))
-    });
-    texts.map(|text| text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))).collect()
+    let patterns = PATTERNS.iter().map(|pattern| pattern.name);
+    patterns
+        .chain(CHAINS.iter().copied())
+        .flat_map(|name| {
+            let chain: Chain = name.parse().unwrap();
+            sizes(chain.form()).iter().map(move |sizes| format!("{name}/{dtype}/{sizes}"))
+        })
+        .map(|text| text.parse().unwrap_or_else(|error| panic!("{text}: {error}")))
+        .collect()
 }
