@@ -227,7 +227,6 @@ impl Builder<'_> {
             pool: None,
             scale: self.scores_scale(Some(step), &sizes),
             tail,
-            pool: None,
             output,
         };
         Some(self.product_phase(&product, parameters))
@@ -259,7 +258,6 @@ impl Builder<'_> {
             pool: None,
             scale: 1.0,
             tail,
-            pool: None,
             output,
         };
         Some(self.product_phase(&product, parameters))
