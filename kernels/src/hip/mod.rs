@@ -13,6 +13,8 @@ mod driver;
 mod hiprtc;
 mod listing;
 mod raw;
+#[cfg(all(test, unix))]
+mod tests;
 
 pub(crate) use hiprtc::{HiprtcLibrary, Outcome};
 pub(crate) use listing::{open, survey};
