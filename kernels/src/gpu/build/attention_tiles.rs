@@ -64,7 +64,13 @@ impl Core {
             MatrixCore::Mma | MatrixCore::Wgmma => {
                 Self { neighbours: 2, operand_registers: 16, keys: 64, widest_pair: 128, ..matrix }
             }
-            MatrixCore::Mfma => Self { transposes: true, operand_registers: 8, keys: 64, widest_pair: 128, ..matrix },
+            MatrixCore::Mfma => Self {
+                transposes: true,
+                operand_registers: 8,
+                keys: 64,
+                widest_pair: 128,
+                ..matrix
+            },
             MatrixCore::Wmma11 => {
                 Self { transposes: true, neighbours: 1, operand_registers: 32, ..matrix }
             }
@@ -212,7 +218,8 @@ impl TileShape {
         };
         let scratch = if self.values && core.has_scratch { core.cols + padding } else { 0 };
         let scratch_end = queries_kept
-            + (key_numbers + value_numbers + self.warps * self.tiles * core.rows * scratch) * number_bytes;
+            + (key_numbers + value_numbers + self.warps * self.tiles * core.rows * scratch)
+                * number_bytes;
         let stage_cols = if core.has_scratch { core.cols } else { 64 };
         let stage = self.warps * core.rows * (stage_cols + 4) * 4;
         let stage_end = if self.values { stage } else { scratch_end + stage };
