@@ -159,12 +159,13 @@ fn resident_blocks(architecture: &Architecture, threads: u32, registers: u32) ->
     let warps = threads.div_ceil(architecture.warp);
     // Registers of a lane in each part of a processor, how many such parts there are, in which
     // steps registers are given out, and the most warps of a part. CUDA programming guide, table
-    // of technical specifications; LLVM's AMDGPU backend, `AMDGPUBaseInfo`.
+    // of technical specifications; LLVM's AMDGPU backend, `AMDGPUBaseInfo`. From gfx10 on a block
+    // has two compute units.
     let (all, parts, step, most) = match name {
         "sm_75" => (512, 4, 8, 8),
         _ if name.starts_with("sm_") => (512, 4, 8, 16),
         _ if name.starts_with("gfx9") => (512, 4, 8, 8),
-        _ => (1536, 2, 24, 16),
+        _ => (1536, 4, 24, 16),
     };
     let warps_of_part = (all / registers.max(1).next_multiple_of(step)).min(most);
     parts * warps_of_part / warps
