@@ -16,6 +16,8 @@ pub const USAGE: u8 = 2;
 pub const NOT_TRUSTED: u8 = 3;
 /// A test found what it tests for: a regression, or intervals that are too narrow.
 pub const FOUND: u8 = 4;
+/// The backend that was asked for is not there: a library or the device is missing.
+pub const NO_DEVICE: u8 = 5;
 /// Interrupted, after writing what was done: 128 plus the number of Ctrl-C's signal, as shells
 /// report it.
 pub const INTERRUPTED: u8 = 130;
@@ -25,6 +27,11 @@ pub const INTERRUPTED: u8 = 130;
 #[error("{0}")]
 pub struct UsageError(pub String);
 
+/// The backend is not there, or not this device of it.
+#[derive(Debug, Error)]
+#[error("{0}")]
+pub struct NoDeviceError(pub String);
+
 /// Whether whoever reads the output has closed it (`calibrate list | head`), which is no failure.
 #[must_use]
 pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
@@ -33,7 +40,7 @@ pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
 }
 
 /// An error with its causes, but for those that it has told already.
-fn message(error: &anyhow::Error) -> String {
+pub(crate) fn message(error: &anyhow::Error) -> String {
     let mut message = String::new();
     for cause in error.chain().map(ToString::to_string) {
         if message.is_empty() {
@@ -58,7 +65,14 @@ pub fn report(result: anyhow::Result<u8>) -> ExitCode {
     eprintln!("error: {}", message(&error));
     let is_usage =
         error.chain().any(|cause| cause.is::<UsageError>() || cause.is::<VocabularyError>());
-    ExitCode::from(if is_usage { USAGE } else { FAILURE })
+    let is_missing = error.chain().any(|cause| cause.is::<NoDeviceError>());
+    ExitCode::from(if is_missing {
+        NO_DEVICE
+    } else if is_usage {
+        USAGE
+    } else {
+        FAILURE
+    })
 }
 
 #[cfg(test)]

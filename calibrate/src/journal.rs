@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use fusion_cost_model::calibration::{Check, Fingerprint};
 use fusion_cost_model::cost::Ceilings;
-use fusion_cost_model::{CacheState, DType};
+use fusion_cost_model::{CacheState, Clock, DType};
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
 
@@ -96,6 +96,8 @@ pub enum Entry {
     Ceilings {
         /// For which number format.
         dtype: DType,
+        /// As which clock sees them.
+        clock: Clock,
         /// Before which pass, from 0.
         pass: u32,
         /// The limits.
@@ -311,9 +313,8 @@ fn aside(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::launch::Comparison;
+    use crate::launch::Gpu;
     use crate::measure::{Launch, Order, Pair, Round};
-    use fusion_cost_model::Backend;
     use fusion_cost_model::calibration::{CheckStatus, HardwareCalibration, Verification};
 
     fn key(seed: u64) -> RunKey {
@@ -322,7 +323,7 @@ mod tests {
             tool_version: "1".to_owned(),
             program: "0".to_owned(),
             fingerprint: HardwareCalibration::from_toml(example).unwrap().fingerprint,
-            device: Device { backend: Backend::Cpu, threads: 2, bound: true },
+            device: Device::cpu(2, true),
             cache: CacheState::Warm,
             procedure: Procedure::QUICK,
             seed,
@@ -336,11 +337,7 @@ mod tests {
             causes: Vec::new(),
         };
         let launch = |index| Entry::Launch {
-            subject: Subject {
-                problem: "add_relu/f32/m4.n4".parse().unwrap(),
-                comparison: Comparison::UnfusedFused,
-                repetition: 0,
-            },
+            subject: Subject::fusion("add_relu/f32/m4.n4".parse().unwrap()),
             index,
             report: Box::new(LaunchReport {
                 launch: Launch {
@@ -349,6 +346,7 @@ mod tests {
                     ticks: 1000,
                     back_to_back: 0.1,
                     observable: Vec::new(),
+                    sensors: None,
                 },
                 kernels: [vec!["add".to_owned()], vec!["add+relu".to_owned()]],
                 verification: Verification {
@@ -362,10 +360,15 @@ mod tests {
                 pinned: true,
                 processors: vec![0, 1],
                 huge_page_share: None,
+                gpu_kernels: Default::default(),
             }),
         };
         let limits = Ceilings { peak_gflops: 0.1 + 0.2, launch_us: 0.5, bandwidth: Vec::new() };
-        vec![launch(0), Entry::Ceilings { dtype: DType::F32, pass: 0, limits }, launch(1)]
+        vec![
+            launch(0),
+            Entry::Ceilings { dtype: DType::F32, clock: Clock::Host, pass: 0, limits },
+            launch(1),
+        ]
     }
 
     #[test]
@@ -458,13 +461,14 @@ mod tests {
 
     #[test]
     fn another_run_is_put_aside_and_kept() {
-        let other_keys: [fn(&mut RunKey); 6] = [
+        let other_keys: [fn(&mut RunKey); 7] = [
             |key| key.seed = 2,
             |key| key.program = "1".to_owned(),
             |key| key.device.threads = 1,
             |key| key.cache = CacheState::Cold,
             |key| key.procedure.rounds += 1,
             |key| key.fingerprint.cpu_model.push('x'),
+            |key| key.device.gpu = Some(Gpu { index: 1, ..Gpu::default() }),
         ];
         for change in other_keys {
             let folder = tempfile::tempdir().unwrap();

@@ -1,10 +1,11 @@
 //! The fourth stage: what a measurement says, and what it does not.
 
 use fused_kernels::Variant;
+use fusion_cost_model::Clock;
 use fusion_cost_model::calibration::{NoiseFloor, Verdict};
 use fusion_cost_model::cost::LeastTime;
 
-use crate::measure::{Estimate, Procedure, Unit};
+use crate::measure::{Cause, Estimate, Procedure, Unit};
 use crate::reason::Reason;
 
 /// A ratio that differs from 1 by less than this counts as 1, however quiet the machine.
@@ -62,6 +63,10 @@ pub struct Case<'a> {
     pub kernels: &'a [[Vec<String>; 2]],
     /// What was wrong with the result after the timing.
     pub wrong: Option<&'a str>,
+    /// What the times begin and end with, which tells what could have disturbed them.
+    pub clock: Clock,
+    /// Why the clock of the GPU was held down, if it was.
+    pub throttled: &'a [String],
 }
 
 /// How far from 1 the machine measures a ratio whose truth is 1, in the logarithm: what a speedup
@@ -176,10 +181,14 @@ fn remarks(case: &Case<'_>, floor: f64) -> Vec<Reason> {
     if let Some(off) = order_sensitivity.filter(is_much).filter(|_| is_order_sensitive) {
         reasons.push(Reason::OrderSensitive(off.exp_m1()));
     }
-    let unseen = disturbed.causes().into_iter().filter(|(_, count)| count.is_none());
-    let unseen: Vec<&'static str> = unseen.map(|(name, _)| name).collect();
+    let mut seen = disturbed;
+    let unseen = Cause::of_clock(case.clock).iter().filter(|one| one.count_of(&mut seen).is_none());
+    let unseen: Vec<&'static str> = unseen.map(|cause| cause.name()).collect();
     if !unseen.is_empty() {
         reasons.push(Reason::Unobserved(unseen));
+    }
+    if !case.throttled.is_empty() {
+        reasons.push(Reason::Throttled(case.throttled.to_vec()));
     }
     reasons
 }
@@ -221,6 +230,7 @@ mod tests {
             page_fault: none,
             steal: none,
             cpu_pressure: none,
+            clock_change: None,
         }
     }
 
@@ -229,6 +239,7 @@ mod tests {
             problem: "add_relu/f32/m64.n1024".parse().unwrap(),
             backend: fusion_cost_model::Backend::Cpu,
             threads: 2,
+            clock: Clock::Host,
             ratio,
             ratio_low: low,
             ratio_high: high,
@@ -264,6 +275,8 @@ mod tests {
             least: Some(LeastTime { unfused_us: 900.0, fused_us: 800.0 }),
             kernels: &[],
             wrong: None,
+            clock: Clock::Host,
+            throttled: &[],
         }
     }
 
@@ -395,6 +408,29 @@ mod tests {
     }
 
     #[test]
+    fn only_what_can_disturb_a_clock_is_missed() {
+        let controls = quiet_controls();
+        let judged = |clock, disturbed, throttled: &[String]| {
+            let estimate = Estimate { disturbed, ..estimate([1.15, 1.2, 1.25]) };
+            let case = Case { clock, controls: &controls, throttled, ..good(&estimate) };
+            judge(&case).reasons
+        };
+        let told = Disturbed { clock_change: Some(0), ..Disturbed::default() };
+        assert_eq!(judged(Clock::Device, told, &[]), []);
+        let blind = judged(Clock::Device, Disturbed::default(), &[]);
+        assert_eq!(blind, [Reason::Unobserved(vec!["clock_change"])]);
+        let host = Disturbed { clock_change: Some(0), ..all_seen() };
+        assert_eq!(judged(Clock::LaunchInclusive, host, &[]), []);
+        let [Reason::Unobserved(unseen)] = &judged(Clock::LaunchInclusive, told, &[])[..] else {
+            panic!("the host's share of a launch was not seen")
+        };
+        assert_eq!(unseen[..], ["involuntary_switch", "run_delay", "page_fault", "steal"]);
+        let throttled = ["sw-power-cap".to_owned()];
+        let reasons = judged(Clock::Device, told, &throttled);
+        assert_eq!(reasons, [Reason::Throttled(throttled.to_vec())]);
+    }
+
+    #[test]
     fn the_floor_is_the_wider_control_and_never_nothing() {
         assert!((noise_floor(&[]) - 1.01_f64.ln()).abs() < 1e-12);
         let wide = control([0.96, 1.0, 1.0 / 0.96]);
@@ -424,6 +460,7 @@ mod tests {
                 "few-launches: 2 of 5 launches were made, so that the interval is over rounds",
             ),
             (Reason::NoControl { usable: 1, needed: 2 }, "no-control: 1 of 2 A/A runs"),
+            (Reason::Throttled(vec!["sw-power-cap".to_owned()]), "held down (sw-power-cap); the"),
         ] {
             let written = reason.to_string();
             assert!(written.contains(text), "{written}");

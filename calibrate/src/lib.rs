@@ -30,3 +30,4 @@ pub mod shapes;
 pub mod stop;
 pub mod subject;
 mod system_files;
+pub mod throttle;

@@ -71,6 +71,8 @@ pub enum Reason {
     OrderSensitive(f64),
     /// Disturbances of these kinds would not have been noticed.
     Unobserved(Vec<&'static str>),
+    /// The clock of the GPU was held down, for these reasons.
+    Throttled(Vec<String>),
 }
 
 impl Reason {
@@ -91,6 +93,7 @@ impl Reason {
             Self::AboveCeiling { .. } => "above-ceiling",
             Self::OrderSensitive(_) => "order-sensitive",
             Self::Unobserved(_) => "unobserved",
+            Self::Throttled(_) => "throttled",
         }
     }
 
@@ -129,8 +132,12 @@ impl Reason {
                 "do not compare with benchmarks that run one variant after the other"
             }
             Self::Unobserved(_) => {
-                "trust the interval, not the count of kept pairs; run outside the container, or on \
-                 Linux, to see more"
+                "trust the interval, not the count of kept pairs; run outside the container, on \
+                 Linux, and with the management library of a GPU, to see more"
+            }
+            Self::Throttled(_) => {
+                "the ratio stands, since both variants met the same clock, but the times are those \
+                 of this clock; look at the power limit and the cooling"
             }
         }
     }
@@ -205,6 +212,9 @@ impl fmt::Display for Reason {
             )?,
             Self::Unobserved(causes) => {
                 write!(f, "this system does not show {}", causes.join(", "))?;
+            }
+            Self::Throttled(reasons) => {
+                write!(f, "the clock of the GPU was held down ({})", reasons.join(", "))?;
             }
         }
         write!(f, "; {}", self.advice())

@@ -1,17 +1,18 @@
 //! The fifth stage: a record of everything that is known about a measured problem.
 
 use fused_kernels::InputSpec;
-use fusion_cost_model::Problem;
 use fusion_cost_model::calibration::{
-    FusionRecord, MeasuredCeilings, NoiseFloor, Placement, Timing, Verification,
+    FusionRecord, GpuDetails, MeasuredCeilings, NoiseFloor, Placement, Timing, Verification,
 };
 use fusion_cost_model::cost::Traffic;
+use fusion_cost_model::{Backend, Clock, Problem};
 
 use crate::judge::{Case, judge, noise_floor};
 use crate::launch::LaunchReport;
-use crate::measure::{Estimate, Quartiles, Unit};
-use crate::session::RunSettings;
+use crate::measure::{Estimate, Quartiles, SensorRange, Unit};
+use crate::session::{RunSettings, of_clock};
 use crate::subject::Subject;
+use crate::throttle;
 
 /// What a record is made from, beside the launches of its problem.
 #[derive(Debug, Clone, Copy)]
@@ -50,8 +51,16 @@ pub fn record(
     let Context { settings, noise, ceilings } = *context;
     let problem = &subject.problem;
     let variants = subject.comparison.variants();
-    let known = ceilings.iter().find(|ceilings| ceilings.dtype == problem.dtype());
-    let roofline = known.and_then(|ceilings| ceilings.limits.roofline(problem));
+    let noise = &of_clock(noise, subject.clock)[..];
+    let limits = |clock| {
+        let is_it = |one: &&MeasuredCeilings| (one.dtype, one.clock) == (problem.dtype(), clock);
+        ceilings.iter().find(is_it).map(|ceilings| &ceilings.limits)
+    };
+    let roofline = limits(subject.clock).and_then(|limits| limits.roofline(problem));
+    // A kernel costs a full launch only where it is launched by itself. Behind another one it costs
+    // what the device needs for it, which is thus the bound by either clock of a GPU.
+    let bound_by = if subject.clock.is_host() { Clock::Host } else { Clock::Device };
+    let sensors = sensors(launches);
     let kernels: Vec<_> = launches.iter().map(|report| report.kernels.clone()).collect();
     let wrong = launches.iter().find_map(|report| report.wrong_after.as_ref());
     let judgement = judge(&Case {
@@ -60,9 +69,14 @@ pub fn record(
         controls: noise,
         ceiling: roofline.map(|time| time.speedup()),
         variants,
-        least: known.and_then(|ceilings| ceilings.limits.least_time(problem)),
+        least: limits(bound_by).and_then(|limits| limits.least_time(problem)),
         kernels: &kernels,
         wrong: wrong.map(ToString::to_string).as_deref(),
+        clock: subject.clock,
+        throttled: &throttle::complaints(
+            settings.backend,
+            sensors.throttle_reasons.unwrap_or_default(),
+        ),
     });
 
     let traffic = Traffic::of(problem);
@@ -90,7 +104,8 @@ pub fn record(
         dtype: problem.dtype(),
         threads: settings.threads,
         cache_state: settings.cache,
-        implementation: FusionRecord::NATIVE.to_owned(),
+        clock: subject.clock,
+        implementation: subject.implementation,
         unfused_latency_ms: rounded(unfused.median * 1e3),
         unfused_memory_bytes: traffic.unfused_bytes,
         unfused_gflops: rounded(gflops(&unfused)),
@@ -134,6 +149,31 @@ pub fn record(
         disturbed: estimate.disturbed,
         placement: placement(launches),
         verification: verification(launches),
+        gpu: (settings.backend != Backend::Cpu).then(|| gpu_details(settings, launches, sensors)),
+    }
+}
+
+/// What the device told in all launches.
+fn sensors(launches: &[LaunchReport]) -> SensorRange {
+    let told = launches.iter().filter_map(|report| report.launch.sensors);
+    told.reduce(SensorRange::with).unwrap_or_default()
+}
+
+fn gpu_details(
+    settings: &RunSettings,
+    launches: &[LaunchReport],
+    sensors: SensorRange,
+) -> GpuDetails {
+    let [unfused_kernels, fused_kernels] =
+        launches.first().map(|report| report.gpu_kernels.clone()).unwrap_or_default();
+    GpuDetails {
+        lowest_clock_mhz: sensors.clock_mhz.map(|[lowest, _]| lowest),
+        highest_clock_mhz: sensors.clock_mhz.map(|[_, highest]| highest),
+        throttle_reasons: sensors
+            .throttle_reasons
+            .map(|reasons| throttle::names(settings.backend, reasons)),
+        unfused_kernels,
+        fused_kernels,
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use fusion_cost_model::calibration::{MeasuredCeilings, NoiseFloor, RunEnd};
 use fusion_cost_model::cost::Ceilings;
-use fusion_cost_model::{Backend, CacheState, DType};
+use fusion_cost_model::{Backend, CacheState, Clock, DType};
 
 use crate::build_info::{FNV_1A_OF_NOTHING, fnv_1a_more};
 use crate::journal::{Entry, Journal};
@@ -21,7 +21,7 @@ use crate::measure::{Estimate, Procedure, draw_pass, enough, estimate};
 use crate::record::rounded;
 use crate::report::{Progress, ratio};
 use crate::stop::Stop;
-use crate::subject::{Subject, controls};
+use crate::subject::{Subject, clocks_of, controls};
 
 /// Multiply-adds that the reference of one problem may cost in its first launch: about half a
 /// second on two cores.
@@ -44,6 +44,8 @@ pub struct RunSettings {
     pub threads: u32,
     /// What the caches hold.
     pub cache: CacheState,
+    /// The second-level cache of a GPU; `None` for a CPU.
+    pub l2_bytes: Option<u64>,
     /// Where all random numbers come from.
     pub seed: u64,
     /// When the run has to be over.
@@ -112,6 +114,14 @@ pub struct Outcome {
     pub journal: Option<Journal>,
 }
 
+/// The limits as they were measured before a pass.
+struct Limits {
+    dtype: DType,
+    clock: Clock,
+    pass: u32,
+    limits: Ceilings,
+}
+
 /// A run that is going on.
 pub struct Session<'a> {
     launcher: &'a mut dyn Launcher,
@@ -121,7 +131,7 @@ pub struct Session<'a> {
     progress: Progress,
     /// Launches and ceilings of an earlier part of the run.
     recovered: HashMap<(Subject, u32), LaunchReport>,
-    limits: Vec<(DType, u32, Ceilings)>,
+    limits: Vec<Limits>,
     /// The controls first.
     measured: Vec<Measured>,
     controls: usize,
@@ -140,7 +150,7 @@ impl<'a> Session<'a> {
         subjects: &[Subject],
         stop: &'a Stop,
     ) -> anyhow::Result<Self> {
-        let controls = controls()?;
+        let controls = controls(&clocks_of(subjects), settings.l2_bytes)?;
         let all = controls.iter().chain(subjects);
         let measured: Vec<Measured> = all.copied().map(Measured::new).collect();
         let launches = measured.len() as u64 * u64::from(settings.procedure.launches);
@@ -174,7 +184,9 @@ impl<'a> Session<'a> {
                 Entry::Launch { subject, index, report } => {
                     self.recovered.insert((subject, index), *report);
                 }
-                Entry::Ceilings { dtype, pass, limits } => self.limits.push((dtype, pass, limits)),
+                Entry::Ceilings { dtype, clock, pass, limits } => {
+                    self.limits.push(Limits { dtype, clock, pass, limits });
+                }
                 Entry::Wrong { subject, reason } => {
                     let same = |measured: &&mut Measured| measured.subject == subject;
                     if let Some(measured) = self.measured.iter_mut().find(same) {
@@ -198,7 +210,7 @@ impl<'a> Session<'a> {
         let end = self.passes()?;
         let (noise, ceilings) = (self.noise(), self.ceilings());
         let mut left_over: Vec<_> = self.recovered.into_iter().collect();
-        left_over.sort_by_key(|((subject, index), _)| (subject.problem.to_string(), *index));
+        left_over.sort_by_key(|((subject, index), _)| (subject.to_string(), *index));
         let entry =
             |((subject, index), report)| Entry::Launch { subject, index, report: Box::new(report) };
         let measured = self.measured.split_off(self.controls);
@@ -272,7 +284,9 @@ impl<'a> Session<'a> {
         if let Some(end) = self.end_before(seconds) {
             return Ok(Some(end));
         }
-        self.progress.start(&format!("launch {}, {}", pass + 1, subject.problem));
+        // Kernels of a GPU come from the compiler in the first launch, and then from its cache.
+        let compiles = if pass == 0 && !subject.clock.is_host() { ", compiling" } else { "" };
+        self.progress.start(&format!("launch {}{compiles}, {subject}", pass + 1));
         let began = Instant::now();
         let (task, time_left) =
             (Task::Measure(Box::new(self.task(&subject, pass))), self.time_left());
@@ -302,38 +316,43 @@ impl<'a> Session<'a> {
                 measured.state = State::Wrong(reason);
             }
             Report::Failed(reason) => measured.state = State::Failed(reason),
-            Report::NoKernels | Report::Ceilings(_) => measured.state = State::NoKernels,
+            Report::NoDevice(reason) => measured.state = State::Failed(reason),
+            Report::NoKernels
+            | Report::Ceilings(_)
+            | Report::Identified(_)
+            | Report::Plan(_)
+            | Report::Survey(_) => measured.state = State::NoKernels,
         }
         let (what, why) = match &measured.state {
             State::Wrong(wrong) => ("WRONG", wrong.as_str()),
             State::Failed(reason) => ("failed", reason.as_str()),
             _ => ("no kernels", ""),
         };
-        self.progress.finish(&subject.problem.to_string(), what);
+        self.progress.finish(&subject.to_string(), what);
         if !why.is_empty() {
-            self.progress.note(&format!("error: {}: {why}", subject.problem));
+            self.progress.note(&format!("error: {subject}: {why}"));
         }
         Ok(None)
     }
 
     fn task(&self, subject: &Subject, pass: u32) -> MeasureTask {
-        let Subject { problem, comparison, repetition } = *subject;
+        let Subject { problem, comparison, repetition, .. } = *subject;
         let seed = self.settings.seed;
         let name = problem.to_string();
         MeasureTask {
-            problem,
-            comparison,
+            subject: *subject,
             cache: self.settings.cache,
             procedure: self.settings.procedure,
             input_seed: seed ^ hash(&name),
-            launch_seed: hash(&format!("{seed} {name} {comparison:?} {repetition} {pass}")),
+            launch_seed: hash(&format!("{seed} {subject} {comparison:?} {repetition} {pass}")),
             reference_budget: if pass == 0 { FIRST_REFERENCE_BUDGET } else { REFERENCE_BUDGET },
         }
     }
 
     /// Looks at a problem between two launches, and finishes it if it needs no more.
     fn look(&mut self, index: usize) {
-        let floor = noise_floor(&self.noise());
+        let clock = self.measured[index].subject.clock;
+        let floor = noise_floor(&of_clock(&self.noise(), clock));
         let Measured {
             subject, estimate: Some(estimate), state: state @ State::Unfinished, ..
         } = &mut self.measured[index]
@@ -347,7 +366,7 @@ impl<'a> Session<'a> {
             let Estimate { ratio: value, low, high, launches, .. } = *estimate;
             let several = if launches == 1 { "launch" } else { "launches" };
             self.progress.finish(
-                &subject.problem.to_string(),
+                &subject.to_string(),
                 &format!("{}, {launches} {several}", ratio(value, low, high)),
             );
         } else if index >= self.controls
@@ -357,29 +376,29 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Measures the limits for every dtype that occurs, before the first few passes: each is the
-    /// best that was seen, and the machine need not be quiet before the first one.
+    /// Measures the limits for every dtype and clock that occur, before the first few passes: each
+    /// is the best that was seen, and the machine need not be quiet before the first one.
     fn measure_limits(&mut self, pass: u32) -> anyhow::Result<Option<RunEnd>> {
         if pass >= self.settings.procedure.launches.min(PASSES_WITH_LIMITS) {
             return Ok(None);
         }
-        for dtype in DType::ALL {
-            let occurs = |measured: &Measured| measured.subject.problem.dtype() == dtype;
-            let known =
-                self.limits.iter().any(|(known, index, _)| (*known, *index) == (dtype, pass));
-            if known || !self.measured[self.controls..].iter().any(occurs) {
+        for (dtype, clock) in self.kinds_of_limits() {
+            let is_it =
+                |known: &Limits| (known.dtype, known.clock, known.pass) == (dtype, clock, pass);
+            if self.limits.iter().any(is_it) {
                 continue;
             }
             if let Some(end) = self.end_before(0.0) {
                 return Ok(Some(end));
             }
             self.progress.start("measuring the machine's limits");
-            match self.launcher.launch(&Task::Ceilings(dtype), self.time_left())? {
+            match self.launcher.launch(&Task::Ceilings(dtype, clock), self.time_left())? {
                 Report::Ceilings(Some(limits)) => {
                     if let Some(journal) = &mut self.journal {
-                        journal.append(&Entry::Ceilings { dtype, pass, limits: limits.clone() })?;
+                        let limits = limits.clone();
+                        journal.append(&Entry::Ceilings { dtype, clock, pass, limits })?;
                     }
-                    self.limits.push((dtype, pass, limits));
+                    self.limits.push(Limits { dtype, clock, pass, limits });
                 }
                 Report::Stopped => return Ok(Some(RunEnd::Interrupted)),
                 Report::TimeUp => return Ok(Some(RunEnd::TimeBudget)),
@@ -393,15 +412,27 @@ impl<'a> Session<'a> {
         Ok(None)
     }
 
+    /// The number formats of the problems, each with the clocks by which they are measured.
+    fn kinds_of_limits(&self) -> Vec<(DType, Clock)> {
+        let all = DType::ALL.into_iter().flat_map(|dtype| Clock::ALL.map(|clock| (dtype, clock)));
+        let occurs = |kind: &(DType, Clock)| {
+            let kind_of = |subject: &Subject| (subject.problem.dtype(), subject.clock);
+            self.measured[self.controls..].iter().any(|one| kind_of(&one.subject) == *kind)
+        };
+        all.filter(occurs).collect()
+    }
+
     /// The best of all passes.
     fn ceilings(&self) -> Vec<MeasuredCeilings> {
         let RunSettings { backend, threads, .. } = self.settings;
-        let of = |dtype| {
-            let passes = self.limits.iter().filter(|(known, ..)| *known == dtype);
-            passes.map(|(.., limits)| limits.clone()).reduce(limits::best)
+        let of = |dtype, clock| {
+            let is_it = |known: &&Limits| (known.dtype, known.clock) == (dtype, clock);
+            let passes = self.limits.iter().filter(is_it);
+            passes.map(|known| known.limits.clone()).reduce(limits::best)
         };
-        let measured = DType::ALL.into_iter().filter_map(|dtype| {
-            Some(MeasuredCeilings { backend, dtype, threads, limits: limits::rounded(of(dtype)?) })
+        let measured = self.kinds_of_limits().into_iter().filter_map(|(dtype, clock)| {
+            let limits = limits::rounded(of(dtype, clock)?);
+            Some(MeasuredCeilings { backend, dtype, threads, clock, limits })
         });
         measured.collect()
     }
@@ -418,6 +449,7 @@ impl<'a> Session<'a> {
                 problem: control.subject.problem,
                 backend,
                 threads,
+                clock: control.subject.clock,
                 ratio: rounded(estimate.ratio),
                 ratio_low: rounded(estimate.low),
                 ratio_high: rounded(estimate.high),
@@ -427,6 +459,11 @@ impl<'a> Session<'a> {
         };
         self.measured[..self.controls].iter().filter_map(of).collect()
     }
+}
+
+/// The A/A runs by a clock: what they say of one is nothing for another.
+pub(crate) fn of_clock(noise: &[NoiseFloor], clock: Clock) -> Vec<NoiseFloor> {
+    noise.iter().filter(|control| control.clock == clock).cloned().collect()
 }
 
 /// A number for a text, so that each problem has a seed of its own whatever else is measured, and

@@ -12,7 +12,11 @@ mod backend;
 mod clock;
 mod cold;
 pub mod cpu;
+#[cfg(feature = "cuda")]
+mod cuda;
 pub mod gpu;
+#[cfg(feature = "hip")]
+mod hip;
 mod inputs;
 mod placement;
 mod proof;
@@ -24,6 +28,7 @@ pub use backend::{
     Variant,
 };
 pub use clock::clock_tick;
+pub use gpu::{GpuOptions, Survey, survey};
 pub use inputs::{InputSpec, Inputs};
 pub use proof::Expected;
 pub use reference::Reference;

@@ -7,15 +7,16 @@ use std::path::{Path, PathBuf};
 
 use super::{CalibrationError, FusionRecord, HardwareCalibration, SCHEMA_VERSION};
 use crate::cost::BandwidthPoint;
-use crate::vocabulary::{Backend, CacheState, Problem};
+use crate::vocabulary::{Backend, CacheState, Clock, Implementation, Problem};
 
 /// What makes a record unique in a file: two records with the same key would be two answers to
 /// one question.
-pub(crate) type RecordKey<'r> = (Problem, Backend, u32, CacheState, &'r str);
+pub(crate) type RecordKey = (Problem, Backend, u32, CacheState, Clock, Implementation);
 
 impl FusionRecord {
-    pub(crate) fn key(&self) -> RecordKey<'_> {
-        (self.problem, self.backend, self.threads, self.cache_state, &self.implementation)
+    pub(crate) fn key(&self) -> RecordKey {
+        let Self { problem, backend, threads, cache_state, clock, implementation, .. } = *self;
+        (problem, backend, threads, cache_state, clock, implementation)
     }
 }
 
@@ -148,12 +149,15 @@ impl HardwareCalibration {
                 .map_err(|reason| CalibrationError::invalid(format!("{}: {reason}", place())))?;
             if let Some(first) = seen.insert(record.key(), index) {
                 return Err(CalibrationError::invalid(format!(
-                    "{} and the one at line {} are both for {} on {} with {} threads; keep one",
+                    "{} and the one at line {} are both for {} on {} with {} threads, the {} \
+                     clock and {} kernels; keep one",
                     place(),
                     line_of_record(text, first),
                     record.problem,
                     record.backend,
                     record.threads,
+                    record.clock,
+                    record.implementation,
                 )));
             }
         }
@@ -191,6 +195,9 @@ impl FusionRecord {
                 self.problem,
                 ops.join(", ")
             ));
+        }
+        if (self.backend == Backend::Cpu) != self.clock.is_host() {
+            return Err(format!("there is no {} clock on {}", self.clock, self.backend));
         }
         if self.dtype != self.problem.dtype() {
             return Err(format!("dtype {} is not that of {}", self.dtype, self.problem));

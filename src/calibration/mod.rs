@@ -7,11 +7,13 @@ mod record;
 use serde::{Deserialize, Serialize};
 
 pub use error::CalibrationError;
-pub use record::{Disturbed, FusionRecord, Placement, Timing, Verdict, Verification};
+pub use record::{
+    Disturbed, FusionRecord, GpuDetails, GpuKernel, Placement, Timing, Verdict, Verification,
+};
 
 use crate::cost::Ceilings;
 use crate::hardware::HardwareSpec;
-use crate::vocabulary::{Backend, DType, Problem};
+use crate::vocabulary::{Backend, Clock, DType, Problem};
 
 /// The version of the file format that this crate reads and writes.
 pub const SCHEMA_VERSION: u32 = 2;
@@ -35,7 +37,7 @@ pub struct HardwareCalibration {
     /// What was checked before the run.
     #[serde(default, rename = "check", skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<Check>,
-    /// The measured ceilings, one entry per backend, dtype and thread count.
+    /// The measured ceilings, one entry per backend, dtype, thread count and clock.
     #[serde(default, rename = "ceilings", skip_serializing_if = "Vec::is_empty")]
     pub ceilings: Vec<MeasuredCeilings>,
     /// The unfused variant measured against itself.
@@ -198,6 +200,38 @@ pub struct Fingerprint {
     /// When the system backs memory with huge pages: `always`, `madvise` or `never`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub huge_pages: Option<String>,
+    /// The GPU that kernels ran on; absent where they ran on the processor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<ObservedGpu>,
+}
+
+/// A GPU as its driver reports it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ObservedGpu {
+    /// The name that it reports.
+    pub name: String,
+    /// Its instruction set: `sm_90a`, `gfx942`.
+    pub architecture: String,
+    /// Multiprocessors or compute units.
+    pub processors: u32,
+    /// All of its memory.
+    pub memory_bytes: u64,
+    /// Its second-level cache.
+    pub l2_bytes: u64,
+    /// The highest clock of its processors.
+    pub clock_mhz: u32,
+    /// Where it is on the bus.
+    pub bus_id: String,
+    /// The version of the driver.
+    pub driver: String,
+    /// The version of the runtime library.
+    pub runtime: String,
+    /// The compiler of the kernels and its version.
+    pub compiler: String,
+    /// The vendor's libraries that were found, with their versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub libraries: Vec<String>,
 }
 
 /// A level of cache as the system reports it.
@@ -222,6 +256,9 @@ pub struct MeasuredCeilings {
     pub dtype: DType,
     /// On how many threads.
     pub threads: u32,
+    /// As which clock sees them, which tells what a launch costs; absent for the host's.
+    #[serde(default, skip_serializing_if = "Clock::is_host")]
+    pub clock: Clock,
     /// The ceilings.
     pub limits: Ceilings,
 }
@@ -236,6 +273,9 @@ pub struct NoiseFloor {
     pub backend: Backend,
     /// On how many threads.
     pub threads: u32,
+    /// What its times begin and end with; absent for the host's clock.
+    #[serde(default, skip_serializing_if = "Clock::is_host")]
+    pub clock: Clock,
     /// The ratio that was measured; the truth is 1.
     pub ratio: f64,
     /// Lower end of its 95 % interval.

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::cost::Bottleneck;
-use crate::vocabulary::{Backend, CacheState, DType, Problem};
+use crate::vocabulary::{Backend, CacheState, Clock, DType, Implementation, Problem};
 
 /// What a measurement says about fusing a problem.
 ///
@@ -105,12 +105,15 @@ pub struct Disturbed {
     /// Something on the machine waited for a processor during the round.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_pressure: Option<u32>,
+    /// The clock of a GPU was another one around the one sample than around the other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_change: Option<u32>,
 }
 
 impl Disturbed {
     /// Every cause by its key, with its number of pairs.
     #[must_use]
-    pub const fn causes(&self) -> [(&'static str, Option<u32>); 7] {
+    pub const fn causes(&self) -> [(&'static str, Option<u32>); 8] {
         [
             ("involuntary_switch", self.involuntary_switch),
             ("migration", self.migration),
@@ -119,6 +122,7 @@ impl Disturbed {
             ("page_fault", self.page_fault),
             ("steal", self.steal),
             ("cpu_pressure", self.cpu_pressure),
+            ("clock_change", self.clock_change),
         ]
     }
 }
@@ -134,6 +138,49 @@ pub struct Placement {
     /// Share of the tensors' memory that lay in huge pages; absent where the system does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub huge_page_share: Option<f64>,
+}
+
+/// A kernel of a GPU as it was compiled and launched.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GpuKernel {
+    /// Its entry point.
+    pub name: String,
+    /// Blocks of a launch.
+    pub blocks: u64,
+    /// Threads of a block.
+    pub threads: u32,
+    /// Registers of a thread.
+    pub registers: u32,
+    /// Bytes of a thread's registers that had to go to memory.
+    pub spilled_bytes: u32,
+    /// Bytes of on-chip memory that the threads of a block share.
+    pub shared_bytes: u32,
+    /// Blocks that a multiprocessor or compute unit holds at a time.
+    pub resident_blocks: u32,
+}
+
+/// What only a GPU tells of a measurement.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GpuDetails {
+    /// The lowest clock of its processors that was read around a sample; absent where it does not
+    /// tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lowest_clock_mhz: Option<u32>,
+    /// The highest one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub highest_clock_mhz: Option<u32>,
+    /// Every reason for which the clock was lower than it could be around some sample; absent
+    /// where the GPU does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throttle_reasons: Option<Vec<String>>,
+    /// The kernels of the unfused variant, in order.
+    #[serde(default, rename = "unfused_kernel", skip_serializing_if = "Vec::is_empty")]
+    pub unfused_kernels: Vec<GpuKernel>,
+    /// Those of the fused variant: one.
+    #[serde(default, rename = "fused_kernel", skip_serializing_if = "Vec::is_empty")]
+    pub fused_kernels: Vec<GpuKernel>,
 }
 
 /// One measured problem on one backend: a `[[fusion]]` table of the file.
@@ -156,8 +203,11 @@ pub struct FusionRecord {
     pub threads: u32,
     /// What the caches held.
     pub cache_state: CacheState,
+    /// What its times begin and end with; absent for the host's clock.
+    #[serde(default, skip_serializing_if = "Clock::is_host")]
+    pub clock: Clock,
     /// Whose kernels ran: `native` are the project's own.
-    pub implementation: String,
+    pub implementation: Implementation,
 
     /// Median time of the unfused variant.
     pub unfused_latency_ms: f64,
@@ -238,9 +288,7 @@ pub struct FusionRecord {
     pub placement: Placement,
     /// The proof.
     pub verification: Verification,
-}
-
-impl FusionRecord {
-    /// The implementation of the project's own kernels.
-    pub const NATIVE: &'static str = "native";
+    /// What only a GPU tells; absent for a CPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<GpuDetails>,
 }

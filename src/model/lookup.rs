@@ -8,10 +8,14 @@ use thiserror::Error;
 use super::answer::{Estimate, Interval};
 use super::policy::{Decision, Policy, Undecided};
 use crate::calibration::{CalibrationError, FusionRecord, HardwareCalibration, Verdict};
-use crate::vocabulary::{Backend, CacheState, Chain, DType, Problem, VocabularyError};
+use crate::vocabulary::{
+    Backend, CacheState, Chain, Clock, DType, Implementation, Problem, VocabularyError,
+};
 
-/// Where a problem would run. All of it must match: a question about a GPU is never answered
-/// from a CPU's measurements, nor one about 16 threads from those of one.
+/// Where a problem would run, and what its time would be. All of it must match: a question about a
+/// GPU is never answered from a CPU's measurements, nor one about 16 threads from those of one, nor
+/// one about a captured graph ([`Clock::Device`]) from what eager execution pays for its launches
+/// ([`Clock::LaunchInclusive`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Target {
     /// What runs it.
@@ -20,17 +24,34 @@ pub struct Target {
     pub threads: u32,
     /// What the caches hold when it begins.
     pub cache_state: CacheState,
+    /// What its time begins and ends with.
+    pub clock: Clock,
+    /// Whose kernels run.
+    pub implementation: Implementation,
 }
 
 impl Target {
     /// The CPU with so many threads and warm caches.
     #[must_use]
     pub const fn cpu(threads: u32) -> Self {
-        Self { backend: Backend::Cpu, threads, cache_state: CacheState::Warm }
+        Self {
+            backend: Backend::Cpu,
+            threads,
+            cache_state: CacheState::Warm,
+            clock: Clock::Host,
+            implementation: Implementation::Native,
+        }
+    }
+
+    /// A GPU with warm caches and the project's own kernels, by one of its clocks.
+    #[must_use]
+    pub const fn gpu(backend: Backend, clock: Clock) -> Self {
+        Self { backend, clock, ..Self::cpu(1) }
     }
 
     fn of(record: &FusionRecord) -> Self {
-        Self { backend: record.backend, threads: record.threads, cache_state: record.cache_state }
+        let FusionRecord { backend, threads, cache_state, clock, implementation, .. } = *record;
+        Self { backend, threads, cache_state, clock, implementation }
     }
 }
 
@@ -95,11 +116,7 @@ impl FusionCostModel {
         let mut by_problem = FxHashMap::default();
         for (index, record) in calibration.records.iter().enumerate() {
             if record.verdict != Verdict::Invalid {
-                // Several implementations of one problem: the project's own answers.
-                let slot = by_problem.entry((record.problem, Target::of(record))).or_insert(index);
-                if record.implementation == FusionRecord::NATIVE {
-                    *slot = index;
-                }
+                by_problem.insert((record.problem, Target::of(record)), index);
             }
         }
         let mut by_chain: FxHashMap<_, Vec<usize>> = FxHashMap::default();
@@ -158,6 +175,7 @@ impl FusionCostModel {
         let ceilings = self.calibration.ceilings.iter().find(|ceilings| {
             ceilings.backend == target.backend
                 && ceilings.threads == target.threads
+                && ceilings.clock == target.clock
                 && ceilings.dtype == problem.dtype()
         })?;
         Some(ceilings.limits.roofline(problem)?.speedup())

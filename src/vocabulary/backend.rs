@@ -44,14 +44,20 @@ impl FromStr for Backend {
     type Err = VocabularyError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL
-            .into_iter()
-            .find(|backend| backend.name() == text.to_ascii_lowercase())
-            .ok_or_else(|| {
-                let known = Self::ALL.iter().map(|backend| backend.name());
-                VocabularyError::unknown(NameKind::Backend, text, known)
-            })
+        by_name(NameKind::Backend, text, Self::ALL, Self::name)
     }
+}
+
+/// The one of `all` that is called so, in upper or lower case.
+fn by_name<T: Copy, const N: usize>(
+    kind: NameKind,
+    text: &str,
+    all: [T; N],
+    name: fn(T) -> &'static str,
+) -> Result<T, VocabularyError> {
+    let is_called_so = |one: &T| name(*one) == text.to_ascii_lowercase();
+    let unknown = || VocabularyError::unknown(kind, text, all.into_iter().map(name));
+    all.into_iter().find(is_called_so).ok_or_else(unknown)
 }
 
 /// What a measured time begins and ends with.
@@ -84,6 +90,20 @@ impl Clock {
             Self::Device => "device",
             Self::LaunchInclusive => "launch-inclusive",
         }
+    }
+
+    /// Whether it is the host's, which files leave out.
+    #[must_use]
+    pub fn is_host(&self) -> bool {
+        *self == Self::Host
+    }
+}
+
+impl FromStr for Clock {
+    type Err = VocabularyError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        by_name(NameKind::Clock, text, Self::ALL, Self::name)
     }
 }
 
@@ -118,6 +138,14 @@ impl Implementation {
             Self::Native => "native",
             Self::Vendor => "vendor",
         }
+    }
+}
+
+impl FromStr for Implementation {
+    type Err = VocabularyError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        by_name(NameKind::Implementation, text, Self::ALL, Self::name)
     }
 }
 

@@ -18,6 +18,10 @@ pub enum NameKind {
     DType,
     /// A backend.
     Backend,
+    /// A clock.
+    Clock,
+    /// Whose kernels run.
+    Implementation,
     /// A size of a problem.
     Size,
     /// A machine under `profiles/hardware/`.
@@ -33,6 +37,8 @@ impl fmt::Display for NameKind {
             Self::Fusion => "fusion pattern",
             Self::DType => "dtype",
             Self::Backend => "backend",
+            Self::Clock => "clock",
+            Self::Implementation => "implementation",
             Self::Size => "size",
             Self::Hardware => "hardware",
             Self::Shapes => "shape set",

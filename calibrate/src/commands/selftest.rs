@@ -30,7 +30,7 @@ pub fn selftest(args: &SelftestArgs) -> anyhow::Result<u8> {
     let threads = threads(args.threads)?;
     let procedure = Procedure::STANDARD;
     let stop = Stop::listen()?;
-    let checks = preflight::check(&Needs { threads, memory_bytes: MEMORY_BYTES });
+    let checks = preflight::check(&Needs { threads, memory_bytes: MEMORY_BYTES, gpu: None });
     // How the procedure does on a machine in a bad state is worth knowing too.
     go_on_with(&checks, true)?;
     let _lock = MachineLock::take();
@@ -43,12 +43,13 @@ pub fn selftest(args: &SelftestArgs) -> anyhow::Result<u8> {
         eprintln!("simulating {}", disturbance.name());
         simulation.push(simulate(disturbance, args.simulations, procedure, args.seed, &stop)?);
     }
-    let device = Device { backend: fusion_cost_model::Backend::Cpu, threads, bound: !args.unbound };
+    let device = Device::cpu(threads, !args.unbound);
     let settings = RunSettings {
         procedure,
         backend: device.backend,
         threads: u32::try_from(threads).unwrap_or(u32::MAX),
         cache: CacheState::Warm,
+        l2_bytes: None,
         seed: args.seed,
         time_budget: None,
     };

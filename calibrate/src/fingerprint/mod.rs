@@ -49,6 +49,7 @@ fn observe_with(files: &SystemFiles) -> Fingerprint {
         governor: clock::governor(files),
         turbo: clock::turbo(files),
         huge_pages: pages::huge_pages(files),
+        gpu: None,
     }
 }
 

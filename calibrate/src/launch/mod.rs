@@ -6,6 +6,8 @@
 //! makes launches independent of each other. It also means that a kernel that crashes, or that the
 //! system kills for its memory, costs one problem and not the run.
 
+mod device;
+mod probe;
 mod processes;
 mod run;
 mod worker;
@@ -13,28 +15,20 @@ mod worker;
 use std::time::Duration;
 
 use fused_kernels::Variant;
-use fusion_cost_model::calibration::Verification;
+use fusion_cost_model::calibration::{GpuKernel, Verification};
 use fusion_cost_model::cost::Ceilings;
-use fusion_cost_model::{Backend, CacheState, DType, Problem};
+use fusion_cost_model::{CacheState, Clock, DType};
 use serde::{Deserialize, Serialize};
 
 use crate::measure::{Launch, Procedure};
 use crate::prove::WrongResult;
+use crate::subject::Subject;
 
+pub use device::{Device, FoundGpu, Gpu};
+pub use probe::{PROBE_LIMIT, SURVEY_LIMIT, probe};
 pub use processes::Processes;
 pub use run::launch_on;
 pub use worker::serve;
-
-/// What runs the kernels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Device {
-    /// The backend.
-    pub backend: Backend,
-    /// Threads of the kernels.
-    pub threads: usize,
-    /// Whether each thread is bound to a processor.
-    pub bound: bool,
-}
 
 /// Which two things are measured against each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -64,17 +58,22 @@ impl Comparison {
 pub enum Task {
     /// One launch of one problem.
     Measure(Box<MeasureTask>),
-    /// The limits of the device for a number format.
-    Ceilings(DType),
+    /// The limits of the device for a number format, as a clock sees them.
+    Ceilings(DType, Clock),
+    /// What the device is. Only for a GPU, which the caller itself never opens: that would take
+    /// memory of it, and a driver in a bad state ends the process that calls it.
+    Identify,
+    /// Whether the device can run these, and in how much of its memory.
+    Plan(Vec<Subject>, CacheState),
+    /// What devices of the backend there are, in words.
+    Survey,
 }
 
 /// One launch of one problem.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MeasureTask {
     /// What to measure.
-    pub problem: Problem,
-    /// Which variants.
-    pub comparison: Comparison,
+    pub subject: Subject,
     /// What the caches hold.
     pub cache: CacheState,
     /// How much.
@@ -98,6 +97,14 @@ pub enum Report {
     NoKernels,
     /// The ceilings, if the device computes in that format.
     Ceilings(Option<Ceilings>),
+    /// The device.
+    Identified(Box<FoundGpu>),
+    /// For each subject the bytes of the device's memory that it needs, or why it cannot be run.
+    Plan(Vec<Result<u64, String>>),
+    /// What devices there are, or what is missing: a line or several.
+    Survey(Vec<String>),
+    /// The device is not there, and why.
+    NoDevice(String),
     /// It could not be done, and why.
     Failed(String),
     /// The user stopped it.
@@ -123,6 +130,9 @@ pub struct LaunchReport {
     pub processors: Vec<u32>,
     /// Share of the tensors in huge pages.
     pub huge_page_share: Option<f64>,
+    /// The kernels of each variant as they were compiled; nothing on a CPU.
+    #[serde(default)]
+    pub gpu_kernels: [Vec<GpuKernel>; 2],
 }
 
 /// Does tasks, each in a fresh process; in tests, whatever a test needs.

@@ -1,7 +1,7 @@
 //! The caller's side: start a worker, hand it its task, wait for its report.
 
 use std::io::{Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -25,37 +25,41 @@ impl<'a> Processes<'a> {
     ///
     /// When the system does not tell where this program is.
     pub fn new(device: Device, stop: &'a Stop) -> anyhow::Result<Self> {
-        // On Linux this file is the running program itself, also when the one with its name was
-        // replaced in the meantime.
-        let running = PathBuf::from("/proc/self/exe");
-        let program = if running.exists() {
-            running
-        } else {
-            std::env::current_exe().context("cannot find this program to start workers")?
-        };
-        Ok(Self { program, device, stop })
+        Ok(Self { program: this_program()?, device, stop })
     }
+}
 
-    fn start(&self) -> anyhow::Result<Child> {
-        let mut command = Command::new(&self.program);
-        #[cfg(unix)]
-        {
-            use std::os::unix::process::CommandExt;
-            // A group of its own, so that Ctrl-C in a terminal reaches only this process, which
-            // decides what becomes of the worker.
-            command.arg0("calibrate").process_group(0);
-        }
-        command.arg(WORKER).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command.spawn().context("cannot start a worker")
+/// The file of this program.
+pub(super) fn this_program() -> anyhow::Result<PathBuf> {
+    // On Linux this file is the running program itself, also when the one with its name was
+    // replaced in the meantime.
+    let running = PathBuf::from("/proc/self/exe");
+    if running.exists() {
+        return Ok(running);
     }
+    std::env::current_exe().context("cannot find this program to start workers")
+}
+
+/// Starts a worker, which waits for its task.
+pub(super) fn start(program: &Path) -> anyhow::Result<Child> {
+    let mut command = Command::new(program);
+    #[cfg(unix)]
+    {
+        use std::os::unix::process::CommandExt;
+        // A group of its own, so that Ctrl-C in a terminal reaches only this process, which
+        // decides what becomes of the worker.
+        command.arg0("calibrate").process_group(0);
+    }
+    command.arg(WORKER).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().context("cannot start a worker")
 }
 
 impl Launcher for Processes<'_> {
     fn launch(&mut self, task: &Task, time_left: Option<Duration>) -> anyhow::Result<Report> {
-        let mut line = serde_json::to_string(&(self.device, time_left, task))?;
+        let mut line = serde_json::to_string(&(&self.device, time_left, task))?;
         line.push('\n');
         let began = Instant::now();
-        let mut worker = self.start()?;
+        let mut worker = start(&self.program)?;
         let input = worker.stdin.take().context("a worker has no input")?;
         // A worker that ends before it has read its task says why below.
         let _ = (&input).write_all(line.as_bytes());
@@ -93,7 +97,7 @@ impl Launcher for Processes<'_> {
 }
 
 /// Why a worker gave no report.
-fn failure(status: ExitStatus, complaint: &str) -> String {
+pub(super) fn failure(status: ExitStatus, complaint: &str) -> String {
     #[cfg(unix)]
     if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
         let why = if signal == SIGKILL { "; most likely it needed too much memory" } else { "" };

@@ -4,11 +4,9 @@ use std::io::{BufRead, Write};
 use std::time::Duration;
 
 use anyhow::Context;
-use fused_kernels::Backend;
-use fused_kernels::cpu::Cpu;
-use fusion_cost_model::Backend as BackendName;
 
-use super::{Device, Report, Task, launch_on};
+use super::device::{Device, Opened};
+use super::{FoundGpu, Report, Task, launch_on};
 use crate::exit;
 
 /// Does the task on standard input and writes its report to standard output.
@@ -30,14 +28,34 @@ pub fn serve() -> anyhow::Result<u8> {
     if let Some(time_left) = time_left {
         end_after(time_left);
     }
-    let report = match open(device)? {
-        Some(mut backend) => launch_on(&mut *backend, &task),
-        None => Report::NoKernels,
-    };
-    let mut text = serde_json::to_string(&report)?;
+    let mut text = serde_json::to_string(&report(&device, &task)?)?;
     text.push('\n');
     std::io::stdout().write_all(text.as_bytes()).context("cannot write the report")?;
     Ok(exit::DONE)
+}
+
+fn report(device: &Device, task: &Task) -> anyhow::Result<Report> {
+    if matches!(task, Task::Survey) {
+        return Ok(Report::Survey(device.survey()));
+    }
+    let mut opened = match device.open() {
+        Ok(opened) => opened,
+        Err(error) if device.gpu.is_some() => return Ok(Report::NoDevice(exit::message(&error))),
+        Err(error) => return Err(error),
+    };
+    match (task, &opened) {
+        (Task::Identify, Opened::Gpu(gpu)) => Ok(identified(gpu)),
+        _ => Ok(launch_on(opened.backend(), task)),
+    }
+}
+
+fn identified(gpu: &fused_kernels::gpu::Gpu) -> Report {
+    match gpu.free_memory() {
+        Ok(free_memory) => {
+            Report::Identified(Box::new(FoundGpu { observed: gpu.observed(), free_memory }))
+        }
+        Err(error) => Report::NoDevice(error.to_string()),
+    }
 }
 
 /// Ends this process when its input is closed.
@@ -55,15 +73,4 @@ fn end_after(time_left: Duration) {
         std::thread::sleep(time_left);
         std::process::exit(i32::from(exit::INTERRUPTED));
     });
-}
-
-/// The device of a task; `None` for a backend that this version has no kernels for.
-fn open(device: Device) -> anyhow::Result<Option<Box<dyn Backend>>> {
-    match device.backend {
-        BackendName::Cpu if device.bound => {
-            Ok(Some(Box::new(Cpu::with_bound_threads(device.threads)?)))
-        }
-        BackendName::Cpu => Ok(Some(Box::new(Cpu::new(device.threads)?))),
-        BackendName::Cuda | BackendName::Hip => Ok(None),
-    }
 }

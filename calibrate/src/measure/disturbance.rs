@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use fused_kernels::ThreadCounters;
+use fused_kernels::{Sensors, ThreadCounters};
+use fusion_cost_model::Clock;
 use fusion_cost_model::calibration::Disturbed;
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +26,9 @@ pub enum Cause {
     Steal,
     /// Something on the machine waited for a processor during the round.
     CpuPressure,
+    /// The clock of a GPU changed by more than `MOST_CLOCK_CHANGE` between two readings around the
+    /// samples of a pair.
+    ClockChange,
 }
 
 /// What a thread loses each time the processor is taken from it for a moment: the two switches,
@@ -42,9 +46,13 @@ const MOST_RUN_DELAY: f64 = 0.01;
 /// `MOST_RUN_DELAY`, since interrupts are counted here and are part of every machine.
 const MOST_OFF_PROCESSOR: f64 = 0.02;
 
+/// How much the clock of a GPU may change within a pair: what both samples see cancels in their
+/// ratio, and what only one sees does not.
+const MOST_CLOCK_CHANGE: f64 = 0.02;
+
 impl Cause {
     /// Every cause.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::InvoluntarySwitch,
         Self::Migration,
         Self::RunDelay,
@@ -52,7 +60,52 @@ impl Cause {
         Self::PageFault,
         Self::Steal,
         Self::CpuPressure,
+        Self::ClockChange,
     ];
+
+    /// What can disturb a time by a clock.
+    ///
+    /// The host's threads compute nothing for a GPU. Its own clock sees nothing of them, since its
+    /// queue is full. By the launch-inclusive one a time contains what the host does to hand over
+    /// the work, which only the thread that does so can be kept from; that thread may well sleep
+    /// while it waits, and wake up on another processor.
+    #[must_use]
+    pub const fn of_clock(clock: Clock) -> &'static [Self] {
+        match clock {
+            Clock::Host => &[
+                Self::InvoluntarySwitch,
+                Self::Migration,
+                Self::RunDelay,
+                Self::OffProcessor,
+                Self::PageFault,
+                Self::Steal,
+                Self::CpuPressure,
+            ],
+            Clock::Device => &[Self::ClockChange],
+            Clock::LaunchInclusive => &[
+                Self::InvoluntarySwitch,
+                Self::RunDelay,
+                Self::PageFault,
+                Self::Steal,
+                Self::ClockChange,
+            ],
+        }
+    }
+
+    /// The key of this cause in files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::InvoluntarySwitch => "involuntary_switch",
+            Self::Migration => "migration",
+            Self::RunDelay => "run_delay",
+            Self::OffProcessor => "off_processor",
+            Self::PageFault => "page_fault",
+            Self::Steal => "steal",
+            Self::CpuPressure => "cpu_pressure",
+            Self::ClockChange => "clock_change",
+        }
+    }
 
     /// The number of this cause in a count by cause.
     pub fn count_of(self, disturbed: &mut Disturbed) -> &mut Option<u32> {
@@ -64,6 +117,7 @@ impl Cause {
             Self::PageFault => &mut disturbed.page_fault,
             Self::Steal => &mut disturbed.steal,
             Self::CpuPressure => &mut disturbed.cpu_pressure,
+            Self::ClockChange => &mut disturbed.clock_change,
         }
     }
 }
@@ -128,6 +182,15 @@ pub(super) fn causes_between(
     causes.sort_unstable();
     causes.dedup();
     causes
+}
+
+/// Whether the clock of a GPU changed too much between these readings. What it does not tell
+/// disturbs nothing.
+#[must_use]
+pub(super) fn clock_changed(readings: &[Sensors]) -> bool {
+    let clocks = || readings.iter().filter_map(|sensors| sensors.clock_mhz);
+    let ends = clocks().min().zip(clocks().max());
+    ends.is_some_and(|(low, high)| f64::from(high) > f64::from(low) * (1.0 + MOST_CLOCK_CHANGE))
 }
 
 #[cfg(test)]
@@ -199,6 +262,26 @@ mod tests {
     }
 
     #[test]
+    fn a_clock_may_move_by_two_percent_within_a_pair() {
+        let changed = |clocks: &[Option<u32>]| {
+            let reading = |&clock_mhz| Sensors { clock_mhz, throttle_reasons: None };
+            clock_changed(&clocks.iter().map(reading).collect::<Vec<_>>())
+        };
+        assert!(!changed(&[Some(1000), Some(1020), Some(1010), Some(1000)]));
+        assert!(changed(&[Some(1000), Some(1000), Some(1021), Some(1010)]));
+        assert!(changed(&[Some(1021), None, Some(1000), None]));
+        assert!(!changed(&[None, None]) && !changed(&[]));
+    }
+
+    #[test]
+    fn every_cause_belongs_to_a_clock() {
+        for cause in Cause::ALL {
+            assert!(Clock::ALL.iter().any(|clock| Cause::of_clock(*clock).contains(&cause)));
+        }
+        assert!(!Cause::of_clock(Clock::Host).contains(&Cause::ClockChange));
+    }
+
+    #[test]
     fn every_cause_has_a_number_of_its_own() {
         let mut disturbed = Disturbed::default();
         for (cause, count) in Cause::ALL.into_iter().zip(1..) {
@@ -206,10 +289,11 @@ mod tests {
         }
         let mut counts: Vec<_> = disturbed.causes().iter().filter_map(|(_, n)| *n).collect();
         counts.sort_unstable();
-        assert_eq!(counts, [1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(counts, [1, 2, 3, 4, 5, 6, 7, 8]);
         // The names in the journal are those in the file.
         for (cause, (name, _)) in Cause::ALL.into_iter().zip(disturbed.causes()) {
             assert_eq!(serde_json::to_string(&cause).unwrap(), format!("\"{name}\""));
+            assert_eq!(cause.name(), name);
         }
     }
 }

@@ -4,6 +4,7 @@
 //! `sample` takes the samples of one launch, in the order that `schedule` draws, while
 //! `disturbance` and `watch` look for what goes wrong; `estimate` turns the launches into a ratio
 //! with its interval, with the arithmetic of `statistics`; `stopping` says when there are enough.
+//! `warm_up` brings a GPU to its clock before that.
 
 mod disturbance;
 mod estimate;
@@ -12,13 +13,15 @@ mod sample;
 mod schedule;
 mod statistics;
 mod stopping;
+mod warm_up;
 mod watch;
 
 pub use disturbance::Cause;
 pub use estimate::{Estimate, LEAST_LAUNCHES, Unit, estimate};
 pub use procedure::Procedure;
-pub use sample::{Instruments, Launch, Pair, Round, measure};
+pub use sample::{Instruments, Launch, Pair, Round, SensorRange, measure};
 pub use schedule::{Order, draw_orders, draw_pass};
 pub use statistics::{Quartiles, mean, median, quartiles};
 pub use stopping::enough;
+pub use warm_up::warm_up;
 pub use watch::{Reading, SystemWatch, Watch};

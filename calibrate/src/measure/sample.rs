@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use fused_kernels::{BackendError, Prepared, Variant};
+use fused_kernels::{BackendError, Prepared, Sensors, ThreadCounters, Variant};
+use fusion_cost_model::Clock;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use super::disturbance::{Cause, causes_between, observable};
+use super::disturbance::{Cause, causes_between, clock_changed, observable};
 use super::procedure::Procedure;
 use super::schedule::{Order, draw_orders};
 use super::statistics::median;
@@ -54,14 +55,50 @@ pub struct Launch {
     pub back_to_back: f64,
     /// The causes of disturbances that this system shows.
     pub observable: Vec<Cause>,
+    /// What the device told of itself around the samples; `None` where it tells nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sensors: Option<SensorRange>,
+}
+
+/// What a device told of itself around some samples.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SensorRange {
+    /// Its lowest and its highest clock.
+    pub clock_mhz: Option<[u32; 2]>,
+    /// All bits of the reasons for which that was lower than it could be.
+    pub throttle_reasons: Option<u64>,
+}
+
+impl SensorRange {
+    /// The same with another reading.
+    fn add(&mut self, reading: Sensors) {
+        let both = self.clock_mhz.into_iter().chain(reading.clock_mhz.map(|mhz| [mhz; 2]));
+        self.clock_mhz = both.reduce(|a, b| [a[0].min(b[0]), a[1].max(b[1])]);
+        let reasons = self.throttle_reasons.into_iter().chain(reading.throttle_reasons);
+        self.throttle_reasons = reasons.reduce(|a, b| a | b);
+    }
+
+    /// What two launches told together.
+    #[must_use]
+    pub fn with(mut self, other: Self) -> Self {
+        for clock_mhz in other.clock_mhz.into_iter().flatten() {
+            self.add(Sensors { clock_mhz: Some(clock_mhz), throttle_reasons: None });
+        }
+        self.add(Sensors { clock_mhz: None, throttle_reasons: other.throttle_reasons });
+        self
+    }
 }
 
 /// What a measurement is made with, beside the device.
 pub struct Instruments<'a> {
     /// Observes the machine.
     pub watch: &'a mut dyn Watch,
+    /// What times begin and end with.
+    pub clock: Clock,
     /// The smallest step of the clock.
     pub tick: Duration,
+    /// Reads the counters of the threads whose disturbance would be one of the samples.
+    pub counters: fn(&mut dyn Prepared) -> Vec<ThreadCounters>,
 }
 
 /// Samples in each block of the back-to-back pass, at most.
@@ -92,14 +129,25 @@ pub fn measure(
     let sample = |index: usize| once[index] * (f64::from(iterations[index]) + 1.0);
     let pairs = procedure.affordable_pairs(sample(0) + sample(1));
 
-    let mut observed = observable(&prepared.counters());
+    let counters = instruments.counters;
+    let is_told = |cause: &Cause| Cause::of_clock(instruments.clock).contains(cause);
+    let mut observed = observable(&counters(prepared));
+    let first_reading = prepared.sensors();
+    observed.extend(first_reading.clock_mhz.map(|_| Cause::ClockChange));
+    let mut range = SensorRange::default();
     let mut shortest = Duration::MAX;
-    let mut take = |prepared: &mut dyn Prepared, index: usize, causes: &mut Vec<Cause>| {
-        let before = prepared.counters();
+    let mut take = |prepared: &mut dyn Prepared, index: usize, seen: &mut Seen| {
+        let before = counters(prepared);
         let untimed = prepared.run(variants[index], 1)?;
+        // Behind the untimed run, so that the device is at work when it is asked.
+        let sensors_before = prepared.sensors();
         // A clock that did not move would make a ratio of nothing.
         let time = prepared.run(variants[index], iterations[index])?.max(instruments.tick);
-        causes.extend(causes_between(&before, &prepared.counters(), untimed + time));
+        seen.causes.extend(causes_between(&before, &counters(prepared), untimed + time));
+        for reading in [sensors_before, prepared.sensors()] {
+            range.add(reading);
+            seen.sensors.push(reading);
+        }
         shortest = shortest.min(time);
         Ok::<_, BackendError>(time.as_secs_f64() / f64::from(iterations[index]))
     };
@@ -110,10 +158,13 @@ pub fn measure(
         prepared.new_layout(random.next_u64())?;
         let mut round = Round { pairs: Vec::with_capacity(pairs) };
         for order in draw_orders(pairs, &mut random) {
-            let (mut seconds, mut causes) = ([0.0; 2], Vec::new());
+            let (mut seconds, mut seen) = ([0.0; 2], Seen::default());
             for index in order.positions() {
-                seconds[index] = take(prepared, index, &mut causes)?;
+                seconds[index] = take(prepared, index, &mut seen)?;
             }
+            let Seen { mut causes, sensors } = seen;
+            causes.extend(clock_changed(&sensors).then_some(Cause::ClockChange));
+            causes.retain(is_told);
             causes.sort_unstable();
             causes.dedup();
             round.pairs.push(Pair { seconds, order, causes });
@@ -125,15 +176,18 @@ pub fn measure(
     let order = if random.random() { Order::FirstSecond } else { Order::SecondFirst };
     let mut blocks = [0.0; 2];
     for index in order.positions() {
-        let block = (0..pairs.min(BACK_TO_BACK)).map(|_| take(prepared, index, &mut Vec::new()));
+        let block =
+            (0..pairs.min(BACK_TO_BACK)).map(|_| take(prepared, index, &mut Seen::default()));
         blocks[index] = median(&block.collect::<Result<Vec<_>, _>>()?);
     }
 
     let of_rounds = watch::causes_of_rounds(&readings, instruments.watch.processors());
     for (round, causes) in rounds.iter_mut().zip(of_rounds) {
+        let causes: Vec<Cause> = causes.into_iter().filter(is_told).collect();
         round.pairs.iter_mut().for_each(|pair| pair.causes.extend_from_slice(&causes));
     }
     observed.extend(watch::observable(&readings[0]));
+    observed.retain(is_told);
     let ticks = shortest.as_nanos() / instruments.tick.as_nanos().max(1);
     Ok(Launch {
         rounds,
@@ -141,7 +195,15 @@ pub fn measure(
         ticks: u64::try_from(ticks).unwrap_or(u64::MAX),
         back_to_back: (blocks[0] / blocks[1]).ln(),
         observable: observed,
+        sensors: Some(range).filter(|range| *range != SensorRange::default()),
     })
+}
+
+/// What was seen around the samples of a pair.
+#[derive(Default)]
+struct Seen {
+    causes: Vec<Cause>,
+    sensors: Vec<Sensors>,
 }
 
 /// How many runs a sample needs to last at least so long.
@@ -177,7 +239,6 @@ fn seconds_per_run(
 mod tests {
     use super::super::watch::Reading;
     use super::*;
-    use fused_kernels::ThreadCounters;
 
     /// A device whose clock is a script: it records what it is asked for.
     #[derive(Default)]
@@ -186,6 +247,8 @@ mod tests {
         layouts: Vec<u64>,
         /// The system takes the processor during the runs with these numbers.
         switched: Vec<usize>,
+        /// The clock before the run with a number, where the device has one.
+        mhz: Option<fn(usize) -> u32>,
     }
 
     impl Prepared for Scripted {
@@ -212,6 +275,10 @@ mod tests {
             let switches = self.switched.iter().filter(|&&call| call < done).count() as u64;
             vec![ThreadCounters { involuntary_switches: Some(switches), ..Default::default() }]
         }
+        fn sensors(&mut self) -> Sensors {
+            let clock_mhz = self.mhz.map(|mhz| mhz(self.calls.len()));
+            Sensors { clock_mhz, throttle_reasons: clock_mhz.map(|mhz| u64::from(mhz < 1900) << 2) }
+        }
     }
 
     struct Idle;
@@ -227,7 +294,18 @@ mod tests {
 
     fn run(device: &mut Scripted, procedure: &Procedure, seed: u64) -> Launch {
         let tick = Duration::from_nanos(20);
-        let mut instruments = Instruments { watch: &mut Idle, tick };
+        run_by(Clock::Host, tick, device, procedure, seed)
+    }
+
+    fn run_by(
+        clock: Clock,
+        tick: Duration,
+        device: &mut Scripted,
+        procedure: &Procedure,
+        seed: u64,
+    ) -> Launch {
+        let counters = |prepared: &mut dyn Prepared| prepared.counters();
+        let mut instruments = Instruments { watch: &mut Idle, clock, tick, counters };
         measure(device, Variant::ALL, procedure, seed, &mut instruments).unwrap()
     }
 
@@ -301,11 +379,44 @@ mod tests {
     }
 
     #[test]
+    fn a_step_of_the_clock_drops_the_pair_that_it_falls_into_and_no_other() {
+        let tick = Duration::from_nanos(500);
+        let calls = |mhz, switched| {
+            let mut device = Scripted { mhz: Some(mhz), switched, ..Default::default() };
+            let launch = run_by(Clock::Device, tick, &mut device, &SMALL, 1);
+            (device.calls.len(), launch)
+        };
+        let (all, quiet) = calls(|_| 1980, vec![]);
+        assert!(
+            quiet.rounds.iter().flat_map(|round| &round.pairs).all(|one| one.causes.is_empty())
+        );
+        let steady = SensorRange { clock_mhz: Some([1980; 2]), throttle_reasons: Some(0) };
+        assert_eq!(quiet.sensors, Some(steady));
+        // The samples last a millisecond each, so the script below is as long as this one.
+        assert_eq!((all - CALLS, quiet.ticks), (8, 2000));
+        // Before the second sample of the sixth pair; a lost processor is none of the device's.
+        let stepped = 8 + 5 * 4 + 2;
+        let (_, launch) =
+            calls(|call| if call > 8 + 5 * 4 + 2 { 1800 } else { 1980 }, vec![stepped]);
+        let pairs = launch.rounds.iter().flat_map(|round| &round.pairs);
+        for (index, pair) in pairs.enumerate() {
+            let expected: &[Cause] = if index == 5 { &[Cause::ClockChange] } else { &[] };
+            assert_eq!(pair.causes, expected, "pair {index}");
+        }
+        assert_eq!(launch.observable, [Cause::ClockChange]);
+        let range = SensorRange { clock_mhz: Some([1800, 1980]), throttle_reasons: Some(4) };
+        assert_eq!(launch.sensors, Some(range));
+        let other = SensorRange { clock_mhz: Some([1700, 1900]), throttle_reasons: Some(8) };
+        let both = SensorRange { clock_mhz: Some([1700, 1980]), throttle_reasons: Some(12) };
+        assert_eq!(range.with(other), both);
+        assert_eq!(range.with(SensorRange::default()), range);
+    }
+
+    #[test]
     fn a_coarse_clock_gets_longer_samples() {
         let mut device = Scripted::default();
         let tick = Duration::from_micros(10);
-        let mut instruments = Instruments { watch: &mut Idle, tick };
-        let launch = measure(&mut device, Variant::ALL, &SMALL, 1, &mut instruments).unwrap();
+        let launch = run_by(Clock::Host, tick, &mut device, &SMALL, 1);
         assert_eq!(launch.iterations, [100, 200]);
         assert_eq!(launch.ticks, 2000);
     }

@@ -7,6 +7,7 @@ mod address_randomisation;
 mod battery;
 mod build;
 mod governor;
+mod gpu;
 mod huge_pages;
 mod load;
 mod memory;
@@ -44,6 +45,19 @@ pub struct Needs {
     pub threads: usize,
     /// Bytes that the largest problem needs.
     pub memory_bytes: u64,
+    /// What the run will ask of a GPU, where kernels run on one.
+    pub gpu: Option<GpuNeeds>,
+}
+
+/// What the run will ask of a GPU, and what there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GpuNeeds {
+    /// Bytes of its memory that the largest problem needs.
+    pub needed: u64,
+    /// Bytes that nobody uses.
+    pub free: u64,
+    /// All of them.
+    pub total: u64,
 }
 
 /// Checks the machine, which takes about a quarter of a second. Call it while this process has
@@ -64,7 +78,7 @@ fn check_with(files: &SystemFiles, needs: &Needs) -> Vec<Check> {
     let (governor, driver) = (clock::governor(files), clock::driver(files));
     let is_debug = cfg!(debug_assertions);
     let (available, cores) = (fingerprint::available_memory(), System::physical_core_count());
-    vec![
+    let checks = vec![
         build::judge(&crate::build_info::build(), is_debug, crate::build_info::OPT_LEVEL),
         governor::judge(governor.as_deref(), driver.as_deref()),
         turbo::judge(clock::turbo(files)),
@@ -77,7 +91,11 @@ fn check_with(files: &SystemFiles, needs: &Needs) -> Vec<Check> {
         battery::judge(battery::observe(files)),
         huge_pages::judge(pages::huge_pages(files).as_deref()),
         address_randomisation::judge(address_randomisation::observe(files)),
-    ]
+    ];
+    match needs.gpu {
+        None => checks,
+        Some(gpu_needs) => gpu::instead(checks, gpu_needs),
+    }
 }
 
 fn swap_seen(swapped_pages: Option<u64>) -> swap::Seen {
@@ -101,7 +119,7 @@ mod tests {
     use super::*;
     use crate::system_files::tests::made_up;
 
-    const SMALL: Needs = Needs { threads: 1, memory_bytes: 1 };
+    const SMALL: Needs = Needs { threads: 1, memory_bytes: 1, gpu: None };
 
     fn status(checks: &[Check], name: &str) -> CheckStatus {
         checks.iter().find(|check| check.name == name).unwrap().status
@@ -119,7 +137,8 @@ mod tests {
             ("sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]\n"),
             ("proc/sys/kernel/randomize_va_space", "0\n"),
         ]);
-        let checks = check_with(&files, &Needs { threads: 1 << 20, memory_bytes: u64::MAX });
+        let checks =
+            check_with(&files, &Needs { threads: 1 << 20, memory_bytes: u64::MAX, gpu: None });
         for name in ["temperature", "memory", "threads"] {
             assert_eq!(status(&checks, name), Fail, "{name}");
         }

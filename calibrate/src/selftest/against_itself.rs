@@ -106,7 +106,7 @@ pub fn subjects(runs: u32) -> anyhow::Result<Vec<Subject>> {
             // The run's own controls have the first numbers.
             let repetition = repetition + 1;
             let problem = CASES[(run % cases) as usize].parse()?;
-            Ok(Subject { problem, comparison, repetition })
+            Ok(Subject { comparison, repetition, ..Subject::fusion(problem) })
         })
         .collect()
 }

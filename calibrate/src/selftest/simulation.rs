@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fused_kernels::{BackendError, Prepared, ThreadCounters, Variant};
 use fusion_cost_model::calibration::{RunEnd, Verification};
-use fusion_cost_model::{Backend, CacheState, Problem};
+use fusion_cost_model::{Backend, CacheState, Clock, Problem};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Normal, Pareto};
@@ -131,6 +131,7 @@ pub fn simulate(
             backend: Backend::Cpu,
             threads: 1,
             cache: CacheState::Warm,
+            l2_bytes: None,
             seed: random.next_u64(),
             time_budget: None,
         };
@@ -185,8 +186,13 @@ impl Launcher for Machine {
         let Task::Measure(task) = task else { return Ok(Report::Ceilings(None)) };
         self.now += BETWEEN_LAUNCHES;
         let mut process = Process::start(self, task);
-        let mut instruments = Instruments { watch: &mut Idle, tick: Duration::from_nanos(20) };
-        let variants = task.comparison.variants();
+        let mut instruments = Instruments {
+            watch: &mut Idle,
+            clock: Clock::Host,
+            tick: Duration::from_nanos(20),
+            counters: |prepared| prepared.counters(),
+        };
+        let variants = task.subject.comparison.variants();
         let seed = task.launch_seed;
         let launch = measure(&mut process, variants, &task.procedure, seed, &mut instruments)?;
         self.now = process.now;
@@ -204,6 +210,7 @@ impl Launcher for Machine {
             pinned: false,
             processors: Vec::new(),
             huge_page_share: None,
+            gpu_kernels: Default::default(),
         })))
     }
 }
@@ -250,7 +257,7 @@ impl Process {
             _ => PROCESS_NOISE,
         };
         let fused = 100e-6;
-        let unfused = fused * truth(&task.problem);
+        let unfused = fused * truth(&task.subject.problem);
         let seconds = [unfused, fused].map(|time| time * normal(deviation, &mut random).exp());
         let Machine { disturbance, now } = *machine;
         Self { disturbance, now, random, seconds, layout: [1.0; 2], calls: 0, switches: 0 }

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use crate::backend::ThreadCounters;
 
-/// The counters of the calling thread; `None` for what the system does not count.
-pub(crate) fn of_this_thread() -> ThreadCounters {
+/// What the system has counted for the calling thread; `None` for what it does not count.
+#[must_use]
+pub fn counters_of_this_thread() -> ThreadCounters {
     let usage = usage();
     ThreadCounters {
         involuntary_switches: usage.map(|usage| usage.involuntary_switches),
@@ -134,9 +135,9 @@ mod tests {
     #[test]
     fn time_on_the_processor_passes_with_work_and_not_with_sleep() {
         let passed = |work: fn(Duration)| {
-            let before = of_this_thread().processor_time.unwrap();
+            let before = counters_of_this_thread().processor_time.unwrap();
             work(Duration::from_millis(60));
-            of_this_thread().processor_time.unwrap() - before
+            counters_of_this_thread().processor_time.unwrap() - before
         };
         assert!(passed(std::thread::sleep) < Duration::from_millis(20));
         // Others may take the processor for a while.
@@ -146,9 +147,9 @@ mod tests {
     #[test]
     fn touching_new_memory_is_a_page_fault() {
         let mut memory = memmap2::MmapMut::map_anon(1 << 20).unwrap();
-        let before = of_this_thread().page_faults.unwrap();
+        let before = counters_of_this_thread().page_faults.unwrap();
         memory.fill(1);
-        assert!(of_this_thread().page_faults.unwrap() > before);
+        assert!(counters_of_this_thread().page_faults.unwrap() > before);
     }
 
     #[test]
@@ -156,7 +157,7 @@ mod tests {
         for processor in Mask::of_this_thread().unwrap().processors() {
             let bound = std::thread::spawn(move || {
                 assert!(Mask::of(&[processor]).bind_this_thread());
-                of_this_thread().processor
+                counters_of_this_thread().processor
             });
             assert_eq!(bound.join().unwrap(), Some(processor));
         }
@@ -168,9 +169,9 @@ mod tests {
         let threads = [(); 2].map(|()| {
             std::thread::spawn(move || {
                 assert!(Mask::of(&[processor]).bind_this_thread());
-                let before = of_this_thread();
+                let before = counters_of_this_thread();
                 spin(Duration::from_millis(200));
-                (before, of_this_thread())
+                (before, counters_of_this_thread())
             })
         });
         for thread in threads {

@@ -35,4 +35,5 @@ mod tensors;
 mod topology;
 
 pub use caches::observed_caches;
+pub use counters::counters_of_this_thread;
 pub use prepared::{Cpu, Vectors};

@@ -341,6 +341,6 @@ impl Prepared for PreparedCpu<'_> {
     }
 
     fn counters(&mut self) -> Vec<ThreadCounters> {
-        self.pool.collect(&|_| counters::of_this_thread())
+        self.pool.collect(&|_| counters::counters_of_this_thread())
     }
 }

@@ -1,6 +1,7 @@
 //! The backend of a GPU: problems to kernels, kernels to the device.
 
 use std::io;
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use fusion_cost_model::cost::Ceilings;
@@ -11,6 +12,7 @@ use fusion_cost_model::{
 use super::build::build;
 use super::cache::CodeCache;
 use super::ceilings;
+use super::devices::{self, GpuOptions};
 use super::driver::{Compiler, DeviceError, Driver};
 use super::loaded::LoadedKernel;
 use super::memory::DeviceTensors;
@@ -112,6 +114,24 @@ impl Gpu {
         Ok(Work { unfused, fused: vec![load(plan.fused)?] })
     }
 
+    /// Opens a device by its number, with a compiler for it, and the vendor's library of products
+    /// where there is one.
+    ///
+    /// # Errors
+    ///
+    /// [`BackendError::Device`] when a library or the device is missing or does not work: which
+    /// one, and what to do.
+    pub fn open(
+        backend: BackendName,
+        index: u32,
+        options: &GpuOptions,
+    ) -> Result<Self, BackendError> {
+        let (driver, compiler) = devices::open(backend, index, options)?;
+        let products = devices::products(backend, &driver, options);
+        let folder = options.cache_folder.clone().or_else(users_cache_folder);
+        Ok(Self::new(backend, driver, compiler, CodeCache::new(folder), products))
+    }
+
     /// The device.
     pub(super) fn driver(&self) -> &Rc<dyn Driver> {
         &self.driver
@@ -121,6 +141,16 @@ impl Gpu {
     pub(super) fn load(&self, plan: KernelPlan) -> Result<LoadedKernel, DeviceError> {
         LoadedKernel::new(&self.driver, &*self.compiler, &self.cache, plan)
     }
+}
+
+/// Where compiled kernels are kept unless another folder is named: that of the user's caches.
+fn users_cache_folder() -> Option<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let caches = variable("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| variable("HOME").map(|home| PathBuf::from(home).join(".cache")))
+        .or_else(|| variable("LOCALAPPDATA").map(PathBuf::from))?;
+    Some(caches.join("fusion-cost-model"))
 }
 
 impl Backend for Gpu {

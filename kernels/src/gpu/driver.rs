@@ -5,12 +5,13 @@
 //! is submitted in order. Handles are plain numbers that mean something to the driver that gave
 //! them; whoever holds one gives it back.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, c_void};
 
 use thiserror::Error;
 
 use super::architecture::Architecture;
 use super::plan::TensorMap;
+use super::search::MissingLibrary;
 use crate::backend::Sensors;
 
 /// A device, or its driver or compiler, that does not do what it should.
@@ -63,16 +64,9 @@ pub enum DeviceError {
         /// How it ended.
         how: String,
     },
-    /// A library has not got a function that is needed.
-    #[error("{library} has no {symbol}; {advice}")]
-    MissingSymbol {
-        /// The library.
-        library: String,
-        /// The function.
-        symbol: &'static str,
-        /// What to do about it.
-        advice: &'static str,
-    },
+    /// A library is not there, or cannot be used.
+    #[error(transparent)]
+    Library(Box<MissingLibrary>),
     /// The runtime cannot do something at all.
     #[error("{0}")]
     Unsupported(String),
@@ -248,6 +242,9 @@ pub(crate) trait Driver {
     /// What the bulk copy engine must know of a matrix: the 128 bytes of a `CUtensorMap`.
     /// [`DeviceError::Unsupported`] where there is no such engine.
     unsafe fn tensor_map(&self, map: &TensorMap, at: Address) -> Result<[u8; 128], DeviceError>;
+
+    /// The vendor's own handle of the queue, for its other libraries.
+    fn queue(&self) -> *mut c_void;
 
     /// Clock and throttling, as far as a management library tells.
     fn sensors(&self) -> Sensors;

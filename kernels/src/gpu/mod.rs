@@ -13,11 +13,18 @@ mod cache;
 mod ceilings;
 #[cfg(test)]
 mod compile_check;
+pub mod compile_worker;
+pub(crate) mod compiler_log;
+mod devices;
 mod driver;
 #[cfg(test)]
 mod emulation;
 mod headers;
+pub(crate) mod library;
 mod loaded;
+pub(crate) mod lt;
+#[cfg(test)]
+mod matrix_core_tests;
 mod memory;
 mod numbers;
 mod plan;
@@ -26,13 +33,20 @@ mod prepared;
 #[path = "../../tests/problems/mod.rs"]
 mod problems;
 mod queue;
+#[cfg(test)]
+mod scripted;
+pub(crate) mod search;
 mod tensors;
 mod vendor;
 
 pub use backend::Gpu;
+pub use devices::{DeviceSummary, GpuOptions, Inventory, LibrarySummary, Survey, survey};
 pub use driver::DeviceError;
+pub use library::Unusable;
+pub use search::MissingLibrary;
 
 pub(crate) use architecture::Architecture;
+pub(crate) use devices::{Opened, no_such_device, open, products};
 pub(crate) use driver::{
     Address, Compiled, Compiler, DeviceFacts, Driver, Event, Function, FunctionFacts, Graph,
     LaunchShape, MemoryFacts, Module, Source,
@@ -40,3 +54,4 @@ pub(crate) use driver::{
 pub(crate) use headers::HEADERS;
 pub(crate) use plan::{Argument, Code, KernelPlan, Plan, TensorMap};
 pub(crate) use tensors::{TensorId, TensorTable};
+pub(crate) use vendor::ProductLibrary;

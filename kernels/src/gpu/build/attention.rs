@@ -1,36 +1,276 @@
 //! Attention and its parts.
 
+use std::ops::Range;
+
+use fusion_cost_model::{AttentionSizes, Op, Pointwise};
+
 use super::Builder;
+use super::attention_tiles::{TileShape, Work};
+use super::phase::{self, Parameters, Phase, THREADS};
+use super::product::{Given, Left, Operand, Product, scale_text};
 use crate::gpu::plan::KernelPlan;
-use crate::gpu::tensors::TensorId;
+use crate::gpu::tensors::{Role, TensorId};
+use crate::inputs::attention_scale;
+
+/// The steps of a chain of attention.
+#[derive(Debug, Clone)]
+struct Parts {
+    /// Queries and keys; without them the chain begins with scores.
+    qk: Option<usize>,
+    softmax: usize,
+    /// Probabilities and values; without them the probabilities are the result.
+    pv: Option<usize>,
+    /// Where the output of attention is done.
+    end: usize,
+}
+
+impl Parts {
+    /// Pointwise steps on scores.
+    fn on_scores(&self) -> Range<usize> {
+        self.qk.map_or(self.softmax, |qk| qk + 1)..self.softmax
+    }
+
+    /// Those on probabilities that are multiplied with values.
+    fn on_probabilities(&self) -> Range<usize> {
+        self.softmax + 1..self.pv.unwrap_or(self.softmax + 1)
+    }
+
+    /// Those on the result.
+    fn on_output(&self) -> Range<usize> {
+        self.pv.unwrap_or(self.softmax) + 1..self.end
+    }
+}
+
+/// Whether `f(c x) = c f(x)` for every positive `c`, so that a step may come before the division
+/// by a row's sum.
+const fn commutes_with_division(op: Pointwise) -> bool {
+    use Pointwise::{Dropout, LeakyRelu, Mul, Relu, Scale};
+    matches!(op, Dropout | Mul | Scale | Relu | LeakyRelu)
+}
 
 impl Builder<'_> {
     /// `Q K^T` of every head alone.
     pub(super) fn scores_kernel(
         &mut self,
-        _step: usize,
-        _input: TensorId,
-        _output: TensorId,
+        step: usize,
+        input: TensorId,
+        output: TensorId,
     ) -> Option<KernelPlan> {
-        None
+        let mut parameters = Parameters::default();
+        let scores = self.scores_phase(step, step + 1..step + 1, input, output, &mut parameters)?;
+        Some(phase::kernel(vec![scores], parameters, self.problem.dtype(), &mut self.table))
     }
 
     /// `P V` of every head alone.
     pub(super) fn attention_output_kernel(
         &mut self,
-        _step: usize,
-        _input: TensorId,
-        _output: TensorId,
+        step: usize,
+        input: TensorId,
+        output: TensorId,
     ) -> Option<KernelPlan> {
-        None
+        let mut parameters = Parameters::default();
+        let values = self.values_phase(step, step + 1..step + 1, input, output, &mut parameters)?;
+        Some(phase::kernel(vec![values], parameters, self.problem.dtype(), &mut self.table))
     }
 
     /// A whole chain of attention, and the projection after it as a second phase.
     pub(super) fn attention_kernel(
         &mut self,
-        _input: TensorId,
-        _output: TensorId,
+        input: TensorId,
+        output: TensorId,
     ) -> Option<KernelPlan> {
-        None
+        let count = self.steps.len();
+        let position = |op| self.steps.iter().position(|step| step.op == op);
+        let linear = position(Op::Linear);
+        let parts = Parts {
+            qk: position(Op::Qk),
+            softmax: position(Op::Softmax)?,
+            pv: position(Op::Pv),
+            end: linear.unwrap_or(count),
+        };
+        let target = match linear {
+            Some(_) => self.intermediate(parts.end - 1, Role::Scratch),
+            None => output,
+        };
+        let mut parameters = Parameters::default();
+        let threads = linear.map(|_| THREADS);
+        let one = self.attention_phase(&parts, input, target, threads, &mut parameters);
+        let mut phases = match one {
+            Some(phase) => vec![phase],
+            None => self.attention_phases(&parts, input, target, &mut parameters)?,
+        };
+        if let Some(linear) = linear {
+            phases.extend(self.linear_phases(
+                linear..count,
+                target,
+                output,
+                THREADS,
+                &mut parameters,
+            )?);
+        }
+        Some(phase::kernel(phases, parameters, self.problem.dtype(), &mut self.table))
+    }
+
+    /// Attention without scores in memory; `None` where a head is too large for that. `threads`:
+    /// those of a block, if other phases have a say in it.
+    fn attention_phase(
+        &self,
+        parts: &Parts,
+        input: TensorId,
+        output: TensorId,
+        threads: Option<u32>,
+        parameters: &mut Parameters,
+    ) -> Option<Phase> {
+        let sizes = self.problem.sizes().attention()?;
+        let early = |step: usize| match self.steps[step].op {
+            Op::Pointwise(op) => commutes_with_division(op),
+            _ => false,
+        };
+        let work = Work {
+            heads: sizes.b * sizes.h,
+            queries: sizes.q,
+            keys: sizes.kv,
+            width: sizes.d,
+            given: parts.qk.is_none(),
+            values: parts.pv.is_some(),
+            exact: parts.pv.is_none() || !parts.on_probabilities().all(early),
+        };
+        let shape = TileShape::choose(self.device, self.problem.dtype(), &work, threads)?;
+
+        let mut definitions = String::new();
+        let mut steps = |name: &str, range: Range<usize>, parameters: &mut Parameters| {
+            if range.is_empty() {
+                return String::from("attention::Nothing{}");
+            }
+            let text = self.tail_text(name, range, parameters);
+            definitions.push_str(&text.definition);
+            text.construct
+        };
+        let on_scores = steps("on_scores", parts.on_scores(), parameters);
+        let on_probabilities = steps("on_probabilities", parts.on_probabilities(), parameters);
+        let on_output = steps("on_output", parts.on_output(), parameters);
+        let mut tensor = |step: Option<usize>| match step {
+            Some(step) => self.operands[step].first().map(|&id| parameters.read(id)),
+            None => Some(String::from("nullptr")),
+        };
+        let (keys, values) = (tensor(parts.qk)?, tensor(parts.pv)?);
+        let source = parameters.read(input);
+        let target = parameters.write(output);
+        let [heads, queries, key_count, width] =
+            [sizes.h, sizes.q, sizes.kv, sizes.d].map(|size| parameters.size(size));
+        let scale = scale_text(self.scores_scale(parts.qk, &sizes), parameters);
+        let tile = format!(
+            "{{ using Shape = {shape}; const attention::Problem<T> problem = {{{source}, {keys}, \
+             {values}, {target}, {heads}, {queries}, {key_count}, {width}, {scale}}}; \
+             attention::tile<Shape, {bytes}, {rows}>(tile, problem, {on_scores}, \
+             {on_probabilities}, {on_output}); }}",
+            shape = shape.text(),
+            bytes = shape.shared_bytes(),
+            rows = shape.queries(),
+        );
+        Some(Phase {
+            name: format!("attention_{}", shape.name()),
+            headers: vec!["attention.h"],
+            definitions,
+            tile,
+            tiles: work.heads * sizes.q.div_ceil(shape.queries()),
+            threads: shape.threads(),
+            shared_bytes: shape.shared_bytes(),
+        })
+    }
+
+    /// Attention with scores in memory.
+    fn attention_phases(
+        &mut self,
+        parts: &Parts,
+        input: TensorId,
+        output: TensorId,
+        parameters: &mut Parameters,
+    ) -> Option<Vec<Phase>> {
+        let scores = match parts.pv {
+            Some(_) => self.intermediate(parts.softmax, Role::Scratch),
+            None => output,
+        };
+        let mut phases = Vec::new();
+        let mut source = input;
+        if let Some(qk) = parts.qk {
+            phases.push(self.scores_phase(qk, parts.on_scores(), input, scores, parameters)?);
+            source = scores;
+        }
+        let rows = parts.softmax..parts.pv.unwrap_or(parts.end);
+        phases.push(self.rows_phase("rows", rows, source, scores, THREADS, parameters));
+        if let Some(pv) = parts.pv {
+            phases.push(self.values_phase(pv, parts.on_output(), scores, output, parameters)?);
+        }
+        Some(phases)
+    }
+
+    fn scores_phase(
+        &self,
+        step: usize,
+        tail: Range<usize>,
+        queries: TensorId,
+        output: TensorId,
+        parameters: &mut Parameters,
+    ) -> Option<Phase> {
+        let sizes = self.problem.sizes().attention()?;
+        let AttentionSizes { b, h, q, kv, d, .. } = sizes;
+        let product = Product {
+            name: String::from("scores"),
+            m: q,
+            n: kv,
+            k: d,
+            batches: [b * h, 1],
+            a: Left::Matrix(Operand { tensor: queries, stride: d, steps: [q * d, 0] }),
+            b: Operand { tensor: *self.operands[step].first()?, stride: d, steps: [kv * d, 0] },
+            given: Given::Columns,
+            pool: None,
+            scale: self.scores_scale(Some(step), &sizes),
+            tail,
+            output,
+        };
+        Some(self.product_phase(&product, parameters))
+    }
+
+    fn values_phase(
+        &self,
+        step: usize,
+        tail: Range<usize>,
+        probabilities: TensorId,
+        output: TensorId,
+        parameters: &mut Parameters,
+    ) -> Option<Phase> {
+        let AttentionSizes { b, h, q, kv, d, .. } = self.problem.sizes().attention()?;
+        let values = *self.operands[step].first()?;
+        let product = Product {
+            name: String::from("values"),
+            m: q,
+            n: d,
+            k: kv,
+            batches: [b, h],
+            a: Left::Matrix(Operand {
+                tensor: probabilities,
+                stride: kv,
+                steps: [h * q * kv, q * kv],
+            }),
+            b: Operand { tensor: values, stride: d, steps: [h * kv * d, kv * d] },
+            given: Given::Rows,
+            pool: None,
+            scale: 1.0,
+            tail,
+            output,
+        };
+        Some(self.product_phase(&product, parameters))
+    }
+
+    /// What products of queries and keys are multiplied by: a chain with a scale of its own
+    /// applies that instead (see [`Op::Qk`]).
+    fn scores_scale(&self, qk: Option<usize>, sizes: &AttentionSizes) -> f32 {
+        let own = self.problem.chain().contains(&Op::Pointwise(Pointwise::Scale));
+        if qk.is_none() || own { 1.0 } else { attention_scale(sizes.d) }
     }
 }
+
+#[cfg(test)]
+#[path = "attention_tests.rs"]
+mod tests;

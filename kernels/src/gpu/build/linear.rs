@@ -5,6 +5,7 @@ use std::ops::Range;
 use fusion_cost_model::Op;
 
 use super::Builder;
+use super::hopper;
 use super::phase::{self, Parameters, Phase, THREADS};
 use super::product::{Given, Left, Operand, Product};
 use crate::gpu::plan::KernelPlan;
@@ -21,24 +22,39 @@ impl Builder<'_> {
     ) -> Option<KernelPlan> {
         let mut parameters = Parameters::default();
         let mut phases = Vec::new();
+        let threads = self.linear_threads(steps.clone());
         let (mut source, mut at) = (input, steps.start);
         while at < steps.end {
             let rest = self.steps[at + 1..steps.end].iter();
             let end = at + 1 + rest.take_while(|step| step.op != Op::Linear).count();
             let target =
                 if end == steps.end { output } else { self.intermediate(at, Role::Scratch) };
-            phases.extend(self.linear_phases(at..end, source, target, &mut parameters)?);
+            let part = at..end;
+            phases.extend(self.linear_phases(part, source, target, threads, &mut parameters)?);
             (source, at) = (target, end);
         }
         Some(phase::kernel(phases, parameters, self.problem.dtype(), &mut self.table))
     }
 
-    /// One linear step, with the pointwise and row steps after it.
+    /// Threads of a kernel with these steps, as many in every phase: those of products by `wgmma`
+    /// if all linear steps suit that.
+    pub(super) fn linear_threads(&self, steps: Range<usize>) -> u32 {
+        let mut linear = self.steps[steps].iter().filter(|step| step.op == Op::Linear);
+        let suits = linear.all(|step| {
+            let (m, k, n) = (step.input.rows, step.input.cols, step.output.cols);
+            self.hopper_shape(m, n, k).is_some()
+        });
+        if suits { hopper::THREADS } else { THREADS }
+    }
+
+    /// One linear step, with the pointwise and row steps after it; with
+    /// [`Self::linear_threads`] threads.
     pub(super) fn linear_phases(
         &mut self,
         steps: Range<usize>,
         input: TensorId,
         output: TensorId,
+        threads: u32,
         parameters: &mut Parameters,
     ) -> Option<Vec<Phase>> {
         let at = steps.start;
@@ -61,12 +77,15 @@ impl Builder<'_> {
             pool: None,
             output,
         };
-        let mut phases = vec![self.product_phase(&product, parameters)];
+        let mut phases = vec![match threads {
+            hopper::THREADS => self.hopper_product(&product, parameters)?,
+            _ => self.product_phase(&product, parameters),
+        }];
         if rows_from < steps.end {
             // The blocks of a product have parts of rows, so that what needs whole rows waits for
             // all of them.
             let (name, rows) = (format!("rows_{at}"), rows_from..steps.end);
-            phases.push(self.rows_phase(&name, rows, output, output, THREADS, parameters));
+            phases.push(self.rows_phase(&name, rows, output, output, threads, parameters));
         }
         Some(phases)
     }

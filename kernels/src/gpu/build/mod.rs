@@ -7,8 +7,10 @@
 //! each other.
 
 mod attention;
+mod attention_tiles;
 mod conv;
 mod expression;
+mod hopper;
 mod linear;
 mod max_pool;
 mod phase;

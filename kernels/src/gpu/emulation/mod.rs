@@ -6,6 +6,7 @@
 //! source, its matrix instructions, the order in which it sees other threads' memory accesses.
 
 mod compile;
+mod conformance;
 mod device;
 mod launch;
 mod memory;
@@ -13,7 +14,7 @@ mod run;
 
 pub(crate) use compile::{Headers, Kernels, compiler};
 pub(crate) use device::device;
-pub(crate) use launch::Order;
+pub(crate) use launch::{Order, launch};
 pub(crate) use run::Failure;
 
 use fusion_cost_model::Problem;
@@ -80,5 +81,5 @@ impl Plan {
     }
 }
 
-#[cfg(test)]
+mod hopper;
 mod tests;

@@ -1,0 +1,93 @@
+// Tiles of matrices from memory to shared memory, with zeros where the matrix ends.
+#pragma once
+
+#include "number.h"
+#include "port.h"
+
+namespace attention {
+
+// So many bytes of a matrix, at a multiple of their number.
+template <int BYTES> struct Bytes;
+template <> struct Bytes<2> { using Type = u16; };
+template <> struct Bytes<4> { using Type = u32; };
+template <> struct Bytes<8> { using Type = u64; };
+
+// `VECTOR` numbers or zeros; the source is not read if not `valid`.
+template <int VECTOR, typename T>
+PORT_DEVICE void copy_vector(T* target, const T* source, bool valid) {
+    constexpr int BYTES = VECTOR * static_cast<int>(sizeof(T));
+    if constexpr (BYTES == 16) {
+        port::copy_async16(target, source, valid);
+    } else {
+        using Word = typename Bytes<BYTES>::Type;
+        Word word = 0;
+        if (valid) word = *reinterpret_cast<const Word*>(source);
+        *reinterpret_cast<Word*>(target) = word;
+    }
+}
+
+// Copies `ROWS` by `COLS` numbers, of which `rows` by `cols` are there. `cols` and both strides are
+// multiples of `VECTOR`. With 16 bytes at a time the copies are asynchronous where a device can
+// do that.
+template <int ROWS, int COLS, int STRIDE, int VECTOR, int THREADS, typename T>
+PORT_DEVICE void copy_tile(T* target, const T* source, i64 source_stride, i64 rows, i64 cols) {
+    constexpr int VECTORS = COLS / VECTOR;
+    constexpr int STEPS = (ROWS * VECTORS + THREADS - 1) / THREADS;
+    if constexpr (THREADS % VECTORS == 0) {
+        // Every thread stays in its columns.
+        constexpr int ROW_STEP = THREADS / VECTORS;
+        const int row = port::thread() / VECTORS, col = port::thread() % VECTORS * VECTOR;
+        const i64 left = col < cols ? rows - row : 0;
+        source += row * source_stride + col;
+        target += row * STRIDE + col;
+#pragma unroll
+        for (int step = 0; step < STEPS; ++step) {
+            const int below = step * ROW_STEP;
+            if (ROWS % ROW_STEP != 0 && row + below >= ROWS) break;
+            copy_vector<VECTOR>(target + below * STRIDE, source + below * source_stride,
+                                below < left);
+        }
+    } else {
+#pragma unroll 4
+        for (int step = 0; step < STEPS; ++step) {
+            const int index = step * THREADS + port::thread();
+            const int row = index / VECTORS, col = index % VECTORS * VECTOR;
+            if (row >= ROWS) break;
+            copy_vector<VECTOR>(target + row * STRIDE + col, source + row * source_stride + col,
+                                row < rows && col < cols);
+        }
+    }
+}
+
+// The same for numbers of 16 bits, transposed: `STRIDE` is that of columns. Two rows at a time, so
+// that words are written; and neighbouring threads take neighbouring rows, so that these words lie
+// side by side.
+template <int ROWS, int COLS, int STRIDE, int VECTOR, int THREADS, typename T>
+PORT_DEVICE void copy_transposed(T* target, const T* source, i64 source_stride, i64 rows,
+                                 i64 cols) {
+    static_assert(sizeof(T) == 2 && ROWS % 2 == 0, "pairs of rows are words");
+    constexpr int PAIRS = ROWS / 2;
+    constexpr int STEPS = (PAIRS * (COLS / VECTOR) + THREADS - 1) / THREADS;
+    struct alignas(2 * VECTOR) Vector {
+        u16 x[VECTOR];
+    };
+#pragma unroll 2
+    for (int step = 0; step < STEPS; ++step) {
+        const int index = step * THREADS + port::thread();
+        const int row = index % PAIRS * 2, col = index / PAIRS * VECTOR;
+        if (col >= COLS) break;
+        Vector upper = {}, lower = {};
+        const T* from = source + row * source_stride + col;
+        if (row < rows && col < cols) upper = *reinterpret_cast<const Vector*>(from);
+        if (row + 1 < rows && col < cols) {
+            lower = *reinterpret_cast<const Vector*>(from + source_stride);
+        }
+#pragma unroll
+        for (int i = 0; i < VECTOR; ++i) {
+            *reinterpret_cast<u32*>(target + (col + i) * STRIDE + row) =
+                upper.x[i] | static_cast<u32>(lower.x[i]) << 16;
+        }
+    }
+}
+
+} // namespace attention

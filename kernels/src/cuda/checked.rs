@@ -1,0 +1,41 @@
+//! The checked layer: the codes of CUDA's functions as errors with their names.
+
+use std::ffi::{CStr, c_char};
+use std::ptr;
+
+use cudarc::driver::sys::CUresult;
+
+use super::functions::{Code, Cuda};
+use crate::gpu::DeviceError;
+
+impl Cuda {
+    /// The code of a call as a `Result`.
+    pub(super) fn check(&self, function: &'static str, code: Code) -> Result<(), DeviceError> {
+        if code == CUresult::CUDA_SUCCESS as Code {
+            return Ok(());
+        }
+        Err(DeviceError::Call {
+            function,
+            code: i64::from(code),
+            name: self.text(self.cuGetErrorName, code).unwrap_or_else(|| "an error".to_owned()),
+            meaning: self
+                .text(self.cuGetErrorString, code)
+                .unwrap_or_else(|| "the driver does not know the number".to_owned()),
+        })
+    }
+
+    fn text(
+        &self,
+        function: unsafe extern "C" fn(Code, *mut *const c_char) -> Code,
+        code: Code,
+    ) -> Option<String> {
+        let mut text = ptr::null();
+        // SAFETY: the call writes a pointer to a constant string, or null.
+        let done = unsafe { function(code, &raw mut text) } == CUresult::CUDA_SUCCESS as Code;
+        if !done || text.is_null() {
+            return None;
+        }
+        // SAFETY: it is a constant string of the driver's.
+        Some(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+    }
+}

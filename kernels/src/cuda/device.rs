@@ -1,0 +1,170 @@
+//! The driver library and the devices it lists.
+
+use std::ffi::{c_char, c_int};
+use std::path::PathBuf;
+
+use cudarc::driver::sys::{CUdevice, CUdevice_attribute as Attribute};
+
+use super::functions::Cuda;
+use super::nvml::Management;
+use crate::gpu::library::call;
+use crate::gpu::search::{MissingLibrary, Search, Wanted};
+use crate::gpu::{Architecture, DeviceError};
+
+const DRIVER: Wanted<'static> = Wanted {
+    what: "the CUDA driver",
+    names: if cfg!(windows) { &["nvcuda.dll"] } else { &["libcuda.so.1", "libcuda.so"] },
+    advice: "install NVIDIA's driver (R470 or later), or name the folder of the library",
+};
+
+/// CUDA's driver library, initialised.
+#[derive(Debug, Clone)]
+pub(crate) struct Runtime {
+    pub(super) cuda: Cuda,
+    pub(super) management: Option<Management>,
+    /// The file of the library.
+    pub(crate) path: PathBuf,
+    /// The CUDA version that the driver implements, as major and minor.
+    pub(crate) version: (u32, u32),
+}
+
+/// Why there is no runtime.
+#[derive(Debug)]
+pub(crate) enum NoRuntime {
+    /// Its library is not there.
+    Missing(MissingLibrary),
+    /// It does not start.
+    Failed {
+        /// Its file.
+        path: PathBuf,
+        /// What it says.
+        error: DeviceError,
+    },
+}
+
+/// What the driver tells of a device before it is opened.
+#[derive(Debug, Clone)]
+pub(crate) struct Listed {
+    pub(super) device: CUdevice,
+    pub(crate) name: String,
+    /// The compute capability.
+    pub(crate) capability: (u32, u32),
+    pub(crate) memory_bytes: u64,
+    pub(crate) processors: u32,
+    pub(crate) shared_bytes_per_block: u32,
+    pub(crate) l2_bytes: u64,
+    pub(crate) clock_mhz: u32,
+    pub(crate) bus_id: String,
+}
+
+impl Listed {
+    /// The instruction set; `None` for one that is too old.
+    pub(crate) fn architecture(&self) -> Option<Architecture> {
+        let (major, minor) = self.capability;
+        Architecture::of_compute_capability(major, minor)
+    }
+
+    /// What to say if there is none.
+    pub(crate) fn too_old(&self) -> String {
+        let (major, minor) = self.capability;
+        format!(
+            "{} has compute capability {major}.{minor}, and 7.5 is the least that there are \
+             kernels for",
+            self.name
+        )
+    }
+}
+
+impl Runtime {
+    /// Finds the library and starts it.
+    pub(crate) fn start(search: &Search) -> Result<Self, NoRuntime> {
+        let found = search.open(&DRIVER, Cuda::resolve).map_err(NoRuntime::Missing)?;
+        let cuda = found.table;
+        let path = found.library.file("cuInit");
+        let failed = |error| NoRuntime::Failed { path: path.clone(), error };
+        // SAFETY: the call takes no pointers.
+        unsafe { call!(cuda, cuInit(0)) }.map_err(failed)?;
+        let mut version = 0;
+        // SAFETY: the pointer is that of a number.
+        unsafe { call!(cuda, cuDriverGetVersion(&raw mut version)) }.map_err(failed)?;
+        let version = u32::try_from(version).unwrap_or_default();
+        Ok(Self {
+            cuda,
+            management: Management::start(search),
+            path,
+            version: (version / 1000, version % 1000 / 10),
+        })
+    }
+
+    /// The version of NVIDIA's driver, where its management library tells; else that of the CUDA
+    /// interface.
+    pub(crate) fn driver_version(&self) -> String {
+        let told = self.management.as_ref().and_then(Management::driver_version);
+        told.unwrap_or_else(|| self.interface_version())
+    }
+
+    /// The version of the CUDA interface.
+    pub(crate) fn interface_version(&self) -> String {
+        format!("CUDA {}.{}", self.version.0, self.version.1)
+    }
+
+    /// How many devices there are.
+    pub(crate) fn count(&self) -> Result<u32, DeviceError> {
+        let mut count: c_int = 0;
+        // SAFETY: the pointer is that of a number.
+        unsafe { call!(self.cuda, cuDeviceGetCount(&raw mut count)) }?;
+        Ok(u32::try_from(count).unwrap_or_default())
+    }
+
+    /// What there is to know of a device.
+    pub(crate) fn describe(&self, index: u32) -> Result<Listed, DeviceError> {
+        let mut device: CUdevice = 0;
+        let ordinal = c_int::try_from(index).unwrap_or(c_int::MAX);
+        // SAFETY: the pointer is that of a device.
+        unsafe { call!(self.cuda, cuDeviceGet(&raw mut device, ordinal)) }?;
+        let mut memory_bytes = 0_usize;
+        // SAFETY: the pointer is that of a number.
+        unsafe { call!(self.cuda, cuDeviceTotalMem_v2(&raw mut memory_bytes, device)) }?;
+        let ask = |attribute| self.attribute(device, attribute);
+        let most = ask(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?
+            .max(ask(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK)?);
+        Ok(Listed {
+            device,
+            name: self.text(self.cuda.cuDeviceGetName, "cuDeviceGetName", device)?,
+            capability: (
+                ask(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+                ask(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
+            ),
+            memory_bytes: memory_bytes as u64,
+            processors: ask(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+            shared_bytes_per_block: most,
+            l2_bytes: ask(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?.into(),
+            clock_mhz: ask(Attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE)? / 1000,
+            bus_id: self
+                .text(self.cuda.cuDeviceGetPCIBusId, "cuDeviceGetPCIBusId", device)?
+                .to_ascii_lowercase(),
+        })
+    }
+
+    fn attribute(&self, device: CUdevice, attribute: Attribute) -> Result<u32, DeviceError> {
+        let mut value: c_int = 0;
+        // SAFETY: the pointer is that of a number.
+        unsafe {
+            call!(self.cuda, cuDeviceGetAttribute(&raw mut value, attribute as u32, device))
+        }?;
+        Ok(u32::try_from(value).unwrap_or_default())
+    }
+
+    fn text(
+        &self,
+        function: unsafe extern "C" fn(*mut c_char, c_int, CUdevice) -> u32,
+        name: &'static str,
+        device: CUdevice,
+    ) -> Result<String, DeviceError> {
+        let mut bytes = [0_u8; 256];
+        // SAFETY: the call writes a C string of at most so many bytes.
+        let code = unsafe { function(bytes.as_mut_ptr().cast(), 255, device) };
+        self.cuda.check(name, code)?;
+        Ok(crate::gpu::library::text_of(&bytes))
+    }
+}

@@ -1,0 +1,109 @@
+//! Matrix products by `wgmma` and bulk copies of sm_90a.
+
+use fusion_cost_model::DType;
+
+use super::Builder;
+use super::phase::{Parameters, Phase};
+use super::product::{Given, Left, Product};
+use crate::gpu::architecture::MatrixCore;
+use crate::gpu::plan::TensorMap;
+
+/// Threads of its blocks: a warpgroup that copies and two that multiply.
+pub(super) const THREADS: u32 = 384;
+/// Rows of a tile, 64 for each of the two.
+const TILE_ROWS: u32 = 128;
+/// How far a stage goes along k: as far as the swizzle, 128 bytes.
+const STAGE_DEPTH: u32 = 64;
+
+/// A tile's columns with as many stages as shared memory holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shape {
+    cols: u32,
+    stages: u32,
+    /// Its time, in hundredths of the time of the widest. Less than half as wide, it reads more
+    /// shared memory and L2 for each product.
+    cost: u64,
+}
+
+const SHAPES: [Shape; 2] =
+    [Shape { cols: 256, stages: 4, cost: 100 }, Shape { cols: 128, stages: 6, cost: 60 }];
+
+impl Shape {
+    /// 16-bit numbers of A and B, and two barriers of 8 bytes, for each stage.
+    const fn shared_bytes(self) -> u32 {
+        self.stages * ((TILE_ROWS + self.cols) * STAGE_DEPTH * 2 + 16)
+    }
+
+    fn tiles(self, m: u64, n: u64) -> u64 {
+        m.div_ceil(TILE_ROWS.into()) * n.div_ceil(self.cols.into())
+    }
+}
+
+impl Builder<'_> {
+    /// The phase that computes a product; `None` where the device has no `wgmma`, the operands do
+    /// not suit bulk copies, or there are too few tiles for its processors. All phases of its
+    /// kernel must run with [`THREADS`] threads.
+    pub(super) fn hopper_product(
+        &self,
+        product: &Product,
+        parameters: &mut Parameters,
+    ) -> Option<Phase> {
+        let Product { m, n, k, batches, b, given, .. } = *product;
+        let shape = self.hopper_shape(m, n, k)?;
+        let Left::Matrix(a) = product.a else { return None };
+        let whole = batches == [1, 1] && a.stride == k && b.stride == n && given == Given::Rows;
+        if !whole || product.scale.to_bits() != 1.0_f32.to_bits() || product.pool.is_some() {
+            return None;
+        }
+        // Each block does its share of the tiles in one call.
+        let blocks = shape.tiles(m, n).min(self.device.processors.max(1).into());
+        let map = |tensor, rows, cols, box_rows| TensorMap {
+            tensor,
+            bf16: self.problem.dtype() == DType::Bf16,
+            batches: 1,
+            rows,
+            cols,
+            box_rows,
+            box_cols: STAGE_DEPTH,
+        };
+        let a = parameters.map(map(a.tensor, m, k, TILE_ROWS));
+        let b = parameters.map(map(b.tensor, k, n, STAGE_DEPTH));
+        let c = parameters.write(product.output);
+        let [rows, cols, depth, count] = [m, n, k, blocks].map(|size| parameters.size(size));
+        let struct_name = format!("{}_tail", product.name);
+        let tail = self.tail_text(&struct_name, product.tail.clone(), parameters);
+        Some(Phase {
+            name: format!("{}_wgmma_{TILE_ROWS}x{}x{STAGE_DEPTH}", product.name, shape.cols),
+            headers: vec!["hopper/product.h"],
+            definitions: tail.definition,
+            tile: format!(
+                "port::hopper::product<T, {}, {}>({a}, {b}, {c}, {rows}, {cols}, {depth}, tile, \
+                 {count}, {});",
+                shape.cols, shape.stages, tail.construct
+            ),
+            tiles: blocks,
+            threads: THREADS,
+            shared_bytes: shape.shared_bytes(),
+        })
+    }
+
+    /// The shape of tiles whose rounds on all processors take least time; `None` where the device
+    /// has no `wgmma`, rows are no multiples of 16 bytes, or most processors would have no tile.
+    pub(super) fn hopper_shape(&self, m: u64, n: u64, k: u64) -> Option<Shape> {
+        let numbers = matches!(self.problem.dtype(), DType::F16 | DType::Bf16);
+        if self.device.architecture.matrix_core != MatrixCore::Wgmma || !numbers {
+            return None;
+        }
+        // Coordinates are i32, and a last tile goes beyond the end.
+        let suits = |cols: u64| cols.is_multiple_of(8) && cols < 1 << 30;
+        if !suits(n) || !suits(k) || m >= 1 << 30 {
+            return None;
+        }
+        let processors = u64::from(self.device.processors.max(1));
+        let fits = |shape: &Shape| shape.shared_bytes() <= self.device.shared_bytes_per_block;
+        let time = |shape: &Shape| shape.tiles(m, n).div_ceil(processors) * shape.cost;
+        let shape = SHAPES.into_iter().filter(fits).min_by_key(time)?;
+        // With half of the processors it is still quicker than `mma` on all of them.
+        (2 * shape.tiles(m, n) >= processors).then_some(shape)
+    }
+}

@@ -1,0 +1,214 @@
+//! Which GPUs there are, and opening one.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use fusion_cost_model::Backend;
+
+use super::driver::{Compiler, DeviceError, Driver};
+use super::search::{MissingLibrary, Surroundings};
+use super::vendor::ProductLibrary;
+
+/// Where a GPU's libraries are looked for, and where compiled kernels are kept.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GpuOptions {
+    /// Folders that come before all others in the search for libraries.
+    pub library_folders: Vec<PathBuf>,
+    /// The folder of compiled kernels; `None` for the user's cache folder.
+    pub cache_folder: Option<PathBuf>,
+}
+
+/// What there is of a backend's devices and libraries on a machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Survey {
+    /// The driver lists devices.
+    Found(Inventory),
+    /// The driver's library is not there, or cannot be used.
+    Missing(MissingLibrary),
+    /// The library is there, but there is no device to use.
+    NoDevice {
+        /// The library.
+        library: LibrarySummary,
+        /// What the driver says.
+        reason: String,
+    },
+    /// The backend is none of a GPU, or was left out when the program was built.
+    NotBuilt(Backend),
+}
+
+/// The devices of a backend with the libraries that they are used through.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Inventory {
+    /// In the driver's order, which is that of their indices.
+    pub devices: Vec<DeviceSummary>,
+    /// The driver's library.
+    pub driver: LibrarySummary,
+    /// The runtime compiler, or why there is none.
+    pub compiler: Result<LibrarySummary, String>,
+}
+
+/// A library that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LibrarySummary {
+    /// What it is: `NVRTC`.
+    pub name: &'static str,
+    /// Its version.
+    pub version: String,
+    /// Its file.
+    pub path: PathBuf,
+}
+
+/// A device that the driver lists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DeviceSummary {
+    /// Its number, counted from 0 in the driver's order.
+    pub index: u32,
+    /// The name that it reports.
+    pub name: String,
+    /// Its instruction set: `sm_90a`, `gfx942`.
+    pub architecture: String,
+    /// All of its memory.
+    pub memory_bytes: u64,
+    /// Multiprocessors or compute units.
+    pub processors: u32,
+    /// Where it is on the bus, as `0000:3b:00.0`.
+    pub bus_id: String,
+    /// The version of the driver.
+    pub driver_version: String,
+    /// Why there are no kernels for it; `None` if there are.
+    pub unsupported: Option<String>,
+}
+
+impl fmt::Display for Survey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Found(inventory) => write!(f, "{inventory}"),
+            Self::Missing(missing) => write!(f, "{missing}"),
+            Self::NoDevice { library, reason } => {
+                write!(f, "no device: {reason} ({library})")
+            }
+            Self::NotBuilt(backend) => {
+                write!(f, "this program was built without support for {backend} devices")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Inventory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for device in &self.devices {
+            writeln!(f, "{device}")?;
+        }
+        writeln!(f, "{}", self.driver)?;
+        match &self.compiler {
+            Ok(compiler) => write!(f, "{compiler}"),
+            Err(why) => f.write_str(why),
+        }
+    }
+}
+
+impl fmt::Display for LibrarySummary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} in {}", self.name, self.version, self.path.display())
+    }
+}
+
+impl fmt::Display for DeviceSummary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        #[expect(clippy::cast_precision_loss, reason = "shown with one digit")]
+        let gib = self.memory_bytes as f64 / (1_u64 << 30) as f64;
+        write!(
+            f,
+            "{}: {} ({}, {} processors, {gib:.1} GiB, {}, driver {})",
+            self.index,
+            self.name,
+            self.architecture,
+            self.processors,
+            self.bus_id,
+            self.driver_version
+        )?;
+        match &self.unsupported {
+            Some(why) => write!(f, ": {why}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl DeviceSummary {
+    /// One that the driver lists and says nothing of.
+    pub(crate) fn broken(index: u32, driver_version: String, error: &DeviceError) -> Self {
+        Self {
+            index,
+            name: "a device".to_owned(),
+            architecture: "unknown".to_owned(),
+            memory_bytes: 0,
+            processors: 0,
+            bus_id: "unknown".to_owned(),
+            driver_version,
+            unsupported: Some(error.to_string()),
+        }
+    }
+}
+
+/// A driver and a compiler for a device.
+pub(crate) type Opened = (Rc<dyn Driver>, Rc<dyn Compiler>);
+
+/// Lists the devices of a backend and the libraries that they need. Opens none of them.
+#[must_use]
+pub fn survey(backend: Backend, options: &GpuOptions) -> Survey {
+    match backend {
+        #[cfg(feature = "cuda")]
+        Backend::Cuda => crate::cuda::survey(options, &surroundings()),
+        #[cfg(feature = "hip")]
+        Backend::Hip => crate::hip::survey(options, &surroundings()),
+        _ => Survey::NotBuilt(backend),
+    }
+}
+
+/// Opens a device by its number.
+pub(crate) fn open(
+    backend: Backend,
+    index: u32,
+    options: &GpuOptions,
+) -> Result<Opened, DeviceError> {
+    match backend {
+        #[cfg(feature = "cuda")]
+        Backend::Cuda => crate::cuda::open(index, options, &surroundings()),
+        #[cfg(feature = "hip")]
+        Backend::Hip => crate::hip::open(index, options, &surroundings()),
+        _ => Err(DeviceError::Unsupported(Survey::NotBuilt(backend).to_string())),
+    }
+}
+
+/// The vendor's library of matrix products for an open device, where there is one.
+pub(crate) fn products(
+    backend: Backend,
+    driver: &Rc<dyn Driver>,
+    options: &GpuOptions,
+) -> Option<Rc<dyn ProductLibrary>> {
+    match backend {
+        #[cfg(feature = "cuda")]
+        Backend::Cuda => crate::cuda::products(options, &surroundings(), driver),
+        _ => None,
+    }
+}
+
+/// Those of this process.
+#[cfg(any(feature = "cuda", feature = "hip"))]
+pub(crate) fn surroundings() -> Surroundings<'static> {
+    Surroundings { variable: &|name| std::env::var_os(name), root: Path::new("/") }
+}
+
+/// A number of a device that is not there.
+pub(crate) fn no_such_device(index: u32, count: u32) -> DeviceError {
+    DeviceError::Unsupported(match count {
+        0 => "the driver lists no device".to_owned(),
+        1 => format!("there is no device {index}; the only one has the number 0"),
+        _ => format!("there is no device {index}; their numbers are 0 to {}", count - 1),
+    })
+}

@@ -1,0 +1,175 @@
+// Barriers, fences and named barriers of sm_90a on a host, for kernels/gpu/hopper/barrier.h.
+//
+// After the PTX ISA's "mbarrier" and "bar": a barrier in shared memory counts arrivals and bytes,
+// and its phase is complete when both are zero. Fences do nothing here, so a missing one is not
+// found; nor are registers counted.
+#pragma once
+
+#include <map>
+#include <vector>
+
+namespace port::hopper {
+namespace emulated {
+
+// Shared memory does not begin at address 0 on a device either.
+constexpr u32 SHARED_START = 1024;
+
+struct Barrier {
+    u64* at;
+    u32 arrivals;
+    u32 pending;
+    i64 bytes;
+    u32 phase;
+};
+
+struct Named {
+    int count = 0;
+    int arrived = 0;
+    u64 generation = 0;
+};
+
+// A copy that was started and has not come yet.
+struct Copy {
+    u8* to;
+    TensorMap map;
+    int at[3];
+    u64* barrier;
+};
+
+// What all threads of a block share. Found by the address of its shared memory, so it must be
+// told from that of an earlier block there: see `barrier_init`.
+struct Block {
+    // Which block of those that had this shared memory.
+    u64 number = 0;
+    u64 made = 0;
+    std::map<u64, Barrier> barriers;
+    Named named[16];
+    std::vector<Copy> copies;
+    u64 random = 0x9E3779B97F4A7C15;
+};
+
+inline Block& here() {
+    static thread_local std::map<const u8*, Block> blocks;
+    return blocks[shared()];
+}
+
+// What a barrier's eight bytes hold: which one it is, so that one that was overwritten is found.
+constexpr u64 SIGNATURE = 0x6D62000000000000;
+
+inline Barrier& barrier_at(u64* at, PORT_PLACE) {
+    std::map<u64, Barrier>& barriers = here().barriers;
+    const auto found = barriers.find(*at);
+    if (found == barriers.end() || found->second.at != at)
+        host::fail("there is no barrier", file, line);
+    return found->second;
+}
+
+inline void complete_if_done(Barrier& barrier) {
+    if (barrier.pending == 0 && barrier.bytes == 0) {
+        barrier.phase ^= 1;
+        barrier.pending = barrier.arrivals;
+    }
+}
+
+inline void arrive(Barrier& barrier, PORT_PLACE) {
+    if (barrier.pending == 0) host::fail("more arrivals than the phase expects", file, line);
+    barrier.pending--;
+    complete_if_done(barrier);
+}
+
+// Lets one of the copies come, whichever; defined where copies are.
+inline void let_a_copy_come();
+
+} // namespace emulated
+
+inline u32 shared_address(const void* generic, PORT_PLACE) {
+    const i64 offset = static_cast<const u8*>(generic) - shared();
+    if (offset < 0 || offset >= host::self().shared_bytes)
+        host::fail("an address outside of shared memory", file, line);
+    return emulated::SHARED_START + static_cast<u32>(offset);
+}
+
+inline void barrier_init(u64* barrier, u32 arrivals, PORT_PLACE) {
+    if (reinterpret_cast<u64>(barrier) % 8 != 0) host::fail("a barrier not at 8 bytes", file, line);
+    shared_address(barrier, file, line);
+    emulated::Block& block = emulated::here();
+    for (const auto& [word, known] : block.barriers) {
+        // The memory is filled with something else before every block: these are of another one.
+        if (*known.at != word) {
+            const u64 number = block.number + 1;
+            block = {};
+            block.number = number;
+            break;
+        }
+    }
+    if (block.barriers.count(*barrier) != 0)
+        host::fail("a barrier is made where there is one", file, line);
+    *barrier = emulated::SIGNATURE + ++block.made;
+    block.barriers[*barrier] = {barrier, arrivals, arrivals, 0, 0};
+}
+
+inline void barrier_end(u64* barrier, PORT_PLACE) {
+    emulated::barrier_at(barrier, file, line);
+    for (const emulated::Copy& copy : emulated::here().copies)
+        if (copy.barrier == barrier) host::fail("a copy has not come yet", file, line);
+    emulated::here().barriers.erase(*barrier);
+    *barrier = ~0ull;
+}
+
+inline void publish_barriers() {}
+inline void fence_async_proxy() {}
+
+inline void barrier_arrive(u64* barrier, PORT_PLACE) {
+    emulated::arrive(emulated::barrier_at(barrier, file, line), file, line);
+}
+
+inline void barrier_arrive_expect(u64* barrier, u32 bytes, PORT_PLACE) {
+    emulated::Barrier& at = emulated::barrier_at(barrier, file, line);
+    at.bytes += bytes;
+    emulated::arrive(at, file, line);
+}
+
+inline void barrier_wait(u64* barrier, u32 parity, PORT_PLACE) {
+    // The phase that is under way has the other parity when the one of `parity` is complete.
+    while (emulated::barrier_at(barrier, file, line).phase == parity) {
+        emulated::let_a_copy_come();
+        pause(file, line);
+    }
+}
+
+inline u64 arrive_named(int number, int count, PORT_PLACE) {
+    if (number < 1 || number > 15 || count % WARP != 0)
+        host::fail("not a barrier of whole warps", file, line);
+    emulated::Named& at = emulated::here().named[number];
+    if (at.arrived > 0 && at.count != count)
+        host::fail("threads expect different counts at a barrier", file, line);
+    const u64 generation = at.generation;
+    at.count = count;
+    if (++at.arrived == count) {
+        at.arrived = 0;
+        at.generation++;
+    }
+    return generation;
+}
+
+inline void arrive_threads(int number, int count, PORT_PLACE) {
+    arrive_named(number, count, file, line);
+}
+
+inline void sync_threads(int number, int count, PORT_PLACE) {
+    const u64 generation = arrive_named(number, count, file, line);
+    while (emulated::here().named[number].generation == generation) pause(file, line);
+}
+
+template <int COUNT>
+inline void registers_release(PORT_PLACE) {
+    static_assert(COUNT % 8 == 0 && COUNT >= 24 && COUNT <= 256, "what setmaxnreg takes");
+    sync_warp(file, line);
+}
+
+template <int COUNT>
+inline void registers_acquire(PORT_PLACE) {
+    registers_release<COUNT>(file, line);
+}
+
+} // namespace port::hopper
