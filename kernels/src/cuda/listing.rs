@@ -19,7 +19,7 @@ pub(crate) fn survey(options: &GpuOptions, surroundings: &Surroundings<'_>) -> S
 pub(super) fn survey_in(search: &Search) -> Survey {
     let runtime = match Runtime::start(search) {
         Ok(runtime) => runtime,
-        Err(NoRuntime::Missing(missing)) => return Survey::Missing(missing),
+        Err(NoRuntime::Missing(missing)) => return Survey::Missing(*missing),
         Err(NoRuntime::Failed { path, error }) => {
             let library = LibrarySummary {
                 name: "CUDA driver",
@@ -93,8 +93,8 @@ pub(crate) fn open(
 ) -> Result<Opened, DeviceError> {
     let search = Search::cuda(&options.library_folders, surroundings);
     let runtime = Runtime::start(&search).map_err(|error| match error {
-        NoRuntime::Missing(missing) => DeviceError::Library(Box::new(missing)),
-        NoRuntime::Failed { error, .. } => error,
+        NoRuntime::Missing(missing) => DeviceError::Library(missing),
+        NoRuntime::Failed { error, .. } => *error,
     })?;
     let count = runtime.count()?;
     if index >= count {

@@ -25,7 +25,7 @@ pub(super) fn survey_in(
 ) -> Survey {
     let runtime = match Runtime::start(search, root) {
         Ok(runtime) => runtime,
-        Err(NoRuntime::Missing(missing)) => return Survey::Missing(missing),
+        Err(NoRuntime::Missing(missing)) => return Survey::Missing(*missing),
         Err(NoRuntime::Failed { runtime, error }) => {
             return Survey::NoDevice { library: library(&runtime), reason: error.to_string() };
         }
@@ -82,8 +82,8 @@ pub(crate) fn open(
 ) -> Result<Opened, DeviceError> {
     let search = Search::rocm(&options.library_folders, surroundings);
     let runtime = Runtime::start(&search, surroundings.root).map_err(|error| match error {
-        NoRuntime::Missing(missing) => DeviceError::Library(Box::new(missing)),
-        NoRuntime::Failed { error, .. } => error,
+        NoRuntime::Missing(missing) => DeviceError::Library(missing),
+        NoRuntime::Failed { error, .. } => *error,
     })?;
     let count = runtime.count()?;
     if index >= count {

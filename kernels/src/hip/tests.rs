@@ -1,13 +1,11 @@
 //! Runtimes that are not there or do not work, and Debian's, which is there without a device.
 
-use std::ffi::OsString;
 use std::path::Path;
-use std::time::Duration;
 
 use super::compiler::HiprtcCompiler;
 use super::listing::survey_in;
 use super::raw::Hip;
-use crate::gpu::compile_worker::{self, Worker};
+use crate::gpu::compile_worker::Worker;
 use crate::gpu::search::{Search, Surroundings};
 use crate::gpu::stubs::{Stubs, skipped};
 use crate::gpu::{Architecture, Compiler, DeviceError, Source, Survey};
@@ -129,9 +127,7 @@ fn an_installed_runtime_without_a_device_gives_its_reason() {
 
 /// The compiler in this test program, started once more.
 fn hiprtc() -> Option<HiprtcCompiler> {
-    let program = std::env::current_exe().unwrap();
-    let arguments = compile_worker::TEST_ARGUMENTS.map(OsString::from).to_vec();
-    match HiprtcCompiler::of(Worker::of(program, arguments, Duration::from_secs(120))) {
+    match HiprtcCompiler::of(Worker::in_this_test_program()) {
         Ok(compiler) => Some(compiler),
         Err(why) => {
             assert!(why.contains("was not found"), "{why}");

@@ -136,10 +136,5 @@ mod opened {
     }
 }
 
-/// The arguments with which the program of the tests is a compile worker.
-#[cfg(test)]
-pub(crate) const TEST_ARGUMENTS: [&str; 4] =
-    ["gpu::compile_worker::tests::the_worker", "--exact", "--ignored", "--nocapture"];
-
 #[cfg(test)]
 mod tests;

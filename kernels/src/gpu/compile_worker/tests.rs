@@ -5,7 +5,19 @@ use std::time::Duration;
 
 use super::*;
 
-/// Not a test: with [`TEST_ARGUMENTS`], this program is a compile worker.
+/// The arguments with which this program is a compile worker.
+const ARGUMENTS: [&str; 4] =
+    ["gpu::compile_worker::tests::the_worker", "--exact", "--ignored", "--nocapture"];
+
+impl Worker {
+    /// This program, started once more.
+    pub(crate) fn in_this_test_program() -> Self {
+        let program = std::env::current_exe().unwrap();
+        Self::of(program, ARGUMENTS.map(OsString::from).to_vec(), LONG)
+    }
+}
+
+/// Not a test, but what the worker is.
 #[test]
 #[ignore = "serves as the compile worker of other tests"]
 fn the_worker() {
