@@ -61,9 +61,7 @@ impl Core {
             MatrixCore::Mma | MatrixCore::Wgmma => {
                 Self { neighbours: 2, operand_registers: 16, keys: 64, ..matrix }
             }
-            MatrixCore::Mfma => {
-                Self { transposes: true, operand_registers: 8, keys: 64, ..matrix }
-            }
+            MatrixCore::Mfma => Self { transposes: true, operand_registers: 8, keys: 64, ..matrix },
             MatrixCore::Wmma11 => {
                 Self { transposes: true, neighbours: 1, operand_registers: 32, ..matrix }
             }
@@ -202,11 +200,8 @@ impl TileShape {
         let padding = 16 / number_bytes;
         let query_bytes = self.queries() * (width + padding) * number_bytes;
         let queries_kept = if self.given || self.in_registers { 0 } else { query_bytes };
-        let key_numbers = if self.given {
-            self.queries() * (keys + padding)
-        } else {
-            keys * (width + padding)
-        };
+        let key_numbers =
+            if self.given { self.queries() * (keys + padding) } else { keys * (width + padding) };
         let value_numbers = match (self.values, core.transposes) {
             (false, _) => 0,
             (true, false) => keys * (width + padding),

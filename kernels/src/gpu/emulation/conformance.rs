@@ -21,5 +21,7 @@ fn trial_suite() {
     let n = problems.len();
     let r = std::panic::catch_unwind(|| check_all(&problems, &arch));
     eprintln!("{n} problems {:?}", start.elapsed());
-    if let Err(e) = r { std::panic::resume_unwind(e) }
+    if let Err(e) = r {
+        std::panic::resume_unwind(e)
+    }
 }

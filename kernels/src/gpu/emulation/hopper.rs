@@ -101,8 +101,7 @@ fn boxes_are_copied_with_the_swizzle_and_zeros_around_the_matrix() {
         for index in 0..16 * 64_i32 {
             let (r, c) = (row + index / 64, col + index % 64);
             let inside = (0..20).contains(&r) && (0..72).contains(&c);
-            let expected =
-                if inside { number(((matrix * 20 + r) * 72 + c) as usize) } else { 0.0 };
+            let expected = if inside { number(((matrix * 20 + r) * 72 + c) as usize) } else { 0.0 };
             let place = (col, row, matrix, index);
             assert_eq!(found[index as usize].to_bits(), expected.to_bits(), "{place:?}");
         }

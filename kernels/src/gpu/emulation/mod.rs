@@ -81,6 +81,5 @@ impl Plan {
     }
 }
 
-
 mod hopper;
 mod tests;
