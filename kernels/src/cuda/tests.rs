@@ -1,5 +1,7 @@
 //! Drivers that are not there or do not work, and NVRTC if it is there.
 
+#![cfg(unix)]
+
 use std::path::{Path, PathBuf};
 
 use super::device::Runtime;
@@ -96,6 +98,8 @@ fn a_driver_that_lists_no_device_or_a_broken_one() {
     // No compiler is there either, and that is said beside the device.
     let why = inventory.compiler.as_ref().unwrap_err();
     assert!(why.contains("NVRTC") && why.contains("was not found"), "{why}");
+    let why = inventory.products.as_ref().unwrap_err();
+    assert!(why.contains("cuBLASLt") && why.contains("was not found"), "{why}");
 }
 
 #[test]

@@ -48,6 +48,8 @@ pub struct Inventory {
     pub driver: LibrarySummary,
     /// The runtime compiler, or why there is none.
     pub compiler: Result<LibrarySummary, String>,
+    /// The vendor's library of matrix products, or why there is none.
+    pub products: Result<LibrarySummary, String>,
 }
 
 /// A library that was found.
@@ -105,10 +107,12 @@ impl fmt::Display for Inventory {
             writeln!(f, "{device}")?;
         }
         writeln!(f, "{}", self.driver)?;
-        match &self.compiler {
-            Ok(compiler) => write!(f, "{compiler}"),
-            Err(why) => f.write_str(why),
-        }
+        let said = |library: &Result<LibrarySummary, String>| match library {
+            Ok(library) => library.to_string(),
+            Err(why) => why.clone(),
+        };
+        writeln!(f, "{}", said(&self.compiler))?;
+        write!(f, "{}", said(&self.products))
     }
 }
 

@@ -1,5 +1,7 @@
 //! Runtimes that are not there or do not work, and Debian's, which is there without a device.
 
+#![cfg(unix)]
+
 use std::path::Path;
 
 use super::compiler::HiprtcCompiler;
