@@ -26,6 +26,7 @@ mod elf;
 #[cfg(test)]
 mod emulation;
 mod headers;
+mod identity;
 pub(crate) mod library;
 mod loaded;
 pub(crate) mod lt;

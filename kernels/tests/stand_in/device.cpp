@@ -236,12 +236,14 @@ int Device::load(Module** module, const void* image) {
         return OUT_OF_MEMORY;
     std::string path = "/proc/self/fd/" + std::to_string(file);
     void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    close(file);
     if (handle == nullptr) {
         fprintf(stderr, "stand-in: %s\n", dlerror());
+        close(file);
         return INVALID_IMAGE;
     }
-    *module = new Module{handle};
+    // It stays open with the module: the loader knows a library by its path, and the next module
+    // would be this one if it got the same number.
+    *module = new Module{handle, file};
     counts.modules++;
     return SUCCESS;
 }
@@ -249,6 +251,7 @@ int Device::load(Module** module, const void* image) {
 int Device::unload(Module* module) {
     // Its functions stay as records of what they were.
     dlclose(module->handle);
+    close(module->file);
     delete module;
     counts.modules--;
     return broken;

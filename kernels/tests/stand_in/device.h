@@ -93,6 +93,7 @@ constexpr int REGISTERS = 40;
 
 struct Module {
     void* handle;
+    int file;
 };
 
 struct Function {

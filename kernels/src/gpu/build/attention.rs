@@ -263,7 +263,6 @@ impl Builder<'_> {
             given: Given::Columns,
             scale: self.scores_scale(Some(step), &sizes),
             tail,
-            pool: None,
             output,
         };
         Some(self.product_phase(&product, parameters))
@@ -294,7 +293,6 @@ impl Builder<'_> {
             given: Given::Rows,
             scale: 1.0,
             tail,
-            pool: None,
             output,
         };
         Some(self.product_phase(&product, parameters))
