@@ -11,8 +11,8 @@ mod process;
 use std::io::{self, Read, Write};
 
 pub(crate) use message::{Answer, Question};
-pub use process::set_command;
 pub(crate) use process::Worker;
+pub use process::set_command;
 
 /// The argument with which a program is started as a worker.
 pub const ARGUMENT: &str = "compile-worker";
