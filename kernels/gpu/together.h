@@ -81,7 +81,7 @@ PORT_DEVICE void copy_async_commit() { asm volatile("cp.async.commit_group;" :::
 template <int N> PORT_DEVICE void copy_async_wait() {
     asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
-#else
+#elif !defined(PORT_HOST) // which has its own, in host_port.h
 PORT_DEVICE void copy_async16(void* shared, const void* global, bool valid) {
 #if defined(PORT_HIP)
     // A vector: a struct that is filled on a condition would go through a thread's memory.

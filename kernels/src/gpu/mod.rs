@@ -33,6 +33,8 @@ pub(crate) mod lt;
 #[cfg(test)]
 mod matrix_core_tests;
 mod memory;
+#[cfg(test)]
+mod mutations;
 mod numbers;
 mod plan;
 mod prepared;
