@@ -226,7 +226,6 @@ impl Builder<'_> {
             given: Given::Columns,
             scale: self.scores_scale(Some(step), &sizes),
             tail,
-            pool: None,
             output,
         };
         Some(self.product_phase(&product, parameters))
@@ -257,7 +256,6 @@ impl Builder<'_> {
             given: Given::Rows,
             scale: 1.0,
             tail,
-            pool: None,
             output,
         };
         Some(self.product_phase(&product, parameters))
