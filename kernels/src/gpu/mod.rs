@@ -19,6 +19,8 @@ mod devices;
 mod driver;
 #[cfg(test)]
 mod emulation;
+#[cfg(test)]
+mod function_tests;
 mod headers;
 pub(crate) mod library;
 mod loaded;
