@@ -194,6 +194,8 @@ pub(crate) fn products(
     match backend {
         #[cfg(feature = "cuda")]
         Backend::Cuda => crate::cuda::products(options, &surroundings(), driver),
+        #[cfg(feature = "hip")]
+        Backend::Hip => crate::hip::products(options, &surroundings(), driver),
         _ => None,
     }
 }

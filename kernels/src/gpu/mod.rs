@@ -17,6 +17,7 @@ pub mod compile_worker;
 pub(crate) mod compiler_log;
 mod devices;
 mod driver;
+mod elf;
 #[cfg(test)]
 mod emulation;
 #[cfg(test)]
@@ -38,6 +39,8 @@ mod queue;
 #[cfg(test)]
 mod scripted;
 pub(crate) mod search;
+#[cfg(test)]
+pub(crate) mod stubs;
 mod tensors;
 mod vendor;
 

@@ -1,6 +1,6 @@
 //! One AMD GPU with one stream.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ffi::{CStr, c_int, c_void};
 use std::path::{Path, PathBuf};
@@ -29,6 +29,8 @@ pub(super) struct HipDriver {
     stream: hipStream_t,
     /// The machine code of each module that is loaded: HIP goes on reading it.
     images: RefCell<HashMap<usize, Vec<u8>>>,
+    /// Whether what is submitted is recorded.
+    recording: Cell<bool>,
     clock_file: PathBuf,
     facts: DeviceFacts,
 }
@@ -46,6 +48,7 @@ impl HipDriver {
             ordinal: listed.ordinal,
             stream: ptr::null_mut(),
             images: RefCell::default(),
+            recording: Cell::new(false),
             clock_file: clock::file(root, &listed.bus_id),
             facts: DeviceFacts {
                 architecture,
@@ -253,6 +256,12 @@ impl Driver for HipDriver {
         let parameters = parameters.as_mut_ptr();
         let stream = self.stream;
         if shape.cooperative {
+            if self.recording.get() {
+                // Up to ROCm 6.2 at least, it would run at once instead of being recorded.
+                return Err(DeviceError::Unsupported(
+                    "HIP records no kernels whose blocks wait for each other".to_owned(),
+                ));
+            }
             let Some(launch) = self.hip.hipModuleLaunchCooperativeKernel else {
                 return Err(DeviceError::Unsupported(
                     "kernels whose blocks wait for each other need ROCm 5.5 or later".to_owned(),
@@ -310,10 +319,13 @@ impl Driver for HipDriver {
         // Nothing that other threads do ends the recording.
         let mode = hipStreamCaptureModeThreadLocal;
         // SAFETY: the stream is this driver's.
-        unsafe { call!(self.hip, hipStreamBeginCapture(self.stream, mode)) }
+        unsafe { call!(self.hip, hipStreamBeginCapture(self.stream, mode)) }?;
+        self.recording.set(true);
+        Ok(())
     }
 
     fn end_capture(&self) -> Result<Graph, DeviceError> {
+        self.recording.set(false);
         let mut graph: hipGraph_t = ptr::null_mut();
         // SAFETY: the stream is this driver's, and the call writes one handle.
         unsafe { call!(self.hip, hipStreamEndCapture(self.stream, &raw mut graph)) }?;

@@ -1,5 +1,6 @@
 //! The survey of AMD GPUs, and opening one.
 
+use std::path::Path;
 use std::rc::Rc;
 
 use super::compiler::HiprtcCompiler;
@@ -14,9 +15,17 @@ use crate::gpu::{
 /// What there is, without opening a device.
 pub(crate) fn survey(options: &GpuOptions, surroundings: &Surroundings<'_>) -> Survey {
     let search = Search::rocm(&options.library_folders, surroundings);
-    let runtime = match Runtime::start(&search, surroundings.root) {
+    survey_in(&search, surroundings.root, || HiprtcCompiler::find(&options.library_folders))
+}
+
+pub(super) fn survey_in(
+    search: &Search,
+    root: &Path,
+    find_compiler: impl FnOnce() -> Result<HiprtcCompiler, String>,
+) -> Survey {
+    let runtime = match Runtime::start(search, root) {
         Ok(runtime) => runtime,
-        Err(NoRuntime::Missing(missing)) => return Survey::Missing(missing),
+        Err(NoRuntime::Missing(missing)) => return Survey::Missing(*missing),
         Err(NoRuntime::Failed { runtime, error }) => {
             return Survey::NoDevice { library: library(&runtime), reason: error.to_string() };
         }
@@ -34,7 +43,7 @@ pub(crate) fn survey(options: &GpuOptions, surroundings: &Surroundings<'_>) -> S
             Err(error) => DeviceSummary::broken(index, runtime.driver_version(), &error),
         })
         .collect();
-    let compiler = HiprtcCompiler::find(&options.library_folders).map(|compiler| LibrarySummary {
+    let compiler = find_compiler().map(|compiler| LibrarySummary {
         name: "hiprtc",
         version: compiler.number.clone(),
         path: compiler.path,
@@ -73,8 +82,8 @@ pub(crate) fn open(
 ) -> Result<Opened, DeviceError> {
     let search = Search::rocm(&options.library_folders, surroundings);
     let runtime = Runtime::start(&search, surroundings.root).map_err(|error| match error {
-        NoRuntime::Missing(missing) => DeviceError::Library(Box::new(missing)),
-        NoRuntime::Failed { error, .. } => error,
+        NoRuntime::Missing(missing) => DeviceError::Library(missing),
+        NoRuntime::Failed { error, .. } => *error,
     })?;
     let count = runtime.count()?;
     if index >= count {
