@@ -25,6 +25,8 @@ mod driver;
 mod elf;
 #[cfg(test)]
 mod emulation;
+#[cfg(test)]
+mod function_tests;
 mod headers;
 mod identity;
 pub(crate) mod library;

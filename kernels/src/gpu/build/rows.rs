@@ -272,6 +272,24 @@ mod tests {
         }
     }
 
+    /// In rows of a warp, of a block, and in one that is read several times.
+    #[test]
+    fn what_is_no_number_goes_where_it_does_in_the_reference() {
+        for cols in [37, 1100, 16_500] {
+            let at = |row: usize, col: usize| row * cols + col;
+            let mut replaced = vec![
+                (at(0, 5), f32::NAN),
+                (at(1, 36), f32::INFINITY),
+                (at(2, 0), f32::NEG_INFINITY),
+            ];
+            replaced.extend((0..cols).map(|col| (at(3, col), f32::NEG_INFINITY)));
+            for chain in ["softmax+scale", "layer_norm+sigmoid", "add+rms_norm"] {
+                let problem = format!("{chain}/f32/m5.n{cols}");
+                emulation::check_with(&problem, "sm_80", &replaced);
+            }
+        }
+    }
+
     #[test]
     fn teams_fit_their_rows() {
         let device = emulation::device("sm_90a");

@@ -40,6 +40,26 @@ pub(crate) fn check_all(problems: &[Problem], architecture: &str) {
     assert!(failures.is_empty(), "{} failures{text}", failures.len());
 }
 
+/// The same for one problem with some elements of its first input replaced.
+#[track_caller]
+pub(crate) fn check_with(problem: &str, architecture: &str, replaced: &[(usize, f32)]) {
+    if compiler().is_none() {
+        return;
+    }
+    let problem: Problem = problem.parse().unwrap();
+    let device = device(architecture);
+    let plan = build(&problem, &device).unwrap();
+    let codes = plan.kernels().map(|kernel| &kernel.code);
+    let kernels = Kernels::of(codes, &device.architecture, &Headers::shipped());
+    let mut inputs = crate::Inputs::random(&problem, 42);
+    for &(index, value) in replaced {
+        inputs.tensors[0][index] = value;
+    }
+    let failures = run::run_on(&inputs, &problem, &plan, &kernels, &device, &ORDERS);
+    let text: String = failures.iter().map(|failure| format!("\n{failure}")).collect();
+    assert!(failures.is_empty(), "with {replaced:?}{text}");
+}
+
 /// What is wrong with the kernels of some problems; nothing where there is no compiler.
 pub(crate) fn failures(
     problems: &[Problem],
