@@ -22,6 +22,8 @@
 //     static float row_sum(float), row_max(float); // over the lanes that share a row of C; every
 //                                                  // one of them gets the result
 //
+//     static constexpr int UNROLL;        // products along k that a loop should have at once
+//
 //     // C as the operand A of the next product (K of A is N of C), rounded to T: in registers
 //     // where the fragments allow, else through `scratch`, M rows of SCRATCH_STRIDE numbers, at a
 //     // multiple of 16 bytes, that only this warp uses. SCRATCH_STRIDE is 0 where none is needed.

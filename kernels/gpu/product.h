@@ -329,7 +329,7 @@ PORT_DEVICE void product(ProductPlace place, i64 depth, const SourceA& source_a,
                 sums[i][j].x[x] = 0;
 
     const auto multiply = [&](const T* stage) {
-#pragma unroll
+#pragma unroll Core::UNROLL
         for (int k = 0; k < BK; k += Core::K) {
             typename Core::A as[Tile::CORES_M];
             typename Core::B bs[Tile::CORES_N];

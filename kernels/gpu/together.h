@@ -83,6 +83,13 @@ template <int N> PORT_DEVICE void copy_async_wait() {
 }
 #else
 PORT_DEVICE void copy_async16(void* shared, const void* global, bool valid) {
+#if defined(PORT_HIP)
+    // A vector: a struct that is filled on a condition would go through a thread's memory.
+    using Words = u32 __attribute__((ext_vector_type(4)));
+    Words words = 0;
+    if (valid) words = *static_cast<const Words*>(global);
+    *static_cast<Words*>(shared) = words;
+#else
     struct alignas(16) Words {
         u32 x[4];
     };
@@ -93,6 +100,7 @@ PORT_DEVICE void copy_async16(void* shared, const void* global, bool valid) {
     Words words = zeros;
     if (valid) __builtin_memcpy(&words, __builtin_assume_aligned(global, 16), 16);
     __builtin_memcpy(__builtin_assume_aligned(shared, 16), &words, 16);
+#endif
 #endif
 }
 // Ends a group of copies.

@@ -15,6 +15,8 @@ pub mod cpu;
 #[cfg(feature = "cuda")]
 mod cuda;
 pub mod gpu;
+#[cfg(feature = "hip")]
+mod hip;
 mod inputs;
 mod placement;
 mod proof;

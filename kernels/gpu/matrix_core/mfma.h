@@ -52,6 +52,7 @@ template <class T> struct MfmaCore {
     static constexpr int ROWS = 1;
     static constexpr int RUN = 4;
     // Rows are gathered number by number: there is no load that transposes.
+    static constexpr int UNROLL = 4;
     static constexpr bool LOADS_ROWS_OF_B = false;
 
     struct A {

@@ -16,6 +16,13 @@ template <class T> struct PlainCore {
     static constexpr int SIZE = 16;
     static constexpr int ROWS = 4;
     static constexpr int RUN = 4;
+#if defined(PORT_HIP)
+    // Each product is long enough by itself, and clang would load the operands of all of them first,
+    // into more registers than there are.
+    static constexpr int UNROLL = 1;
+#else
+    static constexpr int UNROLL = 4;
+#endif
     // Whether `load_b` is as fast as `load_b_columns`.
     static constexpr bool LOADS_ROWS_OF_B = true;
 

@@ -164,6 +164,8 @@ pub fn survey(backend: Backend, options: &GpuOptions) -> Survey {
     match backend {
         #[cfg(feature = "cuda")]
         Backend::Cuda => crate::cuda::survey(options, &surroundings()),
+        #[cfg(feature = "hip")]
+        Backend::Hip => crate::hip::survey(options, &surroundings()),
         _ => Survey::NotBuilt(backend),
     }
 }
@@ -177,6 +179,8 @@ pub(crate) fn open(
     match backend {
         #[cfg(feature = "cuda")]
         Backend::Cuda => crate::cuda::open(index, options, &surroundings()),
+        #[cfg(feature = "hip")]
+        Backend::Hip => crate::hip::open(index, options, &surroundings()),
         _ => Err(DeviceError::Unsupported(Survey::NotBuilt(backend).to_string())),
     }
 }
@@ -190,13 +194,15 @@ pub(crate) fn products(
     match backend {
         #[cfg(feature = "cuda")]
         Backend::Cuda => crate::cuda::products(options, &surroundings(), driver),
+        #[cfg(feature = "hip")]
+        Backend::Hip => crate::hip::products(options, &surroundings(), driver),
         _ => None,
     }
 }
 
 /// Those of this process.
 #[cfg(any(feature = "cuda", feature = "hip"))]
-fn surroundings() -> Surroundings<'static> {
+pub(crate) fn surroundings() -> Surroundings<'static> {
     Surroundings { variable: &|name| std::env::var_os(name), root: Path::new("/") }
 }
 

@@ -13,15 +13,19 @@ mod cache;
 mod ceilings;
 #[cfg(test)]
 mod compile_check;
+pub mod compile_worker;
 pub(crate) mod compiler_log;
 mod devices;
 mod driver;
+mod elf;
 #[cfg(test)]
 mod emulation;
 mod headers;
 pub(crate) mod library;
 mod loaded;
 pub(crate) mod lt;
+#[cfg(test)]
+mod matrix_core_tests;
 mod memory;
 mod numbers;
 mod plan;
@@ -33,6 +37,8 @@ mod queue;
 #[cfg(test)]
 mod scripted;
 pub(crate) mod search;
+#[cfg(test)]
+pub(crate) mod stubs;
 mod tensors;
 mod vendor;
 

@@ -120,6 +120,12 @@ impl Search {
         Self::of(given, homes.into_iter().map(|home| home.join("lib")).collect(), [])
     }
 
+    /// In these folders and nowhere else.
+    #[cfg(test)]
+    pub(crate) fn only(folders: &[PathBuf]) -> Self {
+        Self { places: folders.iter().cloned().map(Place::Folder).collect() }
+    }
+
     /// Given folders are named in messages even if they are not there; of the others, only those
     /// that are.
     fn of(
@@ -245,3 +251,6 @@ fn python_packages(surroundings: &Surroundings<'_>) -> Vec<PathBuf> {
         .filter(|folder| folder.is_dir())
         .collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -484,3 +484,11 @@ STAND_IN_EXPORT void stand_in_counts(long long* numbers, int count) {
     for (int index = 0; index < count && index < 11; index++)
         numbers[index] = all[index];
 }
+
+// For libraries that submit work of their own, which is dropped with the graph or when it is done.
+STAND_IN_EXPORT int stand_in_submit(stand_in::Stream* stream, int (*work)(void*), void* data,
+                                    void (*drop)(void*)) {
+    auto lock = stand_in::alone();
+    std::shared_ptr<void> owned(data, drop);
+    return stand_in::Device::the().submit(stream, [=] { return work(owned.get()); });
+}

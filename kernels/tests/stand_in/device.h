@@ -168,13 +168,13 @@ public:
 
     int create_event(Event**);
     int destroy_event(Event*);
+    int submit(Stream*, Work);
     int record(Event*, Stream*);
     int elapsed(float* milliseconds, const Event* start, const Event* end) const;
 
     Counts counts;
 
 private:
-    int submit(Stream*, Work);
     bool allocated(u64 address, u64 bytes) const;
 
     std::map<u64, u64> allocations; // from addresses to sizes

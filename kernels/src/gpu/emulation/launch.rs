@@ -57,10 +57,10 @@ struct Outcome {
 
 /// Why a launch failed.
 #[derive(Debug)]
-pub(super) struct Failed {
+pub(crate) struct Failed {
     /// Where memory was accessed that is not there.
-    pub(super) fault_address: Option<u64>,
-    pub(super) what: String,
+    pub(crate) fault_address: Option<u64>,
+    pub(crate) what: String,
 }
 
 impl From<String> for Failed {
@@ -75,7 +75,7 @@ impl From<String> for Failed {
 struct Line([u8; 64]);
 
 /// Runs a kernel in this thread. Its parameters must be addresses of as much memory as it accesses.
-pub(super) fn launch(
+pub(crate) fn launch(
     kernels: &Kernels,
     code: &Code,
     shape: &LaunchShape,

@@ -14,7 +14,7 @@ mod run;
 
 pub(crate) use compile::{Headers, Kernels, compiler};
 pub(crate) use device::device;
-pub(crate) use launch::Order;
+pub(crate) use launch::{Order, launch};
 pub(crate) use run::Failure;
 
 use fusion_cost_model::Problem;
