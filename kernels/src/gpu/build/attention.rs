@@ -263,6 +263,7 @@ impl Builder<'_> {
             given: Given::Columns,
             scale: self.scores_scale(Some(step), &sizes),
             tail,
+            pool: None,
             output,
         };
         Some(self.product_phase(&product, parameters))
@@ -293,6 +294,7 @@ impl Builder<'_> {
             given: Given::Rows,
             scale: 1.0,
             tail,
+            pool: None,
             output,
         };
         Some(self.product_phase(&product, parameters))
