@@ -76,8 +76,9 @@ struct Shape {
     static constexpr int VALUES_AT =
         KEYS_AT + (GIVEN ? QUERIES * SCORE_STRIDE : KEYS * STRIDE) * int(sizeof(T));
     static constexpr int SCRATCH_AT = VALUES_AT + (VALUES ? VALUE_NUMBERS * int(sizeof(T)) : 0);
+    static constexpr bool HAS_SCRATCH = Core::SCRATCH_STRIDE > 0;
     static constexpr int SCRATCH_BYTES =
-        VALUES ? Core::M * Core::SCRATCH_STRIDE * int(sizeof(T)) : 0;
+        VALUES ? ROWS * Core::SCRATCH_STRIDE * int(sizeof(T)) : 0;
     static constexpr int SCRATCH_END = SCRATCH_AT + WARPS * SCRATCH_BYTES;
     static constexpr int STAGE_AT = VALUES ? 0 : SCRATCH_END;
     static constexpr int STAGE_END = STAGE_AT + WARPS * stage_bytes<Core>();
@@ -231,30 +232,40 @@ template <class S, class Before, class After, class Output> struct Tile {
                 for (int i = 0; i < Core::SIZE; ++i) {
                     const int row = tile * Core::M + Core::row(i);
                     const int col = n * Core::N + Core::col(i);
-                    rows.scores[tile][n].x[i] =
-                        port::to_float(given[row * S::SCORE_STRIDE + col]);
+                    rows.scores[tile][n].x[i] = port::to_float(given[row * S::SCORE_STRIDE + col]);
                 }
             }
         }
+    }
+
+    // How many of the rows or keys from `first` on are there, of those of a tile.
+    PORT_DEVICE static int left(i64 count, i64 first, int tile) {
+        const i64 rest = count - first;
+        return rest < tile ? static_cast<int>(rest) : tile;
     }
 
     // Applies pointwise steps to the scores or to what has become of them.
     template <class Steps> PORT_DEVICE void apply(const Steps& steps, i64 first_key) {
         if constexpr (is_nothing<Steps>) return;
         const i64 first_row = first_query + warp_row();
+        // Operands of steps have nothing for rows and keys that are not there.
+        const int rows_left = left(problem.query_count, first_row, S::ROWS);
+        const int keys_left = left(problem.key_count, first_key, S::KEYS);
+        const i64 matrix_row = matrix * problem.query_count + first_row;
 #pragma unroll
         for (int tile = 0; tile < S::TILES; ++tile) {
 #pragma unroll
             for (int n = 0; n < S::KEY_TILES; ++n) {
 #pragma unroll
                 for (int i = 0; i < Core::SIZE; i += S::PAIR) {
-                    const i64 row = first_row + tile * Core::M + Core::row(i);
-                    const i64 col = first_key + n * Core::N + Core::col(i);
-                    // Operands of steps have nothing for rows and keys that are not there.
-                    if (row >= problem.query_count || col >= problem.key_count) continue;
+                    const int row = tile * Core::M + Core::row(i);
+                    const int col = n * Core::N + Core::col(i);
+                    if (row >= rows_left || col >= keys_left) continue;
                     float x[S::PAIR];
+#pragma unroll
                     for (int j = 0; j < S::PAIR; ++j) x[j] = rows.scores[tile][n].x[i + j];
-                    steps.template apply<S::PAIR>(x, matrix * problem.query_count + row, col);
+                    steps.template apply<S::PAIR>(x, matrix_row + row, first_key + col);
+#pragma unroll
                     for (int j = 0; j < S::PAIR; ++j) rows.scores[tile][n].x[i + j] = x[j];
                 }
             }
@@ -281,15 +292,16 @@ template <class S, class Before, class After, class Output> struct Tile {
             }
             apply(before, first_key);
         }
-        if (first_key + S::KEYS <= problem.key_count) return;
+        const int keys_left = left(problem.key_count, first_key, S::KEYS);
+        if (keys_left == S::KEYS) return;
 #pragma unroll
         for (int tile = 0; tile < S::TILES; ++tile) {
 #pragma unroll
             for (int n = 0; n < S::KEY_TILES; ++n) {
 #pragma unroll
                 for (int i = 0; i < Core::SIZE; ++i) {
-                    const i64 col = first_key + n * Core::N + Core::col(i);
-                    if (col >= problem.key_count) rows.scores[tile][n].x[i] = minus_infinity();
+                    const int col = n * Core::N + Core::col(i);
+                    if (col >= keys_left) rows.scores[tile][n].x[i] = minus_infinity();
                 }
             }
         }
@@ -401,36 +413,73 @@ template <class S, class Before, class After, class Output> struct Tile {
 
     // --- values -------------------------------------------------------------------------------
 
-    PORT_DEVICE void multiply_values() {
-        constexpr int STEPS = Core::N / Core::K;
-        T* scratch = shared_at(S::SCRATCH_AT + port::warp() * S::SCRATCH_BYTES);
+    // Adds what one step of an operand of weights contributes; `key` is its first key.
+    PORT_DEVICE void multiply_values(const typename Core::A (&weights)[S::TILES], int key) {
         const T* values = shared_at(S::VALUES_AT);
 #pragma unroll
-        for (int m = 0; m < S::KEY_TILES; ++m) {
-            typename Core::A weights[S::TILES][STEPS];
+        for (int n = 0; n < S::WIDTH_TILES; ++n) {
+            typename Core::B b;
+            if constexpr (S::TRANSPOSED) {
+                Core::load_b_columns(b, values + n * Core::N * S::VALUE_STRIDE + key,
+                                     S::VALUE_STRIDE);
+            } else {
+                Core::load_b(b, values + key * S::VALUE_STRIDE + n * Core::N, S::VALUE_STRIDE);
+            }
 #pragma unroll
             for (int tile = 0; tile < S::TILES; ++tile) {
-                Core::a_from_c(weights[tile], rows.scores[tile][m], scratch);
+                Core::multiply(rows.output[tile][n], weights[tile], b);
             }
+        }
+    }
+
+    PORT_DEVICE void multiply_values() {
 #pragma unroll
-            for (int step = 0; step < STEPS; ++step) {
-                const int key = m * Core::N + step * Core::K;
+        for (int m = 0; m < S::KEY_TILES; ++m) {
+            if constexpr (S::HAS_SCRATCH) {
+                multiply_values_through_scratch(m);
+            } else {
+                static_assert(Core::N == Core::K, "a tile of P is one operand");
+                typename Core::A weights[S::TILES];
 #pragma unroll
-                for (int n = 0; n < S::WIDTH_TILES; ++n) {
-                    typename Core::B b;
-                    if constexpr (S::TRANSPOSED) {
-                        Core::load_b_columns(b, values + n * Core::N * S::VALUE_STRIDE + key,
-                                             S::VALUE_STRIDE);
-                    } else {
-                        Core::load_b(b, values + key * S::VALUE_STRIDE + n * Core::N,
-                                     S::VALUE_STRIDE);
-                    }
-#pragma unroll
-                    for (int tile = 0; tile < S::TILES; ++tile) {
-                        Core::multiply(rows.output[tile][n], weights[tile][step], b);
-                    }
+                for (int tile = 0; tile < S::TILES; ++tile) {
+                    typename Core::A one[1];
+                    Core::a_from_c(one, rows.scores[tile][m], nullptr);
+                    weights[tile] = one[0];
                 }
+                multiply_values(weights, m * Core::N);
             }
+        }
+    }
+
+    // A tile of P is many operands, which there are no registers for all at once.
+    PORT_DEVICE void multiply_values_through_scratch(int m) {
+        constexpr int NUMBERS = Core::M * Core::SCRATCH_STRIDE;
+        // In the rows of such cores, the elements of a lane are neighbours.
+        constexpr int NEIGHBOURS = Core::SIZE / Core::ROWS;
+        T* scratch = shared_at(S::SCRATCH_AT + port::warp() * S::SCRATCH_BYTES);
+        port::sync_warp();
+#pragma unroll
+        for (int tile = 0; tile < S::TILES; ++tile) {
+#pragma unroll
+            for (int i = 0; i < Core::SIZE; i += NEIGHBOURS) {
+                float x[NEIGHBOURS];
+#pragma unroll
+                for (int j = 0; j < NEIGHBOURS; ++j) x[j] = rows.scores[tile][m].x[i + j];
+                port::store<NEIGHBOURS>(
+                    scratch + tile * NUMBERS + Core::row(i) * Core::SCRATCH_STRIDE + Core::col(i),
+                    x);
+            }
+        }
+        port::sync_warp();
+#pragma unroll
+        for (int step = 0; step < Core::N / Core::K; ++step) {
+            typename Core::A weights[S::TILES];
+#pragma unroll
+            for (int tile = 0; tile < S::TILES; ++tile) {
+                Core::load_a(weights[tile], scratch + tile * NUMBERS + step * Core::K,
+                             Core::SCRATCH_STRIDE);
+            }
+            multiply_values(weights, m * Core::N + step * Core::K);
         }
     }
 

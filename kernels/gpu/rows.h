@@ -63,44 +63,55 @@ template <int LANES> struct Team<LANES, false> {
     }
 };
 
-// Where the columns of a lane are, and the row in which they are.
-template <int LANES, int CHUNKS, int V> struct Place {
+// Where the numbers of a lane are. Columns and rows that are not there are read at the beginning or
+// the end instead, which costs less than to go around them; what is read there is used for nothing.
+//
+// Of a row that a team holds, only the last chunk may not be there: `CHUNKS` is as few as it takes.
+template <int LANES, int CHUNKS, int V> struct HeldPlace {
+    i64 row;
+    int cols, first;
+
+    PORT_DEVICE bool inside(int chunk) const {
+        return chunk < CHUNKS - 1 || first + chunk * (LANES * V) < cols;
+    }
+    PORT_DEVICE int col(int chunk) const { return inside(chunk) ? first + chunk * (LANES * V) : 0; }
+};
+
+// Of a part of a longer row, any.
+template <int LANES, int CHUNKS, int V> struct PartPlace {
     i64 row, cols, first;
 
-    // Columns and rows that are not there are read at the beginning or the end instead, which
-    // costs less than to go around them; what is read there is used for nothing.
     PORT_DEVICE bool inside(int chunk) const { return first + chunk * (LANES * V) < cols; }
     PORT_DEVICE i64 col(int chunk) const { return inside(chunk) ? first + chunk * (LANES * V) : 0; }
 };
 
-template <int LANES, int CHUNKS, int V, typename T>
-PORT_DEVICE void load_chunks(const T* input, const Place<LANES, CHUNKS, V>& place,
-                             float (&x)[CHUNKS][V]) {
+template <int CHUNKS, int V, typename T, typename Place>
+PORT_DEVICE void load_chunks(const T* input, const Place& place, float (&x)[CHUNKS][V]) {
+    const T* row = input + place.row * place.cols;
 #pragma unroll
-    for (int c = 0; c < CHUNKS; ++c) port::load<V>(input + place.row * place.cols + place.col(c), x[c]);
+    for (int c = 0; c < CHUNKS; ++c) port::load<V>(row + place.col(c), x[c]);
 }
 
-template <int LANES, int CHUNKS, int V, typename T>
-PORT_DEVICE void store_chunks(T* output, const Place<LANES, CHUNKS, V>& place, bool is_row,
+template <int CHUNKS, int V, typename T, typename Place>
+PORT_DEVICE void store_chunks(T* output, const Place& place, bool is_row,
                               const float (&x)[CHUNKS][V]) {
+    T* row = output + place.row * place.cols;
 #pragma unroll
     for (int c = 0; c < CHUNKS; ++c)
-        if (is_row && place.inside(c))
-            port::store<V>(output + place.row * place.cols + place.col(c), x[c]);
+        if (is_row && place.inside(c)) port::store<V>(row + place.col(c), x[c]);
 }
 
-template <int STAGE, int LANES, int CHUNKS, int V, typename Program>
-PORT_DEVICE void pointwise(const Program& program, const Place<LANES, CHUNKS, V>& place,
-                           float (&x)[CHUNKS][V]) {
+template <int STAGE, int CHUNKS, int V, typename Program, typename Place>
+PORT_DEVICE void pointwise(const Program& program, const Place& place, float (&x)[CHUNKS][V]) {
 #pragma unroll
     for (int c = 0; c < CHUNKS; ++c)
         program.template pointwise<STAGE, V>(x[c], place.row, place.col(c));
 }
 
 // Combines a number for each element that is inside with what there is so far.
-template <int LANES, int CHUNKS, int V, typename Combine>
-PORT_DEVICE float fold(const Place<LANES, CHUNKS, V>& place, const float (&x)[CHUNKS][V],
-                       float so_far, const Combine& combine) {
+template <int CHUNKS, int V, typename Place, typename Combine>
+PORT_DEVICE float fold(const Place& place, const float (&x)[CHUNKS][V], float so_far,
+                       const Combine& combine) {
 #pragma unroll
     for (int c = 0; c < CHUNKS; ++c) {
         float with = so_far;
@@ -141,12 +152,12 @@ struct Statistics {
     float center, scale;
 };
 
-PORT_DEVICE float norm_scale(float squares, i64 cols) {
+template <typename Int> PORT_DEVICE float norm_scale(float squares, Int cols) {
     return port::rsqrt(squares / static_cast<float>(cols) + EPSILON);
 }
 
-template <int STAGE, int LANES, int CHUNKS, int V, typename Program>
-PORT_DEVICE void normalize(const Program& program, const Place<LANES, CHUNKS, V>& place,
+template <int STAGE, int CHUNKS, int V, typename Program, typename Place>
+PORT_DEVICE void normalize(const Program& program, const Place& place,
                            const Statistics& statistics, float (&x)[CHUNKS][V]) {
     constexpr Op OP = Program::template op<STAGE>();
 #pragma unroll
@@ -172,7 +183,7 @@ PORT_DEVICE void normalize(const Program& program, const Place<LANES, CHUNKS, V>
 // A row op, and what follows it, on a row that the team holds.
 template <int STAGE, int LANES, int CHUNKS, int V, typename Program>
 PORT_DEVICE void held_stages(const Program& program, Team<LANES>& team,
-                             const Place<LANES, CHUNKS, V>& place, float (&x)[CHUNKS][V]) {
+                             const HeldPlace<LANES, CHUNKS, V>& place, float (&x)[CHUNKS][V]) {
     pointwise<STAGE>(program, place, x);
     if constexpr (STAGE < Program::OPS) {
         constexpr Op OP = Program::template op<STAGE>();
@@ -208,7 +219,8 @@ PORT_DEVICE void held_tile(const Program& program, const T* input, T* output, i6
     Team<LANES> team;
     const i64 row = tile * team.groups() + team.group();
     const bool is_row = row < rows;
-    const Place<LANES, CHUNKS, V> place = {is_row ? row : rows - 1, cols, team.index() * V};
+    const HeldPlace<LANES, CHUNKS, V> place = {is_row ? row : rows - 1, static_cast<int>(cols),
+                                               team.index() * V};
     float x[CHUNKS][V];
     load_chunks(input, place, x);
     held_stages<0>(program, team, place, x);
@@ -219,7 +231,7 @@ PORT_DEVICE void held_tile(const Program& program, const T* input, T* output, i6
 // A part of a row as it is before row op `STAGE`.
 template <int STAGE, int LANES, int CHUNKS, int V, typename T, typename Program>
 PORT_DEVICE void read_part(const Program& program, const T* input, const Statistics* statistics,
-                           const Place<LANES, CHUNKS, V>& place, float (&x)[CHUNKS][V]) {
+                           const PartPlace<LANES, CHUNKS, V>& place, float (&x)[CHUNKS][V]) {
     if constexpr (STAGE == 0) {
         load_chunks(input, place, x);
     } else {
@@ -231,7 +243,7 @@ PORT_DEVICE void read_part(const Program& program, const T* input, const Statist
 
 template <int STAGE, int LANES, int CHUNKS, int V, typename T, typename Program, typename Combine>
 PORT_DEVICE float fold_row(const Program& program, const T* input, const Statistics* statistics,
-                           Place<LANES, CHUNKS, V> place, float so_far, const Combine& combine) {
+                           PartPlace<LANES, CHUNKS, V> place, float so_far, const Combine& combine) {
     for (; place.first < place.cols; place.first += LANES * CHUNKS * V) {
         float x[CHUNKS][V];
         read_part<STAGE>(program, input, statistics, place, x);
@@ -243,7 +255,7 @@ PORT_DEVICE float fold_row(const Program& program, const T* input, const Statist
 // The statistics of a row op and of those after it.
 template <int STAGE, int LANES, int CHUNKS, int V, typename T, typename Program>
 PORT_DEVICE void find_statistics(const Program& program, const T* input, Team<LANES>& team,
-                                 const Place<LANES, CHUNKS, V>& place, Statistics* statistics) {
+                                 const PartPlace<LANES, CHUNKS, V>& place, Statistics* statistics) {
     if constexpr (STAGE < Program::OPS) {
         constexpr Op OP = Program::template op<STAGE>();
         Statistics found = {0.0f, 0.0f};
@@ -272,7 +284,7 @@ PORT_DEVICE void find_statistics(const Program& program, const T* input, Team<LA
 template <int LANES, int CHUNKS, int V, typename T, typename Program>
 PORT_DEVICE void long_tile(const Program& program, const T* input, T* output, i64 cols, i64 tile) {
     Team<LANES> team;
-    Place<LANES, CHUNKS, V> place = {tile, cols, team.index() * V};
+    PartPlace<LANES, CHUNKS, V> place = {tile, cols, team.index() * V};
     Statistics statistics[Program::OPS];
     find_statistics<0>(program, input, team, place, statistics);
     for (; place.first < cols; place.first += LANES * CHUNKS * V) {

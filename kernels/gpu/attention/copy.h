@@ -59,33 +59,46 @@ PORT_DEVICE void copy_tile(T* target, const T* source, i64 source_stride, i64 ro
     }
 }
 
+// `VECTOR` numbers of 16 bits in words, or zeros; a word for each pair.
+template <int VECTOR, typename T>
+PORT_DEVICE void load_or_zeros(u32 (&words)[(VECTOR + 1) / 2], const T* source, bool valid) {
+#pragma unroll
+    for (int i = 0; i < (VECTOR + 1) / 2; ++i) words[i] = 0;
+    if (!valid) return;
+    if constexpr (VECTOR == 1) {
+        words[0] = *reinterpret_cast<const u16*>(source);
+    } else {
+        const auto loaded = port::load_words<VECTOR * 2>(source);
+#pragma unroll
+        for (int i = 0; i < VECTOR / 2; ++i) words[i] = loaded.x[i];
+    }
+}
+
 // The same for numbers of 16 bits, transposed: `STRIDE` is that of columns. Two rows at a time, so
 // that words are written; and neighbouring threads take neighbouring rows, so that these words lie
 // side by side.
 template <int ROWS, int COLS, int STRIDE, int VECTOR, int THREADS, typename T>
 PORT_DEVICE void copy_transposed(T* target, const T* source, i64 source_stride, i64 rows,
                                  i64 cols) {
-    static_assert(sizeof(T) == 2 && ROWS % 2 == 0, "pairs of rows are words");
+    static_assert(sizeof(T) == 2 && ROWS % 2 == 0 && STRIDE % 2 == 0, "pairs are words");
     constexpr int PAIRS = ROWS / 2;
     constexpr int STEPS = (PAIRS * (COLS / VECTOR) + THREADS - 1) / THREADS;
-    struct alignas(2 * VECTOR) Vector {
-        u16 x[VECTOR];
-    };
+    constexpr int WORDS = (VECTOR + 1) / 2;
 #pragma unroll 2
     for (int step = 0; step < STEPS; ++step) {
         const int index = step * THREADS + port::thread();
         const int row = index % PAIRS * 2, col = index / PAIRS * VECTOR;
         if (col >= COLS) break;
-        Vector upper = {}, lower = {};
         const T* from = source + row * source_stride + col;
-        if (row < rows && col < cols) upper = *reinterpret_cast<const Vector*>(from);
-        if (row + 1 < rows && col < cols) {
-            lower = *reinterpret_cast<const Vector*>(from + source_stride);
-        }
+        u32 upper[WORDS], lower[WORDS];
+        load_or_zeros<VECTOR>(upper, from, row < rows && col < cols);
+        load_or_zeros<VECTOR>(lower, from + source_stride, row + 1 < rows && col < cols);
+        u32* to = reinterpret_cast<u32*>(target + col * STRIDE + row);
 #pragma unroll
         for (int i = 0; i < VECTOR; ++i) {
-            *reinterpret_cast<u32*>(target + (col + i) * STRIDE + row) =
-                upper.x[i] | static_cast<u32>(lower.x[i]) << 16;
+            const int shift = i % 2 * 16;
+            to[i * (STRIDE / 2)] =
+                (upper[i / 2] >> shift & 0xffff) | lower[i / 2] >> shift << 16;
         }
     }
 }

@@ -14,13 +14,19 @@ impl Cuda {
         if code == CUresult::CUDA_SUCCESS as Code {
             return Ok(());
         }
+        let (name, meaning) = match code == CUresult::CUDA_ERROR_STUB_LIBRARY as Code {
+            // All functions of a stub return this, also those that name errors.
+            true => (
+                Some("CUDA_ERROR_STUB_LIBRARY".to_owned()),
+                Some("the library is the toolkit's stub for linking, and no driver".to_owned()),
+            ),
+            false => (self.text(self.cuGetErrorName, code), self.text(self.cuGetErrorString, code)),
+        };
         Err(DeviceError::Call {
             function,
             code: i64::from(code),
-            name: self.text(self.cuGetErrorName, code).unwrap_or_else(|| "an error".to_owned()),
-            meaning: self
-                .text(self.cuGetErrorString, code)
-                .unwrap_or_else(|| "the driver does not know the number".to_owned()),
+            name: name.unwrap_or_else(|| "an error".to_owned()),
+            meaning: meaning.unwrap_or_else(|| "the driver does not say more".to_owned()),
         })
     }
 

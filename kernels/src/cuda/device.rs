@@ -32,13 +32,13 @@ pub(crate) struct Runtime {
 #[derive(Debug)]
 pub(crate) enum NoRuntime {
     /// Its library is not there.
-    Missing(MissingLibrary),
+    Missing(Box<MissingLibrary>),
     /// It does not start.
     Failed {
         /// Its file.
         path: PathBuf,
         /// What it says.
-        error: DeviceError,
+        error: Box<DeviceError>,
     },
 }
 
@@ -78,10 +78,12 @@ impl Listed {
 impl Runtime {
     /// Finds the library and starts it.
     pub(crate) fn start(search: &Search) -> Result<Self, NoRuntime> {
-        let found = search.open(&DRIVER, Cuda::resolve).map_err(NoRuntime::Missing)?;
+        let found = search
+            .open(&DRIVER, Cuda::resolve)
+            .map_err(|missing| NoRuntime::Missing(Box::new(missing)))?;
         let cuda = found.table;
         let path = found.library.file("cuInit");
-        let failed = |error| NoRuntime::Failed { path: path.clone(), error };
+        let failed = |error| NoRuntime::Failed { path: path.clone(), error: Box::new(error) };
         // SAFETY: the call takes no pointers.
         unsafe { call!(cuda, cuInit(0)) }.map_err(failed)?;
         let mut version = 0;

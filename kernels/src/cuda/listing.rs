@@ -5,6 +5,7 @@ use std::rc::Rc;
 use super::device::{Listed, NoRuntime, Runtime};
 use super::driver::CudaDriver;
 use super::nvrtc::NvrtcCompiler;
+use super::products;
 use crate::gpu::search::{Search, Surroundings};
 use crate::gpu::{
     DeviceError, DeviceSummary, GpuOptions, Inventory, LibrarySummary, Opened, Survey,
@@ -13,10 +14,13 @@ use crate::gpu::{
 
 /// What there is, without opening a device.
 pub(crate) fn survey(options: &GpuOptions, surroundings: &Surroundings<'_>) -> Survey {
-    let search = Search::cuda(&options.library_folders, surroundings);
-    let runtime = match Runtime::start(&search) {
+    survey_in(&Search::cuda(&options.library_folders, surroundings))
+}
+
+pub(super) fn survey_in(search: &Search) -> Survey {
+    let runtime = match Runtime::start(search) {
         Ok(runtime) => runtime,
-        Err(NoRuntime::Missing(missing)) => return Survey::Missing(missing),
+        Err(NoRuntime::Missing(missing)) => return Survey::Missing(*missing),
         Err(NoRuntime::Failed { path, error }) => {
             let library = LibrarySummary {
                 name: "CUDA driver",
@@ -37,7 +41,7 @@ pub(crate) fn survey(options: &GpuOptions, surroundings: &Surroundings<'_>) -> S
         Ok(count) => count,
         Err(error) => return nothing(error.to_string()),
     };
-    let compiler = NvrtcCompiler::find(&search, Some(runtime.version));
+    let compiler = NvrtcCompiler::find(search, Some(runtime.version));
     let devices = (0..count)
         .map(|index| match runtime.describe(index) {
             Ok(listed) => summary(index, listed, &runtime, compiler.as_ref().ok()),
@@ -52,7 +56,15 @@ pub(crate) fn survey(options: &GpuOptions, surroundings: &Surroundings<'_>) -> S
         }),
         Err(missing) => Err(missing.to_string()),
     };
-    Survey::Found(Inventory { devices, driver, compiler })
+    let products = match products::find(search, &runtime) {
+        Ok(found) => Ok(LibrarySummary {
+            name: "cuBLASLt",
+            version: found.table.1,
+            path: found.library.file("cublasLtGetVersion"),
+        }),
+        Err(missing) => Err(missing.to_string()),
+    };
+    Survey::Found(Inventory { devices, driver, compiler, products })
 }
 
 fn summary(
@@ -90,8 +102,8 @@ pub(crate) fn open(
 ) -> Result<Opened, DeviceError> {
     let search = Search::cuda(&options.library_folders, surroundings);
     let runtime = Runtime::start(&search).map_err(|error| match error {
-        NoRuntime::Missing(missing) => DeviceError::Library(Box::new(missing)),
-        NoRuntime::Failed { error, .. } => error,
+        NoRuntime::Missing(missing) => DeviceError::Library(missing),
+        NoRuntime::Failed { error, .. } => *error,
     })?;
     let count = runtime.count()?;
     if index >= count {

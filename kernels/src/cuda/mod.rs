@@ -12,6 +12,8 @@ mod nvml;
 mod nvrtc;
 mod products;
 mod tensor_map;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use listing::{open, survey};
 pub(crate) use products::products;

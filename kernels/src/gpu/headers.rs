@@ -24,9 +24,6 @@ pub(crate) const HEADERS: &[(&str, &str)] = &[
     ("matrix_core/wmma.h", include_str!("../../gpu/matrix_core/wmma.h")),
     ("product.h", include_str!("../../gpu/product.h")),
     ("conv.h", include_str!("../../gpu/conv.h")),
-    ("attention.h", include_str!("../../gpu/attention.h")),
-    ("attention/copy.h", include_str!("../../gpu/attention/copy.h")),
-    ("attention/store.h", include_str!("../../gpu/attention/store.h")),
     ("probes.h", include_str!("../../gpu/probes.h")),
 ];
 

@@ -42,6 +42,9 @@ impl fmt::Display for Unusable {
 impl OpenLibrary {
     /// Opens a path, or a name that the system's loader looks for.
     pub(crate) fn open(name: &OsStr) -> Result<Self, Unusable> {
+        if super::elf::is_cut(Path::new(name)) {
+            return Err(Unusable::Load("the file is not whole".to_owned()));
+        }
         let handle = load(name).map_err(|error| {
             // The outer error only names the function that failed.
             let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
@@ -132,6 +135,11 @@ macro_rules! function_table {
         }
 
         impl $Table {
+            /// The functions that must be there.
+            #[cfg(test)]
+            #[allow(dead_code, reason = "tests only build some of the libraries")]
+            $vis const REQUIRED: &[&str] = &[$(stringify!($name)),*];
+
             /// Finds the functions in a library that is open.
             $vis fn resolve(
                 library: &$crate::gpu::library::OpenLibrary,
@@ -165,3 +173,6 @@ pub(crate) fn text_of(bytes: &[u8]) -> String {
     let text = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
     String::from_utf8_lossy(text).trim().to_owned()
 }
+
+#[cfg(test)]
+mod tests;

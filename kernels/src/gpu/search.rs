@@ -99,7 +99,9 @@ impl Search {
     pub(crate) fn cuda(given: &[PathBuf], surroundings: &Surroundings<'_>) -> Self {
         let mut folders = Vec::new();
         let homes = ["CUDA_HOME", "CUDA_PATH"].iter().filter_map(|name| path(surroundings, name));
-        for home in homes.chain([surroundings.root.join("usr/local/cuda")]) {
+        let local = surroundings.root.join("usr/local");
+        let installed = [local.join("cuda")].into_iter().chain(matching(&local, "cuda-"));
+        for home in homes.chain(installed) {
             for folder in ["lib64", "lib", "targets/x86_64-linux/lib", "bin"] {
                 folders.push(home.join(folder));
             }
@@ -118,6 +120,12 @@ impl Search {
         homes.push(opt.join("rocm"));
         homes.extend(matching(&opt, "rocm-"));
         Self::of(given, homes.into_iter().map(|home| home.join("lib")).collect(), [])
+    }
+
+    /// In these folders and nowhere else.
+    #[cfg(test)]
+    pub(crate) fn only(folders: &[PathBuf]) -> Self {
+        Self { places: folders.iter().cloned().map(Place::Folder).collect() }
     }
 
     /// Given folders are named in messages even if they are not there; of the others, only those
@@ -245,3 +253,6 @@ fn python_packages(surroundings: &Surroundings<'_>) -> Vec<PathBuf> {
         .filter(|folder| folder.is_dir())
         .collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -21,7 +21,11 @@ pub(super) struct HiprtcCompiler {
 impl HiprtcCompiler {
     /// Starts the worker, which finds the library.
     pub(super) fn find(library_folders: &[PathBuf]) -> Result<Self, String> {
-        let mut worker = Worker::new(library_folders.to_vec());
+        Self::of(Worker::new(library_folders.to_vec()))
+    }
+
+    /// Its compiler.
+    pub(super) fn of(mut worker: Worker) -> Result<Self, String> {
         let answer = worker.open().map_err(|how| {
             format!("AMD's runtime compiler hiprtc did not start in a process of its own: {how}")
         })?;

@@ -42,13 +42,13 @@ pub(super) struct Runtime {
 #[derive(Debug)]
 pub(super) enum NoRuntime {
     /// Its library is not there.
-    Missing(MissingLibrary),
+    Missing(Box<MissingLibrary>),
     /// It does not start.
     Failed {
         /// The library, not initialised.
-        runtime: Runtime,
+        runtime: Box<Runtime>,
         /// What it says.
-        error: DeviceError,
+        error: Box<DeviceError>,
     },
 }
 
@@ -98,7 +98,9 @@ impl Listed {
 impl Runtime {
     /// Finds the library and starts it.
     pub(super) fn start(search: &Search, root: &Path) -> Result<Self, NoRuntime> {
-        let found = search.open(&RUNTIME, Hip::resolve).map_err(NoRuntime::Missing)?;
+        let found = search
+            .open(&RUNTIME, Hip::resolve)
+            .map_err(|missing| NoRuntime::Missing(Box::new(missing)))?;
         let hip = found.table;
         let kernel_driver = fs::read_to_string(root.join("sys/module/amdgpu/version")).ok();
         let runtime = Self {
@@ -110,7 +112,9 @@ impl Runtime {
         // SAFETY: the call takes no pointers.
         match unsafe { call!(hip, hipInit(0)) } {
             Ok(()) => Ok(runtime),
-            Err(error) => Err(NoRuntime::Failed { runtime, error }),
+            Err(error) => {
+                Err(NoRuntime::Failed { runtime: Box::new(runtime), error: Box::new(error) })
+            }
         }
     }
 

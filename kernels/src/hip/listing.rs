@@ -1,10 +1,12 @@
 //! The survey of AMD GPUs, and opening one.
 
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use super::compiler::HiprtcCompiler;
 use super::device::{Listed, NoRuntime, Runtime};
 use super::driver::HipDriver;
+use super::products;
 use crate::gpu::search::{Search, Surroundings};
 use crate::gpu::{
     DeviceError, DeviceSummary, GpuOptions, Inventory, LibrarySummary, Opened, Survey,
@@ -14,9 +16,17 @@ use crate::gpu::{
 /// What there is, without opening a device.
 pub(crate) fn survey(options: &GpuOptions, surroundings: &Surroundings<'_>) -> Survey {
     let search = Search::rocm(&options.library_folders, surroundings);
-    let runtime = match Runtime::start(&search, surroundings.root) {
+    survey_in(&search, surroundings.root, || HiprtcCompiler::find(&options.library_folders))
+}
+
+pub(super) fn survey_in(
+    search: &Search,
+    root: &Path,
+    find_compiler: impl FnOnce() -> Result<HiprtcCompiler, String>,
+) -> Survey {
+    let runtime = match Runtime::start(search, root) {
         Ok(runtime) => runtime,
-        Err(NoRuntime::Missing(missing)) => return Survey::Missing(missing),
+        Err(NoRuntime::Missing(missing)) => return Survey::Missing(*missing),
         Err(NoRuntime::Failed { runtime, error }) => {
             return Survey::NoDevice { library: library(&runtime), reason: error.to_string() };
         }
@@ -34,12 +44,28 @@ pub(crate) fn survey(options: &GpuOptions, surroundings: &Surroundings<'_>) -> S
             Err(error) => DeviceSummary::broken(index, runtime.driver_version(), &error),
         })
         .collect();
-    let compiler = HiprtcCompiler::find(&options.library_folders).map(|compiler| LibrarySummary {
+    let compiler = find_compiler().map(|compiler| LibrarySummary {
         name: "hiprtc",
         version: compiler.number.clone(),
         path: compiler.path,
     });
-    Survey::Found(Inventory { devices, driver, compiler })
+    let products = match products::find(search) {
+        Ok(found) => Ok(products_library(found.library.file("hipblasLtGetVersion"))),
+        Err(missing) => Err(missing.to_string()),
+    };
+    Survey::Found(Inventory { devices, driver, compiler, products })
+}
+
+/// Only a library that is in use tells its version, but the name of its file has it: behind the
+/// links is `libhipblaslt.so.0.10.60202`.
+fn products_library(path: PathBuf) -> LibrarySummary {
+    let file = path.canonicalize().unwrap_or_else(|_| path.clone());
+    let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let version = match name.split_once(".so.") {
+        Some((_, version)) => version.to_owned(),
+        None => "of unknown version".to_owned(),
+    };
+    LibrarySummary { name: "hipBLASLt", version, path }
 }
 
 fn library(runtime: &Runtime) -> LibrarySummary {
@@ -73,8 +99,8 @@ pub(crate) fn open(
 ) -> Result<Opened, DeviceError> {
     let search = Search::rocm(&options.library_folders, surroundings);
     let runtime = Runtime::start(&search, surroundings.root).map_err(|error| match error {
-        NoRuntime::Missing(missing) => DeviceError::Library(Box::new(missing)),
-        NoRuntime::Failed { error, .. } => error,
+        NoRuntime::Missing(missing) => DeviceError::Library(missing),
+        NoRuntime::Failed { error, .. } => *error,
     })?;
     let count = runtime.count()?;
     if index >= count {

@@ -12,7 +12,11 @@ mod device;
 mod driver;
 mod hiprtc;
 mod listing;
+mod products;
 mod raw;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use hiprtc::{HiprtcLibrary, Outcome};
 pub(crate) use listing::{open, survey};
+pub(crate) use products::products;

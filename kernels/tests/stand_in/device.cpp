@@ -73,14 +73,6 @@ constexpr Kind KINDS[] = {
     {"gfx1201", 12, 0, 32, 64 << 10, 64 << 10}, {"gfx803", 8, 0, 64, 64 << 10, 64 << 10},
 };
 
-// The folder that this library is in.
-std::string folder() {
-    Dl_info info{};
-    dladdr(reinterpret_cast<const void*>(&result_name), &info);
-    std::string path = info.dli_fname != nullptr ? info.dli_fname : "";
-    return path.substr(0, path.find_last_of('/') + 1);
-}
-
 Settings read_settings() {
     Settings settings;
     std::ifstream file(folder() + "stand_in.txt");
@@ -121,6 +113,13 @@ double now_in_milliseconds() {
 }
 
 } // namespace
+
+std::string folder() {
+    Dl_info info{};
+    dladdr(reinterpret_cast<const void*>(&result_name), &info);
+    std::string path = info.dli_fname != nullptr ? info.dli_fname : "";
+    return path.substr(0, path.find_last_of('/') + 1);
+}
 
 const char* result_name(int result) {
     const Description* known = description(result);
@@ -231,19 +230,20 @@ int Device::load(Module** module, const void* image) {
     if (memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
         return INVALID_IMAGE;
     u64 bytes = header.e_shoff + u64(header.e_shnum) * header.e_shentsize;
-    int file = memfd_create("kernel", MFD_CLOEXEC);
-    if (file < 0 || write(file, image, bytes) != i64(bytes))
+    // A file of its own: the loader takes one of a name that it knows for what it has.
+    char path[] = "/tmp/stand-in-kernel-XXXXXX";
+    int file = mkstemp(path);
+    if (file < 0)
         return OUT_OF_MEMORY;
-    std::string path = "/proc/self/fd/" + std::to_string(file);
-    void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    const bool written = write(file, image, bytes) == i64(bytes);
+    close(file);
+    void* handle = written ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
+    ::unlink(path);
     if (handle == nullptr) {
         fprintf(stderr, "stand-in: %s\n", dlerror());
-        close(file);
         return INVALID_IMAGE;
     }
-    // It stays open with the module: the loader knows a library by its path, and the next module
-    // would be this one if it got the same number.
-    *module = new Module{handle, file};
+    *module = new Module{handle};
     counts.modules++;
     return SUCCESS;
 }
@@ -251,7 +251,6 @@ int Device::load(Module** module, const void* image) {
 int Device::unload(Module* module) {
     // Its functions stay as records of what they were.
     dlclose(module->handle);
-    close(module->file);
     delete module;
     counts.modules--;
     return broken;
@@ -486,4 +485,12 @@ STAND_IN_EXPORT void stand_in_counts(long long* numbers, int count) {
                              counts.programs,    counts.compilations};
     for (int index = 0; index < count && index < 11; index++)
         numbers[index] = all[index];
+}
+
+// For libraries that submit work of their own, which is dropped with the graph or when it is done.
+STAND_IN_EXPORT int stand_in_submit(stand_in::Stream* stream, int (*work)(void*), void* data,
+                                    void (*drop)(void*)) {
+    auto lock = stand_in::alone();
+    std::shared_ptr<void> owned(data, drop);
+    return stand_in::Device::the().submit(stream, [=] { return work(owned.get()); });
 }

@@ -64,6 +64,9 @@ struct Kind {
 
 const Kind* kind_of(const std::string& name);
 
+// The folder that this library is in, with a slash at its end.
+std::string folder();
+
 struct Settings {
     std::vector<const Kind*> devices;
     int version = 0;
@@ -93,7 +96,6 @@ constexpr int REGISTERS = 40;
 
 struct Module {
     void* handle;
-    int file;
 };
 
 struct Function {
@@ -169,13 +171,13 @@ public:
 
     int create_event(Event**);
     int destroy_event(Event*);
+    int submit(Stream*, Work);
     int record(Event*, Stream*);
     int elapsed(float* milliseconds, const Event* start, const Event* end) const;
 
     Counts counts;
 
 private:
-    int submit(Stream*, Work);
     bool allocated(u64 address, u64 bytes) const;
 
     std::map<u64, u64> allocations; // from addresses to sizes

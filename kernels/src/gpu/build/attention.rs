@@ -6,6 +6,8 @@ use fusion_cost_model::{AttentionSizes, Op, Pointwise};
 
 use super::Builder;
 use super::attention_tiles::{TileShape, Work};
+use super::hopper;
+use super::hopper_attention::Attention;
 use super::phase::{self, Parameters, Phase, THREADS};
 use super::product::{Given, Left, Operand, Product, scale_text};
 use crate::gpu::plan::KernelPlan;
@@ -93,22 +95,61 @@ impl Builder<'_> {
             None => output,
         };
         let mut parameters = Parameters::default();
-        let threads = linear.map(|_| THREADS);
-        let one = self.attention_phase(&parts, input, target, threads, &mut parameters);
+        let on_hopper = self.hopper_attention_of(&parts, input, target);
+        let linear_threads = linear.map(|linear| self.linear_threads(linear..count));
+        let one = match (on_hopper, linear_threads) {
+            (Some(attention), None | Some(hopper::THREADS)) => {
+                Some(self.hopper_attention(&attention, &mut parameters))
+            }
+            _ => {
+                let threads = linear.map(|_| THREADS);
+                self.attention_phase(&parts, input, target, threads, &mut parameters)
+            }
+        };
+        let threads = one.as_ref().map_or(THREADS, |phase| phase.threads);
         let mut phases = match one {
             Some(phase) => vec![phase],
             None => self.attention_phases(&parts, input, target, &mut parameters)?,
         };
         if let Some(linear) = linear {
-            phases.extend(self.linear_phases(
-                linear..count,
-                target,
-                output,
-                THREADS,
-                &mut parameters,
-            )?);
+            let steps = linear..count;
+            phases.extend(self.linear_phases(steps, target, output, threads, &mut parameters)?);
         }
         Some(phase::kernel(phases, parameters, self.problem.dtype(), &mut self.table))
+    }
+
+    /// Attention by `wgmma`, where it suits that.
+    fn hopper_attention_of(
+        &self,
+        parts: &Parts,
+        input: TensorId,
+        output: TensorId,
+    ) -> Option<Attention> {
+        let sizes = self.problem.sizes().attention()?;
+        let (qk, pv) = (parts.qk?, parts.pv?);
+        if !self.suits_hopper_attention(&sizes) || self.needs_sums_first(parts) {
+            return None;
+        }
+        Some(Attention {
+            sizes,
+            queries: input,
+            keys: *self.operands[qk].first()?,
+            values: *self.operands[pv].first()?,
+            output,
+            scale: self.scores_scale(Some(qk), &sizes),
+            on_scores: parts.on_scores(),
+            on_probabilities: parts.on_probabilities(),
+            on_output: parts.on_output(),
+        })
+    }
+
+    /// Whether probabilities must be divided by the sums of rows before they are used.
+    fn needs_sums_first(&self, parts: &Parts) -> bool {
+        let early = |step: usize| match self.steps[step].op {
+            Op::Pointwise(op) => commutes_with_division(op),
+            _ => false,
+        };
+        parts.pv.is_none() || !parts.on_probabilities().all(early)
     }
 
     /// Attention without scores in memory; `None` where a head is too large for that. `threads`:
@@ -122,10 +163,6 @@ impl Builder<'_> {
         parameters: &mut Parameters,
     ) -> Option<Phase> {
         let sizes = self.problem.sizes().attention()?;
-        let early = |step: usize| match self.steps[step].op {
-            Op::Pointwise(op) => commutes_with_division(op),
-            _ => false,
-        };
         let work = Work {
             heads: sizes.b * sizes.h,
             queries: sizes.q,
@@ -133,7 +170,7 @@ impl Builder<'_> {
             width: sizes.d,
             given: parts.qk.is_none(),
             values: parts.pv.is_some(),
-            exact: parts.pv.is_none() || !parts.on_probabilities().all(early),
+            exact: self.needs_sums_first(parts),
         };
         let shape = TileShape::choose(self.device, self.problem.dtype(), &work, threads)?;
 
@@ -224,9 +261,9 @@ impl Builder<'_> {
             a: Left::Matrix(Operand { tensor: queries, stride: d, steps: [q * d, 0] }),
             b: Operand { tensor: *self.operands[step].first()?, stride: d, steps: [kv * d, 0] },
             given: Given::Columns,
-            pool: None,
             scale: self.scores_scale(Some(step), &sizes),
             tail,
+            pool: None,
             output,
         };
         Some(self.product_phase(&product, parameters))
@@ -255,9 +292,9 @@ impl Builder<'_> {
             }),
             b: Operand { tensor: values, stride: d, steps: [h * kv * d, kv * d] },
             given: Given::Rows,
-            pool: None,
             scale: 1.0,
             tail,
+            pool: None,
             output,
         };
         Some(self.product_phase(&product, parameters))

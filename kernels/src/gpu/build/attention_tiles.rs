@@ -39,6 +39,8 @@ struct Core {
     operand_registers: u64,
     /// Keys of a step.
     keys: u64,
+    /// The head size up to which a warp has registers for two tiles of queries.
+    widest_pair: u64,
 }
 
 impl Core {
@@ -51,6 +53,7 @@ impl Core {
             has_scratch: true,
             operand_registers: 256,
             keys: 32,
+            widest_pair: 64,
         };
         if dtype == DType::F32 {
             return plain;
@@ -59,9 +62,15 @@ impl Core {
         match architecture.matrix_core {
             MatrixCore::Plain => plain,
             MatrixCore::Mma | MatrixCore::Wgmma => {
-                Self { neighbours: 2, operand_registers: 16, keys: 64, ..matrix }
+                Self { neighbours: 2, operand_registers: 16, keys: 64, widest_pair: 128, ..matrix }
             }
-            MatrixCore::Mfma => Self { transposes: true, operand_registers: 8, keys: 64, ..matrix },
+            MatrixCore::Mfma => Self {
+                transposes: true,
+                operand_registers: 8,
+                keys: 64,
+                widest_pair: 128,
+                ..matrix
+            },
             MatrixCore::Wmma11 => {
                 Self { transposes: true, neighbours: 1, operand_registers: 32, ..matrix }
             }
@@ -93,8 +102,8 @@ pub(super) struct TileShape {
 
 /// The largest head size whose output a warp can hold.
 const WIDEST: u64 = 256;
-/// Registers that queries may take.
-const QUERY_REGISTERS: u64 = 32;
+/// Registers that the queries of one tile, or of two, may take.
+const QUERY_REGISTERS: [u64; 2] = [32, 16];
 /// Threads that copy what one warp needs, where there are few queries.
 const FEWEST_THREADS: u64 = 128;
 
@@ -168,7 +177,8 @@ impl TileShape {
             given: work.given,
             values: work.values,
             exact: work.exact,
-            in_registers: tiles * width * core.operand_registers / 64 <= QUERY_REGISTERS,
+            in_registers: tiles * width * core.operand_registers / 64
+                <= QUERY_REGISTERS[usize::from(tiles > 1)],
         }
     }
 
@@ -180,8 +190,7 @@ impl TileShape {
             }
             self.keys = (self.keys / 2).next_multiple_of(self.core.cols);
         }
-        // Two tiles of a wide head have no room in registers.
-        (self.tiles * self.width <= 256 || self.tiles == 1).then_some(self)
+        (self.tiles == 1 || self.width <= self.core.widest_pair).then_some(self)
     }
 
     /// Queries of a block.
@@ -209,7 +218,8 @@ impl TileShape {
         };
         let scratch = if self.values && core.has_scratch { core.cols + padding } else { 0 };
         let scratch_end = queries_kept
-            + (key_numbers + value_numbers + self.warps * core.rows * scratch) * number_bytes;
+            + (key_numbers + value_numbers + self.warps * self.tiles * core.rows * scratch)
+                * number_bytes;
         let stage_cols = if core.has_scratch { core.cols } else { 64 };
         let stage = self.warps * core.rows * (stage_cols + 4) * 4;
         let stage_end = if self.values { stage } else { scratch_end + stage };

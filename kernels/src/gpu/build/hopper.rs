@@ -107,3 +107,90 @@ impl Builder<'_> {
         (2 * shape.tiles(m, n) >= processors).then_some(shape)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use fusion_cost_model::Problem;
+
+    use crate::gpu::build::build;
+    use crate::gpu::emulation::{check_on, device};
+
+    /// The kernels of the fused variant and of the unfused one.
+    fn kernels(problem: &str) -> Vec<String> {
+        let plan = build(&problem.parse().unwrap(), &device("sm_90a")).unwrap();
+        plan.kernels().map(|kernel| kernel.code.entry.clone()).collect()
+    }
+
+    #[test]
+    fn products_use_it_where_it_suits() {
+        for (problem, count) in [
+            ("linear+bias+relu/bf16/m8192.k8192.n8192", 2),
+            ("linear+bias/f16/m1100.k72.n1000", 2),
+            ("linear+bias+layer_norm/bf16/m1100.k72.n1000", 2),
+            ("linear+gelu+linear/bf16/m4096.k1024.n4096.o1024", 3),
+            // The second layer has too few columns, and a kernel has one number of threads.
+            ("linear+gelu+linear/bf16/m4096.k1024.n4096.o8", 1),
+            // Rows of 16 bytes; numbers of 16 bits; half of the processors.
+            ("linear+bias/bf16/m8192.k8192.n8196", 0),
+            ("linear+bias/bf16/m8192.k8190.n8192", 0),
+            ("linear+bias/f32/m8192.k8192.n8192", 0),
+            ("linear+bias/bf16/m64.k8192.n8192", 0),
+            ("attention/bf16/b8.h16.q1024.kv1024.d64", 1),
+            ("attention/f16/b8.h16.q1024.kv1024.d128", 1),
+            ("multihead_linear/bf16/b8.h16.q1024.kv1024.d64.n1024", 2),
+            ("attention/f16/b8.h16.q1024.kv1024.d80", 0),
+            ("attention/f16/b1.h1.q1024.kv1024.d64", 0),
+        ] {
+            let kernels = kernels(problem);
+            let found = kernels.iter().filter(|name| name.contains("wgmma")).count();
+            assert_eq!(found, count, "{problem}: {kernels:?}");
+        }
+    }
+
+    #[test]
+    fn tiles_are_as_wide_as_all_processors_have_work_for() {
+        let name = |problem| kernels(problem).remove(0);
+        assert!(name("linear+bias/bf16/m8192.k8192.n8192").contains("128x256"));
+        // 64 tiles would leave half of the processors with nothing to do.
+        assert!(name("linear+bias/bf16/m2048.k512.n1024").contains("128x128"));
+    }
+
+    fn check(problems: &[&str]) {
+        let problems: Vec<Problem> = problems.iter().map(|text| text.parse().unwrap()).collect();
+        // Few processors, so that small problems have enough tiles for them.
+        let mut device = device("sm_90a");
+        device.processors = 2;
+        check_on(&problems, &device);
+    }
+
+    #[test]
+    fn linear_layers_with_what_follows() {
+        check(&[
+            // Edges on all sides, and several tiles for each block; less than a stage along k;
+            // more than a round of the ring.
+            "linear+bias+silu+mul/bf16/m300.k72.n520",
+            "linear+bias+dropout/f16/m130.k8.n8",
+            "linear+bias+gelu/bf16/m200.k456.n264",
+            "linear+add/f16/m1.k136.n16",
+        ]);
+    }
+
+    #[test]
+    fn layers_and_rows_one_after_the_other_in_a_kernel() {
+        check(&[
+            "linear+bias+add+layer_norm/bf16/m131.k72.n272",
+            "linear+gelu+linear/f16/m260.k24.n136.o16",
+        ]);
+    }
+
+    #[test]
+    fn attention_with_what_comes_between() {
+        check(&[
+            "attention/bf16/b2.h2.q10.kv300.d64",
+            "attention/f16/b1.h3.q3.kv1.d128",
+            "qk+scale+add+softmax+dropout+pv+relu/bf16/b2.h1.q5.kv131.d64",
+            "qk+scale+mul+softmax+dropout+pv+add/f16/b1.h2.q130.kv20.d128",
+            "multihead_linear/bf16/b2.h2.q129.kv17.d64.n24",
+        ]);
+    }
+}

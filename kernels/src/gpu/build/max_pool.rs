@@ -59,3 +59,25 @@ impl Builder<'_> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::gpu::emulation;
+
+    /// Windows that reach out of the image on all sides, that overlap and leave gaps, and one that
+    /// is larger than any that is compiled in.
+    #[test]
+    fn windows_of_every_kind_are_right() {
+        let sizes = [
+            "n2.c2.h5.w7.k3.r1.s1.pool2.pstride3",
+            "n1.c2.h9.w6.k8.r1.s1.pool3.pstride1.ppad1",
+            "n1.c1.h9.w13.k5.r1.s1.pool5.pstride2.ppad2",
+            "n1.c1.h4.w4.k16.r1.s1.pool4.pstride4.ppad2",
+        ];
+        for (architecture, dtype) in [("sm_80", "f32"), ("gfx942", "bf16"), ("sm_75", "f16")] {
+            let problems = sizes
+                .map(|sizes| format!("conv2d+max_pool+add+relu/{dtype}/{sizes}").parse().unwrap());
+            emulation::check_all(&problems, architecture);
+        }
+    }
+}

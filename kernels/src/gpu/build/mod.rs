@@ -11,6 +11,7 @@ mod attention_tiles;
 mod conv;
 mod expression;
 mod hopper;
+mod hopper_attention;
 mod linear;
 mod max_pool;
 mod phase;

@@ -100,6 +100,14 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_is_no_number_goes_through_every_op() {
+        for op in Pointwise::ALL {
+            let problem = format!("{}+relu6/f32/m3.n8", op.name());
+            emulation::check_with(&problem, "sm_80", &[(3, f32::NAN), (20, f32::NAN)]);
+        }
+    }
+
     /// So many elements that threads do several chunks.
     #[test]
     fn several_chunks_of_a_thread_are_right() {

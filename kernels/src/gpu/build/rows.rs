@@ -3,17 +3,20 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use fusion_cost_model::Op;
+use fusion_cost_model::{Op, OperandKind};
 
 use super::Builder;
 use super::phase::{self, Parameters, Phase, THREADS};
 use crate::gpu::plan::KernelPlan;
 use crate::gpu::tensors::TensorId;
 
-/// Numbers of a row that a thread holds, in a kernel of its own and as a phase of another one.
-/// With 1,024 threads there are 64 registers for each.
-const HELD: u64 = 32;
-const HELD_BY_FEW: u64 = 64;
+/// Numbers of a row that a thread holds at most, in a kernel of its own. A block of 1,024 threads
+/// leaves 64 registers to each, and what is read beside the row has to be in them too.
+const HELD: u64 = 16;
+const HELD_ALONE: u64 = 32;
+/// The same as a phase of another kernel, whose blocks are smaller and cannot be chosen.
+const HELD_BY_WARP: u64 = 32;
+const HELD_BY_BLOCK: u64 = 64;
 /// Numbers that each thread should have at least before a team is made larger.
 const WORTH_A_LANE: u64 = 16;
 /// Bytes of a row that its team should read at a time: half of a line of the caches.
@@ -47,7 +50,7 @@ impl Builder<'_> {
     ) -> Option<KernelPlan> {
         let mut parameters = Parameters::default();
         let phase = if self.steps[steps.clone()].iter().any(|step| step.op.is_row()) {
-            let shape = self.own_shape(steps.start);
+            let shape = self.own_shape(steps.clone());
             self.rows("rows", steps, input, output, shape, &mut parameters)
         } else {
             self.pointwise_phase(steps, input, output, &mut parameters)
@@ -163,11 +166,11 @@ impl Builder<'_> {
     }
 
     /// For a kernel of its own, which chooses its threads.
-    fn own_shape(&self, step: usize) -> Shape {
-        let matrix = self.steps[step].output;
+    fn own_shape(&self, steps: Range<usize>) -> Shape {
+        let matrix = self.steps[steps.start].output;
         let warp = self.device.architecture.warp;
         if matrix.cols <= u64::from(warp) * HELD {
-            let shape = self.shape_with(step, THREADS);
+            let shape = self.shape_with(steps.start, THREADS);
             // Fewer rows to a block where some processors would have none.
             let blocks = |threads: u32| matrix.rows.div_ceil(u64::from(threads / shape.lanes));
             let mut threads = THREADS;
@@ -184,18 +187,26 @@ impl Builder<'_> {
         while threads < MOST_THREADS && share(threads) > WORTH_A_LANE {
             threads *= 2;
         }
-        let held = if share(threads) <= HELD { HELD } else { 0 };
+        let alone = steps.clone().all(|step| !self.reads_columns(step));
+        let most = if alone { HELD_ALONE } else { HELD };
+        let held = if share(threads) <= most { most } else { 0 };
         // A row that is not held is left to fewer threads, of which a processor has several blocks.
         let threads = if held == 0 { MOST_THREADS / 2 } else { threads };
         self.block_shape(matrix.cols, threads, held)
+    }
+
+    /// Whether a step reads something beside the row for each of its columns.
+    fn reads_columns(&self, step: usize) -> bool {
+        let by_column = |kind| matches!(kind, OperandKind::PerChannel | OperandKind::PerElement);
+        self.steps[step].op.operands().iter().any(|operand| by_column(operand.kind))
     }
 
     /// For blocks of so many threads.
     fn shape_with(&self, step: usize, threads: u32) -> Shape {
         let cols = self.steps[step].output.cols;
         let warp = self.device.architecture.warp;
-        if cols > u64::from(warp) * HELD {
-            return self.block_shape(cols, threads, HELD_BY_FEW);
+        if cols > u64::from(warp) * HELD_BY_WARP {
+            return self.block_shape(cols, threads, HELD_BY_BLOCK);
         }
         let vector = self.vector(cols);
         let chunks = |lanes: u32| cols.div_ceil(u64::from(lanes) * vector);
@@ -249,7 +260,7 @@ mod tests {
             ["softmax+scale", "add+layer_norm+softmax", "bias+rms_norm+dropout+layer_norm+relu"]
         {
             for sizes in
-                ["m5.n8", "m9.n31", "m300.n96", "m3.n1025", "m2.n2080", "m2.n33000", "m1.n66561"]
+                ["m5.n8", "m9.n31", "m300.n96", "m3.n1025", "m2.n2080", "m2.n16384", "m1.n33001"]
             {
                 for dtype in ["f32", "bf16"] {
                     problems.push(format!("{chain}/{dtype}/{sizes}").parse().unwrap());
@@ -261,6 +272,24 @@ mod tests {
         }
     }
 
+    /// In rows of a warp, of a block, and in one that is read several times.
+    #[test]
+    fn what_is_no_number_goes_where_it_does_in_the_reference() {
+        for cols in [37, 1100, 16_500] {
+            let at = |row: usize, col: usize| row * cols + col;
+            let mut replaced = vec![
+                (at(0, 5), f32::NAN),
+                (at(1, 36), f32::INFINITY),
+                (at(2, 0), f32::NEG_INFINITY),
+            ];
+            replaced.extend((0..cols).map(|col| (at(3, col), f32::NEG_INFINITY)));
+            for chain in ["softmax+scale", "layer_norm+sigmoid", "add+rms_norm"] {
+                let problem = format!("{chain}/f32/m5.n{cols}");
+                emulation::check_with(&problem, "sm_80", &replaced);
+            }
+        }
+    }
+
     #[test]
     fn teams_fit_their_rows() {
         let device = emulation::device("sm_90a");
@@ -268,18 +297,19 @@ mod tests {
             (1, 1 << 20, (256, 1, 1, 1, true)),
             (17, 1 << 20, (256, 16, 2, 1, true)),
             (64, 1 << 20, (256, 4, 4, 4, true)),
-            (1024, 4096, (256, 32, 8, 4, true)),
-            (1024, 4, (32, 32, 8, 4, true)),
+            (512, 4096, (256, 32, 4, 4, true)),
+            (512, 4, (32, 32, 4, 4, true)),
+            (1024, 4, (64, 64, 4, 4, true)),
             (4096, 4096, (256, 256, 4, 4, true)),
             (32_768, 64, (1024, 1024, 8, 4, true)),
             (32_769, 64, (512, 512, 16, 1, false)),
         ] {
             let problem: Problem = format!("softmax+relu/f32/m{rows}.n{cols}").parse().unwrap();
             let Shape { threads, lanes, chunks, vector, held } =
-                Builder::new(&problem, &device).own_shape(0);
+                Builder::new(&problem, &device).own_shape(0..2);
             assert_eq!((threads, lanes, chunks, vector, held), expected, "{rows} {cols}");
             let reach = u64::from(lanes) * chunks * vector;
-            assert!(!held || reach >= cols, "{rows} {cols}");
+            assert!(!held || (reach >= cols && reach - cols < u64::from(lanes) * vector));
         }
     }
 }

@@ -51,8 +51,9 @@ fn usual_sizes(form: Form) -> &'static [&'static str] {
     }
 }
 
-/// The kernels of an architecture: those of all chains in the usual sizes, and of one other size,
-/// each in a number format or two, which differ from one architecture to the next.
+/// The kernels of an architecture: those of all chains, each in one of the usual sizes and one of
+/// the others, in two number formats. Which ones differs from chain to chain and from one
+/// architecture to the next.
 fn kernels(name: &str, turn: usize, wrong: &mut Vec<String>) -> Vec<(DType, KernelPlan)> {
     const DTYPES: [DType; 3] = [DType::Bf16, DType::F16, DType::F32];
     let device = device(name);
@@ -61,10 +62,10 @@ fn kernels(name: &str, turn: usize, wrong: &mut Vec<String>) -> Vec<(DType, Kern
     let chains = PATTERNS.iter().map(|pattern| pattern.name).chain(CHAINS.iter().copied());
     for (index, chain) in chains.enumerate() {
         let form = chain.parse::<Chain>().unwrap().form();
-        let odd = sizes(form)[(index + turn) % sizes(form).len()];
-        let usual = usual_sizes(form).iter().map(|sizes| (*sizes, index + turn));
-        for (sizes, at) in usual.chain([(odd, index + turn + 1)]) {
-            let dtype = DTYPES[at % DTYPES.len()];
+        let turn = index + turn;
+        let pick = |sizes: &'static [&'static str]| sizes[turn % sizes.len()];
+        for (sizes, turn) in [(pick(usual_sizes(form)), turn), (pick(sizes(form)), turn + 1)] {
+            let dtype = DTYPES[turn % DTYPES.len()];
             let problem: Problem = format!("{chain}/{dtype}/{sizes}").parse().unwrap();
             let Some(plan) = super::build::build(&problem, &device) else {
                 wrong.push(format!("{name}: there are no kernels for {problem}"));
@@ -159,12 +160,13 @@ fn resident_blocks(architecture: &Architecture, threads: u32, registers: u32) ->
     let warps = threads.div_ceil(architecture.warp);
     // Registers of a lane in each part of a processor, how many such parts there are, in which
     // steps registers are given out, and the most warps of a part. CUDA programming guide, table
-    // of technical specifications; LLVM's AMDGPU backend, `AMDGPUBaseInfo`.
+    // of technical specifications; LLVM's AMDGPU backend, `AMDGPUBaseInfo`. From gfx10 on a block
+    // has two compute units.
     let (all, parts, step, most) = match name {
         "sm_75" => (512, 4, 8, 8),
         _ if name.starts_with("sm_") => (512, 4, 8, 16),
         _ if name.starts_with("gfx9") => (512, 4, 8, 8),
-        _ => (1536, 2, 24, 16),
+        _ => (1536, 4, 24, 16),
     };
     let warps_of_part = (all / registers.max(1).next_multiple_of(step)).min(most);
     parts * warps_of_part / warps

@@ -20,7 +20,7 @@ const MOST_BEFORE_GREETING: usize = 1 << 20;
 /// How much of its last words is shown.
 const MOST_LAST_WORDS: usize = 400;
 
-/// The program that is started as the worker, if it is not this one.
+/// The program that is started as the worker with its arguments, if it is not this one.
 static COMMAND: Mutex<Option<(PathBuf, Vec<OsString>)>> = Mutex::new(None);
 
 /// Has another program than this one started as the compile worker, with these arguments. It must
@@ -42,6 +42,7 @@ impl fmt::Display for Ended {
 /// A worker, which is started when it is needed and again when it has died.
 #[derive(Debug)]
 pub(crate) struct Worker {
+    command: Option<(PathBuf, Vec<OsString>)>,
     folders: Vec<PathBuf>,
     time_limit: Duration,
     running: Option<Running>,
@@ -50,12 +51,13 @@ pub(crate) struct Worker {
 impl Worker {
     /// One that looks for its compiler in these folders first.
     pub(crate) fn new(folders: Vec<PathBuf>) -> Self {
-        Self { folders, time_limit: TIME_LIMIT, running: None }
+        let command = COMMAND.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Self { command, folders, time_limit: TIME_LIMIT, running: None }
     }
 
     /// Starts it, which finds its compiler.
     pub(crate) fn open(&mut self) -> Result<Answer, Ended> {
-        self.running = Some(Running::start()?);
+        self.running = Some(Running::start(self.command.clone())?);
         self.pass(Question::Open { folders: self.folders.clone() })
     }
 
@@ -81,10 +83,10 @@ impl Worker {
         answer
     }
 
+    /// One that is another program and has another time limit.
     #[cfg(test)]
-    pub(super) fn with_time_limit(mut self, time_limit: Duration) -> Self {
-        self.time_limit = time_limit;
-        self
+    pub(crate) fn of(program: PathBuf, arguments: Vec<OsString>, time_limit: Duration) -> Self {
+        Self { command: Some((program, arguments)), folders: Vec::new(), time_limit, running: None }
     }
 }
 
@@ -99,14 +101,17 @@ struct Running {
 }
 
 impl Running {
-    fn start() -> Result<Self, Ended> {
+    fn start(command: Option<(PathBuf, Vec<OsString>)>) -> Result<Self, Ended> {
         if std::env::var_os(VARIABLE).is_some() {
             // Or a program that does not know the argument would start itself without end.
             return Err(Ended("a compile worker does not start another one".to_owned()));
         }
         let failed = |error: io::Error| Ended(format!("it cannot be started: {error}"));
         let words = tempfile::tempfile().map_err(failed)?;
-        let (program, arguments) = command().map_err(failed)?;
+        let (program, arguments) = match command {
+            Some(command) => command,
+            None => (this_program().map_err(failed)?, vec![ARGUMENT.into()]),
+        };
         let mut child = Command::new(program)
             .args(arguments)
             .env(VARIABLE, "1")
@@ -141,6 +146,10 @@ impl Running {
         let _ = self.questions.send(question);
         match self.answers.recv_timeout(time_limit) {
             Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(error)) if error.kind() == io::ErrorKind::InvalidData => {
+                let _ = self.child.kill();
+                Err(Ended(error.to_string()))
+            }
             Ok(Err(error)) => Err(self.end(&error.to_string())),
             Err(RecvTimeoutError::Timeout) => {
                 let _ = self.child.kill();
@@ -150,9 +159,9 @@ impl Running {
         }
     }
 
-    /// How it ended. One that has not, but says strange things, is ended.
+    /// How it ended, after it has stopped to read or to write.
     fn end(&mut self, error: &str) -> Ended {
-        // A process that closed its output is about to end.
+        // It is about to end.
         let mut status = None;
         for _ in 0..100 {
             status = self.child.try_wait().ok().flatten();
@@ -190,14 +199,6 @@ impl Drop for Running {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-    }
-}
-
-fn command() -> io::Result<(PathBuf, Vec<OsString>)> {
-    let set = COMMAND.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    match set {
-        Some(command) => Ok(command),
-        None => Ok((this_program()?, vec![ARGUMENT.into()])),
     }
 }
 
