@@ -17,6 +17,7 @@ fn main() -> ExitCode {
         Some(Command::Trace(command)) => commands::trace::trace(&command),
         Some(Command::Completions(args)) => commands::completions::completions(&args),
         Some(Command::Worker) => launch::serve(),
+        Some(Command::CompileWorker) => launch::serve_compiler(),
     };
     exit::report(result)
 }

@@ -61,8 +61,16 @@ pub struct Available {
     pub device: Option<u64>,
 }
 
+impl Available {
+    /// Whether that is enough.
+    #[must_use]
+    pub fn suffices(&self, needed: Needed) -> bool {
+        needed.host <= self.host && self.device.is_none_or(|device| needed.device <= device)
+    }
+}
+
 /// What a subject needs of memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Needed {
     /// Of the host's.
     pub host: u64,
@@ -71,8 +79,12 @@ pub struct Needed {
 }
 
 /// The set of sizes when none is named.
-fn default_shapes(quick: bool) -> &'static str {
-    if quick { "quick" } else { "standard" }
+fn default_shapes(quick: bool, is_gpu: bool) -> &'static str {
+    match (quick, is_gpu) {
+        (true, _) => "quick",
+        (false, false) => "standard",
+        (false, true) => "gpu",
+    }
 }
 
 /// The problems that the command line asks for, before it is known which of them can be measured.
@@ -91,7 +103,7 @@ pub struct Wanted {
 ///
 /// [`UsageError`] or [`VocabularyError`](fusion_cost_model::VocabularyError) when a name is
 /// unknown or a problem cannot be.
-pub fn wanted(args: &RunArgs) -> anyhow::Result<Wanted> {
+pub fn wanted(args: &RunArgs, is_gpu: bool) -> anyhow::Result<Wanted> {
     let dtype: DType = args.dtype.parse()?;
     let explicit = args.problem.iter().map(|text| text.parse::<Problem>());
     let explicit: Vec<Problem> = explicit.collect::<Result<_, _>>()?;
@@ -100,7 +112,7 @@ pub fn wanted(args: &RunArgs) -> anyhow::Result<Wanted> {
     let mut shapes = "given on the command line".to_owned();
     let mut from_set = Vec::new();
     if sets_asked_for {
-        let name = args.shapes.as_deref().unwrap_or_else(|| default_shapes(args.quick));
+        let name = args.shapes.as_deref().unwrap_or_else(|| default_shapes(args.quick, is_gpu));
         let set = profiles::find_shapes(name)?;
         for chain in chains(args, &set)? {
             let problems = set.problems(&chain, dtype);

@@ -183,6 +183,16 @@ fn wrong_command_lines() {
         (&["--problem", TINY, "--output", "no/t.toml"], "the folder no does not exist"),
         (&["--problem", TINY, "--output", "."], "is a folder"),
         (&["--no-such-flag"], "unexpected argument"),
+        (&["--problem", TINY, "--backend", "cida"], "did you mean `cuda`"),
+        (&["--problem", TINY, "--device", "0"], "--device is for GPUs"),
+        (&["--problem", TINY, "--clock", "device"], "--clock is for GPUs"),
+        (&["--problem", TINY, "--implementation", "native"], "--implementation is for GPUs"),
+        (&["--problem", TINY, "--gpu-lib-dir", "."], "--gpu-lib-dir is for GPUs"),
+        (&["--problem", TINY, "--code-cache", "."], "--code-cache is for GPUs"),
+        (&["--problem", TINY, "--backend", "cuda", "--threads", "2"], "run on a GPU"),
+        (&["--problem", TINY, "--backend", "hip", "--unbound"], "run on a GPU"),
+        (&["--problem", TINY, "--backend", "cuda", "--clock", "host"], "launch-inclusive, both]"),
+        (&["--fusion", "linear_bais_relu", "--backend", "cuda"], "did you mean"),
         (&["query", "e.toml", "--problem", "add_relu/f32/m4"], "n (columns) is missing"),
     ] {
         // The sum of what a huge problem needs depends on the threads; that it is refused with
@@ -237,7 +247,7 @@ fn lists_and_help_read_as_they_should() {
         .args(["list", "devices"])
         .assert()
         .success()
-        .stdout(contains("cpu   ").and(contains("cuda  not in this version")));
+        .stdout(contains("cpu   ").and(contains("\n  cuda  ")).and(contains("\n  hip   ")));
     let output = calibrate(folder.path()).args(["--help"]).assert().success();
     let text = String::from_utf8(output.get_output().stdout.clone()).unwrap();
     insta::assert_snapshot!("help", text);

@@ -13,7 +13,7 @@ use calibrate::stop::Stop;
 use calibrate::subject::Subject;
 use fusion_cost_model::calibration::{HardwareCalibration, RunEnd, Verdict, Verification};
 use fusion_cost_model::cost::{BandwidthPoint, Ceilings};
-use fusion_cost_model::{Backend, CacheState, Problem};
+use fusion_cost_model::{Backend, CacheState, Clock, Implementation, Problem};
 
 /// Launches whose samples follow from the task alone.
 struct Scripted {
@@ -46,8 +46,8 @@ impl Scripted {
 
     fn measured(&self) -> Vec<(Problem, Comparison)> {
         let measured = self.tasks.iter().filter_map(|task| match task {
-            Task::Measure(task) => Some((task.problem, task.comparison)),
-            Task::Ceilings(_) => None,
+            Task::Measure(task) => Some((task.subject.problem, task.subject.comparison)),
+            _ => None,
         });
         measured.collect()
     }
@@ -79,7 +79,7 @@ impl Launcher for Scripted {
             })));
         };
         let is_same = |(problem, what): &&(Problem, Comparison)| {
-            *problem == measure.problem && *what == Comparison::UnfusedFused
+            *problem == measure.subject.problem && *what == Comparison::UnfusedFused
         };
         let earlier = self.measured().iter().filter(is_same).count();
         if self.wrong_from.is_some_and(|from| earlier > from) {
@@ -88,7 +88,7 @@ impl Launcher for Scripted {
             return Ok(serde_json::from_str(report).unwrap());
         }
         let share = (measure.launch_seed % 1000) as f64 / 1000.0 - 0.5;
-        let ratio = ((self.spread)(&measure.problem) * share).exp();
+        let ratio = ((self.spread)(&measure.subject.problem) * share).exp();
         let pair = |order| Pair { seconds: [ratio * 1e-3, 1e-3], order, causes: Vec::new() };
         let round = || Round { pairs: vec![pair(Order::FirstSecond), pair(Order::SecondFirst)] };
         Ok(Report::Measured(Box::new(LaunchReport {
@@ -98,6 +98,7 @@ impl Launcher for Scripted {
                 ticks: 10_000,
                 back_to_back: 0.0,
                 observable: Vec::new(),
+                sensors: None,
             },
             kernels: [vec!["add".to_owned(), "relu".to_owned()], vec!["add+relu".to_owned()]],
             verification: Verification {
@@ -111,6 +112,7 @@ impl Launcher for Scripted {
             pinned: true,
             processors: vec![0],
             huge_page_share: None,
+            gpu_kernels: Default::default(),
         })))
     }
 }
@@ -125,6 +127,7 @@ const SETTINGS: RunSettings = RunSettings {
     backend: Backend::Cpu,
     threads: 1,
     cache: CacheState::Warm,
+    l2_bytes: None,
     seed: 1,
     time_budget: None,
 };
@@ -170,7 +173,7 @@ fn every_launch_has_a_seed_of_its_own_and_every_problem_the_same_inputs() {
     for task in &launcher.tasks {
         let Task::Measure(task) = task else { continue };
         launch_seeds.push(task.launch_seed);
-        inputs.push((task.problem.to_string(), task.input_seed));
+        inputs.push((task.subject.problem.to_string(), task.input_seed));
     }
     let count = launch_seeds.len();
     launch_seeds.sort_unstable();
@@ -213,10 +216,12 @@ fn the_limits_are_the_best_of_all_passes() {
 #[test]
 fn one_problem_that_fails_costs_only_itself() {
     let answer = |task: &Task| match task {
-        Task::Measure(task) if task.problem.to_string().contains("m2.") => {
+        Task::Measure(task) if task.subject.problem.to_string().contains("m2.") => {
             Some(Report::Failed("its process was ended by signal 11".to_owned()))
         }
-        Task::Measure(task) if task.problem.to_string().contains("m3.") => Some(Report::NoKernels),
+        Task::Measure(task) if task.subject.problem.to_string().contains("m3.") => {
+            Some(Report::NoKernels)
+        }
         _ => None,
     };
     let mut launcher = Scripted { answer: Some(answer), ..Scripted::new() };
@@ -246,7 +251,7 @@ fn key() -> RunKey {
         tool_version: "1".to_owned(),
         program: "0".to_owned(),
         fingerprint: HardwareCalibration::from_toml(example).unwrap().fingerprint,
-        device: Device { backend: Backend::Cpu, threads: 1, bound: true },
+        device: Device::cpu(1, true),
         cache: CacheState::Warm,
         procedure: Procedure::STANDARD,
         seed: 1,
@@ -311,7 +316,7 @@ fn a_record_of_disturbed_samples_is_invalid_and_says_why() {
         let mut scripted = Scripted::new();
         let Ok(Report::Measured(mut report)) = scripted.launch(task, None) else { return None };
         report.launch.observable = vec![Cause::Migration, Cause::Steal];
-        if measure.comparison == Comparison::UnfusedFused {
+        if measure.subject.comparison == Comparison::UnfusedFused {
             // In five of eight rounds.
             for round in report.launch.rounds.iter_mut().take(5) {
                 round.pairs.iter_mut().for_each(|pair| pair.causes = vec![Cause::Migration]);
@@ -357,11 +362,60 @@ fn a_variant_that_turns_wrong_is_never_finished() {
     }
 }
 
+/// What the A/A runs by one clock say is nothing for a record by the other.
+#[test]
+fn a_record_is_judged_by_the_controls_of_its_clock() {
+    let noisy_by_launches = |task: &Task| {
+        let Task::Measure(measure) = task else { return None };
+        let Subject { clock, comparison, .. } = measure.subject;
+        if clock != Clock::LaunchInclusive || comparison != Comparison::UnfusedUnfused {
+            return None;
+        }
+        Scripted { spread: |_| 0.6, ..Scripted::new() }.launch(task, None).ok()
+    };
+    let problem = "add_relu/f32/m1.n8".parse().unwrap();
+    let clocks = [Clock::Device, Clock::LaunchInclusive];
+    let subjects = clocks.map(|clock| Subject::of(problem, clock, Implementation::Native));
+    let settings = RunSettings { backend: Backend::Cuda, l2_bytes: Some(1 << 20), ..SETTINGS };
+    let mut launcher = Scripted { answer: Some(noisy_by_launches), ..Scripted::new() };
+    let Outcome { measured, noise, ceilings, .. } = run(&mut launcher, settings, &subjects);
+    assert_eq!(noise.len(), 4);
+    let limits_by: Vec<Clock> = ceilings.iter().map(|ceilings| ceilings.clock).collect();
+    assert_eq!(limits_by, clocks);
+    let context = Context { settings: &settings, noise: &noise, ceilings: &ceilings };
+    let records: Vec<_> = measured
+        .iter()
+        .map(|Measured { subject, launches, estimate, .. }| {
+            record(subject, launches, estimate.as_ref().unwrap(), &context)
+        })
+        .collect();
+    assert_eq!(records.iter().map(|record| record.clock).collect::<Vec<_>>(), clocks);
+    assert!(records[0].noise_floor < 0.02, "{}", records[0].noise_floor);
+    assert!(records[1].noise_floor > 0.05, "{}", records[1].noise_floor);
+    // A script tells no clock.
+    for record in &records {
+        let gpu = record.gpu.as_ref().unwrap();
+        assert_eq!((gpu.lowest_clock_mhz, gpu.throttle_reasons.as_ref()), (None, None));
+        let unobserved = record.reasons.iter().find(|reason| reason.starts_with("unobserved"));
+        assert!(unobserved.unwrap().contains("clock_change"), "{unobserved:?}");
+    }
+    // Each launch has a seed of its own, though the problem is the same.
+    let seeds: std::collections::HashSet<u64> = launcher
+        .tasks
+        .iter()
+        .filter_map(|task| match task {
+            Task::Measure(task) => Some(task.launch_seed),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(seeds.len(), launcher.measured().len());
+}
+
 /// Without both A/A runs there is no noise floor, and without it no verdict.
 #[test]
 fn a_failed_control_makes_every_record_invalid() {
     let answer = |task: &Task| match task {
-        Task::Measure(task) if task.problem.to_string() == "add_relu/f32/m4096.n1024" => {
+        Task::Measure(task) if task.subject.problem.to_string() == "add_relu/f32/m4096.n1024" => {
             Some(Report::Failed("its process was ended by signal 9".to_owned()))
         }
         _ => None,

@@ -22,6 +22,7 @@
 //     static float row_sum(float), row_max(float); // over the lanes that share a row of C; every
 //                                                  // one of them gets the result
 //
+//     static constexpr int PADDING;       // bytes after rows of a power of two that keep them apart
 //     static constexpr int UNROLL;        // products along k that a loop should have at once
 //
 //     // C as the operand A of the next product (K of A is N of C), rounded to T: in registers
@@ -30,8 +31,8 @@
 //     static constexpr int SCRATCH_STRIDE;
 //     static void a_from_c(A (&)[N / K], const C&, T* scratch);
 //
-// Tiles in shared memory start at multiples of 16 bytes, and so do their rows: a stride is a
-// multiple of 16 bytes. All lanes of the warp call together.
+// Tiles in shared memory start at multiples of PADDING bytes, 8 or 16, and so do their rows. All
+// lanes of the warp call together.
 #pragma once
 
 #include "number.h"

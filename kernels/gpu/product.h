@@ -36,26 +36,55 @@ template <class T, int V_> struct MatrixSource {
     }
 };
 
+// What lies in memory and nowhere else. A pointer that may be null is one of any kind to clang, and
+// then each wait for shared memory waits for these loads too.
+template <int BYTES> PORT_DEVICE Words<BYTES> load_global(const void* from) {
+#if defined(PORT_HIP)
+    using Vector = u32 __attribute__((ext_vector_type(BYTES / 4)));
+    using Global = const Vector __attribute__((address_space(1)))*;
+    return __builtin_bit_cast(Words<BYTES>, *(Global)from);
+#else
+    return load_words<BYTES>(from);
+#endif
+}
+PORT_DEVICE u16 load_global_half(const void* from) {
+#if defined(PORT_HIP)
+    using Global = const u16 __attribute__((address_space(1)))*;
+    return *(Global)from;
+#else
+    return *static_cast<const u16*>(from);
+#endif
+}
+
 // V numbers on their way through registers.
 template <class T, int V> struct Numbers {
     static constexpr int BYTES = V * int(sizeof(T));
     Words<BYTES> words;
     PORT_DEVICE void load(const T* from) {
         if (from != nullptr) {
-            words = load_words<BYTES>(from);
+            words = load_global<BYTES>(from);
         } else {
 #pragma unroll
             for (int i = 0; i < BYTES / 4; i++)
                 words.x[i] = 0;
         }
     }
-    PORT_DEVICE void store(T* to) const { store_words<BYTES>(to, words); }
+    // To a multiple of so many bytes, or of those of all numbers if they are fewer.
+    template <int ALIGNMENT> PORT_DEVICE void store(T* to) const {
+        if constexpr (BYTES <= ALIGNMENT) {
+            store_words<BYTES>(to, words);
+        } else {
+            static_assert(BYTES == 16 && ALIGNMENT == 8, "halves");
+            store_words<8>(to, {{words.x[0], words.x[1]}});
+            store_words<8>(to + V / 2, {{words.x[2], words.x[3]}});
+        }
+    }
     PORT_DEVICE u16 half(int i) const { return u16(words.x[i / 2] >> i % 2 * 16); }
 };
 template <class T> struct NumbersOfTwoBytes {
     u16 bits;
-    PORT_DEVICE void load(const T* from) { bits = from != nullptr ? from->bits : u16(0); }
-    PORT_DEVICE void store(T* to) const { to->bits = bits; }
+    PORT_DEVICE void load(const T* from) { bits = from != nullptr ? load_global_half(from) : u16(0); }
+    template <int> PORT_DEVICE void store(T* to) const { to->bits = bits; }
     PORT_DEVICE u16 half(int) const { return bits; }
 };
 template <> struct Numbers<f16, 1> : NumbersOfTwoBytes<f16> {};
@@ -106,24 +135,28 @@ template <class T, class Source, int THREADS, int ROWS, int COLS, int STRIDE> st
         if constexpr (!ASYNC) {
 #pragma unroll
             for (int i = 0; i < EACH; i++)
-                if (has(i)) held[i].store(shared + row(i) * STRIDE + col());
+                if (has(i))
+                    held[i].template store<MatrixCore<T>::PADDING>(shared + row(i) * STRIDE + col());
         }
     }
 };
 
 // A block of BM by BN numbers of C by WARPS_M by WARPS_N warps.
-template <class T_, int BM_, int BN_, int BK_, int WARPS_M_, int WARPS_N_, int STAGES_>
+template <class T_, int BM_, int BN_, int BK_, int WARPS_M_, int WARPS_N_, int STAGES_,
+          int SHARED_BYTES_>
 struct ProductTile {
     using T = T_;
     using Core = MatrixCore<T>;
     static constexpr int BM = BM_, BN = BN_, BK = BK_, STAGES = STAGES_;
+    // What the launch asks for.
+    static constexpr int SHARED_BYTES = SHARED_BYTES_;
     static constexpr int WARPS_M = WARPS_M_, WARPS_N = WARPS_N_;
     static constexpr int THREADS = WARPS_M * WARPS_N * WARP;
     // Of a warp, in cores.
     static constexpr int CORES_M = BM / WARPS_M / Core::M, CORES_N = BN / WARPS_N / Core::N;
     static_assert(CORES_M * WARPS_M * Core::M == BM && CORES_N * WARPS_N * Core::N == BN, "whole");
-    // Sixteen bytes more than a power of two: eight neighbouring rows lie in different banks.
-    static constexpr int PAD = 16 / int(sizeof(T));
+    // Rows are a power of two and this much: neighbouring ones lie in different banks.
+    static constexpr int PAD = Core::PADDING / int(sizeof(T));
 };
 
 // The part of A that a block needs.
@@ -147,8 +180,11 @@ template <class Tile, class Source> struct OperandA {
         copy.fetch(shared, source.base, [&](int i) { return source.at(rows[i], col); });
     }
     PORT_DEVICE void put(T* shared) { copy.put(shared); }
-    static PORT_DEVICE void load(typename Tile::Core::A& a, const T* shared, int row, int k) {
-        Tile::Core::load_a(a, shared + row * STRIDE + k, STRIDE);
+    // Numbers from the first one of a buffer to a row, or along k: constants of a loop are apart from
+    // what a thread adds to them once.
+    static constexpr PORT_DEVICE int offset(int row, int k) { return row * STRIDE + k; }
+    static PORT_DEVICE void load(typename Tile::Core::A& a, const T* at) {
+        Tile::Core::load_a(a, at, STRIDE);
     }
 };
 
@@ -176,8 +212,9 @@ template <class Tile, class Source> struct OperandB<Tile, Source, Given::COLUMNS
         copy.fetch(shared, source.base, [&](int i) { return source.at(columns[i], col); });
     }
     PORT_DEVICE void put(T* shared) { copy.put(shared); }
-    static PORT_DEVICE void load(typename Tile::Core::B& b, const T* shared, int k, int col) {
-        Tile::Core::load_b_columns(b, shared + col * STRIDE + k, STRIDE);
+    static constexpr PORT_DEVICE int offset(int k, int col) { return col * STRIDE + k; }
+    static PORT_DEVICE void load(typename Tile::Core::B& b, const T* at) {
+        Tile::Core::load_b_columns(b, at, STRIDE);
     }
 };
 
@@ -205,8 +242,9 @@ template <class Tile, class Source> struct OperandB<Tile, Source, Given::ROWS, f
         });
     }
     PORT_DEVICE void put(T* shared) { copy.put(shared); }
-    static PORT_DEVICE void load(typename Tile::Core::B& b, const T* shared, int k, int col) {
-        Tile::Core::load_b(b, shared + k * STRIDE + col, STRIDE);
+    static constexpr PORT_DEVICE int offset(int k, int col) { return k * STRIDE + col; }
+    static PORT_DEVICE void load(typename Tile::Core::B& b, const T* at) {
+        Tile::Core::load_b(b, at, STRIDE);
     }
 };
 
@@ -262,8 +300,9 @@ template <class Tile, class Source> struct OperandB<Tile, Source, Given::ROWS, t
             }
         }
     }
-    static PORT_DEVICE void load(typename Tile::Core::B& b, const T* shared, int k, int col) {
-        Tile::Core::load_b_columns(b, shared + col * STRIDE + k, STRIDE);
+    static constexpr PORT_DEVICE int offset(int k, int col) { return col * STRIDE + k; }
+    static PORT_DEVICE void load(typename Tile::Core::B& b, const T* at) {
+        Tile::Core::load_b_columns(b, at, STRIDE);
     }
 };
 
@@ -295,12 +334,6 @@ template <class Tile> struct Staging {
     static constexpr int BYTES = Tile::WARPS_M * Tile::WARPS_N * ROWS * STRIDE * 4;
 };
 
-// Bytes of shared memory of a block.
-template <class Tile, class A, class B> constexpr PORT_DEVICE int product_shared_bytes() {
-    const int buffers = Tile::STAGES * (A::NUMBERS + B::NUMBERS) * int(sizeof(typename Tile::T));
-    return buffers > Staging<Tile>::BYTES ? buffers : Staging<Tile>::BYTES;
-}
-
 // The tile at `place`. `finish.template rows<ROWS, COLS>(staged, stride, row, col)` gets rows of
 // sums, for one warp to take what follows from there.
 template <class Tile, Given GIVEN, class SourceA, class SourceB, class Finish>
@@ -313,6 +346,9 @@ PORT_DEVICE void product(ProductPlace place, i64 depth, const SourceA& source_a,
     using B = OperandB<Tile, SourceB, GIVEN, TRANSPOSE>;
     constexpr int STAGES = Tile::STAGES, BK = Tile::BK;
     constexpr int STAGE = A::NUMBERS + B::NUMBERS;
+    static_assert(STAGES * STAGE * int(sizeof(T)) <= Tile::SHARED_BYTES &&
+                      Staging<Tile>::BYTES <= Tile::SHARED_BYTES,
+                  "shared memory has room for the buffers, and then for the sums");
     T* const buffers = reinterpret_cast<T*>(shared());
     A a(source_a, place.row);
     B b(source_b, place.col);
@@ -328,17 +364,20 @@ PORT_DEVICE void product(ProductPlace place, i64 depth, const SourceA& source_a,
             for (int x = 0; x < Core::SIZE; x++)
                 sums[i][j].x[x] = 0;
 
+    const int warp_a = A::offset(warp_row, 0), warp_b = A::NUMBERS + B::offset(0, warp_col);
     const auto multiply = [&](const T* stage) {
+        const T* const stage_a = stage + warp_a;
+        const T* const stage_b = stage + warp_b;
 #pragma unroll Core::UNROLL
         for (int k = 0; k < BK; k += Core::K) {
             typename Core::A as[Tile::CORES_M];
             typename Core::B bs[Tile::CORES_N];
 #pragma unroll
             for (int i = 0; i < Tile::CORES_M; i++)
-                A::load(as[i], stage, warp_row + i * Core::M, k);
+                A::load(as[i], stage_a + A::offset(i * Core::M, k));
 #pragma unroll
             for (int j = 0; j < Tile::CORES_N; j++)
-                B::load(bs[j], stage + A::NUMBERS, k, warp_col + j * Core::N);
+                B::load(bs[j], stage_b + B::offset(k, j * Core::N));
 #pragma unroll
             for (int i = 0; i < Tile::CORES_M; i++)
 #pragma unroll

@@ -60,9 +60,8 @@ PORT_DEVICE void sync_grid(u32* counters) {
 #if defined(PORT_CUDA)
 // The address within shared memory, as instructions that go there want it.
 PORT_DEVICE u32 shared_address(const void* shared) {
-    u64 address;
-    asm("cvta.to.shared.u64 %0, %1;" : "=l"(address) : "l"(shared));
-    return static_cast<u32>(address);
+    // Not as inline assembly: the compiler sees that neighbours are constants apart.
+    return static_cast<u32>(__cvta_generic_to_shared(shared));
 }
 #endif
 
@@ -81,7 +80,7 @@ PORT_DEVICE void copy_async_commit() { asm volatile("cp.async.commit_group;" :::
 template <int N> PORT_DEVICE void copy_async_wait() {
     asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
-#else
+#elif !defined(PORT_HOST) // which has its own, in host_port.h
 PORT_DEVICE void copy_async16(void* shared, const void* global, bool valid) {
 #if defined(PORT_HIP)
     // A vector: a struct that is filled on a condition would go through a thread's memory.

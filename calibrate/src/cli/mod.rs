@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use fusion_cost_model::CacheState;
+use fused_kernels::gpu::compile_worker;
+use fusion_cost_model::{CacheState, Clock, Implementation};
 
 pub use compare::{CompareFormat, ComparePhase, TraceCompareArgs};
 pub use trace::{
@@ -29,6 +30,8 @@ Examples:
   calibrate --problem linear_bias_relu/f32/m512.k512.n512
   calibrate --shapes resnet50 --time-budget 10m   as far as ten minutes go; run it again to go on
   calibrate --fusion all --cache cold             with inputs that are not in the caches
+  calibrate --fusion all --backend cuda --dtype bf16            the first NVIDIA GPU
+  calibrate --fusion linear --backend hip --device 1 --clock device
   calibrate selftest                              how often the intervals are right on this machine
   calibrate trace kernels rank0.json.gz           where the time of a GPU profile goes
   calibrate trace compare a.json.gz b.json.gz     where the gap between two GPU profiles comes from
@@ -37,7 +40,8 @@ Examples:
 
 Exit codes: 0 done, 1 failure, 2 usage, 3 with --strict when not everything can be trusted, \
 4 failed
-self-test or exceeded limit of `trace validate`, 130 interrupted.";
+self-test or exceeded limit of `trace validate`, 5 no such device or a library of it is missing, \
+130 interrupted.";
 
 /// Measures what kernel fusion really gains on this machine.
 ///
@@ -80,7 +84,13 @@ pub enum Command {
     /// What the program starts for every launch; not for people
     #[command(name = WORKER, hide = true)]
     Worker,
+    /// What a GPU backend starts for a compiler that may end its process; not for people
+    #[command(name = compile_worker::ARGUMENT, hide = true)]
+    CompileWorker,
 }
+
+/// Above the options that only a GPU has.
+const GPU_OPTIONS: &str = "GPUs";
 
 /// The hidden subcommand that makes one launch.
 pub const WORKER: &str = "worker";
@@ -103,21 +113,91 @@ impl From<CachePolicy> for CacheState {
     }
 }
 
+/// What the times of a GPU begin and end with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ClockChoice {
+    /// The GPU's own clock, with its queue full: what a captured graph pays
+    Device,
+    /// The host's, from handing the work to an idle GPU to its end: what eager execution pays
+    LaunchInclusive,
+    /// Each of them, as records of their own
+    Both,
+}
+
+impl ClockChoice {
+    /// The clocks.
+    #[must_use]
+    pub fn clocks(self) -> Vec<Clock> {
+        match self {
+            Self::Device => vec![Clock::Device],
+            Self::LaunchInclusive => vec![Clock::LaunchInclusive],
+            Self::Both => vec![Clock::Device, Clock::LaunchInclusive],
+        }
+    }
+}
+
+/// Whose kernels to measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ImplementationChoice {
+    /// The project's own
+    Native,
+    /// Those of the vendor's library, where it has a fused form
+    Vendor,
+    /// Both; what the vendor's library has not got is listed
+    All,
+}
+
+impl ImplementationChoice {
+    /// The implementations.
+    #[must_use]
+    pub fn implementations(self) -> Vec<Implementation> {
+        match self {
+            Self::Native => vec![Implementation::Native],
+            Self::Vendor => vec![Implementation::Vendor],
+            Self::All => Implementation::ALL.to_vec(),
+        }
+    }
+}
+
 /// How to calibrate.
 #[derive(Debug, Clone, Args)]
 pub struct RunArgs {
+    /// What runs the kernels: cpu, cuda (NVIDIA GPUs) or hip (AMD GPUs)
+    #[arg(long, value_name = "NAME", default_value = "cpu")]
+    pub backend: String,
+
     /// The machine you believe to be on, or a hardware file; what is written always describes the
     /// machine that was observed
     #[arg(long, value_name = "NAME|FILE|auto", default_value = "auto")]
     pub hardware: String,
+
+    /// Which GPU, by its number in `calibrate list devices` [default: 0]
+    #[arg(long, value_name = "N", help_heading = GPU_OPTIONS)]
+    pub device: Option<u32>,
+
+    /// Where to look for the libraries of the GPU's vendor first; can be given several times
+    #[arg(long, value_name = "DIR", help_heading = GPU_OPTIONS)]
+    pub gpu_lib_dir: Vec<PathBuf>,
+
+    /// What the times of a GPU begin and end with [default: both]
+    #[arg(long, value_enum, help_heading = GPU_OPTIONS)]
+    pub clock: Option<ClockChoice>,
+
+    /// Whose kernels to measure [default: native, and vendor where there is a fused form]
+    #[arg(long, value_enum, help_heading = GPU_OPTIONS)]
+    pub implementation: Option<ImplementationChoice>,
+
+    /// Where compiled kernels are kept [default: fusion-cost-model in $XDG_CACHE_HOME or ~/.cache]
+    #[arg(long, value_name = "DIR", help_heading = GPU_OPTIONS)]
+    pub code_cache: Option<PathBuf>,
 
     /// What to measure, separated by commas: all, a family (linear, conv, attention, elementwise),
     /// a pattern, or a chain of ops joined with + [default: all, or what --shapes lists]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub fusion: Vec<String>,
 
-    /// The sizes: a set (see `calibrate list shapes`) or a file [default: standard, or quick with
-    /// --quick]
+    /// The sizes: a set (see `calibrate list shapes`) or a file [default: standard, gpu with a GPU
+    /// backend, quick with --quick]
     #[arg(long, value_name = "SET|FILE")]
     pub shapes: Option<String>,
 
@@ -250,10 +330,18 @@ pub struct SelftestArgs {
 
 /// What to list.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  calibrate list patterns
+  calibrate list devices                                what this machine can run on
+  calibrate list devices --gpu-lib-dir /opt/cuda/lib64  with libraries of another folder")]
 pub struct ListArgs {
     /// Only one kind of name
     #[arg(value_enum)]
     pub what: Option<Listed>,
+    /// Where to look for the libraries of GPUs first; can be given several times
+    #[arg(long, value_name = "DIR")]
+    pub gpu_lib_dir: Vec<PathBuf>,
 }
 
 /// The kinds of names.
@@ -286,7 +374,8 @@ pub struct ShowArgs {
 #[command(after_help = "\
 Examples:
   calibrate query q.toml --problem linear_bias_relu/f32/m512.k512.n512
-  calibrate query q.toml --problem Conv2d_BN_ReLU/fp32/n1.c64.h56.w56.k64.r3.s3.pad1 --threads 1")]
+  calibrate query q.toml --problem Conv2d_BN_ReLU/fp32/n1.c64.h56.w56.k64.r3.s3.pad1 --threads 1
+  calibrate query h200.toml --problem add_relu/bf16/m4096.n4096 --backend cuda --clock device")]
 pub struct QueryArgs {
     /// A calibration file
     pub file: PathBuf,
@@ -302,6 +391,13 @@ pub struct QueryArgs {
     /// The threads that would run it [default: those of the file's records]
     #[arg(long, value_name = "N")]
     pub threads: Option<u32>,
+    /// What its times would begin and end with: host, device or launch-inclusive [default: that of
+    /// the file's records]
+    #[arg(long, value_name = "CLOCK")]
+    pub clock: Option<String>,
+    /// Whose kernels would run: native or vendor
+    #[arg(long, value_name = "NAME", default_value = "native")]
+    pub implementation: String,
     /// The speedup from which fusing is worth it
     #[arg(long, value_name = "RATIO", default_value_t = fusion_cost_model::model::Policy::THRESHOLD)]
     pub threshold: f64,

@@ -2,10 +2,12 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::path::{PathBuf, absolute};
 
-use fusion_cost_model::{Chain, DType, Family, Op, PATTERNS, foreign_names};
+use fusion_cost_model::{Backend, Chain, DType, Family, Op, PATTERNS, foreign_names};
 
 use crate::cli::{ListArgs, Listed};
+use crate::launch::{Device, Gpu, Report, SURVEY_LIMIT, Task, probe};
 use crate::{exit, fingerprint, profiles};
 
 /// Prints the names that can be used.
@@ -23,7 +25,7 @@ pub fn list(args: &ListArgs) -> anyhow::Result<u8> {
             Listed::Ops => ops(),
             Listed::Shapes => shapes()?,
             Listed::Hardware => hardware()?,
-            Listed::Devices => devices(),
+            Listed::Devices => devices(&args.gpu_lib_dir)?,
         });
     }
     std::io::stdout().write_all(sections.join("\n").as_bytes())?;
@@ -98,16 +100,40 @@ fn hardware() -> anyhow::Result<String> {
     Ok(text)
 }
 
-fn devices() -> String {
+/// What this machine can run on. Nothing that is missing or broken is an error: each backend is
+/// looked for in a process of its own, which a library may end.
+fn devices(library_folders: &[PathBuf]) -> anyhow::Result<String> {
     let observed = fingerprint::observe();
     let cores =
         observed.physical_cores.map_or_else(String::new, |cores| format!("{cores} cores, "));
-    format!(
-        "Devices of this machine:\n  cpu   {}: {cores}{} threads, {:.1} GiB; {}\n  cuda  not in \
-         this version\n  hip   not in this version\n",
+    let mut text = format!(
+        "Devices of this machine, for --backend and --device:\n  cpu   {}: {cores}{} threads, {:.1} \
+         GiB; {}\n",
         observed.cpu_model,
         observed.logical_cores,
         observed.memory_bytes as f64 / f64::from(1 << 30),
         observed.features.join(" ")
-    )
+    );
+    let library_folders: Vec<PathBuf> =
+        library_folders.iter().map(absolute).collect::<Result<_, _>>()?;
+    for (backend, label) in [
+        (Backend::Cuda, "NVIDIA GPUs; emulated and compiled, never run on hardware"),
+        (Backend::Hip, "AMD GPUs; emulated and compiled, never run on hardware"),
+    ] {
+        let gpu = Gpu { library_folders: library_folders.clone(), ..Gpu::default() };
+        let _ = writeln!(text, "  {:<6}{label}", backend.name());
+        for line in found(&Device::gpu(backend, gpu)) {
+            let _ = writeln!(text, "        {line}");
+        }
+    }
+    Ok(text)
+}
+
+/// The GPUs of a backend in words, or why there are none.
+fn found(device: &Device) -> Vec<String> {
+    match probe(device, &Task::Survey, SURVEY_LIMIT) {
+        Report::Survey(lines) => lines,
+        Report::NoDevice(reason) | Report::Failed(reason) => vec![reason],
+        _ => vec!["its worker gave another answer than it was asked for".to_owned()],
+    }
 }

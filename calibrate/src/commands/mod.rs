@@ -1,6 +1,7 @@
 //! The commands: each puts the stages together.
 
 pub mod completions;
+mod device;
 pub mod list;
 pub mod query;
 pub mod run;

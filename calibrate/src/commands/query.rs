@@ -1,11 +1,13 @@
 //! `calibrate query FILE --problem P`.
 
-use std::fmt::Write as _;
+use std::collections::BTreeSet;
+use std::fmt::{self, Write as _};
 use std::io::Write as _;
 
+use fusion_cost_model::calibration::FusionRecord;
 use fusion_cost_model::cost::Traffic;
 use fusion_cost_model::model::{Action, Decision, FusionCostModel, Policy, Target, WhenUnknown};
-use fusion_cost_model::{Backend, CacheState, Problem};
+use fusion_cost_model::{Backend, CacheState, Clock, Problem};
 use serde_json::json;
 
 use crate::cli::QueryArgs;
@@ -26,9 +28,18 @@ pub fn query(args: &QueryArgs) -> anyhow::Result<u8> {
     let model = FusionCostModel::load(&args.file)?;
     let threads = match args.threads {
         Some(threads) => threads,
-        None => only_threads(&model, backend)?,
+        None => only(&model, backend, "threads", |record| record.threads)?.unwrap_or(1),
     };
-    let target = Target { backend, threads, cache_state: args.cache.into() };
+    let clock = match (&args.clock, backend) {
+        (Some(clock), _) => clock.parse()?,
+        (None, Backend::Cpu) => Clock::Host,
+        (None, Backend::Cuda | Backend::Hip) => {
+            only(&model, backend, "clock", |record| record.clock)?.unwrap_or(Clock::Device)
+        }
+    };
+    let implementation = args.implementation.parse()?;
+    let cache_state = args.cache.into();
+    let target = Target { backend, threads, cache_state, clock, implementation };
     let policy = Policy::new(WhenUnknown::Roofline).with_threshold(args.threshold);
     let decision = model.decide(&problem, target, &policy);
     let text = if args.json {
@@ -40,24 +51,24 @@ pub fn query(args: &QueryArgs) -> anyhow::Result<u8> {
     Ok(exit::DONE)
 }
 
-/// The thread count of the file's records, if they have only one.
-fn only_threads(model: &FusionCostModel, backend: Backend) -> anyhow::Result<u32> {
-    let records = &model.calibration().records;
-    let mut threads: Vec<u32> = records
-        .iter()
-        .filter(|record| record.backend == backend)
-        .map(|record| record.threads)
-        .collect();
-    threads.sort_unstable();
-    threads.dedup();
-    match threads.as_slice() {
-        [] => Ok(1),
-        [only] => Ok(*only),
-        several => Err(UsageError(format!(
-            "the file has records for {several:?} threads; say which with --threads"
-        ))
-        .into()),
+/// What all of the file's records of a backend have in common, if there are any.
+fn only<T: Copy + Ord + fmt::Display>(
+    model: &FusionCostModel,
+    backend: Backend,
+    option: &str,
+    of: fn(&FusionRecord) -> T,
+) -> Result<Option<T>, UsageError> {
+    let records = model.calibration().records.iter();
+    let found: BTreeSet<T> = records.filter(|record| record.backend == backend).map(of).collect();
+    if found.len() > 1 {
+        let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+        return Err(UsageError(format!(
+            "the file has records for several {option} ({}); say which with --{}",
+            found.join(", "),
+            option
+        )));
     }
+    Ok(found.first().copied())
 }
 
 fn action(action: Action) -> &'static str {
@@ -79,13 +90,7 @@ fn as_text(
     let traffic = Traffic::of(problem);
     let mut lines = vec![
         ("problem", problem.to_string()),
-        (
-            "target",
-            format!(
-                "{}, {} threads, {} caches",
-                target.backend, target.threads, target.cache_state
-            ),
-        ),
+        ("target", target_text(target)),
         ("evidence", decision.estimate.evidence.to_string()),
     ];
     if let Some(measured) = decision.estimate.measured {
@@ -118,20 +123,33 @@ fn as_text(
         format!("{} at a threshold of {}", action(decision.action), policy.threshold),
     ));
     if decision.action == Action::Unknown {
-        lines.push((
-            "to measure",
-            format!(
-                "calibrate --problem {problem} --threads {}{}",
-                target.threads,
-                if target.cache_state == CacheState::Cold { " --cache cold" } else { "" }
-            ),
-        ));
+        lines.push(("to measure", format!("calibrate --problem {problem}{}", options(target))));
     }
     let mut text = String::new();
     for (name, value) in lines {
         let _ = writeln!(text, "{name:<12}{value}");
     }
     text
+}
+
+/// The target in words.
+fn target_text(target: Target) -> String {
+    let Target { backend, threads, cache_state, clock, implementation } = target;
+    let on = match clock {
+        Clock::Host => format!("{threads} threads"),
+        clock => format!("{clock} clock, {implementation} kernels"),
+    };
+    format!("{backend}, {on}, {cache_state} caches")
+}
+
+/// The options of a calibration that would measure on the target.
+fn options(target: Target) -> String {
+    let Target { backend, threads, cache_state, clock, implementation } = target;
+    let on = match clock {
+        Clock::Host => format!(" --threads {threads}"),
+        clock => format!(" --backend {backend} --clock {clock} --implementation {implementation}"),
+    };
+    on + if cache_state == CacheState::Cold { " --cache cold" } else { "" }
 }
 
 fn as_json(
@@ -148,6 +166,8 @@ fn as_json(
         "backend": target.backend,
         "threads": target.threads,
         "cache_state": target.cache_state,
+        "clock": target.clock,
+        "implementation": target.implementation,
         "evidence": decision.estimate.evidence.to_string(),
         "unfused_ms": measured.map(|measured| interval(measured.unfused_ms)),
         "fused_ms": measured.map(|measured| interval(measured.fused_ms)),

@@ -3,23 +3,20 @@
 use std::path::{Path, PathBuf, absolute};
 use std::time::SystemTime;
 
-use fused_kernels::Backend;
-use fused_kernels::cpu::Cpu;
-use fusion_cost_model::CacheState;
 use fusion_cost_model::calibration::{
     Check, FusionRecord, HardwareCalibration, RunEnd, SCHEMA_VERSION, Settings, Skipped, Verdict,
 };
 
-use super::show;
+use super::{device, show};
 use crate::cli::RunArgs;
 use crate::exit::{self, UsageError};
 use crate::journal::{Entry, Journal, Part, RunKey};
-use crate::launch::{Device, Processes};
+use crate::launch::{Device, FoundGpu, Processes};
 use crate::machine::Machine;
 use crate::machine_lock::MachineLock;
 use crate::measure::Procedure;
-use crate::plan::{Plan, bytes_needed, plan};
-use crate::preflight::{self, Needs};
+use crate::plan::{Needed, Plan, bytes_needed, wanted};
+use crate::preflight::{self, GpuNeeds, Needs};
 use crate::record::{Context, record};
 use crate::session::{Measured, Outcome, RunSettings, Session, State};
 use crate::stop::Stop;
@@ -32,18 +29,30 @@ use crate::{build_info, fingerprint, output};
 ///
 /// When the command line asks for what cannot be, or a file cannot be written.
 pub fn run(args: &RunArgs) -> anyhow::Result<u8> {
-    let machine = Machine::identify(&args.hardware, fingerprint::observe())?;
+    let device = device::device(args)?;
+    let ways = device::ways(args, device.backend);
+    let wanted = wanted(args, device.gpu.is_some())?;
+    let found = device::find(&device)?;
+    let mut fingerprint = fingerprint::observe();
+    fingerprint.gpu = found.as_ref().map(|found| found.observed.clone());
+    let machine = Machine::identify(&args.hardware, fingerprint)?;
     if let Some(mismatch) = machine.mismatch() {
         if args.require_hardware {
             return Err(UsageError(format!("{mismatch}; --require-hardware refuses that")).into());
         }
         eprintln!("warning: {mismatch}");
     }
-    let threads = threads(args.threads)?;
-    // Only to plan with, so it needs no more threads than there are processors: kernels run in
-    // processes of their own.
-    let planner = Cpu::new(threads.min(fingerprint::available_threads()))?;
-    let plan = plan(args, &planner)?;
+    let l2_bytes = found.as_ref().map(|found| found.observed.l2_bytes);
+    let mut subjects = wanted.subjects(&ways);
+    let asked_for = subjects.len();
+    subjects.extend(controls(&ways.clocks, l2_bytes)?);
+    let bytes = device::ask(&device, subjects.clone(), args.cache.into())?;
+    let needs = needs(&device, found.as_ref(), &subjects, &bytes);
+    let plan = wanted.plan(
+        &ways,
+        bytes.get(..asked_for).unwrap_or_default(),
+        device::available(found.as_ref()),
+    )?;
     let path = output::path(args.output.as_deref(), &machine.id());
     output::check_writable(&path)?;
     if let Some(samples) = &args.samples {
@@ -55,20 +64,19 @@ pub fn run(args: &RunArgs) -> anyhow::Result<u8> {
             return Err(UsageError(text).into());
         }
     }
-    let checks = preflight::check(&needs(threads, &plan, &planner, args));
-    drop(planner);
+    let checks = preflight::check(&needs);
     let forced = go_on_with(&checks, args.force)?;
     let _lock = MachineLock::take();
     let stop = Stop::listen()?;
 
-    let device = Device { backend: fusion_cost_model::Backend::Cpu, threads, bound: !args.unbound };
     let procedure = if args.quick { Procedure::QUICK } else { Procedure::STANDARD };
     let procedure = procedure.with(args.launches, args.rounds);
     let settings = RunSettings {
         procedure,
         backend: device.backend,
-        threads: u32::try_from(threads).unwrap_or(u32::MAX),
+        threads: u32::try_from(device.threads).unwrap_or(u32::MAX),
         cache: args.cache.into(),
+        l2_bytes,
         seed: args.seed,
         time_budget: args.time_budget,
     };
@@ -78,7 +86,7 @@ pub fn run(args: &RunArgs) -> anyhow::Result<u8> {
         tool_version: tool.version.clone(),
         program: build_info::binary_digest(),
         fingerprint: machine.fingerprint.clone(),
-        device,
+        device: device.for_journal(),
         cache: settings.cache,
         procedure,
         seed: args.seed,
@@ -96,8 +104,7 @@ pub fn run(args: &RunArgs) -> anyhow::Result<u8> {
         && !HardwareCalibration::load(&path)
             .is_ok_and(|calibration| calibration.settings.end != RunEnd::Complete);
     let mut launcher = Processes::new(device, &stop)?;
-    let subjects: Vec<Subject> = plan.problems.iter().copied().map(Subject::fusion).collect();
-    let session = Session::new(&mut launcher, settings, &subjects, &stop)?;
+    let session = Session::new(&mut launcher, settings, &plan.subjects, &stop)?;
     let outcome = session.with_journal(journal, recovered.entries).run()?;
 
     let Outcome { measured, controls, noise, ceilings, end, left_over, journal } = outcome;
@@ -189,17 +196,28 @@ pub(super) fn threads(asked: Option<usize>) -> Result<usize, UsageError> {
     }
 }
 
-/// What the machine must have for the run.
-fn needs(threads: usize, plan: &Plan, backend: &dyn Backend, args: &RunArgs) -> Needs {
-    let controls = controls().unwrap_or_default();
-    let problems = plan.problems.iter().chain(controls.iter().map(|control| &control.problem));
-    let bytes = problems.filter_map(|problem| {
-        Some(bytes_needed(
-            problem,
-            backend.memory_needed(problem, CacheState::from(args.cache).into())?,
-        ))
+/// What the machine must have for the largest of some subjects that fit into it.
+fn needs(
+    device: &Device,
+    found: Option<&FoundGpu>,
+    subjects: &[Subject],
+    bytes: &[Result<u64, String>],
+) -> Needs {
+    let available = device::available(found);
+    let needed = |(subject, bytes): (&Subject, &Result<u64, String>)| {
+        let needed = bytes_needed(&subject.problem, *bytes.as_ref().ok()?, found.is_some());
+        available.suffices(needed).then_some(needed)
+    };
+    let needed = subjects.iter().zip(bytes).filter_map(needed);
+    let most =
+        needed.reduce(|a, b| Needed { host: a.host.max(b.host), device: a.device.max(b.device) });
+    let Needed { host, device: needed } = most.unwrap_or_default();
+    let gpu = found.map(|found| GpuNeeds {
+        needed,
+        free: found.free_memory,
+        total: found.observed.memory_bytes,
     });
-    Needs { threads, memory_bytes: bytes.max().unwrap_or(0) }
+    Needs { threads: device.threads, memory_bytes: host, gpu }
 }
 
 /// Says what the checks found; whether the run goes on in spite of a failed one.
@@ -229,14 +247,14 @@ fn skipped(plan: &Plan, measured: &[Measured], end: RunEnd) -> Vec<Skipped> {
     for Measured { subject, launches, state, .. } in measured {
         let problem = subject.problem;
         let reason = match state {
-            State::Wrong(wrong) => format!("{problem}: {wrong}"),
-            State::Failed(reason) => format!("{problem}: {reason}"),
-            State::NoKernels => format!("{problem}: the backend has no kernels for it"),
+            State::Wrong(wrong) => format!("{subject}: {wrong}"),
+            State::Failed(reason) => format!("{subject}: {reason}"),
+            State::NoKernels => format!("{subject}: the backend has no kernels for it"),
             State::Unfinished if launches.is_empty() => match end {
                 RunEnd::TimeBudget => {
-                    format!("{problem}: the time was up; the same command goes on with it")
+                    format!("{subject}: the time was up; the same command goes on with it")
                 }
-                _ => format!("{problem}: interrupted before; the same command goes on with it"),
+                _ => format!("{subject}: interrupted before; the same command goes on with it"),
             },
             State::Finished | State::Unfinished => continue,
         };

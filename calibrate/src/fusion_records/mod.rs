@@ -9,7 +9,7 @@ mod patterns;
 use std::collections::BTreeMap;
 
 use fusion_cost_model::calibration::{FusionRecord, HardwareCalibration, Verdict};
-use fusion_cost_model::{Backend, DType};
+use fusion_cost_model::{Backend, Clock, DType, Implementation};
 use kernel_traces::compare::Fusion;
 use serde::Serialize;
 
@@ -95,7 +95,14 @@ pub fn fusion_records(
 
 fn measured(pattern: &'static str, calibration: &HardwareCalibration) -> Vec<MeasuredPattern> {
     let mut groups: BTreeMap<(&str, &str), Vec<&FusionRecord>> = BTreeMap::new();
-    for record in calibration.records.iter().filter(|record| record.fusion_pattern == pattern) {
+    // The times of kernels in a trace contain no launches, and records by another clock or of other
+    // kernels would be other answers to the same question.
+    let is_like_it = |record: &&FusionRecord| {
+        record.fusion_pattern == pattern
+            && record.clock != Clock::LaunchInclusive
+            && record.implementation == Implementation::Native
+    };
+    for record in calibration.records.iter().filter(is_like_it) {
         groups.entry((record.backend.name(), record.dtype.name())).or_default().push(record);
     }
     groups.into_values().filter_map(|records| summed_up(pattern, &records)).collect()

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use fused_kernels::cpu::Cpu;
+use fused_kernels::gpu::GpuOptions;
 use fusion_cost_model::Backend;
 use fusion_cost_model::calibration::ObservedGpu;
 use serde::{Deserialize, Serialize};
@@ -28,7 +29,7 @@ pub struct Gpu {
     pub index: u32,
     /// Folders in which the vendor's libraries are looked for first.
     pub library_folders: Vec<PathBuf>,
-    /// Where compiled kernels are kept; `None` to compile them each time.
+    /// Where compiled kernels are kept; `None` for the user's cache folder.
     pub code_cache: Option<PathBuf>,
 }
 
@@ -62,6 +63,23 @@ impl Device {
             gpu.code_cache = None;
         }
         device
+    }
+
+    /// What devices of its backend there are, or what is missing and what to do about that: a line
+    /// or several.
+    pub(super) fn survey(&self) -> Vec<String> {
+        let survey = fused_kernels::gpu::survey(self.backend, &self.gpu_options());
+        survey.to_string().lines().map(str::to_owned).collect()
+    }
+
+    fn gpu_options(&self) -> GpuOptions {
+        let Gpu { library_folders, code_cache, .. } = self.gpu.clone().unwrap_or_default();
+        GpuOptions { library_folders, cache_folder: code_cache }
+    }
+
+    fn open_gpu(&self) -> anyhow::Result<fused_kernels::gpu::Gpu> {
+        let index = self.gpu.as_ref().map_or(0, |gpu| gpu.index);
+        Ok(fused_kernels::gpu::Gpu::open(self.backend, index, &self.gpu_options())?)
     }
 
     /// Takes hold of it.

@@ -28,7 +28,7 @@ pub use device::{Device, FoundGpu, Gpu};
 pub use probe::{PROBE_LIMIT, SURVEY_LIMIT, probe};
 pub use processes::Processes;
 pub use run::launch_on;
-pub use worker::serve;
+pub use worker::{serve, serve_compiler};
 
 /// Which two things are measured against each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

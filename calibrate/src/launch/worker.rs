@@ -34,6 +34,16 @@ pub fn serve() -> anyhow::Result<u8> {
     Ok(exit::DONE)
 }
 
+/// Compiles kernels for a GPU backend of another process until that has enough.
+///
+/// # Errors
+///
+/// When that process cannot be read from or written to.
+pub fn serve_compiler() -> anyhow::Result<u8> {
+    fused_kernels::gpu::compile_worker::run().context("cannot serve as a compile worker")?;
+    Ok(exit::DONE)
+}
+
 fn report(device: &Device, task: &Task) -> anyhow::Result<Report> {
     if matches!(task, Task::Survey) {
         return Ok(Report::Survey(device.survey()));

@@ -208,6 +208,7 @@ mod tests {
             ticks: 5000,
             back_to_back: 0.0,
             observable: vec![Cause::Migration],
+            sensors: None,
         }
     }
 

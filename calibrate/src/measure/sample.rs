@@ -380,6 +380,8 @@ mod tests {
 
     #[test]
     fn a_step_of_the_clock_drops_the_pair_that_it_falls_into_and_no_other() {
+        /// Runs that find out how many make a sample.
+        const BEFORE: usize = 7;
         let tick = Duration::from_nanos(500);
         let calls = |mhz, switched| {
             let mut device = Scripted { mhz: Some(mhz), switched, ..Default::default() };
@@ -393,11 +395,11 @@ mod tests {
         let steady = SensorRange { clock_mhz: Some([1980; 2]), throttle_reasons: Some(0) };
         assert_eq!(quiet.sensors, Some(steady));
         // The samples last a millisecond each, so the script below is as long as this one.
-        assert_eq!((all - CALLS, quiet.ticks), (8, 2000));
+        assert_eq!((all - CALLS, quiet.ticks), (BEFORE, 2000));
         // Before the second sample of the sixth pair; a lost processor is none of the device's.
-        let stepped = 8 + 5 * 4 + 2;
+        let stepped = BEFORE + 5 * 4 + 2;
         let (_, launch) =
-            calls(|call| if call > 8 + 5 * 4 + 2 { 1800 } else { 1980 }, vec![stepped]);
+            calls(|call| if call > BEFORE + 5 * 4 + 2 { 1800 } else { 1980 }, vec![stepped]);
         let pairs = launch.rounds.iter().flat_map(|round| &round.pairs);
         for (index, pair) in pairs.enumerate() {
             let expected: &[Cause] = if index == 5 { &[Cause::ClockChange] } else { &[] };

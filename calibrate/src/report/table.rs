@@ -6,7 +6,7 @@ use std::fmt::Write;
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, TableComponent};
 use fusion_cost_model::calibration::{FusionRecord, HardwareCalibration, RunEnd, Verdict};
-use fusion_cost_model::{CacheState, Family};
+use fusion_cost_model::{CacheState, Clock, Family, Implementation};
 
 use super::units::{milliseconds, percent, ratio};
 
@@ -14,24 +14,40 @@ use super::units::{milliseconds, percent, ratio};
 #[must_use]
 pub fn tables(calibration: &HardwareCalibration) -> String {
     let mut text = head(calibration);
-    for family in Family::ALL {
-        let records: Vec<&FusionRecord> = calibration
-            .records
-            .iter()
-            .filter(|record| Family::of(record.problem.chain().form()) == family)
-            .collect();
+    let kinds =
+        Clock::ALL.into_iter().flat_map(|clock| Implementation::ALL.map(|one| (clock, one)));
+    for ((clock, implementation), family) in
+        kinds.flat_map(|kind| Family::ALL.map(|family| (kind, family)))
+    {
+        let is_of_it = |record: &&FusionRecord| {
+            Family::of(record.problem.chain().form()) == family
+                && (record.clock, record.implementation) == (clock, implementation)
+        };
+        let records: Vec<&FusionRecord> = calibration.records.iter().filter(is_of_it).collect();
         if !records.is_empty() {
-            let _ = write!(text, "\n{family}\n{}\n", table(&records));
+            let what = by(clock, implementation);
+            let _ = write!(text, "\n{family}{what}\n{}\n", table(&records));
         }
     }
     text.push_str(&foot(calibration));
     text
 }
 
+/// What times are by, where that is not a CPU and its kernels.
+fn by(clock: Clock, implementation: Implementation) -> String {
+    let clock = if clock.is_host() { String::new() } else { format!(", {clock} clock") };
+    match implementation {
+        Implementation::Native => clock,
+        Implementation::Vendor => clock + ", kernels of the vendor's library",
+    }
+}
+
 fn head(calibration: &HardwareCalibration) -> String {
     let HardwareCalibration { hardware, fingerprint, settings, tool, records, .. } = calibration;
     let mut text = hardware.name.clone();
-    if fingerprint.cpu_model != hardware.name {
+    if let Some(gpu) = &fingerprint.gpu {
+        let _ = write!(text, " ({}, driver {}, {})", gpu.architecture, gpu.driver, gpu.compiler);
+    } else if fingerprint.cpu_model != hardware.name {
         let _ = write!(text, " ({})", fingerprint.cpu_model);
     }
     let virtual_machine =
@@ -59,11 +75,14 @@ fn head(calibration: &HardwareCalibration) -> String {
         };
         let _ = writeln!(
             text,
-            "ceilings of {} {} on {} threads: {:.0} GFLOP/s, {} GB/s in cache, {} GB/s in memory, \
-             {:.2} us per launch",
+            "ceilings of {} {}{}: {:.0} GFLOP/s, {} GB/s in cache, {} GB/s in memory, {:.2} us per \
+             launch",
             ceilings.backend,
             ceilings.dtype,
-            ceilings.threads,
+            match ceilings.clock {
+                Clock::Host => format!(" on {} threads", ceilings.threads),
+                clock => by(clock, Implementation::Native),
+            },
             limits.peak_gflops,
             curve(limits.bandwidth.first()),
             curve(limits.bandwidth.last()),
@@ -73,8 +92,9 @@ fn head(calibration: &HardwareCalibration) -> String {
     for noise in &calibration.noise {
         let _ = writeln!(
             text,
-            "noise: {} against itself {}{}",
+            "noise: {} against itself{} {}{}",
             noise.problem,
+            by(noise.clock, Implementation::Native),
             ratio(noise.ratio, noise.ratio_low, noise.ratio_high),
             if noise.disturbed { ", mostly disturbed" } else { "" }
         );

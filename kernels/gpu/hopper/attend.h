@@ -242,7 +242,7 @@ struct AttentionConsumer {
                 if (query < problem.query_count) {
                     const i64 col = head * WIDTH + (block + thread() % 4) * 8;
                     steps.template apply<8>(x, row, col);
-                    store<8>(problem.output + row * stride + col, x);
+                    detail::store_eight(problem.output + row * stride + col, x);
                 }
             }
         }
@@ -281,6 +281,8 @@ struct AttentionConsumer {
             wgmma_keep(scores);
             release_keys();
             soften(scores, matrix, first_query, first_key);
+            // Or the compiler would wait first and compute the softmax then.
+            wgmma_keep(scores);
             wgmma_wait<0>();
             wgmma_keep(output);
             release_values();

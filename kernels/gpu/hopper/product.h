@@ -102,6 +102,20 @@ PORT_DEVICE void gather_eight(const float (&pairs)[4][2], float (&x)[8]) {
     }
 }
 
+// Stores 8 numbers with one access. NVRTC 12.4 makes four of `store` in these kernels.
+template <typename T>
+PORT_DEVICE void store_eight(T* to, const float (&x)[8]) {
+#if defined(PORT_HOST)
+    store<8>(to, x);
+#else
+    asm volatile("{\n.reg .u64 global;\ncvta.to.global.u64 global, %0;\n"
+                 "st.global.v4.b32 [global], {%1, %2, %3, %4};\n}" ::"l"(to),
+                 "r"(pack<T>(x[0], x[1])), "r"(pack<T>(x[2], x[3])), "r"(pack<T>(x[4], x[5])),
+                 "r"(pack<T>(x[6], x[7]))
+                 : "memory");
+#endif
+}
+
 // Applies the tail to a warpgroup's part of a tile, and writes what lies within the matrix.
 template <typename T, int SIZE, typename Tail>
 PORT_DEVICE void finish(const float (&sums)[SIZE], T* c, i64 m, i64 n, i64 first_row,
@@ -118,7 +132,7 @@ PORT_DEVICE void finish(const float (&sums)[SIZE], T* c, i64 m, i64 n, i64 first
             const i64 col = first_col + (block + thread() % 4) * 8;
             if (row < m && col < n) {
                 tail.template apply<8>(x, row, col);
-                store<8>(c + row * n + col, x);
+                store_eight(c + row * n + col, x);
             }
         }
     }

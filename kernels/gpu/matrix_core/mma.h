@@ -63,6 +63,7 @@ template <class T> struct MmaCore {
     static constexpr int SIZE = 8;
     static constexpr int ROWS = 2;
     static constexpr int RUN = 2;
+    static constexpr int PADDING = 16;
     static constexpr int UNROLL = 4;
     static constexpr bool LOADS_ROWS_OF_B = true;
 

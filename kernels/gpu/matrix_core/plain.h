@@ -16,6 +16,7 @@ template <class T> struct PlainCore {
     static constexpr int SIZE = 16;
     static constexpr int ROWS = 4;
     static constexpr int RUN = 4;
+    static constexpr int PADDING = 16;
 #if defined(PORT_HIP)
     // Each product is long enough by itself, and clang would load the operands of all of them first,
     // into more registers than there are.

@@ -72,6 +72,7 @@ template <class T> struct WmmaCore {
     static constexpr int ROWS = 1;
     static constexpr int RUN = WMMA_NUMBERS == 16 ? 1 : 8;
     // Rows are gathered number by number: there is no load that transposes.
+    static constexpr int PADDING = 16;
     static constexpr int UNROLL = 4;
     static constexpr bool LOADS_ROWS_OF_B = false;
 

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use super::device::{Listed, NoRuntime, Runtime};
 use super::driver::CudaDriver;
 use super::nvrtc::NvrtcCompiler;
+use super::products;
 use crate::gpu::search::{Search, Surroundings};
 use crate::gpu::{
     DeviceError, DeviceSummary, GpuOptions, Inventory, LibrarySummary, Opened, Survey,
@@ -55,7 +56,15 @@ pub(super) fn survey_in(search: &Search) -> Survey {
         }),
         Err(missing) => Err(missing.to_string()),
     };
-    Survey::Found(Inventory { devices, driver, compiler })
+    let products = match products::find(search, &runtime) {
+        Ok(found) => Ok(LibrarySummary {
+            name: "cuBLASLt",
+            version: found.table.1,
+            path: found.library.file("cublasLtGetVersion"),
+        }),
+        Err(missing) => Err(missing.to_string()),
+    };
+    Survey::Found(Inventory { devices, driver, compiler, products })
 }
 
 fn summary(

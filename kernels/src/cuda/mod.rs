@@ -12,7 +12,7 @@ mod nvml;
 mod nvrtc;
 mod products;
 mod tensor_map;
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests;
 
 pub(crate) use listing::{open, survey};

@@ -10,7 +10,7 @@ use cudarc::cublaslt::sys::{
 use super::device::Runtime;
 use crate::gpu::library::Unusable;
 use crate::gpu::lt::{Flavour, Functions, LtLibrary};
-use crate::gpu::search::{Search, Surroundings, Wanted};
+use crate::gpu::search::{Found, MissingLibrary, Search, Surroundings, Wanted};
 use crate::gpu::{Driver, GpuOptions, ProductLibrary};
 
 const LIBRARY: Wanted<'static> = Wanted {
@@ -45,7 +45,17 @@ pub(crate) fn products(
 ) -> Option<Rc<dyn ProductLibrary>> {
     let search = Search::cuda(&options.library_folders, surroundings);
     let runtime = Runtime::start(&search).ok()?;
-    let found = search.open(&LIBRARY, |library| {
+    let (functions, version) = find(&search, &runtime).ok()?.table;
+    let library = LtLibrary::new(CUBLASLT, functions, |_| version, driver).ok()?;
+    Some(Rc::new(library))
+}
+
+/// The library's functions and its version.
+pub(super) fn find(
+    search: &Search,
+    runtime: &Runtime,
+) -> Result<Found<(Functions, String)>, MissingLibrary> {
+    search.open(&LIBRARY, |library| {
         let functions = Functions::resolve(library, &CUBLASLT)?;
         // SAFETY: the type is that of the header, in all versions.
         let version = unsafe { library.function::<GetVersion>("cublasLtGetVersion") };
@@ -61,8 +71,5 @@ pub(crate) fn products(
             )));
         }
         Ok((functions, format!("{major}.{minor}.{patch}")))
-    });
-    let (functions, version) = found.ok()?.table;
-    let library = LtLibrary::new(CUBLASLT, functions, |_| version, driver).ok()?;
-    Some(Rc::new(library))
+    })
 }

@@ -1,13 +1,21 @@
 //! Drivers that are not there or do not work, and NVRTC if it is there.
 
+#![cfg(unix)]
+
 use std::path::{Path, PathBuf};
 
+use super::device::Runtime;
+use super::driver::CudaDriver;
 use super::functions::{Cuda, Nvrtc};
 use super::listing::survey_in;
 use super::nvrtc::NvrtcCompiler;
+use crate::backend::Sensors;
 use crate::gpu::search::{Search, Surroundings};
 use crate::gpu::stubs::{Stubs, skipped};
-use crate::gpu::{Architecture, Compiler, DeviceError, Source, Survey};
+use crate::gpu::{
+    Address, Architecture, Compiler, DeviceError, Driver, Event, Source, Survey, TensorId,
+    TensorMap,
+};
 
 fn survey_of(stubs: &Stubs) -> Survey {
     survey_in(&Search::only(&[stubs.path().into()]))
@@ -90,6 +98,8 @@ fn a_driver_that_lists_no_device_or_a_broken_one() {
     // No compiler is there either, and that is said beside the device.
     let why = inventory.compiler.as_ref().unwrap_err();
     assert!(why.contains("NVRTC") && why.contains("was not found"), "{why}");
+    let why = inventory.products.as_ref().unwrap_err();
+    assert!(why.contains("cuBLASLt") && why.contains("was not found"), "{why}");
 }
 
 #[test]
@@ -182,4 +192,84 @@ fn the_version_that_an_architecture_needs_is_named() {
         unknown(10, 0).as_deref(),
         Some("sm_100 needs NVRTC 12.8 or later, and this is NVRTC 12.4")
     );
+}
+
+/// What there is one device of, of compute capability 9.0.
+const DEVICE: &str = r#"
+int cuDeviceGetCount(int* count) { *count = 1; return 0; }
+int cuDeviceGetName(char* name, int len, int device) { strcpy(name, "Stub"); return 0; }
+int cuDeviceGetPCIBusId(char* id, int len, int device) { strcpy(id, "0000:3B:00.0"); return 0; }
+int cuDeviceTotalMem_v2(size_t* bytes, int device) { *bytes = 8ul << 30; return 0; }
+int cuDeviceGetAttribute(int* value, int which, int device) {
+    *value = which == 75 ? 9 : which == 76 ? 0 : which; return 0; }
+int cuMemAlloc_v2(void* to, size_t bytes) { return bytes > 100 ? 2 : 0; }
+int cuEventElapsedTime(float* ms, void* start, void* end) { *ms = 1.5f; return 0; }
+"#;
+
+fn driver_over(stubs: &Stubs, more: &str) -> Option<CudaDriver> {
+    stubs.build_returning("libcuda.so.1", Cuda::REQUIRED, 0, &format!("{DEVICE}{more}"))?;
+    let runtime = Runtime::start(&Search::only(&[stubs.path().into()])).unwrap();
+    Some(CudaDriver::open(&runtime, 0).unwrap())
+}
+
+#[test]
+fn a_device_is_what_the_driver_says() {
+    let stubs = Stubs::new();
+    let Some(driver) = driver_over(&stubs, "") else { return };
+    let facts = driver.facts();
+    assert_eq!((facts.name.as_str(), facts.architecture.name.as_str()), ("Stub", "sm_90a"));
+    assert_eq!((facts.bus_id.as_str(), facts.memory_bytes), ("0000:3b:00.0", 8 << 30));
+    // The numbers of the attributes in CUDA's headers.
+    assert_eq!((facts.processors, facts.l2_bytes, facts.shared_bytes_per_block), (16, 38, 97));
+    assert_eq!(driver.sensors(), Sensors::default());
+    let error = driver.allocate(101).unwrap_err();
+    assert!(matches!(error, DeviceError::OutOfMemory { bytes: 101, .. }), "{error}");
+}
+
+#[test]
+fn times_come_from_the_finer_function_where_there_is_one() {
+    let newer = "int cuEventElapsedTime_v2(float* ms, void* a, void* b) { *ms = 2.5f; return 0; }";
+    for (more, expected) in [("", 1.5), (newer, 2.5)] {
+        let stubs = Stubs::new();
+        let Some(driver) = driver_over(&stubs, more) else { return };
+        // SAFETY: the driver does nothing with the events.
+        let ms = unsafe { driver.elapsed_ms(Event(0), Event(0)) }.unwrap();
+        assert!((ms - expected).abs() < 1e-9, "{ms}");
+    }
+}
+
+#[test]
+fn maps_for_bulk_copies_are_asked_for_as_the_driver_wants_them() {
+    let map = TensorMap {
+        tensor: TensorId(0),
+        bf16: true,
+        batches: 3,
+        rows: 5,
+        cols: 64,
+        box_rows: 4,
+        box_cols: 64,
+    };
+    let stubs = Stubs::new();
+    let Some(driver) = driver_over(&stubs, "") else { return };
+    // SAFETY: nothing is accessed.
+    let error = unsafe { driver.tensor_map(&map, Address(256)) }.unwrap_err();
+    assert!(error.to_string().contains("CUDA 12.0"), "{error}");
+
+    // Writes what it is asked for, in the order of its parameters.
+    let encode = "int cuTensorMapEncodeTiled(unsigned long* map, int type, int rank, void* at,
+        unsigned long* dims, unsigned long* strides, unsigned* box, unsigned* steps,
+        int interleave, int swizzle, int promotion, int fill) {
+        unsigned long said[16] = {type, rank, (unsigned long)at, dims[0], dims[1], dims[2],
+            strides[0], strides[1], box[0], box[1], box[2], steps[0] + steps[1] + steps[2],
+            interleave, swizzle, promotion, fill};
+        memcpy(map, said, 128); return 0; }";
+    let stubs = Stubs::new();
+    let driver = driver_over(&stubs, encode).unwrap();
+    // SAFETY: nothing is accessed.
+    let bytes = unsafe { driver.tensor_map(&map, Address(256)) }.unwrap();
+    let words: Vec<u64> =
+        bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap())).collect();
+    // 9 is bf16, swizzle 3 is 128 bytes, promotion 3 is 256 bytes: cuda.h.
+    let expected = [9, 3, 256, 64, 5, 3, 128, 640, 64, 4, 1, 3, 0, 3, 3, 0];
+    assert_eq!(words, expected);
 }

@@ -54,6 +54,16 @@ impl Gpu {
         Self { name, driver, compiler, cache, products }
     }
 
+    /// The compiler of its kernels and its version.
+    pub(super) fn compiler_version(&self) -> &str {
+        self.compiler.version()
+    }
+
+    /// The vendor's libraries that it can use, with their versions.
+    pub(super) fn library_versions(&self) -> Vec<String> {
+        self.products.iter().map(|library| library.version().to_owned()).collect()
+    }
+
     /// The kernels of a problem, and how many sets of tensors they go through.
     fn plan(&self, problem: &Problem, setup: Setup) -> Result<(Plan, usize), Unsupported> {
         if setup.clock == Clock::Host {

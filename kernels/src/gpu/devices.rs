@@ -48,6 +48,8 @@ pub struct Inventory {
     pub driver: LibrarySummary,
     /// The runtime compiler, or why there is none.
     pub compiler: Result<LibrarySummary, String>,
+    /// The vendor's library of matrix products, or why there is none.
+    pub products: Result<LibrarySummary, String>,
 }
 
 /// A library that was found.
@@ -92,6 +94,7 @@ impl fmt::Display for Survey {
             Self::NoDevice { library, reason } => {
                 write!(f, "no device: {reason} ({library})")
             }
+            Self::NotBuilt(Backend::Cpu) => f.write_str("a CPU is no GPU"),
             Self::NotBuilt(backend) => {
                 write!(f, "this program was built without support for {backend} devices")
             }
@@ -105,10 +108,12 @@ impl fmt::Display for Inventory {
             writeln!(f, "{device}")?;
         }
         writeln!(f, "{}", self.driver)?;
-        match &self.compiler {
-            Ok(compiler) => write!(f, "{compiler}"),
-            Err(why) => f.write_str(why),
-        }
+        let said = |library: &Result<LibrarySummary, String>| match library {
+            Ok(library) => library.to_string(),
+            Err(why) => why.clone(),
+        };
+        writeln!(f, "{}", said(&self.compiler))?;
+        write!(f, "{}", said(&self.products))
     }
 }
 
@@ -213,4 +218,55 @@ pub(crate) fn no_such_device(index: u32, count: u32) -> DeviceError {
         1 => format!("there is no device {index}; the only one has the number 0"),
         _ => format!("there is no device {index}; their numbers are 0 to {}", count - 1),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn device(index: u32, unsupported: Option<&str>) -> DeviceSummary {
+        DeviceSummary {
+            index,
+            name: "NVIDIA H100".to_owned(),
+            architecture: "sm_90a".to_owned(),
+            memory_bytes: 80 << 30,
+            processors: 132,
+            bus_id: "0000:3b:00.0".to_owned(),
+            driver_version: "550.54.15".to_owned(),
+            unsupported: unsupported.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn a_survey_shows_devices_and_libraries_each_in_a_line() {
+        let survey = Survey::Found(Inventory {
+            devices: vec![device(0, None), device(1, Some("it is too old"))],
+            driver: LibrarySummary {
+                name: "CUDA driver",
+                version: "550.54.15".to_owned(),
+                path: "/usr/lib/libcuda.so.1".into(),
+            },
+            compiler: Err("NVRTC was not found".to_owned()),
+            products: Err("cuBLASLt was not found".to_owned()),
+        });
+        let line = "NVIDIA H100 (sm_90a, 132 processors, 80.0 GiB, 0000:3b:00.0, driver 550.54.15)";
+        assert_eq!(
+            survey.to_string(),
+            format!(
+                "0: {line}\n1: {line}: it is too old\n\
+                 CUDA driver 550.54.15 in /usr/lib/libcuda.so.1\n\
+                 NVRTC was not found\ncuBLASLt was not found"
+            )
+        );
+    }
+
+    #[test]
+    fn what_is_no_gpu_cannot_be_opened() {
+        let options = GpuOptions::default();
+        assert_eq!(survey(Backend::Cpu, &options), Survey::NotBuilt(Backend::Cpu));
+        let error = open(Backend::Cpu, 0, &options).map(|_| ()).unwrap_err();
+        assert_eq!(error.to_string(), "a CPU is no GPU");
+        assert!(no_such_device(3, 2).to_string().contains("0 to 1"));
+        assert!(no_such_device(1, 1).to_string().contains("the only one"));
+    }
 }

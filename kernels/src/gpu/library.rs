@@ -174,5 +174,5 @@ pub(crate) fn text_of(bytes: &[u8]) -> String {
     String::from_utf8_lossy(text).trim().to_owned()
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests;

@@ -6,6 +6,11 @@
 //! `Driver` of `driver`; the `cuda` and `hip` folders of this crate implement it, and everything
 //! here is the same for both.
 
+#![cfg_attr(
+    not(all(feature = "cuda", feature = "hip")),
+    allow(unused, reason = "each vendor uses its own part")
+)]
+
 mod architecture;
 mod backend;
 mod build;
@@ -23,12 +28,15 @@ mod emulation;
 #[cfg(test)]
 mod function_tests;
 mod headers;
+mod identity;
 pub(crate) mod library;
 mod loaded;
 pub(crate) mod lt;
 #[cfg(test)]
 mod matrix_core_tests;
 mod memory;
+#[cfg(test)]
+mod mutations;
 mod numbers;
 mod plan;
 mod prepared;
@@ -51,7 +59,7 @@ pub use library::Unusable;
 pub use search::MissingLibrary;
 
 pub(crate) use architecture::Architecture;
-pub(crate) use devices::{Opened, no_such_device, open, products};
+pub(crate) use devices::{Opened, no_such_device};
 pub(crate) use driver::{
     Address, Compiled, Compiler, DeviceFacts, Driver, Event, Function, FunctionFacts, Graph,
     LaunchShape, MemoryFacts, Module, Source,

@@ -99,7 +99,9 @@ impl Search {
     pub(crate) fn cuda(given: &[PathBuf], surroundings: &Surroundings<'_>) -> Self {
         let mut folders = Vec::new();
         let homes = ["CUDA_HOME", "CUDA_PATH"].iter().filter_map(|name| path(surroundings, name));
-        for home in homes.chain([surroundings.root.join("usr/local/cuda")]) {
+        let local = surroundings.root.join("usr/local");
+        let installed = [local.join("cuda")].into_iter().chain(matching(&local, "cuda-"));
+        for home in homes.chain(installed) {
             for folder in ["lib64", "lib", "targets/x86_64-linux/lib", "bin"] {
                 folders.push(home.join(folder));
             }

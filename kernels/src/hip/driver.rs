@@ -26,7 +26,7 @@ use crate::gpu::{
 pub(super) struct HipDriver {
     hip: Hip,
     ordinal: c_int,
-    stream: hipStream_t,
+    stream: Cell<hipStream_t>,
     /// The machine code of each module that is loaded: HIP goes on reading it.
     images: RefCell<HashMap<usize, Vec<u8>>>,
     /// Whether what is submitted is recorded.
@@ -43,10 +43,10 @@ impl HipDriver {
             return Err(DeviceError::Unsupported(listed.unknown()));
         };
         // From here on, dropping it gives back what there is.
-        let mut driver = Self {
+        let driver = Self {
             hip: runtime.hip,
             ordinal: listed.ordinal,
-            stream: ptr::null_mut(),
+            stream: Cell::new(ptr::null_mut()),
             images: RefCell::default(),
             recording: Cell::new(false),
             clock_file: clock::file(root, &listed.bus_id),
@@ -64,11 +64,26 @@ impl HipDriver {
                 bus_id: listed.bus_id,
             },
         };
-        driver.make_current()?;
+        driver.create_stream()?;
+        Ok(driver)
+    }
+
+    fn create_stream(&self) -> Result<(), DeviceError> {
+        self.make_current()?;
+        let mut stream: hipStream_t = ptr::null_mut();
         let flags = hipStreamNonBlocking;
         // SAFETY: the device is current, and the call writes one handle.
-        unsafe { call!(driver.hip, hipStreamCreateWithFlags(&raw mut driver.stream, flags)) }?;
-        Ok(driver)
+        unsafe { call!(self.hip, hipStreamCreateWithFlags(&raw mut stream, flags)) }?;
+        self.stream.set(stream);
+        Ok(())
+    }
+
+    fn destroy_stream(&self) {
+        let stream = self.stream.replace(ptr::null_mut());
+        if self.make_current().is_ok() && !stream.is_null() {
+            // SAFETY: the stream is not used any more.
+            unsafe { (self.hip.hipStreamDestroy)(stream) };
+        }
     }
 
     /// What does not name a stream is done on the device that is current, which another driver on
@@ -93,10 +108,7 @@ impl HipDriver {
 
 impl Drop for HipDriver {
     fn drop(&mut self) {
-        if self.make_current().is_ok() && !self.stream.is_null() {
-            // SAFETY: the stream is not used any more.
-            unsafe { (self.hip.hipStreamDestroy)(self.stream) };
-        }
+        self.destroy_stream();
     }
 }
 
@@ -145,7 +157,7 @@ impl Driver for HipDriver {
         // The parameter is only mutable in older headers.
         let from = bytes.as_ptr().cast_mut().cast::<c_void>();
         // SAFETY: the caller has so much memory there, and the bytes stay until it is done.
-        unsafe { call!(self.hip, hipMemcpyHtoDAsync(to, from, bytes.len(), self.stream)) }?;
+        unsafe { call!(self.hip, hipMemcpyHtoDAsync(to, from, bytes.len(), self.stream.get())) }?;
         self.synchronize()
     }
 
@@ -156,7 +168,7 @@ impl Driver for HipDriver {
         let from = from.0 as *mut c_void;
         let to = bytes.as_mut_ptr().cast::<c_void>();
         // SAFETY: the caller has so much memory there, and the bytes stay until it is done.
-        unsafe { call!(self.hip, hipMemcpyDtoHAsync(to, from, bytes.len(), self.stream)) }?;
+        unsafe { call!(self.hip, hipMemcpyDtoHAsync(to, from, bytes.len(), self.stream.get())) }?;
         self.synchronize()
     }
 
@@ -168,7 +180,7 @@ impl Driver for HipDriver {
         let words = usize::try_from(words).unwrap_or(usize::MAX);
         let pattern = pattern.cast_signed();
         // SAFETY: the caller has so much memory there.
-        unsafe { call!(self.hip, hipMemsetD32Async(at, pattern, words, self.stream)) }
+        unsafe { call!(self.hip, hipMemsetD32Async(at, pattern, words, self.stream.get())) }
     }
 
     fn load(&self, image: &[u8]) -> Result<Module, DeviceError> {
@@ -254,7 +266,7 @@ impl Driver for HipDriver {
         // The runtime copies as many bytes as the kernel's parameter has, and does not write.
         let mut parameters = [arguments.as_ptr().cast_mut().cast::<c_void>()];
         let parameters = parameters.as_mut_ptr();
-        let stream = self.stream;
+        let stream = self.stream.get();
         if shape.cooperative {
             if self.recording.get() {
                 // Up to ROCm 6.2 at least, it would run at once instead of being recorded.
@@ -286,7 +298,7 @@ impl Driver for HipDriver {
 
     fn synchronize(&self) -> Result<(), DeviceError> {
         // SAFETY: the stream is this driver's.
-        unsafe { call!(self.hip, hipStreamSynchronize(self.stream)) }
+        unsafe { call!(self.hip, hipStreamSynchronize(self.stream.get())) }
     }
 
     fn create_event(&self) -> Result<Event, DeviceError> {
@@ -304,7 +316,7 @@ impl Driver for HipDriver {
 
     unsafe fn record(&self, event: Event) -> Result<(), DeviceError> {
         // SAFETY: the caller's event is one of this driver's.
-        unsafe { call!(self.hip, hipEventRecord(event.0 as hipEvent_t, self.stream)) }
+        unsafe { call!(self.hip, hipEventRecord(event.0 as hipEvent_t, self.stream.get())) }
     }
 
     unsafe fn elapsed_ms(&self, start: Event, end: Event) -> Result<f64, DeviceError> {
@@ -319,7 +331,7 @@ impl Driver for HipDriver {
         // Nothing that other threads do ends the recording.
         let mode = hipStreamCaptureModeThreadLocal;
         // SAFETY: the stream is this driver's.
-        unsafe { call!(self.hip, hipStreamBeginCapture(self.stream, mode)) }?;
+        unsafe { call!(self.hip, hipStreamBeginCapture(self.stream.get(), mode)) }?;
         self.recording.set(true);
         Ok(())
     }
@@ -328,7 +340,14 @@ impl Driver for HipDriver {
         self.recording.set(false);
         let mut graph: hipGraph_t = ptr::null_mut();
         // SAFETY: the stream is this driver's, and the call writes one handle.
-        unsafe { call!(self.hip, hipStreamEndCapture(self.stream, &raw mut graph)) }?;
+        let ended =
+            unsafe { call!(self.hip, hipStreamEndCapture(self.stream.get(), &raw mut graph)) };
+        if let Err(error) = ended {
+            // Up to ROCm 6.2 at least, a stream whose recording failed takes nothing any more.
+            self.destroy_stream();
+            self.create_stream()?;
+            return Err(error);
+        }
         let mut executable: hipGraphExec_t = ptr::null_mut();
         // SAFETY: the graph is the one that was just recorded, and the call writes one handle.
         let ready =
@@ -338,7 +357,7 @@ impl Driver for HipDriver {
         ready?;
         if let Some(upload) = self.hip.hipGraphUpload {
             // SAFETY: both handles are this driver's.
-            let code = unsafe { upload(executable, self.stream) };
+            let code = unsafe { upload(executable, self.stream.get()) };
             if let Err(error) = self.hip.check("hipGraphUpload", code) {
                 // SAFETY: nobody else has the handle.
                 unsafe { (self.hip.hipGraphExecDestroy)(executable) };
@@ -350,7 +369,7 @@ impl Driver for HipDriver {
 
     unsafe fn launch_graph(&self, graph: Graph) -> Result<(), DeviceError> {
         // SAFETY: the caller's graph is one of this driver's.
-        unsafe { call!(self.hip, hipGraphLaunch(graph.0 as hipGraphExec_t, self.stream)) }
+        unsafe { call!(self.hip, hipGraphLaunch(graph.0 as hipGraphExec_t, self.stream.get())) }
     }
 
     unsafe fn destroy_graph(&self, graph: Graph) {
@@ -363,7 +382,7 @@ impl Driver for HipDriver {
     }
 
     fn queue(&self) -> *mut c_void {
-        self.stream.cast()
+        self.stream.get().cast()
     }
 
     fn sensors(&self) -> Sensors {

@@ -1,11 +1,12 @@
 //! The survey of AMD GPUs, and opening one.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use super::compiler::HiprtcCompiler;
 use super::device::{Listed, NoRuntime, Runtime};
 use super::driver::HipDriver;
+use super::products;
 use crate::gpu::search::{Search, Surroundings};
 use crate::gpu::{
     DeviceError, DeviceSummary, GpuOptions, Inventory, LibrarySummary, Opened, Survey,
@@ -48,7 +49,23 @@ pub(super) fn survey_in(
         version: compiler.number.clone(),
         path: compiler.path,
     });
-    Survey::Found(Inventory { devices, driver, compiler })
+    let products = match products::find(search) {
+        Ok(found) => Ok(products_library(found.library.file("hipblasLtGetVersion"))),
+        Err(missing) => Err(missing.to_string()),
+    };
+    Survey::Found(Inventory { devices, driver, compiler, products })
+}
+
+/// Only a library that is in use tells its version, but the name of its file has it: behind the
+/// links is `libhipblaslt.so.0.10.60202`.
+fn products_library(path: PathBuf) -> LibrarySummary {
+    let file = path.canonicalize().unwrap_or_else(|_| path.clone());
+    let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let version = match name.split_once(".so.") {
+        Some((_, version)) => version.to_owned(),
+        None => "of unknown version".to_owned(),
+    };
+    LibrarySummary { name: "hipBLASLt", version, path }
 }
 
 fn library(runtime: &Runtime) -> LibrarySummary {

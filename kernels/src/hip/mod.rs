@@ -14,7 +14,7 @@ mod hiprtc;
 mod listing;
 mod products;
 mod raw;
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests;
 
 pub(crate) use hiprtc::{HiprtcLibrary, Outcome};

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use crate::gpu::library::Unusable;
 use crate::gpu::lt::{Code, Flavour, Functions, Handle, LtLibrary};
-use crate::gpu::search::{Search, Surroundings, Wanted};
+use crate::gpu::search::{Found, MissingLibrary, Search, Surroundings, Wanted};
 use crate::gpu::{Driver, GpuOptions, ProductLibrary};
 
 const LIBRARY: Wanted<'static> = Wanted {
@@ -32,7 +32,7 @@ const HIPBLASLT: Flavour = Flavour {
 /// The first release with these numbers, as the library gives it: 0.6.0.
 const FIRST_VERSION: c_int = 600;
 
-type GetVersion = unsafe extern "C" fn(Handle, *mut c_int) -> Code;
+pub(super) type GetVersion = unsafe extern "C" fn(Handle, *mut c_int) -> Code;
 
 /// hipBLASLt for the device of a driver; `None` where there is none that can be used, which takes
 /// away no more than the vendor's side of the records.
@@ -42,13 +42,7 @@ pub(crate) fn products(
     driver: &Rc<dyn Driver>,
 ) -> Option<Rc<dyn ProductLibrary>> {
     let search = Search::rocm(&options.library_folders, surroundings);
-    let found = search.open(&LIBRARY, |library| {
-        let functions = Functions::resolve(library, &HIPBLASLT)?;
-        // SAFETY: the type is that of the header.
-        let version = unsafe { library.function::<GetVersion>("hipblasLtGetVersion") };
-        Ok((functions, version.ok_or(Unusable::Symbol("hipblasLtGetVersion"))?))
-    });
-    let (functions, get_version) = found.ok()?.table;
+    let (functions, get_version) = find(&search).ok()?.table;
     let mut version = 0;
     let library = LtLibrary::new(
         HIPBLASLT,
@@ -66,4 +60,14 @@ pub(crate) fn products(
     );
     let library = library.ok()?;
     (version >= FIRST_VERSION).then(|| Rc::new(library) as Rc<dyn ProductLibrary>)
+}
+
+/// The library's functions, and the one that gives its version.
+pub(super) fn find(search: &Search) -> Result<Found<(Functions, GetVersion)>, MissingLibrary> {
+    search.open(&LIBRARY, |library| {
+        let functions = Functions::resolve(library, &HIPBLASLT)?;
+        // SAFETY: the type is that of the header.
+        let version = unsafe { library.function::<GetVersion>("hipblasLtGetVersion") };
+        Ok((functions, version.ok_or(Unusable::Symbol("hipblasLtGetVersion"))?))
+    })
 }

@@ -1,14 +1,20 @@
 //! Runtimes that are not there or do not work, and Debian's, which is there without a device.
 
+#![cfg(unix)]
+
 use std::path::Path;
 
 use super::compiler::HiprtcCompiler;
+use super::device::Runtime;
+use super::driver::HipDriver;
 use super::listing::survey_in;
 use super::raw::Hip;
 use crate::gpu::compile_worker::Worker;
 use crate::gpu::search::{Search, Surroundings};
 use crate::gpu::stubs::{Stubs, skipped};
-use crate::gpu::{Architecture, Compiler, DeviceError, Source, Survey};
+use crate::gpu::{
+    Architecture, Compiler, DeviceError, Driver, Function, LaunchShape, Source, Survey,
+};
 
 fn survey_of(stubs: &Stubs) -> Survey {
     let search = Search::only(&[stubs.path().into()]);
@@ -173,5 +179,62 @@ fn kernels_are_compiled_refused_or_end_the_worker_and_never_this_process() {
         }
         // Whatever came of it, the next kernel is compiled.
         assert_eq!(hiprtc.compile(&source, &known).unwrap().image, compiled.image);
+    }
+}
+
+/// A driver over a runtime that does nothing, with more functions than all versions have.
+fn driver_over(stubs: &Stubs, more: &str) -> Option<HipDriver> {
+    let properties = format!(
+        "{more} int hipGetDeviceProperties(char* p, int device) {{
+            strcpy(p + 396, \"gfx90a\"); return 0; }}"
+    );
+    let source = runtime_with(&properties);
+    stubs.build_returning("libamdhip64.so.5", Hip::REQUIRED, 0, &source)?;
+    let search = Search::only(&[stubs.path().into()]);
+    let runtime = Runtime::start(&search, stubs.path()).unwrap();
+    Some(HipDriver::open(&runtime, 0, stubs.path()).unwrap())
+}
+
+const COOPERATIVE: LaunchShape =
+    LaunchShape { grid: [2, 1, 1], threads: 64, shared_bytes: 0, cooperative: true };
+
+#[test]
+fn cooperative_kernels_are_refused_while_it_records_and_by_old_runtimes() {
+    let launch = |driver: &HipDriver, cooperative| {
+        let shape = LaunchShape { cooperative, ..COOPERATIVE };
+        // SAFETY: the runtime does nothing.
+        unsafe { driver.launch(Function(0), &shape, &[0; 64]) }
+    };
+    let stubs = Stubs::new();
+    let function = "int hipModuleLaunchCooperativeKernel() { return 0; }";
+    let Some(driver) = driver_over(&stubs, function) else { return };
+    assert_eq!(launch(&driver, true), Ok(()));
+    driver.begin_capture().unwrap();
+    assert_eq!(launch(&driver, false), Ok(()));
+    assert!(matches!(launch(&driver, true), Err(DeviceError::Unsupported(_))));
+    driver.end_capture().unwrap();
+    assert_eq!(launch(&driver, true), Ok(()));
+
+    let stubs = Stubs::new();
+    let old = driver_over(&stubs, "").unwrap();
+    assert_eq!(launch(&old, false), Ok(()));
+    let error = launch(&old, true).unwrap_err().to_string();
+    assert!(error.contains("ROCm 5.5"), "{error}");
+}
+
+#[test]
+fn limits_of_memory_are_errors_that_name_them() {
+    let stubs = Stubs::new();
+    let full = "int hipMalloc(void** to, size_t bytes) { return bytes > 100 ? 2 : 0; }";
+    let Some(driver) = driver_over(&stubs, full) else { return };
+    assert!(driver.allocate(100).is_ok());
+    let error = driver.allocate(101).unwrap_err();
+    assert!(matches!(error, DeviceError::OutOfMemory { bytes: 101, .. }), "{error}");
+    // The runtime says 74 of the attribute with this number.
+    assert_eq!(driver.facts().shared_bytes_per_block, 74);
+    // SAFETY: the runtime does nothing.
+    unsafe {
+        assert_eq!(driver.allow_shared(Function(0), 74), Ok(()));
+        assert!(driver.allow_shared(Function(0), 75).is_err());
     }
 }

@@ -73,14 +73,6 @@ constexpr Kind KINDS[] = {
     {"gfx1201", 12, 0, 32, 64 << 10, 64 << 10}, {"gfx803", 8, 0, 64, 64 << 10, 64 << 10},
 };
 
-// The folder that this library is in.
-std::string folder() {
-    Dl_info info{};
-    dladdr(reinterpret_cast<const void*>(&result_name), &info);
-    std::string path = info.dli_fname != nullptr ? info.dli_fname : "";
-    return path.substr(0, path.find_last_of('/') + 1);
-}
-
 Settings read_settings() {
     Settings settings;
     std::ifstream file(folder() + "stand_in.txt");
@@ -121,6 +113,13 @@ double now_in_milliseconds() {
 }
 
 } // namespace
+
+std::string folder() {
+    Dl_info info{};
+    dladdr(reinterpret_cast<const void*>(&result_name), &info);
+    std::string path = info.dli_fname != nullptr ? info.dli_fname : "";
+    return path.substr(0, path.find_last_of('/') + 1);
+}
 
 const char* result_name(int result) {
     const Description* known = description(result);
@@ -231,12 +230,15 @@ int Device::load(Module** module, const void* image) {
     if (memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
         return INVALID_IMAGE;
     u64 bytes = header.e_shoff + u64(header.e_shnum) * header.e_shentsize;
-    int file = memfd_create("kernel", MFD_CLOEXEC);
-    if (file < 0 || write(file, image, bytes) != i64(bytes))
+    // A file of its own: the loader takes one of a name that it knows for what it has.
+    char path[] = "/tmp/stand-in-kernel-XXXXXX";
+    int file = mkstemp(path);
+    if (file < 0)
         return OUT_OF_MEMORY;
-    std::string path = "/proc/self/fd/" + std::to_string(file);
-    void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    const bool written = write(file, image, bytes) == i64(bytes);
     close(file);
+    void* handle = written ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
+    ::unlink(path);
     if (handle == nullptr) {
         fprintf(stderr, "stand-in: %s\n", dlerror());
         return INVALID_IMAGE;

@@ -64,6 +64,9 @@ struct Kind {
 
 const Kind* kind_of(const std::string& name);
 
+// The folder that this library is in, with a slash at its end.
+std::string folder();
+
 struct Settings {
     std::vector<const Kind*> devices;
     int version = 0;

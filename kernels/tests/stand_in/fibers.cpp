@@ -145,10 +145,17 @@ private:
 
 enum class State : u8 { READY, AT_WARP, AT_BLOCK, PAUSED, ENDED };
 
+struct Copy {
+    void* to;
+    const void* from; // null for zeros
+};
+
 struct Thread {
     Context context;
     Place place;
     State state;
+    // Copies that are under way, in groups; the last one is not ended.
+    std::vector<std::vector<Copy>> copies;
 };
 
 // The lanes of a warp: `order[next]` and those behind it may be ready, those before it are not.
@@ -194,6 +201,9 @@ public:
     const u8* meet_warp(Place, const void* mine, u32 bytes);
     void meet_block(Place);
     void pause(Place);
+    void copy(Place, void* to, const void* from);
+    void end_copies();
+    void wait_for_copies(int groups_left);
     [[noreturn]] void end();
     [[noreturn]] void fail(const char* format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -240,7 +250,11 @@ void fail(Place place, const char* message) {
     running->fail("%s at %s:%d: %s", place.function, place.file, place.line, message);
 }
 
-constexpr Table TABLE = {meet_warp, meet_block, pause, fail};
+void copy(Place place, void* to, const void* from) { running->copy(place, to, from); }
+void end_copies() { running->end_copies(); }
+void wait_for_copies(int groups_left) { running->wait_for_copies(groups_left); }
+
+constexpr Table TABLE = {meet_warp, meet_block, pause, copy, end_copies, wait_for_copies, fail};
 
 std::vector<int> Run::ascending_or_not(size_t count) const {
     std::vector<int> order(count);
@@ -280,6 +294,7 @@ void Run::start(Block& block, i64 index) {
                         i64(launch.blocks), int(number), int(launch.threads),
                         launch.shared_bytes};
         prepare(&block.threads[number].context, stack, top, begin);
+        block.threads[number].copies.assign(1, {});
     }
     block.ended = 0;
     release(block);
@@ -466,6 +481,30 @@ void Run::meet_block(Place place) {
 }
 
 void Run::pause(Place place) { wait(State::PAUSED, place); }
+
+constexpr size_t COPY_BYTES = 16;
+
+void Run::copy(Place place, void* to, const void* from) {
+    if (u64(to) % COPY_BYTES != 0 || u64(from) % COPY_BYTES != 0)
+        fail("%s at %s:%d: not at a multiple of 16 bytes", place.function, place.file, place.line);
+    memset(to, 0xFF, COPY_BYTES);
+    current().copies.back().push_back({to, from});
+}
+
+void Run::end_copies() { current().copies.emplace_back(); }
+
+void Run::wait_for_copies(int groups_left) {
+    std::vector<std::vector<Copy>>& groups = current().copies;
+    while (groups.size() > size_t(groups_left) + 1) {
+        for (auto [to, from] : groups.front()) {
+            if (from != nullptr)
+                memcpy(to, from, COPY_BYTES);
+            else
+                memset(to, 0, COPY_BYTES);
+        }
+        groups.erase(groups.begin());
+    }
+}
 
 void Run::end() {
     Block& in = blocks[block];

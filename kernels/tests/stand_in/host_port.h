@@ -36,6 +36,10 @@ struct Table {
     void (*meet_block)(Place);
     // Lets all other threads run first, those of other blocks of a cooperative launch too.
     void (*pause)(Place);
+    // Copies 16 bytes to shared memory, or zeros from null, at any time until the thread waits.
+    void (*copy)(Place, void* to, const void* from);
+    void (*end_copies)();
+    void (*wait_for_copies)(int groups_left);
     // Ends the launch with an error.
     void (*fail)(Place, const char* message);
 };
@@ -118,6 +122,14 @@ inline float shuffle(float x, int lane, PORT_PLACE) {
 inline float shuffle_xor(float x, int mask, PORT_PLACE) {
     return shuffle(x, lane() ^ mask, file, line);
 }
+
+// As on devices that copy while a thread goes on: what is copied is not there before the thread has
+// waited for it, and what was there before is gone.
+inline void copy_async16(void* to, const void* from, bool valid, PORT_PLACE) {
+    host::self().table->copy({"copy_async16", file, line}, to, valid ? from : nullptr);
+}
+inline void copy_async_commit() { host::self().table->end_copies(); }
+template <int N> inline void copy_async_wait() { host::self().table->wait_for_copies(N); }
 
 inline void fence_device() {}
 inline void pause(PORT_PLACE) { host::self().table->pause({"pause", file, line}); }

@@ -106,7 +106,7 @@ impl Builder<'_> {
             inner: (outer * inner > 1).then(|| parameters.size(inner)),
         };
         let Sizes { m: m_size, n: n_size, k: k_size, .. } = &sizes;
-        let mut tile = shape.text();
+        let mut tile = shape.text(dtype, given);
         let _ = write!(
             tile,
             "const auto place = port::product_place<Tile>(tile, {m_size}, {n_size}); "

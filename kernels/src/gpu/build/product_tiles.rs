@@ -23,6 +23,8 @@ pub(super) struct TileShape {
 struct Core {
     rows: u64,
     transposes_b: bool,
+    /// Padding of rows in shared memory, in bytes.
+    padding: u64,
     /// Padding of staged rows, in numbers.
     staging_pad: u64,
     /// Whether copies run while their thread goes on, so that there are several buffers.
@@ -37,6 +39,7 @@ impl Core {
         let plain = Self {
             rows: u64::from(architecture.warp) / 2,
             transposes_b: false,
+            padding: 16,
             staging_pad: 4,
             copies_async,
             rate: 128,
@@ -48,9 +51,8 @@ impl Core {
         match architecture.matrix_core {
             MatrixCore::Plain => plain,
             MatrixCore::Mma | MatrixCore::Wgmma => Self { staging_pad: 8, ..matrix },
-            MatrixCore::Mfma | MatrixCore::Wmma11 | MatrixCore::Wmma12 => {
-                Self { transposes_b: true, ..matrix }
-            }
+            MatrixCore::Mfma => Self { transposes_b: true, padding: 8, ..matrix },
+            MatrixCore::Wmma11 | MatrixCore::Wmma12 => Self { transposes_b: true, ..matrix },
         }
     }
 }
@@ -166,10 +168,10 @@ impl TileShape {
         if self.core.transposes_b { 4 } else { 16 / dtype.bytes() }
     }
 
-    /// Bytes of shared memory; `product_shared_bytes` of `product.h`.
+    /// Bytes of shared memory; `product` of `product.h` compares them with what it needs.
     pub(super) fn shared_bytes(&self, dtype: DType, given: Given) -> u32 {
         let Self { rows, cols, depth, warps, stages, core } = *self;
-        let pad = 16 / dtype.bytes();
+        let pad = core.padding / dtype.bytes();
         let b = match given {
             Given::Rows if !core.transposes_b => depth * (cols + pad),
             Given::Rows | Given::Columns => cols * (depth + pad),
@@ -186,10 +188,12 @@ impl TileShape {
     }
 
     /// Names the shape `Tile`.
-    pub(super) fn text(&self) -> String {
+    pub(super) fn text(&self, dtype: DType, given: Given) -> String {
         let Self { rows, cols, depth, warps: [down, across], stages, .. } = self;
+        let shared_bytes = self.shared_bytes(dtype, given);
         format!(
-            "using Tile = port::ProductTile<T, {rows}, {cols}, {depth}, {down}, {across}, {stages}>; \
+            "using Tile = port::ProductTile<T, {rows}, {cols}, {depth}, {down}, {across}, {stages}, \
+             {shared_bytes}>; \
              static_assert(Tile::THREADS == {THREADS}, \"all threads of the block\"); "
         )
     }

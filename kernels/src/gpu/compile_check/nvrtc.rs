@@ -111,7 +111,10 @@ impl Toolchain for Nvrtc {
             destroy(&raw mut program);
             (result, log)
         };
-        if result == 0 { facts(&log) } else { Err(log) }
+        // Or the compiler makes every `wgmma` wait for the one before (C7510 and others), or does
+        // without the registers that a warpgroup asks for (C7508).
+        let ignored = log.contains("serialized") || log.contains("setmaxnreg");
+        if result == 0 && !ignored { facts(&log) } else { Err(log) }
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Arc, LazyLock, Mutex, OnceLock};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use libloading::Library;
@@ -205,6 +205,9 @@ impl Kernels {
                 distinct.push((code, object_of(code, architecture, headers)));
             }
         }
+        // One test compiles at a time, on all processors.
+        static COMPILING: Mutex<()> = Mutex::new(());
+        let turn = COMPILING.lock().unwrap_or_else(PoisonError::into_inner);
         let missing: Vec<&(&Code, PathBuf)> =
             distinct.iter().filter(|(_, object)| !object.exists()).collect();
         let errors = Mutex::new(HashMap::new());
@@ -221,6 +224,7 @@ impl Kernels {
                 });
             }
         });
+        drop(turn);
         let errors = errors.into_inner().unwrap();
         let loaded = distinct.into_iter().map(|(code, object)| {
             let library = match errors.get(&code.entry) {

@@ -1,27 +1,63 @@
 //! Every pattern and chain, both variants, on emulated devices.
 
-use fusion_cost_model::{DType, Form, Problem};
+use fusion_cost_model::{DType, Problem};
 
 use super::check_all;
+use crate::gpu::problems::problems;
 
-use crate::gpu::problems;
+/// Two sizes of every chain, others for its neighbours: all kinds of kernels, and over all chains
+/// all sizes.
+fn some(dtype: DType) -> Vec<Problem> {
+    let all = problems(dtype);
+    let chains = all.chunk_by(|one, next| one.chain() == next.chain());
+    let two = chains.enumerate().flat_map(|(index, sizes)| {
+        let first = index % sizes.len();
+        let second = (index + sizes.len() / 2) % sizes.len();
+        [sizes[first], sizes[second]]
+    });
+    two.collect()
+}
 
 #[test]
-fn trial_suite() {
-    let forms = std::env::var("FORMS").unwrap();
-    let dtypes = std::env::var("DTYPES").unwrap_or("f32,bf16,f16".into());
-    let arch = std::env::var("ARCH").unwrap_or("sm_80".into());
-    let forms: Vec<&str> = forms.split(',').collect();
-    let problems: Vec<Problem> = dtypes
-        .split(',')
-        .flat_map(|d| problems::problems(d.parse::<DType>().unwrap()))
-        .filter(|p| forms.contains(&format!("{:?}", p.chain().form()).as_str()))
-        .collect();
-    let start = std::time::Instant::now();
-    let n = problems.len();
-    let r = std::panic::catch_unwind(|| check_all(&problems, &arch));
-    eprintln!("{n} problems {:?}", start.elapsed());
-    if let Err(e) = r {
-        std::panic::resume_unwind(e)
+fn sm_80_conforms_in_f32() {
+    check_all(&problems(DType::F32), "sm_80");
+}
+
+#[test]
+fn sm_80_conforms_in_f16() {
+    check_all(&problems(DType::F16), "sm_80");
+}
+
+#[test]
+fn sm_80_conforms_in_bf16() {
+    check_all(&some(DType::Bf16), "sm_80");
+}
+
+#[test]
+fn gfx942_conforms_in_f32() {
+    check_all(&problems(DType::F32), "gfx942");
+}
+
+#[test]
+fn gfx942_conforms_in_bf16() {
+    check_all(&problems(DType::Bf16), "gfx942");
+}
+
+#[test]
+fn gfx942_conforms_in_f16() {
+    check_all(&some(DType::F16), "gfx942");
+}
+
+#[test]
+fn other_architectures_conform() {
+    for (architecture, dtype) in [
+        ("sm_75", DType::F16),
+        ("sm_90a", DType::Bf16),
+        ("gfx90a", DType::F16),
+        ("gfx1030", DType::Bf16),
+        ("gfx1100", DType::F16),
+        ("gfx1201", DType::Bf16),
+    ] {
+        check_all(&some(dtype), architecture);
     }
 }

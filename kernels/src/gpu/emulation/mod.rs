@@ -20,7 +20,7 @@ pub(crate) use run::Failure;
 use fusion_cost_model::Problem;
 
 use super::build::build;
-use super::{KernelPlan, Plan};
+use super::{DeviceFacts, KernelPlan, Plan};
 
 /// The orders in which the threads of every kernel run.
 const ORDERS: [Order; 3] = [Order::Forward, Order::Reverse, Order::Shuffled(1)];
@@ -35,7 +35,14 @@ pub(crate) fn check(problem: &str, architecture: &str) {
 /// The same for many problems, whose kernels are compiled together, which is quicker.
 #[track_caller]
 pub(crate) fn check_all(problems: &[Problem], architecture: &str) {
-    let failures = failures(problems, architecture, &Headers::shipped(), &ORDERS);
+    check_on(problems, &device(architecture));
+}
+
+/// The same for a device that is not as it usually is: one with few processors gets kernels for
+/// many tiles with few of them.
+#[track_caller]
+pub(crate) fn check_on(problems: &[Problem], device: &DeviceFacts) {
+    let failures = failures_on(problems, device, &Headers::shipped(), &ORDERS);
     let text: String = failures.iter().take(20).map(|failure| format!("\n{failure}")).collect();
     assert!(failures.is_empty(), "{} failures{text}", failures.len());
 }
@@ -67,12 +74,20 @@ pub(crate) fn failures(
     headers: &Headers,
     orders: &[Order],
 ) -> Vec<Failure> {
+    failures_on(problems, &device(architecture), headers, orders)
+}
+
+fn failures_on(
+    problems: &[Problem],
+    device: &DeviceFacts,
+    headers: &Headers,
+    orders: &[Order],
+) -> Vec<Failure> {
     if compiler().is_none() {
         return Vec::new();
     }
-    let device = device(architecture);
     let plans: Vec<(&Problem, Option<Plan>)> =
-        problems.iter().map(|problem| (problem, build(problem, &device))).collect();
+        problems.iter().map(|problem| (problem, build(problem, device))).collect();
     let codes = plans.iter().filter_map(|(_, plan)| plan.as_ref()).flat_map(Plan::kernels);
     let kernels = Kernels::of(codes.map(|kernel| &kernel.code), &device.architecture, headers);
     let next = std::sync::Mutex::new(plans.iter());
@@ -83,8 +98,8 @@ pub(crate) fn failures(
                 loop {
                     let Some((problem, plan)) = next.lock().unwrap().next() else { break };
                     let failed = match plan {
-                        Some(plan) => run::run(problem, plan, &kernels, &device, orders),
-                        None => vec![Failure::new(problem, &device, "there are no kernels for it")],
+                        Some(plan) => run::run(problem, plan, &kernels, device, orders),
+                        None => vec![Failure::new(problem, device, "there are no kernels for it")],
                     };
                     found.lock().unwrap().extend(failed);
                 }

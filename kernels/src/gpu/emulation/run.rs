@@ -169,6 +169,10 @@ impl<'e> Emulation<'e> {
                 }
             }
         }
+        if arguments.iter().any(|argument| matches!(argument, Argument::Map(_))) {
+            // The struct is as long as a multiple of what maps are aligned to.
+            bytes.resize(bytes.len().next_multiple_of(64), 0);
+        }
         bytes
     }
 

@@ -228,14 +228,3 @@ fn shared_memory_is_aligned_and_not_a_number_at_the_start_of_a_block() {
     let found = run("fresh", body, 32, shape(4, 64, 256), Order::Forward).unwrap();
     assert_eq!(found[..256], [1; 256]);
 }
-
-#[test]
-fn trial() {
-    let problems = std::env::var("TRIAL").unwrap();
-    let arch = std::env::var("ARCH").unwrap_or("sm_80".into());
-    let problems: Vec<fusion_cost_model::Problem> =
-        problems.split_whitespace().map(|p| p.parse().unwrap()).collect();
-    let start = std::time::Instant::now();
-    super::check_all(&problems, &arch);
-    eprintln!("{:?}", start.elapsed());
-}

@@ -1,5 +1,7 @@
 //! Libraries that are there and cannot be used.
 
+#![cfg(unix)]
+
 use std::ffi::c_int;
 use std::fs;
 

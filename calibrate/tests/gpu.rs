@@ -1,0 +1,269 @@
+//! `--backend cuda` on stand-ins of the vendor's libraries: from the command line to the file. Their
+//! times mean nothing; their device says by its name that it is none.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command as Process;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use assert_cmd::Command;
+use fusion_cost_model::calibration::HardwareCalibration;
+use fusion_cost_model::model::{Evidence, FusionCostModel, Target};
+use fusion_cost_model::{Backend, Clock, Implementation};
+use predicates::prelude::*;
+use predicates::str::contains;
+use tempfile::TempDir;
+
+const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../kernels/tests/stand_in");
+const HEADERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../kernels/gpu");
+const BUILTINS: &str = "libnvrtc-builtins.so.12.4";
+const LIBRARIES: [(&str, &[&str]); 4] = [
+    ("libcuda.so.1", &["cuda.cpp", "device.cpp", "fibers.cpp"]),
+    ("libnvidia-ml.so.1", &["management.cpp", "device.cpp", "fibers.cpp"]),
+    ("libnvrtc.so.12", &["nvrtc.cpp", "runtime_compiler.cpp", "device.cpp", "fibers.cpp"]),
+    (BUILTINS, &["host_port.h"]),
+];
+const TINY: &str = "add_relu/f32/m3.n37";
+
+/// The folder of the stand-ins; `None` where there is no compiler to build them with.
+fn built() -> Option<&'static Path> {
+    static FOLDER: OnceLock<Option<TempDir>> = OnceLock::new();
+    let folder = FOLDER.get_or_init(|| {
+        if Process::new("c++").arg("--version").output().is_err() {
+            let is_needed = std::env::var_os("CALIBRATE_NEEDS_GPU_TOOLS").is_some();
+            assert!(!is_needed, "there is no c++ to build the stand-ins with");
+            eprintln!("skipped: there is no c++ to build the stand-ins with");
+            return None;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        std::thread::scope(|scope| {
+            for (library, sources) in LIBRARIES {
+                let path = folder.path().join(library);
+                scope.spawn(move || build(&path, library, sources));
+            }
+        });
+        Some(folder)
+    });
+    folder.as_ref().map(TempDir::path)
+}
+
+fn build(path: &Path, library: &str, sources: &[&str]) {
+    let mut command = Process::new("c++");
+    command.args(["-std=c++17", "-O1", "-shared", "-fPIC", "-fvisibility=hidden"]);
+    command.args(["-DPORT_HOST", "-DPORT_WARP=1", "-Wno-unknown-pragmas"]);
+    command.arg(format!("-DSTAND_IN_FOLDER=\"{SOURCES}\""));
+    command.arg(format!("-DSTAND_IN_BUILTINS=\"{BUILTINS}\""));
+    command.args([format!("-I{HEADERS}"), format!("-I{SOURCES}")]);
+    command.arg(format!("-Wl,-soname,{library}"));
+    if library == BUILTINS {
+        // Only its name matters.
+        command.args(["-x", "c++", "/dev/null"]);
+    } else {
+        command.args(sources.iter().map(|source| format!("{SOURCES}/{source}")));
+    }
+    let output = command.arg("-o").arg(path).args(["-ldl", "-lpthread"]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// A folder to work in, with stand-ins that do what `settings` say (see `device.h` beside their
+/// sources); `None` where there is no compiler to build them with.
+struct StandIns {
+    folder: TempDir,
+}
+
+impl StandIns {
+    fn new(settings: &str) -> Option<Self> {
+        let built = built()?;
+        let folder = tempfile::tempdir().unwrap();
+        let libraries = folder.path().join("lib");
+        std::fs::create_dir(&libraries).unwrap();
+        for (name, _) in LIBRARIES {
+            std::fs::copy(built.join(name), libraries.join(name)).unwrap();
+        }
+        let settings = format!("version 12040\nruntime 12040\n{settings}\n");
+        std::fs::write(libraries.join("stand_in.txt"), settings).unwrap();
+        Some(Self { folder })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn calibrate(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_calibrate"));
+        command.current_dir(self.folder.path()).args(args).args(["--gpu-lib-dir", "lib"]);
+        command.timeout(Duration::from_secs(570));
+        command
+    }
+
+    fn measure(&self, args: &[&str]) -> Command {
+        let always = ["--backend", "cuda", "--force", "--quick", "--code-cache", "code"];
+        let output = ["--output", "t.toml"];
+        self.calibrate(&[&always[..], &output, args].concat())
+    }
+}
+
+#[test]
+fn from_the_command_line_to_a_file_to_an_answer() {
+    let Some(stand_ins) = StandIns::new("device sm_80") else { return };
+    stand_ins
+        .calibrate(&["list", "devices"])
+        .assert()
+        .success()
+        .stdout(contains("0: Stand-in for sm_80 (no GPU)").and(contains("NVRTC 12.4 in ")));
+    let run = stand_ins.measure(&["--problem", TINY, "--problem", "linear_bias/f32/m3.k5.n7"]);
+    { run }
+        .args(["--hardware", "h200"])
+        .assert()
+        .success()
+        .stdout(contains("elementwise, device clock"))
+        .stdout(contains("linear, launch-inclusive clock").and(contains("4 records")))
+        .stderr(contains("warning: --hardware h200 was asked for").count(2));
+
+    let file = HardwareCalibration::load(stand_ins.path("t.toml")).unwrap();
+    let gpu = file.fingerprint.gpu.as_ref().unwrap();
+    assert!(gpu.name.contains("no GPU") && gpu.architecture == "sm_80", "{gpu:?}");
+    assert!(!file.settings.hardware_matches);
+    assert_eq!(file.hardware.name, gpu.name);
+    assert_eq!(file.skipped, [], "that the vendor has nothing is no news");
+    let names: Vec<&str> = file.checks.iter().map(|check| check.name.as_str()).collect();
+    assert!(names.contains(&"gpu memory") && !names.contains(&"threads"), "{names:?}");
+
+    let clocks: Vec<Clock> = file.records.iter().map(|record| record.clock).collect();
+    assert_eq!(clocks.iter().filter(|clock| **clock == Clock::Device).count(), 2);
+    assert_eq!(clocks.iter().filter(|clock| **clock == Clock::LaunchInclusive).count(), 2);
+    for record in &file.records {
+        assert_eq!((record.backend, record.threads), (Backend::Cuda, 1));
+        assert_eq!(record.implementation, Implementation::Native);
+        assert!(record.verification.fused_error <= record.verification.tolerance);
+        assert_eq!((record.disturbed.migration, record.disturbed.cpu_pressure), (None, None));
+        assert!(record.disturbed.clock_change.is_some());
+        let is_launch_inclusive = record.clock == Clock::LaunchInclusive;
+        assert_eq!(record.disturbed.involuntary_switch.is_some(), is_launch_inclusive);
+        assert!(!record.reasons.iter().any(|reason| reason.starts_with("unobserved")));
+        let gpu = record.gpu.as_ref().unwrap();
+        assert!(gpu.lowest_clock_mhz.unwrap() > 0 && gpu.throttle_reasons.is_some());
+        assert_eq!(gpu.unfused_kernels.len(), record.operators.len());
+        assert_eq!(gpu.fused_kernels.len(), 1);
+        let fused = &gpu.fused_kernels[0];
+        assert!(fused.blocks > 0 && fused.threads > 0 && fused.resident_blocks > 0);
+        assert_eq!(record.fused_kernel, fused.name);
+    }
+    // Two A/A runs for each clock.
+    assert_eq!(file.noise.len(), 4);
+    assert_eq!(file.noise.iter().filter(|noise| noise.clock == Clock::Device).count(), 2);
+    assert!(stand_ins.path("code").read_dir().unwrap().count() > 0, "kernels were kept");
+
+    // What a stand-in measures can be INVALID, which the model does not answer with.
+    let mut valid = file;
+    for record in &mut valid.records {
+        record.verdict = fusion_cost_model::calibration::Verdict::Ambiguous;
+    }
+    let model = FusionCostModel::new(valid);
+    for (clock, evidence) in [(Clock::Device, Evidence::Measured), (Clock::Host, Evidence::Unknown)]
+    {
+        let target = Target::gpu(Backend::Cuda, clock);
+        let estimate = model.estimate(&TINY.parse().unwrap(), target);
+        assert_eq!(estimate.evidence, evidence, "{clock}");
+    }
+    let query = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_calibrate"));
+        let asked = ["query", "t.toml", "--backend", "cuda", "--problem", TINY];
+        command.current_dir(stand_ins.folder.path()).args(asked).args(args);
+        command.assert()
+    };
+    query(&[]).code(2).stderr(contains("several clock (device, launch-inclusive)"));
+    query(&["--clock", "device"]).success().stdout(contains("cuda, device clock, native kernels"));
+    query(&["--clock", "device", "--implementation", "vendor"])
+        .success()
+        .stdout(contains("evidence    unknown").and(contains("--implementation vendor")));
+}
+
+#[test]
+fn a_device_that_is_not_there_is_said_with_exit_code_5() {
+    for (settings, args, message) in [
+        ("device sm_80", &["--device", "7"][..], "there is no device 7"),
+        ("", &[], "cuda backend cannot be used"),
+        ("device sm_80\nfail cuInit 999", &[], "cuInit"),
+        ("device sm_80\nabort cuInit", &[], "ended by signal"),
+    ] {
+        let Some(stand_ins) = StandIns::new(settings) else { return };
+        stand_ins
+            .measure(&[&["--problem", TINY], args].concat())
+            .assert()
+            .code(5)
+            .stdout("")
+            .stderr(contains(message).and(contains("panicked").not()));
+        assert!(!stand_ins.path("t.toml").exists() && !stand_ins.path("t.toml.journal").exists());
+        // Listing never fails.
+        stand_ins.calibrate(&["list", "devices"]).assert().success().stdout(contains("  cuda  "));
+    }
+}
+
+#[test]
+fn a_missing_compiler_is_said_with_where_it_was_looked_for() {
+    let Some(stand_ins) = StandIns::new("device sm_80") else { return };
+    std::fs::remove_file(stand_ins.path("lib/libnvrtc.so.12")).unwrap();
+    let listed = stand_ins.calibrate(&["list", "devices"]).assert().success();
+    let listed = String::from_utf8_lossy(&listed.get_output().stdout).into_owned();
+    assert!(listed.contains("Stand-in for sm_80"), "{listed}");
+    // This machine may have one of its own, which then compiles for no stand-in.
+    if listed.contains("was not found") {
+        stand_ins
+            .measure(&["--problem", TINY])
+            .assert()
+            .code(5)
+            .stderr(contains("libnvrtc.so.12").and(contains("lib")).and(contains("install")));
+    }
+}
+
+/// What the vendor's library has not got is worth a word only to who asked for it.
+#[test]
+fn a_vendor_without_a_library_is_refused_by_name() {
+    let Some(stand_ins) = StandIns::new("device sm_80") else { return };
+    stand_ins
+        .measure(&["--problem", TINY, "--implementation", "vendor"])
+        .assert()
+        .code(2)
+        .stderr(contains("no vendor library with a fused form of it was found"));
+}
+
+#[test]
+fn tensors_are_held_against_the_memory_of_the_gpu() {
+    let Some(stand_ins) = StandIns::new("device sm_80\nmemory 67108864") else { return };
+    // Three tensors of 32 MiB.
+    stand_ins
+        .measure(&["--problem", "add_relu/f32/m4096.n2048"])
+        .assert()
+        .code(2)
+        .stderr(contains("of the GPU's memory, but only"));
+}
+
+/// Whatever is installed here: a library without a device, or nothing at all.
+#[test]
+fn without_a_gpu_every_backend_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let calibrate = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_calibrate"));
+        command.current_dir(folder.path()).args(args).timeout(Duration::from_secs(200));
+        command.assert()
+    };
+    let listed = calibrate(&["list", "devices"]).success();
+    let listed = String::from_utf8_lossy(&listed.get_output().stdout).into_owned();
+    assert!(listed.contains("AMD GPUs; emulated and compiled, never run on hardware"), "{listed}");
+    let (cuda, hip) = listed.split_once("\n  cuda  ").unwrap().1.split_once("\n  hip   ").unwrap();
+    for (backend, section) in [("cuda", cuda), ("hip", hip)] {
+        // A line for a device begins with its number.
+        if section.lines().any(|line| line.trim_start().starts_with("0: ")) {
+            eprintln!("skipped: there is a {backend} device");
+            continue;
+        }
+        calibrate(&["--backend", backend, "--problem", TINY])
+            .code(5)
+            .stdout("")
+            .stderr(contains("backend cannot be used").and(contains("panicked").not()));
+    }
+}

@@ -1,0 +1,207 @@
+//! Calibrations of a GPU: what only they have in the file, and questions about one clock.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use fusion_cost_model::calibration::{
+    Disturbed, GpuDetails, GpuKernel, HardwareCalibration, ObservedGpu,
+};
+use fusion_cost_model::model::{Action, Evidence, FusionCostModel, Policy, Target, WhenUnknown};
+use fusion_cost_model::{Backend, Clock, Implementation, Problem};
+
+const CPU: &str = include_str!("data/example.toml");
+const MEASURED: &str = "add_relu/f32/m4096.n1024";
+
+fn kernel(name: &str) -> GpuKernel {
+    GpuKernel {
+        name: name.to_owned(),
+        blocks: 264,
+        threads: 256,
+        registers: 40,
+        spilled_bytes: 0,
+        shared_bytes: 1024,
+        resident_blocks: 6,
+    }
+}
+
+/// The example as if a made-up GPU had been measured, each record by both clocks. The speedups by
+/// the launch-inclusive clock are higher by a quarter, and those of the vendor's kernels, of which
+/// there is one for the first problem, by a half.
+fn calibration() -> HardwareCalibration {
+    let mut calibration = HardwareCalibration::from_toml(CPU).unwrap();
+    calibration.fingerprint.gpu = Some(ObservedGpu {
+        name: "A made-up GPU".to_owned(),
+        architecture: "sm_90a".to_owned(),
+        processors: 132,
+        memory_bytes: 141 << 30,
+        l2_bytes: 60 << 20,
+        clock_mhz: 1980,
+        bus_id: "0000:3b:00.0".to_owned(),
+        driver: "550.54".to_owned(),
+        runtime: "12.4".to_owned(),
+        compiler: "NVRTC 12.4".to_owned(),
+        libraries: vec!["cuBLASLt 12.4.5".to_owned()],
+    });
+    for record in &mut calibration.records {
+        record.backend = Backend::Cuda;
+        record.threads = 1;
+        record.clock = Clock::Device;
+        record.disturbed = Disturbed { clock_change: Some(3), ..Disturbed::default() };
+        record.gpu = Some(GpuDetails {
+            lowest_clock_mhz: Some(1755),
+            highest_clock_mhz: Some(1980),
+            throttle_reasons: Some(vec!["sw-power-cap".to_owned()]),
+            unfused_kernels: vec![kernel("add"), kernel("relu")],
+            fused_kernels: vec![kernel("add_relu")],
+        });
+    }
+    let by = |factor: f64, clock, implementation| {
+        let mut records = calibration.records.clone();
+        for record in &mut records {
+            record.speedup_low *= factor;
+            record.speedup_factor *= factor;
+            record.speedup_high *= factor;
+            (record.clock, record.implementation) = (clock, implementation);
+        }
+        records
+    };
+    let inclusive = by(1.25, Clock::LaunchInclusive, Implementation::Native);
+    let vendors = by(1.5, Clock::Device, Implementation::Vendor);
+    calibration.records.extend(inclusive);
+    calibration.records.extend(vendors.into_iter().take(1));
+    calibration.num_records = calibration.records.len() as u64;
+    for noise in &mut calibration.noise {
+        (noise.backend, noise.threads, noise.clock) = (Backend::Cuda, 1, Clock::Device);
+    }
+    for ceilings in &mut calibration.ceilings {
+        (ceilings.backend, ceilings.threads, ceilings.clock) = (Backend::Cuda, 1, Clock::Device);
+    }
+    calibration
+}
+
+fn problem(text: &str) -> Problem {
+    text.parse().unwrap()
+}
+
+#[test]
+fn it_comes_back_as_it_was() {
+    let calibration = calibration();
+    let text = calibration.to_toml().unwrap();
+    assert_eq!(HardwareCalibration::from_toml(&text).unwrap(), calibration);
+    for key in [
+        "[fingerprint.gpu]",
+        "clock = \"device\"",
+        "clock = \"launch-inclusive\"",
+        "implementation = \"vendor\"",
+        "[fusion.gpu]",
+        "[[fusion.gpu.unfused_kernel]]",
+        "[[fusion.gpu.fused_kernel]]",
+        "lowest_clock_mhz = 1755",
+        "throttle_reasons = [\"sw-power-cap\"]",
+        "clock_change = 3",
+        "libraries = [\"cuBLASLt 12.4.5\"]",
+    ] {
+        assert!(text.contains(key), "{key}");
+    }
+    let json = serde_json::to_string(&calibration).unwrap();
+    assert_eq!(serde_json::from_str::<HardwareCalibration>(&json).unwrap(), calibration);
+}
+
+#[test]
+fn nothing_of_it_is_in_the_file_of_a_cpu() {
+    let cpu = HardwareCalibration::from_toml(CPU).unwrap();
+    assert!(cpu.records.iter().all(|record| record.clock == Clock::Host && record.gpu.is_none()));
+    let text = cpu.to_toml().unwrap();
+    for key in ["clock = ", "gpu", "clock_change"] {
+        assert!(!text.contains(key), "{key}");
+    }
+}
+
+#[test]
+fn a_key_that_the_tables_do_not_have_is_refused() {
+    let text = calibration().to_toml().unwrap();
+    for header in ["[fingerprint.gpu]", "[fusion.gpu]", "[[fusion.gpu.unfused_kernel]]"] {
+        let with = |line: &str| text.replacen(header, &format!("{header}\n{line}"), 1);
+        let message = HardwareCalibration::from_toml(&with("nonsense = 1")).unwrap_err();
+        assert!(message.to_string().contains("unknown field `nonsense`"), "{header}: {message}");
+    }
+    let other = text.replacen("clock = \"device\"", "clock = \"sundial\"", 1);
+    let message = HardwareCalibration::from_toml(&other).unwrap_err().to_string();
+    assert!(message.contains("unknown variant `sundial`"), "{message}");
+}
+
+#[test]
+fn a_gpu_has_no_host_clock_and_a_cpu_no_other() {
+    let mut gpu = calibration();
+    gpu.records[0].clock = Clock::Host;
+    let message = HardwareCalibration::from_toml(&gpu.to_toml().unwrap()).unwrap_err().to_string();
+    assert!(message.contains("there is no host clock on cuda"), "{message}");
+    let mut cpu = HardwareCalibration::from_toml(CPU).unwrap();
+    cpu.records[0].clock = Clock::Device;
+    let message = HardwareCalibration::from_toml(&cpu.to_toml().unwrap()).unwrap_err().to_string();
+    assert!(message.contains("there is no device clock on cpu"), "{message}");
+}
+
+#[test]
+fn two_records_by_one_clock_are_refused() {
+    let mut twice = calibration();
+    twice.records.push(twice.records[0].clone());
+    twice.num_records += 1;
+    let message =
+        HardwareCalibration::from_toml(&twice.to_toml().unwrap()).unwrap_err().to_string();
+    assert!(message.contains("the device clock and native kernels"), "{message}");
+}
+
+/// Each clock has its own answer, and none is given for the other.
+#[test]
+fn a_question_about_one_clock_is_never_answered_by_the_other() {
+    let speedup = |calibration: HardwareCalibration, target: Target| {
+        let model = FusionCostModel::new(calibration);
+        let estimate = model.estimate(&problem(MEASURED), target);
+        estimate.speedup().map(|speedup| speedup.value)
+    };
+    let device = Target::gpu(Backend::Cuda, Clock::Device);
+    let inclusive = Target::gpu(Backend::Cuda, Clock::LaunchInclusive);
+    let by_device = speedup(calibration(), device).unwrap();
+    let by_host = speedup(calibration(), inclusive).unwrap();
+    assert!((by_host / by_device - 1.25).abs() < 1e-9);
+    for (kept, target, other) in
+        [(Clock::Device, device, inclusive), (Clock::LaunchInclusive, inclusive, device)]
+    {
+        let mut one = calibration();
+        one.records.retain(|record| record.clock == kept);
+        assert!(speedup(one.clone(), target).is_some());
+        assert_eq!(speedup(one, other), None);
+    }
+    for target in [
+        Target::cpu(1),
+        Target::gpu(Backend::Hip, Clock::Device),
+        Target::gpu(Backend::Cuda, Clock::Host),
+    ] {
+        assert_eq!(speedup(calibration(), target), None, "{target:?}");
+    }
+}
+
+#[test]
+fn a_vendors_kernels_are_asked_for_by_name() {
+    let model = FusionCostModel::new(calibration());
+    let native = Target::gpu(Backend::Cuda, Clock::Device);
+    let vendor = Target { implementation: Implementation::Vendor, ..native };
+    let first = model.calibration().records[0].problem;
+    let value = |target| model.estimate(&first, target).speedup().unwrap().value;
+    assert!((value(vendor) / value(native) - 1.5).abs() < 1e-9);
+    assert_eq!(model.estimate(&problem(MEASURED), vendor).evidence, Evidence::Unknown);
+}
+
+/// The roofline stands in for what was not measured, but only by the clock that it was measured by.
+#[test]
+fn limits_belong_to_a_clock() {
+    let model = FusionCostModel::new(calibration());
+    let unknown = problem("conv_bn/f32/n1.c3.h8.w8.k4.r3.s3");
+    let device = Target::gpu(Backend::Cuda, Clock::Device);
+    assert!(model.roofline_speedup(&unknown, device).is_some());
+    let inclusive = Target::gpu(Backend::Cuda, Clock::LaunchInclusive);
+    assert_eq!(model.roofline_speedup(&unknown, inclusive), None);
+    let policy = Policy::new(WhenUnknown::Roofline);
+    let decision = model.decide(&unknown, inclusive, &policy);
+    assert_eq!((decision.action, decision.fuse), (Action::Unknown, Some(false)));
+}
