@@ -15,20 +15,16 @@ PORT_DEVICE float float_of_bits(u32 x) { return __builtin_bit_cast(float, x); }
 #endif
 
 constexpr u32 INFINITY_BITS = 0x7f800000u;
-constexpr u32 NAN_BITS = 0x7fc00000u;
 PORT_DEVICE float infinity() { return float_of_bits(INFINITY_BITS); }
 PORT_DEVICE bool is_nan(float x) { return x != x; }
 
+// What is an instruction everywhere. `max_number` leaves out a NaN where the other is a number, as
+// the maximum of a softmax does.
 #if defined(PORT_CUDA)
 PORT_DEVICE float fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 PORT_DEVICE float exp2(float x) {
     float y;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-PORT_DEVICE float log2(float x) {
-    float y;
-    asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
 PORT_DEVICE float recip(float x) {
@@ -49,19 +45,16 @@ PORT_DEVICE float max_number(float a, float b) {
 #elif defined(PORT_HIP)
 PORT_DEVICE float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 PORT_DEVICE float exp2(float x) { return __builtin_amdgcn_exp2f(x); }
-PORT_DEVICE float log2(float x) { return __builtin_amdgcn_logf(x); }
 PORT_DEVICE float recip(float x) { return __builtin_amdgcn_rcpf(x); }
 PORT_DEVICE float rsqrt(float x) { return __builtin_amdgcn_rsqf(x); }
 PORT_DEVICE float max_number(float a, float b) { return __builtin_fmaxf(a, b); }
 #else
 PORT_DEVICE float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 PORT_DEVICE float exp2(float x) { return __builtin_exp2f(x); }
-PORT_DEVICE float log2(float x) { return __builtin_log2f(x); }
 PORT_DEVICE float recip(float x) { return 1.0f / x; }
 PORT_DEVICE float rsqrt(float x) { return 1.0f / __builtin_sqrtf(x); }
 PORT_DEVICE float max_number(float a, float b) { return __builtin_fmaxf(a, b); }
 #endif
-// `max_number` leaves out a NaN where the other is a number, as the maximum of a softmax does.
 
 // The larger and the smaller of two; NaN where either is NaN.
 #if defined(PORT_CUDA) && __CUDA_ARCH__ >= 800

@@ -56,7 +56,8 @@ fn functions_are_good_to_a_few_units_in_the_last_place() {
     if compiler().is_none() {
         return;
     }
-    let cases: [(&str, (f32, f32), fn(f64) -> f64); 7] = [
+    type Case = (&'static str, (f32, f32), fn(f64) -> f64);
+    let cases: [Case; 7] = [
         ("exp", (-87.0, 88.7), libm::exp),
         ("exp2", (-125.0, 127.9), libm::exp2),
         ("tanh", (-10.0, 10.0), libm::tanh),
