@@ -18,8 +18,8 @@ template <class T> struct PlainCore {
     static constexpr int RUN = 4;
     static constexpr int PADDING = 16;
 #if defined(PORT_HIP)
-    // Each product is long enough by itself, and clang would load the operands of all of them first,
-    // into more registers than there are.
+    // Each product is long enough by itself, and clang would load the operands of all of them
+    // first, into more registers than there are.
     static constexpr int UNROLL = 1;
 #else
     static constexpr int UNROLL = 4;
