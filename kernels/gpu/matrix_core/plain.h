@@ -22,7 +22,8 @@ template <class T> struct PlainCore {
     // first, into more registers than there are.
     static constexpr int UNROLL = 1;
 #else
-    static constexpr int UNROLL = 4;
+    // More would be in flight, but not all in registers where those of a thread are 128.
+    static constexpr int UNROLL = 2;
 #endif
     // Whether `load_b` is as fast as `load_b_columns`.
     static constexpr bool LOADS_ROWS_OF_B = true;
