@@ -141,7 +141,8 @@ template <class T, int V, int PIXELS, int S, int STRIDE> struct Depthwise {
         const int first = int(strip - line * per_line) * PIXELS;
         const int y = int(line - image * out_h) * int(step()) - int(pad);
         const int x = first * int(step()) - int(pad);
-        const T* const from = input + image * h * w * channels + (V == 1 ? quotient(c, multiplier) : c);
+        const i64 channel = V == 1 ? quotient(c, multiplier) : c;
+        const T* const from = input + image * h * w * channels + channel;
 
         float sums[PIXELS][V] = {};
         const int top = y < 0 ? -y : 0, bottom = int(h) - y < height ? int(h) - y : int(height);
@@ -197,7 +198,8 @@ template <class T, int V, int PIXELS, int S, int STRIDE> struct Depthwise {
                 pixel[v] = 0;
         }
     }
-    static PORT_DEVICE void multiply_add(float (&sum)[V], const float (&x)[V], const float (&y)[V]) {
+    static PORT_DEVICE void multiply_add(float (&sum)[V], const float (&x)[V],
+                                         const float (&y)[V]) {
 #pragma unroll
         for (int v = 0; v < V; v++)
             sum[v] += x[v] * y[v];

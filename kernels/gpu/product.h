@@ -83,7 +83,9 @@ template <class T, int V> struct Numbers {
 };
 template <class T> struct NumbersOfTwoBytes {
     u16 bits;
-    PORT_DEVICE void load(const T* from) { bits = from != nullptr ? load_global_half(from) : u16(0); }
+    PORT_DEVICE void load(const T* from) {
+        bits = from != nullptr ? load_global_half(from) : u16(0);
+    }
     template <int> PORT_DEVICE void store(T* to) const { to->bits = bits; }
     PORT_DEVICE u16 half(int) const { return bits; }
 };
@@ -134,9 +136,11 @@ template <class T, class Source, int THREADS, int ROWS, int COLS, int STRIDE> st
     PORT_DEVICE void put(T* shared) {
         if constexpr (!ASYNC) {
 #pragma unroll
-            for (int i = 0; i < EACH; i++)
-                if (has(i))
-                    held[i].template store<MatrixCore<T>::PADDING>(shared + row(i) * STRIDE + col());
+            for (int i = 0; i < EACH; i++) {
+                if (!has(i)) continue;
+                constexpr int ALIGNMENT = MatrixCore<T>::PADDING;
+                held[i].template store<ALIGNMENT>(shared + row(i) * STRIDE + col());
+            }
         }
     }
 };
@@ -180,8 +184,8 @@ template <class Tile, class Source> struct OperandA {
         copy.fetch(shared, source.base, [&](int i) { return source.at(rows[i], col); });
     }
     PORT_DEVICE void put(T* shared) { copy.put(shared); }
-    // Numbers from the first one of a buffer to a row, or along k: constants of a loop are apart from
-    // what a thread adds to them once.
+    // Numbers from the first one of a buffer to a row, or along k: constants of a loop are apart
+    // from what a thread adds to them once.
     static constexpr PORT_DEVICE int offset(int row, int k) { return row * STRIDE + k; }
     static PORT_DEVICE void load(typename Tile::Core::A& a, const T* at) {
         Tile::Core::load_a(a, at, STRIDE);

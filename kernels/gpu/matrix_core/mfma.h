@@ -52,8 +52,8 @@ template <class T> struct MfmaCore {
     static constexpr int ROWS = 1;
     static constexpr int RUN = 4;
     // Rows are gathered number by number: there is no load that transposes.
-    // Sixteen lanes read 8 bytes each from as many rows: with 8 bytes of padding after a power of two,
-    // these lie in different banks, with 16 bytes two of them share one.
+    // Sixteen lanes read 8 bytes each from as many rows: with 8 bytes of padding after a power of
+    // two, these lie in different banks, with 16 bytes two of them share one.
     static constexpr int PADDING = 8;
     static constexpr int UNROLL = 4;
     static constexpr bool LOADS_ROWS_OF_B = false;

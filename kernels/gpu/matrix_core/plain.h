@@ -18,11 +18,12 @@ template <class T> struct PlainCore {
     static constexpr int RUN = 4;
     static constexpr int PADDING = 16;
 #if defined(PORT_HIP)
-    // Each product is long enough by itself, and clang would load the operands of all of them first,
-    // into more registers than there are.
+    // Each product is long enough by itself, and clang would load the operands of all of them
+    // first, into more registers than there are.
     static constexpr int UNROLL = 1;
 #else
-    static constexpr int UNROLL = 4;
+    // More would be in flight, but not all in registers where those of a thread are 128.
+    static constexpr int UNROLL = 2;
 #endif
     // Whether `load_b` is as fast as `load_b_columns`.
     static constexpr bool LOADS_ROWS_OF_B = true;

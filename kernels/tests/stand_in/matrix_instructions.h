@@ -30,8 +30,8 @@ const Operands<FIRST, SECOND>* operands(const u32* first, const u32* second) {
     return gather(mine);
 }
 
-// Lane l names row l % 8 of matrix l / 8. It gets numbers 2 (l % 4) and the next one of row l / 4 of
-// each matrix, or of column l / 4 of the transposed load.
+// Lane l names row l % 8 of matrix l / 8. It gets numbers 2 (l % 4) and the next one of row l / 4
+// of each matrix, or of column l / 4 of the transposed load.
 inline void ldmatrix_x4(u32 (&x)[4], const void* row, bool transposed) {
     const auto rows = gather(row);
     for (int matrix = 0; matrix < 4; matrix++) {
@@ -72,7 +72,8 @@ template <class T> void mma_m16n8k16(float* c, const u32 (&a)[4], const u32* b) 
 // the second is number k % 4 of lane 16 (k / 4) + j, and (i, j) of the result is number i % 4 of
 // lane 16 (i / 4) + j.
 template <class T> void mfma_16x16x16(float (&c)[4], u64 first, u64 second) {
-    const u32 firsts[] = {u32(first), u32(first >> 32)}, seconds[] = {u32(second), u32(second >> 32)};
+    const u32 firsts[] = {u32(first), u32(first >> 32)};
+    const u32 seconds[] = {u32(second), u32(second >> 32)};
     const auto* lanes = operands<2, 2>(firsts, seconds);
     const auto first_at = [&](int i, int k) {
         return number<T>(lanes[16 * (k / 4) + i].first[k % 4 / 2], k % 2);

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use fusion_cost_model::{ConvSizes, DType, Op};
+use fusion_cost_model::{ConvSizes, Op};
 
 use super::Builder;
 use super::phase::{self, Parameters, Phase, THREADS};
@@ -182,6 +182,44 @@ impl Builder<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gpu::emulation::check_all;
+
+    #[test]
+    fn convolutions_of_any_size_with_what_follows() {
+        let images = [
+            "n1.c1.h1.w1.k1.r1.s1",
+            "n2.c3.h5.w7.k5.r3.s3.pad1",
+            "n1.c5.h9.w8.k7.r3.s2.stride2.pad1",
+            "n2.c16.h11.w13.k33.r1.s1",
+            "n1.c6.h9.w9.k9.r3.s3.pad1.groups3",
+            "n1.c32.h5.w5.k48.r3.s3.pad1.groups2",
+            "n2.c35.h7.w7.k35.r3.s3.pad1.groups35",
+            "n1.c16.h9.w9.k16.r9.s9.pad4.groups16",
+            "n1.c8.h6.w6.k16.r3.s3.pad1.groups8",
+            "n1.c32.h3.w3.k300.r3.s3.pad1",
+        ];
+        let pooled = [
+            "n2.c3.h9.w11.k18.r3.s3.pad1",
+            "n1.c8.h13.w10.k16.r3.s3.pad1.pool4.pstride4",
+            "n1.c2.h13.w10.k17.r3.s3.pad1.pool3.pstride2.ppad1",
+            "n1.c4.h9.w9.k4.r3.s3.pad1.groups4.pool2.pstride2",
+        ];
+        let images = images.iter().map(|sizes| ("conv2d+batch_norm+dropout+add", sizes));
+        let pooled = pooled.iter().map(|sizes| ("conv2d+bias+add+relu6+max_pool+add+tanh", sizes));
+        let all: Vec<(&str, &&str)> = images.chain(pooled).collect();
+        let architectures = ["sm_80", "gfx942", "gfx1100", "gfx1201", "sm_75", "gfx906"];
+        for (turn, architecture) in architectures.into_iter().enumerate() {
+            let problems: Vec<_> = all
+                .iter()
+                .enumerate()
+                .map(|(index, (chain, sizes))| {
+                    let dtype = ["f32", "f16", "bf16"][(index + turn) % 3];
+                    format!("{chain}/{dtype}/{sizes}").parse().unwrap()
+                })
+                .collect();
+            check_all(&problems, architecture);
+        }
+    }
 
     #[test]
     fn divisions_are_multiplications() {

@@ -95,32 +95,42 @@ impl Builder<'_> {
 mod tests {
     use crate::gpu::emulation::check_all;
 
-    /// Every core, and both warp widths with plain multiply-adds.
+    /// Every core, and both warp widths with plain multiply-adds; each size and chain in another
+    /// format on the next architecture.
     const ARCHITECTURES: [&str; 6] = ["sm_80", "gfx942", "gfx90a", "gfx1100", "gfx1201", "sm_75"];
     const DTYPES: [&str; 3] = ["f32", "f16", "bf16"];
 
     #[test]
     fn linear_layers_of_any_size_with_what_follows() {
-        let sizes = [
+        let linear = [
             "m1.k1.n1",
             "m1.k7.n300",
-            "m2.k3.n5",
             "m17.k31.n13",
-            "m3.k2.n64",
             "m130.k65.n67",
             "m64.k64.n64",
             "m33.k129.n519",
             "m300.k5.n70",
             "m136.k104.n264",
         ];
-        let chains = ["linear+bias+silu+mul", "linear+bias+add+layer_norm", "linear+bias+dropout"];
-        let problems: Vec<_> = (0..sizes.len() * DTYPES.len())
-            .map(|index| {
-                let (chain, dtype) = (chains[index % 3], DTYPES[index / 3 % 3]);
-                format!("{chain}/{dtype}/{}", sizes[index / 3 % sizes.len()]).parse().unwrap()
-            })
-            .collect();
-        for architecture in ARCHITECTURES {
+        let linear =
+            linear.iter().zip(["linear+bias+silu+mul", "linear+bias+dropout"].iter().cycle());
+        let others = [
+            ("linear+bias+add+layer_norm", "m17.k31.n13"),
+            ("linear+softmax", "m70.k16.n72"),
+            ("linear+bias+gelu+linear+bias+add+layer_norm", "m17.k13.n31.o11"),
+            ("linear+rms_norm+silu+linear+dropout+softmax+relu", "m65.k32.n128.o16"),
+        ];
+        let all = linear.map(|(sizes, chain)| (*chain, *sizes)).chain(others);
+        let all: Vec<(&str, &str)> = all.collect();
+        for (turn, architecture) in ARCHITECTURES.into_iter().enumerate() {
+            let problems: Vec<_> = all
+                .iter()
+                .enumerate()
+                .map(|(index, (chain, sizes))| {
+                    let dtype = DTYPES[(index + turn) % DTYPES.len()];
+                    format!("{chain}/{dtype}/{sizes}").parse().unwrap()
+                })
+                .collect();
             check_all(&problems, architecture);
         }
     }

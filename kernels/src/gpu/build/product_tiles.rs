@@ -198,3 +198,44 @@ impl TileShape {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gpu::emulation::device;
+
+    #[test]
+    fn every_device_has_shapes_for_all_threads_that_fit() {
+        for name in ["sm_75", "sm_80", "sm_90a", "gfx906", "gfx90a", "gfx942", "gfx1100", "gfx1201"]
+        {
+            let device = device(name);
+            for dtype in [DType::F32, DType::F16, DType::Bf16] {
+                let shapes = TileShape::all(&device, dtype);
+                assert!(shapes.len() >= 5, "{name}, {dtype}: {shapes:?}");
+                for shape in shapes {
+                    let threads =
+                        shape.warps[0] * shape.warps[1] * u64::from(device.architecture.warp);
+                    assert_eq!(threads, u64::from(THREADS), "{name}, {dtype}: {shape:?}");
+                    for given in [Given::Rows, Given::Columns] {
+                        let bytes = shape.shared_bytes(dtype, given);
+                        assert!(bytes <= device.shared_bytes_per_block, "{name}: {shape:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn large_products_have_large_tiles_and_small_ones_many() {
+        let device = device("sm_80");
+        let choose = |sizes| {
+            let shape = TileShape::choose(&device, DType::Bf16, sizes, 1);
+            [shape.rows, shape.cols]
+        };
+        assert_eq!(choose([8192, 8192]), [128, 256]);
+        assert_eq!(choose([1, 4096])[0], 16);
+        // A quarter of the processors would have a tile of 128 by 128.
+        let [rows, cols] = choose([512, 1024]);
+        assert!(rows * cols <= 64 * 128, "{rows} by {cols}");
+    }
+}
