@@ -67,6 +67,9 @@ struct Shape {
     static constexpr int WIDTH_STEPS = WIDTH / Core::K;
     static constexpr int WIDTH_TILES = VALUES ? WIDTH / Core::N : 1;
     static constexpr int KEY_TILES = KEYS / Core::N;
+    // Steps of products along what is summed that are in the program one after the other. Those of
+    // plain cores have so many instructions that more of them would only fill registers.
+    static constexpr int UNROLLED = Core::SCRATCH_STRIDE > 0 ? 2 : WIDTH_STEPS;
 
     // Parts of shared memory, in bytes: queries, keys or given scores, values, scratch and stage of
     // each warp. Queries for registers, and the stage of O, are where keys and values are at
@@ -199,7 +202,7 @@ template <class S, class Before, class After, class Output> struct Tile {
             for (int n = 0; n < S::KEY_TILES; ++n) rows.scores[tile][n] = {};
         }
         const T* keys = shared_at(S::KEYS_AT);
-#pragma unroll
+#pragma unroll S::UNROLLED
         for (int step = 0; step < S::WIDTH_STEPS; ++step) {
             typename Core::A loaded[S::TILES];
             if constexpr (!S::IN_REGISTERS) {
@@ -247,24 +250,26 @@ template <class S, class Before, class After, class Output> struct Tile {
     // Applies pointwise steps to the scores or to what has become of them.
     template <class Steps> PORT_DEVICE void apply(const Steps& steps, i64 first_key) {
         if constexpr (is_nothing<Steps>) return;
-        const i64 first_row = first_query + warp_row();
+        // Places are relative to this lane's first one, from which they differ by constants.
+        const int first_row = warp_row() + Core::row(0), first_col = Core::col(0);
         // Operands of steps have nothing for rows and keys that are not there.
-        const int rows_left = left(problem.query_count, first_row, S::ROWS);
-        const int keys_left = left(problem.key_count, first_key, S::KEYS);
-        const i64 matrix_row = matrix * problem.query_count + first_row;
+        const int rows_left = left(problem.query_count, first_query + first_row, S::ROWS);
+        const int keys_left = left(problem.key_count, first_key + first_col, S::KEYS);
+        const i64 matrix_row = matrix * problem.query_count + first_query + first_row;
+        const i64 matrix_col = first_key + first_col;
 #pragma unroll
         for (int tile = 0; tile < S::TILES; ++tile) {
 #pragma unroll
             for (int n = 0; n < S::KEY_TILES; ++n) {
 #pragma unroll
                 for (int i = 0; i < Core::SIZE; i += S::PAIR) {
-                    const int row = tile * Core::M + Core::row(i);
-                    const int col = n * Core::N + Core::col(i);
+                    const int row = tile * Core::M + Core::row(i) - Core::row(0);
+                    const int col = n * Core::N + Core::col(i) - Core::col(0);
                     if (row >= rows_left || col >= keys_left) continue;
                     float x[S::PAIR];
 #pragma unroll
                     for (int j = 0; j < S::PAIR; ++j) x[j] = rows.scores[tile][n].x[i + j];
-                    steps.template apply<S::PAIR>(x, matrix_row + row, first_key + col);
+                    steps.template apply<S::PAIR>(x, matrix_row + row, matrix_col + col);
 #pragma unroll
                     for (int j = 0; j < S::PAIR; ++j) rows.scores[tile][n].x[i + j] = x[j];
                 }
@@ -292,15 +297,15 @@ template <class S, class Before, class After, class Output> struct Tile {
             }
             apply(before, first_key);
         }
-        const int keys_left = left(problem.key_count, first_key, S::KEYS);
-        if (keys_left == S::KEYS) return;
+        if (first_key + S::KEYS <= problem.key_count) return;
+        const int keys_left = left(problem.key_count, first_key + Core::col(0), S::KEYS);
 #pragma unroll
         for (int tile = 0; tile < S::TILES; ++tile) {
 #pragma unroll
             for (int n = 0; n < S::KEY_TILES; ++n) {
 #pragma unroll
                 for (int i = 0; i < Core::SIZE; ++i) {
-                    const int col = n * Core::N + Core::col(i);
+                    const int col = n * Core::N + Core::col(i) - Core::col(0);
                     if (col >= keys_left) rows.scores[tile][n].x[i] = minus_infinity();
                 }
             }
@@ -471,7 +476,7 @@ template <class S, class Before, class After, class Output> struct Tile {
             }
         }
         port::sync_warp();
-#pragma unroll
+#pragma unroll S::UNROLLED
         for (int step = 0; step < Core::N / Core::K; ++step) {
             typename Core::A weights[S::TILES];
 #pragma unroll

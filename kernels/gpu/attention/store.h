@@ -44,6 +44,7 @@ PORT_DEVICE void store_rows(const typename Core::C (&tiles)[COUNT], float* stage
         }
         port::sync_warp();
         const int vectors = count * Core::N / VECTOR;
+#pragma unroll 4
         for (int index = port::lane(); index < Core::M * vectors; index += port::WARP) {
             const int row = index / vectors, staged_col = index % vectors * VECTOR;
             const int col = first * Core::N + staged_col;
