@@ -67,9 +67,6 @@ struct Shape {
     static constexpr int WIDTH_STEPS = WIDTH / Core::K;
     static constexpr int WIDTH_TILES = VALUES ? WIDTH / Core::N : 1;
     static constexpr int KEY_TILES = KEYS / Core::N;
-    // Steps of products along what is summed that are in the program one after the other. Those of
-    // plain cores have so many instructions that more of them would only fill registers.
-    static constexpr int UNROLLED = Core::SCRATCH_STRIDE > 0 ? 2 : WIDTH_STEPS;
 
     // Parts of shared memory, in bytes: queries, keys or given scores, values, scratch and stage of
     // each warp. Queries for registers, and the stage of O, are where keys and values are at
@@ -201,26 +198,36 @@ template <class S, class Before, class After, class Output> struct Tile {
 #pragma unroll
             for (int n = 0; n < S::KEY_TILES; ++n) rows.scores[tile][n] = {};
         }
+        if constexpr (S::HAS_SCRATCH) {
+            // Plain cores have so many instructions in a step that more of them at a time would
+            // only fill registers.
+#pragma unroll 2
+            for (int step = 0; step < S::WIDTH_STEPS; ++step) multiply_keys(step);
+        } else {
+#pragma unroll
+            for (int step = 0; step < S::WIDTH_STEPS; ++step) multiply_keys(step);
+        }
+    }
+
+    // Adds what one step along the head contributes.
+    PORT_DEVICE void multiply_keys(int step) {
         const T* keys = shared_at(S::KEYS_AT);
-#pragma unroll S::UNROLLED
-        for (int step = 0; step < S::WIDTH_STEPS; ++step) {
-            typename Core::A loaded[S::TILES];
-            if constexpr (!S::IN_REGISTERS) {
+        typename Core::A loaded[S::TILES];
 #pragma unroll
-                for (int tile = 0; tile < S::TILES; ++tile) load_query(loaded[tile], tile, step);
+        for (int tile = 0; tile < S::TILES; ++tile) {
+            if constexpr (S::IN_REGISTERS) {
+                loaded[tile] = rows.queries[tile][step];
+            } else {
+                load_query(loaded[tile], tile, step);
             }
+        }
 #pragma unroll
-            for (int n = 0; n < S::KEY_TILES; ++n) {
-                typename Core::B b;
-                Core::load_b_columns(b, keys + n * Core::N * S::STRIDE + step * Core::K, S::STRIDE);
+        for (int n = 0; n < S::KEY_TILES; ++n) {
+            typename Core::B b;
+            Core::load_b_columns(b, keys + n * Core::N * S::STRIDE + step * Core::K, S::STRIDE);
 #pragma unroll
-                for (int tile = 0; tile < S::TILES; ++tile) {
-                    if constexpr (S::IN_REGISTERS) {
-                        Core::multiply(rows.scores[tile][n], rows.queries[tile][step], b);
-                    } else {
-                        Core::multiply(rows.scores[tile][n], loaded[tile], b);
-                    }
-                }
+            for (int tile = 0; tile < S::TILES; ++tile) {
+                Core::multiply(rows.scores[tile][n], loaded[tile], b);
             }
         }
     }
@@ -476,7 +483,7 @@ template <class S, class Before, class After, class Output> struct Tile {
             }
         }
         port::sync_warp();
-#pragma unroll S::UNROLLED
+#pragma unroll 2
         for (int step = 0; step < Core::N / Core::K; ++step) {
             typename Core::A weights[S::TILES];
 #pragma unroll

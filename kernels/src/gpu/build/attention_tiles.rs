@@ -165,9 +165,10 @@ impl TileShape {
             _ => work.width.next_multiple_of(64),
         };
         // Scores and output of two tiles, or of one wide one, fill the registers.
-        let most_keys = match tiles * width {
-            ..=128 => core.keys,
-            _ => (core.keys / 2).max(core.cols),
+        let most_keys = if tiles * width > core.widest_pair {
+            (core.keys / 2).max(core.cols)
+        } else {
+            core.keys
         };
         let key_vector = vector_width(dtype, &[work.keys]);
         let neighbours = core.neighbours.min(1 << work.keys.trailing_zeros().min(3));
