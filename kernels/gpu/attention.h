@@ -198,26 +198,36 @@ template <class S, class Before, class After, class Output> struct Tile {
 #pragma unroll
             for (int n = 0; n < S::KEY_TILES; ++n) rows.scores[tile][n] = {};
         }
+        if constexpr (S::HAS_SCRATCH) {
+            // Plain cores have so many instructions in a step that more of them at a time would
+            // only fill registers.
+#pragma unroll 2
+            for (int step = 0; step < S::WIDTH_STEPS; ++step) multiply_keys(step);
+        } else {
+#pragma unroll
+            for (int step = 0; step < S::WIDTH_STEPS; ++step) multiply_keys(step);
+        }
+    }
+
+    // Adds what one step along the head contributes.
+    PORT_DEVICE void multiply_keys(int step) {
         const T* keys = shared_at(S::KEYS_AT);
+        typename Core::A loaded[S::TILES];
 #pragma unroll
-        for (int step = 0; step < S::WIDTH_STEPS; ++step) {
-            typename Core::A loaded[S::TILES];
-            if constexpr (!S::IN_REGISTERS) {
-#pragma unroll
-                for (int tile = 0; tile < S::TILES; ++tile) load_query(loaded[tile], tile, step);
+        for (int tile = 0; tile < S::TILES; ++tile) {
+            if constexpr (S::IN_REGISTERS) {
+                loaded[tile] = rows.queries[tile][step];
+            } else {
+                load_query(loaded[tile], tile, step);
             }
+        }
 #pragma unroll
-            for (int n = 0; n < S::KEY_TILES; ++n) {
-                typename Core::B b;
-                Core::load_b_columns(b, keys + n * Core::N * S::STRIDE + step * Core::K, S::STRIDE);
+        for (int n = 0; n < S::KEY_TILES; ++n) {
+            typename Core::B b;
+            Core::load_b_columns(b, keys + n * Core::N * S::STRIDE + step * Core::K, S::STRIDE);
 #pragma unroll
-                for (int tile = 0; tile < S::TILES; ++tile) {
-                    if constexpr (S::IN_REGISTERS) {
-                        Core::multiply(rows.scores[tile][n], rows.queries[tile][step], b);
-                    } else {
-                        Core::multiply(rows.scores[tile][n], loaded[tile], b);
-                    }
-                }
+            for (int tile = 0; tile < S::TILES; ++tile) {
+                Core::multiply(rows.scores[tile][n], loaded[tile], b);
             }
         }
     }
@@ -247,24 +257,26 @@ template <class S, class Before, class After, class Output> struct Tile {
     // Applies pointwise steps to the scores or to what has become of them.
     template <class Steps> PORT_DEVICE void apply(const Steps& steps, i64 first_key) {
         if constexpr (is_nothing<Steps>) return;
-        const i64 first_row = first_query + warp_row();
+        // Places are relative to this lane's first one, from which they differ by constants.
+        const int first_row = warp_row() + Core::row(0), first_col = Core::col(0);
         // Operands of steps have nothing for rows and keys that are not there.
-        const int rows_left = left(problem.query_count, first_row, S::ROWS);
-        const int keys_left = left(problem.key_count, first_key, S::KEYS);
-        const i64 matrix_row = matrix * problem.query_count + first_row;
+        const int rows_left = left(problem.query_count, first_query + first_row, S::ROWS);
+        const int keys_left = left(problem.key_count, first_key + first_col, S::KEYS);
+        const i64 matrix_row = matrix * problem.query_count + first_query + first_row;
+        const i64 matrix_col = first_key + first_col;
 #pragma unroll
         for (int tile = 0; tile < S::TILES; ++tile) {
 #pragma unroll
             for (int n = 0; n < S::KEY_TILES; ++n) {
 #pragma unroll
                 for (int i = 0; i < Core::SIZE; i += S::PAIR) {
-                    const int row = tile * Core::M + Core::row(i);
-                    const int col = n * Core::N + Core::col(i);
+                    const int row = tile * Core::M + Core::row(i) - Core::row(0);
+                    const int col = n * Core::N + Core::col(i) - Core::col(0);
                     if (row >= rows_left || col >= keys_left) continue;
                     float x[S::PAIR];
 #pragma unroll
                     for (int j = 0; j < S::PAIR; ++j) x[j] = rows.scores[tile][n].x[i + j];
-                    steps.template apply<S::PAIR>(x, matrix_row + row, first_key + col);
+                    steps.template apply<S::PAIR>(x, matrix_row + row, matrix_col + col);
 #pragma unroll
                     for (int j = 0; j < S::PAIR; ++j) rows.scores[tile][n].x[i + j] = x[j];
                 }
@@ -292,15 +304,15 @@ template <class S, class Before, class After, class Output> struct Tile {
             }
             apply(before, first_key);
         }
-        const int keys_left = left(problem.key_count, first_key, S::KEYS);
-        if (keys_left == S::KEYS) return;
+        if (first_key + S::KEYS <= problem.key_count) return;
+        const int keys_left = left(problem.key_count, first_key + Core::col(0), S::KEYS);
 #pragma unroll
         for (int tile = 0; tile < S::TILES; ++tile) {
 #pragma unroll
             for (int n = 0; n < S::KEY_TILES; ++n) {
 #pragma unroll
                 for (int i = 0; i < Core::SIZE; ++i) {
-                    const int col = n * Core::N + Core::col(i);
+                    const int col = n * Core::N + Core::col(i) - Core::col(0);
                     if (col >= keys_left) rows.scores[tile][n].x[i] = minus_infinity();
                 }
             }
@@ -471,7 +483,7 @@ template <class S, class Before, class After, class Output> struct Tile {
             }
         }
         port::sync_warp();
-#pragma unroll
+#pragma unroll 2
         for (int step = 0; step < Core::N / Core::K; ++step) {
             typename Core::A weights[S::TILES];
 #pragma unroll

@@ -40,7 +40,9 @@ PORT_DEVICE void copy_tile(T* target, const T* source, i64 source_stride, i64 ro
         const i64 left = col < cols ? rows - row : 0;
         source += row * source_stride + col;
         target += row * STRIDE + col;
-#pragma unroll
+        // What is not asynchronous needs registers.
+        constexpr int UNROLL = VECTOR * static_cast<int>(sizeof(T)) == 16 ? STEPS : 4;
+#pragma unroll UNROLL
         for (int step = 0; step < STEPS; ++step) {
             const int below = step * ROW_STEP;
             if (ROWS % ROW_STEP != 0 && row + below >= ROWS) break;

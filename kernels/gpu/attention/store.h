@@ -23,36 +23,38 @@ template <class Core> PORT_DEVICE constexpr int stage_bytes() {
 
 // Applies pointwise steps to a row of tiles and stores it at (`first_row`, `first_col`) of a matrix
 // with rows of `stride` numbers; only `rows` and `cols` of it are there. `stride`, `first_col` and
-// `cols` are multiples of `VECTOR`.
-template <int VECTOR, class Core, int COUNT, typename T, class Steps>
+// `cols` are multiples of `VECTOR`. `FIRST` is the first tile that is stored: a template argument,
+// since what is in registers must not be found by a variable.
+template <int VECTOR, class Core, int FIRST = 0, int COUNT, typename T, class Steps>
 PORT_DEVICE void store_rows(const typename Core::C (&tiles)[COUNT], float* stage, T* target,
                             i64 stride, i64 first_row, i64 first_col, i64 rows, i64 cols,
                             const Steps& steps) {
     constexpr int STRIDE = stage_stride<Core>();
     constexpr int MOST = stage_cols<Core>() / Core::N;
+    constexpr int TILES = COUNT - FIRST < MOST ? COUNT - FIRST : MOST;
+    constexpr int VECTORS = TILES * Core::N / VECTOR;
+    port::sync_warp();
 #pragma unroll
-    for (int first = 0; first < COUNT; first += MOST) {
-        const int count = COUNT - first < MOST ? COUNT - first : MOST;
-        port::sync_warp();
+    for (int n = 0; n < TILES; ++n) {
 #pragma unroll
-        for (int n = 0; n < MOST; ++n) {
-            if (n >= count) break;
-#pragma unroll
-            for (int i = 0; i < Core::SIZE; ++i) {
-                stage[Core::row(i) * STRIDE + n * Core::N + Core::col(i)] = tiles[first + n].x[i];
-            }
+        for (int i = 0; i < Core::SIZE; ++i) {
+            stage[Core::row(i) * STRIDE + n * Core::N + Core::col(i)] = tiles[FIRST + n].x[i];
         }
-        port::sync_warp();
-        const int vectors = count * Core::N / VECTOR;
-        for (int index = port::lane(); index < Core::M * vectors; index += port::WARP) {
-            const int row = index / vectors, staged_col = index % vectors * VECTOR;
-            const int col = first * Core::N + staged_col;
-            if (row >= rows || col >= cols) continue;
-            float x[VECTOR];
-            port::load<VECTOR>(stage + row * STRIDE + staged_col, x);
-            steps.template apply<VECTOR>(x, first_row + row, first_col + col);
-            port::store<VECTOR>(target + (first_row + row) * stride + first_col + col, x);
-        }
+    }
+    port::sync_warp();
+#pragma unroll 4
+    for (int index = port::lane(); index < Core::M * VECTORS; index += port::WARP) {
+        const int row = index / VECTORS, staged_col = index % VECTORS * VECTOR;
+        const int col = FIRST * Core::N + staged_col;
+        if (row >= rows || col >= cols) continue;
+        float x[VECTOR];
+        port::load<VECTOR>(stage + row * STRIDE + staged_col, x);
+        steps.template apply<VECTOR>(x, first_row + row, first_col + col);
+        port::store<VECTOR>(target + (first_row + row) * stride + first_col + col, x);
+    }
+    if constexpr (FIRST + TILES < COUNT) {
+        store_rows<VECTOR, Core, FIRST + TILES>(tiles, stage, target, stride, first_row, first_col,
+                                                rows, cols, steps);
     }
 }
 

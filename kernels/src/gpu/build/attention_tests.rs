@@ -64,15 +64,10 @@ fn problems(chains: &[&str], sizes: &[&str], device: usize) -> Vec<Problem> {
 }
 
 #[test]
-fn attention_of_any_size_on_every_core() {
+fn attention_of_any_size_on_every_core_and_with_a_projection() {
     for (index, (architecture, _)) in DEVICES.iter().enumerate() {
-        check_all(&problems(CHAINS, SIZES, index), architecture);
-    }
-}
-
-#[test]
-fn projections_follow_in_the_same_kernel() {
-    for (index, (architecture, _)) in DEVICES.iter().enumerate() {
-        check_all(&problems(PROJECTED, PROJECTED_SIZES, index), architecture);
+        let mut all = problems(CHAINS, SIZES, index);
+        all.extend(problems(PROJECTED, PROJECTED_SIZES, index));
+        check_all(&all, architecture);
     }
 }

@@ -39,8 +39,10 @@ struct Core {
     operand_registers: u64,
     /// Keys of a step.
     keys: u64,
-    /// The head size up to which a warp has registers for two tiles of queries.
+    /// The head size up to which a warp has registers for the output of two tiles of queries.
     widest_pair: u64,
+    /// The same for one tile.
+    widest: u64,
 }
 
 impl Core {
@@ -54,11 +56,12 @@ impl Core {
             operand_registers: 256,
             keys: 32,
             widest_pair: 64,
+            widest: if architecture.warp == 64 { 256 } else { 192 },
         };
         if dtype == DType::F32 {
             return plain;
         }
-        let matrix = Self { rows: 16, cols: 16, has_scratch: false, ..plain };
+        let matrix = Self { rows: 16, cols: 16, has_scratch: false, widest: 256, ..plain };
         match architecture.matrix_core {
             MatrixCore::Plain => plain,
             MatrixCore::Mma | MatrixCore::Wgmma => {
@@ -71,9 +74,13 @@ impl Core {
                 widest_pair: 128,
                 ..matrix
             },
-            MatrixCore::Wmma11 => {
-                Self { transposes: true, neighbours: 1, operand_registers: 32, ..matrix }
-            }
+            MatrixCore::Wmma11 => Self {
+                transposes: true,
+                neighbours: 1,
+                operand_registers: 32,
+                widest: 192,
+                ..matrix
+            },
             MatrixCore::Wmma12 => {
                 Self { transposes: true, neighbours: 8, operand_registers: 16, ..matrix }
             }
@@ -100,8 +107,6 @@ pub(super) struct TileShape {
     in_registers: bool,
 }
 
-/// The largest head size whose output a warp can hold.
-const WIDEST: u64 = 256;
 /// Registers that the queries of one tile, or of two, may take.
 const QUERY_REGISTERS: [u64; 2] = [32, 16];
 /// Threads that copy what one warp needs, where there are few queries.
@@ -116,7 +121,7 @@ impl TileShape {
         work: &Work,
         threads: Option<u32>,
     ) -> Option<Self> {
-        if work.values && work.width > WIDEST {
+        if work.width > Core::of(&device.architecture, dtype).widest {
             return None;
         }
         let processors = u64::from(device.processors.max(1));
@@ -159,8 +164,12 @@ impl TileShape {
             17..=128 => work.width.next_multiple_of(32),
             _ => work.width.next_multiple_of(64),
         };
-        // Scores and output of two tiles fill the registers.
-        let most_keys = if tiles * width > 128 { core.keys.min(32) } else { core.keys };
+        // Scores and output of two tiles, or of one wide one, fill the registers.
+        let most_keys = if tiles * width > core.widest_pair {
+            (core.keys / 2).max(core.cols)
+        } else {
+            core.keys
+        };
         let key_vector = vector_width(dtype, &[work.keys]);
         let neighbours = core.neighbours.min(1 << work.keys.trailing_zeros().min(3));
         Self {
