@@ -141,7 +141,9 @@ fn check(toolchain: &dyn Toolchain, architectures: &[&str], turn: usize) -> Vec<
 
 /// What is wrong with a compiled kernel.
 fn objection(architecture: &Architecture, kernel: &KernelPlan, facts: &Facts) -> Option<String> {
-    if facts.spilled_bytes > 0 || facts.stack_bytes > 0 {
+    // What warpgroups with few registers of their own put aside, once for every tile.
+    let aside = if kernel.code.entry.contains("wgmma") { 128 } else { 0 };
+    if facts.spilled_bytes > aside || facts.stack_bytes > aside {
         return Some(format!("not all of it is in registers: {facts:?}"));
     }
     let blocks = resident_blocks(architecture, kernel.shape.threads, facts.registers);
