@@ -281,8 +281,10 @@ struct AttentionConsumer {
             wgmma_keep(scores);
             release_keys();
             soften(scores, matrix, first_query, first_key);
-            // Or the compiler would wait first and compute the softmax then.
+            // The assembler would wait first and compute the softmax then, but it moves nothing over
+            // what might be done or not. Sums of powers are not negative.
             wgmma_keep(scores);
+            if (sum[0] + sum[1] < 0.0f) fence_async_proxy();
             wgmma_wait<0>();
             wgmma_keep(output);
             release_values();

@@ -127,7 +127,9 @@ impl Builder<'_> {
     ) -> Option<Attention> {
         let sizes = self.problem.sizes().attention()?;
         let (qk, pv) = (parts.qk?, parts.pv?);
-        if !self.suits_hopper_attention(&sizes) || self.needs_sums_first(parts) {
+        // With steps between the products, not all of it fits into registers.
+        let between = !parts.on_scores().is_empty() || !parts.on_probabilities().is_empty();
+        if !self.suits_hopper_attention(&sizes) || between || self.needs_sums_first(parts) {
             return None;
         }
         Some(Attention {
