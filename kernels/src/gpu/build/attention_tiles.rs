@@ -43,6 +43,9 @@ struct Core {
     widest_pair: u64,
     /// The same for one tile.
     widest: u64,
+    /// Columns of output, of all tiles, beside which there are registers for the scores of all
+    /// keys of a step.
+    most_columns: u64,
 }
 
 impl Core {
@@ -56,6 +59,7 @@ impl Core {
             operand_registers: 256,
             keys: 32,
             widest_pair: 64,
+            most_columns: 64,
             widest: if architecture.warp == 64 { 256 } else { 192 },
         };
         if dtype == DType::F32 {
@@ -64,14 +68,20 @@ impl Core {
         let matrix = Self { rows: 16, cols: 16, has_scratch: false, widest: 256, ..plain };
         match architecture.matrix_core {
             MatrixCore::Plain => plain,
-            MatrixCore::Mma | MatrixCore::Wgmma => {
-                Self { neighbours: 2, operand_registers: 16, keys: 64, widest_pair: 128, ..matrix }
+            // For sm_80 the compiler finds no registers for two tiles of 128; for sm_90a it does.
+            MatrixCore::Mma => {
+                Self { neighbours: 2, operand_registers: 16, keys: 64, most_columns: 128, ..matrix }
+            }
+            MatrixCore::Wgmma => {
+                let mma = Self { neighbours: 2, operand_registers: 16, keys: 64, ..matrix };
+                Self { widest_pair: 128, most_columns: 128, ..mma }
             }
             MatrixCore::Mfma => Self {
                 transposes: true,
                 operand_registers: 8,
                 keys: 64,
                 widest_pair: 128,
+                most_columns: 128,
                 ..matrix
             },
             MatrixCore::Wmma11 => Self {
@@ -165,7 +175,7 @@ impl TileShape {
             _ => work.width.next_multiple_of(64),
         };
         // Scores and output of two tiles, or of one wide one, fill the registers.
-        let most_keys = if tiles * width > core.widest_pair {
+        let most_keys = if tiles * width > core.most_columns {
             (core.keys / 2).max(core.cols)
         } else {
             core.keys
