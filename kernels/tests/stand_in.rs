@@ -247,7 +247,7 @@ fn graphs_that_are_refused_are_done_without() {
     for (backend, stand_in) in [
         (BackendName::Cuda, cuda("fail cuStreamBeginCapture_v2 801")),
         (BackendName::Cuda, cuda("fail cuGraphInstantiateWithFlags 801")),
-        (BackendName::Hip, hip("fail hipStreamEndCapture 901")),
+        (BackendName::Hip, hip("fail hipGraphInstantiateWithFlags 801")),
     ] {
         let Some(stand_in) = stand_in else { return };
         let mut gpu = Gpu::open(backend, 0, &options(&stand_in)).unwrap();

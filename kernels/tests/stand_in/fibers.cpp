@@ -371,8 +371,13 @@ void Run::wait(State state, Place place) {
     from.place = place;
     in.ready--;
     in.warps[in.warp].ready--;
+    if (launch.order > REVERSE && blocks.size() > 1 && random.below(4) == 0) {
+        // Other blocks may be quicker than the rest of this one.
+        release_paused();
+        block = int(random.below(u32(blocks.size())));
+    }
     // Everyone that waits may be released by what this thread did last.
-    if (!choose() && !(release_paused() && choose()))
+    if (!choose() && !(++rounds < ROUNDS_OF_PAUSES && release_paused() && choose()))
         nobody_is_ready();
     Thread& to = current();
     if (&to != &from)
@@ -398,8 +403,6 @@ void Run::release(Block& block) {
 }
 
 bool Run::release_paused() {
-    if (++rounds > ROUNDS_OF_PAUSES)
-        return false;
     bool any = false;
     for (Block& block : blocks) {
         for (size_t number = 0; number < block.threads.size(); number++) {
