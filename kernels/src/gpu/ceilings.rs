@@ -154,7 +154,7 @@ impl Probe {
                     state ^= state << 13;
                     state ^= state >> 17;
                     state ^= state << 5;
-                    (f32::from_bits(0x3F80_0000 | state >> 9) - 1.5).to_le_bytes()
+                    (f32::from_bits(0x3F80_0000 | (state >> 9)) - 1.5).to_le_bytes()
                 })
                 .collect();
             self.tensors.write(id, &bytes)?;

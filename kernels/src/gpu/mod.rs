@@ -64,7 +64,12 @@ pub(crate) use driver::{
     Address, Compiled, Compiler, DeviceFacts, Driver, Event, Function, FunctionFacts, Graph,
     LaunchShape, MemoryFacts, Module, Source,
 };
-pub(crate) use headers::HEADERS;
-pub(crate) use plan::{Argument, Code, KernelPlan, Plan, TensorMap};
-pub(crate) use tensors::{TensorId, TensorTable};
+pub(crate) use plan::TensorMap;
+pub(crate) use tensors::TensorId;
 pub(crate) use vendor::ProductLibrary;
+
+#[cfg(test)]
+pub(crate) use {
+    headers::HEADERS,
+    plan::{Argument, Code, KernelPlan, Plan},
+};

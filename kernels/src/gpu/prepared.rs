@@ -59,7 +59,14 @@ impl PreparedGpu {
 
 impl Prepared for PreparedGpu {
     fn kernels(&self, variant: Variant) -> Vec<String> {
-        self.work.of(variant).iter().map(|kernel| kernel.name()).collect()
+        // The device's time of small kernels then has gaps in it, which a reader must know.
+        let how = if self.clock == Clock::Device && !self.queue.records() {
+            " (submitted one by one)"
+        } else {
+            ""
+        };
+        let kernels = self.work.of(variant).iter();
+        kernels.map(|kernel| format!("{}{how}", kernel.name())).collect()
     }
 
     fn new_layout(&mut self, seed: u64) -> Result<(), BackendError> {

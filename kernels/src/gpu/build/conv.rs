@@ -229,7 +229,7 @@ mod tests {
             let near = (0..40).flat_map(|times: u64| [times * by, (times + 1) * by - 1]);
             let last = (1_u64 << 31) - 1;
             for x in near.chain([last, last - 1, last / by * by]).filter(|x| *x <= last) {
-                assert_eq!(x * multiplier >> shift, x / by, "{x} / {by}");
+                assert_eq!((x * multiplier) >> shift, x / by, "{x} / {by}");
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use fusion_cost_model::DType;
 
-use super::phase::{Parameters, Phase, THREADS, ctype, kernel};
+use super::phase::{Parameters, Phase, THREADS, kernel};
 use crate::gpu::plan::KernelPlan;
 use crate::gpu::tensors::{TensorId, TensorTable};
 
