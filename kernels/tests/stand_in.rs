@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use build::StandIn;
 use fused_kernels::gpu::{Gpu, GpuOptions, Survey, compile_worker, survey};
-use fused_kernels::{Backend, BackendError, Expected, Inputs, Setup, Variant};
+use fused_kernels::{Backend, BackendError, Expected, Inputs, Setup, Unsupported, Variant};
 use fusion_cost_model::{
     Backend as BackendName, CacheState, Clock, DType, Implementation, Problem,
 };
@@ -141,6 +141,51 @@ fn bulk_copies_and_wgmma_of_sm_90a_conform() {
     };
     let mut gpu = Gpu::open(BackendName::Cuda, 0, &options(&stand_in)).unwrap();
     conform(&mut gpu, "linear_bias_relu/bf16/m256.k64.n256", WARM);
+}
+
+/// The vendor's product with an epilogue against its plain one and the project's kernels after it.
+#[test]
+fn products_of_the_vendors_libraries_conform() {
+    for (backend, stand_in, name) in
+        [(BackendName::Cuda, cuda(""), "cuBLASLt"), (BackendName::Hip, hip(""), "hipBLASLt")]
+    {
+        let Some(stand_in) = stand_in else { return };
+        let mut gpu = Gpu::open(backend, 0, &options(&stand_in)).unwrap();
+        let vendor = |cache, clock| Setup { cache, clock, implementation: Implementation::Vendor };
+        for (text, cache, clock) in [
+            ("linear_bias/f32/m17.k31.n13", CacheState::Warm, Clock::Device),
+            ("linear_bias_relu/bf16/m33.k16.n40", CacheState::Warm, Clock::LaunchInclusive),
+            ("linear+bias+gelu_tanh/f16/m7.k64.n9", CacheState::Warm, Clock::Device),
+            ("linear+relu/f32/m64.k64.n64", CacheState::Cold, Clock::Device),
+            ("linear+gelu_tanh/bf16/m1.k1.n1", CacheState::Warm, Clock::Device),
+        ] {
+            let problem = problem(text);
+            let inputs = Inputs::random(&problem, 42);
+            let expected = Expected::compute(&problem, &inputs, u64::MAX);
+            let setup = vendor(cache, clock);
+            assert_eq!(gpu.unsupported(&problem, setup), None, "{text}");
+            let mut prepared = gpu.prepare(&problem, &inputs, setup).unwrap().unwrap();
+            for layout in 1..=2 {
+                prepared.new_layout(layout).unwrap();
+                for variant in Variant::ALL {
+                    prepared.poison().unwrap();
+                    prepared.run(variant, 3).unwrap();
+                    let error = expected.error(&prepared.output().unwrap());
+                    assert!(error <= expected.tolerance(), "{text}, {variant}: {error:e}");
+                }
+            }
+            let kernels = Variant::ALL.map(|variant| prepared.kernels(variant));
+            assert_eq!([kernels[0].len(), kernels[1].len()], [problem.chain().len(), 1]);
+            assert!(kernels.iter().all(|of| of[0].starts_with(name)), "{kernels:?}");
+            assert!(kernels[1][0].contains('+') && !kernels[0][0].contains('+'), "{kernels:?}");
+        }
+        // The exact GELU is not the library's, and neither is anything but a linear layer.
+        for text in ["linear_bias_gelu/f32/m4.k4.n4", "add_relu/f32/m4.n4"] {
+            let setup = vendor(CacheState::Warm, Clock::Device);
+            let reason = gpu.unsupported(&problem(text), setup);
+            assert_eq!(reason, Some(Unsupported::NoVendor), "{text}");
+        }
+    }
 }
 
 #[test]

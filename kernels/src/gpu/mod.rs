@@ -65,11 +65,11 @@ pub(crate) use driver::{
     LaunchShape, MemoryFacts, Module, Source,
 };
 pub(crate) use plan::TensorMap;
-pub(crate) use tensors::TensorId;
 pub(crate) use vendor::ProductLibrary;
 
 #[cfg(test)]
 pub(crate) use {
     headers::HEADERS,
     plan::{Argument, Code, KernelPlan, Plan},
+    tensors::TensorId,
 };

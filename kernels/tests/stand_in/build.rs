@@ -8,11 +8,13 @@ const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stand_in");
 const BUILTINS: &str = "libnvrtc-builtins.so.12.4";
 
 /// A library: its file and the sources of it alone.
-const LIBRARIES: [(&str, &[&str]); 5] = [
+const LIBRARIES: [(&str, &[&str]); 7] = [
     ("libcuda.so.1", &["cuda.cpp"]),
     ("libnvidia-ml.so.1", &["management.cpp"]),
     ("libnvrtc.so.12", &["nvrtc.cpp", "runtime_compiler.cpp"]),
+    ("libcublasLt.so.12", &["products.cpp"]),
     ("libamdhip64.so.6", &["hip.cpp"]),
+    ("libhipblaslt.so.0", &["products.cpp"]),
     ("libhiprtc.so.6", &["hiprtc.cpp", "runtime_compiler.cpp"]),
 ];
 
