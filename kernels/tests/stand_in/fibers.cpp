@@ -371,8 +371,9 @@ void Run::wait(State state, Place place) {
     from.place = place;
     in.ready--;
     in.warps[in.warp].ready--;
-    if (launch.order > REVERSE && blocks.size() > 1 && random.below(4) == 0) {
-        // Other blocks may be quicker than the rest of this one.
+    if (launch.order > REVERSE && blocks.size() > 1 && random.below(64) == 0) {
+        // Other blocks may be quicker than the rest of this one. Not more often: threads that wait
+        // for something by looking again and again would do little else.
         release_paused();
         block = int(random.below(u32(blocks.size())));
     }
@@ -451,7 +452,7 @@ const u8* Run::meet_warp(Place place, const void* mine, u32 bytes) {
             in.threads[index * width + lane].state = State::READY;
         release(warp);
         in.ready += waiting;
-        if (launch.order > REVERSE && random.below(4) == 0)
+        if (launch.order > REVERSE && random.below(64) == 0)
             in.warp = int(random.below(u32(in.warps.size())));
         Thread& from = current();
         choose();
