@@ -156,8 +156,9 @@ impl Builder<'_> {
 mod tests {
     use fusion_cost_model::Problem;
 
+    use crate::gpu::HEADERS;
     use crate::gpu::build::build;
-    use crate::gpu::emulation::{check_on, device};
+    use crate::gpu::emulation::{Headers, Order, check_on, compiler, device, failures_on};
 
     /// The kernels of the fused variant and of the unfused one.
     fn kernels(problem: &str) -> Vec<String> {
@@ -286,5 +287,41 @@ mod tests {
             ],
             false,
         );
+    }
+
+    /// Batches, columns, the scale and edges, each left out once.
+    #[test]
+    fn what_batches_need_is_missed() {
+        if compiler().is_none() {
+            return;
+        }
+        let mut device = device("sm_90a");
+        device.processors = 2;
+        let problem = ["attention_head/f16/b2.h3.q131.kv72.d64".parse().unwrap()];
+        for (from, to) in [
+            ("outer * output.m;", "0;"),
+            ("inner * output.n;\n            target.stride", "0;\n            target.stride"),
+            ("target.stride = output.inner * output.n;", ""),
+            (" * output.scale;", ";"),
+            ("place.row * TILE_ROWS, place.batch,", "place.row * TILE_ROWS, 0,"),
+            ("box * BOX_COLS, depth, place.batch,", "box * BOX_COLS, depth, 0,"),
+            ("place.col * COLS, place.batch,", "place.col * COLS, 0,"),
+            ("N_MAJOR ? NEXT_K_OF_ROWS : NEXT_K;", "NEXT_K_OF_ROWS;"),
+            ("tile -= batch * of_batch();", ""),
+            ("row < output.m && ", ""),
+            (" && col < output.n", ""),
+        ] {
+            let change = |(name, text): &(&str, &str)| {
+                let changed = *name == "hopper/product.h";
+                assert!(!changed || text.matches(from).count() == 1, "`{from}`");
+                let text = if changed { text.replace(from, to) } else { (*text).to_owned() };
+                ((*name).to_owned(), text)
+            };
+            let headers = Headers::new(HEADERS.iter().map(change).collect());
+            let found = failures_on(&problem, &device, &headers, &[Order::Forward]);
+            let text: Vec<String> = found.iter().map(ToString::to_string).collect();
+            assert!(!text.is_empty(), "`{from}` as `{to}` goes unnoticed");
+            assert!(!text[0].contains("does not compile"), "`{from}` as `{to}`: {}", text[0]);
+        }
     }
 }
