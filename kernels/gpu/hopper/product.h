@@ -4,7 +4,9 @@
 // others multiply, each half of a tile's rows, and apply the tail. While they do that, copies for
 // the next tile go on. Every block does many tiles, one after the other.
 //
-// A is [m, k] and B is [k, n], both row-major, so B has N side by side. C is [m, n].
+// A is [m, k], row-major. B is [k, n], either row-major, so that it has N side by side (N_MAJOR is
+// 1), or with its columns one behind the other, so that it has K side by side (N_MAJOR is 0). C is
+// [m, n]. There may be many of each, which then lie one behind the other, but for C.
 #pragma once
 
 #include "hopper/wgmma.h"
@@ -21,6 +23,8 @@ constexpr int PRODUCT_THREADS = (1 + CONSUMERS) * WARPGROUP;
 constexpr int REGISTERS = 168;
 constexpr int PRODUCER_REGISTERS = 40;
 constexpr int CONSUMER_REGISTERS = 232;
+// Sums of so few columns need none of the producer's, and the assembler would share nothing.
+constexpr int COLS_WITHOUT_SHARING = 64;
 // Tiles of so many rows are done before the next columns, so that what the blocks read at a time
 // is nearly square.
 constexpr int GROUP_ROWS = 16;
@@ -56,7 +60,24 @@ struct Position {
     }
 };
 
-// Where tile `tile` begins, in tiles: down GROUP_ROWS rows of tiles, then to the next columns.
+// C of all batches: `inner` of them lie side by side, and those of the next `inner` below them.
+// Sums are multiplied by `scale` before the tail.
+template <typename T, class Tail>
+struct ProductOutput {
+    T* c;
+    // Of a batch.
+    i64 m, n;
+    i64 batches, inner;
+    float scale;
+    const Tail& tail;
+};
+
+// Where a tile begins: in which batch, and in tiles within that.
+struct Place {
+    int batch, row, col;
+};
+
+// The tiles of a batch, and of one batch after the other if there are many (BATCHED).
 struct Tiles {
     int rows, cols;
 
@@ -65,15 +86,21 @@ struct Tiles {
         return {static_cast<int>((m + TILE_ROWS - 1) / TILE_ROWS),
                 static_cast<int>((n + COLS - 1) / COLS)};
     }
-    PORT_DEVICE i64 count() const { return static_cast<i64>(rows) * cols; }
-    PORT_DEVICE void find(i64 tile, int& row, int& col) const {
+    PORT_DEVICE i64 of_batch() const { return static_cast<i64>(rows) * cols; }
+    // Down GROUP_ROWS rows of tiles, then to the next columns.
+    template <bool BATCHED>
+    PORT_DEVICE Place find(i64 tile) const {
+        int batch = 0;
+        if constexpr (BATCHED) {
+            batch = static_cast<int>(tile / of_batch());
+            tile -= batch * of_batch();
+        }
         const int group_tiles = GROUP_ROWS * cols;
         const int group = static_cast<int>(tile / group_tiles);
         const int within = static_cast<int>(tile % group_tiles);
         const int left = rows - group * GROUP_ROWS;
         const int height = left < GROUP_ROWS ? left : GROUP_ROWS;
-        row = group * GROUP_ROWS + within % height;
-        col = within / height;
+        return {batch, group * GROUP_ROWS + within % height, within / height};
     }
 };
 
@@ -116,49 +143,61 @@ PORT_DEVICE void store_eight(T* to, const float (&x)[8]) {
 #endif
 }
 
-// Applies the tail to a warpgroup's part of a tile, and writes what lies within the matrix.
-template <typename T, int SIZE, typename Tail>
-PORT_DEVICE void finish(const float (&sums)[SIZE], T* c, i64 m, i64 n, i64 first_row,
-                        i64 first_col, const Tail& tail) {
-#pragma unroll
-    for (int block = 0; block < SIZE / 4; block += 4) {
+// A batch's part of C, and where in it a warpgroup's part of a tile begins.
+struct Target {
+    i64 batch_row, batch_col, stride, first_row, first_col;
+};
+
+// Applies the tail to a warpgroup's part of a tile, from block BLOCK of 8 columns on, and writes
+// what lies within its batch. Not a loop, which the compiler would keep for a long tail, and then
+// the sums were in no registers.
+template <int BLOCK, typename T, int SIZE, class Tail>
+PORT_DEVICE void finish(const float (&sums)[SIZE], const ProductOutput<T, Tail>& output,
+                        const Target& target) {
+    if constexpr (BLOCK < SIZE / 4) {
 #pragma unroll
         for (int half = 0; half < 2; half++) {
             float pairs[4][2], x[8];
 #pragma unroll
-            for (int i = 0; i < 8; i++) pairs[i / 2][i % 2] = sums[(block + i / 2) * 4 + 2 * half + i % 2];
+            for (int i = 0; i < 8; i++)
+                pairs[i / 2][i % 2] = sums[(BLOCK + i / 2) * 4 + 2 * half + i % 2] * output.scale;
             gather_eight(pairs, x);
-            const i64 row = first_row + wgmma_row(2 * half);
-            const i64 col = first_col + (block + thread() % 4) * 8;
-            if (row < m && col < n) {
-                tail.template apply<8>(x, row, col);
-                store_eight(c + row * n + col, x);
+            const i64 row = target.first_row + wgmma_row(2 * half);
+            const i64 col = target.first_col + (BLOCK + thread() % 4) * 8;
+            if (row < output.m && col < output.n) {
+                const i64 at_row = target.batch_row + row, at_col = target.batch_col + col;
+                output.tail.template apply<8>(x, at_row, at_col);
+                store_eight(output.c + at_row * target.stride + at_col, x);
             }
         }
+        finish<BLOCK + 4>(sums, output, target);
     }
 }
 
 } // namespace detail
 
 // The copies of all tiles of a block; one thread.
-template <int COLS, int STAGES>
-PORT_DEVICE void produce(const TensorMap& a, const TensorMap& b, Tiles tiles, int k, i64 first,
-                         i64 blocks) {
+template <int COLS, int STAGES, bool BATCHED, int N_MAJOR>
+PORT_DEVICE void produce(const TensorMap& a, const TensorMap& b, Tiles tiles, i64 count, int k,
+                         i64 first, i64 blocks) {
     using Stages = Ring<COLS, STAGES>;
     Position<STAGES> at;
-    for (i64 tile = first; tile < tiles.count(); tile += blocks) {
-        int row, col;
-        tiles.find(tile, row, col);
+    for (i64 tile = first; tile < count; tile += blocks) {
+        const Place place = tiles.find<BATCHED>(tile);
         for (int depth = 0; depth < k; depth += STAGE_DEPTH) {
             // The first time round, every stage is empty: parity 1 is complete from the start.
             barrier_wait(Stages::empty(at.stage), at.parity ^ 1);
             u64* const full = Stages::full(at.stage);
             barrier_arrive_expect(full, Stages::STAGE_BYTES);
-            copy_box(Stages::a(at.stage), a, depth, row * TILE_ROWS, 0, full);
+            copy_box(Stages::a(at.stage), a, depth, place.row * TILE_ROWS, place.batch, full);
+            if constexpr (N_MAJOR) {
 #pragma unroll
-            for (int box = 0; box < COLS / BOX_COLS; box++) {
-                copy_box(Stages::b(at.stage) + box * Stages::B_BOX_BYTES, b,
-                         col * COLS + box * BOX_COLS, depth, 0, full);
+                for (int box = 0; box < COLS / BOX_COLS; box++) {
+                    copy_box(Stages::b(at.stage) + box * Stages::B_BOX_BYTES, b,
+                             place.col * COLS + box * BOX_COLS, depth, place.batch, full);
+                }
+            } else {
+                copy_box(Stages::b(at.stage), b, depth, place.col * COLS, place.batch, full);
             }
             at.next();
         }
@@ -166,16 +205,16 @@ PORT_DEVICE void produce(const TensorMap& a, const TensorMap& b, Tiles tiles, in
 }
 
 // The products of all tiles of a block by consumer 0 or 1.
-template <typename T, int COLS, int STAGES, typename Tail>
-PORT_DEVICE void consume(int consumer, T* c, Tiles tiles, i64 m, i64 n, int k, i64 first,
-                         i64 blocks, const Tail& tail) {
+template <int COLS, int STAGES, bool BATCHED, int N_MAJOR, typename T, class Tail>
+PORT_DEVICE void consume(int consumer, const ProductOutput<T, Tail>& output, Tiles tiles, i64 count,
+                         int k, i64 first, i64 blocks) {
     using Stages = Ring<COLS, STAGES>;
+    constexpr u64 NEXT_K_OF_B = N_MAJOR ? NEXT_K_OF_ROWS : NEXT_K;
     Position<STAGES> at;
     const u8* const a_rows = shared() + consumer * WGMMA_ROWS * BOX_ROW_BYTES;
     const bool first_lane = thread() % WARP == 0;
-    for (i64 tile = first; tile < tiles.count(); tile += blocks) {
-        int row, col;
-        tiles.find(tile, row, col);
+    for (i64 tile = first; tile < count; tile += blocks) {
+        const Place place = tiles.find<BATCHED>(tile);
         // Not by a first product that does not accumulate: the compiler would make the products
         // wait for each other, since it sees the registers defined by something else before.
         float sums[COLS / 2];
@@ -186,11 +225,12 @@ PORT_DEVICE void consume(int consumer, T* c, Tiles tiles, i64 m, i64 n, int k, i
         for (int depth = 0; depth < k; depth += STAGE_DEPTH) {
             barrier_wait(Stages::full(at.stage), at.parity);
             const u64 a = k_major(a_rows + at.stage * Stages::STAGE_BYTES);
-            const u64 b = n_major(Stages::b(at.stage), STAGE_DEPTH);
+            const u8* const b_boxes = Stages::b(at.stage);
+            const u64 b = N_MAJOR ? n_major(b_boxes, STAGE_DEPTH) : k_major(b_boxes);
             wgmma_fence();
 #pragma unroll
             for (int step = 0; step < STAGE_DEPTH / WGMMA_DEPTH; step++)
-                wgmma<T, 1>(sums, a + step * NEXT_K, b + step * NEXT_K_OF_ROWS, 1);
+                wgmma<T, N_MAJOR>(sums, a + step * NEXT_K, b + step * NEXT_K_OF_B, 1);
             wgmma_commit();
             // The products of the stage before are done; those of this one go on.
             wgmma_wait<1>();
@@ -201,18 +241,28 @@ PORT_DEVICE void consume(int consumer, T* c, Tiles tiles, i64 m, i64 n, int k, i
         wgmma_wait<0>();
         wgmma_keep(sums);
         if (first_lane) barrier_arrive(Stages::empty(before));
-        detail::finish(sums, c, m, n, static_cast<i64>(row) * TILE_ROWS + consumer * WGMMA_ROWS,
-                       static_cast<i64>(col) * COLS, tail);
+        const i64 first_row = static_cast<i64>(place.row) * TILE_ROWS + consumer * WGMMA_ROWS;
+        const i64 first_col = static_cast<i64>(place.col) * COLS;
+        detail::Target target{0, 0, output.n, first_row, first_col};
+        if constexpr (BATCHED) {
+            const i64 outer = place.batch / output.inner, inner = place.batch % output.inner;
+            target.batch_row = outer * output.m;
+            target.batch_col = inner * output.n;
+            target.stride = output.inner * output.n;
+        }
+        detail::finish<0>(sums, output, target);
     }
 }
 
-// C = tail(A B): the tiles `block`, `block + blocks` and so on. All PRODUCT_THREADS of the block
-// call; k, n are multiples of 8, and boxes are TILE_ROWS and STAGE_DEPTH rows high.
-template <typename T, int COLS, int STAGES, typename Tail>
-PORT_DEVICE void product(const TensorMap& a, const TensorMap& b, T* c, i64 m, i64 n, i64 k,
-                         i64 block, i64 blocks, const Tail& tail) {
+// C = tail(scale A B): the tiles `block`, `block + blocks` and so on. All PRODUCT_THREADS of the
+// block call; k, n are multiples of 8, and without BATCHED there is one batch. Boxes of A are
+// TILE_ROWS high, those of B STAGE_DEPTH, or COLS where that has K side by side.
+template <int COLS, int STAGES, bool BATCHED, int N_MAJOR, typename T, class Tail>
+PORT_DEVICE void product(const TensorMap& a, const TensorMap& b,
+                         const ProductOutput<T, Tail>& output, i64 k, i64 block, i64 blocks) {
     using Stages = Ring<COLS, STAGES>;
-    const Tiles tiles = Tiles::of<COLS>(m, n);
+    const Tiles tiles = Tiles::of<COLS>(output.m, output.n);
+    const i64 count = BATCHED ? output.batches * tiles.of_batch() : tiles.of_batch();
     const int depth = static_cast<int>(k);
     if (thread() == 0) {
         prefetch_map(a);
@@ -227,17 +277,20 @@ PORT_DEVICE void product(const TensorMap& a, const TensorMap& b, T* c, i64 m, i6
     fence_async_proxy();
     sync_block();
     const int group = thread() / WARPGROUP;
+    constexpr bool SHARES = COLS > COLS_WITHOUT_SHARING;
     if (group == 0) {
-        registers_release<PRODUCER_REGISTERS>();
-        if (thread() == 0) produce<COLS, STAGES>(a, b, tiles, depth, block, blocks);
+        if constexpr (SHARES) registers_release<PRODUCER_REGISTERS>();
+        if (thread() == 0)
+            produce<COLS, STAGES, BATCHED, N_MAJOR>(a, b, tiles, count, depth, block, blocks);
         sync_warp();
-        registers_acquire<REGISTERS>();
+        if constexpr (SHARES) registers_acquire<REGISTERS>();
     } else {
-        registers_acquire<CONSUMER_REGISTERS>();
-        consume<T, COLS, STAGES>(group - 1, c, tiles, m, n, depth, block, blocks, tail);
+        if constexpr (SHARES) registers_acquire<CONSUMER_REGISTERS>();
+        consume<COLS, STAGES, BATCHED, N_MAJOR>(group - 1, output, tiles, count, depth, block,
+                                                blocks);
         // A phase that comes next may copy what was written.
         fence_async_proxy();
-        registers_release<REGISTERS>();
+        if constexpr (SHARES) registers_release<REGISTERS>();
     }
     sync_block();
     if (thread() == 0) {

@@ -6,7 +6,6 @@ use fusion_cost_model::{AttentionSizes, Op, Pointwise};
 
 use super::Builder;
 use super::attention_tiles::{TileShape, Work};
-use super::hopper;
 use super::hopper_attention::Attention;
 use super::phase::{self, Parameters, Phase, THREADS};
 use super::product::{Given, Left, Operand, Product, scale_text};
@@ -82,43 +81,52 @@ impl Builder<'_> {
         output: TensorId,
     ) -> Option<KernelPlan> {
         let count = self.steps.len();
-        let position = |op| self.steps.iter().position(|step| step.op == op);
-        let linear = position(Op::Linear);
-        let parts = Parts {
-            qk: position(Op::Qk),
-            softmax: position(Op::Softmax)?,
-            pv: position(Op::Pv),
-            end: linear.unwrap_or(count),
-        };
+        let parts = self.attention_parts()?;
+        let linear = (parts.end < count).then_some(parts.end);
         let target = match linear {
             Some(_) => self.intermediate(parts.end - 1, Role::Scratch),
             None => output,
         };
         let mut parameters = Parameters::default();
-        let on_hopper = self.hopper_attention_of(&parts, input, target);
-        let linear_threads = linear.map(|linear| self.linear_threads(linear..count));
-        let one = match (on_hopper, linear_threads) {
-            (Some(attention), None | Some(hopper::THREADS)) => {
-                Some(self.hopper_attention(&attention, &mut parameters))
+        let mut phases = if self.on_hopper() {
+            let attention = self.hopper_attention_of(&parts, input, target)?;
+            vec![self.hopper_attention(&attention, &mut parameters)]
+        } else {
+            let threads = linear.map(|_| THREADS);
+            match self.attention_phase(&parts, input, target, threads, &mut parameters) {
+                Some(phase) => vec![phase],
+                None => self.attention_phases(&parts, input, target, &mut parameters)?,
             }
-            _ => {
-                let threads = linear.map(|_| THREADS);
-                self.attention_phase(&parts, input, target, threads, &mut parameters)
-            }
-        };
-        let threads = one.as_ref().map_or(THREADS, |phase| phase.threads);
-        let mut phases = match one {
-            Some(phase) => vec![phase],
-            None => self.attention_phases(&parts, input, target, &mut parameters)?,
         };
         if let Some(linear) = linear {
             let steps = linear..count;
-            phases.extend(self.linear_phases(steps, target, output, threads, &mut parameters)?);
+            phases.extend(self.linear_phases(steps, target, output, &mut parameters)?);
         }
         Some(phase::kernel(phases, parameters, self.problem.dtype(), &mut self.table))
     }
 
-    /// Attention by `wgmma`, where it suits that.
+    fn attention_parts(&self) -> Option<Parts> {
+        let position = |op| self.steps.iter().position(|step| step.op == op);
+        Some(Parts {
+            qk: position(Op::Qk),
+            softmax: position(Op::Softmax)?,
+            pv: position(Op::Pv),
+            end: position(Op::Linear).unwrap_or(self.steps.len()),
+        })
+    }
+
+    /// Whether attention may be computed by `wgmma`, if the problem has any. With steps between the
+    /// products, not all of it fits into registers.
+    pub(super) fn attention_suits_hopper(&self) -> bool {
+        let Some(sizes) = self.problem.sizes().attention() else { return true };
+        self.attention_parts().is_some_and(|parts| {
+            let between = !parts.on_scores().is_empty() || !parts.on_probabilities().is_empty();
+            let whole = parts.qk.is_some() && parts.pv.is_some();
+            whole && !between && self.suits_hopper_attention(&sizes)
+        })
+    }
+
+    /// Attention by `wgmma`.
     fn hopper_attention_of(
         &self,
         parts: &Parts,
@@ -127,11 +135,6 @@ impl Builder<'_> {
     ) -> Option<Attention> {
         let sizes = self.problem.sizes().attention()?;
         let (qk, pv) = (parts.qk?, parts.pv?);
-        // With steps between the products, not all of it fits into registers.
-        let between = !parts.on_scores().is_empty() || !parts.on_probabilities().is_empty();
-        if !self.suits_hopper_attention(&sizes) || between || self.needs_sums_first(parts) {
-            return None;
-        }
         Some(Attention {
             sizes,
             queries: input,
@@ -268,7 +271,7 @@ impl Builder<'_> {
             pool: None,
             output,
         };
-        Some(self.product_phase(&product, parameters))
+        self.attention_product(&product, parameters)
     }
 
     fn values_phase(
@@ -299,7 +302,15 @@ impl Builder<'_> {
             pool: None,
             output,
         };
-        Some(self.product_phase(&product, parameters))
+        self.attention_product(&product, parameters)
+    }
+
+    fn attention_product(&self, product: &Product, parameters: &mut Parameters) -> Option<Phase> {
+        if self.on_hopper() {
+            self.hopper_product(product, parameters)
+        } else {
+            Some(self.product_phase(product, parameters))
+        }
     }
 
     /// What products of queries and keys are multiplied by: a chain with a scale of its own

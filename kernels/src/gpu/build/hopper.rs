@@ -1,10 +1,10 @@
 //! Matrix products by `wgmma` and bulk copies of sm_90a.
 
-use fusion_cost_model::DType;
+use fusion_cost_model::{DType, Op};
 
 use super::Builder;
-use super::phase::{Parameters, Phase};
-use super::product::{Given, Left, Product};
+use super::phase::{self, Parameters, Phase};
+use super::product::{Given, Left, Operand, Product, scale_text};
 use crate::gpu::architecture::MatrixCore;
 use crate::gpu::plan::TensorMap;
 
@@ -25,8 +25,13 @@ pub(super) struct Shape {
     cost: u64,
 }
 
-const SHAPES: [Shape; 2] =
-    [Shape { cols: 256, stages: 4, cost: 100 }, Shape { cols: 128, stages: 6, cost: 60 }];
+const SHAPES: [Shape; 3] = [
+    Shape { cols: 256, stages: 4, cost: 100 },
+    Shape { cols: 128, stages: 6, cost: 60 },
+    Shape { cols: 64, stages: 8, cost: 40 },
+];
+/// The narrowest is only for matrices that have no more columns.
+const NARROWEST: u64 = 64;
 
 impl Shape {
     /// 16-bit numbers of A and B, and two barriers of 8 bytes, for each stage.
@@ -34,12 +39,29 @@ impl Shape {
         self.stages * ((TILE_ROWS + self.cols) * STAGE_DEPTH * 2 + 16)
     }
 
-    fn tiles(self, m: u64, n: u64) -> u64 {
-        m.div_ceil(TILE_ROWS.into()) * n.div_ceil(self.cols.into())
+    fn tiles(self, m: u64, n: u64, batches: u64) -> u64 {
+        batches * m.div_ceil(TILE_ROWS.into()) * n.div_ceil(self.cols.into())
     }
 }
 
 impl Builder<'_> {
+    /// Whether the problem's linear layers and attention are computed by `wgmma`: all of them or
+    /// none, and in both variants, so that these differ by fusion and not by instructions. A fused
+    /// kernel could not have both, since all its phases have the same threads.
+    pub(super) fn on_hopper(&self) -> bool {
+        let mut linear = self.steps.iter().filter(|step| step.op == Op::Linear);
+        let suits = linear.all(|step| {
+            let (m, k, n) = (step.input.rows, step.input.cols, step.output.cols);
+            self.hopper_shape(m, n, k, 1).is_some()
+        });
+        suits && self.attention_suits_hopper()
+    }
+
+    /// Threads of kernels with linear layers, as many in every phase.
+    pub(super) fn linear_threads(&self) -> u32 {
+        if self.on_hopper() { THREADS } else { phase::THREADS }
+    }
+
     /// The phase that computes a product; `None` where the device has no `wgmma`, the operands do
     /// not suit bulk copies, or there are too few tiles for its processors. All phases of its
     /// kernel must run with [`THREADS`] threads.
@@ -48,38 +70,56 @@ impl Builder<'_> {
         product: &Product,
         parameters: &mut Parameters,
     ) -> Option<Phase> {
-        let Product { m, n, k, batches, b, given, .. } = *product;
-        let shape = self.hopper_shape(m, n, k)?;
+        let Product { ref name, m, n, k, batches: [outer, inner], b, given, .. } = *product;
+        let batches = outer * inner;
+        let shape = self.hopper_shape(m, n, k, batches)?;
         let Left::Matrix(a) = product.a else { return None };
-        let whole = batches == [1, 1] && a.stride == k && b.stride == n && given == Given::Rows;
-        if !whole || product.scale.to_bits() != 1.0_f32.to_bits() || product.pool.is_some() {
+        let (b_rows, b_cols, b_box_rows, n_major) = match given {
+            Given::Rows => (k, n, STAGE_DEPTH, 1),
+            Given::Columns => (n, k, shape.cols, 0),
+        };
+        // One map goes over all batches, one behind the other.
+        let dense = |operand: &Operand, rows: u64, cols: u64| {
+            operand.stride == cols
+                && (inner == 1 || operand.steps[1] == rows * cols)
+                && (outer == 1 || operand.steps[0] == inner * rows * cols)
+        };
+        if !dense(&a, m, k) || !dense(&b, b_rows, b_cols) || product.pool.is_some() {
             return None;
         }
         // Each block does its share of the tiles in one call.
-        let blocks = shape.tiles(m, n).min(self.device.processors.max(1).into());
+        let blocks = shape.tiles(m, n, batches).min(self.device.processors.max(1).into());
         let map = |tensor, rows, cols, box_rows| TensorMap {
             tensor,
             bf16: self.problem.dtype() == DType::Bf16,
-            batches: 1,
+            batches,
             rows,
             cols,
             box_rows,
             box_cols: STAGE_DEPTH,
         };
         let a = parameters.map(map(a.tensor, m, k, TILE_ROWS));
-        let b = parameters.map(map(b.tensor, k, n, STAGE_DEPTH));
+        let b = parameters.map(map(b.tensor, b_rows, b_cols, b_box_rows));
         let c = parameters.write(product.output);
         let [rows, cols, depth, count] = [m, n, k, blocks].map(|size| parameters.size(size));
-        let struct_name = format!("{}_tail", product.name);
-        let tail = self.tail_text(&struct_name, product.tail.clone(), parameters);
+        let batched = batches > 1;
+        let [all, inner] = [batches, inner]
+            .map(|count| if batched { parameters.size(count) } else { count.to_string() });
+        let scale = scale_text(product.scale, parameters);
+        let tail = self.tail_text(&format!("{name}_tail"), product.tail.clone(), parameters);
         Some(Phase {
-            name: format!("{}_wgmma_{TILE_ROWS}x{}x{STAGE_DEPTH}", product.name, shape.cols),
+            name: format!("{name}_wgmma_{TILE_ROWS}x{}x{STAGE_DEPTH}", shape.cols),
             headers: vec!["hopper/product.h"],
             definitions: tail.definition,
             tile: format!(
-                "port::hopper::product<T, {}, {}>({a}, {b}, {c}, {rows}, {cols}, {depth}, tile, \
-                 {count}, {});",
-                shape.cols, shape.stages, tail.construct
+                "{{ const {name}_tail tail = {construct}; \
+                 const port::hopper::ProductOutput<T, {name}_tail> output = {{{c}, {rows}, \
+                 {cols}, {all}, {inner}, {scale}, tail}}; \
+                 port::hopper::product<{tile_cols}, {stages}, {batched}, {n_major}>({a}, {b}, \
+                 output, {depth}, tile, {count}); }}",
+                construct = tail.construct,
+                tile_cols = shape.cols,
+                stages = shape.stages,
             ),
             tiles: blocks,
             threads: THREADS,
@@ -89,22 +129,26 @@ impl Builder<'_> {
 
     /// The shape of tiles whose rounds on all processors take least time; `None` where the device
     /// has no `wgmma`, rows are no multiples of 16 bytes, or most processors would have no tile.
-    pub(super) fn hopper_shape(&self, m: u64, n: u64, k: u64) -> Option<Shape> {
+    pub(super) fn hopper_shape(&self, m: u64, n: u64, k: u64, batches: u64) -> Option<Shape> {
         let numbers = matches!(self.problem.dtype(), DType::F16 | DType::Bf16);
         if self.device.architecture.matrix_core != MatrixCore::Wgmma || !numbers {
             return None;
         }
         // Coordinates are i32, and a last tile goes beyond the end.
-        let suits = |cols: u64| cols.is_multiple_of(8) && cols < 1 << 30;
-        if !suits(n) || !suits(k) || m >= 1 << 30 {
+        let within = |size: u64| size < 1 << 30;
+        let suits = |cols: u64| cols.is_multiple_of(8) && within(cols);
+        if !suits(n) || !suits(k) || !within(m) || !within(batches) {
             return None;
         }
         let processors = u64::from(self.device.processors.max(1));
-        let fits = |shape: &Shape| shape.shared_bytes() <= self.device.shared_bytes_per_block;
-        let time = |shape: &Shape| shape.tiles(m, n).div_ceil(processors) * shape.cost;
+        let fits = |shape: &Shape| {
+            shape.shared_bytes() <= self.device.shared_bytes_per_block
+                && (n <= NARROWEST || u64::from(shape.cols) > NARROWEST)
+        };
+        let time = |shape: &Shape| shape.tiles(m, n, batches).div_ceil(processors) * shape.cost;
         let shape = SHAPES.into_iter().filter(fits).min_by_key(time)?;
         // With half of the processors it is still quicker than `mma` on all of them.
-        (2 * shape.tiles(m, n) >= processors).then_some(shape)
+        (2 * shape.tiles(m, n, batches) >= processors).then_some(shape)
     }
 }
 
@@ -112,8 +156,9 @@ impl Builder<'_> {
 mod tests {
     use fusion_cost_model::Problem;
 
+    use crate::gpu::HEADERS;
     use crate::gpu::build::build;
-    use crate::gpu::emulation::{check_on, device};
+    use crate::gpu::emulation::{Headers, Order, check_on, compiler, device, failures_on};
 
     /// The kernels of the fused variant and of the unfused one.
     fn kernels(problem: &str) -> Vec<String> {
@@ -128,20 +173,27 @@ mod tests {
             ("linear+bias/f16/m1100.k72.n1000", 2),
             ("linear+bias+layer_norm/bf16/m1100.k72.n1000", 2),
             ("linear+gelu+linear/bf16/m4096.k1024.n4096.o1024", 3),
-            // The second layer has too few columns, and a kernel has one number of threads.
-            ("linear+gelu+linear/bf16/m4096.k1024.n4096.o8", 1),
+            // The second layer has too few columns: neither has it, fused or not.
+            ("linear+gelu+linear/bf16/m4096.k1024.n4096.o8", 0),
             // Rows of 16 bytes; numbers of 16 bits; half of the processors.
             ("linear+bias/bf16/m8192.k8192.n8196", 0),
             ("linear+bias/bf16/m8192.k8190.n8192", 0),
             ("linear+bias/f32/m8192.k8192.n8192", 0),
             ("linear+bias/bf16/m64.k8192.n8192", 0),
-            ("attention/bf16/b8.h16.q1024.kv1024.d64", 1),
-            ("attention/f16/b8.h16.q1024.kv1024.d128", 1),
-            ("multihead_linear/bf16/b8.h16.q1024.kv1024.d64.n1024", 2),
+            // Both products alone, and all in one.
+            ("attention/bf16/b8.h16.q1024.kv1024.d64", 3),
+            ("attention/f16/b8.h16.q1024.kv1024.d128", 3),
+            ("multihead_linear/bf16/b8.h16.q1024.kv1024.d64.n1024", 4),
             ("attention/f16/b8.h16.q1024.kv1024.d80", 0),
             ("attention/f16/b1.h1.q1024.kv1024.d64", 0),
-            // Steps between the products.
+            // Rows of probabilities, and rows of the layer after it.
+            ("attention/bf16/b8.h16.q1024.kv1020.d64", 0),
+            ("multihead_linear/bf16/b8.h16.q1024.kv1020.d64.n1024", 0),
+            ("multihead_linear/bf16/b8.h16.q1024.kv1024.d64.n1020", 0),
+            // Steps between the products, and one product without the other.
             ("qk+scale+softmax+pv/bf16/b8.h16.q1024.kv1024.d64", 0),
+            ("attention_scores/bf16/b8.h16.q1024.kv1024.d64", 0),
+            ("attention_output/bf16/b8.h16.q1024.kv1024.d64", 0),
         ] {
             let kernels = kernels(problem);
             let found = kernels.iter().filter(|name| name.contains("wgmma")).count();
@@ -151,18 +203,37 @@ mod tests {
 
     #[test]
     fn tiles_are_as_wide_as_all_processors_have_work_for() {
-        let name = |problem| kernels(problem).remove(0);
-        assert!(name("linear+bias/bf16/m8192.k8192.n8192").contains("128x256"));
+        let name = |problem, index: usize| kernels(problem).remove(index);
+        assert!(name("linear+bias/bf16/m8192.k8192.n8192", 0).contains("128x256"));
         // 64 tiles would leave half of the processors with nothing to do.
-        assert!(name("linear+bias/bf16/m2048.k512.n1024").contains("128x128"));
+        assert!(name("linear+bias/bf16/m2048.k512.n1024", 0).contains("128x128"));
+        // No wider than the values are.
+        assert!(name("attention/bf16/b8.h16.q1024.kv1024.d64", 2).contains("values_wgmma_128x64"));
+        assert!(name("attention/bf16/b8.h16.q1024.kv1024.d128", 2).contains("128x128"));
+    }
+
+    /// Checks problems on a device of few processors, so that small ones have enough tiles; all of
+    /// them or none must take this path.
+    fn check_all(problems: &[&str], by_wgmma: bool) {
+        let problems: Vec<Problem> = problems.iter().map(|text| text.parse().unwrap()).collect();
+        let mut device = device("sm_90a");
+        device.processors = 2;
+        for problem in &problems {
+            let plan = build(problem, &device).unwrap();
+            let products = plan.kernels().map(|kernel| kernel.code.entry.as_str()).filter(|name| {
+                ["linear", "scores", "values", "attention"]
+                    .iter()
+                    .any(|kind| name.starts_with(kind))
+            });
+            for name in products {
+                assert_eq!(name.contains("wgmma"), by_wgmma, "{problem}: {name}");
+            }
+        }
+        check_on(&problems, &device);
     }
 
     fn check(problems: &[&str]) {
-        let problems: Vec<Problem> = problems.iter().map(|text| text.parse().unwrap()).collect();
-        // Few processors, so that small problems have enough tiles for them.
-        let mut device = device("sm_90a");
-        device.processors = 2;
-        check_on(&problems, &device);
+        check_all(problems, true);
     }
 
     #[test]
@@ -174,6 +245,8 @@ mod tests {
             "linear+bias+dropout/f16/m130.k8.n8",
             "linear+bias+gelu/bf16/m200.k456.n264",
             "linear+add/f16/m1.k136.n16",
+            // The widest tiles.
+            "linear+bias/bf16/m200.k72.n248",
         ]);
     }
 
@@ -188,11 +261,67 @@ mod tests {
     #[test]
     fn attention_with_what_follows() {
         check(&[
-            "attention/bf16/b2.h2.q10.kv300.d64",
-            "attention/f16/b1.h3.q3.kv1.d128",
-            "qk+softmax+pv+relu/bf16/b2.h1.q5.kv131.d64",
-            "qk+softmax+pv+add/f16/b1.h2.q130.kv20.d128",
-            "multihead_linear/bf16/b2.h2.q129.kv17.d64.n24",
+            "attention/bf16/b2.h2.q10.kv304.d64",
+            "attention/f16/b1.h3.q3.kv8.d128",
+            "qk+softmax+pv+relu/bf16/b2.h1.q5.kv136.d64",
+            "qk+softmax+pv+add/f16/b1.h2.q130.kv24.d128",
+            "multihead_linear/bf16/b2.h2.q129.kv24.d64.n24",
+            // Odd numbers of batches and heads, the widest tiles of scores, and more than a round
+            // of the ring.
+            "attention_head/f16/b3.h5.q131.kv72.d64",
+            "attention_head/bf16/b1.h3.q200.kv248.d128",
+            "attention_head/f16/b3.h1.q70.kv520.d128",
+            "attention_head/bf16/b1.h3.q129.kv584.d64",
         ]);
+    }
+
+    #[test]
+    fn parts_of_attention_have_the_same_instructions_fused_or_not() {
+        check_all(
+            &[
+                "attention_scores/f16/b3.h1.q130.kv72.d64",
+                "attention_scores/bf16/b1.h3.q33.kv136.d128",
+                "attention_output/bf16/b3.h1.q130.kv72.d64",
+                "attention_output/f16/b1.h3.q33.kv136.d128",
+                "attention_head/bf16/b3.h1.q130.kv70.d64",
+            ],
+            false,
+        );
+    }
+
+    /// Batches, columns, the scale and edges, each left out once.
+    #[test]
+    fn what_batches_need_is_missed() {
+        if compiler().is_none() {
+            return;
+        }
+        let mut device = device("sm_90a");
+        device.processors = 2;
+        let problem = ["attention_head/f16/b2.h3.q131.kv72.d64".parse().unwrap()];
+        for (from, to) in [
+            ("outer * output.m;", "0;"),
+            ("inner * output.n;\n            target.stride", "0;\n            target.stride"),
+            ("target.stride = output.inner * output.n;", ""),
+            (" * output.scale;", ";"),
+            ("place.row * TILE_ROWS, place.batch,", "place.row * TILE_ROWS, 0,"),
+            ("box * BOX_COLS, depth, place.batch,", "box * BOX_COLS, depth, 0,"),
+            ("place.col * COLS, place.batch,", "place.col * COLS, 0,"),
+            ("N_MAJOR ? NEXT_K_OF_ROWS : NEXT_K;", "NEXT_K_OF_ROWS;"),
+            ("tile -= batch * of_batch();", ""),
+            ("row < output.m && ", ""),
+            (" && col < output.n", ""),
+        ] {
+            let change = |(name, text): &(&str, &str)| {
+                let changed = *name == "hopper/product.h";
+                assert!(!changed || text.matches(from).count() == 1, "`{from}`");
+                let text = if changed { text.replace(from, to) } else { (*text).to_owned() };
+                ((*name).to_owned(), text)
+            };
+            let headers = Headers::new(HEADERS.iter().map(change).collect());
+            let found = failures_on(&problem, &device, &headers, &[Order::Forward]);
+            let text: Vec<String> = found.iter().map(ToString::to_string).collect();
+            assert!(!text.is_empty(), "`{from}` as `{to}` goes unnoticed");
+            assert!(!text[0].contains("does not compile"), "`{from}` as `{to}`: {}", text[0]);
+        }
     }
 }

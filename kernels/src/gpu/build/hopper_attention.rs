@@ -8,7 +8,6 @@ use super::Builder;
 use super::hopper::THREADS;
 use super::phase::{Parameters, Phase};
 use super::product::scale_text;
-use crate::gpu::architecture::MatrixCore;
 use crate::gpu::plan::TensorMap;
 use crate::gpu::tensors::TensorId;
 
@@ -47,19 +46,15 @@ const fn shared_bytes(width: u32) -> u32 {
 }
 
 impl Builder<'_> {
-    /// Whether attention is computed so: heads of 64 or 128 numbers, and tiles for at least half of
-    /// the processors.
+    /// Whether attention of these sizes is computed so: heads of 64 or 128 numbers, and both
+    /// products suit `wgmma` alone, which do it where this does.
     pub(super) fn suits_hopper_attention(&self, sizes: &AttentionSizes) -> bool {
-        let numbers = matches!(self.problem.dtype(), DType::F16 | DType::Bf16);
-        let within = |size: u64| size < 1 << 30;
-        self.device.architecture.matrix_core == MatrixCore::Wgmma
-            && numbers
-            && matches!(sizes.d, 64 | 128)
-            && within(sizes.b * sizes.h)
-            && within(sizes.q)
-            && within(sizes.kv)
-            && shared_bytes(sizes.d as u32) <= self.device.shared_bytes_per_block
-            && 2 * tiles(sizes) >= u64::from(self.device.processors)
+        let AttentionSizes { b, h, q, kv, d, .. } = *sizes;
+        let suits = |n: u64, k: u64| self.hopper_shape(q, n, k, b * h).is_some();
+        matches!(d, 64 | 128)
+            && suits(kv, d)
+            && suits(d, kv)
+            && shared_bytes(d as u32) <= self.device.shared_bytes_per_block
     }
 
     /// The phase; all phases of its kernel must run with [`THREADS`] threads.

@@ -6,7 +6,7 @@ use fusion_cost_model::Op;
 
 use super::Builder;
 use super::hopper;
-use super::phase::{self, Parameters, Phase, THREADS};
+use super::phase::{self, Parameters, Phase};
 use super::product::{Given, Left, Operand, Product};
 use crate::gpu::plan::KernelPlan;
 use crate::gpu::tensors::{Role, TensorId};
@@ -22,7 +22,6 @@ impl Builder<'_> {
     ) -> Option<KernelPlan> {
         let mut parameters = Parameters::default();
         let mut phases = Vec::new();
-        let threads = self.linear_threads(steps.clone());
         let (mut source, mut at) = (input, steps.start);
         while at < steps.end {
             let rest = self.steps[at + 1..steps.end].iter();
@@ -30,21 +29,10 @@ impl Builder<'_> {
             let target =
                 if end == steps.end { output } else { self.intermediate(at, Role::Scratch) };
             let part = at..end;
-            phases.extend(self.linear_phases(part, source, target, threads, &mut parameters)?);
+            phases.extend(self.linear_phases(part, source, target, &mut parameters)?);
             (source, at) = (target, end);
         }
         Some(phase::kernel(phases, parameters, self.problem.dtype(), &mut self.table))
-    }
-
-    /// Threads of a kernel with these steps, as many in every phase: those of products by `wgmma`
-    /// if all linear steps suit that.
-    pub(super) fn linear_threads(&self, steps: Range<usize>) -> u32 {
-        let mut linear = self.steps[steps].iter().filter(|step| step.op == Op::Linear);
-        let suits = linear.all(|step| {
-            let (m, k, n) = (step.input.rows, step.input.cols, step.output.cols);
-            self.hopper_shape(m, n, k).is_some()
-        });
-        if suits { hopper::THREADS } else { THREADS }
     }
 
     /// One linear step, with the pointwise and row steps after it; with
@@ -54,7 +42,6 @@ impl Builder<'_> {
         steps: Range<usize>,
         input: TensorId,
         output: TensorId,
-        threads: u32,
         parameters: &mut Parameters,
     ) -> Option<Vec<Phase>> {
         let at = steps.start;
@@ -77,6 +64,7 @@ impl Builder<'_> {
             pool: None,
             output,
         };
+        let threads = self.linear_threads();
         let mut phases = vec![match threads {
             hopper::THREADS => self.hopper_product(&product, parameters)?,
             _ => self.product_phase(&product, parameters),

@@ -77,7 +77,8 @@ pub(crate) fn failures(
     failures_on(problems, &device(architecture), headers, orders)
 }
 
-fn failures_on(
+/// The same on a device.
+pub(crate) fn failures_on(
     problems: &[Problem],
     device: &DeviceFacts,
     headers: &Headers,
