@@ -399,7 +399,7 @@ mod tests {
     #[test]
     fn a_step_of_the_clock_drops_the_pair_that_it_falls_into_and_no_other() {
         /// Runs that find out how many make a sample.
-        const BEFORE: usize = 7;
+        const BEFORE: usize = 9;
         let tick = Duration::from_nanos(500);
         let calls = |mhz, switched| {
             let mut device = Scripted { mhz: Some(mhz), switched, ..Default::default() };
