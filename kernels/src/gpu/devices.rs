@@ -92,7 +92,15 @@ impl fmt::Display for Survey {
             Self::Found(inventory) => write!(f, "{inventory}"),
             Self::Missing(missing) => write!(f, "{missing}"),
             Self::NoDevice { library, reason } => {
-                write!(f, "no device: {reason} ({library})")
+                let advice = match library.name {
+                    "CUDA driver" => "see whether nvidia-smi lists the GPU",
+                    _ => "see whether the kernel's amdgpu driver is loaded (/dev/kfd)",
+                };
+                write!(
+                    f,
+                    "no device: {reason} ({library}); {advice}, and whether this user or \
+                     container may use it"
+                )
             }
             Self::NotBuilt(Backend::Cpu) => f.write_str("a CPU is no GPU"),
             Self::NotBuilt(backend) => {
