@@ -6,9 +6,7 @@
 pub mod build_info;
 pub mod cli;
 pub mod commands;
-pub mod exit;
 pub mod fingerprint;
-pub mod fusion_records;
 pub mod journal;
 pub mod judge;
 pub mod launch;
@@ -31,3 +29,5 @@ pub mod stop;
 pub mod subject;
 mod system_files;
 pub mod throttle;
+
+pub use cli_support::exit;

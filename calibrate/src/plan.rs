@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use cli_support::units::gibibytes;
 use fused_kernels::{Backend, InputSpec, Unsupported};
 use fusion_cost_model::calibration::Skipped;
 use fusion_cost_model::{CacheState, Chain, Clock, DType, Implementation, Problem};
@@ -9,7 +10,6 @@ use fusion_cost_model::{CacheState, Chain, Clock, DType, Implementation, Problem
 use crate::cli::RunArgs;
 use crate::exit::UsageError;
 use crate::profiles;
-use crate::report::gibibytes;
 use crate::shapes::{ShapeSet, select};
 use crate::subject::Subject;
 

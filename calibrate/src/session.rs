@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
+use cli_support::units::ratio;
 use fusion_cost_model::calibration::{MeasuredCeilings, NoiseFloor, RunEnd};
 use fusion_cost_model::cost::Ceilings;
 use fusion_cost_model::{Backend, CacheState, Clock, DType};
@@ -19,7 +20,7 @@ use crate::launch::{LaunchReport, Launcher, MeasureTask, Report, Task};
 use crate::limits;
 use crate::measure::{Estimate, Procedure, draw_pass, enough, estimate};
 use crate::record::rounded;
-use crate::report::{Progress, ratio};
+use crate::report::Progress;
 use crate::stop::Stop;
 use crate::subject::{Subject, clocks_of, controls};
 

@@ -1,10 +1,10 @@
 //! What there is to check where kernels run on a GPU.
 
+use cli_support::units::gibibytes;
 use fusion_cost_model::calibration::{Check, CheckStatus};
 
 use super::GpuNeeds;
 use super::outcome::{fail, pass, warn};
-use crate::report::gibibytes;
 
 /// The checks of the host that say something about a GPU's times. The build is that of what hands
 /// over the work.

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use cli_support::units::percent;
 use fusion_cost_model::calibration::Check;
 
 use super::outcome::{NOT_TOLD, fail, pass, warn};
 use super::processes::Busy;
-use crate::report::percent;
 
 const NAME: &str = "load";
 

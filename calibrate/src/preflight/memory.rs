@@ -1,9 +1,9 @@
 //! Whether the largest problem fits into memory.
 
+use cli_support::units::gibibytes;
 use fusion_cost_model::calibration::Check;
 
 use super::outcome::{fail, pass, warn};
-use crate::report::gibibytes;
 
 const NAME: &str = "memory";
 

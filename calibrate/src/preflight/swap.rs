@@ -1,9 +1,9 @@
 //! Whether memory is moved to disk.
 
+use cli_support::units::{gibibytes, percent};
 use fusion_cost_model::calibration::Check;
 
 use super::outcome::{pass, warn};
-use crate::report::{gibibytes, percent};
 
 const NAME: &str = "swap";
 

@@ -1,10 +1,10 @@
 //! Whether a hypervisor takes the processors away.
 
+use cli_support::units::percent;
 use fusion_cost_model::calibration::Check;
 
 use super::outcome::{NOT_TOLD, pass, warn};
 use super::window::Stolen;
-use crate::report::percent;
 
 const NAME: &str = "virtual machine";
 
