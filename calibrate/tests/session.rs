@@ -4,13 +4,12 @@
 
 use std::time::Duration;
 
-use calibrate::journal::{Entry, Journal, RunKey};
-use calibrate::launch::{Comparison, Device, LaunchReport, Launcher, Report, Task};
 use calibrate::measure::{Cause, Launch, Order, Pair, Procedure, Round};
+use calibrate::plan::{Comparison, Subject};
 use calibrate::record::{Context, record};
-use calibrate::session::{Measured, Outcome, RunSettings, Session, State};
+use calibrate::run::{Entry, Journal, Measured, Outcome, RunKey, RunSettings, Session, State};
 use calibrate::stop::Stop;
-use calibrate::subject::Subject;
+use calibrate::worker::{Device, LaunchReport, Launcher, Report, Task};
 use fusion_cost_model::calibration::{HardwareCalibration, RunEnd, Verdict, Verification};
 use fusion_cost_model::cost::{BandwidthPoint, Ceilings};
 use fusion_cost_model::{Backend, CacheState, Clock, Implementation, Problem};

@@ -10,18 +10,15 @@ use fusion_cost_model::calibration::{
 use super::{device, show};
 use crate::cli::RunArgs;
 use crate::exit::{self, UsageError};
-use crate::journal::{Entry, Journal, Part, RunKey};
-use crate::launch::{Device, FoundGpu, Processes};
-use crate::machine::Machine;
-use crate::machine_lock::MachineLock;
+use crate::machine::preflight::{self, GpuNeeds, Needs};
+use crate::machine::{Machine, MachineLock, fingerprint};
 use crate::measure::Procedure;
-use crate::plan::{Needed, Plan, bytes_needed, wanted};
-use crate::preflight::{self, GpuNeeds, Needs};
+use crate::plan::{Needed, Plan, Subject, bytes_needed, controls, wanted};
 use crate::record::{Context, record};
-use crate::session::{Measured, Outcome, RunSettings, Session, State};
+use crate::run::{Entry, Journal, Measured, Outcome, Part, RunKey, RunSettings, Session, State};
 use crate::stop::Stop;
-use crate::subject::{Subject, controls};
-use crate::{build_info, fingerprint, output};
+use crate::worker::{Device, FoundGpu, Processes};
+use crate::{build_info, output};
 
 /// Calibrates.
 ///
