@@ -6,7 +6,7 @@
 pub mod build_info;
 pub mod cli;
 pub mod commands;
-mod digits;
+pub mod digits;
 pub mod exit;
 pub mod fusion_records;
 pub mod judge;

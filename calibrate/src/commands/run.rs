@@ -15,6 +15,7 @@ use crate::machine::{Machine, MachineLock, fingerprint};
 use crate::measure::Procedure;
 use crate::plan::{Needed, Plan, Subject, bytes_needed, controls, wanted};
 use crate::record::{Context, record};
+use crate::report::Progress;
 use crate::run::{Entry, Journal, Measured, Outcome, Part, RunKey, RunSettings, Session, State};
 use crate::stop::Stop;
 use crate::worker::{Device, FoundGpu, Processes};
@@ -102,7 +103,8 @@ pub fn run(args: &RunArgs) -> anyhow::Result<u8> {
             .is_ok_and(|calibration| calibration.settings.end != RunEnd::Complete);
     let mut launcher = Processes::new(device, &stop)?;
     let session = Session::new(&mut launcher, settings, &plan.subjects, &stop)?;
-    let outcome = session.with_journal(journal, recovered.entries).run()?;
+    let outcome =
+        session.observed_by(Progress::new()).with_journal(journal, recovered.entries).run()?;
 
     let Outcome { measured, controls, noise, ceilings, end, left_over, journal } = outcome;
     let context = Context { settings: &settings, noise: &noise, ceilings: &ceilings };

@@ -57,7 +57,8 @@ pub fn selftest(args: &SelftestArgs) -> anyhow::Result<u8> {
         None
     } else {
         let mut launcher = Processes::new(device, &stop)?;
-        Some(against_itself::measure(&mut launcher, settings, args.runs, &stop)?)
+        let progress = report::Progress::new();
+        Some(against_itself::measure(&mut launcher, settings, args.runs, &stop, progress)?)
     };
     let answers = simulation.iter().map(Simulated::answer);
     let mut answer =

@@ -10,8 +10,7 @@ use fusion_cost_model::{CacheState, Chain, Clock, DType, Implementation, Problem
 
 use crate::cli::RunArgs;
 use crate::exit::UsageError;
-use crate::profiles;
-use crate::profiles::shapes::{ShapeSet, select};
+use crate::profiles::{self, ShapeSet, select};
 use crate::units::gibibytes;
 
 pub use subject::{Comparison, Subject, clocks_of, controls};

@@ -1,5 +1,7 @@
 //! The data sheets and sets of sizes under `profiles/`, built into the program.
 
+mod shapes;
+
 use std::path::Path;
 
 use anyhow::Context;
@@ -8,7 +10,8 @@ use fusion_cost_model::{NameKind, VocabularyError};
 use include_dir::{Dir, include_dir};
 
 use crate::exit::UsageError;
-use crate::profiles::shapes::ShapeSet;
+
+pub use shapes::{ShapeSet, ShapesError, select};
 
 static HARDWARE: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../profiles/hardware");
 static SHAPES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../profiles/shapes");

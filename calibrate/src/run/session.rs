@@ -17,13 +17,12 @@ use crate::digits::rounded;
 use crate::judge::{noise_floor, of_clock, same_margin};
 use crate::measure::{Estimate, draw_pass, enough, estimate};
 use crate::plan::{Subject, clocks_of, controls};
-use crate::report::Progress;
 use crate::stop::Stop;
-use crate::units::ratio;
 use crate::worker::{LaunchReport, Launcher, MeasureTask, Report, Task};
 
 use super::ceilings;
 use super::journal::{Entry, Journal};
+use super::observer::{Observer, Silent};
 use super::settings::RunSettings;
 
 /// Multiply-adds that the reference of one problem may cost in its first launch: about half a
@@ -112,7 +111,7 @@ pub struct Session<'a> {
     settings: RunSettings,
     stop: &'a Stop,
     began: Instant,
-    progress: Progress,
+    observer: Box<dyn Observer + 'a>,
     /// Launches and ceilings of an earlier part of the run.
     recovered: HashMap<(Subject, u32), LaunchReport>,
     limits: Vec<Limits>,
@@ -137,13 +136,12 @@ impl<'a> Session<'a> {
         let controls = controls(&clocks_of(subjects), settings.l2_bytes)?;
         let all = controls.iter().chain(subjects);
         let measured: Vec<Measured> = all.copied().map(Measured::new).collect();
-        let launches = measured.len() as u64 * u64::from(settings.procedure.launches);
         Ok(Self {
             launcher,
             settings,
             stop,
             began: Instant::now(),
-            progress: Progress::new(launches, subjects.len() as u64),
+            observer: Box::new(Silent),
             recovered: HashMap::new(),
             limits: Vec::new(),
             measured,
@@ -152,10 +150,10 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// The same run without a word on stderr.
+    /// The same run with somebody who hears what it is doing.
     #[must_use]
-    pub fn silent(mut self) -> Self {
-        self.progress = Progress::silent();
+    pub fn observed_by(mut self, observer: impl Observer + 'a) -> Self {
+        self.observer = Box::new(observer);
         self
     }
 
@@ -191,6 +189,9 @@ impl<'a> Session<'a> {
     ///
     /// When the journal cannot be written, or no worker can be started.
     pub fn run(mut self) -> anyhow::Result<Outcome> {
+        let problems = self.measured.len() - self.controls;
+        let processes = self.measured.len() as u64 * u64::from(self.settings.procedure.launches);
+        self.observer.run_starts(processes, problems as u64);
         let end = self.passes()?;
         let (noise, ceilings) = (self.noise(), self.ceilings());
         let mut left_over: Vec<_> = self.recovered.into_iter().collect();
@@ -262,15 +263,13 @@ impl<'a> Session<'a> {
         let Measured { subject, seconds, .. } = self.measured[index];
         if let Some(report) = self.recovered.remove(&(subject, pass)) {
             self.measured[index].add(report);
-            self.progress.advance();
+            self.observer.process_ends();
             return Ok(None);
         }
         if let Some(end) = self.end_before(seconds) {
             return Ok(Some(end));
         }
-        // Kernels of a GPU come from the compiler in the first launch, and then from its cache.
-        let compiles = if pass == 0 && !subject.clock.is_host() { ", compiling" } else { "" };
-        self.progress.start(&format!("launch {}{compiles}, {subject}", pass + 1));
+        self.observer.process_starts(&subject, pass);
         let began = Instant::now();
         let (task, time_left) =
             (Task::Measure(Box::new(self.task(&subject, pass))), self.time_left());
@@ -287,7 +286,7 @@ impl<'a> Session<'a> {
                     })?;
                 }
                 measured.add(*report);
-                self.progress.advance();
+                self.observer.process_ends();
                 return Ok(None);
             }
             Report::Stopped => return Ok(Some(RunEnd::Interrupted)),
@@ -307,15 +306,7 @@ impl<'a> Session<'a> {
             | Report::Plan(_)
             | Report::Survey(_) => measured.state = State::NoKernels,
         }
-        let (what, why) = match &measured.state {
-            State::Wrong(wrong) => ("WRONG", wrong.as_str()),
-            State::Failed(reason) => ("failed", reason.as_str()),
-            _ => ("no kernels", ""),
-        };
-        self.progress.finish(&subject.to_string(), what);
-        if !why.is_empty() {
-            self.progress.note(&format!("error: {subject}: {why}"));
-        }
+        self.observer.problem_ends(measured);
         Ok(None)
     }
 
@@ -337,26 +328,19 @@ impl<'a> Session<'a> {
     fn look(&mut self, index: usize) {
         let clock = self.measured[index].subject.clock;
         let floor = noise_floor(&of_clock(&self.noise(), clock));
-        let Measured {
-            subject, estimate: Some(estimate), state: state @ State::Unfinished, ..
-        } = &mut self.measured[index]
-        else {
+        let measured = &mut self.measured[index];
+        let Measured { estimate: Some(estimate), state: State::Unfinished, .. } = measured else {
             return;
         };
-        if index >= self.controls
-            && enough(estimate, &self.settings.procedure, floor, same_margin(floor))
-        {
-            *state = State::Finished;
-            let Estimate { ratio: value, low, high, launches, .. } = *estimate;
-            let several = if launches == 1 { "launch" } else { "launches" };
-            self.progress.finish(
-                &subject.to_string(),
-                &format!("{}, {launches} {several}", ratio(value, low, high)),
-            );
-        } else if index >= self.controls
-            && estimate.launches >= self.settings.procedure.launches as usize
-        {
-            self.progress.expect_more();
+        if index < self.controls {
+            return;
+        }
+        let procedure = &self.settings.procedure;
+        if enough(estimate, procedure, floor, same_margin(floor)) {
+            measured.state = State::Finished;
+            self.observer.problem_ends(measured);
+        } else if estimate.launches >= procedure.launches as usize {
+            self.observer.process_added();
         }
     }
 
@@ -375,7 +359,7 @@ impl<'a> Session<'a> {
             if let Some(end) = self.end_before(0.0) {
                 return Ok(Some(end));
             }
-            self.progress.start("measuring the machine's limits");
+            self.observer.ceilings_start();
             match self.launcher.launch(&Task::Ceilings(dtype, clock), self.time_left())? {
                 Report::Ceilings(Some(limits)) => {
                     if let Some(journal) = &mut self.journal {
@@ -388,7 +372,7 @@ impl<'a> Session<'a> {
                 Report::TimeUp => return Ok(Some(RunEnd::TimeBudget)),
                 // Another pass may have them, and speedups are worth something without.
                 Report::Failed(reason) => {
-                    self.progress.note(&format!("warning: cannot measure the limits: {reason}"));
+                    self.observer.warn(&format!("cannot measure the ceilings: {reason}"));
                 }
                 _ => {}
             }

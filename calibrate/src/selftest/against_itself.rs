@@ -10,7 +10,7 @@ use crate::digits::rounded;
 use crate::judge::noise_floor;
 use crate::plan::{Comparison, Subject};
 use crate::record::{Context, record};
-use crate::run::{Measured, Outcome, RunSettings, Session, State};
+use crate::run::{Measured, Observer, Outcome, RunSettings, Session, State};
 use crate::stop::Stop;
 use crate::worker::Launcher;
 
@@ -122,9 +122,11 @@ pub fn measure(
     settings: RunSettings,
     runs: u32,
     stop: &Stop,
+    observer: impl Observer,
 ) -> anyhow::Result<AgainstItself> {
     let subjects = subjects(runs)?;
-    let outcome = Session::new(launcher, settings, &subjects, stop)?.run()?;
+    let session = Session::new(launcher, settings, &subjects, stop)?;
+    let outcome = session.observed_by(observer).run()?;
     for Measured { subject, state, .. } in &outcome.measured {
         if let State::Wrong(reason) | State::Failed(reason) = state {
             anyhow::bail!("{}: {reason}", subject.problem);

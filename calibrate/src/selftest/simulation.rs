@@ -136,7 +136,7 @@ pub fn simulate(
             time_budget: None,
         };
         let mut machine = Machine { disturbance, now: 0.0 };
-        let outcome = Session::new(&mut machine, settings, &subjects, stop)?.silent().run()?;
+        let outcome = Session::new(&mut machine, settings, &subjects, stop)?.run()?;
         count(&outcome, &mut result);
     }
     let count = share(result.calibrations.max(1), 1);
