@@ -9,6 +9,8 @@ use fused_kernels::gpu::compile_worker;
 use fusion_cost_model::{CacheState, Clock, Implementation};
 use trace_tool::TraceCommand;
 
+use crate::worker::WORKER;
+
 const EXAMPLES: &str = "\
 Examples:
   calibrate --fusion all                          every pattern at the standard sizes
@@ -80,9 +82,6 @@ pub enum Command {
 
 /// Above the options that only a GPU has.
 const GPU_OPTIONS: &str = "GPUs";
-
-/// The hidden subcommand that makes one launch.
-pub const WORKER: &str = "worker";
 
 /// What the caches hold when a sample begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
 use std::io::Write as _;
 
-use cli_support::units;
 use fusion_cost_model::calibration::FusionRecord;
 use fusion_cost_model::cost::Traffic;
 use fusion_cost_model::model::{Action, Decision, FusionCostModel, Policy, Target, WhenUnknown};
@@ -13,6 +12,7 @@ use serde_json::json;
 
 use crate::cli::QueryArgs;
 use crate::exit::{self, UsageError};
+use crate::units;
 
 /// Prints what the cost model knows about a problem.
 ///
