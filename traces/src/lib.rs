@@ -34,6 +34,7 @@ mod names;
 mod number;
 pub mod predicted;
 mod ranks;
+pub mod results;
 mod rows;
 pub mod segment;
 mod select;
