@@ -1,8 +1,8 @@
 //! Hardware specifications: the facts of a data sheet, or what was observed of a machine.
 
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
+use crate::error::{Error, ErrorKind};
 use crate::vocabulary::DType;
 
 /// The version of the hardware file format that this crate reads and writes.
@@ -107,7 +107,7 @@ pub struct Cache {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Peak {
-    /// The number format of the inputs.
+    /// The dtype of the inputs.
     pub dtype: DType,
     /// 10^9 operations per second; a multiply-add counts as two. Never a figure with sparsity.
     pub gflops: f64,
@@ -156,60 +156,31 @@ pub struct HardwareSpec {
     pub peaks: Vec<Peak>,
 }
 
-/// A hardware file that cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum HardwareError {
-    /// Not TOML, or not of the format.
-    #[error("{0}")]
-    Syntax(#[from] toml::de::Error),
-    /// Of a format that this version does not know.
-    #[error(
-        "schema_version is {found}, but this version reads only {HARDWARE_SCHEMA_VERSION}; \
-         use a newer calibrate"
-    )]
-    Version {
-        /// The version in the file.
-        found: i64,
-    },
-    /// A value that cannot be.
-    #[error("`{key}`: {reason}")]
-    Value {
-        /// The key with its table.
-        key: String,
-        /// What is wrong.
-        reason: String,
-    },
-}
-
 impl HardwareSpec {
     /// Reads a hardware file.
     ///
     /// # Errors
     ///
-    /// [`HardwareError`] with the key and the line.
-    pub fn from_toml(text: &str) -> Result<Self, HardwareError> {
+    /// An error with the key and the line.
+    pub fn from_toml(text: &str) -> Result<Self, Error> {
         // The version first: a newer file may have keys that would make a worse message.
-        let table: toml::Table = text.parse()?;
+        let table: toml::Table = text.parse().map_err(invalid)?;
         if let Some(found) = table.get("schema_version").and_then(toml::Value::as_integer)
             && found != i64::from(HARDWARE_SCHEMA_VERSION)
         {
-            return Err(HardwareError::Version { found });
+            return Err(other_version(found));
         }
-        let spec: Self = toml::from_str(text)?;
+        let spec: Self = toml::from_str(text).map_err(invalid)?;
         spec.check()?;
         Ok(spec)
     }
 
     /// Checks what the format alone does not guarantee.
-    pub(crate) fn check(&self) -> Result<(), HardwareError> {
+    pub(crate) fn check(&self) -> Result<(), Error> {
         if self.schema_version != HARDWARE_SCHEMA_VERSION {
-            return Err(HardwareError::Version { found: i64::from(self.schema_version) });
+            return Err(other_version(i64::from(self.schema_version)));
         }
-        let value = |key: &str, reason: &str| HardwareError::Value {
-            key: key.to_owned(),
-            reason: reason.to_owned(),
-        };
+        let value = |key: &str, reason: &str| invalid(format!("`{key}`: {reason}"));
         let is_slug = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if self.id.is_empty() || !self.id.chars().all(is_slug) {
             return Err(value("id", "must be lower-case letters, digits and dashes"));
@@ -253,6 +224,15 @@ impl HardwareSpec {
         let rates = self.peaks.iter().filter(|peak| peak.dtype == dtype).map(|peak| peak.gflops);
         rates.reduce(f64::max)
     }
+}
+
+fn invalid(reason: impl std::fmt::Display) -> Error {
+    Error::invalid_file("hardware", reason)
+}
+
+fn other_version(found: i64) -> Error {
+    let (known, advice) = (HARDWARE_SCHEMA_VERSION, "use a newer calibrate");
+    ErrorKind::OtherVersion { path: None, found, known, advice }.into()
 }
 
 #[cfg(test)]
