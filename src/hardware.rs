@@ -119,7 +119,7 @@ pub struct Peak {
     pub source: String,
 }
 
-/// A machine: the contents of a file under `profiles/hardware/`.
+/// A machine: the contents of a file under `calibrate/profiles/hardware/`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HardwareSpec {
@@ -171,25 +171,26 @@ impl HardwareSpec {
             return Err(other_version(found));
         }
         let spec: Self = toml::from_str(text).map_err(invalid)?;
-        spec.check()?;
+        spec.check().map_err(invalid)?;
         Ok(spec)
     }
 
     /// Checks what the format alone does not guarantee.
-    pub(crate) fn check(&self) -> Result<(), Error> {
+    pub(crate) fn check(&self) -> Result<(), String> {
         if self.schema_version != HARDWARE_SCHEMA_VERSION {
-            return Err(other_version(i64::from(self.schema_version)));
+            let found = self.schema_version;
+            return Err(format!("schema_version is {found}, not {HARDWARE_SCHEMA_VERSION}"));
         }
-        let value = |key: &str, reason: &str| invalid(format!("`{key}`: {reason}"));
         let is_slug = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if self.id.is_empty() || !self.id.chars().all(is_slug) {
-            return Err(value("id", "must be lower-case letters, digits and dashes"));
+            return Err("`id`: must be lower-case letters, digits and dashes".to_owned());
         }
-        if !(self.memory.bandwidth_gb_per_s.is_finite() && self.memory.bandwidth_gb_per_s > 0.0) {
-            return Err(value("memory.bandwidth_gb_per_s", "must be a positive number"));
+        let good = |rate: f64| rate.is_finite() && rate > 0.0;
+        if !good(self.memory.bandwidth_gb_per_s) {
+            return Err("`memory.bandwidth_gb_per_s`: must be a positive number".to_owned());
         }
-        if self.peaks.iter().any(|peak| !(peak.gflops.is_finite() && peak.gflops > 0.0)) {
-            return Err(value("peak.gflops", "must be a positive number"));
+        if !self.peaks.iter().all(|peak| good(peak.gflops)) {
+            return Err("`peak.gflops`: must be a positive number".to_owned());
         }
         Ok(())
     }

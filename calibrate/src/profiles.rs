@@ -3,15 +3,15 @@
 use std::path::Path;
 
 use anyhow::Context;
+use fusion_cost_model::Error;
 use fusion_cost_model::hardware::HardwareSpec;
-use fusion_cost_model::{NameKind, VocabularyError};
 use include_dir::{Dir, include_dir};
 
 use crate::exit::UsageError;
 use crate::shapes::ShapeSet;
 
-static HARDWARE: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../profiles/hardware");
-static SHAPES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../profiles/shapes");
+static HARDWARE: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/profiles/hardware");
+static SHAPES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/profiles/shapes");
 
 /// The TOML files of a folder: stem and text, by name.
 fn files(folder: &'static Dir<'_>) -> Vec<(&'static str, &'static str)> {
@@ -52,7 +52,7 @@ fn read(path: &str) -> anyhow::Result<String> {
 ///
 /// # Errors
 ///
-/// [`UsageError`] or [`VocabularyError`] when there is none, with the nearest names.
+/// [`UsageError`] or [`Error`] when there is none, with the nearest names.
 pub fn find_hardware(name: &str) -> anyhow::Result<HardwareSpec> {
     if is_path(name) {
         return HardwareSpec::from_toml(&read(name)?)
@@ -65,7 +65,7 @@ pub fn find_hardware(name: &str) -> anyhow::Result<HardwareSpec> {
     let names = known.iter().flat_map(|spec| {
         std::iter::once(spec.id.as_str()).chain(spec.aliases.iter().map(String::as_str))
     });
-    Err(VocabularyError::unknown(NameKind::Hardware, name, names))
+    Err(Error::unknown_name("hardware", name, names))
         .context("see `calibrate list hardware`, or use auto")
 }
 
@@ -79,7 +79,7 @@ pub fn shape_names() -> Vec<&'static str> {
 ///
 /// # Errors
 ///
-/// [`UsageError`] or [`VocabularyError`] when there is none, or it is damaged.
+/// [`UsageError`] or [`Error`] when there is none, or it is damaged.
 pub fn find_shapes(name: &str) -> anyhow::Result<ShapeSet> {
     if is_path(name) {
         return ShapeSet::from_toml(&read(name)?)
@@ -90,7 +90,7 @@ pub fn find_shapes(name: &str) -> anyhow::Result<ShapeSet> {
         Some((_, text)) => {
             Ok(ShapeSet::from_toml(text).with_context(|| format!("profiles/shapes/{name}.toml"))?)
         }
-        None => Err(VocabularyError::unknown(NameKind::Shapes, name, shape_names()))
+        None => Err(Error::unknown_name("shape set", name, shape_names()))
             .context("see `calibrate list shapes`, or name a .toml file"),
     }
 }
@@ -99,6 +99,7 @@ pub fn find_shapes(name: &str) -> anyhow::Result<ShapeSet> {
 mod tests {
     use super::*;
     use fusion_cost_model::DType;
+    use fusion_cost_model::calibration::HardwareCalibration;
     use fusion_cost_model::hardware::HardwareKind;
 
     #[test]
@@ -179,6 +180,18 @@ mod tests {
             assert_eq!(set.name, name);
             assert!(!set.all_chains().is_empty(), "{name} is empty");
         }
+    }
+
+    #[test]
+    fn every_calibration_of_the_project_can_be_read() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/profiles/calibrations");
+        let mut count = 0;
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let calibration = HardwareCalibration::load(entry.unwrap().path()).unwrap();
+            assert!(!calibration.records.is_empty());
+            count += 1;
+        }
+        assert!(count > 0);
     }
 
     #[test]

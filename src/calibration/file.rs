@@ -112,7 +112,7 @@ impl HardwareCalibration {
 
     /// Checks what the format alone does not guarantee.
     fn check(&self, text: &str) -> Result<(), Error> {
-        self.hardware.check().map_err(|error| invalid(format!("hardware: {error}")))?;
+        self.hardware.check().map_err(|reason| invalid(format!("hardware: {reason}")))?;
         for ceilings in &self.ceilings {
             let limits = &ceilings.limits;
             let good = |rate: f64| rate.is_finite() && rate > 0.0;

@@ -68,11 +68,14 @@ impl FusionCostModel {
     pub fn new(calibration: HardwareCalibration) -> Self {
         let mut by_target: FxHashMap<Target, Known> = FxHashMap::default();
         for (index, record) in calibration.records.iter().enumerate() {
+            let known = by_target.entry(Target::of(record)).or_default();
             if record.verdict != Verdict::Invalid {
-                let known = by_target.entry(Target::of(record)).or_default();
                 known.by_problem.insert(record.problem, index);
-                let chain = (*record.problem.chain(), record.problem.dtype());
-                known.by_chain.entry(chain).or_default().push(index);
+            }
+        }
+        for Known { by_problem, by_chain } in by_target.values_mut() {
+            for (problem, &index) in &*by_problem {
+                by_chain.entry((*problem.chain(), problem.dtype())).or_default().push(index);
             }
         }
         let mut targets: Vec<Target> = by_target.keys().copied().collect();
@@ -93,7 +96,7 @@ impl FusionCostModel {
         Err(ErrorKind::HardwareMismatch { expected, found: self.calibration.hardware.name }.into())
     }
 
-    /// The targets that something is known about, in a fixed order.
+    /// The targets that the file has records for, in a fixed order.
     #[must_use]
     pub fn targets(&self) -> &[Target] {
         &self.targets

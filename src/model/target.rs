@@ -45,6 +45,18 @@ impl Target {
         Self { backend, clock, ..Self::cpu(1) }
     }
 
+    /// The same target with another number of threads.
+    #[must_use]
+    pub const fn with_threads(self, threads: u32) -> Self {
+        Self { threads, ..self }
+    }
+
+    /// The same target by another clock.
+    #[must_use]
+    pub const fn with_clock(self, clock: Clock) -> Self {
+        Self { clock, ..self }
+    }
+
     /// The same target with caches in another state.
     #[must_use]
     pub const fn with_cache_state(self, cache_state: CacheState) -> Self {

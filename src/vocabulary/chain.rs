@@ -61,6 +61,24 @@ impl Chain {
         Self::new(&joined[..first.len() + next.len()])
     }
 
+    /// The same chain, if there is something to fuse in it.
+    ///
+    /// # Errors
+    ///
+    /// When it has a single op: [`Error::is_not_one_kernel`].
+    pub fn fusible(self) -> Result<Self, Error> {
+        match self.ops() {
+            [only] => Err(Error::not_one_kernel(
+                only.name(),
+                format!(
+                    "a single op has nothing to be fused with; add what follows it, such as \
+                     {only}+relu"
+                ),
+            )),
+            _ => Ok(self),
+        }
+    }
+
     /// The ops in order.
     #[must_use]
     pub fn ops(&self) -> &[Op] {
@@ -207,6 +225,14 @@ mod tests {
         assert!(message.contains("`linear_bias_relu`"), "{message}");
         let message = "linear+bais".parse::<Chain>().unwrap_err().to_string();
         assert!(message.contains("unknown op `bais`; did you mean `bias`"), "{message}");
+    }
+
+    #[test]
+    fn a_single_op_has_nothing_to_be_fused_with() {
+        let error = chain("linear").fusible().unwrap_err();
+        assert!(error.is_not_one_kernel());
+        assert!(error.to_string().contains("nothing to be fused with; add what follows it, such"));
+        assert!(chain("linear+bias").fusible().is_ok());
     }
 
     #[test]

@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use super::chain::Chain;
 use super::form::Form;
-use super::op::Op;
 use super::problem::Problem;
 use super::sizes::Sizes;
 use super::steps::{Matrix, Step};
