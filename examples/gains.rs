@@ -1,5 +1,6 @@
-// A table of gains over a sweep of sizes: what was measured, and what the roofline allows.
-// Run it with `cargo run --example gains [calibration file]`.
+//! A table of gains over a sweep of sizes: what was measured, and what the roofline allows.
+//!
+//! Run it with `cargo run --example gains [calibration file]`.
 
 use std::fmt::Write;
 
@@ -14,7 +15,7 @@ fn main() -> Result<(), Error> {
     Ok(())
 }
 
-fn table(chain: Chain, on: OnTarget) -> Result<String, Error> {
+pub(crate) fn table(chain: Chain, on: OnTarget) -> Result<String, Error> {
     let mut text = format!("{} on {}\n", chain.name(), on.target());
     let _ = writeln!(text, "{:>11}  {:<22}{}", "m = k = n", "measured", "roofline");
     for size in [64, 128, 256, 512, 1024, 2048, 4096] {

@@ -1,3 +1,5 @@
+#![allow(missing_docs, reason = "its first lines are the documentation")]
+
 // Splits a chain of ops into kernels: at each op the longest run that is worth one kernel.
 // Run it with `cargo run --example partitioner [calibration file]`.
 
@@ -17,7 +19,7 @@ fn main() -> Result<(), Error> {
 }
 
 /// The ops of a graph with their sizes: two linear layers, the second with a residual connection.
-fn graph() -> Result<[Problem; 6], Error> {
+pub(crate) fn graph() -> Result<[Problem; 6], Error> {
     let linear =
         |m, k, n| Problem::linear(Chain::new(&[Op::Linear])?, DType::F32, LinearSizes { m, k, n });
     let pointwise = |op: Pointwise, m, n| {
@@ -33,7 +35,11 @@ fn graph() -> Result<[Problem; 6], Error> {
     ])
 }
 
-fn partition(ops: &[Problem], on: OnTarget, policy: &Policy) -> Result<Vec<Problem>, Error> {
+pub(crate) fn partition(
+    ops: &[Problem],
+    on: OnTarget,
+    policy: &Policy,
+) -> Result<Vec<Problem>, Error> {
     let mut kernels = Vec::new();
     let mut rest = ops;
     while let [first, next @ ..] = rest {

@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::cli::QueryArgs;
 use crate::exit::{self, UsageError};
-use crate::report;
+use crate::units;
 
 /// Prints what the cost model knows about a problem.
 ///
@@ -105,9 +105,9 @@ fn as_text(
     if let Some(record) = decision.estimate().record() {
         let FusionRecord { speedup_factor, speedup_low, speedup_high, .. } = *record;
         lines.extend([
-            ("unfused", report::milliseconds(record.unfused_latency_ms)),
-            ("fused", report::milliseconds(record.fused_latency_ms)),
-            ("speedup", report::ratio(speedup_factor, speedup_low, speedup_high)),
+            ("unfused", units::milliseconds(record.unfused_latency_ms)),
+            ("fused", units::milliseconds(record.fused_latency_ms)),
+            ("speedup", units::ratio(speedup_factor, speedup_low, speedup_high)),
             ("verdict", record.verdict.to_string()),
         ]);
         lines.extend(record.reasons.iter().map(|reason| ("", reason.clone())));
@@ -121,7 +121,7 @@ fn as_text(
             "{} unfused, {} fused ({} saved)",
             traffic.unfused_bytes,
             traffic.fused_bytes,
-            report::percent(traffic.memory_reduction())
+            units::percent(traffic.memory_reduction())
         ),
     ));
     let [decided, _] = words(decision);
