@@ -1,9 +1,5 @@
 //! The command line.
 
-mod compare;
-mod trace;
-mod validate;
-
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,16 +7,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use fused_kernels::gpu::compile_worker;
 use fusion_cost_model::{CacheState, Clock, Implementation};
+use trace_tool::TraceCommand;
 
 use crate::worker::WORKER;
-
-pub use compare::{CompareFormat, ComparePhase, TraceCompareArgs};
-pub use trace::{
-    IndexArgs, IndexPlace, LayersFormat, OutputFormat, PhaseName, TableName, TaxonomyName,
-    TraceCommand, TraceFiles, TraceIndexArgs, TraceInfoArgs, TraceInput, TraceKernelsArgs,
-    TraceLayersArgs,
-};
-pub use validate::{MeasuredByName, TraceValidateArgs, ValidateFormat};
 
 const EXAMPLES: &str = "\
 Examples:
