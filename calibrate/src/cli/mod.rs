@@ -387,7 +387,7 @@ pub struct QueryArgs {
     #[arg(long, value_name = "NAME", default_value = "native")]
     pub implementation: String,
     /// The speedup from which fusing is worth it
-    #[arg(long, value_name = "RATIO", default_value_t = fusion_cost_model::model::Policy::THRESHOLD)]
+    #[arg(long, value_name = "RATIO", default_value_t = fusion_cost_model::Policy::THRESHOLD)]
     pub threshold: f64,
     /// Print the answer as JSON
     #[arg(long)]

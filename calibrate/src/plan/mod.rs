@@ -103,12 +103,15 @@ pub struct Wanted {
 ///
 /// # Errors
 ///
-/// [`UsageError`] or [`VocabularyError`](fusion_cost_model::VocabularyError) when a name is
+/// [`UsageError`] or [`Error`](fusion_cost_model::Error) when a name is
 /// unknown or a problem cannot be.
 pub fn wanted(args: &RunArgs, is_gpu: bool) -> anyhow::Result<Wanted> {
     let dtype: DType = args.dtype.parse()?;
-    let explicit = args.problem.iter().map(|text| text.parse::<Problem>());
-    let explicit: Vec<Problem> = explicit.collect::<Result<_, _>>()?;
+    let explicit: Vec<Problem> =
+        args.problem.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
+    for problem in &explicit {
+        problem.chain().fusible()?;
+    }
     let sets_asked_for = !args.fusion.is_empty() || args.shapes.is_some() || explicit.is_empty();
 
     let mut shapes = "given on the command line".to_owned();
