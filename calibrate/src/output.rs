@@ -1,16 +1,10 @@
-//! Where the calibration file goes.
+//! Files that are written.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Context;
 
 use crate::exit::UsageError;
-
-/// The file to write: the one that was named, else one named after the observed machine.
-#[must_use]
-pub fn path(named: Option<&Path>, machine_id: &str) -> PathBuf {
-    named.map_or_else(|| PathBuf::from(format!("calibration-{machine_id}.toml")), Path::to_owned)
-}
 
 /// Checks before the first measurement that a file can be written there: nobody wants to learn
 /// that after ten minutes.
@@ -37,13 +31,6 @@ pub fn check_writable(path: &Path) -> Result<(), UsageError> {
     tempfile::NamedTempFile::new_in(folder).map(drop).map_err(|error| refuse(error.to_string()))
 }
 
-/// Where an interrupted run writes when there already is a whole calibration: beside it, so that
-/// the whole one is not lost.
-#[must_use]
-pub fn partial(path: &Path) -> PathBuf {
-    path.with_extension("partial.toml")
-}
-
 /// Removes a file that may not be there.
 ///
 /// # Errors
@@ -59,13 +46,6 @@ pub fn remove_if_there(path: &Path) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_file_is_named_after_the_observed_machine() {
-        assert_eq!(path(None, "i7-12700k"), Path::new("calibration-i7-12700k.toml"));
-        assert_eq!(path(Some(Path::new("a/b.toml")), "x"), Path::new("a/b.toml"));
-        assert_eq!(partial(Path::new("a/b.toml")), Path::new("a/b.partial.toml"));
-    }
 
     #[test]
     fn what_cannot_be_written_is_said_before() {

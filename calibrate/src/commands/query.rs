@@ -20,24 +20,20 @@ use crate::units;
 ///
 /// When the file cannot be read, or the question cannot be understood.
 pub fn query(args: &QueryArgs) -> anyhow::Result<u8> {
-    let problem: Problem = args.problem.parse()?;
-    let backend: Backend = args.backend.parse()?;
-    if !(args.threshold.is_finite() && args.threshold > 0.0) {
-        return Err(UsageError("--threshold must be a positive number".to_owned()).into());
-    }
+    let (problem, backend) = (args.problem, args.backend);
     let model = FusionCostModel::load(&args.file)?;
     let threads = match args.threads {
         Some(threads) => threads,
         None => only(&model, backend, "threads", |record| record.threads)?.unwrap_or(1),
     };
-    let clock = match (&args.clock, backend) {
-        (Some(clock), _) => clock.parse()?,
+    let clock = match (args.clock, backend) {
+        (Some(clock), _) => clock,
         (None, Backend::Cpu) => Clock::Host,
         (None, Backend::Cuda | Backend::Hip) => {
             only(&model, backend, "clock", |record| record.clock)?.unwrap_or(Clock::Device)
         }
     };
-    let implementation = args.implementation.parse()?;
+    let implementation = args.implementation;
     let cache_state = args.cache.into();
     let target = Target { backend, threads, cache_state, clock, implementation };
     let policy = Policy::new(WhenUnknown::Roofline).with_threshold(args.threshold);

@@ -1,5 +1,8 @@
 //! The fifth stage: a record of everything that is known about a measured problem.
 
+mod calibration;
+mod files;
+
 use fused_kernels::InputSpec;
 use fusion_cost_model::calibration::{
     FusionRecord, GpuDetails, MeasuredCeilings, NoiseFloor, Placement, Timing, Verification,
@@ -13,6 +16,9 @@ use crate::measure::{Estimate, Quartiles, SensorRange, Unit};
 use crate::plan::Subject;
 use crate::run::RunSettings;
 use crate::worker::LaunchReport;
+
+pub use calibration::{Run, calibration};
+pub use files::Files;
 
 /// What a record is made from, beside the launches of its problem.
 #[derive(Debug, Clone, Copy)]

@@ -15,14 +15,16 @@ use fusion_cost_model::{Clock, DType};
 use crate::build_info::{FNV_1A_OF_NOTHING, fnv_1a_more};
 use crate::digits::rounded;
 use crate::judge::{noise_floor, of_clock, same_margin};
-use crate::measure::{Estimate, draw_pass, enough, estimate};
+use crate::measure::{draw_pass, enough};
 use crate::plan::{Subject, clocks_of, controls};
 use crate::stop::Stop;
 use crate::worker::{LaunchReport, Launcher, MeasureTask, Report, Task};
 
 use super::ceilings;
-use super::journal::{Entry, Journal};
+use super::entry::Entry;
+use super::journal::Journal;
 use super::observer::{Observer, Silent};
+use super::outcome::{Measured, Outcome, State};
 use super::settings::RunSettings;
 
 /// Multiply-adds that the reference of one problem may cost in its first launch: about half a
@@ -34,68 +36,6 @@ const REFERENCE_BUDGET: u64 = 50_000_000;
 
 /// The limits are measured before so many passes; each time takes about three seconds.
 const PASSES_WITH_LIMITS: u32 = 3;
-
-/// What became of a subject.
-#[derive(Debug, Clone, PartialEq)]
-pub enum State {
-    /// More launches are needed.
-    Unfinished,
-    /// There are enough launches.
-    Finished,
-    /// A variant computes something wrong.
-    Wrong(String),
-    /// It could not be measured.
-    Failed(String),
-    /// The backend has no kernels for it.
-    NoKernels,
-}
-
-/// A subject with what is known about it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Measured {
-    /// What was measured.
-    pub subject: Subject,
-    /// In the order in which they were made.
-    pub launches: Vec<LaunchReport>,
-    /// What they say together.
-    pub estimate: Option<Estimate>,
-    /// Whether that is all.
-    pub state: State,
-    /// How long the last launch took, to tell what the next one will.
-    seconds: f64,
-}
-
-impl Measured {
-    fn new(subject: Subject) -> Self {
-        let state = State::Unfinished;
-        Self { subject, launches: Vec::new(), estimate: None, state, seconds: 0.0 }
-    }
-
-    fn add(&mut self, report: LaunchReport) {
-        self.launches.push(report);
-        let launches: Vec<_> = self.launches.iter().map(|report| report.launch.clone()).collect();
-        self.estimate = estimate(&launches);
-    }
-}
-
-/// What a run leaves.
-#[derive(Debug)]
-pub struct Outcome {
-    /// Everything that was to be measured, in the order in which it was listed.
-    pub measured: Vec<Measured>,
-    /// The A/A runs that every run begins with.
-    pub controls: Vec<Measured>,
-    /// What they say of the machine: nothing of those that failed.
-    pub noise: Vec<NoiseFloor>,
-    /// The machine's limits.
-    pub ceilings: Vec<MeasuredCeilings>,
-    /// How it ended.
-    pub end: RunEnd,
-    /// Launches of an earlier part of the run that this part did not ask for.
-    pub left_over: Vec<Entry>,
-    /// Still to be finished when the records are safe in the calibration file.
-    pub journal: Option<Journal>,
-}
 
 /// The limits as they were measured before a pass.
 struct Limits {

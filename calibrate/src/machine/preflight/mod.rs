@@ -26,7 +26,7 @@ use std::time::Duration;
 use fusion_cost_model::calibration::Check;
 use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 
-pub use report::{has_failed, report};
+pub use report::{go_on_with, has_failed, report};
 
 use self::processes::Processes;
 use self::window::Reading;
