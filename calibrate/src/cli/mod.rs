@@ -1,9 +1,6 @@
 //! The command line.
 
-mod compare;
 mod run;
-mod trace;
-mod validate;
 
 use std::path::PathBuf;
 
@@ -11,18 +8,12 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use fused_kernels::gpu::compile_worker;
 use fusion_cost_model::{Backend, CacheState, Clock, Implementation, Problem};
+use trace_tool::TraceCommand;
 
 use crate::machine::fingerprint;
 use crate::worker::WORKER;
 
-pub use compare::{CompareFormat, ComparePhase, TraceCompareArgs};
 pub use run::{ClockChoice, ImplementationChoice, RunArgs};
-pub use trace::{
-    IndexArgs, IndexPlace, LayersFormat, OutputFormat, PhaseName, TableName, TaxonomyName,
-    TraceCommand, TraceFiles, TraceIndexArgs, TraceInfoArgs, TraceInput, TraceKernelsArgs,
-    TraceLayersArgs,
-};
-pub use validate::{MeasuredByName, TraceValidateArgs, ValidateFormat};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -6,4 +6,3 @@ pub mod query;
 pub mod run;
 pub mod selftest;
 pub mod show;
-pub mod trace;

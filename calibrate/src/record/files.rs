@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf, absolute};
 
+use anyhow::Context;
+use cli_support::output::check_writable;
 use fusion_cost_model::calibration::{HardwareCalibration, RunEnd};
 
 use crate::exit::UsageError;
-use crate::output;
 use crate::run::Journal;
 
 /// Where a run writes what.
@@ -30,9 +31,9 @@ impl Files {
         let default = || PathBuf::from(format!("calibration-{machine_id}.toml"));
         let calibration = calibration.map_or_else(default, Path::to_owned);
         let files = Self { calibration, samples: samples.map(Path::to_owned) };
-        output::check_writable(&files.calibration)?;
+        check_writable(&files.calibration)?;
         if let Some(samples) = &files.samples {
-            output::check_writable(samples)?;
+            check_writable(samples)?;
             let own = [files.calibration.clone(), files.partial(), files.journal()];
             if own.iter().any(|own| absolute(own).ok() == absolute(samples).ok()) {
                 let text = format!("--samples {} is the calibration's own file", samples.display());
@@ -75,8 +76,9 @@ impl Files {
             if is_part && self.has_whole_calibration() { &partial } else { &self.calibration };
         calibration.save(target)?;
         eprintln!("wrote {}", target.display());
-        if !is_part {
-            output::remove_if_there(&partial)?;
+        if !is_part && partial.exists() {
+            std::fs::remove_file(&partial)
+                .with_context(|| format!("cannot remove {}", partial.display()))?;
         }
         Ok(true)
     }

@@ -1,5 +1,6 @@
 //! What a run measures on: a device, and what was found at its place.
 
+use cli_support::memory;
 use fused_kernels::cpu::Cpu;
 use fusion_cost_model::CacheState;
 use fusion_cost_model::calibration::Fingerprint;
@@ -93,7 +94,7 @@ impl Target {
 
     fn available(&self) -> Available {
         let device = self.found.as_ref().map(|found| found.free_memory);
-        Available { host: fingerprint::available_memory(), device }
+        Available { host: memory::available_bytes(), device }
     }
 
     /// What the machine must have for the largest of some subjects that fit into it.
