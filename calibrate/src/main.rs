@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use calibrate::cli::{Cli, Command};
-use calibrate::{commands, exit, launch};
+use calibrate::{commands, exit, worker};
 use clap::Parser;
 
 fn main() -> ExitCode {
@@ -16,8 +16,8 @@ fn main() -> ExitCode {
         Some(Command::Selftest(args)) => commands::selftest::selftest(&args),
         Some(Command::Trace(command)) => commands::trace::trace(&command),
         Some(Command::Completions(args)) => commands::completions::completions(&args),
-        Some(Command::Worker) => launch::serve(),
-        Some(Command::CompileWorker) => launch::serve_compiler(),
+        Some(Command::Worker) => worker::serve(),
+        Some(Command::CompileWorker) => worker::serve_compiler(),
     };
     exit::report(result)
 }

@@ -12,6 +12,8 @@ use clap_complete::Shell;
 use fused_kernels::gpu::compile_worker;
 use fusion_cost_model::{CacheState, Clock, Implementation};
 
+use crate::worker::WORKER;
+
 pub use compare::{CompareFormat, ComparePhase, TraceCompareArgs};
 pub use trace::{
     IndexArgs, IndexPlace, LayersFormat, OutputFormat, PhaseName, TableName, TaxonomyName,
@@ -91,9 +93,6 @@ pub enum Command {
 
 /// Above the options that only a GPU has.
 const GPU_OPTIONS: &str = "GPUs";
-
-/// The hidden subcommand that makes one launch.
-pub const WORKER: &str = "worker";
 
 /// What the caches hold when a sample begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

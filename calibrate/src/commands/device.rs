@@ -8,10 +8,9 @@ use fusion_cost_model::{Backend, CacheState};
 use super::run::threads;
 use crate::cli::{ClockChoice, ImplementationChoice, RunArgs};
 use crate::exit::{NoDeviceError, UsageError};
-use crate::fingerprint;
-use crate::launch::{Device, FoundGpu, Gpu, PROBE_LIMIT, Report, Task, probe};
-use crate::plan::{Available, Ways, device_bytes};
-use crate::subject::Subject;
+use crate::machine::fingerprint;
+use crate::plan::{Available, Subject, Ways, device_bytes};
+use crate::worker::{Device, FoundGpu, Gpu, PROBE_LIMIT, Report, Task, probe};
 
 /// The device that the command line asks for.
 ///

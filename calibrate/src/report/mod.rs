@@ -4,8 +4,8 @@ mod progress;
 mod selftest;
 mod table;
 mod trace;
-mod units;
 
+use crate::units;
 pub use progress::Progress;
 pub use selftest::selftest;
 pub use table::tables;
@@ -17,4 +17,5 @@ pub use trace::{
     trace_info, trace_kernels, trace_layers, trace_layers_csv, trace_validation,
     trace_validation_csv, trace_validation_original, trace_validation_original_csv,
 };
-pub use units::{gibibytes, milliseconds, percent, ratio};
+
+pub use crate::units::{gibibytes, ratio};

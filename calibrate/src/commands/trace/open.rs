@@ -11,7 +11,8 @@ use kernel_traces::{
 
 use crate::cli::{TraceFiles, TraceInput};
 use crate::exit::UsageError;
-use crate::{fingerprint, report};
+use crate::machine::fingerprint;
+use crate::report;
 
 /// The traces of a command line.
 pub(super) struct Inputs {
