@@ -9,10 +9,8 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use fused_kernels::gpu::compile_worker;
+use fused_kernels::worker;
 use fusion_cost_model::{CacheState, Clock, Implementation};
-
-use crate::worker::WORKER;
 
 pub use compare::{CompareFormat, ComparePhase, TraceCompareArgs};
 pub use trace::{
@@ -84,11 +82,8 @@ pub enum Command {
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
     /// What the program starts for every launch; not for people
-    #[command(name = WORKER, hide = true)]
+    #[command(name = worker::ARGUMENT, hide = true)]
     Worker,
-    /// What a GPU backend starts for a compiler that may end its process; not for people
-    #[command(name = compile_worker::ARGUMENT, hide = true)]
-    CompileWorker,
 }
 
 /// Above the options that only a GPU has.

@@ -10,7 +10,7 @@ use crate::cli::{ClockChoice, ImplementationChoice, RunArgs};
 use crate::exit::{NoDeviceError, UsageError};
 use crate::machine::fingerprint;
 use crate::plan::{Available, Subject, Ways, device_bytes};
-use crate::worker::{Device, FoundGpu, Gpu, PROBE_LIMIT, Report, Task, probe};
+use crate::worker::{Device, FoundGpu, Gpu, IdentifyTask, NoAnswer, PROBE_LIMIT, PlanTask, probe};
 
 /// The device that the command line asks for.
 ///
@@ -71,18 +71,12 @@ pub(super) fn find(device: &Device) -> anyhow::Result<Option<FoundGpu>> {
     if device.gpu.is_none() {
         return Ok(None);
     }
-    match probe(device, &Task::Identify, PROBE_LIMIT) {
-        Report::Identified(found) => Ok(Some(*found)),
-        other => Err(unexpected(device, other)),
-    }
+    let found = probe(device, IdentifyTask, PROBE_LIMIT);
+    found.map(Some).map_err(|reason| unusable(device, &reason))
 }
 
-fn unexpected(device: &Device, report: Report) -> anyhow::Error {
+fn unusable(device: &Device, reason: &NoAnswer) -> anyhow::Error {
     let backend = device.backend;
-    let reason = match report {
-        Report::NoDevice(reason) | Report::Failed(reason) => reason,
-        _ => "its worker gave another answer than it was asked for".to_owned(),
-    };
     let text = format!("the {backend} backend cannot be used: {reason}");
     NoDeviceError(format!("{text} (`calibrate list devices` shows what there is)")).into()
 }
@@ -104,10 +98,8 @@ pub(super) fn ask(
         let bytes = |subject: &Subject| device_bytes(&planner, subject, cache);
         return Ok(subjects.iter().map(bytes).collect());
     }
-    match probe(device, &Task::Plan(subjects, cache), PROBE_LIMIT) {
-        Report::Plan(answers) => Ok(answers),
-        other => Err(unexpected(device, other)),
-    }
+    let answers = probe(device, PlanTask { subjects, cache }, PROBE_LIMIT);
+    answers.map_err(|reason| unusable(device, &reason))
 }
 
 /// The memory that can be had.

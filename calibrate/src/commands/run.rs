@@ -101,8 +101,8 @@ pub fn run(args: &RunArgs) -> anyhow::Result<u8> {
     let replaces_whole = path.exists()
         && !HardwareCalibration::load(&path)
             .is_ok_and(|calibration| calibration.settings.end != RunEnd::Complete);
-    let mut launcher = Processes::new(device, &stop)?;
-    let session = Session::new(&mut launcher, settings, &plan.subjects, &stop)?;
+    let mut workers = Processes::new(device, &stop)?;
+    let session = Session::new(&mut workers, settings, &plan.subjects, &stop)?;
     let outcome =
         session.observed_by(Progress::new()).with_journal(journal, recovered.entries).run()?;
 

@@ -18,7 +18,7 @@ use tempfile::NamedTempFile;
 
 use crate::measure::Procedure;
 use crate::plan::Subject;
-use crate::worker::{Device, LaunchReport};
+use crate::worker::{Device, ProcessReport};
 
 /// What makes launches of two runs comparable: everything but the list of problems.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -81,7 +81,7 @@ pub enum Entry {
         /// Which launch of it this was, from 0.
         index: u32,
         /// What came of it.
-        report: Box<LaunchReport>,
+        report: Box<ProcessReport>,
     },
     /// A variant computed something wrong, which is not forgotten when the run goes on.
     Wrong {
@@ -339,7 +339,7 @@ mod tests {
         let launch = |index| Entry::Launch {
             subject: Subject::fusion("add_relu/f32/m4.n4".parse().unwrap()),
             index,
-            report: Box::new(LaunchReport {
+            report: Box::new(ProcessReport {
                 launch: Launch {
                     rounds: vec![Round { pairs: vec![pair(1.7), pair(f64::from(index))] }],
                     iterations: [3, 5],
