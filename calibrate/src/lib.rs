@@ -7,8 +7,6 @@ pub mod build_info;
 pub mod cli;
 pub mod commands;
 pub mod digits;
-pub mod exit;
-pub mod fusion_records;
 pub mod judge;
 pub mod machine;
 pub mod measure;
@@ -21,5 +19,6 @@ pub mod report;
 pub mod run;
 pub mod selftest;
 pub mod stop;
-pub mod units;
 pub mod worker;
+
+pub use cli_support::{exit, units};

@@ -14,7 +14,7 @@ fn main() -> ExitCode {
         Some(Command::Show(args)) => commands::show::show(&args),
         Some(Command::Query(args)) => commands::query::query(&args),
         Some(Command::Selftest(args)) => commands::selftest::selftest(&args),
-        Some(Command::Trace(command)) => commands::trace::trace(&command),
+        Some(Command::Trace(command)) => trace_tool::run(&command),
         Some(Command::Completions(args)) => commands::completions::completions(&args),
         Some(Command::Worker) => worker::serve(),
     };

@@ -1,9 +1,5 @@
 //! The command line.
 
-mod compare;
-mod trace;
-mod validate;
-
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,14 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use fused_kernels::worker;
 use fusion_cost_model::{CacheState, Clock, Implementation};
-
-pub use compare::{CompareFormat, ComparePhase, TraceCompareArgs};
-pub use trace::{
-    IndexArgs, IndexPlace, LayersFormat, OutputFormat, PhaseName, TableName, TaxonomyName,
-    TraceCommand, TraceFiles, TraceIndexArgs, TraceInfoArgs, TraceInput, TraceKernelsArgs,
-    TraceLayersArgs,
-};
-pub use validate::{MeasuredByName, TraceValidateArgs, ValidateFormat};
+use trace_tool::TraceCommand;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -2,6 +2,7 @@
 
 use std::path::absolute;
 
+use cli_support::memory;
 use fused_kernels::cpu::Cpu;
 use fusion_cost_model::{Backend, CacheState};
 
@@ -105,5 +106,5 @@ pub(super) fn ask(
 /// The memory that can be had.
 pub(super) fn available(found: Option<&FoundGpu>) -> Available {
     let device = found.map(|found| found.free_memory);
-    Available { host: fingerprint::available_memory(), device }
+    Available { host: memory::available_bytes(), device }
 }

@@ -67,15 +67,6 @@ pub fn default_threads() -> usize {
         .map_or_else(available_threads, |cores| cores.clamp(1, available_threads()))
 }
 
-/// Bytes that could be allocated now, the limits of a container included.
-#[must_use]
-pub fn available_memory() -> u64 {
-    let what = RefreshKind::nothing().with_memory(MemoryRefreshKind::nothing().with_ram());
-    let system = System::new_with_specifics(what);
-    let limit = system.cgroup_limits().map(|limits| limits.free_memory);
-    limit.unwrap_or(u64::MAX).min(system.available_memory())
-}
-
 /// The instruction sets that the kernels may use.
 fn features() -> Vec<String> {
     #[cfg(target_arch = "x86_64")]

@@ -23,6 +23,7 @@ mod window;
 
 use std::time::Duration;
 
+use cli_support::memory as system_memory;
 use fusion_cost_model::calibration::Check;
 use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 
@@ -77,7 +78,7 @@ fn check_with(files: &SystemFiles, needs: &Needs) -> Vec<Check> {
 
     let (governor, driver) = (clock::governor(files), clock::driver(files));
     let is_debug = cfg!(debug_assertions);
-    let (available, cores) = (fingerprint::available_memory(), System::physical_core_count());
+    let (available, cores) = (system_memory::available_bytes(), System::physical_core_count());
     let checks = vec![
         build::judge(&crate::build_info::build(), is_debug, crate::build_info::OPT_LEVEL),
         governor::judge(governor.as_deref(), driver.as_deref()),
