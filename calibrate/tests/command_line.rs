@@ -324,7 +324,7 @@ fn a_worker_without_a_task_says_what_it_is() {
         .write_stdin("hello\n")
         .assert()
         .code(1)
-        .stderr(contains("this is a worker of `calibrate`, and got no task"));
+        .stderr(contains("this is a worker, which is only started by its own program"));
     calibrate(folder.path()).arg("--help").assert().success().stdout(contains("worker").not());
 }
 

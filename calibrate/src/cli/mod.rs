@@ -6,12 +6,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use fused_kernels::gpu::compile_worker;
+use fused_kernels::worker;
 use fusion_cost_model::{Backend, CacheState, Clock, Implementation, Problem};
 use trace_tool::TraceCommand;
 
 use crate::machine::fingerprint;
-use crate::worker::WORKER;
 
 pub use run::{ClockChoice, ImplementationChoice, RunArgs};
 
@@ -77,11 +76,8 @@ pub enum Command {
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
     /// What the program starts for every launch; not for people
-    #[command(name = WORKER, hide = true)]
+    #[command(name = worker::ARGUMENT, hide = true)]
     Worker,
-    /// What a GPU backend starts for a compiler that may end its process; not for people
-    #[command(name = compile_worker::ARGUMENT, hide = true)]
-    CompileWorker,
 }
 
 /// What the caches hold when a sample begins.

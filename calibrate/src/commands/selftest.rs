@@ -55,9 +55,9 @@ pub fn selftest(args: &SelftestArgs) -> anyhow::Result<u8> {
     let against_itself = if args.runs == 0 || stop.requested() {
         None
     } else {
-        let mut launcher = Processes::new(device, &stop)?;
+        let mut workers = Processes::new(device, &stop)?;
         let progress = report::Progress::new();
-        Some(against_itself::measure(&mut launcher, settings, args.runs, &stop, progress)?)
+        Some(against_itself::measure(&mut workers, settings, args.runs, &stop, progress)?)
     };
     let answers = simulation.iter().map(Simulated::answer);
     let mut answer =

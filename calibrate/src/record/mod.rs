@@ -15,7 +15,7 @@ use crate::judge::{Case, judge, noise_floor, of_clock, throttle};
 use crate::measure::{Estimate, Quartiles, SensorRange, Unit};
 use crate::plan::Subject;
 use crate::run::RunSettings;
-use crate::worker::LaunchReport;
+use crate::worker::ProcessReport;
 
 pub use calibration::{Run, calibration};
 pub use files::Files;
@@ -36,7 +36,7 @@ pub struct Context<'a> {
 #[must_use]
 pub fn record(
     subject: &Subject,
-    launches: &[LaunchReport],
+    launches: &[ProcessReport],
     estimate: &Estimate,
     context: &Context<'_>,
 ) -> FusionRecord {
@@ -146,14 +146,14 @@ pub fn record(
 }
 
 /// What the device told in all launches.
-fn sensors(launches: &[LaunchReport]) -> SensorRange {
+fn sensors(launches: &[ProcessReport]) -> SensorRange {
     let told = launches.iter().filter_map(|report| report.launch.sensors);
     told.reduce(SensorRange::with).unwrap_or_default()
 }
 
 fn gpu_details(
     settings: &RunSettings,
-    launches: &[LaunchReport],
+    launches: &[ProcessReport],
     sensors: SensorRange,
 ) -> GpuDetails {
     let [unfused_kernels, fused_kernels] =
@@ -170,7 +170,7 @@ fn gpu_details(
 }
 
 /// The proof of all launches: the largest errors, and the rows of the most thorough one.
-fn verification(launches: &[LaunchReport]) -> Verification {
+fn verification(launches: &[ProcessReport]) -> Verification {
     let none = Verification {
         reference_rows: 0,
         rows: 0,
@@ -189,7 +189,7 @@ fn verification(launches: &[LaunchReport]) -> Verification {
 
 /// Where all launches were: every processor that one of them used, and the smallest share of huge
 /// pages.
-fn placement(launches: &[LaunchReport]) -> Placement {
+fn placement(launches: &[ProcessReport]) -> Placement {
     let mut processors: Vec<u32> =
         launches.iter().flat_map(|report| &report.processors).copied().collect();
     processors.sort_unstable();

@@ -12,7 +12,7 @@ use crate::build_info;
 use crate::machine::Machine;
 use crate::measure::Procedure;
 use crate::plan::Subject;
-use crate::worker::{Device, LaunchReport};
+use crate::worker::{Device, ProcessReport};
 
 /// What makes launches of two runs comparable: everything but the list of problems.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -98,7 +98,7 @@ pub enum Entry {
         /// Which launch of it this was, from 0.
         index: u32,
         /// What came of it.
-        report: Box<LaunchReport>,
+        report: Box<ProcessReport>,
     },
     /// A variant computed something wrong, which is not forgotten when the run goes on.
     Wrong {

@@ -261,7 +261,7 @@ mod tests {
     use super::*;
     use crate::measure::{Launch, Order, Pair, Procedure, Round};
     use crate::plan::Subject;
-    use crate::worker::{Device, Gpu, LaunchReport};
+    use crate::worker::{Device, Gpu, ProcessReport};
     use fusion_cost_model::calibration::{HardwareCalibration, Verification};
     use fusion_cost_model::cost::Ceilings;
     use fusion_cost_model::{CacheState, Clock, DType};
@@ -288,7 +288,7 @@ mod tests {
         let launch = |index| Entry::Launch {
             subject: Subject::fusion("add_relu/f32/m4.n4".parse().unwrap()),
             index,
-            report: Box::new(LaunchReport {
+            report: Box::new(ProcessReport {
                 launch: Launch {
                     rounds: vec![Round { pairs: vec![pair(1.7), pair(f64::from(index))] }],
                     iterations: [3, 5],

@@ -8,7 +8,7 @@ use super::entry::{Entry, Part};
 use super::journal::Journal;
 use crate::measure::{Estimate, estimate};
 use crate::plan::Subject;
-use crate::worker::LaunchReport;
+use crate::worker::ProcessReport;
 
 /// What became of a subject.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,7 +31,7 @@ pub struct Measured {
     /// What was measured.
     pub subject: Subject,
     /// In the order in which they were made.
-    pub launches: Vec<LaunchReport>,
+    pub launches: Vec<ProcessReport>,
     /// What they say together.
     pub estimate: Option<Estimate>,
     /// Whether that is all.
@@ -46,7 +46,7 @@ impl Measured {
         Self { subject, launches: Vec::new(), estimate: None, state, seconds: 0.0 }
     }
 
-    pub(super) fn add(&mut self, report: LaunchReport) {
+    pub(super) fn add(&mut self, report: ProcessReport) {
         self.launches.push(report);
         let launches: Vec<_> = self.launches.iter().map(|report| report.launch.clone()).collect();
         self.estimate = estimate(&launches);

@@ -18,7 +18,7 @@ use crate::judge::{noise_floor, of_clock, same_margin};
 use crate::measure::{draw_pass, enough};
 use crate::plan::{Subject, clocks_of, controls};
 use crate::stop::Stop;
-use crate::worker::{LaunchReport, Launcher, MeasureTask, Report, Task};
+use crate::worker::{CeilingsTask, MeasureAnswer, MeasureTask, NoAnswer, ProcessReport, Workers};
 
 use super::ceilings;
 use super::entry::Entry;
@@ -47,13 +47,13 @@ struct Limits {
 
 /// A run that is going on.
 pub struct Session<'a> {
-    launcher: &'a mut dyn Launcher,
+    workers: &'a mut dyn Workers,
     settings: RunSettings,
     stop: &'a Stop,
     began: Instant,
     observer: Box<dyn Observer + 'a>,
     /// Launches and ceilings of an earlier part of the run.
-    recovered: HashMap<(Subject, u32), LaunchReport>,
+    recovered: HashMap<(Subject, u32), ProcessReport>,
     limits: Vec<Limits>,
     /// The controls first.
     measured: Vec<Measured>,
@@ -68,7 +68,7 @@ impl<'a> Session<'a> {
     ///
     /// Never; see [`controls`].
     pub fn new(
-        launcher: &'a mut dyn Launcher,
+        workers: &'a mut dyn Workers,
         settings: RunSettings,
         subjects: &[Subject],
         stop: &'a Stop,
@@ -77,7 +77,7 @@ impl<'a> Session<'a> {
         let all = controls.iter().chain(subjects);
         let measured: Vec<Measured> = all.copied().map(Measured::new).collect();
         Ok(Self {
-            launcher,
+            workers,
             settings,
             stop,
             began: Instant::now(),
@@ -211,13 +211,12 @@ impl<'a> Session<'a> {
         }
         self.observer.process_starts(&subject, pass);
         let began = Instant::now();
-        let (task, time_left) =
-            (Task::Measure(Box::new(self.task(&subject, pass))), self.time_left());
-        let report = self.launcher.launch(&task, time_left)?;
+        let (task, time_left) = (self.task(&subject, pass), self.time_left());
+        let answer = self.workers.measure(task, time_left);
         let measured = &mut self.measured[index];
         measured.seconds = began.elapsed().as_secs_f64();
-        match report {
-            Report::Measured(report) => {
+        match answer {
+            Ok(MeasureAnswer::Measured(report)) => {
                 if let Some(journal) = &mut self.journal {
                     journal.append(&Entry::Launch {
                         subject,
@@ -229,22 +228,20 @@ impl<'a> Session<'a> {
                 self.observer.process_ends();
                 return Ok(None);
             }
-            Report::Stopped => return Ok(Some(RunEnd::Interrupted)),
-            Report::TimeUp => return Ok(Some(RunEnd::TimeBudget)),
-            Report::Wrong(wrong) => {
+            Ok(MeasureAnswer::Wrong(wrong)) => {
                 let reason = wrong.to_string();
                 if let Some(journal) = &mut self.journal {
                     journal.append(&Entry::Wrong { subject, reason: reason.clone() })?;
                 }
                 measured.state = State::Wrong(reason);
             }
-            Report::Failed(reason) => measured.state = State::Failed(reason),
-            Report::NoDevice(reason) => measured.state = State::Failed(reason),
-            Report::NoKernels
-            | Report::Ceilings(_)
-            | Report::Identified(_)
-            | Report::Plan(_)
-            | Report::Survey(_) => measured.state = State::NoKernels,
+            Ok(MeasureAnswer::NoKernels) => measured.state = State::NoKernels,
+            Err(NoAnswer::Failed(reason) | NoAnswer::NoDevice(reason)) => {
+                measured.state = State::Failed(reason);
+            }
+            Err(NoAnswer::Stopped) => return Ok(Some(RunEnd::Interrupted)),
+            Err(NoAnswer::TimeUp) => return Ok(Some(RunEnd::TimeBudget)),
+            Err(error @ NoAnswer::NotStarted(_)) => return Err(error.into()),
         }
         self.observer.problem_ends(measured);
         Ok(None)
@@ -259,7 +256,7 @@ impl<'a> Session<'a> {
             cache: self.settings.cache,
             procedure: self.settings.procedure,
             input_seed: seed ^ hash(&name),
-            launch_seed: hash(&format!("{seed} {subject} {comparison:?} {repetition} {pass}")),
+            process_seed: hash(&format!("{seed} {subject} {comparison:?} {repetition} {pass}")),
             reference_budget: if pass == 0 { FIRST_REFERENCE_BUDGET } else { REFERENCE_BUDGET },
         }
     }
@@ -300,21 +297,23 @@ impl<'a> Session<'a> {
                 return Ok(Some(end));
             }
             self.observer.ceilings_start();
-            match self.launcher.launch(&Task::Ceilings(dtype, clock), self.time_left())? {
-                Report::Ceilings(Some(limits)) => {
+            let task = CeilingsTask { dtype, clock };
+            match self.workers.ceilings(task, self.time_left()) {
+                Ok(Some(limits)) => {
                     if let Some(journal) = &mut self.journal {
                         let limits = limits.clone();
                         journal.append(&Entry::Ceilings { dtype, clock, pass, limits })?;
                     }
                     self.limits.push(Limits { dtype, clock, pass, limits });
                 }
-                Report::Stopped => return Ok(Some(RunEnd::Interrupted)),
-                Report::TimeUp => return Ok(Some(RunEnd::TimeBudget)),
+                Ok(None) => {}
+                Err(NoAnswer::Stopped) => return Ok(Some(RunEnd::Interrupted)),
+                Err(NoAnswer::TimeUp) => return Ok(Some(RunEnd::TimeBudget)),
                 // Another pass may have them, and speedups are worth something without.
-                Report::Failed(reason) => {
+                Err(NoAnswer::Failed(reason) | NoAnswer::NoDevice(reason)) => {
                     self.observer.warn(&format!("cannot measure the ceilings: {reason}"));
                 }
-                _ => {}
+                Err(error @ NoAnswer::NotStarted(_)) => return Err(error.into()),
             }
         }
         Ok(None)
@@ -348,7 +347,7 @@ impl<'a> Session<'a> {
     fn noise(&self) -> Vec<NoiseFloor> {
         let RunSettings { backend, threads, .. } = self.settings;
         let usable = |control: &Measured| {
-            let wrong = |report: &LaunchReport| report.wrong_after.is_some();
+            let wrong = |report: &ProcessReport| report.wrong_after.is_some();
             matches!(control.state, State::Unfinished) && !control.launches.iter().any(wrong)
         };
         let of = |control: &Measured| {

@@ -11,7 +11,7 @@ use crate::machine::preflight::{GpuNeeds, Needs};
 use crate::plan::{
     Available, Needed, Plan, Subject, Wanted, Ways, bytes_needed, controls, device_bytes,
 };
-use crate::worker::{Device, FoundGpu, PROBE_LIMIT, Report, Task, probe};
+use crate::worker::{Device, FoundGpu, IdentifyTask, NoAnswer, PROBE_LIMIT, PlanTask, probe};
 
 /// A device that is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,9 +32,9 @@ impl Target {
         if device.gpu.is_none() {
             return Ok(Self { device, found: None });
         }
-        match probe(&device, &Task::Identify, PROBE_LIMIT) {
-            Report::Identified(found) => Ok(Self { device, found: Some(*found) }),
-            other => Err(unexpected(&device, other)),
+        match probe(&device, IdentifyTask, PROBE_LIMIT) {
+            Ok(found) => Ok(Self { device, found: Some(found) }),
+            Err(reason) => Err(unusable(&device, &reason)),
         }
     }
 
@@ -86,10 +86,8 @@ impl Target {
             let bytes = |subject: &Subject| device_bytes(&planner, subject, cache);
             return Ok(subjects.iter().map(bytes).collect());
         }
-        match probe(device, &Task::Plan(subjects, cache), PROBE_LIMIT) {
-            Report::Plan(answers) => Ok(answers),
-            other => Err(unexpected(device, other)),
-        }
+        let answers = probe(device, PlanTask { subjects, cache }, PROBE_LIMIT);
+        answers.map_err(|reason| unusable(device, &reason))
     }
 
     fn available(&self) -> Available {
@@ -120,12 +118,8 @@ impl Target {
     }
 }
 
-fn unexpected(device: &Device, report: Report) -> anyhow::Error {
+fn unusable(device: &Device, reason: &NoAnswer) -> anyhow::Error {
     let backend = device.backend;
-    let reason = match report {
-        Report::NoDevice(reason) | Report::Failed(reason) => reason,
-        _ => "its worker gave another answer than it was asked for".to_owned(),
-    };
     let text = format!("the {backend} backend cannot be used: {reason}");
     NoDeviceError(format!("{text} (`calibrate list devices` lists the devices)")).into()
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use fused_kernels::{BackendError, Prepared, ThreadCounters, Variant};
 use fusion_cost_model::calibration::{RunEnd, Verification};
+use fusion_cost_model::cost::Ceilings;
 use fusion_cost_model::{Backend, CacheState, Clock, Problem};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -15,7 +16,7 @@ use crate::measure::{Instruments, Procedure, Reading, Watch, measure};
 use crate::plan::Subject;
 use crate::run::{Outcome, RunSettings, Session, State};
 use crate::stop::Stop;
-use crate::worker::{LaunchReport, Launcher, MeasureTask, Report, Task};
+use crate::worker::{CeilingsTask, MeasureAnswer, MeasureTask, NoAnswer, ProcessReport, Workers};
 
 /// What is wrong with a scripted machine, beside the noise that all of them have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
@@ -181,11 +182,22 @@ struct Machine {
 /// Seconds between two launches: the process starts, and proves its kernels.
 const BETWEEN_LAUNCHES: f64 = 0.1;
 
-impl Launcher for Machine {
-    fn launch(&mut self, task: &Task, _: Option<Duration>) -> anyhow::Result<Report> {
-        let Task::Measure(task) = task else { return Ok(Report::Ceilings(None)) };
+impl Workers for Machine {
+    fn ceilings(
+        &mut self,
+        _: CeilingsTask,
+        _: Option<Duration>,
+    ) -> Result<Option<Ceilings>, NoAnswer> {
+        Ok(None)
+    }
+
+    fn measure(
+        &mut self,
+        task: MeasureTask,
+        _: Option<Duration>,
+    ) -> Result<MeasureAnswer, NoAnswer> {
         self.now += BETWEEN_LAUNCHES;
-        let mut process = Process::start(self, task);
+        let mut process = Process::start(self, &task);
         let mut instruments = Instruments {
             watch: &mut Idle,
             clock: Clock::Host,
@@ -193,10 +205,11 @@ impl Launcher for Machine {
             counters: |prepared| prepared.counters(),
         };
         let variants = task.subject.comparison.variants();
-        let seed = task.launch_seed;
-        let launch = measure(&mut process, variants, &task.procedure, seed, &mut instruments)?;
+        let seed = task.process_seed;
+        let launch = measure(&mut process, variants, &task.procedure, seed, &mut instruments)
+            .map_err(|error| NoAnswer::Failed(error.to_string()))?;
         self.now = process.now;
-        Ok(Report::Measured(Box::new(LaunchReport {
+        Ok(MeasureAnswer::Measured(Box::new(ProcessReport {
             launch,
             kernels: Variant::ALL.map(|variant| vec![variant.name().to_owned()]),
             verification: Verification {
@@ -250,7 +263,7 @@ struct Process {
 
 impl Process {
     fn start(machine: &Machine, task: &MeasureTask) -> Self {
-        let mut random = ChaCha8Rng::seed_from_u64(task.launch_seed);
+        let mut random = ChaCha8Rng::seed_from_u64(task.process_seed);
         random.set_stream(1);
         let deviation = match machine.disturbance {
             Disturbance::ProcessEffect => 0.02,

@@ -74,7 +74,7 @@ impl Device {
 
     fn gpu_options(&self) -> GpuOptions {
         let Gpu { library_folders, code_cache, .. } = self.gpu.clone().unwrap_or_default();
-        GpuOptions { library_folders, cache_folder: code_cache }
+        GpuOptions { library_folders, cache_folder: code_cache, ..GpuOptions::default() }
     }
 
     fn open_gpu(&self) -> anyhow::Result<fused_kernels::gpu::Gpu> {
