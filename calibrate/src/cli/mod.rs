@@ -75,7 +75,7 @@ pub enum Command {
     Trace(TraceCommand),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
-    /// What the program starts for every launch; not for people
+    /// What the program starts to do one task; not for people
     #[command(name = worker::ARGUMENT, hide = true)]
     Worker,
 }

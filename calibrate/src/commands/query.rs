@@ -103,7 +103,7 @@ fn as_text(
         lines.extend(record.reasons.iter().map(|reason| ("", reason.clone())));
     }
     if let Some(roofline) = model.roofline_speedup(problem, target) {
-        lines.push(("roofline", format!("{roofline:.3}, if both ran at the machine's limits")));
+        lines.push(("roofline", format!("{roofline:.3}, if both ran at the machine's ceilings")));
     }
     lines.push((
         "bytes",

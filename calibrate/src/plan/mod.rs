@@ -227,8 +227,8 @@ pub fn device_bytes(
     })
 }
 
-/// Says why a problem whose kernels need so many bytes cannot be measured in the available memory,
-/// if it cannot.
+/// Says why a problem whose kernels need `device_bytes` cannot be measured in the available
+/// memory, if it cannot.
 fn fits(problem: &Problem, device_bytes: u64, available: Available) -> Result<(), String> {
     let is_gpu = available.device.is_some();
     let needed = bytes_needed(problem, device_bytes, is_gpu);
@@ -246,7 +246,7 @@ fn fits(problem: &Problem, device_bytes: u64, available: Available) -> Result<()
     available.device.map_or(Ok(()), |device| check(needed.device, device, " of the GPU's memory"))
 }
 
-/// All bytes that a launch of a problem needs, whose kernels need so many.
+/// All bytes that a process needs to measure a problem whose kernels need `device_bytes`.
 #[must_use]
 pub fn bytes_needed(problem: &Problem, device_bytes: u64, is_gpu: bool) -> Needed {
     let harness = harness_bytes(problem);

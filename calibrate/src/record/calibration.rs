@@ -41,8 +41,8 @@ pub fn calibration(run: &Run<'_>, outcome: &Outcome) -> HardwareCalibration {
             shapes: plan.shapes.clone(),
             quick,
             seed: settings.seed,
-            launches: settings.procedure.launches,
-            most_launches: settings.procedure.most_launches,
+            launches: settings.procedure.processes,
+            most_launches: settings.procedure.most_processes,
             rounds: settings.procedure.rounds,
             time_budget_s: settings.time_budget.map(|budget| budget.as_secs_f64()),
             forced: parts.forced,
@@ -63,8 +63,8 @@ fn records(measured: &[Measured], context: &Context<'_>) -> Vec<FusionRecord> {
     let usable = measured
         .iter()
         .filter(|measured| matches!(measured.state, State::Finished | State::Unfinished));
-    let made = usable.filter_map(|Measured { subject, launches, estimate, .. }| {
-        Some(record(subject, launches, estimate.as_ref()?, context))
+    let made = usable.filter_map(|Measured { subject, processes, estimate, .. }| {
+        Some(record(subject, processes, estimate.as_ref()?, context))
     });
     made.collect()
 }
@@ -72,13 +72,13 @@ fn records(measured: &[Measured], context: &Context<'_>) -> Vec<FusionRecord> {
 /// Everything that has no record, with the reason.
 fn skipped(plan: &Plan, measured: &[Measured], end: RunEnd) -> Vec<Skipped> {
     let mut skipped = plan.skipped.clone();
-    for Measured { subject, launches, state, .. } in measured {
+    for Measured { subject, processes, state, .. } in measured {
         let problem = subject.problem;
         let reason = match state {
             State::Wrong(wrong) => format!("{subject}: {wrong}"),
             State::Failed(reason) => format!("{subject}: {reason}"),
             State::NoKernels => format!("{subject}: the backend has no kernels for it"),
-            State::Unfinished if launches.is_empty() => {
+            State::Unfinished if processes.is_empty() => {
                 let why = match end {
                     RunEnd::TimeBudget => "the time was up before it was measured",
                     _ => "the run was interrupted before it was measured",

@@ -14,7 +14,7 @@ use crate::measure::Procedure;
 use crate::plan::Subject;
 use crate::worker::{Device, ProcessReport};
 
-/// What makes launches of two runs comparable: everything but the list of problems.
+/// What makes the processes of two runs comparable: everything but the list of problems.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunKey {
     /// The version of the program.
@@ -91,11 +91,11 @@ impl Part {
 /// A line of the journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Entry {
-    /// One launch, with all its samples.
-    Launch {
+    /// What one process measured, with all its samples.
+    Samples {
         /// What was measured.
         subject: Subject,
-        /// Which launch of it this was, from 0.
+        /// In which pass, from 0.
         index: u32,
         /// What came of it.
         report: Box<ProcessReport>,
@@ -109,16 +109,16 @@ pub enum Entry {
     },
     /// The run was started, or started again.
     Part(Part),
-    /// The limits of the machine, measured before a pass.
+    /// The ceilings of the machine, measured before a pass.
     Ceilings {
-        /// For which number format.
+        /// For which dtype.
         dtype: DType,
         /// As which clock sees them.
         clock: Clock,
         /// Before which pass, from 0.
         pass: u32,
-        /// The limits.
-        limits: Ceilings,
+        /// The ceilings.
+        ceilings: Ceilings,
     },
 }
 

@@ -1,4 +1,4 @@
-//! The journal: one JSON line per launch, flushed, so that a crash loses nothing.
+//! The journal: one JSON line per process, flushed, so that a crash loses nothing.
 //!
 //! The first line says which run the records belong to. The same run started again goes on from
 //! them; a journal of another machine, program or setting is put aside and not mixed in.
@@ -156,7 +156,7 @@ impl Journal {
                 match serde_json::from_slice(line) {
                     Ok(entry) => recovered.entries.push(entry),
                     Err(error) => recovered.notes.push(format!(
-                        "{}, line {number}: not a launch ({error}); it is measured again",
+                        "{}, line {number}: cannot be read ({error}); it is measured again",
                         path.display()
                     )),
                 }
@@ -165,17 +165,18 @@ impl Journal {
                 whole += line.len() as u64;
             } else {
                 recovered.notes.push(format!(
-                    "{}: an incomplete line was dropped; that launch is measured again",
+                    "{}: an incomplete line was dropped; its process is measured again",
                     path.display()
                 ));
             }
         }
-        let is_launch = |entry: &&Entry| matches!(entry, Entry::Launch { .. });
-        let launches = recovered.entries.iter().filter(is_launch).count();
-        if launches > 0 {
-            recovered
-                .notes
-                .push(format!("going on from {}: {launches} launches are done", path.display()));
+        let is_process = |entry: &&Entry| matches!(entry, Entry::Process { .. });
+        let processes = recovered.entries.iter().filter(is_process).count();
+        if processes > 0 {
+            recovered.notes.push(format!(
+                "continuing from {}: {processes} processes are done",
+                path.display()
+            ));
         }
         Ok((file, recovered, whole))
     }
@@ -211,12 +212,12 @@ impl Journal {
         copy().with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// Keeps only some launches, which no calibration file has, and how they were made.
+    /// Keeps only some processes, which no calibration file holds, and how they were measured.
     ///
     /// # Errors
     ///
     /// When it cannot be written; the journal is then as it was.
-    pub fn keep_only(self, part: Part, launches: &[Entry]) -> anyhow::Result<()> {
+    pub fn keep_only(self, part: Part, processes: &[Entry]) -> anyhow::Result<()> {
         let Self { path, mut file } = self;
         let rewrite = || -> anyhow::Result<()> {
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -225,7 +226,7 @@ impl Journal {
             file.rewind()?;
             BufReader::new(&file).read_until(b'\n', &mut header)?;
             rewritten.write_all(&header)?;
-            for entry in [Entry::Part(part)].iter().chain(launches) {
+            for entry in [Entry::Part(part)].iter().chain(processes) {
                 serde_json::to_writer(&mut rewritten, entry)?;
                 rewritten.write_all(b"\n")?;
             }
@@ -259,7 +260,7 @@ fn aside(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::{Launch, Order, Pair, Procedure, Round};
+    use crate::measure::{Order, Pair, Procedure, Round, Samples};
     use crate::plan::Subject;
     use crate::worker::{Device, Gpu, ProcessReport};
     use fusion_cost_model::calibration::{HardwareCalibration, Verification};
@@ -285,11 +286,11 @@ mod tests {
             order: Order::SecondFirst,
             causes: Vec::new(),
         };
-        let launch = |index| Entry::Launch {
+        let process = |index| Entry::Process {
             subject: Subject::fusion("add_relu/f32/m4.n4".parse().unwrap()),
             index,
             report: Box::new(ProcessReport {
-                launch: Launch {
+                process: Samples {
                     rounds: vec![Round { pairs: vec![pair(1.7), pair(f64::from(index))] }],
                     iterations: [3, 5],
                     ticks: 1000,
@@ -312,11 +313,11 @@ mod tests {
                 gpu_kernels: Default::default(),
             }),
         };
-        let limits = Ceilings { peak_gflops: 0.1 + 0.2, launch_us: 0.5, bandwidth: Vec::new() };
+        let ceilings = Ceilings { peak_gflops: 0.1 + 0.2, launch_us: 0.5, bandwidth: Vec::new() };
         vec![
-            launch(0),
-            Entry::Ceilings { dtype: DType::F32, clock: Clock::Host, pass: 0, limits },
-            launch(1),
+            process(0),
+            Entry::Ceilings { dtype: DType::F32, clock: Clock::Host, pass: 0, ceilings },
+            process(1),
         ]
     }
 

@@ -13,9 +13,9 @@ use crate::worker::ProcessReport;
 /// What became of a subject.
 #[derive(Debug, Clone, PartialEq)]
 pub enum State {
-    /// More launches are needed.
+    /// More processes are needed.
     Unfinished,
-    /// There are enough launches.
+    /// There are enough processes.
     Finished,
     /// A variant computes something wrong.
     Wrong(String),
@@ -31,25 +31,26 @@ pub struct Measured {
     /// What was measured.
     pub subject: Subject,
     /// In the order in which they were made.
-    pub launches: Vec<ProcessReport>,
+    pub processes: Vec<ProcessReport>,
     /// What they say together.
     pub estimate: Option<Estimate>,
     /// Whether that is all.
     pub state: State,
-    /// How long the last launch took, to tell what the next one will.
+    /// How long the last process took, to tell what the next one will.
     pub(super) seconds: f64,
 }
 
 impl Measured {
     pub(super) fn new(subject: Subject) -> Self {
         let state = State::Unfinished;
-        Self { subject, launches: Vec::new(), estimate: None, state, seconds: 0.0 }
+        Self { subject, processes: Vec::new(), estimate: None, state, seconds: 0.0 }
     }
 
     pub(super) fn add(&mut self, report: ProcessReport) {
-        self.launches.push(report);
-        let launches: Vec<_> = self.launches.iter().map(|report| report.launch.clone()).collect();
-        self.estimate = estimate(&launches);
+        self.processes.push(report);
+        let processes: Vec<_> =
+            self.processes.iter().map(|report| report.samples.clone()).collect();
+        self.estimate = estimate(&processes);
     }
 }
 
@@ -62,11 +63,11 @@ pub struct Outcome {
     pub controls: Vec<Measured>,
     /// What they say of the machine: nothing of those that failed.
     pub noise: Vec<NoiseFloor>,
-    /// The machine's limits.
+    /// The machine's ceilings.
     pub ceilings: Vec<MeasuredCeilings>,
     /// How it ended.
     pub end: RunEnd,
-    /// Launches of an earlier part of the run that this part did not ask for.
+    /// Processes of an earlier part of the run that this part did not ask for.
     pub left_over: Vec<Entry>,
     /// Still to be finished when the records are safe in the calibration file.
     pub journal: Option<Journal>,
@@ -83,7 +84,7 @@ impl Outcome {
     pub fn has_failures(&self) -> bool {
         self.all().any(|one| {
             matches!(one.state, State::Wrong(_) | State::Failed(_))
-                || one.launches.iter().any(|report| report.wrong_after.is_some())
+                || one.processes.iter().any(|report| report.wrong_after.is_some())
         })
     }
 
