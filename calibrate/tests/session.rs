@@ -108,7 +108,7 @@ impl Workers for Scripted {
         let pair = |order| Pair { seconds: [ratio * 1e-3, 1e-3], order, causes: Vec::new() };
         let round = || Round { pairs: vec![pair(Order::FirstSecond), pair(Order::SecondFirst)] };
         Ok(MeasureAnswer::Measured(Box::new(ProcessReport {
-            process: Samples {
+            samples: Samples {
                 rounds: (0..measure.procedure.rounds).map(|_| round()).collect(),
                 iterations: [1, 1],
                 ticks: 10_000,

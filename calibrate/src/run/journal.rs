@@ -290,7 +290,7 @@ mod tests {
             subject: Subject::fusion("add_relu/f32/m4.n4".parse().unwrap()),
             index,
             report: Box::new(ProcessReport {
-                process: Samples {
+                samples: Samples {
                     rounds: vec![Round { pairs: vec![pair(1.7), pair(f64::from(index))] }],
                     iterations: [3, 5],
                     ticks: 1000,

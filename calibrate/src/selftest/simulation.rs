@@ -206,11 +206,11 @@ impl Workers for Machine {
         };
         let variants = task.subject.comparison.variants();
         let seed = task.process_seed;
-        let process = measure(&mut process, variants, &task.procedure, seed, &mut instruments)
+        let samples = measure(&mut process, variants, &task.procedure, seed, &mut instruments)
             .map_err(|error| NoAnswer::Failed(error.to_string()))?;
         self.now = process.now;
         Ok(MeasureAnswer::Measured(Box::new(ProcessReport {
-            process,
+            samples,
             kernels: Variant::ALL.map(|variant| vec![variant.name().to_owned()]),
             verification: Verification {
                 reference_rows: 1,

@@ -77,7 +77,7 @@ pub enum MeasureAnswer {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProcessReport {
     /// The samples.
-    pub process: Samples,
+    pub samples: Samples,
     /// The kernels of each variant.
     pub kernels: [Vec<String>; 2],
     /// The proof.
