@@ -215,7 +215,7 @@ pub struct QueryArgs {
     pub implementation: Implementation,
     /// The speedup from which fusing is worth it
     #[arg(long, value_name = "RATIO", value_parser = threshold,
-        default_value_t = fusion_cost_model::model::Policy::THRESHOLD)]
+        default_value_t = fusion_cost_model::Policy::THRESHOLD)]
     pub threshold: f64,
     /// Print the answer as JSON
     #[arg(long)]

@@ -104,10 +104,13 @@ pub struct Wanted {
 ///
 /// # Errors
 ///
-/// [`UsageError`] or [`VocabularyError`](fusion_cost_model::VocabularyError) when a name is
+/// [`UsageError`] or [`Error`](fusion_cost_model::Error) when a name is
 /// unknown or a problem cannot be.
 pub fn wanted(request: &Request) -> anyhow::Result<Wanted> {
     let Request { fusion, shapes, problems: explicit, dtype, quick, is_gpu } = request;
+    for problem in explicit {
+        problem.chain().fusible()?;
+    }
     let sets_asked_for = !fusion.is_empty() || shapes.is_some() || explicit.is_empty();
 
     let mut source = "given on the command line".to_owned();

@@ -92,7 +92,7 @@ impl Part {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Entry {
     /// What one process measured, with all its samples.
-    Samples {
+    Process {
         /// What was measured.
         subject: Subject,
         /// In which pass, from 0.
