@@ -70,7 +70,8 @@ mod tests {
     #[test]
     fn other_architectures_and_garbage_tell_nothing() {
         let arm = "processor\t: 0\nBogoMIPS\t: 50.00\nFeatures\t: fp asimd\nCPU part\t: 0xd0c\n";
-        let garbage = "processor\nmicrocode\t: two words\nmodel\t: -1\nflagship: hypervisor\n:::\n\u{0}";
+        let garbage =
+            "processor\nmicrocode\t: two words\nmodel\t: -1\nflagship: hypervisor\n:::\n\u{0}";
         for text in [arm, garbage, ""] {
             assert_eq!(observe(text), Processor::default());
         }
