@@ -25,11 +25,11 @@
 //     static constexpr int PADDING;       // bytes after rows of a power of two that keep them apart
 //     static constexpr int UNROLL;        // products along k that a loop should have at once
 //
-//     // C as the operand A of the next product (K of A is N of C), rounded to T: in registers
-//     // where the fragments allow, else through `scratch`, M rows of SCRATCH_STRIDE numbers, at a
-//     // multiple of 16 bytes, that only this warp uses. SCRATCH_STRIDE is 0 where none is needed.
+//     // C as the operand A of the next product (K of A is N of C), rounded to T. Where the
+//     // fragments allow that in registers, SCRATCH_STRIDE is 0. Elsewhere there is no `a_from_c`: a
+//     // kernel writes C to M rows of SCRATCH_STRIDE numbers that only this warp uses, and loads A.
 //     static constexpr int SCRATCH_STRIDE;
-//     static void a_from_c(A (&)[N / K], const C&, T* scratch);
+//     static void a_from_c(A (&)[N / K], const C&);
 //
 // Tiles in shared memory start at multiples of PADDING bytes, 8 or 16, and so do their rows. All
 // lanes of the warp call together.

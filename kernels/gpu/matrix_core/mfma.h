@@ -101,7 +101,7 @@ template <class T> struct MfmaCore {
 
     static constexpr int SCRATCH_STRIDE = 0;
 
-    static PORT_DEVICE void a_from_c(A (&a)[1], const C& c, T*) {
+    static PORT_DEVICE void a_from_c(A (&a)[1], const C& c) {
         a[0].x = pack<T>(c.x[0], c.x[1]) | u64(pack<T>(c.x[2], c.x[3])) << 32;
     }
 };

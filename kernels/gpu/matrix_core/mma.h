@@ -106,7 +106,7 @@ template <class T> struct MmaCore {
     static constexpr int SCRATCH_STRIDE = 0;
 
     // The lanes of C are those of A already.
-    static PORT_DEVICE void a_from_c(A (&a)[1], const C& c, T*) {
+    static PORT_DEVICE void a_from_c(A (&a)[1], const C& c) {
 #pragma unroll
         for (int i = 0; i < 4; i++)
             a[0].x[i] = pack<T>(c.x[2 * i], c.x[2 * i + 1]);

@@ -86,19 +86,6 @@ template <class T> struct PlainCore {
 
     // A row and 16 bytes, so that rows begin in different banks.
     static constexpr int SCRATCH_STRIDE = N + 16 / int(sizeof(T));
-
-    static PORT_DEVICE void a_from_c(A (&a)[N / K], const C& c, T* scratch) {
-        sync_warp();
-#pragma unroll
-        for (int i = 0; i < SIZE; i += 4) {
-            const float x[4] = {c.x[i], c.x[i + 1], c.x[i + 2], c.x[i + 3]};
-            store<4>(scratch + row(i) * SCRATCH_STRIDE + col(i), x);
-        }
-        sync_warp();
-#pragma unroll
-        for (int k = 0; k < N / K; k++)
-            load_a(a[k], scratch + k * K, SCRATCH_STRIDE);
-    }
 };
 
 template <class T> struct MatrixCore : PlainCore<T> {};

@@ -117,7 +117,7 @@ template <class T> struct WmmaCore {
 
     static constexpr int SCRATCH_STRIDE = 0;
 
-    static PORT_DEVICE void a_from_c(A (&a)[1], const C& c, T*) {
+    static PORT_DEVICE void a_from_c(A (&a)[1], const C& c) {
 #if defined(PORT_CORE_WMMA11)
         // Each half of the warp has every other column: the other half's go in between.
 #pragma unroll

@@ -1,5 +1,6 @@
 //! Every member of the interface of matrix cores by itself, against plain sums of the same numbers.
 
+use super::architecture::MatrixCore;
 use super::emulation::{Headers, Kernels, Order, compiler, device, launch};
 use super::{Code, LaunchShape};
 
@@ -73,7 +74,7 @@ const BODY: &str = r"
         wrong_most += Core::row_max(most[i]) != largest;
     }
     typename Core::A next[N / K];
-    Core::a_from_c(next, by_rows, scratch);
+    AS_OPERAND
     typename Core::C product = {};
     for (int k = 0; k < N / K; k++) {
         typename Core::B right;
@@ -90,6 +91,17 @@ const BODY: &str = r"
     for (int i = 0; i < 8; i++) args.found[port::thread() * 8 + i] = found[i];
 ";
 
+/// What makes an operand of a result: in registers, or through shared memory.
+const IN_REGISTERS: &str = "Core::a_from_c(next, by_rows);";
+const THROUGH_SCRATCH: &str = "
+    for (int i = 0; i < Core::SIZE; i++)
+        scratch[Core::row(i) * Core::SCRATCH_STRIDE + Core::col(i)] =
+            port::from_float<T>(by_rows.x[i]);
+    port::sync_warp();
+    for (int k = 0; k < N / K; k++)
+        Core::load_a(next[k], scratch + k * K, Core::SCRATCH_STRIDE);
+";
+
 const MEMBERS: [&str; 6] = ["load_b", "load_b_columns", "row_sum", "row_max", "a_from_c", "RUN"];
 
 #[test]
@@ -101,11 +113,14 @@ fn every_member_of_every_core_is_right() {
         let architecture = device(name).architecture;
         let threads = 2 * architecture.warp;
         for number in ["float", "port::f16", "port::bf16"] {
+            let is_plain = number == "float" || architecture.matrix_core == MatrixCore::Plain;
+            let body =
+                BODY.replace("AS_OPERAND", if is_plain { THROUGH_SCRATCH } else { IN_REGISTERS });
             let entry = format!("core_{}", number.replace("::", "_"));
             let text = format!(
                 "#include \"port.h\"\n#include \"number.h\"\n#include \"matrix_core.h\"\nusing T = \
                  {number};\nstruct Args {{ i64* found; u32* seen; }};\nPORT_KERNEL({entry}, Args, \
-                 {threads}) {{{BODY}}}\n"
+                 {threads}) {{{body}}}\n"
             );
             let code = Code { entry, text };
             let kernels = Kernels::of([&code], &architecture, &Headers::shipped());

@@ -111,19 +111,13 @@ const FAMILIES: [(&str, Checks); 13] = [
 
 /// Barriers whose absence the problems above were not seen to show, by their header, text, and
 /// which of them it is.
-const UNSEEN: [(&str, &str, usize); 6] = [
+const UNSEEN: [(&str, &str, usize); 3] = [
     // Only for warps that stage more than one row of cores.
     ("product.h", "sync_warp();", 1),
     // Before results are staged where values were read.
     ("attention.h", "sync_block();", 4),
     // Whether a block arrives at the barrier of all blocks before its last thread does.
     ("together.h", "sync_block();", 0),
-    // Before the scratch of weights is written again, which a warp with one row of cores does
-    // after other barriers.
-    ("attention.h", "sync_warp();", 0),
-    // Of results as operands, for which attention has a way of its own on plain cores.
-    ("matrix_core/plain.h", "sync_warp();", 0),
-    ("matrix_core/plain.h", "sync_warp();", 1),
 ];
 
 const fn change(header: &'static str, from: &'static str, to: &'static str) -> Mutation {
