@@ -1,4 +1,4 @@
-//! What a backend does: prepare problems, run their variants, measure its limits.
+//! What a backend does: prepare problems, run their variants, measure its ceilings.
 
 use std::time::Duration;
 
@@ -88,7 +88,7 @@ pub enum BackendError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Unsupported {
-    /// It has no kernels for the chain in this number format.
+    /// It has no kernels for the chain in this dtype.
     #[error("there are no kernels for it")]
     NoKernels,
     /// It has no such clock: a GPU has no time of the host alone, and a CPU no other.
@@ -147,8 +147,8 @@ pub trait Backend {
         setup: Setup,
     ) -> Result<Option<Box<dyn Prepared + 'b>>, BackendError>;
 
-    /// Measures the limits of the device for a number format, as a clock sees them; `None` when it
-    /// does not compute in that format or has no such clock. Takes a few seconds.
+    /// Measures the ceilings of the device for a dtype, as a clock sees them; `None` when it
+    /// does not compute in that dtype or has no such clock. Takes a few seconds.
     ///
     /// # Errors
     ///

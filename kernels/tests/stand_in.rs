@@ -135,7 +135,7 @@ fn hip_conforms() {
 }
 
 #[test]
-fn bulk_copies_and_wgmma_of_sm_90a_conform() {
+fn tma_and_wgmma_of_sm_90a_conform() {
     let Some(stand_in) = StandIn::new("device sm_90\nversion 12040\nruntime 12040\n") else {
         return;
     };
@@ -143,9 +143,9 @@ fn bulk_copies_and_wgmma_of_sm_90a_conform() {
     conform(&mut gpu, "linear_bias_relu/bf16/m256.k64.n256", WARM);
 }
 
-/// The vendor's product with an epilogue against its plain one and the project's kernels after it.
+/// The vendor's GEMM with an epilogue against its plain one and the project's kernels after it.
 #[test]
-fn products_of_the_vendors_libraries_conform() {
+fn gemms_of_the_vendors_libraries_conform() {
     for (backend, stand_in, name) in
         [(BackendName::Cuda, cuda(""), "cuBLASLt"), (BackendName::Hip, hip(""), "hipBLASLt")]
     {

@@ -1,8 +1,8 @@
 // `v_mfma_f32_16x16x16`: f16 and bf16 on gfx90a and gfx942, with 64 lanes.
 //
 // The instruction gets B as its first operand and A as its second, so that it computes the
-// transposed product: a lane's four numbers are then neighbours in a row of C, and they lie as the
-// operand A of the next product needs them.
+// transposed MMA: a lane's four numbers are then neighbours in a row of C, and they lie as the
+// operand A of the next MMA needs them.
 #pragma once
 
 #include "matrix_core/plain.h"

@@ -1,6 +1,6 @@
 // `mma.sync.m16n8k16` with `ldmatrix`: f16 and bf16 from sm_80 on.
 //
-// Two instructions side by side make a product of 16 by 16 by 16, since C is then as wide as A is
+// Two instructions side by side make an MMA of 16 by 16 by 16, since C is then as wide as A is
 // deep, and one `ldmatrix` loads either operand.
 #pragma once
 

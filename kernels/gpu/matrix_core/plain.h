@@ -7,7 +7,7 @@
 namespace port {
 
 // The lanes of a warp form a grid with 8 columns, and each has 4 by 4 elements of C. Four such
-// products by two each are 64 multiply-adds of a lane for every 4 loads of 16 bytes, which is what
+// MMAs by two each are 64 multiply-adds of a lane for every 4 loads of 16 bytes, which is what
 // keeps the multipliers and not shared memory busy.
 template <class T> struct PlainCore {
     static constexpr int LANE_COLS = 8;
@@ -18,7 +18,7 @@ template <class T> struct PlainCore {
     static constexpr int RUN = 4;
     static constexpr int PADDING = 16;
 #if defined(PORT_HIP)
-    // Each product is long enough by itself, and clang would load the operands of all of them
+    // Each MMA is long enough by itself, and clang would load the operands of all of them
     // first, into more registers than there are.
     static constexpr int UNROLL = 1;
 #else

@@ -1,6 +1,6 @@
 // `v_wmma_f32_16x16x16`: f16 and bf16 on gfx11 and gfx12, with 32 lanes.
 //
-// As with `mfma.h`, the instruction computes the transposed product, so that all numbers of a lane
+// As with `mfma.h`, the instruction computes the transposed MMA, so that all numbers of a lane
 // are in one row of C. On gfx11, both halves of a warp hold all of an operand, and take turns in
 // the columns of C; on gfx12, each half has half of both.
 #pragma once

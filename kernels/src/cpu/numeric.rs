@@ -53,7 +53,7 @@ pub(crate) fn keep_freed_memory() {
     }
 }
 
-/// Touches heap memory of the calling thread that the packing buffers of its products will come
+/// Touches heap memory of the calling thread that the packing buffers of its GEMMs will come
 /// from.
 ///
 /// The C library hands out some ten places in turn before it returns to the first, because each
@@ -62,7 +62,7 @@ pub(crate) fn keep_freed_memory() {
 pub(crate) fn touch_heap() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
-        /// Ten times the packing buffers of most products, up to 256 KiB.
+        /// Ten times the packing buffers of most GEMMs, up to 256 KiB.
         const BYTES: usize = 4 << 20;
         /// The smallest page of any system.
         const PAGE: usize = 4 << 10;
@@ -96,7 +96,7 @@ mod tests {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     #[test]
     fn buffers_after_the_touch_have_no_new_pages() {
-        /// Allocates and frees as the products do, and counts the pages that were new.
+        /// Allocates and frees as the GEMMs do, and counts the pages that were new.
         fn faults_of_buffers() -> i64 {
             let faults = || {
                 let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();

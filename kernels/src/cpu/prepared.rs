@@ -8,11 +8,11 @@ use fusion_cost_model::{
 };
 use pulp::Arch;
 
-use super::build::{Machine, Plan};
 use super::kernel::Kernel;
+use super::lower::{Machine, Plan};
 use super::pool::Pool;
 use super::tensors::{TensorId, TensorSets};
-use super::{caches, ceilings, counters, numeric, product};
+use super::{caches, ceilings, counters, gemm, numeric};
 use crate::backend::{
     Backend, BackendError, Prepared, Setup, ThreadCounters, Unsupported, Variant,
 };
@@ -91,7 +91,7 @@ impl Cpu {
     fn on(threads: usize, arch: Arch) -> Result<Self, BackendError> {
         numeric::flush_denormals();
         numeric::keep_freed_memory();
-        product::configure();
+        gemm::configure();
         let mut pool =
             Pool::new(threads, arch).map_err(|source| BackendError::Threads { threads, source })?;
         pool.run(&|_| numeric::touch_heap());

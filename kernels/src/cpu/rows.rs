@@ -8,10 +8,10 @@ use std::ops::Range;
 
 use pulp::Arch;
 
+use super::gemm::share;
 use super::kernel::{Kernel, Located};
 use super::layer::Layer;
 use super::pool::Pool;
-use super::product::share;
 use super::row_ops::RowOp;
 use super::tail::{Stretch, Tail};
 use super::tensors::Tensors;
@@ -110,7 +110,7 @@ pub(crate) struct RowsKernel {
 }
 
 impl RowsKernel {
-    /// Rows per block: as many as the product's micro-kernel gains from, in blocks of equal size
+    /// Rows per block: as many as the GEMM's micro-kernel gains from, in blocks of equal size
     /// for every thread. Up to a few thousand columns such a block stays in the second-level
     /// cache; beyond that it spills into the third, which costs less than reading the weights
     /// once more for smaller blocks would.

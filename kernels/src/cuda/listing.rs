@@ -2,10 +2,10 @@
 
 use std::rc::Rc;
 
+use super::cublaslt;
 use super::device::{Listed, NoRuntime, Runtime};
 use super::driver::CudaDriver;
 use super::nvrtc::NvrtcCompiler;
-use super::products;
 use crate::gpu::search::{Search, Surroundings};
 use crate::gpu::{
     DeviceError, DeviceSummary, GpuOptions, Inventory, LibrarySummary, Opened, Survey,
@@ -56,7 +56,7 @@ pub(super) fn survey_in(search: &Search) -> Survey {
         }),
         Err(missing) => Err(missing.to_string()),
     };
-    let products = match products::find(search, &runtime) {
+    let gemm_library = match cublaslt::find(search, &runtime) {
         Ok(found) => Ok(LibrarySummary {
             name: "cuBLASLt",
             version: found.table.1,
@@ -64,7 +64,7 @@ pub(super) fn survey_in(search: &Search) -> Survey {
         }),
         Err(missing) => Err(missing.to_string()),
     };
-    Survey::Found(Inventory { devices, driver, compiler, products })
+    Survey::Found(Inventory { devices, driver, compiler, gemm_library })
 }
 
 fn summary(

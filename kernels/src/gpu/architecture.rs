@@ -8,7 +8,7 @@ pub(crate) enum MatrixCore {
     Plain,
     /// `mma.sync` of NVIDIA from sm_80 on.
     Mma,
-    /// `wgmma` with bulk copies of sm_90a, beside [`Self::Mma`] where tiles are small.
+    /// `wgmma` with TMA of sm_90a, beside [`Self::Mma`] where tiles are small.
     Wgmma,
     /// `v_mfma` of gfx90a and gfx942.
     Mfma,

@@ -9,20 +9,18 @@ use fusion_cost_model::{
     Backend as BackendName, CacheState, Clock, DType, Implementation, Problem,
 };
 
-use super::build::build;
 use super::cache::CodeCache;
 use super::ceilings;
 use super::devices::{self, GpuOptions};
 use super::driver::{Compiler, DeviceError, Driver};
 use super::loaded::LoadedKernel;
+use super::lower::lower;
 use super::memory::DeviceTensors;
 use super::plan::{KernelPlan, Plan};
 use super::prepared::PreparedGpu;
 use super::queue::{Launch, Queue, Work};
 use super::tensors::{Role, TensorId};
-use super::vendor::{
-    Epilogue, LocatedProduct, Product, ProductLibrary, ProductTensors, WORKSPACE_BYTES,
-};
+use super::vendor::{Epilogue, Gemm, GemmLibrary, GemmTensors, LocatedGemm, WORKSPACE_BYTES};
 use crate::backend::{Backend, BackendError, Prepared, Setup, Unsupported};
 use crate::cold;
 use crate::inputs::Inputs;
@@ -33,7 +31,7 @@ pub struct Gpu {
     driver: Rc<dyn Driver>,
     compiler: Rc<dyn Compiler>,
     cache: CodeCache,
-    products: Option<Rc<dyn ProductLibrary>>,
+    gemm_library: Option<Rc<dyn GemmLibrary>>,
 }
 
 impl std::fmt::Debug for Gpu {
@@ -49,9 +47,9 @@ impl Gpu {
         driver: Rc<dyn Driver>,
         compiler: Rc<dyn Compiler>,
         cache: CodeCache,
-        products: Option<Rc<dyn ProductLibrary>>,
+        gemm_library: Option<Rc<dyn GemmLibrary>>,
     ) -> Self {
-        Self { name, driver, compiler, cache, products }
+        Self { name, driver, compiler, cache, gemm_library }
     }
 
     /// The compiler of its kernels and its version.
@@ -61,7 +59,7 @@ impl Gpu {
 
     /// The vendor's libraries that it can use, with their versions.
     pub(super) fn library_versions(&self) -> Vec<String> {
-        self.products.iter().map(|library| library.version().to_owned()).collect()
+        self.gemm_library.iter().map(|library| library.version().to_owned()).collect()
     }
 
     /// The kernels of a problem, and how many sets of tensors they go through.
@@ -70,14 +68,14 @@ impl Gpu {
             return Err(Unsupported::NoClock(setup.clock));
         }
         let is_vendors = setup.implementation == Implementation::Vendor;
-        if is_vendors && (self.products.is_none() || Epilogue::of(problem).is_none()) {
+        if is_vendors && (self.gemm_library.is_none() || Epilogue::of(problem).is_none()) {
             return Err(Unsupported::NoVendor);
         }
         let sets = match setup.cache {
             CacheState::Warm => 1,
             CacheState::Cold => cold::sets(problem, self.driver.facts().last_level_bytes)?,
         };
-        let mut plan = build(problem, self.driver.facts()).ok_or(Unsupported::NoKernels)?;
+        let mut plan = lower(problem, self.driver.facts()).ok_or(Unsupported::NoKernels)?;
         if is_vendors {
             // All sets share it, as the launches of a program do.
             plan.table.add(WORKSPACE_BYTES, Role::Scratch);
@@ -85,19 +83,19 @@ impl Gpu {
         Ok((plan, sets))
     }
 
-    /// Puts a library's products in the place of the project's: the plain one as the first kernel
+    /// Puts a library's GEMMs in the place of the project's: the plain one as the first kernel
     /// of the unfused variant, the one with everything else in it as the fused variant. `None`
     /// where the library has no kernel for one of them.
     fn vendor_work(&self, problem: &Problem, plan: Plan) -> Result<Option<Work>, DeviceError> {
         let Plan { table, inputs, output, mut unfused, .. } = plan;
         let (Some(library), Some(epilogue), Some(sizes)) =
-            (&self.products, Epilogue::of(problem), problem.sizes().linear())
+            (&self.gemm_library, Epilogue::of(problem), problem.sizes().linear())
         else {
             return Ok(None);
         };
         let (m, k, n) = (sizes.m, sizes.k, sizes.n);
-        let plain = Product { dtype: problem.dtype(), m, k, n, epilogue: Epilogue::None };
-        let tensors = ProductTensors {
+        let plain = Gemm { dtype: problem.dtype(), m, k, n, epilogue: Epilogue::None };
+        let tensors = GemmTensors {
             x: inputs[0],
             w: inputs[1],
             bias: None,
@@ -105,9 +103,9 @@ impl Gpu {
             workspace: TensorId(table.specs.len() - 1),
         };
         let bias = epilogue.has_bias().then(|| inputs[2]);
-        let first = LocatedProduct::new(library, plain, tensors)?;
-        let product = Product { epilogue, ..plain };
-        let fused = LocatedProduct::new(library, product, ProductTensors { bias, ..tensors })?;
+        let first = LocatedGemm::new(library, plain, tensors)?;
+        let gemm = Gemm { epilogue, ..plain };
+        let fused = LocatedGemm::new(library, gemm, GemmTensors { bias, ..tensors })?;
         let (Some(first), Some(fused)) = (first, fused) else { return Ok(None) };
         let mut kernels: Vec<Box<dyn Launch>> = vec![Box::new(first)];
         for plan in unfused.drain(1..) {
@@ -124,7 +122,7 @@ impl Gpu {
         Ok(Work { unfused, fused: vec![load(plan.fused)?] })
     }
 
-    /// Opens a device by its number, with a compiler for it, and the vendor's library of products
+    /// Opens a device by its number, with a compiler for it, and the vendor's GEMM library
     /// where there is one.
     ///
     /// # Errors
@@ -137,9 +135,9 @@ impl Gpu {
         options: &GpuOptions,
     ) -> Result<Self, BackendError> {
         let (driver, compiler) = devices::open(backend, index, options)?;
-        let products = devices::products(backend, &driver, options);
+        let gemm_library = devices::gemm_library(backend, &driver, options);
         let folder = options.cache_folder.clone().or_else(users_cache_folder);
-        Ok(Self::new(backend, driver, compiler, CodeCache::new(folder), products))
+        Ok(Self::new(backend, driver, compiler, CodeCache::new(folder), gemm_library))
     }
 
     /// The device.

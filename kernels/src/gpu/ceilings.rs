@@ -1,4 +1,4 @@
-//! The limits of a GPU: how fast it multiplies, moves bytes, and starts kernels.
+//! The ceilings of a GPU: how fast it multiplies, moves bytes, and starts kernels.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use fusion_cost_model::cost::{BandwidthPoint, Ceilings};
 use fusion_cost_model::{CacheState, Clock, DType, Implementation, Problem};
 
 use super::backend::Gpu;
-use super::build::probes::{TILE_BYTES, multiply, nothing, read, triad};
 use super::driver::DeviceError;
+use super::lower::probes::{TILE_BYTES, multiply, nothing, read, triad};
 use super::memory::DeviceTensors;
 use super::numbers::decode;
 use super::plan::KernelPlan;
@@ -20,7 +20,7 @@ use crate::inputs::Inputs;
 /// matter.
 const SAMPLE: Duration = Duration::from_micros(300);
 
-/// Samples of each limit, of which the best counts: nothing makes a loop faster than the device.
+/// Samples of each ceiling, of which the best counts: nothing makes a loop faster than the device.
 const SAMPLES: u32 = 7;
 
 /// Samples have no more runs, even where the clock does not move.
@@ -29,17 +29,17 @@ const MOST_RUNS: u32 = 1 << 14;
 /// Blocks of the multiplying kernel for each processor: enough warps to hide every latency.
 const BLOCKS_PER_PROCESSOR: u64 = 2;
 
-/// The product that shows what a whole kernel reaches grows until it lasts so long.
-const PRODUCT: Duration = Duration::from_millis(3);
+/// The GEMM that shows what a whole kernel reaches grows until it lasts so long.
+const GEMM: Duration = Duration::from_millis(3);
 
-/// Measures the limits for a number format, as a clock sees them.
+/// Measures the ceilings for a dtype, as a clock sees them.
 pub(super) fn measure(gpu: &mut Gpu, dtype: DType, clock: Clock) -> Result<Ceilings, BackendError> {
     let launch_us = launch_us(gpu, clock)?;
     let bandwidth = bandwidth(gpu)?;
     let in_registers = multiply_gflops(gpu, dtype)?;
-    // Where a whole kernel is faster than the loop in registers, the loop is not the limit: the
+    // Where a whole kernel is faster than the loop in registers, the loop is not the ceiling: the
     // latter is written with instructions that a newer processor has faster ones beside.
-    let whole = product_gflops(gpu, dtype)?;
+    let whole = gemm_gflops(gpu, dtype)?;
     Ok(Ceilings { peak_gflops: in_registers.max(whole), launch_us, bandwidth })
 }
 
@@ -187,11 +187,11 @@ fn multiply_gflops(gpu: &Gpu, dtype: DType) -> Result<f64, DeviceError> {
     }
 }
 
-/// The rate that the project's own kernel reaches on a large product, in 10^9 flops per second; 0
+/// The rate that the project's own kernel reaches on a large GEMM, in 10^9 flops per second; 0
 /// where there is none.
 #[expect(clippy::cast_precision_loss, reason = "a rate")]
-fn product_gflops(gpu: &mut Gpu, dtype: DType) -> Result<f64, BackendError> {
-    /// The side of the largest product: 400 MB in f16, 800 MB in f32.
+fn gemm_gflops(gpu: &mut Gpu, dtype: DType) -> Result<f64, BackendError> {
+    /// The side of the largest GEMM: 400 MB in f16, 800 MB in f32.
     const LARGEST: u64 = 8192;
     let setup = Setup {
         cache: CacheState::Warm,
@@ -213,7 +213,7 @@ fn product_gflops(gpu: &mut Gpu, dtype: DType) -> Result<f64, BackendError> {
         }
         let seconds = shortest.as_secs_f64().max(1e-9);
         best = best.max(2.0 * (side as f64).powi(3) / seconds / 1e9);
-        if shortest >= PRODUCT || side >= LARGEST {
+        if shortest >= GEMM || side >= LARGEST {
             return Ok(best);
         }
         side *= 2;

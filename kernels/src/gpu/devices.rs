@@ -8,7 +8,7 @@ use fusion_cost_model::Backend;
 
 use super::driver::{Compiler, DeviceError, Driver};
 use super::search::{MissingLibrary, Surroundings};
-use super::vendor::ProductLibrary;
+use super::vendor::GemmLibrary;
 
 /// Where a GPU's libraries are looked for, and where compiled kernels are kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -48,8 +48,8 @@ pub struct Inventory {
     pub driver: LibrarySummary,
     /// The runtime compiler, or why there is none.
     pub compiler: Result<LibrarySummary, String>,
-    /// The vendor's library of matrix products, or why there is none.
-    pub products: Result<LibrarySummary, String>,
+    /// The vendor's GEMM library, or why there is none.
+    pub gemm_library: Result<LibrarySummary, String>,
 }
 
 /// A library that was found.
@@ -121,7 +121,7 @@ impl fmt::Display for Inventory {
             Err(why) => why.clone(),
         };
         writeln!(f, "{}", said(&self.compiler))?;
-        write!(f, "{}", said(&self.products))
+        write!(f, "{}", said(&self.gemm_library))
     }
 }
 
@@ -198,17 +198,17 @@ pub(crate) fn open(
     }
 }
 
-/// The vendor's library of matrix products for an open device, where there is one.
-pub(crate) fn products(
+/// The vendor's GEMM library for an open device, where there is one.
+pub(crate) fn gemm_library(
     backend: Backend,
     driver: &Rc<dyn Driver>,
     options: &GpuOptions,
-) -> Option<Rc<dyn ProductLibrary>> {
+) -> Option<Rc<dyn GemmLibrary>> {
     match backend {
         #[cfg(feature = "cuda")]
-        Backend::Cuda => crate::cuda::products(options, &surroundings(), driver),
+        Backend::Cuda => crate::cuda::gemm_library(options, &surroundings(), driver),
         #[cfg(feature = "hip")]
-        Backend::Hip => crate::hip::products(options, &surroundings(), driver),
+        Backend::Hip => crate::hip::gemm_library(options, &surroundings(), driver),
         _ => None,
     }
 }
@@ -255,7 +255,7 @@ mod tests {
                 path: "/usr/lib/libcuda.so.1".into(),
             },
             compiler: Err("NVRTC was not found".to_owned()),
-            products: Err("cuBLASLt was not found".to_owned()),
+            gemm_library: Err("cuBLASLt was not found".to_owned()),
         });
         let line = "NVIDIA H100 (sm_90a, 132 processors, 80.0 GiB, 0000:3b:00.0, driver 550.54.15)";
         assert_eq!(

@@ -239,8 +239,8 @@ pub(crate) trait Driver {
     /// Gives it back.
     unsafe fn destroy_graph(&self, graph: Graph);
 
-    /// What the bulk copy engine must know of a matrix: the 128 bytes of a `CUtensorMap`.
-    /// [`DeviceError::Unsupported`] where there is no such engine.
+    /// What the TMA must know of a matrix: the 128 bytes of a `CUtensorMap`.
+    /// [`DeviceError::Unsupported`] where a device has no TMA.
     unsafe fn tensor_map(&self, map: &TensorMap, at: Address) -> Result<[u8; 128], DeviceError>;
 
     /// The vendor's own handle of the queue, for its other libraries.

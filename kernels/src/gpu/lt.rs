@@ -1,4 +1,4 @@
-//! Matrix products of cuBLASLt and hipBLASLt, which have the same functions under two prefixes.
+//! GEMMs of cuBLASLt and hipBLASLt, which have the same functions under two prefixes.
 //!
 //! The libraries are column-major. Our row-major `Y = X W` is `Yᵀ = Wᵀ Xᵀ` to them: a row-major
 //! matrix is its own transpose in columns, so that the first operand is `W` as `n x k`, the second
@@ -14,7 +14,7 @@ use fusion_cost_model::DType;
 
 use super::driver::{DeviceError, Driver};
 use super::library::{OpenLibrary, Unusable};
-use super::vendor::{Epilogue, PreparedProduct, Product, ProductAddresses, ProductLibrary};
+use super::vendor::{Epilogue, Gemm, GemmAddresses, GemmLibrary, PreparedGemm};
 
 pub(crate) type Code = c_uint;
 pub(crate) type Handle = *mut c_void;
@@ -26,9 +26,9 @@ pub(crate) struct Flavour {
     pub(crate) name: &'static str,
     /// What the names of functions begin with.
     pub(crate) prefix: &'static str,
-    /// f32 sums of whole f32 products.
+    /// f32 sums of f32 products.
     pub(crate) compute_f32: c_uint,
-    /// The attributes of a product that are set: epilogue, address and type of the bias.
+    /// The attributes of a GEMM that are set: epilogue, address and type of the bias.
     pub(crate) desc_epilogue: c_uint,
     pub(crate) desc_bias_pointer: c_uint,
     pub(crate) desc_bias_type: c_uint,
@@ -203,7 +203,7 @@ impl Shared {
         Ok(Owned { handle, destroy })
     }
 
-    /// Sets an attribute of a product.
+    /// Sets an attribute of a GEMM.
     fn set<T>(&self, description: &Owned, attribute: c_uint, value: &T) -> Result<(), DeviceError> {
         let set = self.functions.set_description;
         // SAFETY: the attribute has the type `T`, whose bytes are read here.
@@ -239,17 +239,17 @@ impl LtLibrary {
     }
 }
 
-impl ProductLibrary for LtLibrary {
+impl GemmLibrary for LtLibrary {
     fn version(&self) -> &str {
         &self.version
     }
 
     fn prepare(
         &self,
-        product: &Product,
+        gemm: &Gemm,
         workspace_bytes: u64,
-    ) -> Result<Option<Box<dyn PreparedProduct>>, DeviceError> {
-        let Some(number_type) = number_type(product.dtype) else { return Ok(None) };
+    ) -> Result<Option<Box<dyn PreparedGemm>>, DeviceError> {
+        let Some(number_type) = number_type(gemm.dtype) else { return Ok(None) };
         let shared = &self.shared;
         let Functions {
             create_description,
@@ -268,8 +268,8 @@ impl ProductLibrary for LtLibrary {
             // SAFETY: the call writes one handle.
             unsafe { create_description(handle, flavour.compute_f32, 0) }
         })?;
-        shared.set(&description, flavour.desc_epilogue, &epilogue_number(product.epilogue))?;
-        if product.epilogue.has_bias() {
+        shared.set(&description, flavour.desc_epilogue, &epilogue_number(gemm.epilogue))?;
+        if gemm.epilogue.has_bias() {
             shared.set(&description, flavour.desc_bias_type, &number_type)?;
             // Only how it is aligned matters for the choice; the true address is set before each
             // launch.
@@ -283,7 +283,7 @@ impl ProductLibrary for LtLibrary {
                 unsafe { create_layout(handle, number_type, rows, cols, stride) }
             })
         };
-        let Product { m, k, n, .. } = *product;
+        let Gemm { m, k, n, .. } = *gemm;
         let layouts = [layout(n, k)?, layout(k, m)?, layout(n, m)?];
         let preference = shared.owned("MatmulPreferenceCreate", destroy_preference, |handle| {
             // SAFETY: the call writes one handle.
@@ -322,19 +322,19 @@ impl ProductLibrary for LtLibrary {
         if code != 0 || count < 1 {
             return Ok(None);
         }
-        Ok(Some(Box::new(LtProduct {
+        Ok(Some(Box::new(LtGemm {
             shared: Rc::clone(shared),
             description,
             layouts,
             algorithm: RefCell::new(algorithm),
             workspace_bytes: bytes,
-            has_bias: product.epilogue.has_bias(),
+            has_bias: gemm.epilogue.has_bias(),
         })))
     }
 }
 
-/// A product with the kernel that was chosen for it.
-struct LtProduct {
+/// A GEMM with the kernel that was chosen for it.
+struct LtGemm {
     shared: Rc<Shared>,
     description: Owned,
     layouts: [Owned; 3],
@@ -343,8 +343,8 @@ struct LtProduct {
     has_bias: bool,
 }
 
-impl PreparedProduct for LtProduct {
-    unsafe fn launch(&self, at: &ProductAddresses) -> Result<(), DeviceError> {
+impl PreparedGemm for LtGemm {
+    unsafe fn launch(&self, at: &GemmAddresses) -> Result<(), DeviceError> {
         let shared = &self.shared;
         if let (true, Some(bias)) = (self.has_bias, at.bias) {
             shared.set(&self.description, shared.flavour.desc_bias_pointer, &bias.0)?;

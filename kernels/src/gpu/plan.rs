@@ -12,7 +12,7 @@ pub(crate) struct Code {
     pub(crate) text: String,
 }
 
-/// A matrix that the bulk copy engine of sm_90a reads in boxes.
+/// A matrix that the TMA of sm_90a reads in boxes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct TensorMap {
     /// The tensor.
@@ -38,7 +38,7 @@ pub(crate) enum Argument {
     Tensor(TensorId),
     /// A number.
     Size(u64),
-    /// A matrix for the bulk copy engine. Maps come before everything else, since they must lie
+    /// A matrix for the TMA. Maps come before everything else, since they must lie
     /// at multiples of 64 bytes.
     Map(TensorMap),
 }

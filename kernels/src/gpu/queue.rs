@@ -263,11 +263,11 @@ pub(crate) struct Sets {
 #[cfg(test)]
 mod tests {
     use super::super::backend::Gpu;
-    use super::super::build::probes;
     use super::super::cache::CodeCache;
-    use super::super::scripted::{NoCompiler, Scripted};
+    use super::super::lower::probes;
     use super::super::tensors::TensorTable;
     use super::*;
+    use crate::gpu::tests::scripted::{NoCompiler, Scripted};
 
     /// A queue with a variant of two kernels and one of one.
     fn queue(driver: &Rc<Scripted>) -> (Queue, Work, DeviceTensors) {

@@ -378,7 +378,7 @@ impl Driver for HipDriver {
     }
 
     unsafe fn tensor_map(&self, _map: &TensorMap, _at: Address) -> Result<[u8; 128], DeviceError> {
-        Err(DeviceError::Unsupported("AMD's GPUs have no engine for bulk copies".to_owned()))
+        Err(DeviceError::Unsupported("AMD's GPUs have no TMA".to_owned()))
     }
 
     fn queue(&self) -> *mut c_void {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::compiler::HiprtcCompiler;
 use super::device::{Listed, NoRuntime, Runtime};
 use super::driver::HipDriver;
-use super::products;
+use super::hipblaslt;
 use crate::gpu::search::{Search, Surroundings};
 use crate::gpu::{
     DeviceError, DeviceSummary, GpuOptions, Inventory, LibrarySummary, Opened, Survey,
@@ -49,16 +49,16 @@ pub(super) fn survey_in(
         version: compiler.number.clone(),
         path: compiler.path,
     });
-    let products = match products::find(search) {
-        Ok(found) => Ok(products_library(found.library.file("hipblasLtGetVersion"))),
+    let gemm_library = match hipblaslt::find(search) {
+        Ok(found) => Ok(library_of(found.library.file("hipblasLtGetVersion"))),
         Err(missing) => Err(missing.to_string()),
     };
-    Survey::Found(Inventory { devices, driver, compiler, products })
+    Survey::Found(Inventory { devices, driver, compiler, gemm_library })
 }
 
 /// Only a library that is in use tells its version, but the name of its file has it: behind the
 /// links is `libhipblaslt.so.0.10.60202`.
-fn products_library(path: PathBuf) -> LibrarySummary {
+fn library_of(path: PathBuf) -> LibrarySummary {
     let file = path.canonicalize().unwrap_or_else(|_| path.clone());
     let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let version = match name.split_once(".so.") {

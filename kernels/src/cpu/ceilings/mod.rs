@@ -1,4 +1,4 @@
-//! Measures the limits of the CPU: its peak rate, its bandwidth over the working set, and what
+//! Measures the ceilings of the CPU: its peak rate, its bandwidth over the working set, and what
 //! starting a kernel costs.
 //!
 //! Every number is that of the best sample: nothing can make a loop faster than the machine, and
@@ -21,7 +21,7 @@ use crate::clock::clock_tick;
 /// samples of a number in one round is over in the next.
 const ROUNDS: usize = 3;
 
-/// The limits for f32 on all threads of the pool. Takes 2 to 4 s.
+/// The ceilings for f32 on all threads of the pool. Takes 2 to 4 s.
 pub(crate) fn measure(pool: &mut Pool) -> Ceilings {
     let mut peak_gflops = 0.0_f64;
     let mut launch_us = f64::INFINITY;

@@ -19,10 +19,10 @@ use self::depthwise::Depthwise;
 use self::patches::gather;
 use self::shape::Core;
 pub(crate) use self::shape::Shape;
+use super::gemm::{View, gemm, share};
 use super::kernel::{Kernel, Located};
 use super::max_pool::{Image, PoolRows};
 use super::pool::Pool;
-use super::product::{View, product, share};
 use super::tail::{Block, Stretch, Tail};
 use super::tensors::Tensors;
 
@@ -263,7 +263,7 @@ impl ConvKernel {
             let target = block.data.wrapping_add(first - tile.channels.start);
             let right = View::rows(self.filter.at(first), out_channels);
             // SAFETY: the caller's guarantee; the filter is a matrix of depth x out_channels.
-            unsafe { product([pixels, depth, count], target, block.stride, left, right, 1.0) };
+            unsafe { gemm([pixels, depth, count], target, block.stride, left, right, 1.0) };
         }
     }
 
