@@ -119,7 +119,7 @@ pub struct Peak {
     pub source: String,
 }
 
-/// A machine: the contents of a file under `profiles/hardware/`.
+/// A machine: the contents of a file under `calibrate/profiles/hardware/`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HardwareSpec {

@@ -10,8 +10,8 @@ use include_dir::{Dir, include_dir};
 use crate::exit::UsageError;
 use crate::shapes::ShapeSet;
 
-static HARDWARE: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../profiles/hardware");
-static SHAPES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../profiles/shapes");
+static HARDWARE: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/profiles/hardware");
+static SHAPES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/profiles/shapes");
 
 /// The TOML files of a folder: stem and text, by name.
 fn files(folder: &'static Dir<'_>) -> Vec<(&'static str, &'static str)> {
@@ -99,6 +99,7 @@ pub fn find_shapes(name: &str) -> anyhow::Result<ShapeSet> {
 mod tests {
     use super::*;
     use fusion_cost_model::DType;
+    use fusion_cost_model::calibration::HardwareCalibration;
     use fusion_cost_model::hardware::HardwareKind;
 
     #[test]
@@ -179,6 +180,18 @@ mod tests {
             assert_eq!(set.name, name);
             assert!(!set.all_chains().is_empty(), "{name} is empty");
         }
+    }
+
+    #[test]
+    fn every_calibration_of_the_project_can_be_read() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/profiles/calibrations");
+        let mut count = 0;
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let calibration = HardwareCalibration::load(entry.unwrap().path()).unwrap();
+            assert!(!calibration.records.is_empty());
+            count += 1;
+        }
+        assert!(count > 0);
     }
 
     #[test]

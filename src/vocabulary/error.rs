@@ -24,9 +24,9 @@ pub enum NameKind {
     Implementation,
     /// A size of a problem.
     Size,
-    /// A machine under `profiles/hardware/`.
+    /// A machine under `calibrate/profiles/hardware/`.
     Hardware,
-    /// A set of sizes under `profiles/shapes/`.
+    /// A set of sizes under `calibrate/profiles/shapes/`.
     Shapes,
 }
 

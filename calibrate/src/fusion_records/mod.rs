@@ -201,10 +201,8 @@ mod tests {
 
     /// A file with records of `add_layernorm` with these speedups; those without one are invalid.
     fn calibration(speedups: &[Option<f64>]) -> HardwareCalibration {
-        let path = concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../profiles/calibrations/intel-xeon-2-threads.toml"
-        );
+        let path =
+            concat!(env!("CARGO_MANIFEST_DIR"), "/profiles/calibrations/intel-xeon-2-threads.toml");
         let mut calibration = HardwareCalibration::load(path).unwrap();
         let like = calibration.records.iter().find(|one| one.fusion_pattern == "add_layernorm");
         let like = like.unwrap().clone();

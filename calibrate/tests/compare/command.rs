@@ -133,7 +133,7 @@ fn ranks_of_folders() {
 fn measured_records_stand_beside_fusions() {
     let folder = pair();
     let profile =
-        concat!(env!("CARGO_MANIFEST_DIR"), "/../profiles/calibrations/intel-xeon-2-threads.toml");
+        concat!(env!("CARGO_MANIFEST_DIR"), "/profiles/calibrations/intel-xeon-2-threads.toml");
     let args = ["amd.json", "nvidia.json", "--json", "--profile", profile];
     let value = json::check(&stdout(compare(folder.path()).args(args)));
     let fusions = value["fusions"].as_array().unwrap();

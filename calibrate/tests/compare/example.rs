@@ -361,7 +361,7 @@ pub(super) fn comparison() -> Comparison {
 /// The calibration that the project has of a processor.
 pub(super) fn records(comparison: &Comparison) -> Vec<FusionRecords> {
     let file =
-        concat!(env!("CARGO_MANIFEST_DIR"), "/../profiles/calibrations/intel-xeon-2-threads.toml");
+        concat!(env!("CARGO_MANIFEST_DIR"), "/profiles/calibrations/intel-xeon-2-threads.toml");
     let calibration = HardwareCalibration::load(file).unwrap();
     fusion_records(&comparison.fusions, "xeon.toml", &calibration)
 }
