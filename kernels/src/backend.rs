@@ -110,6 +110,22 @@ pub enum Unsupported {
     },
 }
 
+/// What running a problem takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Requirements {
+    /// Bytes that preparing it allocates on the device.
+    pub memory_bytes: u64,
+}
+
+impl Requirements {
+    /// Those of a problem whose tensors take this many bytes on the device.
+    #[must_use]
+    pub const fn new(memory_bytes: u64) -> Self {
+        Self { memory_bytes }
+    }
+}
+
 /// Runs problems on one device.
 pub trait Backend {
     /// Which backend this is.
@@ -118,20 +134,15 @@ pub trait Backend {
     /// On how many threads kernels run; 1 on a GPU.
     fn threads(&self) -> u32;
 
-    /// Bytes that preparing a problem would allocate on the device; `None` when the backend does
-    /// not run it, for the reason that [`Self::unsupported`] tells.
-    fn memory_needed(&self, problem: &Problem, setup: Setup) -> Option<u64>;
-
-    /// Why the backend does not run a problem; `None` when it does.
-    fn unsupported(&self, problem: &Problem, setup: Setup) -> Option<Unsupported> {
-        match self.memory_needed(problem, setup) {
-            Some(_) => None,
-            None => Some(Unsupported::NoKernels),
-        }
-    }
+    /// What running a problem takes, without preparing it.
+    ///
+    /// # Errors
+    ///
+    /// Why the backend does not run it.
+    fn requirements(&self, problem: &Problem, setup: Setup) -> Result<Requirements, Unsupported>;
 
     /// Makes both variants of a problem ready to run on its inputs; `None` when the backend does
-    /// not run it (see [`Self::unsupported`]), which is not an error.
+    /// not run it (see [`Self::requirements`]), which is not an error.
     ///
     /// With [`CacheState::Cold`], every run uses another set of tensors, so many that the
     /// last-level cache has forgotten a set when it is used again. A problem that would need too

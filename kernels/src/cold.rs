@@ -153,8 +153,7 @@ mod tests {
                 (CacheState::Cold, 1),
             ] {
                 let mut cpu = Cpu::new(2).unwrap().with_last_level_cache(cache_bytes);
-                let announced = cpu.memory_needed(&problem, cache.into()).unwrap();
-                assert_eq!(cpu.unsupported(&problem, cache.into()), None);
+                let announced = cpu.requirements(&problem, cache.into()).unwrap().memory_bytes;
                 let prepared = cpu.prepare_sets(&problem, &inputs, cache.into()).unwrap().unwrap();
                 assert_eq!(prepared.tensors.bytes(), announced, "{text}");
                 assert_eq!(prepared.tensors.len() == 1, cache == CacheState::Warm);
@@ -167,8 +166,7 @@ mod tests {
         let problem = problem("add_relu/f32/m4.n4");
         let inputs = Inputs::random(&problem, 1);
         let mut cpu = Cpu::new(1).unwrap().with_last_level_cache(32 << 20);
-        assert_eq!(cpu.memory_needed(&problem, CacheState::Cold.into()), None);
-        let reason = cpu.unsupported(&problem, CacheState::Cold.into()).unwrap();
+        let reason = cpu.requirements(&problem, CacheState::Cold.into()).unwrap_err();
         assert_eq!(reason, Unsupported::TooSmallForCold { bytes: 192, least_bytes: 4097 });
         assert!(reason.to_string().contains("too small for cold caches"), "{reason}");
         assert!(cpu.prepare(&problem, &inputs, CacheState::Cold.into()).unwrap().is_none());

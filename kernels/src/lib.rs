@@ -14,6 +14,7 @@ mod cold;
 pub mod cpu;
 #[cfg(feature = "cuda")]
 mod cuda;
+mod devices;
 pub mod gpu;
 #[cfg(feature = "hip")]
 mod hip;
@@ -24,11 +25,12 @@ mod random;
 mod reference;
 
 pub use backend::{
-    Backend, BackendError, KernelFacts, Prepared, Sensors, Setup, ThreadCounters, Unsupported,
-    Variant,
+    Backend, BackendError, KernelFacts, Prepared, Requirements, Sensors, Setup, ThreadCounters,
+    Unsupported, Variant,
 };
 pub use clock::clock_tick;
-pub use gpu::{GpuOptions, Survey, survey};
+pub use devices::survey;
+pub use gpu::{GpuOptions, Survey};
 pub use inputs::{InputSpec, Inputs};
 pub use proof::Expected;
 pub use reference::Reference;

@@ -10,8 +10,8 @@ mod build;
 use std::path::PathBuf;
 
 use build::StandIn;
-use fused_kernels::gpu::{Gpu, GpuOptions, Survey, compile_worker, survey};
-use fused_kernels::{Backend, BackendError, Expected, Inputs, Setup, Unsupported, Variant};
+use fused_kernels::gpu::{Gpu, GpuOptions, Survey, compile_worker};
+use fused_kernels::{Backend, BackendError, Expected, Inputs, Setup, Unsupported, Variant, survey};
 use fusion_cost_model::{
     Backend as BackendName, CacheState, Clock, DType, Implementation, Problem,
 };
@@ -163,7 +163,7 @@ fn gemms_of_the_vendors_libraries_conform() {
             let inputs = Inputs::random(&problem, 42);
             let expected = Expected::compute(&problem, &inputs, u64::MAX);
             let setup = vendor(cache, clock);
-            assert_eq!(gpu.unsupported(&problem, setup), None, "{text}");
+            assert!(gpu.requirements(&problem, setup).is_ok(), "{text}");
             let mut prepared = gpu.prepare(&problem, &inputs, setup).unwrap().unwrap();
             for layout in 1..=2 {
                 prepared.new_layout(layout).unwrap();
@@ -182,8 +182,8 @@ fn gemms_of_the_vendors_libraries_conform() {
         // The exact GELU is not the library's, and neither is anything but a linear layer.
         for text in ["linear_bias_gelu/f32/m4.k4.n4", "add_relu/f32/m4.n4"] {
             let setup = vendor(CacheState::Warm, Clock::Device);
-            let reason = gpu.unsupported(&problem(text), setup);
-            assert_eq!(reason, Some(Unsupported::NoVendor), "{text}");
+            let requirements = gpu.requirements(&problem(text), setup);
+            assert_eq!(requirements, Err(Unsupported::NoVendor), "{text}");
         }
     }
 }
@@ -315,7 +315,7 @@ fn what_does_not_fit_into_memory_is_said_with_its_size() {
         let inputs = Inputs::random(&problem, 1);
         let error = gpu.prepare(&problem, &inputs, WARM).err().unwrap();
         let BackendError::Memory { bytes, .. } = &error else { panic!("{error}") };
-        assert_eq!(Some(*bytes), gpu.memory_needed(&problem, WARM));
+        assert_eq!(*bytes, gpu.requirements(&problem, WARM).unwrap().memory_bytes);
         assert!(error.to_string().contains("OutOfMemory") || error.to_string().contains("OUT_OF"));
         drop(gpu);
         assert_eq!(stand_in.counts(library).alive(), build::Counts::default());

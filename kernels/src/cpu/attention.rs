@@ -15,7 +15,7 @@ use super::gemm::{View, gemm, share};
 use super::kernel::{Kernel, Located};
 use super::layer::Layer;
 use super::pool::Pool;
-use super::rows::RowStage;
+use super::row_stage::RowStage;
 use super::tail::{Block, Stretch, Tail};
 use super::tensors::Tensors;
 

@@ -6,7 +6,7 @@ use pulp::Arch;
 
 use super::gemm::{Grid, View, gemm};
 use super::kernel::Located;
-use super::rows::RowStage;
+use super::row_stage::RowStage;
 use super::tail::{Block, Stretch, Tail};
 use super::tensors::Tensors;
 

@@ -29,6 +29,7 @@ mod numeric;
 mod pool;
 mod prepared;
 mod row_ops;
+mod row_stage;
 mod rows;
 mod tail;
 mod tensors;

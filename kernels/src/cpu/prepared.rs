@@ -14,7 +14,7 @@ use super::pool::Pool;
 use super::tensors::{TensorId, TensorSets};
 use super::{caches, ceilings, counters, gemm, numeric};
 use crate::backend::{
-    Backend, BackendError, Prepared, Setup, ThreadCounters, Unsupported, Variant,
+    Backend, BackendError, Prepared, Requirements, Setup, ThreadCounters, Unsupported, Variant,
 };
 use crate::cold;
 use crate::inputs::Inputs;
@@ -166,12 +166,9 @@ impl Backend for Cpu {
         u32::try_from(self.machine.threads).unwrap_or(u32::MAX)
     }
 
-    fn memory_needed(&self, problem: &Problem, setup: Setup) -> Option<u64> {
-        self.plan(problem, setup).ok().map(|(plan, sets)| plan.table.bytes(sets))
-    }
-
-    fn unsupported(&self, problem: &Problem, setup: Setup) -> Option<Unsupported> {
-        self.plan(problem, setup).err()
+    fn requirements(&self, problem: &Problem, setup: Setup) -> Result<Requirements, Unsupported> {
+        let (plan, sets) = self.plan(problem, setup)?;
+        Ok(Requirements::new(plan.table.bytes(sets)))
     }
 
     fn prepare<'b>(

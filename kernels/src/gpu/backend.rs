@@ -1,7 +1,6 @@
 //! The backend of a GPU: problems to kernels, kernels to the device.
 
 use std::io;
-use std::path::PathBuf;
 use std::rc::Rc;
 
 use fusion_cost_model::cost::Ceilings;
@@ -11,32 +10,32 @@ use fusion_cost_model::{
 
 use super::cache::CodeCache;
 use super::ceilings;
-use super::devices::{self, GpuOptions};
 use super::driver::{Compiler, DeviceError, Driver};
-use super::loaded::LoadedKernel;
+use super::loaded::Loader;
 use super::lower::lower;
 use super::memory::DeviceTensors;
-use super::plan::{KernelPlan, Plan};
+use super::plan::Plan;
 use super::prepared::PreparedGpu;
 use super::queue::{Launch, Queue, Work};
 use super::tensors::{Role, TensorId};
 use super::vendor::{Epilogue, Gemm, GemmLibrary, GemmTensors, LocatedGemm, WORKSPACE_BYTES};
-use crate::backend::{Backend, BackendError, Prepared, Setup, Unsupported};
+use crate::backend::{Backend, BackendError, Prepared, Requirements, Setup, Unsupported};
 use crate::cold;
 use crate::inputs::Inputs;
 
 /// One GPU.
 pub struct Gpu {
     name: BackendName,
-    driver: Rc<dyn Driver>,
-    compiler: Rc<dyn Compiler>,
-    cache: CodeCache,
+    loader: Rc<Loader>,
     gemm_library: Option<Rc<dyn GemmLibrary>>,
 }
 
 impl std::fmt::Debug for Gpu {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Gpu").field("name", &self.name).field("facts", self.driver.facts()).finish()
+        f.debug_struct("Gpu")
+            .field("name", &self.name)
+            .field("facts", self.driver().facts())
+            .finish()
     }
 }
 
@@ -49,12 +48,12 @@ impl Gpu {
         cache: CodeCache,
         gemm_library: Option<Rc<dyn GemmLibrary>>,
     ) -> Self {
-        Self { name, driver, compiler, cache, gemm_library }
+        Self { name, loader: Rc::new(Loader::new(driver, compiler, cache)), gemm_library }
     }
 
     /// The compiler of its kernels and its version.
     pub(super) fn compiler_version(&self) -> &str {
-        self.compiler.version()
+        self.loader.compiler_version()
     }
 
     /// The vendor's libraries that it can use, with their versions.
@@ -73,9 +72,9 @@ impl Gpu {
         }
         let sets = match setup.cache {
             CacheState::Warm => 1,
-            CacheState::Cold => cold::sets(problem, self.driver.facts().last_level_bytes)?,
+            CacheState::Cold => cold::sets(problem, self.driver().facts().last_level_bytes)?,
         };
-        let mut plan = lower(problem, self.driver.facts()).ok_or(Unsupported::NoKernels)?;
+        let mut plan = lower(problem, self.driver().facts()).ok_or(Unsupported::NoKernels)?;
         if is_vendors {
             // All sets share it, as the launches of a program do.
             plan.table.add(WORKSPACE_BYTES, Role::Scratch);
@@ -109,56 +108,24 @@ impl Gpu {
         let (Some(first), Some(fused)) = (first, fused) else { return Ok(None) };
         let mut kernels: Vec<Box<dyn Launch>> = vec![Box::new(first)];
         for plan in unfused.drain(1..) {
-            kernels.push(Box::new(self.load(plan)?));
+            kernels.push(Box::new(self.loader.load(plan)?));
         }
         Ok(Some(Work { unfused: kernels, fused: vec![Box::new(fused)] }))
     }
 
     /// The project's own kernels.
     fn native_work(&self, plan: Plan) -> Result<Work, DeviceError> {
-        let load =
-            |plan| -> Result<Box<dyn Launch>, DeviceError> { Ok(Box::new(self.load(plan)?)) };
+        let load = |plan| -> Result<Box<dyn Launch>, DeviceError> {
+            Ok(Box::new(self.loader.load(plan)?))
+        };
         let unfused = plan.unfused.into_iter().map(load).collect::<Result<_, _>>()?;
         Ok(Work { unfused, fused: vec![load(plan.fused)?] })
     }
 
-    /// Opens a device by its number, with a compiler for it, and the vendor's GEMM library
-    /// where there is one.
-    ///
-    /// # Errors
-    ///
-    /// [`BackendError::Device`] when a library or the device is missing or does not work: which
-    /// one, and what to do.
-    pub fn open(
-        backend: BackendName,
-        index: u32,
-        options: &GpuOptions,
-    ) -> Result<Self, BackendError> {
-        let (driver, compiler) = devices::open(backend, index, options)?;
-        let gemm_library = devices::gemm_library(backend, &driver, options);
-        let folder = options.cache_folder.clone().or_else(users_cache_folder);
-        Ok(Self::new(backend, driver, compiler, CodeCache::new(folder), gemm_library))
-    }
-
     /// The device.
     pub(super) fn driver(&self) -> &Rc<dyn Driver> {
-        &self.driver
+        self.loader.driver()
     }
-
-    /// Compiles a kernel, unless it is in the cache, and loads it.
-    pub(super) fn load(&self, plan: KernelPlan) -> Result<LoadedKernel, DeviceError> {
-        LoadedKernel::new(&self.driver, &*self.compiler, &self.cache, plan)
-    }
-}
-
-/// Where compiled kernels are kept unless another folder is named: that of the user's caches.
-fn users_cache_folder() -> Option<PathBuf> {
-    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-    let caches = variable("XDG_CACHE_HOME")
-        .map(PathBuf::from)
-        .or_else(|| variable("HOME").map(|home| PathBuf::from(home).join(".cache")))
-        .or_else(|| variable("LOCALAPPDATA").map(PathBuf::from))?;
-    Some(caches.join("fusion-cost-model"))
 }
 
 impl Backend for Gpu {
@@ -170,13 +137,9 @@ impl Backend for Gpu {
         1
     }
 
-    fn memory_needed(&self, problem: &Problem, setup: Setup) -> Option<u64> {
-        let (plan, sets) = self.plan(problem, setup).ok()?;
-        Some(DeviceTensors::bytes_for(&plan.table, sets))
-    }
-
-    fn unsupported(&self, problem: &Problem, setup: Setup) -> Option<Unsupported> {
-        self.plan(problem, setup).err()
+    fn requirements(&self, problem: &Problem, setup: Setup) -> Result<Requirements, Unsupported> {
+        let (plan, sets) = self.plan(problem, setup)?;
+        Ok(Requirements::new(DeviceTensors::bytes_for(&plan.table, sets)))
     }
 
     fn prepare<'b>(
@@ -197,7 +160,7 @@ impl Backend for Gpu {
             },
         };
         let bytes = DeviceTensors::bytes_for(&table, sets);
-        let tensors = match DeviceTensors::allocate(&self.driver, table, sets) {
+        let tensors = match DeviceTensors::allocate(self.driver(), table, sets) {
             Err(error @ DeviceError::OutOfMemory { .. }) => {
                 return Err(BackendError::Memory {
                     problem: Box::new(*problem),
@@ -208,12 +171,12 @@ impl Backend for Gpu {
             tensors => tensors?,
         };
         let mut prepared = PreparedGpu {
-            queue: Queue::new(&self.driver)?,
+            queue: Queue::new(self.driver())?,
             work,
             // The first run takes the first set.
             current: tensors.sets() - 1,
             tensors,
-            driver: Rc::clone(&self.driver),
+            driver: Rc::clone(self.driver()),
             clock: setup.clock,
             dtype: problem.dtype(),
             inputs: PreparedGpu::encode(problem.dtype(), &ids, &inputs.tensors),
@@ -229,7 +192,8 @@ impl Backend for Gpu {
         if !has_kernels || clock == Clock::Host {
             return Ok(None);
         }
-        ceilings::measure(self, dtype, clock).map(Some)
+        let loader = Rc::clone(&self.loader);
+        ceilings::measure(self, &loader, dtype, clock).map(Some)
     }
 
     fn pinned(&self) -> Option<&[u32]> {

@@ -1,4 +1,4 @@
-//! Which GPUs there are, and opening one.
+//! What there is of GPUs and their libraries on a machine.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,6 @@ use fusion_cost_model::Backend;
 
 use super::driver::{Compiler, DeviceError, Driver};
 use super::search::{MissingLibrary, Surroundings};
-use super::vendor::GemmLibrary;
 
 /// Where a GPU's libraries are looked for, and where compiled kernels are kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -171,50 +170,7 @@ impl DeviceSummary {
 /// A driver and a compiler for a device.
 pub(crate) type Opened = (Rc<dyn Driver>, Rc<dyn Compiler>);
 
-/// Lists the devices of a backend and the libraries that they need. Opens none of them.
-#[must_use]
-pub fn survey(backend: Backend, options: &GpuOptions) -> Survey {
-    match backend {
-        #[cfg(feature = "cuda")]
-        Backend::Cuda => crate::cuda::survey(options, &surroundings()),
-        #[cfg(feature = "hip")]
-        Backend::Hip => crate::hip::survey(options, &surroundings()),
-        _ => Survey::NotBuilt(backend),
-    }
-}
-
-/// Opens a device by its number.
-pub(crate) fn open(
-    backend: Backend,
-    index: u32,
-    options: &GpuOptions,
-) -> Result<Opened, DeviceError> {
-    match backend {
-        #[cfg(feature = "cuda")]
-        Backend::Cuda => crate::cuda::open(index, options, &surroundings()),
-        #[cfg(feature = "hip")]
-        Backend::Hip => crate::hip::open(index, options, &surroundings()),
-        _ => Err(DeviceError::Unsupported(Survey::NotBuilt(backend).to_string())),
-    }
-}
-
-/// The vendor's GEMM library for an open device, where there is one.
-pub(crate) fn gemm_library(
-    backend: Backend,
-    driver: &Rc<dyn Driver>,
-    options: &GpuOptions,
-) -> Option<Rc<dyn GemmLibrary>> {
-    match backend {
-        #[cfg(feature = "cuda")]
-        Backend::Cuda => crate::cuda::gemm_library(options, &surroundings(), driver),
-        #[cfg(feature = "hip")]
-        Backend::Hip => crate::hip::gemm_library(options, &surroundings(), driver),
-        _ => None,
-    }
-}
-
 /// Those of this process.
-#[cfg(any(feature = "cuda", feature = "hip"))]
 pub(crate) fn surroundings() -> Surroundings<'static> {
     Surroundings { variable: &|name| std::env::var_os(name), root: Path::new("/") }
 }
@@ -269,11 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_gpu_cannot_be_opened() {
-        let options = GpuOptions::default();
-        assert_eq!(survey(Backend::Cpu, &options), Survey::NotBuilt(Backend::Cpu));
-        let error = open(Backend::Cpu, 0, &options).map(|_| ()).unwrap_err();
-        assert_eq!(error.to_string(), "a CPU is no GPU");
+    fn a_number_that_no_device_has_is_said_with_those_there_are() {
         assert!(no_such_device(3, 2).to_string().contains("0 to 1"));
         assert!(no_such_device(1, 1).to_string().contains("the only one"));
     }

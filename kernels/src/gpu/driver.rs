@@ -10,7 +10,7 @@ use std::ffi::{CStr, c_void};
 use thiserror::Error;
 
 use super::architecture::Architecture;
-use super::plan::TensorMap;
+use super::launch::{LaunchShape, TensorMap};
 use super::search::MissingLibrary;
 use crate::backend::Sensors;
 
@@ -140,19 +140,6 @@ pub(crate) struct FunctionFacts {
     pub(crate) static_shared_bytes: u32,
     /// The most threads of a block that its registers allow.
     pub(crate) most_threads: u32,
-}
-
-/// How a kernel is launched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct LaunchShape {
-    /// Blocks along x, y and z.
-    pub(crate) grid: [u32; 3],
-    /// Threads of a block, along x.
-    pub(crate) threads: u32,
-    /// Bytes of shared memory beside those that the kernel declares.
-    pub(crate) shared_bytes: u32,
-    /// Whether all blocks must be resident at once, because they wait for each other.
-    pub(crate) cooperative: bool,
 }
 
 /// One device of a vendor's runtime.

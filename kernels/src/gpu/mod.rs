@@ -14,6 +14,7 @@
 mod architecture;
 mod backend;
 mod cache;
+mod calls;
 mod ceilings;
 pub mod compile_worker;
 pub(crate) mod compiler_log;
@@ -22,7 +23,9 @@ mod driver;
 mod elf;
 mod headers;
 mod identity;
+mod launch;
 pub(crate) mod library;
+pub(crate) mod listing;
 mod loaded;
 mod lower;
 pub(crate) mod lt;
@@ -32,24 +35,28 @@ mod plan;
 mod prepared;
 mod queue;
 pub(crate) mod search;
+mod stream_driver;
 mod tensors;
 #[cfg(test)]
 pub(crate) mod tests;
 mod vendor;
 
 pub use backend::Gpu;
-pub use devices::{DeviceSummary, GpuOptions, Inventory, LibrarySummary, Survey, survey};
+pub use devices::{DeviceSummary, GpuOptions, Inventory, LibrarySummary, Survey};
 pub use driver::DeviceError;
 pub use library::Unusable;
 pub use search::MissingLibrary;
 
 pub(crate) use architecture::Architecture;
-pub(crate) use devices::{Opened, no_such_device};
+pub(crate) use cache::CodeCache;
+pub(crate) use calls::{Calls, FunctionAttribute, Recording, Stream};
+pub(crate) use devices::{Opened, surroundings};
 pub(crate) use driver::{
-    Address, Compiled, Compiler, DeviceFacts, Driver, Event, Function, FunctionFacts, Graph,
-    LaunchShape, MemoryFacts, Module, Source,
+    Address, Compiled, Compiler, DeviceFacts, Driver, Event, Function, Graph, MemoryFacts, Module,
+    Source,
 };
-pub(crate) use plan::TensorMap;
+pub(crate) use launch::{LaunchShape, TensorMap};
+pub(crate) use stream_driver::StreamDriver;
 pub(crate) use vendor::GemmLibrary;
 
 #[cfg(test)]

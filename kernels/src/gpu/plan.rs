@@ -1,6 +1,6 @@
 //! What is to be compiled and launched for a problem.
 
-use super::driver::LaunchShape;
+use super::launch::{LaunchShape, TensorMap};
 use super::tensors::{TensorId, TensorTable};
 
 /// The source of one kernel.
@@ -10,25 +10,6 @@ pub(crate) struct Code {
     pub(crate) entry: String,
     /// The text, which includes headers of `kernels/gpu/` by name.
     pub(crate) text: String,
-}
-
-/// A matrix that the TMA of sm_90a reads in boxes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct TensorMap {
-    /// The tensor.
-    pub(crate) tensor: TensorId,
-    /// Whether its numbers are bf16 and not f16.
-    pub(crate) bf16: bool,
-    /// Matrices one behind the other, at least 1.
-    pub(crate) batches: u64,
-    /// Rows of a matrix.
-    pub(crate) rows: u64,
-    /// Numbers in a row, which lie side by side; a multiple of 8.
-    pub(crate) cols: u64,
-    /// Rows of a box.
-    pub(crate) box_rows: u32,
-    /// Numbers in a row of a box: 64, so that a row is 128 bytes, which is how far the swizzle goes.
-    pub(crate) box_cols: u32,
 }
 
 /// One 8-byte word of a kernel's parameters, or a tensor map's 128 bytes.

@@ -6,8 +6,9 @@ use fusion_cost_model::{AttentionSizes, Op, Pointwise};
 
 use super::Builder;
 use super::attention_tiles::{TileShape, Work};
-use super::gemm::{Gemm, Given, Left, Operand, scale_text};
+use super::gemm::{Gemm, Left, scale_text};
 use super::hopper_attention::Attention;
+use super::operand::{Given, Operand};
 use super::phase::{self, Parameters, Phase, THREADS};
 use crate::gpu::plan::KernelPlan;
 use crate::gpu::tensors::{Role, TensorId};

@@ -2,7 +2,7 @@
 
 use fusion_cost_model::DType;
 
-use super::gemm::vector_width;
+use super::operand::vector_width;
 use crate::gpu::architecture::{Architecture, MatrixCore};
 use crate::gpu::driver::DeviceFacts;
 

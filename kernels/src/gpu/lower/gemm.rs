@@ -7,21 +7,11 @@ use std::ops::Range;
 use fusion_cost_model::DType;
 
 use super::Builder;
-use super::conv::Image;
 use super::gemm_tiles::TileShape;
+use super::image::Image;
+use super::operand::{Given, Operand, vector_width};
 use super::phase::{Parameters, Phase, THREADS};
 use crate::gpu::tensors::TensorId;
-
-/// A matrix in memory, or one for each batch.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Operand {
-    /// The tensor.
-    pub(super) tensor: TensorId,
-    /// Numbers between its rows.
-    pub(super) stride: u64,
-    /// Numbers between outer and inner batches.
-    pub(super) steps: [u64; 2],
-}
 
 /// The left operand of a GEMM.
 #[derive(Debug, Clone, Copy)]
@@ -41,15 +31,6 @@ pub(super) struct Pool {
     pub(super) window: u64,
     /// The pointwise steps that follow it.
     pub(super) tail: Range<usize>,
-}
-
-/// How B is given.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Given {
-    /// `k` rows of `n` numbers, such as weights.
-    Rows,
-    /// `n` columns of `k` numbers, such as keys.
-    Columns,
 }
 
 /// `C[m, n] = scale A[m, k] B[k, n]` for every batch, with a pointwise tail.
@@ -83,14 +64,6 @@ pub(super) struct Gemm {
     /// Where the results go: a matrix with `m` rows for every outer batch and `n` columns for
     /// every inner one.
     pub(super) output: TensorId,
-}
-
-/// How many numbers are accessed at once: as many as 16 bytes hold if everything is a multiple of
-/// that, else half as many, and so on.
-pub(super) fn vector_width(dtype: DType, multiples: &[u64]) -> u64 {
-    let most = 16 / dtype.bytes();
-    let fits = |width: &u64| multiples.iter().all(|value| value.is_multiple_of(*width));
-    [most, most / 2, most / 4].into_iter().find(|width| *width > 1 && fits(width)).unwrap_or(1)
 }
 
 impl Builder<'_> {
@@ -182,15 +155,6 @@ impl Builder<'_> {
              {m_size}, {n_size}, {first_row}, {first_col}, {cols}, {scale}, tail}};"
         );
         (tail.definition, finish)
-    }
-}
-
-impl Given {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Rows => "ROWS",
-            Self::Columns => "COLUMNS",
-        }
     }
 }
 

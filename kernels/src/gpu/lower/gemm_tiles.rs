@@ -2,7 +2,7 @@
 
 use fusion_cost_model::DType;
 
-use super::gemm::Given;
+use super::operand::Given;
 use super::phase::THREADS;
 use crate::gpu::architecture::{Architecture, MatrixCore};
 use crate::gpu::driver::DeviceFacts;

@@ -3,10 +3,11 @@
 use fusion_cost_model::{DType, Op};
 
 use super::Builder;
-use super::gemm::{Gemm, Given, Left, Operand, scale_text};
+use super::gemm::{Gemm, Left, scale_text};
+use super::operand::{Given, Operand};
 use super::phase::{self, Parameters, Phase};
 use crate::gpu::architecture::MatrixCore;
-use crate::gpu::plan::TensorMap;
+use crate::gpu::launch::TensorMap;
 
 /// Threads of its blocks: a warpgroup that copies and two that multiply.
 pub(super) const THREADS: u32 = 384;

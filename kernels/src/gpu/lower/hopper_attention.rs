@@ -8,7 +8,7 @@ use super::Builder;
 use super::gemm::scale_text;
 use super::hopper::THREADS;
 use super::phase::{Parameters, Phase};
-use crate::gpu::plan::TensorMap;
+use crate::gpu::launch::TensorMap;
 use crate::gpu::tensors::TensorId;
 
 /// Attention without scores in memory, and without the sums of weights before they are used.

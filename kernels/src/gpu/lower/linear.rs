@@ -5,8 +5,9 @@ use std::ops::Range;
 use fusion_cost_model::Op;
 
 use super::Builder;
-use super::gemm::{Gemm, Given, Left, Operand};
+use super::gemm::{Gemm, Left};
 use super::hopper;
+use super::operand::{Given, Operand};
 use super::phase::{self, Parameters, Phase};
 use crate::gpu::plan::KernelPlan;
 use crate::gpu::tensors::{Role, TensorId};

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use fusion_cost_model::DType;
 use twox_hash::XxHash3_64;
 
-use crate::gpu::driver::LaunchShape;
-use crate::gpu::plan::{Argument, Code, KernelPlan, TensorMap};
+use crate::gpu::launch::{LaunchShape, TensorMap};
+use crate::gpu::plan::{Argument, Code, KernelPlan};
 use crate::gpu::tensors::{Role, TensorId, TensorTable};
 
 /// Threads of every block, but for kernels of one phase that choose for themselves. A multiple of

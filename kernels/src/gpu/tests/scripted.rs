@@ -7,9 +7,9 @@ use crate::backend::Sensors;
 use crate::gpu::architecture::Architecture;
 use crate::gpu::driver::{
     Address, Compiled, Compiler, DeviceError, DeviceFacts, Driver, Event, Function, FunctionFacts,
-    Graph, LaunchShape, MemoryFacts, Module, Source,
+    Graph, MemoryFacts, Module, Source,
 };
-use crate::gpu::plan::TensorMap;
+use crate::gpu::launch::{LaunchShape, TensorMap};
 
 /// Memory is this program's own, kernels do nothing, and every launch takes a microsecond.
 pub(crate) struct Scripted {
