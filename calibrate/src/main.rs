@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use calibrate::cli::{Cli, Command};
-use calibrate::{commands, exit, launch};
+use calibrate::{commands, exit, worker};
 use clap::Parser;
 
 fn main() -> ExitCode {
@@ -14,10 +14,10 @@ fn main() -> ExitCode {
         Some(Command::Show(args)) => commands::show::show(&args),
         Some(Command::Query(args)) => commands::query::query(&args),
         Some(Command::Selftest(args)) => commands::selftest::selftest(&args),
-        Some(Command::Trace(command)) => commands::trace::trace(&command),
+        Some(Command::Trace(command)) => trace_tool::run(&command),
         Some(Command::Completions(args)) => commands::completions::completions(&args),
-        Some(Command::Worker) => launch::serve(),
-        Some(Command::CompileWorker) => launch::serve_compiler(),
+        Some(Command::Worker) => worker::serve(),
+        Some(Command::CompileWorker) => worker::serve_compiler(),
     };
     exit::report(result)
 }

@@ -3,38 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-
-use crate::exit::UsageError;
+pub use cli_support::output::check_writable;
 
 /// The file to write: the one that was named, else one named after the observed machine.
 #[must_use]
 pub fn path(named: Option<&Path>, machine_id: &str) -> PathBuf {
     named.map_or_else(|| PathBuf::from(format!("calibration-{machine_id}.toml")), Path::to_owned)
-}
-
-/// Checks before the first measurement that a file can be written there: nobody wants to learn
-/// that after ten minutes.
-///
-/// # Errors
-///
-/// [`UsageError`] with the reason.
-pub fn check_writable(path: &Path) -> Result<(), UsageError> {
-    let refuse = |reason: String| UsageError(format!("cannot write {}: {reason}", path.display()));
-    if path.is_dir() {
-        return Err(refuse("it is a folder; name a file in it".to_owned()));
-    }
-    if path.file_name().is_none() {
-        return Err(refuse("it names no file".to_owned()));
-    }
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    if !folder.is_dir() {
-        return Err(refuse(format!("the folder {} does not exist", folder.display())));
-    }
-    // Writing is the only test that knows of permissions, read-only file systems and quotas.
-    tempfile::NamedTempFile::new_in(folder).map(drop).map_err(|error| refuse(error.to_string()))
 }
 
 /// Where an interrupted run writes when there already is a whole calibration: beside it, so that
@@ -65,15 +39,5 @@ mod tests {
         assert_eq!(path(None, "i7-12700k"), Path::new("calibration-i7-12700k.toml"));
         assert_eq!(path(Some(Path::new("a/b.toml")), "x"), Path::new("a/b.toml"));
         assert_eq!(partial(Path::new("a/b.toml")), Path::new("a/b.partial.toml"));
-    }
-
-    #[test]
-    fn what_cannot_be_written_is_said_before() {
-        let folder = tempfile::tempdir().unwrap();
-        assert!(check_writable(&folder.path().join("x.toml")).is_ok());
-        let message = check_writable(&folder.path().join("no/x.toml")).unwrap_err().to_string();
-        assert!(message.contains("does not exist"), "{message}");
-        let message = check_writable(folder.path()).unwrap_err().to_string();
-        assert!(message.contains("is a folder"), "{message}");
     }
 }

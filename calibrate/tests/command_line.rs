@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use assert_cmd::Command;
-use calibrate::journal::Entry;
+use calibrate::run::Entry;
 use fusion_cost_model::calibration::{CheckStatus, HardwareCalibration, RunEnd, Verdict};
 use predicates::prelude::*;
 use predicates::str::contains;

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use calibrate::journal::Entry;
+use calibrate::run::Entry;
 use fusion_cost_model::calibration::{HardwareCalibration, RunEnd};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;

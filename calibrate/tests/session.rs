@@ -4,13 +4,12 @@
 
 use std::time::Duration;
 
-use calibrate::journal::{Entry, Journal, RunKey};
-use calibrate::launch::{Comparison, Device, LaunchReport, Launcher, Report, Task};
 use calibrate::measure::{Cause, Launch, Order, Pair, Procedure, Round};
+use calibrate::plan::{Comparison, Subject};
 use calibrate::record::{Context, record};
-use calibrate::session::{Measured, Outcome, RunSettings, Session, State};
+use calibrate::run::{Entry, Journal, Measured, Outcome, RunKey, RunSettings, Session, State};
 use calibrate::stop::Stop;
-use calibrate::subject::Subject;
+use calibrate::worker::{Device, LaunchReport, Launcher, Report, Task};
 use fusion_cost_model::calibration::{HardwareCalibration, RunEnd, Verdict, Verification};
 use fusion_cost_model::cost::{BandwidthPoint, Ceilings};
 use fusion_cost_model::{Backend, CacheState, Clock, Implementation, Problem};
@@ -134,7 +133,7 @@ const SETTINGS: RunSettings = RunSettings {
 
 fn run(launcher: &mut Scripted, settings: RunSettings, subjects: &[Subject]) -> Outcome {
     let stop = Stop::default();
-    Session::new(launcher, settings, subjects, &stop).unwrap().silent().run().unwrap()
+    Session::new(launcher, settings, subjects, &stop).unwrap().run().unwrap()
 }
 
 fn launches(measured: &[Measured]) -> Vec<usize> {
@@ -271,7 +270,7 @@ fn a_run_that_goes_on_makes_every_launch_once() {
         let part = |launcher: &mut Scripted| {
             let (journal, recovered) = Journal::open(&path, &key()).unwrap();
             let stop = Stop::default();
-            let session = Session::new(launcher, SETTINGS, &subjects, &stop).unwrap().silent();
+            let session = Session::new(launcher, SETTINGS, &subjects, &stop).unwrap();
             session.with_journal(journal, recovered.entries).run().unwrap()
         };
         let mut first = Scripted { stop_before: Some(end), ..Scripted::new() };
@@ -299,7 +298,7 @@ fn launches_of_other_problems_stay_in_the_journal() {
         let (journal, recovered) = Journal::open(&path, &key()).unwrap();
         let stop = Stop::default();
         let (mut launcher, subjects) = (Scripted::new(), subjects(count));
-        let session = Session::new(&mut launcher, SETTINGS, &subjects, &stop).unwrap().silent();
+        let session = Session::new(&mut launcher, SETTINGS, &subjects, &stop).unwrap();
         let outcome = session.with_journal(journal, recovered.entries).run().unwrap();
         assert_eq!((outcome.end, outcome.left_over.len()), (RunEnd::Complete, left_over));
     }
@@ -356,7 +355,7 @@ fn a_variant_that_turns_wrong_is_never_finished() {
         let mut launcher = Scripted { spread: wide, wrong_from, ..Scripted::new() };
         let (journal, recovered) = Journal::open(&path, &key()).unwrap();
         let (stop, subjects) = (Stop::default(), subjects(1));
-        let session = Session::new(&mut launcher, SETTINGS, &subjects, &stop).unwrap().silent();
+        let session = Session::new(&mut launcher, SETTINGS, &subjects, &stop).unwrap();
         let outcome = session.with_journal(journal, recovered.entries).run().unwrap();
         assert!(matches!(outcome.measured[0].state, State::Wrong(_)));
     }

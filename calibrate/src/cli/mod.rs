@@ -1,9 +1,5 @@
 //! The command line.
 
-mod compare;
-mod trace;
-mod validate;
-
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,14 +7,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use fused_kernels::gpu::compile_worker;
 use fusion_cost_model::{CacheState, Clock, Implementation};
+use trace_tool::TraceCommand;
 
-pub use compare::{CompareFormat, ComparePhase, TraceCompareArgs};
-pub use trace::{
-    IndexArgs, IndexPlace, LayersFormat, OutputFormat, PhaseName, TableName, TaxonomyName,
-    TraceCommand, TraceFiles, TraceIndexArgs, TraceInfoArgs, TraceInput, TraceKernelsArgs,
-    TraceLayersArgs,
-};
-pub use validate::{MeasuredByName, TraceValidateArgs, ValidateFormat};
+use crate::worker::WORKER;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -91,9 +82,6 @@ pub enum Command {
 
 /// Above the options that only a GPU has.
 const GPU_OPTIONS: &str = "GPUs";
-
-/// The hidden subcommand that makes one launch.
-pub const WORKER: &str = "worker";
 
 /// What the caches hold when a sample begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -2,16 +2,16 @@
 
 use std::path::absolute;
 
+use cli_support::memory;
 use fused_kernels::cpu::Cpu;
 use fusion_cost_model::{Backend, CacheState};
 
 use super::run::threads;
 use crate::cli::{ClockChoice, ImplementationChoice, RunArgs};
 use crate::exit::{NoDeviceError, UsageError};
-use crate::fingerprint;
-use crate::launch::{Device, FoundGpu, Gpu, PROBE_LIMIT, Report, Task, probe};
-use crate::plan::{Available, Ways, device_bytes};
-use crate::subject::Subject;
+use crate::machine::fingerprint;
+use crate::plan::{Available, Subject, Ways, device_bytes};
+use crate::worker::{Device, FoundGpu, Gpu, PROBE_LIMIT, Report, Task, probe};
 
 /// The device that the command line asks for.
 ///
@@ -114,5 +114,5 @@ pub(super) fn ask(
 /// The memory that can be had.
 pub(super) fn available(found: Option<&FoundGpu>) -> Available {
     let device = found.map(|found| found.free_memory);
-    Available { host: fingerprint::available_memory(), device }
+    Available { host: memory::available_bytes(), device }
 }

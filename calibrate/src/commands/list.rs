@@ -7,8 +7,9 @@ use std::path::{PathBuf, absolute};
 use fusion_cost_model::{Backend, Chain, DType, Family, Op, PATTERNS, foreign_names};
 
 use crate::cli::{ListArgs, Listed};
-use crate::launch::{Device, Gpu, Report, SURVEY_LIMIT, Task, probe};
-use crate::{exit, fingerprint, profiles};
+use crate::machine::fingerprint;
+use crate::worker::{Device, Gpu, Report, SURVEY_LIMIT, Task, probe};
+use crate::{exit, profiles};
 
 /// Prints the names that can be used.
 ///

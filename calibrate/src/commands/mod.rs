@@ -7,4 +7,3 @@ pub mod query;
 pub mod run;
 pub mod selftest;
 pub mod show;
-pub mod trace;

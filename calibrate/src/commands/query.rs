@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::cli::QueryArgs;
 use crate::exit::{self, UsageError};
-use crate::report;
+use crate::units;
 
 /// Prints what the cost model knows about a problem.
 ///
@@ -96,11 +96,11 @@ fn as_text(
     if let Some(measured) = decision.estimate.measured {
         let record = measured.record;
         lines.extend([
-            ("unfused", report::milliseconds(measured.unfused_ms.value)),
-            ("fused", report::milliseconds(measured.fused_ms.value)),
+            ("unfused", units::milliseconds(measured.unfused_ms.value)),
+            ("fused", units::milliseconds(measured.fused_ms.value)),
             (
                 "speedup",
-                report::ratio(measured.speedup.value, measured.speedup.low, measured.speedup.high),
+                units::ratio(measured.speedup.value, measured.speedup.low, measured.speedup.high),
             ),
             ("verdict", record.verdict.to_string()),
         ]);
@@ -115,7 +115,7 @@ fn as_text(
             "{} unfused, {} fused ({} saved)",
             traffic.unfused_bytes,
             traffic.fused_bytes,
-            report::percent(traffic.memory_reduction())
+            units::percent(traffic.memory_reduction())
         ),
     ));
     lines.push((

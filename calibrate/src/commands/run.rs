@@ -10,18 +10,16 @@ use fusion_cost_model::calibration::{
 use super::{device, show};
 use crate::cli::RunArgs;
 use crate::exit::{self, UsageError};
-use crate::journal::{Entry, Journal, Part, RunKey};
-use crate::launch::{Device, FoundGpu, Processes};
-use crate::machine::Machine;
-use crate::machine_lock::MachineLock;
+use crate::machine::preflight::{self, GpuNeeds, Needs};
+use crate::machine::{Machine, MachineLock, fingerprint};
 use crate::measure::Procedure;
-use crate::plan::{Needed, Plan, bytes_needed, wanted};
-use crate::preflight::{self, GpuNeeds, Needs};
+use crate::plan::{Needed, Plan, Subject, bytes_needed, controls, wanted};
 use crate::record::{Context, record};
-use crate::session::{Measured, Outcome, RunSettings, Session, State};
+use crate::report::Progress;
+use crate::run::{Entry, Journal, Measured, Outcome, Part, RunKey, RunSettings, Session, State};
 use crate::stop::Stop;
-use crate::subject::{Subject, controls};
-use crate::{build_info, fingerprint, output};
+use crate::worker::{Device, FoundGpu, Processes};
+use crate::{build_info, output};
 
 /// Calibrates.
 ///
@@ -105,7 +103,8 @@ pub fn run(args: &RunArgs) -> anyhow::Result<u8> {
             .is_ok_and(|calibration| calibration.settings.end != RunEnd::Complete);
     let mut launcher = Processes::new(device, &stop)?;
     let session = Session::new(&mut launcher, settings, &plan.subjects, &stop)?;
-    let outcome = session.with_journal(journal, recovered.entries).run()?;
+    let outcome =
+        session.observed_by(Progress::new()).with_journal(journal, recovered.entries).run()?;
 
     let Outcome { measured, controls, noise, ceilings, end, left_over, journal } = outcome;
     let context = Context { settings: &settings, noise: &noise, ceilings: &ceilings };

@@ -7,16 +7,16 @@ use fusion_cost_model::CacheState;
 
 use super::run::{go_on_with, threads};
 use crate::cli::SelftestArgs;
-use crate::launch::{Device, Processes};
-use crate::machine_lock::MachineLock;
+use crate::machine::preflight::{self, Needs};
+use crate::machine::{MachineLock, fingerprint};
 use crate::measure::Procedure;
-use crate::preflight::{self, Needs};
+use crate::run::RunSettings;
 use crate::selftest::against_itself::{self, AgainstItself};
 use crate::selftest::simulation::{Disturbance, Simulated, simulate};
 use crate::selftest::{Answer, SelfTest};
-use crate::session::RunSettings;
 use crate::stop::Stop;
-use crate::{build_info, exit, fingerprint, report};
+use crate::worker::{Device, Processes};
+use crate::{build_info, exit, report};
 
 /// What the largest problem of the test needs: some tensors of 16 MiB.
 const MEMORY_BYTES: u64 = 256 << 20;
@@ -57,7 +57,8 @@ pub fn selftest(args: &SelftestArgs) -> anyhow::Result<u8> {
         None
     } else {
         let mut launcher = Processes::new(device, &stop)?;
-        Some(against_itself::measure(&mut launcher, settings, args.runs, &stop)?)
+        let progress = report::Progress::new();
+        Some(against_itself::measure(&mut launcher, settings, args.runs, &stop, progress)?)
     };
     let answers = simulation.iter().map(Simulated::answer);
     let mut answer =

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use cli_support::tables::{right, styled};
+use cli_support::units::percent;
 use comfy_table::{Cell, Table};
 
-use super::table::{right, styled};
-use super::units::percent;
 use crate::selftest::against_itself::AgainstItself;
 use crate::selftest::simulation::Simulated;
 use crate::selftest::{LEAST_COVERAGE, MOST_FALSE_VERDICTS, SelfTest, share};

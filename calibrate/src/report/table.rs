@@ -3,12 +3,11 @@
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write;
 
-use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
-use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, TableComponent};
+use cli_support::tables::{right, styled};
+use cli_support::units::{milliseconds, percent, ratio};
+use comfy_table::{Cell, Table};
 use fusion_cost_model::calibration::{FusionRecord, HardwareCalibration, RunEnd, Verdict};
 use fusion_cost_model::{CacheState, Clock, Family, Implementation};
-
-use super::units::{milliseconds, percent, ratio};
 
 /// The whole report of a calibration.
 #[must_use]
@@ -102,17 +101,6 @@ fn head(calibration: &HardwareCalibration) -> String {
     text
 }
 
-/// A table without lines between its rows.
-pub(super) fn styled() -> Table {
-    let mut table = Table::new();
-    table
-        .load_preset(UTF8_HORIZONTAL_ONLY)
-        .remove_style(TableComponent::HorizontalLines)
-        .remove_style(TableComponent::MiddleIntersections)
-        .set_content_arrangement(ContentArrangement::Dynamic);
-    table
-}
-
 fn table(records: &[&FusionRecord]) -> Table {
     let mut table = styled();
     table.set_header([
@@ -140,11 +128,6 @@ fn table(records: &[&FusionRecord]) -> Table {
         ]);
     }
     table
-}
-
-/// A cell of numbers.
-pub(super) fn right(text: String) -> Cell {
-    Cell::new(text).set_alignment(CellAlignment::Right)
 }
 
 /// What is to be said about the records, by the code that a reason begins with: the problem and

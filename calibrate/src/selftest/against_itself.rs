@@ -6,12 +6,13 @@ use fusion_cost_model::calibration::{FusionRecord, NoiseFloor, RunEnd, Verdict};
 use serde::Serialize;
 
 use super::{Answer, LEAST_COVERAGE, LEAST_DECIDED, MOST_FALSE_VERDICTS, share};
+use crate::digits::rounded;
 use crate::judge::noise_floor;
-use crate::launch::{Comparison, Launcher};
-use crate::record::{Context, record, rounded};
-use crate::session::{Measured, Outcome, RunSettings, Session, State};
+use crate::plan::{Comparison, Subject};
+use crate::record::{Context, record};
+use crate::run::{Measured, Observer, Outcome, RunSettings, Session, State};
 use crate::stop::Stop;
-use crate::subject::Subject;
+use crate::worker::Launcher;
 
 /// From a microsecond to some milliseconds, bound by launches, caches, memory and arithmetic.
 const CASES: [&str; 12] = [
@@ -121,9 +122,11 @@ pub fn measure(
     settings: RunSettings,
     runs: u32,
     stop: &Stop,
+    observer: impl Observer,
 ) -> anyhow::Result<AgainstItself> {
     let subjects = subjects(runs)?;
-    let outcome = Session::new(launcher, settings, &subjects, stop)?.run()?;
+    let session = Session::new(launcher, settings, &subjects, stop)?;
+    let outcome = session.observed_by(observer).run()?;
     for Measured { subject, state, .. } in &outcome.measured {
         if let State::Wrong(reason) | State::Failed(reason) = state {
             anyhow::bail!("{}: {reason}", subject.problem);

@@ -11,11 +11,11 @@ use rand_distr::{Distribution, Normal, Pareto};
 use serde::Serialize;
 
 use super::{Answer, LEAST_COVERAGE, share};
-use crate::launch::{LaunchReport, Launcher, MeasureTask, Report, Task};
 use crate::measure::{Instruments, Procedure, Reading, Watch, measure};
-use crate::session::{Outcome, RunSettings, Session, State};
+use crate::plan::Subject;
+use crate::run::{Outcome, RunSettings, Session, State};
 use crate::stop::Stop;
-use crate::subject::Subject;
+use crate::worker::{LaunchReport, Launcher, MeasureTask, Report, Task};
 
 /// What is wrong with a scripted machine, beside the noise that all of them have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
@@ -136,7 +136,7 @@ pub fn simulate(
             time_budget: None,
         };
         let mut machine = Machine { disturbance, now: 0.0 };
-        let outcome = Session::new(&mut machine, settings, &subjects, stop)?.silent().run()?;
+        let outcome = Session::new(&mut machine, settings, &subjects, stop)?.run()?;
         count(&outcome, &mut result);
     }
     let count = share(result.calibrations.max(1), 1);

@@ -1,0 +1,270 @@
+//! The first stage: from the command line to a list of subjects.
+
+mod subject;
+
+use std::collections::HashSet;
+
+use fused_kernels::{Backend, InputSpec, Unsupported};
+use fusion_cost_model::calibration::Skipped;
+use fusion_cost_model::{CacheState, Chain, Clock, DType, Implementation, Problem};
+
+use crate::cli::RunArgs;
+use crate::exit::UsageError;
+use crate::profiles::{self, ShapeSet, select};
+use crate::units::gibibytes;
+
+pub use subject::{Comparison, Subject, clocks_of, controls};
+
+/// What will be measured.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The set of sizes, or where else the sizes come from.
+    pub shapes: String,
+    /// The subjects in order, each once.
+    pub subjects: Vec<Subject>,
+    /// What was asked for and cannot be measured.
+    pub skipped: Vec<Skipped>,
+}
+
+/// In which ways each problem is to be measured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ways {
+    /// What times begin and end with.
+    pub clocks: Vec<Clock>,
+    /// Whose kernels run.
+    pub implementations: Vec<Implementation>,
+    /// Whether it is worth a word that a vendor's library has nothing for a problem.
+    pub tells_vendor: bool,
+}
+
+impl Ways {
+    /// The ways that a CPU has.
+    #[must_use]
+    pub fn of_cpu() -> Self {
+        let implementations = vec![Implementation::Native];
+        Self { clocks: vec![Clock::Host], implementations, tells_vendor: true }
+    }
+
+    fn of(&self, problem: Problem) -> impl Iterator<Item = Subject> {
+        let subject = move |implementation: &Implementation| {
+            let implementation = *implementation;
+            self.clocks.iter().map(move |&clock| Subject::of(problem, clock, implementation))
+        };
+        self.implementations.iter().flat_map(subject)
+    }
+}
+
+/// What can be had of memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Available {
+    /// Of the host's.
+    pub host: u64,
+    /// Of the GPU's; `None` where kernels work in the host's.
+    pub device: Option<u64>,
+}
+
+impl Available {
+    /// Whether that is enough.
+    #[must_use]
+    pub fn suffices(&self, needed: Needed) -> bool {
+        needed.host <= self.host && self.device.is_none_or(|device| needed.device <= device)
+    }
+}
+
+/// What a subject needs of memory.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Needed {
+    /// Of the host's.
+    pub host: u64,
+    /// Of the GPU's.
+    pub device: u64,
+}
+
+/// The set of sizes when none is named.
+fn default_shapes(quick: bool, is_gpu: bool) -> &'static str {
+    match (quick, is_gpu) {
+        (true, _) => "quick",
+        (false, false) => "standard",
+        (false, true) => "gpu",
+    }
+}
+
+/// The problems that the command line asks for, before it is known which of them can be measured.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    shapes: String,
+    /// Each once; first those that were named one by one.
+    problems: Vec<Problem>,
+    /// How many were.
+    named: usize,
+}
+
+/// Lists the problems that the command line asks for.
+///
+/// # Errors
+///
+/// [`UsageError`] or [`VocabularyError`](fusion_cost_model::VocabularyError) when a name is
+/// unknown or a problem cannot be.
+pub fn wanted(args: &RunArgs, is_gpu: bool) -> anyhow::Result<Wanted> {
+    let dtype: DType = args.dtype.parse()?;
+    let explicit = args.problem.iter().map(|text| text.parse::<Problem>());
+    let explicit: Vec<Problem> = explicit.collect::<Result<_, _>>()?;
+    let sets_asked_for = !args.fusion.is_empty() || args.shapes.is_some() || explicit.is_empty();
+
+    let mut shapes = "given on the command line".to_owned();
+    let mut from_set = Vec::new();
+    if sets_asked_for {
+        let name = args.shapes.as_deref().unwrap_or_else(|| default_shapes(args.quick, is_gpu));
+        let set = profiles::find_shapes(name)?;
+        for chain in chains(args, &set)? {
+            let problems = set.problems(&chain, dtype);
+            if problems.is_empty() {
+                eprintln!("note: {} has no sizes for {}; left out", set.name, chain.name());
+            }
+            from_set.extend(problems);
+        }
+        shapes = set.name;
+    }
+
+    let mut seen = HashSet::new();
+    let explicit: Vec<Problem> =
+        explicit.into_iter().filter(|problem| seen.insert(*problem)).collect();
+    let named = explicit.len();
+    let others = from_set.into_iter().filter(|problem| seen.insert(*problem));
+    let problems = explicit.into_iter().chain(others).collect();
+    Ok(Wanted { shapes, problems, named })
+}
+
+impl Wanted {
+    /// All subjects that there can be, problem by problem.
+    #[must_use]
+    pub fn subjects(&self, ways: &Ways) -> Vec<Subject> {
+        self.problems.iter().flat_map(|problem| ways.of(*problem)).collect()
+    }
+
+    /// What of it can be measured, by what each subject needs of the device or why it cannot run
+    /// there, in the order of [`Self::subjects`].
+    ///
+    /// # Errors
+    ///
+    /// [`UsageError`] when a problem that was named cannot be measured at all, or nothing is left
+    /// to measure.
+    pub fn plan(
+        self,
+        ways: &Ways,
+        device_bytes: &[Result<u64, String>],
+        available: Available,
+    ) -> anyhow::Result<Plan> {
+        let Self { shapes, problems, named } = self;
+        let mut plan = Plan { shapes, subjects: Vec::new(), skipped: Vec::new() };
+        let mut answers = device_bytes.iter();
+        for (index, problem) in problems.into_iter().enumerate() {
+            let (mut reasons, before) = (Vec::new(), plan.subjects.len());
+            for (subject, answer) in ways.of(problem).zip(&mut answers) {
+                match answer.clone().and_then(|bytes| fits(&problem, bytes, available)) {
+                    Ok(()) => plan.subjects.push(subject),
+                    Err(_) if is_vendor(&subject) && !ways.tells_vendor => {}
+                    // The same one for every clock.
+                    Err(reason) if reasons.contains(&reason) => {}
+                    Err(reason) => reasons.push(reason),
+                }
+            }
+            // What was named one by one is not left out silently.
+            if plan.subjects.len() == before && index < named {
+                let reason = reasons.into_iter().next();
+                let reason = reason.unwrap_or_else(|| format!("{problem} cannot be measured"));
+                return Err(UsageError(reason).into());
+            }
+            plan.skipped.extend(reasons.into_iter().map(|reason| Skipped { problem, reason }));
+        }
+        if plan.subjects.is_empty() {
+            let reason = plan.skipped.first().map_or_else(
+                || format!("{} has no sizes for what --fusion names", plan.shapes),
+                |skipped| skipped.reason.clone(),
+            );
+            return Err(UsageError(format!("nothing to measure: {reason}")).into());
+        }
+        Ok(plan)
+    }
+}
+
+/// The chains that are asked for: those of `--fusion`, else all that the set lists.
+fn chains(args: &RunArgs, set: &ShapeSet) -> anyhow::Result<Vec<Chain>> {
+    if args.fusion.is_empty() {
+        return Ok(set.all_chains());
+    }
+    let mut chains = Vec::new();
+    for name in &args.fusion {
+        for chain in select(name)? {
+            if !chains.contains(&chain) {
+                chains.push(chain);
+            }
+        }
+    }
+    Ok(chains)
+}
+
+fn is_vendor(subject: &Subject) -> bool {
+    subject.implementation == Implementation::Vendor
+}
+
+/// The bytes that a subject needs where its kernels work.
+///
+/// # Errors
+///
+/// Why the backend does not run it.
+pub fn device_bytes(
+    backend: &dyn Backend,
+    subject: &Subject,
+    cache: CacheState,
+) -> Result<u64, String> {
+    let (problem, setup) = (&subject.problem, subject.setup(cache));
+    match backend.requirements(problem, setup) {
+        Ok(requirements) => Ok(requirements.memory_bytes),
+        Err(Unsupported::NoKernels) => {
+            let dtype = problem.dtype();
+            Err(format!("{problem}: the {} backend has no {dtype} kernels for it", backend.name()))
+        }
+        Err(reason) => Err(format!("{problem}: {reason}")),
+    }
+}
+
+/// Says why a problem whose kernels need so many bytes cannot be measured in the available memory,
+/// if it cannot.
+fn fits(problem: &Problem, device_bytes: u64, available: Available) -> Result<(), String> {
+    let is_gpu = available.device.is_some();
+    let needed = bytes_needed(problem, device_bytes, is_gpu);
+    let check = |needed: u64, available: u64, of: &str| {
+        if needed <= available {
+            return Ok(());
+        }
+        Err(format!(
+            "{problem} needs {} ({needed} bytes){of}, but only {} are available",
+            gibibytes(needed),
+            gibibytes(available)
+        ))
+    };
+    check(needed.host, available.host, if is_gpu { " of the host's memory" } else { "" })?;
+    available.device.map_or(Ok(()), |device| check(needed.device, device, " of the GPU's memory"))
+}
+
+/// All bytes that a launch of a problem needs, whose kernels need so many.
+#[must_use]
+pub fn bytes_needed(problem: &Problem, device_bytes: u64, is_gpu: bool) -> Needed {
+    let harness = harness_bytes(problem);
+    if is_gpu {
+        // The inputs once more, as numbers of the device.
+        Needed { host: harness.saturating_mul(2), device: device_bytes }
+    } else {
+        Needed { host: device_bytes.saturating_add(harness), device: 0 }
+    }
+}
+
+/// Bytes that the measurement keeps beside the kernels' tensors: the inputs, from which every
+/// layout is filled, an output of each variant, and the reference.
+fn harness_bytes(problem: &Problem) -> u64 {
+    let inputs: u64 = InputSpec::of(problem).iter().map(|spec| spec.shape.elements()).sum();
+    let output = problem.steps().last().map_or(0, |step| step.output.elements());
+    let single = inputs.saturating_add(output.saturating_mul(2)).saturating_mul(4);
+    single.saturating_add(output.saturating_mul(8))
+}

@@ -1,0 +1,207 @@
+//! The data sheets and sets of sizes under `profiles/`, built into the program.
+
+mod shapes;
+
+use std::path::Path;
+
+use anyhow::Context;
+use fusion_cost_model::hardware::HardwareSpec;
+use fusion_cost_model::{NameKind, VocabularyError};
+use include_dir::{Dir, include_dir};
+
+use crate::exit::UsageError;
+
+pub use shapes::{ShapeSet, ShapesError, select};
+
+static HARDWARE: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/profiles/hardware");
+static SHAPES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/profiles/shapes");
+
+/// The TOML files of a folder: stem and text, by name.
+fn files(folder: &'static Dir<'_>) -> Vec<(&'static str, &'static str)> {
+    let mut named: Vec<_> = folder
+        .files()
+        .filter(|file| file.path().extension().is_some_and(|extension| extension == "toml"))
+        .filter_map(|file| Some((file.path().file_stem()?.to_str()?, file.contents_utf8()?)))
+        .collect();
+    named.sort_unstable();
+    named
+}
+
+/// Every machine with a data sheet.
+///
+/// # Errors
+///
+/// When a built-in file is damaged, which a test rules out.
+pub fn hardware() -> anyhow::Result<Vec<HardwareSpec>> {
+    files(&HARDWARE)
+        .into_iter()
+        .map(|(stem, text)| {
+            HardwareSpec::from_toml(text).with_context(|| format!("profiles/hardware/{stem}.toml"))
+        })
+        .collect()
+}
+
+/// Whether a name on the command line means a file and not something built in.
+fn is_path(name: &str) -> bool {
+    name.contains(['/', '\\']) || name.ends_with(".toml")
+}
+
+fn read(path: &str) -> anyhow::Result<String> {
+    std::fs::read_to_string(Path::new(path))
+        .map_err(|error| UsageError(format!("cannot read {path}: {error}")).into())
+}
+
+/// A machine by id, name, alias, or the path of a hardware file.
+///
+/// # Errors
+///
+/// [`UsageError`] or [`VocabularyError`] when there is none, with the nearest names.
+pub fn find_hardware(name: &str) -> anyhow::Result<HardwareSpec> {
+    if is_path(name) {
+        return HardwareSpec::from_toml(&read(name)?)
+            .map_err(|error| UsageError(format!("{name}: {error}")).into());
+    }
+    let known = hardware()?;
+    if let Some(spec) = known.iter().find(|spec| spec.is_called(name)) {
+        return Ok(spec.clone());
+    }
+    let names = known.iter().flat_map(|spec| {
+        std::iter::once(spec.id.as_str()).chain(spec.aliases.iter().map(String::as_str))
+    });
+    Err(VocabularyError::unknown(NameKind::Hardware, name, names))
+        .context("see `calibrate list hardware`, or use auto")
+}
+
+/// The names of the built-in sets of sizes.
+#[must_use]
+pub fn shape_names() -> Vec<&'static str> {
+    files(&SHAPES).into_iter().map(|(stem, _)| stem).collect()
+}
+
+/// A set of sizes by name or path.
+///
+/// # Errors
+///
+/// [`UsageError`] or [`VocabularyError`] when there is none, or it is damaged.
+pub fn find_shapes(name: &str) -> anyhow::Result<ShapeSet> {
+    if is_path(name) {
+        return ShapeSet::from_toml(&read(name)?)
+            .map_err(|error| UsageError(format!("{name}: {error}")).into());
+    }
+    let wanted = name.to_ascii_lowercase();
+    match files(&SHAPES).into_iter().find(|(stem, _)| *stem == wanted) {
+        Some((_, text)) => {
+            Ok(ShapeSet::from_toml(text).with_context(|| format!("profiles/shapes/{name}.toml"))?)
+        }
+        None => Err(VocabularyError::unknown(NameKind::Shapes, name, shape_names()))
+            .context("see `calibrate list shapes`, or name a .toml file"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fusion_cost_model::DType;
+    use fusion_cost_model::calibration::HardwareCalibration;
+    use fusion_cost_model::hardware::HardwareKind;
+
+    #[test]
+    fn every_machine_is_whole_and_found_by_all_its_names() {
+        let machines = hardware().unwrap();
+        assert!(machines.len() >= 15);
+        for (stem, _) in files(&HARDWARE) {
+            assert_eq!(find_hardware(stem).unwrap().id, stem, "id and file name differ");
+        }
+        for machine in &machines {
+            for name in machine.aliases.iter().chain([&machine.id, &machine.name]) {
+                let found: Vec<_> = machines.iter().filter(|other| other.is_called(name)).collect();
+                assert_eq!(found.len(), 1, "{name} is not unique");
+            }
+            assert!(machine.peak_gflops(DType::F32).is_some(), "{} has no f32 peak", machine.id);
+            for peak in &machine.peaks {
+                assert!(!peak.source.is_empty() && !peak.how.is_empty(), "{}", machine.id);
+            }
+        }
+    }
+
+    #[test]
+    fn machines_are_told_from_their_siblings() {
+        let machines = hardware().unwrap();
+        let detected = |reported: &str| -> Vec<String> {
+            let found = machines.iter().filter(|machine| machine.is_detected_as(reported));
+            found.map(|machine| machine.id.clone()).collect()
+        };
+        for (reported, id) in [
+            ("12th Gen Intel(R) Core(TM) i7-12700K", "i7-12700k"),
+            ("13th Gen Intel(R) Core(TM) i9-13900K", "i9-13900k"),
+            ("AMD Ryzen 9 7950X 16-Core Processor", "ryzen-9-7950x"),
+            ("AMD EPYC 9654 96-Core Processor", "epyc-9654"),
+            ("Intel(R) Xeon(R) Platinum 8480+", "xeon-platinum-8480plus"),
+            ("NVIDIA H200", "h200"),
+            ("NVIDIA H100 80GB HBM3", "h100-sxm"),
+            ("NVIDIA A100-SXM4-80GB", "a100-80gb"),
+            ("NVIDIA GeForce RTX 4090", "rtx-4090"),
+            ("AMD Instinct MI300X", "mi300x"),
+        ] {
+            assert_eq!(detected(reported), [id], "{reported}");
+        }
+        for sibling in [
+            "13th Gen Intel(R) Core(TM) i9-13900KS",
+            "AMD Ryzen 9 7950X3D 16-Core Processor",
+            "AMD EPYC 9654P 96-Core Processor",
+            "Intel(R) Xeon(R) Platinum 8480C",
+            "Intel(R) Xeon(R) Processor",
+            "NVIDIA H200 NVL",
+            "NVIDIA H100 PCIe",
+            "NVIDIA GeForce RTX 4090 D",
+            "NVIDIA GeForce RTX 4090 Laptop GPU",
+        ] {
+            assert_eq!(detected(sibling), Vec::<String>::new(), "{sibling}");
+        }
+    }
+
+    #[test]
+    fn matrix_peaks_of_gpus_are_the_dense_ones() {
+        let machine = |id: &str| find_hardware(id).unwrap();
+        // Sparse figures would be twice these.
+        for (id, dtype, gflops) in [
+            ("a100-80gb", DType::Bf16, 312e3),
+            ("h100-sxm", DType::Bf16, 989.4e3),
+            ("h200", DType::F8, 1979e3),
+            ("mi300x", DType::F16, 1307.4e3),
+        ] {
+            let peak = machine(id).peak_gflops(dtype).unwrap();
+            assert!((peak / gflops - 1.0).abs() < 0.001, "{id} {dtype}: {peak}");
+            assert_eq!(machine(id).kind, HardwareKind::Gpu);
+        }
+    }
+
+    #[test]
+    fn every_shape_set_is_whole() {
+        for name in ["quick", "standard", "resnet50", "bert-base", "llama-8b"] {
+            let set = find_shapes(name).unwrap();
+            assert_eq!(set.name, name);
+            assert!(!set.all_chains().is_empty(), "{name} is empty");
+        }
+    }
+
+    #[test]
+    fn every_calibration_of_the_project_can_be_read() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/profiles/calibrations");
+        let mut count = 0;
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let calibration = HardwareCalibration::load(entry.unwrap().path()).unwrap();
+            assert!(!calibration.records.is_empty());
+            count += 1;
+        }
+        assert!(count > 0);
+    }
+
+    #[test]
+    fn unknown_names_suggest_near_ones() {
+        let message = format!("{:#}", find_hardware("i7-12700x").unwrap_err());
+        assert!(message.contains("`i7-12700k`"), "{message}");
+        let message = format!("{:#}", find_shapes("resnet").unwrap_err());
+        assert!(message.contains("`resnet50`"), "{message}");
+    }
+}

@@ -1,0 +1,488 @@
+//! The journal: one JSON line per launch, flushed, so that a crash loses nothing.
+//!
+//! The first line says which run the records belong to. The same run started again goes on from
+//! them; a journal of another machine, program or setting is put aside and not mixed in.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use fusion_cost_model::calibration::{Check, Fingerprint};
+use fusion_cost_model::cost::Ceilings;
+use fusion_cost_model::{CacheState, Clock, DType};
+use serde::{Deserialize, Serialize};
+use tempfile::NamedTempFile;
+
+use crate::measure::Procedure;
+use crate::plan::Subject;
+use crate::worker::{Device, LaunchReport};
+
+/// What makes launches of two runs comparable: everything but the list of problems.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunKey {
+    /// The version of the program.
+    pub tool_version: String,
+    /// A digest of the program itself: another build may have other kernels.
+    pub program: String,
+    /// The machine.
+    pub fingerprint: Fingerprint,
+    /// What runs the kernels.
+    pub device: Device,
+    /// What the caches hold.
+    pub cache: CacheState,
+    /// How much is measured.
+    pub procedure: Procedure,
+    /// The seed.
+    pub seed: u64,
+}
+
+/// A part of a run, from its start to its end or to whatever ended it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// When it began, in UTC (RFC 3339).
+    pub started_at: String,
+    /// Whether it went on in spite of a failed check.
+    pub forced: bool,
+    /// What the checks found.
+    pub checks: Vec<Check>,
+}
+
+impl Part {
+    /// What all parts of a run together were: begun with the first one, forced if one was, and
+    /// with the worst that a check found.
+    #[must_use]
+    pub fn all(parts: &[Self]) -> Option<Self> {
+        let mut parts = parts.iter().cloned();
+        let first = parts.next()?;
+        Some(parts.fold(first, |mut all, part| {
+            all.forced |= part.forced;
+            for check in part.checks {
+                match all.checks.iter_mut().find(|known| known.name == check.name) {
+                    Some(known) if known.status < check.status => *known = check,
+                    Some(_) => {}
+                    None => all.checks.push(check),
+                }
+            }
+            all
+        }))
+    }
+}
+
+/// A line of the journal.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Entry {
+    /// One launch, with all its samples.
+    Launch {
+        /// What was measured.
+        subject: Subject,
+        /// Which launch of it this was, from 0.
+        index: u32,
+        /// What came of it.
+        report: Box<LaunchReport>,
+    },
+    /// A variant computed something wrong, which is not forgotten when the run goes on.
+    Wrong {
+        /// What was to be measured.
+        subject: Subject,
+        /// What was wrong.
+        reason: String,
+    },
+    /// The run was started, or started again.
+    Part(Part),
+    /// The limits of the machine, measured before a pass.
+    Ceilings {
+        /// For which number format.
+        dtype: DType,
+        /// As which clock sees them.
+        clock: Clock,
+        /// Before which pass, from 0.
+        pass: u32,
+        /// The limits.
+        limits: Ceilings,
+    },
+}
+
+/// An open journal.
+#[derive(Debug)]
+pub struct Journal {
+    path: PathBuf,
+    file: File,
+}
+
+/// What was found of an earlier run.
+#[derive(Debug, Default)]
+pub struct Recovered {
+    /// What it measured, if it is the same run.
+    pub entries: Vec<Entry>,
+    /// What the user should know.
+    pub notes: Vec<String>,
+    /// Whether it was another run.
+    foreign: bool,
+}
+
+/// For so long a journal may be locked without another run: a process that is just being started
+/// has the files of this one, with their locks, until it runs its own program.
+const LOCK_PATIENCE: Duration = Duration::from_millis(250);
+
+impl Journal {
+    /// The journal that belongs to a calibration file.
+    #[must_use]
+    pub fn path_for(output: &Path) -> PathBuf {
+        let mut name = output.file_name().unwrap_or_default().to_owned();
+        name.push(".journal");
+        output.with_file_name(name)
+    }
+
+    /// Opens the journal of a run, with what an earlier part of the run left.
+    ///
+    /// The journal is locked: two runs that write one calibration would mix their records.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read or written, or another run has it.
+    pub fn open(path: &Path, key: &RunKey) -> anyhow::Result<(Self, Recovered)> {
+        let (mut file, mut recovered, whole) = Self::open_existing(path, key)?;
+        if recovered.foreign {
+            let aside = aside(path);
+            fs::rename(path, &aside)
+                .with_context(|| format!("cannot rename {}", path.display()))?;
+            recovered.notes.push(format!(
+                "{} is of another machine, program or setting; it was put aside as {}",
+                path.display(),
+                aside.display()
+            ));
+            file = Self::open_locked(path)?;
+        }
+        // A torn last line goes; the lines before it are never written again.
+        let context = || format!("cannot write {}", path.display());
+        file.set_len(whole).with_context(context)?;
+        file.seek(SeekFrom::End(0)).with_context(context)?;
+        let mut journal = Self { path: path.to_owned(), file };
+        if whole == 0 {
+            journal.write_line(key)?;
+        }
+        Ok((journal, recovered))
+    }
+
+    fn open_locked(path: &Path) -> anyhow::Result<File> {
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).create(true).truncate(false).open(path);
+        let file = file.with_context(|| format!("cannot open {}", path.display()))?;
+        let patient_until = Instant::now() + LOCK_PATIENCE;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(file),
+                Err(TryLockError::WouldBlock) if Instant::now() < patient_until => {
+                    thread::sleep(LOCK_PATIENCE / 25);
+                }
+                Err(TryLockError::WouldBlock) => anyhow::bail!(
+                    "another run is writing {}; wait for it, or name another --output",
+                    path.display()
+                ),
+                // Some file systems know no locks; the run is worth more than the protection.
+                Err(TryLockError::Error(_)) => return Ok(file),
+            }
+        }
+    }
+
+    /// Opens and reads a journal; also says how many of its bytes are whole lines of this run.
+    fn open_existing(path: &Path, key: &RunKey) -> anyhow::Result<(File, Recovered, u64)> {
+        let mut file = Self::open_locked(path)?;
+        // Bytes and not text: what a crash left need not be UTF-8.
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).with_context(|| format!("cannot read {}", path.display()))?;
+        let mut recovered = Recovered::default();
+        let mut whole = 0;
+        for (line, number) in bytes.split_inclusive(|&byte| byte == b'\n').zip(1..) {
+            let is_whole = line.ends_with(b"\n");
+            if number == 1 && !is_whole {
+                // Nothing was measured when the first line was cut.
+                return Ok((file, recovered, 0));
+            }
+            if number == 1 && serde_json::from_slice::<RunKey>(line).ok().as_ref() != Some(key) {
+                recovered.foreign = true;
+                return Ok((file, recovered, 0));
+            }
+            if number > 1 && is_whole {
+                match serde_json::from_slice(line) {
+                    Ok(entry) => recovered.entries.push(entry),
+                    Err(error) => recovered.notes.push(format!(
+                        "{}, line {number}: not a launch ({error}); it is measured again",
+                        path.display()
+                    )),
+                }
+            }
+            if is_whole {
+                whole += line.len() as u64;
+            } else {
+                recovered.notes.push(format!(
+                    "{}: an incomplete line was dropped; that launch is measured again",
+                    path.display()
+                ));
+            }
+        }
+        let is_launch = |entry: &&Entry| matches!(entry, Entry::Launch { .. });
+        let launches = recovered.entries.iter().filter(is_launch).count();
+        if launches > 0 {
+            recovered
+                .notes
+                .push(format!("going on from {}: {launches} launches are done", path.display()));
+        }
+        Ok((file, recovered, whole))
+    }
+
+    /// Adds a line and hands it to the disk.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written.
+    pub fn append(&mut self, entry: &Entry) -> anyhow::Result<()> {
+        self.write_line(entry)
+    }
+
+    fn write_line(&mut self, line: &impl Serialize) -> anyhow::Result<()> {
+        let mut text = serde_json::to_string(line)?;
+        text.push('\n');
+        let write = self.file.write_all(text.as_bytes()).and_then(|()| self.file.sync_data());
+        write.with_context(|| format!("cannot write {}", self.path.display()))
+    }
+
+    /// Copies the journal, which holds every sample.
+    ///
+    /// # Errors
+    ///
+    /// When the copy cannot be written.
+    pub fn copy_to(&mut self, path: &Path) -> anyhow::Result<()> {
+        // Through the open file: some systems let no other one read what is locked.
+        let mut copy = || -> std::io::Result<()> {
+            self.file.rewind()?;
+            std::io::copy(&mut self.file, &mut File::create(path)?)?;
+            self.file.seek(SeekFrom::End(0)).map(drop)
+        };
+        copy().with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// Keeps only some launches, which no calibration file has, and how they were made.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written; the journal is then as it was.
+    pub fn keep_only(self, part: Part, launches: &[Entry]) -> anyhow::Result<()> {
+        let Self { path, mut file } = self;
+        let rewrite = || -> anyhow::Result<()> {
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            let mut rewritten = NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
+            let mut header = Vec::new();
+            file.rewind()?;
+            BufReader::new(&file).read_until(b'\n', &mut header)?;
+            rewritten.write_all(&header)?;
+            for entry in [Entry::Part(part)].iter().chain(launches) {
+                serde_json::to_writer(&mut rewritten, entry)?;
+                rewritten.write_all(b"\n")?;
+            }
+            rewritten.as_file().sync_all()?;
+            rewritten.persist(&path)?;
+            Ok(())
+        };
+        rewrite().with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// Removes the journal: its records are in the calibration file.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be removed.
+    pub fn finish(self) -> anyhow::Result<()> {
+        fs::remove_file(&self.path)
+            .with_context(|| format!("cannot remove {}", self.path.display()))
+    }
+}
+
+/// A name for a journal that is put aside, which no file has yet.
+fn aside(path: &Path) -> PathBuf {
+    let numbered = |number: u32| {
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".old{number}"));
+        path.with_file_name(name)
+    };
+    (1..u32::MAX).map(numbered).find(|name| !name.exists()).unwrap_or_else(|| numbered(0))
+}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::{Launch, Order, Pair, Round};
+    use crate::worker::Gpu;
+    use fusion_cost_model::calibration::{CheckStatus, HardwareCalibration, Verification};
+
+    fn key(seed: u64) -> RunKey {
+        let example = include_str!("../../../tests/data/example.toml");
+        RunKey {
+            tool_version: "1".to_owned(),
+            program: "0".to_owned(),
+            fingerprint: HardwareCalibration::from_toml(example).unwrap().fingerprint,
+            device: Device::cpu(2, true),
+            cache: CacheState::Warm,
+            procedure: Procedure::QUICK,
+            seed,
+        }
+    }
+
+    fn entries() -> Vec<Entry> {
+        let pair = |ratio| Pair {
+            seconds: [ratio * 0.1, 0.3],
+            order: Order::SecondFirst,
+            causes: Vec::new(),
+        };
+        let launch = |index| Entry::Launch {
+            subject: Subject::fusion("add_relu/f32/m4.n4".parse().unwrap()),
+            index,
+            report: Box::new(LaunchReport {
+                launch: Launch {
+                    rounds: vec![Round { pairs: vec![pair(1.7), pair(f64::from(index))] }],
+                    iterations: [3, 5],
+                    ticks: 1000,
+                    back_to_back: 0.1,
+                    observable: Vec::new(),
+                    sensors: None,
+                },
+                kernels: [vec!["add".to_owned()], vec!["add+relu".to_owned()]],
+                verification: Verification {
+                    reference_rows: 4,
+                    rows: 4,
+                    unfused_error: 1e-9,
+                    fused_error: 0.0,
+                    tolerance: 1e-6,
+                },
+                wrong_after: None,
+                pinned: true,
+                processors: vec![0, 1],
+                huge_page_share: None,
+                gpu_kernels: Default::default(),
+            }),
+        };
+        let limits = Ceilings { peak_gflops: 0.1 + 0.2, launch_us: 0.5, bandwidth: Vec::new() };
+        vec![
+            launch(0),
+            Entry::Ceilings { dtype: DType::F32, clock: Clock::Host, pass: 0, limits },
+            launch(1),
+        ]
+    }
+
+    #[test]
+    fn launches_survive_and_a_torn_line_does_not_matter() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.journal");
+        let entries = entries();
+        let (mut journal, recovered) = Journal::open(&path, &key(1)).unwrap();
+        assert!(recovered.entries.is_empty() && recovered.notes.is_empty());
+        for entry in &entries {
+            journal.append(entry).unwrap();
+        }
+        drop(journal);
+        let whole = fs::read(&path).unwrap();
+        let header = whole.iter().position(|&byte| byte == b'\n').unwrap() + 1;
+        for cut in header..=whole.len() {
+            fs::write(&path, &whole[..cut]).unwrap();
+            let (_, recovered) = Journal::open(&path, &key(1)).unwrap();
+            let lines = whole[header..cut].iter().filter(|&&byte| byte == b'\n').count();
+            assert_eq!(recovered.entries[..], entries[..lines], "cut at {cut}");
+            // The torn line is gone, so that the next one starts on its own.
+            assert!(fs::read(&path).unwrap().ends_with(b"\n"));
+        }
+    }
+
+    #[test]
+    fn a_torn_header_begins_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.journal");
+        drop(Journal::open(&path, &key(1)).unwrap());
+        let whole = fs::read(&path).unwrap();
+        for cut in (1..whole.len()).step_by(7) {
+            fs::write(&path, &whole[..cut]).unwrap();
+            let (_, recovered) = Journal::open(&path, &key(1)).unwrap();
+            assert!(recovered.entries.is_empty() && recovered.notes.is_empty(), "cut at {cut}");
+            assert_eq!(fs::read(&path).unwrap(), whole);
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing was put aside");
+    }
+
+    #[test]
+    fn copies_and_what_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, copy) = (folder.path().join("x.journal"), folder.path().join("copy"));
+        let (mut journal, _) = Journal::open(&path, &key(1)).unwrap();
+        let entries = entries();
+        entries[..2].iter().for_each(|entry| journal.append(entry).unwrap());
+        journal.copy_to(&copy).unwrap();
+        assert_eq!(fs::read(&copy).unwrap(), fs::read(&path).unwrap());
+        journal.append(&entries[2]).unwrap();
+        let part = Part { started_at: "1".to_owned(), forced: true, checks: Vec::new() };
+        journal.keep_only(part.clone(), &entries[2..]).unwrap();
+        let kept = [&[Entry::Part(part)], &entries[2..]].concat();
+        assert_eq!(Journal::open(&path, &key(1)).unwrap().1.entries, kept);
+    }
+
+    #[test]
+    fn parts_are_one_run_with_the_worst_of_each() {
+        let check = |name: &str, status| Check {
+            name: name.to_owned(),
+            status,
+            found: String::new(),
+            advice: None,
+        };
+        let part = |started_at: &str, forced, checks: &[Check]| Part {
+            started_at: started_at.to_owned(),
+            forced,
+            checks: checks.to_vec(),
+        };
+        let (pass, warn, fail) = (CheckStatus::Pass, CheckStatus::Warn, CheckStatus::Fail);
+        let all = Part::all(&[
+            part("1", true, &[check("load", fail), check("swap", pass)]),
+            part("2", false, &[check("load", pass), check("swap", warn), check("new", pass)]),
+        ]);
+        let checks = [check("load", fail), check("swap", warn), check("new", pass)];
+        assert_eq!(all, Some(part("1", true, &checks)));
+        assert_eq!(Part::all(&[]), None);
+    }
+
+    #[test]
+    fn two_runs_cannot_share_a_journal() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.journal");
+        let first = Journal::open(&path, &key(1)).unwrap();
+        let message = Journal::open(&path, &key(1)).unwrap_err().to_string();
+        assert!(message.contains("another run is writing"), "{message}");
+        drop(first);
+        assert!(Journal::open(&path, &key(1)).is_ok());
+    }
+
+    #[test]
+    fn another_run_is_put_aside_and_kept() {
+        let other_keys: [fn(&mut RunKey); 7] = [
+            |key| key.seed = 2,
+            |key| key.program = "1".to_owned(),
+            |key| key.device.threads = 1,
+            |key| key.cache = CacheState::Cold,
+            |key| key.procedure.rounds += 1,
+            |key| key.fingerprint.cpu_model.push('x'),
+            |key| key.device.gpu = Some(Gpu { index: 1, ..Gpu::default() }),
+        ];
+        for change in other_keys {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("x.journal");
+            Journal::open(&path, &key(1)).unwrap().0.append(&entries()[0]).unwrap();
+            let mut other = key(1);
+            change(&mut other);
+            let (_, recovered) = Journal::open(&path, &other).unwrap();
+            assert!(recovered.entries.is_empty());
+            assert!(recovered.notes[0].contains("put aside"));
+            assert!(folder.path().join("x.journal.old1").exists());
+            fs::write(&path, b"\xff\xfe garbage\n").unwrap();
+            assert!(Journal::open(&path, &other).unwrap().1.entries.is_empty());
+            assert!(folder.path().join("x.journal.old2").exists());
+        }
+    }
+}

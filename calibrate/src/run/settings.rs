@@ -1,0 +1,26 @@
+//! How a run is made.
+
+use std::time::Duration;
+
+use fusion_cost_model::{Backend, CacheState};
+
+use crate::measure::Procedure;
+
+/// How a run is made.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RunSettings {
+    /// How much is measured.
+    pub procedure: Procedure,
+    /// What runs it.
+    pub backend: Backend,
+    /// On how many threads.
+    pub threads: u32,
+    /// What the caches hold.
+    pub cache: CacheState,
+    /// The second-level cache of a GPU; `None` for a CPU.
+    pub l2_bytes: Option<u64>,
+    /// Where all random numbers come from.
+    pub seed: u64,
+    /// When the run has to be over.
+    pub time_budget: Option<Duration>,
+}

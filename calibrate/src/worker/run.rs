@@ -1,0 +1,128 @@
+//! What a worker does with its task.
+
+use std::time::Duration;
+
+use fused_kernels::cpu::counters_of_this_thread;
+use fused_kernels::{
+    Backend, BackendError, Expected, Inputs, KernelFacts, Prepared, ThreadCounters, Variant,
+};
+use fusion_cost_model::calibration::{GpuKernel, Verification};
+use fusion_cost_model::{Backend as BackendName, CacheState, Clock};
+
+use super::{LaunchReport, MeasureTask, Report, Task};
+use crate::measure::{Instruments, SystemWatch, measure, warm_up};
+use crate::plan::Subject;
+use crate::plan::device_bytes;
+use crate::prove::{WrongResult, prove};
+
+/// Does a task on a backend, in this process.
+#[must_use]
+pub fn launch_on(backend: &mut dyn Backend, task: &Task) -> Report {
+    let report = match task {
+        Task::Measure(task) => measure_on(backend, task),
+        Task::Ceilings(dtype, clock) => backend.ceilings(*dtype, *clock).map(Report::Ceilings),
+        Task::Plan(subjects, cache) => Ok(planned(backend, subjects, *cache)),
+        // What only a GPU is asked, which was answered before.
+        Task::Identify | Task::Survey => Ok(Report::NoKernels),
+    };
+    report.unwrap_or_else(|error| Report::Failed(error.to_string()))
+}
+
+fn planned(backend: &dyn Backend, subjects: &[Subject], cache: CacheState) -> Report {
+    Report::Plan(subjects.iter().map(|subject| device_bytes(backend, subject, cache)).collect())
+}
+
+fn measure_on(backend: &mut dyn Backend, task: &MeasureTask) -> Result<Report, BackendError> {
+    let MeasureTask { subject, procedure, .. } = task;
+    let Subject { problem, comparison, clock, .. } = subject;
+    let backend_name = backend.name();
+    let inputs = Inputs::random(problem, task.input_seed);
+    let expected = Expected::compute(problem, &inputs, task.reference_budget);
+    let pinned = backend.pinned().map(<[u32]>::to_vec);
+    let Some(mut prepared) = backend.prepare(problem, &inputs, subject.setup(task.cache))? else {
+        return Ok(Report::NoKernels);
+    };
+    let prepared = &mut *prepared;
+    let before = match prove(prepared, &expected)? {
+        Ok(verification) => verification,
+        Err(wrong) => return Ok(Report::Wrong(wrong)),
+    };
+    let mut instruments = Instruments {
+        watch: &mut SystemWatch::open(pinned.as_deref()),
+        clock: *clock,
+        tick: tick(backend_name, *clock),
+        counters: counters(*clock),
+    };
+    let variants = comparison.variants();
+    if !clock.is_host() {
+        warm_up(prepared, variants)?;
+    }
+    let launch = measure(prepared, variants, procedure, task.launch_seed, &mut instruments)?;
+    let huge_page_share = prepared.huge_page_share();
+    let seen = || prepared.counters().iter().filter_map(|thread| thread.processor).collect();
+    let processors = pinned.clone().unwrap_or_else(seen);
+    let (verification, wrong_after) = match prove_again(prepared, &expected, before)? {
+        Ok(verification) => (verification, None),
+        Err(wrong) => (before, Some(wrong)),
+    };
+    Ok(Report::Measured(Box::new(LaunchReport {
+        launch,
+        kernels: Variant::ALL.map(|variant| prepared.kernels(variant)),
+        verification,
+        wrong_after,
+        pinned: pinned.is_some(),
+        processors,
+        huge_page_share,
+        gpu_kernels: Variant::ALL
+            .map(|variant| prepared.kernel_facts(variant).into_iter().map(gpu_kernel).collect()),
+    })))
+}
+
+/// The smallest step of a clock.
+///
+/// The times between two events are good to about 0.5 us on NVIDIA (`cuEventElapsedTime`) and to
+/// about 1 us on AMD (`hipEventElapsedTime`), as their manuals say.
+fn tick(backend: BackendName, clock: Clock) -> Duration {
+    match (clock, backend) {
+        (Clock::Device, BackendName::Hip) => Duration::from_micros(1),
+        (Clock::Device, _) => Duration::from_nanos(500),
+        (Clock::Host | Clock::LaunchInclusive, _) => fused_kernels::clock_tick(),
+    }
+}
+
+/// Whose counters tell of disturbances: the threads' that compute, or of the one thread that hands
+/// work to a GPU, if that is a part of the time.
+fn counters(clock: Clock) -> fn(&mut dyn Prepared) -> Vec<ThreadCounters> {
+    match clock {
+        Clock::Host => |prepared| prepared.counters(),
+        Clock::Device => |_| Vec::new(),
+        Clock::LaunchInclusive => |_| vec![counters_of_this_thread()],
+    }
+}
+
+fn gpu_kernel(facts: KernelFacts) -> GpuKernel {
+    let KernelFacts {
+        name,
+        blocks,
+        threads,
+        registers,
+        spilled_bytes,
+        shared_bytes,
+        resident_blocks,
+    } = facts;
+    GpuKernel { name, blocks, threads, registers, spilled_bytes, shared_bytes, resident_blocks }
+}
+
+/// Proves both variants once more after the timing, and keeps the larger errors.
+fn prove_again(
+    prepared: &mut dyn Prepared,
+    expected: &Expected,
+    before: Verification,
+) -> Result<Result<Verification, WrongResult>, BackendError> {
+    let after = prove(prepared, expected)?;
+    Ok(after.map(|after| Verification {
+        unfused_error: before.unfused_error.max(after.unfused_error),
+        fused_error: before.fused_error.max(after.fused_error),
+        ..after
+    }))
+}

@@ -1,0 +1,8 @@
+//! What the command lines of `calibrate` and `trace-tool` share, so that both end with the same
+//! exit codes, print errors and numbers alike, and write a file whole or not at all.
+
+pub mod exit;
+pub mod memory;
+pub mod output;
+pub mod tables;
+pub mod units;

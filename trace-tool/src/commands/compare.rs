@@ -1,0 +1,153 @@
+//! `calibrate trace compare`: where the gap between two traces comes from.
+
+use std::io::Write;
+
+use anyhow::anyhow;
+use cli_support::exit::UsageError;
+use cli_support::output::{self, Destination};
+use fusion_cost_model::calibration::HardwareCalibration;
+use kernel_traces::collectives::SkewWarning;
+use kernel_traces::compare::{
+    CompareError, CompareOptions, CompareWarning, Comparison, Severity, Side,
+};
+use kernel_traces::{Classes, RankFile, Segments, Trace};
+
+use super::open::{self, Inputs};
+use super::survey::survey;
+use crate::cli::{CompareFormat, TraceCompareArgs};
+use crate::fusion_records::{FusionRecords, fusion_records};
+use crate::report::{self, CompareReport, CompareTable, RankSurvey};
+
+/// Compares two traces.
+pub(super) fn compare(args: &TraceCompareArgs) -> anyhow::Result<()> {
+    let format = args.format();
+    if args.table.is_some() && format != CompareFormat::Csv {
+        let message = "--table is for --format csv; the other formats have all tables";
+        return Err(UsageError(message.to_owned()).into());
+    }
+    // What is wrong with small files shows before large ones are read.
+    let calibrations = calibrations(args)?;
+    let first = open::ranks([&args.first], args.rank_a)?;
+    let second = open::ranks([&args.second], args.rank_b)?;
+    if let Some(path) = &args.output {
+        output::check_writable(path)?;
+    }
+    let first = chosen(args, first, "--rank-a")?;
+    let second = chosen(args, second, "--rank-b")?;
+    if first.file.path.canonicalize().ok() == second.file.path.canonicalize().ok() {
+        eprintln!(
+            "warning: same-file: {} is compared with itself; name another trace, or another rank \
+             with --rank-b",
+            first.file.path.display()
+        );
+    }
+    let mut comparison = comparison(args, first.file, second.file)?;
+    let ranks = [first.ranks.as_ref(), second.ranks.as_ref()];
+    comparison.warnings.extend(ranks.into_iter().flatten().flat_map(rank_warnings));
+    let records: Vec<FusionRecords> = calibrations
+        .iter()
+        .flat_map(|(file, calibration)| fusion_records(&comparison.fusions, file, calibration))
+        .collect();
+    let top = usize::try_from(args.top)?;
+    let report = CompareReport { comparison: &comparison, records: &records, ranks, top };
+    let mut out = Destination::new(args.output.as_deref())?;
+    match format {
+        CompareFormat::Text => out.write_all(report::trace_compare(report).as_bytes())?,
+        CompareFormat::Csv => {
+            let table = args.table.unwrap_or(CompareTable::Operations);
+            out.write_all(&report::trace_compare_csv(report, table)?)?;
+        }
+        CompareFormat::Json => out.write_all(report::trace_compare_json(report)?.as_bytes())?,
+        CompareFormat::Html => out.write_all(report::trace_compare_html(report).as_bytes())?,
+    }
+    out.finish()
+}
+
+/// The calibration files with their names.
+fn calibrations(args: &TraceCompareArgs) -> anyhow::Result<Vec<(String, HardwareCalibration)>> {
+    let load = |path: &std::path::PathBuf| {
+        Ok((path.display().to_string(), HardwareCalibration::load(path)?))
+    };
+    args.profile.iter().map(load).collect()
+}
+
+/// A side of the command line.
+struct Chosen {
+    /// The trace that is compared.
+    file: RankFile,
+    /// All ranks, where one was chosen of several.
+    ranks: Option<RankSurvey>,
+}
+
+/// The trace of a side: of the rank that was asked for, or the only one, or of the rank that
+/// stands for all.
+fn chosen(args: &TraceCompareArgs, files: Vec<RankFile>, option: &str) -> anyhow::Result<Chosen> {
+    if files.len() < 2 {
+        let none = || UsageError("no trace is there to compare".to_owned());
+        return Ok(Chosen { file: files.into_iter().next().ok_or_else(none)?, ranks: None });
+    }
+    let mut inputs = Inputs::new(files.clone(), args.index.policy(), false, args.verbose);
+    let ranks = survey(&files, &mut inputs)?;
+    let at = ranks.representative.as_ref().map_or(0, |chosen| chosen.place);
+    let file = files.get(at).cloned().ok_or_else(|| anyhow!("no rank was chosen"))?;
+    inputs.note(&format!(
+        "note: of {} ranks, {} is compared; {option} N names another",
+        files.len(),
+        file.path.display()
+    ));
+    Ok(Chosen { file, ranks: Some(ranks) })
+}
+
+/// What is to be said of the ranks of a side, among the warnings of the comparison.
+fn rank_warnings(ranks: &RankSurvey) -> impl Iterator<Item = CompareWarning> + use<'_> {
+    // Which ranks are missing was said when the files were found.
+    let told =
+        ranks.skew.warnings.iter().filter(|one| !matches!(one, SkewWarning::UnseenRanks { .. }));
+    told.map(|warning| CompareWarning {
+        code: warning.code(),
+        severity: Severity::Warning,
+        file: None,
+        message: warning.to_string(),
+        advice: warning.advice().to_owned(),
+    })
+}
+
+fn comparison(
+    args: &TraceCompareArgs,
+    first: RankFile,
+    second: RankFile,
+) -> anyhow::Result<Comparison> {
+    let files = vec![first.clone(), second.clone()];
+    let mut inputs = Inputs::new(files, args.index.policy(), false, args.verbose);
+    for file in [&first, &second] {
+        inputs.note_memory(file);
+    }
+    let traces = inputs.load_both([&first, &second])?;
+    drop(inputs);
+    let parts = |trace: &Trace| {
+        let classes = Classes::of(trace);
+        let segments = Segments::of(trace, &classes);
+        (classes, segments)
+    };
+    let (of_first, of_second) = std::thread::scope(|scope| {
+        let second = scope.spawn(|| parts(&traces[1]));
+        (parts(&traces[0]), second.join().unwrap_or_else(|_| parts(&traces[1])))
+    });
+    let names = [&first, &second].map(|file| file.path.display().to_string());
+    let options = CompareOptions { phase: args.phase.only(), layer: args.layer };
+    let first = side(&traces[0], &of_first, &names[0]);
+    let second = side(&traces[1], &of_second, &names[1]);
+    Comparison::of(first, second, &options).map_err(|error| match error {
+        CompareError::NoKernels { .. } => error.into(),
+        // What was asked for is not there.
+        _ => UsageError(error.to_string()).into(),
+    })
+}
+
+fn side<'t>(
+    trace: &'t Trace,
+    (classes, segments): &'t (Classes, Segments),
+    name: &'t str,
+) -> Side<'t> {
+    Side { trace, classes, segments, name }
+}

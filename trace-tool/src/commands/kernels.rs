@@ -1,0 +1,198 @@
+//! `calibrate trace kernels`: where the time on the devices goes.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::ops::ControlFlow;
+
+use cli_support::exit::UsageError;
+use cli_support::output::Destination;
+use kernel_traces::segment::{Phase, Steps};
+use kernel_traces::{
+    Classes, Group, NameClasses, Options, RankFile, Segments, Summary, Taxonomy, Totals,
+    TotalsSummary, Trace, phase_times,
+};
+use serde::Serialize;
+
+use super::open::{self, Inputs, Opened};
+use super::write_json;
+use crate::cli::{OutputFormat, TraceKernelsArgs};
+use crate::report::{self, ClassEvidence, RankKernels, RankTime, RanksSummary};
+
+/// Sums up the kernels of all files.
+pub(super) fn kernels(args: &TraceKernelsArgs) -> anyhow::Result<()> {
+    let format = args.format();
+    if format == OutputFormat::Parquet {
+        let message = "Parquet is for rows: add --rows, or write --format csv or json";
+        return Err(UsageError(message.to_owned()).into());
+    }
+    let mut inputs = open::find_input(&args.input)?;
+    let result = sum_up(args, &mut inputs)?;
+    drop(inputs);
+    let mut out = Destination::new(args.output.as_deref())?;
+    match format {
+        OutputFormat::Csv => {
+            write_groups(&mut out, &result.summary.by_class, &result.summary.by_kernel)?;
+        }
+        OutputFormat::Json => write_json(&mut out, &result)?,
+        _ => out.write_all(report::trace_kernels(&result, args.top).as_bytes())?,
+    }
+    out.finish()
+}
+
+fn sum_up(args: &TraceKernelsArgs, inputs: &mut Inputs) -> anyhow::Result<RanksSummary> {
+    let files = inputs.files.clone();
+    let taxonomy = args.taxonomy.into();
+    let wanted = args.phase.map(Phase::from);
+    let mut all = Totals::new(taxonomy);
+    let mut only = None;
+    let mut class_evidence = ClassEvidence::NamesAndOperators;
+    let mut ranks = Vec::new();
+    let mut phases = BTreeSet::new();
+    for file in &files {
+        match inputs.open(file)? {
+            Opened::Whole(trace) => {
+                let whole = Whole::of(*trace, wanted, &mut phases);
+                let (rank, summary) = whole.sum_up(file, taxonomy);
+                inputs.warn(file, summary.warning().as_slice());
+                if files.len() == 1 {
+                    only = Some(totals_of(summary));
+                } else {
+                    all.add(&whole.trace, &whole.classes);
+                }
+                ranks.push(rank);
+            }
+            Opened::InParts if wanted.is_some() => {
+                let message = "--phase needs the whole trace, for which the memory is not enough";
+                return Err(UsageError(message.to_owned()).into());
+            }
+            Opened::InParts => {
+                class_evidence = ClassEvidence::Names;
+                let totals = in_parts(inputs, file, taxonomy)?;
+                let time = RankTime::new(file, &totals.summary(), None, totals.span_ns());
+                ranks.push(RankKernels::in_parts(time));
+                all.absorb(totals);
+            }
+        }
+    }
+    if let Some(phase) = wanted.filter(|phase| !phases.contains(phase)) {
+        return Err(no_such_phase(phase, &phases).into());
+    }
+    let summary = only.unwrap_or_else(|| all.summary());
+    Ok(RanksSummary { summary, class_evidence, ranks })
+}
+
+/// A trace that is loaded, or its kernels of one phase.
+struct Whole {
+    trace: Trace,
+    classes: Classes,
+    /// None if it is a part of a trace.
+    steps: Option<Steps>,
+}
+
+impl Whole {
+    /// Adds the phases that its kernels have to `phases`, if one is wanted.
+    fn of(trace: Trace, wanted: Option<Phase>, phases: &mut BTreeSet<Phase>) -> Self {
+        let classes = Classes::of(&trace);
+        let steps = Segments::steps_of(&trace);
+        let Some(wanted) = wanted else {
+            return Self { trace, classes, steps: Some(steps) };
+        };
+        phases.extend((0..trace.kernels.len()).filter_map(|kernel| steps.phase(kernel)));
+        let (trace, classes) = trace.only(&classes, |kernel| steps.phase(kernel) == Some(wanted));
+        Self { trace, classes, steps: None }
+    }
+
+    fn sum_up(&self, file: &RankFile, taxonomy: Taxonomy) -> (RankKernels, Summary) {
+        let mut summary = Summary::with(&self.trace, &self.classes, taxonomy);
+        let of_phases = |steps| phase_times(&self.trace, &self.classes, steps, taxonomy);
+        let phases = self.steps.as_ref().map(of_phases);
+        // Between the kernels of one phase run those of others: that is no time of idling.
+        let is_whole = self.steps.is_some();
+        let time = RankTime {
+            file: file.path.display().to_string(),
+            rank: file.rank,
+            kernels: summary.kernels,
+            total_ns: summary.total_ns,
+            busy_ns: is_whole.then_some(summary.busy_ns),
+            span_ns: summary.span_ns,
+        };
+        let rank = RankKernels {
+            time,
+            unclassified: Some(summary.unclassified.clone()),
+            devices: is_whole.then(|| std::mem::take(&mut summary.devices)),
+            phases,
+        };
+        (rank, summary)
+    }
+}
+
+fn in_parts(inputs: &mut Inputs, file: &RankFile, taxonomy: Taxonomy) -> anyhow::Result<Totals> {
+    let mut totals = Totals::new(taxonomy);
+    let mut classes = NameClasses::default();
+    let options = Options { frames: false, ..Options::default() };
+    inputs.stream(file, &options, &mut |part| {
+        totals.add(part, &classes.of(part));
+        ControlFlow::Continue(())
+    })?;
+    Ok(totals)
+}
+
+fn totals_of(summary: Summary) -> TotalsSummary {
+    let Summary { kernels, total_ns, unclassified_share, by_class, by_kernel, .. } = summary;
+    TotalsSummary { kernels, total_ns, unclassified_share, by_class, by_kernel }
+}
+
+fn no_such_phase(wanted: Phase, phases: &BTreeSet<Phase>) -> UsageError {
+    let known: Vec<&str> = phases.iter().map(|phase| phase.name()).collect();
+    let known = match known.as_slice() {
+        [] => "no step tells its phase".to_owned(),
+        _ => format!("there are: {}", known.join(", ")),
+    };
+    UsageError(format!("no kernel is of phase {}; {known}", wanted.name()))
+}
+
+/// A group as a record of CSV.
+#[derive(Serialize)]
+struct GroupRecord<'g> {
+    by: &'static str,
+    name: &'g str,
+    class: &'g str,
+    count: usize,
+    total_ns: u64,
+    mean_ns: f64,
+    median_ns: u64,
+    p95_ns: u64,
+    share: f64,
+}
+
+fn write_groups(
+    out: &mut Destination,
+    by_class: &[Group],
+    by_kernel: &[Group],
+) -> anyhow::Result<()> {
+    // In memory, where nothing can fail that would have to be told from a closed pipe.
+    let mut builder = csv::WriterBuilder::new();
+    builder.has_headers(false).terminator(csv::Terminator::CRLF);
+    let mut writer = builder.from_writer(Vec::new());
+    // Also where there are no groups.
+    let header =
+        ["by", "name", "class", "count", "total_ns", "mean_ns", "median_ns", "p95_ns", "share"];
+    writer.write_record(header)?;
+    let all = by_class.iter().map(|group| ("class", group));
+    for (by, group) in all.chain(by_kernel.iter().map(|group| ("kernel", group))) {
+        let record = GroupRecord {
+            by,
+            name: &group.name,
+            class: &group.class,
+            count: group.count,
+            total_ns: group.total_ns,
+            mean_ns: group.mean_ns,
+            median_ns: group.median_ns,
+            p95_ns: group.p95_ns,
+            share: group.share,
+        };
+        writer.serialize(record)?;
+    }
+    writer.flush()?;
+    Ok(out.write_all(writer.get_ref())?)
+}

@@ -1,0 +1,57 @@
+//! `calibrate trace layers`: steps, phases, layers and the kind of model.
+
+use std::io::Write;
+
+use cli_support::exit::UsageError;
+use cli_support::output::Destination;
+use kernel_traces::{Classes, RankFile, Segments};
+
+use super::{open, write_json};
+use crate::cli::{LayersFormat, TraceLayersArgs};
+use crate::report::{self, RankLayers, RanksLayers};
+
+/// Describes the layers of all files.
+pub(super) fn layers(args: &TraceLayersArgs) -> anyhow::Result<()> {
+    let mut inputs = open::find(&args.files, args.index.policy(), false)?;
+    let files = inputs.files.clone();
+    let mut ranks = Vec::new();
+    for file in &files {
+        ranks.push(rank(&mut inputs, file)?);
+    }
+    drop(inputs);
+    let result = RanksLayers { ranks };
+    if let Some(wanted) = args.pattern {
+        check_pattern(&result, wanted)?;
+    }
+    let mut out = Destination::new(args.output.as_deref())?;
+    match args.format() {
+        LayersFormat::Json => write_json(&mut out, &result)?,
+        LayersFormat::Csv => out.write_all(&report::trace_layers_csv(&result, args.pattern)?)?,
+        LayersFormat::Text => {
+            let shown = report::ShownPatterns { only: args.pattern, top: args.top };
+            out.write_all(report::trace_layers(&result, shown).as_bytes())?;
+        }
+    }
+    out.finish()
+}
+
+fn rank(inputs: &mut open::Inputs, file: &RankFile) -> anyhow::Result<RankLayers> {
+    inputs.note_memory(file);
+    let trace = inputs.load(file)?;
+    let classes = Classes::of(&trace);
+    let segments = Segments::of(&trace, &classes);
+    Ok(RankLayers::new(file, &trace, &classes, &segments))
+}
+
+/// A pattern that no trace has is a mistake.
+fn check_pattern(result: &RanksLayers, wanted: usize) -> Result<(), UsageError> {
+    let most = result.ranks.iter().map(|rank| rank.patterns.len()).max().unwrap_or(0);
+    if wanted < most {
+        return Ok(());
+    }
+    Err(UsageError(match most {
+        0 => format!("there is no pattern {wanted}: no layers were found"),
+        1 => format!("there is no pattern {wanted}; the only one is 0"),
+        _ => format!("there is no pattern {wanted}; they are 0 to {}", most - 1),
+    }))
+}

@@ -1,0 +1,42 @@
+//! The commands of the trace tool. `open` finds and reads the traces for each of them.
+
+mod compare;
+mod index;
+mod info;
+mod kernels;
+mod layers;
+mod open;
+mod rows;
+mod survey;
+mod validate;
+
+use std::io::{self, Write};
+
+use cli_support::exit;
+use cli_support::output::Destination;
+use serde::Serialize;
+
+use crate::cli::TraceCommand;
+
+/// Looks into traces.
+///
+/// # Errors
+///
+/// When a file cannot be read, or is no trace, or the result cannot be written.
+pub fn run(command: &TraceCommand) -> anyhow::Result<u8> {
+    match command {
+        TraceCommand::Info(args) => info::info(args)?,
+        TraceCommand::Kernels(args) if args.rows => rows::rows(args)?,
+        TraceCommand::Kernels(args) => kernels::kernels(args)?,
+        TraceCommand::Layers(args) => layers::layers(args)?,
+        TraceCommand::Compare(args) => compare::compare(args)?,
+        TraceCommand::Index(args) => return index::index(args),
+        TraceCommand::Validate(args) => return validate::validate(args),
+    }
+    Ok(exit::DONE)
+}
+
+fn write_json(out: &mut Destination, value: &impl Serialize) -> anyhow::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, value).map_err(io::Error::from)?;
+    Ok(out.write_all(b"\n")?)
+}

@@ -1,0 +1,255 @@
+//! Finds the traces of a command line and reads them, with progress and warnings on stderr.
+
+use std::io::IsTerminal;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use cli_support::exit::UsageError;
+use cli_support::memory;
+use cli_support::units::gibibytes;
+use indicatif::{ProgressBar, ProgressStyle};
+use kernel_traces::{
+    IndexPolicy, IndexUse, Options, RankFile, Ranks, Streamed, Trace, Warning, index,
+};
+
+use crate::cli::{TraceFiles, TraceInput};
+use crate::report;
+
+/// The traces of a command line.
+pub(super) struct Inputs {
+    /// Those to read.
+    pub(super) files: Vec<RankFile>,
+    /// Where their indexes are.
+    pub(super) policy: IndexPolicy,
+    stream: bool,
+    verbose: bool,
+    bar: Option<ProgressBar>,
+    /// The bytes of the files that were read.
+    pub(super) done: u64,
+}
+
+/// A trace as it can be had.
+pub(super) enum Opened {
+    Whole(Box<Trace>),
+    /// In parts, which [`Inputs::stream`] gives.
+    InParts,
+}
+
+/// Finds the traces of a command that can read them whole or in parts.
+pub(super) fn find_input(input: &TraceInput) -> anyhow::Result<Inputs> {
+    find(&input.files, input.index.policy(), input.stream)
+}
+
+/// Finds the traces and says, within milliseconds, what they tell of themselves.
+pub(super) fn find(
+    input: &TraceFiles,
+    policy: IndexPolicy,
+    stream: bool,
+) -> anyhow::Result<Inputs> {
+    let files = ranks(&input.paths, input.rank)?;
+    Ok(Inputs::new(files, policy, stream, input.verbose))
+}
+
+/// The traces that paths name, or those of one rank.
+pub(super) fn ranks<P: AsRef<Path>>(
+    paths: impl IntoIterator<Item = P>,
+    rank: Option<u64>,
+) -> anyhow::Result<Vec<RankFile>> {
+    let Ranks { mut files, warnings } = Ranks::find(paths)?;
+    let Some(rank) = rank else {
+        for warning in warnings {
+            eprintln!("warning: {}: {warning}; {}", warning.code(), warning.advice());
+        }
+        return Ok(files);
+    };
+    let known: Vec<String> =
+        files.iter().filter_map(|file| file.rank).map(|rank| rank.to_string()).collect();
+    files.retain(|file| file.rank == Some(rank));
+    if files.is_empty() {
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        let message = format!("no trace is of rank {rank}; there are: {known}");
+        return Err(UsageError(message).into());
+    }
+    Ok(files)
+}
+
+fn bar(bytes: u64) -> ProgressBar {
+    let bar = ProgressBar::new(bytes);
+    let template = "{bar:24} {bytes}/{total_bytes}, {eta} left: {wide_msg}";
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar
+}
+
+impl Inputs {
+    /// Says, within milliseconds, what files tell of themselves.
+    pub(super) fn new(
+        files: Vec<RankFile>,
+        policy: IndexPolicy,
+        stream: bool,
+        verbose: bool,
+    ) -> Self {
+        let is_terminal = std::io::stderr().is_terminal();
+        if is_terminal || verbose {
+            for file in &files {
+                eprintln!("{}", report::trace_file(file));
+            }
+        }
+        let bytes = files.iter().map(|file| file.bytes).sum();
+        let bar = is_terminal.then(|| bar(bytes));
+        Self { files, policy, stream, verbose, bar, done: 0 }
+    }
+
+    /// Whether a trace is read in parts: it was asked for, or the memory is not enough.
+    pub(super) fn must_stream(&self, file: &RankFile) -> bool {
+        if self.stream {
+            return true;
+        }
+        let lacks_memory = self.lacks_memory(file);
+        if let Some(lack) = &lacks_memory {
+            self.note(&format!("note: {lack}; it is read as with --stream"));
+        }
+        lacks_memory.is_some()
+    }
+
+    /// Says if the memory is not enough for a trace that is needed whole.
+    pub(super) fn note_memory(&self, file: &RankFile) {
+        if let Some(lack) = self.lacks_memory(file) {
+            self.note(&format!("note: {lack}; it is needed whole, and loaded anyway"));
+        }
+    }
+
+    /// What to say of a trace that takes more memory than there is. One with an index is mapped.
+    fn lacks_memory(&self, file: &RankFile) -> Option<String> {
+        let (needed, free) = (file.memory_bytes(), memory::available_bytes());
+        let lacks =
+            needed > free && !index::is_there(&file.path, &Options::default(), &self.policy);
+        lacks.then(|| {
+            format!(
+                "{} may need {} of memory and {} are free",
+                file.path.display(),
+                gibibytes(needed),
+                gibibytes(free)
+            )
+        })
+    }
+
+    /// A trace, whole if it can be.
+    pub(super) fn open(&mut self, file: &RankFile) -> anyhow::Result<Opened> {
+        if self.must_stream(file) {
+            return Ok(Opened::InParts);
+        }
+        Ok(Opened::Whole(Box::new(self.load(file)?)))
+    }
+
+    /// The one way in which subcommands get a whole trace.
+    pub(super) fn load(&mut self, file: &RankFile) -> anyhow::Result<Trace> {
+        let progress = &mut self.progress(file);
+        let opened = Trace::open(&file.path, &Options::default(), &self.policy, progress)?;
+        Ok(self.opened(file, opened))
+    }
+
+    /// Two whole traces, which are read at once.
+    pub(super) fn load_both(&mut self, files: [&RankFile; 2]) -> anyhow::Result<[Trace; 2]> {
+        let policy = &self.policy;
+        let open = |file: &RankFile, mut progress: Box<dyn FnMut(u64, u64) + Send>| {
+            Trace::open(&file.path, &Options::default(), policy, &mut progress)
+        };
+        let [first_progress, second_progress] = files.map(|file| self.progress_beside(file));
+        let (first, second) = std::thread::scope(|scope| {
+            let second = scope.spawn(|| open(files[1], second_progress));
+            let first = open(files[0], first_progress);
+            (first, second.join())
+        });
+        let second =
+            second.map_err(|_| anyhow::anyhow!("reading {} failed", files[1].path.display()))?;
+        Ok([self.opened(files[0], first?), self.opened(files[1], second?)])
+    }
+
+    /// A trace is open: says what is to be known of it.
+    fn opened(&mut self, file: &RankFile, (trace, index): (Trace, IndexUse)) -> Trace {
+        self.read(file, &trace.warnings);
+        // A folder that cannot be written is no news to who did not ask for an index.
+        let is_asked_for = self.verbose || matches!(self.policy, IndexPolicy::In(_));
+        if let IndexUse::NotWritten { error, .. } = index
+            && is_asked_for
+        {
+            self.note(&format!("warning: no-index: {error}; the next load will not be faster"));
+        }
+        trace
+    }
+
+    /// The same as [`Inputs::progress`] of a load beside another one.
+    fn progress_beside(&self, file: &RankFile) -> Box<dyn FnMut(u64, u64) + Send> {
+        let (bar, mut before) = (self.bar.clone(), 0);
+        if let Some(bar) = &bar {
+            bar.set_message(file.path.display().to_string());
+        }
+        Box::new(move |done, _| {
+            if let Some(bar) = &bar {
+                bar.inc(done - before);
+            }
+            before = done;
+        })
+    }
+
+    /// Reads a trace in parts.
+    pub(super) fn stream(
+        &mut self,
+        file: &RankFile,
+        options: &Options,
+        each: &mut dyn FnMut(&Trace) -> ControlFlow<()>,
+    ) -> anyhow::Result<Streamed> {
+        let streamed = Trace::stream(&file.path, options, each, &mut self.progress(file))?;
+        self.read(file, &streamed.warnings);
+        Ok(streamed)
+    }
+
+    /// What is called with the progress of a load.
+    pub(super) fn progress(&self, file: &RankFile) -> impl FnMut(u64, u64) + use<> {
+        let (bar, before) = (self.bar.clone(), self.done);
+        if let Some(bar) = &bar {
+            bar.set_message(file.path.display().to_string());
+        }
+        move |done, _| {
+            if let Some(bar) = &bar {
+                bar.set_position(before + done);
+            }
+        }
+    }
+
+    /// A file is read.
+    fn read(&mut self, file: &RankFile, warnings: &[Warning]) {
+        self.done += file.bytes;
+        self.warn(file, warnings);
+    }
+
+    /// Says what is to be known of a trace.
+    pub(super) fn warn(&self, file: &RankFile, warnings: &[Warning]) {
+        let which = match self.files.len() {
+            1 => String::new(),
+            _ => format!(" ({})", file.path.display()),
+        };
+        for warning in warnings {
+            let (code, advice) = (warning.code(), warning.advice());
+            self.note(&format!("warning: {code}: {warning}{which}; {advice}"));
+        }
+    }
+
+    /// Says something that stays.
+    pub(super) fn note(&self, line: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| eprintln!("{line}")),
+            None => eprintln!("{line}"),
+        }
+    }
+}
+
+impl Drop for Inputs {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! `calibrate trace validate`: what a performance model predicts, against what was measured.
+//!
+//! `scenarios` reads what is to be compared; each scenario is compared by itself, so that one that
+//! fails does not lose the others.
+
+mod scenarios;
+
+use std::io::Write;
+
+use cli_support::exit;
+use cli_support::output::Destination;
+use kernel_traces::predicted::{
+    Comparison, Measured, ModelTrace, OpMap, Passes, PredictedError, Rules,
+};
+
+use super::write_json;
+use crate::cli::{TraceValidateArgs, ValidateFormat};
+use crate::report::{self, FailedScenario, LimitVerdict, ScenarioResult, Validation};
+use scenarios::{PassesFrom, Scenario};
+
+/// Compares all scenarios.
+pub(super) fn validate(args: &TraceValidateArgs) -> anyhow::Result<u8> {
+    let rules = args.rules();
+    let scenarios = scenarios::of(args)?;
+    let is_list = args.scenarios.is_some();
+    let outcomes = scenarios.iter().map(|scenario| {
+        let outcome = compare(scenario, rules);
+        tell(&outcome, is_list);
+        outcome
+    });
+    let validation = Validation { outcomes: outcomes.collect() };
+    if !is_list && validation.failed().next().is_some() {
+        return Ok(exit::FAILURE);
+    }
+    let mut out = Destination::new(args.output.as_deref())?;
+    match (args.format(), rules) {
+        (ValidateFormat::Text, Rules::Own) => {
+            out.write_all(report::trace_validation(&validation, args.top).as_bytes())?;
+        }
+        (ValidateFormat::Text, Rules::Original) => {
+            out.write_all(report::trace_validation_original(&validation).as_bytes())?;
+        }
+        (ValidateFormat::Csv, Rules::Own) => {
+            out.write_all(&report::trace_validation_csv(&validation)?)?;
+        }
+        (ValidateFormat::Csv, Rules::Original) => {
+            out.write_all(&report::trace_validation_original_csv(&validation)?)?;
+        }
+        (ValidateFormat::Json, Rules::Own) => write_json(&mut out, &validation)?,
+        (ValidateFormat::Json, Rules::Original) => {
+            write_json(&mut out, &validation.original())?;
+        }
+    }
+    out.finish()?;
+    Ok(exit_code(&validation))
+}
+
+fn compare(scenario: &Scenario, rules: Rules) -> Result<ScenarioResult, FailedScenario> {
+    let model = ModelTrace::load(&scenario.files.predicted, scenario.process.as_deref());
+    let measured = Measured::load(&scenario.files.measured, scenario.by, rules);
+    let map = match &scenario.files.op_map {
+        Some(path) => OpMap::load(path, rules),
+        None => Ok(OpMap::default()),
+    };
+    let passes = match &scenario.passes {
+        PassesFrom::Number(passes) => Ok(*passes),
+        PassesFrom::File(path) => Passes::load(path, rules),
+    };
+    match (model, measured, map, passes) {
+        (Ok(model), Ok(measured), Ok(map), Ok(passes)) => {
+            let comparison = Comparison::of(&model, &map, &measured, passes, rules);
+            let name = scenario.name.clone();
+            let files = scenario.files.clone();
+            Ok(ScenarioResult::new(name, files, measured.rows, comparison, scenario.max_wmape))
+        }
+        // Everything that is wrong, not only the first.
+        (model, measured, map, passes) => {
+            let errors = [model.err(), measured.err(), map.err(), passes.err()];
+            let errors = errors.iter().flatten().map(PredictedError::to_string).collect();
+            Err(FailedScenario { name: scenario.name.clone(), errors })
+        }
+    }
+}
+
+/// Says on stderr what is to be known of a scenario; with its name if it has others beside it.
+fn tell(outcome: &Result<ScenarioResult, FailedScenario>, is_list: bool) {
+    let of = |name: &str| if is_list { format!("{name}: ") } else { String::new() };
+    let result = match outcome {
+        Ok(result) => result,
+        Err(failed) => {
+            for error in &failed.errors {
+                eprintln!("error: {}{error}", of(&failed.name));
+            }
+            return;
+        }
+    };
+    let of = of(&result.name);
+    for warning in &result.comparison.warnings {
+        eprintln!("warning: {}: {of}{warning}; {}", warning.code(), warning.advice());
+    }
+    match result.verdict {
+        None | Some(LimitVerdict::Passed) => {}
+        Some(LimitVerdict::Exceeded) => eprintln!("regression: {of}{}", result.excess()),
+        Some(LimitVerdict::Unjudged) => {
+            eprintln!("error: {of}nothing was measured, so there is no wMAPE to judge");
+        }
+    }
+}
+
+fn exit_code(validation: &Validation) -> u8 {
+    let is = |verdict| validation.results().any(|result| result.verdict == Some(verdict));
+    if validation.failed().next().is_some() || is(LimitVerdict::Unjudged) {
+        exit::FAILURE
+    } else if is(LimitVerdict::Exceeded) {
+        exit::FOUND
+    } else {
+        exit::DONE
+    }
+}

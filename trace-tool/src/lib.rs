@@ -1,0 +1,12 @@
+//! The trace tool: what `trace-tool` and `calibrate trace` do.
+//!
+//! [`cli`] says what can be asked, `commands` answers with the library `kernel-traces`, and
+//! [`report`] writes the answers as text, tables and pages. Nothing here runs a kernel.
+
+pub mod cli;
+mod commands;
+pub mod fusion_records;
+pub mod report;
+
+pub use cli::TraceCommand;
+pub use commands::run;

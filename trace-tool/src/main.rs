@@ -1,0 +1,16 @@
+//! The `trace-tool` program.
+
+use std::process::ExitCode;
+
+use clap::FromArgMatches;
+use cli_support::exit;
+use trace_tool::TraceCommand;
+use trace_tool::cli::program;
+
+fn main() -> ExitCode {
+    let matches = program().get_matches();
+    match TraceCommand::from_arg_matches(&matches) {
+        Ok(command) => exit::report(trace_tool::run(&command)),
+        Err(error) => error.exit(),
+    }
+}

@@ -1,0 +1,352 @@
+//! The phrases of text and page.
+
+use crate::report::capital;
+use cli_support::units::milliseconds;
+use kernel_traces::compare::{
+    Basis, CauseKind, Comparison, Fusion, FusionEvidence, Gap, ImplementationKind, LayerKind,
+    Ratio, SideSummary, Slot, SlotStatus, Which,
+};
+
+/// Shares of a gap that is smaller than this share of a step would be shares of noise.
+const LEAST_GAP: f64 = 0.01;
+
+/// A file's name has at most so many characters in tables.
+const MOST_OF_FILE: usize = 46;
+
+/// A time in the unit that suits it.
+pub(super) fn time(ns: f64) -> String {
+    let sign = if ns < 0.0 { "-" } else { "" };
+    match ns.abs() {
+        ns if ns < 0.5 => "0".to_owned(),
+        ns => format!("{sign}{}", milliseconds(ns / 1e6)),
+    }
+}
+
+/// A time of whole nanoseconds.
+#[expect(clippy::cast_precision_loss, reason = "for people")]
+pub(super) fn total(ns: u64) -> String {
+    time(ns as f64)
+}
+
+/// A difference, always with its sign.
+pub(super) fn signed(ns: f64) -> String {
+    let text = time(ns);
+    if text == "0" || text.starts_with('-') { text } else { format!("+{text}") }
+}
+
+/// The share of a gap, where the gap is large enough to be shared out.
+pub(super) fn share_of_gap(gap: &Gap, part_ns: f64) -> Option<String> {
+    let least = LEAST_GAP * gap.first_ns.max(gap.second_ns);
+    // Adding zero makes a zero that is not negative.
+    let share = (100.0 * part_ns / gap.gap_ns).round() + 0.0;
+    (gap.gap_ns.abs() > least).then(|| format!("{share:.0} %"))
+}
+
+/// A share of one.
+pub(super) fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
+/// A ratio with its interval of 95 %, if there is one.
+pub(super) fn ratio(ratio: &Ratio) -> String {
+    match ratio.interval {
+        Some((low, high)) => format!("{:.2} [{low:.2}, {high:.2}]", ratio.value),
+        None => format!("{:.2}", ratio.value),
+    }
+}
+
+/// A number with its noun.
+pub(super) fn counted(count: u64, noun: &str) -> String {
+    if count == 1 {
+        return format!("1 {noun}");
+    }
+    match noun.strip_suffix("ss") {
+        Some(_) => format!("{count} {noun}es"),
+        None => format!("{count} {noun}s"),
+    }
+}
+
+/// What a step is, in a sentence.
+pub(super) fn basis(comparison: &Comparison) -> String {
+    let what = match comparison.basis {
+        Basis::Layers => "a pass through all layers",
+        Basis::MarkedSteps => "a marked step",
+        Basis::Recording => "the whole recording, as neither layers nor marked steps are in both",
+    };
+    let phase = comparison.phase.map_or_else(String::new, |phase| {
+        format!("; only what was launched in steps of phase {}", phase.name())
+    });
+    let layer = comparison
+        .layer
+        .map_or_else(String::new, |layer| format!("; only layer {layer} of the model"));
+    format!("Times are of {what}{phase}{layer}.")
+}
+
+/// Who is faster and by how much, in one sentence.
+pub(super) fn verdict(comparison: &Comparison) -> String {
+    let Gap { first_ns, second_ns, ratio, .. } = comparison.gap;
+    let (first, second) = (&comparison.first.label, &comparison.second.label);
+    let phase = comparison.phase.map_or_else(String::new, |phase| format!("{} ", phase.name()));
+    let per = match comparison.basis {
+        Basis::Layers => format!("a {phase}pass"),
+        Basis::MarkedSteps => format!("a {phase}step"),
+        Basis::Recording if phase.is_empty() => "in all".to_owned(),
+        Basis::Recording => format!("in all {phase}steps"),
+    };
+    let layer = comparison.layer.map_or_else(String::new, |layer| format!("In layer {layer}, "));
+    let times =
+        format!("{layer}{first} takes {} {per}, {second} {}", time(first_ns), time(second_ns));
+    let faster = |name: &str, times: f64| format!("{name} is {times:.2} times as fast");
+    let conclusion = match ratio {
+        Some(ratio) if (0.995..1.005).contains(&ratio) => "no difference to speak of".to_owned(),
+        Some(ratio) if ratio > 1.0 => faster(second, ratio),
+        Some(ratio) if ratio > 0.0 => faster(first, 1.0 / ratio),
+        _ => "there is nothing to compare".to_owned(),
+    };
+    capital(&format!("{times}: {conclusion}"))
+}
+
+/// A kernel's name without the namespaces that most names begin with and that tell nothing.
+pub(super) fn kernel(name: &str) -> String {
+    let name = name.strip_prefix("void ").unwrap_or(name);
+    let empty = ["at::native::", "(anonymous namespace)::", "c10::"];
+    empty.iter().fold(name.to_owned(), |name, prefix| name.replace(prefix, ""))
+}
+
+/// The end of a file's name, which tells files apart.
+pub(super) fn file(name: &str) -> String {
+    let characters = name.chars().count();
+    if characters <= MOST_OF_FILE {
+        return name.to_owned();
+    }
+    let end: String = name.chars().skip(characters - MOST_OF_FILE + 1).collect();
+    format!("…{end}")
+}
+
+/// The label of a side.
+pub(super) fn label(comparison: &Comparison, which: Which) -> &str {
+    &side(comparison, which).label
+}
+
+/// A side.
+pub(super) const fn side(comparison: &Comparison, which: Which) -> &SideSummary {
+    match which {
+        Which::First => &comparison.first,
+        Which::Second => &comparison.second,
+    }
+}
+
+/// The other side.
+pub(super) const fn other(which: Which) -> Which {
+    match which {
+        Which::First => Which::Second,
+        Which::Second => Which::First,
+    }
+}
+
+/// The device of a side.
+pub(super) fn device(side: &SideSummary) -> String {
+    let gpu = if side.gpu.is_empty() { "(without a name)" } else { &side.gpu };
+    format!("{gpu} ({})", side.vendor)
+}
+
+/// How many steps a side has.
+pub(super) fn steps(basis: Basis, side: &SideSummary) -> String {
+    let steps = side.steps;
+    // Within rounding of a whole number it is one.
+    let number = if (steps - steps.round()).abs() < 0.005 {
+        format!("{:.0}", steps.round())
+    } else {
+        format!("{steps:.2}")
+    };
+    match basis {
+        Basis::Layers => format!("{number} through {}", counted(side.layers.into(), "layer")),
+        Basis::MarkedSteps => format!("{number} marked"),
+        Basis::Recording => "the whole recording".to_owned(),
+    }
+}
+
+/// The layers of a side.
+pub(super) fn layers(side: &SideSummary) -> String {
+    match (side.layers, side.marker) {
+        (0, _) => "none found".to_owned(),
+        (layers, Some(marker)) => format!("{layers}, each begins at {marker}"),
+        (layers, None) => layers.to_string(),
+    }
+}
+
+/// How much of a side's time is explained.
+pub(super) fn explained(side: &SideSummary) -> String {
+    let by_class = match percent(side.by_class_share) {
+        share if share == "0.0 %" => String::new(),
+        share => format!(", {share} by class only"),
+    };
+    format!("{} of its time{by_class}", percent(side.covered_share))
+}
+
+/// What a cause is.
+pub(super) const fn cause(kind: CauseKind) -> &'static str {
+    match kind {
+        CauseKind::Fusion => "fusion",
+        CauseKind::Implementation => "implementation",
+        CauseKind::OneSided => "one side only",
+        CauseKind::Communication => "communication",
+        CauseKind::Copies => "copies",
+        CauseKind::Fills => "fills",
+        CauseKind::Class => "same work",
+        CauseKind::OutsideSteps => "outside of steps",
+        CauseKind::Idle => "idle",
+        CauseKind::PhaseMix => "mix of phases",
+    }
+}
+
+/// What a difference of the implementation is.
+pub(super) const fn implementation(kind: ImplementationKind) -> &'static str {
+    match kind {
+        ImplementationKind::SplitProduct => "split product",
+        ImplementationKind::SplitAttention => "split attention",
+        ImplementationKind::SeparateProducts => "separate products",
+        ImplementationKind::Fill => "fill",
+        ImplementationKind::Quantisation => "quantisation",
+        ImplementationKind::Copy => "copy",
+        ImplementationKind::Collective => "collective",
+    }
+}
+
+/// What a fusion rests on.
+pub(super) const fn evidence(by: FusionEvidence) -> &'static str {
+    match by {
+        FusionEvidence::Name => "by name",
+        FusionEvidence::Definition => "by definition",
+        FusionEvidence::Absence => "by absence",
+    }
+}
+
+/// Who fuses what, and what the other runs instead.
+pub(super) fn fusion(comparison: &Comparison, fusion: &Fusion) -> String {
+    format!(
+        "{} fuses {}; {} runs {}",
+        label(comparison, fusion.fused_by),
+        fusion.operation,
+        label(comparison, other(fusion.fused_by)),
+        fusion.separate.join(", then ")
+    )
+}
+
+/// Which sides have a slot, and what it is a part of. Fusions and differences are numbered from 1,
+/// as in their lists.
+pub(super) fn slot(comparison: &Comparison, slot: &Slot) -> String {
+    let mut parts = Vec::new();
+    match slot.status {
+        SlotStatus::Aligned => {}
+        SlotStatus::Moved => parts.push("moved".to_owned()),
+        SlotStatus::FirstOnly => parts.push(format!("only {}", comparison.first.label)),
+        SlotStatus::SecondOnly => parts.push(format!("only {}", comparison.second.label)),
+    }
+    parts.extend(slot.fusion.map(|index| format!("fusion {}", index + 1)));
+    parts.extend(slot.implementation.map(|index| format!("diff. {}", index + 1)));
+    parts.join(", ")
+}
+
+/// The class of a slot, with both where they differ.
+pub(super) fn slot_class(slot: &Slot) -> String {
+    let class = |kernel: &Option<kernel_traces::compare::SlotKernel>| {
+        kernel.as_ref().map(|kernel| kernel.class.clone())
+    };
+    match (class(&slot.first), class(&slot.second)) {
+        (Some(first), Some(second)) if first != second => format!("{first} / {second}"),
+        (Some(class), _) | (None, Some(class)) => class,
+        (None, None) => String::new(),
+    }
+}
+
+/// A kind of layer, by its number and what is special about it.
+pub(super) fn layer_kind(kind: &LayerKind) -> String {
+    let mut text = format!("kind {}", kind.kind);
+    if kind.is_outside {
+        text.push_str(": between passes");
+    } else if !kind.numbers.is_empty() {
+        let noun = if kind.numbers.parse::<u32>().is_ok() { "layer" } else { "layers" };
+        text.push_str(&format!(": {noun} {}", kind.numbers));
+    }
+    if let Some(phase) = kind.phase {
+        text.push_str(&format!(", {}", phase.name()));
+    }
+    if kind.is_backward {
+        text.push_str(", backward");
+    }
+    text
+}
+
+/// What a kind is a kind of.
+pub(super) const fn one_such(kind: &LayerKind) -> &'static str {
+    if kind.is_outside { "stretch" } else { "layer" }
+}
+
+/// What a limited list leaves out; empty if nothing.
+pub(super) fn left_out(all: usize, shown: usize, noun: &str) -> String {
+    match all.saturating_sub(shown) {
+        0 => String::new(),
+        more => {
+            format!("and {} more; --top N shows more, csv and json all", counted(more as u64, noun))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kernel_traces::compare::OverlapPart;
+
+    use super::*;
+
+    #[test]
+    fn times_have_a_sign_where_they_are_differences() {
+        assert_eq!(signed(1_234_000.0), "+1.23 ms");
+        assert_eq!(signed(-1_234.0), "-1.23 us");
+        assert_eq!(signed(-0.2), "0");
+        assert_eq!(time(0.0), "0");
+        assert_eq!(time(-2e9), "-2.00 s");
+    }
+
+    #[test]
+    fn names_keep_what_tells_them_apart() {
+        let name = "void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous \
+                    namespace)::silu_kernel(c10::BFloat16)>";
+        assert_eq!(kernel(name), "vectorized_elementwise_kernel<4, silu_kernel(BFloat16)>");
+        assert_eq!(file("a.json"), "a.json");
+        let long = format!("{}/rank0.json", "folder/".repeat(20));
+        assert!(file(&long).ends_with("/rank0.json") && file(&long).chars().count() == 46);
+    }
+
+    #[test]
+    fn shares_of_a_small_gap_are_not_told() {
+        let gap = |first_ns, second_ns| Gap {
+            first_ns,
+            second_ns,
+            gap_ns: first_ns - second_ns,
+            ratio: None,
+            causes: Vec::new(),
+            classes: Vec::new(),
+            roles: Vec::new(),
+            phases: Vec::new(),
+            communication: OverlapPart::default(),
+            copies: OverlapPart::default(),
+            fills: OverlapPart::default(),
+            rounding_ns: 0.0,
+        };
+        let share = |gap: Gap, part_ns| share_of_gap(&gap, part_ns);
+        assert_eq!(share(gap(100.0, 50.0), -60.0), Some("-120 %".to_owned()));
+        assert_eq!(share(gap(100.0, 50.0), -0.1), Some("0 %".to_owned()));
+        assert_eq!(share(gap(1000.0, 995.0), 3.0), None);
+        assert_eq!(share(gap(0.0, 0.0), 0.0), None);
+    }
+
+    #[test]
+    fn nouns_have_their_plural() {
+        assert_eq!(counted(1, "pass"), "1 pass");
+        assert_eq!(counted(2, "pass"), "2 passes");
+        assert_eq!(counted(0, "layer"), "0 layers");
+        assert_eq!(left_out(5, 5, "cause"), "");
+        assert!(left_out(6, 5, "cause").starts_with("and 1 cause more;"));
+    }
+}
