@@ -199,7 +199,7 @@ template <class S, class Before, class After, class Output> struct Tile {
             for (int n = 0; n < S::KEY_TILES; ++n) rows.scores[tile][n] = {};
         }
         if constexpr (S::HAS_SCRATCH) {
-            // Plain cores have so many instructions in a step that more of them at a time would
+            // Plain cores have enough instructions in a step that more of them at a time would
             // only fill registers.
 #pragma unroll 2
             for (int step = 0; step < S::WIDTH_STEPS; ++step) multiply_keys(step);

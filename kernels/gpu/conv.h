@@ -1,5 +1,5 @@
 // Convolutions of NHWC images: what a GEMM reads instead of its left operand, a max-pool
-// of its results while they lie in shared memory, and depthwise convolutions, which are no GEMM.
+// of its results while they lie in shared memory, and depthwise convolutions, which are not GEMMs.
 #pragma once
 
 #include "gemm.h"

@@ -69,7 +69,7 @@ template <class T, int V> struct Numbers {
                 words.x[i] = 0;
         }
     }
-    // To a multiple of so many bytes, or of those of all numbers if they are fewer.
+    // To a multiple of this many bytes, or of those of all numbers if they are fewer.
     template <int ALIGNMENT> PORT_DEVICE void store(T* to) const {
         if constexpr (BYTES <= ALIGNMENT) {
             store_words<BYTES>(to, words);

@@ -68,7 +68,7 @@ pub enum BackendError {
         problem: Box<Problem>,
         /// How much it needs.
         bytes: u64,
-        /// Why there is not so much.
+        /// Why there is less.
         source: std::io::Error,
     },
     /// The device, or its driver or compiler, does not do what it should.
@@ -79,7 +79,7 @@ pub enum BackendError {
     Threads {
         /// How many were wanted.
         threads: usize,
-        /// Why there are not so many.
+        /// Why there are fewer.
         source: std::io::Error,
     },
 }
@@ -144,7 +144,7 @@ pub trait Backend {
     /// Makes both variants of a problem ready to run on its inputs; `None` when the backend does
     /// not run it (see [`Self::requirements`]), which is not an error.
     ///
-    /// With [`CacheState::Cold`], every run uses another set of tensors, so many that the
+    /// With [`CacheState::Cold`], every run uses another set of tensors, enough of them that the
     /// last-level cache has forgotten a set when it is used again. A problem that would need too
     /// many is not run in the cold state.
     ///
@@ -254,7 +254,7 @@ pub trait Prepared {
         Vec::new()
     }
 
-    /// The state of the device now; nothing where it does not tell.
+    /// The state of the device now; nothing where it does not report it.
     fn sensors(&mut self) -> Sensors {
         Sensors::default()
     }
@@ -265,7 +265,7 @@ pub trait Prepared {
         Vec::new()
     }
 
-    /// The share of the tensors' memory that lies in huge pages, where the system tells.
+    /// The share of the tensors' memory that lies in huge pages, where the system reports it.
     fn huge_page_share(&self) -> Option<f64> {
         None
     }

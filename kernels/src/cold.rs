@@ -8,19 +8,20 @@ use fusion_cost_model::cost::Traffic;
 
 use crate::backend::Unsupported;
 
-/// Between two uses of a set, runs touch so many times the bytes of the last-level cache. Once
+/// Between two uses of a set, runs touch this many times the bytes of the last-level cache. Once
 /// would do if caches replaced what was used longest ago; they only nearly do.
 const CACHES_BETWEEN: u64 = 2;
 
 /// The most sets of one problem.
 ///
 /// What bounds them is the clock, which is read once per run and takes some 30 ns. With a cache of
-/// 100 MB, so many sets let problems of 13 kB pass, which take 3.5 us when they are cold: a hundred
-/// times as long. Preparing so many takes a tenth of a second, a new layout a third of that.
+/// 100 MB, that many sets let problems of 13 kB pass, which take 3.5 us when they are cold: a
+/// hundred times as long. Preparing that many takes a tenth of a second, a new layout a third of
+/// that.
 const MAX_SETS: u64 = 1 << 14;
 
 /// How many sets a problem needs on a machine with `cache_bytes` of last-level cache, at least
-/// two: so many that all but one touch [`CACHES_BETWEEN`] caches before that one comes round.
+/// two: enough that all but one touch [`CACHES_BETWEEN`] caches before that one comes round.
 ///
 /// # Errors
 ///

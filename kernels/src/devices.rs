@@ -84,6 +84,6 @@ mod tests {
         let options = GpuOptions::default();
         assert_eq!(survey(Backend::Cpu, &options), Survey::NotBuilt(Backend::Cpu));
         let error = open(Backend::Cpu, 0, &options).map(|_| ()).unwrap_err();
-        assert_eq!(error.to_string(), "a CPU is no GPU");
+        assert_eq!(error.to_string(), "a CPU is not a GPU");
     }
 }

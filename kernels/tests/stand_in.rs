@@ -1,5 +1,5 @@
 //! GPU backends end to end, on stand-ins of the vendors' libraries: from the search for libraries
-//! to outputs, times and errors. No GPU is involved, and nothing here tells how fast one is.
+//! to outputs, times and errors. No GPU is involved, and nothing here says how fast one is.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]

@@ -41,7 +41,7 @@ PORT_DEVICE void barrier_arrive(u64* barrier) {
                  : "memory");
 }
 
-// An arrival, after which the phase also waits for so many bytes of TMA copies.
+// An arrival, after which the phase also waits for `bytes` bytes of TMA copies.
 PORT_DEVICE void barrier_arrive_expect(u64* barrier, u32 bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
                      shared_address(barrier)),
@@ -69,7 +69,7 @@ PORT_DEVICE void barrier_wait(u64* barrier, u32 parity) {
 // (PTX ISA, "Async proxy"): they go to memory on another path.
 PORT_DEVICE void fence_async_proxy() { asm volatile("fence.proxy.async;" ::: "memory"); }
 
-// Waits until so many threads of the block, whole warps, have come to the barrier of this number:
+// Waits until `count` threads of the block, whole warps, have come to the barrier of this number:
 // 1 to 15, since 0 is that of `sync_block`.
 PORT_DEVICE void sync_threads(int number, int count) {
     asm volatile("bar.sync %0, %1;" ::"r"(number), "r"(count) : "memory");

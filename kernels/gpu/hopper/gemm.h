@@ -25,7 +25,7 @@ constexpr int PRODUCER_REGISTERS = 40;
 constexpr int CONSUMER_REGISTERS = 232;
 // Sums of so few columns need none of the producer's, and the assembler would share nothing.
 constexpr int COLS_WITHOUT_SHARING = 64;
-// Tiles of so many rows are done before the next columns, so that what the blocks read at a time
+// Tiles of this many rows are done before the next columns, so that what the blocks read at a time
 // is nearly square.
 constexpr int GROUP_ROWS = 16;
 

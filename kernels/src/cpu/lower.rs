@@ -77,7 +77,7 @@ impl<'p> Builder<'p> {
         self.operands[step].first().map(|&id| id.into())
     }
 
-    /// Scratch of so many numbers for each thread.
+    /// Scratch of this many numbers for each thread.
     fn scratch(&mut self, numbers: [usize; 2]) -> Vec<[Located; 2]> {
         (0..self.machine.threads)
             .map(|_| numbers.map(|count| self.table.add_scratch(count).into()))

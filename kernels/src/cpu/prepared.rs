@@ -52,7 +52,7 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// A backend with so many threads, the calling one included, which from now on flushes
+    /// A backend with `threads` threads, the calling one included, which from now on flushes
     /// denormals to zero as the others do.
     ///
     /// # Errors
@@ -67,7 +67,7 @@ impl Cpu {
     /// is bound until this is dropped, and threads that it starts meanwhile inherit that.
     ///
     /// With more threads than processors that may be used, and on systems that bind no threads,
-    /// all are free as with [`Self::new`]; [`Backend::pinned`] tells.
+    /// all are free as with [`Self::new`]; see [`Backend::pinned`].
     ///
     /// # Errors
     ///
@@ -78,8 +78,8 @@ impl Cpu {
         Ok(cpu)
     }
 
-    /// The same as [`Self::new`] with other vector instructions than the widest: for tests on one machine of what
-    /// other machines run. `None` when the processor does not have them.
+    /// The same as [`Self::new`] with other vector instructions than the widest: for tests on one
+    /// machine of what other machines run. `None` when the processor does not have them.
     ///
     /// # Errors
     ///
@@ -100,7 +100,7 @@ impl Cpu {
         Ok(Self { pool, machine, cache_bytes })
     }
 
-    /// The same as if the last-level cache had so many bytes: for tests of the cold state in
+    /// The same as if the last-level cache had `bytes` bytes: for tests of the cold state in
     /// little memory.
     #[must_use]
     pub fn with_last_level_cache(self, bytes: u64) -> Self {

@@ -65,11 +65,11 @@ impl listing::Runtime for Runtime {
         LibrarySummary { name: NAME, version: self.driver_version(), path: self.path.clone() }
     }
 
-    /// The version of NVIDIA's driver, where its management library tells; else that of the CUDA
-    /// interface.
+    /// The version of NVIDIA's driver, where its management library reports it; else that of the
+    /// CUDA interface.
     fn driver_version(&self) -> String {
-        let told = self.management.as_ref().and_then(Management::driver_version);
-        told.unwrap_or_else(|| self.interface_version())
+        let reported = self.management.as_ref().and_then(Management::driver_version);
+        reported.unwrap_or_else(|| self.interface_version())
     }
 
     fn count(&self) -> Result<u32, DeviceError> {
@@ -163,7 +163,7 @@ impl Runtime {
         device: CUdevice,
     ) -> Result<String, DeviceError> {
         let mut bytes = [0_u8; 256];
-        // SAFETY: the call writes a C string of at most so many bytes.
+        // SAFETY: the call writes a C string of at most that many bytes.
         let code = unsafe { function(bytes.as_mut_ptr().cast(), 255, device) };
         self.cuda.check(name, code)?;
         Ok(text_of(&bytes))

@@ -95,7 +95,7 @@ fn a_driver_that_lists_no_device_or_a_broken_one() {
     let Survey::Found(inventory) = &survey else { panic!("{survey}") };
     let why = inventory.devices[0].unsupported.as_deref().unwrap();
     assert!(why.contains("cuDeviceGet failed with CUDA_OOPS (999)"), "{why}");
-    // No compiler is there either, and that is said beside the device.
+    // No compiler is there either, and that is said in addition to the device.
     let why = inventory.compiler.as_ref().unwrap_err();
     assert!(why.contains("NVRTC") && why.contains("was not found"), "{why}");
     let why = inventory.gemm_library.as_ref().unwrap_err();

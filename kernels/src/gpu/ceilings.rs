@@ -16,8 +16,8 @@ use super::tensors::{Role, TensorId, TensorTable};
 use crate::backend::{Backend, BackendError, Setup, Variant};
 use crate::inputs::Inputs;
 
-/// A sample lasts at least so long, so that the resolution of events, half a microsecond, does not
-/// matter.
+/// A sample lasts at least this long, so that the resolution of events, half a microsecond, does
+/// not matter.
 const SAMPLE: Duration = Duration::from_micros(300);
 
 /// Samples of each ceiling, of which the best counts: nothing makes a loop faster than the device.
@@ -29,7 +29,7 @@ const MOST_RUNS: u32 = 1 << 14;
 /// Blocks of the multiplying kernel for each processor: enough warps to hide every latency.
 const BLOCKS_PER_PROCESSOR: u64 = 2;
 
-/// The GEMM that shows what a whole kernel reaches grows until it lasts so long.
+/// The GEMM that shows what a whole kernel reaches grows until it takes this long.
 const GEMM: Duration = Duration::from_millis(3);
 
 /// Measures the ceilings for a dtype, as a clock sees them.
@@ -45,7 +45,7 @@ pub(super) fn measure(
     let bandwidth = bandwidth(loader)?;
     let in_registers = multiply_gflops(loader, dtype)?;
     // Where a whole kernel is faster than the loop in registers, the loop is not the ceiling: the
-    // latter is written with instructions that a newer processor has faster ones beside.
+    // latter is written with instructions that a newer processor has faster alternatives to.
     let whole = gemm_gflops(backend, dtype)?;
     Ok(Ceilings { peak_gflops: in_registers.max(whole), launch_us, bandwidth })
 }
@@ -124,7 +124,7 @@ fn bandwidth(loader: &Loader) -> Result<Vec<BandwidthPoint>, DeviceError> {
     tiles.into_iter().map(|tiles| bandwidth_at(loader, tiles)).collect()
 }
 
-/// Bandwidth of three arrays of so many tiles.
+/// Bandwidth of three arrays of `tiles` tiles.
 #[expect(clippy::cast_precision_loss, reason = "rates")]
 fn bandwidth_at(loader: &Loader, tiles: u64) -> Result<BandwidthPoint, DeviceError> {
     let bytes = 3 * tiles * TILE_BYTES;
@@ -188,8 +188,8 @@ fn multiply_gflops(loader: &Loader, dtype: DType) -> Result<f64, DeviceError> {
             continue;
         }
         let seconds = probe.best(Clock::Device)?;
-        let told = decode(DType::F32, &probe.tensors.read(0, result)?);
-        let per_turn = f64::from(told.first().copied().unwrap_or(0.0));
+        let found = decode(DType::F32, &probe.tensors.read(0, result)?);
+        let per_turn = f64::from(found.first().copied().unwrap_or(0.0));
         return Ok(2.0 * per_turn * repeats as f64 * warps as f64 / seconds / 1e9);
     }
 }

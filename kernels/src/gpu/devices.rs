@@ -33,7 +33,7 @@ pub enum Survey {
         /// What the driver says.
         reason: String,
     },
-    /// The backend is none of a GPU, or was left out when the program was built.
+    /// The backend is not one of a GPU, or was left out when the program was built.
     NotBuilt(Backend),
 }
 
@@ -101,7 +101,7 @@ impl fmt::Display for Survey {
                      container may use it"
                 )
             }
-            Self::NotBuilt(Backend::Cpu) => f.write_str("a CPU is no GPU"),
+            Self::NotBuilt(Backend::Cpu) => f.write_str("a CPU is not a GPU"),
             Self::NotBuilt(backend) => {
                 write!(f, "this program was built without support for {backend} devices")
             }

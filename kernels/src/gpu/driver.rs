@@ -153,7 +153,7 @@ pub(crate) trait Driver {
     /// How much memory is left.
     fn memory(&self) -> Result<MemoryFacts, DeviceError>;
 
-    /// Memory of so many bytes, aligned to 256, with anything in it.
+    /// Memory of `bytes` bytes, aligned to 256, with anything in it.
     fn allocate(&self, bytes: u64) -> Result<Address, DeviceError>;
 
     /// Gives memory back. Errors are of no interest any more.
@@ -165,7 +165,7 @@ pub(crate) trait Driver {
     /// Copies from the device when all work before is done, and waits for it.
     unsafe fn download(&self, bytes: &mut [u8], from: Address) -> Result<(), DeviceError>;
 
-    /// Writes a pattern to so many words of four bytes.
+    /// Writes a pattern to `words` words of four bytes.
     unsafe fn fill(&self, at: Address, pattern: u32, words: u64) -> Result<(), DeviceError>;
 
     /// Puts machine code on the device.
@@ -180,7 +180,8 @@ pub(crate) trait Driver {
     /// How it was compiled.
     unsafe fn function_facts(&self, function: Function) -> Result<FunctionFacts, DeviceError>;
 
-    /// Lets a kernel have so much shared memory at its launches. Needed above 48 KiB on NVIDIA.
+    /// Lets a kernel have `bytes` bytes of shared memory at its launches. Needed above 48 KiB on
+    /// NVIDIA.
     unsafe fn allow_shared(&self, function: Function, bytes: u32) -> Result<(), DeviceError>;
 
     /// Blocks of a kernel that a multiprocessor holds at a time.
@@ -233,7 +234,7 @@ pub(crate) trait Driver {
     /// The vendor's own handle of the queue, for its other libraries.
     fn queue(&self) -> *mut c_void;
 
-    /// Clock and throttling, as far as a management library tells.
+    /// Clock and throttling, as far as a management library reports them.
     fn sensors(&self) -> Sensors;
 }
 

@@ -24,7 +24,7 @@ pub(crate) struct OpenLibrary {
 pub enum Unusable {
     /// The system does not load it.
     Load(String),
-    /// It has not got a function that is needed.
+    /// It lacks a function that is needed.
     Symbol(&'static str),
     /// It does not fit the rest, for this reason.
     Unfit(String),

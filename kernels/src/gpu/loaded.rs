@@ -88,7 +88,7 @@ impl LoadedKernel {
         let module = driver.load(&image)?;
         let mut guard = Guard { driver: &**driver, module: Some(module) };
         let name = CString::new(code.entry.as_str())
-            .map_err(|_| DeviceError::Unsupported(format!("{} is no name", code.entry)))?;
+            .map_err(|_| DeviceError::Unsupported(format!("{} is not a name", code.entry)))?;
         // SAFETY: the module was just loaded, the function belongs to it, and both stay as long as
         // this kernel.
         let (function, facts, resident_blocks) = unsafe {

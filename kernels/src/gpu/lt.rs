@@ -19,7 +19,7 @@ use super::vendor::{Epilogue, Gemm, GemmAddresses, GemmLibrary, PreparedGemm};
 pub(crate) type Code = c_uint;
 pub(crate) type Handle = *mut c_void;
 
-/// What differs between the two libraries beside the names of their functions.
+/// What differs between the two libraries apart from the names of their functions.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Flavour {
     /// The name to show.

@@ -89,8 +89,8 @@ pub(crate) trait GemmLibrary {
     /// Its name and version.
     fn version(&self) -> &str;
 
-    /// The library's choice of a kernel for a GEMM with at most so much workspace; `None` where
-    /// it has none.
+    /// The library's choice of a kernel for a GEMM with at most `workspace_bytes` of workspace;
+    /// `None` where it has none.
     fn prepare(
         &self,
         gemm: &Gemm,

@@ -58,7 +58,7 @@ impl Listed<HipDevice> {
         format!("there are no kernels for {} ({})", self.own.reported, self.name)
     }
 
-    /// Bytes that push everything else out of all its caches. HIP only tells of the L2. What lies
+    /// Bytes that push everything else out of all its caches. HIP only reports the L2. What lies
     /// behind it is from AMD's specifications of the chips, of the largest product of each.
     pub(super) fn last_level_bytes(&self) -> u64 {
         let name = self.own.reported.split(':').next().unwrap_or_default();
@@ -137,11 +137,11 @@ impl Runtime {
         let ask = |attribute| self.attribute(ordinal, attribute);
         let mut name = [0_u8; 256];
         let bytes = name.as_mut_ptr().cast::<c_char>();
-        // SAFETY: the call writes a C string of at most so many bytes.
+        // SAFETY: the call writes a C string of at most that many bytes.
         unsafe { call!(self.hip, hipDeviceGetName(bytes, 255, device)) }?;
         let mut bus_id = [0_u8; 64];
         let bytes = bus_id.as_mut_ptr().cast::<c_char>();
-        // SAFETY: the call writes a C string of at most so many bytes.
+        // SAFETY: the call writes a C string of at most that many bytes.
         unsafe { call!(self.hip, hipDeviceGetPCIBusId(bytes, 63, ordinal)) }?;
         Ok(Listed {
             own: HipDevice { ordinal, reported: self.reported_architecture(ordinal)? },
@@ -166,8 +166,8 @@ impl Runtime {
         Ok(u32::try_from(value).unwrap_or_default())
     }
 
-    /// The name of the architecture, which only the properties tell. Those have another layout
-    /// from ROCm 6 on, with another function; the old one stays beside it.
+    /// The name of the architecture, which only the properties have. Those have another layout
+    /// from ROCm 6 on, with another function; the old one is still there.
     fn reported_architecture(&self, ordinal: c_int) -> Result<String, DeviceError> {
         if let Some(function) = self.hip.hipGetDevicePropertiesR0600 {
             let mut properties = MaybeUninit::<hipDeviceProp_tR0600>::zeroed();
@@ -198,8 +198,8 @@ impl Runtime {
 fn version_of(hip: &Hip) -> String {
     let mut number: c_int = 0;
     // SAFETY: the pointer is that of a number.
-    let told = unsafe { call!(hip, hipRuntimeGetVersion(&raw mut number)) };
-    match (told, u32::try_from(number)) {
+    let done = unsafe { call!(hip, hipRuntimeGetVersion(&raw mut number)) };
+    match (done, u32::try_from(number)) {
         (Ok(()), Ok(number)) if number > 0 => version_text(number),
         _ => "of unknown version".to_owned(),
     }

@@ -43,7 +43,7 @@ pub(super) fn survey_in(
     Survey::Found(Inventory { devices, driver: runtime.library(), compiler, gemm_library })
 }
 
-/// Only a library that is in use tells its version, but the name of its file has it: behind the
+/// Only a library that is in use reports its version, but the name of its file has it: behind the
 /// links is `libhipblaslt.so.0.10.60202`.
 fn library_of(path: PathBuf) -> LibrarySummary {
     let file = path.canonicalize().unwrap_or_else(|_| path.clone());

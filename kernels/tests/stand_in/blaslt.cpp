@@ -93,7 +93,7 @@ void drop(void* data) { delete static_cast<Gemm*>(data); }
 
 using Submit = int (*)(Stream*, int (*)(void*), void*, void (*)(void*));
 
-// The function of the runtime beside this library.
+// The function of the runtime in this library's folder.
 Submit runtime() {
     Dl_info info;
     if (!dladdr(reinterpret_cast<void*>(&run), &info)) return nullptr;

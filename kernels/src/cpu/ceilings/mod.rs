@@ -40,9 +40,9 @@ struct Effort {
     /// A sample lasts at least this long: many ticks of the clock, and far longer than starting
     /// the threads.
     sample: Duration,
-    /// Samples are taken for so long, ...
+    /// Samples are taken for this long, ...
     budget: Duration,
-    /// ... and so many in any case.
+    /// ... and this many in any case.
     least_samples: u32,
 }
 
@@ -58,7 +58,7 @@ impl Effort {
         })
     }
 
-    /// The same, where `timed` does so many iterations and tells how long they took.
+    /// The same, where `timed` does that many iterations and returns how long they took.
     fn best_of(self, mut timed: impl FnMut(u32) -> Duration) -> f64 {
         let (mut iterations, mut spent) = (1_u32, Duration::ZERO);
         // Also the warm-up.

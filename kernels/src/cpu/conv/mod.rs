@@ -27,7 +27,7 @@ use super::tail::{Block, Stretch, Tail};
 use super::tensors::Tensors;
 
 /// Numbers of gathered patches per tile, 512 KiB: a quarter of the second-level cache of current
-/// servers, beside the filters and the results.
+/// servers, in addition to the filters and the results.
 const PATCH_NUMBERS: usize = 1 << 17;
 
 /// Output channels are not split below this for the sake of more threads.

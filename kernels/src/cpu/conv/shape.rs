@@ -45,7 +45,7 @@ pub(super) enum Core {
     Pointwise,
     /// Patches are gathered first.
     Gathered,
-    /// One filter per channel: a sum of taps, no GEMM.
+    /// One filter per channel: a sum of taps, not a GEMM.
     Depthwise,
 }
 

@@ -43,7 +43,7 @@ struct Core {
     widest_pair: u64,
     /// The same for one tile.
     widest: u64,
-    /// Columns of output, of all tiles, beside which there are registers for the scores of all
+    /// Columns of output, of all tiles, besides which there are registers for the scores of all
     /// keys of a step.
     most_columns: u64,
 }

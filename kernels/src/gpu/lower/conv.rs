@@ -95,7 +95,7 @@ impl Builder<'_> {
         }
     }
 
-    /// A convolution with one input channel for each group, which is no GEMM: nothing is summed
+    /// A convolution with one input channel for each group, which is not a GEMM: nothing is summed
     /// over channels, and every number of the image is used a few times only.
     fn depthwise_phase(
         &self,

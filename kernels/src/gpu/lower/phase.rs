@@ -63,7 +63,7 @@ impl Parameters {
 pub(super) struct Phase {
     /// What it computes and how, in letters, digits and underscores.
     pub(super) name: String,
-    /// Headers of `kernels/gpu/` beside `port.h` and `number.h`.
+    /// Headers of `kernels/gpu/` in addition to `port.h` and `number.h`.
     pub(super) headers: Vec<&'static str>,
     /// Definitions that it needs, such as the struct of its tail. Names must be unique in the
     /// kernel.

@@ -74,7 +74,7 @@ impl Builder<'_> {
         16 / self.problem.dtype().bytes()
     }
 
-    /// The most numbers that can be read at a time in rows of so many.
+    /// The most numbers that can be read at a time in rows of this many.
     pub(super) fn vector(&self, cols: u64) -> u64 {
         self.widest_vector().min(1 << cols.trailing_zeros().min(3))
     }
@@ -108,7 +108,7 @@ mod tests {
         }
     }
 
-    /// So many elements that threads do several chunks.
+    /// Enough elements that threads do several chunks.
     #[test]
     fn several_chunks_of_a_thread_are_right() {
         for architecture in ["gfx1100", "gfx942"] {

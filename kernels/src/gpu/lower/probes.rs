@@ -30,7 +30,7 @@ fn probe(
     kernel(vec![phase], parameters, dtype, &mut TensorTable::default())
 }
 
-/// `a = b + c` on so many tiles of [`TILE_BYTES`].
+/// `a = b + c` on `tiles` tiles of [`TILE_BYTES`].
 pub(in crate::gpu) fn triad([a, b, c]: [TensorId; 3], tiles: u64) -> KernelPlan {
     let mut parameters = Parameters::default();
     let (a, b, c) = (parameters.write(a), parameters.read(b), parameters.read(c));
@@ -38,7 +38,7 @@ pub(in crate::gpu) fn triad([a, b, c]: [TensorId; 3], tiles: u64) -> KernelPlan 
     probe("triad", tile, tiles, 0, DType::F32, parameters)
 }
 
-/// Reads so many tiles of [`TILE_BYTES`].
+/// Reads `tiles` tiles of [`TILE_BYTES`].
 pub(in crate::gpu) fn read(from: TensorId, never: TensorId, tiles: u64) -> KernelPlan {
     let mut parameters = Parameters::default();
     let (from, never) = (parameters.read(from), parameters.write(never));
@@ -46,8 +46,8 @@ pub(in crate::gpu) fn read(from: TensorId, never: TensorId, tiles: u64) -> Kerne
     probe("read", tile, tiles, 0, DType::F32, parameters)
 }
 
-/// Multiplies in registers, so many times in each of so many blocks. `result` has two f32: the
-/// first tells how many multiply-adds a warp makes in one repetition.
+/// Multiplies in registers, `repeats` times in each of `blocks` blocks. `result` has two f32: the
+/// first says how many multiply-adds a warp makes in one repetition.
 pub(in crate::gpu) fn multiply(
     result: TensorId,
     blocks: u64,

@@ -11,7 +11,7 @@ use crate::gpu::plan::KernelPlan;
 use crate::gpu::tensors::TensorId;
 
 /// Numbers of a row that a thread holds at most, in a kernel of its own. A block of 1,024 threads
-/// leaves 64 registers to each, and what is read beside the row has to be in them too.
+/// leaves 64 registers to each, and what is read in addition to the row has to be in them too.
 const HELD: u64 = 16;
 const HELD_ALONE: u64 = 32;
 /// The same as a phase of another kernel, whose blocks are smaller and cannot be chosen.
@@ -58,7 +58,7 @@ impl Builder<'_> {
         Some(phase::kernel(vec![phase], parameters, self.problem.dtype(), &mut self.table))
     }
 
-    /// The same as a phase of a kernel with other ones, whose blocks have so many threads; the
+    /// The same as a phase of a kernel with other ones, whose blocks have `threads` threads; the
     /// name must be another one than those of other phases of the kernel.
     pub(super) fn rows_phase(
         &self,
@@ -195,13 +195,13 @@ impl Builder<'_> {
         self.block_shape(matrix.cols, threads, held)
     }
 
-    /// Whether a step reads something beside the row for each of its columns.
+    /// Whether a step reads something in addition to the row for each of its columns.
     fn reads_columns(&self, step: usize) -> bool {
         let by_column = |kind| matches!(kind, OperandKind::PerChannel | OperandKind::PerElement);
         self.steps[step].op.operands().iter().any(|operand| by_column(operand.kind))
     }
 
-    /// For blocks of so many threads.
+    /// For blocks of `threads` threads.
     fn shape_with(&self, step: usize, threads: u32) -> Shape {
         let cols = self.steps[step].output.cols;
         let warp = self.device.architecture.warp;

@@ -1,4 +1,4 @@
-//! A driver for tests that writes down what it is told, and fails where a test wants it to.
+//! A driver for tests that writes down its calls, and fails where a test wants it to.
 
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_void};

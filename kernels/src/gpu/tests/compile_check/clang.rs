@@ -71,7 +71,7 @@ fn facts(notes: &str) -> Result<Facts, String> {
         line.rsplit(' ').next()?.parse().ok()
     };
     let found = || {
-        // Scalar registers are spilled to lanes of a vector register, which is no memory.
+        // Scalar registers are spilled to lanes of a vector register, which is not memory.
         Some(Facts {
             registers: number(".vgpr_count:")?,
             spilled_bytes: 4 * number(".vgpr_spill_count:")?,

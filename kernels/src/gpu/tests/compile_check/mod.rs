@@ -18,7 +18,7 @@ use super::problems::{CHAINS, sizes};
 use crate::gpu::lower::lower;
 use crate::gpu::{Architecture, Code, KernelPlan};
 
-/// A compiler that tells what it made of a kernel.
+/// A compiler that reports what it made of a kernel.
 trait Toolchain: Sync {
     /// What it made, or its errors.
     fn compile(&self, code: &Code, architecture: &Architecture) -> Result<Facts, String>;
