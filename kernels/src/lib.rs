@@ -23,6 +23,7 @@ mod placement;
 mod proof;
 mod random;
 mod reference;
+pub mod worker;
 
 pub use backend::{
     Backend, BackendError, KernelFacts, Prepared, Requirements, Sensors, Setup, ThreadCounters,

@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{PathBuf, absolute};
 
-use fusion_cost_model::{Backend, Chain, DType, Family, Op, PATTERNS, foreign_names};
+use fusion_cost_model::{Backend, Chain, DType, Family, Op, PATTERNS};
 
 use crate::cli::{ListArgs, Listed};
 use crate::machine::fingerprint;
-use crate::worker::{Device, Gpu, Report, SURVEY_LIMIT, Task, probe};
+use crate::worker::{Device, Gpu, SURVEY_LIMIT, SurveyTask, probe};
 use crate::{exit, profiles};
 
 /// Prints the names that can be used.
@@ -59,10 +59,10 @@ fn ops() -> String {
             op if op.is_pointwise() => "pointwise",
             op if op.is_row() => "row",
             Op::MaxPool => "pooling",
-            _ => "product",
+            _ => "GEMM",
         };
         let operands: Vec<&str> = op.operands().iter().map(|operand| operand.name).collect();
-        let foreign: Vec<&str> = foreign_names(op).collect();
+        let foreign: Vec<&str> = op.foreign_names().collect();
         let also =
             if foreign.is_empty() { String::new() } else { format!("also {}", foreign.join(", ")) };
         let line = format!("  {:<13}{kind:<11}{:<30}{also}", op.name(), operands.join(", "));
@@ -132,9 +132,5 @@ fn devices(library_folders: &[PathBuf]) -> anyhow::Result<String> {
 
 /// The GPUs of a backend in words, or why there are none.
 fn found(device: &Device) -> Vec<String> {
-    match probe(device, &Task::Survey, SURVEY_LIMIT) {
-        Report::Survey(lines) => lines,
-        Report::NoDevice(reason) | Report::Failed(reason) => vec![reason],
-        _ => vec!["its worker gave another answer than it was asked for".to_owned()],
-    }
+    probe(device, SurveyTask, SURVEY_LIMIT).unwrap_or_else(|reason| vec![reason.to_string()])
 }
