@@ -8,11 +8,7 @@ use fusion_cost_model::Backend;
 
 use super::driver::{Compiler, DeviceError, Driver};
 use super::search::{MissingLibrary, Surroundings};
-<<<<<<< HEAD
-=======
-use super::vendor::ProductLibrary;
 use crate::worker::Program;
->>>>>>> main
 
 /// Where a GPU's libraries are looked for, and where compiled kernels are kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
