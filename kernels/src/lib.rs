@@ -11,6 +11,7 @@
 mod backend;
 mod clock;
 mod cold;
+mod compile_service;
 pub mod cpu;
 #[cfg(feature = "cuda")]
 mod cuda;
@@ -30,6 +31,7 @@ pub use backend::{
     Unsupported, Variant,
 };
 pub use clock::clock_tick;
+pub use compile_service::CompileService;
 pub use devices::survey;
 pub use gpu::{GpuOptions, Survey};
 pub use inputs::{InputSpec, Inputs};

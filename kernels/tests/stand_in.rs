@@ -10,10 +10,11 @@ mod build;
 use std::path::PathBuf;
 
 use build::StandIn;
-use fused_kernels::gpu::compile_worker::CompileService;
 use fused_kernels::gpu::{Gpu, GpuOptions, Survey};
 use fused_kernels::worker::Program;
-use fused_kernels::{Backend, BackendError, Expected, Inputs, Setup, Unsupported, Variant, survey};
+use fused_kernels::{
+    Backend, BackendError, CompileService, Expected, Inputs, Setup, Unsupported, Variant, survey,
+};
 use fusion_cost_model::{
     Backend as BackendName, CacheState, Clock, DType, Implementation, Problem,
 };

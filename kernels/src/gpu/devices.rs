@@ -20,7 +20,7 @@ pub struct GpuOptions {
     /// The program whose worker compiles for AMD's GPUs, in a [`CompileService`]; `None` for this
     /// program with the argument [`worker::ARGUMENT`](crate::worker::ARGUMENT).
     ///
-    /// [`CompileService`]: super::compile_worker::CompileService
+    /// [`CompileService`]: crate::CompileService
     pub compile_worker: Option<Program>,
 }
 

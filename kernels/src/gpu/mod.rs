@@ -16,7 +16,7 @@ mod backend;
 mod cache;
 mod calls;
 mod ceilings;
-pub mod compile_worker;
+pub(crate) mod compile_worker;
 pub(crate) mod compiler_log;
 mod devices;
 mod driver;

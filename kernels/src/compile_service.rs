@@ -1,11 +1,11 @@
-//! The worker's side: the compiler, and its answers.
+//! The compile worker's side: the compiler, and its answers.
 
 #[cfg(feature = "hip")]
 use hiprtc as compiler;
 #[cfg(not(feature = "hip"))]
 use unavailable as compiler;
 
-use super::{Compile, Open};
+use crate::gpu::compile_worker::{Compile, Open};
 use crate::worker::{self, Question, Reply, Request, ServeError};
 
 /// Answers the questions of GPU backends to their compile worker.
