@@ -59,10 +59,9 @@ fn no_core_dumps() {
 mod hiprtc {
     use std::path::PathBuf;
 
-    use crate::gpu::Source;
     use crate::gpu::compile_worker::{Compilation, Compile, Open, Opened};
-    use crate::gpu::devices::surroundings;
     use crate::gpu::search::Search;
+    use crate::gpu::{Source, surroundings};
     use crate::hip::{HiprtcLibrary, Outcome};
 
     pub(super) type Library = HiprtcLibrary;
