@@ -6,7 +6,9 @@ use std::path::Path;
 
 use assert_cmd::Command;
 use calibrate::run::Entry;
-use fusion_cost_model::calibration::{CheckStatus, HardwareCalibration, RunEnd, Verdict};
+use fusion_cost_model::calibration::{
+    CheckStatus, HardwareCalibration, ReasonCode, RunEnd, Verdict,
+};
 use predicates::prelude::*;
 use predicates::str::contains;
 use tempfile::TempDir;
@@ -58,8 +60,11 @@ fn from_the_command_line_to_a_file_to_an_answer() {
     let calibration = HardwareCalibration::load(folder.path().join("t.toml")).unwrap();
     assert_eq!(calibration.records.len(), 2);
     for record in &calibration.records {
-        assert!(!record.reasons.iter().any(|reason| reason.starts_with("wrong")), "{record:?}");
-        assert_eq!((record.threads, record.launches, record.rounds), (2, 1, 8));
+        assert!(
+            !record.reasons.iter().any(|reason| reason.code == ReasonCode::WrongAfterTiming),
+            "{record:?}"
+        );
+        assert_eq!((record.threads, record.processes, record.rounds), (2, 1, 8));
         assert!(record.sample_ticks >= 1000);
         assert!(record.verification.fused_error <= record.verification.tolerance);
         assert_eq!(record.unfused_kernels.len(), record.operators.len());
@@ -308,9 +313,9 @@ fn a_run_goes_on_when_its_time_was_up() {
     assert_eq!(whole.settings.time_budget_s, Some(6.0));
     assert_eq!((whole.records.len(), whole.skipped.len()), (2, 0));
     for record in &whole.records {
-        assert!((3..=6).contains(&record.launches), "{}", record.launches);
+        assert!((3..=6).contains(&record.processes), "{}", record.processes);
         // Launches that a busy machine left without an undisturbed pair count as rounds alone.
-        assert!(record.rounds % 3 == 0 && record.rounds >= 3 * record.launches);
+        assert!(record.rounds % 3 == 0 && record.rounds >= 3 * record.processes);
     }
     assert_eq!(names(folder.path()), ["t.toml"]);
 }

@@ -95,7 +95,7 @@ fn hardware() -> anyhow::Result<String> {
         let _ = writeln!(
             text,
             "  {:<24}{:<5}{peak} {:>6.0} GB/s  {}",
-            spec.id, spec.kind, spec.memory.bandwidth_gb_per_s, spec.name
+            spec.id, spec.processor, spec.memory.bandwidth_gb_per_s, spec.name
         );
     }
     Ok(text)

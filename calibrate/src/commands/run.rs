@@ -7,6 +7,8 @@ use fusion_cost_model::calibration::{
     Check, FusionRecord, HardwareCalibration, RunEnd, SCHEMA_VERSION, Settings, Skipped, Verdict,
 };
 
+use fusion_cost_model::FileKind;
+
 use super::{device, show};
 use crate::cli::RunArgs;
 use crate::exit::{self, UsageError};
@@ -110,6 +112,7 @@ pub fn run(args: &RunArgs) -> anyhow::Result<u8> {
     let context = Context { settings: &settings, noise: &noise, ceilings: &ceilings };
     let records = records(&measured, &context);
     let calibration = HardwareCalibration {
+        kind: FileKind::Calibration,
         schema_version: SCHEMA_VERSION,
         num_records: records.len() as u64,
         tool,
@@ -119,8 +122,8 @@ pub fn run(args: &RunArgs) -> anyhow::Result<u8> {
             shapes: plan.shapes.clone(),
             quick: args.quick,
             seed: args.seed,
-            launches: procedure.launches,
-            most_launches: procedure.most_launches,
+            processes: procedure.launches,
+            most_processes: procedure.most_launches,
             rounds: procedure.rounds,
             time_budget_s: args.time_budget.map(|budget| budget.as_secs_f64()),
             forced,

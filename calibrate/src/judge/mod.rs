@@ -151,7 +151,7 @@ fn remarks(case: &Case<'_>, floor: f64) -> Vec<Reason> {
     } else if launches < case.planned_launches as usize {
         let over_rounds = case.estimate.unit == Unit::Rounds;
         let planned = case.planned_launches;
-        reasons.push(Reason::FewLaunches { launches, planned, over_rounds });
+        reasons.push(Reason::FewProcesses { processes: launches, planned, over_rounds });
     }
     if let Some(ceiling) = case.ceiling.filter(|ceiling| ratio > ceiling * CEILING_MARGIN) {
         reasons.push(Reason::AboveCeiling { ceiling });
@@ -222,7 +222,7 @@ mod tests {
             ratio,
             ratio_low: low,
             ratio_high: high,
-            launches: 5,
+            processes: 5,
             disturbed: false,
         }
     }
@@ -260,7 +260,7 @@ mod tests {
     }
 
     fn codes(judgement: &Judgement) -> Vec<&'static str> {
-        judgement.reasons.iter().map(Reason::code).collect()
+        judgement.reasons.iter().map(|reason| reason.code().name()).collect()
     }
 
     #[test]
@@ -368,8 +368,8 @@ mod tests {
             assert_eq!(judgement.verdict, Verdict::Faster);
             codes(&judgement)
         };
-        assert_eq!(remark(|estimate| estimate.launches = 1), ["few-launches"]);
-        assert_eq!(remark(|estimate| estimate.launches = 4), ["few-launches"]);
+        assert_eq!(remark(|estimate| estimate.launches = 1), ["few-processes"]);
+        assert_eq!(remark(|estimate| estimate.launches = 4), ["few-processes"]);
         let quick = estimate([1.15, 1.2, 1.25]);
         let controls = quiet_controls();
         let quick = judge(&Case { planned_launches: 1, controls: &controls, ..good(&quick) });
@@ -426,15 +426,15 @@ mod tests {
             (Reason::OrderSensitive(0.07), "a speedup that is +7.0 % off"),
             (Reason::Unobserved(vec!["steal", "migration"]), "does not show steal, migration;"),
             (
-                Reason::FewLaunches { launches: 2, planned: 5, over_rounds: true },
-                "few-launches: 2 of 5 launches were made, so that the interval is over rounds",
+                Reason::FewProcesses { processes: 2, planned: 5, over_rounds: true },
+                "few-processes: 2 of 5 processes ran, so that the interval is over rounds",
             ),
             (Reason::NoControl { usable: 1, needed: 2 }, "no-control: 1 of 2 A/A runs"),
             (Reason::Throttled(vec!["sw-power-cap".to_owned()]), "held down (sw-power-cap); the"),
         ] {
-            let written = reason.to_string();
+            let written = format!("{}: {reason}", reason.code());
             assert!(written.contains(text), "{written}");
-            assert!(written.starts_with(reason.code()) && written.ends_with(reason.advice()));
+            assert!(written.ends_with(reason.advice()));
         }
     }
 }

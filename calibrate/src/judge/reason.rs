@@ -2,10 +2,9 @@
 
 use std::fmt;
 
-use fusion_cost_model::calibration::{Disturbed, NoiseFloor};
+use fusion_cost_model::calibration::{Disturbed, NoiseFloor, ReasonCode};
 
-/// Something that a reader of a verdict should know. Its text is a code that programs can look
-/// for, what was found, and what to do.
+/// Something that a reader of a verdict should know. Its text is what was found, and what to do.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reason {
     /// INVALID: the result was right before the timing and wrong after it.
@@ -32,7 +31,7 @@ pub enum Reason {
     FellBack(Vec<String>),
     /// INVALID: the clock is too coarse for the samples. How many ticks the shortest one had.
     TooFewTicks(u64),
-    /// INVALID: a variant ran faster than the measured limits of the machine allow.
+    /// INVALID: a variant ran faster than the measured ceilings of the machine allow.
     FasterThanTheMachine {
         /// Which one.
         variant: &'static str,
@@ -53,13 +52,13 @@ pub enum Reason {
     },
     /// Everything was measured in one process.
     WithinProcess,
-    /// Fewer launches were made, or left undisturbed, than planned.
-    FewLaunches {
+    /// Fewer processes ran, or were left undisturbed, than planned.
+    FewProcesses {
         /// How many there are.
-        launches: usize,
+        processes: usize,
         /// How many were planned.
         planned: u32,
-        /// Whether they are too few for an interval over launches.
+        /// Whether they are too few for an interval over processes.
         over_rounds: bool,
     },
     /// The speedup is above what the roofline allows.
@@ -78,22 +77,22 @@ pub enum Reason {
 impl Reason {
     /// The word that programs can look for.
     #[must_use]
-    pub const fn code(&self) -> &'static str {
+    pub const fn code(&self) -> ReasonCode {
         match self {
-            Self::WrongAfterTiming(_) => "wrong-after-timing",
-            Self::MostlyDisturbed { .. } => "mostly-disturbed",
-            Self::NoControl { .. } => "no-control",
-            Self::ControlOff(_) => "control-off",
-            Self::FellBack(_) => "fell-back",
-            Self::TooFewTicks(_) => "too-few-ticks",
-            Self::FasterThanTheMachine { .. } => "faster-than-the-machine",
-            Self::Undecided { .. } => "undecided",
-            Self::WithinProcess => "within-process",
-            Self::FewLaunches { .. } => "few-launches",
-            Self::AboveCeiling { .. } => "above-ceiling",
-            Self::OrderSensitive(_) => "order-sensitive",
-            Self::Unobserved(_) => "unobserved",
-            Self::Throttled(_) => "throttled",
+            Self::WrongAfterTiming(_) => ReasonCode::WrongAfterTiming,
+            Self::MostlyDisturbed { .. } => ReasonCode::MostlyDisturbed,
+            Self::NoControl { .. } => ReasonCode::NoControl,
+            Self::ControlOff(_) => ReasonCode::ControlOff,
+            Self::FellBack(_) => ReasonCode::FellBack,
+            Self::TooFewTicks(_) => ReasonCode::TooFewTicks,
+            Self::FasterThanTheMachine { .. } => ReasonCode::FasterThanTheMachine,
+            Self::Undecided { .. } => ReasonCode::Undecided,
+            Self::WithinProcess => ReasonCode::WithinProcess,
+            Self::FewProcesses { .. } => ReasonCode::FewProcesses,
+            Self::AboveCeiling { .. } => ReasonCode::AboveCeiling,
+            Self::OrderSensitive(_) => ReasonCode::OrderSensitive,
+            Self::Unobserved(_) => ReasonCode::Unobserved,
+            Self::Throttled(_) => ReasonCode::Throttled,
         }
     }
 
@@ -116,14 +115,14 @@ impl Reason {
             Self::FellBack(_) => "there is no fusion here to be measured; do not use the speedup",
             Self::TooFewTicks(_) => "measure a larger problem, or on a system with a finer clock",
             Self::FasterThanTheMachine { .. } => {
-                "calibrate again when the machine is quiet, for its limits may have been measured \
+                "calibrate again when the machine is quiet, for its ceilings may have been measured \
                  while it was not; if it stays, report it"
             }
             Self::Undecided { .. } => {
                 "measure on a quieter machine, or with more --launches and --rounds"
             }
             Self::WithinProcess => "leave out --quick, or ask for more --launches",
-            Self::FewLaunches { .. } => "the same command goes on with the others",
+            Self::FewProcesses { .. } => "the same command goes on with the others",
             Self::AboveCeiling { .. } => {
                 "do not explain the gain by saved bytes alone: write-allocate traffic, caches or a \
                  weak unfused kernel have a part in it"
@@ -145,7 +144,6 @@ impl Reason {
 
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.code())?;
         match self {
             Self::WrongAfterTiming(wrong) => f.write_str(wrong)?,
             Self::MostlyDisturbed { pairs, pairs_kept, disturbed } => {
@@ -178,7 +176,7 @@ impl fmt::Display for Reason {
             }
             Self::FasterThanTheMachine { variant, median_us, least_us } => write!(
                 f,
-                "the {variant} variant took {median_us:.2} us, and the measured limits of this \
+                "the {variant} variant took {median_us:.2} us, and the measured ceilings of this \
                  machine allow no less than {least_us:.2} us"
             )?,
             Self::Undecided { floor, margin, half_width } => write!(
@@ -192,8 +190,8 @@ impl fmt::Display for Reason {
             Self::WithinProcess => f.write_str(
                 "one process, so the interval does not cover what differs between processes",
             )?,
-            Self::FewLaunches { launches, planned, over_rounds } => {
-                write!(f, "{launches} of {planned} launches were made")?;
+            Self::FewProcesses { processes, planned, over_rounds } => {
+                write!(f, "{processes} of {planned} processes ran")?;
                 if *over_rounds {
                     f.write_str(
                         ", so that the interval is over rounds and does not cover what differs \

@@ -2,7 +2,7 @@
 
 use fused_kernels::InputSpec;
 use fusion_cost_model::calibration::{
-    FusionRecord, GpuDetails, MeasuredCeilings, NoiseFloor, Placement, Timing, Verification,
+    FusionRecord, GpuDetails, MeasuredCeilings, NoiseFloor, Placement, Reason, Timing, Verification,
 };
 use fusion_cost_model::cost::Traffic;
 use fusion_cost_model::{Backend, Clock, Problem};
@@ -38,11 +38,11 @@ pub fn record(
     let problem = &subject.problem;
     let variants = subject.comparison.variants();
     let noise = &of_clock(noise, subject.clock)[..];
-    let limits = |clock| {
+    let of = |clock| {
         let is_it = |one: &&MeasuredCeilings| (one.dtype, one.clock) == (problem.dtype(), clock);
-        ceilings.iter().find(is_it).map(|ceilings| &ceilings.limits)
+        ceilings.iter().find(is_it).map(|measured| &measured.ceilings)
     };
-    let roofline = limits(subject.clock).and_then(|limits| limits.roofline(problem));
+    let roofline = of(subject.clock).and_then(|ceilings| ceilings.roofline(problem));
     // A kernel costs a full launch only where it is launched by itself. Behind another one it costs
     // what the device needs for it, which is thus the bound by either clock of a GPU.
     let bound_by = if subject.clock.is_host() { Clock::Host } else { Clock::Device };
@@ -55,7 +55,7 @@ pub fn record(
         controls: noise,
         ceiling: roofline.map(|time| time.speedup()),
         variants,
-        least: limits(bound_by).and_then(|limits| limits.least_time(problem)),
+        least: of(bound_by).and_then(|ceilings| ceilings.least_time(problem)),
         kernels: &kernels,
         wrong: wrong.map(ToString::to_string).as_deref(),
         clock: subject.clock,
@@ -116,13 +116,12 @@ pub fn record(
         arithmetic_intensity_fused: rounded(traffic.fused_intensity()),
         verdict: judgement.verdict,
         noise_floor: rounded(noise_floor(noise).exp_m1()),
-        reasons: judgement.reasons.iter().map(ToString::to_string).collect(),
         interval_method: match estimate.unit {
-            Unit::Launches => "95 % t interval over launches",
+            Unit::Launches => "95 % t interval over processes",
             Unit::Rounds => "95 % t interval over rounds",
         }
         .to_owned(),
-        launches: count(estimate.launches),
+        processes: count(estimate.launches),
         rounds: count(estimate.rounds),
         pairs: count(estimate.pairs),
         pairs_kept: count(estimate.pairs_kept),
@@ -136,6 +135,11 @@ pub fn record(
         placement: placement(launches),
         verification: verification(launches),
         gpu: (settings.backend != Backend::Cpu).then(|| gpu_details(settings, launches, sensors)),
+        reasons: judgement
+            .reasons
+            .iter()
+            .map(|reason| Reason { code: reason.code(), text: reason.to_string() })
+            .collect(),
     }
 }
 

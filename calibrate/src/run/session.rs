@@ -421,7 +421,7 @@ impl<'a> Session<'a> {
                 ratio: rounded(estimate.ratio),
                 ratio_low: rounded(estimate.low),
                 ratio_high: rounded(estimate.high),
-                launches: u32::try_from(estimate.launches).unwrap_or(u32::MAX),
+                processes: u32::try_from(estimate.launches).unwrap_or(u32::MAX),
                 disturbed: estimate.mostly_disturbed,
             })
         };
