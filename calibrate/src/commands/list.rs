@@ -59,6 +59,7 @@ fn ops() -> String {
             op if op.is_pointwise() => "pointwise",
             op if op.is_row() => "row",
             Op::MaxPool => "pooling",
+            Op::Conv2d => "conv",
             _ => "GEMM",
         };
         let operands: Vec<&str> = op.operands().iter().map(|operand| operand.name).collect();

@@ -51,7 +51,7 @@ pub struct Case<'a> {
     pub ceiling: Option<f64>,
     /// The two that were measured: twice the same in an A/A run.
     pub variants: [Variant; 2],
-    /// The least time that the machine's limits allow.
+    /// The least time that the machine's ceilings allow.
     pub least: Option<LeastTime>,
     /// The kernels of each variant, in every launch.
     pub kernels: &'a [[Vec<String>; 2]],

@@ -21,7 +21,7 @@ pub struct Context<'a> {
     pub settings: &'a RunSettings,
     /// The A/A runs.
     pub noise: &'a [NoiseFloor],
-    /// The machine's limits.
+    /// The machine's ceilings.
     pub ceilings: &'a [MeasuredCeilings],
 }
 

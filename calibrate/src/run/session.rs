@@ -87,7 +87,7 @@ pub struct Outcome {
     pub controls: Vec<Measured>,
     /// What they say of the machine: nothing of those that failed.
     pub noise: Vec<NoiseFloor>,
-    /// The machine's limits.
+    /// The machine's ceilings.
     pub ceilings: Vec<MeasuredCeilings>,
     /// How it ended.
     pub end: RunEnd,
