@@ -17,7 +17,6 @@ fn main() -> ExitCode {
         Some(Command::Trace(command)) => trace_tool::run(&command),
         Some(Command::Completions(args)) => commands::completions::completions(&args),
         Some(Command::Worker) => worker::serve(),
-        Some(Command::CompileWorker) => worker::serve_compiler(),
     };
     exit::report(result)
 }

@@ -1,8 +1,9 @@
 //! Ctrl-C: the first one ends the run in order, the second one at once.
 
-use std::process::ChildStdin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+
+use fused_kernels::worker::Input;
 
 use crate::exit;
 
@@ -14,7 +15,7 @@ pub struct Stop(Arc<Shared>);
 struct Shared {
     requested: AtomicBool,
     /// The input of the worker that is running.
-    held: Mutex<Option<ChildStdin>>,
+    held: Mutex<Option<Input>>,
 }
 
 impl Stop {
@@ -51,7 +52,7 @@ impl Stop {
     /// Keeps a worker's input open until the returned value is dropped or the run is to end,
     /// whichever is first.
     #[must_use]
-    pub fn hold(&self, input: ChildStdin) -> Held<'_> {
+    pub fn hold(&self, input: Input) -> Held<'_> {
         *self.0.held.lock().unwrap_or_else(PoisonError::into_inner) = Some(input);
         // The request may have come just before.
         if self.requested() {
@@ -61,7 +62,10 @@ impl Stop {
     }
 
     fn release(&self) {
-        drop(self.0.held.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let held = self.0.held.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(input) = held {
+            input.close();
+        }
     }
 }
 
@@ -88,13 +92,13 @@ mod tests {
             || Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
         let stop = Stop::default();
         let mut running = cat();
-        let held = stop.hold(running.stdin.take().unwrap());
+        let held = stop.hold(Input::new(running.stdin.take().unwrap()));
         assert!(running.try_wait().unwrap().is_none());
         assert!(!stop.request());
         assert!(running.wait().unwrap().success());
         drop(held);
         let mut late = cat();
-        let _held = stop.hold(late.stdin.take().unwrap());
+        let _held = stop.hold(Input::new(late.stdin.take().unwrap()));
         assert!(late.wait().unwrap().success());
         assert!(stop.requested() && stop.request());
     }

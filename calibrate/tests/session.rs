@@ -1,29 +1,40 @@
-//! Runs on a scripted launcher: passes, looks, budgets, failures, and going on after an end.
+//! Runs on a scripted workers: passes, looks, budgets, failures, and going on after an end.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::time::Duration;
 
-use calibrate::measure::{Cause, Launch, Order, Pair, Procedure, Round};
+use calibrate::measure::{Cause, Order, Pair, Procedure, Round, Samples};
 use calibrate::plan::{Comparison, Subject};
 use calibrate::record::{Context, record};
 use calibrate::run::{Entry, Journal, Measured, Outcome, RunKey, RunSettings, Session, State};
 use calibrate::stop::Stop;
-use calibrate::worker::{Device, LaunchReport, Launcher, Report, Task};
+use calibrate::worker::{
+    CeilingsTask, Device, MeasureAnswer, MeasureTask, NoAnswer, ProcessReport, Workers,
+};
 use fusion_cost_model::calibration::{HardwareCalibration, RunEnd, Verdict, Verification};
 use fusion_cost_model::cost::{BandwidthPoint, Ceilings};
 use fusion_cost_model::{Backend, CacheState, Clock, Implementation, Problem};
 
-/// Launches whose samples follow from the task alone.
+type Answer = Result<MeasureAnswer, NoAnswer>;
+
+/// What a worker was asked.
+#[derive(Debug, Clone, PartialEq)]
+enum Asked {
+    Measure(MeasureTask),
+    Ceilings,
+}
+
+/// Processes whose samples follow from the task alone.
 struct Scripted {
-    tasks: Vec<Task>,
+    tasks: Vec<Asked>,
     /// How far the ratios of one problem lie apart, in the logarithm.
     spread: fn(&Problem) -> f64,
-    answer: Option<fn(&Task) -> Option<Report>>,
+    answer: Option<fn(&MeasureTask) -> Option<Answer>>,
     /// The user stops the run before the task with this number.
     stop_before: Option<usize>,
     pause: Duration,
-    /// From this launch of a problem on, a variant computes something wrong.
+    /// From this process of a problem on, a variant computes something wrong.
     wrong_from: Option<usize>,
 }
 
@@ -43,55 +54,61 @@ impl Scripted {
         }
     }
 
+    fn begin(&mut self, asked: Asked) -> Result<(), NoAnswer> {
+        if self.stop_before == Some(self.tasks.len()) {
+            return Err(NoAnswer::Stopped);
+        }
+        self.tasks.push(asked);
+        std::thread::sleep(self.pause);
+        Ok(())
+    }
+
     fn measured(&self) -> Vec<(Problem, Comparison)> {
         let measured = self.tasks.iter().filter_map(|task| match task {
-            Task::Measure(task) => Some((task.subject.problem, task.subject.comparison)),
+            Asked::Measure(task) => Some((task.subject.problem, task.subject.comparison)),
             _ => None,
         });
         measured.collect()
     }
 }
 
-impl Launcher for Scripted {
-    fn launch(&mut self, task: &Task, _: Option<Duration>) -> anyhow::Result<Report> {
-        if self.stop_before == Some(self.tasks.len()) {
-            // What a worker's launcher answers when its worker was ended.
-            return Ok(Report::Stopped);
-        }
-        self.tasks.push(task.clone());
-        std::thread::sleep(self.pause);
-        if let Some(report) = self.answer.and_then(|answer| answer(task)) {
-            return Ok(report);
-        }
-        let Task::Measure(measure) = task else {
-            let calls = self.tasks.len() as f64;
-            let point = BandwidthPoint {
-                working_set_bytes: 1 << 20,
-                gb_per_s: 10.0 / calls,
-                nontemporal_gb_per_s: Some(calls),
-                read_gb_per_s: None,
-            };
-            return Ok(Report::Ceilings(Some(Ceilings {
-                peak_gflops: 100.0 - calls,
-                launch_us: calls,
-                bandwidth: vec![point],
-            })));
+impl Workers for Scripted {
+    fn ceilings(
+        &mut self,
+        _: CeilingsTask,
+        _: Option<Duration>,
+    ) -> Result<Option<Ceilings>, NoAnswer> {
+        self.begin(Asked::Ceilings)?;
+        let calls = self.tasks.len() as f64;
+        let point = BandwidthPoint {
+            working_set_bytes: 1 << 20,
+            gb_per_s: 10.0 / calls,
+            nontemporal_gb_per_s: Some(calls),
+            read_gb_per_s: None,
         };
+        Ok(Some(Ceilings { peak_gflops: 100.0 - calls, launch_us: calls, bandwidth: vec![point] }))
+    }
+
+    fn measure(&mut self, measure: MeasureTask, _: Option<Duration>) -> Answer {
+        self.begin(Asked::Measure(measure.clone()))?;
+        if let Some(answer) = self.answer.and_then(|answer| answer(&measure)) {
+            return answer;
+        }
         let is_same = |(problem, what): &&(Problem, Comparison)| {
             *problem == measure.subject.problem && *what == Comparison::UnfusedFused
         };
         let earlier = self.measured().iter().filter(is_same).count();
         if self.wrong_from.is_some_and(|from| earlier > from) {
             // A result that is off can only be made by a worker's report.
-            let report = r#"{"Wrong":"the fused variant is off by 3"}"#;
-            return Ok(serde_json::from_str(report).unwrap());
+            let wrong = serde_json::from_str(r#""the fused variant is off by 3""#).unwrap();
+            return Ok(MeasureAnswer::Wrong(wrong));
         }
-        let share = (measure.launch_seed % 1000) as f64 / 1000.0 - 0.5;
+        let share = (measure.process_seed % 1000) as f64 / 1000.0 - 0.5;
         let ratio = ((self.spread)(&measure.subject.problem) * share).exp();
         let pair = |order| Pair { seconds: [ratio * 1e-3, 1e-3], order, causes: Vec::new() };
         let round = || Round { pairs: vec![pair(Order::FirstSecond), pair(Order::SecondFirst)] };
-        Ok(Report::Measured(Box::new(LaunchReport {
-            launch: Launch {
+        Ok(MeasureAnswer::Measured(Box::new(ProcessReport {
+            samples: Samples {
                 rounds: (0..measure.procedure.rounds).map(|_| round()).collect(),
                 iterations: [1, 1],
                 ticks: 10_000,
@@ -131,25 +148,25 @@ const SETTINGS: RunSettings = RunSettings {
     time_budget: None,
 };
 
-fn run(launcher: &mut Scripted, settings: RunSettings, subjects: &[Subject]) -> Outcome {
+fn run(workers: &mut Scripted, settings: RunSettings, subjects: &[Subject]) -> Outcome {
     let stop = Stop::default();
-    Session::new(launcher, settings, subjects, &stop).unwrap().run().unwrap()
+    Session::new(workers, settings, subjects, &stop).unwrap().run().unwrap()
 }
 
-fn launches(measured: &[Measured]) -> Vec<usize> {
-    measured.iter().map(|measured| measured.launches.len()).collect()
+fn processes(measured: &[Measured]) -> Vec<usize> {
+    measured.iter().map(|measured| measured.processes.len()).collect()
 }
 
 #[test]
-fn each_pass_makes_one_launch_of_everything() {
-    let mut launcher = Scripted::new();
+fn each_pass_makes_one_process_of_everything() {
+    let mut workers = Scripted::new();
     let subjects = subjects(3);
-    let outcome = run(&mut launcher, SETTINGS, &subjects);
+    let outcome = run(&mut workers, SETTINGS, &subjects);
     assert_eq!(outcome.end, RunEnd::Complete);
-    assert_eq!(launches(&outcome.measured), [5, 5, 5]);
+    assert_eq!(processes(&outcome.measured), [5, 5, 5]);
     assert!(outcome.measured.iter().all(|measured| measured.state == State::Finished));
     // Two controls and three problems in each pass.
-    let measured = launcher.measured();
+    let measured = workers.measured();
     assert_eq!(measured.len(), 5 * 5);
     for pass in measured.chunks(5) {
         let mut problems: Vec<String> = pass.iter().map(|(one, _)| one.to_string()).collect();
@@ -164,47 +181,47 @@ fn each_pass_makes_one_launch_of_everything() {
 }
 
 #[test]
-fn every_launch_has_a_seed_of_its_own_and_every_problem_the_same_inputs() {
-    let mut launcher = Scripted::new();
-    let _ = run(&mut launcher, SETTINGS, &subjects(3));
-    let mut launch_seeds = Vec::new();
+fn every_process_has_a_seed_of_its_own_and_every_problem_the_same_inputs() {
+    let mut workers = Scripted::new();
+    let _ = run(&mut workers, SETTINGS, &subjects(3));
+    let mut process_seeds = Vec::new();
     let mut inputs = Vec::new();
-    for task in &launcher.tasks {
-        let Task::Measure(task) = task else { continue };
-        launch_seeds.push(task.launch_seed);
+    for task in &workers.tasks {
+        let Asked::Measure(task) = task else { continue };
+        process_seeds.push(task.process_seed);
         inputs.push((task.subject.problem.to_string(), task.input_seed));
     }
-    let count = launch_seeds.len();
-    launch_seeds.sort_unstable();
-    launch_seeds.dedup();
-    assert_eq!(launch_seeds.len(), count);
+    let count = process_seeds.len();
+    process_seeds.sort_unstable();
+    process_seeds.dedup();
+    assert_eq!(process_seeds.len(), count);
     inputs.sort();
     inputs.dedup();
     assert_eq!(inputs.len(), 5, "one per problem and control");
     let mut again = Scripted::new();
     let _ = run(&mut again, SETTINGS, &subjects(3));
-    assert_eq!(again.tasks, launcher.tasks);
+    assert_eq!(again.tasks, workers.tasks);
     let mut other = Scripted::new();
     let _ = run(&mut other, RunSettings { seed: 2, ..SETTINGS }, &subjects(3));
-    assert_ne!(other.tasks, launcher.tasks);
+    assert_ne!(other.tasks, workers.tasks);
 }
 
 #[test]
-fn what_is_undecided_gets_more_launches_and_nothing_else_does() {
+fn what_is_undecided_gets_more_processes_and_nothing_else_does() {
     let wide = |problem: &Problem| if problem.to_string().contains("m2.") { 0.5 } else { 0.001 };
-    let mut launcher = Scripted { spread: wide, ..Scripted::new() };
-    let outcome = run(&mut launcher, SETTINGS, &subjects(3));
-    assert_eq!(launches(&outcome.measured), [5, 10, 5]);
+    let mut workers = Scripted { spread: wide, ..Scripted::new() };
+    let outcome = run(&mut workers, SETTINGS, &subjects(3));
+    assert_eq!(processes(&outcome.measured), [5, 10, 5]);
     assert_eq!(outcome.end, RunEnd::Complete);
     // The controls go on as the yardstick of what goes on.
     assert!(outcome.noise.iter().all(|noise| noise.processes == 10));
 }
 
 #[test]
-fn the_limits_are_the_best_of_all_passes() {
-    let mut launcher = Scripted::new();
-    let outcome = run(&mut launcher, SETTINGS, &subjects(1));
-    // Asked before the first three passes of three launches, as the 1st, 5th and 9th task.
+fn the_ceilings_are_the_best_of_all_passes() {
+    let mut workers = Scripted::new();
+    let outcome = run(&mut workers, SETTINGS, &subjects(1));
+    // Asked before the first three passes of three processes, as the 1st, 5th and 9th task.
     let limits = &outcome.ceilings[0].ceilings;
     assert_eq!((limits.peak_gflops, limits.launch_us), (99.0, 1.0));
     assert_eq!(limits.bandwidth[0].gb_per_s, 10.0);
@@ -214,18 +231,16 @@ fn the_limits_are_the_best_of_all_passes() {
 
 #[test]
 fn one_problem_that_fails_costs_only_itself() {
-    let answer = |task: &Task| match task {
-        Task::Measure(task) if task.subject.problem.to_string().contains("m2.") => {
-            Some(Report::Failed("its process was ended by signal 11".to_owned()))
+    let answer = |task: &MeasureTask| match task.subject.problem.to_string() {
+        name if name.contains("m2.") => {
+            Some(Err(NoAnswer::Failed("its process was ended by signal 11".to_owned())))
         }
-        Task::Measure(task) if task.subject.problem.to_string().contains("m3.") => {
-            Some(Report::NoKernels)
-        }
+        name if name.contains("m3.") => Some(Ok(MeasureAnswer::NoKernels)),
         _ => None,
     };
-    let mut launcher = Scripted { answer: Some(answer), ..Scripted::new() };
-    let outcome = run(&mut launcher, SETTINGS, &subjects(4));
-    assert_eq!(launches(&outcome.measured), [5, 0, 0, 5]);
+    let mut workers = Scripted { answer: Some(answer), ..Scripted::new() };
+    let outcome = run(&mut workers, SETTINGS, &subjects(4));
+    assert_eq!(processes(&outcome.measured), [5, 0, 0, 5]);
     let states: Vec<&State> = outcome.measured.iter().map(|measured| &measured.state).collect();
     assert!(matches!(states[1], State::Failed(reason) if reason.contains("signal 11")));
     assert_eq!(*states[2], State::NoKernels);
@@ -235,12 +250,12 @@ fn one_problem_that_fails_costs_only_itself() {
 #[test]
 fn the_time_budget_ends_the_run_between_launches() {
     let pause = Duration::from_millis(5);
-    let mut launcher = Scripted { pause, ..Scripted::new() };
+    let mut workers = Scripted { pause, ..Scripted::new() };
     let time_budget = Some(pause * 8);
-    let outcome = run(&mut launcher, RunSettings { time_budget, ..SETTINGS }, &subjects(20));
+    let outcome = run(&mut workers, RunSettings { time_budget, ..SETTINGS }, &subjects(20));
     assert_eq!(outcome.end, RunEnd::TimeBudget);
-    assert!((1..=8).contains(&launcher.tasks.len()), "{}", launcher.tasks.len());
-    assert!(outcome.measured.iter().any(|measured| measured.launches.is_empty()));
+    assert!((1..=8).contains(&workers.tasks.len()), "{}", workers.tasks.len());
+    assert!(outcome.measured.iter().any(|measured| measured.processes.is_empty()));
     assert!(outcome.measured.iter().all(|measured| measured.state == State::Unfinished));
 }
 
@@ -258,19 +273,19 @@ fn key() -> RunKey {
 }
 
 /// Wherever a run ends, going on from its journal leads to the same result as never ending, and
-/// no launch is made twice.
+/// no process is made twice.
 #[test]
-fn a_run_that_goes_on_makes_every_launch_once() {
+fn a_run_that_goes_on_makes_every_process_once() {
     let subjects = subjects(3);
     let mut whole = Scripted::new();
     let expected = run(&mut whole, SETTINGS, &subjects);
     for end in 0..whole.tasks.len() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.journal");
-        let part = |launcher: &mut Scripted| {
+        let part = |workers: &mut Scripted| {
             let (journal, recovered) = Journal::open(&path, &key()).unwrap();
             let stop = Stop::default();
-            let session = Session::new(launcher, SETTINGS, &subjects, &stop).unwrap();
+            let session = Session::new(workers, SETTINGS, &subjects, &stop).unwrap();
             session.with_journal(journal, recovered.entries).run().unwrap()
         };
         let mut first = Scripted { stop_before: Some(end), ..Scripted::new() };
@@ -283,7 +298,7 @@ fn a_run_that_goes_on_makes_every_launch_once() {
         assert_eq!([first.tasks, second.tasks].concat(), whole.tasks);
         let results = |outcome: &Outcome| -> Vec<_> {
             let all = outcome.measured.iter();
-            all.map(|measured| (measured.launches.clone(), measured.estimate.clone())).collect()
+            all.map(|measured| (measured.processes.clone(), measured.estimate.clone())).collect()
         };
         assert_eq!(results(&outcome), results(&expected));
         assert_eq!(outcome.noise, expected.noise);
@@ -297,37 +312,36 @@ fn launches_of_other_problems_stay_in_the_journal() {
     for (count, left_over) in [(3, 0), (1, 10)] {
         let (journal, recovered) = Journal::open(&path, &key()).unwrap();
         let stop = Stop::default();
-        let (mut launcher, subjects) = (Scripted::new(), subjects(count));
-        let session = Session::new(&mut launcher, SETTINGS, &subjects, &stop).unwrap();
+        let (mut workers, subjects) = (Scripted::new(), subjects(count));
+        let session = Session::new(&mut workers, SETTINGS, &subjects, &stop).unwrap();
         let outcome = session.with_journal(journal, recovered.entries).run().unwrap();
         assert_eq!((outcome.end, outcome.left_over.len()), (RunEnd::Complete, left_over));
     }
     let (_, recovered) = Journal::open(&path, &key()).unwrap();
-    let is_launch = |entry: &&Entry| matches!(entry, Entry::Launch { .. });
-    assert_eq!(recovered.entries.iter().filter(is_launch).count(), 5 * 5);
+    let is_process = |entry: &&Entry| matches!(entry, Entry::Process { .. });
+    assert_eq!(recovered.entries.iter().filter(is_process).count(), 5 * 5);
 }
 
 /// From disturbed samples to an INVALID record that says why.
 #[test]
 fn a_record_of_disturbed_samples_is_invalid_and_says_why() {
-    let disturbed = |task: &Task| {
-        let Task::Measure(measure) = task else { return None };
-        let mut scripted = Scripted::new();
-        let Ok(Report::Measured(mut report)) = scripted.launch(task, None) else { return None };
-        report.launch.observable = vec![Cause::Migration, Cause::Steal];
-        if measure.subject.comparison == Comparison::UnfusedFused {
+    let disturbed = |task: &MeasureTask| {
+        let answer = Scripted::new().measure(task.clone(), None);
+        let Ok(MeasureAnswer::Measured(mut report)) = answer else { return None };
+        report.samples.observable = vec![Cause::Migration, Cause::Steal];
+        if task.subject.comparison == Comparison::UnfusedFused {
             // In five of eight rounds.
-            for round in report.launch.rounds.iter_mut().take(5) {
+            for round in report.samples.rounds.iter_mut().take(5) {
                 round.pairs.iter_mut().for_each(|pair| pair.causes = vec![Cause::Migration]);
             }
         }
-        Some(Report::Measured(report))
+        Some(Ok(MeasureAnswer::Measured(report)))
     };
-    let mut launcher = Scripted { answer: Some(disturbed), ..Scripted::new() };
-    let Outcome { measured, noise, ceilings, .. } = run(&mut launcher, SETTINGS, &subjects(1));
+    let mut workers = Scripted { answer: Some(disturbed), ..Scripted::new() };
+    let Outcome { measured, noise, ceilings, .. } = run(&mut workers, SETTINGS, &subjects(1));
     let context = Context { settings: &SETTINGS, noise: &noise, ceilings: &ceilings };
-    let Measured { subject, launches, estimate, .. } = &measured[0];
-    let record = record(subject, launches, estimate.as_ref().unwrap(), &context);
+    let Measured { subject, processes, estimate, .. } = &measured[0];
+    let record = record(subject, processes, estimate.as_ref().unwrap(), &context);
     assert_eq!(record.verdict, Verdict::Invalid);
     assert_eq!((record.pairs, record.pairs_kept), (80, 30));
     assert_eq!((record.disturbed.migration, record.disturbed.steal), (Some(50), Some(0)));
@@ -342,19 +356,19 @@ fn a_record_of_disturbed_samples_is_invalid_and_says_why() {
 #[test]
 fn a_variant_that_turns_wrong_is_never_finished() {
     let wide = |problem: &Problem| if problem.to_string().contains("m1.") { 0.5 } else { 0.001 };
-    let mut launcher = Scripted { spread: wide, wrong_from: Some(5), ..Scripted::new() };
-    let outcome = run(&mut launcher, SETTINGS, &subjects(1));
-    assert_eq!(launches(&outcome.measured), [5]);
+    let mut workers = Scripted { spread: wide, wrong_from: Some(5), ..Scripted::new() };
+    let outcome = run(&mut workers, SETTINGS, &subjects(1));
+    assert_eq!(processes(&outcome.measured), [5]);
     assert!(matches!(&outcome.measured[0].state, State::Wrong(reason) if reason.contains("off")));
 
     // Nor is it forgotten when the run goes on.
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.journal");
     for wrong_from in [Some(5), None] {
-        let mut launcher = Scripted { spread: wide, wrong_from, ..Scripted::new() };
+        let mut workers = Scripted { spread: wide, wrong_from, ..Scripted::new() };
         let (journal, recovered) = Journal::open(&path, &key()).unwrap();
         let (stop, subjects) = (Stop::default(), subjects(1));
-        let session = Session::new(&mut launcher, SETTINGS, &subjects, &stop).unwrap();
+        let session = Session::new(&mut workers, SETTINGS, &subjects, &stop).unwrap();
         let outcome = session.with_journal(journal, recovered.entries).run().unwrap();
         assert!(matches!(outcome.measured[0].state, State::Wrong(_)));
     }
@@ -363,28 +377,27 @@ fn a_variant_that_turns_wrong_is_never_finished() {
 /// What the A/A runs by one clock say is nothing for a record by the other.
 #[test]
 fn a_record_is_judged_by_the_controls_of_its_clock() {
-    let noisy_by_launches = |task: &Task| {
-        let Task::Measure(measure) = task else { return None };
-        let Subject { clock, comparison, .. } = measure.subject;
+    let noisy_by_processes = |task: &MeasureTask| {
+        let Subject { clock, comparison, .. } = task.subject;
         if clock != Clock::LaunchInclusive || comparison != Comparison::UnfusedUnfused {
             return None;
         }
-        Scripted { spread: |_| 0.6, ..Scripted::new() }.launch(task, None).ok()
+        Some(Scripted { spread: |_| 0.6, ..Scripted::new() }.measure(task.clone(), None))
     };
     let problem = "add_relu/f32/m1.n8".parse().unwrap();
     let clocks = [Clock::Device, Clock::LaunchInclusive];
     let subjects = clocks.map(|clock| Subject::of(problem, clock, Implementation::Native));
     let settings = RunSettings { backend: Backend::Cuda, l2_bytes: Some(1 << 20), ..SETTINGS };
-    let mut launcher = Scripted { answer: Some(noisy_by_launches), ..Scripted::new() };
-    let Outcome { measured, noise, ceilings, .. } = run(&mut launcher, settings, &subjects);
+    let mut workers = Scripted { answer: Some(noisy_by_processes), ..Scripted::new() };
+    let Outcome { measured, noise, ceilings, .. } = run(&mut workers, settings, &subjects);
     assert_eq!(noise.len(), 4);
-    let limits_by: Vec<Clock> = ceilings.iter().map(|ceilings| ceilings.clock).collect();
-    assert_eq!(limits_by, clocks);
+    let clocks_of_ceilings: Vec<Clock> = ceilings.iter().map(|ceilings| ceilings.clock).collect();
+    assert_eq!(clocks_of_ceilings, clocks);
     let context = Context { settings: &settings, noise: &noise, ceilings: &ceilings };
     let records: Vec<_> = measured
         .iter()
-        .map(|Measured { subject, launches, estimate, .. }| {
-            record(subject, launches, estimate.as_ref().unwrap(), &context)
+        .map(|Measured { subject, processes, estimate, .. }| {
+            record(subject, processes, estimate.as_ref().unwrap(), &context)
         })
         .collect();
     assert_eq!(records.iter().map(|record| record.clock).collect::<Vec<_>>(), clocks);
@@ -397,35 +410,33 @@ fn a_record_is_judged_by_the_controls_of_its_clock() {
         let unobserved = record.reasons.iter().find(|reason| reason.code.name() == "unobserved");
         assert!(unobserved.unwrap().text.contains("clock_change"), "{unobserved:?}");
     }
-    // Each launch has a seed of its own, though the problem is the same.
-    let seeds: std::collections::HashSet<u64> = launcher
+    // Each process has a seed of its own, though the problem is the same.
+    let seeds: std::collections::HashSet<u64> = workers
         .tasks
         .iter()
         .filter_map(|task| match task {
-            Task::Measure(task) => Some(task.launch_seed),
+            Asked::Measure(task) => Some(task.process_seed),
             _ => None,
         })
         .collect();
-    assert_eq!(seeds.len(), launcher.measured().len());
+    assert_eq!(seeds.len(), workers.measured().len());
 }
 
 /// Without both A/A runs there is no noise floor, and without it no verdict.
 #[test]
 fn a_failed_control_makes_every_record_invalid() {
-    let answer = |task: &Task| match task {
-        Task::Measure(task) if task.subject.problem.to_string() == "add_relu/f32/m4096.n1024" => {
-            Some(Report::Failed("its process was ended by signal 9".to_owned()))
-        }
-        _ => None,
+    let answer = |task: &MeasureTask| {
+        let fails = task.subject.problem.to_string() == "add_relu/f32/m4096.n1024";
+        fails.then(|| Err(NoAnswer::Failed("its process was ended by signal 9".to_owned())))
     };
-    let mut launcher = Scripted { answer: Some(answer), ..Scripted::new() };
+    let mut workers = Scripted { answer: Some(answer), ..Scripted::new() };
     let Outcome { measured, controls, noise, ceilings, end, .. } =
-        run(&mut launcher, SETTINGS, &subjects(1));
+        run(&mut workers, SETTINGS, &subjects(1));
     assert_eq!((end, noise.len()), (RunEnd::Complete, 1));
     assert!(matches!(controls[1].state, State::Failed(_)));
     let context = Context { settings: &SETTINGS, noise: &noise, ceilings: &ceilings };
-    let Measured { subject, launches, estimate, .. } = &measured[0];
-    let record = record(subject, launches, estimate.as_ref().unwrap(), &context);
+    let Measured { subject, processes, estimate, .. } = &measured[0];
+    let record = record(subject, processes, estimate.as_ref().unwrap(), &context);
     assert_eq!(record.verdict, Verdict::Invalid);
     assert!(
         record.reasons[0].to_string().starts_with("no-control: 1 of 2 A/A runs"),

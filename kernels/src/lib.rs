@@ -22,6 +22,7 @@ mod placement;
 mod proof;
 mod random;
 mod reference;
+pub mod worker;
 
 pub use backend::{
     Backend, BackendError, KernelFacts, Prepared, Sensors, Setup, ThreadCounters, Unsupported,

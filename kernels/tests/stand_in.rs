@@ -10,7 +10,9 @@ mod build;
 use std::path::PathBuf;
 
 use build::StandIn;
-use fused_kernels::gpu::{Gpu, GpuOptions, Survey, compile_worker, survey};
+use fused_kernels::gpu::compile_worker::CompileService;
+use fused_kernels::gpu::{Gpu, GpuOptions, Survey, survey};
+use fused_kernels::worker::Program;
 use fused_kernels::{Backend, BackendError, Expected, Inputs, Setup, Unsupported, Variant};
 use fusion_cost_model::{
     Backend as BackendName, CacheState, Clock, DType, Implementation, Problem,
@@ -34,18 +36,16 @@ const PROBLEMS: [&str; 6] = [
 #[test]
 #[ignore = "it is started by other tests"]
 fn compile_worker_process() {
-    compile_worker::run().unwrap();
+    CompileService::serve().unwrap();
 }
 
 fn options(stand_in: &StandIn) -> GpuOptions {
     let arguments = ["--ignored", "--exact", "compile_worker_process", "--nocapture"];
-    compile_worker::set_command(
-        std::env::current_exe().unwrap(),
-        arguments.map(Into::into).to_vec(),
-    );
+    let program = std::env::current_exe().unwrap();
     GpuOptions {
         library_folders: vec![stand_in.folder().to_owned()],
         cache_folder: Some(stand_in.folder().join("cache")),
+        compile_worker: Some(Program::new(program, arguments.map(Into::into).to_vec())),
     }
 }
 
@@ -354,7 +354,7 @@ fn no_device_and_old_drivers_are_said() {
 
 /// Whether the search for a library does not end with the stand-ins.
 fn has_others(backend: BackendName) -> bool {
-    let options = GpuOptions { library_folders: Vec::new(), cache_folder: None };
+    let options = GpuOptions::default();
     !matches!(survey(backend, &options), Survey::Missing(_))
 }
 
@@ -458,7 +458,7 @@ fn backends_do_not_disturb_each_other() {
 #[test]
 fn folders_that_are_not_there_are_named() {
     let folder = PathBuf::from("/no/such/folder");
-    let options = GpuOptions { library_folders: vec![folder.clone()], cache_folder: None };
+    let options = GpuOptions { library_folders: vec![folder.clone()], ..GpuOptions::default() };
     for backend in [BackendName::Cuda, BackendName::Hip] {
         if let Survey::Missing(missing) = survey(backend, &options) {
             assert!(missing.to_string().contains(folder.to_str().unwrap()), "{missing}");

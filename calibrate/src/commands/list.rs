@@ -8,7 +8,7 @@ use fusion_cost_model::{Backend, Chain, DType, Family, Op, PATTERNS};
 
 use crate::cli::{ListArgs, Listed};
 use crate::machine::fingerprint;
-use crate::worker::{Device, Gpu, Report, SURVEY_LIMIT, Task, probe};
+use crate::worker::{Device, Gpu, SURVEY_LIMIT, SurveyTask, probe};
 use crate::{exit, profiles};
 
 /// Prints the names that can be used.
@@ -133,9 +133,5 @@ fn devices(library_folders: &[PathBuf]) -> anyhow::Result<String> {
 
 /// The GPUs of a backend in words, or why there are none.
 fn found(device: &Device) -> Vec<String> {
-    match probe(device, &Task::Survey, SURVEY_LIMIT) {
-        Report::Survey(lines) => lines,
-        Report::NoDevice(reason) | Report::Failed(reason) => vec![reason],
-        _ => vec!["its worker gave another answer than it was asked for".to_owned()],
-    }
+    probe(device, SurveyTask, SURVEY_LIMIT).unwrap_or_else(|reason| vec![reason.to_string()])
 }

@@ -22,19 +22,15 @@ use crate::units;
 ///
 /// When the file cannot be read, or the question cannot be understood.
 pub fn query(args: &QueryArgs) -> anyhow::Result<u8> {
-    let problem: Problem = args.problem.parse()?;
+    let (problem, backend) = (args.problem, args.backend);
     problem.chain().fusible()?;
-    let backend: Backend = args.backend.parse()?;
-    if !(args.threshold.is_finite() && args.threshold > 0.0) {
-        return Err(UsageError("--threshold must be a positive number".to_owned()).into());
-    }
     let model = FusionCostModel::load(&args.file)?;
     let threads = match args.threads {
         Some(threads) => threads,
         None => only(&model, backend, "threads", |target| target.threads)?.unwrap_or(1),
     };
-    let clock = match (&args.clock, backend) {
-        (Some(clock), _) => clock.parse()?,
+    let clock = match (args.clock, backend) {
+        (Some(clock), _) => clock,
         (None, Backend::Cpu) => Clock::Host,
         (None, Backend::Cuda | Backend::Hip) => {
             only(&model, backend, "clock", |target| target.clock)?.unwrap_or(Clock::Device)
@@ -46,7 +42,7 @@ pub fn query(args: &QueryArgs) -> anyhow::Result<u8> {
     }
     .with_clock(clock)
     .with_cache_state(args.cache.into())
-    .with_implementation(args.implementation.parse()?);
+    .with_implementation(args.implementation);
     let policy = Policy::new(WhenUnknown::Roofline).with_threshold(args.threshold);
     let on_target = model.on(target);
     let decision = on_target.decide(&problem, &policy)?;

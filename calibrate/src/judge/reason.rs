@@ -52,7 +52,7 @@ pub enum Reason {
     },
     /// Everything was measured in one process.
     WithinProcess,
-    /// Fewer processes ran, or were left undisturbed, than planned.
+    /// Fewer processes were measured, or left undisturbed, than planned.
     FewProcesses {
         /// How many there are.
         processes: usize,
@@ -110,19 +110,19 @@ impl Reason {
                 "calibrate again on a quieter machine, and report it if a kernel failed"
             }
             Self::ControlOff(_) => {
-                "calibrate again on a quieter machine, or with more --launches and --rounds"
+                "calibrate again on a quieter machine, or with more --processes and --rounds"
             }
-            Self::FellBack(_) => "there is no fusion here to be measured; do not use the speedup",
+            Self::FellBack(_) => "nothing was fused here; do not use the speedup",
             Self::TooFewTicks(_) => "measure a larger problem, or on a system with a finer clock",
             Self::FasterThanTheMachine { .. } => {
-                "calibrate again when the machine is quiet, for its ceilings may have been measured \
-                 while it was not; if it stays, report it"
+                "calibrate again when the machine is quiet: its ceilings may have been measured \
+                 while it was not; report it if it persists"
             }
             Self::Undecided { .. } => {
-                "measure on a quieter machine, or with more --launches and --rounds"
+                "measure on a quieter machine, or with more --processes and --rounds"
             }
-            Self::WithinProcess => "leave out --quick, or ask for more --launches",
-            Self::FewProcesses { .. } => "the same command goes on with the others",
+            Self::WithinProcess => "leave out --quick, or ask for more --processes",
+            Self::FewProcesses { .. } => "run the same command again to measure the others",
             Self::AboveCeiling { .. } => {
                 "do not explain the gain by saved bytes alone: write-allocate traffic, caches or a \
                  weak unfused kernel have a part in it"
@@ -157,10 +157,9 @@ impl fmt::Display for Reason {
                 }
                 f.write_str(")")?;
             }
-            Self::NoControl { usable, needed } => write!(
-                f,
-                "{usable} of {needed} A/A runs can be used, so that the noise is not known"
-            )?,
+            Self::NoControl { usable, needed } => {
+                write!(f, "{usable} of {needed} A/A runs can be used, so the noise is unknown")?
+            }
             Self::ControlOff(control) => write!(
                 f,
                 "{} against itself came out as {:.3} [{:.3}, {:.3}]",
@@ -191,7 +190,7 @@ impl fmt::Display for Reason {
                 "one process, so the interval does not cover what differs between processes",
             )?,
             Self::FewProcesses { processes, planned, over_rounds } => {
-                write!(f, "{processes} of {planned} processes ran")?;
+                write!(f, "{processes} of {planned} processes were measured")?;
                 if *over_rounds {
                     f.write_str(
                         ", so that the interval is over rounds and does not cover what differs \

@@ -12,7 +12,7 @@ use crate::plan::{Comparison, Subject};
 use crate::record::{Context, record};
 use crate::run::{Measured, Observer, Outcome, RunSettings, Session, State};
 use crate::stop::Stop;
-use crate::worker::Launcher;
+use crate::worker::Workers;
 
 /// From a microsecond to some milliseconds, bound by launches, caches, memory and arithmetic.
 const CASES: [&str; 12] = [
@@ -118,14 +118,14 @@ pub fn subjects(runs: u32) -> anyhow::Result<Vec<Subject>> {
 ///
 /// When no worker can be started, or one fails.
 pub fn measure(
-    launcher: &mut dyn Launcher,
+    workers: &mut dyn Workers,
     settings: RunSettings,
     runs: u32,
     stop: &Stop,
     observer: impl Observer,
 ) -> anyhow::Result<AgainstItself> {
     let subjects = subjects(runs)?;
-    let session = Session::new(launcher, settings, &subjects, stop)?;
+    let session = Session::new(workers, settings, &subjects, stop)?;
     let outcome = session.observed_by(observer).run()?;
     for Measured { subject, state, .. } in &outcome.measured {
         if let State::Wrong(reason) | State::Failed(reason) = state {
@@ -142,8 +142,8 @@ fn evaluate(settings: &RunSettings, outcome: &Outcome) -> AgainstItself {
     let records: Vec<FusionRecord> = measured
         .iter()
         .filter(finished)
-        .filter_map(|Measured { subject, launches, estimate, .. }| {
-            Some(record(subject, launches, estimate.as_ref()?, &context))
+        .filter_map(|Measured { subject, processes, estimate, .. }| {
+            Some(record(subject, processes, estimate.as_ref()?, &context))
         })
         .collect();
     let cases: Vec<Case> = CASES.iter().filter_map(|problem| case(problem, &records)).collect();

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use fused_kernels::{BackendError, Prepared, ThreadCounters, Variant};
 use fusion_cost_model::calibration::{RunEnd, Verification};
+use fusion_cost_model::cost::Ceilings;
 use fusion_cost_model::{Backend, CacheState, Clock, Problem};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -15,7 +16,7 @@ use crate::measure::{Instruments, Procedure, Reading, Watch, measure};
 use crate::plan::Subject;
 use crate::run::{Outcome, RunSettings, Session, State};
 use crate::stop::Stop;
-use crate::worker::{LaunchReport, Launcher, MeasureTask, Report, Task};
+use crate::worker::{CeilingsTask, MeasureAnswer, MeasureTask, NoAnswer, ProcessReport, Workers};
 
 /// What is wrong with a scripted machine, beside the noise that all of them have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
@@ -76,8 +77,8 @@ pub struct Simulated {
     pub contained: usize,
     /// Half the width of the intervals, in the logarithm, in the mean.
     pub half_width: f64,
-    /// Launches per problem, in the mean.
-    pub launches: f64,
+    /// Processes per problem, in the mean.
+    pub processes: f64,
     /// Share of the pairs that were dropped, in the mean.
     pub dropped: f64,
     /// Whether the user stopped it before all were made.
@@ -118,7 +119,7 @@ pub fn simulate(
         calibrations: 0,
         contained: 0,
         half_width: 0.0,
-        launches: 0.0,
+        processes: 0.0,
         dropped: 0.0,
         interrupted: false,
     };
@@ -140,7 +141,7 @@ pub fn simulate(
         count(&outcome, &mut result);
     }
     let count = share(result.calibrations.max(1), 1);
-    for sum in [&mut result.half_width, &mut result.launches, &mut result.dropped] {
+    for sum in [&mut result.half_width, &mut result.processes, &mut result.dropped] {
         *sum /= count;
     }
     Ok(result)
@@ -166,7 +167,7 @@ fn count(outcome: &Outcome, result: &mut Simulated) {
         result.calibrations += 1;
         result.contained += usize::from(estimate.low <= truth && truth <= estimate.high);
         result.half_width += estimate.half_width();
-        result.launches += share(estimate.launches, 1);
+        result.processes += share(estimate.processes, 1);
         result.dropped += 1.0 - share(estimate.pairs_kept, estimate.pairs);
     }
 }
@@ -178,14 +179,25 @@ struct Machine {
     now: f64,
 }
 
-/// Seconds between two launches: the process starts, and proves its kernels.
-const BETWEEN_LAUNCHES: f64 = 0.1;
+/// Seconds between two processes: the process starts, and proves its kernels.
+const BETWEEN_PROCESSES: f64 = 0.1;
 
-impl Launcher for Machine {
-    fn launch(&mut self, task: &Task, _: Option<Duration>) -> anyhow::Result<Report> {
-        let Task::Measure(task) = task else { return Ok(Report::Ceilings(None)) };
-        self.now += BETWEEN_LAUNCHES;
-        let mut process = Process::start(self, task);
+impl Workers for Machine {
+    fn ceilings(
+        &mut self,
+        _: CeilingsTask,
+        _: Option<Duration>,
+    ) -> Result<Option<Ceilings>, NoAnswer> {
+        Ok(None)
+    }
+
+    fn measure(
+        &mut self,
+        task: MeasureTask,
+        _: Option<Duration>,
+    ) -> Result<MeasureAnswer, NoAnswer> {
+        self.now += BETWEEN_PROCESSES;
+        let mut process = Process::start(self, &task);
         let mut instruments = Instruments {
             watch: &mut Idle,
             clock: Clock::Host,
@@ -193,11 +205,12 @@ impl Launcher for Machine {
             counters: |prepared| prepared.counters(),
         };
         let variants = task.subject.comparison.variants();
-        let seed = task.launch_seed;
-        let launch = measure(&mut process, variants, &task.procedure, seed, &mut instruments)?;
+        let seed = task.process_seed;
+        let samples = measure(&mut process, variants, &task.procedure, seed, &mut instruments)
+            .map_err(|error| NoAnswer::Failed(error.to_string()))?;
         self.now = process.now;
-        Ok(Report::Measured(Box::new(LaunchReport {
-            launch,
+        Ok(MeasureAnswer::Measured(Box::new(ProcessReport {
+            samples,
             kernels: Variant::ALL.map(|variant| vec![variant.name().to_owned()]),
             verification: Verification {
                 reference_rows: 1,
@@ -250,7 +263,7 @@ struct Process {
 
 impl Process {
     fn start(machine: &Machine, task: &MeasureTask) -> Self {
-        let mut random = ChaCha8Rng::seed_from_u64(task.launch_seed);
+        let mut random = ChaCha8Rng::seed_from_u64(task.process_seed);
         random.set_stream(1);
         let deviation = match machine.disturbance {
             Disturbance::ProcessEffect => 0.02,
@@ -363,18 +376,18 @@ mod tests {
     #[test]
     fn a_worse_procedure_is_caught() {
         // One process tells nothing of what differs between processes.
-        let within = Procedure { launches: 1, most_launches: 1, ..Procedure::STANDARD };
+        let within = Procedure { processes: 1, most_processes: 1, ..Procedure::STANDARD };
         let disturbance = Disturbance::ProcessEffect;
         let result = simulate(disturbance, 200, within, 1, &Stop::default()).unwrap();
         assert_eq!(result.answer(), Answer::Failed);
         assert!(result.contained < 140, "{result:?}");
     }
 
-    /// The fewest launches that an interval over launches can have, and slow problems, whose rounds
+    /// The fewest processes that an interval over processes can have, and slow problems, whose rounds
     /// have a single pair in each order and lose one of them now and then.
     #[test]
-    fn fewer_launches_and_pairs_keep_the_promise() {
-        let small = Procedure { launches: 3, most_launches: 6, pairs: 2, ..Procedure::STANDARD };
+    fn fewer_processes_and_pairs_keep_the_promise() {
+        let small = Procedure { processes: 3, most_processes: 6, pairs: 2, ..Procedure::STANDARD };
         for disturbance in [Disturbance::Preemption, Disturbance::ProcessEffect] {
             let result = simulate(disturbance, 1000, small, 2, &Stop::default()).unwrap();
             assert_eq!(result.answer(), Answer::Passed, "{result:?}");

@@ -55,7 +55,7 @@ impl Device {
         Self { backend, threads: 1, bound: false, gpu: Some(gpu) }
     }
 
-    /// What of it makes launches comparable: not where compiled kernels are kept.
+    /// What of it makes processes comparable: not where compiled kernels are kept.
     #[must_use]
     pub fn for_journal(&self) -> Self {
         let mut device = self.clone();
@@ -74,7 +74,7 @@ impl Device {
 
     fn gpu_options(&self) -> GpuOptions {
         let Gpu { library_folders, code_cache, .. } = self.gpu.clone().unwrap_or_default();
-        GpuOptions { library_folders, cache_folder: code_cache }
+        GpuOptions { library_folders, cache_folder: code_cache, ..GpuOptions::default() }
     }
 
     fn open_gpu(&self) -> anyhow::Result<fused_kernels::gpu::Gpu> {

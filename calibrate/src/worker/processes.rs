@@ -1,18 +1,47 @@
-//! The caller's side: start a worker, hand it its task, wait for its report.
+//! The tasks of a run, each in a process of its own.
 
-use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
+use fused_kernels::worker::{Program, Worker, WorkerError};
+use fusion_cost_model::cost::Ceilings;
+use thiserror::Error;
 
-use super::{Device, Launcher, Report, Task, WORKER};
+use super::task::{Failure, OnDevice};
+use super::{CeilingsTask, Device, MeasureAnswer, MeasureTask, Task, Workers};
 use crate::stop::Stop;
+
+/// Why a task has no answer.
+#[derive(Debug, Error)]
+pub enum NoAnswer {
+    /// There is no process to do it, and most likely none for any other task.
+    #[error(transparent)]
+    NotStarted(WorkerError),
+    /// The device is not there, and why.
+    #[error("{0}")]
+    NoDevice(String),
+    /// It could not be done, and why.
+    #[error("{0}")]
+    Failed(String),
+    /// The user stopped it.
+    #[error("it was interrupted")]
+    Stopped,
+    /// The time that was left did not suffice.
+    #[error("its time was over")]
+    TimeUp,
+}
+
+impl From<Failure> for NoAnswer {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::NoDevice(why) => Self::NoDevice(why),
+            Failure::Failed(why) => Self::Failed(why),
+        }
+    }
+}
 
 /// Starts this program again for every task.
 pub struct Processes<'a> {
-    program: PathBuf,
+    program: Program,
     device: Device,
     stop: &'a Stop,
 }
@@ -22,113 +51,47 @@ impl<'a> Processes<'a> {
     ///
     /// # Errors
     ///
-    /// When the system does not tell where this program is.
+    /// When the system does not report where this program is.
     pub fn new(device: Device, stop: &'a Stop) -> anyhow::Result<Self> {
-        Ok(Self { program: this_program()?, device, stop })
+        Ok(Self { program: Program::this().map_err(WorkerError::Start)?, device, stop })
     }
-}
 
-/// The file of this program.
-pub(super) fn this_program() -> anyhow::Result<PathBuf> {
-    // On Linux this file is the running program itself, also when the one with its name was
-    // replaced in the meantime.
-    let running = PathBuf::from("/proc/self/exe");
-    if running.exists() {
-        return Ok(running);
-    }
-    std::env::current_exe().context("cannot find this program to start workers")
-}
-
-/// Starts a worker, which waits for its task.
-pub(super) fn start(program: &Path) -> anyhow::Result<Child> {
-    let mut command = Command::new(program);
-    #[cfg(unix)]
-    {
-        use std::os::unix::process::CommandExt;
-        // A group of its own, so that Ctrl-C in a terminal reaches only this process, which
-        // decides what becomes of the worker.
-        command.arg0("calibrate").process_group(0);
-    }
-    command.arg(WORKER).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command.spawn().context("cannot start a worker")
-}
-
-impl Launcher for Processes<'_> {
-    fn launch(&mut self, task: &Task, time_left: Option<Duration>) -> anyhow::Result<Report> {
-        let mut line = serde_json::to_string(&(&self.device, time_left, task))?;
-        line.push('\n');
+    fn ask<T: Task>(&self, task: T, time_left: Option<Duration>) -> Result<T::Answer, NoAnswer> {
+        let question = OnDevice { device: self.device.clone(), time_left, task };
         let began = Instant::now();
-        let mut worker = start(&self.program)?;
-        let input = worker.stdin.take().context("a worker has no input")?;
-        // A worker that ends before it has read its task says why below.
-        let _ = (&input).write_all(line.as_bytes());
-        // Ctrl-C closes the input, upon which the worker ends and the reading below too. This
-        // process sleeps meanwhile: whatever it did would disturb the measurement.
-        let input = self.stop.hold(input);
-        // In a thread of its own: a worker that has much to complain about would wait for its
-        // reader, and this one for its report.
-        let complaint = worker.stderr.take().map(|mut errors| {
-            std::thread::spawn(move || {
-                let mut text = Vec::new();
-                // Best effort: it only makes a message a better one.
-                let _ = errors.read_to_end(&mut text);
-                String::from_utf8_lossy(&text).into_owned()
-            })
-        });
-        let mut report = String::new();
-        if let Some(output) = &mut worker.stdout {
-            output.read_to_string(&mut report).context("cannot read a worker's report")?;
+        let mut worker = Worker::start(&self.program).map_err(NoAnswer::NotStarted)?;
+        // Ctrl-C closes the input, upon which the worker leaves.
+        let held = self.stop.hold(worker.input());
+        // The worker itself watches its time: this process sleeps meanwhile, since whatever it did
+        // would disturb the measurement.
+        let answer = worker.ask(&question, None);
+        drop(held);
+        worker.finish();
+        match answer {
+            Ok(answer) => Ok(answer?),
+            Err(_) if self.stop.requested() => Err(NoAnswer::Stopped),
+            Err(_) if time_left.is_some_and(|time_left| began.elapsed() >= time_left) => {
+                Err(NoAnswer::TimeUp)
+            }
+            Err(error) => Err(NoAnswer::Failed(error.to_string())),
         }
-        drop(input);
-        let complaint = complaint.and_then(|thread| thread.join().ok()).unwrap_or_default();
-        let status = worker.wait().context("cannot wait for a worker")?;
-        if let Ok(report) = serde_json::from_str(&report) {
-            return Ok(report);
-        }
-        if self.stop.requested() {
-            return Ok(Report::Stopped);
-        }
-        if time_left.is_some_and(|time_left| began.elapsed() >= time_left) {
-            return Ok(Report::TimeUp);
-        }
-        Ok(Report::Failed(failure(status, &complaint)))
     }
 }
 
-/// Why a worker gave no report.
-pub(super) fn failure(status: ExitStatus, complaint: &str) -> String {
-    #[cfg(unix)]
-    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
-        let why = if signal == SIGKILL { "; most likely it needed too much memory" } else { "" };
-        return format!("its process was ended by signal {signal}{why}");
+impl Workers for Processes<'_> {
+    fn measure(
+        &mut self,
+        task: MeasureTask,
+        time_left: Option<Duration>,
+    ) -> Result<MeasureAnswer, NoAnswer> {
+        self.ask(task, time_left)
     }
-    let complaint = complaint.trim();
-    let complaint = complaint.strip_prefix("error: ").unwrap_or(complaint);
-    if complaint.is_empty() {
-        format!("its process ended without a report ({status})")
-    } else {
-        format!("its process failed: {complaint}")
-    }
-}
 
-/// The signal that no process can catch, with which Linux ends processes when memory runs out.
-#[cfg(unix)]
-const SIGKILL: i32 = 9;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[cfg(unix)]
-    #[test]
-    fn a_worker_without_a_report_says_why() {
-        use std::os::unix::process::ExitStatusExt;
-        let killed = failure(ExitStatus::from_raw(9), "");
-        assert!(killed.contains("signal 9") && killed.contains("memory"), "{killed}");
-        let crashed = failure(ExitStatus::from_raw(11), "");
-        assert!(crashed.contains("signal 11") && !crashed.contains("memory"), "{crashed}");
-        let failed = failure(ExitStatus::from_raw(1 << 8), "error: cannot start 2 threads\n");
-        assert_eq!(failed, "its process failed: cannot start 2 threads");
-        assert!(failure(ExitStatus::from_raw(0), "").contains("without a report"));
+    fn ceilings(
+        &mut self,
+        task: CeilingsTask,
+        time_left: Option<Duration>,
+    ) -> Result<Option<Ceilings>, NoAnswer> {
+        self.ask(task, time_left)
     }
 }

@@ -1,86 +1,78 @@
-//! The worker's side: read one task, do it, write one report.
+//! The worker's side: what it does with each task.
 
-use std::io::{BufRead, Write};
 use std::time::Duration;
 
-use anyhow::Context;
+use fused_kernels::gpu::compile_worker::CompileService;
+use fused_kernels::{Backend, BackendError, worker};
 
-use super::device::{Device, Opened};
-use super::{FoundGpu, Report, Task, launch_on};
+use super::device::{Device, FoundGpu, Opened};
+use super::measure::measure_on;
+use super::task::{Failure, OnDevice};
+use super::{CeilingsTask, IdentifyTask, MeasureTask, PlanTask, SurveyTask, Task};
 use crate::exit;
+use crate::plan::device_bytes;
 
-/// Does the task on standard input and writes its report to standard output.
-///
-/// The caller keeps the input open as long as it wants the report: when it closes it, or is
-/// killed, the worker ends at once instead of disturbing what comes after it.
+/// Does the tasks that the caller of this process asks for, and compiles for GPU backends.
 ///
 /// # Errors
 ///
-/// When there is no task, or the device cannot be had.
+/// When there is no caller.
 pub fn serve() -> anyhow::Result<u8> {
     // Where Ctrl-C reaches every process of a terminal, what to do about it is the caller's choice.
     ctrlc::set_handler(|| {})?;
-    let mut line = String::new();
-    std::io::stdin().lock().read_line(&mut line).context("cannot read a task")?;
-    let (device, time_left, task): (Device, Option<Duration>, Task) =
-        serde_json::from_str(&line).context("this is a worker of `calibrate`, and got no task")?;
-    end_with_the_caller();
-    if let Some(time_left) = time_left {
-        end_after(time_left);
-    }
-    let mut text = serde_json::to_string(&report(&device, &task)?)?;
-    text.push('\n');
-    std::io::stdout().write_all(text.as_bytes()).context("cannot write the report")?;
-    Ok(exit::DONE)
-}
-
-/// Compiles kernels for a GPU backend of another process until that has enough.
-///
-/// # Errors
-///
-/// When that process cannot be read from or written to.
-pub fn serve_compiler() -> anyhow::Result<u8> {
-    fused_kernels::gpu::compile_worker::run().context("cannot serve as a compile worker")?;
-    Ok(exit::DONE)
-}
-
-fn report(device: &Device, task: &Task) -> anyhow::Result<Report> {
-    if matches!(task, Task::Survey) {
-        return Ok(Report::Survey(device.survey()));
-    }
-    let mut opened = match device.open() {
-        Ok(opened) => opened,
-        Err(error) if device.gpu.is_some() => return Ok(Report::NoDevice(exit::message(&error))),
-        Err(error) => return Err(error),
-    };
-    match (task, &opened) {
-        (Task::Identify, Opened::Gpu(gpu)) => Ok(identified(gpu)),
-        _ => Ok(launch_on(opened.backend(), task)),
-    }
-}
-
-fn identified(gpu: &fused_kernels::gpu::Gpu) -> Report {
-    match gpu.free_memory() {
-        Ok(free_memory) => {
-            Report::Identified(Box::new(FoundGpu { observed: gpu.observed(), free_memory }))
+    let mut compiler = CompileService::default();
+    worker::serve(|request| match request.name() {
+        MeasureTask::NAME => request.answer(|it| on_backend(it, measure_on)),
+        CeilingsTask::NAME => request.answer(|it| {
+            on_backend(it, |backend, &CeilingsTask { dtype, clock }| backend.ceilings(dtype, clock))
+        }),
+        PlanTask::NAME => request.answer(|it| {
+            on_backend(it, |backend, PlanTask { subjects, cache }| {
+                Ok(subjects.iter().map(|one| device_bytes(backend, one, *cache)).collect())
+            })
+        }),
+        IdentifyTask::NAME => request.answer(identify),
+        SurveyTask::NAME => {
+            request.answer(|OnDevice::<SurveyTask> { device, .. }| Ok(device.survey()))
         }
-        Err(error) => Report::NoDevice(error.to_string()),
+        _ => compiler.answer(request),
+    })?;
+    Ok(exit::DONE)
+}
+
+/// Opens the device of a task and does it there.
+fn on_backend<T: Task>(
+    OnDevice { device, time_left, task }: OnDevice<T>,
+    does: impl FnOnce(&mut dyn Backend, &T) -> Result<T::Answer, BackendError>,
+) -> Result<T::Answer, Failure> {
+    if let Some(time_left) = time_left {
+        leave_after(time_left);
+    }
+    let mut opened = open(&device)?;
+    does(opened.backend(), &task).map_err(|error| Failure::Failed(error.to_string()))
+}
+
+fn identify(question: OnDevice<IdentifyTask>) -> Result<FoundGpu, Failure> {
+    match open(&question.device)? {
+        Opened::Gpu(gpu) => match gpu.free_memory() {
+            Ok(free_memory) => Ok(FoundGpu { observed: gpu.observed(), free_memory }),
+            Err(error) => Err(Failure::NoDevice(error.to_string())),
+        },
+        Opened::Cpu(_) => Err(Failure::Failed("only a GPU is identified by a worker".to_owned())),
     }
 }
 
-/// Ends this process when its input is closed.
-fn end_with_the_caller() {
-    std::thread::spawn(|| {
-        // Blocks without using a processor; the caller writes nothing more.
-        let _ = std::io::stdin().lock().read_line(&mut String::new());
-        std::process::exit(i32::from(exit::INTERRUPTED));
-    });
+fn open(device: &Device) -> Result<Opened, Failure> {
+    device.open().map_err(|error| {
+        let why = exit::message(&error);
+        if device.gpu.is_some() { Failure::NoDevice(why) } else { Failure::Failed(why) }
+    })
 }
 
 /// Ends this process when its time is up, in the middle of whatever it does.
-fn end_after(time_left: Duration) {
+fn leave_after(time_left: Duration) {
     std::thread::spawn(move || {
         std::thread::sleep(time_left);
-        std::process::exit(i32::from(exit::INTERRUPTED));
+        worker::leave();
     });
 }

@@ -9,6 +9,7 @@ use fusion_cost_model::Backend;
 use super::driver::{Compiler, DeviceError, Driver};
 use super::search::{MissingLibrary, Surroundings};
 use super::vendor::ProductLibrary;
+use crate::worker::Program;
 
 /// Where a GPU's libraries are looked for, and where compiled kernels are kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -17,6 +18,11 @@ pub struct GpuOptions {
     pub library_folders: Vec<PathBuf>,
     /// The folder of compiled kernels; `None` for the user's cache folder.
     pub cache_folder: Option<PathBuf>,
+    /// The program whose worker compiles for AMD's GPUs, in a [`CompileService`]; `None` for this
+    /// program with the argument [`worker::ARGUMENT`](crate::worker::ARGUMENT).
+    ///
+    /// [`CompileService`]: super::compile_worker::CompileService
+    pub compile_worker: Option<Program>,
 }
 
 /// What there is of a backend's devices and libraries on a machine.

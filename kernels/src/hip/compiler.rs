@@ -3,14 +3,14 @@
 use std::cell::RefCell;
 use std::path::PathBuf;
 
-use crate::gpu::compile_worker::{Answer, Question, Worker};
+use crate::gpu::compile_worker::{Compilation, Compile, CompileWorker};
 use crate::gpu::compiler_log::first_errors;
-use crate::gpu::{Architecture, Compiled, Compiler, DeviceError, Source};
+use crate::gpu::{Architecture, Compiled, Compiler, DeviceError, GpuOptions, Source};
 
 /// hiprtc, in a process of its own.
 #[derive(Debug)]
 pub(super) struct HiprtcCompiler {
-    worker: RefCell<Worker>,
+    worker: RefCell<CompileWorker>,
     version: String,
     /// The version without the compiler's name.
     pub(super) number: String,
@@ -20,27 +20,22 @@ pub(super) struct HiprtcCompiler {
 
 impl HiprtcCompiler {
     /// Starts the worker, which finds the library.
-    pub(super) fn find(library_folders: &[PathBuf]) -> Result<Self, String> {
-        Self::of(Worker::new(library_folders.to_vec()))
+    pub(super) fn find(options: &GpuOptions) -> Result<Self, String> {
+        let GpuOptions { compile_worker, library_folders, .. } = options;
+        Self::of(CompileWorker::new(compile_worker.clone(), library_folders.clone()))
     }
 
     /// Its compiler.
-    pub(super) fn of(mut worker: Worker) -> Result<Self, String> {
-        let answer = worker.open().map_err(|how| {
+    pub(super) fn of(mut worker: CompileWorker) -> Result<Self, String> {
+        let opened = worker.open().map_err(|how| {
             format!("AMD's runtime compiler hiprtc did not start in a process of its own: {how}")
-        })?;
-        match answer {
-            Answer::Opened { version, path } => Ok(Self {
-                worker: RefCell::new(worker),
-                version: format!("hiprtc {version}"),
-                number: version,
-                path,
-            }),
-            Answer::Failed(why) => Err(why),
-            Answer::Compiled { .. } | Answer::Refused(_) => {
-                Err("the compile worker answers something else".to_owned())
-            }
-        }
+        })??;
+        Ok(Self {
+            worker: RefCell::new(worker),
+            version: format!("hiprtc {}", opened.version),
+            number: opened.version,
+            path: opened.path.into(),
+        })
     }
 }
 
@@ -65,7 +60,7 @@ impl Compiler for HiprtcCompiler {
         source: &Source<'_>,
         architecture: &Architecture,
     ) -> Result<Compiled, DeviceError> {
-        let question = Question::Compile {
+        let program = Compile {
             name: source.name.to_owned(),
             text: source.text.to_owned(),
             headers: source
@@ -75,23 +70,22 @@ impl Compiler for HiprtcCompiler {
                 .collect(),
             options: self.options(architecture),
         };
-        let ended = |how: String| DeviceError::CompilerEnded {
-            compiler: self.version.clone(),
-            kernel: source.name.to_owned(),
-            architecture: architecture.name.clone(),
-            how,
-        };
-        let answer = self.worker.borrow_mut().ask(question);
-        match answer.map_err(|how| ended(how.to_string()))? {
-            Answer::Compiled { image, log } => Ok(Compiled { image, log }),
-            Answer::Refused(log) => Err(DeviceError::Compile {
+        let answer = self.worker.borrow_mut().compile(&program);
+        match answer {
+            Ok(Compilation::Code { image, log }) => Ok(Compiled { image, log }),
+            Ok(Compilation::Refused(log)) => Err(DeviceError::Compile {
                 compiler: self.version.clone(),
                 kernel: source.name.to_owned(),
                 architecture: architecture.name.clone(),
                 log: first_errors(&log),
             }),
-            Answer::Failed(why) => Err(DeviceError::Unsupported(why)),
-            Answer::Opened { .. } => Err(ended("it answered something else".to_owned())),
+            Ok(Compilation::Failed(why)) => Err(DeviceError::Unsupported(why)),
+            Err(error) => Err(DeviceError::CompilerEnded {
+                compiler: self.version.clone(),
+                kernel: source.name.to_owned(),
+                architecture: architecture.name.clone(),
+                how: error.to_string(),
+            }),
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::gpu::{
 /// What there is, without opening a device.
 pub(crate) fn survey(options: &GpuOptions, surroundings: &Surroundings<'_>) -> Survey {
     let search = Search::rocm(&options.library_folders, surroundings);
-    survey_in(&search, surroundings.root, || HiprtcCompiler::find(&options.library_folders))
+    survey_in(&search, surroundings.root, || HiprtcCompiler::find(options))
 }
 
 pub(super) fn survey_in(
@@ -107,7 +107,6 @@ pub(crate) fn open(
         return Err(no_such_device(index, count));
     }
     let driver = HipDriver::open(&runtime, index, surroundings.root)?;
-    let compiler =
-        HiprtcCompiler::find(&options.library_folders).map_err(DeviceError::Unsupported)?;
+    let compiler = HiprtcCompiler::find(options).map_err(DeviceError::Unsupported)?;
     Ok((Rc::new(driver), Rc::new(compiler)))
 }

@@ -9,7 +9,7 @@ use super::device::Runtime;
 use super::driver::HipDriver;
 use super::listing::survey_in;
 use super::raw::Hip;
-use crate::gpu::compile_worker::Worker;
+use crate::gpu::compile_worker::CompileWorker;
 use crate::gpu::search::{Search, Surroundings};
 use crate::gpu::stubs::{Stubs, skipped};
 use crate::gpu::{
@@ -133,7 +133,7 @@ fn an_installed_runtime_without_a_device_gives_its_reason() {
 
 /// The compiler in this test program, started once more.
 fn hiprtc() -> Option<HiprtcCompiler> {
-    match HiprtcCompiler::of(Worker::in_this_test_program()) {
+    match HiprtcCompiler::of(CompileWorker::in_this_test_program()) {
         Ok(compiler) => Some(compiler),
         Err(why) => {
             assert!(why.contains("was not found"), "{why}");

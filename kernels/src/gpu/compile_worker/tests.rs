@@ -1,19 +1,24 @@
-//! Workers that do what they should not.
-
-use std::ffi::OsString;
-use std::time::Duration;
+//! Compile workers that live on, and some that do not. The protocol itself is tested in
+//! `crate::worker`.
 
 use super::*;
+use crate::worker::is_worker;
 
 /// The arguments with which this program is a compile worker.
 const ARGUMENTS: [&str; 4] =
     ["gpu::compile_worker::tests::the_worker", "--exact", "--ignored", "--nocapture"];
 
-impl Worker {
+const LONG: Duration = Duration::from_secs(100);
+
+impl CompileWorker {
     /// This program, started once more.
     pub(crate) fn in_this_test_program() -> Self {
         let program = std::env::current_exe().unwrap();
-        Self::of(program, ARGUMENTS.map(OsString::from).to_vec(), LONG)
+        Self::of(Program::new(program, ARGUMENTS.map(Into::into).to_vec()), LONG)
+    }
+
+    fn of(program: Program, time_limit: Duration) -> Self {
+        Self { program: Some(program), folders: Vec::new(), time_limit, running: None }
     }
 }
 
@@ -21,73 +26,48 @@ impl Worker {
 #[test]
 #[ignore = "serves as the compile worker of other tests"]
 fn the_worker() {
-    if std::env::var_os(VARIABLE).is_some() {
-        run().unwrap();
+    if is_worker() {
+        CompileService::serve().unwrap();
     }
 }
 
-fn shell(script: &str, limit: Duration) -> Worker {
-    Worker::of("/bin/sh".into(), vec![OsString::from("-c"), script.into()], limit)
-}
-
-fn question() -> Question {
-    Question::Compile {
+fn program() -> Compile {
+    Compile {
         name: "k".into(),
         // Longer than what a pipe holds.
         text: "x".repeat(1 << 20),
-        headers: Vec::new(),
-        options: Vec::new(),
+        headers: vec![("a.h".into(), "é".into())],
+        options: vec!["-O3".into()],
     }
 }
 
-const LONG: Duration = Duration::from_secs(100);
-
 #[test]
-fn questions_are_answered_until_there_are_no_more() {
-    let mut asked = Vec::new();
-    question().write(&mut asked).unwrap();
-    question().write(&mut asked).unwrap();
-    let mut said = Vec::new();
-    serve(asked.as_slice(), &mut said).unwrap();
-    let mut answers = said.strip_prefix(GREETING).unwrap();
+fn without_its_compiler_it_compiles_nothing() {
+    let mut worker = CompileWorker::in_this_test_program();
+    let mut running = Worker::start(worker.program.as_ref().unwrap()).unwrap();
     for _ in 0..2 {
-        // It was not told where to look for a compiler.
-        assert!(matches!(Answer::read(&mut answers).unwrap(), Answer::Failed(_)));
+        let answer = running.ask(&program(), Some(LONG)).unwrap();
+        let why = "the worker was not asked to find its compiler".to_owned();
+        assert_eq!(answer, Compilation::Failed(why));
     }
-    assert!(answers.is_empty());
-    assert!(serve(&asked[..asked.len() - 1], &mut Vec::new()).is_err());
+    // Where there is one, it does not like the program.
+    assert!(!matches!(worker.compile(&program()).unwrap(), Compilation::Code { .. }));
 }
 
 #[test]
 #[cfg(unix)]
-fn how_a_worker_ended_is_said_with_its_last_words() {
+fn one_that_dies_is_started_again_for_the_next_question() {
     for (script, expected) in [
-        ("echo it broke >&2; exit 3", "exit status: 3: it broke"),
-        ("kill -ABRT $$", "signal: 6"),
-        ("echo LLVM ERROR >&2; kill -SEGV $$", "signal: 11"),
-        ("cat >/dev/null", "it gave no answer in 0.5 s"),
-        ("exec sleep 1000", "it gave no answer in 0.5 s"),
+        ("echo it broke >&2; exit 3", "its process failed: it broke"),
+        ("kill -ABRT $$", "its process was ended by signal 6"),
+        ("cat >/dev/null", "its process gave no answer in 0.5 s"),
     ] {
         let limit = if expected.contains("0.5 s") { Duration::from_millis(500) } else { LONG };
-        let mut worker = shell(script, limit);
+        let shell = Program::new("/bin/sh".into(), vec!["-c".into(), script.into()]);
+        let mut worker = CompileWorker::of(shell, limit);
         let ended = worker.open().unwrap_err().to_string();
         assert!(ended.starts_with(expected), "{script}: {ended}");
-        // The next question starts another one, which ends in the same way.
-        let ended = worker.ask(question()).unwrap_err().to_string();
+        let ended = worker.compile(&program()).unwrap_err().to_string();
         assert!(ended.starts_with(expected), "{script}: {ended}");
     }
-}
-
-#[test]
-#[cfg(unix)]
-fn a_program_that_is_no_worker_is_an_error() {
-    let ended = shell("yes", LONG).open().unwrap_err().to_string();
-    assert!(ended.contains("it is no compile worker"), "{ended}");
-    let mut nothing = Worker::of("/nowhere/at/all".into(), Vec::new(), LONG);
-    let ended = nothing.open().unwrap_err().to_string();
-    assert!(ended.contains("it cannot be started"), "{ended}");
-    // What libraries say before the greeting does not matter, and what is no answer does.
-    let script = r"echo loading; printf '\0compile worker 1\n'; printf 'no answer at all'; cat";
-    let ended = shell(script, LONG).open().unwrap_err().to_string();
-    assert!(ended.contains("no message"), "{ended}");
 }

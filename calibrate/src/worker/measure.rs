@@ -1,4 +1,4 @@
-//! What a worker does with its task.
+//! Measuring one problem in a worker.
 
 use std::time::Duration;
 
@@ -7,32 +7,18 @@ use fused_kernels::{
     Backend, BackendError, Expected, Inputs, KernelFacts, Prepared, ThreadCounters, Variant,
 };
 use fusion_cost_model::calibration::{GpuKernel, Verification};
-use fusion_cost_model::{Backend as BackendName, CacheState, Clock};
+use fusion_cost_model::{Backend as BackendName, Clock};
 
-use super::{LaunchReport, MeasureTask, Report, Task};
+use super::{MeasureAnswer, MeasureTask, ProcessReport};
 use crate::measure::{Instruments, SystemWatch, measure, warm_up};
 use crate::plan::Subject;
-use crate::plan::device_bytes;
 use crate::prove::{WrongResult, prove};
 
-/// Does a task on a backend, in this process.
-#[must_use]
-pub fn launch_on(backend: &mut dyn Backend, task: &Task) -> Report {
-    let report = match task {
-        Task::Measure(task) => measure_on(backend, task),
-        Task::Ceilings(dtype, clock) => backend.ceilings(*dtype, *clock).map(Report::Ceilings),
-        Task::Plan(subjects, cache) => Ok(planned(backend, subjects, *cache)),
-        // What only a GPU is asked, which was answered before.
-        Task::Identify | Task::Survey => Ok(Report::NoKernels),
-    };
-    report.unwrap_or_else(|error| Report::Failed(error.to_string()))
-}
-
-fn planned(backend: &dyn Backend, subjects: &[Subject], cache: CacheState) -> Report {
-    Report::Plan(subjects.iter().map(|subject| device_bytes(backend, subject, cache)).collect())
-}
-
-fn measure_on(backend: &mut dyn Backend, task: &MeasureTask) -> Result<Report, BackendError> {
+/// Measures a problem on a backend, in this process.
+pub(super) fn measure_on(
+    backend: &mut dyn Backend,
+    task: &MeasureTask,
+) -> Result<MeasureAnswer, BackendError> {
     let MeasureTask { subject, procedure, .. } = task;
     let Subject { problem, comparison, clock, .. } = subject;
     let backend_name = backend.name();
@@ -40,12 +26,12 @@ fn measure_on(backend: &mut dyn Backend, task: &MeasureTask) -> Result<Report, B
     let expected = Expected::compute(problem, &inputs, task.reference_budget);
     let pinned = backend.pinned().map(<[u32]>::to_vec);
     let Some(mut prepared) = backend.prepare(problem, &inputs, subject.setup(task.cache))? else {
-        return Ok(Report::NoKernels);
+        return Ok(MeasureAnswer::NoKernels);
     };
     let prepared = &mut *prepared;
     let before = match prove(prepared, &expected)? {
         Ok(verification) => verification,
-        Err(wrong) => return Ok(Report::Wrong(wrong)),
+        Err(wrong) => return Ok(MeasureAnswer::Wrong(wrong)),
     };
     let mut instruments = Instruments {
         watch: &mut SystemWatch::open(pinned.as_deref()),
@@ -57,7 +43,7 @@ fn measure_on(backend: &mut dyn Backend, task: &MeasureTask) -> Result<Report, B
     if !clock.is_host() {
         warm_up(prepared, variants)?;
     }
-    let launch = measure(prepared, variants, procedure, task.launch_seed, &mut instruments)?;
+    let samples = measure(prepared, variants, procedure, task.process_seed, &mut instruments)?;
     let huge_page_share = prepared.huge_page_share();
     let seen = || prepared.counters().iter().filter_map(|thread| thread.processor).collect();
     let processors = pinned.clone().unwrap_or_else(seen);
@@ -65,8 +51,8 @@ fn measure_on(backend: &mut dyn Backend, task: &MeasureTask) -> Result<Report, B
         Ok(verification) => (verification, None),
         Err(wrong) => (before, Some(wrong)),
     };
-    Ok(Report::Measured(Box::new(LaunchReport {
-        launch,
+    Ok(MeasureAnswer::Measured(Box::new(ProcessReport {
+        samples,
         kernels: Variant::ALL.map(|variant| prepared.kernels(variant)),
         verification,
         wrong_after,

@@ -1,0 +1,151 @@
+//! What a worker can be asked about a device: one type for each task, with the type of its answer.
+
+use std::time::Duration;
+
+use fused_kernels::worker::Question;
+use fusion_cost_model::calibration::{GpuKernel, Verification};
+use fusion_cost_model::cost::Ceilings;
+use fusion_cost_model::{CacheState, Clock, DType};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::device::{Device, FoundGpu};
+use crate::measure::{Procedure, Samples};
+use crate::plan::Subject;
+use crate::prove::WrongResult;
+
+/// A piece of work for a worker that has a device.
+pub trait Task: Serialize + DeserializeOwned {
+    /// Its name, which no other task has.
+    const NAME: &'static str;
+    /// What comes of it.
+    type Answer: Serialize + DeserializeOwned;
+}
+
+/// A task with what it is done on: what a worker really is asked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct OnDevice<T> {
+    pub(super) device: Device,
+    /// The worker leaves when this time is over.
+    pub(super) time_left: Option<Duration>,
+    pub(super) task: T,
+}
+
+impl<T: Task> Question for OnDevice<T> {
+    const NAME: &'static str = T::NAME;
+    type Answer = Result<T::Answer, Failure>;
+}
+
+/// Why a worker could not do a task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Failure {
+    /// The device is not there, and why.
+    NoDevice(String),
+    /// Something else, and why.
+    Failed(String),
+}
+
+/// Measure one problem in one process.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MeasureTask {
+    /// What to measure.
+    pub subject: Subject,
+    /// What the caches hold.
+    pub cache: CacheState,
+    /// How much.
+    pub procedure: Procedure,
+    /// The seed of the inputs, the same in every process.
+    pub input_seed: u64,
+    /// The seed of the layouts and the schedule, of this process alone.
+    pub process_seed: u64,
+    /// Multiply-adds that the reference may cost.
+    pub reference_budget: u64,
+}
+
+/// What came of measuring.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum MeasureAnswer {
+    /// The samples.
+    Measured(Box<ProcessReport>),
+    /// A variant computed something wrong, and nothing was timed.
+    Wrong(WrongResult),
+    /// The backend has no kernels for it.
+    NoKernels,
+}
+
+/// What one process measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProcessReport {
+    /// The samples.
+    pub samples: Samples,
+    /// The kernels of each variant.
+    pub kernels: [Vec<String>; 2],
+    /// The proof.
+    pub verification: Verification,
+    /// What was wrong with a result after the timing.
+    pub wrong_after: Option<WrongResult>,
+    /// Whether the threads were bound.
+    pub pinned: bool,
+    /// The processors that they were bound to, or seen on.
+    pub processors: Vec<u32>,
+    /// Share of the tensors in huge pages.
+    pub huge_page_share: Option<f64>,
+    /// The kernels of each variant as they were compiled; nothing on a CPU.
+    #[serde(default)]
+    pub gpu_kernels: [Vec<GpuKernel>; 2],
+}
+
+/// Measure the ceilings of the device for a dtype, as a clock sees them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CeilingsTask {
+    /// In which dtype it computes.
+    pub dtype: DType,
+    /// What the times begin and end with.
+    pub clock: Clock,
+}
+
+/// Say what the device is. Only for a GPU, which the caller itself never opens: that would take
+/// memory of it, and a driver in a bad state ends the process that calls it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IdentifyTask;
+
+/// Say whether the device can run some subjects, and in how much of its memory.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlanTask {
+    /// The subjects.
+    pub subjects: Vec<Subject>,
+    /// What the caches are to hold.
+    pub cache: CacheState,
+}
+
+/// Say what devices of the backend there are, in words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SurveyTask;
+
+impl Task for MeasureTask {
+    const NAME: &'static str = "measure";
+    type Answer = MeasureAnswer;
+}
+
+impl Task for CeilingsTask {
+    const NAME: &'static str = "ceilings";
+    /// `None` if the device does not compute in that dtype.
+    type Answer = Option<Ceilings>;
+}
+
+impl Task for IdentifyTask {
+    const NAME: &'static str = "identify";
+    type Answer = FoundGpu;
+}
+
+impl Task for PlanTask {
+    const NAME: &'static str = "plan";
+    /// For each subject the bytes of the device's memory that it needs, or why it cannot be run.
+    type Answer = Vec<Result<u64, String>>;
+}
+
+impl Task for SurveyTask {
+    const NAME: &'static str = "survey";
+    /// What devices there are, or what is missing: a line or several.
+    type Answer = Vec<String>;
+}

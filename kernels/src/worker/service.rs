@@ -1,0 +1,143 @@
+//! The worker's side: questions on the standard input, answers on the standard output.
+
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver};
+
+use thiserror::Error;
+
+use super::frame;
+use super::message::{self, Message, Question};
+
+/// The exit code of a worker that leaves before it has answered: that of an interrupted program.
+pub const LEFT: u8 = 130;
+
+/// Why a process cannot serve as a worker.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// Its input is none of a worker: most likely a person has started it.
+    #[error("this is a worker, which is only started by its own program, and got no question: {0}")]
+    NoQuestion(String),
+    /// Its output cannot be used.
+    #[error("cannot write to the caller of this worker: {0}")]
+    Output(#[source] io::Error),
+}
+
+/// A question that was asked, which can be of any type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request(Message);
+
+/// An answer, or the reason for which there is none, as it is sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reply(Vec<u8>);
+
+impl Request {
+    /// The [`Question::NAME`] of the question.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// Answers it as a question of this type, and refuses it if it is another one.
+    pub fn answer<Q: Question>(&self, answer: impl FnOnce(Q) -> Q::Answer) -> Reply {
+        if self.name() != Q::NAME {
+            return self.refuse(&format!("the worker takes it for `{}`", Q::NAME));
+        }
+        match self.0.content::<Q>() {
+            Ok(question) => {
+                let answer: Result<Q::Answer, String> = Ok(answer(question));
+                match message::body(self.name(), &answer) {
+                    Ok(body) if frame::fits(&body) => Reply(body),
+                    Ok(body) => self.refuse(&format!("its answer has {} bytes", body.len())),
+                    Err(reason) => self.refuse(&format!("its answer cannot be sent: {reason}")),
+                }
+            }
+            Err(reason) => self.refuse(&format!("it cannot be read: {reason}")),
+        }
+    }
+
+    /// Refuses it, as one that this worker has no answer to.
+    #[must_use]
+    pub fn unknown(&self) -> Reply {
+        self.refuse("this worker does not know the question")
+    }
+
+    fn refuse(&self, reason: &str) -> Reply {
+        let refusal: Result<(), &str> = Err(reason);
+        // Texts can always be written.
+        Reply(message::body(self.name(), &refusal).unwrap_or_default())
+    }
+}
+
+/// Serves the caller of this process until that has enough.
+///
+/// While a question is being answered, the end of the input ends the process at once; see
+/// [`leave`].
+///
+/// # Errors
+///
+/// [`ServeError`].
+pub fn serve(mut answer: impl FnMut(&Request) -> Reply) -> Result<(), ServeError> {
+    let mut output = take_output().map_err(ServeError::Output)?;
+    let is_busy = Arc::new(AtomicBool::new(false));
+    let questions = read_questions(Arc::clone(&is_busy));
+    frame::write_greeting(&mut output).map_err(ServeError::Output)?;
+    while let Ok(question) = questions.recv() {
+        let question = question.map_err(ServeError::NoQuestion)?;
+        let Reply(body) = answer(&Request(question));
+        // The caller may close the input as soon as it has the answer.
+        is_busy.store(false, Ordering::SeqCst);
+        frame::write(&mut output, &body).map_err(ServeError::Output)?;
+    }
+    Ok(())
+}
+
+/// Ends this worker at once, in the middle of whatever it does.
+pub fn leave() -> ! {
+    std::process::exit(i32::from(LEFT))
+}
+
+/// Reads questions in a thread, which also notices the end of the input while one is answered.
+fn read_questions(is_busy: Arc<AtomicBool>) -> Receiver<Result<Message, String>> {
+    let (asked, questions) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut input = io::stdin().lock();
+        loop {
+            // Blocks without using a processor.
+            let question = match frame::read(&mut input) {
+                Ok(Some(body)) => Message::of(&body),
+                Ok(None) if is_busy.load(Ordering::SeqCst) => leave(),
+                Ok(None) => return,
+                Err(error) => Err(error.to_string()),
+            };
+            let is_over = question.is_err();
+            is_busy.store(true, Ordering::SeqCst);
+            if asked.send(question).is_err() || is_over {
+                return;
+            }
+        }
+    });
+    questions
+}
+
+/// The standard output, which becomes the standard error for everybody else.
+#[cfg(unix)]
+fn take_output() -> io::Result<File> {
+    use std::os::fd::AsFd;
+    let output = io::stdout().as_fd().try_clone_to_owned()?;
+    // SAFETY: the call takes two descriptors of this process, and leaves both open.
+    if unsafe { libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(File::from(output))
+}
+
+/// The standard output. What else is printed there ends the conversation.
+#[cfg(windows)]
+fn take_output() -> io::Result<File> {
+    use std::os::windows::io::AsHandle;
+    Ok(File::from(io::stdout().as_handle().try_clone_to_owned()?))
+}

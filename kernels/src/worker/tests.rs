@@ -1,0 +1,378 @@
+//! Workers that answer, and workers that do what they should not.
+
+use std::ffi::OsString;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::*;
+
+/// For what must come.
+const LONG: Option<Duration> = Some(Duration::from_secs(100));
+/// For what never comes.
+const SHORT: Option<Duration> = Some(Duration::from_millis(500));
+
+/// What a worker is to do before it answers, or instead.
+#[derive(Debug, Serialize, Deserialize)]
+enum Behave {
+    Well,
+    PrintFromC,
+    Complain { bytes: usize },
+    Exit(i32),
+    Abort,
+    Panic,
+    Hang,
+    StartAWorker,
+}
+
+impl Question for Behave {
+    const NAME: &'static str = "behave";
+    type Answer = String;
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Double(#[serde(with = "serde_bytes")] Vec<u8>);
+
+impl Question for Double {
+    const NAME: &'static str = "double";
+    type Answer = Double;
+}
+
+/// Has the name of another question and its own type.
+#[derive(Debug, Serialize, Deserialize)]
+struct Misnamed;
+
+impl Question for Misnamed {
+    const NAME: &'static str = "behave";
+    type Answer = u32;
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Unknown;
+
+impl Question for Unknown {
+    const NAME: &'static str = "unknown";
+    type Answer = ();
+}
+
+/// A question that never can be written.
+#[derive(Debug, Deserialize)]
+struct Unsendable;
+
+impl Serialize for Unsendable {
+    fn serialize<S: serde::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+        Err(serde::ser::Error::custom("a path that is no text"))
+    }
+}
+
+impl Question for Unsendable {
+    const NAME: &'static str = "unsendable";
+    type Answer = ();
+}
+
+fn behave(behaviour: Behave) -> String {
+    match behaviour {
+        Behave::Well => {}
+        Behave::PrintFromC => {
+            println!("a greeting from Rust");
+            #[cfg(unix)]
+            // SAFETY: the text is a C string, and no stream means all of them.
+            unsafe {
+                libc::puts(c"a greeting from C".as_ptr());
+                libc::fflush(std::ptr::null_mut());
+            }
+        }
+        Behave::Complain { bytes } => {
+            use std::io::Write;
+            std::io::stderr().write_all(&vec![b'x'; bytes]).unwrap();
+        }
+        Behave::Exit(code) => {
+            eprintln!("error: it broke");
+            std::process::exit(code);
+        }
+        Behave::Abort => std::process::abort(),
+        Behave::Panic => panic!("out of ideas"),
+        Behave::Hang => loop {
+            std::thread::sleep(Duration::from_secs(1));
+        },
+        Behave::StartAWorker => {
+            let started = Worker::start(&this_test_program("the_worker"));
+            return match started.and_then(|mut it| it.ask(&Behave::StartAWorker, LONG)) {
+                Ok(answer) => format!("it said: {answer}"),
+                Err(error) => error.to_string(),
+            };
+        }
+    }
+    "done".to_owned()
+}
+
+/// This test program, as a process that runs one of its tests.
+fn this_test_program(test: &str) -> Program {
+    let name = format!("{}::{test}", module_path!().split_once("::").unwrap().1);
+    let arguments = ["--exact", "--ignored", "--nocapture"].map(OsString::from);
+    let arguments = [&[OsString::from(name)], &arguments[..]].concat();
+    Program::new(std::env::current_exe().unwrap(), arguments)
+}
+
+fn worker() -> Worker {
+    Worker::start(&this_test_program("the_worker")).unwrap()
+}
+
+/// Not a test, but what the worker is.
+#[test]
+#[ignore = "other tests start it as their worker"]
+fn the_worker() {
+    if !is_worker() {
+        return;
+    }
+    let served = serve(|request| match request.name() {
+        Behave::NAME => request.answer(behave),
+        Double::NAME => request.answer(|Double(bytes)| Double(bytes.repeat(2))),
+        _ => request.unknown(),
+    });
+    served.unwrap();
+}
+
+#[test]
+fn questions_are_answered_one_after_the_other() {
+    let mut worker = worker();
+    assert_eq!(worker.ask(&Behave::Well, LONG).unwrap(), "done");
+    // More than a pipe holds, in both directions, and bytes of every value.
+    let bytes: Vec<u8> = (0..3_000_000_u32).map(|index| (index >> 3) as u8).collect();
+    let Double(doubled) = worker.ask(&Double(bytes.clone()), LONG).unwrap();
+    assert!(doubled == bytes.repeat(2));
+    assert_eq!(worker.ask(&Behave::Well, None).unwrap(), "done");
+    worker.finish();
+}
+
+#[test]
+fn what_libraries_print_does_not_come_between() {
+    let mut worker = worker();
+    for _ in 0..2 {
+        assert_eq!(worker.ask(&Behave::PrintFromC, LONG).unwrap(), "done");
+    }
+    // A pipe holds 64 KiB.
+    assert_eq!(worker.ask(&Behave::Complain { bytes: 10_000_000 }, LONG).unwrap(), "done");
+    let error = worker.ask(&Behave::Exit(3), LONG).unwrap_err().to_string();
+    // What C printed went to the standard error, where the last words are from.
+    assert!(error.contains("a greeting from C") && error.ends_with("it broke"), "{error}");
+}
+
+#[test]
+fn how_a_worker_ended_is_said_with_its_last_words() {
+    let ask = |behaviour| worker().ask(&behaviour, LONG).unwrap_err().to_string();
+    let error = ask(Behave::Exit(3));
+    assert!(error.contains("its process failed: ") && error.contains("it broke"), "{error}");
+    let error = ask(Behave::Panic);
+    assert!(error.contains("out of ideas"), "{error}");
+    #[cfg(unix)]
+    assert_eq!(ask(Behave::Abort), "its process was ended by signal 6");
+    let mut worker = worker();
+    worker.ask(&Behave::Exit(3), LONG).unwrap_err();
+    let error = worker.ask(&Behave::Well, LONG).unwrap_err().to_string();
+    assert_eq!(error, "its process has ended before");
+}
+
+#[test]
+fn a_worker_that_hangs_is_killed() {
+    let mut worker = worker();
+    let error = worker.ask(&Behave::Hang, SHORT).unwrap_err();
+    assert!(matches!(error, WorkerError::TimeLimit { is_stuck: false, .. }), "{error:?}");
+    assert_eq!(error.to_string(), "its process gave no answer in 0.5 s and was killed");
+    let error = worker.ask(&Behave::Well, LONG).unwrap_err().to_string();
+    assert_eq!(error, "its process has ended before");
+}
+
+#[test]
+fn a_question_of_another_type_is_refused_and_the_worker_stays() {
+    let mut worker = worker();
+    let error = worker.ask(&Unknown, LONG).unwrap_err().to_string();
+    assert_eq!(error, "its process refused `unknown`: this worker does not know the question");
+    let error = worker.ask(&Misnamed, LONG).unwrap_err().to_string();
+    assert!(error.starts_with("its process refused `behave`: it cannot be read: "), "{error}");
+    let error = worker.ask(&Unsendable, LONG).unwrap_err().to_string();
+    assert_eq!(error, "`unsendable` cannot be sent to a worker: a path that is no text");
+    assert_eq!(worker.ask(&Behave::Well, LONG).unwrap(), "done");
+}
+
+#[test]
+fn closing_the_input_ends_a_worker_in_the_middle_of_an_answer() {
+    let mut worker = worker();
+    let input = worker.input();
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(300));
+        input.close();
+    });
+    let error = worker.ask(&Behave::Hang, LONG).unwrap_err();
+    assert!(matches!(error, WorkerError::Ended(_)), "{error:?}");
+    // And before the first question.
+    let mut worker = self::worker();
+    worker.input().close();
+    let error = worker.ask(&Behave::Well, LONG).unwrap_err();
+    assert!(matches!(error, WorkerError::Ended(_)), "{error:?}");
+}
+
+#[test]
+fn workers_start_workers_but_not_for_ever() {
+    let said = worker().ask(&Behave::StartAWorker, LONG).unwrap();
+    assert!(said.starts_with("it said: its process cannot be started: "), "{said}");
+}
+
+#[test]
+fn a_program_that_is_not_there_cannot_be_started() {
+    let error = Worker::start(&Program::new("/nowhere/at/all".into(), Vec::new())).unwrap_err();
+    assert!(error.to_string().starts_with("its process cannot be started: "), "{error}");
+}
+
+#[cfg(unix)]
+mod other_programs {
+    use super::*;
+
+    const GREETING: &str = r"printf '\0calibrate worker protocol 1\n'";
+
+    /// What a shell script that is no worker, or a bad one, is said to be.
+    fn error_of(script: &str, limit: Option<Duration>) -> WorkerError {
+        let program = Program::new("/bin/sh".into(), vec!["-c".into(), script.into()]);
+        let mut worker = Worker::start(&program).unwrap();
+        worker.ask(&Behave::Well, limit).unwrap_err()
+    }
+
+    /// A command of a shell that prints bytes.
+    fn print(bytes: &[u8]) -> String {
+        let octal: String = bytes.iter().map(|byte| format!("\\{byte:03o}")).collect();
+        format!("printf '{octal}'")
+    }
+
+    fn framed(body: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        frame::write(&mut bytes, body).unwrap();
+        bytes
+    }
+
+    /// A worker that greets and then prints something, after which it waits.
+    fn after_the_greeting(bytes: &[u8]) -> WorkerError {
+        error_of(&format!("echo loading; {GREETING}; {}; cat >/dev/null", print(bytes)), LONG)
+    }
+
+    #[test]
+    fn a_program_without_the_greeting_is_no_worker() {
+        let error = error_of("yes", LONG);
+        assert!(matches!(error, WorkerError::NotAWorker), "{error:?}");
+        let error = error_of(r"printf '\0calibrate worker protocol 7\n'; cat >/dev/null", LONG);
+        assert!(matches!(&error, WorkerError::Version(version) if version == "7"), "{error:?}");
+        assert!(error.to_string().contains("use one build of both"), "{error}");
+        for script in ["echo hello; exec sleep 1000", "cat >/dev/null"] {
+            let error = error_of(script, SHORT);
+            assert!(matches!(error, WorkerError::TimeLimit { .. }), "{script}: {error:?}");
+        }
+        for (script, expected) in [
+            ("echo it broke >&2; exit 3", "its process failed: it broke"),
+            ("exit 0", "its process ended without an answer (exit status: 0)"),
+            (
+                "kill -KILL $$",
+                "its process was ended by signal 9; most likely it needed too much memory",
+            ),
+            (
+                "echo LLVM ERROR >&2; kill -SEGV $$",
+                "its process was ended by signal 11: LLVM ERROR",
+            ),
+        ] {
+            assert_eq!(error_of(script, LONG).to_string(), expected, "{script}");
+        }
+    }
+
+    #[test]
+    fn garbage_instead_of_an_answer_is_an_error() {
+        let other = message::body("survey", &Ok::<(), String>(())).unwrap();
+        let error = after_the_greeting(&framed(&other)).to_string();
+        assert_eq!(error, "its process was asked `behave` and answered `survey`");
+
+        let wrong_type = message::body("behave", &Ok::<u32, String>(1)).unwrap();
+        let mut and_more = message::body("behave", &Ok::<_, String>("done")).unwrap();
+        and_more.extend(b"and more");
+        let cases: [&[u8]; 6] = [
+            b"no answer at all",
+            &framed(b""),
+            &framed(b"no message"),
+            &framed(&wrong_type),
+            &framed(&and_more),
+            &u64::MAX.to_le_bytes(),
+        ];
+        for bytes in cases {
+            let error = after_the_greeting(bytes);
+            assert!(matches!(error, WorkerError::Unreadable { .. }), "{bytes:?}: {error:?}");
+        }
+        let error = after_the_greeting(&u64::MAX.to_le_bytes()).to_string();
+        let expected = "its process answered `behave` with something that cannot be read: a frame";
+        assert!(error.starts_with(expected), "{error}");
+    }
+
+    #[test]
+    fn an_answer_that_is_cut_off_is_an_error() {
+        let answer = framed(&message::body("behave", &Ok::<_, String>("done")).unwrap());
+        let question = framed(&message::body("behave", &Behave::Well).unwrap()).len();
+        let greeting = format!("{GREETING}; head -c {question} >/dev/null");
+        let whole = format!("{greeting}; {}", print(&answer));
+        let mut worker =
+            Worker::start(&Program::new("/bin/sh".into(), vec!["-c".into(), whole.into()]))
+                .unwrap();
+        // That it ends afterwards does not matter.
+        assert_eq!(worker.ask(&Behave::Well, LONG).unwrap(), "done");
+        for length in [1, 8, 9, answer.len() - 1] {
+            let script = format!("{greeting}; {}", print(&answer[..length]));
+            let error = error_of(&script, LONG).to_string();
+            let expected = "its process ended in the middle of its answer (exit status: 0)";
+            assert_eq!(error, expected, "{length}");
+        }
+        let error = error_of(&format!("{greeting}; exec >&-; exec sleep 1000"), LONG).to_string();
+        assert!(error.contains("closed its output"), "{error}");
+    }
+
+    /// Not a test, but a caller whose worker hangs.
+    #[test]
+    #[ignore = "another test starts it and kills it"]
+    fn the_caller() {
+        if let Some(folder) = std::env::var_os("TEST_FOLDER") {
+            let mut worker = worker();
+            worker.ask(&Behave::Well, LONG).unwrap();
+            let id = worker.id().unwrap().to_string();
+            std::fs::write(std::path::Path::new(&folder).join("id"), id).unwrap();
+            let _ = worker.ask(&Behave::Hang, LONG);
+        }
+    }
+
+    /// Whether a process is there and not just waiting for its parent.
+    #[cfg(target_os = "linux")]
+    fn runs(id: &str) -> bool {
+        let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+        status.lines().any(|line| line.starts_with("State:") && !line.contains('Z'))
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_worker_ends_when_its_caller_is_killed() {
+        let folder = tempfile::tempdir().unwrap();
+        let Program { path, arguments } = this_test_program("other_programs::the_caller");
+        let mut caller = std::process::Command::new(path)
+            .args(arguments)
+            .env("TEST_FOLDER", folder.path())
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        let began = Instant::now();
+        let is_late = || began.elapsed() > Duration::from_secs(100);
+        let mut id = String::new();
+        while id.is_empty() {
+            assert!(!is_late(), "it started no worker");
+            std::thread::sleep(Duration::from_millis(10));
+            id = std::fs::read_to_string(folder.path().join("id")).unwrap_or_default();
+        }
+        assert!(runs(&id));
+        caller.kill().unwrap();
+        caller.wait().unwrap();
+        while runs(&id) {
+            assert!(!is_late(), "the worker is still there");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
