@@ -342,8 +342,8 @@ impl<'a> Session<'a> {
             passes.map(|known| known.ceilings.clone()).reduce(ceilings::best)
         };
         let measured = self.kinds_of_ceilings().into_iter().filter_map(|(dtype, clock)| {
-            let limits = ceilings::rounded(of(dtype, clock)?);
-            Some(MeasuredCeilings { backend, dtype, threads, clock, limits })
+            let ceilings = ceilings::rounded(of(dtype, clock)?);
+            Some(MeasuredCeilings { backend, dtype, threads, clock, ceilings })
         });
         measured.collect()
     }
