@@ -158,7 +158,8 @@ fn the_file_is_named_after_the_observed_machine() {
 #[test]
 fn wrong_command_lines() {
     let folder = folder();
-    std::fs::write(folder.path().join("shapes.toml"), "schema_version = 1\nnam = 3\n").unwrap();
+    let shapes = "kind = \"shapes\"\nschema_version = 2\nnam = 3\n";
+    std::fs::write(folder.path().join("shapes.toml"), shapes).unwrap();
     let huge = "add_relu/f32/m1000000.n1000000";
     for (args, message) in [
         (&["--fusion", "linear_bais_relu"][..], "did you mean `linear_bias_relu`"),
@@ -167,7 +168,8 @@ fn wrong_command_lines() {
         (&["--fusion", "relu"], "nothing to be fused with"),
         (&["--fusion", "all", "--shapes", "standart"], "did you mean `standard`"),
         (&["--fusion", "all", "--shapes", "no.toml"], "cannot read no.toml"),
-        (&["--fusion", "all", "--shapes", "shapes.toml"], "line 2"),
+        (&["--fusion", "all", "--shapes", "shapes.toml"], "line 3"),
+        (&["--problem", TINY, "--hardware", "shapes.toml"], "it is a set of shapes, not a hardware"),
         (&["--fusion", "all", "--hardware", "i7-12700x"], "did you mean `i7-12700k`"),
         (&["--fusion", "all", "--hardware", "no.toml"], "cannot read no.toml"),
         (&["--fusion", "all", "--dtype", "f33"], "did you mean `f32`"),
@@ -218,13 +220,15 @@ fn damaged_files_are_refused_with_their_name() {
     let folder = folder();
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
     write("truncated.toml", &EXAMPLE[..EXAMPLE.len() / 2]);
-    write("newer.toml", &EXAMPLE.replacen("schema_version = 2", "schema_version = 3", 1));
+    write("newer.toml", &EXAMPLE.replacen("schema_version = 3", "schema_version = 4", 1));
     write("binary.toml", "\u{0}\u{1}\u{2}");
+    write("sheet.toml", include_str!("../profiles/hardware/h200.toml"));
     for (name, message) in [
         ("truncated.toml", "truncated.toml: not a valid calibration file"),
-        ("newer.toml", "newer.toml: schema_version is 3"),
+        ("newer.toml", "newer.toml: schema_version is 4"),
         ("binary.toml", "binary.toml: not a valid calibration file"),
         ("missing.toml", "cannot read missing.toml"),
+        ("sheet.toml", "sheet.toml: it is a hardware profile, not a calibration; name it with"),
     ] {
         calibrate(folder.path())
             .args(["show", name])
