@@ -34,7 +34,7 @@ macro_rules! codes {
 
         impl ReasonCode {
             /// Every code.
-            pub const ALL: &[Self] = &[$(Self::$code),+];
+            pub const ALL: &'static [Self] = &[$(Self::$code),+];
 
             /// The word in files and reports.
             #[must_use]

@@ -1,8 +1,8 @@
 //! What measured records say of fusions that were found in traces.
 //!
-//! A trace does not tell the sizes of a kernel's tensors, so that no record can be picked for it.
-//! What is said is the range of the measured speedups over all sizes, with their intervals, for
-//! each pattern that is like the fusion. `patterns` says which are.
+//! A trace does not record the sizes of a kernel's tensors, so no single record fits a fusion. What
+//! is said is the range of the measured speedups over all sizes, with their intervals, for each
+//! pattern that is like the fusion. `patterns` says which are.
 
 mod patterns;
 
@@ -10,11 +10,13 @@ use std::collections::BTreeMap;
 
 use fusion_cost_model::calibration::{FusionRecord, HardwareCalibration, Verdict};
 use fusion_cost_model::{Backend, Clock, DType, Implementation};
-use kernel_traces::compare::Fusion;
 use serde::Serialize;
+
+use super::Fusion;
 
 /// What a calibration file says of a fusion.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct FusionRecords {
     /// The fusion, as an index into the list of a comparison.
     pub fusion: usize,
@@ -28,14 +30,15 @@ pub struct FusionRecords {
     pub measured: Vec<MeasuredPattern>,
 }
 
-/// The records of one pattern on one backend in one number format.
+/// The records of one pattern on one backend with one dtype.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct MeasuredPattern {
     /// The pattern.
     pub pattern: &'static str,
     /// Where it ran.
     pub backend: Backend,
-    /// The number format.
+    /// The dtype.
     pub dtype: DType,
     /// How many records there are, each of its own sizes, threads and caches, that may be used.
     pub records: usize,
@@ -51,6 +54,7 @@ pub struct MeasuredPattern {
 
 /// The speedup of a record: unfused time over fused time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct MeasuredSpeedup {
     /// What was measured.
     pub problem: String,
@@ -155,8 +159,10 @@ impl MeasuredPattern {
                 "{invalid} {noun} of {pattern} ({backend}, {dtype}), none of them valid"
             );
         };
-        let speedup =
-            |one: &MeasuredSpeedup| cli_support::units::ratio(one.speedup, one.low, one.high);
+        let speedup = |one: &MeasuredSpeedup| {
+            let MeasuredSpeedup { speedup, low, high, .. } = one;
+            format!("{speedup:.3} [{low:.3}, {high:.3}]")
+        };
         let mut text = if *records == 1 {
             let speedup = speedup(lowest);
             format!("{pattern} ({backend}, {dtype}), 1 record: speedup {speedup}")
@@ -178,9 +184,8 @@ impl MeasuredPattern {
 
 #[cfg(test)]
 mod tests {
-    use kernel_traces::compare::{FusionEvidence, Part, Role, Which};
-
     use super::*;
+    use crate::compare::{FusionEvidence, Part, Role, Which};
 
     fn fusion(operation: &str) -> Fusion {
         Fusion {

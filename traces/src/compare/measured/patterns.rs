@@ -50,9 +50,9 @@ fn find<'c>(classes: impl Iterator<Item = &'c str>) -> &'static [&'static str] {
 #[cfg(test)]
 mod tests {
     use fusion_cost_model::Pattern;
-    use kernel_traces::classify::Class;
 
     use super::*;
+    use crate::classify::Class;
 
     #[test]
     fn every_entry_is_sorted_and_names_what_there_is() {
