@@ -112,8 +112,7 @@ fn unfused_attention(sequence: &Sequence<'_>) -> Vec<usize> {
             .is_some_and(|at| sequence.is_gemm(at) || sequence.class(at) == Class::GemmEpilogue)
     };
     let between_gemms = |at: &usize| {
-        leads_to_gemm(Box::new((0..*at).rev()))
-            && leads_to_gemm(Box::new(*at + 1..sequence.len()))
+        leads_to_gemm(Box::new((0..*at).rev())) && leads_to_gemm(Box::new(*at + 1..sequence.len()))
     };
     let softmax = groups(sequence, |at| sequence.class(at) == Class::Softmax);
     softmax.into_iter().filter(between_gemms).collect()
