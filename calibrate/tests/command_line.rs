@@ -169,7 +169,10 @@ fn wrong_command_lines() {
         (&["--fusion", "all", "--shapes", "standart"], "did you mean `standard`"),
         (&["--fusion", "all", "--shapes", "no.toml"], "cannot read no.toml"),
         (&["--fusion", "all", "--shapes", "shapes.toml"], "line 3"),
-        (&["--problem", TINY, "--hardware", "shapes.toml"], "it is a set of shapes, not a hardware"),
+        (
+            &["--problem", TINY, "--hardware", "shapes.toml"],
+            "it is a set of shapes, not a hardware",
+        ),
         (&["--fusion", "all", "--hardware", "i7-12700x"], "did you mean `i7-12700k`"),
         (&["--fusion", "all", "--hardware", "no.toml"], "cannot read no.toml"),
         (&["--fusion", "all", "--dtype", "f33"], "did you mean `f32`"),
