@@ -412,7 +412,7 @@ fn a_record_is_judged_by_the_controls_of_its_clock() {
         assert!(unobserved.unwrap().contains("clock_change"), "{unobserved:?}");
     }
     // Each launch has a seed of its own, though the problem is the same.
-    let seeds: std::collections::HashSet<u64> = launcher
+    let seeds: std::collections::HashSet<u64> = workers
         .tasks
         .iter()
         .filter_map(|task| match task {
