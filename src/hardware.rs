@@ -1,8 +1,8 @@
 //! Hardware specifications: the facts of a data sheet, or what was observed of a machine.
 
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
+use crate::error::{Error, ErrorKind};
 use crate::vocabulary::DType;
 
 /// The version of the hardware file format that this crate reads and writes.
@@ -107,7 +107,7 @@ pub struct Cache {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Peak {
-    /// The number format of the inputs.
+    /// The dtype of the inputs.
     pub dtype: DType,
     /// 10^9 operations per second; a multiply-add counts as two. Never a figure with sparsity.
     pub gflops: f64,
@@ -156,69 +156,41 @@ pub struct HardwareSpec {
     pub peaks: Vec<Peak>,
 }
 
-/// A hardware file that cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum HardwareError {
-    /// Not TOML, or not of the format.
-    #[error("{0}")]
-    Syntax(#[from] toml::de::Error),
-    /// Of a format that this version does not know.
-    #[error(
-        "schema_version is {found}, but this version reads only {HARDWARE_SCHEMA_VERSION}; \
-         use a newer calibrate"
-    )]
-    Version {
-        /// The version in the file.
-        found: i64,
-    },
-    /// A value that cannot be.
-    #[error("`{key}`: {reason}")]
-    Value {
-        /// The key with its table.
-        key: String,
-        /// What is wrong.
-        reason: String,
-    },
-}
-
 impl HardwareSpec {
     /// Reads a hardware file.
     ///
     /// # Errors
     ///
-    /// [`HardwareError`] with the key and the line.
-    pub fn from_toml(text: &str) -> Result<Self, HardwareError> {
+    /// An error with the key and the line.
+    pub fn from_toml(text: &str) -> Result<Self, Error> {
         // The version first: a newer file may have keys that would make a worse message.
-        let table: toml::Table = text.parse()?;
+        let table: toml::Table = text.parse().map_err(invalid)?;
         if let Some(found) = table.get("schema_version").and_then(toml::Value::as_integer)
             && found != i64::from(HARDWARE_SCHEMA_VERSION)
         {
-            return Err(HardwareError::Version { found });
+            return Err(other_version(found));
         }
-        let spec: Self = toml::from_str(text)?;
-        spec.check()?;
+        let spec: Self = toml::from_str(text).map_err(invalid)?;
+        spec.check().map_err(invalid)?;
         Ok(spec)
     }
 
     /// Checks what the format alone does not guarantee.
-    pub(crate) fn check(&self) -> Result<(), HardwareError> {
+    pub(crate) fn check(&self) -> Result<(), String> {
         if self.schema_version != HARDWARE_SCHEMA_VERSION {
-            return Err(HardwareError::Version { found: i64::from(self.schema_version) });
+            let found = self.schema_version;
+            return Err(format!("schema_version is {found}, not {HARDWARE_SCHEMA_VERSION}"));
         }
-        let value = |key: &str, reason: &str| HardwareError::Value {
-            key: key.to_owned(),
-            reason: reason.to_owned(),
-        };
         let is_slug = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if self.id.is_empty() || !self.id.chars().all(is_slug) {
-            return Err(value("id", "must be lower-case letters, digits and dashes"));
+            return Err("`id`: must be lower-case letters, digits and dashes".to_owned());
         }
-        if !(self.memory.bandwidth_gb_per_s.is_finite() && self.memory.bandwidth_gb_per_s > 0.0) {
-            return Err(value("memory.bandwidth_gb_per_s", "must be a positive number"));
+        let good = |rate: f64| rate.is_finite() && rate > 0.0;
+        if !good(self.memory.bandwidth_gb_per_s) {
+            return Err("`memory.bandwidth_gb_per_s`: must be a positive number".to_owned());
         }
-        if self.peaks.iter().any(|peak| !(peak.gflops.is_finite() && peak.gflops > 0.0)) {
-            return Err(value("peak.gflops", "must be a positive number"));
+        if !self.peaks.iter().all(|peak| good(peak.gflops)) {
+            return Err("`peak.gflops`: must be a positive number".to_owned());
         }
         Ok(())
     }
@@ -253,6 +225,15 @@ impl HardwareSpec {
         let rates = self.peaks.iter().filter(|peak| peak.dtype == dtype).map(|peak| peak.gflops);
         rates.reduce(f64::max)
     }
+}
+
+fn invalid(reason: impl std::fmt::Display) -> Error {
+    Error::invalid_file("hardware", reason)
+}
+
+fn other_version(found: i64) -> Error {
+    let (known, advice) = (HARDWARE_SCHEMA_VERSION, "use a newer calibrate");
+    ErrorKind::OtherVersion { path: None, found, known, advice }.into()
 }
 
 #[cfg(test)]

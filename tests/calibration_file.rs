@@ -4,11 +4,12 @@
 
 use proptest::prelude::*;
 
-use fusion_cost_model::calibration::{CalibrationError, HardwareCalibration, SCHEMA_VERSION};
+use fusion_cost_model::Error;
+use fusion_cost_model::calibration::{HardwareCalibration, SCHEMA_VERSION};
 
 const EXAMPLE: &str = include_str!("data/example.toml");
 
-fn read(text: &str) -> Result<HardwareCalibration, CalibrationError> {
+fn read(text: &str) -> Result<HardwareCalibration, Error> {
     HardwareCalibration::from_toml(text)
 }
 

@@ -3,10 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use fusion_cost_model::calibration::{HardwareCalibration, Verdict};
-use fusion_cost_model::model::{
-    Action, Evidence, FusionCostModel, Policy, SizelessError, Target, WhenUnknown,
+use fusion_cost_model::{
+    Backend, CacheState, Clock, DType, Decision, Evidence, FusionCostModel, Policy, Problem,
+    Target, WhenUnknown,
 };
-use fusion_cost_model::{Backend, CacheState, DType, Problem};
 
 fn calibration() -> HardwareCalibration {
     HardwareCalibration::from_toml(include_str!("data/example.toml")).unwrap()
@@ -41,13 +41,14 @@ fn measured_points_come_back_verbatim_under_every_name() {
     let record =
         calibration().records.into_iter().find(|r| r.problem == problem(MEASURED)).unwrap();
     for name in [MEASURED, "Add_ReLU/fp32/m4096.n1024", "aten::add+nn.ReLU/float32/n1024.m4096"] {
-        let estimate = model.estimate(&problem(name), TARGET);
-        assert_eq!(estimate.evidence, Evidence::Measured);
-        let measured = estimate.measured.unwrap();
-        assert_eq!(measured.speedup.value, record.speedup_factor);
-        assert_eq!(measured.speedup.low, record.speedup_low);
-        assert_eq!(measured.unfused_ms.value, record.unfused_latency_ms);
-        assert_eq!(measured.fused_ms.value, record.fused_latency_ms);
+        let estimate = model.on(TARGET).estimate(&problem(name));
+        assert_eq!(estimate.evidence(), Evidence::Measured);
+        assert_eq!(estimate.record(), Some(&record));
+        let speedup = estimate.speedup().unwrap();
+        assert_eq!(speedup.value, record.speedup_factor);
+        assert_eq!((speedup.low, speedup.high), (record.speedup_low, record.speedup_high));
+        assert_eq!(estimate.unfused_ms(), Some(record.unfused_latency_ms));
+        assert_eq!(estimate.fused_ms(), Some(record.fused_latency_ms));
     }
 }
 
@@ -56,47 +57,57 @@ fn another_target_is_never_answered() {
     let model = model();
     let others = [
         Target::cpu(1),
-        Target { backend: Backend::Cuda, ..TARGET },
-        Target { cache_state: CacheState::Cold, ..TARGET },
+        Target::gpu(Backend::Cuda, Clock::Host).with_threads(2),
+        TARGET.with_cache_state(CacheState::Cold),
     ];
     for target in others {
-        let estimate = model.estimate(&problem(MEASURED), target);
-        assert_eq!((estimate.evidence, estimate.measured), (Evidence::Unknown, None));
+        let estimate = model.on(target).estimate(&problem(MEASURED));
+        assert_eq!((estimate.evidence(), estimate.speedup()), (Evidence::Unknown, None));
     }
-    let half = model.estimate(&problem("add_relu/f16/m4096.n1024"), TARGET);
-    assert_eq!(half.evidence, Evidence::Unknown);
+    let half = model.on(TARGET).estimate(&problem("add_relu/f16/m4096.n1024"));
+    assert_eq!(half.evidence(), Evidence::Unknown);
+    assert_eq!(model.targets(), [TARGET]);
 }
 
 #[test]
 fn decisions_compare_the_interval_with_the_threshold() {
     let policy = Policy::new(WhenUnknown::Error);
-    for (low, value, high, action, fuse) in [
-        (1.2, 1.3, 1.4, Action::Fuse, Some(true)),
-        (0.9, 1.0, 1.19, Action::Keep, Some(false)),
-        (1.1, 1.25, 1.4, Action::TooClose, Some(true)),
-        (1.1, 1.15, 1.4, Action::TooClose, Some(false)),
+    for (low, value, high, word, fuse) in [
+        (1.2, 1.3, 1.4, "Fuse", true),
+        (0.9, 1.0, 1.19, "Keep", false),
+        (1.1, 1.25, 1.4, "TooClose", true),
+        (1.1, 1.15, 1.4, "TooClose", false),
     ] {
         let model = with_speedup(low, value, high);
-        let decision = model.decide(&problem(MEASURED), TARGET, &policy);
-        assert_eq!((decision.action, decision.fuse), (action, fuse), "{low} {value} {high}");
+        let decision = model.on(TARGET).decide(&problem(MEASURED), &policy).unwrap();
+        assert!(format!("{decision:?}").starts_with(word), "{low} {value} {high}: {decision:?}");
+        assert_eq!(decision.should_fuse(), fuse, "{low} {value} {high}");
+        assert_eq!(decision.estimate().speedup().unwrap().value, value);
     }
 }
 
 #[test]
 fn the_unknown_is_decided_by_the_caller() {
     let model = model();
+    let on_target = model.on(TARGET);
     let decide = |when_unknown, threshold| {
         let policy = Policy::new(when_unknown).with_threshold(threshold);
-        let decision = model.decide(&problem(UNKNOWN), TARGET, &policy);
-        assert_eq!(decision.action, Action::Unknown);
-        decision.fuse
+        let decision = on_target.decide(&problem(UNKNOWN), &policy)?;
+        assert!(matches!(decision, Decision::Unknown { .. }), "{decision:?}");
+        Ok::<bool, fusion_cost_model::Error>(decision.should_fuse())
     };
-    assert_eq!(decide(WhenUnknown::Conservative, 1.2), Some(false));
-    assert_eq!(decide(WhenUnknown::Optimistic, 1.2), Some(true));
-    assert_eq!(decide(WhenUnknown::Error, 1.2), None);
-    let roofline = model.roofline_speedup(&problem(UNKNOWN), TARGET).unwrap();
-    assert_eq!(decide(WhenUnknown::Roofline, roofline - 0.01), Some(true));
-    assert_eq!(decide(WhenUnknown::Roofline, roofline + 0.01), Some(false));
+    assert!(!decide(WhenUnknown::Conservative, 1.2).unwrap());
+    assert!(decide(WhenUnknown::Optimistic, 1.2).unwrap());
+    let error = decide(WhenUnknown::Error, 1.2).unwrap_err();
+    assert!(error.is_undecided());
+    assert_eq!(
+        error.to_string(),
+        "nothing was measured for conv_bn/f32/n1.c3.h8.w8.k4.r3.s3 on cpu, 2 threads, warm \
+         caches, and the policy is not to guess"
+    );
+    let roofline = on_target.roofline_speedup(&problem(UNKNOWN)).unwrap();
+    assert!(decide(WhenUnknown::Roofline, roofline - 0.01).unwrap());
+    assert!(!decide(WhenUnknown::Roofline, roofline + 0.01).unwrap());
 }
 
 #[test]
@@ -106,13 +117,35 @@ fn invalid_records_are_ignored() {
         record.verdict = Verdict::Invalid;
     }
     let model = FusionCostModel::new(calibration);
-    assert_eq!(model.estimate(&problem(MEASURED), TARGET).evidence, Evidence::Unknown);
-    assert_eq!(model.fusion_benefit("add_relu", DType::F32, TARGET).unwrap(), None);
+    assert_eq!(model.on(TARGET).estimate(&problem(MEASURED)).evidence(), Evidence::Unknown);
+    assert_eq!(model.on(TARGET).fusion_benefit("add_relu", DType::F32).unwrap(), None);
+    assert_eq!(model.targets(), [TARGET]);
+}
+
+#[test]
+fn two_neighbours_are_one_question() {
+    let model = model();
+    let on_target = model.on(TARGET);
+    let [add, relu] = ["add/f32/m4096.n1024", "relu/f32/m4096.n1024"].map(problem);
+    let speedup = on_target.estimate(&problem(MEASURED)).speedup().unwrap();
+    let policy = Policy::new(WhenUnknown::Error);
+    let below = policy.with_threshold(speedup.low - 0.01);
+    let above = policy.with_threshold(speedup.high + 0.01);
+    assert!(on_target.should_fuse(&add, &relu, &below).unwrap());
+    assert!(!on_target.should_fuse(&add, &relu, &above).unwrap());
+
+    let other = problem("relu/f32/m1024.n4096");
+    assert!(on_target.should_fuse(&add, &other, &policy).unwrap_err().is_not_one_kernel());
+    let unmeasured = on_target.should_fuse(&relu, &add, &policy).unwrap_err();
+    assert!(unmeasured.is_undecided(), "{unmeasured}");
+    let optimistic = Policy::new(WhenUnknown::Optimistic);
+    assert!(on_target.should_fuse(&relu, &add, &optimistic).unwrap());
 }
 
 #[test]
 fn the_questions_without_sizes() {
     let model = model();
+    let on_target = model.on(TARGET);
     // Two sizes of linear_bias_relu: the geometric mean and the extremes.
     let speedups: Vec<f64> = calibration()
         .records
@@ -120,53 +153,39 @@ fn the_questions_without_sizes() {
         .filter(|record| record.fusion_pattern == "linear_bias_relu")
         .map(|record| record.speedup_factor)
         .collect();
-    let benefit = model.fusion_benefit("Linear_Bias_ReLU", DType::F32, TARGET).unwrap().unwrap();
-    assert!((benefit.value - (speedups[0] * speedups[1]).sqrt()).abs() < 1e-12);
-    assert_eq!(benefit.low, speedups[0].min(speedups[1]));
-    assert_eq!(benefit.high, speedups[0].max(speedups[1]));
-    assert_eq!(model.fusion_benefit("conv_bn", DType::F32, TARGET).unwrap(), None);
-    assert!(
-        model
-            .fusion_benefit("conv_bm", DType::F32, TARGET)
-            .unwrap_err()
-            .to_string()
-            .contains("conv_bn")
-    );
+    let benefit = on_target.fusion_benefit("Linear_Bias_ReLU", DType::F32).unwrap().unwrap();
+    assert!((benefit.mean - (speedups[0] * speedups[1]).sqrt()).abs() < 1e-12);
+    assert_eq!(benefit.least, speedups[0].min(speedups[1]));
+    assert_eq!(benefit.largest, speedups[0].max(speedups[1]));
+    assert_eq!(benefit.sizes, 2);
+    assert_eq!(on_target.fusion_benefit("conv_bn", DType::F32).unwrap(), None);
+    let error = on_target.fusion_benefit("conv_bm", DType::F32).unwrap_err();
+    assert!(error.to_string().contains("conv_bn"), "{error}");
 
-    assert_eq!(model.fusion_benefit("add_relu", DType::F32, Target::cpu(1)).unwrap(), None);
-    assert_eq!(model.fusion_benefit("add_relu", DType::F16, TARGET).unwrap(), None);
+    let one_thread = model.on(Target::cpu(1));
+    assert_eq!(one_thread.fusion_benefit("add_relu", DType::F32).unwrap(), None);
+    assert_eq!(on_target.fusion_benefit("add_relu", DType::F16).unwrap(), None);
 
+    let ask = |first, second, policy: Policy| {
+        on_target.should_fuse_by_name(first, second, DType::F32, &policy)
+    };
     let careful = Policy::new(WhenUnknown::Conservative);
-    assert!(
-        model.should_fuse("add", "relu", DType::F32, TARGET, &careful.with_threshold(1.0)).unwrap()
-    );
-    assert!(
-        !model
-            .should_fuse("add", "relu", DType::F32, TARGET, &careful.with_threshold(9.0))
-            .unwrap()
-    );
-    assert!(
-        model
-            .should_fuse("linear_bias", "ReLU", DType::F32, TARGET, &careful.with_threshold(0.5))
-            .unwrap()
-    );
-    assert!(!model.should_fuse("conv2d", "batch_norm", DType::F32, TARGET, &careful).unwrap());
-    assert!(
-        model
-            .should_fuse("conv2d", "bn", DType::F32, TARGET, &Policy::new(WhenUnknown::Optimistic))
-            .unwrap()
-    );
-    let refused =
-        model.should_fuse("conv2d", "bn", DType::F32, TARGET, &Policy::new(WhenUnknown::Error));
-    assert!(matches!(refused, Err(SizelessError::Undecided(_))), "{refused:?}");
-    let senseless = model.should_fuse("relu", "linear", DType::F32, TARGET, &careful);
-    assert!(matches!(senseless, Err(SizelessError::Vocabulary(_))), "{senseless:?}");
+    assert!(ask("add", "relu", careful.with_threshold(1.0)).unwrap());
+    assert!(!ask("add", "relu", careful.with_threshold(9.0)).unwrap());
+    assert!(ask("linear_bias", "ReLU", careful.with_threshold(0.5)).unwrap());
+    assert!(!ask("conv2d", "batch_norm", careful).unwrap());
+    assert!(ask("conv2d", "bn", Policy::new(WhenUnknown::Optimistic)).unwrap());
+    let refused = ask("conv2d", "bn", Policy::new(WhenUnknown::Error)).unwrap_err();
+    assert!(refused.is_undecided(), "{refused}");
+    assert!(ask("relu", "linear", careful).unwrap_err().is_not_one_kernel());
+    assert!(ask("relu", "linaer", careful).unwrap_err().is_unknown_name());
 }
 
 #[test]
 fn the_expected_hardware_is_checked() {
     assert!(model().expecting_hardware("intel-xeon-processor").is_ok());
     let error = model().expecting_hardware("i7-12700K").unwrap_err();
+    assert!(error.is_hardware_mismatch());
     assert!(error.to_string().contains("not of i7-12700K"), "{error}");
 }
 

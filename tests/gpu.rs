@@ -5,8 +5,10 @@
 use fusion_cost_model::calibration::{
     Disturbed, GpuDetails, GpuKernel, HardwareCalibration, ObservedGpu,
 };
-use fusion_cost_model::model::{Action, Evidence, FusionCostModel, Policy, Target, WhenUnknown};
-use fusion_cost_model::{Backend, Clock, Implementation, Problem};
+use fusion_cost_model::{
+    Backend, Clock, Decision, Evidence, FusionCostModel, Implementation, Policy, Problem, Target,
+    WhenUnknown,
+};
 
 const CPU: &str = include_str!("data/example.toml");
 const MEASURED: &str = "add_relu/f32/m4096.n1024";
@@ -156,7 +158,7 @@ fn two_records_by_one_clock_are_refused() {
 fn a_question_about_one_clock_is_never_answered_by_the_other() {
     let speedup = |calibration: HardwareCalibration, target: Target| {
         let model = FusionCostModel::new(calibration);
-        let estimate = model.estimate(&problem(MEASURED), target);
+        let estimate = model.on(target).estimate(&problem(MEASURED));
         estimate.speedup().map(|speedup| speedup.value)
     };
     let device = Target::gpu(Backend::Cuda, Clock::Device);
@@ -185,23 +187,23 @@ fn a_question_about_one_clock_is_never_answered_by_the_other() {
 fn a_vendors_kernels_are_asked_for_by_name() {
     let model = FusionCostModel::new(calibration());
     let native = Target::gpu(Backend::Cuda, Clock::Device);
-    let vendor = Target { implementation: Implementation::Vendor, ..native };
+    let vendor = native.with_implementation(Implementation::Vendor);
     let first = model.calibration().records[0].problem;
-    let value = |target| model.estimate(&first, target).speedup().unwrap().value;
+    let value = |target| model.on(target).estimate(&first).speedup().unwrap().value;
     assert!((value(vendor) / value(native) - 1.5).abs() < 1e-9);
-    assert_eq!(model.estimate(&problem(MEASURED), vendor).evidence, Evidence::Unknown);
+    assert_eq!(model.on(vendor).estimate(&problem(MEASURED)).evidence(), Evidence::Unknown);
 }
 
 /// The roofline stands in for what was not measured, but only by the clock that it was measured by.
 #[test]
-fn limits_belong_to_a_clock() {
+fn ceilings_belong_to_a_clock() {
     let model = FusionCostModel::new(calibration());
     let unknown = problem("conv_bn/f32/n1.c3.h8.w8.k4.r3.s3");
     let device = Target::gpu(Backend::Cuda, Clock::Device);
-    assert!(model.roofline_speedup(&unknown, device).is_some());
+    assert!(model.on(device).roofline_speedup(&unknown).is_some());
     let inclusive = Target::gpu(Backend::Cuda, Clock::LaunchInclusive);
-    assert_eq!(model.roofline_speedup(&unknown, inclusive), None);
+    assert_eq!(model.on(inclusive).roofline_speedup(&unknown), None);
     let policy = Policy::new(WhenUnknown::Roofline);
-    let decision = model.decide(&unknown, inclusive, &policy);
-    assert_eq!((decision.action, decision.fuse), (Action::Unknown, Some(false)));
+    let decision = model.on(inclusive).decide(&unknown, &policy).unwrap();
+    assert!(matches!(decision, Decision::Unknown { .. }) && !decision.should_fuse());
 }

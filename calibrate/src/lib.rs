@@ -10,7 +10,6 @@ pub mod digits;
 pub mod judge;
 pub mod machine;
 pub mod measure;
-pub mod output;
 pub mod plan;
 pub mod profiles;
 pub mod prove;

@@ -172,8 +172,8 @@ fn wrong_command_lines() {
         (&["--problem", "linear_bias"], "expected chain/dtype/sizes"),
         (&["--problem", huge], "(24000000000000 bytes)"),
         (&["--problem", TINY, "--threads", "0"], "--threads must be at least 1"),
-        (&["--problem", TINY, "--launches", "0"], "it must be 1, or from 3 to 1000"),
-        (&["--problem", TINY, "--launches", "2"], "an interval over 2 launches says nothing"),
+        (&["--problem", TINY, "--processes", "0"], "it must be 1, or from 3 to 1000"),
+        (&["--problem", TINY, "--processes", "2"], "an interval over 2 processes says nothing"),
         (&["--problem", TINY, "--output", "x.toml", "--samples", "x.toml"], "own file"),
         (&["--problem", TINY, "--rounds", "1"], "1 is not in 2..=1000"),
         (&["--problem", TINY, "--time-budget", "soon"], "write it as 90s, 10m or 1h30m"),
@@ -280,7 +280,7 @@ fn show_reads_as_it_should() {
 fn a_run_goes_on_when_its_time_was_up() {
     let folder = folder();
     let args = ["--problem", TINY, "--problem", "add_relu/f32/m4.n4", "--threads", "1"];
-    let args = [&args[..], &["--launches", "3", "--rounds", "3", "--output", "t.toml"]].concat();
+    let args = [&args[..], &["--processes", "3", "--rounds", "3", "--output", "t.toml"]].concat();
     let load = || HardwareCalibration::load(folder.path().join("t.toml")).unwrap();
     forced(folder.path())
         .args(&args)
@@ -288,7 +288,7 @@ fn a_run_goes_on_when_its_time_was_up() {
         .assert()
         .code(1)
         .stderr(contains("nothing was measured; no file was written"));
-    // Measuring the limits takes about three seconds, three times.
+    // Measuring the ceilings takes about three seconds, three times.
     let mut parts = 0;
     loop {
         parts += 1;
@@ -309,7 +309,7 @@ fn a_run_goes_on_when_its_time_was_up() {
     assert_eq!((whole.records.len(), whole.skipped.len()), (2, 0));
     for record in &whole.records {
         assert!((3..=6).contains(&record.launches), "{}", record.launches);
-        // Launches that a busy machine left without an undisturbed pair count as rounds alone.
+        // Processes that a busy machine left without an undisturbed pair count as rounds alone.
         assert!(record.rounds % 3 == 0 && record.rounds >= 3 * record.launches);
     }
     assert_eq!(names(folder.path()), ["t.toml"]);
@@ -386,18 +386,18 @@ fn every_sample_can_be_kept() {
     let text = std::fs::read_to_string(folder.path().join("s.jsonl")).unwrap();
     let entries: Vec<Entry> =
         text.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect();
-    let launches: Vec<_> = entries
+    let processes: Vec<_> = entries
         .iter()
         .filter_map(|entry| match entry {
-            Entry::Launch { subject, report, .. } => Some((subject.problem.to_string(), report)),
+            Entry::Process { subject, report, .. } => Some((subject.problem.to_string(), report)),
             _ => None,
         })
         .collect();
-    assert_eq!(launches.len(), 3, "two controls and the problem");
-    let (name, report) = &launches[2];
-    assert_eq!((name.as_str(), report.launch.rounds.len()), (TINY, 8));
+    assert_eq!(processes.len(), 3, "two controls and the problem");
+    let (name, report) = &processes[2];
+    assert_eq!((name.as_str(), report.samples.rounds.len()), (TINY, 8));
     // The speedup of the file follows from the samples.
-    let estimate = calibrate::measure::estimate(std::slice::from_ref(&report.launch)).unwrap();
+    let estimate = calibrate::measure::estimate(std::slice::from_ref(&report.samples)).unwrap();
     let record = &HardwareCalibration::load(folder.path().join("t.toml")).unwrap().records[0];
     assert!((record.speedup_factor / estimate.ratio - 1.0).abs() < 1e-5);
 }

@@ -11,8 +11,7 @@ use std::time::Duration;
 
 use assert_cmd::Command;
 use fusion_cost_model::calibration::HardwareCalibration;
-use fusion_cost_model::model::{Evidence, FusionCostModel, Target};
-use fusion_cost_model::{Backend, Clock, Implementation};
+use fusion_cost_model::{Backend, Clock, Evidence, FusionCostModel, Implementation, Target};
 use predicates::prelude::*;
 use predicates::str::contains;
 use tempfile::TempDir;
@@ -166,8 +165,8 @@ fn from_the_command_line_to_a_file_to_an_answer() {
     for (clock, evidence) in [(Clock::Device, Evidence::Measured), (Clock::Host, Evidence::Unknown)]
     {
         let target = Target::gpu(Backend::Cuda, clock);
-        let estimate = model.estimate(&TINY.parse().unwrap(), target);
-        assert_eq!(estimate.evidence, evidence, "{clock}");
+        let estimate = model.on(target).estimate(&TINY.parse().unwrap());
+        assert_eq!(estimate.evidence(), evidence, "{clock}");
     }
     let query = |args: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_calibrate"));

@@ -87,13 +87,13 @@ fn check_whole(folder: &Path, journaled: &[String]) {
     let (samples, torn) = lines(&folder.join("samples.jsonl"));
     assert!(!torn);
     assert_eq!(samples[..journaled.len()], *journaled);
-    let mut launches = HashSet::new();
+    let mut processes = HashSet::new();
     for line in &samples[1..] {
-        if let Entry::Launch { subject, index, .. } = serde_json::from_str(line).unwrap() {
-            assert!(launches.insert((subject, index)), "{subject:?} was measured twice");
+        if let Entry::Process { subject, index, .. } = serde_json::from_str(line).unwrap() {
+            assert!(processes.insert((subject, index)), "{subject:?} was measured twice");
         }
     }
-    assert_eq!(launches.len(), calibration.records.len() + 2, "each problem, and two controls");
+    assert_eq!(processes.len(), calibration.records.len() + 2, "each problem, and two controls");
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn nothing_is_lost_or_measured_twice_whenever_the_run_is_killed() {
         torn_lines += u32::from(torn);
         most_lines = most_lines.max(journaled.len());
     }
-    assert!(most_lines > 3, "no kill came after a launch");
+    assert!(most_lines > 3, "no kill came after a process");
     let mut child = start(folder.path(), is_long);
     assert!(ended_before(&mut child, Instant::now() + Duration::from_secs(300)));
     check_whole(folder.path(), &journaled);

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use calibrate::measure::{Cause, Launch, Order, Pair, Procedure, Round};
+use calibrate::measure::{Cause, Order, Pair, Procedure, Round, Samples};
 use calibrate::plan::{Comparison, Subject};
 use calibrate::record::{Context, record};
 use calibrate::run::{Entry, Journal, Measured, Outcome, RunKey, RunSettings, Session, State};
@@ -25,7 +25,7 @@ enum Asked {
     Ceilings,
 }
 
-/// Launches whose samples follow from the task alone.
+/// Processes whose samples follow from the task alone.
 struct Scripted {
     tasks: Vec<Asked>,
     /// How far the ratios of one problem lie apart, in the logarithm.
@@ -34,7 +34,7 @@ struct Scripted {
     /// The user stops the run before the task with this number.
     stop_before: Option<usize>,
     pause: Duration,
-    /// From this launch of a problem on, a variant computes something wrong.
+    /// From this process of a problem on, a variant computes something wrong.
     wrong_from: Option<usize>,
 }
 
@@ -108,7 +108,7 @@ impl Workers for Scripted {
         let pair = |order| Pair { seconds: [ratio * 1e-3, 1e-3], order, causes: Vec::new() };
         let round = || Round { pairs: vec![pair(Order::FirstSecond), pair(Order::SecondFirst)] };
         Ok(MeasureAnswer::Measured(Box::new(ProcessReport {
-            launch: Launch {
+            samples: Samples {
                 rounds: (0..measure.procedure.rounds).map(|_| round()).collect(),
                 iterations: [1, 1],
                 ticks: 10_000,
@@ -153,17 +153,17 @@ fn run(workers: &mut Scripted, settings: RunSettings, subjects: &[Subject]) -> O
     Session::new(workers, settings, subjects, &stop).unwrap().run().unwrap()
 }
 
-fn launches(measured: &[Measured]) -> Vec<usize> {
-    measured.iter().map(|measured| measured.launches.len()).collect()
+fn processes(measured: &[Measured]) -> Vec<usize> {
+    measured.iter().map(|measured| measured.processes.len()).collect()
 }
 
 #[test]
-fn each_pass_makes_one_launch_of_everything() {
+fn each_pass_makes_one_process_of_everything() {
     let mut workers = Scripted::new();
     let subjects = subjects(3);
     let outcome = run(&mut workers, SETTINGS, &subjects);
     assert_eq!(outcome.end, RunEnd::Complete);
-    assert_eq!(launches(&outcome.measured), [5, 5, 5]);
+    assert_eq!(processes(&outcome.measured), [5, 5, 5]);
     assert!(outcome.measured.iter().all(|measured| measured.state == State::Finished));
     // Two controls and three problems in each pass.
     let measured = workers.measured();
@@ -181,7 +181,7 @@ fn each_pass_makes_one_launch_of_everything() {
 }
 
 #[test]
-fn every_launch_has_a_seed_of_its_own_and_every_problem_the_same_inputs() {
+fn every_process_has_a_seed_of_its_own_and_every_problem_the_same_inputs() {
     let mut workers = Scripted::new();
     let _ = run(&mut workers, SETTINGS, &subjects(3));
     let mut process_seeds = Vec::new();
@@ -207,21 +207,21 @@ fn every_launch_has_a_seed_of_its_own_and_every_problem_the_same_inputs() {
 }
 
 #[test]
-fn what_is_undecided_gets_more_launches_and_nothing_else_does() {
+fn what_is_undecided_gets_more_processes_and_nothing_else_does() {
     let wide = |problem: &Problem| if problem.to_string().contains("m2.") { 0.5 } else { 0.001 };
     let mut workers = Scripted { spread: wide, ..Scripted::new() };
     let outcome = run(&mut workers, SETTINGS, &subjects(3));
-    assert_eq!(launches(&outcome.measured), [5, 10, 5]);
+    assert_eq!(processes(&outcome.measured), [5, 10, 5]);
     assert_eq!(outcome.end, RunEnd::Complete);
     // The controls go on as the yardstick of what goes on.
     assert!(outcome.noise.iter().all(|noise| noise.launches == 10));
 }
 
 #[test]
-fn the_limits_are_the_best_of_all_passes() {
+fn the_ceilings_are_the_best_of_all_passes() {
     let mut workers = Scripted::new();
     let outcome = run(&mut workers, SETTINGS, &subjects(1));
-    // Asked before the first three passes of three launches, as the 1st, 5th and 9th task.
+    // Asked before the first three passes of three processes, as the 1st, 5th and 9th task.
     let limits = &outcome.ceilings[0].limits;
     assert_eq!((limits.peak_gflops, limits.launch_us), (99.0, 1.0));
     assert_eq!(limits.bandwidth[0].gb_per_s, 10.0);
@@ -240,7 +240,7 @@ fn one_problem_that_fails_costs_only_itself() {
     };
     let mut workers = Scripted { answer: Some(answer), ..Scripted::new() };
     let outcome = run(&mut workers, SETTINGS, &subjects(4));
-    assert_eq!(launches(&outcome.measured), [5, 0, 0, 5]);
+    assert_eq!(processes(&outcome.measured), [5, 0, 0, 5]);
     let states: Vec<&State> = outcome.measured.iter().map(|measured| &measured.state).collect();
     assert!(matches!(states[1], State::Failed(reason) if reason.contains("signal 11")));
     assert_eq!(*states[2], State::NoKernels);
@@ -255,7 +255,7 @@ fn the_time_budget_ends_the_run_between_launches() {
     let outcome = run(&mut workers, RunSettings { time_budget, ..SETTINGS }, &subjects(20));
     assert_eq!(outcome.end, RunEnd::TimeBudget);
     assert!((1..=8).contains(&workers.tasks.len()), "{}", workers.tasks.len());
-    assert!(outcome.measured.iter().any(|measured| measured.launches.is_empty()));
+    assert!(outcome.measured.iter().any(|measured| measured.processes.is_empty()));
     assert!(outcome.measured.iter().all(|measured| measured.state == State::Unfinished));
 }
 
@@ -273,9 +273,9 @@ fn key() -> RunKey {
 }
 
 /// Wherever a run ends, going on from its journal leads to the same result as never ending, and
-/// no launch is made twice.
+/// no process is made twice.
 #[test]
-fn a_run_that_goes_on_makes_every_launch_once() {
+fn a_run_that_goes_on_makes_every_process_once() {
     let subjects = subjects(3);
     let mut whole = Scripted::new();
     let expected = run(&mut whole, SETTINGS, &subjects);
@@ -298,7 +298,7 @@ fn a_run_that_goes_on_makes_every_launch_once() {
         assert_eq!([first.tasks, second.tasks].concat(), whole.tasks);
         let results = |outcome: &Outcome| -> Vec<_> {
             let all = outcome.measured.iter();
-            all.map(|measured| (measured.launches.clone(), measured.estimate.clone())).collect()
+            all.map(|measured| (measured.processes.clone(), measured.estimate.clone())).collect()
         };
         assert_eq!(results(&outcome), results(&expected));
         assert_eq!(outcome.noise, expected.noise);
@@ -318,8 +318,8 @@ fn launches_of_other_problems_stay_in_the_journal() {
         assert_eq!((outcome.end, outcome.left_over.len()), (RunEnd::Complete, left_over));
     }
     let (_, recovered) = Journal::open(&path, &key()).unwrap();
-    let is_launch = |entry: &&Entry| matches!(entry, Entry::Launch { .. });
-    assert_eq!(recovered.entries.iter().filter(is_launch).count(), 5 * 5);
+    let is_process = |entry: &&Entry| matches!(entry, Entry::Process { .. });
+    assert_eq!(recovered.entries.iter().filter(is_process).count(), 5 * 5);
 }
 
 /// From disturbed samples to an INVALID record that says why.
@@ -328,10 +328,10 @@ fn a_record_of_disturbed_samples_is_invalid_and_says_why() {
     let disturbed = |task: &MeasureTask| {
         let answer = Scripted::new().measure(task.clone(), None);
         let Ok(MeasureAnswer::Measured(mut report)) = answer else { return None };
-        report.launch.observable = vec![Cause::Migration, Cause::Steal];
+        report.samples.observable = vec![Cause::Migration, Cause::Steal];
         if task.subject.comparison == Comparison::UnfusedFused {
             // In five of eight rounds.
-            for round in report.launch.rounds.iter_mut().take(5) {
+            for round in report.samples.rounds.iter_mut().take(5) {
                 round.pairs.iter_mut().for_each(|pair| pair.causes = vec![Cause::Migration]);
             }
         }
@@ -340,8 +340,8 @@ fn a_record_of_disturbed_samples_is_invalid_and_says_why() {
     let mut workers = Scripted { answer: Some(disturbed), ..Scripted::new() };
     let Outcome { measured, noise, ceilings, .. } = run(&mut workers, SETTINGS, &subjects(1));
     let context = Context { settings: &SETTINGS, noise: &noise, ceilings: &ceilings };
-    let Measured { subject, launches, estimate, .. } = &measured[0];
-    let record = record(subject, launches, estimate.as_ref().unwrap(), &context);
+    let Measured { subject, processes, estimate, .. } = &measured[0];
+    let record = record(subject, processes, estimate.as_ref().unwrap(), &context);
     assert_eq!(record.verdict, Verdict::Invalid);
     assert_eq!((record.pairs, record.pairs_kept), (80, 30));
     assert_eq!((record.disturbed.migration, record.disturbed.steal), (Some(50), Some(0)));
@@ -359,7 +359,7 @@ fn a_variant_that_turns_wrong_is_never_finished() {
     let wide = |problem: &Problem| if problem.to_string().contains("m1.") { 0.5 } else { 0.001 };
     let mut workers = Scripted { spread: wide, wrong_from: Some(5), ..Scripted::new() };
     let outcome = run(&mut workers, SETTINGS, &subjects(1));
-    assert_eq!(launches(&outcome.measured), [5]);
+    assert_eq!(processes(&outcome.measured), [5]);
     assert!(matches!(&outcome.measured[0].state, State::Wrong(reason) if reason.contains("off")));
 
     // Nor is it forgotten when the run goes on.
@@ -378,7 +378,7 @@ fn a_variant_that_turns_wrong_is_never_finished() {
 /// What the A/A runs by one clock say is nothing for a record by the other.
 #[test]
 fn a_record_is_judged_by_the_controls_of_its_clock() {
-    let noisy_by_launches = |task: &MeasureTask| {
+    let noisy_by_processes = |task: &MeasureTask| {
         let Subject { clock, comparison, .. } = task.subject;
         if clock != Clock::LaunchInclusive || comparison != Comparison::UnfusedUnfused {
             return None;
@@ -389,16 +389,16 @@ fn a_record_is_judged_by_the_controls_of_its_clock() {
     let clocks = [Clock::Device, Clock::LaunchInclusive];
     let subjects = clocks.map(|clock| Subject::of(problem, clock, Implementation::Native));
     let settings = RunSettings { backend: Backend::Cuda, l2_bytes: Some(1 << 20), ..SETTINGS };
-    let mut workers = Scripted { answer: Some(noisy_by_launches), ..Scripted::new() };
+    let mut workers = Scripted { answer: Some(noisy_by_processes), ..Scripted::new() };
     let Outcome { measured, noise, ceilings, .. } = run(&mut workers, settings, &subjects);
     assert_eq!(noise.len(), 4);
-    let limits_by: Vec<Clock> = ceilings.iter().map(|ceilings| ceilings.clock).collect();
-    assert_eq!(limits_by, clocks);
+    let clocks_of_ceilings: Vec<Clock> = ceilings.iter().map(|ceilings| ceilings.clock).collect();
+    assert_eq!(clocks_of_ceilings, clocks);
     let context = Context { settings: &settings, noise: &noise, ceilings: &ceilings };
     let records: Vec<_> = measured
         .iter()
-        .map(|Measured { subject, launches, estimate, .. }| {
-            record(subject, launches, estimate.as_ref().unwrap(), &context)
+        .map(|Measured { subject, processes, estimate, .. }| {
+            record(subject, processes, estimate.as_ref().unwrap(), &context)
         })
         .collect();
     assert_eq!(records.iter().map(|record| record.clock).collect::<Vec<_>>(), clocks);
@@ -411,7 +411,7 @@ fn a_record_is_judged_by_the_controls_of_its_clock() {
         let unobserved = record.reasons.iter().find(|reason| reason.starts_with("unobserved"));
         assert!(unobserved.unwrap().contains("clock_change"), "{unobserved:?}");
     }
-    // Each launch has a seed of its own, though the problem is the same.
+    // Each process has a seed of its own, though the problem is the same.
     let seeds: std::collections::HashSet<u64> = workers
         .tasks
         .iter()
@@ -436,8 +436,8 @@ fn a_failed_control_makes_every_record_invalid() {
     assert_eq!((end, noise.len()), (RunEnd::Complete, 1));
     assert!(matches!(controls[1].state, State::Failed(_)));
     let context = Context { settings: &SETTINGS, noise: &noise, ceilings: &ceilings };
-    let Measured { subject, launches, estimate, .. } = &measured[0];
-    let record = record(subject, launches, estimate.as_ref().unwrap(), &context);
+    let Measured { subject, processes, estimate, .. } = &measured[0];
+    let record = record(subject, processes, estimate.as_ref().unwrap(), &context);
     assert_eq!(record.verdict, Verdict::Invalid);
     assert!(record.reasons[0].starts_with("no-control: 1 of 2 A/A runs"), "{:?}", record.reasons);
 }

@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use fusion_cost_model::VocabularyError;
 use thiserror::Error;
 
 /// Done; each record carries its verdict.
@@ -64,8 +63,10 @@ pub fn report(result: anyhow::Result<u8>) -> ExitCode {
         return ExitCode::from(DONE);
     }
     eprintln!("error: {}", message(&error));
-    let is_usage =
-        error.chain().any(|cause| cause.is::<UsageError>() || cause.is::<VocabularyError>());
+    let is_usage = error.chain().any(|cause| {
+        let model = cause.downcast_ref::<fusion_cost_model::Error>();
+        cause.is::<UsageError>() || model.is_some_and(fusion_cost_model::Error::is_invalid_question)
+    });
     let is_missing = error.chain().any(|cause| cause.is::<NoDeviceError>());
     ExitCode::from(if is_missing {
         NO_DEVICE

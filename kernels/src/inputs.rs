@@ -1,7 +1,8 @@
 //! The input tensors of a problem, filled with random numbers.
 
-use fusion_cost_model::cost::Matrix;
-use fusion_cost_model::{DType, Op, OperandKind, Pointwise, Problem};
+use fusion_cost_model::kernel::Matrix;
+use fusion_cost_model::kernel::OperandKind;
+use fusion_cost_model::{DType, Op, Pointwise, Problem};
 use half::{bf16, f16};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;

@@ -1,6 +1,6 @@
 //! The proof that a kernel computes what its chain says.
 
-use fusion_cost_model::cost::Step;
+use fusion_cost_model::kernel::Step;
 use fusion_cost_model::{DType, Op, Pointwise, Problem};
 
 use crate::cpu::affinity;

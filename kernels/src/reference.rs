@@ -5,8 +5,9 @@
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
-use fusion_cost_model::cost::Step;
-use fusion_cost_model::{NORM_EPSILON, Op, OperandKind, Pointwise, Problem, Value};
+use fusion_cost_model::kernel::Step;
+use fusion_cost_model::kernel::{NORM_EPSILON, OperandKind, Value};
+use fusion_cost_model::{Op, Pointwise, Problem};
 
 use crate::inputs::{Inputs, attention_scale};
 use crate::random;

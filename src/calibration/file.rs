@@ -5,8 +5,9 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use super::{CalibrationError, FusionRecord, HardwareCalibration, SCHEMA_VERSION};
+use super::{FusionRecord, HardwareCalibration, SCHEMA_VERSION};
 use crate::cost::BandwidthPoint;
+use crate::error::{Error, ErrorKind};
 use crate::vocabulary::{Backend, CacheState, Clock, Implementation, Problem};
 
 /// What makes a record unique in a file: two records with the same key would be two answers to
@@ -25,11 +26,11 @@ impl HardwareCalibration {
     ///
     /// # Errors
     ///
-    /// [`CalibrationError`] with the file, and the key and line of what is wrong.
-    pub fn load(path: impl AsRef<Path>) -> Result<Self, CalibrationError> {
+    /// An error with the file, and the key and line of what is wrong.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
         let text = fs::read_to_string(path)
-            .map_err(|source| CalibrationError::Read { path: path.to_owned(), source })?;
+            .map_err(|source| ErrorKind::Read { path: path.to_owned(), source })?;
         Self::from_toml(&text).map_err(|error| error.in_file(path))
     }
 
@@ -37,32 +38,40 @@ impl HardwareCalibration {
     ///
     /// # Errors
     ///
-    /// [`CalibrationError::Invalid`] or [`CalibrationError::Version`].
-    pub fn from_toml(text: &str) -> Result<Self, CalibrationError> {
+    /// An error with the key and line of what is wrong.
+    pub fn from_toml(text: &str) -> Result<Self, Error> {
         // The version first: a newer file may have keys that would make a worse message.
-        let table: toml::Table = text
-            .parse()
-            .map_err(|error: toml::de::Error| CalibrationError::invalid(error.to_string()))?;
+        let table: toml::Table =
+            text.parse().map_err(|error: toml::de::Error| invalid(error.to_string()))?;
         match table.get("schema_version").map(toml::Value::as_integer) {
             Some(Some(version)) if version == i64::from(SCHEMA_VERSION) => {}
-            Some(Some(found)) => return Err(CalibrationError::Version { path: None, found }),
+            Some(Some(found)) => {
+                return Err(ErrorKind::OtherVersion {
+                    path: None,
+                    found,
+                    known: SCHEMA_VERSION,
+                    advice: if found > i64::from(SCHEMA_VERSION) {
+                        "use a newer version of the tool, or calibrate again"
+                    } else {
+                        "calibrate again"
+                    },
+                }
+                .into());
+            }
             Some(None) => {
-                return Err(CalibrationError::invalid("schema_version must be a whole number"));
+                return Err(invalid("schema_version must be a whole number"));
             }
             None => {
-                return Err(CalibrationError::invalid(
+                return Err(invalid(
                     "it has no schema_version at its top level; files under profiles/hardware/ \
                      and profiles/shapes/ are not calibrations",
                 ));
             }
         }
         if !text.ends_with('\n') {
-            return Err(CalibrationError::invalid(
-                "it is incomplete: its last line has no end; calibrate again",
-            ));
+            return Err(invalid("it is incomplete: its last line has no end; calibrate again"));
         }
-        let calibration: Self =
-            toml::from_str(text).map_err(|error| CalibrationError::invalid(error.to_string()))?;
+        let calibration: Self = toml::from_str(text).map_err(|error| invalid(error.to_string()))?;
         calibration.check(text)?;
         Ok(calibration)
     }
@@ -71,9 +80,9 @@ impl HardwareCalibration {
     ///
     /// # Errors
     ///
-    /// [`CalibrationError::Invalid`] when a value has no TOML form.
-    pub fn to_toml(&self) -> Result<String, CalibrationError> {
-        toml::to_string_pretty(self).map_err(|error| CalibrationError::invalid(error.to_string()))
+    /// When a value has no TOML form.
+    pub fn to_toml(&self) -> Result<String, Error> {
+        toml::to_string_pretty(self).map_err(|error| invalid(error.to_string()))
     }
 
     /// Writes the file so that a reader sees the old contents or the new, never a part: into a
@@ -81,9 +90,8 @@ impl HardwareCalibration {
     ///
     /// # Errors
     ///
-    /// [`CalibrationError::Write`] with the file and the reason, or
-    /// [`CalibrationError::Invalid`] for values that no reader would accept.
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), CalibrationError> {
+    /// When the file cannot be written, or a value is one that no reader would accept.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path = path.as_ref();
         let text = self.to_toml()?;
         // What could not be read back must not take the place of what can.
@@ -98,15 +106,13 @@ impl HardwareCalibration {
         write().map_err(|source| {
             // Best effort: the error that matters is the one above.
             let _ = fs::remove_file(&temporary);
-            CalibrationError::Write { path: path.to_owned(), source }
+            ErrorKind::Write { path: path.to_owned(), source }.into()
         })
     }
 
     /// Checks what the format alone does not guarantee.
-    fn check(&self, text: &str) -> Result<(), CalibrationError> {
-        self.hardware
-            .check()
-            .map_err(|error| CalibrationError::invalid(format!("hardware: {error}")))?;
+    fn check(&self, text: &str) -> Result<(), Error> {
+        self.hardware.check().map_err(|reason| invalid(format!("hardware: {reason}")))?;
         for ceilings in &self.ceilings {
             let limits = &ceilings.limits;
             let good = |rate: f64| rate.is_finite() && rate > 0.0;
@@ -117,24 +123,20 @@ impl HardwareCalibration {
             let good_launch = limits.launch_us.is_finite() && limits.launch_us >= 0.0;
             if !(good(limits.peak_gflops) && good_launch && limits.bandwidth.iter().all(good_point))
             {
-                return Err(CalibrationError::invalid("ceilings: rates must be positive numbers"));
+                return Err(invalid("ceilings: rates must be positive numbers"));
             }
             if !limits.bandwidth.is_sorted_by(|a, b| a.working_set_bytes < b.working_set_bytes) {
-                return Err(CalibrationError::invalid(
-                    "ceilings: the working sets of the bandwidth must increase",
-                ));
+                return Err(invalid("ceilings: the working sets of the bandwidth must increase"));
             }
         }
         for noise in &self.noise {
             let ends = [noise.ratio_low, noise.ratio, noise.ratio_high];
             if !(ends.iter().all(|end| end.is_finite() && *end > 0.0) && ends.is_sorted()) {
-                return Err(CalibrationError::invalid(
-                    "noise: a ratio must be positive and lie within its interval",
-                ));
+                return Err(invalid("noise: a ratio must be positive and lie within its interval"));
             }
         }
         if self.num_records != self.records.len() as u64 {
-            return Err(CalibrationError::invalid(format!(
+            return Err(invalid(format!(
                 "num_records is {}, but it has {} [[fusion]] records: it is incomplete; calibrate \
                  again, or correct num_records if you changed the records yourself",
                 self.num_records,
@@ -144,11 +146,9 @@ impl HardwareCalibration {
         let mut seen = HashMap::new();
         for (index, record) in self.records.iter().enumerate() {
             let place = || format!("[[fusion]] at line {}", line_of_record(text, index));
-            record
-                .check()
-                .map_err(|reason| CalibrationError::invalid(format!("{}: {reason}", place())))?;
+            record.check().map_err(|reason| invalid(format!("{}: {reason}", place())))?;
             if let Some(first) = seen.insert(record.key(), index) {
-                return Err(CalibrationError::invalid(format!(
+                return Err(invalid(format!(
                     "{} and the one at line {} are both for {} on {} with {} threads, the {} \
                      clock and {} kernels; keep one",
                     place(),
@@ -204,6 +204,10 @@ impl FusionRecord {
         }
         Ok(())
     }
+}
+
+fn invalid(reason: impl std::fmt::Display) -> Error {
+    Error::invalid_file("calibration", reason)
 }
 
 /// The line of the `index`-th `[[fusion]]` header, from 1.

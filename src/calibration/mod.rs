@@ -1,12 +1,10 @@
 //! The calibration file: what was measured, on what, with which settings.
 
-mod error;
 mod file;
 mod record;
 
 use serde::{Deserialize, Serialize};
 
-pub use error::CalibrationError;
 pub use record::{
     Disturbed, FusionRecord, GpuDetails, GpuKernel, Placement, Timing, Verdict, Verification,
 };

@@ -1,14 +1,12 @@
-//! What a problem costs on paper: its steps, flops, bytes, and the roofline's opinion.
+//! What a problem costs on paper: flops, bytes, launches, and the roofline's opinion.
 //!
 //! These are modelled numbers: compulsory traffic, every flop counted once. The measured numbers
 //! are in the [calibration](crate::calibration).
 
 mod least_time;
 mod roofline;
-mod steps;
 mod traffic;
 
 pub use least_time::LeastTime;
 pub use roofline::{BandwidthPoint, Bottleneck, Ceilings, RooflineTime};
-pub use steps::{Matrix, Step};
 pub use traffic::Traffic;

@@ -4,9 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::steps::Step;
 use super::traffic::Traffic;
-use crate::vocabulary::Problem;
+use crate::vocabulary::{Problem, Step};
 
 /// Bandwidth of streaming kernels at one working set, in 10^9 bytes read and written per second.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

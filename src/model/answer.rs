@@ -23,8 +23,9 @@ impl fmt::Display for Evidence {
     }
 }
 
-/// A value with the ends of its interval.
+/// A value with its 95 % confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct Interval {
     /// The value.
     pub value: f64,
@@ -34,55 +35,68 @@ pub struct Interval {
     pub high: f64,
 }
 
-/// Times and speedup of a problem.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Measured<'m> {
-    /// Median and quartiles of the unfused time, in milliseconds.
-    pub unfused_ms: Interval,
-    /// Median and quartiles of the fused time, in milliseconds.
-    pub fused_ms: Interval,
-    /// Unfused time over fused time with its 95 % interval.
-    pub speedup: Interval,
-    /// The record that this comes from, with everything else that is known.
-    pub record: &'m FusionRecord,
-}
-
-/// The answer to a question about one problem.
+/// What is known about one problem on one target.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate<'m> {
-    /// Where the answer comes from.
-    pub evidence: Evidence,
-    /// Times and speedup; `None` exactly when the evidence is [`Evidence::Unknown`].
-    pub measured: Option<Measured<'m>>,
+    record: Option<&'m FusionRecord>,
 }
 
 impl<'m> Estimate<'m> {
-    pub(super) const UNKNOWN: Self = Self { evidence: Evidence::Unknown, measured: None };
+    pub(super) const UNKNOWN: Self = Self { record: None };
 
-    pub(super) fn measured(record: &'m FusionRecord) -> Self {
-        let time = |timing: &crate::calibration::Timing| Interval {
-            value: timing.median_ms,
-            low: timing.q1_ms,
-            high: timing.q3_ms,
-        };
-        Self {
-            evidence: Evidence::Measured,
-            measured: Some(Measured {
-                unfused_ms: time(&record.unfused_timing),
-                fused_ms: time(&record.fused_timing),
-                speedup: Interval {
-                    value: record.speedup_factor,
-                    low: record.speedup_low,
-                    high: record.speedup_high,
-                },
-                record,
-            }),
+    pub(super) const fn measured(record: &'m FusionRecord) -> Self {
+        Self { record: Some(record) }
+    }
+
+    /// Where the answer comes from.
+    #[must_use]
+    pub const fn evidence(&self) -> Evidence {
+        match self.record {
+            Some(_) => Evidence::Measured,
+            None => Evidence::Unknown,
         }
     }
 
-    /// The speedup with its interval, if anything is known.
+    /// Unfused time over fused time with its interval; `None` when nothing is known.
     #[must_use]
     pub fn speedup(&self) -> Option<Interval> {
-        self.measured.map(|measured| measured.speedup)
+        self.record.map(|record| Interval {
+            value: record.speedup_factor,
+            low: record.speedup_low,
+            high: record.speedup_high,
+        })
     }
+
+    /// The time of the unfused kernels together, in milliseconds; `None` when nothing is known.
+    #[must_use]
+    pub fn unfused_ms(&self) -> Option<f64> {
+        self.record.map(|record| record.unfused_latency_ms)
+    }
+
+    /// The time of the fused kernel, in milliseconds; `None` when nothing is known.
+    #[must_use]
+    pub fn fused_ms(&self) -> Option<f64> {
+        self.record.map(|record| record.fused_latency_ms)
+    }
+
+    /// The record of exactly this problem, with everything else that was measured; `None` unless
+    /// the evidence is [`Evidence::Measured`].
+    #[must_use]
+    pub const fn record(&self) -> Option<&'m FusionRecord> {
+        self.record
+    }
+}
+
+/// The speedups of a chain over all sizes at which it was measured.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct SpeedupRange {
+    /// Their geometric mean.
+    pub mean: f64,
+    /// The least of them.
+    pub least: f64,
+    /// The largest of them.
+    pub largest: f64,
+    /// How many sizes there are.
+    pub sizes: usize,
 }

@@ -2,8 +2,12 @@
 
 mod answer;
 mod lookup;
+mod on_target;
 mod policy;
+mod target;
 
-pub use answer::{Estimate, Evidence, Interval, Measured};
-pub use lookup::{FusionCostModel, HardwareMismatch, SizelessError, Target};
-pub use policy::{Action, Decision, Policy, Undecided, WhenUnknown};
+pub use answer::{Estimate, Evidence, Interval, SpeedupRange};
+pub use lookup::FusionCostModel;
+pub use on_target::OnTarget;
+pub use policy::{Decision, Policy, WhenUnknown};
+pub use target::Target;

@@ -17,7 +17,7 @@ const fn op(op: P) -> Op {
 /// Names of the canonical ops in other vocabularies: PyTorch modules and ATen ops, ONNX ops,
 /// XLA/oneDNN words, and the short forms of the design that this project grew from.
 const ALIASES: &[Alias] = &[
-    // matrix products
+    // GEMMs
     ("mm", &[Op::Linear]),
     ("matmul", &[Op::Linear]),
     ("dense", &[Op::Linear]),
@@ -114,8 +114,8 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     Op::all().map(Op::name)
 }
 
-/// The foreign names of `op` alone, for documentation and `list ops`.
-pub fn foreign_names(op: Op) -> impl Iterator<Item = &'static str> {
+/// The foreign names of `op` alone.
+pub(super) fn foreign_names(op: Op) -> impl Iterator<Item = &'static str> {
     ALIASES.iter().filter(move |(_, ops)| *ops == [op]).map(|(name, _)| *name)
 }
 

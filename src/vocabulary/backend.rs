@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::error::{NameKind, VocabularyError};
+use crate::error::Error;
 
 /// What runs a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -41,22 +41,22 @@ impl fmt::Display for Backend {
 }
 
 impl FromStr for Backend {
-    type Err = VocabularyError;
+    type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        by_name(NameKind::Backend, text, Self::ALL, Self::name)
+        by_name("backend", text, Self::ALL, Self::name)
     }
 }
 
 /// The one of `all` that is called so, in upper or lower case.
 fn by_name<T: Copy, const N: usize>(
-    kind: NameKind,
+    what: &'static str,
     text: &str,
     all: [T; N],
     name: fn(T) -> &'static str,
-) -> Result<T, VocabularyError> {
+) -> Result<T, Error> {
     let is_called_so = |one: &T| name(*one) == text.to_ascii_lowercase();
-    let unknown = || VocabularyError::unknown(kind, text, all.into_iter().map(name));
+    let unknown = || Error::unknown_name(what, text, all.into_iter().map(name));
     all.into_iter().find(is_called_so).ok_or_else(unknown)
 }
 
@@ -100,10 +100,10 @@ impl Clock {
 }
 
 impl FromStr for Clock {
-    type Err = VocabularyError;
+    type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        by_name(NameKind::Clock, text, Self::ALL, Self::name)
+        by_name("clock", text, Self::ALL, Self::name)
     }
 }
 
@@ -142,10 +142,10 @@ impl Implementation {
 }
 
 impl FromStr for Implementation {
-    type Err = VocabularyError;
+    type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        by_name(NameKind::Implementation, text, Self::ALL, Self::name)
+        by_name("implementation", text, Self::ALL, Self::name)
     }
 }
 

@@ -6,43 +6,77 @@ use std::ops::Deref;
 use std::str::FromStr;
 
 use super::aliases;
-use super::error::{NameKind, VocabularyError};
 use super::form::Form;
 use super::op::Op;
 use super::pattern::{self, Pattern};
+use crate::error::{Error, ErrorKind};
 
-/// The most ops that a chain can have.
-pub const MAX_OPS: usize = 12;
-
-/// An ordered list of two or more ops that could be one kernel: `linear+bias+relu`.
+/// An ordered list of ops that could be one kernel: `linear+bias+relu`.
+///
+/// A chain of a single op has nothing to be fused with, but is half of a question: whether to fuse
+/// it with its neighbour.
 ///
 /// A chain is small and `Copy`, so that it can be part of a lookup key. Its text form joins the
 /// canonical names with `+`; [`FromStr`] also reads pattern names, their aliases, and
 /// framework spellings such as `Conv2d_BatchNorm2d_ReLU`.
 #[derive(Clone, Copy)]
 pub struct Chain {
-    ops: [Op; MAX_OPS],
+    ops: [Op; Self::MAX_OPS],
     len: u8,
     form: Form,
 }
 
 impl Chain {
+    /// The most ops that a chain can have.
+    pub const MAX_OPS: usize = 12;
+
     /// Checks that the ops can follow each other in one kernel.
     ///
     /// # Errors
     ///
-    /// [`VocabularyError::BadChain`] or [`VocabularyError::ChainTooLong`].
-    pub fn new(ops: &[Op]) -> Result<Self, VocabularyError> {
-        if ops.len() > MAX_OPS {
-            return Err(VocabularyError::ChainTooLong(ops.len()));
+    /// An error that [`Error::is_not_one_kernel`] is true of, with the reason.
+    pub fn new(ops: &[Op]) -> Result<Self, Error> {
+        if ops.len() > Self::MAX_OPS {
+            let (ops, most) = (ops.len(), Self::MAX_OPS);
+            return Err(ErrorKind::ChainTooLong { ops, most }.into());
         }
-        let form = Form::of(ops)
-            .map_err(|reason| VocabularyError::BadChain { chain: join(ops), reason })?;
-        let mut stored = [Op::Linear; MAX_OPS];
+        let form = Form::of(ops).map_err(|reason| Error::not_one_kernel(join(ops), reason))?;
+        let mut stored = [Op::Linear; Self::MAX_OPS];
         stored[..ops.len()].copy_from_slice(ops);
-        #[expect(clippy::cast_possible_truncation, reason = "at most MAX_OPS")]
+        #[expect(clippy::cast_possible_truncation, reason = "at most Self::MAX_OPS")]
         let len = ops.len() as u8;
         Ok(Self { ops: stored, len, form })
+    }
+
+    /// The chain of these ops and those of `next` after them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::new`].
+    pub fn join(&self, next: &Self) -> Result<Self, Error> {
+        let (first, next) = (self.ops(), next.ops());
+        let mut joined = [Op::Linear; 2 * Self::MAX_OPS];
+        joined[..first.len()].copy_from_slice(first);
+        joined[first.len()..][..next.len()].copy_from_slice(next);
+        Self::new(&joined[..first.len() + next.len()])
+    }
+
+    /// The same chain, if there is something to fuse in it.
+    ///
+    /// # Errors
+    ///
+    /// When it has a single op: [`Error::is_not_one_kernel`].
+    pub fn fusible(self) -> Result<Self, Error> {
+        match self.ops() {
+            [only] => Err(Error::not_one_kernel(
+                only.name(),
+                format!(
+                    "a single op has nothing to be fused with; add what follows it, such as \
+                     {only}+relu"
+                ),
+            )),
+            _ => Ok(self),
+        }
     }
 
     /// The ops in order.
@@ -51,7 +85,7 @@ impl Chain {
         &self.ops[..usize::from(self.len)]
     }
 
-    /// Which sizes the chain has.
+    /// What the chain computes on, which decides its sizes.
     #[must_use]
     pub const fn form(&self) -> Form {
         self.form
@@ -110,22 +144,23 @@ impl fmt::Display for Chain {
 }
 
 impl FromStr for Chain {
-    type Err = VocabularyError;
+    type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let text = text.trim();
         let ops = if text.contains('+') {
             let mut ops = Vec::new();
             for token in text.split('+') {
-                ops.extend(ops_of(token).ok_or_else(|| {
-                    VocabularyError::unknown(NameKind::Op, token, aliases::names())
-                })?);
+                ops.extend(
+                    ops_of(token)
+                        .ok_or_else(|| Error::unknown_name("op", token, aliases::names()))?,
+                );
             }
             ops
         } else {
             ops_of(text).ok_or_else(|| {
                 let patterns = pattern::PATTERNS.iter().map(|pattern| pattern.name);
-                VocabularyError::unknown(NameKind::Fusion, text, patterns.chain(aliases::names()))
+                Error::unknown_name("fusion pattern", text, patterns.chain(aliases::names()))
             })?
         };
         Self::new(&ops)
@@ -193,15 +228,25 @@ mod tests {
     }
 
     #[test]
+    fn a_single_op_has_nothing_to_be_fused_with() {
+        let error = chain("linear").fusible().unwrap_err();
+        assert!(error.is_not_one_kernel());
+        assert!(error.to_string().contains("nothing to be fused with; add what follows it, such"));
+        assert!(chain("linear+bias").fusible().is_ok());
+    }
+
+    #[test]
     fn a_chain_has_a_limited_length() {
-        let long = format!("add{}", "+relu".repeat(MAX_OPS));
-        assert_eq!(long.parse::<Chain>(), Err(VocabularyError::ChainTooLong(MAX_OPS + 1)));
+        let long = format!("add{}", "+relu".repeat(Chain::MAX_OPS));
+        let error = long.parse::<Chain>().unwrap_err();
+        assert!(error.is_not_one_kernel());
+        assert!(error.to_string().starts_with("a chain of 13 ops is too long: at most 12"));
     }
 
     proptest! {
         #[test]
         fn whatever_is_a_chain_prints_and_parses_back(
-            indices in proptest::collection::vec(0..Op::all().count(), 1..=MAX_OPS),
+            indices in proptest::collection::vec(0..Op::all().count(), 1..=Chain::MAX_OPS),
         ) {
             let ops: Vec<Op> = indices.iter().filter_map(|&index| Op::all().nth(index)).collect();
             if let Ok(chain) = Chain::new(&ops) {

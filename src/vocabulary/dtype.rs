@@ -1,13 +1,13 @@
-//! Number formats.
+//! The types of tensors' elements.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::error::{NameKind, VocabularyError};
+use crate::error::Error;
 
-/// A number format of tensors, or of a peak rate.
+/// The type of a tensor's elements, or of those that a peak rate is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DType {
@@ -28,7 +28,7 @@ pub enum DType {
 }
 
 impl DType {
-    /// Every format.
+    /// Every dtype.
     pub const ALL: [Self; 7] =
         [Self::F64, Self::F32, Self::Tf32, Self::Bf16, Self::F16, Self::F8, Self::I8];
 
@@ -65,7 +65,7 @@ impl fmt::Display for DType {
 }
 
 impl FromStr for DType {
-    type Err = VocabularyError;
+    type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let lower = text.to_ascii_lowercase();
@@ -79,8 +79,8 @@ impl FromStr for DType {
             "f8" | "fp8" | "float8" => Self::F8,
             "i8" | "int8" => Self::I8,
             _ => {
-                return Err(VocabularyError::unknown(
-                    NameKind::DType,
+                return Err(Error::unknown_name(
+                    "dtype",
                     text,
                     Self::ALL.iter().map(|dtype| dtype.name()),
                 ));

@@ -25,13 +25,8 @@ impl Form {
     /// The form of a list of ops, or why it has none.
     pub(super) fn of(ops: &[Op]) -> Result<Self, String> {
         let [first, rest @ ..] = ops else {
-            return Err("it is empty; name two or more ops joined with +".to_owned());
+            return Err("it is empty; name the ops joined with +".to_owned());
         };
-        if rest.is_empty() {
-            return Err(format!(
-                "a single op has nothing to be fused with; add what follows it, such as {first}+relu"
-            ));
-        }
         match first {
             Op::Linear => Self::of_linear(rest),
             Op::Conv2d => Self::of_conv(rest),
@@ -47,17 +42,17 @@ impl Form {
         match rest.iter().find(|op| !op.is_pointwise() && !op.is_row()) {
             None => Ok(Self::Rows),
             Some(op) => Err(format!(
-                "{op} must be the first op: only the results of a product, and not its inputs, \
-                 can be transformed in the same kernel"
+                "{op} must be the first op: only the results of a GEMM, and not its inputs, can be \
+                 transformed in the same kernel"
             )),
         }
     }
 
     fn of_linear(rest: &[Op]) -> Result<Self, String> {
-        let mut products = 1;
+        let mut linears = 1;
         for op in rest {
             match op {
-                Op::Linear => products += 1,
+                Op::Linear => linears += 1,
                 op if op.is_pointwise() || op.is_row() => {}
                 op => {
                     return Err(format!(
@@ -67,10 +62,10 @@ impl Form {
                 }
             }
         }
-        match products {
+        match linears {
             1 => Ok(Self::Linear),
             2 => Ok(Self::Mlp),
-            _ => Err(format!("it has {products} linear ops; at most two can be one kernel")),
+            _ => Err(format!("it has {linears} linear ops; at most two can be one kernel")),
         }
     }
 
@@ -138,6 +133,9 @@ mod tests {
     fn chains_that_can_be_one_kernel() {
         for (text, expected) in [
             ("add+relu", Form::Rows),
+            ("relu", Form::Rows),
+            ("linear", Form::Linear),
+            ("conv2d", Form::Conv),
             ("softmax+scale", Form::Rows),
             ("add+layer_norm+relu", Form::Rows),
             ("linear+bias+silu+mul", Form::Linear),
@@ -156,12 +154,12 @@ mod tests {
     #[test]
     fn chains_that_cannot_say_why() {
         for (text, reason) in [
-            ("linear", "nothing to be fused with"),
             ("relu+linear", "linear must be the first op"),
             ("linear+conv2d", "conv2d cannot follow linear"),
             ("linear+relu+linear+relu+linear", "at most two"),
             ("conv2d+softmax", "softmax cannot follow conv2d"),
             ("conv2d+max_pool+max_pool", "at most one"),
+            ("qk", "needs a softmax"),
             ("qk+scale", "needs a softmax"),
             ("qk+pv", "softmax must come first"),
             ("softmax+pv+pv", "pv cannot stand there"),

@@ -4,22 +4,21 @@ mod aliases;
 mod backend;
 mod chain;
 mod dtype;
-mod error;
 mod form;
 mod op;
 mod pattern;
 mod pointwise;
 mod problem;
+mod segments;
 mod size_keys;
 mod sizes;
+mod steps;
 mod typed_sizes;
 mod value;
 
-pub use aliases::foreign_names;
 pub use backend::{Backend, CacheState, Clock, Implementation};
-pub use chain::{Chain, MAX_OPS};
+pub use chain::Chain;
 pub use dtype::DType;
-pub use error::{NameKind, VocabularyError};
 pub use form::Form;
 pub use op::Op;
 pub use pattern::{Family, PATTERNS, Pattern};
@@ -30,5 +29,8 @@ pub use pointwise::{
 pub use problem::Problem;
 pub use size_keys::SizeKey;
 pub use sizes::Sizes;
-pub use typed_sizes::{AttentionSizes, ConvSizes, LinearSizes, PoolSizes};
+pub use steps::{Matrix, Step};
+pub use typed_sizes::{
+    AttentionSizes, ConvSizes, LinearSizes, MlpSizes, PoolSizes, PoolWindow, RowsSizes,
+};
 pub use value::Value;

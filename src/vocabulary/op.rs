@@ -4,8 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::aliases;
-use super::error::{NameKind, VocabularyError};
 use super::pointwise::{Operand, OperandKind, Pointwise};
+use crate::error::Error;
 
 /// One operator of the canonical vocabulary.
 ///
@@ -90,6 +90,11 @@ impl Op {
         }
     }
 
+    /// The names that frameworks have for this op alone, in lower case and without underscores.
+    pub fn foreign_names(self) -> impl Iterator<Item = &'static str> {
+        aliases::foreign_names(self)
+    }
+
     /// Whether the op transforms every element by itself.
     #[must_use]
     pub const fn is_pointwise(self) -> bool {
@@ -103,6 +108,12 @@ impl Op {
     }
 }
 
+impl From<Pointwise> for Op {
+    fn from(op: Pointwise) -> Self {
+        Self::Pointwise(op)
+    }
+}
+
 impl fmt::Display for Op {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
@@ -110,7 +121,7 @@ impl fmt::Display for Op {
 }
 
 impl FromStr for Op {
-    type Err = VocabularyError;
+    type Err = Error;
 
     /// Reads a canonical name or a framework's name of a single op.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -118,12 +129,10 @@ impl FromStr for Op {
             Some([op]) => Ok(*op),
             Some(ops) => {
                 let chain: Vec<_> = ops.iter().map(|op| op.name()).collect();
-                Err(VocabularyError::BadChain {
-                    chain: text.to_owned(),
-                    reason: format!("it is {} ops: {}", ops.len(), chain.join("+")),
-                })
+                let reason = format!("it is {} ops: {}", ops.len(), chain.join("+"));
+                Err(Error::not_one_kernel(text, reason))
             }
-            None => Err(VocabularyError::unknown(NameKind::Op, text, aliases::names())),
+            None => Err(Error::unknown_name("op", text, aliases::names())),
         }
     }
 }

@@ -7,21 +7,36 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::chain::Chain;
 use super::dtype::DType;
-use super::error::VocabularyError;
+use super::form::Form;
 use super::sizes::Sizes;
+use super::typed_sizes::{AttentionSizes, ConvSizes, LinearSizes, MlpSizes, PoolWindow, RowsSizes};
+use crate::error::{Error, ErrorKind};
 
 /// What is measured and asked for: a chain, its dtype and its sizes.
 ///
-/// The text form `linear_bias_relu/f32/m512.k512.n512` is at once the reproducer on the command
-/// line, the key in the journal and the key in the calibration file. It parses back to an equal
-/// problem, and equal problems have equal text.
+/// A program makes it from numbers, with the constructor for what the chain begins with:
+/// [`linear`](Self::linear), [`conv`](Self::conv), [`attention`](Self::attention), or
+/// [`rows`](Self::rows) where all ops are pointwise or work on rows. A chain with a second linear
+/// op, or with a max-pool, has more sizes and a constructor of its own.
+///
+/// ```
+/// use fusion_cost_model::{Chain, DType, LinearSizes, Problem};
+///
+/// let chain: Chain = "linear_bias_relu".parse()?;
+/// let problem = Problem::linear(chain, DType::F32, LinearSizes { m: 128, k: 256, n: 512 })?;
+/// assert_eq!(problem.to_string(), "linear_bias_relu/f32/m128.k256.n512");
+/// # Ok::<(), fusion_cost_model::Error>(())
+/// ```
+///
+/// The text form is at once the reproducer on the command line, the key in the journal and the key
+/// in the calibration file. It parses back to an equal problem, and equal problems have equal text.
 ///
 /// ```
 /// use fusion_cost_model::Problem;
 ///
 /// let problem: Problem = "Linear_Bias_ReLU/fp32/n512.k256.m128".parse()?;
 /// assert_eq!(problem.to_string(), "linear_bias_relu/f32/m128.k256.n512");
-/// # Ok::<(), fusion_cost_model::VocabularyError>(())
+/// # Ok::<(), fusion_cost_model::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Problem {
@@ -30,15 +45,112 @@ pub struct Problem {
     sizes: Sizes,
 }
 
+/// Each fails when the chain has other sizes than these, when one of them is 0 (a padding may be),
+/// or when they are so large that a tensor's elements or the flops could not be counted in 63 bits.
+/// [`Error::is_invalid_sizes`] is true of all of that.
 impl Problem {
-    /// A problem from its parts, the sizes as text (`m512.k512.n512`).
+    /// A problem from its parts.
     ///
     /// # Errors
     ///
-    /// [`VocabularyError::BadSizes`] when the sizes do not belong to the chain.
-    pub fn new(chain: Chain, dtype: DType, sizes: &str) -> Result<Self, VocabularyError> {
-        let sizes = Sizes::parse(chain.form(), sizes)?;
-        Ok(Self { chain, dtype, sizes })
+    /// When these are the sizes of another form of chain.
+    pub fn new(chain: Chain, dtype: DType, sizes: Sizes) -> Result<Self, Error> {
+        if sizes.form() == chain.form() {
+            Ok(Self { chain, dtype, sizes })
+        } else {
+            Err(sizes.mismatch(chain.form()))
+        }
+    }
+
+    /// Pointwise and row ops (softmax, layer norm, RMS norm) on a matrix.
+    ///
+    /// # Errors
+    ///
+    /// When these cannot be the sizes of the chain.
+    pub fn rows(chain: Chain, dtype: DType, sizes: RowsSizes) -> Result<Self, Error> {
+        let RowsSizes { m, n } = sizes;
+        Self::of(chain, dtype, Form::Rows, [m, n])
+    }
+
+    /// One linear op and what follows it.
+    ///
+    /// # Errors
+    ///
+    /// When these cannot be the sizes of the chain.
+    pub fn linear(chain: Chain, dtype: DType, sizes: LinearSizes) -> Result<Self, Error> {
+        let LinearSizes { m, k, n } = sizes;
+        Self::of(chain, dtype, Form::Linear, [m, k, n])
+    }
+
+    /// Two linear ops and what follows each of them.
+    ///
+    /// # Errors
+    ///
+    /// When these cannot be the sizes of the chain.
+    pub fn mlp(chain: Chain, dtype: DType, sizes: MlpSizes) -> Result<Self, Error> {
+        let MlpSizes { m, k, n, o } = sizes;
+        Self::of(chain, dtype, Form::Mlp, [m, k, n, o])
+    }
+
+    /// A convolution and the pointwise ops that follow it.
+    ///
+    /// # Errors
+    ///
+    /// When these cannot be the sizes of the chain.
+    pub fn conv(chain: Chain, dtype: DType, sizes: ConvSizes) -> Result<Self, Error> {
+        let ConvSizes { n, c, h, w, k, r, s, stride, pad, groups } = sizes;
+        Self::of(chain, dtype, Form::Conv, [n, c, h, w, k, r, s, stride, pad, groups])
+    }
+
+    /// A convolution with a max-pool among the ops that follow it.
+    ///
+    /// # Errors
+    ///
+    /// When these cannot be the sizes of the chain.
+    pub fn conv_pool(
+        chain: Chain,
+        dtype: DType,
+        sizes: ConvSizes,
+        pool: PoolWindow,
+    ) -> Result<Self, Error> {
+        let ConvSizes { n, c, h, w, k, r, s, stride, pad, groups } = sizes;
+        let PoolWindow { size: pool, stride: pool_stride, pad: pool_pad } = pool;
+        let values = [n, c, h, w, k, r, s, stride, pad, groups, pool, pool_stride, pool_pad];
+        Self::of(chain, dtype, Form::ConvPool, values)
+    }
+
+    /// Scaled dot-product attention, or its part before or after the softmax.
+    ///
+    /// # Errors
+    ///
+    /// When these cannot be the sizes of the chain.
+    pub fn attention(chain: Chain, dtype: DType, sizes: AttentionSizes) -> Result<Self, Error> {
+        let AttentionSizes { b, h, q, kv, d } = sizes;
+        Self::of(chain, dtype, Form::Attention, [b, h, q, kv, d])
+    }
+
+    /// Attention and a linear op with `features` outputs on the joined heads.
+    ///
+    /// # Errors
+    ///
+    /// When these cannot be the sizes of the chain.
+    pub fn multihead_linear(
+        chain: Chain,
+        dtype: DType,
+        sizes: AttentionSizes,
+        features: u64,
+    ) -> Result<Self, Error> {
+        let AttentionSizes { b, h, q, kv, d } = sizes;
+        Self::of(chain, dtype, Form::MultiheadLinear, [b, h, q, kv, d, features])
+    }
+
+    fn of<const N: usize>(
+        chain: Chain,
+        dtype: DType,
+        form: Form,
+        sizes: [u64; N],
+    ) -> Result<Self, Error> {
+        Self::new(chain, dtype, Sizes::of(form, sizes)?)
     }
 
     /// The ops.
@@ -47,7 +159,7 @@ impl Problem {
         &self.chain
     }
 
-    /// The number format of every tensor.
+    /// The dtype of every tensor.
     #[must_use]
     pub const fn dtype(&self) -> DType {
         self.dtype
@@ -67,16 +179,17 @@ impl fmt::Display for Problem {
 }
 
 impl FromStr for Problem {
-    type Err = VocabularyError;
+    type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let mut parts = text.trim().split('/');
         let (Some(chain), Some(dtype), Some(sizes), None) =
             (parts.next(), parts.next(), parts.next(), parts.next())
         else {
-            return Err(VocabularyError::BadProblem(text.to_owned()));
+            return Err(ErrorKind::ProblemText(text.to_owned()).into());
         };
-        Self::new(chain.parse()?, dtype.parse()?, sizes)
+        let (chain, dtype): (Chain, DType) = (chain.parse()?, dtype.parse()?);
+        Ok(Self { chain, dtype, sizes: Sizes::parse(chain.form(), sizes)? })
     }
 }
 

@@ -10,6 +10,8 @@ pub struct SizeKey {
     /// What it counts.
     pub meaning: &'static str,
     pub(super) default: Default,
+    /// The least that it can be.
+    pub(super) least: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,15 +23,19 @@ pub(super) enum Default {
 }
 
 const fn required(key: &'static str, meaning: &'static str) -> SizeKey {
-    SizeKey { key, meaning, default: Default::Required }
+    SizeKey { key, meaning, default: Default::Required, least: 1 }
 }
 
 const fn optional(key: &'static str, meaning: &'static str, value: u64) -> SizeKey {
-    SizeKey { key, meaning, default: Default::Value(value) }
+    SizeKey { key, meaning, default: Default::Value(value), least: 1 }
 }
 
 const fn same_as(key: &'static str, meaning: &'static str, index: usize) -> SizeKey {
-    SizeKey { key, meaning, default: Default::SameAs(index) }
+    SizeKey { key, meaning, default: Default::SameAs(index), least: 1 }
+}
+
+const fn padding(key: &'static str, meaning: &'static str) -> SizeKey {
+    SizeKey { key, meaning, default: Default::Value(0), least: 0 }
 }
 
 const ROWS: &[SizeKey] = &[required("m", "rows"), required("n", "columns")];
@@ -54,11 +60,11 @@ const CONV_POOL: &[SizeKey] = &[
     required("r", "filter height"),
     required("s", "filter width"),
     optional("stride", "stride of the filter", 1),
-    optional("pad", "zero padding on each side", 0),
+    padding("pad", "zero padding on each side"),
     optional("groups", "groups of channels", 1),
     optional("pool", "window of the max-pool", 2),
     same_as("pstride", "stride of the max-pool", 10),
-    optional("ppad", "padding of the max-pool", 0),
+    padding("ppad", "padding of the max-pool"),
 ];
 
 /// The sizes of a convolution without a pool.

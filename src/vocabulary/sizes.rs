@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use super::error::VocabularyError;
 use super::form::Form;
 use super::size_keys::{Default, MAX_KEYS, SizeKey};
-use super::typed_sizes::{AttentionSizes, ConvSizes, LinearSizes, PoolSizes};
+use super::typed_sizes::{AttentionSizes, ConvSizes, LinearSizes, PoolSizes, RowsSizes};
+use crate::error::{Error, ErrorKind};
 
 /// The sizes of a problem; which ones there are depends on the chain's [`Form`].
 ///
@@ -22,10 +22,11 @@ impl Sizes {
     ///
     /// # Errors
     ///
-    /// [`VocabularyError::BadSizes`] that names the size and what it should be.
-    pub fn parse(form: Form, text: &str) -> Result<Self, VocabularyError> {
+    /// An error that names the size and what it should be.
+    pub fn parse(form: Form, text: &str) -> Result<Self, Error> {
         let keys = form.size_keys();
-        let fail = |reason: String| VocabularyError::BadSizes { sizes: text.to_owned(), reason };
+        let fail =
+            |reason: String| Error::from(ErrorKind::Sizes { sizes: text.to_owned(), reason });
         let mut given = [None; MAX_KEYS];
         for part in text.split('.').map(str::trim) {
             let digits = part.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(part.len());
@@ -64,6 +65,37 @@ impl Sizes {
         Ok(sizes)
     }
 
+    /// The sizes of a form by number, in the order of its keys.
+    ///
+    /// What is wrong with them is told as of the text form.
+    pub(super) fn of<const N: usize>(form: Form, given: [u64; N]) -> Result<Self, Error> {
+        let mut values = [0; MAX_KEYS];
+        values[..N].copy_from_slice(&given);
+        let sizes = Self { form, values };
+        sizes.check().map_err(|reason| ErrorKind::Sizes { sizes: sizes.in_full(), reason })?;
+        Ok(sizes)
+    }
+
+    /// Why these are not the sizes of `form`.
+    pub(super) fn mismatch(&self, form: Form) -> Error {
+        let sizes = self.in_full();
+        match Self::parse(form, &sizes) {
+            Err(error) => error,
+            // The text form has a default for all that is missing.
+            Ok(_) => {
+                let reason = format!("the chain has more sizes; expected {}", form.size_syntax());
+                ErrorKind::Sizes { sizes, reason }.into()
+            }
+        }
+    }
+
+    /// The text form with all sizes, even those that have their default.
+    fn in_full(&self) -> String {
+        let parts: Vec<String> =
+            self.iter().map(|(key, value)| format!("{}{value}", key.key)).collect();
+        parts.join(".")
+    }
+
     /// The form whose sizes these are.
     #[must_use]
     pub const fn form(&self) -> Form {
@@ -77,8 +109,11 @@ impl Sizes {
 
     fn check(&self) -> Result<(), String> {
         for (key, value) in self.iter() {
-            if value == 0 && !key.key.ends_with("pad") {
-                return Err(format!("{} ({}) is 0; it must be at least 1", key.key, key.meaning));
+            if value < key.least {
+                return Err(format!(
+                    "{} ({}) is {value}; it must be at least {}",
+                    key.key, key.meaning, key.least
+                ));
             }
             // Products of the sizes are formed only after this bound holds for each, see below.
             if value > u64::from(u32::MAX) {
@@ -98,7 +133,7 @@ impl Sizes {
         let pad = self.conv().map_or(0, |conv| 2 * conv.pad);
         let product = self
             .iter()
-            .filter(|(key, _)| !key.key.ends_with("pad"))
+            .filter(|(key, _)| key.least > 0)
             .map(|(key, value)| if matches!(key.key, "h" | "w") { value + pad } else { value })
             .try_fold(64_u64, |product, value| product.checked_mul(value));
         match product {
@@ -149,8 +184,9 @@ impl Sizes {
 
     /// The matrix `[m, n]` of a chain without an anchor.
     #[must_use]
-    pub fn rows(&self) -> Option<(u64, u64)> {
-        (self.form == Form::Rows).then(|| (self.values[0], self.values[1]))
+    pub fn rows(&self) -> Option<RowsSizes> {
+        let [m, n, ..] = self.values;
+        (self.form == Form::Rows).then_some(RowsSizes { m, n })
     }
 
     /// The first linear layer of a `Linear` or `Mlp` chain.
@@ -257,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_strides_by_its_window_unless_told_otherwise() {
+    fn a_pool_strides_by_its_window_by_default() {
         let pool = sizes(Form::ConvPool, "n1.c1.h9.w9.k1.r1.s1.pool3").pool().unwrap();
         assert_eq!((pool.window, pool.stride, pool.out_h()), (3, 3, 3));
     }

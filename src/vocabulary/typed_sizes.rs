@@ -1,27 +1,63 @@
-//! The sizes of one kind of op each, as [`Sizes`](super::Sizes) gives them out.
+//! The sizes of a problem by name: one type for each form of chain.
+//!
+//! They can be written as literals, so that the compiler finds a size that is missing. A form that
+//! gets another size is a change that every caller must see.
 
-/// Sizes of a linear layer: X `[m, k]`, W `[k, n]`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the letters are explained by the size keys")]
-pub struct LinearSizes {
+/// Sizes of a chain of pointwise and row ops: a matrix `[m, n]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RowsSizes {
+    /// Rows.
     pub m: u64,
-    pub k: u64,
+    /// Columns.
     pub n: u64,
 }
 
-/// Sizes of a convolution.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the letters are explained by the size keys")]
-pub struct ConvSizes {
-    pub n: u64,
-    pub c: u64,
-    pub h: u64,
-    pub w: u64,
+/// Sizes of a linear op: X `[m, k]`, W `[k, n]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct LinearSizes {
+    /// Rows.
+    pub m: u64,
+    /// Input features.
     pub k: u64,
+    /// Output features.
+    pub n: u64,
+}
+
+/// Sizes of two linear ops: X `[m, k]`, W1 `[k, n]`, W2 `[n, o]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct MlpSizes {
+    /// Rows.
+    pub m: u64,
+    /// Input features.
+    pub k: u64,
+    /// Hidden features.
+    pub n: u64,
+    /// Output features.
+    pub o: u64,
+}
+
+/// Sizes of a convolution, by the letters of cuDNN, MIOpen and CUTLASS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ConvSizes {
+    /// Images.
+    pub n: u64,
+    /// Input channels.
+    pub c: u64,
+    /// Input height.
+    pub h: u64,
+    /// Input width.
+    pub w: u64,
+    /// Output channels.
+    pub k: u64,
+    /// Filter height.
     pub r: u64,
+    /// Filter width.
     pub s: u64,
+    /// Stride of the filter.
     pub stride: u64,
+    /// Zero padding on each side.
     pub pad: u64,
+    /// Groups of channels.
     pub groups: u64,
 }
 
@@ -39,14 +75,29 @@ impl ConvSizes {
     }
 }
 
-/// Sizes of a max-pool over an image of `h x w`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the letters are explained by the size keys")]
-pub struct PoolSizes {
-    pub h: u64,
-    pub w: u64,
-    pub window: u64,
+/// The window of a max-pool over the output of a convolution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PoolWindow {
+    /// Height and width.
+    pub size: u64,
+    /// Stride.
     pub stride: u64,
+    /// Padding on each side.
+    pub pad: u64,
+}
+
+/// A max-pool over an image of `h x w`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PoolSizes {
+    /// Height of the image.
+    pub h: u64,
+    /// Width of the image.
+    pub w: u64,
+    /// Height and width of the window.
+    pub window: u64,
+    /// Stride of the window.
+    pub stride: u64,
+    /// Padding on each side.
     pub pad: u64,
 }
 
@@ -65,12 +116,16 @@ impl PoolSizes {
 }
 
 /// Sizes of attention: Q `[b h, q, d]`, K and V `[b h, kv, d]`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the letters are explained by the size keys")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AttentionSizes {
+    /// Batch.
     pub b: u64,
+    /// Heads.
     pub h: u64,
+    /// Queries.
     pub q: u64,
+    /// Keys and values.
     pub kv: u64,
+    /// Features of a head.
     pub d: u64,
 }

@@ -1,13 +1,18 @@
 //! The command line.
 
+mod run;
+
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use fused_kernels::worker;
-use fusion_cost_model::{CacheState, Clock, Implementation};
+use fusion_cost_model::{Backend, CacheState, Clock, Implementation, Problem};
 use trace_tool::TraceCommand;
+
+use crate::machine::fingerprint;
+
+pub use run::{ClockChoice, ImplementationChoice, RunArgs};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -70,13 +75,10 @@ pub enum Command {
     Trace(TraceCommand),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
-    /// What the program starts for every launch; not for people
+    /// What the program starts to do one task; not for people
     #[command(name = worker::ARGUMENT, hide = true)]
     Worker,
 }
-
-/// Above the options that only a GPU has.
-const GPU_OPTIONS: &str = "GPUs";
 
 /// What the caches hold when a sample begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -93,184 +95,6 @@ impl From<CachePolicy> for CacheState {
             CachePolicy::Warm => Self::Warm,
             CachePolicy::Cold => Self::Cold,
         }
-    }
-}
-
-/// What the times of a GPU begin and end with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ClockChoice {
-    /// The GPU's own clock, with its queue full: what a captured graph pays
-    Device,
-    /// The host's, from handing the work to an idle GPU to its end: what eager execution pays
-    LaunchInclusive,
-    /// Each of them, as records of their own
-    Both,
-}
-
-impl ClockChoice {
-    /// The clocks.
-    #[must_use]
-    pub fn clocks(self) -> Vec<Clock> {
-        match self {
-            Self::Device => vec![Clock::Device],
-            Self::LaunchInclusive => vec![Clock::LaunchInclusive],
-            Self::Both => vec![Clock::Device, Clock::LaunchInclusive],
-        }
-    }
-}
-
-/// Whose kernels to measure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ImplementationChoice {
-    /// The project's own
-    Native,
-    /// Those of the vendor's library, where it has a fused form
-    Vendor,
-    /// Both; what the vendor's library has not got is listed
-    All,
-}
-
-impl ImplementationChoice {
-    /// The implementations.
-    #[must_use]
-    pub fn implementations(self) -> Vec<Implementation> {
-        match self {
-            Self::Native => vec![Implementation::Native],
-            Self::Vendor => vec![Implementation::Vendor],
-            Self::All => Implementation::ALL.to_vec(),
-        }
-    }
-}
-
-/// How to calibrate.
-#[derive(Debug, Clone, Args)]
-pub struct RunArgs {
-    /// What runs the kernels: cpu, cuda (NVIDIA GPUs) or hip (AMD GPUs)
-    #[arg(long, value_name = "NAME", default_value = "cpu")]
-    pub backend: String,
-
-    /// The machine you believe to be on, or a hardware file; what is written always describes the
-    /// machine that was observed
-    #[arg(long, value_name = "NAME|FILE|auto", default_value = "auto")]
-    pub hardware: String,
-
-    /// Which GPU, by its number in `calibrate list devices` [default: 0]
-    #[arg(long, value_name = "N", help_heading = GPU_OPTIONS)]
-    pub device: Option<u32>,
-
-    /// Where to look for the libraries of the GPU's vendor first; can be given several times
-    #[arg(long, value_name = "DIR", help_heading = GPU_OPTIONS)]
-    pub gpu_lib_dir: Vec<PathBuf>,
-
-    /// What the times of a GPU begin and end with [default: both]
-    #[arg(long, value_enum, help_heading = GPU_OPTIONS)]
-    pub clock: Option<ClockChoice>,
-
-    /// Whose kernels to measure [default: native, and vendor where there is a fused form]
-    #[arg(long, value_enum, help_heading = GPU_OPTIONS)]
-    pub implementation: Option<ImplementationChoice>,
-
-    /// Where compiled kernels are kept [default: fusion-cost-model in $XDG_CACHE_HOME or ~/.cache]
-    #[arg(long, value_name = "DIR", help_heading = GPU_OPTIONS)]
-    pub code_cache: Option<PathBuf>,
-
-    /// What to measure, separated by commas: all, a family (linear, conv, attention, elementwise),
-    /// a pattern, or a chain of ops joined with + [default: all, or what --shapes lists]
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    pub fusion: Vec<String>,
-
-    /// The sizes: a set (see `calibrate list shapes`) or a file [default: standard, gpu with a GPU
-    /// backend, quick with --quick]
-    #[arg(long, value_name = "SET|FILE")]
-    pub shapes: Option<String>,
-
-    /// One problem, such as linear_bias_relu/f32/m512.k512.n512; can be given several times
-    #[arg(long, value_name = "PROBLEM")]
-    pub problem: Vec<String>,
-
-    /// The number format
-    #[arg(long, default_value = "f32")]
-    pub dtype: String,
-
-    /// Threads of the kernels [default: the physical cores]
-    #[arg(long, value_name = "N")]
-    pub threads: Option<usize>,
-
-    /// Fewer sizes, fewer samples and one process per problem; good for a first look
-    #[arg(long)]
-    pub quick: bool,
-
-    /// Fresh processes per problem; one that is still undecided gets up to twice as many
-    /// [default: 5, or 1 with --quick]
-    #[arg(long, value_name = "N", value_parser = launches)]
-    pub launches: Option<u32>,
-
-    /// Rounds per process, each with a fresh placement of the tensors in memory [default: 8]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
-    pub rounds: Option<u32>,
-
-    /// When to end the run, such as 90s, 10m or 2h; the same command goes on with what was not
-    /// reached
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
-    pub time_budget: Option<Duration>,
-
-    /// What the caches hold when a run of a kernel begins
-    #[arg(long, value_enum, default_value_t = CachePolicy::Warm)]
-    pub cache: CachePolicy,
-
-    /// Let the system move the threads between processors instead of binding each to one
-    #[arg(long)]
-    pub unbound: bool,
-
-    /// Measure although a check of the machine failed; the file says so
-    #[arg(long)]
-    pub force: bool,
-
-    /// Seed of the inputs, the memory layouts and the order of the samples
-    // TOML has no larger integers.
-    #[arg(long, value_name = "N", default_value_t = 0,
-        value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
-    pub seed: u64,
-
-    /// The calibration file to write [default: calibration-MACHINE.toml]
-    #[arg(long, short, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-
-    /// Also write every single sample, as lines of JSON
-    #[arg(long, value_name = "FILE")]
-    pub samples: Option<PathBuf>,
-
-    /// Print the calibration as JSON instead of tables
-    #[arg(long)]
-    pub json: bool,
-
-    /// Refuse to measure if the observed machine is not the one named with --hardware
-    #[arg(long)]
-    pub require_hardware: bool,
-
-    /// Exit with 3 if some records are ambiguous or invalid, the time was up before everything was
-    /// measured, or the machine is not the one named
-    #[arg(long)]
-    pub strict: bool,
-}
-
-/// Reads a number of launches.
-fn launches(text: &str) -> Result<u32, String> {
-    match text.parse() {
-        Ok(launches @ (1 | 3..=1000)) => Ok(launches),
-        Ok(2) => {
-            Err("an interval over 2 launches says nothing; ask for 1, or 3 or more".to_owned())
-        }
-        _ => Err("it must be 1, or from 3 to 1000".to_owned()),
-    }
-}
-
-/// Reads `10m` or `1h30m`.
-fn duration(text: &str) -> Result<Duration, String> {
-    match humantime::parse_duration(text) {
-        Ok(Duration::ZERO) => Err("it must be longer than nothing".to_owned()),
-        Ok(duration) => Ok(duration),
-        Err(error) => Err(format!("{error}; write it as 90s, 10m or 1h30m")),
     }
 }
 
@@ -294,7 +118,7 @@ pub struct SelftestArgs {
     pub simulations: u32,
 
     /// Threads of the kernels [default: the physical cores]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = threads)]
     pub threads: Option<usize>,
 
     /// Let the system move the threads between processors instead of binding each to one
@@ -309,6 +133,14 @@ pub struct SelftestArgs {
     /// Print the result as JSON instead of tables
     #[arg(long)]
     pub json: bool,
+}
+
+impl SelftestArgs {
+    /// The threads of the kernels: those asked for, else one per physical core.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        self.threads.unwrap_or_else(fingerprint::default_threads)
+    }
 }
 
 /// What to list.
@@ -364,10 +196,10 @@ pub struct QueryArgs {
     pub file: PathBuf,
     /// The problem
     #[arg(long, value_name = "PROBLEM")]
-    pub problem: String,
+    pub problem: Problem,
     /// The backend that would run it
-    #[arg(long, default_value = "cpu")]
-    pub backend: String,
+    #[arg(long, default_value_t = Backend::Cpu)]
+    pub backend: Backend,
     /// What the caches would hold
     #[arg(long, value_enum, default_value_t = CachePolicy::Warm)]
     pub cache: CachePolicy,
@@ -377,12 +209,13 @@ pub struct QueryArgs {
     /// What its times would begin and end with: host, device or launch-inclusive [default: that of
     /// the file's records]
     #[arg(long, value_name = "CLOCK")]
-    pub clock: Option<String>,
+    pub clock: Option<Clock>,
     /// Whose kernels would run: native or vendor
-    #[arg(long, value_name = "NAME", default_value = "native")]
-    pub implementation: String,
+    #[arg(long, value_name = "NAME", default_value_t = Implementation::Native)]
+    pub implementation: Implementation,
     /// The speedup from which fusing is worth it
-    #[arg(long, value_name = "RATIO", default_value_t = fusion_cost_model::model::Policy::THRESHOLD)]
+    #[arg(long, value_name = "RATIO", value_parser = threshold,
+        default_value_t = fusion_cost_model::Policy::THRESHOLD)]
     pub threshold: f64,
     /// Print the answer as JSON
     #[arg(long)]
@@ -395,4 +228,21 @@ pub struct CompletionsArgs {
     /// The shell
     #[arg(value_enum)]
     pub shell: Shell,
+}
+
+/// Reads a number of threads; anything larger is a typo.
+fn threads(text: &str) -> Result<usize, String> {
+    const MOST: usize = 4096;
+    match text.parse() {
+        Ok(threads @ 1..=MOST) => Ok(threads),
+        _ => Err(format!("it must be a number from 1 to {MOST}")),
+    }
+}
+
+/// Reads a speedup.
+fn threshold(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(ratio) if f64::is_finite(ratio) && ratio > 0.0 => Ok(ratio),
+        _ => Err("it must be a positive number".to_owned()),
+    }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{PathBuf, absolute};
 
-use fusion_cost_model::{Backend, Chain, DType, Family, Op, PATTERNS, foreign_names};
+use fusion_cost_model::{Backend, Chain, DType, Family, Op, PATTERNS};
 
 use crate::cli::{ListArgs, Listed};
 use crate::machine::fingerprint;
@@ -59,10 +59,10 @@ fn ops() -> String {
             op if op.is_pointwise() => "pointwise",
             op if op.is_row() => "row",
             Op::MaxPool => "pooling",
-            _ => "product",
+            _ => "GEMM",
         };
         let operands: Vec<&str> = op.operands().iter().map(|operand| operand.name).collect();
-        let foreign: Vec<&str> = foreign_names(op).collect();
+        let foreign: Vec<&str> = op.foreign_names().collect();
         let also =
             if foreign.is_empty() { String::new() } else { format!("also {}", foreign.join(", ")) };
         let line = format!("  {:<13}{kind:<11}{:<30}{also}", op.name(), operands.join(", "));

@@ -1,7 +1,6 @@
 //! The commands: each puts the stages together.
 
 pub mod completions;
-mod device;
 pub mod list;
 pub mod query;
 pub mod run;

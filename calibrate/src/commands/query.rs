@@ -4,10 +4,12 @@ use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
 use std::io::Write as _;
 
-use fusion_cost_model::calibration::FusionRecord;
+use fusion_cost_model::calibration::{FusionRecord, Timing};
 use fusion_cost_model::cost::Traffic;
-use fusion_cost_model::model::{Action, Decision, FusionCostModel, Policy, Target, WhenUnknown};
-use fusion_cost_model::{Backend, CacheState, Clock, Problem};
+use fusion_cost_model::{
+    Backend, CacheState, Clock, Decision, FusionCostModel, OnTarget, Policy, Problem, Target,
+    WhenUnknown,
+};
 use serde_json::json;
 
 use crate::cli::QueryArgs;
@@ -20,46 +22,48 @@ use crate::units;
 ///
 /// When the file cannot be read, or the question cannot be understood.
 pub fn query(args: &QueryArgs) -> anyhow::Result<u8> {
-    let problem: Problem = args.problem.parse()?;
-    let backend: Backend = args.backend.parse()?;
-    if !(args.threshold.is_finite() && args.threshold > 0.0) {
-        return Err(UsageError("--threshold must be a positive number".to_owned()).into());
-    }
+    let (problem, backend) = (args.problem, args.backend);
+    problem.chain().fusible()?;
     let model = FusionCostModel::load(&args.file)?;
     let threads = match args.threads {
         Some(threads) => threads,
-        None => only(&model, backend, "threads", |record| record.threads)?.unwrap_or(1),
+        None => only(&model, backend, "threads", |target| target.threads)?.unwrap_or(1),
     };
-    let clock = match (&args.clock, backend) {
-        (Some(clock), _) => clock.parse()?,
+    let clock = match (args.clock, backend) {
+        (Some(clock), _) => clock,
         (None, Backend::Cpu) => Clock::Host,
         (None, Backend::Cuda | Backend::Hip) => {
-            only(&model, backend, "clock", |record| record.clock)?.unwrap_or(Clock::Device)
+            only(&model, backend, "clock", |target| target.clock)?.unwrap_or(Clock::Device)
         }
     };
-    let implementation = args.implementation.parse()?;
-    let cache_state = args.cache.into();
-    let target = Target { backend, threads, cache_state, clock, implementation };
+    let target = match backend {
+        Backend::Cpu => Target::cpu(threads),
+        Backend::Cuda | Backend::Hip => Target::gpu(backend, clock).with_threads(threads),
+    }
+    .with_clock(clock)
+    .with_cache_state(args.cache.into())
+    .with_implementation(args.implementation);
     let policy = Policy::new(WhenUnknown::Roofline).with_threshold(args.threshold);
-    let decision = model.decide(&problem, target, &policy);
+    let on_target = model.on(target);
+    let decision = on_target.decide(&problem, &policy)?;
     let text = if args.json {
-        serde_json::to_string_pretty(&as_json(&problem, target, &decision, &model))? + "\n"
+        serde_json::to_string_pretty(&as_json(&problem, &decision, on_target))? + "\n"
     } else {
-        as_text(&problem, target, &decision, &model, &policy)
+        as_text(&problem, &decision, on_target, &policy)
     };
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(exit::DONE)
 }
 
-/// What all of the file's records of a backend have in common, if there are any.
+/// What all of the file's targets with a backend have in common, if there are any.
 fn only<T: Copy + Ord + fmt::Display>(
     model: &FusionCostModel,
     backend: Backend,
     option: &str,
-    of: fn(&FusionRecord) -> T,
+    of: fn(&Target) -> T,
 ) -> Result<Option<T>, UsageError> {
-    let records = model.calibration().records.iter();
-    let found: BTreeSet<T> = records.filter(|record| record.backend == backend).map(of).collect();
+    let targets = model.targets().iter();
+    let found: BTreeSet<T> = targets.filter(|target| target.backend == backend).map(of).collect();
     if found.len() > 1 {
         let found: Vec<String> = found.iter().map(ToString::to_string).collect();
         return Err(UsageError(format!(
@@ -71,43 +75,41 @@ fn only<T: Copy + Ord + fmt::Display>(
     Ok(found.first().copied())
 }
 
-fn action(action: Action) -> &'static str {
-    match action {
-        Action::Fuse => "fuse",
-        Action::Keep => "keep apart",
-        Action::TooClose => "too close to the threshold to matter",
-        Action::Unknown => "unknown",
+/// A decision in words, and as programs read it.
+fn words(decision: &Decision<'_>) -> [&'static str; 2] {
+    match decision {
+        Decision::Fuse(_) => ["fuse", "fuse"],
+        Decision::Keep(_) => ["keep apart", "keep"],
+        Decision::TooClose { .. } => ["too close to the threshold to matter", "too_close"],
+        _ => ["unknown", "unknown"],
     }
 }
 
 fn as_text(
     problem: &Problem,
-    target: Target,
     decision: &Decision<'_>,
-    model: &FusionCostModel,
+    on_target: OnTarget<'_>,
     policy: &Policy,
 ) -> String {
     let traffic = Traffic::of(problem);
+    let target = on_target.target();
     let mut lines = vec![
         ("problem", problem.to_string()),
-        ("target", target_text(target)),
-        ("evidence", decision.estimate.evidence.to_string()),
+        ("target", target.to_string()),
+        ("evidence", decision.estimate().evidence().to_string()),
     ];
-    if let Some(measured) = decision.estimate.measured {
-        let record = measured.record;
+    if let Some(record) = decision.estimate().record() {
+        let FusionRecord { speedup_factor, speedup_low, speedup_high, .. } = *record;
         lines.extend([
-            ("unfused", units::milliseconds(measured.unfused_ms.value)),
-            ("fused", units::milliseconds(measured.fused_ms.value)),
-            (
-                "speedup",
-                units::ratio(measured.speedup.value, measured.speedup.low, measured.speedup.high),
-            ),
+            ("unfused", units::milliseconds(record.unfused_latency_ms)),
+            ("fused", units::milliseconds(record.fused_latency_ms)),
+            ("speedup", units::ratio(speedup_factor, speedup_low, speedup_high)),
             ("verdict", record.verdict.to_string()),
         ]);
         lines.extend(record.reasons.iter().map(|reason| ("", reason.clone())));
     }
-    if let Some(roofline) = model.roofline_speedup(problem, target) {
-        lines.push(("roofline", format!("{roofline:.3}, if both ran at the machine's limits")));
+    if let Some(roofline) = on_target.roofline_speedup(problem) {
+        lines.push(("roofline", format!("{roofline:.3}, if both ran at the machine's ceilings")));
     }
     lines.push((
         "bytes",
@@ -118,11 +120,9 @@ fn as_text(
             units::percent(traffic.memory_reduction())
         ),
     ));
-    lines.push((
-        "decision",
-        format!("{} at a threshold of {}", action(decision.action), policy.threshold),
-    ));
-    if decision.action == Action::Unknown {
+    let [decided, _] = words(decision);
+    lines.push(("decision", format!("{decided} at a threshold of {}", policy.threshold)));
+    if matches!(decision, Decision::Unknown { .. }) {
         lines.push(("to measure", format!("calibrate --problem {problem}{}", options(target))));
     }
     let mut text = String::new();
@@ -132,19 +132,9 @@ fn as_text(
     text
 }
 
-/// The target in words.
-fn target_text(target: Target) -> String {
-    let Target { backend, threads, cache_state, clock, implementation } = target;
-    let on = match clock {
-        Clock::Host => format!("{threads} threads"),
-        clock => format!("{clock} clock, {implementation} kernels"),
-    };
-    format!("{backend}, {on}, {cache_state} caches")
-}
-
 /// The options of a calibration that would measure on the target.
 fn options(target: Target) -> String {
-    let Target { backend, threads, cache_state, clock, implementation } = target;
+    let Target { backend, threads, cache_state, clock, implementation, .. } = target;
     let on = match clock {
         Clock::Host => format!(" --threads {threads}"),
         clock => format!(" --backend {backend} --clock {clock} --implementation {implementation}"),
@@ -154,13 +144,15 @@ fn options(target: Target) -> String {
 
 fn as_json(
     problem: &Problem,
-    target: Target,
     decision: &Decision<'_>,
-    model: &FusionCostModel,
+    on_target: OnTarget<'_>,
 ) -> serde_json::Value {
     let traffic = Traffic::of(problem);
-    let interval = |interval: fusion_cost_model::model::Interval| json!({ "value": interval.value, "low": interval.low, "high": interval.high });
-    let measured = decision.estimate.measured;
+    let target = on_target.target();
+    let estimate = decision.estimate();
+    let record = estimate.record();
+    let quartiles = |timing: &Timing| json!({ "median": timing.median_ms, "q1": timing.q1_ms, "q3": timing.q3_ms });
+    let [_, decided] = words(decision);
     json!({
         "problem": problem,
         "backend": target.backend,
@@ -168,21 +160,18 @@ fn as_json(
         "cache_state": target.cache_state,
         "clock": target.clock,
         "implementation": target.implementation,
-        "evidence": decision.estimate.evidence.to_string(),
-        "unfused_ms": measured.map(|measured| interval(measured.unfused_ms)),
-        "fused_ms": measured.map(|measured| interval(measured.fused_ms)),
-        "speedup": measured.map(|measured| interval(measured.speedup)),
-        "verdict": measured.map(|measured| measured.record.verdict),
-        "reasons": measured.map(|measured| measured.record.reasons.clone()),
-        "roofline_speedup": model.roofline_speedup(problem, target),
+        "evidence": estimate.evidence().to_string(),
+        "unfused_ms": record.map(|record| quartiles(&record.unfused_timing)),
+        "fused_ms": record.map(|record| quartiles(&record.fused_timing)),
+        "speedup": estimate.speedup().map(|speedup| {
+            json!({ "value": speedup.value, "low": speedup.low, "high": speedup.high })
+        }),
+        "verdict": record.map(|record| record.verdict),
+        "reasons": record.map(|record| record.reasons.clone()),
+        "roofline_speedup": on_target.roofline_speedup(problem),
         "unfused_memory_bytes": traffic.unfused_bytes,
         "fused_memory_bytes": traffic.fused_bytes,
         "flops": traffic.flops,
-        "decision": match decision.action {
-            Action::Fuse => "fuse",
-            Action::Keep => "keep",
-            Action::TooClose => "too_close",
-            Action::Unknown => "unknown",
-        },
+        "decision": decided,
     })
 }

@@ -5,7 +5,6 @@ use std::io::Write;
 use anyhow::Context;
 use fusion_cost_model::CacheState;
 
-use super::run::{go_on_with, threads};
 use crate::cli::SelftestArgs;
 use crate::machine::preflight::{self, Needs};
 use crate::machine::{MachineLock, fingerprint};
@@ -27,12 +26,12 @@ const MEMORY_BYTES: u64 = 256 << 20;
 ///
 /// When the command line asks for what cannot be, or no kernel can be run.
 pub fn selftest(args: &SelftestArgs) -> anyhow::Result<u8> {
-    let threads = threads(args.threads)?;
+    let threads = args.threads();
     let procedure = Procedure::STANDARD;
     let stop = Stop::listen()?;
     let checks = preflight::check(&Needs { threads, memory_bytes: MEMORY_BYTES, gpu: None });
     // How the procedure does on a machine in a bad state is worth knowing too.
-    go_on_with(&checks, true)?;
+    preflight::go_on_with(&checks, true)?;
     let _lock = MachineLock::take();
 
     let mut simulation = Vec::new();

@@ -18,6 +18,18 @@ pub fn show(args: &ShowArgs) -> anyhow::Result<u8> {
     Ok(exit::DONE)
 }
 
+/// Prints a calibration to stdout; whoever reads it may have gone.
+///
+/// # Errors
+///
+/// When stdout cannot be written for another reason.
+pub fn print_if_read(calibration: &HardwareCalibration, json: bool) -> anyhow::Result<()> {
+    match print(calibration, json) {
+        Err(error) if exit::is_broken_pipe(&error) => Ok(()),
+        result => result,
+    }
+}
+
 /// Prints a calibration to stdout, as tables or as JSON.
 ///
 /// # Errors

@@ -17,7 +17,7 @@ pub use reason::Reason;
 /// A speedup above its ceiling by more than this factor contradicts the model.
 const CEILING_MARGIN: f64 = 1.1;
 
-/// A time below the least possible one by more than this factor contradicts the limits.
+/// A time below the least possible one by more than this factor contradicts the ceilings.
 const LEAST_TIME_MARGIN: f64 = 1.1;
 
 /// An A/A run is off, and not just noisy, when it is further from 1 than this plus twice the
@@ -43,17 +43,17 @@ pub struct Judgement {
 pub struct Case<'a> {
     /// The measurement.
     pub estimate: &'a Estimate,
-    /// Launches that were planned.
-    pub planned_launches: u32,
+    /// Processes that were planned.
+    pub planned_processes: u32,
     /// The A/A runs of the machine.
     pub controls: &'a [NoiseFloor],
     /// The speedup that the roofline allows.
     pub ceiling: Option<f64>,
     /// The two that were measured: twice the same in an A/A run.
     pub variants: [Variant; 2],
-    /// The least time that the machine's limits allow.
+    /// The least time that the machine's ceilings allow.
     pub least: Option<LeastTime>,
-    /// The kernels of each variant, in every launch.
+    /// The kernels of each variant, in every process.
     pub kernels: &'a [[Vec<String>; 2]],
     /// What was wrong with the result after the timing.
     pub wrong: Option<&'a str>,
@@ -143,15 +143,15 @@ fn invalidity(case: &Case<'_>) -> Vec<Reason> {
 
 /// What a reader should know, whatever the verdict.
 fn remarks(case: &Case<'_>, floor: f64) -> Vec<Reason> {
-    let Estimate { ratio, launches, order_sensitivity, is_order_sensitive, disturbed, .. } =
+    let Estimate { ratio, processes, order_sensitivity, is_order_sensitive, disturbed, .. } =
         *case.estimate;
     let mut reasons = Vec::new();
-    if case.planned_launches == 1 {
+    if case.planned_processes == 1 {
         reasons.push(Reason::WithinProcess);
-    } else if launches < case.planned_launches as usize {
+    } else if processes < case.planned_processes as usize {
         let over_rounds = case.estimate.unit == Unit::Rounds;
-        let planned = case.planned_launches;
-        reasons.push(Reason::FewLaunches { launches, planned, over_rounds });
+        let planned = case.planned_processes;
+        reasons.push(Reason::FewProcesses { processes, planned, over_rounds });
     }
     if let Some(ceiling) = case.ceiling.filter(|ceiling| ratio > ceiling * CEILING_MARGIN) {
         reasons.push(Reason::AboveCeiling { ceiling });
@@ -185,9 +185,9 @@ mod tests {
             low,
             high,
             wide: [low, high],
-            unit: Unit::Launches,
+            unit: Unit::Processes,
             seconds: [quartiles; 2],
-            launches: 5,
+            processes: 5,
             rounds: 40,
             pairs: 320,
             pairs_kept: 310,
@@ -247,7 +247,7 @@ mod tests {
     fn good(estimate: &Estimate) -> Case<'_> {
         Case {
             estimate,
-            planned_launches: 5,
+            planned_processes: 5,
             controls: &[],
             ceiling: Some(1.5),
             variants: Variant::ALL,
@@ -337,7 +337,7 @@ mod tests {
         fires(judged(|estimate, _| estimate.ticks = 999), "too-few-ticks");
         quiet(judged(|estimate, _| estimate.ticks = 1000));
 
-        // The limits allow 900 us unfused, and 800 us fused.
+        // The ceilings allow 900 us unfused, and 800 us fused.
         fires(judged(|estimate, _| estimate.seconds[1].median = 727e-6), "faster-than-the-machine");
         fires(judged(|estimate, _| estimate.seconds[0].median = 817e-6), "faster-than-the-machine");
         quiet(judged(|estimate, _| estimate.seconds[0].median = 819e-6));
@@ -368,11 +368,11 @@ mod tests {
             assert_eq!(judgement.verdict, Verdict::Faster);
             codes(&judgement)
         };
-        assert_eq!(remark(|estimate| estimate.launches = 1), ["few-launches"]);
-        assert_eq!(remark(|estimate| estimate.launches = 4), ["few-launches"]);
+        assert_eq!(remark(|estimate| estimate.processes = 1), ["few-processes"]);
+        assert_eq!(remark(|estimate| estimate.processes = 4), ["few-processes"]);
         let quick = estimate([1.15, 1.2, 1.25]);
         let controls = quiet_controls();
-        let quick = judge(&Case { planned_launches: 1, controls: &controls, ..good(&quick) });
+        let quick = judge(&Case { planned_processes: 1, controls: &controls, ..good(&quick) });
         assert_eq!((quick.verdict, codes(&quick)), (Verdict::Faster, vec!["within-process"]));
         // The ceiling is 1.5.
         assert_eq!(remark(|estimate| estimate.ratio = 1.66), ["above-ceiling"]);
@@ -421,13 +421,13 @@ mod tests {
                 Reason::ControlOff(Box::new(control([1.02, 1.03, 1.04]))),
                 "control-off: add_relu/f32/m64.n1024 against itself came out as 1.030 [1.020, ",
             ),
-            (Reason::FellBack(vec!["a".to_owned(), "b".to_owned()]), "as a; b; there is no fusion"),
+            (Reason::FellBack(vec!["a".to_owned(), "b".to_owned()]), "as a; b; nothing was fused"),
             (Reason::TooFewTicks(12), "too-few-ticks: the shortest sample had 12 ticks"),
             (Reason::OrderSensitive(0.07), "a speedup that is +7.0 % off"),
             (Reason::Unobserved(vec!["steal", "migration"]), "does not show steal, migration;"),
             (
-                Reason::FewLaunches { launches: 2, planned: 5, over_rounds: true },
-                "few-launches: 2 of 5 launches were made, so that the interval is over rounds",
+                Reason::FewProcesses { processes: 2, planned: 5, over_rounds: true },
+                "few-processes: 2 of 5 processes were measured, so that the interval is over rounds",
             ),
             (Reason::NoControl { usable: 1, needed: 2 }, "no-control: 1 of 2 A/A runs"),
             (Reason::Throttled(vec!["sw-power-cap".to_owned()]), "held down (sw-power-cap); the"),

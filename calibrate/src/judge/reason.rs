@@ -32,7 +32,7 @@ pub enum Reason {
     FellBack(Vec<String>),
     /// INVALID: the clock is too coarse for the samples. How many ticks the shortest one had.
     TooFewTicks(u64),
-    /// INVALID: a variant ran faster than the measured limits of the machine allow.
+    /// INVALID: a variant ran faster than the measured ceilings of the machine allow.
     FasterThanTheMachine {
         /// Which one.
         variant: &'static str,
@@ -53,13 +53,13 @@ pub enum Reason {
     },
     /// Everything was measured in one process.
     WithinProcess,
-    /// Fewer launches were made, or left undisturbed, than planned.
-    FewLaunches {
+    /// Fewer processes were measured, or left undisturbed, than planned.
+    FewProcesses {
         /// How many there are.
-        launches: usize,
+        processes: usize,
         /// How many were planned.
         planned: u32,
-        /// Whether they are too few for an interval over launches.
+        /// Whether they are too few for an interval over processes.
         over_rounds: bool,
     },
     /// The speedup is above what the roofline allows.
@@ -89,7 +89,7 @@ impl Reason {
             Self::FasterThanTheMachine { .. } => "faster-than-the-machine",
             Self::Undecided { .. } => "undecided",
             Self::WithinProcess => "within-process",
-            Self::FewLaunches { .. } => "few-launches",
+            Self::FewProcesses { .. } => "few-processes",
             Self::AboveCeiling { .. } => "above-ceiling",
             Self::OrderSensitive(_) => "order-sensitive",
             Self::Unobserved(_) => "unobserved",
@@ -111,19 +111,19 @@ impl Reason {
                 "calibrate again on a quieter machine, and report it if a kernel failed"
             }
             Self::ControlOff(_) => {
-                "calibrate again on a quieter machine, or with more --launches and --rounds"
+                "calibrate again on a quieter machine, or with more --processes and --rounds"
             }
-            Self::FellBack(_) => "there is no fusion here to be measured; do not use the speedup",
+            Self::FellBack(_) => "nothing was fused here; do not use the speedup",
             Self::TooFewTicks(_) => "measure a larger problem, or on a system with a finer clock",
             Self::FasterThanTheMachine { .. } => {
-                "calibrate again when the machine is quiet, for its limits may have been measured \
-                 while it was not; if it stays, report it"
+                "calibrate again when the machine is quiet: its ceilings may have been measured \
+                 while it was not; report it if it persists"
             }
             Self::Undecided { .. } => {
-                "measure on a quieter machine, or with more --launches and --rounds"
+                "measure on a quieter machine, or with more --processes and --rounds"
             }
-            Self::WithinProcess => "leave out --quick, or ask for more --launches",
-            Self::FewLaunches { .. } => "the same command goes on with the others",
+            Self::WithinProcess => "leave out --quick, or ask for more --processes",
+            Self::FewProcesses { .. } => "run the same command again to measure the others",
             Self::AboveCeiling { .. } => {
                 "do not explain the gain by saved bytes alone: write-allocate traffic, caches or a \
                  weak unfused kernel have a part in it"
@@ -159,10 +159,9 @@ impl fmt::Display for Reason {
                 }
                 f.write_str(")")?;
             }
-            Self::NoControl { usable, needed } => write!(
-                f,
-                "{usable} of {needed} A/A runs can be used, so that the noise is not known"
-            )?,
+            Self::NoControl { usable, needed } => {
+                write!(f, "{usable} of {needed} A/A runs can be used, so the noise is unknown")?
+            }
             Self::ControlOff(control) => write!(
                 f,
                 "{} against itself came out as {:.3} [{:.3}, {:.3}]",
@@ -178,7 +177,7 @@ impl fmt::Display for Reason {
             }
             Self::FasterThanTheMachine { variant, median_us, least_us } => write!(
                 f,
-                "the {variant} variant took {median_us:.2} us, and the measured limits of this \
+                "the {variant} variant took {median_us:.2} us, and the measured ceilings of this \
                  machine allow no less than {least_us:.2} us"
             )?,
             Self::Undecided { floor, margin, half_width } => write!(
@@ -192,8 +191,8 @@ impl fmt::Display for Reason {
             Self::WithinProcess => f.write_str(
                 "one process, so the interval does not cover what differs between processes",
             )?,
-            Self::FewLaunches { launches, planned, over_rounds } => {
-                write!(f, "{launches} of {planned} launches were made")?;
+            Self::FewProcesses { processes, planned, over_rounds } => {
+                write!(f, "{processes} of {planned} processes were measured")?;
                 if *over_rounds {
                     f.write_str(
                         ", so that the interval is over rounds and does not cover what differs \

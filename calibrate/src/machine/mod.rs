@@ -16,6 +16,7 @@ use fusion_cost_model::hardware::{
 
 use fusion_cost_model::Clock;
 
+use crate::exit::UsageError;
 use crate::profiles;
 
 pub use lock::MachineLock;
@@ -89,6 +90,24 @@ impl Machine {
                 observed(&self.fingerprint).1
             )
         })
+    }
+
+    /// Warns on stderr when the machine is not the requested one.
+    ///
+    /// # Errors
+    ///
+    /// [`UsageError`] instead, where the requested machine is required.
+    pub fn warn_of_mismatch(&self, is_required: bool) -> Result<(), UsageError> {
+        match self.mismatch() {
+            Some(mismatch) if is_required => {
+                Err(UsageError(format!("{mismatch}; --require-hardware refuses that")))
+            }
+            Some(mismatch) => {
+                eprintln!("warning: {mismatch}");
+                Ok(())
+            }
+            None => Ok(()),
+        }
     }
 
     /// The data sheet, or a specification written from what was observed and measured.

@@ -2,22 +2,22 @@
 
 use fusion_cost_model::calibration::Disturbed;
 
-use super::sample::{Launch, Pair, Round};
+use super::sample::{Pair, Round, Samples};
 use super::schedule::Order;
 use super::statistics::{
     Quartiles, mean, mean_and_error, median, quartiles, t_quantile_975, t_quantile_995,
 };
 
-/// Launches that an interval over launches needs. With two, Student's t would stretch it to 12.7
+/// Processes that an interval over processes needs. With two, Student's t would stretch it to 12.7
 /// standard errors, and one has no spread at all.
-pub const LEAST_LAUNCHES: usize = 3;
+pub const LEAST_PROCESSES: usize = 3;
 
 /// What is taken as independent in an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// Each launch counts once.
-    Launches,
-    /// Too few launches: each round counts once, and what differs between processes is not in the
+    /// Each process counts once.
+    Processes,
+    /// Too few processes: each round counts once, and what differs between processes is not in the
     /// interval.
     Rounds,
 }
@@ -38,7 +38,7 @@ pub struct Estimate {
     /// Seconds per run of each variant.
     pub seconds: [Quartiles; 2],
     /// Fresh processes with undisturbed pairs.
-    pub launches: usize,
+    pub processes: usize,
     /// Rounds of all of them.
     pub rounds: usize,
     /// Pairs that were taken.
@@ -53,7 +53,7 @@ pub struct Estimate {
     /// What the logarithm of the ratio would have been off by, had the variants been measured one
     /// after the other; `None` when every last round was disturbed.
     pub order_sensitivity: Option<f64>,
-    /// Whether that is more than what the back-to-back passes differ by between launches.
+    /// Whether that is more than what the back-to-back passes differ by between processes.
     pub is_order_sensitive: bool,
     /// The disturbed pairs by cause.
     pub disturbed: Disturbed,
@@ -68,35 +68,36 @@ impl Estimate {
 }
 
 /// Estimates the ratio: the logarithm of each undisturbed pair's ratio, a median for each round,
-/// the mean of its rounds for each launch, the mean over the launches with an interval by
+/// the mean of its rounds for each process, the mean over the processes with an interval by
 /// Student's t, and back.
 ///
-/// Launches are what is independent: they differ in the placement of code, stack and pages, and
-/// lie apart in time. `None` for no launches.
+/// Processes are what is independent: they differ in the placement of code, stack and pages, and
+/// lie apart in time. `None` for no processes.
 #[must_use]
-pub fn estimate(launches: &[Launch]) -> Option<Estimate> {
-    if launches.is_empty() {
+pub fn estimate(processes: &[Samples]) -> Option<Estimate> {
+    if processes.is_empty() {
         return None;
     }
-    let pairs = || launches.iter().flat_map(|launch| &launch.rounds).flat_map(|round| &round.pairs);
+    let pairs =
+        || processes.iter().flat_map(|process| &process.rounds).flat_map(|round| &round.pairs);
     let kept = |pair: &&Pair| pair.causes.is_empty();
     let (taken, undisturbed) = (pairs().count(), pairs().filter(kept).count());
-    let by_launch = |all: bool| -> Vec<Vec<f64>> {
+    let by_process = |all: bool| -> Vec<Vec<f64>> {
         let used = |pair: &&Pair| all || pair.causes.is_empty();
-        let rounds = launches
+        let rounds = processes
             .iter()
-            .map(|launch| of_rounds(launch, used).into_iter().flatten().collect::<Vec<f64>>());
+            .map(|process| of_rounds(process, used).into_iter().flatten().collect::<Vec<f64>>());
         rounds.filter(|rounds| !rounds.is_empty()).collect()
     };
     // The numbers of a measurement that is thrown away for its disturbances are shown all the same.
     let is_too_few = |rounds: &[Vec<f64>]| rounds.iter().map(Vec::len).sum::<usize>() < 2;
-    let rounds = by_launch(false);
+    let rounds = by_process(false);
     let mostly_disturbed = 2 * undisturbed < taken || is_too_few(&rounds);
-    let rounds = if mostly_disturbed { by_launch(true) } else { rounds };
+    let rounds = if mostly_disturbed { by_process(true) } else { rounds };
     let used = |pair: &&Pair| mostly_disturbed || pair.causes.is_empty();
-    let of_launches: Vec<f64> = rounds.iter().map(|rounds| mean(rounds)).collect();
-    let (unit, values) = if of_launches.len() >= LEAST_LAUNCHES {
-        (Unit::Launches, of_launches)
+    let of_processes: Vec<f64> = rounds.iter().map(|rounds| mean(rounds)).collect();
+    let (unit, values) = if of_processes.len() >= LEAST_PROCESSES {
+        (Unit::Processes, of_processes)
     } else {
         (Unit::Rounds, rounds.concat())
     };
@@ -108,7 +109,7 @@ pub fn estimate(launches: &[Launch]) -> Option<Estimate> {
         quartiles(&seconds.collect::<Vec<_>>())
     });
     let sensitivities: Vec<f64> =
-        launches.iter().filter_map(|launch| order_sensitivity(launch, used)).collect();
+        processes.iter().filter_map(|process| order_sensitivity(process, used)).collect();
     let (sensitivity, error_of_it) = mean_and_error(&sensitivities);
     let half_of_it = t_quantile_975(sensitivities.len().saturating_sub(1)) * error_of_it;
     Some(Estimate {
@@ -118,29 +119,29 @@ pub fn estimate(launches: &[Launch]) -> Option<Estimate> {
         wide: [(centre - wide).exp(), (centre + wide).exp()],
         unit,
         seconds,
-        launches: rounds.len(),
-        rounds: launches.iter().map(|launch| launch.rounds.len()).sum(),
+        processes: rounds.len(),
+        rounds: processes.iter().map(|process| process.rounds.len()).sum(),
         pairs: taken,
         pairs_kept: undisturbed,
         mostly_disturbed,
-        ticks: launches.iter().map(|launch| launch.ticks).min().unwrap_or(0),
+        ticks: processes.iter().map(|process| process.ticks).min().unwrap_or(0),
         order_sensitivity: (!sensitivities.is_empty()).then_some(sensitivity),
         is_order_sensitive: sensitivity.abs() > half_of_it,
-        disturbed: count_causes(launches),
+        disturbed: count_causes(processes),
     })
 }
 
-/// The logarithm of the ratio in each round of a launch, if it has undisturbed pairs: the median of
+/// The logarithm of the ratio in each round of a process, if it has undisturbed pairs: the median of
 /// the pairs that began with one variant, and of those that began with the other, and the mean of
 /// the two, in which what the second place in a pair costs cancels. A round whose pairs of one
 /// order were all dropped is corrected by what that place costs in the other rounds.
-fn of_rounds(launch: &Launch, used: impl Fn(&&Pair) -> bool) -> Vec<Option<f64>> {
+fn of_rounds(process: &Samples, used: impl Fn(&&Pair) -> bool) -> Vec<Option<f64>> {
     let of_order = |round: &Round, order| {
         let pairs = round.pairs.iter().filter(&used).filter(|pair| pair.order == order);
         let ratios: Vec<f64> = pairs.map(Pair::log_ratio).collect();
         (!ratios.is_empty()).then(|| median(&ratios))
     };
-    let rounds: Vec<[Option<f64>; 2]> = launch
+    let rounds: Vec<[Option<f64>; 2]> = process
         .rounds
         .iter()
         .map(|round| [Order::FirstSecond, Order::SecondFirst].map(|order| of_order(round, order)))
@@ -160,21 +161,21 @@ fn of_rounds(launch: &Launch, used: impl Fn(&&Pair) -> bool) -> Vec<Option<f64>>
     rounds.iter().map(of_round).collect()
 }
 
-/// The back-to-back pass of a launch against its last round, which has the same layout.
-fn order_sensitivity(launch: &Launch, used: impl Fn(&&Pair) -> bool) -> Option<f64> {
-    let last_round = of_rounds(launch, used).last().copied().flatten()?;
-    Some(launch.back_to_back - last_round)
+/// The back-to-back pass of a process against its last round, which has the same layout.
+fn order_sensitivity(process: &Samples, used: impl Fn(&&Pair) -> bool) -> Option<f64> {
+    let last_round = of_rounds(process, used).last().copied().flatten()?;
+    Some(process.back_to_back - last_round)
 }
 
-/// How many pairs each cause disturbed. A cause that some launch could not observe has no number.
-fn count_causes(launches: &[Launch]) -> Disturbed {
+/// How many pairs each cause disturbed. A cause that some process could not observe has no number.
+fn count_causes(processes: &[Samples]) -> Disturbed {
     let mut disturbed = Disturbed::default();
-    for &cause in &launches[0].observable {
-        if launches.iter().all(|launch| launch.observable.contains(&cause)) {
+    for &cause in &processes[0].observable {
+        if processes.iter().all(|process| process.observable.contains(&cause)) {
             *cause.count_of(&mut disturbed) = Some(0);
         }
     }
-    let pairs = launches.iter().flat_map(|launch| &launch.rounds).flat_map(|round| &round.pairs);
+    let pairs = processes.iter().flat_map(|process| &process.rounds).flat_map(|round| &round.pairs);
     for cause in pairs.flat_map(|pair| &pair.causes) {
         if let Some(count) = cause.count_of(&mut disturbed) {
             *count += 1;
@@ -192,8 +193,8 @@ mod tests {
         Pair { seconds, order, causes: Vec::new() }
     }
 
-    /// A launch from the pairs of its rounds, in turns one way and the other.
-    fn launch(rounds: &[&[(f64, f64)]]) -> Launch {
+    /// A process from the pairs of its rounds, in turns one way and the other.
+    fn process(rounds: &[&[(f64, f64)]]) -> Samples {
         let orders = [Order::FirstSecond, Order::SecondFirst];
         let round = |pairs: &&[(f64, f64)]| Round {
             pairs: pairs
@@ -202,7 +203,7 @@ mod tests {
                 .map(|(&(a, b), &order)| pair([a, b], order))
                 .collect(),
         };
-        Launch {
+        Samples {
             rounds: rounds.iter().map(round).collect(),
             iterations: [1, 1],
             ticks: 5000,
@@ -216,7 +217,7 @@ mod tests {
     fn a_spike_in_a_round_does_not_move_the_ratio() {
         let round: &[(f64, f64)] =
             &[(2.0, 1.0), (2.0, 1.0), (2.0, 1.0), (90.0, 1.0), (2.0, 1.0), (2.0, 1.0)];
-        let estimate = estimate(&[launch(&[round, round, round])]).unwrap();
+        let estimate = estimate(&[process(&[round, round, round])]).unwrap();
         assert!((estimate.ratio - 2.0).abs() < 1e-12);
         assert!((estimate.high / estimate.low - 1.0).abs() < 1e-9);
         assert_eq!((estimate.pairs, estimate.pairs_kept), (18, 18));
@@ -225,10 +226,10 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_comes_from_the_launches_and_is_symmetric_in_the_logarithm() {
-        let launches = [2.0, 4.0, 8.0].map(|ratio| launch(&[&[(ratio, 1.0)], &[(ratio, 1.0)]]));
-        let estimate = estimate(&launches).unwrap();
-        assert_eq!((estimate.unit, estimate.launches, estimate.rounds), (Unit::Launches, 3, 6));
+    fn the_interval_comes_from_the_processes_and_is_symmetric_in_the_logarithm() {
+        let processes = [2.0, 4.0, 8.0].map(|ratio| process(&[&[(ratio, 1.0)], &[(ratio, 1.0)]]));
+        let estimate = estimate(&processes).unwrap();
+        assert_eq!((estimate.unit, estimate.processes, estimate.rounds), (Unit::Processes, 3, 6));
         assert!((estimate.ratio - 4.0).abs() < 1e-12);
         // Standard error ln(2) / sqrt(3); t with two degrees: 4.303 and 9.925.
         let error = 2.0_f64.ln() / 3.0_f64.sqrt();
@@ -238,10 +239,10 @@ mod tests {
     }
 
     #[test]
-    fn fewer_launches_are_measured_by_their_rounds() {
-        let two = [2.0, 4.0].map(|ratio| launch(&[&[(ratio, 1.0)], &[(ratio, 1.0)]]));
+    fn fewer_processes_are_measured_by_their_rounds() {
+        let two = [2.0, 4.0].map(|ratio| process(&[&[(ratio, 1.0)], &[(ratio, 1.0)]]));
         let estimate = estimate(&two).unwrap();
-        assert_eq!((estimate.unit, estimate.launches), (Unit::Rounds, 2));
+        assert_eq!((estimate.unit, estimate.processes), (Unit::Rounds, 2));
         let error = (4.0 * (2.0_f64.ln() / 2.0).powi(2) / 3.0 / 4.0).sqrt();
         assert!((estimate.half_width() - 3.182 * error).abs() < 1e-9);
     }
@@ -250,19 +251,19 @@ mod tests {
     fn a_drift_that_hits_both_variants_cancels() {
         let drifting: Vec<(f64, f64)> =
             (0..8).map(|i| 1.0 + f64::from(i)).map(|slow| (3.0 * slow, 2.0 * slow)).collect();
-        let estimate = estimate(&[launch(&[&drifting, &drifting])]).unwrap();
+        let estimate = estimate(&[process(&[&drifting, &drifting])]).unwrap();
         assert!((estimate.ratio - 1.5).abs() < 1e-12);
     }
 
     #[test]
     fn the_place_in_the_pair_cancels_also_when_pairs_are_dropped() {
         // The second sample of a pair takes 20 % longer; the truth is 3.
-        let mut launch = launch(&[&[(3.0, 1.2), (3.6, 1.0)], &[(3.0, 1.2), (3.6, 1.0)]]);
-        for round in &mut launch.rounds {
+        let mut process = process(&[&[(3.0, 1.2), (3.6, 1.0)], &[(3.0, 1.2), (3.6, 1.0)]]);
+        for round in &mut process.rounds {
             let more = [round.pairs[0].clone(), round.pairs[0].clone()];
             round.pairs.extend(more);
         }
-        let estimate = estimate(&[launch]).unwrap();
+        let estimate = estimate(&[process]).unwrap();
         assert!((estimate.ratio - 3.0).abs() < 1e-12, "{}", estimate.ratio);
     }
 
@@ -270,55 +271,55 @@ mod tests {
     fn the_place_in_the_pair_cancels_also_in_rounds_that_lost_one_order() {
         // The second sample of a pair takes 20 % longer; the truth is 3.
         let round: &[(f64, f64)] = &[(3.0, 1.2), (3.6, 1.0)];
-        let mut launch = launch(&[round; 6]);
-        launch.rounds[1].pairs[0].causes = vec![Cause::Migration];
-        launch.rounds[2].pairs[1].causes = vec![Cause::Migration];
-        launch.rounds[4].pairs[1].causes = vec![Cause::Migration];
-        let estimate = estimate(&[launch]).unwrap();
+        let mut process = process(&[round; 6]);
+        process.rounds[1].pairs[0].causes = vec![Cause::Migration];
+        process.rounds[2].pairs[1].causes = vec![Cause::Migration];
+        process.rounds[4].pairs[1].causes = vec![Cause::Migration];
+        let estimate = estimate(&[process]).unwrap();
         assert!((estimate.ratio - 3.0).abs() < 1e-12, "{}", estimate.ratio);
         assert!((estimate.high / estimate.low - 1.0).abs() < 1e-9);
     }
 
     #[test]
     fn launches_without_an_undisturbed_pair_do_not_count() {
-        let whole = launch(&[&[(2.0, 1.0)], &[(2.1, 1.0)]]);
+        let whole = process(&[&[(2.0, 1.0)], &[(2.1, 1.0)]]);
         let mut lost = whole.clone();
         lost.rounds.iter_mut().flat_map(|round| &mut round.pairs).for_each(|pair| {
             pair.causes = vec![Cause::Steal];
         });
         let estimate = estimate(&[whole.clone(), lost, whole]).unwrap();
-        assert_eq!((estimate.launches, estimate.unit), (2, Unit::Rounds));
+        assert_eq!((estimate.processes, estimate.unit), (2, Unit::Rounds));
     }
 
     #[test]
     fn without_a_last_round_there_is_no_order_sensitivity() {
-        let mut launch = launch(&[&[(2.0, 1.0)], &[(2.0, 1.0)], &[(2.0, 1.0)]]);
-        launch.rounds[2].pairs[0].causes = vec![Cause::Steal];
-        assert_eq!(estimate(&[launch]).unwrap().order_sensitivity, None);
+        let mut process = process(&[&[(2.0, 1.0)], &[(2.0, 1.0)], &[(2.0, 1.0)]]);
+        process.rounds[2].pairs[0].causes = vec![Cause::Steal];
+        assert_eq!(estimate(&[process]).unwrap().order_sensitivity, None);
     }
 
     #[test]
     fn disturbed_pairs_are_dropped_and_counted() {
-        let mut launch = launch(&[&[(2.0, 1.0), (2.0, 1.0), (9.0, 1.0)], &[(2.0, 1.0)]]);
-        launch.rounds[0].pairs[2].causes = vec![Cause::Migration];
-        let estimate = estimate(&[launch.clone()]).unwrap();
+        let mut process = process(&[&[(2.0, 1.0), (2.0, 1.0), (9.0, 1.0)], &[(2.0, 1.0)]]);
+        process.rounds[0].pairs[2].causes = vec![Cause::Migration];
+        let estimate = estimate(&[process.clone()]).unwrap();
         assert_eq!((estimate.pairs, estimate.pairs_kept), (4, 3));
         assert!((estimate.ratio - 2.0).abs() < 1e-12 && !estimate.mostly_disturbed);
         assert_eq!(estimate.seconds[0].q3, 2.0);
         assert_eq!(estimate.disturbed.migration, Some(1));
         assert_eq!(estimate.disturbed.page_fault, None, "not observable here");
-        // What one of the launches cannot observe is not told of all of them.
-        let blind = Launch { observable: Vec::new(), ..launch.clone() };
-        assert_eq!(super::estimate(&[launch, blind]).unwrap().disturbed.migration, None);
+        // What one of the processes cannot observe is not told of all of them.
+        let blind = Samples { observable: Vec::new(), ..process.clone() };
+        assert_eq!(super::estimate(&[process, blind]).unwrap().disturbed.migration, None);
     }
 
     #[test]
     fn mostly_disturbed_measurements_still_have_finite_numbers() {
-        let mut launch = launch(&[&[(2.0, 1.0), (3.0, 1.0)], &[(2.5, 1.0), (2.0, 1.0)]]);
-        for pair in launch.rounds.iter_mut().flat_map(|round| &mut round.pairs).skip(1) {
+        let mut process = process(&[&[(2.0, 1.0), (3.0, 1.0)], &[(2.5, 1.0), (2.0, 1.0)]]);
+        for pair in process.rounds.iter_mut().flat_map(|round| &mut round.pairs).skip(1) {
             pair.causes = vec![Cause::Steal];
         }
-        let estimate = estimate(&[launch]).unwrap();
+        let estimate = estimate(&[process]).unwrap();
         assert!(estimate.mostly_disturbed);
         assert_eq!((estimate.pairs, estimate.pairs_kept), (4, 1));
         assert!(estimate.low > 0.0 && estimate.high.is_finite());
@@ -326,15 +327,15 @@ mod tests {
 
     #[test]
     fn the_back_to_back_pass_is_held_against_the_last_round() {
-        let mut launch = launch(&[&[(9.0, 1.0)], &[(2.0, 1.0)]]);
-        launch.back_to_back = 2.2_f64.ln();
-        let one = estimate(&[launch.clone()]).unwrap();
+        let mut process = process(&[&[(9.0, 1.0)], &[(2.0, 1.0)]]);
+        process.back_to_back = 2.2_f64.ln();
+        let one = estimate(&[process.clone()]).unwrap();
         assert!((one.order_sensitivity.unwrap() - 1.1_f64.ln()).abs() < 1e-12);
-        assert!(!one.is_order_sensitive, "one launch tells nothing of its spread");
-        let other = Launch { back_to_back: 2.21_f64.ln(), ..launch.clone() };
-        assert!(estimate(&[launch.clone(), other, launch.clone()]).unwrap().is_order_sensitive);
-        let opposite = Launch { back_to_back: 1.8_f64.ln(), ..launch.clone() };
-        assert!(!estimate(&[launch.clone(), opposite, launch]).unwrap().is_order_sensitive);
+        assert!(!one.is_order_sensitive, "one process tells nothing of its spread");
+        let other = Samples { back_to_back: 2.21_f64.ln(), ..process.clone() };
+        assert!(estimate(&[process.clone(), other, process.clone()]).unwrap().is_order_sensitive);
+        let opposite = Samples { back_to_back: 1.8_f64.ln(), ..process.clone() };
+        assert!(!estimate(&[process.clone(), opposite, process]).unwrap().is_order_sensitive);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The third stage: interleaved pairs of samples, in rounds with a fresh memory layout each, in
-//! launches that are fresh processes.
+//! fresh processes.
 //!
-//! `sample` takes the samples of one launch, in the order that `schedule` draws, while
-//! `disturbance` and `watch` look for what goes wrong; `estimate` turns the launches into a ratio
+//! `sample` takes the samples of one process, in the order that `schedule` draws, while
+//! `disturbance` and `watch` look for what goes wrong; `estimate` turns the processes into a ratio
 //! with its interval, with the arithmetic of `statistics`; `stopping` says when there are enough.
 //! `warm_up` brings a GPU to its clock before that.
 
@@ -17,9 +17,9 @@ mod warm_up;
 mod watch;
 
 pub use disturbance::Cause;
-pub use estimate::{Estimate, LEAST_LAUNCHES, Unit, estimate};
+pub use estimate::{Estimate, LEAST_PROCESSES, Unit, estimate};
 pub use procedure::Procedure;
-pub use sample::{Instruments, Launch, Pair, Round, SensorRange, measure};
+pub use sample::{Instruments, Pair, Round, Samples, SensorRange, measure};
 pub use schedule::{Order, draw_orders, draw_pass};
 pub use statistics::{Quartiles, mean, median, quartiles};
 pub use stopping::enough;

@@ -4,44 +4,44 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// How much is measured: launch (a fresh process) > round (a fresh memory layout) > pair (one
+/// How much is measured: fresh process > round (a fresh memory layout) > pair (one
 /// sample of each variant) > runs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Procedure {
     /// Fresh processes per problem.
-    pub launches: u32,
-    /// Fresh processes for a problem that the stopping rule finds too wide after `launches`.
-    pub most_launches: u32,
-    /// Rounds per launch.
+    pub processes: u32,
+    /// Fresh processes for a problem that the stopping rule finds too wide after `processes`.
+    pub most_processes: u32,
+    /// Rounds per process.
     pub rounds: u32,
     /// Pairs per round, unless the problem is so slow that the budget allows only fewer.
     pub pairs: u32,
     /// How long a sample lasts at least, unless one run lasts longer.
     pub sample: Duration,
-    /// How long the samples of one launch may take together. Slow problems get fewer pairs, but
+    /// How long the samples of one process may take together. Slow problems get fewer pairs, but
     /// never fewer than one in each order.
-    pub launch_budget: Duration,
+    pub process_budget: Duration,
 }
 
 impl Procedure {
     /// The standard procedure.
     pub const STANDARD: Self = Self {
-        launches: 5,
-        most_launches: 10,
+        processes: 5,
+        most_processes: 10,
         rounds: 8,
         pairs: 8,
         sample: Duration::from_micros(500),
-        launch_budget: Duration::from_millis(1000),
+        process_budget: Duration::from_millis(1000),
     };
 
     /// The shortened procedure of `--quick`.
     pub const QUICK: Self = Self {
-        launches: 1,
-        most_launches: 1,
+        processes: 1,
+        most_processes: 1,
         rounds: 8,
         pairs: 4,
         sample: Duration::from_micros(300),
-        launch_budget: Duration::from_millis(1500),
+        process_budget: Duration::from_millis(1500),
     };
 
     /// A round has one pair in each order at least.
@@ -56,15 +56,15 @@ impl Procedure {
     /// Samples are made to last this many, since some turn out shorter than they were meant to be.
     pub const TICKS: u32 = 2 * Self::LEAST_TICKS;
 
-    /// The same with other numbers of launches and rounds. More launches than the standard ones
+    /// The same with other numbers of processes and rounds. More processes than the standard ones
     /// are never cut short, and double when that does not suffice, as in the standard procedure;
-    /// a single launch stays single.
+    /// a single process stays single.
     #[must_use]
-    pub fn with(self, launches: Option<u32>, rounds: Option<u32>) -> Self {
-        let most = |launches: u32| if launches == 1 { 1 } else { launches.saturating_mul(2) };
+    pub fn with(self, processes: Option<u32>, rounds: Option<u32>) -> Self {
+        let most = |processes: u32| if processes == 1 { 1 } else { processes.saturating_mul(2) };
         Self {
-            launches: launches.unwrap_or(self.launches),
-            most_launches: launches.map_or(self.most_launches, most),
+            processes: processes.unwrap_or(self.processes),
+            most_processes: processes.map_or(self.most_processes, most),
             rounds: rounds.unwrap_or(self.rounds),
             ..self
         }
@@ -73,7 +73,7 @@ impl Procedure {
     /// As many pairs per round as the budget allows for pairs of so many seconds, an even number.
     #[must_use]
     pub fn affordable_pairs(&self, pair_seconds: f64) -> usize {
-        let round_budget = self.launch_budget.as_secs_f64() / f64::from(self.rounds);
+        let round_budget = self.process_budget.as_secs_f64() / f64::from(self.rounds);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
         let affordable = (round_budget / pair_seconds) as u32;
         let most = self.pairs.max(Self::LEAST_PAIRS);
@@ -95,11 +95,11 @@ mod tests {
     }
 
     #[test]
-    fn more_launches_double_and_one_stays_one() {
-        let with = |launches| Procedure::STANDARD.with(launches, Some(3));
-        assert_eq!((with(None).launches, with(None).most_launches), (5, 10));
-        assert_eq!((with(Some(20)).launches, with(Some(20)).most_launches), (20, 40));
-        assert_eq!((with(Some(1)).launches, with(Some(1)).most_launches), (1, 1));
+    fn more_processes_double_and_one_stays_one() {
+        let with = |processes| Procedure::STANDARD.with(processes, Some(3));
+        assert_eq!((with(None).processes, with(None).most_processes), (5, 10));
+        assert_eq!((with(Some(20)).processes, with(Some(20)).most_processes), (20, 40));
+        assert_eq!((with(Some(1)).processes, with(Some(1)).most_processes), (1, 1));
         assert_eq!(with(None).rounds, 3);
     }
 }

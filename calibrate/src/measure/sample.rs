@@ -1,4 +1,4 @@
-//! Taking the samples of one launch.
+//! Taking the samples of one process.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ pub struct Round {
 
 /// All samples of two variants in one process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Launch {
+pub struct Samples {
     /// In the order in which they were taken.
     pub rounds: Vec<Round>,
     /// Runs per sample of each variant.
@@ -78,7 +78,7 @@ impl SensorRange {
         self.throttle_reasons = reasons.reduce(|a, b| a | b);
     }
 
-    /// What two launches told together.
+    /// What two processes told together.
     #[must_use]
     pub fn with(mut self, other: Self) -> Self {
         for clock_mhz in other.clock_mhz.into_iter().flatten() {
@@ -118,7 +118,7 @@ pub fn measure(
     procedure: &Procedure,
     seed: u64,
     instruments: &mut Instruments<'_>,
-) -> Result<Launch, BackendError> {
+) -> Result<Samples, BackendError> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     prepared.new_layout(random.next_u64())?;
     let least = procedure.sample.max(instruments.tick * Procedure::TICKS);
@@ -189,7 +189,7 @@ pub fn measure(
     observed.extend(watch::observable(&readings[0]));
     observed.retain(is_told);
     let ticks = shortest.as_nanos() / instruments.tick.as_nanos().max(1);
-    Ok(Launch {
+    Ok(Samples {
         rounds,
         iterations,
         ticks: u64::try_from(ticks).unwrap_or(u64::MAX),
@@ -301,7 +301,7 @@ mod tests {
         }
     }
 
-    fn run(device: &mut Scripted, procedure: &Procedure, seed: u64) -> Launch {
+    fn run(device: &mut Scripted, procedure: &Procedure, seed: u64) -> Samples {
         let tick = Duration::from_nanos(20);
         run_by(Clock::Host, tick, device, procedure, seed)
     }
@@ -312,22 +312,22 @@ mod tests {
         device: &mut Scripted,
         procedure: &Procedure,
         seed: u64,
-    ) -> Launch {
+    ) -> Samples {
         let counters = |prepared: &mut dyn Prepared| prepared.counters();
         let mut instruments = Instruments { watch: &mut Idle, clock, tick, counters };
         measure(device, Variant::ALL, procedure, seed, &mut instruments).unwrap()
     }
 
     const SMALL: Procedure = Procedure { rounds: 3, pairs: 4, ..Procedure::STANDARD };
-    /// Runs of a launch with [`SMALL`]: pairs, then two blocks of samples.
+    /// Runs of a process with [`SMALL`]: pairs, then two blocks of samples.
     const CALLS: usize = (3 * 4 + 4) * 2 * 2;
 
     #[test]
     fn every_sample_follows_an_untimed_run_of_its_variant() {
         let mut device = Scripted::default();
-        let launch = run(&mut device, &SMALL, 1);
-        assert_eq!(launch.iterations, [3, 5]);
-        assert_eq!(launch.ticks, 500_000 / 20);
+        let process = run(&mut device, &SMALL, 1);
+        assert_eq!(process.iterations, [3, 5]);
+        assert_eq!(process.ticks, 500_000 / 20);
         let samples = &device.calls[device.calls.len() - CALLS..];
         for call in samples.chunks(2) {
             assert_eq!(call[0], (call[1].0, 1), "an untimed run of the same variant first");
@@ -335,15 +335,15 @@ mod tests {
             assert_eq!(call[1].1, expected);
         }
         assert_eq!(device.layouts.len(), 4, "one for the calibration, one per round");
-        assert_eq!(launch.rounds.len(), 3);
-        for round in &launch.rounds {
+        assert_eq!(process.rounds.len(), 3);
+        for round in &process.rounds {
             assert_eq!(round.pairs.len(), 4);
             for pair in &round.pairs {
                 assert!((pair.seconds[0] - 200e-6).abs() < 1e-12);
                 assert!((pair.seconds[1] - 100e-6).abs() < 1e-12);
             }
         }
-        assert!((launch.back_to_back - 2.0_f64.ln()).abs() < 1e-9);
+        assert!((process.back_to_back - 2.0_f64.ln()).abs() < 1e-9);
     }
 
     #[test]
@@ -358,9 +358,9 @@ mod tests {
     #[test]
     fn the_runs_follow_the_schedule() {
         let mut device = Scripted::default();
-        let launch = run(&mut device, &SMALL, 7);
+        let process = run(&mut device, &SMALL, 7);
         let samples = &device.calls[device.calls.len() - CALLS..][..3 * 4 * 4];
-        let orders = launch.rounds.iter().flat_map(|round| &round.pairs).map(|pair| pair.order);
+        let orders = process.rounds.iter().flat_map(|round| &round.pairs).map(|pair| pair.order);
         for (pair, order) in samples.chunks(4).zip(orders) {
             assert_eq!([pair[1].0, pair[3].0], order.positions().map(|i| Variant::ALL[i]));
         }
@@ -370,8 +370,8 @@ mod tests {
     fn the_same_seed_gives_the_same_layouts_and_orders() {
         let run = |seed| {
             let mut device = Scripted::default();
-            let launch = run(&mut device, &Procedure::QUICK, seed);
-            (device.layouts, launch)
+            let process = run(&mut device, &Procedure::QUICK, seed);
+            (device.layouts, process)
         };
         assert_eq!(run(5), run(5));
         assert_ne!(run(5).0, run(6).0);
@@ -387,13 +387,13 @@ mod tests {
         // The timed run of the second sample of the sixth pair, and a run of the calibration.
         let disturbed = quiet - CALLS + 5 * 4 + 3;
         let mut device = Scripted { switched: vec![0, disturbed], ..Default::default() };
-        let launch = run(&mut device, &SMALL, 1);
-        let pairs: Vec<&Pair> = launch.rounds.iter().flat_map(|round| &round.pairs).collect();
+        let process = run(&mut device, &SMALL, 1);
+        let pairs: Vec<&Pair> = process.rounds.iter().flat_map(|round| &round.pairs).collect();
         for (index, pair) in pairs.iter().enumerate() {
             let expected: &[Cause] = if index == 5 { &[Cause::InvoluntarySwitch] } else { &[] };
             assert_eq!(pair.causes, expected, "pair {index}");
         }
-        assert_eq!(launch.observable, [Cause::InvoluntarySwitch]);
+        assert_eq!(process.observable, [Cause::InvoluntarySwitch]);
     }
 
     #[test]
@@ -403,8 +403,8 @@ mod tests {
         let tick = Duration::from_nanos(500);
         let calls = |mhz, switched| {
             let mut device = Scripted { mhz: Some(mhz), switched, ..Default::default() };
-            let launch = run_by(Clock::Device, tick, &mut device, &SMALL, 1);
-            (device.calls.len(), launch)
+            let process = run_by(Clock::Device, tick, &mut device, &SMALL, 1);
+            (device.calls.len(), process)
         };
         let (all, quiet) = calls(|_| 1980, vec![]);
         assert!(
@@ -416,16 +416,16 @@ mod tests {
         assert_eq!((all - CALLS, quiet.ticks), (BEFORE, 2000));
         // Before the second sample of the sixth pair; a lost processor is none of the device's.
         let stepped = BEFORE + 5 * 4 + 2;
-        let (_, launch) =
+        let (_, process) =
             calls(|call| if call > BEFORE + 5 * 4 + 2 { 1800 } else { 1980 }, vec![stepped]);
-        let pairs = launch.rounds.iter().flat_map(|round| &round.pairs);
+        let pairs = process.rounds.iter().flat_map(|round| &round.pairs);
         for (index, pair) in pairs.enumerate() {
             let expected: &[Cause] = if index == 5 { &[Cause::ClockChange] } else { &[] };
             assert_eq!(pair.causes, expected, "pair {index}");
         }
-        assert_eq!(launch.observable, [Cause::ClockChange]);
+        assert_eq!(process.observable, [Cause::ClockChange]);
         let range = SensorRange { clock_mhz: Some([1800, 1980]), throttle_reasons: Some(4) };
-        assert_eq!(launch.sensors, Some(range));
+        assert_eq!(process.sensors, Some(range));
         let other = SensorRange { clock_mhz: Some([1700, 1900]), throttle_reasons: Some(8) };
         let both = SensorRange { clock_mhz: Some([1700, 1980]), throttle_reasons: Some(12) };
         assert_eq!(range.with(other), both);
@@ -436,15 +436,15 @@ mod tests {
     fn a_coarse_clock_gets_longer_samples() {
         let mut device = Scripted::default();
         let tick = Duration::from_micros(10);
-        let launch = run_by(Clock::Host, tick, &mut device, &SMALL, 1);
-        assert_eq!(launch.iterations, [100, 200]);
-        assert_eq!(launch.ticks, 2000);
+        let process = run_by(Clock::Host, tick, &mut device, &SMALL, 1);
+        assert_eq!(process.iterations, [100, 200]);
+        assert_eq!(process.ticks, 2000);
     }
 
     #[test]
-    fn a_launch_survives_the_journal() {
-        let launch = run(&mut Scripted { switched: vec![30], ..Default::default() }, &SMALL, 1);
-        let text = serde_json::to_string(&launch).unwrap();
-        assert_eq!(serde_json::from_str::<Launch>(&text).unwrap(), launch);
+    fn a_process_survives_the_journal() {
+        let process = run(&mut Scripted { switched: vec![30], ..Default::default() }, &SMALL, 1);
+        let text = serde_json::to_string(&process).unwrap();
+        assert_eq!(serde_json::from_str::<Samples>(&text).unwrap(), process);
     }
 }

@@ -1,24 +1,24 @@
-//! When enough launches have been made.
+//! When enough processes have been made.
 
 use super::estimate::Estimate;
 use super::procedure::Procedure;
 
-/// Whether a problem needs no more launches. Asked only between launches, since looking at every
+/// Whether a problem needs no more processes. Asked only between processes, since looking at every
 /// sample until the result pleases would make the interval a lie.
 ///
-/// After the planned launches a problem gets more only while its interval is too wide to be called
+/// After the planned processes a problem gets more only while its interval is too wide to be called
 /// SAME even if its centre is as far from 1 as it is wide (half its width exceeds half of `margin`),
 /// and its 99 % interval does not yet lie beyond the noise floor on one side. All in the logarithm.
 #[must_use]
 pub fn enough(estimate: &Estimate, procedure: &Procedure, floor: f64, margin: f64) -> bool {
-    let launches = u32::try_from(estimate.launches).unwrap_or(u32::MAX);
-    if launches < procedure.launches {
+    let processes = u32::try_from(estimate.processes).unwrap_or(u32::MAX);
+    if processes < procedure.processes {
         return false;
     }
     let narrow = estimate.half_width() <= 0.5 * margin;
     let [low, high] = estimate.wide.map(f64::ln);
     let decided = low > floor || high < -floor;
-    narrow || decided || launches >= procedure.most_launches
+    narrow || decided || processes >= procedure.most_processes
 }
 
 #[cfg(test)]
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
     use fusion_cost_model::calibration::Disturbed;
 
-    fn is_enough(launches: usize, [low, high]: [f64; 2], floor: f64) -> bool {
+    fn is_enough(processes: usize, [low, high]: [f64; 2], floor: f64) -> bool {
         let quartiles = Quartiles { q1: 1.0, median: 1.0, q3: 1.0 };
         let stretch = 1.5;
         let centre = (low * high).sqrt();
@@ -36,10 +36,10 @@ mod tests {
             low,
             high,
             wide: [centre * (low / centre).powf(stretch), centre * (high / centre).powf(stretch)],
-            unit: Unit::Launches,
+            unit: Unit::Processes,
             seconds: [quartiles; 2],
-            launches,
-            rounds: 8 * launches,
+            processes,
+            rounds: 8 * processes,
             pairs: 64,
             pairs_kept: 64,
             mostly_disturbed: false,
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn never_before_the_planned_launches_nor_after_the_most() {
+    fn never_before_the_planned_processes_nor_after_the_most() {
         assert!(!is_enough(4, [1.0, 1.001], 0.01));
         assert!(is_enough(5, [1.0, 1.001], 0.01));
         assert!(!is_enough(9, [0.7, 1.4], 0.01));

@@ -203,8 +203,8 @@ mod tests {
     }
 
     #[test]
-    fn what_was_added_up_before_the_launch_is_not_taken_for_a_short_one() {
-        // 150 ms in the last two seconds, of which this launch was only there for 20.
+    fn what_was_added_up_before_the_process_is_not_taken_for_a_short_one() {
+        // 150 ms in the last two seconds, of which this process was only there for 20.
         let causes = causes_of_rounds(&readings(&[(0, 0, 0), (20, 0, 150)]), 2);
         assert_eq!(causes, [vec![]]);
     }

@@ -1,18 +1,19 @@
 //! The first stage: from the command line to a list of subjects.
 
+mod request;
 mod subject;
 
 use std::collections::HashSet;
 
 use fused_kernels::{Backend, InputSpec, Unsupported};
 use fusion_cost_model::calibration::Skipped;
-use fusion_cost_model::{CacheState, Chain, Clock, DType, Implementation, Problem};
+use fusion_cost_model::{CacheState, Chain, Clock, Implementation, Problem};
 
-use crate::cli::RunArgs;
 use crate::exit::UsageError;
 use crate::profiles::{self, ShapeSet, select};
 use crate::units::gibibytes;
 
+pub use request::Request;
 pub use subject::{Comparison, Subject, clocks_of, controls};
 
 /// What will be measured.
@@ -89,7 +90,7 @@ fn default_shapes(quick: bool, is_gpu: bool) -> &'static str {
     }
 }
 
-/// The problems that the command line asks for, before it is known which of them can be measured.
+/// The problems that are asked for, before it is known which of them can be measured.
 #[derive(Debug, Clone)]
 pub struct Wanted {
     shapes: String,
@@ -99,40 +100,41 @@ pub struct Wanted {
     named: usize,
 }
 
-/// Lists the problems that the command line asks for.
+/// Lists the problems that are asked for.
 ///
 /// # Errors
 ///
-/// [`UsageError`] or [`VocabularyError`](fusion_cost_model::VocabularyError) when a name is
+/// [`UsageError`] or [`Error`](fusion_cost_model::Error) when a name is
 /// unknown or a problem cannot be.
-pub fn wanted(args: &RunArgs, is_gpu: bool) -> anyhow::Result<Wanted> {
-    let dtype: DType = args.dtype.parse()?;
-    let explicit = args.problem.iter().map(|text| text.parse::<Problem>());
-    let explicit: Vec<Problem> = explicit.collect::<Result<_, _>>()?;
-    let sets_asked_for = !args.fusion.is_empty() || args.shapes.is_some() || explicit.is_empty();
+pub fn wanted(request: &Request) -> anyhow::Result<Wanted> {
+    let Request { fusion, shapes, problems: explicit, dtype, quick, is_gpu } = request;
+    for problem in explicit {
+        problem.chain().fusible()?;
+    }
+    let sets_asked_for = !fusion.is_empty() || shapes.is_some() || explicit.is_empty();
 
-    let mut shapes = "given on the command line".to_owned();
+    let mut source = "given on the command line".to_owned();
     let mut from_set = Vec::new();
     if sets_asked_for {
-        let name = args.shapes.as_deref().unwrap_or_else(|| default_shapes(args.quick, is_gpu));
+        let name = shapes.as_deref().unwrap_or_else(|| default_shapes(*quick, *is_gpu));
         let set = profiles::find_shapes(name)?;
-        for chain in chains(args, &set)? {
-            let problems = set.problems(&chain, dtype);
+        for chain in chains(fusion, &set)? {
+            let problems = set.problems(&chain, *dtype);
             if problems.is_empty() {
                 eprintln!("note: {} has no sizes for {}; left out", set.name, chain.name());
             }
             from_set.extend(problems);
         }
-        shapes = set.name;
+        source = set.name;
     }
 
     let mut seen = HashSet::new();
     let explicit: Vec<Problem> =
-        explicit.into_iter().filter(|problem| seen.insert(*problem)).collect();
+        explicit.iter().copied().filter(|problem| seen.insert(*problem)).collect();
     let named = explicit.len();
     let others = from_set.into_iter().filter(|problem| seen.insert(*problem));
     let problems = explicit.into_iter().chain(others).collect();
-    Ok(Wanted { shapes, problems, named })
+    Ok(Wanted { shapes: source, problems, named })
 }
 
 impl Wanted {
@@ -189,12 +191,12 @@ impl Wanted {
 }
 
 /// The chains that are asked for: those of `--fusion`, else all that the set lists.
-fn chains(args: &RunArgs, set: &ShapeSet) -> anyhow::Result<Vec<Chain>> {
-    if args.fusion.is_empty() {
+fn chains(fusion: &[String], set: &ShapeSet) -> anyhow::Result<Vec<Chain>> {
+    if fusion.is_empty() {
         return Ok(set.all_chains());
     }
     let mut chains = Vec::new();
-    for name in &args.fusion {
+    for name in fusion {
         for chain in select(name)? {
             if !chains.contains(&chain) {
                 chains.push(chain);
@@ -228,8 +230,8 @@ pub fn device_bytes(
     })
 }
 
-/// Says why a problem whose kernels need so many bytes cannot be measured in the available memory,
-/// if it cannot.
+/// Says why a problem whose kernels need `device_bytes` cannot be measured in the available
+/// memory, if it cannot.
 fn fits(problem: &Problem, device_bytes: u64, available: Available) -> Result<(), String> {
     let is_gpu = available.device.is_some();
     let needed = bytes_needed(problem, device_bytes, is_gpu);
@@ -247,7 +249,7 @@ fn fits(problem: &Problem, device_bytes: u64, available: Available) -> Result<()
     available.device.map_or(Ok(()), |device| check(needed.device, device, " of the GPU's memory"))
 }
 
-/// All bytes that a launch of a problem needs, whose kernels need so many.
+/// All bytes that a process needs to measure a problem whose kernels need `device_bytes`.
 #[must_use]
 pub fn bytes_needed(problem: &Problem, device_bytes: u64, is_gpu: bool) -> Needed {
     let harness = harness_bytes(problem);

@@ -5,8 +5,8 @@ mod shapes;
 use std::path::Path;
 
 use anyhow::Context;
+use fusion_cost_model::Error;
 use fusion_cost_model::hardware::HardwareSpec;
-use fusion_cost_model::{NameKind, VocabularyError};
 use include_dir::{Dir, include_dir};
 
 use crate::exit::UsageError;
@@ -55,7 +55,7 @@ fn read(path: &str) -> anyhow::Result<String> {
 ///
 /// # Errors
 ///
-/// [`UsageError`] or [`VocabularyError`] when there is none, with the nearest names.
+/// [`UsageError`] or [`Error`] when there is none, with the nearest names.
 pub fn find_hardware(name: &str) -> anyhow::Result<HardwareSpec> {
     if is_path(name) {
         return HardwareSpec::from_toml(&read(name)?)
@@ -68,7 +68,7 @@ pub fn find_hardware(name: &str) -> anyhow::Result<HardwareSpec> {
     let names = known.iter().flat_map(|spec| {
         std::iter::once(spec.id.as_str()).chain(spec.aliases.iter().map(String::as_str))
     });
-    Err(VocabularyError::unknown(NameKind::Hardware, name, names))
+    Err(Error::unknown_name("hardware", name, names))
         .context("see `calibrate list hardware`, or use auto")
 }
 
@@ -82,7 +82,7 @@ pub fn shape_names() -> Vec<&'static str> {
 ///
 /// # Errors
 ///
-/// [`UsageError`] or [`VocabularyError`] when there is none, or it is damaged.
+/// [`UsageError`] or [`Error`] when there is none, or it is damaged.
 pub fn find_shapes(name: &str) -> anyhow::Result<ShapeSet> {
     if is_path(name) {
         return ShapeSet::from_toml(&read(name)?)
@@ -93,7 +93,7 @@ pub fn find_shapes(name: &str) -> anyhow::Result<ShapeSet> {
         Some((_, text)) => {
             Ok(ShapeSet::from_toml(text).with_context(|| format!("profiles/shapes/{name}.toml"))?)
         }
-        None => Err(VocabularyError::unknown(NameKind::Shapes, name, shape_names()))
+        None => Err(Error::unknown_name("shape set", name, shape_names()))
             .context("see `calibrate list shapes`, or name a .toml file"),
     }
 }

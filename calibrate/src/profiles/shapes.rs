@@ -2,9 +2,8 @@
 
 use std::collections::HashSet;
 
-use fusion_cost_model::{Chain, DType, Family, PATTERNS, Problem, Sizes, VocabularyError};
+use fusion_cost_model::{Chain, DType, Error, Family, PATTERNS, Problem, Sizes};
 use serde::Deserialize;
-use thiserror::Error;
 
 const SCHEMA_VERSION: u32 = 1;
 
@@ -42,7 +41,7 @@ struct FileEntry {
 }
 
 /// A file of sizes that cannot be used.
-#[derive(Debug, Error)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ShapesError {
     /// Not TOML, or not of the format.
@@ -57,7 +56,7 @@ pub enum ShapesError {
         /// Counted from 1.
         entry: usize,
         /// What is wrong.
-        source: VocabularyError,
+        source: Error,
     },
     /// Chains with different sizes in one entry.
     #[error("[[shapes]] entry {entry}: `{first}` and `{second}` do not have the same sizes")]
@@ -115,7 +114,7 @@ impl ShapeSet {
                 }
             })
             .flat_map(|entry| &entry.sizes)
-            .filter_map(|sizes| Problem::new(*chain, dtype, &sizes.to_string()).ok())
+            .filter_map(|sizes| Problem::new(*chain, dtype, *sizes).ok())
             .filter(|problem| seen.insert(*problem))
             .collect()
     }
@@ -148,12 +147,12 @@ impl Entry {
 ///
 /// # Errors
 ///
-/// [`VocabularyError`] with the nearest names.
-pub fn select(name: &str) -> Result<Vec<Chain>, VocabularyError> {
+/// [`Error`] with the nearest names.
+pub fn select(name: &str) -> Result<Vec<Chain>, Error> {
     let wanted = name.trim().to_ascii_lowercase();
     let family = Family::ALL.into_iter().find(|family| family.name() == wanted);
     if wanted != "all" && family.is_none() {
-        return Ok(vec![name.parse()?]);
+        return Ok(vec![name.parse::<Chain>()?.fusible()?]);
     }
     PATTERNS
         .iter()
@@ -202,6 +201,7 @@ sizes = ["m7.n8"]
         assert_eq!(select("Linear").unwrap().len(), 5);
         assert_eq!(select("attention").unwrap().len(), 4);
         assert_eq!(select("add_relu").unwrap().len(), 1);
+        assert!(select("relu").unwrap_err().to_string().contains("nothing to be fused with"));
         assert!(select("liner").unwrap_err().to_string().contains("did you mean"));
     }
 

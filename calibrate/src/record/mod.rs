@@ -1,5 +1,8 @@
 //! The fifth stage: a record of everything that is known about a measured problem.
 
+mod calibration;
+mod files;
+
 use fused_kernels::InputSpec;
 use fusion_cost_model::calibration::{
     FusionRecord, GpuDetails, MeasuredCeilings, NoiseFloor, Placement, Timing, Verification,
@@ -14,14 +17,17 @@ use crate::plan::Subject;
 use crate::run::RunSettings;
 use crate::worker::ProcessReport;
 
-/// What a record is made from, beside the launches of its problem.
+pub use calibration::{Run, calibration};
+pub use files::Files;
+
+/// What a record is made from, in addition to the reports of its processes.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
     /// How the run was made.
     pub settings: &'a RunSettings,
     /// The A/A runs.
     pub noise: &'a [NoiseFloor],
-    /// The machine's limits.
+    /// The machine's ceilings.
     pub ceilings: &'a [MeasuredCeilings],
 }
 
@@ -30,7 +36,7 @@ pub struct Context<'a> {
 #[must_use]
 pub fn record(
     subject: &Subject,
-    launches: &[ProcessReport],
+    processes: &[ProcessReport],
     estimate: &Estimate,
     context: &Context<'_>,
 ) -> FusionRecord {
@@ -38,24 +44,24 @@ pub fn record(
     let problem = &subject.problem;
     let variants = subject.comparison.variants();
     let noise = &of_clock(noise, subject.clock)[..];
-    let limits = |clock| {
+    let ceilings = |clock| {
         let is_it = |one: &&MeasuredCeilings| (one.dtype, one.clock) == (problem.dtype(), clock);
         ceilings.iter().find(is_it).map(|ceilings| &ceilings.limits)
     };
-    let roofline = limits(subject.clock).and_then(|limits| limits.roofline(problem));
+    let roofline = ceilings(subject.clock).and_then(|ceilings| ceilings.roofline(problem));
     // A kernel costs a full launch only where it is launched by itself. Behind another one it costs
     // what the device needs for it, which is thus the bound by either clock of a GPU.
     let bound_by = if subject.clock.is_host() { Clock::Host } else { Clock::Device };
-    let sensors = sensors(launches);
-    let kernels: Vec<_> = launches.iter().map(|report| report.kernels.clone()).collect();
-    let wrong = launches.iter().find_map(|report| report.wrong_after.as_ref());
+    let sensors = sensors(processes);
+    let kernels: Vec<_> = processes.iter().map(|report| report.kernels.clone()).collect();
+    let wrong = processes.iter().find_map(|report| report.wrong_after.as_ref());
     let judgement = judge(&Case {
         estimate,
-        planned_launches: settings.procedure.launches,
+        planned_processes: settings.procedure.processes,
         controls: noise,
         ceiling: roofline.map(|time| time.speedup()),
         variants,
-        least: limits(bound_by).and_then(|limits| limits.least_time(problem)),
+        least: ceilings(bound_by).and_then(|ceilings| ceilings.least_time(problem)),
         kernels: &kernels,
         wrong: wrong.map(ToString::to_string).as_deref(),
         clock: subject.clock,
@@ -72,7 +78,7 @@ pub fn record(
         let flops = traffic.flops as f64;
         flops / time.median / 1e9
     };
-    let iterations = launches.first().map_or([1; 2], |report| report.launch.iterations);
+    let iterations = processes.first().map_or([1; 2], |report| report.samples.iterations);
     let timing = |time: &Quartiles, inner_iterations| Timing {
         median_ms: rounded(time.median * 1e3),
         q1_ms: rounded(time.q1 * 1e3),
@@ -118,11 +124,11 @@ pub fn record(
         noise_floor: rounded(noise_floor(noise).exp_m1()),
         reasons: judgement.reasons.iter().map(ToString::to_string).collect(),
         interval_method: match estimate.unit {
-            Unit::Launches => "95 % t interval over launches",
+            Unit::Processes => "95 % t interval over processes",
             Unit::Rounds => "95 % t interval over rounds",
         }
         .to_owned(),
-        launches: count(estimate.launches),
+        launches: count(estimate.processes),
         rounds: count(estimate.rounds),
         pairs: count(estimate.pairs),
         pairs_kept: count(estimate.pairs_kept),
@@ -133,25 +139,25 @@ pub fn record(
         unfused_timing: timing(&unfused, iterations[0]),
         fused_timing: timing(&fused, iterations[1]),
         disturbed: estimate.disturbed,
-        placement: placement(launches),
-        verification: verification(launches),
-        gpu: (settings.backend != Backend::Cpu).then(|| gpu_details(settings, launches, sensors)),
+        placement: placement(processes),
+        verification: verification(processes),
+        gpu: (settings.backend != Backend::Cpu).then(|| gpu_details(settings, processes, sensors)),
     }
 }
 
-/// What the device told in all launches.
-fn sensors(launches: &[ProcessReport]) -> SensorRange {
-    let told = launches.iter().filter_map(|report| report.launch.sensors);
+/// What the device reported in all processes.
+fn sensors(processes: &[ProcessReport]) -> SensorRange {
+    let told = processes.iter().filter_map(|report| report.samples.sensors);
     told.reduce(SensorRange::with).unwrap_or_default()
 }
 
 fn gpu_details(
     settings: &RunSettings,
-    launches: &[ProcessReport],
+    processes: &[ProcessReport],
     sensors: SensorRange,
 ) -> GpuDetails {
     let [unfused_kernels, fused_kernels] =
-        launches.first().map(|report| report.gpu_kernels.clone()).unwrap_or_default();
+        processes.first().map(|report| report.gpu_kernels.clone()).unwrap_or_default();
     GpuDetails {
         lowest_clock_mhz: sensors.clock_mhz.map(|[lowest, _]| lowest),
         highest_clock_mhz: sensors.clock_mhz.map(|[_, highest]| highest),
@@ -163,8 +169,8 @@ fn gpu_details(
     }
 }
 
-/// The proof of all launches: the largest errors, and the rows of the most thorough one.
-fn verification(launches: &[ProcessReport]) -> Verification {
+/// The proof of all processes: the largest errors, and the rows of the most thorough one.
+fn verification(processes: &[ProcessReport]) -> Verification {
     let none = Verification {
         reference_rows: 0,
         rows: 0,
@@ -172,7 +178,7 @@ fn verification(launches: &[ProcessReport]) -> Verification {
         fused_error: 0.0,
         tolerance: 0.0,
     };
-    launches.iter().map(|report| report.verification).fold(none, |all, one| Verification {
+    processes.iter().map(|report| report.verification).fold(none, |all, one| Verification {
         reference_rows: all.reference_rows.max(one.reference_rows),
         rows: one.rows,
         unfused_error: rounded(all.unfused_error.max(one.unfused_error)),
@@ -181,16 +187,16 @@ fn verification(launches: &[ProcessReport]) -> Verification {
     })
 }
 
-/// Where all launches were: every processor that one of them used, and the smallest share of huge
+/// Where all processes were: every processor that one of them used, and the smallest share of huge
 /// pages.
-fn placement(launches: &[ProcessReport]) -> Placement {
+fn placement(processes: &[ProcessReport]) -> Placement {
     let mut processors: Vec<u32> =
-        launches.iter().flat_map(|report| &report.processors).copied().collect();
+        processes.iter().flat_map(|report| &report.processors).copied().collect();
     processors.sort_unstable();
     processors.dedup();
-    let shares = launches.iter().filter_map(|report| report.huge_page_share);
+    let shares = processes.iter().filter_map(|report| report.huge_page_share);
     Placement {
-        pinned: !launches.is_empty() && launches.iter().all(|report| report.pinned),
+        pinned: !processes.is_empty() && processes.iter().all(|report| report.pinned),
         processors,
         huge_page_share: shares.reduce(f64::min).map(rounded),
     }

@@ -107,9 +107,9 @@ impl Observer for Progress {
             (State::Wrong(wrong), _) => ("WRONG".to_owned(), Some(wrong)),
             (State::Failed(reason), _) => ("failed".to_owned(), Some(reason)),
             (State::Finished | State::Unfinished, Some(estimate)) => {
-                let several = if estimate.launches == 1 { "process" } else { "processes" };
+                let several = if estimate.processes == 1 { "process" } else { "processes" };
                 let speedup = ratio(estimate.ratio, estimate.low, estimate.high);
-                (format!("{speedup}, {} {several}", estimate.launches), None)
+                (format!("{speedup}, {} {several}", estimate.processes), None)
             }
             _ => ("no kernels".to_owned(), None),
         };

@@ -46,7 +46,7 @@ fn simulation(simulated: &[Simulated]) -> Table {
         "calibrations",
         "contained",
         "half-width",
-        "launches",
+        "processes",
         "pairs dropped",
     ]);
     for result in simulated {
@@ -55,7 +55,7 @@ fn simulation(simulated: &[Simulated]) -> Table {
             right(result.calibrations.to_string()),
             right(format!("{:.1} %", 100.0 * share(result.contained, result.calibrations))),
             right(format!("{:.2} %", 100.0 * result.half_width)),
-            right(format!("{:.1}", result.launches)),
+            right(format!("{:.1}", result.processes)),
             right(percent(result.dropped)),
         ]);
     }

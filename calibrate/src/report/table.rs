@@ -182,10 +182,10 @@ fn foot(calibration: &HardwareCalibration) -> String {
     match calibration.settings.end {
         RunEnd::Complete => {}
         RunEnd::Interrupted => {
-            text.push_str("- the run was interrupted; the same command goes on from here\n");
+            text.push_str("- the run was interrupted; run the same command again to continue\n");
         }
         RunEnd::TimeBudget => {
-            text.push_str("- the time was up; the same command goes on from here\n");
+            text.push_str("- the time was up; run the same command again to continue\n");
         }
     }
     text

@@ -1,10 +1,10 @@
-//! The limits of the machine from several measurements.
+//! The ceilings of the machine from several measurements.
 
 use fusion_cost_model::cost::{BandwidthPoint, Ceilings};
 
 use crate::digits::rounded as digits;
 
-/// The best of two measurements of the same limits: nothing makes a loop faster than the machine.
+/// The best of two measurements of the same ceilings: nothing makes a loop faster than the machine.
 /// Their largest working sets can differ with the free memory.
 pub(crate) fn best(mut one: Ceilings, other: Ceilings) -> Ceilings {
     one.peak_gflops = one.peak_gflops.max(other.peak_gflops);

@@ -1,4 +1,4 @@
-//! The journal: one JSON line per launch, flushed, so that a crash loses nothing.
+//! The journal: one JSON line per process, flushed, so that a crash loses nothing.
 //!
 //! The first line says which run the records belong to. The same run started again goes on from
 //! them; a journal of another machine, program or setting is put aside and not mixed in.
@@ -10,100 +10,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use fusion_cost_model::calibration::{Check, Fingerprint};
-use fusion_cost_model::cost::Ceilings;
-use fusion_cost_model::{CacheState, Clock, DType};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use tempfile::NamedTempFile;
 
-use crate::measure::Procedure;
-use crate::plan::Subject;
-use crate::worker::{Device, ProcessReport};
-
-/// What makes launches of two runs comparable: everything but the list of problems.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct RunKey {
-    /// The version of the program.
-    pub tool_version: String,
-    /// A digest of the program itself: another build may have other kernels.
-    pub program: String,
-    /// The machine.
-    pub fingerprint: Fingerprint,
-    /// What runs the kernels.
-    pub device: Device,
-    /// What the caches hold.
-    pub cache: CacheState,
-    /// How much is measured.
-    pub procedure: Procedure,
-    /// The seed.
-    pub seed: u64,
-}
-
-/// A part of a run, from its start to its end or to whatever ended it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Part {
-    /// When it began, in UTC (RFC 3339).
-    pub started_at: String,
-    /// Whether it went on in spite of a failed check.
-    pub forced: bool,
-    /// What the checks found.
-    pub checks: Vec<Check>,
-}
-
-impl Part {
-    /// What all parts of a run together were: begun with the first one, forced if one was, and
-    /// with the worst that a check found.
-    #[must_use]
-    pub fn all(parts: &[Self]) -> Option<Self> {
-        let mut parts = parts.iter().cloned();
-        let first = parts.next()?;
-        Some(parts.fold(first, |mut all, part| {
-            all.forced |= part.forced;
-            for check in part.checks {
-                match all.checks.iter_mut().find(|known| known.name == check.name) {
-                    Some(known) if known.status < check.status => *known = check,
-                    Some(_) => {}
-                    None => all.checks.push(check),
-                }
-            }
-            all
-        }))
-    }
-}
-
-/// A line of the journal.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Entry {
-    /// One launch, with all its samples.
-    Launch {
-        /// What was measured.
-        subject: Subject,
-        /// Which launch of it this was, from 0.
-        index: u32,
-        /// What came of it.
-        report: Box<ProcessReport>,
-    },
-    /// A variant computed something wrong, which is not forgotten when the run goes on.
-    Wrong {
-        /// What was to be measured.
-        subject: Subject,
-        /// What was wrong.
-        reason: String,
-    },
-    /// The run was started, or started again.
-    Part(Part),
-    /// The limits of the machine, measured before a pass.
-    Ceilings {
-        /// For which number format.
-        dtype: DType,
-        /// As which clock sees them.
-        clock: Clock,
-        /// Before which pass, from 0.
-        pass: u32,
-        /// The limits.
-        limits: Ceilings,
-    },
-}
+use super::entry::{Entry, Part, RunKey};
 
 /// An open journal.
 #[derive(Debug)]
@@ -123,6 +33,17 @@ pub struct Recovered {
     foreign: bool,
 }
 
+/// A journal with a new part of its run.
+#[derive(Debug)]
+pub struct Begun {
+    /// The journal.
+    pub journal: Journal,
+    /// What earlier parts of the run left.
+    pub entries: Vec<Entry>,
+    /// All parts together, with the new one.
+    pub parts: Part,
+}
+
 /// For so long a journal may be locked without another run: a process that is just being started
 /// has the files of this one, with their locks, until it runs its own program.
 const LOCK_PATIENCE: Duration = Duration::from_millis(250);
@@ -134,6 +55,31 @@ impl Journal {
         let mut name = output.file_name().unwrap_or_default().to_owned();
         name.push(".journal");
         output.with_file_name(name)
+    }
+
+    /// Opens the journal of a run and begins a part of it. What the user should know of earlier
+    /// parts goes to stderr.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Self::open`].
+    pub fn begin(path: &Path, key: &RunKey, part: Part) -> anyhow::Result<Begun> {
+        let (mut journal, Recovered { entries, notes, .. }) = Self::open(path, key)?;
+        notes.iter().for_each(|note| eprintln!("note: {note}"));
+        journal.append(&Entry::Part(part.clone()))?;
+        let earlier = entries.iter().filter_map(|entry| match entry {
+            Entry::Part(part) => Some(part.clone()),
+            _ => None,
+        });
+        let parts: Vec<Part> = earlier.chain([part.clone()]).collect();
+        let parts = Part::all(&parts).unwrap_or(part);
+        Ok(Begun { journal, entries, parts })
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Opens the journal of a run, with what an earlier part of the run left.
@@ -210,7 +156,7 @@ impl Journal {
                 match serde_json::from_slice(line) {
                     Ok(entry) => recovered.entries.push(entry),
                     Err(error) => recovered.notes.push(format!(
-                        "{}, line {number}: not a launch ({error}); it is measured again",
+                        "{}, line {number}: cannot be read ({error}); it is measured again",
                         path.display()
                     )),
                 }
@@ -219,17 +165,18 @@ impl Journal {
                 whole += line.len() as u64;
             } else {
                 recovered.notes.push(format!(
-                    "{}: an incomplete line was dropped; that launch is measured again",
+                    "{}: an incomplete line was dropped; its process is measured again",
                     path.display()
                 ));
             }
         }
-        let is_launch = |entry: &&Entry| matches!(entry, Entry::Launch { .. });
-        let launches = recovered.entries.iter().filter(is_launch).count();
-        if launches > 0 {
-            recovered
-                .notes
-                .push(format!("going on from {}: {launches} launches are done", path.display()));
+        let is_process = |entry: &&Entry| matches!(entry, Entry::Process { .. });
+        let processes = recovered.entries.iter().filter(is_process).count();
+        if processes > 0 {
+            recovered.notes.push(format!(
+                "continuing from {}: {processes} processes are done",
+                path.display()
+            ));
         }
         Ok((file, recovered, whole))
     }
@@ -265,12 +212,12 @@ impl Journal {
         copy().with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// Keeps only some launches, which no calibration file has, and how they were made.
+    /// Keeps only some processes, which no calibration file holds, and how they were measured.
     ///
     /// # Errors
     ///
     /// When it cannot be written; the journal is then as it was.
-    pub fn keep_only(self, part: Part, launches: &[Entry]) -> anyhow::Result<()> {
+    pub fn keep_only(self, part: Part, processes: &[Entry]) -> anyhow::Result<()> {
         let Self { path, mut file } = self;
         let rewrite = || -> anyhow::Result<()> {
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -279,7 +226,7 @@ impl Journal {
             file.rewind()?;
             BufReader::new(&file).read_until(b'\n', &mut header)?;
             rewritten.write_all(&header)?;
-            for entry in [Entry::Part(part)].iter().chain(launches) {
+            for entry in [Entry::Part(part)].iter().chain(processes) {
                 serde_json::to_writer(&mut rewritten, entry)?;
                 rewritten.write_all(b"\n")?;
             }
@@ -313,9 +260,12 @@ fn aside(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::{Launch, Order, Pair, Round};
-    use crate::worker::Gpu;
-    use fusion_cost_model::calibration::{CheckStatus, HardwareCalibration, Verification};
+    use crate::measure::{Order, Pair, Procedure, Round, Samples};
+    use crate::plan::Subject;
+    use crate::worker::{Device, Gpu, ProcessReport};
+    use fusion_cost_model::calibration::{HardwareCalibration, Verification};
+    use fusion_cost_model::cost::Ceilings;
+    use fusion_cost_model::{CacheState, Clock, DType};
 
     fn key(seed: u64) -> RunKey {
         let example = include_str!("../../../tests/data/example.toml");
@@ -336,11 +286,11 @@ mod tests {
             order: Order::SecondFirst,
             causes: Vec::new(),
         };
-        let launch = |index| Entry::Launch {
+        let process = |index| Entry::Process {
             subject: Subject::fusion("add_relu/f32/m4.n4".parse().unwrap()),
             index,
             report: Box::new(ProcessReport {
-                launch: Launch {
+                samples: Samples {
                     rounds: vec![Round { pairs: vec![pair(1.7), pair(f64::from(index))] }],
                     iterations: [3, 5],
                     ticks: 1000,
@@ -363,11 +313,11 @@ mod tests {
                 gpu_kernels: Default::default(),
             }),
         };
-        let limits = Ceilings { peak_gflops: 0.1 + 0.2, launch_us: 0.5, bandwidth: Vec::new() };
+        let ceilings = Ceilings { peak_gflops: 0.1 + 0.2, launch_us: 0.5, bandwidth: Vec::new() };
         vec![
-            launch(0),
-            Entry::Ceilings { dtype: DType::F32, clock: Clock::Host, pass: 0, limits },
-            launch(1),
+            process(0),
+            Entry::Ceilings { dtype: DType::F32, clock: Clock::Host, pass: 0, ceilings },
+            process(1),
         ]
     }
 
@@ -423,29 +373,6 @@ mod tests {
         journal.keep_only(part.clone(), &entries[2..]).unwrap();
         let kept = [&[Entry::Part(part)], &entries[2..]].concat();
         assert_eq!(Journal::open(&path, &key(1)).unwrap().1.entries, kept);
-    }
-
-    #[test]
-    fn parts_are_one_run_with_the_worst_of_each() {
-        let check = |name: &str, status| Check {
-            name: name.to_owned(),
-            status,
-            found: String::new(),
-            advice: None,
-        };
-        let part = |started_at: &str, forced, checks: &[Check]| Part {
-            started_at: started_at.to_owned(),
-            forced,
-            checks: checks.to_vec(),
-        };
-        let (pass, warn, fail) = (CheckStatus::Pass, CheckStatus::Warn, CheckStatus::Fail);
-        let all = Part::all(&[
-            part("1", true, &[check("load", fail), check("swap", pass)]),
-            part("2", false, &[check("load", pass), check("swap", warn), check("new", pass)]),
-        ]);
-        let checks = [check("load", fail), check("swap", warn), check("new", pass)];
-        assert_eq!(all, Some(part("1", true, &checks)));
-        assert_eq!(Part::all(&[]), None);
     }
 
     #[test]

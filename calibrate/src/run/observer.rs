@@ -1,6 +1,6 @@
 //! Who hears what a run is doing.
 
-use super::session::Measured;
+use super::outcome::Measured;
 use crate::plan::Subject;
 
 /// Hears what a run is doing. A run calls it between processes only, so that nothing it does

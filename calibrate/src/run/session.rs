@@ -1,6 +1,6 @@
-//! A run: passes over everything that is to be measured, one launch of each per pass.
+//! A run: passes over everything that is to be measured, one process for each per pass.
 //!
-//! The launches of a problem lie apart in time, with all other problems between them, so that what
+//! The processes of a problem lie apart in time, with all other problems between them, so that what
 //! changes on the machine within minutes is in its interval and not a difference between two runs.
 //! It also means that a run which is ended early knows something of every problem.
 
@@ -15,94 +15,34 @@ use fusion_cost_model::{Clock, DType};
 use crate::build_info::{FNV_1A_OF_NOTHING, fnv_1a_more};
 use crate::digits::rounded;
 use crate::judge::{noise_floor, of_clock, same_margin};
-use crate::measure::{Estimate, draw_pass, enough, estimate};
+use crate::measure::{draw_pass, enough};
 use crate::plan::{Subject, clocks_of, controls};
 use crate::stop::Stop;
 use crate::worker::{CeilingsTask, MeasureAnswer, MeasureTask, NoAnswer, ProcessReport, Workers};
 
 use super::ceilings;
-use super::journal::{Entry, Journal};
+use super::entry::Entry;
+use super::journal::Journal;
 use super::observer::{Observer, Silent};
+use super::outcome::{Measured, Outcome, State};
 use super::settings::RunSettings;
 
-/// Multiply-adds that the reference of one problem may cost in its first launch: about half a
+/// Multiply-adds that the reference of one problem may cost in its first process: about half a
 /// second on two cores.
 const FIRST_REFERENCE_BUDGET: u64 = 500_000_000;
 
-/// The same in every further launch, whose fresh process runs the same kernels on the same inputs.
+/// The same in every further process, which runs the same kernels on the same inputs.
 const REFERENCE_BUDGET: u64 = 50_000_000;
 
-/// The limits are measured before so many passes; each time takes about three seconds.
-const PASSES_WITH_LIMITS: u32 = 3;
+/// The ceilings are measured before each of the first passes; each time takes about three seconds.
+const PASSES_WITH_CEILINGS: u32 = 3;
 
-/// What became of a subject.
-#[derive(Debug, Clone, PartialEq)]
-pub enum State {
-    /// More launches are needed.
-    Unfinished,
-    /// There are enough launches.
-    Finished,
-    /// A variant computes something wrong.
-    Wrong(String),
-    /// It could not be measured.
-    Failed(String),
-    /// The backend has no kernels for it.
-    NoKernels,
-}
-
-/// A subject with what is known about it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Measured {
-    /// What was measured.
-    pub subject: Subject,
-    /// In the order in which they were made.
-    pub launches: Vec<ProcessReport>,
-    /// What they say together.
-    pub estimate: Option<Estimate>,
-    /// Whether that is all.
-    pub state: State,
-    /// How long the last launch took, to tell what the next one will.
-    seconds: f64,
-}
-
-impl Measured {
-    fn new(subject: Subject) -> Self {
-        let state = State::Unfinished;
-        Self { subject, launches: Vec::new(), estimate: None, state, seconds: 0.0 }
-    }
-
-    fn add(&mut self, report: ProcessReport) {
-        self.launches.push(report);
-        let launches: Vec<_> = self.launches.iter().map(|report| report.launch.clone()).collect();
-        self.estimate = estimate(&launches);
-    }
-}
-
-/// What a run leaves.
-#[derive(Debug)]
-pub struct Outcome {
-    /// Everything that was to be measured, in the order in which it was listed.
-    pub measured: Vec<Measured>,
-    /// The A/A runs that every run begins with.
-    pub controls: Vec<Measured>,
-    /// What they say of the machine: nothing of those that failed.
-    pub noise: Vec<NoiseFloor>,
-    /// The machine's limits.
-    pub ceilings: Vec<MeasuredCeilings>,
-    /// How it ended.
-    pub end: RunEnd,
-    /// Launches of an earlier part of the run that this part did not ask for.
-    pub left_over: Vec<Entry>,
-    /// Still to be finished when the records are safe in the calibration file.
-    pub journal: Option<Journal>,
-}
-
-/// The limits as they were measured before a pass.
-struct Limits {
+/// The ceilings as they were measured before a pass.
+struct PassCeilings {
     dtype: DType,
     clock: Clock,
     pass: u32,
-    limits: Ceilings,
+    ceilings: Ceilings,
 }
 
 /// A run that is going on.
@@ -112,9 +52,9 @@ pub struct Session<'a> {
     stop: &'a Stop,
     began: Instant,
     observer: Box<dyn Observer + 'a>,
-    /// Launches and ceilings of an earlier part of the run.
+    /// Processes and ceilings of an earlier part of the run.
     recovered: HashMap<(Subject, u32), ProcessReport>,
-    limits: Vec<Limits>,
+    seen_ceilings: Vec<PassCeilings>,
     /// The controls first.
     measured: Vec<Measured>,
     controls: usize,
@@ -143,7 +83,7 @@ impl<'a> Session<'a> {
             began: Instant::now(),
             observer: Box::new(Silent),
             recovered: HashMap::new(),
-            limits: Vec::new(),
+            seen_ceilings: Vec::new(),
             measured,
             controls: controls.len(),
             journal: None,
@@ -163,11 +103,11 @@ impl<'a> Session<'a> {
     pub fn with_journal(mut self, journal: Journal, entries: Vec<Entry>) -> Self {
         for entry in entries {
             match entry {
-                Entry::Launch { subject, index, report } => {
+                Entry::Process { subject, index, report } => {
                     self.recovered.insert((subject, index), *report);
                 }
-                Entry::Ceilings { dtype, clock, pass, limits } => {
-                    self.limits.push(Limits { dtype, clock, pass, limits });
+                Entry::Ceilings { dtype, clock, pass, ceilings } => {
+                    self.seen_ceilings.push(PassCeilings { dtype, clock, pass, ceilings });
                 }
                 Entry::Wrong { subject, reason } => {
                     let same = |measured: &&mut Measured| measured.subject == subject;
@@ -183,21 +123,24 @@ impl<'a> Session<'a> {
         self
     }
 
-    /// Measures until everything has enough launches, the user stops it, or the time is up.
+    /// Measures until everything has enough processes, the user stops it, or the time is up.
     ///
     /// # Errors
     ///
     /// When the journal cannot be written, or no worker can be started.
     pub fn run(mut self) -> anyhow::Result<Outcome> {
         let problems = self.measured.len() - self.controls;
-        let processes = self.measured.len() as u64 * u64::from(self.settings.procedure.launches);
+        let processes = self.measured.len() as u64 * u64::from(self.settings.procedure.processes);
         self.observer.run_starts(processes, problems as u64);
         let end = self.passes()?;
         let (noise, ceilings) = (self.noise(), self.ceilings());
         let mut left_over: Vec<_> = self.recovered.into_iter().collect();
         left_over.sort_by_key(|((subject, index), _)| (subject.to_string(), *index));
-        let entry =
-            |((subject, index), report)| Entry::Launch { subject, index, report: Box::new(report) };
+        let entry = |((subject, index), report)| Entry::Process {
+            subject,
+            index,
+            report: Box::new(report),
+        };
         let measured = self.measured.split_off(self.controls);
         Ok(Outcome {
             measured,
@@ -211,12 +154,12 @@ impl<'a> Session<'a> {
     }
 
     fn passes(&mut self) -> anyhow::Result<RunEnd> {
-        for pass in 0..self.settings.procedure.most_launches {
+        for pass in 0..self.settings.procedure.most_processes {
             let todo = self.unfinished(self.controls..self.measured.len());
             if todo.is_empty() {
                 break;
             }
-            if let Some(end) = self.measure_limits(pass)? {
+            if let Some(end) = self.measure_ceilings(pass)? {
                 return Ok(end);
             }
             // The controls first: they are the yardstick for all that is looked at in this pass.
@@ -224,13 +167,13 @@ impl<'a> Session<'a> {
             let order = draw_pass(todo.len(), pass, self.settings.seed);
             let problems = order.into_iter().map(|index| todo[index]);
             for index in controls.into_iter().chain(problems) {
-                if let Some(end) = self.launch(index, pass)? {
+                if let Some(end) = self.measure(index, pass)? {
                     return Ok(end);
                 }
                 self.look(index);
             }
         }
-        // As many launches as there may be, though a disturbed one counts for nothing.
+        // There are as many processes as allowed, though a disturbed one counts for nothing.
         let measured = self.measured[self.controls..].iter_mut();
         for measured in measured.filter(|one| one.state == State::Unfinished) {
             measured.state = State::Finished;
@@ -258,8 +201,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// One launch of one subject.
-    fn launch(&mut self, index: usize, pass: u32) -> anyhow::Result<Option<RunEnd>> {
+    /// Measures one subject in one process.
+    fn measure(&mut self, index: usize, pass: u32) -> anyhow::Result<Option<RunEnd>> {
         let Measured { subject, seconds, .. } = self.measured[index];
         if let Some(report) = self.recovered.remove(&(subject, pass)) {
             self.measured[index].add(report);
@@ -278,7 +221,7 @@ impl<'a> Session<'a> {
         match answer {
             Ok(MeasureAnswer::Measured(report)) => {
                 if let Some(journal) = &mut self.journal {
-                    journal.append(&Entry::Launch {
+                    journal.append(&Entry::Process {
                         subject,
                         index: pass,
                         report: report.clone(),
@@ -321,7 +264,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Looks at a problem between two launches, and finishes it if it needs no more.
+    /// Looks at a problem between two processes, and finishes it if it needs no more.
     fn look(&mut self, index: usize) {
         let clock = self.measured[index].subject.clock;
         let floor = noise_floor(&of_clock(&self.noise(), clock));
@@ -336,21 +279,22 @@ impl<'a> Session<'a> {
         if enough(estimate, procedure, floor, same_margin(floor)) {
             measured.state = State::Finished;
             self.observer.problem_ends(measured);
-        } else if estimate.launches >= procedure.launches as usize {
+        } else if estimate.processes >= procedure.processes as usize {
             self.observer.process_added();
         }
     }
 
-    /// Measures the limits for every dtype and clock that occur, before the first few passes: each
+    /// Measures the ceilings for every dtype and clock that occur, before the first few passes: each
     /// is the best that was seen, and the machine need not be quiet before the first one.
-    fn measure_limits(&mut self, pass: u32) -> anyhow::Result<Option<RunEnd>> {
-        if pass >= self.settings.procedure.launches.min(PASSES_WITH_LIMITS) {
+    fn measure_ceilings(&mut self, pass: u32) -> anyhow::Result<Option<RunEnd>> {
+        if pass >= self.settings.procedure.processes.min(PASSES_WITH_CEILINGS) {
             return Ok(None);
         }
-        for (dtype, clock) in self.kinds_of_limits() {
-            let is_it =
-                |known: &Limits| (known.dtype, known.clock, known.pass) == (dtype, clock, pass);
-            if self.limits.iter().any(is_it) {
+        for (dtype, clock) in self.kinds_of_ceilings() {
+            let is_it = |known: &PassCeilings| {
+                (known.dtype, known.clock, known.pass) == (dtype, clock, pass)
+            };
+            if self.seen_ceilings.iter().any(is_it) {
                 continue;
             }
             if let Some(end) = self.end_before(0.0) {
@@ -359,12 +303,12 @@ impl<'a> Session<'a> {
             self.observer.ceilings_start();
             let task = CeilingsTask { dtype, clock };
             match self.workers.ceilings(task, self.time_left()) {
-                Ok(Some(limits)) => {
+                Ok(Some(ceilings)) => {
                     if let Some(journal) = &mut self.journal {
-                        let limits = limits.clone();
-                        journal.append(&Entry::Ceilings { dtype, clock, pass, limits })?;
+                        let ceilings = ceilings.clone();
+                        journal.append(&Entry::Ceilings { dtype, clock, pass, ceilings })?;
                     }
-                    self.limits.push(Limits { dtype, clock, pass, limits });
+                    self.seen_ceilings.push(PassCeilings { dtype, clock, pass, ceilings });
                 }
                 Ok(None) => {}
                 Err(NoAnswer::Stopped) => return Ok(Some(RunEnd::Interrupted)),
@@ -379,8 +323,8 @@ impl<'a> Session<'a> {
         Ok(None)
     }
 
-    /// The number formats of the problems, each with the clocks by which they are measured.
-    fn kinds_of_limits(&self) -> Vec<(DType, Clock)> {
+    /// The dtypes of the problems, each with the clocks by which they are measured.
+    fn kinds_of_ceilings(&self) -> Vec<(DType, Clock)> {
         let all = DType::ALL.into_iter().flat_map(|dtype| Clock::ALL.map(|clock| (dtype, clock)));
         let occurs = |kind: &(DType, Clock)| {
             let kind_of = |subject: &Subject| (subject.problem.dtype(), subject.clock);
@@ -393,11 +337,11 @@ impl<'a> Session<'a> {
     fn ceilings(&self) -> Vec<MeasuredCeilings> {
         let RunSettings { backend, threads, .. } = self.settings;
         let of = |dtype, clock| {
-            let is_it = |known: &&Limits| (known.dtype, known.clock) == (dtype, clock);
-            let passes = self.limits.iter().filter(is_it);
-            passes.map(|known| known.limits.clone()).reduce(ceilings::best)
+            let is_it = |known: &&PassCeilings| (known.dtype, known.clock) == (dtype, clock);
+            let passes = self.seen_ceilings.iter().filter(is_it);
+            passes.map(|known| known.ceilings.clone()).reduce(ceilings::best)
         };
-        let measured = self.kinds_of_limits().into_iter().filter_map(|(dtype, clock)| {
+        let measured = self.kinds_of_ceilings().into_iter().filter_map(|(dtype, clock)| {
             let limits = ceilings::rounded(of(dtype, clock)?);
             Some(MeasuredCeilings { backend, dtype, threads, clock, limits })
         });
@@ -408,7 +352,7 @@ impl<'a> Session<'a> {
         let RunSettings { backend, threads, .. } = self.settings;
         let usable = |control: &Measured| {
             let wrong = |report: &ProcessReport| report.wrong_after.is_some();
-            matches!(control.state, State::Unfinished) && !control.launches.iter().any(wrong)
+            matches!(control.state, State::Unfinished) && !control.processes.iter().any(wrong)
         };
         let of = |control: &Measured| {
             let estimate = control.estimate.as_ref().filter(|_| usable(control))?;
@@ -420,7 +364,7 @@ impl<'a> Session<'a> {
                 ratio: rounded(estimate.ratio),
                 ratio_low: rounded(estimate.low),
                 ratio_high: rounded(estimate.high),
-                launches: u32::try_from(estimate.launches).unwrap_or(u32::MAX),
+                launches: u32::try_from(estimate.processes).unwrap_or(u32::MAX),
                 disturbed: estimate.mostly_disturbed,
             })
         };

@@ -142,8 +142,8 @@ fn evaluate(settings: &RunSettings, outcome: &Outcome) -> AgainstItself {
     let records: Vec<FusionRecord> = measured
         .iter()
         .filter(finished)
-        .filter_map(|Measured { subject, launches, estimate, .. }| {
-            Some(record(subject, launches, estimate.as_ref()?, &context))
+        .filter_map(|Measured { subject, processes, estimate, .. }| {
+            Some(record(subject, processes, estimate.as_ref()?, &context))
         })
         .collect();
     let cases: Vec<Case> = CASES.iter().filter_map(|problem| case(problem, &records)).collect();

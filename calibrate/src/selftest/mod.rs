@@ -2,7 +2,7 @@
 //!
 //! Two answers: on this machine, kernels measured against themselves (`against_itself`), where the
 //! truth is 1; and on scripted machines with one kind of disturbance each (`simulation`), where
-//! the truth is whatever the script says. Both go through the same passes, launches, rounds,
+//! the truth is whatever the script says. Both go through the same passes, processes, rounds,
 //! estimate and stopping rule as a calibration.
 
 pub mod against_itself;

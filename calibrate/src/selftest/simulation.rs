@@ -77,8 +77,8 @@ pub struct Simulated {
     pub contained: usize,
     /// Half the width of the intervals, in the logarithm, in the mean.
     pub half_width: f64,
-    /// Launches per problem, in the mean.
-    pub launches: f64,
+    /// Processes per problem, in the mean.
+    pub processes: f64,
     /// Share of the pairs that were dropped, in the mean.
     pub dropped: f64,
     /// Whether the user stopped it before all were made.
@@ -119,7 +119,7 @@ pub fn simulate(
         calibrations: 0,
         contained: 0,
         half_width: 0.0,
-        launches: 0.0,
+        processes: 0.0,
         dropped: 0.0,
         interrupted: false,
     };
@@ -141,7 +141,7 @@ pub fn simulate(
         count(&outcome, &mut result);
     }
     let count = share(result.calibrations.max(1), 1);
-    for sum in [&mut result.half_width, &mut result.launches, &mut result.dropped] {
+    for sum in [&mut result.half_width, &mut result.processes, &mut result.dropped] {
         *sum /= count;
     }
     Ok(result)
@@ -167,7 +167,7 @@ fn count(outcome: &Outcome, result: &mut Simulated) {
         result.calibrations += 1;
         result.contained += usize::from(estimate.low <= truth && truth <= estimate.high);
         result.half_width += estimate.half_width();
-        result.launches += share(estimate.launches, 1);
+        result.processes += share(estimate.processes, 1);
         result.dropped += 1.0 - share(estimate.pairs_kept, estimate.pairs);
     }
 }
@@ -179,8 +179,8 @@ struct Machine {
     now: f64,
 }
 
-/// Seconds between two launches: the process starts, and proves its kernels.
-const BETWEEN_LAUNCHES: f64 = 0.1;
+/// Seconds between two processes: the process starts, and proves its kernels.
+const BETWEEN_PROCESSES: f64 = 0.1;
 
 impl Workers for Machine {
     fn ceilings(
@@ -196,7 +196,7 @@ impl Workers for Machine {
         task: MeasureTask,
         _: Option<Duration>,
     ) -> Result<MeasureAnswer, NoAnswer> {
-        self.now += BETWEEN_LAUNCHES;
+        self.now += BETWEEN_PROCESSES;
         let mut process = Process::start(self, &task);
         let mut instruments = Instruments {
             watch: &mut Idle,
@@ -206,11 +206,11 @@ impl Workers for Machine {
         };
         let variants = task.subject.comparison.variants();
         let seed = task.process_seed;
-        let launch = measure(&mut process, variants, &task.procedure, seed, &mut instruments)
+        let samples = measure(&mut process, variants, &task.procedure, seed, &mut instruments)
             .map_err(|error| NoAnswer::Failed(error.to_string()))?;
         self.now = process.now;
         Ok(MeasureAnswer::Measured(Box::new(ProcessReport {
-            launch,
+            samples,
             kernels: Variant::ALL.map(|variant| vec![variant.name().to_owned()]),
             verification: Verification {
                 reference_rows: 1,
@@ -376,18 +376,18 @@ mod tests {
     #[test]
     fn a_worse_procedure_is_caught() {
         // One process tells nothing of what differs between processes.
-        let within = Procedure { launches: 1, most_launches: 1, ..Procedure::STANDARD };
+        let within = Procedure { processes: 1, most_processes: 1, ..Procedure::STANDARD };
         let disturbance = Disturbance::ProcessEffect;
         let result = simulate(disturbance, 200, within, 1, &Stop::default()).unwrap();
         assert_eq!(result.answer(), Answer::Failed);
         assert!(result.contained < 140, "{result:?}");
     }
 
-    /// The fewest launches that an interval over launches can have, and slow problems, whose rounds
+    /// The fewest processes that an interval over processes can have, and slow problems, whose rounds
     /// have a single pair in each order and lose one of them now and then.
     #[test]
-    fn fewer_launches_and_pairs_keep_the_promise() {
-        let small = Procedure { launches: 3, most_launches: 6, pairs: 2, ..Procedure::STANDARD };
+    fn fewer_processes_and_pairs_keep_the_promise() {
+        let small = Procedure { processes: 3, most_processes: 6, pairs: 2, ..Procedure::STANDARD };
         for disturbance in [Disturbance::Preemption, Disturbance::ProcessEffect] {
             let result = simulate(disturbance, 1000, small, 2, &Stop::default()).unwrap();
             assert_eq!(result.answer(), Answer::Passed, "{result:?}");

@@ -55,7 +55,7 @@ impl Device {
         Self { backend, threads: 1, bound: false, gpu: Some(gpu) }
     }
 
-    /// What of it makes launches comparable: not where compiled kernels are kept.
+    /// What of it makes processes comparable: not where compiled kernels are kept.
     #[must_use]
     pub fn for_journal(&self) -> Self {
         let mut device = self.clone();

@@ -43,7 +43,7 @@ pub(super) fn measure_on(
     if !clock.is_host() {
         warm_up(prepared, variants)?;
     }
-    let launch = measure(prepared, variants, procedure, task.process_seed, &mut instruments)?;
+    let samples = measure(prepared, variants, procedure, task.process_seed, &mut instruments)?;
     let huge_page_share = prepared.huge_page_share();
     let seen = || prepared.counters().iter().filter_map(|thread| thread.processor).collect();
     let processors = pinned.clone().unwrap_or_else(seen);
@@ -52,7 +52,7 @@ pub(super) fn measure_on(
         Err(wrong) => (before, Some(wrong)),
     };
     Ok(MeasureAnswer::Measured(Box::new(ProcessReport {
-        launch,
+        samples,
         kernels: Variant::ALL.map(|variant| prepared.kernels(variant)),
         verification,
         wrong_after,

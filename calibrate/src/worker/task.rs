@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::device::{Device, FoundGpu};
-use crate::measure::{Launch, Procedure};
+use crate::measure::{Procedure, Samples};
 use crate::plan::Subject;
 use crate::prove::WrongResult;
 
@@ -77,7 +77,7 @@ pub enum MeasureAnswer {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProcessReport {
     /// The samples.
-    pub launch: Launch,
+    pub samples: Samples,
     /// The kernels of each variant.
     pub kernels: [Vec<String>; 2],
     /// The proof.

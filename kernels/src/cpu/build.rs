@@ -1,7 +1,8 @@
 //! From a problem to its kernels: one per op, and one for the whole chain.
 
-use fusion_cost_model::cost::Step;
-use fusion_cost_model::{Form, MAX_FOLDED, Op, OperandKind, Pointwise, Problem};
+use fusion_cost_model::kernel::Step;
+use fusion_cost_model::kernel::{Form, MAX_FOLDED, OperandKind};
+use fusion_cost_model::{Op, Pointwise, Problem};
 
 use super::attention::{AttentionKernel, Scores, Shape as AttentionShape};
 use super::conv::{ConvKernel, PoolStage, Shape as ConvShape, Tiling};

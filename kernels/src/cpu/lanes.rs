@@ -2,7 +2,7 @@
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
-use fusion_cost_model::Value;
+use fusion_cost_model::kernel::Value;
 use pulp::Simd;
 
 use super::approximation as approx;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use fusion_cost_model::PoolSizes;
+use fusion_cost_model::kernel::PoolSizes;
 use pulp::{Scalar, Simd, WithSimd};
 
 use super::kernel::{Kernel, Located};

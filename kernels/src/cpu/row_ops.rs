@@ -3,7 +3,7 @@
 //! Each is a few passes over a row that stays in the first-level cache: whole vectors, then the
 //! numbers that are left, one by one.
 
-use fusion_cost_model::NORM_EPSILON;
+use fusion_cost_model::kernel::NORM_EPSILON;
 use pulp::{Arch, Scalar, Simd, WithSimd};
 
 use super::approximation as approx;

@@ -5,7 +5,8 @@
 //! stored. The ops are a list that is walked for each tile: their formulas are compiled once, and
 //! any chain can be run without generating code. The walk costs a predicted jump per op and tile.
 
-use fusion_cost_model::{OperandKind, Operands, Pointwise};
+use fusion_cost_model::Pointwise;
+use fusion_cost_model::kernel::{OperandKind, Operands};
 use pulp::{Arch, Scalar, Simd, WithSimd};
 
 use super::kernel::Located;

@@ -1,7 +1,8 @@
 //! The problems that every backend is held against: all patterns and some more chains, in tiny,
 //! odd, prime and ordinary sizes.
 
-use fusion_cost_model::{Chain, DType, Form, PATTERNS, Problem};
+use fusion_cost_model::kernel::Form;
+use fusion_cost_model::{Chain, DType, PATTERNS, Problem};
 
 /// Sizes for each form: ones, primes around the vector widths, tiles with and without a rest.
 pub(crate) fn sizes(form: Form) -> &'static [&'static str] {

@@ -1,4 +1,4 @@
-//! Whether every launch gets addresses of its own.
+//! Whether every process gets addresses of its own.
 
 use fusion_cost_model::calibration::Check;
 
@@ -35,7 +35,7 @@ pub(super) fn observe(files: &SystemFiles) -> Option<Randomisation> {
     }
 }
 
-/// Judges it: chance is what makes the launches of a problem differ, so that their mean is not
+/// Judges it: chance is what makes the processes of a problem differ, so that their mean is not
 /// that of one lucky or unlucky set of addresses.
 pub(super) fn judge(randomisation: Option<Randomisation>) -> Check {
     match randomisation {

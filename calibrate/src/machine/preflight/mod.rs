@@ -27,7 +27,7 @@ use cli_support::memory as system_memory;
 use fusion_cost_model::calibration::Check;
 use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 
-pub use report::{has_failed, report};
+pub use report::{go_on_with, has_failed, report};
 
 use self::processes::Processes;
 use self::window::Reading;

@@ -30,6 +30,22 @@ pub fn has_failed(checks: &[Check]) -> bool {
     checks.iter().any(|check| check.status == CheckStatus::Fail)
 }
 
+/// Says on stderr what the checks found; whether the run goes on in spite of a failed one.
+///
+/// # Errors
+///
+/// When a check failed and nobody forces the run.
+pub fn go_on_with(checks: &[Check], force: bool) -> anyhow::Result<bool> {
+    eprint!("{}", report(checks));
+    let failed = has_failed(checks);
+    if failed && !force {
+        anyhow::bail!(
+            "this machine is not fit to measure on (see above); pass --force to continue"
+        );
+    }
+    Ok(failed)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::outcome::{fail, pass, warn};

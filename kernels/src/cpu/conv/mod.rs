@@ -12,7 +12,7 @@ mod shape;
 
 use std::ops::Range;
 
-use fusion_cost_model::PoolSizes;
+use fusion_cost_model::kernel::PoolSizes;
 use pulp::Arch;
 
 use self::depthwise::Depthwise;

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::fmt::Write as _;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
-use fusion_cost_model::Value;
+use fusion_cost_model::kernel::Value;
 
 /// The statements that formulas have become so far, each of which defines one name.
 #[derive(Debug)]

@@ -24,8 +24,9 @@ mod tail;
 
 use std::ops::Range;
 
-use fusion_cost_model::cost::Step;
-use fusion_cost_model::{DType, Form, Op, Problem};
+use fusion_cost_model::kernel::Form;
+use fusion_cost_model::kernel::Step;
+use fusion_cost_model::{DType, Op, Problem};
 
 use super::driver::DeviceFacts;
 use super::plan::{KernelPlan, Plan};

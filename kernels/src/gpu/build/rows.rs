@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use fusion_cost_model::{Op, OperandKind};
+use fusion_cost_model::Op;
+use fusion_cost_model::kernel::OperandKind;
 
 use super::Builder;
 use super::phase::{self, Parameters, Phase, THREADS};
@@ -233,7 +234,8 @@ impl Builder<'_> {
 
 #[cfg(test)]
 mod tests {
-    use fusion_cost_model::{DType, Form, Problem};
+    use fusion_cost_model::kernel::Form;
+    use fusion_cost_model::{DType, Problem};
 
     use super::*;
     use crate::gpu::{emulation, problems};

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use fusion_cost_model::{Op, OperandKind};
+use fusion_cost_model::Op;
+use fusion_cost_model::kernel::OperandKind;
 
 use super::Builder;
 use super::expression::{Number, Statements};

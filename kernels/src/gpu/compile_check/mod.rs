@@ -11,7 +11,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Mutex;
 use std::time::Instant;
 
-use fusion_cost_model::{Chain, DType, Form, PATTERNS, Problem};
+use fusion_cost_model::kernel::Form;
+use fusion_cost_model::{Chain, DType, PATTERNS, Problem};
 
 use super::emulation::device;
 use super::problems::{CHAINS, sizes};

@@ -1,6 +1,9 @@
 //! The steps of a problem: one per op, with the shapes of everything it reads and writes.
 
-use crate::vocabulary::{Op, Operand, OperandKind, Problem, Sizes};
+use super::op::Op;
+use super::pointwise::{Operand, OperandKind};
+use super::problem::Problem;
+use super::sizes::Sizes;
 
 /// The shape of a row-major matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -34,7 +37,7 @@ pub struct Step {
     pub output: Matrix,
     /// The shape of the op's [`OperandKind::Matrix`] operand; no elements if it has none.
     pub matrix: Matrix,
-    /// Multiply-add depth of each output of a product: how many terms are summed.
+    /// How many products are summed for each output of a GEMM or convolution.
     pub depth: u64,
 }
 
@@ -109,8 +112,7 @@ fn first_input(first: Op, sizes: &Sizes) -> Matrix {
     if let Some(linear) = sizes.linear() {
         return Matrix::new(linear.m, linear.k);
     }
-    let (rows, cols) = sizes.rows().unwrap_or((0, 0));
-    Matrix::new(rows, cols)
+    sizes.rows().map_or(Matrix::new(0, 0), |rows| Matrix::new(rows.m, rows.n))
 }
 
 /// `linears` is how many linear ops came before.

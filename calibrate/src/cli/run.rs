@@ -1,0 +1,275 @@
+//! The command line of a calibration.
+
+use std::path::{PathBuf, absolute};
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use fusion_cost_model::{Backend, Clock, DType, Implementation, Problem};
+
+use super::CachePolicy;
+use crate::exit::UsageError;
+use crate::machine::fingerprint;
+use crate::measure::Procedure;
+use crate::plan::{Request, Ways};
+use crate::run::{RunSettings, Target};
+use crate::worker::{Device, Gpu};
+
+/// Above the options that only a GPU has.
+const GPU_OPTIONS: &str = "GPUs";
+
+/// What the times of a GPU begin and end with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ClockChoice {
+    /// The GPU's own clock, with its queue full: what a captured graph pays
+    Device,
+    /// The host's, from handing the work to an idle GPU to its end: what eager execution pays
+    LaunchInclusive,
+    /// Each of them, as records of their own
+    Both,
+}
+
+impl ClockChoice {
+    /// The clocks.
+    #[must_use]
+    pub fn clocks(self) -> Vec<Clock> {
+        match self {
+            Self::Device => vec![Clock::Device],
+            Self::LaunchInclusive => vec![Clock::LaunchInclusive],
+            Self::Both => vec![Clock::Device, Clock::LaunchInclusive],
+        }
+    }
+}
+
+/// Whose kernels to measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ImplementationChoice {
+    /// The project's own
+    Native,
+    /// Those of the vendor's library, where it has a fused form
+    Vendor,
+    /// Both; problems that the vendor's library lacks are listed
+    All,
+}
+
+impl ImplementationChoice {
+    /// The implementations.
+    #[must_use]
+    pub fn implementations(self) -> Vec<Implementation> {
+        match self {
+            Self::Native => vec![Implementation::Native],
+            Self::Vendor => vec![Implementation::Vendor],
+            Self::All => Implementation::ALL.to_vec(),
+        }
+    }
+}
+
+/// How to calibrate.
+#[derive(Debug, Clone, Args)]
+pub struct RunArgs {
+    /// What runs the kernels: cpu, cuda (NVIDIA GPUs) or hip (AMD GPUs)
+    #[arg(long, value_name = "NAME", default_value_t = Backend::Cpu)]
+    pub backend: Backend,
+
+    /// The machine you believe to be on, or a hardware file; what is written always describes the
+    /// machine that was observed
+    #[arg(long, value_name = "NAME|FILE|auto", default_value = "auto")]
+    pub hardware: String,
+
+    /// Which GPU, by its number in `calibrate list devices` [default: 0]
+    #[arg(long, value_name = "N", help_heading = GPU_OPTIONS)]
+    pub device: Option<u32>,
+
+    /// Where to look for the libraries of the GPU's vendor first; can be given several times
+    #[arg(long, value_name = "DIR", help_heading = GPU_OPTIONS)]
+    pub gpu_lib_dir: Vec<PathBuf>,
+
+    /// What the times of a GPU begin and end with [default: both]
+    #[arg(long, value_enum, help_heading = GPU_OPTIONS)]
+    pub clock: Option<ClockChoice>,
+
+    /// Whose kernels to measure [default: native, and vendor where there is a fused form]
+    #[arg(long, value_enum, help_heading = GPU_OPTIONS)]
+    pub implementation: Option<ImplementationChoice>,
+
+    /// Where compiled kernels are kept [default: fusion-cost-model in $XDG_CACHE_HOME or ~/.cache]
+    #[arg(long, value_name = "DIR", help_heading = GPU_OPTIONS)]
+    pub code_cache: Option<PathBuf>,
+
+    /// What to measure, separated by commas: all, a family (linear, conv, attention, elementwise),
+    /// a pattern, or a chain of ops joined with + [default: all, or what --shapes lists]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub fusion: Vec<String>,
+
+    /// The sizes: a set (see `calibrate list shapes`) or a file [default: standard, gpu with a GPU
+    /// backend, quick with --quick]
+    #[arg(long, value_name = "SET|FILE")]
+    pub shapes: Option<String>,
+
+    /// One problem, such as linear_bias_relu/f32/m512.k512.n512; can be given several times
+    #[arg(long, value_name = "PROBLEM")]
+    pub problem: Vec<Problem>,
+
+    /// The dtype of the problems from a set of sizes
+    #[arg(long, default_value_t = DType::F32)]
+    pub dtype: DType,
+
+    /// Threads of the kernels [default: the physical cores]
+    #[arg(long, value_name = "N", value_parser = super::threads)]
+    pub threads: Option<usize>,
+
+    /// Fewer sizes, fewer samples and one process per problem; good for a first look
+    #[arg(long)]
+    pub quick: bool,
+
+    /// Fresh processes per problem; one that is still undecided gets up to twice as many
+    /// [default: 5, or 1 with --quick]
+    #[arg(long, value_name = "N", value_parser = processes)]
+    pub processes: Option<u32>,
+
+    /// Rounds per process, each with a fresh placement of the tensors in memory [default: 8]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
+    pub rounds: Option<u32>,
+
+    /// When to end the run, such as 90s, 10m or 2h; the same command goes on with what was not
+    /// reached
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub time_budget: Option<Duration>,
+
+    /// What the caches hold when a run of a kernel begins
+    #[arg(long, value_enum, default_value_t = CachePolicy::Warm)]
+    pub cache: CachePolicy,
+
+    /// Let the system move the threads between processors instead of binding each to one
+    #[arg(long)]
+    pub unbound: bool,
+
+    /// Measure although a check of the machine failed; the file says so
+    #[arg(long)]
+    pub force: bool,
+
+    /// Seed of the inputs, the memory layouts and the order of the samples
+    // TOML has no larger integers.
+    #[arg(long, value_name = "N", default_value_t = 0,
+        value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    pub seed: u64,
+
+    /// The calibration file to write [default: calibration-MACHINE.toml]
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    /// Also write every single sample, as lines of JSON
+    #[arg(long, value_name = "FILE")]
+    pub samples: Option<PathBuf>,
+
+    /// Print the calibration as JSON instead of tables
+    #[arg(long)]
+    pub json: bool,
+
+    /// Refuse to measure if the observed machine is not the one named with --hardware
+    #[arg(long)]
+    pub require_hardware: bool,
+
+    /// Exit with 3 if some records are ambiguous or invalid, the time was up before everything was
+    /// measured, or the machine is not the one named
+    #[arg(long)]
+    pub strict: bool,
+}
+
+impl RunArgs {
+    /// The device that is asked for.
+    ///
+    /// # Errors
+    ///
+    /// [`UsageError`] when an option has no meaning for its backend.
+    pub fn device(&self) -> anyhow::Result<Device> {
+        let backend = self.backend;
+        if backend == Backend::Cpu {
+            for (is_given, option) in [
+                (self.device.is_some(), "--device"),
+                (!self.gpu_lib_dir.is_empty(), "--gpu-lib-dir"),
+                (self.clock.is_some(), "--clock"),
+                (self.implementation.is_some(), "--implementation"),
+                (self.code_cache.is_some(), "--code-cache"),
+            ] {
+                if is_given {
+                    let text = format!("{option} is for GPUs; name one with --backend cuda or hip");
+                    return Err(UsageError(text).into());
+                }
+            }
+            let threads = self.threads.unwrap_or_else(fingerprint::default_threads);
+            return Ok(Device::cpu(threads, !self.unbound));
+        }
+        let of_cpu = [(self.threads.is_some(), "--threads"), (self.unbound, "--unbound")];
+        if let Some((_, option)) = of_cpu.into_iter().find(|(is_given, _)| *is_given) {
+            let text =
+                format!("{option} is for the cpu backend; leave it out with --backend {backend}");
+            return Err(UsageError(text).into());
+        }
+        let library_folders = self.gpu_lib_dir.iter().map(absolute).collect::<Result<_, _>>()?;
+        let code_cache = self.code_cache.as_ref().map(absolute).transpose()?;
+        let index = self.device.unwrap_or(0);
+        Ok(Device::gpu(backend, Gpu { index, library_folders, code_cache }))
+    }
+
+    /// The problems that are asked for.
+    #[must_use]
+    pub fn request(&self) -> Request {
+        Request {
+            fusion: self.fusion.clone(),
+            shapes: self.shapes.clone(),
+            problems: self.problem.clone(),
+            dtype: self.dtype,
+            quick: self.quick,
+            is_gpu: self.backend != Backend::Cpu,
+        }
+    }
+
+    /// In which ways each problem is asked for.
+    #[must_use]
+    pub fn ways(&self) -> Ways {
+        if self.backend == Backend::Cpu {
+            return Ways::of_cpu();
+        }
+        let implementations = self.implementation.unwrap_or(ImplementationChoice::All);
+        Ways {
+            clocks: self.clock.unwrap_or(ClockChoice::Both).clocks(),
+            implementations: implementations.implementations(),
+            tells_vendor: self.implementation.is_some(),
+        }
+    }
+
+    /// How a run on a device is to be made.
+    #[must_use]
+    pub fn settings(&self, target: &Target) -> RunSettings {
+        let procedure = if self.quick { Procedure::QUICK } else { Procedure::STANDARD };
+        RunSettings {
+            procedure: procedure.with(self.processes, self.rounds),
+            backend: target.device.backend,
+            threads: u32::try_from(target.device.threads).unwrap_or(u32::MAX),
+            cache: self.cache.into(),
+            l2_bytes: target.l2_bytes(),
+            seed: self.seed,
+            time_budget: self.time_budget,
+        }
+    }
+}
+
+/// Reads a number of processes.
+fn processes(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(processes @ (1 | 3..=1000)) => Ok(processes),
+        Ok(2) => {
+            Err("an interval over 2 processes says nothing; ask for 1, or 3 or more".to_owned())
+        }
+        _ => Err("it must be 1, or from 3 to 1000".to_owned()),
+    }
+}
+
+/// Reads `10m` or `1h30m`.
+fn duration(text: &str) -> Result<Duration, String> {
+    match humantime::parse_duration(text) {
+        Ok(Duration::ZERO) => Err("it must be longer than nothing".to_owned()),
+        Ok(duration) => Ok(duration),
+        Err(error) => Err(format!("{error}; write it as 90s, 10m or 1h30m")),
+    }
+}

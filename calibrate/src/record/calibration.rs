@@ -1,0 +1,93 @@
+//! The calibration of a whole run.
+
+use fusion_cost_model::calibration::{
+    FusionRecord, HardwareCalibration, RunEnd, SCHEMA_VERSION, Settings, Skipped,
+};
+
+use super::{Context, record};
+use crate::build_info;
+use crate::machine::Machine;
+use crate::plan::Plan;
+use crate::run::{Measured, Outcome, Part, RunSettings, State};
+
+/// What a run was.
+#[derive(Debug, Clone, Copy)]
+pub struct Run<'a> {
+    /// Where it was made.
+    pub machine: &'a Machine,
+    /// What was to be measured.
+    pub plan: &'a Plan,
+    /// How it was made.
+    pub settings: &'a RunSettings,
+    /// All of its parts together.
+    pub parts: &'a Part,
+    /// Whether it was shortened.
+    pub quick: bool,
+}
+
+/// The calibration that comes of a run.
+#[must_use]
+pub fn calibration(run: &Run<'_>, outcome: &Outcome) -> HardwareCalibration {
+    let Run { machine, plan, settings, parts, quick } = *run;
+    let Outcome { measured, noise, ceilings, end, .. } = outcome;
+    let records = records(measured, &Context { settings, noise, ceilings });
+    HardwareCalibration {
+        schema_version: SCHEMA_VERSION,
+        num_records: records.len() as u64,
+        tool: build_info::tool(parts.started_at.clone()),
+        settings: Settings {
+            requested_hardware: machine.requested.clone(),
+            hardware_matches: machine.matches,
+            shapes: plan.shapes.clone(),
+            quick,
+            seed: settings.seed,
+            launches: settings.procedure.processes,
+            most_launches: settings.procedure.most_processes,
+            rounds: settings.procedure.rounds,
+            time_budget_s: settings.time_budget.map(|budget| budget.as_secs_f64()),
+            forced: parts.forced,
+            end: *end,
+        },
+        hardware: machine.spec(ceilings),
+        fingerprint: machine.fingerprint.clone(),
+        checks: parts.checks.clone(),
+        skipped: skipped(plan, measured, *end),
+        ceilings: ceilings.clone(),
+        noise: noise.clone(),
+        records,
+    }
+}
+
+/// The records of everything that was measured in one process at least and is not wrong.
+fn records(measured: &[Measured], context: &Context<'_>) -> Vec<FusionRecord> {
+    let usable = measured
+        .iter()
+        .filter(|measured| matches!(measured.state, State::Finished | State::Unfinished));
+    let made = usable.filter_map(|Measured { subject, processes, estimate, .. }| {
+        Some(record(subject, processes, estimate.as_ref()?, context))
+    });
+    made.collect()
+}
+
+/// Everything that has no record, with the reason.
+fn skipped(plan: &Plan, measured: &[Measured], end: RunEnd) -> Vec<Skipped> {
+    let mut skipped = plan.skipped.clone();
+    for Measured { subject, processes, state, .. } in measured {
+        let problem = subject.problem;
+        let reason = match state {
+            State::Wrong(wrong) => format!("{subject}: {wrong}"),
+            State::Failed(reason) => format!("{subject}: {reason}"),
+            State::NoKernels => format!("{subject}: the backend has no kernels for it"),
+            State::Unfinished if processes.is_empty() => {
+                let why = match end {
+                    RunEnd::TimeBudget => "the time was up before it was measured",
+                    _ => "the run was interrupted before it was measured",
+                };
+                format!("{subject}: {why}; run the same command again to continue")
+            }
+            State::Finished | State::Unfinished => continue,
+        };
+        skipped.push(Skipped { problem, reason });
+    }
+    skipped
+}

@@ -1,0 +1,118 @@
+//! What a run leaves.
+
+use std::path::Path;
+
+use fusion_cost_model::calibration::{MeasuredCeilings, NoiseFloor, RunEnd};
+
+use super::entry::{Entry, Part};
+use super::journal::Journal;
+use crate::measure::{Estimate, estimate};
+use crate::plan::Subject;
+use crate::worker::ProcessReport;
+
+/// What became of a subject.
+#[derive(Debug, Clone, PartialEq)]
+pub enum State {
+    /// More processes are needed.
+    Unfinished,
+    /// There are enough processes.
+    Finished,
+    /// A variant computes something wrong.
+    Wrong(String),
+    /// It could not be measured.
+    Failed(String),
+    /// The backend has no kernels for it.
+    NoKernels,
+}
+
+/// A subject with what is known about it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measured {
+    /// What was measured.
+    pub subject: Subject,
+    /// In the order in which they were made.
+    pub processes: Vec<ProcessReport>,
+    /// What they say together.
+    pub estimate: Option<Estimate>,
+    /// Whether that is all.
+    pub state: State,
+    /// How long the last process took, to tell what the next one will.
+    pub(super) seconds: f64,
+}
+
+impl Measured {
+    pub(super) fn new(subject: Subject) -> Self {
+        let state = State::Unfinished;
+        Self { subject, processes: Vec::new(), estimate: None, state, seconds: 0.0 }
+    }
+
+    pub(super) fn add(&mut self, report: ProcessReport) {
+        self.processes.push(report);
+        let processes: Vec<_> =
+            self.processes.iter().map(|report| report.samples.clone()).collect();
+        self.estimate = estimate(&processes);
+    }
+}
+
+/// What a run leaves.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Everything that was to be measured, in the order in which it was listed.
+    pub measured: Vec<Measured>,
+    /// The A/A runs that every run begins with.
+    pub controls: Vec<Measured>,
+    /// What they say of the machine: nothing of those that failed.
+    pub noise: Vec<NoiseFloor>,
+    /// The machine's ceilings.
+    pub ceilings: Vec<MeasuredCeilings>,
+    /// How it ended.
+    pub end: RunEnd,
+    /// Processes of an earlier part of the run that this part did not ask for.
+    pub left_over: Vec<Entry>,
+    /// Still to be finished when the records are safe in the calibration file.
+    pub journal: Option<Journal>,
+}
+
+impl Outcome {
+    /// All that was measured, with the A/A runs.
+    pub fn all(&self) -> impl Iterator<Item = &Measured> {
+        self.measured.iter().chain(&self.controls)
+    }
+
+    /// Whether a kernel computed something wrong, or could not be measured.
+    #[must_use]
+    pub fn has_failures(&self) -> bool {
+        self.all().any(|one| {
+            matches!(one.state, State::Wrong(_) | State::Failed(_))
+                || one.processes.iter().any(|report| report.wrong_after.is_some())
+        })
+    }
+
+    /// Copies every sample from the journal, if somebody wants that, and closes the journal: a
+    /// whole run needs it no longer, but for what failed or belongs to other problems.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be written.
+    pub fn close_journal(&mut self, samples: Option<&Path>, parts: Part) -> anyhow::Result<()> {
+        let Some(mut journal) = self.journal.take() else { return Ok(()) };
+        if let Some(samples) = samples {
+            journal.copy_to(samples)?;
+            eprintln!("wrote {}", samples.display());
+        }
+        if self.end != RunEnd::Complete {
+            return Ok(());
+        }
+        let path = journal.path().display();
+        if self.all().any(|one| matches!(one.state, State::Failed(_))) {
+            eprintln!("note: {path} stays; run the same command again to retry what failed");
+            return Ok(());
+        }
+        if self.left_over.is_empty() {
+            return journal.finish();
+        }
+        let processes = self.left_over.len();
+        eprintln!("note: {path} keeps {processes} processes of problems outside this run");
+        journal.keep_only(parts, &self.left_over)
+    }
+}

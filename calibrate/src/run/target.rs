@@ -1,0 +1,125 @@
+//! What a run measures on: a device, and what was found at its place.
+
+use cli_support::memory;
+use fused_kernels::cpu::Cpu;
+use fusion_cost_model::CacheState;
+use fusion_cost_model::calibration::Fingerprint;
+
+use crate::exit::NoDeviceError;
+use crate::machine::fingerprint;
+use crate::machine::preflight::{GpuNeeds, Needs};
+use crate::plan::{
+    Available, Needed, Plan, Subject, Wanted, Ways, bytes_needed, controls, device_bytes,
+};
+use crate::worker::{Device, FoundGpu, IdentifyTask, NoAnswer, PROBE_LIMIT, PlanTask, probe};
+
+/// A device that is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// What runs the kernels.
+    pub device: Device,
+    /// What is at its place; `None` for a CPU, which needs no looking for.
+    found: Option<FoundGpu>,
+}
+
+impl Target {
+    /// Looks for a device.
+    ///
+    /// # Errors
+    ///
+    /// [`NoDeviceError`] when it is not there.
+    pub fn find(device: Device) -> anyhow::Result<Self> {
+        if device.gpu.is_none() {
+            return Ok(Self { device, found: None });
+        }
+        match probe(&device, IdentifyTask, PROBE_LIMIT) {
+            Ok(found) => Ok(Self { device, found: Some(found) }),
+            Err(reason) => Err(unusable(&device, &reason)),
+        }
+    }
+
+    /// Observes the machine that it belongs to.
+    #[must_use]
+    pub fn observe(&self) -> Fingerprint {
+        let gpu = self.found.as_ref().map(|found| found.observed.clone());
+        Fingerprint { gpu, ..fingerprint::observe() }
+    }
+
+    /// The second-level cache of a GPU; `None` for a CPU.
+    #[must_use]
+    pub fn l2_bytes(&self) -> Option<u64> {
+        self.found.as_ref().map(|found| found.observed.l2_bytes)
+    }
+
+    /// Plans what can be measured on it, and says what that needs of the machine.
+    ///
+    /// # Errors
+    ///
+    /// When the device does not answer, or nothing can be measured.
+    pub fn plan(
+        &self,
+        wanted: Wanted,
+        ways: &Ways,
+        cache: CacheState,
+    ) -> anyhow::Result<(Plan, Needs)> {
+        let mut subjects = wanted.subjects(ways);
+        let asked_for = subjects.len();
+        subjects.extend(controls(&ways.clocks, self.l2_bytes())?);
+        let bytes = self.ask(subjects.clone(), cache)?;
+        let needs = self.needs(&subjects, &bytes);
+        let bytes = bytes.get(..asked_for).unwrap_or_default();
+        Ok((wanted.plan(ways, bytes, self.available())?, needs))
+    }
+
+    /// For each subject the bytes that it needs where its kernels work, or why it cannot be run
+    /// there.
+    fn ask(
+        &self,
+        subjects: Vec<Subject>,
+        cache: CacheState,
+    ) -> anyhow::Result<Vec<Result<u64, String>>> {
+        let device = &self.device;
+        if device.gpu.is_none() {
+            // Only to plan with, so it needs no more threads than there are processors: kernels run
+            // in processes of their own.
+            let planner = Cpu::new(device.threads.min(fingerprint::available_threads()))?;
+            let bytes = |subject: &Subject| device_bytes(&planner, subject, cache);
+            return Ok(subjects.iter().map(bytes).collect());
+        }
+        let answers = probe(device, PlanTask { subjects, cache }, PROBE_LIMIT);
+        answers.map_err(|reason| unusable(device, &reason))
+    }
+
+    fn available(&self) -> Available {
+        let device = self.found.as_ref().map(|found| found.free_memory);
+        Available { host: memory::available_bytes(), device }
+    }
+
+    /// What the machine must have for the largest of some subjects that fit into it.
+    fn needs(&self, subjects: &[Subject], bytes: &[Result<u64, String>]) -> Needs {
+        let available = self.available();
+        let needed = |(subject, bytes): (&Subject, &Result<u64, String>)| {
+            let bytes = *bytes.as_ref().ok()?;
+            let needed = bytes_needed(&subject.problem, bytes, self.found.is_some());
+            available.suffices(needed).then_some(needed)
+        };
+        let needed = subjects.iter().zip(bytes).filter_map(needed);
+        let largest = |a: Needed, b: Needed| Needed {
+            host: a.host.max(b.host),
+            device: a.device.max(b.device),
+        };
+        let Needed { host, device: needed } = needed.reduce(largest).unwrap_or_default();
+        let gpu = self.found.as_ref().map(|found| GpuNeeds {
+            needed,
+            free: found.free_memory,
+            total: found.observed.memory_bytes,
+        });
+        Needs { threads: self.device.threads, memory_bytes: host, gpu }
+    }
+}
+
+fn unusable(device: &Device, reason: &NoAnswer) -> anyhow::Error {
+    let backend = device.backend;
+    let text = format!("the {backend} backend cannot be used: {reason}");
+    NoDeviceError(format!("{text} (`calibrate list devices` lists the devices)")).into()
+}

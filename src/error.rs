@@ -1,0 +1,261 @@
+//! The one error of this crate.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error as ThisError;
+
+/// What went wrong, where, and what to do about it.
+///
+/// Its text is meant for people. Programs ask what kind of error it is: [`is_unknown_name`],
+/// [`is_hardware_mismatch`] and so on. New kinds may come, so handle what is none of those that you
+/// ask for.
+///
+/// ```
+/// use fusion_cost_model::Problem;
+///
+/// let error = "linear_bais/f32/m1.k2.n3".parse::<Problem>().unwrap_err();
+/// assert!(error.is_unknown_name());
+/// assert!(error.to_string().contains("did you mean `linear_bias`"));
+/// ```
+///
+/// [`is_unknown_name`]: Self::is_unknown_name
+/// [`is_hardware_mismatch`]: Self::is_hardware_mismatch
+pub struct Error(Box<ErrorKind>);
+
+/// What an [`Error`] can be.
+#[derive(Debug, ThisError)]
+pub(crate) enum ErrorKind {
+    #[error("unknown {what} `{name}`{}", Suggestions(.suggestions))]
+    UnknownName { what: &'static str, name: String, suggestions: Vec<String> },
+    #[error("`{chain}` cannot be one kernel: {reason}")]
+    NotOneKernel { chain: String, reason: String },
+    #[error("a chain of {ops} ops is too long: at most {most} can be one kernel")]
+    ChainTooLong { ops: usize, most: usize },
+    #[error("sizes `{sizes}`: {reason}")]
+    Sizes { sizes: String, reason: String },
+    #[error(
+        "problem `{0}`: expected chain/dtype/sizes, such as linear_bias_relu/f32/m512.k512.n512"
+    )]
+    ProblemText(String),
+    #[error("cannot read {}: {source}", path.display())]
+    Read { path: PathBuf, source: std::io::Error },
+    #[error("cannot write {}: {source}", path.display())]
+    Write { path: PathBuf, source: std::io::Error },
+    #[error("{}not a valid {file} file: {reason}", Prefix(.path))]
+    InvalidFile { path: Option<PathBuf>, file: &'static str, reason: String },
+    #[error("{}{reason}", Prefix(.path))]
+    WrongFile { path: Option<PathBuf>, reason: String },
+    #[error(
+        "{}schema_version is {found}, but this version reads only {known}; {advice}",
+        Prefix(.path)
+    )]
+    OtherVersion { path: Option<PathBuf>, found: i64, known: u32, advice: &'static str },
+    #[error(
+        "the calibration is of {found}, not of {expected}; calibrate on that machine, or load its \
+         file"
+    )]
+    HardwareMismatch { expected: String, found: String },
+    #[error("nothing was measured for {question}, and the policy is not to guess")]
+    Undecided { question: String },
+}
+
+impl Error {
+    /// A name that nothing has, with those of `known` that are nearest to it. `what` says what the
+    /// name was meant to be: "op", "shape set".
+    pub fn unknown_name<'a>(
+        what: &'static str,
+        name: &str,
+        known: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
+        let suggestions = nearest(name, known);
+        ErrorKind::UnknownName { what, name: name.to_owned(), suggestions }.into()
+    }
+
+    pub(crate) fn not_one_kernel(chain: impl Into<String>, reason: impl Into<String>) -> Self {
+        ErrorKind::NotOneKernel { chain: chain.into(), reason: reason.into() }.into()
+    }
+
+    pub(crate) fn invalid_file(file: &'static str, reason: impl fmt::Display) -> Self {
+        ErrorKind::InvalidFile { path: None, file, reason: reason.to_string() }.into()
+    }
+
+    /// The same error, naming the file that the text came from.
+    pub(crate) fn in_file(mut self, file: &Path) -> Self {
+        if let ErrorKind::InvalidFile { path, .. }
+        | ErrorKind::WrongFile { path, .. }
+        | ErrorKind::OtherVersion { path, .. } = &mut *self.0
+        {
+            *path = Some(file.to_owned());
+        }
+        self
+    }
+
+    /// Whether nothing has a name that was given; the text suggests the nearest ones.
+    #[must_use]
+    pub fn is_unknown_name(&self) -> bool {
+        matches!(*self.0, ErrorKind::UnknownName { .. })
+    }
+
+    /// Whether the ops, or the two neighbours, cannot be one kernel.
+    #[must_use]
+    pub fn is_not_one_kernel(&self) -> bool {
+        matches!(*self.0, ErrorKind::NotOneKernel { .. } | ErrorKind::ChainTooLong { .. })
+    }
+
+    /// Whether sizes do not belong to their chain, or no tensor can have them.
+    #[must_use]
+    pub fn is_invalid_sizes(&self) -> bool {
+        matches!(*self.0, ErrorKind::Sizes { .. })
+    }
+
+    /// Whether the question itself is wrong: a name, a chain, sizes, or the text of a problem.
+    #[must_use]
+    pub fn is_invalid_question(&self) -> bool {
+        self.is_unknown_name()
+            || self.is_not_one_kernel()
+            || self.is_invalid_sizes()
+            || matches!(*self.0, ErrorKind::ProblemText(_))
+    }
+
+    /// Whether a file cannot be read from the disk or written to it. [`source`] is the reason.
+    ///
+    /// [`source`]: std::error::Error::source
+    #[must_use]
+    pub fn is_io(&self) -> bool {
+        matches!(*self.0, ErrorKind::Read { .. } | ErrorKind::Write { .. })
+    }
+
+    /// Whether a file is damaged, incomplete, or has values that cannot be.
+    #[must_use]
+    pub fn is_invalid_file(&self) -> bool {
+        matches!(*self.0, ErrorKind::InvalidFile { .. })
+    }
+
+    /// Whether a file is of another kind than was expected, such as a data sheet in the place of a
+    /// calibration, or does not say its kind.
+    #[must_use]
+    pub fn is_wrong_file(&self) -> bool {
+        matches!(*self.0, ErrorKind::WrongFile { .. })
+    }
+
+    /// Whether a file was written by a version with another format.
+    #[must_use]
+    pub fn is_other_version(&self) -> bool {
+        matches!(*self.0, ErrorKind::OtherVersion { .. })
+    }
+
+    /// Whether a calibration is of another machine than was expected.
+    #[must_use]
+    pub fn is_hardware_mismatch(&self) -> bool {
+        matches!(*self.0, ErrorKind::HardwareMismatch { .. })
+    }
+
+    /// Whether nothing is known and the policy is not to guess.
+    #[must_use]
+    pub fn is_undecided(&self) -> bool {
+        matches!(*self.0, ErrorKind::Undecided { .. })
+    }
+}
+
+impl From<ErrorKind> for Error {
+    fn from(kind: ErrorKind) -> Self {
+        Self(Box::new(kind))
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Error({:?})", self.0)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source()
+    }
+}
+
+struct Prefix<'a>(&'a Option<PathBuf>);
+
+impl fmt::Display for Prefix<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(path) => write!(f, "{}: ", path.display()),
+            None => Ok(()),
+        }
+    }
+}
+
+struct Suggestions<'a>(&'a [String]);
+
+impl fmt::Display for Suggestions<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            [] => Ok(()),
+            [one] => write!(f, "; did you mean `{one}`?"),
+            [first @ .., last] => {
+                f.write_str("; did you mean ")?;
+                for (index, name) in first.iter().enumerate() {
+                    let comma = if index == 0 { "" } else { ", " };
+                    write!(f, "{comma}`{name}`")?;
+                }
+                write!(f, " or `{last}`?")
+            }
+        }
+    }
+}
+
+/// At most this many names are suggested: more would not be read.
+const MAX_SUGGESTIONS: usize = 3;
+
+/// Below this Jaro-Winkler similarity two names have nothing to do with each other.
+const MIN_SIMILARITY: f64 = 0.72;
+
+/// The known names most like `name`, best first.
+fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let wanted = name.to_ascii_lowercase();
+    let mut scored: Vec<(f64, &str)> = known
+        .into_iter()
+        .map(|candidate| {
+            let contained = wanted.len() >= 3 && candidate.contains(&wanted);
+            let similarity = strsim::jaro_winkler(&wanted, &candidate.to_ascii_lowercase());
+            (if contained { similarity.max(0.9) } else { similarity }, candidate)
+        })
+        .filter(|(similarity, _)| *similarity >= MIN_SIMILARITY)
+        .collect();
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
+    scored.dedup_by(|a, b| a.1 == b.1);
+    scored.truncate(MAX_SUGGESTIONS);
+    scored.into_iter().map(|(_, candidate)| candidate.to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_names_are_suggested() {
+        let names = ["linear_bias_relu", "conv_bn_relu", "add_relu"];
+        let error = Error::unknown_name("fusion pattern", "linear_bais_relu", names);
+        assert_eq!(
+            error.to_string(),
+            "unknown fusion pattern `linear_bais_relu`; did you mean `linear_bias_relu`?"
+        );
+        let error = Error::unknown_name("fusion pattern", "zzz", names);
+        assert_eq!(error.to_string(), "unknown fusion pattern `zzz`");
+    }
+
+    #[test]
+    fn it_is_as_small_as_a_pointer() {
+        assert_eq!(size_of::<Error>(), size_of::<usize>());
+        fn shareable<T: Send + Sync + 'static>() {}
+        shareable::<Error>();
+    }
+}

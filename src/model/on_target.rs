@@ -1,0 +1,161 @@
+//! The questions that a partitioner asks, on one target.
+
+use super::answer::{Estimate, SpeedupRange};
+use super::lookup::{FusionCostModel, Known};
+use super::policy::{Decision, Policy};
+use super::target::Target;
+use crate::calibration::HardwareCalibration;
+use crate::cost::Ceilings;
+use crate::error::{Error, ErrorKind};
+use crate::vocabulary::{Chain, DType, Problem};
+
+/// What a [`FusionCostModel`] knows about one [`Target`]: a view of it, as cheap to copy as a
+/// reference.
+///
+/// ```
+/// # fn main() -> Result<(), fusion_cost_model::Error> {
+/// # let text = include_str!("../../tests/data/example.toml");
+/// # let calibration = fusion_cost_model::calibration::HardwareCalibration::from_toml(text)?;
+/// # let model = fusion_cost_model::FusionCostModel::new(calibration);
+/// use fusion_cost_model::{Policy, Problem, Target, WhenUnknown};
+///
+/// let on_cpu = model.on(Target::cpu(2));
+/// let policy = Policy::new(WhenUnknown::Conservative).with_threshold(1.05);
+/// let add: Problem = "add/f32/m4096.n1024".parse()?;
+/// let relu: Problem = "relu/f32/m4096.n1024".parse()?;
+/// assert!(on_cpu.should_fuse(&add, &relu, &policy)?);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct OnTarget<'m> {
+    model: &'m FusionCostModel,
+    target: Target,
+    known: Option<&'m Known>,
+}
+
+impl<'m> OnTarget<'m> {
+    pub(super) const fn new(
+        model: &'m FusionCostModel,
+        target: Target,
+        known: Option<&'m Known>,
+    ) -> Self {
+        Self { model, target, known }
+    }
+
+    /// The target.
+    #[must_use]
+    pub const fn target(&self) -> Target {
+        self.target
+    }
+
+    /// What is known about a problem. Measured points come back as they were measured.
+    #[must_use]
+    pub fn estimate(&self, problem: &Problem) -> Estimate<'m> {
+        let index = self.known.and_then(|known| known.by_problem.get(problem));
+        index.map_or(Estimate::UNKNOWN, |&index| Estimate::measured(self.model.record(index)))
+    }
+
+    /// Whether to make one kernel of a problem.
+    ///
+    /// # Errors
+    ///
+    /// Only when nothing is known and the policy is [`WhenUnknown::Error`]:
+    /// [`Error::is_undecided`].
+    ///
+    /// [`WhenUnknown::Error`]: super::WhenUnknown::Error
+    pub fn decide(&self, problem: &Problem, policy: &Policy) -> Result<Decision<'m>, Error> {
+        let decision = policy.decide(self.estimate(problem), || self.roofline_speedup(problem));
+        decision.ok_or_else(|| undecided(format!("{problem} on {}", self.target)))
+    }
+
+    /// Whether to make one kernel of two neighbours, of which the second reads what the first
+    /// writes: [`Self::decide`] about [`Problem::join`].
+    ///
+    /// # Errors
+    ///
+    /// When the two cannot be one kernel ([`Error::is_not_one_kernel`]), and as
+    /// [`Self::decide`].
+    pub fn should_fuse(
+        &self,
+        first: &Problem,
+        second: &Problem,
+        policy: &Policy,
+    ) -> Result<bool, Error> {
+        Ok(self.decide(&first.join(second)?, policy)?.should_fuse())
+    }
+
+    /// The speedup that the roofline on the measured ceilings allows; `None` where no ceilings were
+    /// measured.
+    #[must_use]
+    pub fn roofline_speedup(&self, problem: &Problem) -> Option<f64> {
+        Some(self.ceilings(problem.dtype())?.roofline(problem)?.speedup())
+    }
+
+    /// The speedups of a chain over all sizes at which it was measured; `None` when it was not.
+    ///
+    /// A convenience: sizes matter, so ask [`Self::estimate`] where they are known.
+    ///
+    /// # Errors
+    ///
+    /// When the name is not that of a chain.
+    pub fn fusion_benefit(&self, chain: &str, dtype: DType) -> Result<Option<SpeedupRange>, Error> {
+        Ok(self.benefit(&chain.parse()?, dtype))
+    }
+
+    /// Whether to fuse two neighbouring ops or chains, whatever their sizes, by the mean of
+    /// [`Self::fusion_benefit`]. Without sizes there is no roofline, so
+    /// [`WhenUnknown::Roofline`](super::WhenUnknown::Roofline) keeps them apart.
+    ///
+    /// A convenience: sizes matter, so ask [`Self::should_fuse`] where they are known.
+    ///
+    /// # Errors
+    ///
+    /// When a name is unknown, the two cannot be one kernel, or nothing is known and the policy is
+    /// not to guess.
+    pub fn should_fuse_by_name(
+        &self,
+        first: &str,
+        second: &str,
+        dtype: DType,
+        policy: &Policy,
+    ) -> Result<bool, Error> {
+        let chain: Chain = format!("{first}+{second}").parse()?;
+        let fuse = match self.benefit(&chain, dtype) {
+            Some(speedups) => Some(speedups.mean >= policy.threshold),
+            None => policy.assume(|| None),
+        };
+        fuse.ok_or_else(|| undecided(format!("{} on {}", chain.name(), self.target)))
+    }
+
+    fn benefit(&self, chain: &Chain, dtype: DType) -> Option<SpeedupRange> {
+        let indices = self.known?.by_chain.get(&(*chain, dtype))?;
+        let mut log_sum = 0.0;
+        let mut least = f64::INFINITY;
+        let mut largest = 0.0_f64;
+        for &index in indices {
+            let speedup = self.model.record(index).speedup_factor;
+            log_sum += speedup.ln();
+            least = least.min(speedup);
+            largest = largest.max(speedup);
+        }
+        let sizes = indices.len();
+        #[expect(clippy::cast_precision_loss, reason = "a count of records")]
+        let mean = (log_sum / sizes as f64).exp();
+        Some(SpeedupRange { mean, least, largest, sizes })
+    }
+
+    fn ceilings(&self, dtype: DType) -> Option<&'m Ceilings> {
+        let Target { backend, threads, clock, .. } = self.target;
+        let HardwareCalibration { ceilings, .. } = self.model.calibration();
+        let measured = ceilings.iter().find(|measured| {
+            (measured.backend, measured.threads, measured.clock, measured.dtype)
+                == (backend, threads, clock, dtype)
+        })?;
+        Some(&measured.limits)
+    }
+}
+
+fn undecided(question: String) -> Error {
+    ErrorKind::Undecided { question }.into()
+}

@@ -1,0 +1,137 @@
+//! Parts of a problem: a run of its ops by themselves, and two neighbours as one.
+
+use std::ops::Range;
+
+use super::chain::Chain;
+use super::form::Form;
+use super::problem::Problem;
+use super::sizes::Sizes;
+use super::steps::{Matrix, Step};
+use super::typed_sizes::{LinearSizes, RowsSizes};
+use crate::error::Error;
+
+impl Problem {
+    /// Some of the ops by themselves, on the tensors that they have in this problem: what a kernel
+    /// would compute that fused only them.
+    ///
+    /// `None` when there are no such ops, or they are no chain of their own, such as a `max_pool`
+    /// without its convolution.
+    ///
+    /// ```
+    /// use fusion_cost_model::Problem;
+    ///
+    /// let mlp: Problem = "mlp/f32/m64.k256.n1024.o128".parse()?;
+    /// let text = |ops| mlp.slice(ops).map(|part| part.to_string());
+    /// assert_eq!(text(0..2).as_deref(), Some("linear_bias/f32/m64.k256.n1024"));
+    /// assert_eq!(text(2..3).as_deref(), Some("relu/f32/m64.n1024"));
+    /// assert_eq!(text(3..5).as_deref(), Some("linear_bias/f32/m64.k1024.n128"));
+    /// assert_eq!(text(2..4), None);
+    /// # Ok::<(), fusion_cost_model::Error>(())
+    /// ```
+    #[must_use]
+    pub fn slice(&self, ops: Range<usize>) -> Option<Self> {
+        let chain = Chain::new(self.chain().get(ops.clone())?).ok()?;
+        let first = self.steps().nth(ops.start)?;
+        let dtype = self.dtype();
+        match chain.form() {
+            Form::Rows => {
+                let Matrix { rows: m, cols: n } = first.input;
+                Self::rows(chain, dtype, RowsSizes { m, n })
+            }
+            Form::Linear => {
+                let (m, k, n) = (first.input.rows, first.input.cols, first.output.cols);
+                Self::linear(chain, dtype, LinearSizes { m, k, n })
+            }
+            // With both linear ops, or the convolution and its pool, or all of attention, the
+            // sizes are the same.
+            form if form == self.sizes().form() => Self::new(chain, dtype, *self.sizes()),
+            Form::Conv => Self::conv(chain, dtype, self.sizes().conv()?),
+            Form::Attention => Self::attention(chain, dtype, self.sizes().attention()?),
+            Form::Mlp | Form::ConvPool | Form::MultiheadLinear => return None,
+        }
+        .ok()
+    }
+
+    /// The problem of these ops and, in the same kernel, those of `next`, which reads what this one
+    /// writes.
+    ///
+    /// # Errors
+    ///
+    /// An error that [`Error::is_not_one_kernel`] is true of when the ops cannot follow each other,
+    /// the dtypes differ, or `next` reads a matrix of another shape than this one writes.
+    ///
+    /// ```
+    /// use fusion_cost_model::Problem;
+    ///
+    /// let linear: Problem = "linear_bias/f32/m64.k256.n1024".parse()?;
+    /// let relu: Problem = "relu/f32/m64.n1024".parse()?;
+    /// assert_eq!(linear.join(&relu)?.to_string(), "linear_bias_relu/f32/m64.k256.n1024");
+    /// assert!(relu.join(&linear).unwrap_err().is_not_one_kernel());
+    /// # Ok::<(), fusion_cost_model::Error>(())
+    /// ```
+    pub fn join(&self, next: &Self) -> Result<Self, Error> {
+        let fail = |reason: String| Error::not_one_kernel(format!("{self} and {next}"), reason);
+        if self.dtype() != next.dtype() {
+            return Err(fail(format!("one is {} and the other {}", self.dtype(), next.dtype())));
+        }
+        let chain = self.chain().join(next.chain())?;
+        let (written, read) = (self.output(), next.input());
+        if written != read {
+            return Err(fail(format!(
+                "the first writes {} x {} elements, and the second reads {} x {}",
+                written.rows, written.cols, read.rows, read.cols
+            )));
+        }
+        let sizes = match (chain.form(), self.sizes().linear(), next.sizes().linear()) {
+            (form, ..) if form == self.sizes().form() => *self.sizes(),
+            (Form::Mlp, Some(LinearSizes { m, k, n }), Some(second)) => {
+                Sizes::of(Form::Mlp, [m, k, n, second.n])?
+            }
+            (Form::MultiheadLinear, None, Some(linear)) => {
+                let attention = self.sizes().attention();
+                let attention = attention.ok_or_else(|| fail("only one has sizes".to_owned()))?;
+                return Self::multihead_linear(chain, self.dtype(), attention, linear.n);
+            }
+            _ => return Err(fail("their sizes do not go together".to_owned())),
+        };
+        Self::new(chain, self.dtype(), sizes)
+    }
+
+    /// The matrix that the first op reads.
+    fn input(&self) -> Matrix {
+        self.steps().next().map_or(Matrix::new(0, 0), |step| step.input)
+    }
+
+    /// The matrix that the last op writes.
+    fn output(&self) -> Matrix {
+        self.steps().last().map_or(Matrix::new(0, 0), |step: Step| step.output)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(text: &str) -> Problem {
+        text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    #[test]
+    fn neighbours_of_other_shapes_are_refused() {
+        for (first, second, reason) in [
+            (
+                "linear/f32/m2.k3.n4",
+                "relu/f32/m2.n5",
+                "writes 2 x 4 elements, and the second reads",
+            ),
+            ("linear/f32/m2.k3.n4", "relu/f16/m2.n4", "one is f32 and the other f16"),
+            ("relu/f32/m2.n4", "linear/f32/m2.k4.n5", "linear must be the first op"),
+            ("mlp/f32/m2.k3.n4.o5", "linear/f32/m2.k5.n6", "at most two"),
+            ("conv2d/f32/n1.c3.h8.w8.k4.r3.s3", "relu/f32/m64.n4", "writes 36 x 4"),
+        ] {
+            let error = problem(first).join(&problem(second)).unwrap_err();
+            assert!(error.is_not_one_kernel(), "{error}");
+            assert!(error.to_string().contains(reason), "{error}");
+        }
+    }
+}

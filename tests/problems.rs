@@ -1,0 +1,169 @@
+//! Problems from numbers are those of the text form, and so is what is wrong with them.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use proptest::prelude::*;
+
+use fusion_cost_model::kernel::Form;
+use fusion_cost_model::{
+    AttentionSizes, Chain, ConvSizes, DType, Error, LinearSizes, MlpSizes, Op, PoolWindow, Problem,
+    RowsSizes,
+};
+
+/// A chain of each form.
+const CHAINS: [(Form, &str); 7] = [
+    (Form::Rows, "add_relu"),
+    (Form::Linear, "linear_bias_relu"),
+    (Form::Mlp, "mlp"),
+    (Form::Conv, "conv_bn_relu"),
+    (Form::ConvPool, "conv_bn_relu_maxpool"),
+    (Form::Attention, "attention_head"),
+    (Form::MultiheadLinear, "multihead_linear"),
+];
+
+/// The most sizes of a form.
+const MOST: usize = 13;
+
+fn chain_of(form: Form) -> Chain {
+    CHAINS.iter().find(|(of, _)| *of == form).unwrap().1.parse().unwrap()
+}
+
+/// The constructor of a form, with its sizes in the order of the text form.
+fn from_numbers(form: Form, chain: Chain, dtype: DType, v: [u64; MOST]) -> Result<Problem, Error> {
+    let [s0, s1, s2, s3, s4, s5, ..] = v;
+    let [n, c, h, w, k, r, s, stride, pad, groups, size, pool_stride, pool_pad] = v;
+    let conv = ConvSizes { n, c, h, w, k, r, s, stride, pad, groups };
+    let pool = PoolWindow { size, stride: pool_stride, pad: pool_pad };
+    let attention = AttentionSizes { b: s0, h: s1, q: s2, kv: s3, d: s4 };
+    match form {
+        Form::Rows => Problem::rows(chain, dtype, RowsSizes { m: s0, n: s1 }),
+        Form::Linear => Problem::linear(chain, dtype, LinearSizes { m: s0, k: s1, n: s2 }),
+        Form::Mlp => Problem::mlp(chain, dtype, MlpSizes { m: s0, k: s1, n: s2, o: s3 }),
+        Form::Conv => Problem::conv(chain, dtype, conv),
+        Form::ConvPool => Problem::conv_pool(chain, dtype, conv, pool),
+        Form::Attention => Problem::attention(chain, dtype, attention),
+        Form::MultiheadLinear => Problem::multihead_linear(chain, dtype, attention, s5),
+    }
+}
+
+/// All sizes of a form as text, those with a default too.
+fn text_of(form: Form, values: [u64; MOST]) -> String {
+    let parts = form.size_keys().iter().zip(values);
+    parts.map(|(key, value)| format!("{}{value}", key.key)).collect::<Vec<_>>().join(".")
+}
+
+fn assert_as_text(form: Form, chain: Chain, values: [u64; MOST]) -> Result<(), TestCaseError> {
+    let text = format!("{}/f32/{}", chain.name(), text_of(form, values));
+    match (from_numbers(form, chain, DType::F32, values), text.parse::<Problem>()) {
+        (Ok(numbers), Ok(text)) => {
+            prop_assert_eq!(numbers, text);
+            prop_assert_eq!(numbers.to_string().parse::<Problem>().unwrap(), numbers);
+        }
+        (Err(numbers), Err(text)) => {
+            prop_assert!(numbers.is_invalid_sizes());
+            prop_assert_eq!(numbers.to_string(), text.to_string());
+        }
+        (numbers, parsed) => prop_assert!(false, "{}: {:?}, but {:?}", text, numbers, parsed),
+    }
+    Ok(())
+}
+
+/// Sizes as they are, and those at the ends of what can be.
+fn size() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        12 => 1_u64..40,
+        2 => 0_u64..3,
+        1 => 1_u64..5000,
+        1 => prop::sample::select(vec![u64::from(u32::MAX), 1 << 32, u64::MAX]),
+    ]
+}
+
+fn sizes() -> impl Strategy<Value = [u64; MOST]> {
+    prop::collection::vec(size(), MOST).prop_map(|sizes| sizes.try_into().unwrap())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn every_constructor_agrees_with_the_text_form(
+        (form, _) in prop::sample::select(CHAINS.to_vec()),
+        values in sizes(),
+    ) {
+        assert_as_text(form, chain_of(form), values)?;
+    }
+
+    /// The sizes of another form fail, and say what the text form says wherever that fails too.
+    #[test]
+    fn the_sizes_of_another_form_are_refused(
+        (form, _) in prop::sample::select(CHAINS.to_vec()),
+        (other, _) in prop::sample::select(CHAINS.to_vec()),
+        values in prop::collection::vec(4_u64..9, MOST),
+    ) {
+        prop_assume!(form != other);
+        let values: [u64; MOST] = values.try_into().unwrap();
+        let chain = chain_of(other);
+        let Err(error) = from_numbers(form, chain, DType::F32, values) else {
+            return Err(TestCaseError::fail("it was accepted"));
+        };
+        prop_assert!(error.is_invalid_sizes());
+        let text = format!("{}/f32/{}", chain.name(), text_of(form, values));
+        // Only a convolution that pads less than its filter gets as far as this.
+        let is_own_sizes = from_numbers(form, chain_of(form), DType::F32, values).is_ok();
+        if let (true, Err(parsed)) = (is_own_sizes, text.parse::<Problem>()) {
+            prop_assert_eq!(error.to_string(), parsed.to_string());
+        }
+    }
+
+    /// Wherever a problem is cut into two that can stand alone, they join to it again.
+    #[test]
+    fn what_was_cut_joins_again(
+        ops in prop::collection::vec(0..Op::all().count(), 1..6),
+        anchor in prop::sample::select(vec![
+            "", "linear+", "conv2d+", "qk+softmax+pv+", "softmax+pv+", "linear+relu+linear+",
+            "conv2d+relu+max_pool+", "qk+softmax+pv+linear+",
+        ]),
+        values in prop::collection::vec(4_u64..9, MOST),
+        cut in 0_usize..8,
+    ) {
+        let ops: Vec<&str> =
+            ops.iter().filter_map(|&index| Op::all().nth(index)).map(Op::name).collect();
+        let Ok(chain) = format!("{anchor}{}", ops.join("+")).parse::<Chain>() else {
+            return Ok(());
+        };
+        let mut values: [u64; MOST] = values.try_into().unwrap();
+        if matches!(chain.form(), Form::Conv | Form::ConvPool) {
+            // Groups, paddings and windows that fit every image here.
+            values[5..].copy_from_slice(&[3, 3, 1, 1, 1, 2, 2, 0]);
+        }
+        let whole = from_numbers(chain.form(), chain, DType::F32, values).unwrap();
+        prop_assert_eq!(whole.slice(0..chain.len()), Some(whole));
+        let parts = (whole.slice(0..cut), whole.slice(cut..chain.len()));
+        if let (Some(first), Some(second)) = parts {
+            prop_assert_eq!(first.join(&second).unwrap(), whole);
+        }
+    }
+}
+
+/// The ends of what each size can be, one size at a time.
+#[test]
+fn zero_one_and_too_much_of_each_size() {
+    for (form, _) in CHAINS {
+        let usual = [8, 4, 8, 8, 4, 3, 3, 1, 1, 1, 2, 2, 0];
+        for at in 0..form.size_keys().len() {
+            for value in [0, 1, u64::from(u32::MAX), 1 << 32, u64::MAX] {
+                let mut values = usual;
+                values[at] = value;
+                assert_as_text(form, chain_of(form), values).unwrap_or_else(|e| panic!("{e}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_convolution_is_no_convolution_with_a_pool() {
+    let sizes =
+        ConvSizes { n: 1, c: 3, h: 8, w: 8, k: 4, r: 3, s: 3, stride: 1, pad: 0, groups: 1 };
+    let error = Problem::conv(chain_of(Form::ConvPool), DType::F32, sizes).unwrap_err();
+    assert!(error.to_string().contains("the chain has more sizes; expected n#.c#"), "{error}");
+}
