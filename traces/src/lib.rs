@@ -35,6 +35,7 @@ mod number;
 pub mod predicted;
 mod quantile;
 mod ranks;
+pub mod results;
 mod rows;
 pub mod segment;
 mod select;
