@@ -84,8 +84,8 @@ impl Machine {
     pub fn mismatch(&self) -> Option<String> {
         (!self.matches).then(|| {
             format!(
-                "--hardware {} was asked for, but this machine is `{}`; everything that is \
-                 measured and written describes this machine",
+                "--hardware names {}, but this machine is `{}`; everything that is measured and \
+                 written describes this machine",
                 self.requested,
                 observed(&self.fingerprint).1
             )
@@ -212,7 +212,7 @@ impl Machine {
                     dtype: ceilings.dtype,
                     gflops: ceilings.limits.peak_gflops,
                     unit: PeakUnit::Matrix,
-                    how: "no data sheet; measured with a matrix product".to_owned(),
+                    how: "no data sheet; measured with a GEMM".to_owned(),
                     source: OBSERVED.to_owned(),
                 })
                 .collect(),

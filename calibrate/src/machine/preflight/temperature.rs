@@ -2,7 +2,7 @@
 
 use fusion_cost_model::calibration::Check;
 
-use super::outcome::{NOT_TOLD, fail, pass, warn};
+use super::outcome::{NOT_REPORTED, fail, pass, warn};
 use crate::machine::system_files::SystemFiles;
 
 const NAME: &str = "temperature";
@@ -55,7 +55,7 @@ fn degrees(files: &SystemFiles, path: &str) -> Option<f64> {
 /// Judges the temperature in degrees Celsius.
 pub(super) fn judge(degrees: Option<f64>) -> Check {
     let Some(degrees) = degrees else {
-        return pass(NAME, NOT_TOLD);
+        return pass(NAME, NOT_REPORTED);
     };
     let found = format!("{degrees:.0} °C");
     if degrees >= FAIL_FROM {
