@@ -27,8 +27,8 @@ const LEAST_TIME_MARGIN: f64 = 1.1;
 /// it all that was measured.
 const MOST_CONTROL_ERROR: f64 = 0.01;
 
-/// Measuring one variant after the other instead of in turns may change a ratio by so much, and
-/// by twice the noise floor, before a reader should know.
+/// A reader should know when measuring one variant after the other instead of in turns changes a
+/// ratio by more than this, and by more than twice the noise floor.
 const ORDER_SENSITIVE: f64 = 0.05;
 
 /// A verdict with its reasons.

@@ -7,7 +7,7 @@ use crate::machine::system_files::SystemFiles;
 
 const NAME: &str = "battery";
 
-/// Whether a battery is the only source of power; `None` where nothing is told of power.
+/// Whether a battery is the only source of power; `None` where no source is known.
 pub(super) fn observe(files: &SystemFiles) -> Option<bool> {
     let mut seen = None;
     for supply in files.entries("sys/class/power_supply") {

@@ -41,8 +41,9 @@ fn inputs(files: &SystemFiles, sensor: &str) -> Vec<f64> {
     let labelled: Vec<_> = labelled.collect();
     // `Tctl` steers the fan and lies up to 27 degrees above the truth, which `Tdie` tells.
     let is = |label: &Option<String>, name: &str| label.as_deref() == Some(name);
-    let truth_is_told = labelled.iter().any(|(label, _)| is(label, "Tdie"));
-    let believed = labelled.iter().filter(|(label, _)| !(truth_is_told && is(label, "Tctl")));
+    let truth_is_observed_by_clock = labelled.iter().any(|(label, _)| is(label, "Tdie"));
+    let believed =
+        labelled.iter().filter(|(label, _)| !(truth_is_observed_by_clock && is(label, "Tctl")));
     believed.filter_map(|(_, path)| degrees(files, path)).collect()
 }
 
