@@ -88,13 +88,8 @@ fn allocations(code: impl FnOnce()) -> Allocations {
 fn page_faults() -> Option<i64> {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
-        let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-        // SAFETY: the pointer is valid for the structure, and one of zeros is valid as well.
-        let usage = unsafe {
-            libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
-            usage.assume_init()
-        };
-        Some(usage.ru_minflt)
+        use nix::sys::resource::{UsageWho, getrusage};
+        Some(getrusage(UsageWho::RUSAGE_THREAD).unwrap().minor_page_faults())
     }
     #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
     None

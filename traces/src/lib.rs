@@ -33,6 +33,7 @@ mod model;
 mod names;
 mod number;
 pub mod predicted;
+mod quantile;
 mod ranks;
 mod repair;
 mod rows;

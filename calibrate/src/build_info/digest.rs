@@ -1,15 +1,18 @@
 //! A digest of the program, so that one build does not continue another one's measurements.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::hash::Hasher as _;
+use std::io::{self, Read, Write};
 use std::path::PathBuf;
+
+use twox_hash::XxHash3_64;
 
 /// The digest of this program's file as 16 hexadecimal digits, or `unknown` where it cannot be
 /// read.
 #[must_use]
 pub fn binary_digest() -> String {
-    let digest = path().and_then(File::open).and_then(fnv_1a);
-    digest.map_or_else(|_| "unknown".to_owned(), |digest| format!("{digest:016x}"))
+    let found = path().and_then(File::open).and_then(digest);
+    found.map_or_else(|_| "unknown".to_owned(), |digest| format!("{digest:016x}"))
 }
 
 /// The file that runs.
@@ -22,31 +25,25 @@ fn path() -> io::Result<PathBuf> {
     }
 }
 
-/// The 64-bit FNV-1a digest of no bytes.
-pub(crate) const FNV_1A_OF_NOTHING: u64 = 0xcbf2_9ce4_8422_2325;
-
-/// The 64-bit FNV-1a digest of what has a known digest, with more bytes after it.
-pub(crate) fn fnv_1a_more(digest: u64, bytes: &[u8]) -> u64 {
-    const PRIME: u64 = 0x0000_0100_0000_01b3;
-    bytes.iter().fold(digest, |digest, byte| (digest ^ u64::from(*byte)).wrapping_mul(PRIME))
+/// The XXH3 digest of all that is read. It is the same in all versions and on all machines, which
+/// the standard library's hashers do not promise.
+fn digest(mut bytes: impl Read) -> io::Result<u64> {
+    let mut hasher = Hasher(XxHash3_64::new());
+    io::copy(&mut bytes, &mut hasher)?;
+    Ok(hasher.0.finish())
 }
 
-/// The 64-bit FNV-1a digest. It is stable over versions and machines, which the standard library's
-/// hashers are not, and it need not withstand an attack: it tells builds apart.
-fn fnv_1a(bytes: impl Read) -> io::Result<u64> {
-    let mut bytes = BufReader::with_capacity(1 << 16, bytes);
-    let mut digest = FNV_1A_OF_NOTHING;
-    loop {
-        let chunk = match bytes.fill_buf() {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            chunk => chunk?,
-        };
-        if chunk.is_empty() {
-            return Ok(digest);
-        }
-        digest = fnv_1a_more(digest, chunk);
-        let length = chunk.len();
-        bytes.consume(length);
+/// Takes what is written to it into a digest.
+struct Hasher(XxHash3_64);
+
+impl Write for Hasher {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -55,23 +52,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_published_digests() {
-        // From the reference of the FNV hash.
-        for (text, expected) in [
-            ("", 0xcbf2_9ce4_8422_2325),
-            ("a", 0xaf63_dc4c_8601_ec8c),
-            ("foobar", 0x8594_4171_f739_67e8),
-        ] {
-            assert_eq!(fnv_1a(text.as_bytes()).unwrap(), expected, "{text}");
-        }
+    fn the_published_digest() {
+        // From the reference implementation of XXH3, for no bytes.
+        assert_eq!(digest(io::empty()).unwrap(), 0x2d06_8005_38d3_94c2);
     }
 
     #[test]
     fn every_byte_counts_over_the_ends_of_chunks() {
         let mut bytes = vec![7; (1 << 16) * 2 + 3];
-        let before = fnv_1a(bytes.as_slice()).unwrap();
+        let before = digest(bytes.as_slice()).unwrap();
+        assert_eq!(before, XxHash3_64::oneshot(&bytes));
         *bytes.last_mut().unwrap() = 8;
-        assert_ne!(fnv_1a(bytes.as_slice()).unwrap(), before);
+        assert_ne!(digest(bytes.as_slice()).unwrap(), before);
     }
 
     #[test]

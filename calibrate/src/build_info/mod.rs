@@ -7,7 +7,6 @@ mod lock_file;
 use fusion_cost_model::calibration::Tool;
 
 pub use digest::binary_digest;
-pub(crate) use digest::{FNV_1A_OF_NOTHING, fnv_1a_more};
 
 /// The version of this program.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

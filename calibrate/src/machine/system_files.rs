@@ -5,6 +5,8 @@
 
 use std::path::PathBuf;
 
+use procfs_core::FromRead;
+
 /// The longest word that is believed; the system's own are far shorter.
 const LONGEST_WORD: usize = 64;
 
@@ -30,6 +32,11 @@ impl SystemFiles {
         let bytes = std::fs::read(self.root.join(path)).ok()?;
         // One odd byte in a process's or a device's name must not hide the rest of the file.
         Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// What a file under `/proc` says.
+    pub(crate) fn parsed<T: FromRead>(&self, path: &str) -> Option<T> {
+        T::from_read(self.text(path)?.as_bytes()).ok()
     }
 
     /// The only word of a file.

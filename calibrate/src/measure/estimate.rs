@@ -4,9 +4,7 @@ use fusion_cost_model::calibration::Disturbed;
 
 use super::sample::{Pair, Round, Samples};
 use super::schedule::Order;
-use super::statistics::{
-    Quartiles, mean, mean_and_error, median, quartiles, t_quantile_975, t_quantile_995,
-};
+use super::statistics::{Quartiles, mean, mean_and_error, median, quartiles, t_factor};
 
 /// Processes that an interval over processes needs. With two, Student's t would stretch it to 12.7
 /// standard errors, and one has no spread at all.
@@ -103,7 +101,7 @@ pub fn estimate(processes: &[Samples]) -> Option<Estimate> {
     };
     let (centre, error) = mean_and_error(&values);
     let degrees = values.len().saturating_sub(1);
-    let (half, wide) = (t_quantile_975(degrees) * error, t_quantile_995(degrees) * error);
+    let [half, wide] = [0.95, 0.99].map(|covered| t_factor(degrees, covered) * error);
     let seconds = [0, 1].map(|variant| {
         let seconds = pairs().filter(used).map(|pair| pair.seconds[variant]);
         quartiles(&seconds.collect::<Vec<_>>())
@@ -111,7 +109,7 @@ pub fn estimate(processes: &[Samples]) -> Option<Estimate> {
     let sensitivities: Vec<f64> =
         processes.iter().filter_map(|process| order_sensitivity(process, used)).collect();
     let (sensitivity, error_of_it) = mean_and_error(&sensitivities);
-    let half_of_it = t_quantile_975(sensitivities.len().saturating_sub(1)) * error_of_it;
+    let half_of_it = t_factor(sensitivities.len().saturating_sub(1), 0.95) * error_of_it;
     Some(Estimate {
         ratio: centre.exp(),
         low: (centre - half).exp(),
@@ -231,11 +229,11 @@ mod tests {
         let estimate = estimate(&processes).unwrap();
         assert_eq!((estimate.unit, estimate.processes, estimate.rounds), (Unit::Processes, 3, 6));
         assert!((estimate.ratio - 4.0).abs() < 1e-12);
-        // Standard error ln(2) / sqrt(3); t with two degrees: 4.303 and 9.925.
+        // Standard error ln(2) / sqrt(3); t with two degrees: 4.302653 and 9.924843.
         let error = 2.0_f64.ln() / 3.0_f64.sqrt();
-        assert!((estimate.half_width() - 4.303 * error).abs() < 1e-9);
-        assert!(((estimate.ratio / estimate.low).ln() - 4.303 * error).abs() < 1e-9);
-        assert!(((estimate.wide[1] / estimate.ratio).ln() - 9.925 * error).abs() < 1e-9);
+        assert!((estimate.half_width() - 4.302_652_729_7 * error).abs() < 1e-9);
+        assert!(((estimate.ratio / estimate.low).ln() - 4.302_652_729_7 * error).abs() < 1e-9);
+        assert!(((estimate.wide[1] / estimate.ratio).ln() - 9.924_843_200_9 * error).abs() < 1e-9);
     }
 
     #[test]
@@ -244,7 +242,7 @@ mod tests {
         let estimate = estimate(&two).unwrap();
         assert_eq!((estimate.unit, estimate.processes), (Unit::Rounds, 2));
         let error = (4.0 * (2.0_f64.ln() / 2.0).powi(2) / 3.0 / 4.0).sqrt();
-        assert!((estimate.half_width() - 3.182 * error).abs() < 1e-9);
+        assert!((estimate.half_width() - 3.182_446_305_3 * error).abs() < 1e-9);
     }
 
     #[test]

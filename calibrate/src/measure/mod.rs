@@ -21,6 +21,7 @@ pub use estimate::{Estimate, LEAST_PROCESSES, Unit, estimate};
 pub use procedure::Procedure;
 pub use sample::{Instruments, Pair, Round, Samples, SensorRange, measure};
 pub use schedule::{Order, draw_orders, draw_pass};
+pub(crate) use statistics::normal_quantile;
 pub use statistics::{Quartiles, mean, median, quartiles};
 pub use stopping::enough;
 pub use warm_up::warm_up;

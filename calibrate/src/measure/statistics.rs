@@ -1,4 +1,9 @@
 //! The arithmetic of the estimates.
+//!
+//! Quantiles of distributions come from `statrs`. Quantiles of samples do not: it interpolates by
+//! another rule (type 8 of Hyndman and Fan) than NumPy, R and Criterion, which use type 7.
+
+use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 /// The median; the mean of the two middle values of an even number. NaN for none.
 #[must_use]
@@ -17,7 +22,8 @@ pub struct Quartiles {
     pub q3: f64,
 }
 
-/// The quartiles, interpolated linearly between the values around them. NaN for none.
+/// The quartiles, interpolated linearly between the values around them (type 7 of Hyndman and Fan,
+/// the default of NumPy and R). NaN for none.
 #[must_use]
 pub fn quartiles(values: &[f64]) -> Quartiles {
     let sorted = sorted(values);
@@ -67,44 +73,20 @@ pub(super) fn mean_and_error(values: &[f64]) -> (f64, f64) {
     (mean, (squares / (count - 1.0) / count).sqrt())
 }
 
-/// The 97.5 % quantile of Student's t, the factor of a two-sided 95 % interval; infinite for no
-/// degrees of freedom.
+/// The factor of the standard error in a two-sided interval that covers a share of Student's t:
+/// 0.95 gives its 97.5 % quantile. Infinite for no degrees of freedom.
 #[must_use]
-pub(super) fn t_quantile_975(degrees: usize) -> f64 {
-    const TABLE: [f64; 30] = [
-        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
-        2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
-        2.052, 2.048, 2.045, 2.042,
-    ];
-    t_quantile(degrees, &TABLE, 1.959_963_985)
-}
-
-/// The 99.5 % quantile of Student's t, the factor of a two-sided 99 % interval; infinite for no
-/// degrees of freedom.
-#[must_use]
-pub(super) fn t_quantile_995(degrees: usize) -> f64 {
-    const TABLE: [f64; 30] = [
-        63.657, 9.925, 5.841, 4.604, 4.032, 3.707, 3.499, 3.355, 3.250, 3.169, 3.106, 3.055, 3.012,
-        2.977, 2.947, 2.921, 2.898, 2.878, 2.861, 2.845, 2.831, 2.819, 2.807, 2.797, 2.787, 2.779,
-        2.771, 2.763, 2.756, 2.750,
-    ];
-    t_quantile(degrees, &TABLE, 2.575_829_304)
-}
-
-/// A quantile of Student's t from a table (Abramowitz and Stegun, table 26.10) up to 30 degrees of
-/// freedom, beyond that by the expansion around the quantile of the normal distribution (ibid.,
-/// 26.7.5), which is good to 1e-4 there.
 #[expect(clippy::cast_precision_loss, reason = "a handful of values")]
-fn t_quantile(degrees: usize, table: &[f64; 30], normal: f64) -> f64 {
-    match degrees {
-        0 => f64::INFINITY,
-        1..=30 => table[degrees - 1],
-        _ => {
-            let n = degrees as f64;
-            let (x, x3, x5) = (normal, normal.powi(3), normal.powi(5));
-            x + (x3 + x) / (4.0 * n) + (5.0 * x5 + 16.0 * x3 + 3.0 * x) / (96.0 * n * n)
-        }
-    }
+pub(super) fn t_factor(degrees: usize, covered: f64) -> f64 {
+    // Only a number of degrees that is not positive is refused.
+    StudentsT::new(0.0, 1.0, degrees as f64)
+        .map_or(f64::INFINITY, |student| student.inverse_cdf(0.5 + 0.5 * covered))
+}
+
+/// The number that a share of the standard normal distribution does not exceed.
+#[must_use]
+pub(crate) fn normal_quantile(share: f64) -> f64 {
+    Normal::standard().inverse_cdf(share)
 }
 
 #[cfg(test)]
@@ -130,29 +112,48 @@ mod tests {
         assert_eq!(mean_and_error(&[1.0]), (1.0, f64::INFINITY));
     }
 
-    /// The share of Student's t below `x`, by integrating its density, whose normalisation is
-    /// integrated too. With `t = sqrt(n) tan(a)` the density is `cos(a)^(n - 1)`.
-    fn share_below(x: f64, degrees: usize) -> f64 {
-        let power = i32::try_from(degrees).unwrap() - 1;
-        let integral = |to: f64| {
-            const STEPS: u32 = 20_000;
-            let step = to / f64::from(STEPS);
-            let value = |i: u32| (step * (f64::from(i) + 0.5)).cos().powi(power);
-            (0..STEPS).map(value).sum::<f64>() * step
-        };
-        let angle = (x / f64::from(power + 1).sqrt()).atan();
-        0.5 + 0.5 * integral(angle) / integral(std::f64::consts::FRAC_PI_2)
-    }
+    /// Abramowitz and Stegun, table 26.10, for 1 to 30 degrees of freedom.
+    const A_AND_S_975: [f64; 30] = [
+        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
+        2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
+        2.052, 2.048, 2.045, 2.042,
+    ];
+    const A_AND_S_995: [f64; 30] = [
+        63.657, 9.925, 5.841, 4.604, 4.032, 3.707, 3.499, 3.355, 3.250, 3.169, 3.106, 3.055, 3.012,
+        2.977, 2.947, 2.921, 2.898, 2.878, 2.861, 2.845, 2.831, 2.819, 2.807, 2.797, 2.787, 2.779,
+        2.771, 2.763, 2.756, 2.750,
+    ];
 
     #[test]
-    fn the_quantiles_leave_the_right_share_above() {
-        for degrees in (1..=40).chain([60, 100, 1000]) {
-            let share = share_below(t_quantile_975(degrees), degrees);
-            assert!((share - 0.975).abs() < 4e-5, "{degrees} degrees: {share}");
-            let share = share_below(t_quantile_995(degrees), degrees);
-            assert!((share - 0.995).abs() < 4e-5, "{degrees} degrees: {share}");
+    fn the_factors_are_those_of_the_published_tables() {
+        for (covered, table) in [(0.95, A_AND_S_975), (0.99, A_AND_S_995)] {
+            for (degrees, expected) in (1..).zip(table) {
+                let factor = t_factor(degrees, covered);
+                assert!((factor - expected).abs() < 6e-4, "{degrees} degrees: {factor}");
+            }
         }
-        assert_eq!(t_quantile_975(0), f64::INFINITY);
+        assert_eq!(t_factor(0, 0.95), f64::INFINITY);
+    }
+
+    /// Cornish and Fisher's expansion around the quantile of the normal distribution (Abramowitz
+    /// and Stegun, 26.7.5), which is good to 1e-4 beyond 30 degrees of freedom.
+    #[test]
+    fn the_factors_of_many_degrees_approach_the_normal_distribution() {
+        for covered in [0.95, 0.99] {
+            let x = normal_quantile(0.5 + 0.5 * covered);
+            let (x3, x5, x7) = (x.powi(3), x.powi(5), x.powi(7));
+            for degrees in (31..400).chain([1_000, 10_000]) {
+                let n = degrees as f64;
+                let expected = x
+                    + (x3 + x) / (4.0 * n)
+                    + (5.0 * x5 + 16.0 * x3 + 3.0 * x) / (96.0 * n * n)
+                    + (3.0 * x7 + 19.0 * x5 + 17.0 * x3 - 15.0 * x) / (384.0 * n * n * n);
+                let factor = t_factor(degrees, covered);
+                assert!((factor - expected).abs() < 1e-4, "{degrees} degrees: {factor}");
+            }
+        }
+        assert!((normal_quantile(0.975) - 1.959_963_984_540_054).abs() < 1e-12);
+        assert!((normal_quantile(0.95) - 1.644_853_626_951_472).abs() < 1e-12);
     }
 
     proptest! {

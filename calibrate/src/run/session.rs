@@ -5,14 +5,15 @@
 //! It also means that a run which is ended early knows something of every problem.
 
 use std::collections::HashMap;
+use std::hash::Hasher;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
+use fnv::FnvHasher;
 use fusion_cost_model::calibration::{MeasuredCeilings, NoiseFloor, RunEnd};
 use fusion_cost_model::cost::Ceilings;
 use fusion_cost_model::{Clock, DType};
 
-use crate::build_info::{FNV_1A_OF_NOTHING, fnv_1a_more};
 use crate::digits::rounded;
 use crate::judge::{noise_floor, of_clock, same_margin};
 use crate::measure::{draw_pass, enough};
@@ -258,8 +259,8 @@ impl<'a> Session<'a> {
             subject: *subject,
             cache: self.settings.cache,
             procedure: self.settings.procedure,
-            input_seed: seed ^ hash(&name),
-            process_seed: hash(&format!("{seed} {subject} {comparison:?} {repetition} {pass}")),
+            input_seed: seed ^ seed_of(&name),
+            process_seed: seed_of(&format!("{seed} {subject} {comparison:?} {repetition} {pass}")),
             reference_budget: if pass == 0 { FIRST_REFERENCE_BUDGET } else { REFERENCE_BUDGET },
         }
     }
@@ -373,7 +374,9 @@ impl<'a> Session<'a> {
 }
 
 /// A number for a text, so that each problem has a seed of its own whatever else is measured, and
-/// can be reproduced by itself.
-fn hash(text: &str) -> u64 {
-    fnv_1a_more(FNV_1A_OF_NOTHING, text.as_bytes())
+/// can be reproduced by itself. Another hash would draw other inputs and orders.
+fn seed_of(text: &str) -> u64 {
+    let mut hasher = FnvHasher::default();
+    hasher.write(text.as_bytes());
+    hasher.finish()
 }

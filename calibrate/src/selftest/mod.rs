@@ -11,6 +11,7 @@ pub mod simulation;
 use fusion_cost_model::calibration::{Check, Fingerprint};
 use serde::Serialize;
 
+use crate::measure::normal_quantile;
 use against_itself::AgainstItself;
 use simulation::Simulated;
 
@@ -95,11 +96,10 @@ pub const LEAST_DECIDED: f64 = 0.5;
 
 /// The upper end of the one-sided 95 % interval of a share, after Wilson (1927).
 fn upper_bound(count: usize, whole: usize) -> f64 {
-    /// The 95 % quantile of the normal distribution.
-    const Z: f64 = 1.644_854;
+    let z = normal_quantile(0.95);
     let (share, whole) = (share(count, whole), share(whole, 1));
-    let spread = (share * (1.0 - share) / whole + Z * Z / (4.0 * whole * whole)).sqrt();
-    (share + Z * Z / (2.0 * whole) + Z * spread) / (1.0 + Z * Z / whole)
+    let spread = (share * (1.0 - share) / whole + z * z / (4.0 * whole * whole)).sqrt();
+    (share + z * z / (2.0 * whole) + z * spread) / (1.0 + z * z / whole)
 }
 
 /// A share of a count.

@@ -1,82 +1,103 @@
-//! Which processors a thread may run on, and binding threads to them. Only Linux can.
+//! Which processors a thread may run on, and binding threads to them. Only Linux can, and its C
+//! library knows 1024 processors: on a machine with more, threads stay free.
 
 use std::cell::Cell;
 
-/// Words of a mask: for 8192 processors, the most that Linux can be built for.
-const WORDS: usize = 8192 / usize::BITS as usize;
+pub(crate) use system::Mask;
+use system::{Thread, is_alive, this_thread};
 
-/// A set of processors, as Linux takes it: one bit each, in words of the machine.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Mask([usize; WORDS]);
+#[cfg(target_os = "linux")]
+mod system {
+    use std::path::Path;
+
+    use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+    pub(super) use nix::unistd::{Pid as Thread, gettid as this_thread};
+
+    /// What the system takes for the calling thread.
+    const CALLING: Thread = Thread::from_raw(0);
+
+    /// A set of processors.
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    pub(crate) struct Mask(CpuSet);
+
+    impl Mask {
+        /// The set of these processors, without those that no set can hold.
+        pub(crate) fn of(processors: &[u32]) -> Self {
+            let mut set = CpuSet::new();
+            for &processor in processors {
+                let _ = set.set(processor as usize);
+            }
+            Self(set)
+        }
+
+        /// The processors in it, in order.
+        pub(crate) fn processors(&self) -> Vec<u32> {
+            let has = |processor: &u32| self.0.is_set(*processor as usize).unwrap_or(false);
+            (0..CpuSet::count() as u32).filter(has).collect()
+        }
+
+        /// The processors that the calling thread may run on, where the system tells.
+        pub(crate) fn of_this_thread() -> Option<Self> {
+            sched_getaffinity(CALLING).ok().map(Self)
+        }
+
+        /// Lets the calling thread run on these processors only; whether the system did so.
+        pub(crate) fn bind_this_thread(&self) -> bool {
+            self.bind(CALLING)
+        }
+
+        /// Lets a thread run on these processors only; whether the system did so.
+        pub(super) fn bind(&self, thread: Thread) -> bool {
+            sched_setaffinity(thread, &self.0).is_ok()
+        }
+    }
+
+    /// Whether a thread of this process has not ended.
+    pub(super) fn is_alive(thread: Thread) -> bool {
+        Path::new(&format!("/proc/self/task/{thread}")).exists()
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod system {
+    pub(super) type Thread = ();
+
+    /// A set of processors, of which the system says nothing.
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    pub(crate) struct Mask;
+
+    impl Mask {
+        pub(crate) fn of(_processors: &[u32]) -> Self {
+            Self
+        }
+
+        pub(crate) fn processors(&self) -> Vec<u32> {
+            Vec::new()
+        }
+
+        pub(crate) fn of_this_thread() -> Option<Self> {
+            None
+        }
+
+        pub(crate) fn bind_this_thread(&self) -> bool {
+            false
+        }
+
+        pub(super) fn bind(&self, _thread: Thread) -> bool {
+            false
+        }
+    }
+
+    pub(super) fn this_thread() -> Thread {}
+
+    pub(super) fn is_alive(_thread: Thread) -> bool {
+        false
+    }
+}
 
 impl std::fmt::Debug for Mask {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_set().entries(self.processors()).finish()
-    }
-}
-
-impl Mask {
-    /// The set of these processors, without those that no system can have.
-    pub(crate) fn of(processors: &[u32]) -> Self {
-        let mut words = [0; WORDS];
-        for &processor in processors {
-            if let Some(word) = words.get_mut((processor / usize::BITS) as usize) {
-                *word |= 1 << (processor % usize::BITS);
-            }
-        }
-        Self(words)
-    }
-
-    /// The processors in it, in order.
-    pub(crate) fn processors(&self) -> Vec<u32> {
-        let has = |processor: u32| {
-            let word = self.0[(processor / usize::BITS) as usize];
-            word >> (processor % usize::BITS) & 1 == 1
-        };
-        (0..WORDS as u32 * usize::BITS).filter(|&processor| has(processor)).collect()
-    }
-
-    /// The processors that the calling thread may run on, where the system tells.
-    #[cfg(target_os = "linux")]
-    pub(crate) fn of_this_thread() -> Option<Self> {
-        let mut mask = Self([0; WORDS]);
-        // SAFETY: the call writes at most `size_of` bytes to the valid pointer, which is aligned
-        // for the words that a `cpu_set_t` consists of.
-        let result = unsafe {
-            libc::sched_getaffinity(0, size_of::<Self>(), (&raw mut mask).cast::<libc::cpu_set_t>())
-        };
-        (result == 0).then_some(mask)
-    }
-
-    /// The processors that the calling thread may run on, where the system tells.
-    #[cfg(not(target_os = "linux"))]
-    pub(crate) fn of_this_thread() -> Option<Self> {
-        None
-    }
-
-    /// Lets the calling thread run on these processors only; whether the system did so.
-    pub(crate) fn bind_this_thread(&self) -> bool {
-        self.bind(0)
-    }
-
-    /// Lets a thread run on these processors only; 0 is the calling one.
-    #[cfg(target_os = "linux")]
-    fn bind(&self, thread: i32) -> bool {
-        // SAFETY: the call reads `size_of` bytes from the valid pointer.
-        let result = unsafe {
-            libc::sched_setaffinity(
-                thread,
-                size_of::<Self>(),
-                (&raw const *self).cast::<libc::cpu_set_t>(),
-            )
-        };
-        result == 0
-    }
-
-    /// Lets a thread run on these processors only; 0 is the calling one.
-    #[cfg(not(target_os = "linux"))]
-    fn bind(&self, _thread: i32) -> bool {
-        false
     }
 }
 
@@ -98,7 +119,7 @@ pub(crate) fn before_binding() -> Option<Mask> {
 #[derive(Debug)]
 pub(crate) struct Binding {
     before: Mask,
-    thread: i32,
+    thread: Thread,
 }
 
 impl Binding {
@@ -114,39 +135,25 @@ impl Drop for Binding {
         if self.thread == this_thread() {
             FREE.set(None);
             self.before.bind_this_thread();
-        } else if std::path::Path::new(&format!("/proc/self/task/{}", self.thread)).exists() {
-            // Dropped elsewhere, and the thread has not ended.
+        } else if is_alive(self.thread) {
+            // Dropped elsewhere.
             self.before.bind(self.thread);
         }
     }
 }
 
-/// The number by which the system knows the calling thread.
-#[cfg(target_os = "linux")]
-fn this_thread() -> i32 {
-    // SAFETY: the call has no preconditions.
-    unsafe { libc::gettid() }
-}
-
-/// Nothing is bound where the system has no such numbers.
-#[cfg(not(target_os = "linux"))]
-fn this_thread() -> i32 {
-    0
-}
-
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
 
     #[test]
     fn a_mask_holds_what_was_put_in() {
-        let processors = [0, 1, 63, 64, 200, 8191];
+        let processors = [0, 1, 63, 64, 200, 1023];
         assert_eq!(Mask::of(&processors).processors(), processors);
-        assert_eq!(Mask::of(&[3, 8192, u32::MAX]).processors(), [3]);
+        assert_eq!(Mask::of(&[3, 1024, u32::MAX]).processors(), [3]);
         assert_eq!(Mask::of(&[]).processors(), []);
     }
 
-    #[cfg(target_os = "linux")]
     #[test]
     fn a_thread_is_bound_and_free_again() {
         std::thread::spawn(|| {
@@ -165,7 +172,6 @@ mod tests {
         .unwrap();
     }
 
-    #[cfg(target_os = "linux")]
     #[test]
     fn a_binding_that_is_dropped_elsewhere_frees_its_own_thread() {
         std::thread::spawn(|| {
@@ -179,10 +185,9 @@ mod tests {
         .unwrap();
     }
 
-    #[cfg(target_os = "linux")]
     #[test]
     fn no_thread_is_bound_to_a_processor_that_is_not_there() {
-        assert!(!Mask::of(&[8191]).bind_this_thread());
+        assert!(!Mask::of(&[1023]).bind_this_thread());
         assert!(!Mask::of(&[]).bind_this_thread());
     }
 }

@@ -6,8 +6,9 @@ use memmap2::MmapMut;
 
 use super::huge_pages;
 
-/// Bytes of a huge page on x86-64, and on aarch64 with pages of 4 KiB.
-const HUGE_PAGE: usize = 2 << 20;
+/// Bytes of a huge page on x86-64, and on aarch64 with pages of 4 KiB. Miri has none, and takes
+/// seconds to fill one.
+const HUGE_PAGE: usize = if cfg!(miri) { 64 << 10 } else { 2 << 20 };
 
 /// Bytes of the smallest page of any system; every one of them is touched once.
 const SMALLEST_PAGE: usize = 4 << 10;
@@ -42,7 +43,7 @@ impl Arena {
         let start = address.next_multiple_of(HUGE_PAGE) - address;
         // Huge pages make a streaming kernel up to a sixth faster and its time steadier. The
         // system may refuse; the tensors work all the same.
-        #[cfg(target_os = "linux")]
+        #[cfg(all(target_os = "linux", not(miri)))]
         let _ = map.advise_range(memmap2::Advice::HugePage, start, bytes);
         let mut arena = Self { map, range: start..start + bytes };
         arena.touch();
@@ -93,7 +94,8 @@ mod tests {
 
     #[test]
     fn an_arena_is_whole_huge_pages() {
-        for bytes in [0, 1, (2 << 20) - 1, 2 << 20, (2 << 20) + 1, 9 << 20] {
+        let huge = HUGE_PAGE as u64;
+        for bytes in [0, 1, huge - 1, huge, huge + 1, 4 * huge + huge / 2] {
             let mut arena = Arena::new(bytes).unwrap();
             assert_eq!(arena.bytes() as u64, Arena::bytes_for(bytes));
             assert!(arena.bytes() as u64 >= bytes && arena.bytes() > 0);
@@ -112,6 +114,7 @@ mod tests {
     }
 
     #[cfg(target_os = "linux")]
+    #[cfg_attr(miri, ignore = "Miri has no huge pages")]
     #[test]
     fn the_system_tells_the_share_in_huge_pages() {
         let share = Arena::new(16 << 20).unwrap().huge_page_share().unwrap();

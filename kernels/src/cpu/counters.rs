@@ -29,16 +29,13 @@ struct Usage {
 
 #[cfg(target_os = "linux")]
 fn usage() -> Option<Usage> {
-    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: the call writes one `rusage` to the valid pointer.
-    let done = unsafe { libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()) } == 0;
-    // SAFETY: zeros are a valid `rusage`, also where the call wrote nothing.
-    let usage = unsafe { usage.assume_init() };
-    let count = |number: libc::c_long| u64::try_from(number).ok();
-    done.then_some(())?;
+    use nix::sys::resource::{UsageWho, getrusage};
+
+    let usage = getrusage(UsageWho::RUSAGE_THREAD).ok()?;
+    let count = |number| u64::try_from(number).ok();
     Some(Usage {
-        involuntary_switches: count(usage.ru_nivcsw)?,
-        page_faults: count(usage.ru_minflt)? + count(usage.ru_majflt)?,
+        involuntary_switches: count(usage.involuntary_context_switches())?,
+        page_faults: count(usage.minor_page_faults())? + count(usage.major_page_faults())?,
     })
 }
 
@@ -49,8 +46,7 @@ fn usage() -> Option<Usage> {
 
 #[cfg(target_os = "linux")]
 fn processor() -> Option<u32> {
-    // SAFETY: the call has no preconditions.
-    u32::try_from(unsafe { libc::sched_getcpu() }).ok()
+    u32::try_from(nix::sched::sched_getcpu().ok()?).ok()
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -60,11 +56,9 @@ fn processor() -> Option<u32> {
 
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 fn processor_time() -> Option<Duration> {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the call writes one `timespec` to the valid pointer.
-    let done = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) } == 0;
-    done.then_some(())?;
-    Some(Duration::new(u64::try_from(time.tv_sec).ok()?, u32::try_from(time.tv_nsec).ok()?))
+    use nix::time::{ClockId, clock_gettime};
+
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).ok().map(Duration::from)
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]

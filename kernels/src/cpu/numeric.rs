@@ -4,9 +4,10 @@
 /// Makes the calling thread flush denormals to zero.
 ///
 /// A denormal makes a multiplication 27 times slower, and whether one occurs depends on the data:
-/// a ratio of two kernels must not. Does nothing where the mode is unknown.
+/// a ratio of two kernels must not. Does nothing where the mode is unknown, nor under Miri, which
+/// runs no assembly.
 pub(crate) fn flush_denormals() {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         /// Flush-to-zero (bit 15) and denormals-are-zero (bit 6) of MXCSR.
         const FLUSH: u32 = (1 << 15) | (1 << 6);
@@ -19,7 +20,7 @@ pub(crate) fn flush_denormals() {
             std::arch::asm!("ldmxcsr [{}]", in(reg) &raw const mode, options(nostack, readonly));
         }
     }
-    #[cfg(target_arch = "aarch64")]
+    #[cfg(all(target_arch = "aarch64", not(miri)))]
     {
         /// Flush-to-zero (FZ, bit 24) of FPCR.
         const FLUSH: u64 = 1 << 24;
@@ -76,7 +77,7 @@ pub(crate) fn touch_heap() {
 
 #[cfg(test)]
 mod tests {
-    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
     #[test]
     fn denormals_become_zero_in_the_thread_that_asked() {
         let product = |flush: bool| {
@@ -96,17 +97,11 @@ mod tests {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     #[test]
     fn buffers_after_the_touch_have_no_new_pages() {
+        use nix::sys::resource::{UsageWho, getrusage};
+
         /// Allocates and frees as the products do, and counts the pages that were new.
         fn faults_of_buffers() -> i64 {
-            let faults = || {
-                let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-                // SAFETY: the pointer is valid for the structure, of which zeros are a value.
-                let usage = unsafe {
-                    libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
-                    usage.assume_init()
-                };
-                usage.ru_minflt
-            };
+            let faults = || getrusage(UsageWho::RUSAGE_THREAD).unwrap().minor_page_faults();
             let before = faults();
             for bytes in [1 << 13, 1 << 16, 1 << 18].into_iter().cycle().take(60) {
                 let layout = std::alloc::Layout::from_size_align(bytes, 128).unwrap();

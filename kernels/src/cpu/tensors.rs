@@ -142,6 +142,12 @@ impl TensorSets {
 mod tests {
     use super::*;
 
+    /// Placements that are looked at; Miri takes a second for each.
+    const SEEDS: u64 = if cfg!(miri) { 3 } else { 50 };
+
+    /// Numbers of the longest tensor.
+    const LONGEST: usize = if cfg!(miri) { 1_000 } else { 100_000 };
+
     #[test]
     fn scratch_is_the_same_in_all_sets_and_apart_from_everything() {
         let mut table = TensorTable::default();
@@ -150,7 +156,7 @@ mod tests {
         let also_own = table.add(50);
         let mut tensors = table.clone().allocate(3).unwrap();
         assert_eq!(tensors.bytes(), table.bytes(3));
-        for seed in 0..50 {
+        for seed in 0..SEEDS {
             tensors.shuffle(seed);
             let place = tensors.get(0, scratch).as_ptr();
             tensors.get(1, scratch).fill(7.0);
@@ -168,7 +174,7 @@ mod tests {
         for sets in [1, 2, 7] {
             let mut table = TensorTable::default();
             let ids: Vec<TensorId> =
-                [1, 16, 17, 100_000, 0, 3].into_iter().map(|length| table.add(length)).collect();
+                [1, 16, 17, LONGEST, 0, 3].into_iter().map(|length| table.add(length)).collect();
             let bytes = table.bytes(sets);
             let mut tensors = table.allocate(sets).unwrap();
             assert_eq!(tensors.bytes(), bytes);
@@ -177,7 +183,7 @@ mod tests {
                 (0..sets).flat_map(|set| ids.iter().map(move |&id| (set, id))).collect();
             let end = tensors.arena.base() as usize + tensors.arena.bytes();
             let mut layouts = Vec::new();
-            for seed in 0..50 {
+            for seed in 0..SEEDS {
                 tensors.shuffle(seed);
                 for (number, &(set, id)) in (0_u8..).zip(&all) {
                     tensors.get(set, id).fill(f32::from(number));
@@ -194,7 +200,7 @@ mod tests {
             }
             layouts.sort();
             layouts.dedup();
-            assert_eq!(layouts.len(), 50);
+            assert_eq!(layouts.len() as u64, SEEDS);
         }
     }
 

@@ -128,10 +128,7 @@ fn read_questions(is_busy: Arc<AtomicBool>) -> Receiver<Result<Message, String>>
 fn take_output() -> io::Result<File> {
     use std::os::fd::AsFd;
     let output = io::stdout().as_fd().try_clone_to_owned()?;
-    // SAFETY: the call takes two descriptors of this process, and leaves both open.
-    if unsafe { libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO) } < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    nix::unistd::dup2_stdout(io::stderr())?;
     Ok(File::from(output))
 }
 

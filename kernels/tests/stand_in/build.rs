@@ -66,6 +66,9 @@ fn build(folder: &Path, library: &str, sources: &[&str]) {
     }
     let common = ["device.cpp", "fibers.cpp"];
     command.args(sources.iter().chain(&common).map(|name| format!("{SOURCES}/{name}")));
+    // Such as those of a sanitizer.
+    let more = std::env::var("CALIBRATE_STAND_IN_FLAGS").unwrap_or_default();
+    command.args(more.split_whitespace());
     command.arg("-o").arg(folder.join(library)).args(["-ldl", "-lpthread"]);
     compile(&mut command);
 }

@@ -8,6 +8,7 @@
 //! keep step for a while.
 
 use super::operation::Family;
+use crate::quantile::quantile;
 
 /// A collective of a queue, with what tells whether it is that of another queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -184,24 +185,15 @@ fn apart(a: &[Item], b: &[Item], time_ns: fn(&Item) -> i64) -> Option<f64> {
     // A line through the medians of the outer thirds: a few ends that are far off do not matter.
     let third = a.len().div_ceil(3);
     let outer = |values: &[f64]| {
-        let left = quantile(values.get(..third)?.to_vec(), 0.5)?;
-        let right = quantile(values.get(values.len() - third..)?.to_vec(), 0.5)?;
+        let left = quantile(values.get(..third)?.to_vec(), 50)?;
+        let right = quantile(values.get(values.len() - third..)?.to_vec(), 50)?;
         Some(right - left)
     };
     let (run, rise) = (outer(&time)?, outer(&later)?);
     let rate = if run > 0.0 { (rise / run).clamp(-CLOCK_RATE, CLOCK_RATE) } else { 0.0 };
     let flat: Vec<f64> = time.iter().zip(&later).map(|(time, later)| later - rate * time).collect();
-    let middle = quantile(flat.clone(), 0.5)?;
-    quantile(flat.into_iter().map(|value| (value - middle).abs()).collect(), 0.75)
-}
-
-/// The smallest value that at least this share of all do not exceed.
-fn quantile(mut values: Vec<f64>, share: f64) -> Option<f64> {
-    let place = ((values.len() as f64 * share).ceil() as usize).saturating_sub(1);
-    if place >= values.len() {
-        return None;
-    }
-    Some(*values.select_nth_unstable_by(place, f64::total_cmp).1)
+    let middle = quantile(flat.clone(), 50)?;
+    quantile(flat.into_iter().map(|value| (value - middle).abs()).collect(), 75)
 }
 
 #[cfg(test)]

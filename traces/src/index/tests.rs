@@ -4,6 +4,10 @@ use super::layout::{self, Header, Section};
 use super::{Checksums, Damage, Unfit, read_bytes, to_bytes};
 use crate::{Options, Trace};
 
+/// From one changed byte to the next. Miri takes a second for an index, and is not there to see
+/// whether each byte counts.
+const STRIDE: usize = if cfg!(miri) { 499 } else { 1 };
+
 /// Rows in all tables, names of one and of more bytes, two lanes and two threads.
 const TEXT: &str = r#"{"deviceProperties": [{"id": 0, "name": "NVIDIA H100", "warpSize": 32}],
   "distributedInfo": {"rank": 3}, "traceName": 7, "trace_id": {"a": "b"}, "roctracer_version": "x",
@@ -133,7 +137,7 @@ fn a_trace_comes_back() {
 #[test]
 fn every_changed_byte_is_seen() {
     let whole = to_bytes(&trace()).unwrap();
-    for at in 0..whole.len() {
+    for at in (0..whole.len()).step_by(STRIDE) {
         for change in [1, 0x80, 0xff] {
             let mut bytes = whole.clone();
             bytes[at] ^= change;
@@ -145,7 +149,7 @@ fn every_changed_byte_is_seen() {
 #[test]
 fn every_other_length_is_seen() {
     let whole = to_bytes(&trace()).unwrap();
-    for length in 0..whole.len() {
+    for length in (0..whole.len()).step_by(STRIDE) {
         assert!(read(&whole[..length]).is_err(), "{length} of {} bytes", whole.len());
     }
     for more in [1, 64, 4096] {
@@ -160,7 +164,7 @@ fn every_other_length_is_seen() {
 fn changed_bytes_are_harmless_without_checksums() {
     let whole = to_bytes(&trace()).unwrap();
     let mut accepted = 0;
-    for at in 0..whole.len() {
+    for at in (0..whole.len()).step_by(STRIDE) {
         for value in [0, 1, 3, 0x7f, 0xff] {
             let mut bytes = whole.clone();
             bytes[at] = value;
@@ -173,7 +177,7 @@ fn changed_bytes_are_harmless_without_checksums() {
             assert_eq!(trace.kernels.work.len(), trace.kernels.len());
         }
     }
-    assert!(accepted > 1000, "{accepted} changes of values");
+    assert!(accepted > 1000 / STRIDE, "{accepted} changes of values");
 }
 
 #[test]

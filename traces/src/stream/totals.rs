@@ -4,6 +4,7 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use crate::classify::Class;
+use crate::quantile::nearest_rank;
 use crate::summary::{longest_first, ratio};
 use crate::{Classes, Group, NameId, Taxonomy, Trace};
 
@@ -158,9 +159,9 @@ fn group(name: &str, class: &str, durations: &Durations, all_ns: u64) -> Group {
     let mut sorted: Vec<(u64, u64)> = durations.iter().map(|(&ns, &count)| (ns, count)).collect();
     sorted.sort_unstable();
     let count: u64 = sorted.iter().map(|(_, count)| count).sum();
-    // The smallest duration that so many per cent do not exceed.
-    let quantile = |percent: u64| {
-        let wanted = (count * percent).div_ceil(100).max(1);
+    let whole = usize::try_from(count).unwrap_or(usize::MAX);
+    let quantile = |percent| {
+        let wanted = nearest_rank(whole, percent) as u64;
         let mut reached = 0;
         let found = sorted.iter().find(|(_, count)| {
             reached += count;
@@ -172,7 +173,7 @@ fn group(name: &str, class: &str, durations: &Durations, all_ns: u64) -> Group {
     Group {
         name: name.to_owned(),
         class: class.to_owned(),
-        count: usize::try_from(count).unwrap_or(usize::MAX),
+        count: whole,
         total_ns,
         mean_ns: ratio(total_ns, count),
         median_ns: quantile(50),

@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::group::{Group, Times, longest_first};
 use super::order::ByDuration;
+use crate::quantile::nearest_rank;
 
 /// The kernels of a trace divided by a key. Kernels without a key are in no part.
 ///
@@ -137,8 +138,7 @@ impl<K: Eq + Hash + Clone> Partition<K> {
     }
 }
 
-/// Which of the ascending durations of a part, counted from one, is a quantile: the smallest that
-/// so many per cent do not exceed.
+/// Which of the ascending durations of a part, counted from one, is a quantile.
 struct Ranks {
     median: usize,
     p95: usize,
@@ -146,8 +146,7 @@ struct Ranks {
 
 impl Ranks {
     fn of(count: usize) -> Self {
-        let rank = |percent: u128| (count as u128 * percent).div_ceil(100).max(1) as usize;
-        Self { median: rank(50), p95: rank(95) }
+        Self { median: nearest_rank(count, 50), p95: nearest_rank(count, 95) }
     }
 }
 

@@ -109,8 +109,8 @@ mod tests {
         let (_folder, files) = made_up(&[
             (
                 "proc/cpuinfo",
-                "cpu family\t: 25\nmodel\t: 17\nstepping\t: 1\nmicrocode\t: 0xa101148\n\
-                 flags\t: fpu avx2\n",
+                "processor\t: 0\ncpu family\t: 25\nmodel\t: 17\nstepping\t: 1\n\
+                 microcode\t: 0xa101148\nflags\t: fpu avx2\n",
             ),
             ("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "ondemand\n"),
             ("sys/devices/system/cpu/cpufreq/boost", "1\n"),

@@ -1,5 +1,7 @@
 //! What the processor says of itself, beyond its name.
 
+use procfs_core::CpuInfo;
+
 use crate::machine::system_files::{SystemFiles, is_word};
 
 /// The first processor as `/proc/cpuinfo` describes it.
@@ -16,33 +18,20 @@ pub(crate) struct Processor {
 impl Processor {
     /// Reads it.
     pub(crate) fn observe(files: &SystemFiles) -> Self {
-        files.text("proc/cpuinfo").as_deref().map_or_else(Self::default, Self::parse)
-    }
-
-    fn parse(text: &str) -> Self {
-        // Blocks are separated by empty lines; later ones repeat what the first says.
-        let first = text.lines().take_while(|line| !line.trim().is_empty());
-        let mut of_first = Self::default();
-        let (mut family, mut model, mut stepping) = (None, None, None);
-        for (key, value) in first.filter_map(|line| line.split_once(':')) {
-            let value = value.trim();
-            match key.trim() {
-                "cpu family" => family = value.parse::<u32>().ok(),
-                "model" => model = value.parse::<u32>().ok(),
-                "stepping" => stepping = value.parse::<u32>().ok(),
-                "microcode" => of_first.microcode = is_word(value).then(|| value.to_owned()),
-                "flags" => {
-                    let is_hypervisor = |flag| flag == "hypervisor";
-                    of_first.virtualized = Some(value.split_whitespace().any(is_hypervisor));
-                }
-                _ => {}
-            }
+        let Some(info) = files.parsed::<CpuInfo>("proc/cpuinfo") else {
+            return Self::default();
+        };
+        let field = |name| info.get_field(0, name);
+        let number = |name| field(name)?.parse::<u32>().ok();
+        let numbers = || Some((number("cpu family")?, number("model")?, number("stepping")?));
+        Self {
+            // A part of it would look like another processor.
+            family_model_stepping: numbers()
+                .map(|(family, model, stepping)| format!("{family}/{model}/{stepping}")),
+            microcode: field("microcode").filter(|word| is_word(word)).map(str::to_owned),
+            virtualized: field("flags")
+                .map(|flags| flags.split_whitespace().any(|flag| flag == "hypervisor")),
         }
-        // A part of it would look like another processor.
-        if let (Some(family), Some(model), Some(stepping)) = (family, model, stepping) {
-            of_first.family_model_stepping = Some(format!("{family}/{model}/{stepping}"));
-        }
-        of_first
     }
 }
 
@@ -72,7 +61,7 @@ mod tests {
 
     #[test]
     fn a_hypervisor_and_a_stepping_that_it_hides() {
-        let guest = "cpu family\t: 25\nmodel\t\t: 1\nstepping\t: unknown\n\
+        let guest = "processor\t: 0\ncpu family\t: 25\nmodel\t\t: 1\nstepping\t: unknown\n\
                      flags\t\t: fpu hypervisor avx2\n";
         let expected = Processor { virtualized: Some(true), ..Processor::default() };
         assert_eq!(observe(guest), expected);
@@ -81,7 +70,8 @@ mod tests {
     #[test]
     fn other_architectures_and_garbage_tell_nothing() {
         let arm = "processor\t: 0\nBogoMIPS\t: 50.00\nFeatures\t: fp asimd\nCPU part\t: 0xd0c\n";
-        let garbage = "microcode\t: two words\nmodel\t: -1\nflagship: hypervisor\n:::\n\u{0}";
+        let garbage =
+            "processor\nmicrocode\t: two words\nmodel\t: -1\nflagship: hypervisor\n:::\n\u{0}";
         for text in [arm, garbage, ""] {
             assert_eq!(observe(text), Processor::default());
         }

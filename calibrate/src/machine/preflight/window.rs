@@ -5,6 +5,8 @@
 
 use std::time::{Duration, Instant};
 
+use procfs_core::VmStat;
+
 use crate::machine::system_files::SystemFiles;
 
 /// What happened between two readings; `None` is what the system does not tell.
@@ -43,7 +45,7 @@ impl Reading {
         Self {
             at: Instant::now(),
             processors: files.text("proc/stat").as_deref().and_then(Processors::parse),
-            swapped_pages: files.text("proc/vmstat").as_deref().and_then(swapped_pages),
+            swapped_pages: files.parsed("proc/vmstat").as_ref().and_then(swapped_pages),
         }
     }
 
@@ -92,14 +94,10 @@ impl Processors {
     }
 }
 
-/// Pages that went to swap and came back since the machine was started, from `/proc/vmstat`.
-fn swapped_pages(text: &str) -> Option<u64> {
-    let count = |key| {
-        let value = |line: &str| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok();
-        text.lines().find_map(value)
-    };
-    let (read, written): (u64, u64) = (count("pswpin")?, count("pswpout")?);
-    Some(read.saturating_add(written))
+/// Pages that went to swap and came back since the machine was started.
+fn swapped_pages(VmStat(counts): &VmStat) -> Option<u64> {
+    let count = |name| u64::try_from(*counts.get(name)?).ok();
+    Some(count("pswpin")?.saturating_add(count("pswpout")?))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a share of a short time")]

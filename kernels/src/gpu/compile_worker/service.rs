@@ -48,9 +48,10 @@ impl CompileService {
 fn no_core_dumps() {
     #[cfg(unix)]
     {
-        let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        // SAFETY: the call reads one `rlimit`. That it may fail does no harm.
-        unsafe { libc::setrlimit(libc::RLIMIT_CORE, &raw const none) };
+        use nix::sys::resource::{Resource, setrlimit};
+
+        // That it may fail does no harm.
+        let _ = setrlimit(Resource::RLIMIT_CORE, 0, 0);
     }
 }
 
