@@ -165,9 +165,8 @@ impl HardwareSpec {
     pub fn from_toml(text: &str) -> Result<Self, Error> {
         // The version first: a newer file may have keys that would make a worse message.
         let table: toml::Table = text.parse().map_err(invalid)?;
-        if let Some(found) = table.get("schema_version").and_then(toml::Value::as_integer)
-            && found != i64::from(HARDWARE_SCHEMA_VERSION)
-        {
+        let found = table.get("schema_version").and_then(toml::Value::as_integer);
+        if let Some(found) = found.filter(|&found| found != i64::from(HARDWARE_SCHEMA_VERSION)) {
             return Err(other_version(found));
         }
         let spec: Self = toml::from_str(text).map_err(invalid)?;

@@ -16,6 +16,7 @@ fn main() -> ExitCode {
         Some(Command::Selftest(args)) => commands::selftest::selftest(&args),
         Some(Command::Trace(command)) => trace_tool::run(&command),
         Some(Command::Completions(args)) => commands::completions::completions(&args),
+        Some(Command::Man(args)) => commands::man::man(&args),
         Some(Command::Worker) => worker::serve(),
     };
     exit::report(result)

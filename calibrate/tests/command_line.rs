@@ -259,6 +259,11 @@ fn lists_and_help_read_as_they_should() {
             .success()
             .stdout(contains("require-hardware"));
     }
+    calibrate(folder.path()).arg("man").assert().success().stdout(contains(".TH calibrate 1"));
+    calibrate(folder.path()).args(["man", "--output", "man1"]).assert().success();
+    for page in ["calibrate.1", "calibrate-show.1", "calibrate-trace-compare.1"] {
+        assert!(folder.path().join("man1").join(page).exists(), "{page}");
+    }
 }
 
 #[test]

@@ -225,15 +225,13 @@ fn a_profiler_trace_and_its_rows_are_measured_alike() {
     }
 }
 
-/// What the original script wrote, if it is there: a line says so if it is not.
+/// What the original script wrote.
 #[test]
+#[ignore = "needs the recorded comparisons in ../shared/opcompare"]
 fn compat_is_the_original_byte_for_byte() {
     let start = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut folders = start.ancestors().map(|folder| folder.join("shared/opcompare"));
-    let Some(shared) = folders.find(|folder| folder.is_dir()) else {
-        eprintln!("skipped: there is no folder shared/opcompare above {}", start.display());
-        return;
-    };
+    let shared = folders.find(|folder| folder.is_dir()).expect("a folder shared/opcompare");
     let shared = shared.canonicalize().unwrap();
     for (case, map) in
         [("adversarial_flat_map", "map_flat"), ("adversarial_nested_map", "map_nested")]

@@ -8,8 +8,9 @@ use kernel_traces::collectives::{RankName, RankRecord, Reason, Representative, S
 use kernel_traces::{Classes, Options, RankFile, Segments, Trace};
 
 #[test]
+#[ignore = "needs the public traces in ../shared/traces"]
 fn ranks_of_different_runs_are_not_matched() {
-    let Some(folder) = real::folder() else { return };
+    let folder = real::folder();
     let names = ["a100_nccl_train", "a100_dlrm_train_control", "v100_dlrm_train_test"];
     let records = names.map(|name| {
         let file = RankFile::of(folder.join(format!("{name}.json.gz"))).unwrap();

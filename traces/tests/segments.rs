@@ -11,21 +11,22 @@ use kernel_traces::segment::{Marker, NoLayers, Phase};
 use kernel_traces::{Classes, Options, Segments, Trace};
 use serde_json::Value;
 
-fn load(name: &str) -> Option<(Trace, Segments)> {
-    let file = real::folder()?.join(format!("{name}.json.gz"));
+fn load(name: &str) -> (Trace, Segments) {
+    let file = real::folder().join(format!("{name}.json.gz"));
     let trace = Trace::load(file, &Options::default(), &mut |_, _| {}).unwrap();
     let segments = Segments::of(&trace, &Classes::of(&trace));
-    Some((trace, segments))
+    (trace, segments)
 }
 
 #[test]
+#[ignore = "needs the public traces in ../shared/traces"]
 fn layers_are_those_that_are_known() {
-    let Some(folder) = real::folder() else { return };
+    let folder = real::folder();
     let truth: Value =
         serde_json::from_reader(File::open(folder.join("layer_truth.json")).unwrap()).unwrap();
     let traces = truth.as_object().unwrap().iter().filter(|(_, value)| value.is_object());
     for (name, truth) in traces {
-        let (_, segments) = load(name).unwrap();
+        let (_, segments) = load(name);
         let layers = &segments.layers;
         assert_eq!(u64::from(layers.count), truth["layers"].as_u64().unwrap(), "{name}");
         assert_eq!(layers.list.len() as u64, truth["layer_instances"].as_u64().unwrap(), "{name}");
@@ -54,6 +55,7 @@ fn layers_are_those_that_are_known() {
 }
 
 #[test]
+#[ignore = "needs the public traces in ../shared/traces"]
 fn eager_layers() {
     let cases = [
         ("mi300x_qwen1.5-0.5b_eager", 24, Marker::Attention, "Qwen2DecoderLayer", 2),
@@ -65,7 +67,7 @@ fn eager_layers() {
         ("h100_timesformer_eager", 12, Marker::Softmax, "TimesformerLayer", 1),
     ];
     for (name, count, marker, module, passes) in cases {
-        let Some((_, segments)) = load(name) else { return };
+        let (_, segments) = load(name);
         let layers = &segments.layers;
         assert_eq!((layers.count, layers.marker), (count, Some(marker)), "{name}");
         assert_eq!(layers.modules, Some((module.to_owned(), count as usize)), "{name}");
@@ -90,28 +92,30 @@ fn eager_layers() {
 }
 
 #[test]
+#[ignore = "needs the public traces in ../shared/traces"]
 fn traces_without_layers_say_why() {
     let cases = ["a100_dlrm_train_control", "v100_dlrm_train_test", "a100_nccl_train", "tiny_base"];
     for name in cases {
-        let Some((_, segments)) = load(name) else { return };
+        let (_, segments) = load(name);
         assert_eq!(segments.layers.none_because, Some(NoLayers::NoMarker), "{name}");
         assert!(segments.layers.list.is_empty() && segments.layers.count == 0, "{name}");
         assert_eq!(segments.family.name(), "unknown", "{name}");
     }
-    let Some((_, segments)) = load("mi300x_torch_compile_triton") else { return };
+    let (_, segments) = load("mi300x_torch_compile_triton");
     let reason = segments.layers.none_because.unwrap();
     assert_eq!(reason, NoLayers::OneMarker { marker: Marker::Attention });
     assert!(reason.to_string().starts_with("attention is there only once"));
 }
 
 #[test]
+#[ignore = "needs the public traces in ../shared/traces"]
 fn every_kernel_of_the_serving_traces_has_its_phase() {
     let cases = [
         ("mi300x_gpt-oss-20b_vllm_prefilldecode", Phase::Mixed, "mixture of experts"),
         ("mi300x_qwen3-8b_sglang_decode_graph", Phase::Decode, "dense"),
     ];
     for (name, phase, family) in cases {
-        let Some((trace, segments)) = load(name) else { return };
+        let (trace, segments) = load(name);
         assert_eq!(segments.steps.list.len(), 1, "{name}");
         assert_eq!(segments.family.name(), family, "{name}");
         for kernel in 0..trace.kernels.len() {
@@ -123,8 +127,9 @@ fn every_kernel_of_the_serving_traces_has_its_phase() {
 }
 
 #[test]
+#[ignore = "needs the public traces in ../shared/traces"]
 fn training_steps() {
-    let Some((trace, segments)) = load("a100_dlrm_train_control") else { return };
+    let (trace, segments) = load("a100_dlrm_train_control");
     assert_eq!(segments.steps.list.len(), 6);
     assert!(!segments.steps.have_phases());
     assert_eq!(segments.steps.assignments.launch, trace.kernels.len() as u64);

@@ -75,6 +75,9 @@ pub enum Command {
     Trace(TraceCommand),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
+    /// Print the manual page, or write one for each command
+    #[command(hide = true)]
+    Man(ManArgs),
     /// What the program starts to do one task; not for people
     #[command(name = worker::ARGUMENT, hide = true)]
     Worker,
@@ -220,6 +223,14 @@ pub struct QueryArgs {
     /// Print the answer as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// Where manual pages go.
+#[derive(Debug, Args)]
+pub struct ManArgs {
+    /// Write a page for each command into this folder
+    #[arg(long, short, value_name = "DIR")]
+    pub output: Option<PathBuf>,
 }
 
 /// For which shell.

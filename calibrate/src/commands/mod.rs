@@ -2,6 +2,7 @@
 
 pub mod completions;
 pub mod list;
+pub mod man;
 pub mod query;
 pub mod run;
 pub mod selftest;
