@@ -1,4 +1,4 @@
-//! Prints the limits that are measured on this machine.
+//! Prints the ceilings that are measured on this machine.
 //!
 //! `cargo run --release -p fused-kernels --example ceilings -- [THREADS] [bound]`
 

@@ -199,7 +199,7 @@ template <class S, class Before, class After, class Output> struct Tile {
             for (int n = 0; n < S::KEY_TILES; ++n) rows.scores[tile][n] = {};
         }
         if constexpr (S::HAS_SCRATCH) {
-            // Plain cores have so many instructions in a step that more of them at a time would
+            // Plain cores have enough instructions in a step that more of them at a time would
             // only fill registers.
 #pragma unroll 2
             for (int step = 0; step < S::WIDTH_STEPS; ++step) multiply_keys(step);
@@ -455,7 +455,7 @@ template <class S, class Before, class After, class Output> struct Tile {
 #pragma unroll
                 for (int tile = 0; tile < S::TILES; ++tile) {
                     typename Core::A one[1];
-                    Core::a_from_c(one, rows.scores[tile][m], nullptr);
+                    Core::a_from_c(one, rows.scores[tile][m]);
                     weights[tile] = one[0];
                 }
                 multiply_values(weights, m * Core::N);
@@ -469,7 +469,8 @@ template <class S, class Before, class After, class Output> struct Tile {
         // In the rows of such cores, the elements of a lane are neighbours.
         constexpr int NEIGHBOURS = Core::SIZE / Core::ROWS;
         T* scratch = shared_at(S::SCRATCH_AT + port::warp() * S::SCRATCH_BYTES);
-        port::sync_warp();
+        // What was read there before was so before the block's last barrier.
+        static_assert(S::KEY_TILES == 1, "the scratch is written once between two barriers");
 #pragma unroll
         for (int tile = 0; tile < S::TILES; ++tile) {
 #pragma unroll

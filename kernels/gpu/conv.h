@@ -1,8 +1,8 @@
-// Convolutions of NHWC images: what a matrix product reads instead of its left operand, a max-pool
-// of its results while they lie in shared memory, and depthwise convolutions, which are no product.
+// Convolutions of NHWC images: what a GEMM reads instead of its left operand, a max-pool
+// of its results while they lie in shared memory, and depthwise convolutions, which are not GEMMs.
 #pragma once
 
-#include "product.h"
+#include "gemm.h"
 
 namespace port {
 
@@ -14,7 +14,7 @@ struct Divisor {
     }
 };
 
-// Output pixels in the order of rows of a product. With a WINDOW, the pixels of each window of a
+// Output pixels in the order of rows of a GEMM. With a WINDOW, the pixels of each window of a
 // max-pool follow each other, and those that no window covers are left out.
 template <int WINDOW> struct Pixels {
     i64 out_h, out_w;

@@ -1,4 +1,5 @@
-// The product of small matrices by the lanes of one warp, in f32, behind one interface.
+// The MMA: multiply-accumulate of small matrices by the lanes of one warp, in f32, behind one
+// interface.
 //
 // `MatrixCore<T>` is chosen by the type of the numbers and the architecture (PORT_CORE_*): f32 is
 // always plain multiply-adds, f16 and bf16 are what the architecture has. Every one of them has
@@ -23,13 +24,13 @@
 //                                                  // one of them gets the result
 //
 //     static constexpr int PADDING;       // bytes after rows of a power of two that keep them apart
-//     static constexpr int UNROLL;        // products along k that a loop should have at once
+//     static constexpr int UNROLL;        // MMAs along k that a loop should have at once
 //
-//     // C as the operand A of the next product (K of A is N of C), rounded to T: in registers
-//     // where the fragments allow, else through `scratch`, M rows of SCRATCH_STRIDE numbers, at a
-//     // multiple of 16 bytes, that only this warp uses. SCRATCH_STRIDE is 0 where none is needed.
+//     // C as the operand A of the next MMA (K of A is N of C), rounded to T. Where the
+//     // fragments allow that in registers, SCRATCH_STRIDE is 0. Elsewhere there is no `a_from_c`: a
+//     // kernel writes C to M rows of SCRATCH_STRIDE numbers that only this warp uses, and loads A.
 //     static constexpr int SCRATCH_STRIDE;
-//     static void a_from_c(A (&)[N / K], const C&, T* scratch);
+//     static void a_from_c(A (&)[N / K], const C&);
 //
 // Tiles in shared memory start at multiples of PADDING bytes, 8 or 16, and so do their rows. All
 // lanes of the warp call together.

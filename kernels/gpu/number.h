@@ -112,7 +112,7 @@ template <> PORT_DEVICE void unpack<bf16>(u32 pair, float& first, float& second)
     second = float_of_bits(pair & 0xffff0000u);
 }
 
-// So many bytes as one memory access.
+// This many bytes as one memory access.
 template <int BYTES> struct alignas(BYTES) Words {
     u32 x[BYTES / 4];
 };

@@ -18,7 +18,7 @@ using u32 = unsigned int;
 using u16 = unsigned short;
 using u8 = unsigned char;
 
-// What the bulk copy engine of sm_90a is told of a matrix; the driver fills it in.
+// What the TMA of sm_90a must know of a matrix; the driver fills it in.
 struct alignas(64) TensorMap {
     u64 words[16];
 };

@@ -1,4 +1,4 @@
-// Kernels that show the limits of a device: moving bytes, multiplying, and doing nothing.
+// Kernels that show the ceilings of a device: moving bytes, multiplying, and doing nothing.
 #pragma once
 
 #include "port.h"
@@ -47,7 +47,7 @@ PORT_DEVICE void read(const float* b, float* never, i64 tile) {
     if (sum > 1e6f) never[0] = sum;
 }
 
-// Products of fragments that stay in registers, `repeats` times for each of MS x NS results of
+// MMAs on fragments that stay in registers, `repeats` times for each of MS x NS results of
 // every warp: independent ones, so that each can start before the others have ended.
 template <typename T> PORT_DEVICE void multiply(float* result, i64 repeats) {
     using Core = port::MatrixCore<T>;
@@ -59,7 +59,7 @@ template <typename T> PORT_DEVICE void multiply(float* result, i64 repeats) {
     constexpr int ROWS = Core::M > Core::K ? Core::M : Core::K;
     T* tile = reinterpret_cast<T*>(port::shared());
     for (int i = port::thread(); i < ROWS * STRIDE; i += port::threads()) {
-        // Random enough that the multipliers do not idle: a product of zeros takes less power, and
+        // Random enough that the multipliers do not idle: an MMA of zeros takes less power, and
         // so runs at a higher clock.
         const u32 hash = static_cast<u32>(i) * 2654435761u >> 8;
         tile[i] = port::from_float<T>(static_cast<float>(hash & 0xffff) / 65536.0f - 0.5f);

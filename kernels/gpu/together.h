@@ -1,4 +1,4 @@
-// What several threads do together: sums and maxima of a warp, a barrier of all blocks, copies to
+// What several threads do together: sums and maxima of a warp, a grid barrier, copies to
 // shared memory that run while their thread goes on.
 #pragma once
 
@@ -29,7 +29,7 @@ PORT_DEVICE void store_release(u32* at, u32 value) {
 }
 #endif
 
-// All blocks of a cooperative launch wait for each other, and see what the others have written
+// The grid barrier: all blocks of a cooperative launch wait for each other, and see what the others have written
 // before. `counters[0]` is how many blocks have arrived, zero again at the end; `counters[1]` is
 // how often all have, and is never reset: only its change counts.
 PORT_DEVICE void sync_grid(u32* counters) {

@@ -1,4 +1,4 @@
-//! What a backend does: prepare problems, run their variants, measure its limits.
+//! What a backend does: prepare problems, run their variants, measure its ceilings.
 
 use std::time::Duration;
 
@@ -68,7 +68,7 @@ pub enum BackendError {
         problem: Box<Problem>,
         /// How much it needs.
         bytes: u64,
-        /// Why there is not so much.
+        /// Why there is less.
         source: std::io::Error,
     },
     /// The device, or its driver or compiler, does not do what it should.
@@ -79,7 +79,7 @@ pub enum BackendError {
     Threads {
         /// How many were wanted.
         threads: usize,
-        /// Why there are not so many.
+        /// Why there are fewer.
         source: std::io::Error,
     },
 }
@@ -88,7 +88,7 @@ pub enum BackendError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Unsupported {
-    /// It has no kernels for the chain in this number format.
+    /// It has no kernels for the chain in this dtype.
     #[error("there are no kernels for it")]
     NoKernels,
     /// It has no such clock: a GPU has no time of the host alone, and a CPU no other.
@@ -110,6 +110,22 @@ pub enum Unsupported {
     },
 }
 
+/// What running a problem takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Requirements {
+    /// Bytes that preparing it allocates on the device.
+    pub memory_bytes: u64,
+}
+
+impl Requirements {
+    /// Those of a problem whose tensors take this many bytes on the device.
+    #[must_use]
+    pub const fn new(memory_bytes: u64) -> Self {
+        Self { memory_bytes }
+    }
+}
+
 /// Runs problems on one device.
 pub trait Backend {
     /// Which backend this is.
@@ -118,22 +134,17 @@ pub trait Backend {
     /// On how many threads kernels run; 1 on a GPU.
     fn threads(&self) -> u32;
 
-    /// Bytes that preparing a problem would allocate on the device; `None` when the backend does
-    /// not run it, for the reason that [`Self::unsupported`] tells.
-    fn memory_needed(&self, problem: &Problem, setup: Setup) -> Option<u64>;
-
-    /// Why the backend does not run a problem; `None` when it does.
-    fn unsupported(&self, problem: &Problem, setup: Setup) -> Option<Unsupported> {
-        match self.memory_needed(problem, setup) {
-            Some(_) => None,
-            None => Some(Unsupported::NoKernels),
-        }
-    }
+    /// What running a problem takes, without preparing it.
+    ///
+    /// # Errors
+    ///
+    /// Why the backend does not run it.
+    fn requirements(&self, problem: &Problem, setup: Setup) -> Result<Requirements, Unsupported>;
 
     /// Makes both variants of a problem ready to run on its inputs; `None` when the backend does
-    /// not run it (see [`Self::unsupported`]), which is not an error.
+    /// not run it (see [`Self::requirements`]), which is not an error.
     ///
-    /// With [`CacheState::Cold`], every run uses another set of tensors, so many that the
+    /// With [`CacheState::Cold`], every run uses another set of tensors, enough of them that the
     /// last-level cache has forgotten a set when it is used again. A problem that would need too
     /// many is not run in the cold state.
     ///
@@ -147,8 +158,8 @@ pub trait Backend {
         setup: Setup,
     ) -> Result<Option<Box<dyn Prepared + 'b>>, BackendError>;
 
-    /// Measures the limits of the device for a number format, as a clock sees them; `None` when it
-    /// does not compute in that format or has no such clock. Takes a few seconds.
+    /// Measures the ceilings of the device for a dtype, as a clock sees them; `None` when it
+    /// does not compute in that dtype or has no such clock. Takes a few seconds.
     ///
     /// # Errors
     ///
@@ -243,7 +254,7 @@ pub trait Prepared {
         Vec::new()
     }
 
-    /// The state of the device now; nothing where it does not tell.
+    /// The state of the device now; nothing where it does not report it.
     fn sensors(&mut self) -> Sensors {
         Sensors::default()
     }
@@ -254,7 +265,7 @@ pub trait Prepared {
         Vec::new()
     }
 
-    /// The share of the tensors' memory that lies in huge pages, where the system tells.
+    /// The share of the tensors' memory that lies in huge pages, where the system reports it.
     fn huge_page_share(&self) -> Option<f64> {
         None
     }

@@ -3,8 +3,8 @@
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// So many advances are looked at: on a clock that is finer than reading it takes, the shortest
-/// is then close to what reading takes.
+/// Number of advances that are looked at: on a clock that is finer than reading it takes, the
+/// shortest is then close to what reading takes.
 const STEPS: u32 = 10_000;
 /// A clock so coarse that they take longer is not looked at further once it has advanced.
 const LONG_ENOUGH: Duration = Duration::from_millis(20);

@@ -8,19 +8,20 @@ use fusion_cost_model::cost::Traffic;
 
 use crate::backend::Unsupported;
 
-/// Between two uses of a set, runs touch so many times the bytes of the last-level cache. Once
+/// Between two uses of a set, runs touch this many times the bytes of the last-level cache. Once
 /// would do if caches replaced what was used longest ago; they only nearly do.
 const CACHES_BETWEEN: u64 = 2;
 
 /// The most sets of one problem.
 ///
 /// What bounds them is the clock, which is read once per run and takes some 30 ns. With a cache of
-/// 100 MB, so many sets let problems of 13 kB pass, which take 3.5 us when they are cold: a hundred
-/// times as long. Preparing so many takes a tenth of a second, a new layout a third of that.
+/// 100 MB, that many sets let problems of 13 kB pass, which take 3.5 us when they are cold: a
+/// hundred times as long. Preparing that many takes a tenth of a second, a new layout a third of
+/// that.
 const MAX_SETS: u64 = 1 << 14;
 
 /// How many sets a problem needs on a machine with `cache_bytes` of last-level cache, at least
-/// two: so many that all but one touch [`CACHES_BETWEEN`] caches before that one comes round.
+/// two: enough that all but one touch [`CACHES_BETWEEN`] caches before that one comes round.
 ///
 /// # Errors
 ///
@@ -153,8 +154,7 @@ mod tests {
                 (CacheState::Cold, 1),
             ] {
                 let mut cpu = Cpu::new(2).unwrap().with_last_level_cache(cache_bytes);
-                let announced = cpu.memory_needed(&problem, cache.into()).unwrap();
-                assert_eq!(cpu.unsupported(&problem, cache.into()), None);
+                let announced = cpu.requirements(&problem, cache.into()).unwrap().memory_bytes;
                 let prepared = cpu.prepare_sets(&problem, &inputs, cache.into()).unwrap().unwrap();
                 assert_eq!(prepared.tensors.bytes(), announced, "{text}");
                 assert_eq!(prepared.tensors.len() == 1, cache == CacheState::Warm);
@@ -167,8 +167,7 @@ mod tests {
         let problem = problem("add_relu/f32/m4.n4");
         let inputs = Inputs::random(&problem, 1);
         let mut cpu = Cpu::new(1).unwrap().with_last_level_cache(32 << 20);
-        assert_eq!(cpu.memory_needed(&problem, CacheState::Cold.into()), None);
-        let reason = cpu.unsupported(&problem, CacheState::Cold.into()).unwrap();
+        let reason = cpu.requirements(&problem, CacheState::Cold.into()).unwrap_err();
         assert_eq!(reason, Unsupported::TooSmallForCold { bytes: 192, least_bytes: 4097 });
         assert!(reason.to_string().contains("too small for cold caches"), "{reason}");
         assert!(cpu.prepare(&problem, &inputs, CacheState::Cold.into()).unwrap().is_none());

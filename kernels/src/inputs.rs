@@ -130,7 +130,7 @@ impl Inputs {
         Self { specs, tensors }
     }
 
-    /// The tensors that a step reads beside the flowing one, in the order of its operands.
+    /// The tensors that a step reads in addition to the flowing one, in the order of its operands.
     pub(crate) fn operands_of(&self, step: usize) -> impl Iterator<Item = &[f32]> {
         let skip_first = usize::from(step == 0);
         self.specs
@@ -161,7 +161,7 @@ mod tests {
             let problem: Problem = format!("add_layernorm/{dtype}/m5.n33").parse().unwrap();
             let inputs = Inputs::random(&problem, 7);
             for x in inputs.tensors.iter().flatten() {
-                // So many significant bits: the lower ones of the f32 are zero.
+                // This many significant bits: the lower ones of the f32 are zero.
                 assert_eq!(x.to_bits() << (32 - (24 - bits)), 0, "{dtype}: {x}");
             }
         }

@@ -11,9 +11,11 @@
 mod backend;
 mod clock;
 mod cold;
+mod compile_service;
 pub mod cpu;
 #[cfg(feature = "cuda")]
 mod cuda;
+mod devices;
 pub mod gpu;
 #[cfg(feature = "hip")]
 mod hip;
@@ -25,11 +27,13 @@ mod reference;
 pub mod worker;
 
 pub use backend::{
-    Backend, BackendError, KernelFacts, Prepared, Sensors, Setup, ThreadCounters, Unsupported,
-    Variant,
+    Backend, BackendError, KernelFacts, Prepared, Requirements, Sensors, Setup, ThreadCounters,
+    Unsupported, Variant,
 };
 pub use clock::clock_tick;
-pub use gpu::{GpuOptions, Survey, survey};
+pub use compile_service::CompileService;
+pub use devices::survey;
+pub use gpu::{GpuOptions, Survey};
 pub use inputs::{InputSpec, Inputs};
 pub use proof::Expected;
 pub use reference::Reference;

@@ -46,7 +46,7 @@ pub(crate) struct Placement {
 }
 
 impl Placement {
-    /// Lines of memory for so many sets, gaps included.
+    /// Lines of memory for `sets` sets, gaps included.
     pub(crate) fn lines_for(items: &[Item], sets: usize, gaps: Gaps) -> u64 {
         let gap = gaps.bound(items, sets);
         let of_item = |item: &Item| {
@@ -56,7 +56,7 @@ impl Placement {
         items.iter().map(of_item).fold(0, u64::saturating_add)
     }
 
-    /// A first placement of so many sets, at least one.
+    /// A first placement of `sets` sets, at least one.
     pub(crate) fn new(items: Vec<Item>, sets: usize, gaps: Gaps) -> Self {
         let sets = sets.max(1);
         let gap = gaps.bound(&items, sets);

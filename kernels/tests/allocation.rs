@@ -109,7 +109,7 @@ fn finds_none(mut faults: impl FnMut() -> i64) -> bool {
 }
 
 const PROBLEMS: &[&str] = &[
-    // Without products.
+    // Without GEMMs.
     "add_relu/f32/m64.n513",
     // An output of several huge pages.
     "add_relu/f32/m2048.n1024",
@@ -118,7 +118,7 @@ const PROBLEMS: &[&str] = &[
     "batch_norm+relu/f32/m300.n64",
     "softmax+scale/f32/m31.n333",
     "conv2d+bias+relu6+max_pool+add+tanh/f32/n1.c16.h14.w14.k16.r3.s3.pad1.groups16",
-    // Products that need packing, and such that do not.
+    // GEMMs that need packing, and such that do not.
     "linear_bias_relu/f32/m64.k64.n64",
     "linear_bias_relu/f32/m130.k65.n67",
     "linear_bias_gelu/f32/m256.k256.n256",
@@ -133,16 +133,16 @@ const PROBLEMS: &[&str] = &[
 
 /// Whether the `gemm` crate computes a part of a chain. A depthwise convolution has a kernel of its
 /// own.
-fn has_product(problem: &Problem) -> bool {
+fn has_gemm(problem: &Problem) -> bool {
     let depthwise = problem.sizes().conv().is_some_and(|conv| conv.groups == conv.c);
-    let product = |op: &Op| match op {
+    let gemm = |op: &Op| match op {
         Op::Conv2d => !depthwise,
         op => matches!(op, Op::Linear | Op::Qk | Op::Pv),
     };
-    problem.chain().iter().any(product)
+    problem.chain().iter().any(gemm)
 }
 
-/// The packing buffers of a product are no larger.
+/// The packing buffers of a GEMM are no larger.
 const LARGEST_BUFFER: u64 = 1 << 20;
 
 /// Holds what the runs of a variant allocate to the rules.
@@ -154,7 +154,7 @@ fn check_allocations(problem: &Problem, prepared: &mut dyn Prepared, variant: Va
         })
     };
     let (one, many) = (run(1), run(10));
-    if has_product(problem) {
+    if has_gemm(problem) {
         // The `gemm` crate allocates its packing buffers in every call and takes none from its
         // caller. They come and go within the run, in every run the same.
         assert_eq!(many.freed, many.bytes, "{what}: {many:?}");

@@ -116,8 +116,7 @@ fn a_dtype_without_kernels_is_none_and_no_error() {
     let mut cpu = Cpu::new(1).unwrap();
     assert!(cpu.prepare(&problem, &inputs, CacheState::Warm.into()).unwrap().is_none());
     for cache in [CacheState::Warm, CacheState::Cold] {
-        assert!(cpu.memory_needed(&problem, cache.into()).is_none());
-        assert_eq!(cpu.unsupported(&problem, cache.into()), Some(Unsupported::NoKernels));
+        assert_eq!(cpu.requirements(&problem, cache.into()), Err(Unsupported::NoKernels));
     }
 }
 

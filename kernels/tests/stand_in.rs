@@ -1,5 +1,5 @@
 //! GPU backends end to end, on stand-ins of the vendors' libraries: from the search for libraries
-//! to outputs, times and errors. No GPU is involved, and nothing here tells how fast one is.
+//! to outputs, times and errors. No GPU is involved, and nothing here says how fast one is.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
@@ -10,10 +10,11 @@ mod build;
 use std::path::PathBuf;
 
 use build::StandIn;
-use fused_kernels::gpu::compile_worker::CompileService;
-use fused_kernels::gpu::{Gpu, GpuOptions, Survey, survey};
+use fused_kernels::gpu::{Gpu, GpuOptions, Survey};
 use fused_kernels::worker::Program;
-use fused_kernels::{Backend, BackendError, Expected, Inputs, Setup, Unsupported, Variant};
+use fused_kernels::{
+    Backend, BackendError, CompileService, Expected, Inputs, Setup, Unsupported, Variant, survey,
+};
 use fusion_cost_model::{
     Backend as BackendName, CacheState, Clock, DType, Implementation, Problem,
 };
@@ -135,7 +136,7 @@ fn hip_conforms() {
 }
 
 #[test]
-fn bulk_copies_and_wgmma_of_sm_90a_conform() {
+fn tma_and_wgmma_of_sm_90a_conform() {
     let Some(stand_in) = StandIn::new("device sm_90\nversion 12040\nruntime 12040\n") else {
         return;
     };
@@ -143,9 +144,9 @@ fn bulk_copies_and_wgmma_of_sm_90a_conform() {
     conform(&mut gpu, "linear_bias_relu/bf16/m256.k64.n256", WARM);
 }
 
-/// The vendor's product with an epilogue against its plain one and the project's kernels after it.
+/// The vendor's GEMM with an epilogue against its plain one and the project's kernels after it.
 #[test]
-fn products_of_the_vendors_libraries_conform() {
+fn gemms_of_the_vendors_libraries_conform() {
     for (backend, stand_in, name) in
         [(BackendName::Cuda, cuda(""), "cuBLASLt"), (BackendName::Hip, hip(""), "hipBLASLt")]
     {
@@ -163,7 +164,7 @@ fn products_of_the_vendors_libraries_conform() {
             let inputs = Inputs::random(&problem, 42);
             let expected = Expected::compute(&problem, &inputs, u64::MAX);
             let setup = vendor(cache, clock);
-            assert_eq!(gpu.unsupported(&problem, setup), None, "{text}");
+            assert!(gpu.requirements(&problem, setup).is_ok(), "{text}");
             let mut prepared = gpu.prepare(&problem, &inputs, setup).unwrap().unwrap();
             for layout in 1..=2 {
                 prepared.new_layout(layout).unwrap();
@@ -182,8 +183,8 @@ fn products_of_the_vendors_libraries_conform() {
         // The exact GELU is not the library's, and neither is anything but a linear layer.
         for text in ["linear_bias_gelu/f32/m4.k4.n4", "add_relu/f32/m4.n4"] {
             let setup = vendor(CacheState::Warm, Clock::Device);
-            let reason = gpu.unsupported(&problem(text), setup);
-            assert_eq!(reason, Some(Unsupported::NoVendor), "{text}");
+            let requirements = gpu.requirements(&problem(text), setup);
+            assert_eq!(requirements, Err(Unsupported::NoVendor), "{text}");
         }
     }
 }
@@ -315,7 +316,7 @@ fn what_does_not_fit_into_memory_is_said_with_its_size() {
         let inputs = Inputs::random(&problem, 1);
         let error = gpu.prepare(&problem, &inputs, WARM).err().unwrap();
         let BackendError::Memory { bytes, .. } = &error else { panic!("{error}") };
-        assert_eq!(Some(*bytes), gpu.memory_needed(&problem, WARM));
+        assert_eq!(*bytes, gpu.requirements(&problem, WARM).unwrap().memory_bytes);
         assert!(error.to_string().contains("OutOfMemory") || error.to_string().contains("OUT_OF"));
         drop(gpu);
         assert_eq!(stand_in.counts(library).alive(), build::Counts::default());

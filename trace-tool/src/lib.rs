@@ -5,7 +5,6 @@
 
 pub mod cli;
 mod commands;
-pub mod fusion_records;
 pub mod report;
 
 pub use cli::TraceCommand;

@@ -36,6 +36,7 @@ pub mod predicted;
 mod quantile;
 mod ranks;
 mod repair;
+pub mod results;
 mod rows;
 mod section;
 pub mod segment;

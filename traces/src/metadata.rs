@@ -62,13 +62,16 @@ pub struct Distributed {
 }
 
 /// Who made the devices.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 pub enum Vendor {
     /// AMD.
+    #[serde(rename = "AMD")]
     Amd,
     /// NVIDIA.
+    #[serde(rename = "NVIDIA")]
     Nvidia,
-    /// The trace does not tell.
+    /// Nothing in the trace shows it.
+    #[serde(rename = "unknown")]
     Unknown,
 }
 

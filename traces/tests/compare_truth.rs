@@ -134,10 +134,10 @@ fn implementation(pair: &PairPlan) -> Option<(Which, ImplementationKind, &'stati
     use ImplementationKind as Kind;
     let changed = which(pair.changed);
     match pair.planted() {
-        Planted::SeparateProducts => Some((changed, Kind::SeparateProducts, "GEMM")),
+        Planted::SeparateGemms => Some((changed, Kind::SeparateGemms, "GEMM")),
         Planted::OneSided(side) => {
             let kind = match side.class {
-                Class::GemmEpilogue => Kind::SplitProduct,
+                Class::GemmEpilogue => Kind::SplitGemm,
                 Class::Fill => Kind::Fill,
                 Class::Quant => Kind::Quantisation,
                 Class::Copy => Kind::Copy,
@@ -165,7 +165,7 @@ fn is_planted(pair: &PairPlan, comparison: &Comparison, cause: &Cause) -> bool {
     match pair.planted() {
         Planted::Nothing | Planted::Steps => false,
         Planted::Fusion(_) => cause.kind == CauseKind::Fusion,
-        Planted::SeparateProducts => cause.kind == CauseKind::Implementation,
+        Planted::SeparateGemms => cause.kind == CauseKind::Implementation,
         Planted::OneSided(side) => {
             let is_known = implementation(pair).is_some();
             let class = match cause.kind {

@@ -221,13 +221,14 @@ pub fn device_bytes(
     cache: CacheState,
 ) -> Result<u64, String> {
     let (problem, setup) = (&subject.problem, subject.setup(cache));
-    backend.memory_needed(problem, setup).ok_or_else(|| match backend.unsupported(problem, setup) {
-        None | Some(Unsupported::NoKernels) => {
+    match backend.requirements(problem, setup) {
+        Ok(requirements) => Ok(requirements.memory_bytes),
+        Err(Unsupported::NoKernels) => {
             let dtype = problem.dtype();
-            format!("{problem}: the {} backend has no {dtype} kernels for it", backend.name())
+            Err(format!("{problem}: the {} backend has no {dtype} kernels for it", backend.name()))
         }
-        Some(reason) => format!("{problem}: {reason}"),
-    })
+        Err(reason) => Err(format!("{problem}: {reason}")),
+    }
 }
 
 /// Says why a problem whose kernels need `device_bytes` cannot be measured in the available

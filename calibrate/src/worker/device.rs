@@ -68,7 +68,7 @@ impl Device {
     /// What devices of its backend there are, or what is missing and what to do about that: a line
     /// or several.
     pub(super) fn survey(&self) -> Vec<String> {
-        let survey = fused_kernels::gpu::survey(self.backend, &self.gpu_options());
+        let survey = fused_kernels::survey(self.backend, &self.gpu_options());
         survey.to_string().lines().map(str::to_owned).collect()
     }
 

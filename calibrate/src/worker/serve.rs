@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fused_kernels::gpu::compile_worker::CompileService;
+use fused_kernels::CompileService;
 use fused_kernels::{Backend, BackendError, worker};
 
 use super::device::{Device, FoundGpu, Opened};

@@ -6,7 +6,7 @@
 
 namespace attention {
 
-// So many bytes of a matrix, at a multiple of their number.
+// This many bytes of a matrix, at a multiple of their number.
 template <int BYTES> struct Bytes;
 template <> struct Bytes<2> { using Type = u16; };
 template <> struct Bytes<4> { using Type = u32; };

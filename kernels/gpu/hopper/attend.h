@@ -1,4 +1,4 @@
-// Attention of f16 and bf16 by `wgmma` and bulk copies of sm_90a, as "attention.h" has it for other
+// Attention of f16 and bf16 by `wgmma` and TMA of sm_90a, as "attention.h" has it for other
 // matrix cores (Shah et al., "FlashAttention-3", arXiv:2407.08608).
 //
 // One warpgroup copies queries once and keys and values step by step; two others have 64 queries
@@ -8,7 +8,7 @@
 #pragma once
 
 #include "attention.h"
-#include "hopper/product.h"
+#include "hopper/gemm.h"
 
 namespace port::hopper {
 
@@ -175,7 +175,7 @@ struct AttentionConsumer {
         }
     }
 
-    // From products to powers of two, of which the largest so far is 1, and their sum. Afterwards
+    // From scores to powers of two, of which the largest so far is 1, and their sum. Afterwards
     // `shrink` is what earlier ones are to be multiplied with.
     PORT_DEVICE void soften(float (&x)[SCORES], i64 matrix, i64 first_query, i64 first_key) {
         // A scale is positive, and so the largest score is the same before and after it.
@@ -256,7 +256,7 @@ struct AttentionConsumer {
             largest[half] = -infinity();
             sum[half] = 0.0f;
         }
-        // As in `consume` of products: registers are defined before the first product.
+        // As in `consume` of GEMMs: registers are defined before the first wgmma.
 #pragma unroll
         for (int i = 0; i < SCORES; i++) scores[i] = 0.0f;
 #pragma unroll
@@ -302,7 +302,7 @@ struct AttentionConsumer {
 };
 
 // The tiles `block`, `block + blocks` and so on of 128 queries of a head; tiles of the same head
-// are neighbours, so that their keys and values stay in cache. All PRODUCT_THREADS of the block
+// are neighbours, so that their keys and values stay in cache. All GEMM_THREADS of the block
 // call. Boxes of queries are WGMMA_ROWS high, those of keys and values STEP_KEYS. `before` are
 // steps on scores, `after` steps on weights, and `steps` those on the output.
 template <typename T, int WIDTH, int PAIR, class Before, class After, class Output>

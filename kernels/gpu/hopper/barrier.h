@@ -1,4 +1,4 @@
-// What threads of sm_90a wait for: barriers in shared memory that also count the bytes of bulk
+// What threads of sm_90a wait for: barriers in shared memory that also count the bytes of TMA
 // copies, barriers of a part of the block, and how many registers a warpgroup has.
 //
 // A barrier in shared memory (PTX ISA, "Parallel Synchronization and Communication Instructions:
@@ -31,7 +31,7 @@ PORT_DEVICE void barrier_end(u64* barrier) {
     asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
 
-// The bulk copy engine, too, sees the barriers that this thread has made.
+// The TMA, too, sees the barriers that this thread has made.
 PORT_DEVICE void publish_barriers() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
@@ -41,7 +41,7 @@ PORT_DEVICE void barrier_arrive(u64* barrier) {
                  : "memory");
 }
 
-// An arrival, after which the phase also waits for so many bytes of bulk copies.
+// An arrival, after which the phase also waits for `bytes` bytes of TMA copies.
 PORT_DEVICE void barrier_arrive_expect(u64* barrier, u32 bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
                      shared_address(barrier)),
@@ -65,11 +65,11 @@ PORT_DEVICE void barrier_wait(u64* barrier, u32 parity) {
     } while (complete == 0);
 }
 
-// Puts this thread's ordinary accesses before later ones of the bulk copy engine and of wgmma
+// Puts this thread's ordinary accesses before later ones of the TMA and of wgmma
 // (PTX ISA, "Async proxy"): they go to memory on another path.
 PORT_DEVICE void fence_async_proxy() { asm volatile("fence.proxy.async;" ::: "memory"); }
 
-// Waits until so many threads of the block, whole warps, have come to the barrier of this number:
+// Waits until `count` threads of the block, whole warps, have come to the barrier of this number:
 // 1 to 15, since 0 is that of `sync_block`.
 PORT_DEVICE void sync_threads(int number, int count) {
     asm volatile("bar.sync %0, %1;" ::"r"(number), "r"(count) : "memory");

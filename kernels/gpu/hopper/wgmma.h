@@ -1,8 +1,8 @@
-// Products by a warpgroup, 128 threads whose first is a multiple of 128: `wgmma` of sm_90a.
+// `wgmma` of sm_90a: MMAs by a warpgroup, 128 threads whose first is a multiple of 128.
 //
 // C[64, N] += A[64, 16] B[16, N] with 16-bit A and B, and C in f32 in the registers. A and B lie
-// in shared memory as `copy_box` puts them there, or A in registers. From `wgmma_fence` on, the
-// products read registers and memory at any time until `wgmma_wait`: nobody may touch them.
+// in shared memory as `copy_box` puts them there, or A in registers. From `wgmma_fence` on,
+// they read registers and memory at any time until `wgmma_wait`: nobody may touch them.
 //
 // What is relied on, all from the PTX ISA's "Asynchronous Warpgroup Level Matrix
 // Multiply-Accumulate Instructions":
@@ -20,7 +20,7 @@
 //   right in the swizzled rows is named by an address that is 32 bytes higher.
 #pragma once
 
-#include "hopper/copy.h"
+#include "hopper/tma.h"
 #include "number.h"
 
 namespace port::hopper {
@@ -62,17 +62,17 @@ constexpr u64 NEXT_K_OF_ROWS = (WGMMA_DEPTH * BOX_ROW_BYTES) >> 4;
 
 #if defined(PORT_HOST)
 
-#include "hopper_products.h"
+#include "hopper_wgmma.h"
 
 #else
 
 namespace port::hopper {
 
-// Before the first product, and before a product of which registers were written to since the
+// Before the first wgmma, and before one of which registers were written to since the
 // last one.
 PORT_DEVICE void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 
-// The products since the last call are a group.
+// The wgmmas since the last call are a group.
 PORT_DEVICE void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 
 // Waits until all but the last PENDING groups are complete.

@@ -1,8 +1,8 @@
 // `v_mfma_f32_16x16x16`: f16 and bf16 on gfx90a and gfx942, with 64 lanes.
 //
 // The instruction gets B as its first operand and A as its second, so that it computes the
-// transposed product: a lane's four numbers are then neighbours in a row of C, and they lie as the
-// operand A of the next product needs them.
+// transposed MMA: a lane's four numbers are then neighbours in a row of C, and they lie as the
+// operand A of the next MMA needs them.
 #pragma once
 
 #include "matrix_core/plain.h"
@@ -101,7 +101,7 @@ template <class T> struct MfmaCore {
 
     static constexpr int SCRATCH_STRIDE = 0;
 
-    static PORT_DEVICE void a_from_c(A (&a)[1], const C& c, T*) {
+    static PORT_DEVICE void a_from_c(A (&a)[1], const C& c) {
         a[0].x = pack<T>(c.x[0], c.x[1]) | u64(pack<T>(c.x[2], c.x[3])) << 32;
     }
 };

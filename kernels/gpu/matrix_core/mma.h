@@ -1,6 +1,6 @@
 // `mma.sync.m16n8k16` with `ldmatrix`: f16 and bf16 from sm_80 on.
 //
-// Two instructions side by side make a product of 16 by 16 by 16, since C is then as wide as A is
+// Two instructions side by side make an MMA of 16 by 16 by 16, since C is then as wide as A is
 // deep, and one `ldmatrix` loads either operand.
 #pragma once
 
@@ -106,7 +106,7 @@ template <class T> struct MmaCore {
     static constexpr int SCRATCH_STRIDE = 0;
 
     // The lanes of C are those of A already.
-    static PORT_DEVICE void a_from_c(A (&a)[1], const C& c, T*) {
+    static PORT_DEVICE void a_from_c(A (&a)[1], const C& c) {
 #pragma unroll
         for (int i = 0; i < 4; i++)
             a[0].x[i] = pack<T>(c.x[2 * i], c.x[2 * i + 1]);

@@ -7,7 +7,7 @@
 namespace port {
 
 // The lanes of a warp form a grid with 8 columns, and each has 4 by 4 elements of C. Four such
-// products by two each are 64 multiply-adds of a lane for every 4 loads of 16 bytes, which is what
+// MMAs by two each are 64 multiply-adds of a lane for every 4 loads of 16 bytes, which is what
 // keeps the multipliers and not shared memory busy.
 template <class T> struct PlainCore {
     static constexpr int LANE_COLS = 8;
@@ -18,7 +18,7 @@ template <class T> struct PlainCore {
     static constexpr int RUN = 4;
     static constexpr int PADDING = 16;
 #if defined(PORT_HIP)
-    // Each product is long enough by itself, and clang would load the operands of all of them
+    // Each MMA is long enough by itself, and clang would load the operands of all of them
     // first, into more registers than there are.
     static constexpr int UNROLL = 1;
 #else
@@ -86,19 +86,6 @@ template <class T> struct PlainCore {
 
     // A row and 16 bytes, so that rows begin in different banks.
     static constexpr int SCRATCH_STRIDE = N + 16 / int(sizeof(T));
-
-    static PORT_DEVICE void a_from_c(A (&a)[N / K], const C& c, T* scratch) {
-        sync_warp();
-#pragma unroll
-        for (int i = 0; i < SIZE; i += 4) {
-            const float x[4] = {c.x[i], c.x[i + 1], c.x[i + 2], c.x[i + 3]};
-            store<4>(scratch + row(i) * SCRATCH_STRIDE + col(i), x);
-        }
-        sync_warp();
-#pragma unroll
-        for (int k = 0; k < N / K; k++)
-            load_a(a[k], scratch + k * K, SCRATCH_STRIDE);
-    }
 };
 
 template <class T> struct MatrixCore : PlainCore<T> {};

@@ -1,6 +1,6 @@
 // `v_wmma_f32_16x16x16`: f16 and bf16 on gfx11 and gfx12, with 32 lanes.
 //
-// As with `mfma.h`, the instruction computes the transposed product, so that all numbers of a lane
+// As with `mfma.h`, the instruction computes the transposed MMA, so that all numbers of a lane
 // are in one row of C. On gfx11, both halves of a warp hold all of an operand, and take turns in
 // the columns of C; on gfx12, each half has half of both.
 #pragma once
@@ -117,7 +117,7 @@ template <class T> struct WmmaCore {
 
     static constexpr int SCRATCH_STRIDE = 0;
 
-    static PORT_DEVICE void a_from_c(A (&a)[1], const C& c, T*) {
+    static PORT_DEVICE void a_from_c(A (&a)[1], const C& c) {
 #if defined(PORT_CORE_WMMA11)
         // Each half of the warp has every other column: the other half's go in between.
 #pragma unroll

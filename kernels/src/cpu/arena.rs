@@ -34,7 +34,7 @@ impl Arena {
     ///
     /// # Errors
     ///
-    /// The error of the system when it has no room for so many bytes.
+    /// The error of the system when it has no room for that many bytes.
     pub(crate) fn new(bytes: u64) -> std::io::Result<Self> {
         let bytes = usize::try_from(Self::bytes_for(bytes)).map_err(std::io::Error::other)?;
         let mapped = bytes.checked_add(HUGE_PAGE).ok_or(std::io::ErrorKind::OutOfMemory)?;
@@ -81,7 +81,7 @@ impl Arena {
         }
     }
 
-    /// The share of it that lies in huge pages; `None` where the system does not tell.
+    /// The share of it that lies in huge pages; `None` where the system does not report it.
     pub(crate) fn huge_page_share(&self) -> Option<f64> {
         let first = self.base() as u64;
         huge_pages::share(first..first + self.range.len() as u64)

@@ -3,7 +3,7 @@
 //! A thread takes a block of queries of one head: their scores against all keys are a panel that
 //! fits into the second-level cache, where softmax and whatever else stands in the chain
 //! transform it, and from where it is multiplied with the values. The score matrix never exists.
-//! The unfused products of queries and keys, and of probabilities and values, are the same code
+//! The unfused GEMMs of queries and keys, and of probabilities and values, are the same code
 //! with the other parts left out.
 
 use std::ops::Range;
@@ -11,11 +11,11 @@ use std::ops::Range;
 use fusion_cost_model::AttentionSizes;
 use pulp::Arch;
 
+use super::gemm::{View, gemm, share};
 use super::kernel::{Kernel, Located};
 use super::layer::Layer;
 use super::pool::Pool;
-use super::product::{View, product, share};
-use super::rows::RowStage;
+use super::row_stage::RowStage;
 use super::tail::{Block, Stretch, Tail};
 use super::tensors::Tensors;
 
@@ -23,7 +23,7 @@ use super::tensors::Tensors;
 #[derive(Debug)]
 pub(crate) enum Scores {
     /// Queries times keys times a scale.
-    Product { queries: Located, keys: Located, scale: f32 },
+    Gemm { queries: Located, keys: Located, scale: f32 },
     /// They are the input.
     Given(Located),
 }
@@ -54,7 +54,7 @@ impl Shape {
     /// Queries per block so that a panel of scores fits into `cache_bytes`. `joined`: all heads of
     /// a block are one piece of work.
     pub(crate) fn block_in_cache(&self, joined: bool, threads: usize, cache_bytes: usize) -> usize {
-        // Below 32 rows the products waste the micro-kernel.
+        // Below 32 rows the GEMMs waste the micro-kernel.
         let fitting = cache_bytes / size_of::<f32>() / self.keys.max(1);
         let pieces = if joined { self.batch } else { self.batch * self.heads };
         self.block_of(fitting.max(32), pieces, threads)
@@ -129,7 +129,7 @@ impl AttentionKernel {
 impl Kernel for AttentionKernel {
     fn name(&self) -> String {
         let mut parts = Vec::new();
-        if matches!(self.scores, Scores::Product { .. }) {
+        if matches!(self.scores, Scores::Gemm { .. }) {
             parts.push("qk".to_owned());
         }
         parts.extend(self.stages.iter().map(RowStage::name));
@@ -154,7 +154,7 @@ impl Kernel for AttentionKernel {
 
     fn locate(&mut self, tensors: &Tensors) {
         match &mut self.scores {
-            Scores::Product { queries, keys, .. } => {
+            Scores::Gemm { queries, keys, .. } => {
                 queries.locate(tensors);
                 keys.locate(tensors);
             }
@@ -234,7 +234,7 @@ impl AttentionKernel {
         let matrix = batch * heads + head;
         let first_row = matrix * queries + rows.start;
         let given = match self.scores {
-            Scores::Product { .. } => None,
+            Scores::Gemm { .. } => None,
             Scores::Given(scores) => Some(scores.at(first_row * keys)),
         };
         let has_panel = AttentionKernel::has_panel(
@@ -247,11 +247,11 @@ impl AttentionKernel {
             (false, Some(given)) if self.values.is_some() => given,
             (false, _) => self.output.at(first_row * keys),
         };
-        if let Scores::Product { queries, keys: located, scale } = self.scores {
+        if let Scores::Gemm { queries, keys: located, scale } = self.scores {
             let left = View::rows(queries.at(first_row * d), d);
             let right = View::rows(located.at(matrix * keys * d), d).transposed();
             // SAFETY: the panel has the block's rows of `keys` scores.
-            unsafe { product([rows.len(), d, keys], panel, keys, left, right, scale) };
+            unsafe { gemm([rows.len(), d, keys], panel, keys, left, right, scale) };
         }
         let source = given.unwrap_or(panel);
         // SAFETY: the rows are in the panel, and in the given scores if there are any.
@@ -282,7 +282,7 @@ impl AttentionKernel {
         let right = View::rows(values.at(matrix * keys * d), d);
         // SAFETY: the caller's guarantee.
         unsafe {
-            product([rows.len(), keys, d], block.data, width, left, right, 1.0);
+            gemm([rows.len(), keys, d], block.data, width, left, right, 1.0);
             self.tail.apply_to_block(arch, &block);
         }
     }

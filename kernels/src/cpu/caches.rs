@@ -6,14 +6,15 @@ use fusion_cost_model::calibration::ObservedCache;
 
 use super::topology;
 
-/// A second-level cache that current desktop processors have at least, for systems that tell
+/// A second-level cache that current desktop processors have at least, for systems that report
 /// nothing.
 const FALLBACK_L2_BYTES: u64 = 1 << 20;
 
-/// A last-level cache that is larger than those of most processors, for systems that tell nothing.
+/// A last-level cache that is larger than those of most processors, for systems that report
+/// nothing.
 const FALLBACK_LAST_LEVEL_BYTES: u64 = 32 << 20;
 
-/// The data and unified caches of the first processor; empty where the system tells nothing.
+/// The data and unified caches of the first processor; empty where the system reports nothing.
 #[must_use]
 pub fn observed_caches() -> Vec<ObservedCache> {
     read(Path::new("/sys/devices/system/cpu/cpu0/cache"))
@@ -59,7 +60,7 @@ fn count_list(list: &str) -> u32 {
 }
 
 /// How much of its second-level cache a thread should fill with intermediate results: half, so
-/// that the operands fit beside them.
+/// that the operands fit in addition to them.
 pub(crate) fn block_bytes() -> usize {
     let caches = observed_caches();
     let second = caches.iter().find(|cache| cache.level == 2);
@@ -68,9 +69,9 @@ pub(crate) fn block_bytes() -> usize {
     usize::try_from(per_thread / 2).unwrap_or(usize::MAX)
 }
 
-/// Bytes of all last-level caches that so many threads can fill.
+/// Bytes of all last-level caches that `threads` threads can fill.
 ///
-/// Where a processor has several, each thread fills only the one beside it, and a run on all
+/// Where a processor has several, each thread fills only its own, and a run on all
 /// threads must touch as much as fills all of them.
 pub(crate) fn last_level_bytes(threads: usize) -> u64 {
     let online = std::fs::read_to_string("/sys/devices/system/cpu/online");

@@ -1,8 +1,8 @@
 //! Pointwise chains on tensors of any shape: one pass over all elements.
 
+use super::gemm::share;
 use super::kernel::{Kernel, Located};
 use super::pool::Pool;
-use super::product::share;
 use super::tail::{Stretch, Tail};
 use super::tensors::Tensors;
 

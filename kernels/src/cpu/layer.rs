@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use pulp::Arch;
 
+use super::gemm::{Grid, View, gemm};
 use super::kernel::Located;
-use super::product::{Grid, View, product};
-use super::rows::RowStage;
+use super::row_stage::RowStage;
 use super::tail::{Block, Stretch, Tail};
 use super::tensors::Tensors;
 
@@ -64,7 +64,7 @@ impl Layer {
         unsafe { RowStage::apply_all(&self.stages, arch, target, target, rows, self.n) };
     }
 
-    /// Computes a tile of the product, and applies the tail to it while it is hot. The rows of the
+    /// Computes a tile of the GEMM, and applies the tail to it while it is hot. The rows of the
     /// tile count from `first_row`, which is where `source` and `target` begin.
     ///
     /// # Safety
@@ -91,7 +91,7 @@ impl Layer {
         let right = View::rows(w.at(cols.start), n);
         // SAFETY: the caller's guarantee; the weights are a matrix of k x n.
         unsafe {
-            product([rows.len(), k, cols.len()], block.data, n, left, right, 1.0);
+            gemm([rows.len(), k, cols.len()], block.data, n, left, right, 1.0);
             tail.apply_to_block(arch, &block);
         }
     }

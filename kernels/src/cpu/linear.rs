@@ -1,13 +1,13 @@
 //! A linear layer with a pointwise tail: `Y = tail(X W)`.
 
+use super::gemm::{Grid, share};
 use super::kernel::{Kernel, Located};
 use super::layer::Layer;
 use super::pool::Pool;
-use super::product::{Grid, share};
 use super::tensors::Tensors;
 
 /// `Y = tail(X W)` over tiles of Y, the tail applied to each tile while it is in cache. With an
-/// empty tail it is the unfused linear kernel: the same product on the same tiles.
+/// empty tail it is the unfused linear kernel: the same GEMM on the same tiles.
 #[derive(Debug)]
 pub(crate) struct LinearKernel {
     /// Without stages that need whole rows.

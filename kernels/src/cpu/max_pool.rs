@@ -5,10 +5,10 @@ use std::ops::Range;
 use fusion_cost_model::kernel::PoolSizes;
 use pulp::{Scalar, Simd, WithSimd};
 
+use super::gemm::share;
 use super::kernel::{Kernel, Located};
 use super::lanes::Lanes;
 use super::pool::Pool;
-use super::product::share;
 use super::tensors::Tensors;
 
 /// The rows of an image that are in memory.

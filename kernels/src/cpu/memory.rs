@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// Bytes that could be allocated now without swapping; `None` where the system does not tell.
+/// Bytes that could be allocated now without swapping; `None` where the system does not report it.
 ///
 /// In a container not more than its limit. What it uses of that is not subtracted, because most
 /// of it is usually cached files, which give way.
@@ -12,7 +12,7 @@ pub(crate) fn available_bytes() -> Option<u64> {
 
 fn read(proc: &Path, cgroup: &Path) -> Option<u64> {
     let system = mem_available(&std::fs::read_to_string(proc.join("meminfo")).ok()?)?;
-    // Of the second version of control groups, then of the first. No limit is no number ("max")
+    // Of the second version of control groups, then of the first. No limit is not a number ("max")
     // or a very large one.
     let limits = ["memory.max", "memory/memory.limit_in_bytes"].into_iter().filter_map(|name| {
         std::fs::read_to_string(cgroup.join(name)).ok()?.trim().parse::<u64>().ok()

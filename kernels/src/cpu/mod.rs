@@ -1,8 +1,8 @@
 //! The CPU backend: f32 kernels on a pool of threads.
 //!
-//! `build` turns a problem into kernels; each kernel file holds one core with the parts that
+//! `lower` turns a problem into kernels; each kernel file holds one core with the parts that
 //! may follow it, so that the unfused and the fused variant run the same code. Below them are
-//! `product` (the `gemm` crate), `tail` (pointwise ops on vector registers), `row_ops`, and
+//! `gemm` (the `gemm` crate), `tail` (pointwise ops on vector registers), `row_ops`, and
 //! the `pool`.
 //!
 //! `prepared` gives the kernels their `tensors` in an `arena`, and runs them.
@@ -11,24 +11,25 @@ pub(crate) mod affinity;
 mod approximation;
 mod arena;
 mod attention;
-mod build;
 mod caches;
 mod ceilings;
 mod conv;
 mod counters;
 mod elementwise;
+mod gemm;
 mod huge_pages;
 mod kernel;
 mod lanes;
 mod layer;
 mod linear;
+mod lower;
 mod max_pool;
 mod memory;
 mod numeric;
 mod pool;
 mod prepared;
-mod product;
 mod row_ops;
+mod row_stage;
 mod rows;
 mod tail;
 mod tensors;

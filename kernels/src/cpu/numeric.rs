@@ -54,7 +54,7 @@ pub(crate) fn keep_freed_memory() {
     }
 }
 
-/// Touches heap memory of the calling thread that the packing buffers of its products will come
+/// Touches heap memory of the calling thread that the packing buffers of its GEMMs will come
 /// from.
 ///
 /// The C library hands out some ten places in turn before it returns to the first, because each
@@ -63,7 +63,7 @@ pub(crate) fn keep_freed_memory() {
 pub(crate) fn touch_heap() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
-        /// Ten times the packing buffers of most products, up to 256 KiB.
+        /// Ten times the packing buffers of most GEMMs, up to 256 KiB.
         const BYTES: usize = 4 << 20;
         /// The smallest page of any system.
         const PAGE: usize = 4 << 10;
@@ -99,7 +99,7 @@ mod tests {
     fn buffers_after_the_touch_have_no_new_pages() {
         use nix::sys::resource::{UsageWho, getrusage};
 
-        /// Allocates and frees as the products do, and counts the pages that were new.
+        /// Allocates and frees as the GEMMs do, and counts the pages that were new.
         fn faults_of_buffers() -> i64 {
             let faults = || getrusage(UsageWho::RUSAGE_THREAD).unwrap().minor_page_faults();
             let before = faults();

@@ -8,13 +8,13 @@ use fusion_cost_model::{
 };
 use pulp::Arch;
 
-use super::build::{Machine, Plan};
 use super::kernel::Kernel;
+use super::lower::{Machine, Plan};
 use super::pool::Pool;
 use super::tensors::{TensorId, TensorSets};
-use super::{caches, ceilings, counters, numeric, product};
+use super::{caches, ceilings, counters, gemm, numeric};
 use crate::backend::{
-    Backend, BackendError, Prepared, Setup, ThreadCounters, Unsupported, Variant,
+    Backend, BackendError, Prepared, Requirements, Setup, ThreadCounters, Unsupported, Variant,
 };
 use crate::cold;
 use crate::inputs::Inputs;
@@ -52,7 +52,7 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// A backend with so many threads, the calling one included, which from now on flushes
+    /// A backend with `threads` threads, the calling one included, which from now on flushes
     /// denormals to zero as the others do.
     ///
     /// # Errors
@@ -67,7 +67,7 @@ impl Cpu {
     /// is bound until this is dropped, and threads that it starts meanwhile inherit that.
     ///
     /// With more threads than processors that may be used, and on systems that bind no threads,
-    /// all are free as with [`Self::new`]; [`Backend::pinned`] tells.
+    /// all are free as with [`Self::new`]; see [`Backend::pinned`].
     ///
     /// # Errors
     ///
@@ -78,8 +78,8 @@ impl Cpu {
         Ok(cpu)
     }
 
-    /// The same as [`Self::new`] with other vector instructions than the widest: for tests on one machine of what
-    /// other machines run. `None` when the processor does not have them.
+    /// The same as [`Self::new`] with other vector instructions than the widest: for tests on one
+    /// machine of what other machines run. `None` when the processor does not have them.
     ///
     /// # Errors
     ///
@@ -91,7 +91,7 @@ impl Cpu {
     fn on(threads: usize, arch: Arch) -> Result<Self, BackendError> {
         numeric::flush_denormals();
         numeric::keep_freed_memory();
-        product::configure();
+        gemm::configure();
         let mut pool =
             Pool::new(threads, arch).map_err(|source| BackendError::Threads { threads, source })?;
         pool.run(&|_| numeric::touch_heap());
@@ -100,7 +100,7 @@ impl Cpu {
         Ok(Self { pool, machine, cache_bytes })
     }
 
-    /// The same as if the last-level cache had so many bytes: for tests of the cold state in
+    /// The same as if the last-level cache had `bytes` bytes: for tests of the cold state in
     /// little memory.
     #[must_use]
     pub fn with_last_level_cache(self, bytes: u64) -> Self {
@@ -166,12 +166,9 @@ impl Backend for Cpu {
         u32::try_from(self.machine.threads).unwrap_or(u32::MAX)
     }
 
-    fn memory_needed(&self, problem: &Problem, setup: Setup) -> Option<u64> {
-        self.plan(problem, setup).ok().map(|(plan, sets)| plan.table.bytes(sets))
-    }
-
-    fn unsupported(&self, problem: &Problem, setup: Setup) -> Option<Unsupported> {
-        self.plan(problem, setup).err()
+    fn requirements(&self, problem: &Problem, setup: Setup) -> Result<Requirements, Unsupported> {
+        let (plan, sets) = self.plan(problem, setup)?;
+        Ok(Requirements::new(plan.table.bytes(sets)))
     }
 
     fn prepare<'b>(

@@ -30,14 +30,14 @@ pub(crate) struct TensorTable {
 }
 
 impl TensorTable {
-    /// Adds a tensor of so many numbers.
+    /// Adds a tensor of this many numbers.
     pub(crate) fn add(&mut self, length: usize) -> TensorId {
         self.lengths.push(length);
         self.shared.push(false);
         TensorId(self.lengths.len() - 1)
     }
 
-    /// Adds scratch of so many numbers. All sets share it: a program uses the same scratch for
+    /// Adds scratch of this many numbers. All sets share it: a program uses the same scratch for
     /// whatever it runs, and finds it in the caches also where its tensors are not.
     pub(crate) fn add_scratch(&mut self, length: usize) -> TensorId {
         let id = self.add(length);
@@ -45,7 +45,7 @@ impl TensorTable {
         id
     }
 
-    /// Bytes of memory for so many sets of them, gaps included.
+    /// Bytes of memory for `sets` sets of them, gaps included.
     pub(crate) fn bytes(&self, sets: usize) -> u64 {
         let lines = Placement::lines_for(&self.items(), sets, GAPS);
         Arena::bytes_for(lines.saturating_mul((LINE * size_of::<f32>()) as u64))
@@ -57,11 +57,11 @@ impl TensorTable {
         self.lengths.iter().zip(&self.shared).map(item).collect()
     }
 
-    /// Allocates so many sets of the tensors, at least one.
+    /// Allocates `sets` sets of the tensors, at least one.
     ///
     /// # Errors
     ///
-    /// The error of the system when it has not so much memory.
+    /// The error of the system when it does not have that much memory.
     pub(crate) fn allocate(self, sets: usize) -> std::io::Result<TensorSets> {
         let sets = sets.max(1);
         let arena = Arena::new(self.bytes(sets))?;
@@ -126,7 +126,8 @@ impl TensorSets {
         unsafe { std::slice::from_raw_parts_mut(self.set(set).pointer(id), length) }
     }
 
-    /// The share of their memory that lies in huge pages; `None` where the system does not tell.
+    /// The share of their memory that lies in huge pages; `None` where the system does not report
+    /// it.
     pub(crate) fn huge_page_share(&self) -> Option<f64> {
         self.arena.huge_page_share()
     }

@@ -1,12 +1,13 @@
 //! The checked layer: the codes of CUDA's functions as errors with their names.
 
-use std::ffi::{CStr, c_char};
+use std::ffi::c_char;
 use std::ptr;
 
 use cudarc::driver::sys::CUresult;
 
 use super::functions::{Code, Cuda};
 use crate::gpu::DeviceError;
+use crate::gpu::library::constant_text;
 
 impl Cuda {
     /// The code of a call as a `Result`.
@@ -36,12 +37,10 @@ impl Cuda {
         code: Code,
     ) -> Option<String> {
         let mut text = ptr::null();
-        // SAFETY: the call writes a pointer to a constant string, or null.
-        let done = unsafe { function(code, &raw mut text) } == CUresult::CUDA_SUCCESS as Code;
-        if !done || text.is_null() {
-            return None;
+        // SAFETY: the call writes a pointer to a constant string of the driver's, or null.
+        unsafe {
+            let done = function(code, &raw mut text) == CUresult::CUDA_SUCCESS as Code;
+            if done { constant_text(text) } else { None }
         }
-        // SAFETY: it is a constant string of the driver's.
-        Some(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
     }
 }

@@ -7,15 +7,19 @@ use cudarc::driver::sys::{CUdevice, CUdevice_attribute as Attribute};
 
 use super::functions::Cuda;
 use super::nvml::Management;
-use crate::gpu::library::call;
-use crate::gpu::search::{MissingLibrary, Search, Wanted};
-use crate::gpu::{Architecture, DeviceError};
+use crate::gpu::library::{call, text_of};
+use crate::gpu::listing::{self, Listed, NoRuntime};
+use crate::gpu::search::{Search, Wanted};
+use crate::gpu::{Architecture, DeviceError, LibrarySummary};
 
 const DRIVER: Wanted<'static> = Wanted {
     what: "the CUDA driver",
     names: if cfg!(windows) { &["nvcuda.dll"] } else { &["libcuda.so.1", "libcuda.so"] },
     advice: "install NVIDIA's driver (R470 or later), or name the folder of the library",
 };
+
+/// What the library is, in surveys.
+const NAME: &str = "CUDA driver";
 
 /// CUDA's driver library, initialised.
 #[derive(Debug, Clone)]
@@ -28,50 +32,51 @@ pub(crate) struct Runtime {
     pub(crate) version: (u32, u32),
 }
 
-/// Why there is no runtime.
-#[derive(Debug)]
-pub(crate) enum NoRuntime {
-    /// Its library is not there.
-    Missing(Box<MissingLibrary>),
-    /// It does not start.
-    Failed {
-        /// Its file.
-        path: PathBuf,
-        /// What it says.
-        error: Box<DeviceError>,
-    },
-}
-
-/// What the driver tells of a device before it is opened.
+/// What only NVIDIA's devices have.
 #[derive(Debug, Clone)]
-pub(crate) struct Listed {
+pub(crate) struct CudaDevice {
     pub(super) device: CUdevice,
-    pub(crate) name: String,
     /// The compute capability.
-    pub(crate) capability: (u32, u32),
-    pub(crate) memory_bytes: u64,
-    pub(crate) processors: u32,
-    pub(crate) shared_bytes_per_block: u32,
-    pub(crate) l2_bytes: u64,
-    pub(crate) clock_mhz: u32,
-    pub(crate) bus_id: String,
+    pub(super) capability: (u32, u32),
 }
 
-impl Listed {
+impl Listed<CudaDevice> {
     /// The instruction set; `None` for one that is too old.
     pub(crate) fn architecture(&self) -> Option<Architecture> {
-        let (major, minor) = self.capability;
+        let (major, minor) = self.own.capability;
         Architecture::of_compute_capability(major, minor)
     }
 
     /// What to say if there is none.
     pub(crate) fn too_old(&self) -> String {
-        let (major, minor) = self.capability;
+        let (major, minor) = self.own.capability;
         format!(
             "{} has compute capability {major}.{minor}, and 7.5 is the least that there are \
              kernels for",
             self.name
         )
+    }
+}
+
+impl listing::Runtime for Runtime {
+    const LISTS: &'static str = "the driver";
+
+    fn library(&self) -> LibrarySummary {
+        LibrarySummary { name: NAME, version: self.driver_version(), path: self.path.clone() }
+    }
+
+    /// The version of NVIDIA's driver, where its management library reports it; else that of the
+    /// CUDA interface.
+    fn driver_version(&self) -> String {
+        let reported = self.management.as_ref().and_then(Management::driver_version);
+        reported.unwrap_or_else(|| self.interface_version())
+    }
+
+    fn count(&self) -> Result<u32, DeviceError> {
+        let mut count: c_int = 0;
+        // SAFETY: the pointer is that of a number.
+        unsafe { call!(self.cuda, cuDeviceGetCount(&raw mut count)) }?;
+        Ok(u32::try_from(count).unwrap_or_default())
     }
 }
 
@@ -83,7 +88,14 @@ impl Runtime {
             .map_err(|missing| NoRuntime::Missing(Box::new(missing)))?;
         let cuda = found.table;
         let path = found.library.file("cuInit");
-        let failed = |error| NoRuntime::Failed { path: path.clone(), error: Box::new(error) };
+        let failed = |error| NoRuntime::Failed {
+            library: LibrarySummary {
+                name: NAME,
+                version: "of unknown version".to_owned(),
+                path: path.clone(),
+            },
+            error: Box::new(error),
+        };
         // SAFETY: the call takes no pointers.
         unsafe { call!(cuda, cuInit(0)) }.map_err(failed)?;
         let mut version = 0;
@@ -98,28 +110,13 @@ impl Runtime {
         })
     }
 
-    /// The version of NVIDIA's driver, where its management library tells; else that of the CUDA
-    /// interface.
-    pub(crate) fn driver_version(&self) -> String {
-        let told = self.management.as_ref().and_then(Management::driver_version);
-        told.unwrap_or_else(|| self.interface_version())
-    }
-
     /// The version of the CUDA interface.
     pub(crate) fn interface_version(&self) -> String {
         format!("CUDA {}.{}", self.version.0, self.version.1)
     }
 
-    /// How many devices there are.
-    pub(crate) fn count(&self) -> Result<u32, DeviceError> {
-        let mut count: c_int = 0;
-        // SAFETY: the pointer is that of a number.
-        unsafe { call!(self.cuda, cuDeviceGetCount(&raw mut count)) }?;
-        Ok(u32::try_from(count).unwrap_or_default())
-    }
-
     /// What there is to know of a device.
-    pub(crate) fn describe(&self, index: u32) -> Result<Listed, DeviceError> {
+    pub(crate) fn describe(&self, index: u32) -> Result<Listed<CudaDevice>, DeviceError> {
         let mut device: CUdevice = 0;
         let ordinal = c_int::try_from(index).unwrap_or(c_int::MAX);
         // SAFETY: the pointer is that of a device.
@@ -131,12 +128,14 @@ impl Runtime {
         let most = ask(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?
             .max(ask(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK)?);
         Ok(Listed {
-            device,
+            own: CudaDevice {
+                device,
+                capability: (
+                    ask(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+                    ask(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
+                ),
+            },
             name: self.text(self.cuda.cuDeviceGetName, "cuDeviceGetName", device)?,
-            capability: (
-                ask(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
-                ask(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
-            ),
             memory_bytes: memory_bytes as u64,
             processors: ask(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
             shared_bytes_per_block: most,
@@ -164,9 +163,9 @@ impl Runtime {
         device: CUdevice,
     ) -> Result<String, DeviceError> {
         let mut bytes = [0_u8; 256];
-        // SAFETY: the call writes a C string of at most so many bytes.
+        // SAFETY: the call writes a C string of at most that many bytes.
         let code = unsafe { function(bytes.as_mut_ptr().cast(), 255, device) };
         self.cuda.check(name, code)?;
-        Ok(crate::gpu::library::text_of(&bytes))
+        Ok(text_of(&bytes))
     }
 }

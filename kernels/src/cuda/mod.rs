@@ -4,16 +4,16 @@
 //! rest is safe: `driver` and `nvrtc` implement what the GPU backend is written against.
 
 mod checked;
+mod cublaslt;
 mod device;
 mod driver;
 mod functions;
 mod listing;
 mod nvml;
 mod nvrtc;
-mod products;
 mod tensor_map;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use cublaslt::gemm_library;
 pub(crate) use listing::{open, survey};
-pub(crate) use products::products;

@@ -43,7 +43,7 @@ impl Management {
     /// Such as `550.54.15`.
     pub(super) fn driver_version(&self) -> Option<String> {
         let mut bytes = [0_u8; 96];
-        // SAFETY: the call writes a C string of at most so many bytes.
+        // SAFETY: the call writes a C string of at most that many bytes.
         let code = unsafe { (self.nvml.nvmlSystemGetDriverVersion)(bytes.as_mut_ptr().cast(), 95) };
         let text = text_of(&bytes);
         (code == SUCCESS && !text.is_empty()).then_some(text)

@@ -143,7 +143,7 @@ impl Compiler for NvrtcCompiler {
             .collect::<Result<Vec<_>, _>>()?;
         let pointers: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
         let count = c_int::try_from(pointers.len()).unwrap_or_default();
-        // SAFETY: the program is alive, and there are so many C strings.
+        // SAFETY: the program is alive, and there are that many C strings.
         let code =
             unsafe { (self.nvrtc.nvrtcCompileProgram)(program.handle, count, pointers.as_ptr()) };
         let log = self.log(&program)?;
@@ -247,8 +247,8 @@ fn version_of(nvrtc: &Nvrtc) -> Result<(u32, u32), Unusable> {
     Ok((u32::try_from(major).unwrap_or_default(), u32::try_from(minor).unwrap_or_default()))
 }
 
-/// NVRTC opens its built-in headers by name, for which the loader does not look beside it. Open
-/// by then, they are found. Where there is none beside it, the loader may know one.
+/// NVRTC opens its built-in headers by name, for which the loader does not look in NVRTC's folder.
+/// Open by then, they are found. Where that folder has none, the loader may know one.
 fn open_builtins(library: &Path) {
     let Some(folder) = library.parent().filter(|folder| !folder.as_os_str().is_empty()) else {
         return;

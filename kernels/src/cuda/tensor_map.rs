@@ -1,4 +1,4 @@
-//! What the bulk copy engine must know of a matrix.
+//! Tensor maps: what the TMA of sm_90a must know of a matrix.
 
 use cudarc::driver::sys::{
     CUtensorMap, CUtensorMapDataType as DataType, CUtensorMapFloatOOBfill as Fill,
@@ -17,7 +17,7 @@ const BYTES_PER_NUMBER: u64 = 2;
 pub(super) fn encode(cuda: &Cuda, map: &TensorMap, at: Address) -> Result<[u8; 128], DeviceError> {
     let Some(function) = cuda.cuTensorMapEncodeTiled else {
         return Err(DeviceError::Unsupported(
-            "bulk copies need a driver of CUDA 12.0 or later".to_owned(),
+            "TMA needs a driver of CUDA 12.0 or later".to_owned(),
         ));
     };
     let data_type = if map.bf16 {

@@ -11,7 +11,7 @@ use super::listing::survey_in;
 use super::nvrtc::NvrtcCompiler;
 use crate::backend::Sensors;
 use crate::gpu::search::{Search, Surroundings};
-use crate::gpu::stubs::{Stubs, skipped};
+use crate::gpu::tests::stubs::{Stubs, skipped};
 use crate::gpu::{
     Address, Architecture, Compiler, DeviceError, Driver, Event, Source, Survey, TensorId,
     TensorMap,
@@ -95,10 +95,10 @@ fn a_driver_that_lists_no_device_or_a_broken_one() {
     let Survey::Found(inventory) = &survey else { panic!("{survey}") };
     let why = inventory.devices[0].unsupported.as_deref().unwrap();
     assert!(why.contains("cuDeviceGet failed with CUDA_OOPS (999)"), "{why}");
-    // No compiler is there either, and that is said beside the device.
+    // No compiler is there either, and that is said in addition to the device.
     let why = inventory.compiler.as_ref().unwrap_err();
     assert!(why.contains("NVRTC") && why.contains("was not found"), "{why}");
-    let why = inventory.products.as_ref().unwrap_err();
+    let why = inventory.gemm_library.as_ref().unwrap_err();
     assert!(why.contains("cuBLASLt") && why.contains("was not found"), "{why}");
 }
 
@@ -239,7 +239,7 @@ fn times_come_from_the_finer_function_where_there_is_one() {
 }
 
 #[test]
-fn maps_for_bulk_copies_are_asked_for_as_the_driver_wants_them() {
+fn tensor_maps_are_asked_for_as_the_driver_wants_them() {
     let map = TensorMap {
         tensor: TensorId(0),
         bf16: true,

@@ -8,7 +8,7 @@ pub(crate) enum MatrixCore {
     Plain,
     /// `mma.sync` of NVIDIA from sm_80 on.
     Mma,
-    /// `wgmma` with bulk copies of sm_90a, beside [`Self::Mma`] where tiles are small.
+    /// `wgmma` with TMA of sm_90a; [`Self::Mma`] where tiles are small.
     Wgmma,
     /// `v_mfma` of gfx90a and gfx942.
     Mfma,
@@ -74,7 +74,7 @@ impl MatrixCore {
 }
 
 impl Architecture {
-    /// The options that every compiler gets, beside the one that says which compiler it is
+    /// The options that every compiler gets, apart from the one that says which compiler it is
     /// (`-DPORT_CUDA`, `-DPORT_HIP`, `-DPORT_HOST`).
     pub(crate) fn defines(&self) -> [String; 2] {
         [format!("-DPORT_WARP={}", self.warp), format!("-D{}", self.matrix_core.define())]

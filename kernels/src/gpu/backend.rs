@@ -1,7 +1,6 @@
 //! The backend of a GPU: problems to kernels, kernels to the device.
 
 use std::io;
-use std::path::PathBuf;
 use std::rc::Rc;
 
 use fusion_cost_model::cost::Ceilings;
@@ -9,36 +8,34 @@ use fusion_cost_model::{
     Backend as BackendName, CacheState, Clock, DType, Implementation, Problem,
 };
 
-use super::build::build;
 use super::cache::CodeCache;
 use super::ceilings;
-use super::devices::{self, GpuOptions};
 use super::driver::{Compiler, DeviceError, Driver};
-use super::loaded::LoadedKernel;
+use super::loaded::Loader;
+use super::lower::lower;
 use super::memory::DeviceTensors;
-use super::plan::{KernelPlan, Plan};
+use super::plan::Plan;
 use super::prepared::PreparedGpu;
 use super::queue::{Launch, Queue, Work};
 use super::tensors::{Role, TensorId};
-use super::vendor::{
-    Epilogue, LocatedProduct, Product, ProductLibrary, ProductTensors, WORKSPACE_BYTES,
-};
-use crate::backend::{Backend, BackendError, Prepared, Setup, Unsupported};
+use super::vendor::{Epilogue, Gemm, GemmLibrary, GemmTensors, LocatedGemm, WORKSPACE_BYTES};
+use crate::backend::{Backend, BackendError, Prepared, Requirements, Setup, Unsupported};
 use crate::cold;
 use crate::inputs::Inputs;
 
 /// One GPU.
 pub struct Gpu {
     name: BackendName,
-    driver: Rc<dyn Driver>,
-    compiler: Rc<dyn Compiler>,
-    cache: CodeCache,
-    products: Option<Rc<dyn ProductLibrary>>,
+    loader: Rc<Loader>,
+    gemm_library: Option<Rc<dyn GemmLibrary>>,
 }
 
 impl std::fmt::Debug for Gpu {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Gpu").field("name", &self.name).field("facts", self.driver.facts()).finish()
+        f.debug_struct("Gpu")
+            .field("name", &self.name)
+            .field("facts", self.driver().facts())
+            .finish()
     }
 }
 
@@ -49,19 +46,19 @@ impl Gpu {
         driver: Rc<dyn Driver>,
         compiler: Rc<dyn Compiler>,
         cache: CodeCache,
-        products: Option<Rc<dyn ProductLibrary>>,
+        gemm_library: Option<Rc<dyn GemmLibrary>>,
     ) -> Self {
-        Self { name, driver, compiler, cache, products }
+        Self { name, loader: Rc::new(Loader::new(driver, compiler, cache)), gemm_library }
     }
 
     /// The compiler of its kernels and its version.
     pub(super) fn compiler_version(&self) -> &str {
-        self.compiler.version()
+        self.loader.compiler_version()
     }
 
     /// The vendor's libraries that it can use, with their versions.
     pub(super) fn library_versions(&self) -> Vec<String> {
-        self.products.iter().map(|library| library.version().to_owned()).collect()
+        self.gemm_library.iter().map(|library| library.version().to_owned()).collect()
     }
 
     /// The kernels of a problem, and how many sets of tensors they go through.
@@ -70,14 +67,14 @@ impl Gpu {
             return Err(Unsupported::NoClock(setup.clock));
         }
         let is_vendors = setup.implementation == Implementation::Vendor;
-        if is_vendors && (self.products.is_none() || Epilogue::of(problem).is_none()) {
+        if is_vendors && (self.gemm_library.is_none() || Epilogue::of(problem).is_none()) {
             return Err(Unsupported::NoVendor);
         }
         let sets = match setup.cache {
             CacheState::Warm => 1,
-            CacheState::Cold => cold::sets(problem, self.driver.facts().last_level_bytes)?,
+            CacheState::Cold => cold::sets(problem, self.driver().facts().last_level_bytes)?,
         };
-        let mut plan = build(problem, self.driver.facts()).ok_or(Unsupported::NoKernels)?;
+        let mut plan = lower(problem, self.driver().facts()).ok_or(Unsupported::NoKernels)?;
         if is_vendors {
             // All sets share it, as the launches of a program do.
             plan.table.add(WORKSPACE_BYTES, Role::Scratch);
@@ -85,19 +82,19 @@ impl Gpu {
         Ok((plan, sets))
     }
 
-    /// Puts a library's products in the place of the project's: the plain one as the first kernel
+    /// Puts a library's GEMMs in the place of the project's: the plain one as the first kernel
     /// of the unfused variant, the one with everything else in it as the fused variant. `None`
     /// where the library has no kernel for one of them.
     fn vendor_work(&self, problem: &Problem, plan: Plan) -> Result<Option<Work>, DeviceError> {
         let Plan { table, inputs, output, mut unfused, .. } = plan;
         let (Some(library), Some(epilogue), Some(sizes)) =
-            (&self.products, Epilogue::of(problem), problem.sizes().linear())
+            (&self.gemm_library, Epilogue::of(problem), problem.sizes().linear())
         else {
             return Ok(None);
         };
         let (m, k, n) = (sizes.m, sizes.k, sizes.n);
-        let plain = Product { dtype: problem.dtype(), m, k, n, epilogue: Epilogue::None };
-        let tensors = ProductTensors {
+        let plain = Gemm { dtype: problem.dtype(), m, k, n, epilogue: Epilogue::None };
+        let tensors = GemmTensors {
             x: inputs[0],
             w: inputs[1],
             bias: None,
@@ -105,62 +102,30 @@ impl Gpu {
             workspace: TensorId(table.specs.len() - 1),
         };
         let bias = epilogue.has_bias().then(|| inputs[2]);
-        let first = LocatedProduct::new(library, plain, tensors)?;
-        let product = Product { epilogue, ..plain };
-        let fused = LocatedProduct::new(library, product, ProductTensors { bias, ..tensors })?;
+        let first = LocatedGemm::new(library, plain, tensors)?;
+        let gemm = Gemm { epilogue, ..plain };
+        let fused = LocatedGemm::new(library, gemm, GemmTensors { bias, ..tensors })?;
         let (Some(first), Some(fused)) = (first, fused) else { return Ok(None) };
         let mut kernels: Vec<Box<dyn Launch>> = vec![Box::new(first)];
         for plan in unfused.drain(1..) {
-            kernels.push(Box::new(self.load(plan)?));
+            kernels.push(Box::new(self.loader.load(plan)?));
         }
         Ok(Some(Work { unfused: kernels, fused: vec![Box::new(fused)] }))
     }
 
     /// The project's own kernels.
     fn native_work(&self, plan: Plan) -> Result<Work, DeviceError> {
-        let load =
-            |plan| -> Result<Box<dyn Launch>, DeviceError> { Ok(Box::new(self.load(plan)?)) };
+        let load = |plan| -> Result<Box<dyn Launch>, DeviceError> {
+            Ok(Box::new(self.loader.load(plan)?))
+        };
         let unfused = plan.unfused.into_iter().map(load).collect::<Result<_, _>>()?;
         Ok(Work { unfused, fused: vec![load(plan.fused)?] })
     }
 
-    /// Opens a device by its number, with a compiler for it, and the vendor's library of products
-    /// where there is one.
-    ///
-    /// # Errors
-    ///
-    /// [`BackendError::Device`] when a library or the device is missing or does not work: which
-    /// one, and what to do.
-    pub fn open(
-        backend: BackendName,
-        index: u32,
-        options: &GpuOptions,
-    ) -> Result<Self, BackendError> {
-        let (driver, compiler) = devices::open(backend, index, options)?;
-        let products = devices::products(backend, &driver, options);
-        let folder = options.cache_folder.clone().or_else(users_cache_folder);
-        Ok(Self::new(backend, driver, compiler, CodeCache::new(folder), products))
-    }
-
     /// The device.
     pub(super) fn driver(&self) -> &Rc<dyn Driver> {
-        &self.driver
+        self.loader.driver()
     }
-
-    /// Compiles a kernel, unless it is in the cache, and loads it.
-    pub(super) fn load(&self, plan: KernelPlan) -> Result<LoadedKernel, DeviceError> {
-        LoadedKernel::new(&self.driver, &*self.compiler, &self.cache, plan)
-    }
-}
-
-/// Where compiled kernels are kept unless another folder is named: that of the user's caches.
-fn users_cache_folder() -> Option<PathBuf> {
-    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-    let caches = variable("XDG_CACHE_HOME")
-        .map(PathBuf::from)
-        .or_else(|| variable("HOME").map(|home| PathBuf::from(home).join(".cache")))
-        .or_else(|| variable("LOCALAPPDATA").map(PathBuf::from))?;
-    Some(caches.join("fusion-cost-model"))
 }
 
 impl Backend for Gpu {
@@ -172,13 +137,9 @@ impl Backend for Gpu {
         1
     }
 
-    fn memory_needed(&self, problem: &Problem, setup: Setup) -> Option<u64> {
-        let (plan, sets) = self.plan(problem, setup).ok()?;
-        Some(DeviceTensors::bytes_for(&plan.table, sets))
-    }
-
-    fn unsupported(&self, problem: &Problem, setup: Setup) -> Option<Unsupported> {
-        self.plan(problem, setup).err()
+    fn requirements(&self, problem: &Problem, setup: Setup) -> Result<Requirements, Unsupported> {
+        let (plan, sets) = self.plan(problem, setup)?;
+        Ok(Requirements::new(DeviceTensors::bytes_for(&plan.table, sets)))
     }
 
     fn prepare<'b>(
@@ -199,7 +160,7 @@ impl Backend for Gpu {
             },
         };
         let bytes = DeviceTensors::bytes_for(&table, sets);
-        let tensors = match DeviceTensors::allocate(&self.driver, table, sets) {
+        let tensors = match DeviceTensors::allocate(self.driver(), table, sets) {
             Err(error @ DeviceError::OutOfMemory { .. }) => {
                 return Err(BackendError::Memory {
                     problem: Box::new(*problem),
@@ -210,12 +171,12 @@ impl Backend for Gpu {
             tensors => tensors?,
         };
         let mut prepared = PreparedGpu {
-            queue: Queue::new(&self.driver)?,
+            queue: Queue::new(self.driver())?,
             work,
             // The first run takes the first set.
             current: tensors.sets() - 1,
             tensors,
-            driver: Rc::clone(&self.driver),
+            driver: Rc::clone(self.driver()),
             clock: setup.clock,
             dtype: problem.dtype(),
             inputs: PreparedGpu::encode(problem.dtype(), &ids, &inputs.tensors),
@@ -231,7 +192,8 @@ impl Backend for Gpu {
         if !has_kernels || clock == Clock::Host {
             return Ok(None);
         }
-        ceilings::measure(self, dtype, clock).map(Some)
+        let loader = Rc::clone(&self.loader);
+        ceilings::measure(self, &loader, dtype, clock).map(Some)
     }
 
     fn pinned(&self) -> Option<&[u32]> {

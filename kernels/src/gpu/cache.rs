@@ -29,6 +29,16 @@ impl CodeCache {
         Self { folder }
     }
 
+    /// A cache in the folder of the user's caches, where there is one.
+    pub(crate) fn of_user() -> Self {
+        let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+        let caches = variable("XDG_CACHE_HOME")
+            .map(PathBuf::from)
+            .or_else(|| variable("HOME").map(|home| PathBuf::from(home).join(".cache")))
+            .or_else(|| variable("LOCALAPPDATA").map(PathBuf::from));
+        Self::new(caches.map(|caches| caches.join("fusion-cost-model")))
+    }
+
     /// The machine code of a kernel: from the folder, else from the compiler.
     pub(crate) fn compile(
         &self,

@@ -1,13 +1,13 @@
-//! The limits of a GPU: how fast it multiplies, moves bytes, and starts kernels.
+//! The ceilings of a GPU: how fast it multiplies, moves bytes, and starts kernels.
 
 use std::time::Duration;
 
 use fusion_cost_model::cost::{BandwidthPoint, Ceilings};
 use fusion_cost_model::{CacheState, Clock, DType, Implementation, Problem};
 
-use super::backend::Gpu;
-use super::build::probes::{TILE_BYTES, multiply, nothing, read, triad};
 use super::driver::DeviceError;
+use super::loaded::Loader;
+use super::lower::probes::{TILE_BYTES, multiply, nothing, read, triad};
 use super::memory::DeviceTensors;
 use super::numbers::decode;
 use super::plan::KernelPlan;
@@ -16,11 +16,11 @@ use super::tensors::{Role, TensorId, TensorTable};
 use crate::backend::{Backend, BackendError, Setup, Variant};
 use crate::inputs::Inputs;
 
-/// A sample lasts at least so long, so that the resolution of events, half a microsecond, does not
-/// matter.
+/// A sample lasts at least this long, so that the resolution of events, half a microsecond, does
+/// not matter.
 const SAMPLE: Duration = Duration::from_micros(300);
 
-/// Samples of each limit, of which the best counts: nothing makes a loop faster than the device.
+/// Samples of each ceiling, of which the best counts: nothing makes a loop faster than the device.
 const SAMPLES: u32 = 7;
 
 /// Samples have no more runs, even where the clock does not move.
@@ -29,17 +29,24 @@ const MOST_RUNS: u32 = 1 << 14;
 /// Blocks of the multiplying kernel for each processor: enough warps to hide every latency.
 const BLOCKS_PER_PROCESSOR: u64 = 2;
 
-/// The product that shows what a whole kernel reaches grows until it lasts so long.
-const PRODUCT: Duration = Duration::from_millis(3);
+/// The GEMM that shows what a whole kernel reaches grows until it takes this long.
+const GEMM: Duration = Duration::from_millis(3);
 
-/// Measures the limits for a number format, as a clock sees them.
-pub(super) fn measure(gpu: &mut Gpu, dtype: DType, clock: Clock) -> Result<Ceilings, BackendError> {
-    let launch_us = launch_us(gpu, clock)?;
-    let bandwidth = bandwidth(gpu)?;
-    let in_registers = multiply_gflops(gpu, dtype)?;
-    // Where a whole kernel is faster than the loop in registers, the loop is not the limit: the
-    // latter is written with instructions that a newer processor has faster ones beside.
-    let whole = product_gflops(gpu, dtype)?;
+/// Measures the ceilings for a dtype, as a clock sees them.
+///
+/// Probes go through the loader, and the GEMM through the backend, as any problem does.
+pub(super) fn measure(
+    backend: &mut dyn Backend,
+    loader: &Loader,
+    dtype: DType,
+    clock: Clock,
+) -> Result<Ceilings, BackendError> {
+    let launch_us = launch_us(loader, clock)?;
+    let bandwidth = bandwidth(loader)?;
+    let in_registers = multiply_gflops(loader, dtype)?;
+    // Where a whole kernel is faster than the loop in registers, the loop is not the ceiling: the
+    // latter is written with instructions that a newer processor has faster alternatives to.
+    let whole = gemm_gflops(backend, dtype)?;
     Ok(Ceilings { peak_gflops: in_registers.max(whole), launch_us, bandwidth })
 }
 
@@ -51,11 +58,11 @@ struct Probe {
 }
 
 impl Probe {
-    fn new(gpu: &Gpu, table: TensorTable, plan: KernelPlan) -> Result<Self, DeviceError> {
-        let mut kernel = gpu.load(plan)?;
-        let tensors = DeviceTensors::allocate(gpu.driver(), table, 1)?;
+    fn new(loader: &Loader, table: TensorTable, plan: KernelPlan) -> Result<Self, DeviceError> {
+        let mut kernel = loader.load(plan)?;
+        let tensors = DeviceTensors::allocate(loader.driver(), table, 1)?;
         kernel.locate(&tensors)?;
-        let queue = Queue::new(gpu.driver())?;
+        let queue = Queue::new(loader.driver())?;
         Ok(Self {
             queue,
             work: Work { unfused: vec![Box::new(kernel)], fused: Vec::new() },
@@ -96,15 +103,15 @@ impl Probe {
 
 /// What a launch costs: on the device, the time between the starts of two kernels that do nothing;
 /// on the host, that of handing one to an idle device and waiting for it.
-fn launch_us(gpu: &Gpu, clock: Clock) -> Result<f64, DeviceError> {
-    let mut probe = Probe::new(gpu, TensorTable::default(), nothing())?;
+fn launch_us(loader: &Loader, clock: Clock) -> Result<f64, DeviceError> {
+    let mut probe = Probe::new(loader, TensorTable::default(), nothing())?;
     Ok(probe.best(clock)? * 1e6)
 }
 
 /// Bandwidth over the working set, from a part of the second-level cache to far beyond the last.
-fn bandwidth(gpu: &Gpu) -> Result<Vec<BandwidthPoint>, DeviceError> {
-    let facts = gpu.driver().facts();
-    let free = gpu.driver().memory()?.free;
+fn bandwidth(loader: &Loader) -> Result<Vec<BandwidthPoint>, DeviceError> {
+    let facts = loader.driver().facts();
+    let free = loader.driver().memory()?.free;
     let (l2, last) = (facts.l2_bytes.max(1 << 16), facts.last_level_bytes.max(1 << 16));
     let wanted = [l2 / 8, l2 / 4, l2 / 2, l2, 2 * l2, last / 2, last, 2 * last, 8 * last];
     let mut tiles: Vec<u64> = wanted
@@ -114,16 +121,16 @@ fn bandwidth(gpu: &Gpu) -> Result<Vec<BandwidthPoint>, DeviceError> {
         .collect();
     tiles.sort_unstable();
     tiles.dedup();
-    tiles.into_iter().map(|tiles| bandwidth_at(gpu, tiles)).collect()
+    tiles.into_iter().map(|tiles| bandwidth_at(loader, tiles)).collect()
 }
 
-/// Bandwidth of three arrays of so many tiles.
+/// Bandwidth of three arrays of `tiles` tiles.
 #[expect(clippy::cast_precision_loss, reason = "rates")]
-fn bandwidth_at(gpu: &Gpu, tiles: u64) -> Result<BandwidthPoint, DeviceError> {
+fn bandwidth_at(loader: &Loader, tiles: u64) -> Result<BandwidthPoint, DeviceError> {
     let bytes = 3 * tiles * TILE_BYTES;
     let mut table = TensorTable::default();
     let arrays = [0; 3].map(|_| table.add(tiles * TILE_BYTES, Role::Input));
-    let mut probe = Probe::new(gpu, table, triad(arrays, tiles))?;
+    let mut probe = Probe::new(loader, table, triad(arrays, tiles))?;
     probe.fill(arrays)?;
     let triad_seconds = probe.best(Clock::Device)?;
     drop(probe);
@@ -131,7 +138,7 @@ fn bandwidth_at(gpu: &Gpu, tiles: u64) -> Result<BandwidthPoint, DeviceError> {
     let mut table = TensorTable::default();
     let array = table.add(3 * tiles * TILE_BYTES, Role::Input);
     let never = table.add(4, Role::Result);
-    let mut probe = Probe::new(gpu, table, read(array, never, 3 * tiles))?;
+    let mut probe = Probe::new(loader, table, read(array, never, 3 * tiles))?;
     probe.fill([array])?;
     let read_seconds = probe.best(Clock::Device)?;
     Ok(BandwidthPoint {
@@ -165,8 +172,8 @@ impl Probe {
 
 /// The rate of multiply-adds on numbers in registers, in 10^9 flops per second.
 #[expect(clippy::cast_precision_loss, reason = "a rate")]
-fn multiply_gflops(gpu: &Gpu, dtype: DType) -> Result<f64, DeviceError> {
-    let facts = gpu.driver().facts();
+fn multiply_gflops(loader: &Loader, dtype: DType) -> Result<f64, DeviceError> {
+    let facts = loader.driver().facts();
     let blocks = u64::from(facts.processors) * BLOCKS_PER_PROCESSOR;
     let mut repeats = 4;
     loop {
@@ -174,24 +181,24 @@ fn multiply_gflops(gpu: &Gpu, dtype: DType) -> Result<f64, DeviceError> {
         let result = table.add(8, Role::Result);
         let plan = multiply(result, blocks, repeats, dtype);
         let warps = blocks * u64::from(plan.shape.threads / facts.architecture.warp);
-        let mut probe = Probe::new(gpu, table, plan)?;
+        let mut probe = Probe::new(loader, table, plan)?;
         // As long as a sample by itself, so that its start and end do not matter.
         if probe.time(1, Clock::Device)? < SAMPLE && repeats < 1 << 20 {
             repeats *= 4;
             continue;
         }
         let seconds = probe.best(Clock::Device)?;
-        let told = decode(DType::F32, &probe.tensors.read(0, result)?);
-        let per_turn = f64::from(told.first().copied().unwrap_or(0.0));
+        let found = decode(DType::F32, &probe.tensors.read(0, result)?);
+        let per_turn = f64::from(found.first().copied().unwrap_or(0.0));
         return Ok(2.0 * per_turn * repeats as f64 * warps as f64 / seconds / 1e9);
     }
 }
 
-/// The rate that the project's own kernel reaches on a large product, in 10^9 flops per second; 0
+/// The rate that the project's own kernel reaches on a large GEMM, in 10^9 flops per second; 0
 /// where there is none.
 #[expect(clippy::cast_precision_loss, reason = "a rate")]
-fn product_gflops(gpu: &mut Gpu, dtype: DType) -> Result<f64, BackendError> {
-    /// The side of the largest product: 400 MB in f16, 800 MB in f32.
+fn gemm_gflops(backend: &mut dyn Backend, dtype: DType) -> Result<f64, BackendError> {
+    /// The side of the largest GEMM: 400 MB in f16, 800 MB in f32.
     const LARGEST: u64 = 8192;
     let setup = Setup {
         cache: CacheState::Warm,
@@ -204,7 +211,7 @@ fn product_gflops(gpu: &mut Gpu, dtype: DType) -> Result<f64, BackendError> {
         let text = format!("linear_bias/{dtype}/m{side}.k{side}.n{side}");
         let Ok(problem) = text.parse::<Problem>() else { return Ok(best) };
         let inputs = Inputs::random(&problem, side);
-        let Some(mut prepared) = gpu.prepare(&problem, &inputs, setup)? else {
+        let Some(mut prepared) = backend.prepare(&problem, &inputs, setup)? else {
             return Ok(best);
         };
         let mut shortest = Duration::MAX;
@@ -213,7 +220,7 @@ fn product_gflops(gpu: &mut Gpu, dtype: DType) -> Result<f64, BackendError> {
         }
         let seconds = shortest.as_secs_f64().max(1e-9);
         best = best.max(2.0 * (side as f64).powi(3) / seconds / 1e9);
-        if shortest >= PRODUCT || side >= LARGEST {
+        if shortest >= GEMM || side >= LARGEST {
             return Ok(best);
         }
         side *= 2;

@@ -1,4 +1,4 @@
-//! Which GPUs there are, and opening one.
+//! What there is of GPUs and their libraries on a machine.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,6 @@ use fusion_cost_model::Backend;
 
 use super::driver::{Compiler, DeviceError, Driver};
 use super::search::{MissingLibrary, Surroundings};
-use super::vendor::ProductLibrary;
 use crate::worker::Program;
 
 /// Where a GPU's libraries are looked for, and where compiled kernels are kept.
@@ -21,7 +20,7 @@ pub struct GpuOptions {
     /// The program whose worker compiles for AMD's GPUs, in a [`CompileService`]; `None` for this
     /// program with the argument [`worker::ARGUMENT`](crate::worker::ARGUMENT).
     ///
-    /// [`CompileService`]: super::compile_worker::CompileService
+    /// [`CompileService`]: crate::CompileService
     pub compile_worker: Option<Program>,
 }
 
@@ -40,7 +39,7 @@ pub enum Survey {
         /// What the driver says.
         reason: String,
     },
-    /// The backend is none of a GPU, or was left out when the program was built.
+    /// The backend is not one of a GPU, or was left out when the program was built.
     NotBuilt(Backend),
 }
 
@@ -54,8 +53,8 @@ pub struct Inventory {
     pub driver: LibrarySummary,
     /// The runtime compiler, or why there is none.
     pub compiler: Result<LibrarySummary, String>,
-    /// The vendor's library of matrix products, or why there is none.
-    pub products: Result<LibrarySummary, String>,
+    /// The vendor's GEMM library, or why there is none.
+    pub gemm_library: Result<LibrarySummary, String>,
 }
 
 /// A library that was found.
@@ -108,7 +107,7 @@ impl fmt::Display for Survey {
                      container may use it"
                 )
             }
-            Self::NotBuilt(Backend::Cpu) => f.write_str("a CPU is no GPU"),
+            Self::NotBuilt(Backend::Cpu) => f.write_str("a CPU is not a GPU"),
             Self::NotBuilt(backend) => {
                 write!(f, "this program was built without support for {backend} devices")
             }
@@ -127,7 +126,7 @@ impl fmt::Display for Inventory {
             Err(why) => why.clone(),
         };
         writeln!(f, "{}", said(&self.compiler))?;
-        write!(f, "{}", said(&self.products))
+        write!(f, "{}", said(&self.gemm_library))
     }
 }
 
@@ -177,50 +176,7 @@ impl DeviceSummary {
 /// A driver and a compiler for a device.
 pub(crate) type Opened = (Rc<dyn Driver>, Rc<dyn Compiler>);
 
-/// Lists the devices of a backend and the libraries that they need. Opens none of them.
-#[must_use]
-pub fn survey(backend: Backend, options: &GpuOptions) -> Survey {
-    match backend {
-        #[cfg(feature = "cuda")]
-        Backend::Cuda => crate::cuda::survey(options, &surroundings()),
-        #[cfg(feature = "hip")]
-        Backend::Hip => crate::hip::survey(options, &surroundings()),
-        _ => Survey::NotBuilt(backend),
-    }
-}
-
-/// Opens a device by its number.
-pub(crate) fn open(
-    backend: Backend,
-    index: u32,
-    options: &GpuOptions,
-) -> Result<Opened, DeviceError> {
-    match backend {
-        #[cfg(feature = "cuda")]
-        Backend::Cuda => crate::cuda::open(index, options, &surroundings()),
-        #[cfg(feature = "hip")]
-        Backend::Hip => crate::hip::open(index, options, &surroundings()),
-        _ => Err(DeviceError::Unsupported(Survey::NotBuilt(backend).to_string())),
-    }
-}
-
-/// The vendor's library of matrix products for an open device, where there is one.
-pub(crate) fn products(
-    backend: Backend,
-    driver: &Rc<dyn Driver>,
-    options: &GpuOptions,
-) -> Option<Rc<dyn ProductLibrary>> {
-    match backend {
-        #[cfg(feature = "cuda")]
-        Backend::Cuda => crate::cuda::products(options, &surroundings(), driver),
-        #[cfg(feature = "hip")]
-        Backend::Hip => crate::hip::products(options, &surroundings(), driver),
-        _ => None,
-    }
-}
-
 /// Those of this process.
-#[cfg(any(feature = "cuda", feature = "hip"))]
 pub(crate) fn surroundings() -> Surroundings<'static> {
     Surroundings { variable: &|name| std::env::var_os(name), root: Path::new("/") }
 }
@@ -261,7 +217,7 @@ mod tests {
                 path: "/usr/lib/libcuda.so.1".into(),
             },
             compiler: Err("NVRTC was not found".to_owned()),
-            products: Err("cuBLASLt was not found".to_owned()),
+            gemm_library: Err("cuBLASLt was not found".to_owned()),
         });
         let line = "NVIDIA H100 (sm_90a, 132 processors, 80.0 GiB, 0000:3b:00.0, driver 550.54.15)";
         assert_eq!(
@@ -275,11 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_gpu_cannot_be_opened() {
-        let options = GpuOptions::default();
-        assert_eq!(survey(Backend::Cpu, &options), Survey::NotBuilt(Backend::Cpu));
-        let error = open(Backend::Cpu, 0, &options).map(|_| ()).unwrap_err();
-        assert_eq!(error.to_string(), "a CPU is no GPU");
+    fn a_number_that_no_device_has_is_said_with_those_there_are() {
         assert!(no_such_device(3, 2).to_string().contains("0 to 1"));
         assert!(no_such_device(1, 1).to_string().contains("the only one"));
     }

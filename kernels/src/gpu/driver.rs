@@ -10,7 +10,7 @@ use std::ffi::{CStr, c_void};
 use thiserror::Error;
 
 use super::architecture::Architecture;
-use super::plan::TensorMap;
+use super::launch::{LaunchShape, TensorMap};
 use super::search::MissingLibrary;
 use crate::backend::Sensors;
 
@@ -142,19 +142,6 @@ pub(crate) struct FunctionFacts {
     pub(crate) most_threads: u32,
 }
 
-/// How a kernel is launched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct LaunchShape {
-    /// Blocks along x, y and z.
-    pub(crate) grid: [u32; 3],
-    /// Threads of a block, along x.
-    pub(crate) threads: u32,
-    /// Bytes of shared memory beside those that the kernel declares.
-    pub(crate) shared_bytes: u32,
-    /// Whether all blocks must be resident at once, because they wait for each other.
-    pub(crate) cooperative: bool,
-}
-
 /// One device of a vendor's runtime.
 ///
 /// Functions that take handles or addresses are unsafe: those must be of this driver, not yet
@@ -166,7 +153,7 @@ pub(crate) trait Driver {
     /// How much memory is left.
     fn memory(&self) -> Result<MemoryFacts, DeviceError>;
 
-    /// Memory of so many bytes, aligned to 256, with anything in it.
+    /// Memory of `bytes` bytes, aligned to 256, with anything in it.
     fn allocate(&self, bytes: u64) -> Result<Address, DeviceError>;
 
     /// Gives memory back. Errors are of no interest any more.
@@ -178,7 +165,7 @@ pub(crate) trait Driver {
     /// Copies from the device when all work before is done, and waits for it.
     unsafe fn download(&self, bytes: &mut [u8], from: Address) -> Result<(), DeviceError>;
 
-    /// Writes a pattern to so many words of four bytes.
+    /// Writes a pattern to `words` words of four bytes.
     unsafe fn fill(&self, at: Address, pattern: u32, words: u64) -> Result<(), DeviceError>;
 
     /// Puts machine code on the device.
@@ -193,7 +180,8 @@ pub(crate) trait Driver {
     /// How it was compiled.
     unsafe fn function_facts(&self, function: Function) -> Result<FunctionFacts, DeviceError>;
 
-    /// Lets a kernel have so much shared memory at its launches. Needed above 48 KiB on NVIDIA.
+    /// Lets a kernel have `bytes` bytes of shared memory at its launches. Needed above 48 KiB on
+    /// NVIDIA.
     unsafe fn allow_shared(&self, function: Function, bytes: u32) -> Result<(), DeviceError>;
 
     /// Blocks of a kernel that a multiprocessor holds at a time.
@@ -239,14 +227,14 @@ pub(crate) trait Driver {
     /// Gives it back.
     unsafe fn destroy_graph(&self, graph: Graph);
 
-    /// What the bulk copy engine must know of a matrix: the 128 bytes of a `CUtensorMap`.
-    /// [`DeviceError::Unsupported`] where there is no such engine.
+    /// What the TMA must know of a matrix: the 128 bytes of a `CUtensorMap`.
+    /// [`DeviceError::Unsupported`] where a device has no TMA.
     unsafe fn tensor_map(&self, map: &TensorMap, at: Address) -> Result<[u8; 128], DeviceError>;
 
     /// The vendor's own handle of the queue, for its other libraries.
     fn queue(&self) -> *mut c_void;
 
-    /// Clock and throttling, as far as a management library tells.
+    /// Clock and throttling, as far as a management library reports them.
     fn sensors(&self) -> Sensors;
 }
 

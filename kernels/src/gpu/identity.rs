@@ -29,7 +29,7 @@ impl Gpu {
     ///
     /// # Errors
     ///
-    /// [`BackendError::Device`] when the driver does not tell.
+    /// [`BackendError::Device`] when the driver does not say.
     pub fn free_memory(&self) -> Result<u64, BackendError> {
         Ok(self.driver().memory()?.free)
     }

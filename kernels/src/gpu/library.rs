@@ -4,7 +4,7 @@
 //! machine or lacks a function is an error that says which and what to do.
 
 use std::error::Error as _;
-use std::ffi::OsStr;
+use std::ffi::{CStr, OsStr, c_char};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -24,7 +24,7 @@ pub(crate) struct OpenLibrary {
 pub enum Unusable {
     /// The system does not load it.
     Load(String),
-    /// It has not got a function that is needed.
+    /// It lacks a function that is needed.
     Symbol(&'static str),
     /// It does not fit the rest, for this reason.
     Unfit(String),
@@ -90,7 +90,6 @@ fn load(name: &OsStr) -> Result<libloading::Library, libloading::Error> {
 /// The file that the loader took a function from.
 #[cfg(unix)]
 fn file_of(address: *const std::ffi::c_void) -> Option<PathBuf> {
-    use std::ffi::CStr;
     use std::os::unix::ffi::OsStrExt;
     let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
     // SAFETY: the call takes any address, and writes one `Dl_info`.
@@ -167,6 +166,19 @@ macro_rules! call {
 }
 
 pub(crate) use {call, function_table};
+
+/// The text of a C string that a library keeps; `None` for a null pointer.
+///
+/// # Safety
+///
+/// The pointer must be null, or that of a string that ends with a zero and is not freed.
+pub(crate) unsafe fn constant_text(text: *const c_char) -> Option<String> {
+    if text.is_null() {
+        return None;
+    }
+    // SAFETY: the caller's guarantee.
+    Some(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+}
 
 /// The text that a C function left in a buffer, up to its zero.
 pub(crate) fn text_of(bytes: &[u8]) -> String {

@@ -5,14 +5,45 @@ use std::rc::Rc;
 
 use super::architecture::Architecture;
 use super::cache::CodeCache;
-use super::driver::{
-    Compiler, DeviceError, Driver, Function, FunctionFacts, LaunchShape, Module, Source,
-};
+use super::driver::{Compiler, DeviceError, Driver, Function, FunctionFacts, Module, Source};
 use super::headers::HEADERS;
+use super::launch::LaunchShape;
 use super::memory::DeviceTensors;
 use super::plan::{Argument, KernelPlan};
 use super::queue::Launch;
 use crate::backend::KernelFacts;
+
+/// Compiles kernels for a device and loads them there.
+pub(crate) struct Loader {
+    driver: Rc<dyn Driver>,
+    compiler: Rc<dyn Compiler>,
+    cache: CodeCache,
+}
+
+impl Loader {
+    pub(crate) fn new(
+        driver: Rc<dyn Driver>,
+        compiler: Rc<dyn Compiler>,
+        cache: CodeCache,
+    ) -> Self {
+        Self { driver, compiler, cache }
+    }
+
+    /// The device.
+    pub(crate) fn driver(&self) -> &Rc<dyn Driver> {
+        &self.driver
+    }
+
+    /// The compiler and its version.
+    pub(crate) fn compiler_version(&self) -> &str {
+        self.compiler.version()
+    }
+
+    /// Compiles a kernel, unless it is in the cache, and loads it.
+    pub(crate) fn load(&self, plan: KernelPlan) -> Result<LoadedKernel, DeviceError> {
+        LoadedKernel::new(&self.driver, &*self.compiler, &self.cache, plan)
+    }
+}
 
 /// A kernel that is loaded, with the parameters of its launches.
 pub(crate) struct LoadedKernel {
@@ -44,8 +75,7 @@ impl Drop for Guard<'_> {
 }
 
 impl LoadedKernel {
-    /// Compiles a kernel, unless the cache has it, and loads it.
-    pub(crate) fn new(
+    fn new(
         driver: &Rc<dyn Driver>,
         compiler: &dyn Compiler,
         cache: &CodeCache,
@@ -58,7 +88,7 @@ impl LoadedKernel {
         let module = driver.load(&image)?;
         let mut guard = Guard { driver: &**driver, module: Some(module) };
         let name = CString::new(code.entry.as_str())
-            .map_err(|_| DeviceError::Unsupported(format!("{} is no name", code.entry)))?;
+            .map_err(|_| DeviceError::Unsupported(format!("{} is not a name", code.entry)))?;
         // SAFETY: the module was just loaded, the function belongs to it, and both stay as long as
         // this kernel.
         let (function, facts, resident_blocks) = unsafe {

@@ -7,7 +7,7 @@ use super::numbers::NAN_PATTERN;
 use super::tensors::{Role, TensorId, TensorTable};
 use crate::placement::{Gaps, Item, Placement};
 
-/// Every tensor starts at a multiple of so many bytes: what a device's allocator guarantees, and
+/// Every tensor starts at a multiple of this many bytes: what a device's allocator guarantees, and
 /// more than any access of a kernel needs.
 pub(crate) const LINE: u64 = 256;
 
@@ -28,12 +28,12 @@ pub(crate) struct DeviceTensors {
 }
 
 impl DeviceTensors {
-    /// Bytes of memory for so many sets.
+    /// Bytes of memory for `sets` sets.
     pub(crate) fn bytes_for(table: &TensorTable, sets: usize) -> u64 {
         Placement::lines_for(&items(table), sets, GAPS).saturating_mul(LINE).saturating_add(SLACK)
     }
 
-    /// Allocates so many sets, at least one.
+    /// Allocates `sets` sets, at least one.
     pub(crate) fn allocate(
         driver: &Rc<dyn Driver>,
         table: TensorTable,

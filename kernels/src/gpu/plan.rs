@@ -1,6 +1,6 @@
 //! What is to be compiled and launched for a problem.
 
-use super::driver::LaunchShape;
+use super::launch::{LaunchShape, TensorMap};
 use super::tensors::{TensorId, TensorTable};
 
 /// The source of one kernel.
@@ -12,25 +12,6 @@ pub(crate) struct Code {
     pub(crate) text: String,
 }
 
-/// A matrix that the bulk copy engine of sm_90a reads in boxes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct TensorMap {
-    /// The tensor.
-    pub(crate) tensor: TensorId,
-    /// Whether its numbers are bf16 and not f16.
-    pub(crate) bf16: bool,
-    /// Matrices one behind the other, at least 1.
-    pub(crate) batches: u64,
-    /// Rows of a matrix.
-    pub(crate) rows: u64,
-    /// Numbers in a row, which lie side by side; a multiple of 8.
-    pub(crate) cols: u64,
-    /// Rows of a box.
-    pub(crate) box_rows: u32,
-    /// Numbers in a row of a box: 64, so that a row is 128 bytes, which is how far the swizzle goes.
-    pub(crate) box_cols: u32,
-}
-
 /// One 8-byte word of a kernel's parameters, or a tensor map's 128 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Argument {
@@ -38,7 +19,7 @@ pub(crate) enum Argument {
     Tensor(TensorId),
     /// A number.
     Size(u64),
-    /// A matrix for the bulk copy engine. Maps come before everything else, since they must lie
+    /// A matrix for the TMA. Maps come before everything else, since they must lie
     /// at multiples of 64 bytes.
     Map(TensorMap),
 }

@@ -262,22 +262,20 @@ pub(crate) struct Sets {
 
 #[cfg(test)]
 mod tests {
-    use super::super::backend::Gpu;
-    use super::super::build::probes;
     use super::super::cache::CodeCache;
-    use super::super::scripted::{NoCompiler, Scripted};
+    use super::super::loaded::Loader;
+    use super::super::lower::probes;
     use super::super::tensors::TensorTable;
     use super::*;
+    use crate::gpu::tests::scripted::{NoCompiler, Scripted};
 
     /// A queue with a variant of two kernels and one of one.
     fn queue(driver: &Rc<Scripted>) -> (Queue, Work, DeviceTensors) {
         let shared: Rc<dyn Driver> = Rc::clone(driver) as Rc<dyn Driver>;
-        let cuda = fusion_cost_model::Backend::Cuda;
-        let cache = CodeCache::default();
-        let gpu = Gpu::new(cuda, Rc::clone(&shared), Rc::new(NoCompiler), cache, None);
+        let loader = Loader::new(Rc::clone(&shared), Rc::new(NoCompiler), CodeCache::default());
         let tensors = DeviceTensors::allocate(&shared, TensorTable::default(), 3).unwrap();
         let kernel = || {
-            let mut kernel = gpu.load(probes::nothing()).unwrap();
+            let mut kernel = loader.load(probes::nothing()).unwrap();
             kernel.locate(&tensors).unwrap();
             Box::new(kernel) as Box<dyn Launch>
         };

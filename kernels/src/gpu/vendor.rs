@@ -1,4 +1,4 @@
-//! Products of a vendor's library, with what the library can apply to them in the same kernel.
+//! GEMMs of a vendor's library, with what the library can apply to them in the same kernel.
 
 use std::rc::Rc;
 
@@ -10,7 +10,7 @@ use super::queue::Launch;
 use super::tensors::TensorId;
 use crate::backend::KernelFacts;
 
-/// What a library applies to a product before it stores it.
+/// What a library applies to a GEMM before it stores it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Epilogue {
     /// Nothing: the unfused variant.
@@ -63,10 +63,10 @@ impl Epilogue {
     }
 }
 
-/// `Y[m, n] = X[m, k] W[k, n]`, all row-major, in one number format with f32 sums, and what comes
+/// `Y[m, n] = X[m, k] W[k, n]`, all row-major, in one dtype with f32 sums, and what comes
 /// after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Product {
+pub(crate) struct Gemm {
     pub(crate) dtype: DType,
     pub(crate) m: u64,
     pub(crate) k: u64,
@@ -74,9 +74,9 @@ pub(crate) struct Product {
     pub(crate) epilogue: Epilogue,
 }
 
-/// Where the tensors of a product are.
+/// Where the tensors of a GEMM are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ProductAddresses {
+pub(crate) struct GemmAddresses {
     pub(crate) x: Address,
     pub(crate) w: Address,
     pub(crate) bias: Option<Address>,
@@ -84,37 +84,37 @@ pub(crate) struct ProductAddresses {
     pub(crate) workspace: Address,
 }
 
-/// A vendor's library of matrix products, on the queue of one driver.
-pub(crate) trait ProductLibrary {
+/// A vendor's GEMM library, on the queue of one driver.
+pub(crate) trait GemmLibrary {
     /// Its name and version.
     fn version(&self) -> &str;
 
-    /// The library's choice of a kernel for a product with at most so much workspace; `None` where
-    /// it has none.
+    /// The library's choice of a kernel for a GEMM with at most `workspace_bytes` of workspace;
+    /// `None` where it has none.
     fn prepare(
         &self,
-        product: &Product,
+        gemm: &Gemm,
         workspace_bytes: u64,
-    ) -> Result<Option<Box<dyn PreparedProduct>>, DeviceError>;
+    ) -> Result<Option<Box<dyn PreparedGemm>>, DeviceError>;
 }
 
-/// A product that the library has chosen a kernel for.
-pub(crate) trait PreparedProduct {
+/// A GEMM that the library has chosen a kernel for.
+pub(crate) trait PreparedGemm {
     /// Submits it to the driver's queue.
     ///
     /// # Safety
     ///
-    /// The addresses must be of tensors of the product's sizes, and of the workspace that it was
+    /// The addresses must be of tensors of the GEMM's sizes, and of the workspace that it was
     /// prepared with.
-    unsafe fn launch(&self, at: &ProductAddresses) -> Result<(), DeviceError>;
+    unsafe fn launch(&self, at: &GemmAddresses) -> Result<(), DeviceError>;
 }
 
 /// Workspace for a library's kernels: what PyTorch gives cuBLASLt on Hopper.
 pub(crate) const WORKSPACE_BYTES: u64 = 32 << 20;
 
-/// The tensors of a product.
+/// The tensors of a GEMM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ProductTensors {
+pub(crate) struct GemmTensors {
     pub(crate) x: TensorId,
     pub(crate) w: TensorId,
     pub(crate) bias: Option<TensorId>,
@@ -122,27 +122,27 @@ pub(crate) struct ProductTensors {
     pub(crate) workspace: TensorId,
 }
 
-/// A library's product among the launches of a variant.
-pub(crate) struct LocatedProduct {
-    library: Rc<dyn ProductLibrary>,
-    product: Product,
-    prepared: Box<dyn PreparedProduct>,
-    tensors: ProductTensors,
+/// A library's GEMM among the launches of a variant.
+pub(crate) struct LocatedGemm {
+    library: Rc<dyn GemmLibrary>,
+    gemm: Gemm,
+    prepared: Box<dyn PreparedGemm>,
+    tensors: GemmTensors,
     /// For each set, where the tensors lie now.
-    addresses: Vec<ProductAddresses>,
+    addresses: Vec<GemmAddresses>,
 }
 
-impl LocatedProduct {
-    /// A product on some tensors; `None` where the library has no kernel for it.
+impl LocatedGemm {
+    /// A GEMM on some tensors; `None` where the library has no kernel for it.
     pub(crate) fn new(
-        library: &Rc<dyn ProductLibrary>,
-        product: Product,
-        tensors: ProductTensors,
+        library: &Rc<dyn GemmLibrary>,
+        gemm: Gemm,
+        tensors: GemmTensors,
     ) -> Result<Option<Self>, DeviceError> {
-        let prepared = library.prepare(&product, WORKSPACE_BYTES)?;
+        let prepared = library.prepare(&gemm, WORKSPACE_BYTES)?;
         Ok(prepared.map(|prepared| Self {
             library: Rc::clone(library),
-            product,
+            gemm,
             prepared,
             tensors,
             addresses: Vec::new(),
@@ -150,9 +150,9 @@ impl LocatedProduct {
     }
 }
 
-impl Launch for LocatedProduct {
+impl Launch for LocatedGemm {
     fn name(&self) -> String {
-        let Product { dtype, epilogue, .. } = self.product;
+        let Gemm { dtype, epilogue, .. } = self.gemm;
         format!("{} matmul{} {dtype}", self.library.version(), epilogue.name())
     }
 
@@ -161,18 +161,18 @@ impl Launch for LocatedProduct {
     }
 
     fn locate(&mut self, tensors: &DeviceTensors) -> Result<(), DeviceError> {
-        let ProductTensors { x, w, bias, y, workspace } = self.tensors;
+        let GemmTensors { x, w, bias, y, workspace } = self.tensors;
         let of_set = |set| {
             let at = |id| tensors.address(set, id);
             let (bias, workspace) = (bias.map(at), at(workspace));
-            ProductAddresses { x: at(x), w: at(w), bias, y: at(y), workspace }
+            GemmAddresses { x: at(x), w: at(w), bias, y: at(y), workspace }
         };
         self.addresses = (0..tensors.sets()).map(of_set).collect();
         Ok(())
     }
 
     unsafe fn launch(&self, set: usize) -> Result<(), DeviceError> {
-        // SAFETY: the tensors were added for this product, and are where `locate` found them, by
+        // SAFETY: the tensors were added for this GEMM, and are where `locate` found them, by
         // the caller's guarantee.
         unsafe { self.prepared.launch(&self.addresses[set]) }
     }

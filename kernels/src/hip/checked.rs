@@ -1,9 +1,10 @@
 //! The checked layer: the codes of HIP's functions as errors with their names.
 
-use std::ffi::{CStr, c_char};
+use std::ffi::c_char;
 
 use super::raw::{HIPRTC_SUCCESS, Hip, Hiprtc, hipError_t, hipSuccess, hiprtcResult};
 use crate::gpu::DeviceError;
+use crate::gpu::library::constant_text;
 
 impl Hip {
     /// The code of a call as a `Result`.
@@ -45,9 +46,6 @@ impl Hiprtc {
 ///
 /// The pointer must be null or that of a constant string.
 unsafe fn text(text: *const c_char) -> String {
-    if text.is_null() {
-        return "an unknown error".to_owned();
-    }
     // SAFETY: the caller's guarantee.
-    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+    unsafe { constant_text(text) }.unwrap_or_else(|| "an unknown error".to_owned())
 }

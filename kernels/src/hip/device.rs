@@ -11,8 +11,9 @@ use super::raw::{
     hipDeviceAttributeMultiprocessorCount, hipDeviceProp_tR0000, hipDeviceProp_tR0600,
 };
 use crate::gpu::library::{call, text_of};
-use crate::gpu::search::{MissingLibrary, Search, Wanted};
-use crate::gpu::{Architecture, DeviceError};
+use crate::gpu::listing::{self, Listed, NoRuntime, Runtime as _};
+use crate::gpu::search::{Search, Wanted};
+use crate::gpu::{Architecture, DeviceError, LibrarySummary};
 
 const RUNTIME: Wanted<'static> = Wanted {
     what: "AMD's HIP runtime",
@@ -38,50 +39,29 @@ pub(super) struct Runtime {
     pub(super) kernel_driver: Option<String>,
 }
 
-/// Why there is no runtime.
-#[derive(Debug)]
-pub(super) enum NoRuntime {
-    /// Its library is not there.
-    Missing(Box<MissingLibrary>),
-    /// It does not start.
-    Failed {
-        /// The library, not initialised.
-        runtime: Box<Runtime>,
-        /// What it says.
-        error: Box<DeviceError>,
-    },
-}
-
-/// What the runtime tells of a device before it is opened.
+/// What only AMD's devices have.
 #[derive(Debug, Clone)]
-pub(super) struct Listed {
+pub(super) struct HipDevice {
     pub(super) ordinal: c_int,
-    pub(super) name: String,
-    /// Such as `gfx942:sramecc+:xnack-`.
+    /// The architecture, such as `gfx942:sramecc+:xnack-`.
     pub(super) reported: String,
-    pub(super) memory_bytes: u64,
-    pub(super) processors: u32,
-    pub(super) shared_bytes_per_block: u32,
-    pub(super) l2_bytes: u64,
-    pub(super) clock_mhz: u32,
-    pub(super) bus_id: String,
 }
 
-impl Listed {
+impl Listed<HipDevice> {
     /// The instruction set; `None` for one that there are no kernels for.
     pub(super) fn architecture(&self) -> Option<Architecture> {
-        Architecture::of_gfx(&self.reported)
+        Architecture::of_gfx(&self.own.reported)
     }
 
     /// What to say if there is none.
     pub(super) fn unknown(&self) -> String {
-        format!("there are no kernels for {} ({})", self.reported, self.name)
+        format!("there are no kernels for {} ({})", self.own.reported, self.name)
     }
 
-    /// Bytes that push everything else out of all its caches. HIP only tells of the L2. What lies
+    /// Bytes that push everything else out of all its caches. HIP only reports the L2. What lies
     /// behind it is from AMD's specifications of the chips, of the largest product of each.
     pub(super) fn last_level_bytes(&self) -> u64 {
-        let name = self.reported.split(':').next().unwrap_or_default();
+        let name = self.own.reported.split(':').next().unwrap_or_default();
         let mebibytes = match name {
             "gfx940" | "gfx941" | "gfx942" | "gfx950" => 256,
             "gfx1030" => 128,
@@ -92,6 +72,33 @@ impl Listed {
             _ => 0,
         };
         self.l2_bytes.max(mebibytes << 20)
+    }
+}
+
+impl listing::Runtime for Runtime {
+    const LISTS: &'static str = "the runtime";
+
+    fn library(&self) -> LibrarySummary {
+        LibrarySummary {
+            name: "HIP runtime",
+            version: self.version.clone(),
+            path: self.path.clone(),
+        }
+    }
+
+    /// The version of the kernel's driver; else that of HIP, which always is there.
+    fn driver_version(&self) -> String {
+        match &self.kernel_driver {
+            Some(version) => format!("amdgpu {version}"),
+            None => format!("HIP {}", self.version),
+        }
+    }
+
+    fn count(&self) -> Result<u32, DeviceError> {
+        let mut count: c_int = 0;
+        // SAFETY: the pointer is that of a number.
+        unsafe { call!(self.hip, hipGetDeviceCount(&raw mut count)) }?;
+        Ok(u32::try_from(count).unwrap_or_default())
     }
 }
 
@@ -113,29 +120,13 @@ impl Runtime {
         match unsafe { call!(hip, hipInit(0)) } {
             Ok(()) => Ok(runtime),
             Err(error) => {
-                Err(NoRuntime::Failed { runtime: Box::new(runtime), error: Box::new(error) })
+                Err(NoRuntime::Failed { library: runtime.library(), error: Box::new(error) })
             }
         }
     }
 
-    /// The version of the kernel's driver; else that of HIP, which always is there.
-    pub(super) fn driver_version(&self) -> String {
-        match &self.kernel_driver {
-            Some(version) => format!("amdgpu {version}"),
-            None => format!("HIP {}", self.version),
-        }
-    }
-
-    /// How many devices there are.
-    pub(super) fn count(&self) -> Result<u32, DeviceError> {
-        let mut count: c_int = 0;
-        // SAFETY: the pointer is that of a number.
-        unsafe { call!(self.hip, hipGetDeviceCount(&raw mut count)) }?;
-        Ok(u32::try_from(count).unwrap_or_default())
-    }
-
     /// What there is to know of a device.
-    pub(super) fn describe(&self, index: u32) -> Result<Listed, DeviceError> {
+    pub(super) fn describe(&self, index: u32) -> Result<Listed<HipDevice>, DeviceError> {
         let ordinal = c_int::try_from(index).unwrap_or(c_int::MAX);
         let mut device: hipDevice_t = 0;
         // SAFETY: the pointer is that of a device.
@@ -146,16 +137,15 @@ impl Runtime {
         let ask = |attribute| self.attribute(ordinal, attribute);
         let mut name = [0_u8; 256];
         let bytes = name.as_mut_ptr().cast::<c_char>();
-        // SAFETY: the call writes a C string of at most so many bytes.
+        // SAFETY: the call writes a C string of at most that many bytes.
         unsafe { call!(self.hip, hipDeviceGetName(bytes, 255, device)) }?;
         let mut bus_id = [0_u8; 64];
         let bytes = bus_id.as_mut_ptr().cast::<c_char>();
-        // SAFETY: the call writes a C string of at most so many bytes.
+        // SAFETY: the call writes a C string of at most that many bytes.
         unsafe { call!(self.hip, hipDeviceGetPCIBusId(bytes, 63, ordinal)) }?;
         Ok(Listed {
-            ordinal,
+            own: HipDevice { ordinal, reported: self.reported_architecture(ordinal)? },
             name: text_of(&name),
-            reported: self.reported_architecture(ordinal)?,
             memory_bytes: memory_bytes as u64,
             processors: ask(hipDeviceAttributeMultiprocessorCount)?,
             shared_bytes_per_block: ask(hipDeviceAttributeMaxSharedMemoryPerBlock)?,
@@ -176,8 +166,8 @@ impl Runtime {
         Ok(u32::try_from(value).unwrap_or_default())
     }
 
-    /// The name of the architecture, which only the properties tell. Those have another layout
-    /// from ROCm 6 on, with another function; the old one stays beside it.
+    /// The name of the architecture, which only the properties have. Those have another layout
+    /// from ROCm 6 on, with another function; the old one is still there.
     fn reported_architecture(&self, ordinal: c_int) -> Result<String, DeviceError> {
         if let Some(function) = self.hip.hipGetDevicePropertiesR0600 {
             let mut properties = MaybeUninit::<hipDeviceProp_tR0600>::zeroed();
@@ -208,8 +198,8 @@ impl Runtime {
 fn version_of(hip: &Hip) -> String {
     let mut number: c_int = 0;
     // SAFETY: the pointer is that of a number.
-    let told = unsafe { call!(hip, hipRuntimeGetVersion(&raw mut number)) };
-    match (told, u32::try_from(number)) {
+    let done = unsafe { call!(hip, hipRuntimeGetVersion(&raw mut number)) };
+    match (done, u32::try_from(number)) {
         (Ok(()), Ok(number)) if number > 0 => version_text(number),
         _ => "of unknown version".to_owned(),
     }
@@ -244,9 +234,8 @@ mod tests {
     #[test]
     fn the_last_level_is_what_lies_behind_the_l2() {
         let mut listed = Listed {
-            ordinal: 0,
+            own: HipDevice { ordinal: 0, reported: "gfx942:sramecc+:xnack-".to_owned() },
             name: String::new(),
-            reported: "gfx942:sramecc+:xnack-".to_owned(),
             memory_bytes: 0,
             processors: 304,
             shared_bytes_per_block: 65536,
@@ -255,7 +244,7 @@ mod tests {
             bus_id: String::new(),
         };
         assert_eq!(listed.last_level_bytes(), 256 << 20);
-        listed.reported = "gfx90a".to_owned();
+        listed.own.reported = "gfx90a".to_owned();
         assert_eq!(listed.last_level_bytes(), 4 << 20);
     }
 }

@@ -54,8 +54,8 @@ impl HiprtcLibrary {
         let path = found.library.file("hiprtcVersion");
         let (mut major, mut minor) = (0, 0);
         // SAFETY: the call writes two numbers.
-        let told = unsafe { call!(hiprtc, hiprtcVersion(&raw mut major, &raw mut minor)) };
-        let number = match told {
+        let code = unsafe { call!(hiprtc, hiprtcVersion(&raw mut major, &raw mut minor)) };
+        let number = match code {
             Ok(()) => format!("{major}.{minor}"),
             Err(_) => "of unknown version".to_owned(),
         };
@@ -76,7 +76,7 @@ impl HiprtcLibrary {
             options.iter().map(|option| c_string(option)).collect::<Result<Vec<_>, _>>()?;
         let mut pointers: Vec<*const c_char> = options.iter().map(|text| text.as_ptr()).collect();
         let count = c_int::try_from(pointers.len()).unwrap_or_default();
-        // SAFETY: the program is alive, and there are so many C strings.
+        // SAFETY: the program is alive, and there are `count` C strings.
         let code = unsafe {
             (self.hiprtc.hiprtcCompileProgram)(program.handle, count, pointers.as_mut_ptr())
         };

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use super::compiler::HiprtcCompiler;
-use super::device::{Listed, NoRuntime, Runtime};
+use super::device::{HipDevice, Runtime};
 use super::driver::HipDriver;
-use super::products;
+use super::hipblaslt;
+use crate::gpu::listing::{self, Listed, Runtime as _};
 use crate::gpu::search::{Search, Surroundings};
 use crate::gpu::{
     DeviceError, DeviceSummary, GpuOptions, Inventory, LibrarySummary, Opened, Survey,
-    no_such_device,
 };
 
 /// What there is, without opening a device.
@@ -24,41 +24,28 @@ pub(super) fn survey_in(
     root: &Path,
     find_compiler: impl FnOnce() -> Result<HiprtcCompiler, String>,
 ) -> Survey {
-    let runtime = match Runtime::start(search, root) {
-        Ok(runtime) => runtime,
-        Err(NoRuntime::Missing(missing)) => return Survey::Missing(*missing),
-        Err(NoRuntime::Failed { runtime, error }) => {
-            return Survey::NoDevice { library: library(&runtime), reason: error.to_string() };
-        }
+    let (runtime, count) = match listing::with_devices(Runtime::start(search, root)) {
+        Ok(found) => found,
+        Err(survey) => return *survey,
     };
-    let driver = library(&runtime);
-    let nothing = |reason: String| Survey::NoDevice { library: driver.clone(), reason };
-    let count = match runtime.count() {
-        Ok(0) => return nothing("the runtime lists none".to_owned()),
-        Ok(count) => count,
-        Err(error) => return nothing(error.to_string()),
-    };
-    let devices = (0..count)
-        .map(|index| match runtime.describe(index) {
-            Ok(listed) => summary(index, listed, &runtime),
-            Err(error) => DeviceSummary::broken(index, runtime.driver_version(), &error),
-        })
-        .collect();
+    let devices = listing::summaries(&runtime, count, |index| {
+        Ok(summary(index, runtime.describe(index)?, &runtime))
+    });
     let compiler = find_compiler().map(|compiler| LibrarySummary {
         name: "hiprtc",
         version: compiler.number.clone(),
         path: compiler.path,
     });
-    let products = match products::find(search) {
-        Ok(found) => Ok(products_library(found.library.file("hipblasLtGetVersion"))),
+    let gemm_library = match hipblaslt::find(search) {
+        Ok(found) => Ok(library_of(found.library.file("hipblasLtGetVersion"))),
         Err(missing) => Err(missing.to_string()),
     };
-    Survey::Found(Inventory { devices, driver, compiler, products })
+    Survey::Found(Inventory { devices, driver: runtime.library(), compiler, gemm_library })
 }
 
-/// Only a library that is in use tells its version, but the name of its file has it: behind the
+/// Only a library that is in use reports its version, but the name of its file has it: behind the
 /// links is `libhipblaslt.so.0.10.60202`.
-fn products_library(path: PathBuf) -> LibrarySummary {
+fn library_of(path: PathBuf) -> LibrarySummary {
     let file = path.canonicalize().unwrap_or_else(|_| path.clone());
     let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let version = match name.split_once(".so.") {
@@ -68,27 +55,12 @@ fn products_library(path: PathBuf) -> LibrarySummary {
     LibrarySummary { name: "hipBLASLt", version, path }
 }
 
-fn library(runtime: &Runtime) -> LibrarySummary {
-    LibrarySummary {
-        name: "HIP runtime",
-        version: runtime.version.clone(),
-        path: runtime.path.clone(),
-    }
-}
-
-fn summary(index: u32, listed: Listed, runtime: &Runtime) -> DeviceSummary {
-    let architecture = listed.architecture();
-    DeviceSummary {
-        index,
-        unsupported: architecture.is_none().then(|| listed.unknown()),
-        architecture: architecture
-            .map_or_else(|| listed.reported.clone(), |architecture| architecture.name),
-        name: listed.name,
-        memory_bytes: listed.memory_bytes,
-        processors: listed.processors,
-        bus_id: listed.bus_id,
-        driver_version: runtime.driver_version(),
-    }
+fn summary(index: u32, listed: Listed<HipDevice>, runtime: &Runtime) -> DeviceSummary {
+    let (architecture, unsupported) = match listed.architecture() {
+        Some(architecture) => (architecture.name, None),
+        None => (listed.own.reported.clone(), Some(listed.unknown())),
+    };
+    listed.summary(index, architecture, unsupported, runtime)
 }
 
 /// Opens a device with a compiler for it.
@@ -98,14 +70,7 @@ pub(crate) fn open(
     surroundings: &Surroundings<'_>,
 ) -> Result<Opened, DeviceError> {
     let search = Search::rocm(&options.library_folders, surroundings);
-    let runtime = Runtime::start(&search, surroundings.root).map_err(|error| match error {
-        NoRuntime::Missing(missing) => DeviceError::Library(missing),
-        NoRuntime::Failed { error, .. } => *error,
-    })?;
-    let count = runtime.count()?;
-    if index >= count {
-        return Err(no_such_device(index, count));
-    }
+    let runtime = listing::with_device(Runtime::start(&search, surroundings.root), index)?;
     let driver = HipDriver::open(&runtime, index, surroundings.root)?;
     let compiler = HiprtcCompiler::find(options).map_err(DeviceError::Unsupported)?;
     Ok((Rc::new(driver), Rc::new(compiler)))

@@ -10,13 +10,13 @@ mod clock;
 mod compiler;
 mod device;
 mod driver;
+mod hipblaslt;
 mod hiprtc;
 mod listing;
-mod products;
 mod raw;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use hipblaslt::gemm_library;
 pub(crate) use hiprtc::{HiprtcLibrary, Outcome};
 pub(crate) use listing::{open, survey};
-pub(crate) use products::products;

@@ -11,7 +11,7 @@ use super::listing::survey_in;
 use super::raw::Hip;
 use crate::gpu::compile_worker::CompileWorker;
 use crate::gpu::search::{Search, Surroundings};
-use crate::gpu::stubs::{Stubs, skipped};
+use crate::gpu::tests::stubs::{Stubs, skipped};
 use crate::gpu::{
     Architecture, Compiler, DeviceError, Driver, Function, LaunchShape, Source, Survey,
 };

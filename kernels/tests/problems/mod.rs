@@ -89,7 +89,7 @@ pub(crate) const CHAINS: &[&str] = &[
     "scale+hardsigmoid+mul+dropout+tanh",
 ];
 
-/// All of them in a number format.
+/// All of them in a dtype.
 pub(crate) fn problems(dtype: DType) -> Vec<Problem> {
     let patterns = PATTERNS.iter().map(|pattern| pattern.name);
     patterns

@@ -12,9 +12,9 @@ const LIBRARIES: [(&str, &[&str]); 7] = [
     ("libcuda.so.1", &["cuda.cpp"]),
     ("libnvidia-ml.so.1", &["management.cpp"]),
     ("libnvrtc.so.12", &["nvrtc.cpp", "runtime_compiler.cpp"]),
-    ("libcublasLt.so.12", &["products.cpp"]),
+    ("libcublasLt.so.12", &["blaslt.cpp"]),
     ("libamdhip64.so.6", &["hip.cpp"]),
-    ("libhipblaslt.so.0", &["products.cpp"]),
+    ("libhipblaslt.so.0", &["blaslt.cpp"]),
     ("libhiprtc.so.6", &["hiprtc.cpp", "runtime_compiler.cpp"]),
 ];
 

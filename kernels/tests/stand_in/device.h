@@ -3,7 +3,8 @@
 // Its kernels run as fibers in the calling thread. What is submitted to a stream is done when
 // somebody waits for it, and not before, so that a host which does not wait sees nothing done.
 //
-// `stand_in.txt` beside the library says what it pretends to be and what fails, one thing a line:
+// `stand_in.txt` in the library's folder says what it pretends to be and what fails, one thing a
+// line:
 //
 //     device sm_80                   one more device
 //     version 12040                  of the driver, as the interface gives it

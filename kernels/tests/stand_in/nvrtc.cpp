@@ -34,7 +34,7 @@ STAND_IN_EXPORT int nvrtcDestroyProgram(Program** program) {
 STAND_IN_EXPORT int nvrtcCompileProgram(Program* program, int count, const char* const* options) {
     STAND_IN_FUNCTION(nvrtcCompileProgram);
     Device::the().counts.compilations++;
-    // The library needs this one, and does not look for it beside itself: it must be open by now.
+    // The library needs this one, and does not look for it in its own folder: it must be open by now.
     const std::string builtins = folder() + STAND_IN_BUILTINS;
     if (dlopen(builtins.c_str(), RTLD_NOW | RTLD_NOLOAD) == nullptr) {
         program->log = "nvrtc: error: failed to open " STAND_IN_BUILTINS;

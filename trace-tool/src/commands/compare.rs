@@ -6,17 +6,17 @@ use anyhow::anyhow;
 use cli_support::exit::UsageError;
 use cli_support::output::{self, Destination};
 use fusion_cost_model::calibration::HardwareCalibration;
-use kernel_traces::collectives::SkewWarning;
+use kernel_traces::collectives::{RankSurvey, SkewWarning};
 use kernel_traces::compare::{
-    CompareError, CompareOptions, CompareWarning, Comparison, Severity, Side,
+    CompareError, CompareOptions, CompareWarning, Comparison, FusionRecords, Severity, Side,
+    fusion_records,
 };
 use kernel_traces::{Classes, RankFile, Segments, Trace};
 
 use super::open::{self, Inputs};
 use super::survey::survey;
 use crate::cli::{CompareFormat, TraceCompareArgs};
-use crate::fusion_records::{FusionRecords, fusion_records};
-use crate::report::{self, CompareReport, CompareTable, RankSurvey};
+use crate::report::{self, CompareReport, CompareTable};
 
 /// Compares two traces.
 pub(super) fn compare(args: &TraceCompareArgs) -> anyhow::Result<()> {

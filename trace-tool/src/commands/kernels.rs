@@ -6,17 +6,18 @@ use std::ops::ControlFlow;
 
 use cli_support::exit::UsageError;
 use cli_support::output::Destination;
+use kernel_traces::results::{ClassEvidence, RankKernels, RanksSummary};
 use kernel_traces::segment::{Phase, Steps};
 use kernel_traces::{
     Classes, Group, NameClasses, Options, RankFile, Segments, Summary, Taxonomy, Totals,
-    TotalsSummary, Trace, phase_times,
+    TotalsSummary, Trace,
 };
 use serde::Serialize;
 
 use super::open::{self, Inputs, Opened};
 use super::write_json;
 use crate::cli::{OutputFormat, TraceKernelsArgs};
-use crate::report::{self, ClassEvidence, RankKernels, RankTime, RanksSummary};
+use crate::report;
 
 /// Sums up the kernels of all files.
 pub(super) fn kernels(args: &TraceKernelsArgs) -> anyhow::Result<()> {
@@ -68,8 +69,7 @@ fn sum_up(args: &TraceKernelsArgs, inputs: &mut Inputs) -> anyhow::Result<RanksS
             Opened::InParts => {
                 class_evidence = ClassEvidence::Names;
                 let totals = in_parts(inputs, file, taxonomy)?;
-                let time = RankTime::new(file, &totals.summary(), None, totals.span_ns());
-                ranks.push(RankKernels::in_parts(time));
+                ranks.push(RankKernels::of_parts(file, &totals));
                 all.absorb(totals);
             }
         }
@@ -78,7 +78,7 @@ fn sum_up(args: &TraceKernelsArgs, inputs: &mut Inputs) -> anyhow::Result<RanksS
         return Err(no_such_phase(phase, &phases).into());
     }
     let summary = only.unwrap_or_else(|| all.summary());
-    Ok(RanksSummary { summary, class_evidence, ranks })
+    Ok(RanksSummary::new(summary, class_evidence, ranks))
 }
 
 /// A trace that is loaded, or its kernels of one phase.
@@ -103,26 +103,7 @@ impl Whole {
     }
 
     fn sum_up(&self, file: &RankFile, taxonomy: Taxonomy) -> (RankKernels, Summary) {
-        let mut summary = Summary::with(&self.trace, &self.classes, taxonomy);
-        let of_phases = |steps| phase_times(&self.trace, &self.classes, steps, taxonomy);
-        let phases = self.steps.as_ref().map(of_phases);
-        // Between the kernels of one phase run those of others: that is no time of idling.
-        let is_whole = self.steps.is_some();
-        let time = RankTime {
-            file: file.path.display().to_string(),
-            rank: file.rank,
-            kernels: summary.kernels,
-            total_ns: summary.total_ns,
-            busy_ns: is_whole.then_some(summary.busy_ns),
-            span_ns: summary.span_ns,
-        };
-        let rank = RankKernels {
-            time,
-            unclassified: Some(summary.unclassified.clone()),
-            devices: is_whole.then(|| std::mem::take(&mut summary.devices)),
-            phases,
-        };
-        (rank, summary)
+        RankKernels::of(file, &self.trace, &self.classes, self.steps.as_ref(), taxonomy)
     }
 }
 

@@ -4,11 +4,12 @@ use std::io::Write;
 
 use cli_support::exit::UsageError;
 use cli_support::output::Destination;
+use kernel_traces::results::{RankLayers, RanksLayers};
 use kernel_traces::{Classes, RankFile, Segments};
 
 use super::{open, write_json};
 use crate::cli::{LayersFormat, TraceLayersArgs};
-use crate::report::{self, RankLayers, RanksLayers};
+use crate::report;
 
 /// Describes the layers of all files.
 pub(super) fn layers(args: &TraceLayersArgs) -> anyhow::Result<()> {
@@ -19,7 +20,7 @@ pub(super) fn layers(args: &TraceLayersArgs) -> anyhow::Result<()> {
         ranks.push(rank(&mut inputs, file)?);
     }
     drop(inputs);
-    let result = RanksLayers { ranks };
+    let result = RanksLayers::new(ranks);
     if let Some(wanted) = args.pattern {
         check_pattern(&result, wanted)?;
     }
@@ -40,7 +41,7 @@ fn rank(inputs: &mut open::Inputs, file: &RankFile) -> anyhow::Result<RankLayers
     let trace = inputs.load(file)?;
     let classes = Classes::of(&trace);
     let segments = Segments::of(&trace, &classes);
-    Ok(RankLayers::new(file, &trace, &classes, &segments))
+    Ok(RankLayers::of(file, &trace, &classes, &segments))
 }
 
 /// A pattern that no trace has is a mistake.

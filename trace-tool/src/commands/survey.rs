@@ -1,11 +1,10 @@
 //! Looks at all ranks of one side of a comparison, one after another, and chooses the one that
 //! stands for all.
 
-use kernel_traces::collectives::{RankName, RankRecord, Representative, Skew};
+use kernel_traces::collectives::{RankName, RankRecord, RankSurvey};
 use kernel_traces::{Classes, RankFile, Segments};
 
 use super::open::Inputs;
-use crate::report::RankSurvey;
 
 /// Reads every rank of a run, and keeps of each what is compared between ranks.
 pub(super) fn survey(files: &[RankFile], inputs: &mut Inputs) -> anyhow::Result<RankSurvey> {
@@ -17,7 +16,5 @@ pub(super) fn survey(files: &[RankFile], inputs: &mut Inputs) -> anyhow::Result<
         let segments = Segments::of(&trace, &classes);
         records.push(RankRecord::of(&trace, &classes, Some(&segments), RankName::from(file)));
     }
-    let skew = Skew::of(&records);
-    let representative = Representative::of(&records);
-    Ok(RankSurvey { records, skew, representative })
+    Ok(RankSurvey::of(records))
 }

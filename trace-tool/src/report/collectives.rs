@@ -5,24 +5,11 @@ use std::collections::BTreeMap;
 use cli_support::tables::{right, styled};
 use comfy_table::{Cell, Table};
 use kernel_traces::collectives::{
-    GroupSkew, NoStraggler, Operation, RankRecord, RankSkew, Reason, Representative, Skew,
-    Straggler,
+    GroupSkew, NoStraggler, Operation, RankRecord, RankSkew, RankSurvey, Reason, Representative,
+    Skew, Straggler,
 };
 
-use serde::Serialize;
-
 use super::{capital, ranks, share, time};
-
-/// All ranks of a run.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct RankSurvey {
-    /// What each of them did.
-    pub records: Vec<RankRecord>,
-    /// Who waits for whom.
-    pub skew: Skew,
-    /// The one that stands for all.
-    pub representative: Option<Representative>,
-}
 
 /// So many sentences are about groups; the JSON has all.
 const MOST_GROUPS: usize = 3;
@@ -72,7 +59,7 @@ pub(super) fn rank_rows(survey: &RankSurvey) -> Vec<[String; 8]> {
 
 /// What is to be said about the ranks.
 pub(super) fn rank_sentences(survey: &RankSurvey) -> Vec<String> {
-    let RankSurvey { records, skew, representative } = survey;
+    let RankSurvey { records, skew, representative, .. } = survey;
     let groups = skew.groups.iter().take(MOST_GROUPS);
     let mut sentences: Vec<String> =
         groups.map(|group| sentence(group, skew.groups.len() > 1)).collect();
@@ -222,9 +209,7 @@ mod tests {
             RankRecord::of(&trace, &classes, Some(&segments), name)
         };
         let records: Vec<RankRecord> = (0..).zip(run.texts().unwrap()).map(record).collect();
-        let skew = Skew::of(&records);
-        let representative = Representative::of(&records);
-        let survey = RankSurvey { records, skew, representative };
+        let survey = RankSurvey::of(records);
         let sentences = rank_sentences(&survey).into_iter().map(|sentence| sentence + "\n");
         format!("{}\n{}", rank_table(&survey), sentences.collect::<String>())
     }

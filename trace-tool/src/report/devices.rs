@@ -2,9 +2,10 @@
 
 use cli_support::tables::{right, styled};
 use comfy_table::Table;
+use kernel_traces::results::RankKernels;
 use kernel_traces::{DeviceTime, StreamTime};
 
-use super::{RankKernels, ranks, share, time};
+use super::{ranks, share, time};
 
 /// A row for each device; none for traces that were read in parts.
 pub(super) fn devices(ranks: &[RankKernels]) -> Option<Table> {

@@ -5,9 +5,10 @@ use std::fmt::Write;
 use cli_support::tables::{right, styled};
 use cli_support::units::milliseconds;
 use comfy_table::{Cell, Table};
+use kernel_traces::results::{ClassEvidence, RankKernels, RanksSummary};
 use kernel_traces::{Group, TotalsSummary};
 
-use super::{ClassEvidence, RankKernels, RanksSummary, devices, phases, ranks, shortened, time};
+use super::{devices, phases, ranks, shortened, time};
 
 /// Where the time on the devices goes, with so many kernels.
 #[must_use]

@@ -10,21 +10,16 @@ mod phases;
 mod ranks;
 mod validate;
 
-pub use collectives::RankSurvey;
 pub use compare::{
-    COMPARISON_SCHEMA_VERSION, CompareReport, CompareTable, trace_compare, trace_compare_csv,
-    trace_compare_html, trace_compare_json,
+    CompareReport, CompareTable, trace_compare, trace_compare_csv, trace_compare_html,
+    trace_compare_json,
 };
-pub use info::{Counts, RankInfo, bytes, trace_file, trace_info};
+pub use info::{bytes, trace_file, trace_info};
 pub use kernels::trace_kernels;
-pub use layers::{
-    FamilyName, LayersFound, PassTime, RankLayers, RanksLayers, ShownPatterns, trace_layers,
-    trace_layers_csv,
-};
-pub use ranks::{ClassEvidence, RankKernels, RankTime, RanksSummary};
+pub use layers::{ShownPatterns, trace_layers, trace_layers_csv};
 pub use validate::{
-    FailedScenario, LimitVerdict, ScenarioFiles, ScenarioResult, Validation, trace_validation,
-    trace_validation_csv, trace_validation_original, trace_validation_original_csv,
+    excess, trace_validation, trace_validation_csv, trace_validation_original,
+    trace_validation_original_csv,
 };
 
 use cli_support::units::milliseconds;

@@ -3,12 +3,11 @@
 use fusion_cost_model::calibration::HardwareCalibration;
 use kernel_traces::compare::{
     Amount, Basis, Cause, CauseKind, ClassPart, CompareWarning, Comparison, Fusion, FusionEvidence,
-    Gap, ImplementationDifference, ImplementationKind, KernelRow, LayerComparison, LayerKind,
-    LayerNumber, OverlapPart, Part, PhasePart, Ratio, Role, RolePart, SameKernel, Severity,
-    SideSummary, Slot, SlotKernel, SlotStatus, Which,
+    FusionRecords, Gap, ImplementationDifference, ImplementationKind, KernelRow, LayerComparison,
+    LayerKind, LayerNumber, OverlapPart, Part, PhasePart, Ratio, Role, RolePart, SameKernel,
+    Severity, SideSummary, Slot, SlotKernel, SlotStatus, Which, fusion_records,
 };
 use kernel_traces::segment::{Marker, Phase};
-use trace_tool::fusion_records::{FusionRecords, fusion_records};
 use trace_tool::report::CompareReport;
 
 const US: f64 = 1e3;

@@ -88,11 +88,11 @@ fn a_verdict_for_every_case() {
     );
     assert_eq!(
         line(&|one| times(one, 1e6, 0.0)),
-        "MI300X takes 1.00 ms a pass, H100 0: there is nothing to compare"
+        "MI300X takes 1.00 ms a pass, H100 0 ns: there is nothing to compare"
     );
     assert_eq!(
         line(&|one| times(one, 0.0, 0.0)),
-        "MI300X takes 0 a pass, H100 0: there is nothing to compare"
+        "MI300X takes 0 a pass, H100 0 ns: there is nothing to compare"
     );
 }
 

@@ -19,6 +19,7 @@ mod record;
 mod representative;
 mod skew;
 mod straggler;
+mod survey;
 #[cfg(test)]
 mod tests;
 mod waits;
@@ -29,5 +30,6 @@ pub use record::{RankName, RankRecord};
 pub use representative::{Medians, Representative};
 pub use skew::{RankSkew, Reason, Skew, Unmatched};
 pub use straggler::{NoStraggler, Straggler};
+pub use survey::RankSurvey;
 pub use waits::{CollectiveTime, GroupSkew, MemberSkew};
 pub use warning::SkewWarning;

@@ -275,7 +275,7 @@ impl Evidence<'_, '_> {
             let difference = siblings.find_map(|(_, explained)| {
                 let index = explained.implementation?;
                 let kind = explanation.implementation.get(index)?.kind;
-                (kind == ImplementationKind::SeparateProducts).then_some(index)
+                (kind == ImplementationKind::SeparateGemms).then_some(index)
             });
             if let Some(index) = difference {
                 let part = place.sums.both.part(self.steps, phase);
@@ -337,7 +337,7 @@ impl Evidence<'_, '_> {
             );
             let own = time(own);
             difference.sentence = capitalised(match difference.kind {
-                ImplementationKind::SeparateProducts => format!(
+                ImplementationKind::SeparateGemms => format!(
                     "{runs} than {other}: all of them there take {own}, and {} on {other}",
                     time(others)
                 ),
@@ -350,11 +350,11 @@ impl Evidence<'_, '_> {
 /// One of them, and several.
 fn what_it_is(kind: ImplementationKind) -> (&'static str, &'static str) {
     match kind {
-        ImplementationKind::SplitProduct => ("tail of a split product", "tails of split products"),
+        ImplementationKind::SplitGemm => ("tail of a split GEMM", "tails of split GEMMs"),
         ImplementationKind::SplitAttention => {
             ("kernel more of one attention", "kernels more of one attention")
         }
-        ImplementationKind::SeparateProducts => ("product more", "products more"),
+        ImplementationKind::SeparateGemms => ("GEMM more", "GEMMs more"),
         ImplementationKind::Fill => ("fill", "fills"),
         ImplementationKind::Quantisation => ("conversion", "conversions"),
         ImplementationKind::Copy => ("copy or cast", "copies or casts"),

@@ -15,9 +15,9 @@ pub(super) fn kind(places: &[Place<'_>], at: usize, side: usize) -> Option<Imple
         })
     };
     match work.main {
-        Class::GemmEpilogue => Some(ImplementationKind::SplitProduct),
+        Class::GemmEpilogue => Some(ImplementationKind::SplitGemm),
         Class::Attn if other_has(Class::Attn, false) => Some(ImplementationKind::SplitAttention),
-        Class::Gemm if other_has(Class::Gemm, true) => Some(ImplementationKind::SeparateProducts),
+        Class::Gemm if other_has(Class::Gemm, true) => Some(ImplementationKind::SeparateGemms),
         Class::Fill => Some(ImplementationKind::Fill),
         Class::Quant => Some(ImplementationKind::Quantisation),
         Class::Copy => Some(ImplementationKind::Copy),

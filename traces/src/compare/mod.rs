@@ -15,6 +15,7 @@ mod attribution;
 mod basis;
 mod causes;
 mod describe;
+mod document;
 mod ends;
 mod error;
 mod explain;
@@ -26,11 +27,14 @@ mod kernels;
 mod kinds;
 mod layers;
 mod ledger;
+mod measured;
 mod models;
 mod notes;
+pub mod older;
 mod places;
 mod result;
 mod roles;
+mod sentences;
 mod side;
 mod stretches;
 mod tally;
@@ -39,7 +43,9 @@ mod variants;
 mod warnings;
 mod work;
 
+pub use document::{Document, RanksOfSides};
 pub use error::CompareError;
+pub use measured::{FusionRecords, MeasuredPattern, MeasuredSpeedup, fusion_records};
 pub use result::{
     Amount, Basis, Cause, CauseKind, ClassPart, Comparison, Fusion, FusionEvidence, Gap,
     ImplementationDifference, ImplementationKind, KernelRow, LayerComparison, LayerKind,

@@ -450,11 +450,11 @@ pub enum FusionEvidence {
 #[serde(rename_all = "snake_case")]
 pub enum ImplementationKind {
     /// A reduction, or another tail, after a product that is split.
-    SplitProduct,
+    SplitGemm,
     /// Attention takes several kernels.
     SplitAttention,
     /// Several products where the other side has one.
-    SeparateProducts,
+    SeparateGemms,
     /// Something is set to a value first.
     Fill,
     /// Numbers are converted to fewer bits or back.

@@ -29,7 +29,7 @@ pub use open::{build, is_there};
 pub use place::path_of;
 #[doc(hidden)]
 pub use read::{Checksums, read_bytes};
-pub use report::{Report, Section, inspect};
+pub use report::{IndexState, IndexStates, Report, Section, inspect};
 #[doc(hidden)]
 pub use write::to_bytes;
 

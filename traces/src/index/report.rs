@@ -9,7 +9,7 @@ use super::place::path_of;
 use super::read::{Checksums, Index};
 use super::stamp::Stamp;
 use super::{IndexError, IndexPolicy, Unfit};
-use crate::{Options, TraceError};
+use crate::{Options, RankFile, TraceError};
 
 /// What an index is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +24,68 @@ pub struct Report {
     pub has_frames: bool,
     /// Its parts, in their order; none if it cannot be read.
     pub sections: Vec<Section>,
+}
+
+/// The indexes of the traces of a run, as `trace-tool index --json` prints them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct IndexStates {
+    /// One of each trace.
+    pub indexes: Vec<IndexState>,
+}
+
+/// The index of one trace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct IndexState {
+    /// The trace.
+    pub file: String,
+    /// Its index.
+    pub index: String,
+    /// Whether the next load would use it.
+    pub is_fresh: bool,
+    /// Why not.
+    pub unfit: Option<String>,
+    /// The size of the trace, in bytes.
+    pub trace_bytes: u64,
+    /// The size of the index, in bytes; 0 if it cannot be read.
+    pub index_bytes: u64,
+    /// Whether it has the calls of Python functions.
+    pub has_frames: bool,
+}
+
+impl IndexStates {
+    /// The states of several indexes.
+    #[must_use]
+    pub const fn new(indexes: Vec<IndexState>) -> Self {
+        Self { indexes }
+    }
+
+    /// Whether the next load would use all of them.
+    #[must_use]
+    pub fn are_fresh(&self) -> bool {
+        self.indexes.iter().all(|index| index.is_fresh)
+    }
+}
+
+impl IndexState {
+    /// [Looks into](inspect) the index of a trace.
+    ///
+    /// # Errors
+    ///
+    /// When the trace cannot be read, or the policy has no place for its index.
+    pub fn of(file: &RankFile, policy: &IndexPolicy) -> Result<Self, IndexError> {
+        let Report { path, unfit, bytes, has_frames, .. } = inspect(&file.path, policy)?;
+        Ok(Self {
+            file: file.path.display().to_string(),
+            index: path.display().to_string(),
+            is_fresh: unfit.is_none(),
+            unfit: unfit.map(|unfit| unfit.to_string()),
+            trace_bytes: file.bytes,
+            index_bytes: bytes,
+            has_frames,
+        })
+    }
 }
 
 /// A part of an index.

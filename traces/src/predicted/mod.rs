@@ -33,6 +33,7 @@ pub mod original;
 mod passes;
 #[cfg(test)]
 mod tests;
+mod validation;
 mod warning;
 
 pub use attribution::Attribution;
@@ -43,6 +44,9 @@ pub use measured::{Measured, MeasuredBy, MeasuredKernels, Skipped};
 pub use model_trace::{ModelTrace, Process};
 pub use op_map::OpMap;
 pub use passes::Passes;
+pub use validation::{
+    FailedScenario, LimitVerdict, ScenarioFiles, ScenarioResult, Validation, Worst,
+};
 pub use warning::InputWarning;
 
 /// Which rules decide where they differ.

@@ -95,7 +95,7 @@ pub enum Planted {
     /// Kernels that only one side has.
     OneSided(OneSided),
     /// Several products on the changed side where the other has one.
-    SeparateProducts,
+    SeparateGemms,
     /// Kernels of a class take longer on the changed side.
     Slower(Class),
     /// The changed side has more steps, and they take as long.
@@ -169,7 +169,7 @@ impl Difference {
             Self::ExtraFill | Self::ExtraMemset => more(Class::Fill),
             Self::ExtraQuant => more(Class::Quant),
             Self::ExtraScale => more(Class::Elementwise),
-            Self::SeparateQkv => Planted::SeparateProducts,
+            Self::SeparateQkv => Planted::SeparateGemms,
             Self::SlowGemm => Planted::Slower(Class::Gemm),
             Self::SlowNorm => Planted::Slower(Class::Norm),
             Self::MoreSteps => Planted::Steps,

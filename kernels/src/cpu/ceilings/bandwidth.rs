@@ -13,7 +13,7 @@ use super::{Effort, streaming};
 
 /// The smallest working set of the curve.
 const SMALLEST_BYTES: u64 = 16 << 10;
-/// The most memory that is used on systems that do not tell how much there is.
+/// The most memory that is used on systems that do not report how much there is.
 const FALLBACK_LIMIT_BYTES: u64 = 1 << 30;
 
 /// For each kernel at each working set in each round: about 200 of them, so 1.6 s and what
@@ -136,7 +136,7 @@ fn run(pool: &mut Pool, arena: &Arena, kernel: Kernel, numbers: usize, passes: u
 ///
 /// # Safety
 ///
-/// The tensors must begin at a multiple of 64 bytes in valid memory, have so many numbers, a
+/// The tensors must begin at a multiple of 64 bytes in valid memory, have that many numbers, a
 /// multiple of [`GRAIN`], and not overlap; no other thread may access them meanwhile.
 unsafe fn run_part(
     arch: Arch,
@@ -265,7 +265,7 @@ struct Arena {
 }
 
 impl Arena {
-    /// Memory for three tensors of which each thread has so many numbers, all of them ordinary.
+    /// Memory for three tensors of which each thread has this many numbers, all of them ordinary.
     fn new(pool: &mut Pool, numbers: usize) -> Option<Self> {
         let part_bytes = (3 * stride(numbers) * size_of::<f32>()).next_multiple_of(HUGE_PAGE);
         let bytes = part_bytes.checked_mul(pool.threads())?.checked_add(HUGE_PAGE)?;
@@ -283,7 +283,7 @@ impl Arena {
         Some(arena)
     }
 
-    /// A thread's part of three tensors, when it has so many numbers of each.
+    /// A thread's part of three tensors, when it has this many numbers of each.
     fn tensors(&self, thread: usize, numbers: usize) -> [*mut f32; 3] {
         [0, 1, 2].map(|index| self.base.at(thread * self.part + index * stride(numbers)))
     }
@@ -362,7 +362,7 @@ mod tests {
         ranges.sort_unstable();
         assert!(ranges.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{ranges:x?}");
         for tensor in arena.tensors(2, 5 * GRAIN) {
-            // SAFETY: the arena holds so many numbers there.
+            // SAFETY: the arena holds that many numbers there.
             let numbers = unsafe { std::slice::from_raw_parts(tensor, 5 * GRAIN) };
             assert!(numbers.iter().all(|x| x.to_bits() == 0x3D3D_3D3D));
         }
@@ -375,7 +375,7 @@ mod tests {
             let numbers = 3 * GRAIN;
             let arena = Arena::new(&mut pool, numbers + LINE).unwrap();
             let slice = |thread: usize, index: usize| {
-                // SAFETY: the arena holds a line more than so many numbers there, and the slices
+                // SAFETY: the arena holds a line more than that many numbers there, and the slices
                 // are used one after the other.
                 unsafe {
                     let start = arena.tensors(thread, numbers)[index];
@@ -401,7 +401,7 @@ mod tests {
             }
             // Halves and few of them, so that the sum is exact, and different in every place.
             let tensors = arena.tensors(1, numbers);
-            // SAFETY: the arena holds three tensors of so many numbers from there on.
+            // SAFETY: the arena holds three tensors of that many numbers from there on.
             let all = unsafe { std::slice::from_raw_parts_mut(tensors[0], 3 * numbers) };
             for (index, number) in all.iter_mut().enumerate() {
                 *number = index as f32 / 2.0;

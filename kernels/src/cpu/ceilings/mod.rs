@@ -1,4 +1,4 @@
-//! Measures the limits of the CPU: its peak rate, its bandwidth over the working set, and what
+//! Measures the ceilings of the CPU: its peak rate, its bandwidth over the working set, and what
 //! starting a kernel costs.
 //!
 //! Every number is that of the best sample: nothing can make a loop faster than the machine, and
@@ -21,7 +21,7 @@ use crate::clock::clock_tick;
 /// samples of a number in one round is over in the next.
 const ROUNDS: usize = 3;
 
-/// The limits for f32 on all threads of the pool. Takes 2 to 4 s.
+/// The ceilings for f32 on all threads of the pool. Takes 2 to 4 s.
 pub(crate) fn measure(pool: &mut Pool) -> Ceilings {
     let mut peak_gflops = 0.0_f64;
     let mut launch_us = f64::INFINITY;
@@ -40,9 +40,9 @@ struct Effort {
     /// A sample lasts at least this long: many ticks of the clock, and far longer than starting
     /// the threads.
     sample: Duration,
-    /// Samples are taken for so long, ...
+    /// Samples are taken for this long, ...
     budget: Duration,
-    /// ... and so many in any case.
+    /// ... and this many in any case.
     least_samples: u32,
 }
 
@@ -58,7 +58,7 @@ impl Effort {
         })
     }
 
-    /// The same, where `timed` does so many iterations and tells how long they took.
+    /// The same, where `timed` does that many iterations and returns how long they took.
     fn best_of(self, mut timed: impl FnMut(u32) -> Duration) -> f64 {
         let (mut iterations, mut spent) = (1_u32, Duration::ZERO);
         // Also the warm-up.

@@ -101,7 +101,7 @@ mod tests {
                 let mut tensors = [7.0, 1.5, 0.25].map(|x| vec![Line([x; 16]); lines + 1]);
                 tensors[1][2].0[3] = -4.0;
                 let pointers = tensors.each_mut().map(|tensor| tensor.as_mut_ptr().cast::<f32>());
-                // SAFETY: the tensors are aligned to a line, have so many numbers and are apart.
+                // SAFETY: the tensors are aligned to a line, have that many numbers and are apart.
                 unsafe { add(arch, pointers, numbers, 2) };
                 let sums: Vec<f32> = tensors[0].iter().flat_map(|line| line.0).collect();
                 for (index, &sum) in sums.iter().enumerate() {

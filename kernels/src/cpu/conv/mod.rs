@@ -19,15 +19,15 @@ use self::depthwise::Depthwise;
 use self::patches::gather;
 use self::shape::Core;
 pub(crate) use self::shape::Shape;
+use super::gemm::{View, gemm, share};
 use super::kernel::{Kernel, Located};
 use super::max_pool::{Image, PoolRows};
 use super::pool::Pool;
-use super::product::{View, product, share};
 use super::tail::{Block, Stretch, Tail};
 use super::tensors::Tensors;
 
 /// Numbers of gathered patches per tile, 512 KiB: a quarter of the second-level cache of current
-/// servers, beside the filters and the results.
+/// servers, in addition to the filters and the results.
 const PATCH_NUMBERS: usize = 1 << 17;
 
 /// Output channels are not split below this for the sake of more threads.
@@ -263,7 +263,7 @@ impl ConvKernel {
             let target = block.data.wrapping_add(first - tile.channels.start);
             let right = View::rows(self.filter.at(first), out_channels);
             // SAFETY: the caller's guarantee; the filter is a matrix of depth x out_channels.
-            unsafe { product([pixels, depth, count], target, block.stride, left, right, 1.0) };
+            unsafe { gemm([pixels, depth, count], target, block.stride, left, right, 1.0) };
         }
     }
 

@@ -41,11 +41,11 @@ impl From<ConvSizes> for Shape {
 /// How the core computes a tile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Core {
-    /// The image itself is the left side of the product.
+    /// The image itself is the left side of the GEMM.
     Pointwise,
     /// Patches are gathered first.
     Gathered,
-    /// One filter per channel: a sum of taps, no product.
+    /// One filter per channel: a sum of taps, not a GEMM.
     Depthwise,
 }
 

@@ -2,6 +2,7 @@
 //! `crate::worker`.
 
 use super::*;
+use crate::CompileService;
 use crate::worker::is_worker;
 
 /// The arguments with which this program is a compile worker.

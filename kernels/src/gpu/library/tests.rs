@@ -6,7 +6,7 @@ use std::ffi::c_int;
 use std::fs;
 
 use super::*;
-use crate::gpu::stubs::Stubs;
+use crate::gpu::tests::stubs::Stubs;
 
 function_table! {
     struct Sums {

@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::*;
-use crate::gpu::stubs::Stubs;
+use crate::gpu::tests::stubs::Stubs;
 
 fn folders(root: &Path, names: &[&str]) {
     for name in names {

@@ -10,12 +10,13 @@ use std::io::Write;
 use cli_support::exit;
 use cli_support::output::Destination;
 use kernel_traces::predicted::{
-    Comparison, Measured, ModelTrace, OpMap, Passes, PredictedError, Rules,
+    Comparison, FailedScenario, LimitVerdict, Measured, ModelTrace, OpMap, Passes, PredictedError,
+    Rules, ScenarioResult, Validation,
 };
 
 use super::write_json;
 use crate::cli::{TraceValidateArgs, ValidateFormat};
-use crate::report::{self, FailedScenario, LimitVerdict, ScenarioResult, Validation};
+use crate::report;
 use scenarios::{PassesFrom, Scenario};
 
 /// Compares all scenarios.
@@ -28,7 +29,7 @@ pub(super) fn validate(args: &TraceValidateArgs) -> anyhow::Result<u8> {
         tell(&outcome, is_list);
         outcome
     });
-    let validation = Validation { outcomes: outcomes.collect() };
+    let validation = Validation::new(outcomes.collect());
     if !is_list && validation.failed().next().is_some() {
         return Ok(exit::FAILURE);
     }
@@ -77,7 +78,7 @@ fn compare(scenario: &Scenario, rules: Rules) -> Result<ScenarioResult, FailedSc
         (model, measured, map, passes) => {
             let errors = [model.err(), measured.err(), map.err(), passes.err()];
             let errors = errors.iter().flatten().map(PredictedError::to_string).collect();
-            Err(FailedScenario { name: scenario.name.clone(), errors })
+            Err(FailedScenario::new(scenario.name.clone(), errors))
         }
     }
 }
@@ -99,11 +100,11 @@ fn tell(outcome: &Result<ScenarioResult, FailedScenario>, is_list: bool) {
         eprintln!("warning: {}: {of}{warning}; {}", warning.code(), warning.advice());
     }
     match result.verdict {
-        None | Some(LimitVerdict::Passed) => {}
-        Some(LimitVerdict::Exceeded) => eprintln!("regression: {of}{}", result.excess()),
+        Some(LimitVerdict::Exceeded) => eprintln!("regression: {of}{}", report::excess(result)),
         Some(LimitVerdict::Unjudged) => {
             eprintln!("error: {of}nothing was measured, so there is no wMAPE to judge");
         }
+        _ => {}
     }
 }
 

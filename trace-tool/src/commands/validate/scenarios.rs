@@ -6,11 +6,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use cli_support::exit::UsageError;
-use kernel_traces::predicted::{MeasuredBy, Passes, Rules};
+use kernel_traces::predicted::{MeasuredBy, Passes, Rules, ScenarioFiles};
 use serde::Deserialize;
 
 use crate::cli::{MeasuredByName, TraceValidateArgs};
-use crate::report::ScenarioFiles;
 
 /// A comparison to make.
 pub(super) struct Scenario {
@@ -43,11 +42,7 @@ pub(super) fn of(args: &TraceValidateArgs) -> anyhow::Result<Vec<Scenario>> {
     let name = predicted.file_stem().unwrap_or(predicted.as_os_str());
     Ok(vec![Scenario {
         name: name.to_string_lossy().into_owned(),
-        files: ScenarioFiles {
-            predicted: predicted.clone(),
-            measured: measured.clone(),
-            op_map: args.op_map.clone(),
-        },
+        files: ScenarioFiles::new(predicted.clone(), measured.clone(), args.op_map.clone()),
         passes: PassesFrom::Number(passes),
         process: args.process.clone(),
         by: args.measured_by.map(MeasuredBy::from),
@@ -149,11 +144,7 @@ impl Entry {
         }
         Ok(Scenario {
             name: self.name,
-            files: ScenarioFiles {
-                predicted: at(self.predicted),
-                measured: at(self.measured),
-                op_map: self.op_map.map(at),
-            },
+            files: ScenarioFiles::new(at(self.predicted), at(self.measured), self.op_map.map(at)),
             passes,
             process: self.process,
             by: self.measured_by.map(MeasuredBy::from),

@@ -5,9 +5,10 @@
 
 use clap::ValueEnum;
 use csv::{Terminator, WriterBuilder};
-use kernel_traces::compare::{Amount, Comparison, Part, Slot, SlotKernel, Which};
+use kernel_traces::compare::older::{self, Sums};
+use kernel_traces::compare::{Amount, Comparison, Part, Slot, SlotKernel};
 
-use super::{CompareReport, kept, words};
+use super::CompareReport;
 
 /// A table of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -79,7 +80,7 @@ const PART: [&str; 9] = [
 
 /// The names of columns, where `{}` is the prefix of a side, once for each.
 fn header(comparison: &Comparison, names: &[&str], own: &[&str]) -> Vec<String> {
-    let prefixes = kept::prefixes(comparison);
+    let prefixes = older::prefixes(comparison);
     let kept = names.iter().flat_map(|name| match name.strip_prefix("{}") {
         Some(rest) => prefixes.iter().map(|prefix| format!("{prefix}{rest}")).collect(),
         None => vec![(*name).to_owned()],
@@ -107,7 +108,7 @@ fn part(part: &Part) -> Vec<String> {
     [&counts[..], &totals, &owns, &step(part)].concat()
 }
 
-fn sums(sums: &kept::Sums) -> Vec<String> {
+fn sums(sums: &Sums) -> Vec<String> {
     let counts = sums.count.map(|count| count.to_string());
     [&counts[..], &sums.avg_us.map(number), &sums.total_ms.map(number)].concat()
 }
@@ -124,11 +125,12 @@ fn operations(comparison: &Comparison) -> Sheet {
         "{}_kernel",
         "{}_cpu_op",
     ];
-    let row = |row: kept::Operation<'_>| {
+    let row = |row: older::Operation<'_>| {
         let mut cells = vec![row.operation.to_owned()];
-        cells.extend(sums(&row.sums));
-        cells.extend([number(row.ratio), number(row.sums.gap_ms), row.status.to_owned()]);
-        cells.extend(row.kernel.map(|row| row.map_or_else(String::new, |row| row.kernel.clone())));
+        cells.extend(sums(&Sums::of(row.part)));
+        cells.extend([number(row.ratio), number(row.gap_ms), row.status.name().to_owned()]);
+        let kernels = [row.trace1_kernel, row.trace2_kernel];
+        cells.extend(kernels.map(|kernel| kernel.unwrap_or_default().to_owned()));
         // Which operators launched a class is not a part of a comparison.
         cells.extend([String::new(), String::new()]);
         cells.extend(step(row.part));
@@ -136,22 +138,22 @@ fn operations(comparison: &Comparison) -> Sheet {
     };
     Sheet {
         header: header(comparison, &names, &STEP),
-        rows: kept::operations(comparison).into_iter().map(row).collect(),
+        rows: older::operations(comparison).into_iter().map(row).collect(),
     }
 }
 
 fn layers(comparison: &Comparison) -> Sheet {
     let names = ["layer", "{}_kernels", "{}_total_ms", "ratio", "gap_ms", "status", "in_both"];
     let own = [&["is_backward", "first_layers", "second_layers"][..], &STEP].concat();
-    let row = |row: kept::LayerRow<'_>| {
+    let row = |row: older::LayerTotal<'_>| {
         let number_of = row.number;
         let mut cells = vec![number_of.layer.to_string()];
-        cells.extend(row.sums.count.map(|count| count.to_string()));
-        cells.extend(row.sums.total_ms.map(number));
+        cells.extend([row.trace1_kernels, row.trace2_kernels].map(|count| count.to_string()));
+        cells.extend([row.trace1_total_ms, row.trace2_total_ms].map(number));
         cells.extend([
             number(row.ratio),
-            number(row.sums.gap_ms),
-            row.status.to_owned(),
+            number(row.gap_ms),
+            row.status.name().to_owned(),
             row.in_both.to_string(),
             number_of.is_backward.to_string(),
             number_of.first_layers.to_string(),
@@ -162,7 +164,7 @@ fn layers(comparison: &Comparison) -> Sheet {
     };
     Sheet {
         header: header(comparison, &names, &own),
-        rows: kept::layers(comparison).into_iter().map(row).collect(),
+        rows: older::layer_totals(comparison).into_iter().map(row).collect(),
     }
 }
 
@@ -221,7 +223,7 @@ fn slot_cells(slot: &Slot) -> Vec<String> {
     let index = |index: Option<usize>| index.map_or_else(String::new, |index| index.to_string());
     let (low, high) = slot.ratio.and_then(|ratio| ratio.interval).unzip();
     let mut cells =
-        vec![slot.slot.to_string(), slot.role.name().to_owned(), status(slot).to_owned()];
+        vec![slot.slot.to_string(), slot.role.name().to_owned(), slot.status.name().to_owned()];
     cells.extend(of(&|kernel| kernel.class.clone()));
     cells.extend(of(&|kernel| kernel.kernel.clone()));
     cells.extend(of(&|kernel| kernel.names.to_string()));
@@ -232,23 +234,6 @@ fn slot_cells(slot: &Slot) -> Vec<String> {
     cells.extend([number(slot.ratio.map(|ratio| ratio.value)), number(low), number(high)]);
     cells.extend([index(slot.fusion), index(slot.implementation)]);
     cells
-}
-
-const fn status(slot: &Slot) -> &'static str {
-    use kernel_traces::compare::SlotStatus;
-    match slot.status {
-        SlotStatus::Aligned => "aligned",
-        SlotStatus::Moved => "moved",
-        SlotStatus::FirstOnly => "first_only",
-        SlotStatus::SecondOnly => "second_only",
-    }
-}
-
-const fn side(which: Which) -> &'static str {
-    match which {
-        Which::First => "first",
-        Which::Second => "second",
-    }
 }
 
 fn fusion(report: CompareReport<'_>) -> Sheet {
@@ -275,18 +260,18 @@ fn fusion(report: CompareReport<'_>) -> Sheet {
             report.records_of(index).flat_map(|records| records.sentences()).collect();
         let mut cells = vec![
             fusion.operation.clone(),
-            kept::layers_of_fusion(comparison, index),
-            kept::platform(comparison, fusion.fused_by).to_owned(),
+            older::layers_of_fusion(comparison, index),
+            older::platform(comparison, fusion.fused_by).to_owned(),
             fusion.fused_kernel.clone(),
-            kept::unfused(fusion),
+            fusion.separate.join("+"),
             fusion.count.to_string(),
             fusion.evidence.clone(),
-            side(fusion.fused_by).to_owned(),
+            fusion.fused_by.name().to_owned(),
             fusion.role.name().to_owned(),
             fusion.separate_kernels.join("\n"),
             number(fusion.per_step),
             number(fusion.confidence),
-            words::evidence(fusion.by).trim_start_matches("by ").to_owned(),
+            fusion.by.name().to_owned(),
         ];
         cells.extend(part(&fusion.part));
         cells.push(records.join("\n"));
@@ -300,9 +285,9 @@ fn implementation(comparison: &Comparison) -> Sheet {
     let own = [&PART[..], &["sentence"]].concat();
     let rows = comparison.implementation.iter().map(|one| {
         let mut cells = vec![
-            words::implementation(one.kind).replace(' ', "_"),
-            kept::platform(comparison, one.run_by).to_owned(),
-            side(one.run_by).to_owned(),
+            one.kind.name().replace(' ', "_"),
+            older::platform(comparison, one.run_by).to_owned(),
+            one.run_by.name().to_owned(),
             one.class.clone(),
             one.role.name().to_owned(),
             one.kernel.clone(),
@@ -321,7 +306,7 @@ fn same_kernels(comparison: &Comparison) -> Sheet {
     let rows = comparison.same_kernels.iter().map(|same| {
         let (low, high) = same.ratio.interval.unzip();
         let mut cells = vec![same.kernel.clone(), same.class.clone()];
-        cells.extend(sums(&kept::Sums::of(&same.part)));
+        cells.extend(sums(&Sums::of(&same.part)));
         cells.extend([
             number(same.ratio.value),
             number((same.first_mean_ns - same.second_mean_ns) / 1e3),
@@ -346,9 +331,9 @@ fn gap(comparison: &Comparison) -> Sheet {
     };
     let whole = [gap.first_ns, gap.second_ns, gap.gap_ns].map(number);
     let whole = [&nothing[..], &whole].concat();
-    let mut rows = vec![row("gap", "gap", "", whole, &words::verdict(comparison))];
+    let mut rows = vec![row("gap", "gap", "", whole, &comparison.verdict())];
     for cause in &gap.causes {
-        let kind = words::cause(cause.kind);
+        let kind = cause.kind.name();
         rows.push(row("cause", &cause.name, kind, part(&cause.part), &cause.sentence));
     }
     for class in &gap.classes {
@@ -374,8 +359,8 @@ fn kernels(comparison: &Comparison) -> Sheet {
         ["side", "platform", "kernel", "class", "count", "total_ns", "own_ns", "step_ns", "share"];
     let rows = comparison.kernels.iter().map(|row| {
         vec![
-            side(row.side).to_owned(),
-            kept::platform(comparison, row.side).to_owned(),
+            row.side.name().to_owned(),
+            older::platform(comparison, row.side).to_owned(),
             row.kernel.clone(),
             row.class.clone(),
             row.amount.count.to_string(),

@@ -1,23 +1,19 @@
 //! A comparison of two traces: as text, as tables of CSV, as JSON, and as a page.
 //!
-//! `words` has the phrases that text and page share, and `kept` the rows under the field names of
-//! older tools that CSV and JSON share.
+//! `words` has the phrases that text and page share.
 
 mod csv;
 mod html;
 mod json;
-mod kept;
 mod text;
 mod words;
 
-use kernel_traces::compare::Comparison;
-
-use super::collectives::RankSurvey;
-use crate::fusion_records::FusionRecords;
+use kernel_traces::collectives::RankSurvey;
+use kernel_traces::compare::{Comparison, FusionRecords};
 
 pub use csv::{CompareTable, trace_compare_csv};
 pub use html::trace_compare_html;
-pub use json::{COMPARISON_SCHEMA_VERSION, trace_compare_json};
+pub use json::trace_compare_json;
 pub use text::trace_compare;
 
 /// What a report of a comparison shows.

@@ -1,10 +1,8 @@
 //! The phrases of text and page.
 
-use crate::report::capital;
 use cli_support::units::milliseconds;
 use kernel_traces::compare::{
-    Basis, CauseKind, Comparison, Fusion, FusionEvidence, Gap, ImplementationKind, LayerKind,
-    Ratio, SideSummary, Slot, SlotStatus, Which,
+    Basis, Comparison, Gap, LayerKind, Ratio, SideSummary, Slot, SlotStatus, Which,
 };
 
 /// Shares of a gap that is smaller than this share of a step would be shares of noise.
@@ -66,46 +64,6 @@ pub(super) fn counted(count: u64, noun: &str) -> String {
     }
 }
 
-/// What a step is, in a sentence.
-pub(super) fn basis(comparison: &Comparison) -> String {
-    let what = match comparison.basis {
-        Basis::Layers => "a pass through all layers",
-        Basis::MarkedSteps => "a marked step",
-        Basis::Recording => "the whole recording, as neither layers nor marked steps are in both",
-    };
-    let phase = comparison.phase.map_or_else(String::new, |phase| {
-        format!("; only what was launched in steps of phase {}", phase.name())
-    });
-    let layer = comparison
-        .layer
-        .map_or_else(String::new, |layer| format!("; only layer {layer} of the model"));
-    format!("Times are of {what}{phase}{layer}.")
-}
-
-/// Who is faster and by how much, in one sentence.
-pub(super) fn verdict(comparison: &Comparison) -> String {
-    let Gap { first_ns, second_ns, ratio, .. } = comparison.gap;
-    let (first, second) = (&comparison.first.label, &comparison.second.label);
-    let phase = comparison.phase.map_or_else(String::new, |phase| format!("{} ", phase.name()));
-    let per = match comparison.basis {
-        Basis::Layers => format!("a {phase}pass"),
-        Basis::MarkedSteps => format!("a {phase}step"),
-        Basis::Recording if phase.is_empty() => "in all".to_owned(),
-        Basis::Recording => format!("in all {phase}steps"),
-    };
-    let layer = comparison.layer.map_or_else(String::new, |layer| format!("In layer {layer}, "));
-    let times =
-        format!("{layer}{first} takes {} {per}, {second} {}", time(first_ns), time(second_ns));
-    let faster = |name: &str, times: f64| format!("{name} is {times:.2} times as fast");
-    let conclusion = match ratio {
-        Some(ratio) if (0.995..1.005).contains(&ratio) => "no difference to speak of".to_owned(),
-        Some(ratio) if ratio > 1.0 => faster(second, ratio),
-        Some(ratio) if ratio > 0.0 => faster(first, 1.0 / ratio),
-        _ => "there is nothing to compare".to_owned(),
-    };
-    capital(&format!("{times}: {conclusion}"))
-}
-
 /// A kernel's name without the namespaces that most names begin with and that tell nothing.
 pub(super) fn kernel(name: &str) -> String {
     let name = name.strip_prefix("void ").unwrap_or(name);
@@ -125,23 +83,7 @@ pub(super) fn file(name: &str) -> String {
 
 /// The label of a side.
 pub(super) fn label(comparison: &Comparison, which: Which) -> &str {
-    &side(comparison, which).label
-}
-
-/// A side.
-pub(super) const fn side(comparison: &Comparison, which: Which) -> &SideSummary {
-    match which {
-        Which::First => &comparison.first,
-        Which::Second => &comparison.second,
-    }
-}
-
-/// The other side.
-pub(super) const fn other(which: Which) -> Which {
-    match which {
-        Which::First => Which::Second,
-        Which::Second => Which::First,
-    }
+    &comparison.side(which).label
 }
 
 /// The device of a side.
@@ -182,55 +124,6 @@ pub(super) fn explained(side: &SideSummary) -> String {
         share => format!(", {share} by class only"),
     };
     format!("{} of its time{by_class}", percent(side.covered_share))
-}
-
-/// What a cause is.
-pub(super) const fn cause(kind: CauseKind) -> &'static str {
-    match kind {
-        CauseKind::Fusion => "fusion",
-        CauseKind::Implementation => "implementation",
-        CauseKind::OneSided => "one side only",
-        CauseKind::Communication => "communication",
-        CauseKind::Copies => "copies",
-        CauseKind::Fills => "fills",
-        CauseKind::Class => "same work",
-        CauseKind::OutsideSteps => "outside of steps",
-        CauseKind::Idle => "idle",
-        CauseKind::PhaseMix => "mix of phases",
-    }
-}
-
-/// What a difference of the implementation is.
-pub(super) const fn implementation(kind: ImplementationKind) -> &'static str {
-    match kind {
-        ImplementationKind::SplitProduct => "split product",
-        ImplementationKind::SplitAttention => "split attention",
-        ImplementationKind::SeparateProducts => "separate products",
-        ImplementationKind::Fill => "fill",
-        ImplementationKind::Quantisation => "quantisation",
-        ImplementationKind::Copy => "copy",
-        ImplementationKind::Collective => "collective",
-    }
-}
-
-/// What a fusion rests on.
-pub(super) const fn evidence(by: FusionEvidence) -> &'static str {
-    match by {
-        FusionEvidence::Name => "by name",
-        FusionEvidence::Definition => "by definition",
-        FusionEvidence::Absence => "by absence",
-    }
-}
-
-/// Who fuses what, and what the other runs instead.
-pub(super) fn fusion(comparison: &Comparison, fusion: &Fusion) -> String {
-    format!(
-        "{} fuses {}; {} runs {}",
-        label(comparison, fusion.fused_by),
-        fusion.operation,
-        label(comparison, other(fusion.fused_by)),
-        fusion.separate.join(", then ")
-    )
 }
 
 /// Which sides have a slot, and what it is a part of. Fusions and differences are numbered from 1,

@@ -1,8 +1,7 @@
 //! The positions of patterns as CSV.
 
+use kernel_traces::results::RanksLayers;
 use serde::Serialize;
-
-use super::RanksLayers;
 
 /// A position of a pattern.
 #[derive(Serialize)]

@@ -5,11 +5,11 @@ use std::fmt::Write;
 use cli_support::tables::{right, styled};
 use cli_support::units::milliseconds;
 use comfy_table::{Cell, ColumnConstraint, Table, Width};
+use kernel_traces::results::{LayersFound, PassTime, RankLayers, RanksLayers};
 use kernel_traces::segment::{Assignments, FamilyEvidence};
 use kernel_traces::{PatternTime, StepTime};
 
 use super::super::{phases, ranks, shortened, time};
-use super::{LayersFound, RankLayers, RanksLayers};
 
 /// Which patterns are shown kernel by kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,9 +133,8 @@ fn layers(layers: &LayersFound) -> String {
 }
 
 fn passes(layers: &LayersFound) -> String {
-    let count = |is_one: fn(&super::PassTime) -> bool| {
-        layers.passes.iter().filter(|pass| is_one(pass)).count()
-    };
+    let count =
+        |is_one: fn(&PassTime) -> bool| layers.passes.iter().filter(|pass| is_one(pass)).count();
     let (whole, cut) = (count(|pass| !pass.is_cut), count(|pass| pass.is_cut));
     let mut text = format!("{whole} whole");
     if cut > 0 {

@@ -1,9 +1,7 @@
 //! The types of kernels of all scenarios as CSV.
 
-use kernel_traces::predicted::original;
+use kernel_traces::predicted::{Validation, original};
 use serde::Serialize;
-
-use super::Validation;
 
 /// A type of kernel.
 #[derive(Serialize)]

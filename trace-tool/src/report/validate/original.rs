@@ -2,20 +2,7 @@
 
 use std::fmt::Write;
 
-use kernel_traces::predicted::original;
-use serde::ser::{Serialize, Serializer};
-
-use super::{FailedScenario, ScenarioResult, Validation};
-
-/// An object with the rows of each scenario by its name.
-pub(super) struct ByName<'v>(pub(super) &'v Validation);
-
-impl Serialize for ByName<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let rows = |result: &ScenarioResult| original::rows(&result.comparison);
-        serializer.collect_map(self.0.results().map(|result| (&result.name, rows(result))))
-    }
-}
+use kernel_traces::predicted::{FailedScenario, ScenarioResult, Validation, original};
 
 /// So many rows are printed.
 const MOST_ROWS: usize = 15;
@@ -29,7 +16,7 @@ pub fn trace_validation_original(validation: &Validation) -> String {
     for outcome in &validation.outcomes {
         match outcome {
             Ok(result) => table(&mut text, result),
-            Err(FailedScenario { name, errors }) => {
+            Err(FailedScenario { name, errors, .. }) => {
                 let _ = writeln!(text, "SKIP {name}: {}", errors.join("; "));
             }
         }

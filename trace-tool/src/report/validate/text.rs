@@ -5,10 +5,11 @@ use std::fmt::Write;
 use cli_support::tables::{right, styled};
 use cli_support::units::milliseconds;
 use comfy_table::{Cell, ColumnConstraint, Table, Width};
-use kernel_traces::predicted::{Comparison, Row, Status, Totals};
+use kernel_traces::predicted::{
+    Comparison, LimitVerdict, Row, ScenarioResult, Status, Totals, Validation, Worst,
+};
 
 use super::super::shortened;
-use super::{LimitVerdict, ScenarioResult, Validation};
 
 /// So many operators of a type are named.
 const MOST_OPERATORS: usize = 3;
@@ -71,7 +72,7 @@ fn scenario(text: &mut String, result: &ScenarioResult, top: usize) {
     let _ = writeln!(text, "wMAPE  {}", wmape(result));
     let _ = writeln!(text, "types  {}", types(comparison));
     for (index, worst) in result.worst.iter().enumerate() {
-        let _ = writeln!(text, "{}  {}", if index == 0 { "worst" } else { "     " }, worst.text());
+        let _ = writeln!(text, "{}  {}", if index == 0 { "worst" } else { "     " }, named(worst));
     }
 }
 
@@ -151,9 +152,34 @@ fn wmape(result: &ScenarioResult) -> String {
         ),
     };
     if let (Some(limit), Some(verdict)) = (result.max_wmape_pct, result.verdict) {
-        let _ = write!(text, "; limit {limit} %: {}", name(verdict));
+        let _ = write!(text, "; limit {limit} %: {}", verdict.name());
     }
     text
+}
+
+/// By how much the wMAPE of a scenario is above its limit, and which type adds most to it.
+#[must_use]
+pub fn excess(result: &ScenarioResult) -> String {
+    let wmape = result.comparison.totals.wmape_pct.unwrap_or_default();
+    let limit = result.max_wmape_pct.unwrap_or_default();
+    let mut text = format!(
+        "the wMAPE is {wmape:.2} %, {:.2} points above the limit of {limit} %",
+        wmape - limit
+    );
+    if let Some(worst) = result.worst.first() {
+        text.push_str("; the worst is ");
+        text.push_str(&named(worst));
+    }
+    text
+}
+
+fn named(worst: &Worst) -> String {
+    format!(
+        "{}, {} ({:.1} % of all errors)",
+        shortened(&worst.kernel_type),
+        signed_time(worst.error_us),
+        worst.error_share_pct
+    )
 }
 
 fn types(comparison: &Comparison) -> String {
@@ -204,19 +230,11 @@ fn summary(validation: &Validation) -> Table {
             right(percent(totals.error_pct)),
             right(of(totals.wmape_pct)),
             right(of(result.max_wmape_pct)),
-            Cell::new(result.verdict.map_or("-", name)),
+            Cell::new(result.verdict.map_or("-", LimitVerdict::name)),
             Cell::new(worst.unwrap_or_default()),
         ]);
     }
     table
-}
-
-fn name(verdict: LimitVerdict) -> &'static str {
-    match verdict {
-        LimitVerdict::Passed => "passed",
-        LimitVerdict::Exceeded => "exceeded",
-        LimitVerdict::Unjudged => "not judged",
-    }
 }
 
 fn time(us: f64) -> String {
@@ -224,7 +242,7 @@ fn time(us: f64) -> String {
 }
 
 /// A time with its sign.
-pub(super) fn signed_time(us: f64) -> String {
+fn signed_time(us: f64) -> String {
     if us == 0.0 {
         return time(us);
     }

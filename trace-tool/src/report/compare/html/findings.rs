@@ -24,7 +24,7 @@ pub(super) fn fusions(report: CompareReport<'_>, names: &Names) -> Markup {
 
 fn fusion(report: CompareReport<'_>, index: usize, fusion: &Fusion, names: &Names) -> Markup {
     let comparison = report.comparison;
-    let (by, other) = (fusion.fused_by, words::other(fusion.fused_by));
+    let (by, other) = (fusion.fused_by, fusion.fused_by.other());
     let label = |which| names.text(words::label(comparison, which));
     let step = comparison.basis.noun();
     let times = [fusion.part.first_ns, fusion.part.second_ns];
@@ -38,7 +38,7 @@ fn fusion(report: CompareReport<'_>, index: usize, fusion: &Fusion, names: &Name
     );
     html! {
         article.finding id={ "fusion-" (index + 1) } {
-            h3 { (index + 1) ". " (names.text(&words::fusion(comparison, fusion))) }
+            h3 { (index + 1) ". " (names.text(&comparison.fusion_sentence(fusion))) }
             p {
                 (fusion.role.name().replace('_', " ")) ", " (format!("{:.1}", fusion.per_step))
                 " a " (step) ": " (names.text(&spoken)) ", gap " b { (words::signed(fusion.part.gap_ns)) }
@@ -60,7 +60,7 @@ fn fusion(report: CompareReport<'_>, index: usize, fusion: &Fusion, names: &Name
                 }
             }
             p {
-                "Evidence, " (words::evidence(fusion.by)) ", confidence "
+                "Evidence by " (fusion.by.name()) ", confidence "
                 (format!("{:.2}", fusion.confidence)) ": " (names.text(&fusion.evidence))
             }
             @for records in report.records_of(index) {
@@ -91,7 +91,7 @@ pub(super) fn implementation(report: CompareReport<'_>, names: &Names) -> Markup
                 @for (index, one) in comparison.implementation.iter().enumerate().take(top) {
                     tr {
                         td.number { (index + 1) }
-                        th scope="row" { (words::implementation(one.kind)) }
+                        th scope="row" { (one.kind.name()) }
                         td { (names.text(words::label(comparison, one.run_by))) }
                         td { (one.role.name().replace('_', " ")) }
                         td.number { (words::signed(one.part.gap_ns)) }

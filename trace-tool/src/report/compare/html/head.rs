@@ -13,8 +13,8 @@ pub(super) fn head(report: CompareReport<'_>, names: &Names, title: &str) -> Mar
     html! {
         header {
             h1 { (names.text(title)) }
-            p.verdict { (names.text(&words::verdict(comparison))) "." }
-            p.basis { (words::basis(comparison)) }
+            p.verdict { (names.text(&comparison.verdict())) "." }
+            p.basis { (comparison.basis_sentence()) }
             div.sides {
                 (card(comparison, Which::First, comparison.gap.first_ns, names))
                 (card(comparison, Which::Second, comparison.gap.second_ns, names))
@@ -34,7 +34,7 @@ pub(super) fn head(report: CompareReport<'_>, names: &Names, title: &str) -> Mar
 }
 
 fn card(comparison: &Comparison, which: Which, step_ns: f64, names: &Names) -> Markup {
-    let side = words::side(comparison, which);
+    let side = comparison.side(which);
     let SideSummary { label, name, kernels, total_ns, span_ns, busy_ns, idle_ns, .. } = side;
     let step = match comparison.basis {
         Basis::Recording => "in all".to_owned(),

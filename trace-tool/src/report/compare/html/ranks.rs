@@ -1,8 +1,9 @@
 //! The ranks of the sides that have several.
 
+use kernel_traces::collectives::RankSurvey;
 use maud::{Markup, html};
 
-use super::super::super::collectives::{RANK_COLUMNS, RankSurvey, rank_rows, rank_sentences};
+use super::super::super::collectives::{RANK_COLUMNS, rank_rows, rank_sentences};
 use super::super::CompareReport;
 use super::names::Names;
 use super::{left_out, scrolling};

@@ -78,7 +78,7 @@ impl Steps {
             at -= gap_ns;
         };
         for Cause { name, kind, part, .. } in causes.iter().take(top) {
-            add(name.clone(), words::cause(*kind), part.gap_ns);
+            add(name.clone(), kind.name(), part.gap_ns);
         }
         let rest = causes.get(top..).unwrap_or_default();
         if !rest.is_empty() {

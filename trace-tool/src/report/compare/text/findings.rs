@@ -17,7 +17,7 @@ pub(super) fn write(text: &mut String, report: CompareReport<'_>) {
         text.push_str("None was found.\n");
     }
     for (index, fusion) in comparison.fusions.iter().enumerate().take(top) {
-        let _ = writeln!(text, "{}. {}", index + 1, words::fusion(comparison, fusion));
+        let _ = writeln!(text, "{}. {}", index + 1, comparison.fusion_sentence(fusion));
         let mut lines = vec![
             (
                 "   where".to_owned(),
@@ -52,10 +52,10 @@ pub(super) fn write(text: &mut String, report: CompareReport<'_>) {
         lines.push((
             "   evidence".to_owned(),
             format!(
-                "{} (confidence {:.2}, {})",
+                "{} (confidence {:.2}, by {})",
                 fusion.evidence,
                 fusion.confidence,
-                words::evidence(fusion.by)
+                fusion.by.name()
             ),
         ));
         for records in report.records_of(index) {
@@ -83,7 +83,7 @@ fn implementation(text: &mut String, comparison: &Comparison, top: usize) {
     for (index, one) in shown.clone().enumerate() {
         table.add_row([
             right((index + 1).to_string()),
-            Cell::new(words::implementation(one.kind)),
+            Cell::new(one.kind.name()),
             Cell::new(words::label(comparison, one.run_by)),
             Cell::new(one.role.name()),
             Cell::new(&one.class),

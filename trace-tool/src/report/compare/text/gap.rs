@@ -53,11 +53,8 @@ fn causes(text: &mut String, comparison: &Comparison, top: usize) {
     let (first, second) = (&comparison.first.label, &comparison.second.label);
     table.set_header(["", "cause", "what", first, second, "gap", "of the gap"]);
     for (at, cause) in gap.causes.iter().take(top).enumerate() {
-        let mut row = vec![
-            right((at + 1).to_string()),
-            Cell::new(&cause.name),
-            Cell::new(words::cause(cause.kind)),
-        ];
+        let mut row =
+            vec![right((at + 1).to_string()), Cell::new(&cause.name), Cell::new(cause.kind.name())];
         row.extend(numbers(gap, &cause.part));
         table.add_row(row);
     }

@@ -4,11 +4,11 @@ use std::fmt::Write;
 
 use kernel_traces::compare::{Comparison, SideSummary};
 
-use super::super::{kept, words};
+use super::super::words;
 use super::{at_most, sized, write_sentence};
 
 pub(super) fn head(comparison: &Comparison) -> String {
-    let sides = kept::sides(comparison);
+    let sides = [&comparison.first, &comparison.second];
     let mut table = sized();
     table.set_header(["", &sides[0].label, &sides[1].label]);
     let mut row = |what: &str, of: &dyn Fn(&SideSummary) -> String| {
@@ -37,8 +37,8 @@ pub(super) fn head(comparison: &Comparison) -> String {
         at_most(&mut table, column, 50);
     }
     let mut text = String::new();
-    write_sentence(&mut text, words::verdict(comparison));
+    write_sentence(&mut text, comparison.verdict());
     let _ = writeln!(text, "\n{table}");
-    write_sentence(&mut text, words::basis(comparison));
+    write_sentence(&mut text, comparison.basis_sentence());
     text
 }

@@ -1,0 +1,371 @@
+//! From a problem to its kernels: one per op, and one for the whole chain.
+
+use fusion_cost_model::kernel::Step;
+use fusion_cost_model::kernel::{Form, MAX_FOLDED, OperandKind};
+use fusion_cost_model::{Op, Pointwise, Problem};
+
+use super::attention::{AttentionKernel, Scores, Shape as AttentionShape};
+use super::conv::{ConvKernel, PoolStage, Shape as ConvShape, Tiling};
+use super::elementwise::ElementwiseKernel;
+use super::gemm::Grid;
+use super::kernel::{Kernel, Located};
+use super::layer::Layer;
+use super::linear::LinearKernel;
+use super::max_pool::MaxPoolKernel;
+use super::row_ops::RowOp;
+use super::row_stage::RowStage;
+use super::rows::RowsKernel;
+use super::tail::{Tail, TailOp};
+use super::tensors::{TensorId, TensorTable};
+use crate::inputs::{InputSpec, attention_scale};
+
+/// What the kernels may assume of the machine.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Machine {
+    pub(crate) threads: usize,
+    /// How much of its cache a thread may fill with intermediate results.
+    pub(crate) block_bytes: usize,
+}
+
+/// Both variants of a problem, before there is memory for their tensors.
+pub(crate) struct Plan {
+    pub(crate) table: TensorTable,
+    /// In the order of [`InputSpec::of`].
+    pub(crate) inputs: Vec<TensorId>,
+    pub(crate) output: TensorId,
+    pub(crate) unfused: Vec<Box<dyn Kernel>>,
+    pub(crate) fused: Box<dyn Kernel>,
+}
+
+impl Plan {
+    /// The kernels of a problem; `None` when this backend has none for it.
+    pub(crate) fn new(problem: &Problem, machine: Machine) -> Option<Self> {
+        let mut builder = Builder::new(problem, machine);
+        let unfused = builder.unfused()?;
+        let fused = builder.fused()?;
+        let Builder { table, inputs, output, .. } = builder;
+        Some(Self { table, inputs, output, unfused, fused })
+    }
+}
+
+struct Builder<'p> {
+    problem: &'p Problem,
+    machine: Machine,
+    steps: Vec<Step>,
+    table: TensorTable,
+    inputs: Vec<TensorId>,
+    /// The operands of each step, without random ones.
+    operands: Vec<Vec<TensorId>>,
+    output: TensorId,
+}
+
+impl<'p> Builder<'p> {
+    fn new(problem: &'p Problem, machine: Machine) -> Self {
+        let steps: Vec<Step> = problem.steps().collect();
+        let mut table = TensorTable::default();
+        let specs = InputSpec::of(problem);
+        let inputs: Vec<TensorId> =
+            specs.iter().map(|spec| table.add(spec.shape.elements() as usize)).collect();
+        let mut operands = vec![Vec::new(); steps.len()];
+        for (spec, &id) in specs.iter().zip(&inputs).skip(1) {
+            operands[spec.step].push(id);
+        }
+        let output = table.add(steps.last().map_or(0, |step| step.output.elements() as usize));
+        Self { problem, machine, steps, table, inputs, operands, output }
+    }
+
+    fn operand(&self, step: usize) -> Option<Located> {
+        self.operands[step].first().map(|&id| id.into())
+    }
+
+    /// Scratch of this many numbers for each thread.
+    fn scratch(&mut self, numbers: [usize; 2]) -> Vec<[Located; 2]> {
+        (0..self.machine.threads)
+            .map(|_| numbers.map(|count| self.table.add_scratch(count).into()))
+            .collect()
+    }
+
+    // --- the unfused variant -------------------------------------------------------------
+
+    /// One kernel per op. A pointwise or row op works in place on the result of the op before
+    /// it, as any memory planner would have it; only an op that changes the shape gets a new
+    /// intermediate tensor.
+    fn unfused(&mut self) -> Option<Vec<Box<dyn Kernel>>> {
+        let in_place = |op: Op| op.is_pointwise() || op.is_row();
+        let mut source = self.inputs[0];
+        let mut kernels = Vec::new();
+        for index in 0..self.steps.len() {
+            let rest_in_place = self.steps[index + 1..].iter().all(|step| in_place(step.op));
+            let target = if index > 0 && in_place(self.steps[index].op) {
+                source
+            } else if rest_in_place {
+                self.output
+            } else {
+                self.table.add(self.steps[index].output.elements() as usize)
+            };
+            kernels.push(self.unfused_kernel(index, source.into(), target.into())?);
+            source = target;
+        }
+        Some(kernels)
+    }
+
+    fn unfused_kernel(
+        &mut self,
+        index: usize,
+        input: Located,
+        output: Located,
+    ) -> Option<Box<dyn Kernel>> {
+        let step = self.steps[index];
+        let Machine { threads, .. } = self.machine;
+        let sizes = self.problem.sizes();
+        Some(match step.op {
+            Op::Linear => self.linear_kernel(index, index + 1, input, output)?,
+            Op::Conv2d => self.conv_kernel(index, input, output, Tail::default(), None)?,
+            Op::MaxPool => {
+                let sizes = sizes.pool()?;
+                let images = (step.input.rows / (sizes.h * sizes.w)) as usize;
+                let channels = step.input.cols as usize;
+                Box::new(MaxPoolKernel { sizes, images, channels, input, output })
+            }
+            Op::Qk | Op::Pv => {
+                let shape = AttentionShape::from(sizes.attention()?);
+                let scores = match step.op {
+                    Op::Qk => self.queries_and_keys(index, input)?,
+                    _ => Scores::Given(input),
+                };
+                Box::new(AttentionKernel {
+                    shape,
+                    block: shape.block_for_threads(threads),
+                    scores,
+                    stages: Vec::new(),
+                    values: if step.op == Op::Pv { self.operand(index) } else { None },
+                    tail: Tail::default(),
+                    projection: None,
+                    output,
+                    scratch: Vec::new(),
+                })
+            }
+            Op::Softmax | Op::LayerNorm | Op::RmsNorm | Op::Pointwise(_) => {
+                self.rows_kernel(index..index + 1, input, output)?
+            }
+        })
+    }
+
+    // --- the fused variant ---------------------------------------------------------------
+
+    fn fused(&mut self) -> Option<Box<dyn Kernel>> {
+        let count = self.steps.len();
+        let (input, output) = (self.inputs[0].into(), self.output.into());
+        match self.problem.chain().form() {
+            Form::Rows => self.rows_kernel(0..count, input, output),
+            Form::Linear if self.steps[1..].iter().all(|step| step.op.is_pointwise()) => {
+                self.linear_kernel(0, count, input, output)
+            }
+            Form::Linear | Form::Mlp => self.layers_kernel(input, output),
+            Form::Conv | Form::ConvPool => {
+                let pool = self.steps.iter().position(|step| step.op == Op::MaxPool);
+                let tail = self.tail(1..pool.unwrap_or(count));
+                let stage = match pool {
+                    None => None,
+                    Some(at) => Some(PoolStage {
+                        sizes: self.problem.sizes().pool()?,
+                        tail: self.tail(at + 1..count),
+                    }),
+                };
+                self.conv_kernel(0, input, output, tail, stage)
+            }
+            Form::Attention | Form::MultiheadLinear => self.attention_kernel(input, output),
+        }
+    }
+
+    fn attention_kernel(&mut self, input: Located, output: Located) -> Option<Box<dyn Kernel>> {
+        let count = self.steps.len();
+        let position = |op| self.steps.iter().position(|step| step.op == op);
+        let (pv, linear) = (position(Op::Pv), position(Op::Linear));
+        let shape = AttentionShape::from(self.problem.sizes().attention()?);
+        let starts_with_qk = self.steps[0].op == Op::Qk;
+        let scores =
+            if starts_with_qk { self.queries_and_keys(0, input)? } else { Scores::Given(input) };
+        let stages = self.row_stages(usize::from(starts_with_qk)..pv.unwrap_or(count))?;
+        let tail = match pv {
+            Some(at) => self.tail(at + 1..linear.unwrap_or(count)),
+            None => Tail::default(),
+        };
+        let projection = match linear {
+            Some(at) => Some(self.layer(at, count)?),
+            None => None,
+        };
+        let Machine { threads, block_bytes } = self.machine;
+        let mut kernel = AttentionKernel {
+            shape,
+            block: shape.block_in_cache(projection.is_some(), threads, block_bytes),
+            scores,
+            stages,
+            values: pv.and_then(|at| self.operand(at)),
+            tail,
+            projection,
+            output,
+            scratch: Vec::new(),
+        };
+        kernel.scratch = self.scratch(kernel.scratch_numbers());
+        Some(Box::new(kernel))
+    }
+
+    /// Linear layers with everything between and after them.
+    fn layers_kernel(&mut self, input: Located, output: Located) -> Option<Box<dyn Kernel>> {
+        let count = self.steps.len();
+        let linears: Vec<usize> =
+            (0..count).filter(|&index| self.steps[index].op == Op::Linear).collect();
+        let mut layers = Vec::new();
+        for (position, &at) in linears.iter().enumerate() {
+            let end = linears.get(position + 1).copied().unwrap_or(count);
+            layers.push(self.layer(at, end)?);
+        }
+        let Machine { threads, .. } = self.machine;
+        let rows = self.steps[0].input.rows as usize;
+        let block_rows = RowsKernel::block_rows(rows, threads);
+        let scratch = if layers.len() > 1 { block_rows * layers[0].n } else { 0 };
+        Some(Box::new(RowsKernel {
+            rows,
+            cols: self.steps[0].input.cols as usize,
+            block_rows,
+            input,
+            output,
+            stages: Vec::new(),
+            layers,
+            scratch: (0..threads).map(|_| self.table.add_scratch(scratch).into()).collect(),
+        }))
+    }
+
+    // --- parts of both -------------------------------------------------------------------
+
+    fn queries_and_keys(&self, step: usize, queries: Located) -> Option<Scores> {
+        let keys = self.operand(step)?;
+        // A chain with a scale of its own applies it there (see `Op::Qk`).
+        let scale = if self.problem.chain().contains(&Op::Pointwise(Pointwise::Scale)) {
+            1.0
+        } else {
+            attention_scale(self.problem.sizes().attention()?.d)
+        };
+        Some(Scores::Gemm { queries, keys, scale })
+    }
+
+    /// The linear step `at` with the pointwise steps after it before `end`.
+    fn linear_kernel(
+        &mut self,
+        at: usize,
+        end: usize,
+        x: Located,
+        y: Located,
+    ) -> Option<Box<dyn Kernel>> {
+        let layer = self.layer(at, end)?;
+        let grid = Grid::new(self.steps[at].input.rows as usize, layer.n, self.machine.threads);
+        Some(Box::new(LinearKernel { layer, x, y, grid }))
+    }
+
+    fn conv_kernel(
+        &mut self,
+        index: usize,
+        input: Located,
+        output: Located,
+        tail: Tail,
+        pool: Option<PoolStage>,
+    ) -> Option<Box<dyn Kernel>> {
+        let shape = ConvShape::from(self.problem.sizes().conv()?);
+        let filter = self.operand(index)?;
+        let pool_sizes = pool.as_ref().map(|stage| &stage.sizes);
+        let tiling = Tiling::new(&shape, pool_sizes, self.machine.threads);
+        let numbers = ConvKernel::scratch_numbers(&shape, pool_sizes, &tiling);
+        let scratch = self.scratch(numbers);
+        Some(Box::new(ConvKernel { shape, input, filter, output, tail, pool, tiling, scratch }))
+    }
+
+    /// Pointwise and row ops on a matrix.
+    fn rows_kernel(
+        &mut self,
+        range: std::ops::Range<usize>,
+        input: Located,
+        output: Located,
+    ) -> Option<Box<dyn Kernel>> {
+        let steps = &self.steps[range.clone()];
+        let ignores_shape =
+            |step: &Step| matches!(step.op, Op::Pointwise(op) if !op.is_per_channel());
+        if steps.iter().all(ignores_shape) {
+            let elements = steps[0].input.elements() as usize;
+            let tail = self.tail(range);
+            return Some(Box::new(ElementwiseKernel { elements, input, output, tail }));
+        }
+        let (rows, cols) = (steps[0].input.rows as usize, steps[0].input.cols as usize);
+        // Enough blocks to share evenly, and few enough that sharing costs nothing.
+        let block_rows = (rows / (8 * self.machine.threads)).clamp(1, 16);
+        Some(Box::new(RowsKernel {
+            rows,
+            cols,
+            block_rows,
+            input,
+            output,
+            stages: self.row_stages(range)?,
+            layers: Vec::new(),
+            scratch: Vec::new(),
+        }))
+    }
+
+    /// The linear step `at` and what follows it before `end`.
+    fn layer(&mut self, at: usize, end: usize) -> Option<Layer> {
+        let Step { input, output, .. } = self.steps[at];
+        let pointwise =
+            self.steps[at + 1..end].iter().take_while(|step| step.op.is_pointwise()).count();
+        let tail_end = at + 1 + pointwise;
+        Some(Layer {
+            k: input.cols as usize,
+            n: output.cols as usize,
+            w: self.operand(at)?,
+            tail: self.tail(at + 1..tail_end),
+            stages: self.row_stages(tail_end..end)?,
+        })
+    }
+
+    /// Pointwise and row ops, neighbouring pointwise ones as one tail.
+    fn row_stages(&mut self, range: std::ops::Range<usize>) -> Option<Vec<RowStage>> {
+        let mut stages = Vec::new();
+        for index in range {
+            let operand = |position: usize| Located::from(self.operands[index][position]);
+            stages.push(RowStage::RowOp(match self.steps[index].op {
+                Op::LayerNorm => RowOp::LayerNorm { weight: operand(0), shift: operand(1) },
+                Op::RmsNorm => RowOp::RmsNorm { weight: operand(0) },
+                Op::Pointwise(op) => {
+                    let tail_op = self.tail_op(index, op);
+                    if let Some(RowStage::Tail(tail)) = stages.last_mut() {
+                        tail.ops.push(tail_op);
+                    } else {
+                        stages.push(RowStage::Tail(Tail { ops: vec![tail_op] }));
+                    }
+                    continue;
+                }
+                Op::Softmax => RowOp::Softmax,
+                _ => return None,
+            }));
+        }
+        Some(stages)
+    }
+
+    /// The pointwise steps of a range.
+    fn tail(&mut self, range: std::ops::Range<usize>) -> Tail {
+        let ops = range.filter_map(|index| match self.steps[index].op {
+            Op::Pointwise(op) => Some(self.tail_op(index, op)),
+            _ => None,
+        });
+        Tail { ops: ops.collect() }
+    }
+
+    fn tail_op(&mut self, index: usize, op: Pointwise) -> TailOp {
+        debug_assert!(op.operands().iter().all(|operand| operand.kind != OperandKind::Matrix));
+        let cols = self.steps[index].output.cols as usize;
+        TailOp {
+            op,
+            operands: self.operands[index].iter().map(|&id| id.into()).collect(),
+            folded: op.has_folded().then(|| self.table.add(MAX_FOLDED * cols).into()),
+            cols,
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! Kernels made wrong on purpose, one change at a time: the emulation must see every one of them.
+//!
+//! What survives shows what the conformance suite does not look at.
+
+use std::fmt::Write as _;
+
+use fusion_cost_model::Problem;
+
+use super::emulation::{Headers, Order, compiler, failures};
+use crate::gpu::HEADERS;
+
+/// A change of a header.
+#[derive(Debug, Clone)]
+struct Mutation {
+    header: &'static str,
+    /// Its text before.
+    from: &'static str,
+    /// Which of the places with this text, from 0 on.
+    nth: usize,
+    to: &'static str,
+}
+
+/// The kernels of a header: small problems, each on an architecture, that together go through all
+/// of it.
+type Checks = &'static [(&'static str, &'static [&'static str])];
+
+const ROWS: Checks = &[(
+    "gfx942",
+    &[
+        "add+layer_norm+bias+relu/f32/m5.n5000",
+        "softmax+scale/f16/m13.n129",
+        "add+rms_norm/f32/m5.n5000",
+        // Rows that are read in parts, and rows without a deviation.
+        "add+rms_norm/f32/m2.n20000",
+        "layer_norm+sigmoid/f32/m3.n1",
+    ],
+)];
+const POINTWISE: Checks = &[(
+    "sm_80",
+    &[
+        "scale+hardsigmoid+mul+dropout+tanh/f32/m31.n333",
+        "batch_norm+relu/bf16/m9.n200",
+        "batch_norm+relu/f32/m7.n333",
+        "add_relu/f32/m31.n333",
+    ],
+)];
+const GEMM: Checks = &[
+    (
+        "sm_80",
+        &[
+            "linear_bias_relu/f32/m130.k65.n67",
+            "linear_bias_relu/f16/m130.k200.n136",
+            "linear_bias_relu/f16/m130.k24.n136",
+        ],
+    ),
+    ("gfx942", &["linear_bias_relu/bf16/m33.k129.n67"]),
+];
+const CONV: Checks = &[(
+    "sm_80",
+    &[
+        "conv2d+bias+hardswish/f16/n2.c3.h9.w11.k18.r3.s3.pad1",
+        "conv2d+bias+hardswish/f32/n1.c19.h8.w9.k19.r5.s3.stride2.pad2.groups19",
+        "conv2d+bias+relu6+max_pool+add+tanh/f32/n2.c3.h9.w11.k18.r3.s3.pad1",
+    ],
+)];
+const MAX_POOL: Checks = &[(
+    "sm_80",
+    &["conv2d+bias+relu6+max_pool+add+tanh/f32/n1.c2.h13.w10.k17.r3.s3.pad1.pool3.pstride2.ppad1"],
+)];
+const ATTENTION: Checks = &[
+    (
+        "sm_80",
+        &[
+            "attention_head/f16/b2.h2.q65.kv131.d16",
+            "qk+scale+add+softmax+dropout+pv+add/f32/b2.h3.q17.kv70.d7",
+            "attention_scores/f32/b1.h2.q33.kv70.d8",
+            "attention_head/f16/b1.h1.q65.kv70.d128",
+        ],
+    ),
+    ("gfx942", &["attention_head/bf16/b1.h2.q65.kv131.d33"]),
+];
+const PLAIN: Checks =
+    &[("gfx1030", &["linear_bias_relu/f32/m33.k35.n67", "attention_head/f32/b1.h1.q65.kv131.d16"])];
+const MMA: Checks =
+    &[("sm_80", &["linear_bias_relu/f16/m64.k64.n64", "attention_head/f16/b1.h1.q65.kv70.d16"])];
+const MFMA: Checks =
+    &[("gfx942", &["linear_bias_relu/f16/m64.k64.n64", "attention_head/bf16/b1.h1.q65.kv70.d16"])];
+const WMMA: Checks = &[
+    ("gfx1100", &["linear_bias_relu/f16/m64.k64.n64", "attention_head/f16/b1.h1.q65.kv70.d16"]),
+    ("gfx1201", &["linear_bias_relu/bf16/m64.k64.n64", "attention_head/f16/b1.h1.q65.kv70.d16"]),
+];
+const GRID: Checks =
+    &[("gfx942", &["linear+bias+add+layer_norm/f32/m130.k16.n67", "mlp/f32/m65.k33.n129.o17"])];
+
+/// What uses a header.
+const FAMILIES: [(&str, Checks); 13] = [
+    ("rows.h", ROWS),
+    ("pointwise.h", POINTWISE),
+    ("gemm.h", GEMM),
+    ("conv.h", CONV),
+    ("max_pool.h", MAX_POOL),
+    ("attention.h", ATTENTION),
+    ("attention/copy.h", ATTENTION),
+    ("attention/store.h", ATTENTION),
+    ("together.h", GRID),
+    ("matrix_core/plain.h", PLAIN),
+    ("matrix_core/mma.h", MMA),
+    ("matrix_core/mfma.h", MFMA),
+    ("matrix_core/wmma.h", WMMA),
+];
+
+/// Barriers whose absence the problems above were not seen to show, by their header, text, and
+/// which of them it is.
+const UNSEEN: [(&str, &str, usize); 3] = [
+    // Only for warps that stage more than one row of cores.
+    ("gemm.h", "sync_warp();", 1),
+    // Before results are staged where values were read.
+    ("attention.h", "sync_block();", 4),
+    // Whether a block arrives at the grid barrier before its last thread does.
+    ("together.h", "sync_block();", 0),
+];
+
+const fn change(header: &'static str, from: &'static str, to: &'static str) -> Mutation {
+    Mutation { header, from, nth: 0, to }
+}
+
+/// Edges, scales, sums, fragments, warp widths.
+fn changes() -> Vec<Mutation> {
+    vec![
+        // Edges.
+        change("rows.h", "const bool is_row = row < rows;", "const bool is_row = row <= rows;"),
+        change("rows.h", "* (LANES * V) < cols; }", "* (LANES * V) <= cols; }"),
+        change("rows.h", "so_far = place.inside(c) ? with : so_far;", "so_far = with;"),
+        change("pointwise.h", "inside[c] = places[c].at < elements;", "inside[c] = true;"),
+        change("pointwise.h", "single < elements) {", "single < elements - 1) {"),
+        change("gemm.h", "index < rows ? base", "index <= rows ? base"),
+        change("gemm.h", "col.at < cols ?", "col.at <= cols ?"),
+        change("gemm.h", "inside = col + Copy::col() < source.cols;", "inside = true;"),
+        change("gemm.h", "row < rows ? from", "row <= rows ? from"),
+        change("gemm.h", "row + r >= rows_count ||", "row + r > rows_count ||"),
+        change("gemm.h", "|| col + c >= cols_count) continue;", ") continue;"),
+        change("conv.h", "u32(row.y + col.y) < u32(h)", "u32(row.y + col.y) <= u32(h)"),
+        change("conv.h", "u32(row.x + col.x) < u32(w)", "u32(row.x + col.x) <= u32(w)"),
+        change("conv.h", "if (u32(x) < u32(w)) {", "if (u32(x) <= u32(w)) {"),
+        change("conv.h", "if (first + p >= out_w) break;", ""),
+        change("conv.h", "const int top = y < 0 ? -y : 0,", "const int top = 0,"),
+        change("conv.h", "first >= rows_count ||", "first > rows_count ||"),
+        change("max_pool.h", "if (at >= elements) return;", "if (at > elements) return;"),
+        change("max_pool.h", "clamp(y + r, 0, sizes.height - 1)", "clamp(y + r, 0, sizes.height)"),
+        change("max_pool.h", "clamp(x + s, 0, sizes.width - 1)", "(x + s)"),
+        change("attention.h", "if (col >= keys_left)", "if (col > keys_left)"),
+        change("attention.h", "if (first_key + S::KEYS <=", "if (first_key <="),
+        change("attention/copy.h", "col < cols ? rows - row : 0;", "rows - row;"),
+        change("attention/store.h", "if (row >= rows ||", "if (row > rows ||"),
+        // Scales, sums and what becomes of them.
+        change("gemm.h", "sums[i][j].x[x] = 0;", "sums[i][j].x[x] = 1;"),
+        change("gemm.h", "tail.template apply<V>(x, at_row, at_col);", ""),
+        change("conv.h", "before.template apply<V>(x, pixels.row(first + element), at_col);", ""),
+        change("conv.h", "after.template apply<V>(most, at_row, at_col);", ""),
+        change("conv.h", "x[v] : max(most[v], x[v]);", "x[v] : most[v];"),
+        change("rows.h", "x[c][i] *= scale;", ";"),
+        change("rows.h", "+ EPSILON);", ");"),
+        change("rows.h", "port::fma(x, LOG2_E, -offset)", "port::fma(x, 1.0f, -offset)"),
+        change("attention.h", "rows.sum[tile][r] *= shrink;", ""),
+        change("attention.h", "rows.output[tile][n].x[i] *= shrink;", ";"),
+        change("attention.h", "multiply_rows(rows.output, reciprocal);", ""),
+        change("attention.h", "problem.scale * LOG2_E : LOG2_E;", "LOG2_E : LOG2_E;"),
+        change("attention.h", "rows.scores[tile][n] = {};", ";"),
+        change("attention.h", "apply(after, first);", ""),
+        change("attention.h", "apply(before, first_key);", ""),
+        // Copies that nobody waits for.
+        change("gemm.h", "copy_async_wait<STAGES - 2>();", ""),
+        change("gemm.h", "copy_async_wait<STAGES - 2>();", "copy_async_wait<STAGES - 1>();"),
+        change("attention.h", "port::copy_async_wait<0>();", ""),
+        // Fragments.
+        change("matrix_core/plain.h", "lane() % LANE_COLS * 4 + i % 4;", "lane() % LANE_COLS * 4;"),
+        change("matrix_core/mma.h", "lane() / 4 + i / 2 % 2 * 8;", "lane() / 4 + i % 2 * 8;"),
+        change("matrix_core/mma.h", "+ i % 2 + i / 4 * 8;", "+ i % 2;"),
+        change("matrix_core/mma.h", "{ return i / 2 % 2; }", "{ return i % 2; }"),
+        change("matrix_core/mma.h", "lane() / 8 % 2 * 8);", "lane() / 8 % 2 * 4);"),
+        change("matrix_core/mfma.h", "lane() / 16 * 4 + i;", "lane() / 16 * 4 + (i ^ 1);"),
+        change("matrix_core/wmma.h", "? 2 * i + lane() / 16 :", "? 2 * i :"),
+        change("matrix_core/wmma.h", ": lane() / 16 * 8 + i;", ": lane() / 16 * 8;"),
+        // The width of a warp, where it is 64.
+        change("rows.h", "LANES / port::WARP;", "LANES / 32;"),
+        change("gemm.h", "i < COUNT; i += WARP) {", "i < COUNT; i += 2 * WARP) {"),
+        change("attention/store.h", "index += port::WARP) {", "index += 2 * port::WARP) {"),
+        change("together.h", "int mask = LANES / 2; mask > 0;", "int mask = LANES / 2; mask > 1;"),
+        change("together.h", "(blocks()) - 1", "(blocks())"),
+    ]
+}
+
+/// Every barrier left out.
+fn without_barriers() -> Vec<Mutation> {
+    let mut mutations = Vec::new();
+    for (header, _) in FAMILIES {
+        for from in ["sync_block();", "sync_warp();"] {
+            let count = text_of(header).matches(from).count();
+            for nth in 0..count {
+                // Whatever stands before it, such as `port::`, is then the beginning of this.
+                mutations.push(Mutation { header, from, nth, to: "thread();" });
+            }
+        }
+    }
+    mutations
+}
+
+fn text_of(header: &str) -> &'static str {
+    HEADERS.iter().find(|(name, _)| *name == header).map(|(_, text)| *text).unwrap()
+}
+
+impl Mutation {
+    fn headers(&self) -> Option<Headers> {
+        let text = text_of(self.header);
+        let (at, _) = text.match_indices(self.from).nth(self.nth)?;
+        let mutated = format!("{}{}{}", &text[..at], self.to, &text[at + self.from.len()..]);
+        let all = HEADERS.iter().map(|&(name, text)| {
+            let text = if name == self.header { mutated.clone() } else { text.to_owned() };
+            (name.to_owned(), text)
+        });
+        Some(Headers::new(all.collect()))
+    }
+
+    fn line(&self) -> usize {
+        let text = text_of(self.header);
+        let at = text.match_indices(self.from).nth(self.nth).map_or(0, |(at, _)| at);
+        text[..at].lines().count()
+    }
+
+    /// What is wrong with it as a mutation, if the emulation does not see it.
+    fn survives(&self) -> Option<String> {
+        let Self { header, from, to, .. } = self;
+        let Some(headers) = self.headers() else {
+            return Some(format!("{header} has no `{from}` any more"));
+        };
+        let (_, checks) = FAMILIES.iter().find(|(name, _)| name == header).unwrap();
+        for (architecture, problems) in *checks {
+            let problems: Vec<Problem> = problems
+                .iter()
+                .map(|text| text.parse().unwrap_or_else(|error| panic!("{text}: {error}")))
+                .collect();
+            let orders = [Order::Forward, Order::Reverse, Order::Shuffled(1)];
+            let found = failures(&problems, architecture, &headers, &orders);
+            if let Some(first) = found.first() {
+                let first = first.to_string();
+                if found.iter().all(|failure| failure.to_string().contains("does not compile")) {
+                    return Some(format!("{header}, `{from}` as `{to}`: {first}"));
+                }
+                return None;
+            }
+        }
+        Some(format!("{header}:{}: `{from}` as `{to}` goes unnoticed", self.line()))
+    }
+}
+
+fn expect_none_to_survive(mutations: &[Mutation]) {
+    if compiler().is_none() {
+        return;
+    }
+    let next = std::sync::Mutex::new(mutations.iter());
+    let survivors = std::sync::Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                loop {
+                    let Some(mutation) = next.lock().unwrap().next() else { break };
+                    if let Some(why) = mutation.survives() {
+                        survivors.lock().unwrap().push(why);
+                    }
+                }
+            });
+        }
+    });
+    let survivors = survivors.into_inner().unwrap();
+    let mut text = String::new();
+    for survivor in &survivors {
+        let _ = writeln!(text, "{survivor}");
+    }
+    assert!(survivors.is_empty(), "{} of {} survive:\n{text}", survivors.len(), mutations.len());
+}
+
+/// Or everything would be seen.
+#[test]
+fn without_a_change_nothing_is_wrong() {
+    for (_, checks) in FAMILIES {
+        for (architecture, problems) in checks {
+            let problems: Vec<Problem> =
+                problems.iter().map(|text| text.parse().unwrap()).collect();
+            super::emulation::check_all(&problems, architecture);
+        }
+    }
+}
+
+#[test]
+fn every_change_is_seen() {
+    expect_none_to_survive(&changes());
+}
+
+#[test]
+fn every_missing_barrier_is_seen() {
+    let mut barriers = without_barriers();
+    barriers.retain(|barrier| !UNSEEN.contains(&(barrier.header, barrier.from, barrier.nth)));
+    expect_none_to_survive(&barriers);
+}

@@ -1,0 +1,158 @@
+//! The sentences about a whole comparison and its fusions. Causes, differences and warnings carry
+//! theirs with them.
+
+use super::text::{capitalised, time};
+use super::{
+    Basis, CauseKind, Comparison, Fusion, FusionEvidence, Gap, ImplementationKind, SideSummary,
+    SlotStatus, Which,
+};
+
+/// Ratios closer to one than this are no difference to speak of.
+const NO_DIFFERENCE: std::ops::Range<f64> = 0.995..1.005;
+
+impl Comparison {
+    /// A side.
+    #[must_use]
+    pub const fn side(&self, which: Which) -> &SideSummary {
+        match which {
+            Which::First => &self.first,
+            Which::Second => &self.second,
+        }
+    }
+
+    /// Who is faster and by how much, in one sentence without a full stop.
+    #[must_use]
+    pub fn verdict(&self) -> String {
+        let Gap { first_ns, second_ns, ratio, .. } = self.gap;
+        let (first, second) = (&self.first.label, &self.second.label);
+        let phase = self.phase.map_or_else(String::new, |phase| format!("{} ", phase.name()));
+        let per = match self.basis {
+            Basis::Layers => format!("a {phase}pass"),
+            Basis::MarkedSteps => format!("a {phase}step"),
+            Basis::Recording if phase.is_empty() => "in all".to_owned(),
+            Basis::Recording => format!("in all {phase}steps"),
+        };
+        let layer = self.layer.map_or_else(String::new, |layer| format!("In layer {layer}, "));
+        let times =
+            format!("{layer}{first} takes {} {per}, {second} {}", time(first_ns), time(second_ns));
+        let faster = |name: &str, times: f64| format!("{name} is {times:.2} times as fast");
+        let conclusion = match ratio {
+            Some(ratio) if NO_DIFFERENCE.contains(&ratio) => "no difference to speak of".to_owned(),
+            Some(ratio) if ratio > 1.0 => faster(second, ratio),
+            Some(ratio) if ratio > 0.0 => faster(first, 1.0 / ratio),
+            _ => "there is nothing to compare".to_owned(),
+        };
+        capitalised(format!("{times}: {conclusion}"))
+    }
+
+    /// What a step is, in a sentence.
+    #[must_use]
+    pub fn basis_sentence(&self) -> String {
+        let what = match self.basis {
+            Basis::Layers => "a pass through all layers",
+            Basis::MarkedSteps => "a marked step",
+            Basis::Recording => {
+                "the whole recording, as neither layers nor marked steps are in both"
+            }
+        };
+        let phase = self.phase.map_or_else(String::new, |phase| {
+            format!("; only what was launched in steps of phase {}", phase.name())
+        });
+        let layer = self
+            .layer
+            .map_or_else(String::new, |layer| format!("; only layer {layer} of the model"));
+        format!("Times are of {what}{phase}{layer}.")
+    }
+
+    /// Who fuses what, and what the other side runs instead.
+    #[must_use]
+    pub fn fusion_sentence(&self, fusion: &Fusion) -> String {
+        format!(
+            "{} fuses {}; {} runs {}",
+            self.side(fusion.fused_by).label,
+            fusion.operation,
+            self.side(fusion.fused_by.other()).label,
+            fusion.separate.join(", then ")
+        )
+    }
+}
+
+impl Which {
+    /// The other side.
+    #[must_use]
+    pub const fn other(self) -> Self {
+        match self {
+            Self::First => Self::Second,
+            Self::Second => Self::First,
+        }
+    }
+
+    /// The name in files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::First => "first",
+            Self::Second => "second",
+        }
+    }
+}
+
+impl SlotStatus {
+    /// The name in files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Aligned => "aligned",
+            Self::Moved => "moved",
+            Self::FirstOnly => "first_only",
+            Self::SecondOnly => "second_only",
+        }
+    }
+}
+
+impl CauseKind {
+    /// The name in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fusion => "fusion",
+            Self::Implementation => "implementation",
+            Self::OneSided => "one side only",
+            Self::Communication => "communication",
+            Self::Copies => "copies",
+            Self::Fills => "fills",
+            Self::Class => "same work",
+            Self::OutsideSteps => "outside of steps",
+            Self::Idle => "idle",
+            Self::PhaseMix => "mix of phases",
+        }
+    }
+}
+
+impl ImplementationKind {
+    /// The name in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::SplitGemm => "split GEMM",
+            Self::SplitAttention => "split attention",
+            Self::SeparateGemms => "separate GEMMs",
+            Self::Fill => "fill",
+            Self::Quantisation => "quantisation",
+            Self::Copy => "copy",
+            Self::Collective => "collective",
+        }
+    }
+}
+
+impl FusionEvidence {
+    /// The name in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Name => "name",
+            Self::Definition => "definition",
+            Self::Absence => "absence",
+        }
+    }
+}
