@@ -2,7 +2,7 @@
 //!
 //! A kernel and its launch have the same correlation id. The id is not unique: every kernel of
 //! one graph replay has that of the replay, and a call of the runtime may contain one of the
-//! driver with the same id. Zero is no id.
+//! driver with the same id. Zero is not an id.
 
 use rustc_hash::FxHashMap;
 
@@ -40,7 +40,7 @@ struct ByCorrelation {
     may_launch: Vec<bool>,
 }
 
-/// So many places may be empty for each one that is used.
+/// At most this many places are empty for each one that is used.
 const SPARSEST: usize = 16;
 
 impl ByCorrelation {

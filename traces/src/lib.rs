@@ -1,23 +1,52 @@
 //! GPU profiler traces: load, classify, segment, align, explain.
 //!
-//! A trace is what the profiler of PyTorch writes: a JSON file of events in Chrome's format, from
-//! NVIDIA's or AMD's tools, of up to several gigabytes. [`Trace::load`] turns it into columns:
-//! one table for what ran on the device, one for the calls that launched it, and so on. Nothing
-//! of the JSON is kept, and times are whole nanoseconds. [`Trace::open`] does the same, and keeps
-//! the columns in an [`index`] beside the trace, from which the next load takes milliseconds.
-//!
 //! ```no_run
-//! use kernel_traces::{Options, Trace};
+//! use kernel_traces::{Options, Summary, Taxonomy, Trace};
 //!
 //! let trace = Trace::load("rank0.json.gz", &Options::default(), &mut |_done, _total| {})?;
-//! for (name, duration_ns) in trace.kernels.name.iter().zip(&trace.kernels.duration_ns) {
-//!     println!("{} {duration_ns}", trace.names.text(*name));
+//! let summary = Summary::of(&trace, Taxonomy::Classes);
+//! for class in &summary.by_class {
+//!     println!("{:5.1} %  {}", 100.0 * class.share, class.name);
 //! }
 //! for warning in &trace.warnings {
 //!     eprintln!("{}: {warning}; {}", warning.code(), warning.advice());
 //! }
 //! # Ok::<(), kernel_traces::TraceError>(())
 //! ```
+//!
+//! A trace is what the profiler of PyTorch writes: a JSON file of events in Chrome's format, from
+//! NVIDIA's or AMD's tools, of up to several gigabytes. [`Trace::load`] turns it into columns:
+//! one table for what ran on the device, one for the calls that launched it, and so on. Nothing
+//! of the JSON is kept, and times are whole nanoseconds. [`Trace::open`] does the same, and keeps
+//! the columns in an [`index`] beside the trace, from which the next load takes milliseconds.
+//!
+//! Two traces of one model are compared with
+//! [`Comparison::of`](compare::Comparison::of):
+//!
+//! ```no_run
+//! use kernel_traces::compare::{CompareOptions, Comparison, Side};
+//! use kernel_traces::{Classes, Options, Segments, Trace};
+//!
+//! let load = |path: &str| {
+//!     let trace = Trace::load(path, &Options::default(), &mut |_, _| {})?;
+//!     let classes = Classes::of(&trace);
+//!     let segments = Segments::of(&trace, &classes);
+//!     Ok::<_, kernel_traces::TraceError>((trace, classes, segments))
+//! };
+//! let (a, b) = (load("mi300x.json.gz")?, load("h100.json.gz")?);
+//! let first = Side { trace: &a.0, classes: &a.1, segments: &a.2, name: "mi300x" };
+//! let second = Side { trace: &b.0, classes: &b.1, segments: &b.2, name: "h100" };
+//! let comparison = Comparison::of(first, second, &CompareOptions::default())?;
+//! println!("{}", comparison.verdict());
+//! for cause in &comparison.gap.causes {
+//!     println!("{}", cause.sentence);
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! What the program `trace-tool` prints with `--json` are types of this crate: those of
+//! [`results`] and [`index::IndexStates`] for one run, [`compare::Document`] for two traces, and
+//! [`predicted::Validation`] for a performance model.
 
 mod classes;
 pub mod classify;

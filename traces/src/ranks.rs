@@ -38,7 +38,7 @@ impl RankFile {
     ///
     /// # Errors
     ///
-    /// When the file cannot be read or is no trace.
+    /// When the file cannot be read or is not a trace.
     pub fn of(path: impl Into<PathBuf>) -> Result<Self, TraceError> {
         let path = path.into();
         let metadata = Trace::metadata(&path)?;

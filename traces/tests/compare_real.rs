@@ -162,7 +162,7 @@ fn the_layers_of_one_model_on_two_makers_devices() {
     assert!((found.second.steps - 34.0 / 24.0).abs() < 1e-12);
     let codes: Vec<&str> = found.warnings.iter().map(|warning| warning.code).collect();
     assert!(codes.contains(&"different-steps") && codes.contains(&"cut-passes"), "{codes:?}");
-    // cuBLAS clears a buffer before the products, and hipBLASLt does not.
+    // cuBLAS clears a buffer before the GEMMs, and hipBLASLt does not.
     let only_second = found.implementation.iter().filter(|one| one.run_by == Which::Second);
     assert!(only_second.clone().count() >= 4);
     assert!(only_second.clone().all(|one| one.class == "FILL"), "{:?}", found.implementation);

@@ -73,7 +73,7 @@ fn the_shape_of_the_map_makes_no_difference_under_the_own_rules() {
         let product = row("MatMulV2");
         assert_eq!((product.status, product.predicted_count), (Status::Partial, 5));
         assert!((product.predicted_us - 119.77).abs() < 1e-9);
-        // Only the model has it, so there is no error in per cent.
+        // Only the model has it, so there is not an error in per cent.
         assert_eq!((row("A").error_pct, row("A").count_error_pct), (None, None));
         assert!(row("A").is_model_only());
         assert_eq!(row("RmsNorm").status, Status::Unmodelled);

@@ -68,7 +68,7 @@ pub struct TraceCompareArgs {
     /// Their indexes.
     #[command(flatten)]
     pub index: IndexArgs,
-    /// Say on stderr what is read, also where that is no terminal
+    /// Say on stderr what is read, even if stderr is not a terminal
     #[arg(long, short)]
     pub verbose: bool,
 }

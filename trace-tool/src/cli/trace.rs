@@ -33,7 +33,7 @@ pub struct TraceFiles {
     /// Only the trace of this rank
     #[arg(long, value_name = "N")]
     pub rank: Option<u64>,
-    /// Say on stderr what is read, also where that is no terminal
+    /// Say on stderr what is read, even if stderr is not a terminal
     #[arg(long, short)]
     pub verbose: bool,
 }
@@ -184,7 +184,7 @@ pub struct TraceLayersArgs {
     /// The kernels of this pattern only
     #[arg(long, value_name = "N", conflicts_with = "top")]
     pub pattern: Option<usize>,
-    /// The kernels of so many patterns, the most frequent first
+    /// The kernels of the N most frequent patterns
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub top: usize,
     /// How to write it

@@ -64,7 +64,7 @@ pub struct TraceValidateArgs {
     /// Reproduce the figures, keys and tables of the script of msmodeling, oddities included
     #[arg(long)]
     pub compat: bool,
-    /// Exit with 4 if a wMAPE is above so many per cent; scenarios may have limits of their own
+    /// Exit with 4 if a wMAPE is above this percentage; scenarios may have limits of their own
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub max_wmape: Option<f64>,
     /// How many types to list in tables

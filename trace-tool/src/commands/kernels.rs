@@ -151,7 +151,7 @@ fn write_groups(
     by_class: &[Group],
     by_kernel: &[Group],
 ) -> anyhow::Result<()> {
-    // In memory, where nothing can fail that would have to be told from a closed pipe.
+    // In memory, where no failure can be mistaken for a closed pipe.
     let mut builder = csv::WriterBuilder::new();
     builder.has_headers(false).terminator(csv::Terminator::CRLF);
     let mut writer = builder.from_writer(Vec::new());

@@ -22,7 +22,7 @@ use crate::cli::TraceCommand;
 ///
 /// # Errors
 ///
-/// When a file cannot be read, or is no trace, or the result cannot be written.
+/// When a file cannot be read, or is not a trace, or the result cannot be written.
 pub fn run(command: &TraceCommand) -> anyhow::Result<u8> {
     match command {
         TraceCommand::Info(args) => info::info(args)?,

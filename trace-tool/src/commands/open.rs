@@ -28,7 +28,7 @@ pub(super) struct Inputs {
     pub(super) done: u64,
 }
 
-/// A trace as it can be had.
+/// A trace, whole or in parts.
 pub(super) enum Opened {
     Whole(Box<Trace>),
     /// In parts, which [`Inputs::stream`] gives.

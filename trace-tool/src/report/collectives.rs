@@ -1,4 +1,4 @@
-//! The ranks of one run beside each other, and who waits for whom.
+//! The ranks of one run beside each other, and which rank waits for which.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use kernel_traces::collectives::{
 
 use super::{capital, ranks, share, time};
 
-/// So many sentences are about groups; the JSON has all.
+/// At most this many groups get a sentence; the JSON has all.
 const MOST_GROUPS: usize = 3;
 
 /// The columns of a table of ranks: the first two are names, the others numbers.
@@ -85,7 +85,7 @@ fn device(record: &RankRecord) -> String {
     format!("{number}{more}{space}{name}")
 }
 
-/// Who waits for whom in a group.
+/// Which rank waits for which in a group.
 fn sentence(group: &GroupSkew, names_group: bool) -> String {
     let what = operations(group);
     let of_group = if names_group { format!("{}: ", members(group)) } else { String::new() };
@@ -146,7 +146,7 @@ fn operations(group: &GroupSkew) -> &'static str {
     }
 }
 
-/// So many ranks of a group are listed.
+/// At most this many ranks of a group are listed.
 const MOST_MEMBERS: usize = 8;
 
 fn members(group: &GroupSkew) -> String {

@@ -41,7 +41,7 @@ pub(super) fn devices(ranks: &[RankKernels]) -> Option<Table> {
     (!all.is_empty()).then_some(table)
 }
 
-/// So many streams of a device are listed: beyond the first few they hold a copy each.
+/// At most this many streams of a device are listed: beyond the first few they hold a copy each.
 const MOST_STREAMS: usize = 8;
 
 /// A row for each stream, if some device has several; and how many more there are.
@@ -79,7 +79,7 @@ fn of_all(ranks: &[RankKernels]) -> Vec<(Option<u64>, &DeviceTime)> {
         .collect()
 }
 
-/// -1 is no device and no stream.
+/// -1 means none.
 fn id(number: i64) -> String {
     if number == -1 { "?".to_owned() } else { number.to_string() }
 }

@@ -10,7 +10,7 @@ use kernel_traces::{Group, TotalsSummary};
 
 use super::{devices, phases, ranks, shortened, time};
 
-/// Where the time on the devices goes, with so many kernels.
+/// Where the time on the devices goes, with at most `top` kernels.
 #[must_use]
 pub fn trace_kernels(result: &RanksSummary, top: usize) -> String {
     let TotalsSummary { kernels, total_ns, unclassified_share, by_class, by_kernel } =

@@ -44,7 +44,7 @@ fn capital(sentence: &str) -> String {
     first.into_iter().flatten().chain(letters).collect()
 }
 
-/// A kernel's name is cut after so many characters: templates go on for lines.
+/// The length of a kernel's name in characters, at most: templates go on for lines.
 const LONGEST_NAME: usize = 60;
 
 fn shortened(name: &str) -> String {

@@ -1,8 +1,8 @@
 //! What an unknown kernel must be because of what always stands around it.
 //!
 //! What a layer does between its kernels of known class is not free: what reads the cache that was
-//! just written, before the product that follows, is attention; what works on tokens that were
-//! sorted by expert, before they are brought together, is the experts' product. This is believed
+//! just written, before the GEMM that follows, is attention; what works on tokens that were
+//! sorted by expert, before they are brought together, is the experts' GEMM. This is believed
 //! only where it repeats: every kernel of the name must stand so, and there must be several.
 
 use rustc_hash::FxHashMap;
@@ -37,7 +37,7 @@ const PLACES: [Place; 2] = [
     },
     Place {
         after: ClassSet::of(&[Class::MoeRouting]),
-        // Not known products: then what is between them is their activation.
+        // Not known GEMMs: then what is between them is their activation.
         between: ClassSet::of(&[Class::Quant, Class::Act]),
         before: ClassSet::of(&[Class::MoeFinalize]),
         class: Class::MoeGemm,

@@ -112,7 +112,7 @@ fn neighbours_settle_what_repeats() {
         assert_eq!((layer[5].main, layer[5].why), (Class::MoeGemm, "neighbours"));
         assert_eq!((layer[7].main, layer[7].why), (Class::MoeGemm, "neighbours"));
     }
-    // Twice is not often enough for attention; the experts' product is there four times.
+    // Twice is not often enough for attention; the experts' GEMM is there four times.
     let found = in_order(&layer.repeat(2));
     assert_eq!((found[2].main, found[5].main), (Class::Unclassified, Class::MoeGemm));
 }
@@ -124,7 +124,7 @@ fn neighbours_settle_nothing_that_stands_elsewhere_too() {
     assert_eq!(in_order(&names)[1].main, Class::Attn);
     names.push("kernel_1");
     assert!(in_order(&names).iter().all(|class| class.main != Class::Attn));
-    // Between two known products it is their activation, or something else.
+    // Between two known GEMMs it is their activation, or something else.
     let experts =
         ["topkGatingSoftmax", "fused_moe_kernel", "kernel_1", "fused_moe_kernel", "moe_sum"];
     assert_eq!(in_order(&experts.repeat(5))[2].main, Class::Unclassified);

@@ -6,9 +6,9 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Class {
-    /// Matrix products, matrix by vector included.
+    /// GEMMs, matrix by vector included.
     Gemm,
-    /// What a library launches after a product: split-K and post-GSU reductions, scaling, dot tails.
+    /// What a library launches after a GEMM: split-K and post-GSU reductions, scaling, dot tails.
     GemmEpilogue,
     /// Convolutions, and what their libraries launch around them: layout changes, pooling, and
     /// cuDNN's batch normalisation. The short causal convolution of a state-space layer too.
@@ -28,7 +28,7 @@ pub enum Class {
     Softmax,
     /// Rotary position embedding.
     Rope,
-    /// The products of a mixture of experts.
+    /// The GEMMs of a mixture of experts.
     MoeGemm,
     /// Choosing experts, and sorting tokens by expert.
     MoeRouting,
@@ -192,7 +192,7 @@ pub enum AttnPhase {
     Prefill,
     /// One query token a sequence, or a few.
     Decode,
-    /// The name does not say, or it is no attention kernel.
+    /// The name does not say, or it is not an attention kernel.
     #[default]
     Unknown,
 }

@@ -76,7 +76,7 @@ pub(super) fn of_op(op: &str) -> Option<Classification> {
     let op = op.rsplit(": ").next().unwrap_or(op).trim();
     let base = op.rsplit("::").next().unwrap_or(op);
     let base = base.split(['.', '(', ' ']).next().unwrap_or(base);
-    // It launches routing, products and finalisation alike.
+    // It launches routing, GEMMs and finalisation alike.
     if base.starts_with("moe_forward") {
         return None;
     }
@@ -100,7 +100,7 @@ pub(super) fn of_op(op: &str) -> Option<Classification> {
 /// file; folders say nothing.
 pub(super) fn of_frame(frame: &str) -> Option<Classification> {
     // Names, and whether they are of one operation: modules and files of attention hold its
-    // products and norms too.
+    // GEMMs and norms too.
     let mut names = Vec::new();
     if let Some(module) = frame.trim().strip_prefix("nn.Module: ") {
         names.push((module.trim_end_matches(|c: char| c.is_ascii_digit() || c == '_'), false));

@@ -1,7 +1,7 @@
 //! What else a kernel does besides its main class, where its name proves it.
 //!
 //! Two things that look like proof are not taken for it: `relu` in the name of a cuBLAS or CUTLASS
-//! product (the library uses those kernels for plain products too), and a product in the name of
+//! GEMM (the library uses those kernels for plain GEMMs too), and a GEMM in the name of
 //! an Inductor pointwise or reduction kernel (such kernels contain none: the name lists the
 //! operators whose results are read). Nor is an `add` in an Inductor norm unless nothing but
 //! a residual explains it: it may be the epsilon of an RMS norm, or the shift after a scale.

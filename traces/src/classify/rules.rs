@@ -261,11 +261,11 @@ pub(super) const RULES: &[Rule] = &[
     rule("conv.miopen", Conv, &[Starts(&["miopen", "igemm_", "batched_transpose_", "subtensorop", "op1dtensor", "op2dtensor", "op3dtensor", "op4dtensor", "op5dtensor", "naive_conv", "gridwise_conv", "_zn2ck16kernel_gemm_conv"])], "igemm_fwd_gtcx3_nhwc_bf16_bx0_ex1_bt256x64x8_wt64x16x4_ws1x1_wr2x2_ta1x1x8x1_1x8x1x32_tb1x1x2x1_1x8x1x32_me"),
     rule("conv.word", Conv, &[Word(&["conv", "conv1d", "conv2d", "conv3d", "convolution", "conv_depthwise2d", "conv_depthwise3d", "depthwise", "deconv"])], "_causal_conv1d_fwd_kernel"),
     rule("conv.pool", Conv, &[Has(&["max_pool", "avg_pool", "maxpool", "avgpool", "average_pool", "adaptiveaveragepool", "adaptive_average", "pooling"])], "void at::native::(anonymous namespace)::max_pool_forward_nchw<float, float>(int, float const*)"),
-    // Activations that carry a product's name.
+    // Activations that carry a GEMM's name.
     rule("act.before_gemm", Act, &[Has(&["silu_mul_fp8_quant", "act_and_mul", "silu_and_mul", "gelu_and_mul", "silu_mul_quant"])], "_ZN7sgl_hip10activation18act_and_mul_kernelI14__hip_bfloat16TnPFT_RKS3_EXadL_Z4siluIS2_ES3_S5_EEEEvPS3_PS4_i"),
     rule("act.gated", Act, &[Has(&["gated_act"])], "void transformer_engine::gated_act_kernel<__nv_bfloat16, __nv_bfloat16, float>(int)"),
     rule("act.function", Act, &[Root("transformer_engine"), Has(&["unary", "gated"]), Arg(&["gelu", "silu", "relu"])], "void transformer_engine::unary_kernel<8, true, transformer_engine::Empty, float, &(float transformer_engine::gelu<float, float>(float, transformer_engine::Empty const&))>(int)"),
-    // Matrix products.
+    // GEMMs.
     rule("gemm.tail.tensile", GemmEpilogue, &[Starts(&["cijk_", "custom_cijk_"]), Has(&["postgsu", "betaonly"])], "Cijk_Ailk_Bljk_BBS_BH_Bias_SAV_PostGSU8_VW4"),
     rule("gemm.tail.splitk", GemmEpilogue, &[Has(&["splitkreduce", "splitk_reduce", "split_k_reduce", "reduce_splitk", "reduce_1block", "splitkreduction", "splitk_sum"])], "void cublasLt::splitKreduce_kernel<32, 16, int, float, float, float, float, true, true, false>(int)"),
     rule("gemm.tail.triton", GemmEpilogue, &[Starts(&["_gemm_", "_batched_gemm_"]), Word(&["reduce"])], "_gemm_afp4wfp4_reduce_kernel"),

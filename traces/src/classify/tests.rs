@@ -136,7 +136,7 @@ fn arguments_and_substrings_do_not_mislead() {
             "cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_3_64x128x128_4x1x1_kernel0_0",
             Class::Attn,
         ),
-        // `broadcast_kernel` is no cast.
+        // `broadcast_kernel` is not a cast.
         (
             "void at::native::elementwise_kernel_manual_unroll<128, 4, at::native::(anonymous namespace)::type_specialized_broadcast_kernel_launcher<1>::apply<at::native::BinaryFunctor<float, float, float, at::native::binary_internal::MulFunctor<float> > >(long)::{lambda(int, bool)#1}>(int)",
             Class::Elementwise,
@@ -205,7 +205,7 @@ fn operator_and_frame_help_where_the_name_does_not() {
     let frame = "vllm/model_executor/layers/rotary_embedding.py(98): forward_cuda";
     assert_eq!(class("kernel_1", None, Some(frame)), Class::Rope);
     assert_eq!(class("kernel_1", None, Some("nn.Module: GemmaRMSNorm_3")), Class::Norm);
-    // Modules and files of attention hold its products too; a function does not.
+    // Modules and files of attention hold its GEMMs too; a function does not.
     let module = "nn.Module: LlamaAttention_3";
     assert_eq!(class("kernel_1", None, Some(module)), Class::Unclassified);
     let file = "vllm/attention/layer.py(98): forward";

@@ -48,7 +48,7 @@ pub(super) enum Mismatch {
 /// step without waiting for each other, one pair in a thousand passes.
 const FEWEST: usize = 12;
 
-/// So many it takes where many positions are tried.
+/// The same where many positions are tried.
 const FEWEST_SHIFTED: usize = 24;
 
 /// Ends of one collective are so close. Ranks that do not wait for each other run apart by more in
@@ -75,7 +75,7 @@ const SLACK: i64 = 64;
 /// Recordings that differ by more collectives than this are not of the same steps.
 const MOST_SHIFT: i64 = 8192;
 
-/// So many ends are looked at before all are.
+/// This many ends are looked at before all are.
 const SAMPLE: usize = 64;
 
 /// The position in which the ends of others are clearly not as close.
@@ -235,7 +235,7 @@ mod tests {
             assert_eq!(found.shift, 0);
             assert!(found.within_ns < 5000, "{found:?}");
         }
-        // Another speed is no clock.
+        // Another speed is not a clock.
         let slower = by_clock(&a, 0, 20_000);
         assert_eq!(in_place(&a, &slower, &families()), Err(Mismatch::Ends));
     }

@@ -1,4 +1,4 @@
-//! Who waits for whom, over all ranks of a run.
+//! Which rank waits for which, over all ranks of a run.
 
 use serde::Serialize;
 
@@ -9,7 +9,7 @@ use super::record::{RankName, RankRecord};
 use super::waits::GroupSkew;
 use super::warning::{self, SkewWarning};
 
-/// Who waits for whom. All times are in nanoseconds.
+/// Which rank waits for which. All times are in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Skew {
     /// Every rank, in the order of their numbers.

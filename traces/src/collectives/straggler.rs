@@ -23,9 +23,9 @@ pub struct Straggler {
     pub others_waited_ns: u64,
     /// The part of all waiting in the group that this is.
     pub share: f64,
-    /// So many parts of the recording it leads.
+    /// Parts of the recording that it leads.
     pub parts_led: usize,
-    /// So many parts there are.
+    /// Parts in all.
     pub parts: usize,
 }
 
@@ -45,9 +45,9 @@ pub enum NoStraggler {
     },
     /// Most waiting is for one rank, but only in some of the recording: it may be chance.
     NotThroughout {
-        /// So many parts of the recording it leads.
+        /// Parts of the recording that it leads.
         parts_led: usize,
-        /// So many parts there are.
+        /// Parts in all.
         parts: usize,
     },
 }
@@ -121,7 +121,7 @@ fn leader(of_member: &[u64]) -> usize {
     of_member.iter().position(|ns| Some(ns) == most).unwrap_or(0)
 }
 
-/// The chance of at least so many successes.
+/// The chance of at least this number of successes.
 fn at_least(successes: usize, attempts: usize, chance: f64) -> f64 {
     let mut term = (1.0 - chance).powi(i32::try_from(attempts).unwrap_or(i32::MAX));
     let mut below = 0.0;

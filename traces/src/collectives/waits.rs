@@ -1,4 +1,4 @@
-//! Who waits for whom in the collectives of a group.
+//! Which rank waits for which in the collectives of a group.
 
 use std::collections::BTreeMap;
 

@@ -46,7 +46,7 @@ pub enum SkewWarning {
     },
 }
 
-/// The part of communication that is not matched from which a reader must be told.
+/// The part of communication that is not matched from which a reader must be warned.
 const MOST_UNMATCHED: f64 = 0.05;
 
 /// The warnings of some ranks, which are in their order.

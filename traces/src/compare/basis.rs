@@ -23,7 +23,7 @@ const SAME_SHARE: f64 = 1e-9;
 /// The steps of both sides.
 pub(super) struct Steps {
     pub(super) basis: Basis,
-    /// Whether phases are told apart.
+    /// Whether phases are distinguished.
     pub(super) by_phase: bool,
     /// How many steps each side has.
     pub(super) counts: [f64; 2],

@@ -255,7 +255,7 @@ impl Evidence<'_, '_> {
         explanation.slots[kind][at].implementation = Some(index);
     }
 
-    /// A product that the other side computes in several is compared with all of them.
+    /// A GEMM that the other side computes in several is compared with all of them.
     pub(super) fn add_partners(
         &self,
         explanation: &mut Explanation,
@@ -265,9 +265,9 @@ impl Evidence<'_, '_> {
         let phase = self.steps.place(self.kinds.list[kind].key.phase);
         for at in 0..places.len() {
             let place = &places[at];
-            let is_product = place.works.iter().all(|work| work.is_some_and(Work::is_product));
+            let is_gemm = place.works.iter().all(|work| work.is_some_and(Work::is_gemm));
             let is_free = explanation.slots[kind][at] == Explained::default();
-            if !is_product || !is_free {
+            if !is_gemm || !is_free {
                 continue;
             }
             let siblings = places.iter().zip(&explanation.slots[kind]);

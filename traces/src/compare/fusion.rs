@@ -4,7 +4,7 @@
 //!
 //! - by name: what the name, or the launching operator, proves the kernel to do, and the kernel
 //!   beside it does not;
-//! - by definition: attention in one kernel, against products around a softmax;
+//! - by definition: attention in one kernel, against GEMMs around a softmax;
 //! - by absence: a class that no layer of one side has, while the neighbour that would do its work
 //!   takes correspondingly longer there.
 //!
@@ -131,7 +131,7 @@ fn by_name(around: &Around<'_>, side: usize, at: usize, taken: &[bool]) -> Optio
     })
 }
 
-/// Attention in one kernel, where the other side has products around a softmax.
+/// Attention in one kernel, where the other side has GEMMs around a softmax.
 fn by_definition(places: &[Place<'_>], side: usize, at: usize, taken: &[bool]) -> Option<Found> {
     let place = &places[at];
     let is_attention = place.works[side].is_some_and(|work| work.main == Class::Attn);
@@ -146,7 +146,7 @@ fn by_definition(places: &[Place<'_>], side: usize, at: usize, taken: &[bool]) -
         other(*at) == Some(Class::Softmax)
             && (is_free(*at) || places[*at].works[side].is_some_and(|w| w.main == Class::Attn))
     })?;
-    // Layers that begin at their softmax have the product before it at their end.
+    // Layers that begin at their softmax have the GEMM before it at their end.
     let inner = (0..places.len()).filter(|at| {
         let class = other(*at);
         *at == softmax
@@ -271,7 +271,7 @@ impl Around<'_> {
         (at + 1..self.places.len()).chain(from_start)
     }
 
-    /// The places around one in their order, with itself, up to what a layer is built on: products,
+    /// The places around one in their order, with itself, up to what a layer is built on: GEMMs,
     /// attention, scans.
     fn between_anchors(&self, at: usize) -> Vec<usize> {
         let is_anchor = |at: &usize| {

@@ -1,4 +1,4 @@
-//! What only one side runs, and that is no fusion: how a library computes something.
+//! What only one side runs, and that is not a fusion: how a library computes something.
 
 use super::places::Place;
 use super::result::ImplementationKind;

@@ -29,7 +29,7 @@ pub struct Comparison {
     pub layers: LayerComparison,
     /// Where one side does in one kernel what the other does in several.
     pub fusions: Vec<Fusion>,
-    /// What one side runs for the sake of its implementation only: tails of split products, fills,
+    /// What one side runs for the sake of its implementation only: tails of split GEMMs, fills,
     /// conversions.
     pub implementation: Vec<ImplementationDifference>,
     /// The kernels with the same name on both sides, the largest gap first.
@@ -279,7 +279,7 @@ pub struct LayerKind {
     pub phase: Option<Phase>,
     /// Whether it computes gradients.
     pub is_backward: bool,
-    /// Whether it is no layer, but what runs between passes through the model.
+    /// Whether it is not a layer, but what runs between passes through the model.
     pub is_outside: bool,
     /// Which layers of the model are such, as `0-22`; empty for what is outside.
     pub numbers: String,
@@ -449,11 +449,11 @@ pub enum FusionEvidence {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ImplementationKind {
-    /// A reduction, or another tail, after a product that is split.
+    /// A reduction, or another tail, after a GEMM that is split.
     SplitGemm,
     /// Attention takes several kernels.
     SplitAttention,
-    /// Several products where the other side has one.
+    /// Several GEMMs where the other side has one.
     SeparateGemms,
     /// Something is set to a value first.
     Fill,

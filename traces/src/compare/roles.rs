@@ -1,8 +1,8 @@
 //! What the kernels of a layer are for, by where they stand around attention and activation.
 //!
 //! A layer that begins at its attention goes on with the output projection, a norm, the
-//! feed-forward products with the activation between them, and ends with the norm and the
-//! projections of the next layer's attention. Products that a norm separates are of different
+//! feed-forward GEMMs with the activation between them, and ends with the norm and the
+//! projections of the next layer's attention. GEMMs that a norm separates are of different
 //! parts; within the feed-forward part the activation separates them. Every other kernel has the
 //! role of the part that it stands in.
 
@@ -31,15 +31,15 @@ pub enum Role {
     FeedForwardNorm,
     /// Choosing experts.
     Router,
-    /// The first products of the feed-forward part.
+    /// The first GEMMs of the feed-forward part.
     GateUp,
     /// The activation.
     Activation,
-    /// The last product of the feed-forward part, and adding it up.
+    /// The last GEMM of the feed-forward part, and adding it up.
     Down,
-    /// The products of experts, and bringing them together.
+    /// The GEMMs of experts, and bringing them together.
     Experts,
-    /// Something of a layer whose parts cannot be told apart.
+    /// Something of a layer whose parts cannot be distinguished.
     Layer,
     /// A part of a layer's backward pass.
     Backward,
@@ -153,20 +153,20 @@ impl Core {
         for (at, role) in roles.iter_mut().enumerate().skip(out) {
             *role = parts.role(layer, at);
         }
-        // What prepares a product is for that product, also if something else prepares it too.
+        // What prepares a GEMM is for that GEMM, also if something else prepares it too.
         let mut is_for_next = false;
         for at in (0..layer.len().saturating_sub(1)).rev() {
             let prepares = matches!(layer[at].main, Class::Fill | Class::Quant);
             let next = layer[at + 1];
             is_for_next =
-                prepares && (is_for_next || next.is_product() || next.main == Class::MoeGemm);
+                prepares && (is_for_next || next.is_gemm() || next.main == Class::MoeGemm);
             if is_for_next {
                 roles[at] = roles[at + 1];
             }
         }
-        // The product of queries and keys is the last before the softmax.
+        // The GEMM of queries and keys is the last before the softmax.
         if self.is_softmax
-            && let Some(scores) = layer.iter().rposition(|work| work.is_product())
+            && let Some(scores) = layer.iter().rposition(|work| work.is_gemm())
             && scores > out
             && parts.next.contains(&scores)
         {
@@ -175,11 +175,11 @@ impl Core {
         roles
     }
 
-    /// Where the output projection is: the first product after the core. After a softmax the first
+    /// Where the output projection is: the first GEMM after the core. After a softmax the first
     /// one is still of attention.
     fn out(&self, layer: &[Work], core: usize) -> Option<usize> {
         let mut products =
-            (core + 1..layer.len()).filter(|at| layer.get(*at).is_some_and(|w| w.is_product()));
+            (core + 1..layer.len()).filter(|at| layer.get(*at).is_some_and(|w| w.is_gemm()));
         if self.is_softmax {
             products.next();
         }
@@ -191,14 +191,14 @@ impl Core {
 struct Parts {
     /// The output projection.
     out: usize,
-    /// From the first product of the feed-forward part to its last one.
+    /// From the first GEMM of the feed-forward part to its last one.
     feed_forward: Range<usize>,
     /// The activation, the last one if there are several.
     activation: Option<usize>,
-    /// The product behind the activation.
+    /// The GEMM behind the activation.
     down: Option<usize>,
     has_experts: bool,
-    /// The products of the next layer's core, to the end.
+    /// The GEMMs of the next layer's core, to the end.
     next: Range<usize>,
 }
 
@@ -237,8 +237,8 @@ impl Parts {
         let activation =
             works.iter().rposition(|work| work.parts().contains(Class::Act)).map(|at| at + from);
         let products = |range: Range<usize>| {
-            let is_product = |at: &usize| layer.get(*at).is_some_and(|work| work.is_product());
-            range.filter(is_product).collect::<Vec<usize>>()
+            let is_gemm = |at: &usize| layer.get(*at).is_some_and(|work| work.is_gemm());
+            range.filter(is_gemm).collect::<Vec<usize>>()
         };
         let down = if has_experts {
             None
@@ -278,7 +278,7 @@ impl Parts {
         };
         if self.has_experts {
             let work = layer.get(at).copied();
-            if work.is_some_and(|work| work.is_product() || work.main == Class::MoeRouting) {
+            if work.is_some_and(|work| work.is_gemm() || work.main == Class::MoeRouting) {
                 return Role::Router;
             }
             let norm_since = layer.get(after_experts()..=at).unwrap_or_default();
@@ -301,7 +301,7 @@ impl Parts {
     }
 }
 
-/// The places of products, or of experts, that no norm separates: from the first to behind the
+/// The places of GEMMs, or of experts, that no norm separates: from the first to behind the
 /// last of each group.
 fn groups(layer: &[Work], from: usize) -> Vec<Range<usize>> {
     let mut groups: Vec<Range<usize>> = Vec::new();

@@ -33,7 +33,7 @@ pub(super) struct Variant {
 /// What layers must have in common to be compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Key {
-    /// The phase, where phases are told apart.
+    /// The phase, where phases are distinguished.
     pub(super) phase: Option<Phase>,
     pub(super) is_backward: bool,
     /// Whether they are outside of layers.

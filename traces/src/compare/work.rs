@@ -41,8 +41,8 @@ impl Work {
         self.parts().contains(Class::Norm) || self.main == Class::Reduce
     }
 
-    /// Whether it is a product that experts do not share, with its tail.
-    pub(super) fn is_product(self) -> bool {
+    /// Whether it is a GEMM that experts do not share, with its tail.
+    pub(super) fn is_gemm(self) -> bool {
         self.main == Class::Gemm
     }
 }

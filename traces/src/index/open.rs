@@ -17,7 +17,7 @@ impl Trace {
     /// Loads a trace like [`Trace::load`], from its index if that is what the trace is now; else
     /// it writes the index for the next time.
     ///
-    /// An index that cannot be used or written is no reason to fail; what became of it is the
+    /// An index that cannot be used or written is not a reason to fail; what became of it is the
     /// second result. Without Python frames in [`Options`], an index that has them serves as well:
     /// the table of frames is empty then, but their names are among the names and their threads
     /// among the threads, and the warnings count them. No index is written for a trace of less

@@ -270,7 +270,7 @@ fn check_ids(trace: &Trace) -> Result<(), Damage> {
 ///
 /// # Errors
 ///
-/// When it is no index, or not one of this version.
+/// When it is not an index, or not one of this version.
 #[doc(hidden)]
 pub fn read_bytes(bytes: &[u8], checksums: Checksums) -> Result<Trace, Unfit> {
     let unreadable = |error: io::Error| Unfit::Unreadable(error.kind());

@@ -32,7 +32,7 @@ impl Stamp {
     ///
     /// # Errors
     ///
-    /// When it cannot be read, or is no file.
+    /// When it cannot be read, or is not a file.
     pub(super) fn of(path: &Path) -> io::Result<Self> {
         let information = fs::metadata(path)?;
         if !information.is_file() {

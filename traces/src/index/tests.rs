@@ -1,4 +1,4 @@
-//! What is no index is not read as one, even if its checksums are right.
+//! What is not an index is not read as one, even if its checksums are right.
 
 use super::layout::{self, Header, Section};
 use super::{Checksums, Damage, Unfit, read_bytes, to_bytes};

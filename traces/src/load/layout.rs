@@ -154,7 +154,7 @@ mod tests {
         }
     }
 
-    /// Enough that the end of the text is no reason not to look at what was learned.
+    /// Enough that the end of the text is not a reason not to look at what was learned.
     const REST: &str = "  0123456789 0123456789 0123456789";
 
     #[test]

@@ -69,7 +69,7 @@ impl Trace {
     ///
     /// # Errors
     ///
-    /// When the file cannot be read or is no trace. A trace that is damaged is loaded as far as
+    /// When the file cannot be read or is not a trace. A trace that is damaged is loaded as far as
     /// it is whole, with a [`Warning`].
     pub fn load(
         path: impl AsRef<Path>,
@@ -92,7 +92,7 @@ impl Trace {
     ///
     /// # Errors
     ///
-    /// When it is no trace, under the name `<memory>`.
+    /// When it is not a trace, under the name `<memory>`.
     pub fn from_json(text: &[u8], options: &Options) -> Result<Self, TraceError> {
         let feed = Feed::whole(text);
         let loaded = load(feed, options, &mut |_, _| ControlFlow::Continue(()));
@@ -105,7 +105,7 @@ impl Trace {
     ///
     /// # Errors
     ///
-    /// When the file cannot be read or is no trace.
+    /// When the file cannot be read or is not a trace.
     pub fn metadata(path: impl AsRef<Path>) -> Result<Metadata, TraceError> {
         let path = path.as_ref();
         with_file(path, |feed, _| {
@@ -152,7 +152,7 @@ pub fn trace_files(path: impl AsRef<Path>) -> Result<Vec<PathBuf>, TraceError> {
     Ok(files)
 }
 
-/// Why what was decompressed is no trace.
+/// Why what was decompressed is not a trace.
 fn undone(error: String) -> String {
     format!("it cannot be decompressed: {error}")
 }
@@ -224,11 +224,11 @@ pub(crate) fn load<'t>(
     let mut walk = new_walk(feed, options, taker);
     let end = walk.run();
     let complete_bytes = walk.feed.offset();
-    // Of what is no trace, not more is read than shows that.
+    // Of what is not a trace, not more is read than shows that.
     let dropped_bytes = if walk.has_events { walk.feed.drain() } else { 0 };
     let decompression = walk.feed.decompression_error();
     let is_complete = end != Err(End::Enough);
-    // What is wrong behind the events is no reason to throw them away.
+    // What is wrong behind the events is not a reason to throw them away.
     let (is_truncated, is_broken) = match end {
         Err(End::NotATrace(reason)) if !walk.has_events => {
             return Err(decompression.map_or(reason, undone));

@@ -41,7 +41,7 @@ impl<'b> Cursor<'b> {
         self.bytes.get(self.at).copied().ok_or(Stop::Incomplete)
     }
 
-    /// The bytes from here on, if there are so many.
+    /// The next bytes, if the text is long enough.
     #[inline(always)]
     pub(crate) fn first_chunk<const N: usize>(&self) -> Option<&'b [u8; N]> {
         self.bytes.get(self.at..)?.first_chunk()
@@ -95,7 +95,7 @@ impl<'b> Cursor<'b> {
         Ok(Some(key))
     }
 
-    /// Reads a key of a few bytes; a longer search would be one through text that is no key.
+    /// Reads a key of a few bytes; a longer search would be one through text that is not a key.
     pub(crate) fn short_key(mut self) -> Result<&'b [u8], Stop> {
         let end = self.bytes.len().min(self.at + 32);
         self.bytes = self.bytes.get(..end).ok_or(Stop::Incomplete)?;
@@ -240,7 +240,7 @@ impl<'b> Cursor<'b> {
         }
     }
 
-    /// Goes past what closes so many levels of brackets.
+    /// Goes past what closes `depth` levels of brackets.
     #[inline]
     pub(crate) fn skip_to_close(&mut self, depth: usize) -> Result<(), Stop> {
         self.at = end_of_levels(self.bytes, self.at, depth)?;

@@ -36,7 +36,7 @@ impl<'de> Deserialize<'de> for Members<'de> {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut members = Vec::new();
-                // Not as strings: half of a surrogate pair in one key is no reason to lose all.
+                // Not as strings: half of a surrogate pair in one key is not a reason to lose all.
                 while let Some((key, value)) = map.next_entry::<&RawValue, &RawValue>()? {
                     members.push((string(key.get()).unwrap_or_default(), value));
                 }
@@ -111,7 +111,7 @@ fn string(raw: &str) -> Option<Cow<'_, str>> {
     if !content.contains('\\') {
         return Some(Cow::Borrowed(content));
     }
-    // Half of a surrogate pair is no text; it stays as it is written.
+    // Half of a surrogate pair is not text; it stays as it is written.
     Some(serde_json::from_str(raw).map_or(Cow::Borrowed(content), Cow::Owned))
 }
 

@@ -25,7 +25,7 @@ pub(crate) type Taker<'t> = dyn FnMut(&mut Builder, u64) -> ControlFlow<()> + 't
 pub(crate) enum End {
     /// The bytes end too early.
     Truncated,
-    /// The text is no trace.
+    /// The text is not a trace.
     NotATrace(String),
     /// The caller has what it wants.
     Enough,

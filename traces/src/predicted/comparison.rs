@@ -68,7 +68,7 @@ pub struct Row {
     pub measured_count: f64,
     /// Predicted less measured time.
     pub error_us: f64,
-    /// The same in per cent of the measured time; none if there is no such time.
+    /// The same in per cent of the measured time; none without such a time.
     pub error_pct: Option<f64>,
     /// Predicted less measured count, in per cent of the latter; none if nothing was measured.
     pub count_error_pct: Option<f64>,
@@ -87,7 +87,7 @@ pub struct Totals {
     pub measured_us: f64,
     /// Predicted less measured time. Errors of opposite sign cancel in it.
     pub error_us: f64,
-    /// The same in per cent of the measured time; none if there is no such time.
+    /// The same in per cent of the measured time; none without such a time.
     pub error_pct: Option<f64>,
     /// The sizes of the errors of all rows. Nothing cancels in it.
     pub absolute_error_us: f64,

@@ -7,7 +7,7 @@
 /// Why a split cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LiteralError {
-    /// It is no Python literal of a known form.
+    /// It is not a Python literal of a known form.
     #[error("at byte {at}: expected {expected}")]
     Syntax {
         /// The byte, from 0.
@@ -25,7 +25,7 @@ pub enum LiteralError {
 ///
 /// # Errors
 ///
-/// When the text is no Python list of pairs of a string and a number.
+/// When the text is not a Python list of pairs of a string and a number.
 pub fn sub_kernel_durations(text: &str) -> Result<Vec<(String, f64)>, LiteralError> {
     let mut parser = Parser { bytes: text.as_bytes(), at: 0 };
     parser.skip_space();

@@ -74,7 +74,7 @@ impl ModelTrace {
     ///
     /// # Errors
     ///
-    /// When the file cannot be read or is no trace, or no process fits.
+    /// When the file cannot be read or is not a trace, or no process fits.
     pub fn load(path: impl AsRef<Path>, process: Option<&str>) -> Result<Self, PredictedError> {
         let path = path.as_ref();
         Self::from_json(&file::read(path)?, path, process)

@@ -31,7 +31,7 @@ impl OpMap {
     ///
     /// # Errors
     ///
-    /// When the file cannot be read or is no YAML mapping.
+    /// When the file cannot be read or is not a YAML mapping.
     pub fn load(path: impl AsRef<Path>, rules: Rules) -> Result<Self, PredictedError> {
         let path = path.as_ref();
         let failure = |reason| PredictedError::NotAMap { path: path.to_owned(), reason };
@@ -44,7 +44,7 @@ impl OpMap {
     ///
     /// # Errors
     ///
-    /// What is wrong, when it is no YAML mapping.
+    /// What is wrong, when it is not a YAML mapping.
     pub fn from_yaml(text: &str, rules: Rules) -> Result<Self, String> {
         let duplicate_keys = match rules {
             Rules::Own => DuplicateKeyPolicy::Error,

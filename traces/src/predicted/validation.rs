@@ -96,7 +96,7 @@ pub struct Worst {
     pub error_share_pct: f64,
 }
 
-/// So many of the worst rows are named.
+/// At most this many of the worst rows are named.
 const MOST_WORST: usize = 5;
 
 impl ScenarioResult {

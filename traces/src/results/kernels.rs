@@ -15,7 +15,7 @@ pub struct RanksSummary {
     /// All kernels.
     #[serde(flatten)]
     pub summary: TotalsSummary,
-    /// What the classes are told from.
+    /// What the classes are derived from.
     pub class_evidence: ClassEvidence,
     /// The traces.
     pub ranks: Vec<RankKernels>,
@@ -33,7 +33,7 @@ impl RanksSummary {
     }
 }
 
-/// What the classes of kernels are told from.
+/// What the classes of kernels are derived from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

@@ -156,12 +156,12 @@ fn count(column: &[u64], row: usize) -> Option<Cell<'static>> {
     column.get(row).copied().map(Cell::Unsigned)
 }
 
-/// Zero is no id.
+/// Zero is not an id.
 fn id(column: &[u64], row: usize) -> Option<Cell<'static>> {
     column.get(row).copied().filter(|&id| id != 0).map(Cell::Unsigned)
 }
 
-/// -1 is no device and no stream.
+/// -1 means none.
 fn place(number: i64) -> Option<Cell<'static>> {
     (number != -1).then_some(Cell::Signed(number))
 }

@@ -125,7 +125,7 @@ impl fmt::Display for Marker {
             Self::CacheWrite => "a write of the key-value cache before attention",
             Self::Attention => "attention",
             Self::StateSpace => "a state-space scan",
-            Self::Softmax => "a softmax between two products",
+            Self::Softmax => "a softmax between two GEMMs",
             Self::Module => "a call of a recorded module",
             Self::Repetition => "a sequence that repeats",
         })

@@ -1,6 +1,6 @@
 //! Where layers begin: the kernels that every layer has exactly once.
 //!
-//! Kernels of one kind with no matrix product between them are one marker: attention that is
+//! Kernels of one kind with no GEMM between them are one marker: attention that is
 //! split into parts and put together again is still one attention.
 
 use super::sequence::Sequence;
@@ -66,7 +66,7 @@ fn is_in_every_layer(writes: &[usize], attention: &[usize]) -> bool {
     first.is_some_and(|first| first > 1) && counts.all(|count| Some(count) == first)
 }
 
-/// The first of each group of kernels of a kind with no product between them.
+/// The first of each group of kernels of a kind with no GEMM between them.
 fn groups(sequence: &Sequence<'_>, is_one: impl Fn(usize) -> bool) -> Vec<usize> {
     let mut firsts = Vec::new();
     let mut is_open = false;
@@ -76,7 +76,7 @@ fn groups(sequence: &Sequence<'_>, is_one: impl Fn(usize) -> bool) -> Vec<usize>
                 firsts.push(at);
             }
             is_open = true;
-        } else if sequence.is_product(at) {
+        } else if sequence.is_gemm(at) {
             is_open = false;
         }
     }
@@ -97,7 +97,7 @@ fn cache_writes(sequence: &Sequence<'_>, attention: &[usize]) -> Vec<usize> {
     writes
 }
 
-/// Softmax kernels that lie between two products with nothing but arithmetic and copies around
+/// Softmax kernels that lie between two GEMMs with nothing but arithmetic and copies around
 /// them. The softmax of a router is followed by a sort, that of a loss by a reduction.
 fn unfused_attention(sequence: &Sequence<'_>) -> Vec<usize> {
     let is_plain = |at: usize| {
@@ -106,17 +106,16 @@ fn unfused_attention(sequence: &Sequence<'_>) -> Vec<usize> {
             Class::Elementwise | Class::Copy | Class::Fill | Class::Softmax
         )
     };
-    let leads_to_product = |mut places: Box<dyn Iterator<Item = usize> + '_>| {
+    let leads_to_gemm = |mut places: Box<dyn Iterator<Item = usize> + '_>| {
         places
             .find(|at| !is_plain(*at))
-            .is_some_and(|at| sequence.is_product(at) || sequence.class(at) == Class::GemmEpilogue)
+            .is_some_and(|at| sequence.is_gemm(at) || sequence.class(at) == Class::GemmEpilogue)
     };
-    let between_products = |at: &usize| {
-        leads_to_product(Box::new((0..*at).rev()))
-            && leads_to_product(Box::new(*at + 1..sequence.len()))
+    let between_gemms = |at: &usize| {
+        leads_to_gemm(Box::new((0..*at).rev())) && leads_to_gemm(Box::new(*at + 1..sequence.len()))
     };
     let softmax = groups(sequence, |at| sequence.class(at) == Class::Softmax);
-    softmax.into_iter().filter(between_products).collect()
+    softmax.into_iter().filter(between_gemms).collect()
 }
 
 /// Leaves out the markers of a layer after its first one: with attention over two axes, or over

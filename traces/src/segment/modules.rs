@@ -10,7 +10,7 @@ use crate::launched::NONE;
 const ENDINGS: [&str; 2] = ["Layer", "Block"];
 
 /// Modules inside of others count as the layers if they launch at least this share of what those
-/// launch: a stage of several blocks is no layer.
+/// launch: a stage of several blocks is not a layer.
 const INNER_SHARE: f64 = 0.9;
 
 /// What a type of modules launches is counted among about so many kernels.

@@ -9,7 +9,7 @@ use super::steps::Steps;
 use crate::classify::Class;
 use crate::launched::NONE;
 
-/// Patterns of layers that a pass boundary is told apart from.
+/// Patterns of layers that a pass boundary is distinguished from.
 const PATTERNS: usize = 8;
 
 /// The places in a list of markers at which passes begin, the first one included.

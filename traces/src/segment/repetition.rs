@@ -13,7 +13,7 @@ const SHORTEST: usize = 4;
 /// Longer sequences than this are not tried: that would take time with the square of the length.
 const LONGEST: usize = 1024;
 
-/// So many kernels of a step are looked at.
+/// At most this many kernels of a step are looked at.
 const LOOKED_AT: usize = 1 << 15;
 
 /// What repeats must be this share of the kernels.
@@ -91,13 +91,13 @@ fn longest_run(classes: &[Class]) -> Option<Run> {
     best
 }
 
-/// Whether a sequence may be a layer: it computes a product, and it is not one class over again.
+/// Whether a sequence may be a layer: it computes a GEMM, and it is not one class over again.
 fn is_varied(classes: &[Class]) -> bool {
-    let has_product = classes.iter().any(|class| {
+    let has_gemm = classes.iter().any(|class| {
         matches!(class, Class::Gemm | Class::MoeGemm | Class::Conv | Class::Attn | Class::Ssm)
     });
     let first = classes.first();
-    has_product && classes.iter().filter(|class| Some(*class) != first).count() * 3 >= classes.len()
+    has_gemm && classes.iter().filter(|class| Some(*class) != first).count() * 3 >= classes.len()
 }
 
 /// The classes of one repetition if it looks like a whole step, with what comes before the first

@@ -17,7 +17,7 @@ pub(super) struct Sequence<'s> {
 
 /// It writes the key-value cache, whatever else it does.
 const CACHE: u8 = 1;
-/// It is a product or a convolution.
+/// It is a GEMM or a convolution.
 const PRODUCT: u8 = 2;
 /// It belongs to a backward pass.
 const BACKWARD: u8 = 4;
@@ -79,7 +79,7 @@ impl<'s> Sequence<'s> {
         self.has(at, CACHE)
     }
 
-    pub(super) fn is_product(&self, at: usize) -> bool {
+    pub(super) fn is_gemm(&self, at: usize) -> bool {
         self.has(at, PRODUCT)
     }
 
@@ -95,7 +95,7 @@ impl<'s> Sequence<'s> {
         self.has(at, BESIDE)
     }
 
-    /// Whether any of its kernels is a product or a convolution.
+    /// Whether any of its kernels is a GEMM or a convolution.
     pub(super) fn computes(&self) -> bool {
         self.hints.iter().any(|hints| hints & PRODUCT != 0)
     }

@@ -171,7 +171,7 @@ impl Marks {
         }
         let host_windows = Windows::new(host.clone(), &trace.threads);
 
-        // A mark in another one is no step of its own.
+        // A mark in another one is not a step of its own.
         host.sort_by_key(|window| (window.start_ns, std::cmp::Reverse(window.end_ns)));
         let mut steps: Vec<Step> = Vec::new();
         let mut step_of = vec![NONE; rows.len()];

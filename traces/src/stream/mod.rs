@@ -34,7 +34,7 @@ impl Trace {
     /// `each` is called with one part of the trace after the other, in the order of the file: the
     /// rows of that part, and the names, threads and streams of all so far, under the same ids in
     /// every part. Metadata and warnings come in the end. When `each` breaks, the rest is not read,
-    /// which is no error.
+    /// which is not an error.
     ///
     /// `progress` is called as in [`Trace::load`].
     ///

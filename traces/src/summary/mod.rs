@@ -84,10 +84,10 @@ pub struct Unclassified {
     pub top: Vec<Group>,
 }
 
-/// So many names of unknown kernels are listed.
+/// At most this many names of unknown kernels are listed.
 const TOP_UNCLASSIFIED: usize = 10;
 
-/// The share of the time in unknown kernels from which a reader must be told.
+/// The share of the time in unknown kernels from which a reader must be warned.
 const MOST_UNCLASSIFIED: f64 = 0.05;
 
 impl Summary {

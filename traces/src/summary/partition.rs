@@ -31,7 +31,7 @@ pub struct Partition<K> {
 const NO_PART: u32 = u32::MAX;
 
 impl<K: Eq + Hash + Clone> Partition<K> {
-    /// Divides so many kernels by a key. Keys may be pairs, as of a phase and a class.
+    /// Divides `kernels` kernels by a key. Keys may be pairs, as of a phase and a class.
     #[must_use]
     pub fn by(kernels: usize, mut key: impl FnMut(usize) -> Option<K>) -> Self {
         let mut parts = Parts::default();

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Kinds of work that are told apart.
+/// Kinds of work that are distinguished.
 pub(super) const KINDS: usize = 4;
 
 /// An interval in which a kind of work runs.

@@ -67,7 +67,7 @@ fn communication_is_exposed_where_nothing_else_runs() {
     };
     let events = [
         on("ampere_sgemm_128x64_tn", 0, 10, 7),
-        // 5 behind the product, 15 alone, 5 with a copy, 5 alone.
+        // 5 behind the GEMM, 15 alone, 5 with a copy, 5 alone.
         on("ncclDevKernel_AllReduce_Sum_f32_RING_LL(int)", 5, 30, 20),
         on("Memcpy DtoH (Device -> Pinned)", 25, 5, 21).replace("\"kernel\"", "\"gpu_memcpy\""),
         on("ampere_sgemm_128x64_tn", 50, 10, 7),

@@ -17,15 +17,15 @@ pub enum Difference {
     FusedNormQuant,
     /// Both sides quantise what activations give, the changed one in the activations.
     FusedActQuant,
-    /// The changed side computes the activation in the product, and the name says so.
+    /// The changed side computes the activation in the GEMM, and the name says so.
     FusedGemmAct,
-    /// The same in the product of experts.
+    /// The same in the GEMM of experts.
     FusedExpertsAct,
     /// The changed side, which is of NVIDIA, normalises in the collective.
     FusedAllReduceNorm,
-    /// The changed side computes attention by products and a softmax.
+    /// The changed side computes attention by GEMMs and a softmax.
     SeparateAttention,
-    /// The changed side computes the activation in the product, and no name says so.
+    /// The changed side computes the activation in the GEMM, and no name says so.
     SilentAct,
     /// The changed side rotates while it writes the cache, and no name says so.
     SilentRope,
@@ -35,7 +35,7 @@ pub enum Difference {
     NoRope,
     /// The changed side has no norms behind scans.
     NoGatedNorm,
-    /// The changed side splits a product.
+    /// The changed side splits a GEMM.
     SplitK,
     /// The changed side communicates three times as long.
     SlowAllReduce,
@@ -51,9 +51,9 @@ pub enum Difference {
     ExtraQuant,
     /// The changed side scales something by a kernel.
     ExtraScale,
-    /// The changed side has three products for queries, keys and values.
+    /// The changed side has three GEMMs for queries, keys and values.
     SeparateQkv,
-    /// Products take twice as long on the changed side.
+    /// GEMMs take twice as long on the changed side.
     SlowGemm,
     /// Norms take twice as long on the changed side.
     SlowNorm,
@@ -94,7 +94,7 @@ pub enum Planted {
     Fusion(Fused),
     /// Kernels that only one side has.
     OneSided(OneSided),
-    /// Several products on the changed side where the other has one.
+    /// Several GEMMs on the changed side where the other has one.
     SeparateGemms,
     /// Kernels of a class take longer on the changed side.
     Slower(Class),

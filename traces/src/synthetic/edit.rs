@@ -20,17 +20,17 @@ pub enum Edit {
     QuantAfterAct,
     /// The activation quantises its result.
     FusedActQuant,
-    /// The product before an activation computes it, and its name says so.
+    /// The GEMM before an activation computes it, and its name says so.
     FusedGemmAct,
-    /// The same kernels at both vendors for the products of experts, with a separate activation.
+    /// The same kernels at both vendors for the GEMMs of experts, with a separate activation.
     SeparateExpertsAct,
-    /// The first product of the experts computes the activation, and its name says so.
+    /// The first GEMM of the experts computes the activation, and its name says so.
     FusedExpertsAct,
     /// The collective adds the residual and normalises.
     FusedAllReduceNorm,
-    /// Attention over prompts is a product, a softmax and a product.
+    /// Attention over prompts is a GEMM, a softmax and a GEMM.
     SeparateAttention,
-    /// The product before an activation computes it and takes longer, and its name is as before.
+    /// The GEMM before an activation computes it and takes longer, and its name is as before.
     SilentAct,
     /// The write of the cache rotates and takes longer, and its name is as before.
     SilentRope,
@@ -40,7 +40,7 @@ pub enum Edit {
     NoRope,
     /// There is no norm behind the scan of a state space.
     NoGatedNorm,
-    /// The first product of each layer is split, and its parts are added up.
+    /// The first GEMM of each layer is split, and its parts are added up.
     SplitK,
     /// Collectives take three times as long.
     SlowAllReduce,
@@ -56,7 +56,7 @@ pub enum Edit {
     ExtraQuant,
     /// Something is scaled in each layer behind each norm.
     ExtraScale,
-    /// Queries, keys and values are three products.
+    /// Queries, keys and values are three GEMMs.
     SeparateQkv,
     /// Kernels of a class take twice as long.
     Slow(Class),

@@ -14,7 +14,7 @@ use super::step::Stream;
 use super::{Annotation, Phase, Plan};
 use crate::Vendor;
 
-/// A run of some steps, each of so many products and collectives in turn.
+/// A run of some steps, each of so many GEMMs and collectives in turn.
 #[derive(Debug, Clone)]
 pub struct Lockstep {
     /// Whose names kernels have.
@@ -29,7 +29,7 @@ pub struct Lockstep {
     pub collectives: u64,
     /// Ranks that take longer to come to each collective, by so many nanoseconds.
     pub late: Vec<(u64, u64)>,
-    /// How long the products take at most beyond 20 us, in nanoseconds.
+    /// How long the GEMMs take at most beyond 20 us, in nanoseconds.
     pub spread_ns: u64,
     /// Ranks whose recordings lack so many steps at the beginning.
     pub missing: Vec<(u64, u64)>,
@@ -79,7 +79,7 @@ const START_NS: u64 = 1_000_000_000_000;
 /// Ends of one collective on two ranks are less than this apart.
 const END_SPREAD_NS: u64 = 2000;
 
-/// What a rank did in the time of the run: products from the first to the second time, and
+/// What a rank did in the time of the run: GEMMs from the first to the second time, and
 /// collectives from the second to the third.
 type Runs = Vec<(u64, u64, u64)>;
 

@@ -74,7 +74,7 @@ impl PairPlan {
     #[must_use]
     pub fn planted(&self) -> Planted {
         match self.difference.planted() {
-            // It is the product of the experts that computes the activation.
+            // It is the GEMM of the experts that computes the activation.
             Planted::Fusion(fused)
                 if self.difference == Difference::SilentAct
                     && self.first.model == Model::MixtureOfExperts =>

@@ -8,7 +8,7 @@ use kernel_traces::compare::{
 /// Shares of a gap that is smaller than this share of a step would be shares of noise.
 const LEAST_GAP: f64 = 0.01;
 
-/// A file's name has at most so many characters in tables.
+/// The length of a file's name in tables in characters, at most.
 const MOST_OF_FILE: usize = 46;
 
 /// A time in the unit that suits it.

@@ -16,7 +16,7 @@ use super::super::{phases, ranks, shortened, time};
 pub struct ShownPatterns {
     /// This one only.
     pub only: Option<usize>,
-    /// Else so many.
+    /// Otherwise the first ones, up to this number.
     pub top: usize,
 }
 
@@ -72,10 +72,10 @@ fn write_rank(text: &mut String, rank: &RankLayers, shown: ShownPatterns) {
     }
 }
 
-/// So many patterns are listed: the frequent ones are what a model is made of.
+/// At most this many patterns are listed: the frequent ones are what a model is made of.
 const MOST_PATTERNS: usize = 10;
 
-/// Lists of classes are wrapped after so many characters.
+/// Width of a list of classes, in characters.
 const WIDTH_OF_CLASSES: u16 = 60;
 
 fn family(rank: &RankLayers) -> String {

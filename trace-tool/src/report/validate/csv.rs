@@ -114,7 +114,7 @@ pub fn trace_validation_original_csv(validation: &Validation) -> csv::Result<Vec
     Ok(writer.get_ref().clone())
 }
 
-/// In memory, where nothing can fail that would have to be told from a closed pipe.
+/// In memory, where no failure can be mistaken for a closed pipe.
 fn writer() -> csv::Writer<Vec<u8>> {
     let mut builder = csv::WriterBuilder::new();
     builder.has_headers(false).terminator(csv::Terminator::CRLF);

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use kernel_traces::predicted::{FailedScenario, ScenarioResult, Validation, original};
 
-/// So many rows are printed.
+/// At most this many rows are printed.
 const MOST_ROWS: usize = 15;
 
 const WIDTH: usize = 115;

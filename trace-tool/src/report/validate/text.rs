@@ -11,13 +11,13 @@ use kernel_traces::predicted::{
 
 use super::super::shortened;
 
-/// So many operators of a type are named.
+/// At most this many operators of a type are named.
 const MOST_OPERATORS: usize = 3;
 
-/// Lists of operators are wrapped after so many characters.
+/// Width of a list of operators, in characters.
 const WIDTH_OF_OPERATORS: u16 = 50;
 
-/// Every scenario with so many types, and a summary if there are several.
+/// Every scenario with at most `top` types, and a summary if there are several.
 #[must_use]
 pub fn trace_validation(validation: &Validation, top: usize) -> String {
     let mut text = String::new();

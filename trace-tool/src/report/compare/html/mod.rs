@@ -24,7 +24,7 @@ const STYLE: &str = include_str!("style.css");
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
-/// Lists have at most so many entries, so that a page stays below a megabyte.
+/// Lists have at most this many entries, so that a page stays below a megabyte.
 const MOST_ENTRIES: usize = 80;
 
 /// The page.

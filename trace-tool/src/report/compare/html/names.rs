@@ -6,13 +6,13 @@ use maud::{Markup, html};
 
 use super::super::words;
 
-/// A name is shown with so many characters, and whole in its title.
+/// Characters of a name that are shown; its title has all of it.
 const SHOWN_NAME: usize = 60;
 
-/// A sentence is cut after so many characters.
+/// The length of a sentence in characters, at most.
 const SHOWN_TEXT: usize = 600;
 
-/// What stands beside a bar, after so many.
+/// The length of a text next to a bar in characters, at most.
 const SHOWN_LABEL: usize = 120;
 
 /// Titles are cut after so many characters when [`TITLE_BYTES`] are spent.

@@ -12,7 +12,7 @@ use super::{at_most, heading, sized, write_sentence, write_table};
 /// So many kinds of layers are shown slot by slot: the longest are what a model is made of.
 const SHOWN_KINDS: usize = 2;
 
-/// So many slots of a kind are shown, the longest, in their order.
+/// At most this many slots of a kind are shown: the longest, in their order.
 const SHOWN_SLOTS: usize = 40;
 
 pub(super) fn write(text: &mut String, report: CompareReport<'_>) {

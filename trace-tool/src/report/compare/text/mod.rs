@@ -20,7 +20,7 @@ use crate::report::collectives::{rank_sentences, rank_table};
 /// Tables are at most this wide, in characters, and narrower on a narrow terminal.
 const WIDTH: u16 = 120;
 
-/// A comparison, with lists of so many entries.
+/// A comparison, with lists of at most `top` entries.
 #[must_use]
 pub fn trace_compare(report: CompareReport<'_>) -> String {
     let mut text = head::head(report.comparison);
@@ -57,7 +57,7 @@ fn width(table: &Table) -> u16 {
     table.width().map_or(WIDTH, |width| width.min(WIDTH))
 }
 
-/// A column keeps its words in lines, but is cut at so many characters.
+/// A column keeps its words in lines, up to a width in characters.
 fn at_most(table: &mut Table, column: usize, characters: u16) {
     if let Some(column) = table.column_mut(column) {
         column.set_constraint(ColumnConstraint::UpperBoundary(Width::Fixed(characters)));
