@@ -2,23 +2,24 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
+use crate::file_kind::FileKind;
 use crate::vocabulary::DType;
 
 /// The version of the hardware file format that this crate reads and writes.
-pub const HARDWARE_SCHEMA_VERSION: u32 = 1;
+pub const HARDWARE_SCHEMA_VERSION: u32 = 2;
 
-/// What kind of processor a machine is.
+/// What sort of processor a machine is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum HardwareKind {
+pub enum Processor {
     /// A host processor.
     Cpu,
     /// A graphics processor or accelerator.
     Gpu,
 }
 
-impl std::fmt::Display for HardwareKind {
+impl std::fmt::Display for Processor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(match self {
             Self::Cpu => "cpu",
@@ -123,6 +124,8 @@ pub struct Peak {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HardwareSpec {
+    /// What the file is: a [`FileKind::Hardware`].
+    pub kind: FileKind,
     /// Version of the file format.
     pub schema_version: u32,
     /// Lower-case letters, digits and dashes; the stem of the file's name.
@@ -131,8 +134,8 @@ pub struct HardwareSpec {
     pub name: String,
     /// Who makes it.
     pub vendor: String,
-    /// What it is.
-    pub kind: HardwareKind,
+    /// What sort of processor it is.
+    pub processor: Processor,
     /// Microarchitecture and instruction set.
     pub architecture: String,
     /// Other spellings of the name, in lower case.
@@ -163,12 +166,7 @@ impl HardwareSpec {
     ///
     /// An error with the key and the line.
     pub fn from_toml(text: &str) -> Result<Self, Error> {
-        // The version first: a newer file may have keys that would make a worse message.
-        let table: toml::Table = text.parse().map_err(invalid)?;
-        let found = table.get("schema_version").and_then(toml::Value::as_integer);
-        if let Some(found) = found.filter(|&found| found != i64::from(HARDWARE_SCHEMA_VERSION)) {
-            return Err(other_version(found));
-        }
+        FileKind::Hardware.expect(text, HARDWARE_SCHEMA_VERSION)?;
         let spec: Self = toml::from_str(text).map_err(invalid)?;
         spec.check().map_err(invalid)?;
         Ok(spec)
@@ -176,9 +174,11 @@ impl HardwareSpec {
 
     /// Checks what the format alone does not guarantee.
     pub(crate) fn check(&self) -> Result<(), String> {
-        if self.schema_version != HARDWARE_SCHEMA_VERSION {
-            let found = self.schema_version;
-            return Err(format!("schema_version is {found}, not {HARDWARE_SCHEMA_VERSION}"));
+        if (self.kind, self.schema_version) != (FileKind::Hardware, HARDWARE_SCHEMA_VERSION) {
+            return Err(format!(
+                "kind is {} and schema_version {}, not hardware and {HARDWARE_SCHEMA_VERSION}",
+                self.kind, self.schema_version
+            ));
         }
         let is_slug = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if self.id.is_empty() || !self.id.chars().all(is_slug) {
@@ -227,12 +227,7 @@ impl HardwareSpec {
 }
 
 fn invalid(reason: impl std::fmt::Display) -> Error {
-    Error::invalid_file("hardware", reason)
-}
-
-fn other_version(found: i64) -> Error {
-    let (known, advice) = (HARDWARE_SCHEMA_VERSION, "use a newer calibrate");
-    ErrorKind::OtherVersion { path: None, found, known, advice }.into()
+    Error::invalid_file(FileKind::Hardware.name(), reason)
 }
 
 #[cfg(test)]
@@ -240,11 +235,12 @@ mod tests {
     use super::*;
 
     const SPEC: &str = r#"
-schema_version = 1
+kind = "hardware"
+schema_version = 2
 id = "example-1"
 name = "Example One"
 vendor = "Example"
-kind = "cpu"
+processor = "cpu"
 architecture = "none"
 aliases = ["one"]
 detect = ["Example(R) One"]
@@ -284,8 +280,8 @@ source = "made up"
     fn bad_files_name_the_key_and_the_line() {
         let unknown = SPEC.replace("bytes = 32768", "bites = 32768");
         let message = HardwareSpec::from_toml(&unknown).unwrap_err().to_string();
-        assert!(message.contains("line 17") && message.contains("bites"), "{message}");
-        let newer = SPEC.replace("schema_version = 1", "schema_version = 9\nnew_key = 1");
+        assert!(message.contains("line 18") && message.contains("bites"), "{message}");
+        let newer = SPEC.replace("schema_version = 2", "schema_version = 9\nnew_key = 1");
         let message = HardwareSpec::from_toml(&newer).unwrap_err().to_string();
         assert!(message.contains("schema_version is 9"), "{message}");
         let negative = SPEC.replace("gflops = 100.0", "gflops = -1.0");

@@ -41,12 +41,14 @@
 pub mod calibration;
 pub mod cost;
 mod error;
+mod file_kind;
 pub mod hardware;
 pub mod kernel;
 mod model;
 mod vocabulary;
 
 pub use error::Error;
+pub use file_kind::FileKind;
 pub use model::{
     Decision, Estimate, Evidence, FusionCostModel, Interval, OnTarget, Policy, SpeedupRange,
     Target, WhenUnknown,

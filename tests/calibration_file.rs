@@ -5,7 +5,7 @@
 use proptest::prelude::*;
 
 use fusion_cost_model::Error;
-use fusion_cost_model::calibration::{HardwareCalibration, SCHEMA_VERSION};
+use fusion_cost_model::calibration::{HardwareCalibration, ReasonCode, SCHEMA_VERSION};
 
 const EXAMPLE: &str = include_str!("data/example.toml");
 
@@ -98,24 +98,71 @@ fn every_table_refuses_unknown_keys() {
 
 #[test]
 fn versions_are_looked_at_first() {
-    let newer = EXAMPLE.replacen("schema_version = 2", "schema_version = 99\nnew_key = 1", 1);
+    let newer = EXAMPLE.replacen("schema_version = 3", "schema_version = 99\nnew_key = 1", 1);
     let text = message(&newer);
     assert!(text.contains("schema_version is 99") && text.contains("newer version"), "{text}");
     // What an older version measured is missing too much to be used (see docs/calibration-file.md).
-    let older = message(&EXAMPLE.replacen("schema_version = 2", "schema_version = 1", 1));
-    assert!(older.contains("reads only 2; calibrate again"), "{older}");
-    assert_eq!(SCHEMA_VERSION, 2, "a new version needs a decision about files of this one");
+    let older = message(&EXAMPLE.replacen("schema_version = 3", "schema_version = 1", 1));
+    assert!(older.contains("reads only 3; calibrate again"), "{older}");
+    let without_kind = EXAMPLE.replacen("kind = \"calibration\"\n", "", 1);
+    let older = message(&without_kind.replacen("schema_version = 3", "schema_version = 2", 1));
+    assert!(older.contains("schema_version is 2, but this version reads only 3"), "{older}");
+    assert_eq!(SCHEMA_VERSION, 3, "a new version needs a decision about files of this one");
     for (from, to, expected) in [
-        ("schema_version = 2", "", "no schema_version"),
-        ("schema_version = 2", "schema_version = \"1\"", "whole number"),
-        ("schema_version = 2", "schema_version = 0", "schema_version is 0"),
-        ("schema_version = 2", "schema_version = -4", "schema_version is -4"),
+        ("schema_version = 3", "", "no schema_version"),
+        ("schema_version = 3", "schema_version = \"1\"", "whole number"),
+        ("schema_version = 3", "schema_version = 0", "schema_version is 0"),
+        ("schema_version = 3", "schema_version = -4", "schema_version is -4"),
     ] {
         let message = message(&EXAMPLE.replacen(from, to, 1));
         assert!(message.contains(expected), "{message}");
     }
-    assert!(message("").contains("no schema_version"));
     assert!(message("not toml at all").contains("line 1"));
+}
+
+#[test]
+fn the_kind_is_looked_at_before_all_else() {
+    let with = |kind: &str| EXAMPLE.replacen("kind = \"calibration\"\n", kind, 1);
+    for (text, expected) in [
+        (with("kind = \"hardware\"\n"), "it is a hardware profile, not a calibration; name it"),
+        (with("kind = \"shapes\"\n"), "it is a set of shapes, not a calibration; name it with"),
+        (with("kind = \"recipe\"\n"), "kind is `recipe`; expected `calibration`"),
+        (with(""), "no `kind` at its top level; expected kind = \"calibration\""),
+        (String::new(), "no `kind` at its top level"),
+    ] {
+        let error = read(&text).unwrap_err();
+        assert!(error.is_wrong_file());
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("machine.toml");
+    std::fs::write(&path, with("kind = \"hardware\"\n")).unwrap();
+    let message = HardwareCalibration::load(&path).unwrap_err().to_string();
+    assert!(message.starts_with(&format!("{}: it is a hardware profile", path.display())));
+}
+
+/// The code of a reason is a word of a list, and one that is not in it is refused with its line.
+#[test]
+fn reasons_have_a_code_and_a_text() {
+    let calibration = read(EXAMPLE).unwrap();
+    let reason = &calibration.records[0].reasons[0];
+    assert_eq!(reason.code, ReasonCode::Undecided);
+    assert!(reason.text.starts_with("the interval (half-width"), "{reason}");
+    assert!(reason.to_string().starts_with("undecided: the interval"), "{reason}");
+    for &code in ReasonCode::ALL {
+        let json = serde_json::to_string(&code).unwrap();
+        assert_eq!(json, format!("\"{code}\""));
+        assert!(code.name().chars().all(|c| c.is_ascii_lowercase() || c == '-'));
+    }
+    let other = EXAMPLE.replacen("code = \"undecided\"", "code = \"undecidable\"", 1);
+    let message = message(&other);
+    assert!(message.contains("unknown variant `undecidable`"), "{message}");
+    assert!(message.contains("line "), "{message}");
+}
+
+#[test]
+fn the_example_is_written_as_it_is() {
+    assert_eq!(read(EXAMPLE).unwrap().to_toml().unwrap(), EXAMPLE);
 }
 
 #[test]
@@ -163,10 +210,4 @@ fn a_file_that_is_not_there_is_named() {
     let calibration = read(EXAMPLE).unwrap();
     let message = calibration.save("/nonexistent/x.toml").unwrap_err().to_string();
     assert!(message.contains("cannot write /nonexistent/x.toml"), "{message}");
-}
-
-#[test]
-fn other_files_of_the_project_are_told_apart() {
-    let shapes = "name = \"quick\"\n[[shapes]]\nfusion = []\nsizes = []\n";
-    assert!(message(shapes).contains("not calibrations"));
 }

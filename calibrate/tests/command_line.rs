@@ -6,7 +6,9 @@ use std::path::Path;
 
 use assert_cmd::Command;
 use calibrate::run::Entry;
-use fusion_cost_model::calibration::{CheckStatus, HardwareCalibration, RunEnd, Verdict};
+use fusion_cost_model::calibration::{
+    CheckStatus, HardwareCalibration, ReasonCode, RunEnd, Verdict,
+};
 use predicates::prelude::*;
 use predicates::str::contains;
 use tempfile::TempDir;
@@ -58,8 +60,11 @@ fn from_the_command_line_to_a_file_to_an_answer() {
     let calibration = HardwareCalibration::load(folder.path().join("t.toml")).unwrap();
     assert_eq!(calibration.records.len(), 2);
     for record in &calibration.records {
-        assert!(!record.reasons.iter().any(|reason| reason.starts_with("wrong")), "{record:?}");
-        assert_eq!((record.threads, record.launches, record.rounds), (2, 1, 8));
+        assert!(
+            !record.reasons.iter().any(|reason| reason.code == ReasonCode::WrongAfterTiming),
+            "{record:?}"
+        );
+        assert_eq!((record.threads, record.processes, record.rounds), (2, 1, 8));
         assert!(record.sample_ticks >= 1000);
         assert!(record.verification.fused_error <= record.verification.tolerance);
         assert_eq!(record.unfused_kernels.len(), record.operators.len());
@@ -153,7 +158,8 @@ fn the_file_is_named_after_the_observed_machine() {
 #[test]
 fn wrong_command_lines() {
     let folder = folder();
-    std::fs::write(folder.path().join("shapes.toml"), "schema_version = 1\nnam = 3\n").unwrap();
+    let shapes = "kind = \"shapes\"\nschema_version = 2\nnam = 3\n";
+    std::fs::write(folder.path().join("shapes.toml"), shapes).unwrap();
     let huge = "add_relu/f32/m1000000.n1000000";
     for (args, message) in [
         (&["--fusion", "linear_bais_relu"][..], "did you mean `linear_bias_relu`"),
@@ -162,7 +168,11 @@ fn wrong_command_lines() {
         (&["--fusion", "relu"], "nothing to be fused with"),
         (&["--fusion", "all", "--shapes", "standart"], "did you mean `standard`"),
         (&["--fusion", "all", "--shapes", "no.toml"], "cannot read no.toml"),
-        (&["--fusion", "all", "--shapes", "shapes.toml"], "line 2"),
+        (&["--fusion", "all", "--shapes", "shapes.toml"], "line 3"),
+        (
+            &["--problem", TINY, "--hardware", "shapes.toml"],
+            "it is a set of shapes, not a hardware",
+        ),
         (&["--fusion", "all", "--hardware", "i7-12700x"], "did you mean `i7-12700k`"),
         (&["--fusion", "all", "--hardware", "no.toml"], "cannot read no.toml"),
         (&["--fusion", "all", "--dtype", "f33"], "did you mean `f32`"),
@@ -213,13 +223,15 @@ fn damaged_files_are_refused_with_their_name() {
     let folder = folder();
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
     write("truncated.toml", &EXAMPLE[..EXAMPLE.len() / 2]);
-    write("newer.toml", &EXAMPLE.replacen("schema_version = 2", "schema_version = 3", 1));
+    write("newer.toml", &EXAMPLE.replacen("schema_version = 3", "schema_version = 4", 1));
     write("binary.toml", "\u{0}\u{1}\u{2}");
+    write("sheet.toml", include_str!("../profiles/hardware/h200.toml"));
     for (name, message) in [
         ("truncated.toml", "truncated.toml: not a valid calibration file"),
-        ("newer.toml", "newer.toml: schema_version is 3"),
+        ("newer.toml", "newer.toml: schema_version is 4"),
         ("binary.toml", "binary.toml: not a valid calibration file"),
         ("missing.toml", "cannot read missing.toml"),
+        ("sheet.toml", "sheet.toml: it is a hardware profile, not a calibration; name it with"),
     ] {
         calibrate(folder.path())
             .args(["show", name])
@@ -313,9 +325,9 @@ fn a_run_goes_on_when_its_time_was_up() {
     assert_eq!(whole.settings.time_budget_s, Some(6.0));
     assert_eq!((whole.records.len(), whole.skipped.len()), (2, 0));
     for record in &whole.records {
-        assert!((3..=6).contains(&record.launches), "{}", record.launches);
+        assert!((3..=6).contains(&record.processes), "{}", record.processes);
         // Processes that a busy machine left without an undisturbed pair count as rounds alone.
-        assert!(record.rounds % 3 == 0 && record.rounds >= 3 * record.launches);
+        assert!(record.rounds % 3 == 0 && record.rounds >= 3 * record.processes);
     }
     assert_eq!(names(folder.path()), ["t.toml"]);
 }

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use assert_cmd::Command;
-use fusion_cost_model::calibration::HardwareCalibration;
+use fusion_cost_model::calibration::{HardwareCalibration, ReasonCode};
 use fusion_cost_model::{Backend, Clock, Evidence, FusionCostModel, Implementation, Target};
 use predicates::prelude::*;
 use predicates::str::contains;
@@ -142,7 +142,7 @@ fn from_the_command_line_to_a_file_to_an_answer() {
         assert!(record.disturbed.clock_change.is_some());
         let is_launch_inclusive = record.clock == Clock::LaunchInclusive;
         assert_eq!(record.disturbed.involuntary_switch.is_some(), is_launch_inclusive);
-        assert!(!record.reasons.iter().any(|reason| reason.starts_with("unobserved")));
+        assert!(!record.reasons.iter().any(|reason| reason.code == ReasonCode::Unobserved));
         let gpu = record.gpu.as_ref().unwrap();
         assert!(gpu.lowest_clock_mhz.unwrap() > 0 && gpu.throttle_reasons.is_some());
         assert_eq!(gpu.unfused_kernels.len(), record.operators.len());

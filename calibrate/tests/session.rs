@@ -177,7 +177,7 @@ fn each_pass_makes_one_process_of_everything() {
         assert_eq!(controls.count(), 2);
     }
     assert_eq!(outcome.noise.len(), 2);
-    assert!(outcome.noise.iter().all(|noise| noise.launches == 5));
+    assert!(outcome.noise.iter().all(|noise| noise.processes == 5));
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn what_is_undecided_gets_more_processes_and_nothing_else_does() {
     assert_eq!(processes(&outcome.measured), [5, 10, 5]);
     assert_eq!(outcome.end, RunEnd::Complete);
     // The controls go on as the yardstick of what goes on.
-    assert!(outcome.noise.iter().all(|noise| noise.launches == 10));
+    assert!(outcome.noise.iter().all(|noise| noise.processes == 10));
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn the_ceilings_are_the_best_of_all_passes() {
     let mut workers = Scripted::new();
     let outcome = run(&mut workers, SETTINGS, &subjects(1));
     // Asked before the first three passes of three processes, as the 1st, 5th and 9th task.
-    let limits = &outcome.ceilings[0].limits;
+    let limits = &outcome.ceilings[0].ceilings;
     assert_eq!((limits.peak_gflops, limits.launch_us), (99.0, 1.0));
     assert_eq!(limits.bandwidth[0].gb_per_s, 10.0);
     assert_eq!(limits.bandwidth[0].nontemporal_gb_per_s, Some(9.0));
@@ -346,10 +346,9 @@ fn a_record_of_disturbed_samples_is_invalid_and_says_why() {
     assert_eq!((record.pairs, record.pairs_kept), (80, 30));
     assert_eq!((record.disturbed.migration, record.disturbed.steal), (Some(50), Some(0)));
     assert_eq!(record.disturbed.page_fault, None);
-    let codes: Vec<&str> =
-        record.reasons.iter().map(|reason| reason.split(':').next().unwrap()).collect();
+    let codes: Vec<&str> = record.reasons.iter().map(|reason| reason.code.name()).collect();
     assert_eq!(codes, ["mostly-disturbed", "unobserved"]);
-    assert!(record.reasons[0].contains("only 30 of 80 pairs were undisturbed (migration 50)"));
+    assert!(record.reasons[0].text.contains("only 30 of 80 pairs were undisturbed (migration 50)"));
 }
 
 /// What is wrong once stays wrong, whatever was measured before and however noisy the machine
@@ -408,8 +407,8 @@ fn a_record_is_judged_by_the_controls_of_its_clock() {
     for record in &records {
         let gpu = record.gpu.as_ref().unwrap();
         assert_eq!((gpu.lowest_clock_mhz, gpu.throttle_reasons.as_ref()), (None, None));
-        let unobserved = record.reasons.iter().find(|reason| reason.starts_with("unobserved"));
-        assert!(unobserved.unwrap().contains("clock_change"), "{unobserved:?}");
+        let unobserved = record.reasons.iter().find(|reason| reason.code.name() == "unobserved");
+        assert!(unobserved.unwrap().text.contains("clock_change"), "{unobserved:?}");
     }
     // Each process has a seed of its own, though the problem is the same.
     let seeds: std::collections::HashSet<u64> = workers
@@ -439,5 +438,9 @@ fn a_failed_control_makes_every_record_invalid() {
     let Measured { subject, processes, estimate, .. } = &measured[0];
     let record = record(subject, processes, estimate.as_ref().unwrap(), &context);
     assert_eq!(record.verdict, Verdict::Invalid);
-    assert!(record.reasons[0].starts_with("no-control: 1 of 2 A/A runs"), "{:?}", record.reasons);
+    assert!(
+        record.reasons[0].to_string().starts_with("no-control: 1 of 2 A/A runs"),
+        "{:?}",
+        record.reasons
+    );
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use super::{FusionRecord, HardwareCalibration, SCHEMA_VERSION};
 use crate::cost::BandwidthPoint;
 use crate::error::{Error, ErrorKind};
+use crate::file_kind::FileKind;
 use crate::vocabulary::{Backend, CacheState, Clock, Implementation, Problem};
 
 /// What makes a record unique in a file: two records with the same key would be two answers to
@@ -40,34 +41,7 @@ impl HardwareCalibration {
     ///
     /// An error with the key and line of what is wrong.
     pub fn from_toml(text: &str) -> Result<Self, Error> {
-        // The version first: a newer file may have keys that would make a worse message.
-        let table: toml::Table =
-            text.parse().map_err(|error: toml::de::Error| invalid(error.to_string()))?;
-        match table.get("schema_version").map(toml::Value::as_integer) {
-            Some(Some(version)) if version == i64::from(SCHEMA_VERSION) => {}
-            Some(Some(found)) => {
-                return Err(ErrorKind::OtherVersion {
-                    path: None,
-                    found,
-                    known: SCHEMA_VERSION,
-                    advice: if found > i64::from(SCHEMA_VERSION) {
-                        "use a newer version of the tool, or calibrate again"
-                    } else {
-                        "calibrate again"
-                    },
-                }
-                .into());
-            }
-            Some(None) => {
-                return Err(invalid("schema_version must be a whole number"));
-            }
-            None => {
-                return Err(invalid(
-                    "it has no schema_version at its top level; files under profiles/hardware/ \
-                     and profiles/shapes/ are not calibrations",
-                ));
-            }
-        }
+        FileKind::Calibration.expect(text, SCHEMA_VERSION)?;
         if !text.ends_with('\n') {
             return Err(invalid("it is incomplete: its last line has no end; calibrate again"));
         }
@@ -112,20 +86,28 @@ impl HardwareCalibration {
 
     /// Checks what the format alone does not guarantee.
     fn check(&self, text: &str) -> Result<(), Error> {
+        if (self.kind, self.schema_version) != (FileKind::Calibration, SCHEMA_VERSION) {
+            return Err(invalid(format!(
+                "kind is {} and schema_version {}, not calibration and {SCHEMA_VERSION}",
+                self.kind, self.schema_version
+            )));
+        }
         self.hardware.check().map_err(|reason| invalid(format!("hardware: {reason}")))?;
         for ceilings in &self.ceilings {
-            let limits = &ceilings.limits;
+            let ceilings = &ceilings.ceilings;
             let good = |rate: f64| rate.is_finite() && rate > 0.0;
             let good_point = |point: &BandwidthPoint| {
                 let rates = [point.nontemporal_gb_per_s, point.read_gb_per_s];
                 good(point.gb_per_s) && rates.into_iter().flatten().all(good)
             };
-            let good_launch = limits.launch_us.is_finite() && limits.launch_us >= 0.0;
-            if !(good(limits.peak_gflops) && good_launch && limits.bandwidth.iter().all(good_point))
+            let good_launch = ceilings.launch_us.is_finite() && ceilings.launch_us >= 0.0;
+            if !(good(ceilings.peak_gflops)
+                && good_launch
+                && ceilings.bandwidth.iter().all(good_point))
             {
                 return Err(invalid("ceilings: rates must be positive numbers"));
             }
-            if !limits.bandwidth.is_sorted_by(|a, b| a.working_set_bytes < b.working_set_bytes) {
+            if !ceilings.bandwidth.is_sorted_by(|a, b| a.working_set_bytes < b.working_set_bytes) {
                 return Err(invalid("ceilings: the working sets of the bandwidth must increase"));
             }
         }
@@ -207,7 +189,7 @@ impl FusionRecord {
 }
 
 fn invalid(reason: impl std::fmt::Display) -> Error {
-    Error::invalid_file("calibration", reason)
+    Error::invalid_file(FileKind::Calibration.name(), reason)
 }
 
 /// The line of the `index`-th `[[fusion]]` header, from 1.

@@ -1,25 +1,33 @@
 //! The calibration file: what was measured, on what, with which settings.
 
 mod file;
+mod reason;
 mod record;
 
 use serde::{Deserialize, Serialize};
 
+pub use reason::{Reason, ReasonCode};
 pub use record::{
     Disturbed, FusionRecord, GpuDetails, GpuKernel, Placement, Timing, Verdict, Verification,
 };
 
-use crate::cost::Ceilings;
+use crate::cost::{BandwidthPoint, Ceilings};
+use crate::file_kind::FileKind;
 use crate::hardware::HardwareSpec;
 use crate::vocabulary::{Backend, Clock, DType, Problem};
 
 /// The version of the file format that this crate reads and writes.
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 3;
 
 /// The contents of a calibration file.
+///
+/// What a file holds is fixed by its [`SCHEMA_VERSION`], and the program that writes it must say all
+/// of it. So these types have no constructors that would leave something out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HardwareCalibration {
+    /// What the file is: a [`FileKind::Calibration`].
+    pub kind: FileKind,
     /// Version of the file format.
     pub schema_version: u32,
     /// How many records the file has, so that one that lost its end is not taken for a whole one.
@@ -84,10 +92,10 @@ pub struct Settings {
     /// The seed of inputs, layouts and schedules.
     pub seed: u64,
     /// Fresh processes per problem at least; 1 means that each was measured in one process.
-    pub launches: u32,
+    pub processes: u32,
     /// Fresh processes for a problem that is still undecided.
-    pub most_launches: u32,
-    /// Rounds per launch, each with a fresh memory layout.
+    pub most_processes: u32,
+    /// Rounds per process, each with a fresh memory layout.
     pub rounds: u32,
     /// How long the whole run was allowed to take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -114,7 +122,7 @@ pub enum RunEnd {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CheckStatus {
-    /// As it should be, or not to be told on this system.
+    /// As it should be, or not reported by this system.
     Pass,
     /// Measurements may suffer.
     Warn,
@@ -244,21 +252,53 @@ pub struct ObservedCache {
     pub shared_by: u32,
 }
 
-/// The measured ceilings of a backend.
+/// The measured ceilings of a backend: a `[[ceilings]]` table of the file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(from = "CeilingsTable", into = "CeilingsTable")]
 pub struct MeasuredCeilings {
     /// Where they were measured.
     pub backend: Backend,
-    /// For which number format.
+    /// For which dtype.
     pub dtype: DType,
     /// On how many threads.
     pub threads: u32,
-    /// As which clock sees them, which tells what a launch costs; absent for the host's.
-    #[serde(default, skip_serializing_if = "Clock::is_host")]
+    /// By which clock, which decides what a launch costs.
     pub clock: Clock,
     /// The ceilings.
-    pub limits: Ceilings,
+    pub ceilings: Ceilings,
+}
+
+/// [`MeasuredCeilings`] as a table without a table in it.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CeilingsTable {
+    backend: Backend,
+    dtype: DType,
+    threads: u32,
+    /// Absent for the host's.
+    #[serde(default, skip_serializing_if = "Clock::is_host")]
+    clock: Clock,
+    peak_gflops: f64,
+    launch_us: f64,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    bandwidth: Vec<BandwidthPoint>,
+}
+
+impl From<CeilingsTable> for MeasuredCeilings {
+    fn from(table: CeilingsTable) -> Self {
+        let CeilingsTable { backend, dtype, threads, clock, .. } = table;
+        let CeilingsTable { peak_gflops, launch_us, bandwidth, .. } = table;
+        let ceilings = Ceilings { peak_gflops, launch_us, bandwidth };
+        Self { backend, dtype, threads, clock, ceilings }
+    }
+}
+
+impl From<MeasuredCeilings> for CeilingsTable {
+    fn from(measured: MeasuredCeilings) -> Self {
+        let MeasuredCeilings { backend, dtype, threads, clock, ceilings } = measured;
+        let Ceilings { peak_gflops, launch_us, bandwidth } = ceilings;
+        Self { backend, dtype, threads, clock, peak_gflops, launch_us, bandwidth }
+    }
 }
 
 /// An A/A run: the unfused variant measured against itself.
@@ -281,7 +321,7 @@ pub struct NoiseFloor {
     /// Upper end of its 95 % interval.
     pub ratio_high: f64,
     /// Fresh processes that it was measured in.
-    pub launches: u32,
+    pub processes: u32,
     /// Whether most of its pairs were disturbed, so that it says nothing of the machine at rest.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub disturbed: bool,

@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::Reason;
 use crate::cost::Bottleneck;
 use crate::vocabulary::{Backend, CacheState, Clock, DType, Implementation, Problem};
 
@@ -135,7 +136,7 @@ pub struct Placement {
     pub pinned: bool,
     /// The processors that the threads are bound to, or were seen on.
     pub processors: Vec<u32>,
-    /// Share of the tensors' memory that lay in huge pages; absent where the system does not tell.
+    /// Share of the tensors' memory that lay in huge pages; absent where the system does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub huge_page_share: Option<f64>,
 }
@@ -160,19 +161,19 @@ pub struct GpuKernel {
     pub resident_blocks: u32,
 }
 
-/// What only a GPU tells of a measurement.
+/// What only a GPU reports of a measurement.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GpuDetails {
     /// The lowest clock of its processors that was read around a sample; absent where it does not
-    /// tell.
+    /// report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lowest_clock_mhz: Option<u32>,
     /// The highest one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub highest_clock_mhz: Option<u32>,
     /// Every reason for which the clock was lower than it could be around some sample; absent
-    /// where the GPU does not tell.
+    /// where the GPU does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttle_reasons: Option<Vec<String>>,
     /// The kernels of the unfused variant, in order.
@@ -197,7 +198,7 @@ pub struct FusionRecord {
     pub num_operators: u32,
     /// Where it ran.
     pub backend: Backend,
-    /// The number format.
+    /// The dtype of every tensor.
     pub dtype: DType,
     /// On how many threads.
     pub threads: u32,
@@ -255,12 +256,10 @@ pub struct FusionRecord {
     pub verdict: Verdict,
     /// The noise floor that the verdict was made with, as a ratio minus 1.
     pub noise_floor: f64,
-    /// Why the verdict is not a better one, or what a reader should know about it.
-    pub reasons: Vec<String>,
     /// How the interval was made.
     pub interval_method: String,
     /// Fresh processes.
-    pub launches: u32,
+    pub processes: u32,
     /// Rounds, each with a fresh memory layout.
     pub rounds: u32,
     /// Pairs of one unfused and one fused sample that were measured.
@@ -288,7 +287,10 @@ pub struct FusionRecord {
     pub placement: Placement,
     /// The proof.
     pub verification: Verification,
-    /// What only a GPU tells; absent for a CPU.
+    /// What only a GPU reports; absent for a CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu: Option<GpuDetails>,
+    /// Why the verdict is not a better one, or what a reader should know about it.
+    #[serde(default, rename = "reason", skip_serializing_if = "Vec::is_empty")]
+    pub reasons: Vec<Reason>,
 }

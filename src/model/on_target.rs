@@ -152,7 +152,7 @@ impl<'m> OnTarget<'m> {
             (measured.backend, measured.threads, measured.clock, measured.dtype)
                 == (backend, threads, clock, dtype)
         })?;
-        Some(&measured.limits)
+        Some(&measured.ceilings)
     }
 }
 

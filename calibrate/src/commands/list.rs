@@ -59,6 +59,7 @@ fn ops() -> String {
             op if op.is_pointwise() => "pointwise",
             op if op.is_row() => "row",
             Op::MaxPool => "pooling",
+            Op::Conv2d => "conv",
             _ => "GEMM",
         };
         let operands: Vec<&str> = op.operands().iter().map(|operand| operand.name).collect();
@@ -95,7 +96,7 @@ fn hardware() -> anyhow::Result<String> {
         let _ = writeln!(
             text,
             "  {:<24}{:<5}{peak} {:>6.0} GB/s  {}",
-            spec.id, spec.kind, spec.memory.bandwidth_gb_per_s, spec.name
+            spec.id, spec.processor, spec.memory.bandwidth_gb_per_s, spec.name
         );
     }
     Ok(text)

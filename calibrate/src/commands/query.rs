@@ -106,7 +106,7 @@ fn as_text(
             ("speedup", units::ratio(speedup_factor, speedup_low, speedup_high)),
             ("verdict", record.verdict.to_string()),
         ]);
-        lines.extend(record.reasons.iter().map(|reason| ("", reason.clone())));
+        lines.extend(record.reasons.iter().map(|reason| ("", reason.to_string())));
     }
     if let Some(roofline) = on_target.roofline_speedup(problem) {
         lines.push(("roofline", format!("{roofline:.3}, if both ran at the machine's ceilings")));

@@ -49,7 +49,7 @@ mod tests {
             ratio,
             ratio_low: low,
             ratio_high: high,
-            launches: 5,
+            processes: 5,
             disturbed: false,
         }
     }

@@ -2,10 +2,9 @@
 
 use std::fmt;
 
-use fusion_cost_model::calibration::{Disturbed, NoiseFloor};
+use fusion_cost_model::calibration::{Disturbed, NoiseFloor, ReasonCode};
 
-/// Something that a reader of a verdict should know. Its text is a code that programs can look
-/// for, what was found, and what to do.
+/// Something that a reader of a verdict should know. Its text is what was found, and what to do.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reason {
     /// INVALID: the result was right before the timing and wrong after it.
@@ -78,22 +77,22 @@ pub enum Reason {
 impl Reason {
     /// The word that programs can look for.
     #[must_use]
-    pub const fn code(&self) -> &'static str {
+    pub const fn code(&self) -> ReasonCode {
         match self {
-            Self::WrongAfterTiming(_) => "wrong-after-timing",
-            Self::MostlyDisturbed { .. } => "mostly-disturbed",
-            Self::NoControl { .. } => "no-control",
-            Self::ControlOff(_) => "control-off",
-            Self::FellBack(_) => "fell-back",
-            Self::TooFewTicks(_) => "too-few-ticks",
-            Self::FasterThanTheMachine { .. } => "faster-than-the-machine",
-            Self::Undecided { .. } => "undecided",
-            Self::WithinProcess => "within-process",
-            Self::FewProcesses { .. } => "few-processes",
-            Self::AboveCeiling { .. } => "above-ceiling",
-            Self::OrderSensitive(_) => "order-sensitive",
-            Self::Unobserved(_) => "unobserved",
-            Self::Throttled(_) => "throttled",
+            Self::WrongAfterTiming(_) => ReasonCode::WrongAfterTiming,
+            Self::MostlyDisturbed { .. } => ReasonCode::MostlyDisturbed,
+            Self::NoControl { .. } => ReasonCode::NoControl,
+            Self::ControlOff(_) => ReasonCode::ControlOff,
+            Self::FellBack(_) => ReasonCode::FellBack,
+            Self::TooFewTicks(_) => ReasonCode::TooFewTicks,
+            Self::FasterThanTheMachine { .. } => ReasonCode::FasterThanTheMachine,
+            Self::Undecided { .. } => ReasonCode::Undecided,
+            Self::WithinProcess => ReasonCode::WithinProcess,
+            Self::FewProcesses { .. } => ReasonCode::FewProcesses,
+            Self::AboveCeiling { .. } => ReasonCode::AboveCeiling,
+            Self::OrderSensitive(_) => ReasonCode::OrderSensitive,
+            Self::Unobserved(_) => ReasonCode::Unobserved,
+            Self::Throttled(_) => ReasonCode::Throttled,
         }
     }
 
@@ -145,7 +144,6 @@ impl Reason {
 
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.code())?;
         match self {
             Self::WrongAfterTiming(wrong) => f.write_str(wrong)?,
             Self::MostlyDisturbed { pairs, pairs_kept, disturbed } => {

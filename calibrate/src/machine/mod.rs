@@ -10,11 +10,11 @@ mod system_files;
 
 use fusion_cost_model::calibration::{Fingerprint, MeasuredCeilings, ObservedGpu};
 use fusion_cost_model::hardware::{
-    Cache, CacheKind, Cores, HARDWARE_SCHEMA_VERSION, HardwareKind, HardwareSpec, Memory, Peak,
-    PeakUnit,
+    Cache, CacheKind, Cores, HARDWARE_SCHEMA_VERSION, HardwareSpec, Memory, Peak, PeakUnit,
+    Processor,
 };
 
-use fusion_cost_model::Clock;
+use fusion_cost_model::{Clock, FileKind};
 
 use crate::exit::UsageError;
 use crate::profiles;
@@ -48,7 +48,7 @@ impl Machine {
     /// When the request is neither a known machine nor a readable hardware file.
     pub fn identify(requested: &str, fingerprint: Fingerprint) -> anyhow::Result<Self> {
         let (kind, name) = observed(&fingerprint);
-        let detect = |spec: &HardwareSpec| spec.kind == kind && spec.is_detected_as(name);
+        let detect = |spec: &HardwareSpec| spec.processor == kind && spec.is_detected_as(name);
         let data_sheet = profiles::hardware()?.into_iter().find(detect);
         let (matches, data_sheet) = if requested == AUTO {
             (true, data_sheet)
@@ -122,11 +122,12 @@ impl Machine {
         let Fingerprint { cpu_model, cpu_vendor, physical_cores, logical_cores, caches, .. } =
             &self.fingerprint;
         HardwareSpec {
+            kind: FileKind::Hardware,
             schema_version: HARDWARE_SCHEMA_VERSION,
             id: self.id(),
             name: cpu_model.clone(),
             vendor: cpu_vendor.clone(),
-            kind: HardwareKind::Cpu,
+            processor: Processor::Cpu,
             architecture: std::env::consts::ARCH.to_owned(),
             aliases: Vec::new(),
             detect: vec![cpu_model.clone()],
@@ -160,7 +161,7 @@ impl Machine {
                 .iter()
                 .map(|ceilings| Peak {
                     dtype: ceilings.dtype,
-                    gflops: ceilings.limits.peak_gflops,
+                    gflops: ceilings.ceilings.peak_gflops,
                     unit: PeakUnit::Vector,
                     how: format!("no data sheet; measured on {} threads", ceilings.threads),
                     source: OBSERVED.to_owned(),
@@ -175,11 +176,12 @@ impl Machine {
         let (_, name) = observed(&self.fingerprint);
         let of_device = ceilings.iter().filter(|ceilings| ceilings.clock == Clock::Device);
         HardwareSpec {
+            kind: FileKind::Hardware,
             schema_version: HARDWARE_SCHEMA_VERSION,
             id: self.id(),
             name: name.to_owned(),
             vendor: if gpu.architecture.starts_with("gfx") { "AMD" } else { "NVIDIA" }.to_owned(),
-            kind: HardwareKind::Gpu,
+            processor: Processor::Gpu,
             architecture: gpu.architecture.clone(),
             aliases: Vec::new(),
             detect: vec![name.to_owned()],
@@ -210,7 +212,7 @@ impl Machine {
             peaks: of_device
                 .map(|ceilings| Peak {
                     dtype: ceilings.dtype,
-                    gflops: ceilings.limits.peak_gflops,
+                    gflops: ceilings.ceilings.peak_gflops,
                     unit: PeakUnit::Matrix,
                     how: "no data sheet; measured with a GEMM".to_owned(),
                     source: OBSERVED.to_owned(),
@@ -222,17 +224,17 @@ impl Machine {
 
 /// The processor that kernels run on: what it is, and the name that it reports. A GPU without a
 /// name goes by its architecture.
-fn observed(fingerprint: &Fingerprint) -> (HardwareKind, &str) {
+fn observed(fingerprint: &Fingerprint) -> (Processor, &str) {
     match &fingerprint.gpu {
-        None => (HardwareKind::Cpu, &fingerprint.cpu_model),
-        Some(gpu) if gpu.name.is_empty() => (HardwareKind::Gpu, &gpu.architecture),
-        Some(gpu) => (HardwareKind::Gpu, &gpu.name),
+        None => (Processor::Cpu, &fingerprint.cpu_model),
+        Some(gpu) if gpu.name.is_empty() => (Processor::Gpu, &gpu.architecture),
+        Some(gpu) => (Processor::Gpu, &gpu.name),
     }
 }
 
 /// The highest bandwidth that was measured at the largest working set.
 fn bandwidth(ceilings: &[MeasuredCeilings]) -> f64 {
-    let in_memory = ceilings.iter().filter_map(|ceilings| ceilings.limits.bandwidth.last());
+    let in_memory = ceilings.iter().filter_map(|ceilings| ceilings.ceilings.bandwidth.last());
     in_memory.map(|point| point.gb_per_s).fold(f64::MIN_POSITIVE, f64::max)
 }
 
@@ -335,7 +337,7 @@ mod tests {
     #[test]
     fn a_gpu_without_a_data_sheet_is_described_as_observed() {
         let spec = Machine::identify("auto", with_gpu("Some GPU")).unwrap().spec(&[]);
-        assert_eq!((spec.kind, spec.cores.count), (HardwareKind::Gpu, 132));
+        assert_eq!((spec.processor, spec.cores.count), (Processor::Gpu, 132));
         assert_eq!((spec.caches[0].bytes, spec.memory.capacity_gib), (60 << 20, Some(141.0)));
         let text = toml::to_string(&spec).unwrap();
         assert_eq!(HardwareSpec::from_toml(&text).unwrap(), spec);

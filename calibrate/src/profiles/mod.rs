@@ -103,7 +103,7 @@ mod tests {
     use super::*;
     use fusion_cost_model::DType;
     use fusion_cost_model::calibration::HardwareCalibration;
-    use fusion_cost_model::hardware::HardwareKind;
+    use fusion_cost_model::hardware::Processor;
 
     #[test]
     fn every_machine_is_whole_and_found_by_all_its_names() {
@@ -172,7 +172,7 @@ mod tests {
         ] {
             let peak = machine(id).peak_gflops(dtype).unwrap();
             assert!((peak / gflops - 1.0).abs() < 0.001, "{id} {dtype}: {peak}");
-            assert_eq!(machine(id).kind, HardwareKind::Gpu);
+            assert_eq!(machine(id).processor, Processor::Gpu);
         }
     }
 

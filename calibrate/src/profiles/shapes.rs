@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
-use fusion_cost_model::{Chain, DType, Error, Family, PATTERNS, Problem, Sizes};
+use fusion_cost_model::{Chain, DType, Error, Family, FileKind, PATTERNS, Problem, Sizes};
 use serde::Deserialize;
 
-const SCHEMA_VERSION: u32 = 1;
+const SCHEMA_VERSION: u32 = 2;
 
 /// A set of sizes, as in a file under `profiles/shapes/`.
 #[derive(Debug, Clone)]
@@ -26,7 +26,10 @@ struct Entry {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    schema_version: u32,
+    #[serde(rename = "kind")]
+    _kind: FileKind,
+    #[serde(rename = "schema_version")]
+    _schema_version: u32,
     name: String,
     description: String,
     #[serde(default)]
@@ -47,9 +50,9 @@ pub enum ShapesError {
     /// Not TOML, or not of the format.
     #[error(transparent)]
     Syntax(#[from] toml::de::Error),
-    /// Of a format that this version does not know.
-    #[error("schema_version is {0}, but this version reads only {SCHEMA_VERSION}")]
-    Version(u32),
+    /// Not a file of sizes, or of a format that this version does not know.
+    #[error(transparent)]
+    Kind(Error),
     /// A name or sizes that cannot be.
     #[error("[[shapes]] entry {entry}: {source}")]
     Vocabulary {
@@ -77,10 +80,8 @@ impl ShapeSet {
     ///
     /// [`ShapesError`] with the entry, or the key and line.
     pub fn from_toml(text: &str) -> Result<Self, ShapesError> {
+        FileKind::Shapes.expect(text, SCHEMA_VERSION).map_err(ShapesError::Kind)?;
         let file: File = toml::from_str(text)?;
-        if file.schema_version != SCHEMA_VERSION {
-            return Err(ShapesError::Version(file.schema_version));
-        }
         let entries = file
             .shapes
             .iter()
@@ -166,7 +167,8 @@ mod tests {
     use super::*;
 
     const SET: &str = r#"
-schema_version = 1
+kind = "shapes"
+schema_version = 2
 name = "example"
 description = "two sizes"
 
@@ -212,8 +214,10 @@ sizes = ["m7.n8"]
             ("m1.k2.n3", "m1.k0.n3", "k (input features) is 0"),
             ("\"linear_bias\",", "\"add_relu\",", "do not have the same sizes"),
             ("fusion = [\"add_relu\"]", "fusion = [\"ad_relu\"]", "did you mean `add_relu`"),
-            ("schema_version = 1", "schema_version = 2", "schema_version is 2"),
-            ("description", "discription", "line 4"),
+            ("schema_version = 2", "schema_version = 3", "schema_version is 3"),
+            ("kind = \"shapes\"", "kind = \"hardware\"", "it is a hardware profile, not a set of"),
+            ("kind = \"shapes\"", "", "its top level"),
+            ("description", "discription", "line 5"),
         ] {
             let message = ShapeSet::from_toml(&SET.replace(from, to)).unwrap_err().to_string();
             assert!(message.contains(expected), "{expected}: {message}");

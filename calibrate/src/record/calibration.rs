@@ -4,6 +4,8 @@ use fusion_cost_model::calibration::{
     FusionRecord, HardwareCalibration, RunEnd, SCHEMA_VERSION, Settings, Skipped,
 };
 
+use fusion_cost_model::FileKind;
+
 use super::{Context, record};
 use crate::build_info;
 use crate::machine::Machine;
@@ -32,6 +34,7 @@ pub fn calibration(run: &Run<'_>, outcome: &Outcome) -> HardwareCalibration {
     let Outcome { measured, noise, ceilings, end, .. } = outcome;
     let records = records(measured, &Context { settings, noise, ceilings });
     HardwareCalibration {
+        kind: FileKind::Calibration,
         schema_version: SCHEMA_VERSION,
         num_records: records.len() as u64,
         tool: build_info::tool(parts.started_at.clone()),
@@ -41,8 +44,8 @@ pub fn calibration(run: &Run<'_>, outcome: &Outcome) -> HardwareCalibration {
             shapes: plan.shapes.clone(),
             quick,
             seed: settings.seed,
-            launches: settings.procedure.processes,
-            most_launches: settings.procedure.most_processes,
+            processes: settings.procedure.processes,
+            most_processes: settings.procedure.most_processes,
             rounds: settings.procedure.rounds,
             time_budget_s: settings.time_budget.map(|budget| budget.as_secs_f64()),
             forced: parts.forced,

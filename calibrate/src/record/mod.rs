@@ -5,7 +5,7 @@ mod files;
 
 use fused_kernels::InputSpec;
 use fusion_cost_model::calibration::{
-    FusionRecord, GpuDetails, MeasuredCeilings, NoiseFloor, Placement, Timing, Verification,
+    FusionRecord, GpuDetails, MeasuredCeilings, NoiseFloor, Placement, Reason, Timing, Verification,
 };
 use fusion_cost_model::cost::Traffic;
 use fusion_cost_model::{Backend, Clock, Problem};
@@ -46,7 +46,7 @@ pub fn record(
     let noise = &of_clock(noise, subject.clock)[..];
     let ceilings = |clock| {
         let is_it = |one: &&MeasuredCeilings| (one.dtype, one.clock) == (problem.dtype(), clock);
-        ceilings.iter().find(is_it).map(|ceilings| &ceilings.limits)
+        ceilings.iter().find(is_it).map(|measured| &measured.ceilings)
     };
     let roofline = ceilings(subject.clock).and_then(|ceilings| ceilings.roofline(problem));
     // A kernel costs a full launch only where it is launched by itself. Behind another one it costs
@@ -122,13 +122,12 @@ pub fn record(
         arithmetic_intensity_fused: rounded(traffic.fused_intensity()),
         verdict: judgement.verdict,
         noise_floor: rounded(noise_floor(noise).exp_m1()),
-        reasons: judgement.reasons.iter().map(ToString::to_string).collect(),
         interval_method: match estimate.unit {
             Unit::Processes => "95 % t interval over processes",
             Unit::Rounds => "95 % t interval over rounds",
         }
         .to_owned(),
-        launches: count(estimate.processes),
+        processes: count(estimate.processes),
         rounds: count(estimate.rounds),
         pairs: count(estimate.pairs),
         pairs_kept: count(estimate.pairs_kept),
@@ -142,6 +141,11 @@ pub fn record(
         placement: placement(processes),
         verification: verification(processes),
         gpu: (settings.backend != Backend::Cpu).then(|| gpu_details(settings, processes, sensors)),
+        reasons: judgement
+            .reasons
+            .iter()
+            .map(|reason| Reason { code: reason.code(), text: reason.to_string() })
+            .collect(),
     }
 }
 

@@ -68,7 +68,7 @@ fn head(calibration: &HardwareCalibration) -> String {
         tool.started_at
     );
     for ceilings in &calibration.ceilings {
-        let limits = &ceilings.limits;
+        let rates = &ceilings.ceilings;
         let curve = |index: Option<&fusion_cost_model::cost::BandwidthPoint>| {
             index.map_or_else(|| "?".to_owned(), |point| format!("{:.0}", point.gb_per_s))
         };
@@ -82,10 +82,10 @@ fn head(calibration: &HardwareCalibration) -> String {
                 Clock::Host => format!(" on {} threads", ceilings.threads),
                 clock => by(clock, Implementation::Native),
             },
-            limits.peak_gflops,
-            curve(limits.bandwidth.first()),
-            curve(limits.bandwidth.last()),
-            limits.launch_us
+            rates.peak_gflops,
+            curve(rates.bandwidth.first()),
+            curve(rates.bandwidth.last()),
+            rates.launch_us
         );
     }
     for noise in &calibration.noise {
@@ -130,14 +130,14 @@ fn table(records: &[&FusionRecord]) -> Table {
     table
 }
 
-/// What is to be said about the records, by the code that a reason begins with: the problem and
-/// the reason, in the order of the records.
+/// What is to be said about the records, by the word of its code: the problem and the text, in the
+/// order of the records.
 fn reasons(calibration: &HardwareCalibration) -> BTreeMap<&str, Vec<(String, &str)>> {
     let mut reasons: BTreeMap<&str, Vec<(String, &str)>> = BTreeMap::new();
     for record in &calibration.records {
         for reason in &record.reasons {
-            let code = reason.split(':').next().unwrap_or_default();
-            reasons.entry(code).or_default().push((record.problem.to_string(), reason));
+            let found = reasons.entry(reason.code.name()).or_default();
+            found.push((record.problem.to_string(), &reason.text));
         }
     }
     reasons
@@ -161,17 +161,15 @@ fn foot(calibration: &HardwareCalibration) -> String {
     let _ = writeln!(text, "{records} {noun}{colon}{}", counts.join(", "));
 
     for (code, found) in reasons(calibration) {
-        let Some((problem, reason)) = found.first() else { continue };
+        let Some((problem, text_of_first)) = found.first() else { continue };
         let which = match found.len() {
             all if all == records && records > 1 => "all".to_owned(),
             1 => problem.clone(),
             several => format!("{problem} and {} more", several - 1),
         };
-        let texts: HashSet<&str> = found.iter().map(|(_, reason)| *reason).collect();
+        let texts: HashSet<&str> = found.iter().map(|(_, text)| *text).collect();
         let such_as = if texts.len() > 1 { " (the first)" } else { "" };
-        let what =
-            reason.strip_prefix(code).map_or(*reason, |rest| rest.trim_start_matches([':', ' ']));
-        let _ = writeln!(text, "- {code}{such_as}: {which}: {what}");
+        let _ = writeln!(text, "- {code}{such_as}: {which}: {text_of_first}");
     }
     for skipped in calibration.skipped.iter().take(MOST_SKIPPED) {
         let _ = writeln!(text, "- not measured: {}", skipped.reason);

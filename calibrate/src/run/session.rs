@@ -343,8 +343,8 @@ impl<'a> Session<'a> {
             passes.map(|known| known.ceilings.clone()).reduce(ceilings::best)
         };
         let measured = self.kinds_of_ceilings().into_iter().filter_map(|(dtype, clock)| {
-            let limits = ceilings::rounded(of(dtype, clock)?);
-            Some(MeasuredCeilings { backend, dtype, threads, clock, limits })
+            let ceilings = ceilings::rounded(of(dtype, clock)?);
+            Some(MeasuredCeilings { backend, dtype, threads, clock, ceilings })
         });
         measured.collect()
     }
@@ -365,7 +365,7 @@ impl<'a> Session<'a> {
                 ratio: rounded(estimate.ratio),
                 ratio_low: rounded(estimate.low),
                 ratio_high: rounded(estimate.high),
-                launches: u32::try_from(estimate.processes).unwrap_or(u32::MAX),
+                processes: u32::try_from(estimate.processes).unwrap_or(u32::MAX),
                 disturbed: estimate.mostly_disturbed,
             })
         };

@@ -185,8 +185,7 @@ fn case(problem: &str, records: &[FusionRecord]) -> Option<Case> {
 fn reasons(records: &[&FusionRecord]) -> BTreeMap<String, usize> {
     let mut reasons = BTreeMap::new();
     for reason in records.iter().flat_map(|record| &record.reasons) {
-        let code = reason.split(':').next().unwrap_or_default();
-        *reasons.entry(code.to_owned()).or_default() += 1;
+        *reasons.entry(reason.code.name().to_owned()).or_default() += 1;
     }
     reasons
 }

@@ -1,0 +1,85 @@
+//! Why a verdict is what it is.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Something that a reader of a record should know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reason {
+    /// The word that programs look for.
+    pub code: ReasonCode,
+    /// What was found, and what to do about it.
+    pub text: String,
+}
+
+/// The code and the text.
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.code, self.text)
+    }
+}
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $code:ident $name:literal,)+) => {
+        /// What a [`Reason`] is about.
+        #[derive(
+            Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+        )]
+        #[non_exhaustive]
+        pub enum ReasonCode {
+            $($(#[$doc])* #[serde(rename = $name)] $code,)+
+        }
+
+        impl ReasonCode {
+            /// Every code.
+            pub const ALL: &'static [Self] = &[$(Self::$code),+];
+
+            /// The word in files and reports.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$code => $name,)+
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    /// INVALID: the result was right before the timing and wrong after it.
+    WrongAfterTiming "wrong-after-timing",
+    /// INVALID: more than half of the pairs were disturbed.
+    MostlyDisturbed "mostly-disturbed",
+    /// INVALID: without the A/A runs nobody knows how noisy the machine was.
+    NoControl "no-control",
+    /// INVALID: a kernel against itself came out different from itself.
+    ControlOff "control-off",
+    /// INVALID: the fused variant did not run as one and the same kernel.
+    FellBack "fell-back",
+    /// INVALID: the clock is too coarse for the samples.
+    TooFewTicks "too-few-ticks",
+    /// INVALID: a variant ran faster than the measured ceilings of the machine allow.
+    FasterThanTheMachine "faster-than-the-machine",
+    /// AMBIGUOUS: neither beyond the noise floor nor close to 1.
+    Undecided "undecided",
+    /// Everything was measured in one process.
+    WithinProcess "within-process",
+    /// Fewer processes ran, or were left undisturbed, than planned.
+    FewProcesses "few-processes",
+    /// The speedup is above what the roofline allows.
+    AboveCeiling "above-ceiling",
+    /// One variant measured after the other gives another ratio.
+    OrderSensitive "order-sensitive",
+    /// Some kinds of disturbances would not have been noticed.
+    Unobserved "unobserved",
+    /// The clock of the GPU was held down.
+    Throttled "throttled",
+}
+
+impl fmt::Display for ReasonCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
