@@ -1,5 +1,5 @@
 //! Rebuilds the program when a data file is added, since `include_dir` notices only changed ones,
-//! and tells it how it is built, for the calibration files that it writes.
+//! and passes it its build settings, for the calibration files that it writes.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -36,7 +36,7 @@ fn compiler() -> String {
     text.ok().filter(|text| !text.is_empty()).unwrap_or_else(|| "unknown".to_owned())
 }
 
-/// The flags beside those of the build profile, separated by spaces.
+/// The flags in addition to those of the build profile, separated by spaces.
 fn compiler_flags() -> String {
     // Cargo joins the flags with the ASCII unit separator, since a flag may contain spaces.
     variable("CARGO_ENCODED_RUSTFLAGS").replace('\u{1f}', " ")

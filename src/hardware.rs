@@ -141,7 +141,7 @@ pub struct HardwareSpec {
     /// Other spellings of the name, in lower case.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
-    /// Substrings of the name that the system reports, any of which identifies the machine.
+    /// Substrings of the name that the system reports; each identifies the machine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub detect: Vec<String>,
     /// Longer names of sibling models, which contain one of `detect` and are not this machine.
@@ -203,7 +203,7 @@ impl HardwareSpec {
 
     /// Whether the name that the system reports for its processor is this machine.
     ///
-    /// A part must end where a word ends, so that an i9-13900KS is no i9-13900K.
+    /// A part must end where a word ends, so that an i9-13900KS is not an i9-13900K.
     #[must_use]
     pub fn is_detected_as(&self, reported: &str) -> bool {
         let reported = reported.to_lowercase();

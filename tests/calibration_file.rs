@@ -31,7 +31,7 @@ fn a_calibration_comes_back_as_it_was() {
     let path = folder.path().join("machine.toml");
     calibration.save(&path).unwrap();
     assert_eq!(HardwareCalibration::load(&path).unwrap(), calibration);
-    // Written over the old file, with nothing left beside it.
+    // Written over the old file, with nothing left next to it.
     calibration.save(&path).unwrap();
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 }
@@ -48,7 +48,7 @@ fn every_truncated_file_is_refused_and_never_panics() {
     for (end, _) in EXAMPLE.char_indices() {
         assert!(read(&EXAMPLE[..end]).is_err(), "accepted when cut after {end} bytes");
     }
-    // Cut where only the count tells: between two tables, before the first record.
+    // Cut where only the count reveals it: between two tables, before the first record.
     let records = EXAMPLE.find("[[fusion]]").unwrap();
     let message = message(&EXAMPLE[..records]);
     assert!(message.contains("num_records is 3, but it has 0"), "{message}");

@@ -332,7 +332,7 @@ fn a_run_goes_on_when_its_time_was_up() {
     assert_eq!(names(folder.path()), ["t.toml"]);
 }
 
-/// A worker is no command for people, and says so.
+/// The worker is not a command for people, and says so.
 #[test]
 fn a_worker_without_a_task_says_what_it_is() {
     let folder = folder();

@@ -67,7 +67,7 @@ fn build(path: &Path, library: &str, sources: &[&str]) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// A folder to work in, with stand-ins that do what `settings` say (see `device.h` beside their
+/// A folder to work in, with stand-ins that do what `settings` say (see `device.h` next to their
 /// sources); `None` where there is no compiler to build them with.
 struct StandIns {
     folder: TempDir,
@@ -219,7 +219,7 @@ fn a_missing_compiler_is_said_with_where_it_was_looked_for() {
     }
 }
 
-/// What the vendor's library has not got is worth a word only to who asked for it.
+/// What the vendor library lacks is reported only on request.
 #[test]
 fn a_vendor_without_a_library_is_refused_by_name() {
     let Some(stand_ins) = StandIns::new("device sm_80") else { return };

@@ -66,7 +66,7 @@ fn ended_before(child: &mut Child, end: Instant) -> bool {
     }
 }
 
-/// Waits until the journal has so many lines; whether the process ended before.
+/// Waits until the journal has `count` lines; returns whether the process ended before.
 fn wait_for_lines(child: &mut Child, folder: &Path, count: usize) -> bool {
     while lines(&folder.join("t.toml.journal")).0.len() < count {
         if ended_before(child, Instant::now()) {
@@ -106,7 +106,7 @@ fn nothing_is_lost_or_measured_twice_whenever_the_run_is_killed() {
     let (mut killed, mut torn_lines, mut wholes, mut most_lines) = (0, 0, 0, 0);
     while killed < kills {
         let mut child = start(folder.path(), is_long);
-        // At some moment after so many more lines, or before the first one.
+        // At a random moment after `more` further lines, or before the first one.
         let more = random.random_range(0..6);
         let delay = Duration::from_millis(300).mul_f64(random.random());
         let ended = wait_for_lines(&mut child, folder.path(), journaled.len() + more);

@@ -403,7 +403,7 @@ fn a_record_is_judged_by_the_controls_of_its_clock() {
     assert_eq!(records.iter().map(|record| record.clock).collect::<Vec<_>>(), clocks);
     assert!(records[0].noise_floor < 0.02, "{}", records[0].noise_floor);
     assert!(records[1].noise_floor > 0.05, "{}", records[1].noise_floor);
-    // A script tells no clock.
+    // A script reports no clock.
     for record in &records {
         let gpu = record.gpu.as_ref().unwrap();
         assert_eq!((gpu.lowest_clock_mhz, gpu.throttle_reasons.as_ref()), (None, None));

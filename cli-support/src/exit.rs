@@ -31,14 +31,14 @@ pub struct UsageError(pub String);
 #[error("{0}")]
 pub struct NoDeviceError(pub String);
 
-/// Whether whoever reads the output has closed it (`trace-tool kernels | head`), which is no failure.
+/// Whether the reader has closed the output (`trace-tool kernels | head`), which is not a failure.
 #[must_use]
 pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let io = error.downcast_ref::<std::io::Error>();
     io.is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
-/// An error with its causes, but for those that it has told already.
+/// An error with its causes, except those that its message already contains.
 #[must_use]
 pub fn message(error: &anyhow::Error) -> String {
     let mut message = String::new();

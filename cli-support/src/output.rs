@@ -15,7 +15,7 @@ pub enum Destination {
     Stdout(BufWriter<Stdout>),
     /// To a file.
     File {
-        /// The temporary file beside it.
+        /// The temporary file next to it.
         writer: BufWriter<NamedTempFile>,
         /// The name it gets at the end.
         path: PathBuf,

@@ -12,7 +12,7 @@ use kernel_traces::{Options, Trace, synthetic};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    // Bytes that are no index at all.
+    // Bytes that are not an index at all.
     let _ = read_bytes(bytes, Checksums::Ignored);
     let mut choices = Choices::new(bytes);
     let Ok((text, _)) = synthetic::text(&choices.plan()) else { return };

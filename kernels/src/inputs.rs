@@ -34,7 +34,7 @@ enum Fill {
 impl InputSpec {
     /// Every input of a problem: the first tensor, then the operands of each step in order.
     ///
-    /// Random operands are computed by the kernels and are no inputs.
+    /// Random operands are computed by the kernels and are not inputs.
     #[must_use]
     pub fn of(problem: &Problem) -> Vec<Self> {
         let mut specs = Vec::new();

@@ -60,7 +60,7 @@ impl HardwareCalibration {
     }
 
     /// Writes the file so that a reader sees the old contents or the new, never a part: into a
-    /// temporary file beside it, flushed to the disk, then renamed over it.
+    /// temporary file next to it, flushed to the disk, then renamed over it.
     ///
     /// # Errors
     ///

@@ -69,7 +69,7 @@ pub struct Tool {
     pub build: String,
     /// The compiler and its version.
     pub compiler: String,
-    /// Flags that were given to the compiler beside those of the build profile.
+    /// Flags that were given to the compiler in addition to those of the build profile.
     pub compiler_flags: String,
     /// The crates that kernels are made of, each with its version.
     pub crates: Vec<String>,
@@ -171,13 +171,13 @@ pub struct Fingerprint {
     pub cpu_model: String,
     /// The vendor that it reports.
     pub cpu_vendor: String,
-    /// Family, model and stepping, as `6/167/8`, where the system tells.
+    /// Family, model and stepping, as `6/167/8`, where the system reports them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_family_model_stepping: Option<String>,
     /// Version of the processor's microcode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub microcode: Option<String>,
-    /// Physical cores, where the system tells.
+    /// Physical cores, where the system reports them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub physical_cores: Option<u32>,
     /// Hardware threads that this process may use.
@@ -194,7 +194,7 @@ pub struct Fingerprint {
     /// Kernel of the operating system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
-    /// Whether a hypervisor was seen; absent where that cannot be told.
+    /// Whether a hypervisor was seen; absent where the system does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub virtualized: Option<bool>,
     /// What chooses the clock (`performance`, `powersave`, ...); several where they differ.
@@ -343,6 +343,6 @@ impl NoiseFloor {
 pub struct Skipped {
     /// What was asked for.
     pub problem: Problem,
-    /// Why there is no record.
+    /// Why the record is missing.
     pub reason: String,
 }

@@ -1,10 +1,10 @@
-//! The least time that the measured limits allow: what is faster was not measured right.
+//! The least time that the measured ceilings allow: anything faster was not measured right.
 
 use super::roofline::Ceilings;
 use super::traffic::Traffic;
 use crate::vocabulary::{Op, Problem};
 
-/// The least time of both variants on the measured limits, in microseconds.
+/// The least time of both variants under the measured ceilings, in microseconds.
 ///
 /// Unlike [`RooflineTime`](super::RooflineTime), which says what a good kernel can reach, this is a
 /// bound: every kernel takes the longest of one launch, its flops at the peak rate, and its bytes
@@ -65,7 +65,7 @@ fn unread_pixels(problem: &Problem) -> u64 {
     conv.n * conv.c * (conv.h * conv.w - rows * cols)
 }
 
-/// How many of so many pixels along one side lie in some window of a filter.
+/// How many of the `pixels` along one side lie in at least one window of a filter.
 fn read_pixels(pixels: u64, filter: u64, stride: u64, pad: u64, windows: u64) -> u64 {
     // Pixels before the first one that window `index` does not reach, and after the last one.
     let end = |index: u64| (index * stride + filter).saturating_sub(pad).min(pixels);

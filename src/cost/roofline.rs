@@ -32,7 +32,7 @@ impl BandwidthPoint {
     }
 }
 
-/// The measured limits of a machine at one dtype and thread count.
+/// The measured ceilings of a machine at one dtype and thread count.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ceilings {

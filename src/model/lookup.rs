@@ -58,7 +58,7 @@ impl FusionCostModel {
     ///
     /// # Errors
     ///
-    /// When the file cannot be read, is damaged, or is no calibration of this version.
+    /// When the file cannot be read, is damaged, or is not a calibration of this version.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
         Ok(Self::new(HardwareCalibration::load(path)?))
     }

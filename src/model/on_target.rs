@@ -69,7 +69,7 @@ impl<'m> OnTarget<'m> {
         decision.ok_or_else(|| undecided(format!("{problem} on {}", self.target)))
     }
 
-    /// Whether to make one kernel of two neighbours, of which the second reads what the first
+    /// Whether to make one kernel of two neighbours, where the second reads what the first
     /// writes: [`Self::decide`] about [`Problem::join`].
     ///
     /// # Errors

@@ -18,7 +18,7 @@ pub enum Op {
     /// Convolution of an NHWC image with filters `[r, s, c / groups, k]`; no bias.
     Conv2d,
     /// `S = Q K^T` per batch and head, with Q `[q, d]`, K `[kv, d]`, S `[q, kv]`. In a chain
-    /// without a `scale` of its own, `1 / sqrt(d)` is part of the product.
+    /// without a `scale` of its own, `1 / sqrt(d)` is part of the GEMM.
     Qk,
     /// `O = P V` per batch and head, with P `[q, kv]`, V `[kv, d]`; the heads of O lie side by
     /// side: `[q, h d]`.
@@ -69,7 +69,7 @@ impl Op {
         }
     }
 
-    /// The tensors that the op reads beside its main input.
+    /// The tensors that the op reads in addition to its main input.
     #[must_use]
     pub const fn operands(self) -> &'static [Operand] {
         const fn matrix(name: &'static str) -> Operand {

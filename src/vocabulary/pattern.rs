@@ -9,7 +9,7 @@ use super::pointwise::Pointwise;
 /// A group of patterns that share an anchor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Family {
-    /// Starts with a matrix product with weights.
+    /// Starts with a GEMM with weights.
     Linear,
     /// Starts with a convolution.
     Conv,

@@ -85,7 +85,7 @@ macro_rules! pointwise_ops {
                 }
             }
 
-            /// The operands beside the tensor itself, in the order of the formula.
+            /// The operands other than the tensor itself, in the order of the formula.
             #[must_use]
             pub const fn operands(self) -> &'static [Operand] {
                 match self {

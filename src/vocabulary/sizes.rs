@@ -67,7 +67,7 @@ impl Sizes {
 
     /// The sizes of a form by number, in the order of its keys.
     ///
-    /// What is wrong with them is told as of the text form.
+    /// Errors are those of the text form.
     pub(super) fn of<const N: usize>(form: Form, given: [u64; N]) -> Result<Self, Error> {
         let mut values = [0; MAX_KEYS];
         values[..N].copy_from_slice(&given);
@@ -115,7 +115,7 @@ impl Sizes {
                     key.key, key.meaning, key.least
                 ));
             }
-            // Products of the sizes are formed only after this bound holds for each, see below.
+            // The sizes are multiplied only after this bound holds for each, see below.
             if value > u64::from(u32::MAX) {
                 return Err(format!(
                     "{} ({}) is {value}; no size may exceed {}",

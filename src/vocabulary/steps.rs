@@ -37,7 +37,7 @@ pub struct Step {
     pub output: Matrix,
     /// The shape of the op's [`OperandKind::Matrix`] operand; no elements if it has none.
     pub matrix: Matrix,
-    /// How many products are summed for each output of a GEMM or convolution.
+    /// How many multiply-adds each output of a GEMM or convolution takes.
     pub depth: u64,
 }
 
@@ -78,7 +78,7 @@ impl Step {
         }
     }
 
-    /// Elements of all operands beside the input.
+    /// Elements of all operands other than the input.
     #[must_use]
     pub fn operand_elements(&self) -> u64 {
         self.op.operands().iter().map(|operand| self.operand_shape(operand).elements()).sum()

@@ -59,7 +59,7 @@ pub struct Case<'a> {
     pub kernels: &'a [[Vec<String>; 2]],
     /// What was wrong with the result after the timing.
     pub wrong: Option<&'a str>,
-    /// What the times begin and end with, which tells what could have disturbed them.
+    /// What the times begin and end with. It decides what could have disturbed them.
     pub clock: Clock,
     /// Why the clock of the GPU was held down, if it was.
     pub throttled: &'a [String],

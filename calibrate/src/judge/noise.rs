@@ -6,7 +6,7 @@ use fusion_cost_model::calibration::NoiseFloor;
 /// A ratio that differs from 1 by less than this counts as 1, however quiet the machine.
 pub const LEAST_FLOOR: f64 = 0.01;
 
-/// A difference of less than this is no difference to anybody who decides about fusion.
+/// A difference of less than this does not matter to a decision about fusion.
 const LEAST_MARGIN: f64 = 0.02;
 
 /// A difference of more than this is one, however noisy the machine.

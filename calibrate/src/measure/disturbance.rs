@@ -184,8 +184,8 @@ pub(super) fn causes_between(
     causes
 }
 
-/// Whether the clock of a GPU changed too much between these readings. What it does not tell
-/// disturbs nothing.
+/// Whether the clock of a GPU changed too much between these readings. A clock that is not
+/// reported counts as unchanged.
 #[must_use]
 pub(super) fn clock_changed(readings: &[Sensors]) -> bool {
     let clocks = || readings.iter().filter_map(|sensors| sensors.clock_mhz);

@@ -89,7 +89,7 @@ impl SensorRange {
     }
 }
 
-/// What a measurement is made with, beside the device.
+/// What a measurement is made with, apart from the device.
 pub struct Instruments<'a> {
     /// Observes the machine.
     pub watch: &'a mut dyn Watch,

@@ -128,7 +128,7 @@ impl Watch for SystemWatch {
     }
 }
 
-/// The processors of the machine, of which this process may use fewer: a line each after the sum.
+/// The processors of the machine, one line each after the sum; this process may use fewer.
 fn count(stat: &str) -> usize {
     let lines = stat.lines().filter(|line| line.starts_with("cpu") && !line.starts_with("cpu "));
     lines.count().max(1)
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn what_was_added_up_before_the_process_is_not_taken_for_a_short_one() {
-        // 150 ms in the last two seconds, of which this process was only there for 20.
+        // 150 ms in the last two seconds; this process was there for only 20 of them.
         let causes = causes_of_rounds(&readings(&[(0, 0, 0), (20, 0, 150)]), 2);
         assert_eq!(causes, [vec![]]);
     }

@@ -55,7 +55,7 @@ impl Ways {
     }
 }
 
-/// What can be had of memory.
+/// The memory that is available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Available {
     /// Of the host's.
@@ -262,8 +262,8 @@ pub fn bytes_needed(problem: &Problem, device_bytes: u64, is_gpu: bool) -> Neede
     }
 }
 
-/// Bytes that the measurement keeps beside the kernels' tensors: the inputs, from which every
-/// layout is filled, an output of each variant, and the reference.
+/// Bytes that the measurement keeps in addition to the kernels' tensors: the inputs that fill every
+/// layout, an output of each variant, and the reference.
 fn harness_bytes(problem: &Problem) -> u64 {
     let inputs: u64 = InputSpec::of(problem).iter().map(|spec| spec.shape.elements()).sum();
     let output = problem.steps().last().map_or(0, |step| step.output.elements());

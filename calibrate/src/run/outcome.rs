@@ -36,7 +36,7 @@ pub struct Measured {
     pub estimate: Option<Estimate>,
     /// Whether that is all.
     pub state: State,
-    /// How long the last process took, to tell what the next one will.
+    /// How long the last process took, an estimate for the next one.
     pub(super) seconds: f64,
 }
 

@@ -49,7 +49,7 @@ pub struct SelfTest {
 pub enum Answer {
     /// It does.
     Passed,
-    /// Nobody can tell: too few runs, too much noise, or not everything was done.
+    /// No decision is possible: too few runs, too much noise, or not everything was done.
     Undecided,
     /// It does not.
     Failed,

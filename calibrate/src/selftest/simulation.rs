@@ -18,7 +18,7 @@ use crate::run::{Outcome, RunSettings, Session, State};
 use crate::stop::Stop;
 use crate::worker::{CeilingsTask, MeasureAnswer, MeasureTask, NoAnswer, ProcessReport, Workers};
 
-/// What is wrong with a scripted machine, beside the noise that all of them have.
+/// What is wrong with a scripted machine, in addition to the noise that all of them have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Disturbance {
@@ -375,7 +375,7 @@ mod tests {
     /// The simulation can fail: without its safeguards the procedure misses the truth.
     #[test]
     fn a_worse_procedure_is_caught() {
-        // One process tells nothing of what differs between processes.
+        // One process shows nothing of the spread between processes.
         let within = Procedure { processes: 1, most_processes: 1, ..Procedure::STANDARD };
         let disturbance = Disturbance::ProcessEffect;
         let result = simulate(disturbance, 200, within, 1, &Stop::default()).unwrap();

@@ -76,8 +76,8 @@ fn tick(backend: BackendName, clock: Clock) -> Duration {
     }
 }
 
-/// Whose counters tell of disturbances: the threads' that compute, or of the one thread that hands
-/// work to a GPU, if that is a part of the time.
+/// The counters that reveal disturbances: those of the threads that compute, or of the one thread
+/// that hands work to a GPU, if that is part of the time.
 fn counters(clock: Clock) -> fn(&mut dyn Prepared) -> Vec<ThreadCounters> {
     match clock {
         Clock::Host => |prepared| prepared.counters(),

@@ -36,7 +36,7 @@ mod system {
             (0..CpuSet::count() as u32).filter(has).collect()
         }
 
-        /// The processors that the calling thread may run on, where the system tells.
+        /// The processors that the calling thread may run on, where the system reports them.
         pub(crate) fn of_this_thread() -> Option<Self> {
             sched_getaffinity(CALLING).ok().map(Self)
         }
@@ -62,7 +62,7 @@ mod system {
 mod system {
     pub(super) type Thread = ();
 
-    /// A set of processors, of which the system says nothing.
+    /// A set of processors that the system does not describe.
     #[derive(Clone, Copy, PartialEq, Eq)]
     pub(crate) struct Mask;
 

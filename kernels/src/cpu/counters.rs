@@ -20,7 +20,7 @@ pub fn counters_of_this_thread() -> ThreadCounters {
     }
 }
 
-/// What `getrusage` tells of a thread.
+/// What `getrusage` reports for a thread.
 #[derive(Clone, Copy)]
 struct Usage {
     involuntary_switches: u64,

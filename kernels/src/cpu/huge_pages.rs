@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 /// The share of a range of addresses in huge pages, from 0 to 1; `None` where the system does not
-/// tell.
+/// report it.
 pub(crate) fn share(range: Range<u64>) -> Option<f64> {
     if !cfg!(target_os = "linux") {
         return None;

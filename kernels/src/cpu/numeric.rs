@@ -58,7 +58,7 @@ pub(crate) fn keep_freed_memory() {
 /// from.
 ///
 /// The C library hands out some ten places in turn before it returns to the first, because each
-/// aligned block leaves a small rest that it keeps for itself. Without this, so many of the first
+/// aligned block leaves a small rest that it keeps for itself. Without this, about ten of the first
 /// runs would touch new pages. Call it after [`keep_freed_memory`].
 pub(crate) fn touch_heap() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]

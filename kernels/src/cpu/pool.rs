@@ -41,7 +41,7 @@ struct Shared {
     any_asleep: AtomicBool,
 }
 
-/// A fixed set of threads, of which the calling one is the first.
+/// A fixed set of threads; the calling one is the first.
 pub(crate) struct Pool {
     arch: Arch,
     shared: Arc<Shared>,

@@ -1,12 +1,12 @@
-//! Which processors to use first, from what Linux tells under `/sys/devices`.
+//! Which processors to use first, from what Linux reports under `/sys/devices`.
 
 use std::collections::HashMap;
 use std::path::Path;
 
-/// The processors to which so many as there are threads should be bound, best first: one of each
-/// physical core before the second of any, and faster cores before slower ones. `allowed` is what
-/// may be used, `devices` the folder that describes them. What is not described counts as a core
-/// of its own, all as fast as each other.
+/// Processors to bind the threads to, best first: one of each physical core before the second of
+/// any, and faster cores before slower ones. `allowed` lists the usable processors, `devices` is
+/// the folder that describes them. A processor without a description counts as a core of its own,
+/// as fast as any other.
 pub(crate) fn best_first(devices: &Path, allowed: &[u32]) -> Vec<u32> {
     let mut allowed = allowed.to_vec();
     allowed.sort_unstable();
@@ -26,7 +26,7 @@ pub(crate) fn best_first(devices: &Path, allowed: &[u32]) -> Vec<u32> {
     ranked.into_iter().map(|(_, _, processor)| processor).collect()
 }
 
-/// What tells physical cores apart.
+/// What distinguishes physical cores.
 #[derive(PartialEq, Eq, Hash)]
 enum Core {
     /// The first of the processors on it.

@@ -20,7 +20,7 @@ use crate::inputs::Inputs;
 /// not matter.
 const SAMPLE: Duration = Duration::from_micros(300);
 
-/// Samples of each ceiling, of which the best counts: nothing makes a loop faster than the device.
+/// Samples of each ceiling; the best counts, as nothing makes a loop faster than the device.
 const SAMPLES: u32 = 7;
 
 /// Samples have no more runs, even where the clock does not move.

@@ -38,7 +38,7 @@ pub enum WorkerError {
          use one build of both"
     )]
     Version(String),
-    /// It wrote something that is no answer, in answer to this question.
+    /// It replied to this question with something that is not an answer.
     #[error("its process answered `{asked}` with something that cannot be read: {reason}")]
     Unreadable {
         /// The question.

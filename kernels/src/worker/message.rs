@@ -24,7 +24,7 @@ pub(super) struct Message {
 pub(super) fn body(name: &str, content: &impl Serialize) -> Result<Vec<u8>, String> {
     let mut body = Vec::new();
     // The names of fields are written: fields that are absent when they are empty, as in the
-    // calibration file's types, can only be told by name.
+    // calibration file's types, can only be identified by name.
     let mut serializer = Serializer::new(&mut body).with_struct_map();
     name.serialize(&mut serializer)
         .and_then(|()| content.serialize(&mut serializer))

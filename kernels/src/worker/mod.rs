@@ -23,7 +23,7 @@
 //!    test harnesses print, but only 1 MiB of it. Another version ends the conversation.
 //! 2. The caller writes a question, the worker answers it, and so on. Each is one *frame*: the
 //!    length of its body in eight bytes, little-endian and at most 1 GiB, and the body. The limit
-//!    is also what tells a frame from text: no eight letters are a length below it.
+//!    also distinguishes a frame from text: no eight letters are a length below it.
 //! 3. A body is two values of `MessagePack`: the name of the question, and its content. The content
 //!    of a question is the [`Question`] itself, that of an answer a `Result`: `Ok` with a
 //!    [`Question::Answer`], or `Err` with the reason for which the worker refuses the question.

@@ -80,7 +80,7 @@ impl Worker {
         self.child.as_ref().map(Child::id)
     }
 
-    /// Its answer to a question, which it is given `limit` for; `None` is no limit.
+    /// Its answer to a question within `limit`; `None` waits for as long as it takes.
     ///
     /// # Errors
     ///
@@ -234,7 +234,7 @@ fn pass(
 impl From<NoGreeting> for Silence {
     fn from(greeting: NoGreeting) -> Self {
         match greeting {
-            // One that writes something else and ends is told by its status.
+            // One that writes something else and ends is identified by its status.
             NoGreeting::Unread => Self::Closed { is_truncated: false },
             NoGreeting::Missing => Self::NotAWorker,
             NoGreeting::Version(version) => Self::Version(version),

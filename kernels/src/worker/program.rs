@@ -31,7 +31,7 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// When the system does not tell where it is.
+    /// When the system does not report its path.
     pub fn this() -> io::Result<Self> {
         // On Linux this file is the running program itself, also when the one with its name was
         // replaced in the meantime.

@@ -230,7 +230,7 @@ mod other_programs {
 
     const GREETING: &str = r"printf '\0calibrate worker protocol 1\n'";
 
-    /// What a shell script that is no worker, or a bad one, is said to be.
+    /// The error for a shell script that is not a worker, or is a broken one.
     fn error_of(script: &str, limit: Option<Duration>) -> WorkerError {
         let program = Program::new("/bin/sh".into(), vec!["-c".into(), script.into()]);
         let mut worker = Worker::start(&program).unwrap();

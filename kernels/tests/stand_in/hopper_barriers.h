@@ -37,7 +37,7 @@ struct Copy {
 };
 
 // What all threads of a block share. Found by the address of its shared memory, so it must be
-// told from that of an earlier block there: see `barrier_init`.
+// distinguished from that of an earlier block there: see `barrier_init`.
 struct Block {
     // Which block of those that had this shared memory.
     u64 number = 0;

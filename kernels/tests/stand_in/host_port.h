@@ -2,7 +2,7 @@
 //
 // A kernel compiled with this runs in `fibers.cpp`, which it reaches through a table of functions,
 // so that it can be loaded without being linked to anything. Every function that waits for other
-// threads tells where in the source it was called, and all threads that meet must have called it
+// threads records where in the source it was called, and all threads that meet must have called it
 // at the same place.
 #pragma once
 

@@ -19,8 +19,8 @@ pub(super) struct Hint {
     pub(super) frame: Option<NameId>,
 }
 
-/// Frames are asked up to the innermost module, and no more than so many: further out they are
-/// of whole layers and models.
+/// Frames are searched up to the innermost module, and at most this many: frames further out
+/// belong to whole layers and models.
 const MOST_FRAMES: usize = 12;
 
 /// The hints for some kernels, in their order.

@@ -14,7 +14,7 @@ use crate::{DeviceWork, NameId, Trace};
 /// A name must stand at the same place so often.
 const LEAST_REPETITIONS: usize = 3;
 
-/// What stands around a kernel is looked for among so many.
+/// How many kernels on each side count as the neighbours of a kernel.
 const REACH: usize = 8;
 
 /// A place in a layer that only one class can have.

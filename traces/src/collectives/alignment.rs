@@ -44,8 +44,8 @@ pub(super) enum Mismatch {
     Ambiguous,
 }
 
-/// From so many collectives on, ends that lie on a line are no chance: of simulated ranks that keep
-/// step without waiting for each other, one pair in a thousand passes.
+/// From this many collectives on, ends that lie on a line are not a coincidence: of simulated ranks
+/// that keep step without waiting for each other, one pair in a thousand passes.
 const FEWEST: usize = 12;
 
 /// The same where many positions are tried.
@@ -69,7 +69,7 @@ const CLOCK_RATE: f64 = 5e-4;
 /// one. What is launched at the edge of a step may be on either side of it.
 const SAME_STEPS: f64 = 0.9;
 
-/// A recording may lack so many collectives at its beginning and another one as many at its end.
+/// How many collectives a recording may lack at its beginning, and another one at its end.
 const SLACK: i64 = 64;
 
 /// Recordings that differ by more collectives than this are not of the same steps.

@@ -61,7 +61,7 @@ const LEAST_SHARE: f64 = 0.5;
 /// The parts of a recording.
 const PARTS: usize = 16;
 
-/// In so many of all groups without a straggler one may be named all the same.
+/// Accepted false-positive rate: the share of groups without a straggler in which one is named.
 const MOST_CHANCE: f64 = 0.01;
 
 /// What the others waited for each member in each collective: at most one member is waited for.

@@ -85,7 +85,7 @@ pub(super) fn header_checksum(header: &Header, sections: &[Section]) -> u64 {
     checksum(&bytes)
 }
 
-/// Where the first section begins behind so many entries; none if no file can have them.
+/// Where the first section begins after a table of `entries`; `None` if no file can hold them.
 pub(super) fn first_section(entries: usize) -> Option<usize> {
     let table = entries.checked_mul(size_of::<Section>())?;
     size_of::<Header>().checked_add(table)?.checked_next_multiple_of(ALIGNMENT)

@@ -121,7 +121,7 @@ fn recover(bytes: &[u8], at: usize, stop: Stop, reading: Reading) -> Result<usiz
     if reading.is_all {
         return Err(Stopped::Truncated);
     }
-    // Nothing in so many bytes: they are given up, but for what may be half of a boundary.
+    // No boundary within the limit: skip these bytes, except what may be half of a boundary.
     let half = 256;
     if bytes.len() - at > EVENT_LIMIT { Ok(bytes.len() - half) } else { Err(Stopped::NeedsMore) }
 }

@@ -3,7 +3,7 @@
 use super::block::{BLOCK, Block};
 use super::scan::Stop;
 
-/// Where what closes so many levels of brackets is: the place behind it.
+/// The place behind the bracket that closes `depth` levels.
 ///
 /// A quote that is not escaped turns strings inside out. It shows soon, because what follows a
 /// string is then the beginning of one, and rarely looks like the rest of an object.

@@ -55,7 +55,7 @@ enum Value {
     Constant,
 }
 
-/// Lists in lists, so many at most: nothing real has more than two.
+/// Deepest nesting of lists that is read: nothing real has more than two levels.
 const DEEPEST: usize = 16;
 
 struct Parser<'t> {

@@ -148,7 +148,7 @@ fn parts_have_the_rows_of_the_whole_without_what_needs_it() {
     }
 }
 
-/// A pipe that is closed after so many bytes.
+/// A pipe that is closed after this many bytes.
 struct Pipe(usize);
 
 impl Write for Pipe {

@@ -24,8 +24,8 @@ pub enum Marker {
     Repetition,
 }
 
-/// The layers that write the cache may be so many fewer than those with attention: what comes
-/// before the first one may be cut off, and some layers share the cache of others.
+/// Smallest share of the layers with attention that must write the cache: what comes before the
+/// first one may be cut off, and some layers share the cache of others.
 const CACHED_SHARE: f64 = 0.8;
 
 /// Where the markers of a stream are, and what they are.

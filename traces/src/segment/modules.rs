@@ -13,7 +13,7 @@ const ENDINGS: [&str; 2] = ["Layer", "Block"];
 /// launch: a stage of several blocks is not a layer.
 const INNER_SHARE: f64 = 0.9;
 
-/// What a type of modules launches is counted among about so many kernels.
+/// About this many kernels are sampled to count what a type of module launches.
 const SAMPLE: usize = 1 << 14;
 
 /// The calls of the modules that are the layers.

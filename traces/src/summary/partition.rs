@@ -217,7 +217,7 @@ mod tests {
                 let mut list = lists.remove(key).unwrap();
                 list.sort_unstable();
                 let total = list.iter().fold(0_u64, |sum, &ns| sum.saturating_add(ns));
-                // The smallest that so many do not exceed, by its definition.
+                // By definition, the smallest value that this share of the list does not exceed.
                 let quantile = |share: f64| {
                     *list
                         .iter()

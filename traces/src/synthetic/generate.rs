@@ -18,10 +18,10 @@ const HOST: (u64, u64) = (851, 852);
 /// The number of the only device.
 const DEVICE: u64 = 0;
 
-/// Of the oddities that only some events have, one event of so many has each.
+/// An oddity that only some events have appears in one of this many events.
 const ODD_EVERY: u64 = 16;
 
-/// AMD's library gives one of so many collectives no correlation id.
+/// AMD's library gives one in this many collectives no correlation id.
 const LOST_EVERY: u64 = 3;
 
 /// What is on the Python stack of a call.

@@ -14,7 +14,7 @@ use super::step::Stream;
 use super::{Annotation, Phase, Plan};
 use crate::Vendor;
 
-/// A run of some steps, each of so many GEMMs and collectives in turn.
+/// A run of several steps, each of which alternates GEMMs and collectives.
 #[derive(Debug, Clone)]
 pub struct Lockstep {
     /// Whose names kernels have.
@@ -27,11 +27,11 @@ pub struct Lockstep {
     pub steps: u64,
     /// Collectives of each step.
     pub collectives: u64,
-    /// Ranks that take longer to come to each collective, by so many nanoseconds.
+    /// Ranks that reach each collective late, and by how many nanoseconds.
     pub late: Vec<(u64, u64)>,
     /// How long the GEMMs take at most beyond 20 us, in nanoseconds.
     pub spread_ns: u64,
-    /// Ranks whose recordings lack so many steps at the beginning.
+    /// Ranks whose recordings lack steps at the beginning, and how many.
     pub missing: Vec<(u64, u64)>,
     /// Whether the clocks of the ranks differ: by seconds, and by some parts per million.
     pub own_clocks: bool,
@@ -70,7 +70,7 @@ pub struct CollectiveTruth {
     pub step: u64,
 }
 
-/// AMD's library gives one of so many collectives no correlation id.
+/// AMD's library gives one in this many collectives no correlation id.
 const LOST_EVERY: usize = 3;
 
 /// When the run begins, in nanoseconds.

@@ -7,7 +7,7 @@ use super::{Communication, Edit, Model, Phase, Plan, Variation};
 /// Kernels in the order in which they are launched.
 pub(super) type Kernels = Vec<&'static Kernel>;
 
-/// Every so many layers have attention to a window, if some have.
+/// One layer in this many has windowed attention, if the model has any.
 const WINDOW_EVERY: u64 = 4;
 
 /// Kernels of a step without layers, for each layer that the plan asks for.

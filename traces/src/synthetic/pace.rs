@@ -11,7 +11,7 @@ use crate::DeviceWork;
 pub struct Pace {
     /// How long kernels take, in thousandths of the usual times.
     pub permille: u64,
-    /// Each kernel takes up to so many thousandths more or less than that.
+    /// How many thousandths longer or shorter than that a kernel may take.
     pub noise: u64,
     /// How long the stream that computes waits before the first kernel of each call, beside the
     /// short pause before every kernel, in nanoseconds.

@@ -33,8 +33,8 @@ pub struct Plan {
     pub copies: bool,
     /// Whether the operators that launch kernels are recorded. Those in graphs never are.
     pub operators: bool,
-    /// How deep the Python stacks are: 1 gives the module of each layer, more gives so many calls
-    /// less one around each launch.
+    /// How deep the Python stacks are: 1 gives the module of each layer, `n` above 1 gives `n - 1`
+    /// calls around each launch.
     pub frames: u64,
     /// The number of this process.
     pub rank: u64,

@@ -1,8 +1,8 @@
 //! What is really there: the machine as the system reports it.
 //!
-//! A journal is continued only on the machine that began it, which its fingerprint tells. So a
+//! A journal is continued only on the machine that began it, identified by its fingerprint. So a
 //! fingerprint holds nothing that changes by itself: no load, no temperature, no current clock, no
-//! free memory. What changes like that belongs in [`preflight`](crate::machine::preflight).
+//! free memory. Those belong in [`preflight`](crate::machine::preflight).
 
 pub(crate) mod clock;
 pub(crate) mod pages;
@@ -21,7 +21,7 @@ pub fn observe() -> Fingerprint {
     observe_with(&SystemFiles::of_this_machine())
 }
 
-/// Observes the machine, and below `files` what only Linux tells.
+/// Observes the machine, and reads below `files` what only Linux reports.
 fn observe_with(files: &SystemFiles) -> Fingerprint {
     let processor = Processor::observe(files);
     let what = RefreshKind::nothing()

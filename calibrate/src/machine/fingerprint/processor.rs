@@ -11,7 +11,7 @@ pub(crate) struct Processor {
     pub(crate) family_model_stepping: Option<String>,
     /// Version of the microcode: it brings and takes whole percents of speed.
     pub(crate) microcode: Option<String>,
-    /// Whether a hypervisor runs below; only x86 tells.
+    /// Whether a hypervisor runs below; only x86 reports it.
     pub(crate) virtualized: Option<bool>,
 }
 

@@ -15,8 +15,8 @@ const SLOW: [&str; 4] = ["conservative", "ondemand", "powersave", "schedutil"];
 /// holds the lowest rate.
 const LEAVE_IT_TO_THE_PROCESSOR: [&str; 2] = ["amd-pstate-epp", "intel_pstate"];
 
-/// Judges the governor under its driver; both as [`clock`](crate::machine::fingerprint::clock) tells them,
-/// with several words joined by `+`.
+/// Judges the governor under its driver; both as [`clock`](crate::machine::fingerprint::clock)
+/// reports them, with several words joined by `+`.
 pub(super) fn judge(governor: Option<&str>, driver: Option<&str>) -> Check {
     let Some(governor) = governor else {
         return pass(NAME, NOT_REPORTED);

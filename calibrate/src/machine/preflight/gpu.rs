@@ -10,7 +10,7 @@ use crate::units::gibibytes;
 /// over the work.
 const OF_THE_HOST: [&str; 6] = ["build", "load", "memory", "swap", "virtual machine", "battery"];
 
-/// What only computing on the host would suffer from is no reason not to measure a GPU.
+/// A finding that only affects computing on the host does not prevent measuring a GPU.
 const NO_REASON_TO_STOP: [&str; 1] = ["load"];
 
 /// What this process itself takes of a GPU's memory by using it, with a margin: some hundred
@@ -42,7 +42,7 @@ fn memory(GpuNeeds { needed, free, .. }: GpuNeeds) -> Check {
     }
 }
 
-/// Whether somebody else uses the GPU, as far as its memory tells.
+/// Whether another process uses the GPU, judged by its used memory.
 fn others(GpuNeeds { free, total, .. }: GpuNeeds) -> Check {
     const NAME: &str = "gpu in use";
     let used = total.saturating_sub(free);

@@ -68,7 +68,7 @@ pub fn check(needs: &Needs) -> Vec<Check> {
     check_with(&SystemFiles::of_this_machine(), needs)
 }
 
-/// Checks the machine, and below `files` what only Linux tells.
+/// Checks the machine, and reads below `files` what only Linux reports.
 fn check_with(files: &SystemFiles, needs: &Needs) -> Vec<Check> {
     let mut processes = Processes::watch();
     let before = Reading::take(files);

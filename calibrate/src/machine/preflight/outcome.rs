@@ -2,7 +2,7 @@
 
 use fusion_cost_model::calibration::{Check, CheckStatus};
 
-/// What was found where the system reports nothing. That is no reason to warn: most virtual
+/// What was found where the system reports nothing. This does not warn: most virtual
 /// machines and containers hide most of it.
 pub(super) const NOT_REPORTED: &str = "not reported by this system";
 

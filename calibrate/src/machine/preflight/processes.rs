@@ -7,7 +7,7 @@ use sysinfo::{Pid, ProcessRefreshKind, ProcessesToUpdate, System};
 /// A process that worked while it was watched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Busy {
-    /// The name as the system tells it, often shortened.
+    /// The name as the system reports it, often shortened.
     pub(super) name: String,
     /// The number of the process.
     pub(super) pid: u32,

@@ -21,7 +21,7 @@ pub(super) struct Seen {
     pub(super) memory: u64,
     /// Available of it.
     pub(super) memory_available: u64,
-    /// Pages that were moved while it was watched, where the system tells.
+    /// Pages that were moved while it was watched, where the system reports them.
     pub(super) swapped_pages: Option<u64>,
 }
 

@@ -39,7 +39,7 @@ fn inputs(files: &SystemFiles, sensor: &str) -> Vec<f64> {
         name.starts_with("/temp").then(|| (files.word(&format!("{input}_label")), path))
     });
     let labelled: Vec<_> = labelled.collect();
-    // `Tctl` steers the fan and lies up to 27 degrees above the truth, which `Tdie` tells.
+    // `Tctl` controls the fan and reads up to 27 degrees above the real value, which is `Tdie`.
     let is = |label: &Option<String>, name: &str| label.as_deref() == Some(name);
     let truth_is_observed_by_clock = labelled.iter().any(|(label, _)| is(label, "Tdie"));
     let believed =
@@ -47,7 +47,7 @@ fn inputs(files: &SystemFiles, sensor: &str) -> Vec<f64> {
     believed.filter_map(|(_, path)| degrees(files, path)).collect()
 }
 
-/// A temperature; sensors that are broken or asleep tell values that cannot be.
+/// A temperature; sensors that are broken or asleep report impossible values.
 fn degrees(files: &SystemFiles, path: &str) -> Option<f64> {
     let thousandths = i32::try_from(files.number(path)?).ok()?;
     (1_000..=150_000).contains(&thousandths).then(|| f64::from(thousandths) / 1000.0)

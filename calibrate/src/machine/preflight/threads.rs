@@ -7,7 +7,7 @@ use super::outcome::{fail, pass, warn};
 const NAME: &str = "threads";
 
 /// Judges the number of threads against the hardware threads that the process may use and against
-/// the physical cores, where the system tells them.
+/// the physical cores, where the system reports them.
 pub(super) fn judge(threads: usize, usable: usize, cores: Option<usize>) -> Check {
     if threads > usable {
         let found = format!("{threads} threads on {usable} usable processors");

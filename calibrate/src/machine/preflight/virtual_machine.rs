@@ -8,7 +8,7 @@ use crate::units::percent;
 
 const NAME: &str = "virtual machine";
 
-/// Share of the time that may be stolen. A virtual machine as such is no reason to warn: pairs in
+/// Share of the time that may be stolen. A virtual machine alone causes no warning: pairs in
 /// which time was stolen are left out.
 const WARN_ABOVE: f64 = 0.02;
 

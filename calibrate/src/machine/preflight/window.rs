@@ -9,7 +9,7 @@ use procfs_core::VmStat;
 
 use crate::machine::system_files::SystemFiles;
 
-/// What happened between two readings; `None` is what the system does not tell.
+/// What happened between two readings; `None` where the system does not report it.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Window {
     /// Share of all processors' time that was spent on work.

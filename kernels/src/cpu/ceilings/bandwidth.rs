@@ -121,7 +121,7 @@ enum Kernel {
     ReadStreams,
 }
 
-/// Runs a kernel so many times on the parts of all threads.
+/// Runs a kernel `passes` times on the parts of all threads.
 fn run(pool: &mut Pool, arena: &Arena, kernel: Kernel, numbers: usize, passes: u32) {
     let arch = pool.arch();
     pool.run(&|thread| {
@@ -204,7 +204,7 @@ impl WithSimd for Add {
 /// each.
 const SUMS: usize = 8;
 
-/// The sum of so many numbers, added up over the passes, read from so many places in turn.
+/// The sum of `numbers` numbers over `passes` passes, read from `STREAMS` places in turn.
 ///
 /// From the first caches one place is fastest. From memory several are, by half here: a core has
 /// more reads under way when its prefetchers follow several streams.
@@ -265,7 +265,7 @@ struct Arena {
 }
 
 impl Arena {
-    /// Memory for three tensors of which each thread has this many numbers, all of them ordinary.
+    /// Memory for three tensors with this many numbers for each thread, all of them ordinary.
     fn new(pool: &mut Pool, numbers: usize) -> Option<Self> {
         let part_bytes = (3 * stride(numbers) * size_of::<f32>()).next_multiple_of(HUGE_PAGE);
         let bytes = part_bytes.checked_mul(pool.threads())?.checked_add(HUGE_PAGE)?;

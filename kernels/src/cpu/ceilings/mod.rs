@@ -47,8 +47,8 @@ struct Effort {
 }
 
 impl Effort {
-    /// The shortest time that an iteration took, in seconds, where `job` does as many as it is
-    /// told.
+    /// The shortest time that an iteration took, in seconds; `job` runs the given number of
+    /// iterations.
     fn best_seconds(self, mut job: impl FnMut(u32)) -> f64 {
         self.best_of(|iterations| {
             let start = Instant::now();

@@ -8,8 +8,8 @@ use pulp::Arch;
 /// Whether there are such stores.
 pub(super) const SUPPORTED: bool = cfg!(target_arch = "x86_64");
 
-/// Adds so many numbers of `[a, b, c]` so many times, and waits until `a` is in memory each time.
-/// Does nothing where there are no such stores.
+/// Adds numbers of `[a, b, c]` in several passes, and waits after each until `a` is in memory.
+/// Does nothing on targets without such stores.
 ///
 /// # Safety
 ///

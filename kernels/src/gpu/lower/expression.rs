@@ -60,7 +60,7 @@ impl Number<'_> {
     }
 }
 
-/// A constant as f32, with as many digits as tell it from its neighbours.
+/// A constant as f32, with enough digits to distinguish it from its neighbours.
 #[expect(clippy::cast_possible_truncation, reason = "kernels compute in f32")]
 pub(super) fn constant(value: f64) -> String {
     format!("{:?}f", value as f32)

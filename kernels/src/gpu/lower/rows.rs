@@ -191,7 +191,7 @@ impl Builder<'_> {
         let alone = steps.clone().all(|step| !self.reads_columns(step));
         let most = if alone { HELD_ALONE } else { HELD };
         let held = if share(threads) <= most { most } else { 0 };
-        // A row that is not held is left to fewer threads, of which a processor has several blocks.
+        // A row that is not held is left to smaller blocks, several for each processor.
         let threads = if held == 0 { MOST_THREADS / 2 } else { threads };
         self.block_shape(matrix.cols, threads, held)
     }

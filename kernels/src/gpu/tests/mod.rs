@@ -3,7 +3,7 @@
 //! `emulation` runs plans on this machine, and `compile_check` passes them to the vendors' real
 //! compilers. `mutations`, `functions`, `matrix_core` and `attention` are tests over the emulation.
 //! `scripted` is a driver that does what a test says, and `stubs` builds small C libraries in place
-//! of the vendors'. Tests of one module lie beside that module.
+//! of the vendors'. Tests of one module lie next to that module.
 
 mod attention;
 mod compile_check;

@@ -250,7 +250,7 @@ fn load(object: &Path) -> Result<Arc<Library>, String> {
     unsafe { Library::new(object) }.map(Arc::new).map_err(|error| error.to_string())
 }
 
-/// Compiles some kernels together; if that fails, each by itself, to tell which of them is wrong.
+/// Compiles some kernels together; if that fails, each by itself, to find which of them is wrong.
 fn compile_batch(
     batch: &[&(&Code, PathBuf)],
     architecture: &Architecture,

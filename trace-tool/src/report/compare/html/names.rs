@@ -15,7 +15,7 @@ const SHOWN_TEXT: usize = 600;
 /// The length of a text next to a bar in characters, at most.
 const SHOWN_LABEL: usize = 120;
 
-/// Titles are cut after so many characters when [`TITLE_BYTES`] are spent.
+/// Titles are cut after this many characters once [`TITLE_BYTES`] are spent.
 const SHORT_TITLE: usize = 160;
 
 /// Bytes of whole names on a page.

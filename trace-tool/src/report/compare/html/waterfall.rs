@@ -14,7 +14,7 @@ const LEAST_SHARE: f64 = 0.4;
 /// How much room an axis that does not begin at 0 leaves, as a share of what the bars take.
 const ROOM: f64 = 0.25;
 
-/// About so many intervals between the ticks of the axis.
+/// Approximate number of intervals between the ticks of the axis.
 const TICKS: f64 = 4.0;
 
 pub(super) fn section(report: CompareReport<'_>, names: &Names) -> Markup {
