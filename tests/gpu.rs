@@ -26,8 +26,8 @@ fn kernel(name: &str) -> GpuKernel {
 }
 
 /// The example as if a made-up GPU had been measured, each record by both clocks. The speedups by
-/// the launch-inclusive clock are higher by a quarter, and those of the vendor's kernels, of which
-/// there is one for the first problem, by a half.
+/// the launch-inclusive clock are higher by a quarter, and those of the vendor's kernel, which only
+/// the first problem has, by a half.
 fn calibration() -> HardwareCalibration {
     let mut calibration = HardwareCalibration::from_toml(CPU).unwrap();
     calibration.fingerprint.gpu = Some(ObservedGpu {

@@ -1,4 +1,4 @@
-//! Numbers for people.
+//! Numbers as readable text.
 
 /// A time given in milliseconds, in the unit that suits it.
 #[must_use]

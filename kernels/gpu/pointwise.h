@@ -21,7 +21,7 @@ PORT_DEVICE Place next(const Place& place, i64 cols, i64 step, i64 step_rows, i6
     return after;
 }
 
-// `CHUNKS` chunks of each thread, all of which are read before the first is written, so that many
+// `CHUNKS` chunks of each thread, all read before the first is written, so that many
 // reads are under way at a time. `V` divides the columns. `step_rows` and `step_cols` are quotient
 // and rest of `port::threads() * V` over the columns.
 template <int CHUNKS, int V, typename T, typename Tail>

@@ -1,7 +1,7 @@
 //! What each stage of loading a trace costs, as a table in Markdown.
 //!
 //! `cargo bench -p kernel-traces --features synthetic --bench stages -- FILE [RUNS]`, and with a
-//! compressed copy `FILE.gz` beside it also for that; without a file, for a synthetic trace of
+//! compressed copy `FILE.gz` next to it also for that; without a file, for a synthetic trace of
 //! 50 MB. Every run is a process of its own, so that none finds memory that another left behind.
 //! The page cache is warm: the file is read once before. Times on Linux only.
 
@@ -86,7 +86,7 @@ const STAGES: [Stage; 13] = [
     Stage { name: "compare with itself", file: What::Part, run: compare },
 ];
 
-/// How often a stage is run unless the command line tells.
+/// How often a stage is run unless the command line says otherwise.
 const RUNS: usize = 7;
 
 /// Steps of the synthetic trace.
@@ -100,7 +100,7 @@ const MEMORY_PERIOD: Duration = Duration::from_millis(5);
 struct Figures {
     wall_s: f64,
     cpu_s: f64,
-    /// The most memory that is no part of a file, as far as it was looked at.
+    /// The most memory outside of mapped files that was observed.
     anonymous_mb: f64,
 }
 

@@ -102,7 +102,7 @@ fn stream(path: &str) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Only where the system tells.
+/// Only where the system reports it.
 fn anonymous_kb() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("RssAnon"))?;

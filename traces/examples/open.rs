@@ -1,5 +1,5 @@
 //! Opens a trace by its index and prints how fast that was: `cargo run --release --example open
-//! -- FILE [FOLDER]`, with the index beside the file or in a folder.
+//! -- FILE [FOLDER]`, with the index next to the file or in a folder.
 
 use std::error::Error;
 use std::fs;

@@ -18,7 +18,7 @@
 //! NVIDIA's or AMD's tools, of up to several gigabytes. [`Trace::load`] turns it into columns:
 //! one table for what ran on the device, one for the calls that launched it, and so on. Nothing
 //! of the JSON is kept, and times are whole nanoseconds. [`Trace::open`] does the same, and keeps
-//! the columns in an [`index`] beside the trace, from which the next load takes milliseconds.
+//! the columns in an [`index`] next to the trace, from which the next load takes milliseconds.
 //!
 //! Two traces of one model are compared with
 //! [`Comparison::of`](compare::Comparison::of):

@@ -1,4 +1,4 @@
-//! What a trace says about its run, beside the events.
+//! What a trace says about its run, apart from the events.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -88,8 +88,8 @@ impl Vendor {
 }
 
 impl Metadata {
-    /// Who made the devices. AMD's tracer and warps of 64 are certain signs; a warp of 32 is one
-    /// only beside nothing of AMD's, whose smaller devices have it as well.
+    /// Who made the devices. AMD's tracer and warps of 64 are certain signs. A warp of 32 shows
+    /// NVIDIA only without any sign of AMD, whose smaller devices have it as well.
     #[must_use]
     pub fn vendor(&self) -> Vendor {
         let warp = |size| self.devices.iter().any(|device| device.warp_size == Some(size));

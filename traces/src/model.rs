@@ -15,7 +15,7 @@ pub struct Trace {
     pub metadata: Metadata,
     /// What ran on the devices.
     pub kernels: Kernels,
-    /// The calls of the runtime or the driver, most of which launch something.
+    /// The calls of the runtime or the driver; most launch something.
     pub launches: Launches,
     /// What the program marked: steps, phases.
     pub annotations: Annotations,

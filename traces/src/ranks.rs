@@ -82,10 +82,10 @@ impl Ranks {
     ///
     /// # Errors
     ///
-    /// For the first file that cannot be read, and for the first one that is named, or whose name
-    /// tells a rank, and is no trace: figures over the ranks that happen to be whole are not what
-    /// was asked for. Other files of a folder that are no traces give a warning. When a folder has
-    /// no traces.
+    /// For the first file that cannot be read, and for the first one that is not a trace although
+    /// it is named or its name contains a rank: figures over the ranks that happen to be whole are
+    /// not what was asked for. Other files of a folder that are not traces give a warning. When a
+    /// folder has no traces.
     pub fn find<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Result<Self, TraceError> {
         let mut files = Vec::new();
         let mut others = Vec::new();
@@ -137,7 +137,7 @@ pub enum RankWarning {
         /// The files.
         files: Vec<PathBuf>,
     },
-    /// The files tell different numbers of processes.
+    /// The files disagree on the number of processes.
     WorldSizes {
         /// The numbers.
         sizes: Vec<u64>,
@@ -149,7 +149,7 @@ pub enum RankWarning {
         /// How many there were.
         world_size: u64,
     },
-    /// Files of a folder are no traces, and are left out.
+    /// Files of a folder are not traces, and are left out.
     NoTraces {
         /// The files.
         files: Vec<PathBuf>,
@@ -240,7 +240,7 @@ fn name_of(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// The rank that a file's name tells: `rank3.json`, `trace_Rank-3.json.gz`, `1751-TP-3.json`.
+/// The rank in a file's name: `rank3.json`, `trace_Rank-3.json.gz`, `1751-TP-3.json`.
 /// Other numbers are times and ids of processes.
 fn rank_in(name: &str) -> Option<u64> {
     let name = name.to_lowercase();

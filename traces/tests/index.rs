@@ -107,7 +107,7 @@ fn a_small_trace_has_an_index_only_if_it_is_asked_for() {
     assert!(matches!(used, IndexUse::Read) && again == trace, "{used:?}");
 }
 
-/// That every changed byte is seen is tested beside the reader; here some, to the end.
+/// The tests next to the reader change every byte; this one changes some, to the end.
 #[test]
 fn a_damaged_index_is_replaced() {
     let home = tempfile::tempdir().unwrap();

@@ -41,7 +41,7 @@ fn there_are_pairs_of_every_kind() {
             of.iter().map(|pair| kind(pair)).collect::<HashSet<_>>().len()
         };
         assert_eq!(kinds(&|pair| format!("{:?}", pair.changed)), 2);
-        // Only NVIDIA's names tell that a collective is fused.
+        // Only NVIDIA's names show that a collective is fused.
         let vendors = |pair: &PairPlan| format!("{:?} {:?}", pair.first.vendor, pair.second.vendor);
         let least = if difference == Difference::FusedAllReduceNorm { 3 } else { 4 };
         assert!(kinds(&vendors) >= least, "{difference:?}");

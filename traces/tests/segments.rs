@@ -77,7 +77,7 @@ fn eager_layers() {
         let whole = layers.passes.last().unwrap();
         assert!(!whole.is_cut && whole.layers.len() == count as usize, "{name}");
         assert_eq!(segments.family.name(), "dense", "{name}");
-        // The recording began in a pass, of which the last layers are left.
+        // The recording began in a pass, and only its last layers are left.
         if passes == 2 {
             let cut = &layers.passes[0];
             assert!(cut.is_cut && cut.layers.len() < count as usize, "{name}");

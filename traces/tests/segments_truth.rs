@@ -84,7 +84,7 @@ fn steps_and_phases() {
         for (index, kernel) in truth.kernels.iter().enumerate() {
             let step = steps.step(index).map(|step| step as u32);
             if step.is_none() && !kernel.is_linked {
-                // Nothing else tells, and nothing is guessed.
+                // Nothing else shows the step, and nothing is guessed.
                 unlinked += 1;
                 continue;
             }
@@ -130,7 +130,7 @@ fn layers_and_families() {
         assert_eq!(layers.passes.len() as u64, plan.steps * each, "{plan:?}");
         let first = truth.kernels.iter().find(|kernel| kernel.layer.is_some()).unwrap();
         for (index, kernel) in truth.kernels.iter().enumerate() {
-            // What runs beside the stream that computes, and what the runtime does, may be taken
+            // What runs alongside the stream that computes, and what the runtime does, may be taken
             // for the layer that it runs in.
             if kernel.stream != first.stream || kernel.work != DeviceWork::Kernel {
                 continue;

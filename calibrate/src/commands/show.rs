@@ -18,7 +18,7 @@ pub fn show(args: &ShowArgs) -> anyhow::Result<u8> {
     Ok(exit::DONE)
 }
 
-/// Prints a calibration to stdout; whoever reads it may have gone.
+/// Prints a calibration to stdout; its reader may have closed it.
 ///
 /// # Errors
 ///

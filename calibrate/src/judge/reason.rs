@@ -18,7 +18,7 @@ pub enum Reason {
         /// What disturbed the others.
         disturbed: Disturbed,
     },
-    /// INVALID: without the A/A runs nobody knows how noisy the machine was.
+    /// INVALID: without the A/A runs the noise of the machine is unknown.
     NoControl {
         /// A/A runs that can be used.
         usable: usize,

@@ -31,7 +31,7 @@ impl MachineLock {
         self.file.is_some()
     }
 
-    /// `None` when another process has it. Where no file can be locked nobody is kept out.
+    /// `None` when another process has it. Where no file can be locked, no process is kept out.
     fn take_in(folder: &Path) -> Option<Self> {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false);

@@ -87,7 +87,7 @@ pub fn estimate(processes: &[Samples]) -> Option<Estimate> {
             .map(|process| of_rounds(process, used).into_iter().flatten().collect::<Vec<f64>>());
         rounds.filter(|rounds| !rounds.is_empty()).collect()
     };
-    // The numbers of a measurement that is thrown away for its disturbances are shown all the same.
+    // A measurement discarded for its disturbances still shows its numbers.
     let is_too_few = |rounds: &[Vec<f64>]| rounds.iter().map(Vec::len).sum::<usize>() < 2;
     let rounds = by_process(false);
     let mostly_disturbed = 2 * undisturbed < taken || is_too_few(&rounds);

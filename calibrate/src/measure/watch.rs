@@ -12,7 +12,7 @@ use super::disturbance::Cause;
 pub struct Reading {
     /// When it was read.
     pub at: Duration,
-    /// Time that the hypervisor gave to somebody else, summed over the processors.
+    /// Time that the hypervisor gave to other guests, summed over the processors.
     pub stolen: Option<Duration>,
     /// Time in which something waited for a processor.
     pub pressed: Option<Duration>,

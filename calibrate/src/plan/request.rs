@@ -1,4 +1,4 @@
-//! What somebody asks to have measured.
+//! What the user asks to have measured.
 
 use fusion_cost_model::{DType, Problem};
 

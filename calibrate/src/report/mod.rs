@@ -1,4 +1,4 @@
-//! The last stage: what people read.
+//! The last stage: the text report.
 
 mod progress;
 mod selftest;

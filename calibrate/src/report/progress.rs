@@ -126,7 +126,7 @@ impl Observer for Progress {
     }
 }
 
-/// Prints a line on stderr. Nobody may be there to read it any more, which ends no run.
+/// Prints a line on stderr. A closed stderr does not end the run.
 fn print(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }

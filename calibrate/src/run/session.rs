@@ -91,7 +91,7 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// The same run with somebody who hears what it is doing.
+    /// The same run with an observer of its progress.
     #[must_use]
     pub fn observed_by(mut self, observer: impl Observer + 'a) -> Self {
         self.observer = Box::new(observer);

@@ -38,7 +38,7 @@ pub struct Gpu {
 pub struct FoundGpu {
     /// What it is.
     pub observed: ObservedGpu,
-    /// Bytes of its memory that nobody uses.
+    /// Unused bytes of its memory.
     pub free_memory: u64,
 }
 

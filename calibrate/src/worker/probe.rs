@@ -12,7 +12,7 @@ use super::{Device, Task};
 /// How long a device may take to answer: opening the first of many GPUs takes some seconds.
 pub const PROBE_LIMIT: Duration = Duration::from_secs(120);
 
-/// The same where somebody waits for a list.
+/// The same for a listing, where the user waits.
 pub const SURVEY_LIMIT: Duration = Duration::from_secs(30);
 
 /// Asks a worker that has the device.

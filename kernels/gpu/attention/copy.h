@@ -26,7 +26,7 @@ PORT_DEVICE void copy_vector(T* target, const T* source, bool valid) {
     }
 }
 
-// Copies `ROWS` by `COLS` numbers, of which `rows` by `cols` are there. `cols` and both strides are
+// Copies `ROWS` by `COLS` numbers; only `rows` by `cols` are there. `cols` and both strides are
 // multiples of `VECTOR`. With 16 bytes at a time the copies are asynchronous where a device can
 // do that.
 template <int ROWS, int COLS, int STRIDE, int VECTOR, int THREADS, typename T>

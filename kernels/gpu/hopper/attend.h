@@ -175,7 +175,7 @@ struct AttentionConsumer {
         }
     }
 
-    // From scores to powers of two, of which the largest so far is 1, and their sum. Afterwards
+    // From scores to powers of two, where the largest so far is 1, and their sum. Afterwards
     // `shrink` is what earlier ones are to be multiplied with.
     PORT_DEVICE void soften(float (&x)[SCORES], i64 matrix, i64 first_query, i64 first_key) {
         // A scale is positive, and so the largest score is the same before and after it.

@@ -1,8 +1,8 @@
 // GEMMs of f16 and bf16 by `wgmma` and TMA of sm_90a, with a tail.
 //
-// One warpgroup, of which one thread works, copies boxes of A and B into a ring of stages; two
-// others multiply, each half of a tile's rows, and apply the tail. While they do that, copies for
-// the next tile go on. Every block does many tiles, one after the other.
+// One thread of one warpgroup copies boxes of A and B into a ring of stages; two other warpgroups
+// multiply, each half of a tile's rows, and apply the tail. While they do that, copies for the
+// next tile go on. Every block does many tiles, one after the other.
 //
 // A is [m, k], row-major. B is [k, n], either row-major, so that it has N side by side (N_MAJOR is
 // 1), or with its columns one behind the other, so that it has K side by side (N_MAJOR is 0). C is
@@ -106,7 +106,7 @@ struct Tiles {
 
 namespace detail {
 
-// Of 4 blocks of 8 columns, of which every lane has columns 2 (lane % 4) and the next one in
+// Of 4 blocks of 8 columns, where every lane has columns 2 (lane % 4) and the next one in
 // `pairs`, lane l of each 4 gets the 8 columns of block l % 4. All lanes of the warp call.
 PORT_DEVICE void gather_eight(const float (&pairs)[4][2], float (&x)[8]) {
     const bool odd = thread() & 1, upper = thread() & 2;

@@ -68,7 +68,7 @@ constexpr u64 NEXT_K_OF_ROWS = (WGMMA_DEPTH * BOX_ROW_BYTES) >> 4;
 
 namespace port::hopper {
 
-// Before the first wgmma, and before one of which registers were written to since the
+// Before the first wgmma, and before one whose registers were written to since the
 // last one.
 PORT_DEVICE void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 

@@ -21,7 +21,7 @@ pub(crate) struct Image {
     pub(crate) channels: usize,
 }
 
-/// Pools rows of one image. Whoever makes it guarantees that the image holds every row that the
+/// Pools rows of one image. Its creator guarantees that the image holds every row that the
 /// pooled rows need, that the target is valid for them, and that no other thread writes either.
 pub(crate) struct PoolRows<'a> {
     pub(crate) sizes: &'a PoolSizes,

@@ -69,7 +69,7 @@ pub(crate) fn touch_heap() {
         const PAGE: usize = 4 << 10;
         let mut block: Vec<u8> = Vec::with_capacity(BYTES);
         for page in block.spare_capacity_mut().chunks_mut(PAGE) {
-            // Opaque to the compiler, which could else drop writes that nobody reads.
+            // Opaque to the compiler, which could otherwise drop writes that are never read.
             std::hint::black_box(page)[0].write(0);
         }
     }

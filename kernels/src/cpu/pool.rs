@@ -239,7 +239,7 @@ fn wait_for_job(shared: &Shared, seen: u64) -> u64 {
     let mut sleepers = shared.sleepers.lock().unwrap_or_else(PoisonError::into_inner);
     *sleepers += 1;
     // Published before the last look at the generation: either this thread sees the new job, or
-    // the starter sees that somebody sleeps and takes the lock to wake it.
+    // the starter sees that a thread sleeps and takes the lock to wake it.
     shared.any_asleep.store(true, Ordering::SeqCst);
     let generation = loop {
         let generation = shared.generation.load(Ordering::SeqCst);

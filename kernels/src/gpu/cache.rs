@@ -95,7 +95,7 @@ fn read(path: &Path) -> Option<Vec<u8>> {
     Some(file)
 }
 
-/// Under a name of its own first, so that nobody ever reads half of it.
+/// Under a name of its own first, so that no process ever reads half of it.
 fn write(path: &Path, image: &[u8]) -> std::io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;

@@ -123,7 +123,7 @@ pub(crate) struct DeviceFacts {
 /// A device's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MemoryFacts {
-    /// Bytes that nobody uses.
+    /// Unused bytes.
     pub(crate) free: u64,
     /// All of them.
     pub(crate) total: u64,

@@ -25,7 +25,7 @@ impl Gpu {
         }
     }
 
-    /// Bytes of its memory that nobody uses.
+    /// Unused bytes of its memory.
     ///
     /// # Errors
     ///

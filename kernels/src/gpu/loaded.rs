@@ -184,7 +184,7 @@ impl Drop for LoadedKernel {
     fn drop(&mut self) {
         // A kernel that still runs must end before its code goes.
         let _ = self.driver.synchronize();
-        // SAFETY: it was loaded by this driver, and nobody else has it.
+        // SAFETY: it was loaded by this driver, and nothing else owns it.
         unsafe { self.driver.unload(self.module) };
     }
 }

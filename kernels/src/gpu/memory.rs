@@ -110,7 +110,7 @@ impl Drop for DeviceTensors {
     fn drop(&mut self) {
         // What still runs on the memory must end first; if that fails there is nothing to save.
         let _ = self.driver.synchronize();
-        // SAFETY: it was allocated from this driver, and nobody else has it.
+        // SAFETY: it was allocated from this driver, and nothing else owns it.
         unsafe { self.driver.free(self.base) };
     }
 }

@@ -243,7 +243,7 @@ impl Drop for Queue {
     fn drop(&mut self) {
         let _ = self.driver.synchronize();
         self.forget();
-        // SAFETY: they were made by this driver, and nobody else has them.
+        // SAFETY: they were made by this driver, and nothing else owns them.
         unsafe {
             self.driver.destroy_event(self.start);
             self.driver.destroy_event(self.end);

@@ -2,8 +2,8 @@
 //
 // A kernel compiled with this runs in `fibers.cpp`, which it reaches through a table of functions,
 // so that it can be loaded without being linked to anything. Every function that waits for other
-// threads records where in the source it was called, and all threads that meet must have called it
-// at the same place.
+// threads records where in the source it was called, and all threads that meet must have called
+// it at the same place.
 #pragma once
 
 #include <cmath>
@@ -137,7 +137,7 @@ inline void pause(PORT_PLACE) { host::self().table->pause({"pause", file, line})
 } // namespace port
 
 // The head of a kernel. What follows is the body of a function of its parameters; the function
-// that is called has a pointer to them, and what a launch must agree with lies beside it.
+// that is called has a pointer to them, and what a launch must agree with lies next to it.
 #define PORT_KERNEL(entry, Args, threads)                                                          \
     static void body_of_##entry(const Args& args);                                                 \
     extern "C" {                                                                                   \

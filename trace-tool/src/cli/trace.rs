@@ -104,7 +104,7 @@ pub struct TraceInfoArgs {
     pub json: bool,
 }
 
-/// Which kernels of which traces.
+/// The selection of traces and of their kernels.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

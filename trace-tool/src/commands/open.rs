@@ -40,7 +40,7 @@ pub(super) fn find_input(input: &TraceInput) -> anyhow::Result<Inputs> {
     find(&input.files, input.index.policy(), input.stream)
 }
 
-/// Finds the traces and says, within milliseconds, what they tell of themselves.
+/// Finds the traces and says, within milliseconds, what they say about themselves.
 pub(super) fn find(
     input: &TraceFiles,
     policy: IndexPolicy,
@@ -83,7 +83,7 @@ fn bar(bytes: u64) -> ProgressBar {
 }
 
 impl Inputs {
-    /// Says, within milliseconds, what files tell of themselves.
+    /// Says, within milliseconds, what files say about themselves.
     pub(super) fn new(
         files: Vec<RankFile>,
         policy: IndexPolicy,
@@ -170,7 +170,7 @@ impl Inputs {
     /// A trace is open: says what is to be known of it.
     fn opened(&mut self, file: &RankFile, (trace, index): (Trace, IndexUse)) -> Trace {
         self.read(file, &trace.warnings);
-        // A folder that cannot be written is no news to who did not ask for an index.
+        // Without a request for an index, a folder that cannot be written is not reported.
         let is_asked_for = self.verbose || matches!(self.policy, IndexPolicy::In(_));
         if let IndexUse::NotWritten { error, .. } = index
             && is_asked_for
@@ -180,7 +180,7 @@ impl Inputs {
         trace
     }
 
-    /// The same as [`Inputs::progress`] of a load beside another one.
+    /// The same as [`Inputs::progress`], for a load that runs alongside another one.
     fn progress_beside(&self, file: &RankFile) -> Box<dyn FnMut(u64, u64) + Send> {
         let (bar, mut before) = (self.bar.clone(), 0);
         if let Some(bar) = &bar {

@@ -1,4 +1,4 @@
-//! The ranks of one run beside each other, and which rank waits for which.
+//! The ranks of one run side by side, and which rank waits for which.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Several traces beside each other, and their kernels together.
+//! Several traces side by side, and their kernels together.
 
 use cli_support::tables::{right, styled};
 use comfy_table::{Cell, Table};

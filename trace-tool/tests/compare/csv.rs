@@ -35,7 +35,7 @@ fn operations_have_the_columns_of_older_tools() {
          nvjet_tst_up,,,7130000,4600000,2530000"
     );
     assert_eq!(lines[2], "NORM,230,0,70,,16.1,0,,16.1,slower,rms_norm_kernel,,,,1610000,0,1610000");
-    // Idle time is no operation.
+    // Idle time is not an operation.
     assert_eq!(lines.iter().filter(|line| line.starts_with("IDLE")).count(), 0);
     assert_eq!(lines.len(), 7, "{text}");
 }

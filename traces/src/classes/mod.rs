@@ -53,7 +53,7 @@ impl NameClasses {
 
 impl Classes {
     /// Classifies the kernels of a trace: by their names, the operators and python frames that
-    /// launched them, and their neighbours. [`Classification::why`] tells which.
+    /// launched them, and their neighbours. [`Classification::why`] says which.
     #[must_use]
     pub fn of(trace: &Trace) -> Self {
         let mut classes = Self::default();

@@ -185,7 +185,7 @@ impl ClassSet {
     }
 }
 
-/// Which half of serving an attention kernel is for, as far as its name tells.
+/// Which half of serving an attention kernel is for, if its name says so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum AttnPhase {
     /// Many query tokens a sequence.

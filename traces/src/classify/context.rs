@@ -118,7 +118,7 @@ pub(super) fn of_frame(frame: &str) -> Option<Classification> {
             return None;
         }
         found.why = "frame";
-        // `Qwen2DecoderLayer` and `qwen2.py` are no kernels: only unambiguous classes count.
+        // `Qwen2DecoderLayer` and `qwen2.py` are not kernels: only unambiguous classes count.
         let clear = !weak
             && !matches!(
                 found.main,

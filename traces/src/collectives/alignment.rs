@@ -10,7 +10,7 @@
 use super::operation::Family;
 use crate::quantile::quantile;
 
-/// A collective of a queue, with what tells whether it is that of another queue.
+/// A collective of a queue, with what identifies it in another queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Item {
     /// An index into the families of all ranks.
@@ -81,7 +81,7 @@ const SAMPLE: usize = 64;
 /// The position in which the ends of others are clearly not as close.
 const CLEARLY: u64 = 3;
 
-/// Below this, one position is not closer than another one: profilers tell times no better.
+/// Below this, one position is not closer than another one: profilers are not more precise.
 const LEAST_NS: u64 = 1000;
 
 /// The alignment of queues of one length without a shift.
@@ -92,8 +92,8 @@ pub(super) fn in_place(a: &[Item], b: &[Item], families: &[Family]) -> Result<Al
     at(a, b, 0, families)
 }
 
-/// The alignment of queues of which one begins or ends later. It must be the only one: where a
-/// shift by some collectives fits as well, nothing tells which is true.
+/// The alignment of two queues when one begins or ends later. It must be the only one: where a
+/// shift by some collectives fits as well, nothing shows which is true.
 pub(super) fn shifted(a: &[Item], b: &[Item], families: &[Family]) -> Result<Alignment, Mismatch> {
     let difference = b.len() as i64 - a.len() as i64;
     if difference.abs() > MOST_SHIFT {
@@ -155,7 +155,7 @@ fn at(a: &[Item], b: &[Item], shift: i64, families: &[Family]) -> Result<Alignme
     Ok(Alignment { shift, within_ns: ends.round() as u64, other_steps: all - same })
 }
 
-/// Whether all of some collectives could be those beside them.
+/// Whether every collective of `a` could be the one of `b` at its position.
 fn may_be(a: &[Item], b: &[Item], families: &[Family]) -> bool {
     let family = |item: &Item| families.get(item.family as usize);
     a.iter().zip(b).all(|(a, b)| {
@@ -164,7 +164,7 @@ fn may_be(a: &[Item], b: &[Item], families: &[Family]) -> bool {
     })
 }
 
-/// The parts of two queues that lie beside each other.
+/// The parts of two queues that overlap under a shift.
 fn overlap<'i>(a: &'i [Item], b: &'i [Item], shift: i64) -> (&'i [Item], &'i [Item]) {
     let skip = |count: i64| usize::try_from(count).unwrap_or(0);
     let a = a.get(skip(-shift)..).unwrap_or_default();
@@ -173,8 +173,8 @@ fn overlap<'i>(a: &'i [Item], b: &'i [Item], shift: i64) -> (&'i [Item], &'i [It
     (a.get(..both).unwrap_or_default(), b.get(..both).unwrap_or_default())
 }
 
-/// How far apart three quarters of the ends, or of other times, are at most, in nanoseconds, beside
-/// the line that the clocks make of it. None of nothing.
+/// How far three quarters of the ends, or of other times, are at most from the line that the clocks
+/// give, in nanoseconds. `None` without any.
 fn apart(a: &[Item], b: &[Item], time_ns: fn(&Item) -> i64) -> Option<f64> {
     let (first_a, first_b) = (time_ns(a.first()?), time_ns(b.first()?));
     // Times since 1970 have more digits than floats.

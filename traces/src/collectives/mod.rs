@@ -1,4 +1,4 @@
-//! The ranks of one run beside each other: what each of them did, which rank waits for which in
+//! The ranks of one run side by side: what each of them did, which rank waits for which in
 //! collectives, and which rank stands for all.
 //!
 //! Traces of many ranks do not fit into memory together. So [`RankRecord`] keeps of each what is

@@ -226,7 +226,7 @@ impl RankRecord {
         self.queues = queues.into_iter().map(queue).collect();
     }
 
-    /// Whether its trace is all that was recorded, as far as its warnings tell.
+    /// Whether its trace is all that was recorded, judged by its warnings.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         let not_whole = [

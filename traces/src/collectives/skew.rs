@@ -42,7 +42,7 @@ pub struct RankSkew {
     pub transfer_ns: u64,
     /// How long it waited for others in them.
     pub waiting_ns: u64,
-    /// The durations of the others, of which the waiting is not known.
+    /// The durations of the others, whose waiting is not known.
     pub unmatched_ns: u64,
     /// How often it was the last.
     pub last: usize,

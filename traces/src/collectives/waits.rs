@@ -68,7 +68,7 @@ pub struct CollectiveTime {
     pub waiting_ns: u64,
 }
 
-/// Waiting of less than a microsecond is none: profilers tell times no better.
+/// Waiting of less than a microsecond does not count: profilers are not more precise.
 const LEAST_WAIT_NS: u64 = 1000;
 
 impl GroupSkew {

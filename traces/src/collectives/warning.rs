@@ -1,4 +1,4 @@
-//! What a reader must know about the ranks of a run beside each other.
+//! What a reader must know about the ranks of a run side by side.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The alignment of two sequences of kernels: the best way to put one beside the other without
+//! The alignment of two sequences of kernels: the best way to pair one with the other without
 //! changing the order of either, where each gap costs something to open and less to extend.
 //!
 //! O. Gotoh, "An improved algorithm for matching biological sequences", J. Mol. Biol. 162 (1982).
@@ -13,12 +13,12 @@ use super::work::Work;
 pub(super) struct Item {
     pub(super) work: Work,
     pub(super) role: Role,
-    /// What tells kernels of a class apart: parts of the name, sorted.
+    /// What distinguishes kernels of a class: parts of the name, sorted.
     pub(super) words: Vec<u64>,
 }
 
 /// Kernels that both sides have and that do the same are worth so much; of a fused kernel and one
-/// of its parts about half; kernels that do different things are never put beside each other.
+/// of its parts about half; kernels that do different things are never paired.
 const SAME_WORK: i32 = 48;
 const SAME_CLASS: i32 = 40;
 const SHARED_PART: i32 = 20;
@@ -35,7 +35,7 @@ const EXTEND: i32 = 1;
 
 const NEVER: i32 = i32::MIN / 4;
 
-/// What it is worth to put two kernels beside each other; none if they have nothing in common.
+/// The score of a pair of kernels; `None` if they have nothing in common.
 pub(super) fn score(a: &Item, b: &Item) -> Option<i32> {
     let work = if a.work == b.work {
         SAME_WORK
@@ -69,7 +69,7 @@ fn common(a: &[u64], b: &[u64]) -> i32 {
     i32::try_from(scaled).unwrap_or(0)
 }
 
-/// The words of a kernel's name that tell what it does, as hashes, sorted: those that a template
+/// The words of a kernel's name that say what it does, as hashes, sorted: those that a template
 /// argument or an identifier consists of, without numbers and short ones.
 pub(super) fn words(name: &str) -> Vec<u64> {
     use std::hash::{Hash, Hasher};
@@ -91,7 +91,7 @@ pub(super) fn words(name: &str) -> Vec<u64> {
 /// classes: the table would take too much memory.
 const MOST_CELLS: usize = 16 << 20;
 
-/// For each kernel of `a` the one of `b` that it is put beside, if any.
+/// For each kernel of `a` the one of `b` that it is paired with, if any.
 pub(super) fn align(a: &[Item], b: &[Item]) -> Vec<Option<usize>> {
     if a.len().saturating_mul(b.len()) > MOST_CELLS {
         return in_order_of_classes(a, b);
@@ -148,7 +148,7 @@ pub(super) fn align(a: &[Item], b: &[Item]) -> Vec<Option<usize>> {
     partners
 }
 
-/// A pair, a kernel of `a` beside a gap in `b`, and a kernel of `b` beside a gap in `a`.
+/// A pair, a kernel of `a` against a gap in `b`, and a kernel of `b` against a gap in `a`.
 const PAIR: u8 = 0;
 const IN_B: u8 = 1;
 const IN_A: u8 = 2;
@@ -165,7 +165,7 @@ fn best(scores: [i32; 3]) -> (i32, u8) {
     }
 }
 
-/// Puts the n-th kernel of a class of `a` beside the n-th of `b`, as far as that keeps the order.
+/// Pairs the n-th kernel of a class of `a` with the n-th of `b`, as far as that keeps the order.
 fn in_order_of_classes(a: &[Item], b: &[Item]) -> Vec<Option<usize>> {
     let mut from = 0;
     let next = |item: &Item, from: usize| {

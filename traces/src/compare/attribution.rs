@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn computation_hides_communication() {
-        // A collective from 0 to 10, computed beside from 2 to 5 and from 8 to 12.
+        // A collective from 0 to 10, with computation alongside from 2 to 5 and from 8 to 12.
         let found = of(&[(0, 10, 1), (2, 3, 0), (8, 4, 0)]);
         assert_eq!(found.own_ns, [2 + 3, 3, 4]);
         assert_eq!(found.span_ns, 12);

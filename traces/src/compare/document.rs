@@ -1,4 +1,4 @@
-//! A comparison as one object, with what is known beside it.
+//! A comparison as one object, with what else is known.
 
 use serde::Serialize;
 
@@ -60,8 +60,8 @@ impl<'c> Document<'c> {
     /// The version of the form. A key that changes its meaning, or goes, makes a new one.
     pub const SCHEMA_VERSION: u32 = 1;
 
-    /// Puts a comparison beside what calibration files say of its fusions, and beside all ranks of
-    /// a side where one was chosen of several.
+    /// Combines a comparison with what calibration files say of its fusions, and with all ranks of
+    /// a side where one was chosen from several.
     #[must_use]
     pub fn new(
         comparison: &'c Comparison,

@@ -19,7 +19,7 @@ pub(super) type At = (usize, usize);
 /// As many kernels, up to this share of them: a recording may begin or end inside of a pass.
 const SAME_COUNT: f64 = 0.1;
 
-/// The places that belong to a fusion which was found in layers of a kind, beside those of the
+/// The places that belong to a fusion found in layers of a kind, in addition to those of the
 /// finding itself. `is_free` says which places belong to no other fusion.
 pub(super) fn at_ends(
     kinds: &[Kind],
@@ -101,9 +101,9 @@ pub(super) fn at_ends(
 }
 
 /// The places of a fusion that was found in layers, where its separate kernels lie on both sides of
-/// the end of a pass: one beside the fused kernel, and the other behind everything that both sides
-/// have in the last layer, or before what both have behind it. `fused` are all places with the
-/// fused kernel and the same one beside it, in kinds with one key, and `lacking` is what that one
+/// the end of a pass: one paired with the fused kernel, and the other behind everything that both
+/// sides have in the last layer, or before what both have behind it. `fused` are all places that
+/// pair the fused kernel with the same one, in kinds with one key, and `lacking` is what that one
 /// lacks. Returns the places of the others.
 pub(super) fn across_ends(
     kinds: &[Kind],

@@ -286,7 +286,7 @@ impl Evidence<'_, '_> {
     }
 
     /// Whether both sides do this as often in a step. What the runtime does on a stream of its own
-    /// may then run beside one layer on one side and beside another on the other.
+    /// may then run alongside one layer on one side and alongside another on the other.
     fn is_as_often(&self, work: Work) -> bool {
         let [first, second] = [0, 1].map(|side: usize| {
             let of_work = self.ledger.works.iter().filter(|((other, _), _)| *other == work);

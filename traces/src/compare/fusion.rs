@@ -3,12 +3,12 @@
 //! A finding needs evidence, and the other side's separate kernels at the same place of a layer:
 //!
 //! - by name: what the name, or the launching operator, proves the kernel to do, and the kernel
-//!   beside it does not;
+//!   paired with it does not;
 //! - by definition: attention in one kernel, against GEMMs around a softmax;
 //! - by absence: a class that no layer of one side has, while the neighbour that would do its work
 //!   takes correspondingly longer there.
 //!
-//! That one side has more kernels of a class is no evidence.
+//! More kernels of a class on one side are not evidence.
 
 use super::places::Place;
 use super::result::{FusionEvidence, Which};

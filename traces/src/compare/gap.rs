@@ -1,4 +1,4 @@
-//! The gap of a step, and its parts by class, by role, and by what runs beside computation.
+//! The gap of a step, and its parts by class, by role, and by what overlaps computation.
 
 use rustc_hash::FxHashMap;
 

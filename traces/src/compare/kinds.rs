@@ -1,5 +1,5 @@
 //! Which distinct layers of the two sides are the same layers of the model, and which of their
-//! kernels stand beside each other.
+//! kernels are paired.
 //!
 //! A layer of one side is compared with that of the other which has the same number in the model
 //! and looks most like it. Layers that are tied together in this way are of one kind. The kernels
@@ -23,7 +23,7 @@ pub(super) struct Kind {
     pub(super) columns: Vec<Column>,
 }
 
-/// Kernels that stand beside each other.
+/// Kernels that are paired.
 #[derive(Debug, Clone)]
 pub(super) struct Column {
     /// What they do on each side, in the most frequent layer that has it.
@@ -119,7 +119,7 @@ struct Columns {
 impl Columns {
     /// Puts a layer of a side into the columns. Returns the ids of its kernels' columns.
     fn take(&mut self, side: usize, layer: &[Item]) -> Vec<usize> {
-        // What this side already has in a column tells better what belongs into it.
+        // What this side already has in a column says better what belongs in it.
         let present: Vec<Item> = self
             .list
             .iter()

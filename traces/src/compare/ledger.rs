@@ -26,7 +26,7 @@ pub(super) struct Ledger {
     pub(super) names: [FxHashMap<NameId, NameSums>; 2],
     /// Everything of the layers of the model, by number, whether backward, and phase.
     pub(super) numbers: FxHashMap<(u32, bool, usize), Both>,
-    /// What runs beside computation: collectives, copies and fills of the runtime.
+    /// What runs alongside computation: collectives, copies and fills of the runtime.
     pub(super) beside: [[Both; PHASES]; 3],
 }
 

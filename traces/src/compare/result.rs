@@ -126,7 +126,7 @@ pub struct Gap {
     pub classes: Vec<ClassPart>,
     /// The gap split by role in the layer, in the order of a layer, and by what is outside.
     pub roles: Vec<RolePart>,
-    /// The phases, where both sides tell them.
+    /// The phases, where both sides have them.
     pub phases: Vec<PhasePart>,
     /// Communication with what is hidden behind computation.
     pub communication: OverlapPart,
@@ -244,7 +244,7 @@ pub struct PhasePart {
     pub second_ns: Option<f64>,
 }
 
-/// What runs beside computation, for one step, in nanoseconds.
+/// What runs alongside computation, for one step, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct OverlapPart {
     /// The time of the first side that nothing hides.
@@ -275,7 +275,7 @@ pub struct LayerComparison {
 pub struct LayerKind {
     /// Its number, from 0.
     pub kind: usize,
-    /// The phase, where both sides tell it.
+    /// The phase, where both sides have it.
     pub phase: Option<Phase>,
     /// Whether it computes gradients.
     pub is_backward: bool,

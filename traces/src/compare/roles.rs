@@ -245,8 +245,8 @@ impl Parts {
         } else {
             let behind = activation.map_or(from, |at| at + 1);
             let behind = products(behind..feed_forward.end);
-            // Nothing but the activation tells the feed-forward part from the projections of the
-            // next layer if no norm stands between them.
+            // Only the activation separates the feed-forward part from the projections of the next
+            // layer if no norm stands between them.
             if next.is_empty() && behind.len() > 2 {
                 next = behind.get(1).map_or(end..end, |second| *second..end);
                 feed_forward.end = next.start;

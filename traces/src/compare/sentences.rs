@@ -7,7 +7,7 @@ use super::{
     SlotStatus, Which,
 };
 
-/// Ratios closer to one than this are no difference to speak of.
+/// Ratios closer to one than this count as equal.
 const NO_DIFFERENCE: std::ops::Range<f64> = 0.995..1.005;
 
 impl Comparison {

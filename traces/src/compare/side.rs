@@ -1,4 +1,4 @@
-//! One side of a comparison: which kernels, of which device, and what they add to its time.
+//! One side of a comparison: its kernels, their device, and what they add to its time.
 
 use rustc_hash::FxHashMap;
 

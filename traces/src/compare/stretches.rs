@@ -10,7 +10,7 @@ const LONGEST: usize = 4096;
 
 /// The stretches of kernels outside of layers, each in the order in which its kernels began. A
 /// stretch ends where a marked step does. If layers were found on streams of their own, only those
-/// streams are looked at: what runs beside them has no place among their kernels.
+/// streams are looked at: what runs alongside them has no place among their kernels.
 pub(super) fn stretches(side: &Chosen<'_>) -> Vec<Vec<u32>> {
     let trace = side.side.trace;
     let segments = side.side.segments;

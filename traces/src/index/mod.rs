@@ -1,7 +1,7 @@
 //! The index of a trace: its columns in a file, which a second load maps instead of reading JSON.
 //!
 //! `layout` says what the file looks like, `write` writes it and `read` reads it, `element`
-//! ties the columns of the tables to their bytes, `stamp` tells one state of a trace from
+//! ties the columns of the tables to their bytes, `stamp` distinguishes one state of a trace from
 //! another, `place` says where indexes are and puts them there, `report` looks into one, and
 //! `open` is the load that uses all of these.
 //!

@@ -205,7 +205,7 @@ fn sections_that_are_not_where_they_belong() {
     assert_eq!(in_place(|parts| parts.header.sections -= 1), Damage::Header.into());
 }
 
-/// Zeros before a section, more than it needs to be aligned, are no place for it.
+/// A section may not follow more zeros than it needs to be aligned.
 #[test]
 fn sections_with_other_gaps() {
     for gap in [1, 4, 64, 4096] {

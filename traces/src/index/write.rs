@@ -16,7 +16,7 @@ pub(super) const NAMES_TEXT: &str = "names.text";
 /// The name of the section that says where in that text each name ends.
 pub(super) const NAMES_END: &str = "names.end";
 
-/// All of a trace that is no column and no name.
+/// Everything in a trace except columns and names.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Description {
     /// The library that wrote it, for people.

@@ -36,7 +36,7 @@ impl Block {
     }
 
     /// From each quote that opens a string up to the one before which it ends, if all of its
-    /// quotes are such. `in_string` tells whether the first byte is in one.
+    /// quotes are such. `in_string` says whether the first byte is in one.
     #[inline(always)]
     pub(super) fn strings(&self, in_string: bool) -> u64 {
         // The parity of the number of quotes up to each place.

@@ -68,8 +68,8 @@ fn begins_event(mut cursor: Cursor<'_>) -> bool {
     key().is_ok_and(|key| EVENT_KEYS.contains(&key))
 }
 
-/// Whether a list of events ends before the cursor: what follows tells it from a list in the
-/// arguments of an event.
+/// Whether a list of events ends before the cursor: what follows distinguishes it from a list in
+/// the arguments of an event.
 fn ends_list(mut cursor: Cursor<'_>, is_all: bool) -> bool {
     cursor.skip_space();
     if cursor.expect(b',').is_ok() {

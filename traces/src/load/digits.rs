@@ -19,7 +19,7 @@ pub(super) fn leading_digits(bytes: [u8; DIGITS]) -> (u64, usize) {
     (eight_digits(padded), count)
 }
 
-/// The number of eight digits, of which the lowest byte has the first: each product puts the
+/// The number that eight digits form, the first in the lowest byte. Each multiplication puts the
 /// pairs' sum of the higher times ten, a hundred, ten thousand and the lower between the two.
 #[inline(always)]
 fn eight_digits(digits: u64) -> u64 {

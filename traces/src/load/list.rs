@@ -96,7 +96,7 @@ fn one<'b>(
     let mut end = Cursor::new(window);
     match end.expect(b'{').and_then(|()| end.skip_to_close(1)) {
         Ok(()) => {}
-        // With all bytes there, it is the fast parser that can tell a cut from a broken string.
+        // With all bytes there, the fast parser can distinguish a cut from a broken string.
         Err(Stop::Incomplete) if is_last && (reading.strict || !reading.is_all) => {
             return Err(Stop::Incomplete);
         }
@@ -114,7 +114,7 @@ fn recover(bytes: &[u8], at: usize, stop: Stop, reading: Reading) -> Result<usiz
     if let Some(next) = other_element(bytes, at) {
         return Ok(next);
     }
-    // Brackets before a cut are no end of a list.
+    // Brackets before a cut do not end a list.
     if let Some(next) = boundary(bytes, at, reading.is_all && stop == Stop::Odd) {
         return Ok(next);
     }

@@ -15,7 +15,7 @@ use super::list::{self, Reading, Stopped};
 use super::walk::Taker;
 
 /// The size of a piece: many for each thread, so that none waits long for another at the end, and
-/// large beside the cost of putting their names together.
+/// large compared to the cost of putting their names together.
 const PIECE: usize = 4 << 20;
 
 /// Pieces for each thread that may be read ahead of the one that is next in the file: enough that

@@ -10,7 +10,7 @@ use std::thread;
 
 use flate2::read::MultiGzDecoder;
 
-/// The size of a block of decompressed bytes: large beside the cost of handing it over.
+/// The size of a block of decompressed bytes: large compared to the cost of handing it over.
 const BLOCK: usize = 1 << 20;
 
 /// Blocks that may wait; they are the memory that a compressed file takes.

@@ -69,7 +69,7 @@ impl Walk<'_, '_> {
         Ok(())
     }
 
-    /// The next byte that is no space.
+    /// The next byte that is not a space.
     fn peek(&mut self) -> Result<u8, End> {
         loop {
             let rest = self.feed.rest();
@@ -104,7 +104,7 @@ impl Walk<'_, '_> {
     pub(crate) fn tail(&mut self) {
         if let Some(tail) = self.feed.whole_rest().and_then(behind_events) {
             self.feed = Feed::whole(tail);
-            // What is wrong there is told by those who load the trace.
+            // Loading the trace reports what is wrong there.
             let _ = self.top();
         }
     }

@@ -89,7 +89,7 @@ pub enum PredictedError {
         /// What gave it away.
         reason: String,
     },
-    /// The table tells the types by itself.
+    /// The table contains the types itself.
     #[error(
         "{}: names and classes are of traces and their rows; this table has types of its own",
         path.display()

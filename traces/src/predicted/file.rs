@@ -1,4 +1,4 @@
-//! Whole files in memory: what people and models write is small beside traces.
+//! Whole files in memory: what people and models write is small compared to traces.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -30,7 +30,7 @@ pub(super) fn head(path: &Path) -> Result<Vec<u8>, PredictedError> {
     Ok(without_mark(head))
 }
 
-/// Enough to tell JSON from a table.
+/// Enough to distinguish JSON from a table.
 const HEAD: u64 = 4096;
 
 /// The bytes without the mark that some programs put before UTF-8.

@@ -92,7 +92,7 @@ impl Parser<'_> {
             Some(b'(') => {
                 let (mut items, has_comma) = self.items(b')', depth)?;
                 match items.pop() {
-                    // Parentheses around a value are no tuple.
+                    // Parentheses around a value do not make a tuple.
                     Some(only) if items.is_empty() && !has_comma => Ok(only),
                     last => {
                         items.extend(last);

@@ -84,7 +84,7 @@ impl ModelTrace {
     ///
     /// # Errors
     ///
-    /// When they are no trace, or no process fits.
+    /// When they are not a trace, or no process fits.
     pub fn from_json(
         json: &[u8],
         path: impl AsRef<Path>,

@@ -27,17 +27,17 @@ impl Passes {
         self.0
     }
 
-    /// Whether figures for a pass can be told from it under these rules.
+    /// Whether figures for a pass can be computed from it under these rules.
     #[must_use]
     pub fn is_usable(self, rules: Rules) -> bool {
         self.0 > 0 || rules == Rules::Original
     }
 
-    /// Reads the `n_forward_passes` of a JSON object; one if it does not tell.
+    /// Reads the `n_forward_passes` of a JSON object; one if it is absent.
     ///
     /// # Errors
     ///
-    /// When the file cannot be read, or its number is no whole one, or is zero under the project's
+    /// When the file cannot be read, or its number is not whole, or is zero under the project's
     /// own rules.
     pub fn load(path: impl AsRef<Path>, rules: Rules) -> Result<Self, PredictedError> {
         let path = path.as_ref();

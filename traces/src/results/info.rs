@@ -26,12 +26,12 @@ pub struct RankInfo {
     pub vendor: Vendor,
     /// The devices of the machine, also those that the run did not use.
     pub devices: Vec<Device>,
-    /// What was recorded beside kernels.
+    /// What was recorded in addition to kernels.
     #[serde(flatten)]
     pub counts: Counts,
 }
 
-/// How many rows of each kind a trace has, beside its kernels.
+/// How many rows of each kind a trace has, apart from its kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct Counts {

@@ -22,7 +22,7 @@ pub struct RanksSummary {
 }
 
 impl RanksSummary {
-    /// The kernels of all `ranks`, of which `summary` is the sum.
+    /// The kernels of all `ranks`; `summary` is their sum.
     #[must_use]
     pub const fn new(
         summary: TotalsSummary,

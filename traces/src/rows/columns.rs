@@ -34,14 +34,14 @@ impl Serialize for Cell<'_> {
     }
 }
 
-/// Reads the value of a row; none if the trace does not tell.
+/// Reads the value of a row; `None` if the trace does not contain it.
 type Read = for<'r, 't> fn(&'r Rows<'t>, usize) -> Option<Cell<'r>>;
 
 pub(super) struct Column {
     pub(super) name: &'static str,
     #[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "text has no types"))]
     pub(super) kind: Kind,
-    /// Whether only a whole trace can tell.
+    /// Whether it takes a whole trace to know.
     needs_whole: bool,
     read: Read,
 }

@@ -66,7 +66,7 @@ pub enum Extent {
     Parts,
 }
 
-/// The rows of a trace, or of a part of one, with what is known beside it.
+/// The rows of a trace, or of a part of one, with what else is known of it.
 #[derive(Debug, Clone)]
 pub struct Rows<'t> {
     trace: &'t Trace,

@@ -9,7 +9,7 @@ use super::columns::Column;
 use super::{Encoder, Rows};
 
 /// RFC 4180: commas, quotes where they are needed, lines that end with CR and LF. What a trace
-/// does not tell is empty.
+/// does not contain is empty.
 pub(super) struct Csv<W: Write>(Writer<W>);
 
 impl<W: Write> Csv<W> {
@@ -39,7 +39,7 @@ fn failure(error: csv::Error) -> io::Error {
     }
 }
 
-/// One object in each line, without the members that the trace does not tell.
+/// One object in each line, without the members that the trace does not contain.
 pub(super) struct JsonLines<W>(W);
 
 impl<W: Write> JsonLines<W> {

@@ -14,7 +14,7 @@ use crate::{Classes, NameId, Trace};
 pub struct Family {
     /// It has attention.
     pub attention: Option<FamilyEvidence>,
-    /// It has experts, of which a router chooses some.
+    /// It has experts, and a router chooses some of them.
     pub experts: Option<FamilyEvidence>,
     /// It has state-space scans.
     pub state_space: Option<FamilyEvidence>,

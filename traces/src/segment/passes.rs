@@ -83,7 +83,7 @@ fn has_outer(sequence: &Sequence<'_>, markers: &[usize]) -> Vec<bool> {
             let middle = middle(classes, layer);
             (from + middle.0..from + middle.1).any(|at| sequence.is_outer(at))
         });
-        // What is every second stretch is no end of a pass.
+        // What every second stretch is does not end a pass.
         if is_outside && (count as usize) * 2 < markers.len() {
             if let Some(outside) = outside.get_mut(id) {
                 *outside = true;

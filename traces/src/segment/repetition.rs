@@ -4,7 +4,7 @@ use super::sequence::Sequence;
 use super::steps::Steps;
 use crate::classify::Class;
 
-/// A sequence that repeats fewer times is no proof of layers.
+/// A sequence that repeats fewer times does not prove layers.
 const FEWEST: usize = 4;
 
 /// A shorter sequence repeats by chance.

@@ -108,7 +108,7 @@ fn lead_of(pattern: &[Class], heads: &[Head<'_>]) -> usize {
     let mut counts: FxHashMap<usize, usize> = FxHashMap::default();
     for head in heads {
         let (lead, used) = lead(pattern, head.classes);
-        // The recording began in a layer, of which nothing shows the beginning.
+        // The recording began in a layer, and nothing shows where that layer began.
         if lead > 0 && !(head.begins_recording && used == head.classes.len()) {
             *counts.entry(lead).or_insert(0) += 1;
         }

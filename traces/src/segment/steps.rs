@@ -42,7 +42,7 @@ pub enum Assignment {
     StreamOrder,
     /// It was launched outside of all marks.
     Outside,
-    /// Nothing tells.
+    /// Nothing says which.
     Unknown,
 }
 

@@ -97,7 +97,7 @@ const COMMUNICATION: u8 = 1;
 const COPY: u8 = 2;
 const FILL: u8 = 3;
 
-/// Gaps are told apart by these lengths: launches follow each other within a microsecond or a few,
+/// Gaps are grouped by these lengths: launches follow each other within a microsecond or a few,
 /// a host that does something else takes longer.
 const GAP_LENGTHS_NS: [u64; 6] = [0, 1_000, 10_000, 100_000, 1_000_000, 10_000_000];
 

@@ -5,7 +5,7 @@ use super::Phase;
 /// A mark around a step, in the words of the program that puts it there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Annotation {
-    /// PyTorch's own: it tells steps, not phases.
+    /// PyTorch's own: it marks steps, not phases.
     ProfilerStep,
     /// vLLM's: sequences and tokens of both kinds.
     Vllm,
@@ -15,7 +15,7 @@ pub enum Annotation {
     Sglang,
     /// ATOM's, which knows no mixed steps and marks them as prefill.
     Atom,
-    /// That of a diffusion model: it tells steps, not phases.
+    /// That of a diffusion model: it marks steps, not phases.
     Diffusion,
 }
 
@@ -30,7 +30,7 @@ impl Annotation {
         Self::Diffusion,
     ];
 
-    /// Whether it tells that a step is for this.
+    /// Whether it says that a step is for this phase.
     #[must_use]
     pub fn tells(self, phase: Phase) -> bool {
         match self {

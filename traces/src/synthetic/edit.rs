@@ -78,7 +78,7 @@ impl Edit {
         kernels.into_iter().flat_map(by).collect()
     }
 
-    /// Which kernels run instead of which.
+    /// Which kernels are replaced, and by which others.
     fn instead(self) -> Vec<(&'static Kernel, Kernels)> {
         match self {
             Self::SeparateAddNorm => vec![(&k::NORM, vec![&a::ADD, &a::PLAIN_NORM])],

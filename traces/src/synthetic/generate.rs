@@ -74,7 +74,7 @@ struct Generator<'w, W> {
     args: String,
 }
 
-/// The step that a call is in, and what marks tell it is for.
+/// The step that a call is in, and the phase that marks give it.
 type Where = (Option<u32>, Option<Phase>);
 
 impl<W: Write> Generator<'_, W> {

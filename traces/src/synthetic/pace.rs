@@ -13,8 +13,8 @@ pub struct Pace {
     pub permille: u64,
     /// How many thousandths longer or shorter than that a kernel may take.
     pub noise: u64,
-    /// How long the stream that computes waits before the first kernel of each call, beside the
-    /// short pause before every kernel, in nanoseconds.
+    /// How long the stream that computes waits before the first kernel of each call, in addition to
+    /// the short pause before every kernel, in nanoseconds.
     pub call_pause_ns: u64,
 }
 

@@ -47,8 +47,8 @@ pub struct PairTruth {
     /// What a reader of the second trace must find.
     pub second: Truth,
     /// How much longer a step of the first takes for what was planted, in nanoseconds: without
-    /// noise, and as if the devices were equally fast. What runs beside computation is counted in
-    /// full.
+    /// noise, and as if the devices were equally fast. What runs alongside computation is counted
+    /// in full.
     pub gap_ns: f64,
 }
 

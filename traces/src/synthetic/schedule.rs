@@ -6,7 +6,7 @@ use super::random::Random;
 use super::step::{Item, Stream};
 use super::{Plan, Timing};
 
-/// How long a collective runs beside what it adds up, if the pace is known, in nanoseconds.
+/// How long a collective runs alongside what it adds up, if the pace is known, in nanoseconds.
 const PIECE_NS: u64 = 3000;
 
 /// A call of the runtime that launches something.

@@ -64,7 +64,7 @@ pub struct KernelTruth {
     /// The step that launches it, whether that is marked or not; none if it is launched between
     /// two steps.
     pub step: Option<u32>,
-    /// What that step is for; none in training, between steps, and where no mark tells.
+    /// What that step is for; `None` in training, between steps, and where no mark says so.
     pub phase: Option<Phase>,
     /// The layer of the model that computes it, from its first norm to before the next one's. Its
     /// backward pass has the number of the forward one.

@@ -14,8 +14,8 @@ use kernel_traces::{Classes, Options, Segments, Summary, Taxonomy, Trace, TraceE
 /// Loads a text with both parsers, and looks at what comes of it.
 ///
 /// The fast parser passes over what it does not keep without a look at its spelling, so it may keep
-/// an event that the strict one finds broken, and it can tell a broken event from a cut one where
-/// the strict one cannot. Where the strict one finds neither, they must agree.
+/// an event that the strict one finds broken, and it can distinguish a broken event from a cut one
+/// where the strict one cannot. Where the strict one finds neither, they must agree.
 pub(crate) fn load(text: &[u8]) {
     let fast = checked(text, false);
     let strict = checked(text, true);

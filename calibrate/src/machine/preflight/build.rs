@@ -6,7 +6,7 @@ use super::outcome::{pass, warn};
 
 const NAME: &str = "build";
 
-/// Judges the build by its optimisation; `build` describes it for people.
+/// Judges the build by its optimisation; `build` describes it in the report.
 pub(super) fn judge(build: &str, has_debug_assertions: bool, opt_level: &str) -> Check {
     let optimised = matches!(opt_level, "2" | "3") && !has_debug_assertions;
     if optimised {

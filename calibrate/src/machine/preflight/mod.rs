@@ -55,7 +55,7 @@ pub struct Needs {
 pub struct GpuNeeds {
     /// Bytes of its memory that the largest problem needs.
     pub needed: u64,
-    /// Bytes that nobody uses.
+    /// Unused bytes.
     pub free: u64,
     /// All of them.
     pub total: u64,

@@ -1,4 +1,4 @@
-//! The checks for people.
+//! The checks as text.
 
 use std::fmt::Write as _;
 
@@ -34,7 +34,7 @@ pub fn has_failed(checks: &[Check]) -> bool {
 ///
 /// # Errors
 ///
-/// When a check failed and nobody forces the run.
+/// When a check failed and the run is not forced.
 pub fn go_on_with(checks: &[Check], force: bool) -> anyhow::Result<bool> {
     eprint!("{}", report(checks));
     let failed = has_failed(checks);

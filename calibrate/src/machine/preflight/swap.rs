@@ -25,7 +25,7 @@ pub(super) struct Seen {
     pub(super) swapped_pages: Option<u64>,
 }
 
-/// Judges swap. That it is in use says little: pages that nobody needs stay there for weeks.
+/// Judges swap. Swap in use says little: pages that no process needs stay there for weeks.
 pub(super) fn judge(seen: Seen) -> Check {
     const ADVICE: &str = "close other programs, so that memory does not move to disk and back";
     if let Some(pages @ 1..) = seen.swapped_pages {

@@ -277,7 +277,7 @@ impl Arena {
         let part = part_bytes / size_of::<f32>();
         let arena = Self { _map: map, base: Located::at_address(base), part };
         pool.run(&|thread| {
-            // SAFETY: the part of this thread lies within the map, and nobody else accesses it.
+            // SAFETY: the part of this thread lies within the map, and no other thread accesses it.
             unsafe { arena.base.at(thread * part).write_bytes(0x3D, 3 * stride(numbers)) };
         });
         Some(arena)

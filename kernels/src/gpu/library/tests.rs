@@ -100,7 +100,7 @@ fn a_library_that_is_cut_is_an_error() {
         let path = stubs.write(&format!("libcut{length}.so"), &bytes[..length]);
         assert!(matches!(table(&path), Err(Unusable::Load(_))), "{length}");
     }
-    // What is at the very end is not mapped, and nobody needs it.
+    // The very end is not mapped, and is not needed.
     for length in (bytes.len() / 2..bytes.len()).step_by(97) {
         let path = stubs.write(&format!("libcut{length}.so"), &bytes[..length]);
         if let Ok(sums) = table(&path) {

@@ -50,7 +50,7 @@ struct Owned {
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        // SAFETY: the library gave the handle, and nobody else has it.
+        // SAFETY: the library gave the handle, and nothing else owns it.
         unsafe { (self.destroy)(self.handle) };
     }
 }

@@ -83,7 +83,7 @@ fn compare(scenario: &Scenario, rules: Rules) -> Result<ScenarioResult, FailedSc
     }
 }
 
-/// Says on stderr what is to be known of a scenario; with its name if it has others beside it.
+/// Reports a scenario on stderr; with its name if it is one of several.
 fn tell(outcome: &Result<ScenarioResult, FailedScenario>, is_list: bool) {
     let of = |name: &str| if is_list { format!("{name}: ") } else { String::new() };
     let result = match outcome {

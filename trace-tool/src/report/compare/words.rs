@@ -64,14 +64,14 @@ pub(super) fn counted(count: u64, noun: &str) -> String {
     }
 }
 
-/// A kernel's name without the namespaces that most names begin with and that tell nothing.
+/// A kernel's name without the namespaces that most names begin with and that say nothing.
 pub(super) fn kernel(name: &str) -> String {
     let name = name.strip_prefix("void ").unwrap_or(name);
     let empty = ["at::native::", "(anonymous namespace)::", "c10::"];
     empty.iter().fold(name.to_owned(), |name, prefix| name.replace(prefix, ""))
 }
 
-/// The end of a file's name, which tells files apart.
+/// The end of a file's name, which distinguishes files.
 pub(super) fn file(name: &str) -> String {
     let characters = name.chars().count();
     if characters <= MOST_OF_FILE {

@@ -1,7 +1,7 @@
 //! Which measured patterns are closest to a fusion that was found in traces.
 //!
-//! Traces tell classes of kernels, calibration files tell ops. A trace does not tell which
-//! activation or which norm it is, so that a fusion can have several patterns, or the nearest one.
+//! Traces contain classes of kernels, calibration files contain ops. A trace does not say which
+//! activation or which norm it is, so a fusion can have several patterns, or the nearest one.
 
 /// What is fused, as sorted classes, and the patterns of `calibrate list patterns` for it.
 struct Entry {

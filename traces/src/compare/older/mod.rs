@@ -31,7 +31,7 @@ pub enum Status {
     Slower,
     /// The second side takes longer.
     Faster,
-    /// The difference is below the limits of older tools.
+    /// The difference is below the thresholds of older tools.
     Similar,
     /// The second side lacks it.
     #[serde(rename = "trace1_only")]
@@ -66,7 +66,7 @@ pub fn prefixes(comparison: &Comparison) -> [&'static str; 2] {
     }
 }
 
-/// A side in values: its vendor where that tells the sides apart, else `trace1` or `trace2`.
+/// A side in values: its vendor where the vendors differ, else `trace1` or `trace2`.
 #[must_use]
 pub fn platform(comparison: &Comparison, which: Which) -> &'static str {
     let is_first = which == Which::First;

@@ -1,6 +1,6 @@
 //! The measured side: kernels and their times, by type.
 //!
-//! [`Measured::load`] tells by the content what a file is: `kernel_details` reads the table that
+//! [`Measured::load`] recognizes a file by its content: `kernel_details` reads the table that
 //! Ascend's profiler writes, `rows` the one that `calibrate trace kernels --rows` does, and `trace`
 //! a profiler trace itself. `table` is what the two tables have in common.
 

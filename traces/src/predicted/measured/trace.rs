@@ -5,7 +5,7 @@ use std::path::Path;
 use super::{InputWarning, Measured, MeasuredBy, PredictedError};
 use crate::{Classes, Options, Trace};
 
-/// Frames and the like are not needed: only the classes of some kernels are told by them.
+/// Frames and the like are only needed for the classes of some kernels.
 pub(super) fn read(path: &Path, by: MeasuredBy) -> Result<Measured, PredictedError> {
     let options = Options { frames: by == MeasuredBy::Class, ..Options::default() };
     let trace = Trace::load(path, &options, &mut |_, _| {})?;

@@ -36,7 +36,7 @@ fn the_process_of_the_model() {
     let both =
         json!([process(2, "profiling b"), process(1, "empirical a"), of_process(1), of_process(2)]);
     assert_eq!(choose(&both, None), chosen("2", &["several-processes"]));
-    // A name without events is no model.
+    // A name without events is not a model.
     let named = json!([process(3, "profiling"), process(1, "a"), of_process(1)]);
     assert_eq!(choose(&named, None), chosen("1", &["process-by-default"]));
     let neither = json!([process(1, "a"), of_process(1), of_process(2)]);

@@ -1,7 +1,7 @@
 //! A comparison as one page of HTML, without scripts and without anything from elsewhere.
 //!
 //! Every text goes through the templates, which escape it, and `names` keeps it at a length that a
-//! page can hold. Bars are inline SVG in per cent of their place, so that text beside them stays
+//! page can hold. Bars are inline SVG in per cent of their place, so that text next to them stays
 //! text, and they fit any screen.
 
 mod bars;

@@ -50,7 +50,7 @@ impl Names {
         cut(&printable(text), SHOWN_TEXT)
     }
 
-    /// What stands beside a bar, or is said of it.
+    /// The label next to a bar, or a remark about it.
     #[expect(clippy::unused_self, reason = "every text of the page comes from here")]
     pub(super) fn label(&self, text: &str) -> String {
         cut(&printable(text), SHOWN_LABEL)

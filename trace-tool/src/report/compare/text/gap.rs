@@ -1,4 +1,4 @@
-//! What the gap comes from: causes, classes, roles, phases, and what runs beside computation.
+//! What the gap comes from: causes, classes, roles, phases, and what overlaps computation.
 
 use std::fmt::Write;
 
@@ -150,7 +150,7 @@ fn phases(text: &mut String, comparison: &Comparison) {
     write_table(text, &table, "");
 }
 
-/// What runs beside computation, if there is any.
+/// What runs alongside computation, if there is any.
 fn beside(text: &mut String, comparison: &Comparison) {
     let gap = &comparison.gap;
     let all = [("communication", gap.communication), ("copies", gap.copies), ("fills", gap.fills)];
