@@ -1,7 +1,7 @@
 //! Workers that answer, and workers that do what they should not.
 
 use std::ffi::OsString;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -359,7 +359,7 @@ mod other_programs {
             .stdout(std::process::Stdio::null())
             .spawn()
             .unwrap();
-        let began = Instant::now();
+        let began = std::time::Instant::now();
         let is_late = || began.elapsed() > Duration::from_secs(100);
         let mut id = String::new();
         while id.is_empty() {
