@@ -1,7 +1,24 @@
-//! The stages of a calibration: plan, prove, measure, judge, record, report.
+//! The stages of a calibration, a folder each.
 //!
-//! Facts flow one way through them, and no stage calls an earlier one. The command line in
-//! `main.rs` and [`commands`] puts them together.
+//! From the command line to the calibration file, each stage knows only those above it in this
+//! list; the check `.ci/circles.py` keeps it so.
+//!
+//! | stage | what it does |
+//! |---|---|
+//! | [`profiles`] | the data sheets and sets of sizes that are built in |
+//! | [`plan`] | which problems to measure, and what they need |
+//! | [`machine`] | which machine this is, and whether it is fit to measure on |
+//! | [`prove`] | proves that both variants compute the right result |
+//! | [`measure`] | measures two variants in one process, and estimates over several |
+//! | [`judge`] | what a measurement says, and what it does not |
+//! | [`worker`] | does one task in a process of its own |
+//! | [`run`] | measures everything, pass after pass, and keeps a journal |
+//! | [`record`] | the calibration file |
+//! | [`selftest`] | whole runs whose true result is known |
+//! | [`report`] | what people read |
+//!
+//! [`cli`] turns options into what the stages take, and [`commands`] put the stages together:
+//! `commands::run::run` is the whole flow of a calibration.
 
 pub mod build_info;
 pub mod cli;

@@ -248,7 +248,7 @@ fn one_problem_that_fails_costs_only_itself() {
 }
 
 #[test]
-fn the_time_budget_ends_the_run_between_launches() {
+fn the_time_budget_ends_the_run_between_processes() {
     let pause = Duration::from_millis(5);
     let mut workers = Scripted { pause, ..Scripted::new() };
     let time_budget = Some(pause * 8);

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::number::scaled;
+use crate::repair::repaired;
 
 /// What a trace says about its run. Every part may be missing.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -137,7 +138,7 @@ impl Metadata {
         }
         let value = match serde_json::from_slice(text) {
             Ok(value) => value,
-            Err(_) => match serde_json::from_str(&crate::load::repaired(text)) {
+            Err(_) => match serde_json::from_str(&repaired(text)) {
                 Ok(value) => value,
                 Err(_) => return false,
             },

@@ -5,7 +5,7 @@
 use bytemuck::{CheckedBitPattern, NoUninit};
 use serde::{Deserialize, Serialize};
 
-use crate::index::{Damage, Part, Sections};
+use crate::section::{Damage, Part, Sections};
 use crate::{Column, Metadata, NameId, Names, Vendor, Warning};
 
 /// A loaded trace.

@@ -20,9 +20,9 @@ Examples:
   calibrate --fusion all --quick --output q.toml  a first look, in under a minute
   calibrate --fusion linear,add_relu --threads 1  a family and a pattern, on one thread
   calibrate --fusion conv2d+bias+hardswish        any chain of ops
-  calibrate --shapes resnet50                     what a model is made of
+  calibrate --shapes resnet50                     the layers of a model
   calibrate --problem linear_bias_relu/f32/m512.k512.n512
-  calibrate --shapes resnet50 --time-budget 10m   as far as ten minutes go; run it again to go on
+  calibrate --shapes resnet50 --time-budget 10m   at most ten minutes; run it again to continue
   calibrate --fusion all --cache cold             with inputs that are not in the caches
   calibrate --fusion all --backend cuda --dtype bf16            the first NVIDIA GPU
   calibrate --fusion linear --backend hip --device 1 --clock device
@@ -88,7 +88,7 @@ pub enum Command {
 pub enum CachePolicy {
     /// What the variant left there when it ran just before
     Warm,
-    /// Nothing of the tensors: every run uses others than the run before
+    /// No tensor of the run: every run uses other tensors than the one before
     Cold,
 }
 
@@ -157,7 +157,7 @@ pub struct ListArgs {
     /// Only one kind of name
     #[arg(value_enum)]
     pub what: Option<Listed>,
-    /// Where to look for the libraries of GPUs first; can be given several times
+    /// Search this folder first for the libraries of GPUs; can be repeated
     #[arg(long, value_name = "DIR")]
     pub gpu_lib_dir: Vec<PathBuf>,
 }

@@ -14,7 +14,7 @@ use crate::plan::{Request, Ways};
 use crate::run::{RunSettings, Target};
 use crate::worker::{Device, Gpu};
 
-/// Above the options that only a GPU has.
+/// The heading of the options that only a GPU has.
 const GPU_OPTIONS: &str = "GPUs";
 
 /// What the times of a GPU begin and end with.
@@ -24,7 +24,7 @@ pub enum ClockChoice {
     Device,
     /// The host's, from handing the work to an idle GPU to its end: what eager execution pays
     LaunchInclusive,
-    /// Each of them, as records of their own
+    /// Both, each with its own records
     Both,
 }
 
@@ -70,8 +70,8 @@ pub struct RunArgs {
     #[arg(long, value_name = "NAME", default_value_t = Backend::Cpu)]
     pub backend: Backend,
 
-    /// The machine you believe to be on, or a hardware file; what is written always describes the
-    /// machine that was observed
+    /// The machine you expect, or a hardware file; the calibration always describes the observed
+    /// machine
     #[arg(long, value_name = "NAME|FILE|auto", default_value = "auto")]
     pub hardware: String,
 
@@ -79,7 +79,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "N", help_heading = GPU_OPTIONS)]
     pub device: Option<u32>,
 
-    /// Where to look for the libraries of the GPU's vendor first; can be given several times
+    /// Search this folder first for the GPU vendor's libraries; can be repeated
     #[arg(long, value_name = "DIR", help_heading = GPU_OPTIONS)]
     pub gpu_lib_dir: Vec<PathBuf>,
 
@@ -91,7 +91,7 @@ pub struct RunArgs {
     #[arg(long, value_enum, help_heading = GPU_OPTIONS)]
     pub implementation: Option<ImplementationChoice>,
 
-    /// Where compiled kernels are kept [default: fusion-cost-model in $XDG_CACHE_HOME or ~/.cache]
+    /// Folder of compiled kernels [default: fusion-cost-model in $XDG_CACHE_HOME or ~/.cache]
     #[arg(long, value_name = "DIR", help_heading = GPU_OPTIONS)]
     pub code_cache: Option<PathBuf>,
 
@@ -105,7 +105,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "SET|FILE")]
     pub shapes: Option<String>,
 
-    /// One problem, such as linear_bias_relu/f32/m512.k512.n512; can be given several times
+    /// One problem, such as linear_bias_relu/f32/m512.k512.n512; can be repeated
     #[arg(long, value_name = "PROBLEM")]
     pub problem: Vec<Problem>,
 
@@ -130,8 +130,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
     pub rounds: Option<u32>,
 
-    /// When to end the run, such as 90s, 10m or 2h; the same command goes on with what was not
-    /// reached
+    /// End the run after this time, such as 90s, 10m or 2h; run the same command again to continue
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub time_budget: Option<Duration>,
 
@@ -143,7 +142,7 @@ pub struct RunArgs {
     #[arg(long)]
     pub unbound: bool,
 
-    /// Measure although a check of the machine failed; the file says so
+    /// Measure even if a check of the machine fails; the calibration records it
     #[arg(long)]
     pub force: bool,
 
@@ -157,7 +156,7 @@ pub struct RunArgs {
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
-    /// Also write every single sample, as lines of JSON
+    /// Also write every sample, as lines of JSON
     #[arg(long, value_name = "FILE")]
     pub samples: Option<PathBuf>,
 
@@ -224,7 +223,7 @@ impl RunArgs {
         }
     }
 
-    /// In which ways each problem is asked for.
+    /// By which clocks and with whose kernels each problem is to be measured.
     #[must_use]
     pub fn ways(&self) -> Ways {
         if self.backend == Backend::Cpu {

@@ -66,7 +66,7 @@ pub enum Reason {
         /// What it allows.
         ceiling: f64,
     },
-    /// One variant measured after the other gives another ratio, by so much (a ratio minus 1).
+    /// One variant measured after the other gives another ratio, by this much (a ratio minus 1).
     OrderSensitive(f64),
     /// Disturbances of these kinds would not have been noticed.
     Unobserved(Vec<&'static str>),

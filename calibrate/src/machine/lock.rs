@@ -18,8 +18,8 @@ impl MachineLock {
         let lock = Self::take_in(&std::env::temp_dir());
         if lock.is_none() {
             eprintln!(
-                "warning: another calibration is running on this machine; wait for it, for each \
-                 disturbs the other"
+                "warning: another calibration is running on this machine; wait for it, since the two \
+                 disturb each other"
             );
         }
         lock.unwrap_or(Self { file: None })

@@ -84,8 +84,8 @@ impl Machine {
     pub fn mismatch(&self) -> Option<String> {
         (!self.matches).then(|| {
             format!(
-                "--hardware {} was asked for, but this machine is `{}`; everything that is \
-                 measured and written describes this machine",
+                "--hardware names {}, but this machine is `{}`; everything that is measured and \
+                 written describes this machine",
                 self.requested,
                 observed(&self.fingerprint).1
             )
@@ -214,7 +214,7 @@ impl Machine {
                     dtype: ceilings.dtype,
                     gflops: ceilings.ceilings.peak_gflops,
                     unit: PeakUnit::Matrix,
-                    how: "no data sheet; measured with a matrix product".to_owned(),
+                    how: "no data sheet; measured with a GEMM".to_owned(),
                     source: OBSERVED.to_owned(),
                 })
                 .collect(),
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gpu_is_told_by_its_own_name_and_not_by_its_hosts() {
+    fn a_gpu_is_observed_by_clock_by_its_own_name_and_not_by_its_hosts() {
         for (name, id) in [
             ("NVIDIA H200", "h200"),
             ("NVIDIA H100 80GB HBM3", "h100-sxm"),

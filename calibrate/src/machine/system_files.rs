@@ -1,4 +1,4 @@
-//! What Linux tells about the machine in small files under `/proc` and `/sys`.
+//! What Linux reports about the machine in small files under `/proc` and `/sys`.
 //!
 //! They are read below a root folder, so that tests can make machines up. What is missing, cannot
 //! be read or makes no sense is `None`: none of it is worth stopping a calibration for.

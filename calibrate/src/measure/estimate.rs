@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn launches_without_an_undisturbed_pair_do_not_count() {
+    fn processes_without_an_undisturbed_pair_do_not_count() {
         let whole = process(&[&[(2.0, 1.0)], &[(2.1, 1.0)]]);
         let mut lost = whole.clone();
         lost.rounds.iter_mut().flat_map(|round| &mut round.pairs).for_each(|pair| {
@@ -306,7 +306,7 @@ mod tests {
         assert_eq!(estimate.seconds[0].q3, 2.0);
         assert_eq!(estimate.disturbed.migration, Some(1));
         assert_eq!(estimate.disturbed.page_fault, None, "not observable here");
-        // What one of the processes cannot observe is not told of all of them.
+        // What one of the processes cannot observe is not counted for any.
         let blind = Samples { observable: Vec::new(), ..process.clone() };
         assert_eq!(super::estimate(&[process, blind]).unwrap().disturbed.migration, None);
     }

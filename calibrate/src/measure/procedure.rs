@@ -70,7 +70,7 @@ impl Procedure {
         }
     }
 
-    /// As many pairs per round as the budget allows for pairs of so many seconds, an even number.
+    /// The pairs per round that the budget allows when a pair takes `pair_seconds`, an even number.
     #[must_use]
     pub fn affordable_pairs(&self, pair_seconds: f64) -> usize {
         let round_budget = self.process_budget.as_secs_f64() / f64::from(self.rounds);

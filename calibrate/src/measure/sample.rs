@@ -55,12 +55,12 @@ pub struct Samples {
     pub back_to_back: f64,
     /// The causes of disturbances that this system shows.
     pub observable: Vec<Cause>,
-    /// What the device told of itself around the samples; `None` where it tells nothing.
+    /// What the device reported of itself around the samples; `None` where it reports nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sensors: Option<SensorRange>,
 }
 
-/// What a device told of itself around some samples.
+/// What a device reported of itself around some samples.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SensorRange {
     /// Its lowest and its highest clock.
@@ -78,7 +78,7 @@ impl SensorRange {
         self.throttle_reasons = reasons.reduce(|a, b| a | b);
     }
 
-    /// What two processes told together.
+    /// What two processes reported together.
     #[must_use]
     pub fn with(mut self, other: Self) -> Self {
         for clock_mhz in other.clock_mhz.into_iter().flatten() {
@@ -130,7 +130,7 @@ pub fn measure(
     let pairs = procedure.affordable_pairs(sample(0) + sample(1));
 
     let counters = instruments.counters;
-    let is_told = |cause: &Cause| Cause::of_clock(instruments.clock).contains(cause);
+    let is_observed_by_clock = |cause: &Cause| Cause::of_clock(instruments.clock).contains(cause);
     let mut observed = observable(&counters(prepared));
     let first_reading = prepared.sensors();
     observed.extend(first_reading.clock_mhz.map(|_| Cause::ClockChange));
@@ -164,7 +164,7 @@ pub fn measure(
             }
             let Seen { mut causes, sensors } = seen;
             causes.extend(clock_changed(&sensors).then_some(Cause::ClockChange));
-            causes.retain(is_told);
+            causes.retain(is_observed_by_clock);
             causes.sort_unstable();
             causes.dedup();
             round.pairs.push(Pair { seconds, order, causes });
@@ -183,11 +183,11 @@ pub fn measure(
 
     let of_rounds = watch::causes_of_rounds(&readings, instruments.watch.processors());
     for (round, causes) in rounds.iter_mut().zip(of_rounds) {
-        let causes: Vec<Cause> = causes.into_iter().filter(is_told).collect();
+        let causes: Vec<Cause> = causes.into_iter().filter(is_observed_by_clock).collect();
         round.pairs.iter_mut().for_each(|pair| pair.causes.extend_from_slice(&causes));
     }
     observed.extend(watch::observable(&readings[0]));
-    observed.retain(is_told);
+    observed.retain(is_observed_by_clock);
     let ticks = shortest.as_nanos() / instruments.tick.as_nanos().max(1);
     Ok(Samples {
         rounds,
@@ -206,7 +206,7 @@ struct Seen {
     sensors: Vec<Sensors>,
 }
 
-/// How many runs a sample needs to last at least so long.
+/// How many runs a sample needs to last at least `least`.
 fn runs_in(least: Duration, seconds: f64) -> u32 {
     let wanted = (least.as_secs_f64() / seconds).ceil();
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]

@@ -4,19 +4,19 @@ use std::time::{Duration, Instant};
 
 use fused_kernels::{BackendError, Prepared, Variant};
 
-/// A GPU is kept at work at least so long, and exactly so long where its clock cannot be read.
+/// A GPU is kept at work at least this long, and exactly this long where its clock cannot be read.
 const LEAST: Duration = Duration::from_secs(1);
 
-/// And at most so long: a clock that still moves then is for the rule about pairs.
+/// And at most this long: a clock that still moves then is for the rule about pairs.
 const MOST: Duration = Duration::from_secs(5);
 
-/// The clock must have been steady for so long.
+/// The clock must have been steady for this long.
 const STEADY: Duration = Duration::from_millis(500);
 
 /// How far the readings of a steady clock may lie apart.
 const STEADY_WITHIN: f64 = 1.01;
 
-/// The clock is read about so often.
+/// The clock is read about this often.
 const STRETCH: Duration = Duration::from_millis(20);
 
 /// Runs both variants in turn until the clock of the device is steady.

@@ -151,8 +151,8 @@ pub fn record(
 
 /// What the device reported in all processes.
 fn sensors(processes: &[ProcessReport]) -> SensorRange {
-    let told = processes.iter().filter_map(|report| report.samples.sensors);
-    told.reduce(SensorRange::with).unwrap_or_default()
+    let reported = processes.iter().filter_map(|report| report.samples.sensors);
+    reported.reduce(SensorRange::with).unwrap_or_default()
 }
 
 fn gpu_details(

@@ -58,7 +58,7 @@ fn head(calibration: &HardwareCalibration) -> String {
         [
             (settings.quick, ", quick procedure"),
             (records.iter().any(|one| one.cache_state == CacheState::Cold), ", cold caches"),
-            (settings.forced, ", in spite of a failed check"),
+            (settings.forced, ", despite a failed check"),
         ]
         .into_iter()
         .filter_map(|(is_so, what)| is_so.then_some(what))

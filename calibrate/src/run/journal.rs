@@ -44,8 +44,8 @@ pub struct Begun {
     pub parts: Part,
 }
 
-/// For so long a journal may be locked without another run: a process that is just being started
-/// has the files of this one, with their locks, until it runs its own program.
+/// How long a journal may be locked without another run: a process that is just being started has
+/// the files of this one, with their locks, until it runs its own program.
 const LOCK_PATIENCE: Duration = Duration::from_millis(250);
 
 impl Journal {
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn launches_survive_and_a_torn_line_does_not_matter() {
+    fn processes_survive_and_a_torn_line_does_not_matter() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.journal");
         let entries = entries();

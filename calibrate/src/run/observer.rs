@@ -6,7 +6,7 @@ use crate::plan::Subject;
 /// Hears what a run is doing. A run calls it between processes only, so that nothing it does
 /// disturbs a sample.
 pub trait Observer {
-    /// The run starts: so many processes are planned, for so many problems.
+    /// The run starts, with this many processes planned for this many problems.
     fn run_starts(&mut self, _processes: u64, _problems: u64) {}
 
     /// The ceilings of the machine are measured.

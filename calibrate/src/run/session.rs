@@ -191,7 +191,7 @@ impl<'a> Session<'a> {
         self.settings.time_budget.map(|budget| budget.saturating_sub(self.began.elapsed()))
     }
 
-    /// Why the run has to end before something that takes so many seconds, if it has to.
+    /// Why the run must end before something that takes `seconds`, if it must.
     fn end_before(&self, seconds: f64) -> Option<RunEnd> {
         let elapsed = self.began.elapsed().as_secs_f64();
         let is_over = |budget: Duration| elapsed + seconds > budget.as_secs_f64();

@@ -90,7 +90,7 @@ impl AgainstItself {
     }
 }
 
-/// What is measured in so many runs: the cases in turn, each variant against itself in turn.
+/// What is measured in `runs` runs: the cases in turn, each variant against itself in turn.
 ///
 /// # Errors
 ///
@@ -112,7 +112,7 @@ pub fn subjects(runs: u32) -> anyhow::Result<Vec<Subject>> {
         .collect()
 }
 
-/// Makes so many A/A runs.
+/// Makes A/A runs.
 ///
 /// # Errors
 ///

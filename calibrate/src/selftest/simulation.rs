@@ -102,7 +102,7 @@ const TRUTHS: [f64; 4] = [1.0, 1.25, 0.8, 2.5];
 /// Problems in one run: as many share its A/A runs.
 const PROBLEMS_PER_RUN: usize = 100;
 
-/// Calibrates scripted machines until so many problems are measured.
+/// Calibrates scripted machines until `calibrations` problems are measured.
 ///
 /// # Errors
 ///

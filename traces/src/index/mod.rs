@@ -25,7 +25,6 @@ mod write;
 use std::io;
 use std::path::PathBuf;
 
-pub(crate) use element::{Part, Sections};
 pub use open::{build, is_there};
 pub use place::path_of;
 #[doc(hidden)]
@@ -35,6 +34,7 @@ pub use report::{IndexState, IndexStates, Report, Section, inspect};
 pub use write::to_bytes;
 
 use crate::TraceError;
+pub use crate::section::Damage;
 
 /// Where the indexes of traces are.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -92,32 +92,6 @@ pub enum Unfit {
     /// It is not what was written.
     #[error("the index is damaged: {0}")]
     Damaged(#[from] Damage),
-}
-
-/// What is wrong with the bytes of an index.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Damage {
-    /// The header, or the table of sections.
-    #[error("its header is broken")]
-    Header,
-    /// A section is not where it must be, or missing, or one too many.
-    #[error("{section} is not where it belongs")]
-    Place {
-        /// The name of the section.
-        section: String,
-    },
-    /// A section does not have the checksum it had.
-    #[error("{section} has another checksum")]
-    Checksum {
-        /// The name of the section.
-        section: String,
-    },
-    /// A section has values that no trace gives.
-    #[error("{section} has impossible values")]
-    Values {
-        /// The name of the section.
-        section: String,
-    },
 }
 
 /// Why an index was not written.

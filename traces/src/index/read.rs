@@ -10,11 +10,11 @@ use std::thread;
 
 use memmap2::{Mmap, MmapMut};
 
-use super::element::{Element, Sections};
+use super::Unfit;
 use super::layout::{self, FORMAT, Header, MAGIC, Section, WITH_FRAMES};
 use super::stamp::Stamp;
 use super::write::{DESCRIPTION, Description, NAMES_END, NAMES_TEXT};
-use super::{Damage, Unfit};
+use crate::section::{Damage, Element, Sections};
 use crate::{Annotations, Column, Frames, Kernels, Launches, NameId, Names, Ops, Trace};
 
 /// Whether checksums are compared.

@@ -4,9 +4,9 @@ use std::io::{self, Write};
 
 use serde::{Deserialize, Serialize};
 
-use super::element::Part;
 use super::layout::{self, FORMAT, Header, MAGIC, Section, WITH_FRAMES};
 use super::stamp::Stamp;
+use crate::section::Part;
 use crate::{Lane, Metadata, Thread, Trace, Warning};
 
 /// The name of the section that is a [`Description`].

@@ -32,7 +32,6 @@ use memmap2::Mmap;
 use crate::{Metadata, Trace, TraceError, Warning};
 pub(crate) use builder::Builder;
 use source::Feed;
-pub(crate) use strict::repaired;
 use walk::{End, Taker, Walk};
 
 /// The first bytes of what gzip compressed.

@@ -59,7 +59,7 @@ pub fn available_threads() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-/// The threads that kernels use unless told otherwise: one per physical core, as far as this
+/// The threads that kernels use by default: one per physical core, as far as this
 /// process may use them.
 #[must_use]
 pub fn default_threads() -> usize {

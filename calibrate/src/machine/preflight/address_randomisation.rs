@@ -2,7 +2,7 @@
 
 use fusion_cost_model::calibration::Check;
 
-use super::outcome::{NOT_TOLD, pass, warn};
+use super::outcome::{NOT_REPORTED, pass, warn};
 use crate::machine::system_files::SystemFiles;
 
 const NAME: &str = "address randomisation";
@@ -39,7 +39,7 @@ pub(super) fn observe(files: &SystemFiles) -> Option<Randomisation> {
 /// that of one lucky or unlucky set of addresses.
 pub(super) fn judge(randomisation: Option<Randomisation>) -> Check {
     match randomisation {
-        None => pass(NAME, NOT_TOLD),
+        None => pass(NAME, NOT_REPORTED),
         Some(Randomisation::On) => pass(NAME, "on"),
         Some(Randomisation::OffForAll) => {
             warn(NAME, "off", "run `echo 2 | sudo tee /proc/sys/kernel/randomize_va_space`")

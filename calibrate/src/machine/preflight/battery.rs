@@ -2,12 +2,12 @@
 
 use fusion_cost_model::calibration::Check;
 
-use super::outcome::{NOT_TOLD, pass, warn};
+use super::outcome::{NOT_REPORTED, pass, warn};
 use crate::machine::system_files::SystemFiles;
 
 const NAME: &str = "battery";
 
-/// Whether a battery is the only source of power; `None` where nothing is told of power.
+/// Whether a battery is the only source of power; `None` where no source is known.
 pub(super) fn observe(files: &SystemFiles) -> Option<bool> {
     let mut seen = None;
     for supply in files.entries("sys/class/power_supply") {
@@ -36,7 +36,7 @@ pub(super) fn observe(files: &SystemFiles) -> Option<bool> {
 /// Judges the source of power.
 pub(super) fn judge(on_battery: Option<bool>) -> Check {
     match on_battery {
-        None => pass(NAME, NOT_TOLD),
+        None => pass(NAME, NOT_REPORTED),
         Some(false) => pass(NAME, "not in use"),
         Some(true) => warn(NAME, "in use", "connect the power supply; on battery the clock is low"),
     }

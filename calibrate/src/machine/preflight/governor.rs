@@ -2,7 +2,7 @@
 
 use fusion_cost_model::calibration::Check;
 
-use super::outcome::{NOT_TOLD, pass, warn};
+use super::outcome::{NOT_REPORTED, pass, warn};
 
 const NAME: &str = "governor";
 
@@ -19,7 +19,7 @@ const LEAVE_IT_TO_THE_PROCESSOR: [&str; 2] = ["amd-pstate-epp", "intel_pstate"];
 /// with several words joined by `+`.
 pub(super) fn judge(governor: Option<&str>, driver: Option<&str>) -> Check {
     let Some(governor) = governor else {
-        return pass(NAME, NOT_TOLD);
+        return pass(NAME, NOT_REPORTED);
     };
     let found = match driver {
         Some(driver) => format!("{governor} ({driver})"),

@@ -2,7 +2,7 @@
 
 use fusion_cost_model::calibration::Check;
 
-use super::outcome::{NOT_TOLD, pass, warn};
+use super::outcome::{NOT_REPORTED, pass, warn};
 
 const NAME: &str = "huge pages";
 
@@ -10,7 +10,7 @@ const NAME: &str = "huge pages";
 /// addresses of large buffers cost a varying part of the time.
 pub(super) fn judge(setting: Option<&str>) -> Check {
     match setting {
-        None => pass(NAME, NOT_TOLD),
+        None => pass(NAME, NOT_REPORTED),
         Some("never") => warn(
             NAME,
             "never",

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fusion_cost_model::calibration::Check;
 
-use super::outcome::{NOT_TOLD, fail, pass, warn};
+use super::outcome::{NOT_REPORTED, fail, pass, warn};
 use super::processes::Busy;
 use crate::units::percent;
 
@@ -35,7 +35,7 @@ pub(super) fn of_others(
 /// Judges the share of the processors that others use. `busiest` is asked only when it matters.
 pub(super) fn judge(others: Option<f64>, busiest: impl FnOnce() -> Vec<Busy>) -> Check {
     let Some(others) = others else {
-        return pass(NAME, NOT_TOLD);
+        return pass(NAME, NOT_REPORTED);
     };
     let found = format!("{} of the processors are used by", percent(others));
     if others <= WARN_ABOVE {
@@ -105,7 +105,7 @@ mod tests {
     fn nobody_is_looked_for_when_all_is_well() {
         let check = judge(Some(0.02), || unreachable!());
         assert_eq!(check.found, "2 % of the processors are used by other processes");
-        assert_eq!(judge(None, || unreachable!()).found, NOT_TOLD);
+        assert_eq!(judge(None, || unreachable!()).found, NOT_REPORTED);
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 use fusion_cost_model::calibration::{Check, CheckStatus};
 
-/// What was found where the system does not tell. That is no reason to warn: most virtual machines
-/// and containers hide most of it.
-pub(super) const NOT_TOLD: &str = "not told by this system";
+/// What was found where the system reports nothing. That is no reason to warn: most virtual
+/// machines and containers hide most of it.
+pub(super) const NOT_REPORTED: &str = "not reported by this system";
 
 /// All is well.
 pub(super) fn pass(name: &str, found: impl Into<String>) -> Check {

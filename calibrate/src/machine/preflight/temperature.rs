@@ -2,7 +2,7 @@
 
 use fusion_cost_model::calibration::Check;
 
-use super::outcome::{NOT_TOLD, fail, pass, warn};
+use super::outcome::{NOT_REPORTED, fail, pass, warn};
 use crate::machine::system_files::SystemFiles;
 
 const NAME: &str = "temperature";
@@ -41,8 +41,9 @@ fn inputs(files: &SystemFiles, sensor: &str) -> Vec<f64> {
     let labelled: Vec<_> = labelled.collect();
     // `Tctl` steers the fan and lies up to 27 degrees above the truth, which `Tdie` tells.
     let is = |label: &Option<String>, name: &str| label.as_deref() == Some(name);
-    let truth_is_told = labelled.iter().any(|(label, _)| is(label, "Tdie"));
-    let believed = labelled.iter().filter(|(label, _)| !(truth_is_told && is(label, "Tctl")));
+    let truth_is_observed_by_clock = labelled.iter().any(|(label, _)| is(label, "Tdie"));
+    let believed =
+        labelled.iter().filter(|(label, _)| !(truth_is_observed_by_clock && is(label, "Tctl")));
     believed.filter_map(|(_, path)| degrees(files, path)).collect()
 }
 
@@ -55,7 +56,7 @@ fn degrees(files: &SystemFiles, path: &str) -> Option<f64> {
 /// Judges the temperature in degrees Celsius.
 pub(super) fn judge(degrees: Option<f64>) -> Check {
     let Some(degrees) = degrees else {
-        return pass(NAME, NOT_TOLD);
+        return pass(NAME, NOT_REPORTED);
     };
     let found = format!("{degrees:.0} °C");
     if degrees >= FAIL_FROM {

@@ -2,7 +2,7 @@
 
 use fusion_cost_model::calibration::Check;
 
-use super::outcome::{NOT_TOLD, pass};
+use super::outcome::{NOT_REPORTED, pass};
 
 const NAME: &str = "turbo";
 
@@ -12,7 +12,7 @@ pub(super) fn judge(turbo: Option<bool>) -> Check {
     pass(
         NAME,
         match turbo {
-            None => NOT_TOLD,
+            None => NOT_REPORTED,
             Some(true) => "on; ratios do not depend on the clock, times do",
             Some(false) => "off; ratios do not depend on the clock, times do",
         },
@@ -27,7 +27,7 @@ mod tests {
 
     #[test]
     fn it_is_reported_and_always_passes() {
-        for (turbo, word) in [(None, NOT_TOLD), (Some(true), "on;"), (Some(false), "off;")] {
+        for (turbo, word) in [(None, NOT_REPORTED), (Some(true), "on;"), (Some(false), "off;")] {
             let check = judge(turbo);
             assert_eq!((check.status, check.advice), (Pass, None));
             assert!(check.found.starts_with(word));

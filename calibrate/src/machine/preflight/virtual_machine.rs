@@ -2,7 +2,7 @@
 
 use fusion_cost_model::calibration::Check;
 
-use super::outcome::{NOT_TOLD, pass, warn};
+use super::outcome::{NOT_REPORTED, pass, warn};
 use super::window::Stolen;
 use crate::units::percent;
 
@@ -27,7 +27,7 @@ pub(super) fn judge(virtualized: Option<bool>, stolen: Option<Stolen>) -> Check 
         _ => pass(
             NAME,
             match virtualized {
-                None => NOT_TOLD,
+                None => NOT_REPORTED,
                 Some(false) => "no",
                 Some(true) => "yes; steal time is watched",
             },

@@ -1,0 +1,261 @@
+use super::*;
+use crate::measure::Quartiles;
+use fusion_cost_model::calibration::Disturbed;
+
+fn estimate([low, ratio, high]: [f64; 3]) -> Estimate {
+    let quartiles = Quartiles { q1: 1e-3, median: 1e-3, q3: 1e-3 };
+    Estimate {
+        ratio,
+        low,
+        high,
+        wide: [low, high],
+        unit: Unit::Processes,
+        seconds: [quartiles; 2],
+        processes: 5,
+        rounds: 40,
+        pairs: 320,
+        pairs_kept: 310,
+        mostly_disturbed: false,
+        ticks: 25_000,
+        order_sensitivity: Some(0.0),
+        is_order_sensitive: false,
+        disturbed: all_seen(),
+    }
+}
+
+fn all_seen() -> Disturbed {
+    let none = Some(0);
+    Disturbed {
+        involuntary_switch: none,
+        migration: none,
+        run_delay: none,
+        off_processor: none,
+        page_fault: none,
+        steal: none,
+        cpu_pressure: none,
+        clock_change: None,
+    }
+}
+
+fn control([low, ratio, high]: [f64; 3]) -> NoiseFloor {
+    NoiseFloor {
+        problem: "add_relu/f32/m64.n1024".parse().unwrap(),
+        backend: fusion_cost_model::Backend::Cpu,
+        threads: 2,
+        clock: Clock::Host,
+        ratio,
+        ratio_low: low,
+        ratio_high: high,
+        processes: 5,
+        disturbed: false,
+    }
+}
+
+fn quiet_controls() -> [NoiseFloor; CONTROLS] {
+    [1, 2].map(|_| control([0.999, 1.0, 1.001]))
+}
+
+fn kernels() -> [Vec<String>; 2] {
+    [vec!["add".to_owned(), "relu".to_owned()], vec!["add+relu".to_owned()]]
+}
+
+/// Judges a good measurement after `change` made it worse.
+fn judged(change: impl Fn(&mut Estimate, &mut Vec<[Vec<String>; 2]>)) -> Judgement {
+    let mut estimate = estimate([1.15, 1.2, 1.25]);
+    let mut kernels = vec![kernels(); 5];
+    change(&mut estimate, &mut kernels);
+    let controls = quiet_controls();
+    judge(&Case { kernels: &kernels, controls: &controls, ..good(&estimate) })
+}
+
+fn good(estimate: &Estimate) -> Case<'_> {
+    Case {
+        estimate,
+        planned_processes: 5,
+        controls: &[],
+        ceiling: Some(1.5),
+        variants: Variant::ALL,
+        least: Some(LeastTime { unfused_us: 900.0, fused_us: 800.0 }),
+        kernels: &[],
+        wrong: None,
+        clock: Clock::Host,
+        throttled: &[],
+    }
+}
+
+fn codes(judgement: &Judgement) -> Vec<&'static str> {
+    judgement.reasons.iter().map(|reason| reason.code().name()).collect()
+}
+
+#[test]
+fn verdicts_by_where_the_interval_lies() {
+    for (interval, floor, expected) in [
+        ([1.15, 1.20, 1.25], 0.01, Verdict::Faster),
+        ([0.70, 0.75, 0.80], 0.01, Verdict::Slower),
+        ([0.995, 1.0, 1.005], 0.005, Verdict::Same),
+        ([0.985, 1.0, 1.015], 0.001, Verdict::Same),
+        ([1.001, 1.009, 1.017], 0.001, Verdict::Same),
+        ([1.001, 1.012, 1.023], 0.001, Verdict::Faster),
+        ([0.999, 1.012, 1.025], 0.001, Verdict::Ambiguous),
+        ([0.95, 1.10, 1.30], 0.01, Verdict::Ambiguous),
+        // Excludes 1, but by less than the machine's noise.
+        ([1.01, 1.02, 1.03], 0.05, Verdict::Same),
+        ([1.01, 1.02, 1.09], 0.05, Verdict::Ambiguous),
+        // Not beyond the noise of the machine, and clearly not nothing.
+        ([1.18, 1.20, 1.22], 0.30, Verdict::Ambiguous),
+        ([f64::NAN; 3], 0.01, Verdict::Ambiguous),
+        ([0.0, 2.0, f64::INFINITY], 0.01, Verdict::Ambiguous),
+    ] {
+        let controls = [1, 2].map(|_| control([1.0 / (1.0 + floor), 1.0, 1.0 + floor]));
+        let estimate = estimate(interval);
+        let judgement = judge(&Case { controls: &controls, ceiling: None, ..good(&estimate) });
+        assert_eq!(judgement.verdict, expected, "{interval:?} floor {floor}");
+        let undecided = codes(&judgement).contains(&"undecided");
+        assert_eq!(undecided, expected == Verdict::Ambiguous);
+    }
+}
+
+#[test]
+fn a_good_measurement_needs_no_reasons() {
+    let judgement = judged(|_, _| {});
+    assert_eq!((judgement.verdict, codes(&judgement)), (Verdict::Faster, vec![]));
+}
+
+/// Each reason for INVALID: what fires it, and what comes near and does not.
+#[test]
+fn every_invalid_reason_fires_when_its_cause_is_there_and_not_before() {
+    let fires = |judgement: Judgement, code| {
+        assert_eq!((judgement.verdict, codes(&judgement)), (Verdict::Invalid, vec![code]));
+    };
+    let quiet = |judgement: Judgement| assert_eq!(judgement.verdict, Verdict::Faster);
+
+    let wrong = estimate([1.15, 1.2, 1.25]);
+    let controls = quiet_controls();
+    let well_controlled = Case { controls: &controls, ..good(&wrong) };
+    fires(judge(&Case { wrong: Some("off by 3"), ..well_controlled }), "wrong-after-timing");
+
+    fires(judge(&Case { controls: &controls[1..], ..good(&wrong) }), "no-control");
+    let mut disturbed = controls.clone();
+    disturbed[0].disturbed = true;
+    fires(judge(&Case { controls: &disturbed, ..good(&wrong) }), "no-control");
+    quiet(judge(&well_controlled));
+
+    fires(judged(|estimate, _| estimate.mostly_disturbed = true), "mostly-disturbed");
+    quiet(judged(|estimate, _| estimate.pairs_kept = estimate.pairs / 2));
+
+    let controlled = |low, ratio, high| {
+        let controls = [control([0.999, 1.0, 1.001]), control([low, ratio, high])];
+        judge(&Case { controls: &controls, ..good(&wrong) })
+    };
+    fires(controlled(1.038, 1.04, 1.042), "control-off");
+    fires(controlled(0.959, 0.96, 0.961), "control-off");
+    // Off in its centre, but not by more than its own noise.
+    quiet(controlled(1.02, 1.04, 1.06));
+    quiet(controlled(1.012, 1.015, 1.018));
+    quiet(controlled(0.995, 1.0, 1.005));
+
+    fires(judged(|_, kernels| kernels[3][1].push("relu".to_owned())), "fell-back");
+    fires(judged(|_, kernels| kernels[3][1] = vec!["generic".to_owned()]), "fell-back");
+    fires(judged(|_, kernels| kernels.iter_mut().for_each(|k| k[1].clear())), "fell-back");
+
+    fires(judged(|estimate, _| estimate.ticks = 999), "too-few-ticks");
+    quiet(judged(|estimate, _| estimate.ticks = 1000));
+
+    // The ceilings allow 900 us unfused, and 800 us fused.
+    fires(judged(|estimate, _| estimate.seconds[1].median = 727e-6), "faster-than-the-machine");
+    fires(judged(|estimate, _| estimate.seconds[0].median = 817e-6), "faster-than-the-machine");
+    quiet(judged(|estimate, _| estimate.seconds[0].median = 819e-6));
+    quiet(judged(|estimate, _| estimate.seconds[1].median = 728e-6));
+    // The fused variant against itself is not held against the limit of the unfused one.
+    let fast =
+        Estimate { seconds: [Quartiles { q1: 8e-4, median: 8e-4, q3: 8e-4 }; 2], ..wrong.clone() };
+    let variants = [Variant::Fused; 2];
+    quiet(judge(&Case { variants, controls: &controls, ..good(&fast) }));
+}
+
+#[test]
+fn several_causes_are_all_named() {
+    let judgement = judged(|estimate, kernels| {
+        estimate.ticks = 1;
+        estimate.mostly_disturbed = true;
+        kernels[0][1].clear();
+    });
+    assert_eq!(codes(&judgement), ["mostly-disturbed", "fell-back", "too-few-ticks"]);
+}
+
+#[test]
+fn remarks_do_not_change_the_verdict() {
+    let remark = |change: fn(&mut Estimate)| {
+        let judgement = judged(|estimate, _| change(estimate));
+        assert_eq!(judgement.verdict, Verdict::Faster);
+        codes(&judgement)
+    };
+    assert_eq!(remark(|estimate| estimate.processes = 1), ["few-processes"]);
+    assert_eq!(remark(|estimate| estimate.processes = 4), ["few-processes"]);
+    let quick = estimate([1.15, 1.2, 1.25]);
+    let controls = quiet_controls();
+    let quick = judge(&Case { planned_processes: 1, controls: &controls, ..good(&quick) });
+    assert_eq!((quick.verdict, codes(&quick)), (Verdict::Faster, vec!["within-process"]));
+    // The ceiling is 1.5.
+    assert_eq!(remark(|estimate| estimate.ratio = 1.66), ["above-ceiling"]);
+    assert!(remark(|estimate| estimate.ratio = 1.64).is_empty());
+    let sensitive = |estimate: &mut Estimate| {
+        estimate.order_sensitivity = Some(-0.06);
+        estimate.is_order_sensitive = true;
+    };
+    assert_eq!(remark(sensitive), ["order-sensitive"]);
+    assert!(remark(|estimate| estimate.order_sensitivity = Some(0.06)).is_empty());
+    assert_eq!(remark(|estimate| estimate.disturbed.steal = None), ["unobserved"]);
+}
+
+#[test]
+fn only_what_can_disturb_a_clock_is_missed() {
+    let controls = quiet_controls();
+    let judged = |clock, disturbed, throttled: &[String]| {
+        let estimate = Estimate { disturbed, ..estimate([1.15, 1.2, 1.25]) };
+        let case = Case { clock, controls: &controls, throttled, ..good(&estimate) };
+        judge(&case).reasons
+    };
+    let told = Disturbed { clock_change: Some(0), ..Disturbed::default() };
+    assert_eq!(judged(Clock::Device, told, &[]), []);
+    let blind = judged(Clock::Device, Disturbed::default(), &[]);
+    assert_eq!(blind, [Reason::Unobserved(vec!["clock_change"])]);
+    let host = Disturbed { clock_change: Some(0), ..all_seen() };
+    assert_eq!(judged(Clock::LaunchInclusive, host, &[]), []);
+    let [Reason::Unobserved(unseen)] = &judged(Clock::LaunchInclusive, told, &[])[..] else {
+        panic!("the host's share of a launch was not seen")
+    };
+    assert_eq!(unseen[..], ["involuntary_switch", "run_delay", "page_fault", "steal"]);
+    let throttled = ["sw-power-cap".to_owned()];
+    let reasons = judged(Clock::Device, told, &throttled);
+    assert_eq!(reasons, [Reason::Throttled(throttled.to_vec())]);
+}
+
+#[test]
+fn reasons_have_a_code_a_finding_and_an_advice() {
+    let disturbed = Disturbed { migration: Some(3), steal: Some(0), ..Disturbed::default() };
+    for (reason, text) in [
+        (
+            Reason::MostlyDisturbed { pairs: 8, pairs_kept: 3, disturbed },
+            "mostly-disturbed: only 3 of 8 pairs were undisturbed (migration 3); close",
+        ),
+        (
+            Reason::ControlOff(Box::new(control([1.02, 1.03, 1.04]))),
+            "control-off: add_relu/f32/m64.n1024 against itself came out as 1.030 [1.020, ",
+        ),
+        (Reason::FellBack(vec!["a".to_owned(), "b".to_owned()]), "as a; b; nothing was fused"),
+        (Reason::TooFewTicks(12), "too-few-ticks: the shortest sample had 12 ticks"),
+        (Reason::OrderSensitive(0.07), "a speedup that is +7.0 % off"),
+        (Reason::Unobserved(vec!["steal", "migration"]), "does not show steal, migration;"),
+        (
+            Reason::FewProcesses { processes: 2, planned: 5, over_rounds: true },
+            "few-processes: 2 of 5 processes were measured, so that the interval is over rounds",
+        ),
+        (Reason::NoControl { usable: 1, needed: 2 }, "no-control: 1 of 2 A/A runs"),
+        (Reason::Throttled(vec!["sw-power-cap".to_owned()]), "held down (sw-power-cap); the"),
+    ] {
+        let written = format!("{}: {reason}", reason.code());
+        assert!(written.contains(text), "{written}");
+        assert!(written.ends_with(reason.advice()));
+    }
+}
