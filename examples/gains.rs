@@ -17,7 +17,7 @@ fn main() -> Result<(), Error> {
 
 pub(crate) fn table(chain: Chain, on: OnTarget) -> Result<String, Error> {
     let mut text = format!("{} on {}\n", chain.name(), on.target());
-    let _ = writeln!(text, "{:>11}  {:<22}{}", "m = k = n", "measured", "roofline");
+    let _ = writeln!(text, "{:>11}  {:<22}roofline", "m = k = n", "measured");
     for size in [64, 128, 256, 512, 1024, 2048, 4096] {
         let sizes = LinearSizes { m: size, k: size, n: size };
         let problem = Problem::linear(chain, DType::F32, sizes)?;

@@ -21,7 +21,7 @@ type Answer = Result<MeasureAnswer, NoAnswer>;
 /// What a worker was asked.
 #[derive(Debug, Clone, PartialEq)]
 enum Asked {
-    Measure(MeasureTask),
+    Measure(Box<MeasureTask>),
     Ceilings,
 }
 
@@ -90,7 +90,7 @@ impl Workers for Scripted {
     }
 
     fn measure(&mut self, measure: MeasureTask, _: Option<Duration>) -> Answer {
-        self.begin(Asked::Measure(measure.clone()))?;
+        self.begin(Asked::Measure(Box::new(measure.clone())))?;
         if let Some(answer) = self.answer.and_then(|answer| answer(&measure)) {
             return answer;
         }
