@@ -260,7 +260,7 @@ pub trait Prepared {
     }
 
     /// Reads what the system has counted for each thread, the calling one first. Nothing for a
-    /// backend without a number of threads.
+    /// backend whose threads are not counted.
     fn counters(&mut self) -> Vec<ThreadCounters> {
         Vec::new()
     }

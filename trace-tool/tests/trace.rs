@@ -319,7 +319,7 @@ fn ranks_come_in_their_order_and_are_summed_up() {
         .args(["kernels", "ranks"])
         .assert()
         .success()
-        .stderr(contains("warning: no-traces: files of the folder are no traces: ranks/labels"));
+        .stderr(contains("warning: no-traces: files of the folder are not traces: ranks/labels"));
     // A rank that cannot be read ends it, whatever the others are.
     fs::write(folder.path().join("ranks/rank5.json"), "").unwrap();
     trace(folder.path())

@@ -196,7 +196,7 @@ impl fmt::Display for RankWarning {
                 write!(f, "{found} of the {world_size} ranks of the run are there")
             }
             Self::NoTraces { files } => {
-                write!(f, "files of the folder are no traces: {}", listed(files))
+                write!(f, "files of the folder are not traces: {}", listed(files))
             }
         }
     }

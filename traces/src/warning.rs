@@ -166,7 +166,7 @@ impl fmt::Display for Warning {
             ),
             Self::BadIds { count, first_at } => write!(
                 f,
-                "{count} events have ids that are no numbers of 64 bits, the first at byte \
+                "{count} events have ids that are not 64-bit numbers, the first at byte \
                  {first_at}"
             ),
             Self::BadMetadata { keys } => {

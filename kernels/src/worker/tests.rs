@@ -61,7 +61,7 @@ struct Unsendable;
 
 impl Serialize for Unsendable {
     fn serialize<S: serde::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
-        Err(serde::ser::Error::custom("a path that is no text"))
+        Err(serde::ser::Error::custom("a path that is not text"))
     }
 }
 
@@ -191,7 +191,7 @@ fn a_question_of_another_type_is_refused_and_the_worker_stays() {
     let error = worker.ask(&Misnamed, LONG).unwrap_err().to_string();
     assert!(error.starts_with("its process refused `behave`: it cannot be read: "), "{error}");
     let error = worker.ask(&Unsendable, LONG).unwrap_err().to_string();
-    assert_eq!(error, "`unsendable` cannot be sent to a worker: a path that is no text");
+    assert_eq!(error, "`unsendable` cannot be sent to a worker: a path that is not text");
     assert_eq!(worker.ask(&Behave::Well, LONG).unwrap(), "done");
 }
 

@@ -49,7 +49,7 @@ pub struct TraceCompareArgs {
     /// The rank of B, likewise
     #[arg(long, value_name = "N")]
     pub rank_b: Option<u64>,
-    /// A calibration file: what was measured of such fusions stands beside them; can be given
+    /// A calibration file: what was measured of such fusions stands next to them; can be given
     /// several times
     #[arg(long, value_name = "FILE")]
     pub profile: Vec<PathBuf>,

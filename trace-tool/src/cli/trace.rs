@@ -41,7 +41,7 @@ pub struct TraceFiles {
 /// Where the indexes of traces are.
 #[derive(Debug, Args)]
 pub struct IndexPlace {
-    /// The folder of indexes [default: beside the traces]
+    /// The folder of indexes [default: next to the traces]
     #[arg(long, value_name = "DIR")]
     pub cache_dir: Option<PathBuf>,
 }

@@ -126,7 +126,7 @@ impl fmt::Display for SkewWarning {
                 write!(f, "{found} of the {world_size} ranks of the run are there")
             }
             Self::SeveralDevices { name, devices, device } => {
-                write!(f, "{name} ran on {devices} devices, of which device {device} is shown")
+                write!(f, "{name} ran on {devices} devices; only device {device} is shown")
             }
             Self::DifferentSteps { least, most } => {
                 write!(f, "the ranks have {least} to {most} steps")

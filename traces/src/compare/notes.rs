@@ -116,8 +116,8 @@ impl Notes {
             self.add("several-devices", Severity::Warning, name, message, advice);
         }
         if trace.frames.is_empty() {
-            let advice = "layers and unclear kernels are told by names and order alone; recording \
-                          with with_stack=True helps";
+            let advice = "layers and unclear kernels are identified by names and order alone; \
+                          recording with with_stack=True helps";
             self.add(
                 "no-python-stacks",
                 Severity::Info,
@@ -128,7 +128,7 @@ impl Notes {
         }
         let segments = side.side.segments;
         if !segments.steps.have_phases() {
-            let advice = "prefill and decode cannot be told apart; serving systems mark their \
+            let advice = "prefill and decode cannot be distinguished; serving systems mark their \
                           steps when they profile";
             let message = "no mark tells a phase";
             self.add("no-phases", Severity::Info, name, message, advice);

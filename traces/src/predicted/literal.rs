@@ -16,7 +16,7 @@ pub enum LiteralError {
         expected: &'static str,
     },
     /// It is one, but no list of pairs.
-    #[error("it is no list of pairs of a kernel and a duration")]
+    #[error("it is not a list of pairs of a kernel and a duration")]
     NotPairs,
 }
 

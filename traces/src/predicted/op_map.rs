@@ -57,7 +57,7 @@ impl OpMap {
         let mut top = match value {
             Value::Null => Map::new(),
             Value::Object(top) => top,
-            _ => return Err("its top level is no mapping".to_owned()),
+            _ => return Err("its top level is not a mapping".to_owned()),
         };
         let mut map = Self::default();
         let nested = match rules {
@@ -75,7 +75,7 @@ impl OpMap {
                     map.add(operator, value, true);
                 }
             }
-            Some(_) => return Err(format!("`{NESTED}` is no mapping")),
+            Some(_) => return Err(format!("`{NESTED}` is not a mapping")),
         }
         if map.entries.is_empty() {
             map.warnings.push(InputWarning::EmptyMap);
@@ -91,7 +91,7 @@ impl OpMap {
         };
         let Value::Object(object) = value else {
             if is_entry {
-                warn("it is no mapping");
+                warn("it is not a mapping");
             }
             return;
         };
@@ -99,7 +99,7 @@ impl OpMap {
             None | Some(Value::Null) => None,
             Some(Value::String(name)) if !name.trim().is_empty() => Some(name.trim().to_owned()),
             Some(_) => {
-                warn("its kernel_type is no name");
+                warn("its kernel_type is not a name");
                 None
             }
         };

@@ -186,7 +186,7 @@ impl fmt::Display for InputWarning {
             Self::NoStarts { collectives } => write!(
                 f,
                 "there is no column `Start Time(us)`, by which {collectives} rows of collectives \
-                 would be told apart"
+                 would be distinguished"
             ),
             Self::BadMeasuredDurations { count, line } => write!(
                 f,

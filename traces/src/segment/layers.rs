@@ -105,7 +105,7 @@ impl fmt::Display for NoLayers {
             Self::OneMarker { marker } => {
                 write!(
                     f,
-                    "{marker} is there only once, and one layer alone cannot be told from \
+                    "{marker} is there only once, and one layer alone does not stand out from \
                            what is around it"
                 )
             }

@@ -17,8 +17,8 @@ use crate::{Classes, NameId, Trace};
 /// nanoseconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PatternTime {
-    /// Its number, from zero: its place in [`Layers::patterns`], of which the most frequent is the
-    /// first.
+    /// Its number, from zero: its place in [`Layers::patterns`], the most frequent
+    /// one first.
     pub pattern: usize,
     /// How many layers have it.
     pub layers: usize,

@@ -93,11 +93,11 @@ fn splits_of_operators() {
     }
     for (broken, reason) in [
         (json!("garbage"), "at byte 0: expected a list, a string or a number"),
-        (json!("[10, 20]"), "it is no list of pairs of a kernel and a duration"),
+        (json!("[10, 20]"), "it is not a list of pairs of a kernel and a duration"),
         (json!("{'A': 1}"), "at byte 0: expected a list, a string or a number"),
         (json!("[('A', 1), ('B', -1)]"), "`B` takes -1 us"),
         (json!("[('', 1)]"), "`` takes 1 us"),
-        (json!(12), "it is no list of pairs of a kernel and a duration"),
+        (json!(12), "it is not a list of pairs of a kernel and a duration"),
     ] {
         assert_eq!(split(broken), (equal.clone(), Some(("op".to_owned(), reason.to_owned()))));
     }

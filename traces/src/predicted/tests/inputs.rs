@@ -96,9 +96,9 @@ fn maps_of_any_shape() {
         assert_eq!(read(nothing).warnings, [InputWarning::EmptyMap], "{nothing:?}");
     }
     for (yaml, reason) in [
-        ("- a\n", "its top level is no mapping"),
-        ("text", "its top level is no mapping"),
-        ("operator_mappings: [a]\n", "`operator_mappings` is no mapping"),
+        ("- a\n", "its top level is not a mapping"),
+        ("text", "its top level is not a mapping"),
+        ("operator_mappings: [a]\n", "`operator_mappings` is not a mapping"),
         ("a: [1\n", "line 1"),
         ("a: {kernel_type: A}\na: {kernel_type: B}\n", "duplicate mapping key: a"),
     ] {
