@@ -1,4 +1,4 @@
-//! What authors of kernels need to know of a problem, and partitioners do not.
+//! What kernel authors need to know about a problem, and partitioners do not.
 //!
 //! - [`Form`]: what a chain computes on, and with it the [`SizeKey`]s of its sizes.
 //! - [`Step`]: one op of a problem, with the shape of everything that it reads and writes.

@@ -50,7 +50,7 @@ fn no_core_dumps() {
     {
         use nix::sys::resource::{Resource, setrlimit};
 
-        // That it may fail does no harm.
+        // A failure here does no harm.
         let _ = setrlimit(Resource::RLIMIT_CORE, 0, 0);
     }
 }

@@ -38,7 +38,7 @@ pub struct HardwareCalibration {
     pub settings: Settings,
     /// The machine: its data sheet, or what was observed where there is none.
     pub hardware: HardwareSpec,
-    /// What was really there when it was measured.
+    /// The machine as it was observed when it was measured.
     pub fingerprint: Fingerprint,
     /// What was checked before the run.
     #[serde(default, rename = "check", skip_serializing_if = "Vec::is_empty")]
@@ -262,7 +262,7 @@ pub struct MeasuredCeilings {
     pub dtype: DType,
     /// On how many threads.
     pub threads: u32,
-    /// By which clock, which decides what a launch costs.
+    /// The clock they were measured by, which decides what a launch costs.
     pub clock: Clock,
     /// The ceilings.
     pub ceilings: Ceilings,

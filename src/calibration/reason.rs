@@ -52,11 +52,11 @@ codes! {
     WrongAfterTiming "wrong-after-timing",
     /// INVALID: more than half of the pairs were disturbed.
     MostlyDisturbed "mostly-disturbed",
-    /// INVALID: without the A/A runs nobody knows how noisy the machine was.
+    /// INVALID: without the A/A runs the noise of the machine is unknown.
     NoControl "no-control",
     /// INVALID: a kernel against itself came out different from itself.
     ControlOff "control-off",
-    /// INVALID: the fused variant did not run as one and the same kernel.
+    /// INVALID: the fused variant did not run as the same kernel.
     FellBack "fell-back",
     /// INVALID: the clock is too coarse for the samples.
     TooFewTicks "too-few-ticks",

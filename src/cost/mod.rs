@@ -1,4 +1,4 @@
-//! What a problem costs on paper: flops, bytes, launches, and the roofline's opinion.
+//! What a problem costs on paper: flops, bytes, launches, and the roofline estimate.
 //!
 //! These are modelled numbers: compulsory traffic, every flop counted once. The measured numbers
 //! are in the [calibration](crate::calibration).

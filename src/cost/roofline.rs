@@ -13,12 +13,12 @@ use crate::vocabulary::{Problem, Step};
 pub struct BandwidthPoint {
     /// Bytes that the kernel touches.
     pub working_set_bytes: u64,
-    /// Of `a = b + c` with ordinary stores, as kernels have them.
+    /// Bandwidth of `a = b + c` with ordinary stores, as kernels have them.
     pub gb_per_s: f64,
-    /// Of the same with non-temporal stores, which do not read a line before they write it.
+    /// The same with non-temporal stores, which do not read a line before they write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nontemporal_gb_per_s: Option<f64>,
-    /// Of reading alone.
+    /// Bandwidth of reading alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_gb_per_s: Option<f64>,
 }

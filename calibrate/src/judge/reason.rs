@@ -27,7 +27,7 @@ pub enum Reason {
     },
     /// INVALID: a kernel against itself came out different from itself.
     ControlOff(Box<NoiseFloor>),
-    /// INVALID: the fused variant did not run as one and the same kernel.
+    /// INVALID: the fused variant did not run as the same kernel.
     FellBack(Vec<String>),
     /// INVALID: the clock is too coarse for the samples. How many ticks the shortest one had.
     TooFewTicks(u64),

@@ -34,7 +34,7 @@ pub struct Ways {
     pub clocks: Vec<Clock>,
     /// Whose kernels run.
     pub implementations: Vec<Implementation>,
-    /// Whether it is worth a word that a vendor's library has nothing for a problem.
+    /// Whether to report that the vendor library lacks a problem.
     pub tells_vendor: bool,
 }
 

@@ -88,7 +88,7 @@ impl Outcome {
         })
     }
 
-    /// Copies every sample from the journal, if somebody wants that, and closes the journal: a
+    /// Copies every sample from the journal, if that was asked for, and closes the journal: a
     /// whole run needs it no longer, but for what failed or belongs to other problems.
     ///
     /// # Errors

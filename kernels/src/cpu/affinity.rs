@@ -115,7 +115,7 @@ pub(crate) fn before_binding() -> Option<Mask> {
     FREE.get()
 }
 
-/// That a thread is bound: when dropped, the thread can run again where it could before.
+/// Keeps a thread bound: when dropped, the thread can run again where it could before.
 #[derive(Debug)]
 pub(crate) struct Binding {
     before: Mask,

@@ -57,7 +57,7 @@ impl Arena {
     /// Writes to every page, so that all memory is there before anything is timed.
     fn touch(&mut self) {
         for page in self.bytes_mut().chunks_mut(SMALLEST_PAGE) {
-            // Opaque to the compiler, which could else drop a write of a zero to fresh memory.
+            // Opaque to the compiler, which could otherwise drop a write of a zero to fresh memory.
             std::hint::black_box(page)[0] = 0;
         }
     }

@@ -56,7 +56,7 @@ fn summary(
     let unsupported = match (&architecture, compiler) {
         (None, _) => Some(listed.too_old()),
         (Some(architecture), Some(compiler)) => compiler.unknown(architecture),
-        // That there is no compiler is said for all devices at once.
+        // A missing compiler is reported once for all devices.
         (Some(_), None) => None,
     };
     let architecture = match architecture {

@@ -214,7 +214,7 @@ impl<C: Calls> Driver for StreamDriver<C> {
                 return Err(error);
             }
         };
-        // SAFETY: the recording is the one that was just made, and nobody else has it; what was
+        // SAFETY: the recording is the one that was just made, and nothing else owns it; what was
         // instantiated does not need it any more.
         let ready = unsafe {
             let ready = self.calls.instantiate(recording);
@@ -222,7 +222,7 @@ impl<C: Calls> Driver for StreamDriver<C> {
             ready
         };
         let graph = ready?;
-        // SAFETY: both handles are this driver's, and nobody else has that of the graph.
+        // SAFETY: both handles are this driver's, and nothing else owns that of the graph.
         unsafe {
             if let Err(error) = self.calls.upload_graph(graph, self.stream.get()) {
                 self.calls.destroy_graph(graph);

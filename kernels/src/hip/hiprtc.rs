@@ -158,7 +158,7 @@ impl<'a> Program<'a> {
 
 impl Drop for Program<'_> {
     fn drop(&mut self) {
-        // SAFETY: the program is alive, and nobody else has its handle.
+        // SAFETY: the program is alive, and nothing else owns its handle.
         unsafe { (self.hiprtc.hiprtcDestroyProgram)(&raw mut self.handle) };
     }
 }

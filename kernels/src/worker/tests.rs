@@ -316,7 +316,7 @@ mod other_programs {
         let mut worker =
             Worker::start(&Program::new("/bin/sh".into(), vec!["-c".into(), whole.into()]))
                 .unwrap();
-        // That it ends afterwards does not matter.
+        // Whether it ends afterwards does not matter.
         assert_eq!(worker.ask(&Behave::Well, LONG).unwrap(), "done");
         for length in [1, 8, 9, answer.len() - 1] {
             let script = format!("{greeting}; {}", print(&answer[..length]));

@@ -58,7 +58,7 @@ const CLOSE_NS: f64 = 50_000.0;
 /// The ends are so much closer than the starts: what is waited away is the difference in arriving.
 const CLOSER: f64 = 3.0;
 
-/// Unless both are as close as this, where nobody waits: within a machine, kernels of one
+/// Unless both are as close as this, where no rank waits: within a machine, kernels of one
 /// collective end some microseconds apart.
 const TOGETHER_NS: f64 = 3000.0;
 

@@ -72,7 +72,7 @@ fn the_rank_that_is_late_is_found_and_what_it_costs() {
         assert_eq!(group.transfer_ns, transfer_ns);
         assert!(group.ends_within_ns < 2000, "{}", group.ends_within_ns);
         let straggler = group.straggler.as_ref().unwrap();
-        // Nobody else takes 90 us longer.
+        // No other rank takes 90 us longer.
         assert_eq!((straggler.name.rank, straggler.last), (Some(2), 48));
         assert_eq!((straggler.parts_led, straggler.parts), (16, 16));
         assert_eq!(straggler.share, 1.0);
@@ -102,7 +102,7 @@ fn ranks_that_are_alike_have_no_straggler() {
         "{:?}",
         group.no_straggler_because
     );
-    // All come at once, but for a microsecond.
+    // All arrive within a microsecond.
     let (records, _) = recorded(&Lockstep { spread_ns: 1000, ..Lockstep::default() });
     let group = &Skew::of(&records).groups[0];
     assert!(matches!(group.no_straggler_because, Some(NoStraggler::LittleWaiting { .. })));

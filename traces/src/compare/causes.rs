@@ -161,7 +161,7 @@ impl Evidence<'_, '_> {
         }
     }
 
-    /// What to say of a cause, but for its share of the gap.
+    /// What to say about a cause, apart from its share of the gap.
     fn sentence(&self, explanation: &Explanation, key: &Key, part: &Part) -> String {
         let slower = &self.labels[usize::from(part.gap_ns < 0.0)];
         let by = time(part.gap_ns.abs());

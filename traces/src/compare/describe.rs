@@ -1,4 +1,4 @@
-//! What is said of each side.
+//! The description of each side.
 
 use super::basis::Steps;
 use super::kinds::Kinds;

@@ -24,7 +24,7 @@ type FusionKey = (usize, String, Vec<String>, Role);
 /// What makes differences one: what it is, who does it, the class, and for what.
 pub(super) type DifferenceKey = (ImplementationKind, usize, String, Role);
 
-/// Something is done as often in a step, but for parts of steps at the ends of the recordings.
+/// Something is done as often in a step, except in parts of steps at the ends of the recordings.
 const SAME_OFTEN: f64 = 0.5;
 
 impl Evidence<'_, '_> {

@@ -232,7 +232,7 @@ fn by_absence(
     })
 }
 
-/// How long a side takes over how long the other does, for what both have, but for one place: for
+/// The time of a side divided by that of the other, for what both have, except one place: for
 /// kernels of the same class if there are others, else for all.
 fn usual_ratio(places: &[Place<'_>], side: usize, except: usize) -> Option<f64> {
     let class = |at: usize| places[at].works[side].map(|work| work.main);

@@ -1,7 +1,7 @@
 //! What a comparison says. Every list is in the order in which a report shows it.
 //!
 //! Times called `first_ns`, `second_ns` and `gap_ns` are of one step, as [`Basis`] defines it, and
-//! `gap_ns` is the first less the second. Times called `total_ns` and `own_ns` are sums over a
+//! `gap_ns` is the first minus the second. Times called `total_ns` and `own_ns` are sums over a
 //! whole recording.
 
 use serde::Serialize;
@@ -116,7 +116,7 @@ pub struct Gap {
     pub first_ns: f64,
     /// The same on the second.
     pub second_ns: f64,
-    /// The first less the second.
+    /// The first minus the second.
     pub gap_ns: f64,
     /// The first over the second; none if the second takes no time.
     pub ratio: Option<f64>,
@@ -191,7 +191,7 @@ pub struct Part {
     pub first_ns: f64,
     /// What it adds to a step of the second side.
     pub second_ns: f64,
-    /// The first less the second.
+    /// The first minus the second.
     pub gap_ns: f64,
 }
 

@@ -211,7 +211,7 @@ fn new_walk<'w, 's>(feed: Feed<'s>, options: &Options, taker: &'w mut Taker<'w>)
 /// What was read of a trace: all but the rows that were taken away.
 pub(crate) struct Loaded {
     pub(crate) trace: Trace,
-    /// Whether nobody ended the reading before its end.
+    /// Whether the file was read to its end.
     pub(crate) is_complete: bool,
 }
 

@@ -97,7 +97,7 @@ pub(crate) fn read(
                 }
             }
         }
-        // The threads end when there are no orders, or nobody takes what they read.
+        // The threads end when there are no orders, or the receiver is gone.
         drop((order, receive));
     });
     (at, stopped)

@@ -54,7 +54,7 @@ impl<'s> Feed<'s> {
         let (empty, used) = sync_channel(WAITING_BLOCKS + 2);
         let read = Arc::new(AtomicU64::new(0));
         let counted = Counted { file, read: Arc::clone(&read) };
-        // It ends with the file, or when nobody takes its blocks.
+        // It ends with the file, or when the receiver is gone.
         thread::Builder::new().spawn(move || decompress(counted, &send, &used))?;
         let stream = Stream { blocks, empty, buffer: Vec::new(), ended: None, read };
         Ok(Self { source: Source::Stream(stream), at: 0, dropped: 0 })

@@ -64,7 +64,7 @@ impl OpMap {
             Rules::Own => top.remove(NESTED),
             Rules::Original => None,
         };
-        // Beside the entries there are versions, policies and the like.
+        // The file also has versions, policies and the like.
         for (operator, value) in &top {
             map.add(operator, value, false);
         }
@@ -83,7 +83,7 @@ impl OpMap {
         Ok(map)
     }
 
-    /// Takes in an entry; what is certainly meant as one and is none gives a warning.
+    /// Adds an entry; a malformed one gives a warning.
     fn add(&mut self, operator: &str, value: &Value, is_entry: bool) {
         let mut warn = |reason: &str| {
             let (operator, reason) = (operator.to_owned(), reason.to_owned());

@@ -140,7 +140,7 @@ impl<'w> RowWriter<'w> {
     ///
     /// # Errors
     ///
-    /// When they cannot be written; [`io::ErrorKind::BrokenPipe`] if nobody wants more.
+    /// When they cannot be written; [`io::ErrorKind::BrokenPipe`] if the reader closed the output.
     pub fn write(&mut self, rows: &Rows<'_>) -> io::Result<()> {
         (0..self.table.len(rows.trace))
             .try_for_each(|row| self.encoder.row(&self.columns, rows, row))

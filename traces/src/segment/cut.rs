@@ -178,7 +178,7 @@ fn whole_layers(
 struct Repeated {
     /// The share whose classes are those of another one, or the beginning of those.
     exactly: f64,
-    /// The share that is at least nearly so, but for some kernels at one place.
+    /// The share that is at least nearly so, except for some kernels at one place.
     nearly: f64,
 }
 
@@ -220,7 +220,7 @@ fn repeated(sequence: &Sequence<'_>, passes: &[CutPass]) -> Repeated {
     Repeated { exactly: exactly as f64 / all, nearly: nearly as f64 / all }
 }
 
-/// Whether two layers are the same but for a quarter of the longer one at one place.
+/// Whether two layers are the same except for a quarter of the longer one at one place.
 fn alike(a: &[Class], b: &[Class]) -> bool {
     let prefix = common_prefix(a, b);
     let rest = |classes: &'_ [Class]| classes.len() - prefix;

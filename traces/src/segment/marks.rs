@@ -12,7 +12,7 @@ pub enum Phase {
     Decode,
     /// It does both at once.
     Mixed,
-    /// It refines an image or the like.
+    /// It refines an image, for example.
     Diffusion,
 }
 

@@ -1,4 +1,4 @@
-//! What is said of the kernels with one thing in common.
+//! The summary of kernels with one thing in common.
 
 use serde::Serialize;
 
@@ -68,7 +68,7 @@ impl Times {
     }
 }
 
-/// A part of a whole; none of nothing.
+/// A part of a whole; `None` without any.
 #[expect(clippy::cast_precision_loss, reason = "a ratio")]
 pub(crate) fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }

@@ -14,7 +14,7 @@ pub enum Edit {
     FusedRopeCache,
     /// The result of a norm is quantised by a kernel of its own.
     QuantAfterNorm,
-    /// The norm quantises its result, but for the first one.
+    /// Every norm but the first quantises its result.
     FusedNormQuant,
     /// The result of an activation is quantised by a kernel of its own.
     QuantAfterAct,

@@ -136,7 +136,7 @@ pub enum Phase {
 pub enum Launching {
     /// Each by a call of its own.
     Eager,
-    /// Those of a step by one replay of a graph, but for its sampling.
+    /// Those of a step by one replay of a graph, except for its sampling.
     StepGraph,
     /// Those of a layer by one replay.
     LayerGraphs,

@@ -321,7 +321,7 @@ mod tests {
             assert!(sizes.iter().all(|size| *size > 0 && size % GRAIN == 0));
             let last = bytes[bytes.len() - 1];
             assert!(last <= largest && last > largest - largest / 50, "{threads}: {last}");
-            // Doubling, but for what rounding to the grain changes.
+            // Doubling, apart from rounding to the grain.
             assert!(bytes.windows(2).all(|pair| pair[1] <= 3 * pair[0]), "{bytes:?}");
             assert!(sizes.len() > 8, "{threads} threads: {bytes:?}");
         }

@@ -9,8 +9,8 @@ use crate::gpu::launch::{LaunchShape, TensorMap};
 use crate::gpu::plan::{Argument, Code, KernelPlan};
 use crate::gpu::tensors::{Role, TensorId, TensorTable};
 
-/// Threads of every block, but for kernels of one phase that choose for themselves. A multiple of
-/// every warp width.
+/// Threads of every block, except for kernels of one phase that choose for themselves. A multiple
+/// of every warp width.
 pub(super) const THREADS: u32 = 256;
 
 /// The parameters of a kernel: the fields of its struct `Args`.

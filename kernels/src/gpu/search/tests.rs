@@ -1,4 +1,4 @@
-//! The order of places, and what is said if nothing is there.
+//! The order of places, and the message if nothing is there.
 
 use std::fs;
 

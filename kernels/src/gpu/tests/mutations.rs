@@ -168,7 +168,7 @@ fn changes() -> Vec<Mutation> {
         change("attention.h", "rows.scores[tile][n] = {};", ";"),
         change("attention.h", "apply(after, first);", ""),
         change("attention.h", "apply(before, first_key);", ""),
-        // Copies that nobody waits for.
+        // Copies that no thread waits for.
         change("gemm.h", "copy_async_wait<STAGES - 2>();", ""),
         change("gemm.h", "copy_async_wait<STAGES - 2>();", "copy_async_wait<STAGES - 1>();"),
         change("attention.h", "port::copy_async_wait<0>();", ""),

@@ -30,7 +30,7 @@ pub struct LayerTotal<'c> {
     pub trace2_total_ms: f64,
     /// The first total over the second; null where one side lacks the layer.
     pub ratio: Option<f64>,
-    /// The first total less the second.
+    /// The first total minus the second.
     pub gap_ms: f64,
     /// How the sides compare: they differ above 0.1 ms and a ratio of 1.2.
     pub status: Status,
@@ -94,7 +94,7 @@ pub struct LayerAlignment<'c> {
     pub total_us: PerSide<f64>,
     /// The first over the second; null where a side has none.
     pub ratio: Option<f64>,
-    /// The first less the second, in microseconds.
+    /// The first minus the second, in microseconds.
     pub gap_us: f64,
     /// The places.
     pub operations: Vec<AlignedOperation<'c>>,
@@ -124,7 +124,7 @@ pub struct AlignedOperation<'c> {
     pub total_us: PerSide<f64>,
     /// The first mean over the second.
     pub ratio: Option<f64>,
-    /// The first mean less the second, in microseconds.
+    /// The first mean minus the second, in microseconds.
     pub gap_us: Option<f64>,
     /// Whether both sides run the same kernel.
     pub is_same_kernel: bool,

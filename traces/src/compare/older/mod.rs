@@ -107,11 +107,11 @@ impl<T: Serialize> Serialize for PerSide<T> {
 pub struct Sums {
     /// How many kernels.
     pub count: [u64; 2],
-    /// Their mean durations in microseconds; none of nothing.
+    /// Their mean durations in microseconds; `None` without any.
     pub avg_us: [Option<f64>; 2],
     /// Their durations together in milliseconds.
     pub total_ms: [f64; 2],
-    /// The first total less the second.
+    /// The first total minus the second.
     pub gap_ms: f64,
 }
 
@@ -141,7 +141,7 @@ fn ms(ns: u64) -> f64 {
     ns as f64 / 1e6
 }
 
-/// The mean in microseconds; none of nothing.
+/// The mean in microseconds; `None` without any.
 #[expect(clippy::cast_precision_loss, reason = "microseconds with a fraction")]
 fn avg_us(count: u64, total_ns: u64) -> Option<f64> {
     (count > 0).then(|| total_ns as f64 / 1e3 / count as f64)

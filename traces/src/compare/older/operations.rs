@@ -28,7 +28,7 @@ pub struct Operation<'c> {
     pub trace2_total_ms: f64,
     /// The first mean over the second.
     pub ratio: Option<f64>,
-    /// The first total less the second.
+    /// The first total minus the second.
     pub gap_ms: f64,
     /// How the sides compare: they differ above 5 ms.
     pub status: Status,

@@ -34,7 +34,7 @@ pub struct SameKernelTotal<'c> {
     pub total_us: PerSide<f64>,
     /// The first mean over the second; null if it is infinite.
     pub ratio: f64,
-    /// The first mean less the second, in microseconds.
+    /// The first mean minus the second, in microseconds.
     pub gap_us: f64,
 }
 

@@ -63,7 +63,7 @@ impl Headers {
     }
 }
 
-/// Writes a file such that nobody sees half of it.
+/// Writes a file so that no reader sees half of it.
 fn write_at_once(path: &Path, bytes: &[u8]) {
     let file = tempfile::NamedTempFile::new_in(path.parent().unwrap()).unwrap();
     std::fs::write(file.path(), bytes).unwrap();

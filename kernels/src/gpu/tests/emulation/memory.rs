@@ -30,7 +30,7 @@ impl Tensor {
         let start = (end - bytes) / ALIGNMENT * ALIGNMENT;
         pages[PAGE..end].fill(CANARY);
         for guard in [0, end] {
-            // SAFETY: the page is part of the mapping, and nobody has a reference to it.
+            // SAFETY: the page is part of the mapping, and no other reference to it exists.
             let status = unsafe {
                 libc::mprotect(pages.as_mut_ptr().add(guard).cast(), PAGE, libc::PROT_NONE)
             };
