@@ -63,6 +63,7 @@ pub struct Distributed {
 
 /// Who made the devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Vendor {
     /// AMD.
     #[serde(rename = "AMD")]

@@ -10,4 +10,5 @@ mod json;
 mod page;
 mod ranks;
 mod real;
+mod schema;
 mod text;

@@ -6,6 +6,7 @@ use crate::classify::Words;
 
 /// What a kernel that communicates does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Operation {
     /// Every rank gets the sum of all.

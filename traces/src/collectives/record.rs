@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use rustc_hash::FxHashMap;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use super::operation::{Family, Operation};
 use crate::classify::Class;
@@ -17,6 +17,7 @@ use crate::{
 
 /// Whose trace it is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RankName {
     /// The number of its process, if it is known.
     pub rank: Option<u64>,
@@ -48,6 +49,7 @@ impl From<&RankFile> for RankName {
 
 /// What one rank did. All times are in nanoseconds, and those of the device that was busy longest.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RankRecord {
     /// Whose it is.
     #[serde(flatten)]
@@ -55,7 +57,6 @@ pub struct RankRecord {
     /// How many processes the run had, if the trace says.
     pub world_size: Option<u64>,
     /// Who made the device.
-    #[serde(serialize_with = "vendor_name")]
     pub vendor: Vendor,
     /// The device; none if nothing ran, -1 where the trace does not say.
     pub device: Option<i64>,
@@ -299,8 +300,4 @@ impl Operators {
         let id = trace.kernels.external_id.get(kernel)?;
         self.by_id.get(id).copied().flatten()
     }
-}
-
-fn vendor_name<S: Serializer>(vendor: &Vendor, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(vendor.name())
 }

@@ -9,6 +9,7 @@ use super::record::{RankName, RankRecord};
 /// It is one of those whose traces were read whole, if there are any, and the medians are of
 /// these.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Representative {
     /// Which rank.
     #[serde(flatten)]
@@ -30,6 +31,7 @@ pub struct Representative {
 
 /// The medians over ranks, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Medians {
     /// Of the busy times.
     pub busy_ns: u64,

@@ -11,6 +11,7 @@ use super::warning::{self, SkewWarning};
 
 /// Which rank waits for which. All times are in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Skew {
     /// Every rank, in the order of their numbers.
     pub ranks: Vec<RankSkew>,
@@ -28,6 +29,7 @@ pub struct Skew {
 ///
 /// `collective_ns` = `transfer_ns` + `waiting_ns` + `unmatched_ns`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RankSkew {
     /// Which rank.
     #[serde(flatten)]
@@ -52,6 +54,7 @@ pub struct RankSkew {
 
 /// Collectives of one stream that were not matched with those of other ranks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unmatched {
     /// Of which rank.
     #[serde(flatten)]
@@ -62,12 +65,13 @@ pub struct Unmatched {
     pub collectives: usize,
     /// Their durations together, in nanoseconds.
     pub total_ns: u64,
-    /// Why.
+    /// Why they were not matched.
     pub reason: Reason,
 }
 
 /// Why collectives were not matched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
     /// There is no other rank, or none of the same run that communicates in this way.

@@ -13,6 +13,7 @@ use super::record::RankName;
 
 /// The rank that the others of its group wait for.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Straggler {
     /// Which rank.
     #[serde(flatten)]
@@ -31,6 +32,7 @@ pub struct Straggler {
 
 /// Why no rank of a group is named.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "reason")]
 pub enum NoStraggler {
     /// The ranks arrive together: waiting is a small part of communication.

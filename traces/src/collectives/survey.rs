@@ -6,6 +6,7 @@ use super::{RankRecord, Representative, Skew};
 
 /// All ranks of a run, and which of them waits for which.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct RankSurvey {
     /// What each of them did.

@@ -13,6 +13,7 @@ use crate::summary::ratio;
 
 /// Ranks that take part in the same collectives. All times are in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GroupSkew {
     /// The ranks, in their order.
     pub members: Vec<MemberSkew>,
@@ -39,6 +40,7 @@ pub struct GroupSkew {
 
 /// A rank in its group. All times are in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemberSkew {
     /// Which rank.
     #[serde(flatten)]
@@ -55,6 +57,7 @@ pub struct MemberSkew {
 
 /// Collectives of one operation and kernel. All times are in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CollectiveTime {
     /// What they do.
     pub operation: Operation,

@@ -9,6 +9,7 @@ use super::skew::{Reason, Unmatched};
 
 /// Something about the ranks of a run that changes what their figures mean.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "code")]
 pub enum SkewWarning {
     /// Not all ranks of the run are there.

@@ -14,9 +14,11 @@ use crate::collectives::RankSurvey;
 ///
 /// This is the object that `trace-tool compare --json` prints.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Document<'c> {
     /// The version of this form.
+    #[cfg_attr(feature = "schema", schemars(extend("const" = Document::SCHEMA_VERSION)))]
     pub schema_version: u32,
     /// Who is faster and by how much, in a sentence.
     pub verdict: String,
@@ -49,6 +51,7 @@ pub struct Document<'c> {
 
 /// All ranks of each side, where there are several.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RanksOfSides<'c> {
     /// Those of the first side.
     pub first: Option<&'c RankSurvey>,

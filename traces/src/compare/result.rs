@@ -12,6 +12,7 @@ use crate::segment::{Marker, Phase};
 
 /// What a comparison of two traces says.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Comparison {
     /// The first trace.
     pub first: SideSummary,
@@ -42,6 +43,7 @@ pub struct Comparison {
 
 /// One of the two sides.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SideSummary {
     /// The short name in sentences and tables, different on both sides: the device's, or else
     /// `first` and `second`.
@@ -61,9 +63,9 @@ pub struct SideSummary {
     /// From the first beginning to the last end, in nanoseconds; with a phase or a layer, the sum
     /// of what its kernels add to that.
     pub span_ns: u64,
-    /// At least one of them ran.
+    /// The time in which at least one of them ran.
     pub busy_ns: u64,
-    /// None ran.
+    /// The time in which none ran.
     pub idle_ns: u64,
     /// The marked steps.
     pub marked_steps: u64,
@@ -87,6 +89,7 @@ pub struct SideSummary {
 
 /// What a step is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
     /// A pass through all layers: the layers that ran over the layers of the model.
@@ -111,6 +114,7 @@ impl Basis {
 
 /// The gap between two traces. All times are of one step, in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Gap {
     /// The time of a step on the first side, from end to end.
     pub first_ns: f64,
@@ -140,6 +144,7 @@ pub struct Gap {
 
 /// What a part of the gap comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CauseKind {
     /// A fusion that one side does: an index into [`Comparison::fusions`].
@@ -166,6 +171,7 @@ pub enum CauseKind {
 
 /// A part of the gap.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cause {
     /// What it comes from.
     pub kind: CauseKind,
@@ -182,6 +188,7 @@ pub struct Cause {
 
 /// A part of both sides.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Part {
     /// What the first side has of it.
     pub first_amount: Amount,
@@ -197,8 +204,9 @@ pub struct Part {
 
 /// Some kernels of a recording, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Amount {
-    /// How many.
+    /// How many kernels, copies and fills.
     pub count: u64,
     /// Their durations together.
     pub total_ns: u64,
@@ -209,6 +217,7 @@ pub struct Amount {
 
 /// The part of a class, of idle time, or of the mix of phases.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClassPart {
     /// The class with what is fused into it, as `ADD+NORM`; `IDLE`; `PHASE_MIX`.
     pub class: String,
@@ -221,6 +230,7 @@ pub struct ClassPart {
 
 /// The part of a role.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RolePart {
     /// The role.
     pub role: Role,
@@ -231,8 +241,9 @@ pub struct RolePart {
 
 /// A phase, in steps of this phase.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PhasePart {
-    /// Which.
+    /// Which phase.
     pub phase: Phase,
     /// How many steps of it the first side has.
     pub first_steps: f64,
@@ -246,19 +257,21 @@ pub struct PhasePart {
 
 /// What runs alongside computation, for one step, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OverlapPart {
-    /// The time of the first side that nothing hides.
+    /// The time of a step of the first side that nothing hides.
     pub first_exposed_ns: f64,
-    /// The time of the first side during which something else has the device.
+    /// The time of a step of the first side during which something else has the device.
     pub first_overlapped_ns: f64,
-    /// The time of the second side that nothing hides.
+    /// The time of a step of the second side that nothing hides.
     pub second_exposed_ns: f64,
-    /// The time of the second side during which something else has the device.
+    /// The time of a step of the second side during which something else has the device.
     pub second_overlapped_ns: f64,
 }
 
 /// The layers of both sides.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LayerComparison {
     /// How many layers of the model are aligned.
     pub aligned: u32,
@@ -272,6 +285,7 @@ pub struct LayerComparison {
 
 /// Layers that look alike, or stretches between passes through the model.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LayerKind {
     /// Its number, from 0.
     pub kind: usize,
@@ -300,6 +314,7 @@ pub struct LayerKind {
 
 /// A place in a layer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Slot {
     /// The place, from 0.
     pub slot: usize,
@@ -324,6 +339,7 @@ pub struct Slot {
 
 /// Which sides have a place of a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SlotStatus {
     /// Both, in the same order.
@@ -338,6 +354,7 @@ pub enum SlotStatus {
 
 /// The kernels of one side at a place of a layer. Times are in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SlotKernel {
     /// The class with what is fused into it, as `ADD+NORM`.
     pub class: String,
@@ -359,15 +376,19 @@ pub struct SlotKernel {
 
 /// A ratio of mean durations, first over second.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ratio {
-    /// The ratio.
+    /// The ratio; null if it is infinite.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
     pub value: f64,
     /// The interval of 95 % for it; none if a side has fewer than two kernels.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<(Option<f64>, Option<f64>)>"))]
     pub interval: Option<(f64, f64)>,
 }
 
 /// A layer of the model on both sides, over all times that it ran. Times are in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LayerNumber {
     /// Its number, from 0.
     pub layer: u32,
@@ -384,6 +405,7 @@ pub struct LayerNumber {
 
 /// Which side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Which {
     /// The first.
@@ -401,6 +423,7 @@ impl Which {
 
 /// What one side does in one kernel and the other in several.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Fusion {
     /// Who fuses.
     pub fused_by: Which,
@@ -434,6 +457,7 @@ pub struct Fusion {
 
 /// What shows that a kernel is fused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FusionEvidence {
     /// Its name, or the operator that launched it.
@@ -447,6 +471,7 @@ pub enum FusionEvidence {
 
 /// What a difference of the implementation is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ImplementationKind {
     /// A reduction, or another tail, after a GEMM that is split.
@@ -467,6 +492,7 @@ pub enum ImplementationKind {
 
 /// What one side runs for the sake of its implementation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ImplementationDifference {
     /// What it is.
     pub kind: ImplementationKind,
@@ -489,6 +515,7 @@ pub struct ImplementationDifference {
 
 /// Kernels with one name on both sides. Times are in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SameKernel {
     /// The name.
     pub kernel: String,
@@ -507,6 +534,7 @@ pub struct SameKernel {
 
 /// The kernels of one name on one side.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KernelRow {
     /// Whose.
     pub side: Which,

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 /// How much a warning matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// It explains how the numbers were made.
@@ -25,6 +26,7 @@ impl Severity {
 
 /// Something about a comparison that changes what its numbers mean.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CompareWarning {
     /// A short name that never changes, for programs.
     pub code: &'static str,

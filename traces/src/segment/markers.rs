@@ -8,6 +8,7 @@ use crate::classify::Class;
 
 /// What the layers of a trace were found by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Marker {
     /// Writing the key-value cache, before attention reads it.

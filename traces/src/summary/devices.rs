@@ -43,6 +43,7 @@ pub struct DeviceTime {
 
 /// What of a kind of work hides behind other work. All in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Overlap {
     /// It runs.
     pub busy_ns: u64,

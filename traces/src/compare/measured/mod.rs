@@ -16,6 +16,7 @@ use super::Fusion;
 
 /// What a calibration file says of a fusion.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct FusionRecords {
     /// The fusion, as an index into the list of a comparison.
@@ -24,21 +25,24 @@ pub struct FusionRecords {
     pub file: String,
     /// The machine that was measured.
     pub hardware: String,
-    /// The patterns that are like the fusion; none if nothing like it can be measured.
+    /// The patterns that are like the fusion; empty if nothing like it can be measured.
     pub patterns: Vec<&'static str>,
-    /// What was measured of them; none if the file has no record.
+    /// What was measured of them; empty if the file has no record.
     pub measured: Vec<MeasuredPattern>,
 }
 
 /// The records of one pattern on one backend with one dtype.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct MeasuredPattern {
     /// The pattern.
     pub pattern: &'static str,
     /// Where it ran.
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub backend: Backend,
     /// The dtype.
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub dtype: DType,
     /// How many records there are, each of its own sizes, threads and caches, that may be used.
     pub records: usize,
@@ -54,6 +58,7 @@ pub struct MeasuredPattern {
 
 /// The speedup of a record: unfused time over fused time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct MeasuredSpeedup {
     /// What was measured.

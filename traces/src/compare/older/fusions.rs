@@ -7,13 +7,14 @@ use crate::compare::{Comparison, Slot, Which};
 
 /// A fusion.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct FusionOpportunity<'c> {
     /// What the fused kernel does.
     pub kernel_type: &'c str,
     /// Which layers it is in, as `0-22`; `all` outside of aligned layers.
     pub layer: String,
-    /// Who fuses.
+    /// Who fuses: the vendor, or `trace1` or `trace2`.
     pub fused_by: &'static str,
     /// The fused kernel.
     pub fused_kernel: &'c str,
@@ -43,9 +44,10 @@ pub fn fusion_opportunities(comparison: &Comparison) -> Vec<FusionOpportunity<'_
 
 /// A fusion, from one side to the other.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct FusionMapping<'c> {
-    /// Who fuses.
+    /// Who fuses: the vendor, or `trace1` or `trace2`.
     pub fused_platform: &'static str,
     /// What the fused kernel does.
     pub fused_kernel_type: &'c str,
@@ -82,6 +84,7 @@ pub fn fusion_mappings(comparison: &Comparison) -> Vec<FusionMapping<'_>> {
 
 /// The fusions, with a summary.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct FusionAnalysis<'c> {
     /// The fusions.
@@ -92,13 +95,14 @@ pub struct FusionAnalysis<'c> {
 
 /// A fusion, with how sure it is.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct FusionPattern<'c> {
     /// Which layers it is in, as `0-22`; `all` outside of aligned layers.
     pub layer: String,
     /// What the fused kernel does.
     pub operation: &'c str,
-    /// Who fuses.
+    /// Who fuses: the vendor, or `trace1` or `trace2`.
     pub fused_platform: &'static str,
     /// The fused kernel.
     pub fused_kernel: &'c str,
@@ -114,12 +118,18 @@ pub struct FusionPattern<'c> {
 
 /// How many fusions there are.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(
+    feature = "schema",
+    schemars(extend("patternProperties" = super::keys_of_sides(&[("fuses", &["integer"], "How many the side does.")])))
+)]
 #[non_exhaustive]
 pub struct FusionCounts {
     /// How many there are.
     pub total_fusion_opportunities: usize,
     /// How many each side does.
     #[serde(flatten)]
+    #[cfg_attr(feature = "schema", schemars(skip))]
     pub fuses: PerSide<usize>,
 }
 

@@ -14,6 +14,7 @@ const LAYER_RATIO: f64 = 1.2;
 
 /// A layer of the model by its number, with sums over the recordings.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct LayerTotal<'c> {
     /// Its number, from 0.
@@ -81,6 +82,11 @@ impl<'c> LayerTotal<'c> {
 
 /// A kind of layer, with the places where it is aligned. Times are of one layer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(
+    feature = "schema",
+    schemars(extend("patternProperties" = super::keys_of_sides(&[("total_us", &["number"], "The mean durations of a layer's kernels together, in microseconds.")])))
+)]
 #[non_exhaustive]
 pub struct LayerAlignment<'c> {
     /// The number of the kind.
@@ -91,6 +97,7 @@ pub struct LayerAlignment<'c> {
     pub phase: Option<Phase>,
     /// The mean durations of a layer's kernels together, in microseconds.
     #[serde(flatten)]
+    #[cfg_attr(feature = "schema", schemars(skip))]
     pub total_us: PerSide<f64>,
     /// The first over the second; null where a side has none.
     pub ratio: Option<f64>,
@@ -102,6 +109,11 @@ pub struct LayerAlignment<'c> {
 
 /// A place of a kind of layer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(
+    feature = "schema",
+    schemars(extend("patternProperties" = super::keys_of_sides(&[("kernel", &["string", "null"], "The kernel; null for a side without one."), ("count", &["integer"], "How many kernels."), ("avg_us", &["number", "null"], "Their mean duration, in microseconds."), ("total_us", &["number"], "Their durations together, in microseconds.")])))
+)]
 #[non_exhaustive]
 pub struct AlignedOperation<'c> {
     /// The class.
@@ -112,15 +124,19 @@ pub struct AlignedOperation<'c> {
     pub position: usize,
     /// The kernel; null for a side without one.
     #[serde(flatten)]
+    #[cfg_attr(feature = "schema", schemars(skip))]
     pub kernel: PerSide<Option<&'c str>>,
     /// How many kernels.
     #[serde(flatten)]
+    #[cfg_attr(feature = "schema", schemars(skip))]
     pub count: PerSide<u64>,
     /// Their mean duration, in microseconds.
     #[serde(flatten)]
+    #[cfg_attr(feature = "schema", schemars(skip))]
     pub avg_us: PerSide<Option<f64>>,
     /// Their durations together, in microseconds.
     #[serde(flatten)]
+    #[cfg_attr(feature = "schema", schemars(skip))]
     pub total_us: PerSide<f64>,
     /// The first mean over the second.
     pub ratio: Option<f64>,

@@ -24,6 +24,7 @@ use crate::segment::{Marker, Phase};
 
 /// How the first side compares with the second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Status {
@@ -101,6 +102,16 @@ impl<T: Serialize> Serialize for PerSide<T> {
     }
 }
 
+/// The schema of values of [`PerSide`]: their keys, types and meanings.
+#[cfg(feature = "schema")]
+fn keys_of_sides(keys: &[(&str, &[&str], &str)]) -> serde_json::Value {
+    let of_key = |(key, types, meaning): &(&str, &[&str], &str)| {
+        let pattern = format!("^(amd|nvidia|trace1|trace2)_{key}$");
+        (pattern, serde_json::json!({ "description": meaning, "type": types }))
+    };
+    keys.iter().map(of_key).collect::<serde_json::Map<_, _>>().into()
+}
+
 /// The sums over the recordings of both sides.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
@@ -149,6 +160,7 @@ fn avg_us(count: u64, total_ns: u64) -> Option<f64> {
 
 /// What is compared.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Metadata<'c> {
     /// The first file.
@@ -210,6 +222,7 @@ impl<'c> Metadata<'c> {
 
 /// The kinds of model of both sides.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Architecture {
     /// The first side.
@@ -220,6 +233,7 @@ pub struct Architecture {
 
 /// A kind of model.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ModelKind {
     /// The kind.

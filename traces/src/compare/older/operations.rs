@@ -10,6 +10,8 @@ const OPERATION_GAP_MS: f64 = 5.0;
 
 /// A class of kernels, with sums over the recordings.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "OperationTotal"))]
 #[non_exhaustive]
 pub struct Operation<'c> {
     /// The class.
@@ -47,6 +49,7 @@ pub struct Operation<'c> {
 
 /// The kernels of one name.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct OperationKernel<'c> {
     /// The name.

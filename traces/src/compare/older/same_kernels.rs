@@ -7,6 +7,7 @@ use crate::compare::{Comparison, SameKernel};
 
 /// The kernels with the same name, with a summary.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct SameKernelAnalysis<'c> {
     /// The kernels.
@@ -17,6 +18,11 @@ pub struct SameKernelAnalysis<'c> {
 
 /// Kernels of one name, with sums over the recordings.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(
+    feature = "schema",
+    schemars(extend("patternProperties" = super::keys_of_sides(&[("count", &["integer"], "How many."), ("avg_us", &["number", "null"], "Their mean duration, in microseconds."), ("total_us", &["number"], "Their durations together, in microseconds.")])))
+)]
 #[non_exhaustive]
 pub struct SameKernelTotal<'c> {
     /// The name.
@@ -25,14 +31,18 @@ pub struct SameKernelTotal<'c> {
     pub operation: &'c str,
     /// How many.
     #[serde(flatten)]
+    #[cfg_attr(feature = "schema", schemars(skip))]
     pub count: PerSide<u64>,
     /// Their mean duration, in microseconds.
     #[serde(flatten)]
+    #[cfg_attr(feature = "schema", schemars(skip))]
     pub avg_us: PerSide<Option<f64>>,
     /// Their durations together, in microseconds.
     #[serde(flatten)]
+    #[cfg_attr(feature = "schema", schemars(skip))]
     pub total_us: PerSide<f64>,
     /// The first mean over the second; null if it is infinite.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
     pub ratio: f64,
     /// The first mean minus the second, in microseconds.
     pub gap_us: f64,
@@ -40,6 +50,11 @@ pub struct SameKernelTotal<'c> {
 
 /// How many kernels are faster where.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(
+    feature = "schema",
+    schemars(extend("patternProperties" = super::keys_of_sides(&[("faster", &["integer"], "How many are faster on the side.")])))
+)]
 #[non_exhaustive]
 pub struct SameKernelCounts {
     /// How many there are.
@@ -48,6 +63,7 @@ pub struct SameKernelCounts {
     pub mean_ratio: Option<f64>,
     /// How many are faster on each side.
     #[serde(flatten)]
+    #[cfg_attr(feature = "schema", schemars(skip))]
     pub faster: PerSide<usize>,
 }
 
