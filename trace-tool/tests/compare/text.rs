@@ -92,7 +92,7 @@ fn a_verdict_for_every_case() {
     );
     assert_eq!(
         line(&|one| times(one, 0.0, 0.0)),
-        "MI300X takes 0 a pass, H100 0 ns: there is nothing to compare"
+        "MI300X takes 0 ns a pass, H100 0 ns: there is nothing to compare"
     );
 }
 
