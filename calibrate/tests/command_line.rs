@@ -126,7 +126,7 @@ fn another_machine_is_measured_but_never_mislabelled() {
         .args(["--hardware", "jetson-agx-orin", "--problem", TINY, "--quick", "--output", "t.toml"])
         .assert()
         .success()
-        .stderr(contains("warning: --hardware jetson-agx-orin was asked for").count(2));
+        .stderr(contains("warning: --hardware names jetson-agx-orin").count(2));
     let calibration = HardwareCalibration::load(folder.path().join("t.toml")).unwrap();
     assert_eq!(calibration.settings.requested_hardware, "jetson-agx-orin");
     assert!(!calibration.settings.hardware_matches);
@@ -181,7 +181,7 @@ fn wrong_command_lines() {
         (&["--problem", "linear_bias/f32/m-5.k1.n1"], "must be a whole number"),
         (&["--problem", "linear_bias"], "expected chain/dtype/sizes"),
         (&["--problem", huge], "(24000000000000 bytes)"),
-        (&["--problem", TINY, "--threads", "0"], "--threads must be at least 1"),
+        (&["--problem", TINY, "--threads", "0"], "it must be a number from 1 to 4096"),
         (&["--problem", TINY, "--processes", "0"], "it must be 1, or from 3 to 1000"),
         (&["--problem", TINY, "--processes", "2"], "an interval over 2 processes says nothing"),
         (&["--problem", TINY, "--output", "x.toml", "--samples", "x.toml"], "own file"),
@@ -354,7 +354,7 @@ fn a_failed_check_stops_the_run_unless_forced() {
         .args(args)
         .assert()
         .code(1)
-        .stderr(contains("error: threads: 4000 threads on").and(contains("--force goes on")));
+        .stderr(contains("error: threads: 4000 threads on").and(contains("pass --force to continue")));
     assert!(names(folder.path()).is_empty());
     forced(folder.path())
         .args(["--problem", TINY, "--quick", "--threads", "64", "--output", "t.toml"])
