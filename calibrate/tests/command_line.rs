@@ -199,8 +199,11 @@ fn wrong_command_lines() {
         (&["--problem", TINY, "--implementation", "native"], "--implementation is for GPUs"),
         (&["--problem", TINY, "--gpu-lib-dir", "."], "--gpu-lib-dir is for GPUs"),
         (&["--problem", TINY, "--code-cache", "."], "--code-cache is for GPUs"),
-        (&["--problem", TINY, "--backend", "cuda", "--threads", "2"], "run on a GPU"),
-        (&["--problem", TINY, "--backend", "hip", "--unbound"], "run on a GPU"),
+        (
+            &["--problem", TINY, "--backend", "cuda", "--threads", "2"],
+            "--threads is for the cpu backend",
+        ),
+        (&["--problem", TINY, "--backend", "hip", "--unbound"], "--unbound is for the cpu backend"),
         (&["--problem", TINY, "--backend", "cuda", "--clock", "host"], "launch-inclusive, both]"),
         (&["--fusion", "linear_bais_relu", "--backend", "cuda"], "did you mean"),
         (&["query", "e.toml", "--problem", "add_relu/f32/m4"], "n (columns) is missing"),
@@ -306,11 +309,13 @@ fn a_run_goes_on_when_its_time_was_up() {
         .code(1)
         .stderr(contains("nothing was measured; no file was written"));
     // Measuring the ceilings takes about three seconds, three times.
-    let mut parts = 0;
+    let mut budget_s = 4;
     loop {
-        parts += 1;
-        assert!(parts < 20);
-        let part = forced(folder.path()).args(&args).args(["--time-budget", "6s"]).assert();
+        // On a busy machine a part may end before anything is measured: the next one has longer.
+        budget_s += 2;
+        assert!(budget_s < 50);
+        let budget = format!("{budget_s}s");
+        let part = forced(folder.path()).args(&args).args(["--time-budget", &budget]).assert();
         if !folder.path().join("t.toml").exists() {
             part.code(1).stderr(contains("nothing was measured"));
             continue;
@@ -322,7 +327,7 @@ fn a_run_goes_on_when_its_time_was_up() {
         }
     }
     let whole = load();
-    assert_eq!(whole.settings.time_budget_s, Some(6.0));
+    assert_eq!(whole.settings.time_budget_s, Some(f64::from(budget_s)));
     assert_eq!((whole.records.len(), whole.skipped.len()), (2, 0));
     for record in &whole.records {
         assert!((3..=6).contains(&record.processes), "{}", record.processes);
@@ -350,11 +355,9 @@ fn a_worker_without_a_task_says_what_it_is() {
 fn a_failed_check_stops_the_run_unless_forced() {
     let folder = folder();
     let args = ["--problem", TINY, "--quick", "--threads", "4000", "--output", "t.toml"];
-    calibrate(folder.path())
-        .args(args)
-        .assert()
-        .code(1)
-        .stderr(contains("error: threads: 4000 threads on").and(contains("pass --force to continue")));
+    calibrate(folder.path()).args(args).assert().code(1).stderr(
+        contains("error: threads: 4000 threads on").and(contains("pass --force to continue")),
+    );
     assert!(names(folder.path()).is_empty());
     forced(folder.path())
         .args(["--problem", TINY, "--quick", "--threads", "64", "--output", "t.toml"])
