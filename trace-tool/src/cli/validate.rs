@@ -112,7 +112,7 @@ pub enum ValidateFormat {
 pub enum MeasuredByName {
     /// Their name
     Name,
-    /// Their class, as `calibrate trace kernels` has it
+    /// Their class, as the command `kernels` has it
     Class,
 }
 
