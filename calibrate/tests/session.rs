@@ -129,6 +129,7 @@ impl Workers for Scripted {
             processors: vec![0],
             huge_page_share: None,
             gpu_kernels: Default::default(),
+            surroundings: Default::default(),
         })))
     }
 }

@@ -6,6 +6,7 @@ use fusion_cost_model::cost::Ceilings;
 use fusion_cost_model::{
     Backend as BackendName, CacheState, Clock, DType, Implementation, Problem,
 };
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::inputs::Inputs;
@@ -166,8 +167,29 @@ pub trait Backend {
     /// [`BackendError`] when the device has not enough memory.
     fn ceilings(&mut self, dtype: DType, clock: Clock) -> Result<Option<Ceilings>, BackendError>;
 
+    /// A short look at the state that the machine is in, about 10 ms; `None` where there is nothing
+    /// to look at, as on a GPU, which reports its clock by itself.
+    ///
+    /// # Errors
+    ///
+    /// [`BackendError`] when the device fails.
+    fn look_at_machine(&mut self) -> Result<Option<MachineReading>, BackendError> {
+        Ok(None)
+    }
+
     /// The processors that the threads are bound to; `None` when they are free to move.
     fn pinned(&self) -> Option<&[u32]>;
+}
+
+/// What a machine can do at the moment. A virtual one moves between states that it does not report:
+/// the same two processors share a cache in one of them and not in the other.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct MachineReading {
+    /// Microseconds until all threads have begun and ended an empty kernel; `None` with one thread,
+    /// which hands nothing over.
+    pub handoff_us: Option<f64>,
+    /// 10^9 bytes per second of `a = b + c` on tensors that no cache holds.
+    pub triad_gb_per_s: f64,
 }
 
 /// A kernel of a GPU as it was compiled and launched.

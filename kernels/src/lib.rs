@@ -27,8 +27,8 @@ mod reference;
 pub mod worker;
 
 pub use backend::{
-    Backend, BackendError, KernelFacts, Prepared, Requirements, Sensors, Setup, ThreadCounters,
-    Unsupported, Variant,
+    Backend, BackendError, KernelFacts, MachineReading, Prepared, Requirements, Sensors, Setup,
+    ThreadCounters, Unsupported, Variant,
 };
 pub use clock::clock_tick;
 pub use compile_service::CompileService;

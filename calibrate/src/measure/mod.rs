@@ -4,7 +4,8 @@
 //! `sample` takes the samples of one process, in the order that `schedule` draws, while
 //! `disturbance` and `watch` look for what goes wrong; `estimate` turns the processes into a ratio
 //! with its interval, with the arithmetic of `statistics`; `stopping` says when there are enough.
-//! `warm_up` brings a GPU to its clock before that.
+//! `warm_up` brings a GPU to its clock before that, and
+//! `surroundings` is what the machine was like meanwhile.
 
 mod disturbance;
 mod estimate;
@@ -13,6 +14,7 @@ mod sample;
 mod schedule;
 mod statistics;
 mod stopping;
+mod surroundings;
 mod warm_up;
 mod watch;
 
@@ -24,5 +26,6 @@ pub use schedule::{Order, draw_orders, draw_pass};
 pub(crate) use statistics::normal_quantile;
 pub use statistics::{Quartiles, mean, median, quartiles};
 pub use stopping::enough;
+pub use surroundings::Surroundings;
 pub use warm_up::warm_up;
 pub use watch::{Reading, SystemWatch, Watch};

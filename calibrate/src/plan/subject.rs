@@ -23,6 +23,10 @@ pub enum Comparison {
     UnfusedUnfused,
     /// The other A/A run.
     FusedFused,
+    /// An A/A run whose second side is prepared by itself, with tensors and kernels of its own.
+    UnfusedCopy,
+    /// The same of the fused variant.
+    FusedCopy,
 }
 
 impl Comparison {
@@ -31,9 +35,16 @@ impl Comparison {
     pub const fn variants(self) -> [Variant; 2] {
         match self {
             Self::UnfusedFused => [Variant::Unfused, Variant::Fused],
-            Self::UnfusedUnfused => [Variant::Unfused, Variant::Unfused],
-            Self::FusedFused => [Variant::Fused, Variant::Fused],
+            Self::UnfusedUnfused | Self::UnfusedCopy => [Variant::Unfused, Variant::Unfused],
+            Self::FusedFused | Self::FusedCopy => [Variant::Fused, Variant::Fused],
         }
+    }
+
+    /// Whether the second side has tensors of its own, so that what their placement does to a time
+    /// does not cancel.
+    #[must_use]
+    pub const fn has_copy(self) -> bool {
+        matches!(self, Self::UnfusedCopy | Self::FusedCopy)
     }
 }
 

@@ -311,6 +311,7 @@ mod tests {
                 processors: vec![0, 1],
                 huge_page_share: None,
                 gpu_kernels: Default::default(),
+                surroundings: Default::default(),
             }),
         };
         let ceilings = Ceilings { peak_gflops: 0.1 + 0.2, launch_us: 0.5, bandwidth: Vec::new() };

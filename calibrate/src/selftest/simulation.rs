@@ -224,6 +224,7 @@ impl Workers for Machine {
             processors: Vec::new(),
             huge_page_share: None,
             gpu_kernels: Default::default(),
+            surroundings: Default::default(),
         })))
     }
 }

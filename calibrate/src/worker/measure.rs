@@ -10,7 +10,7 @@ use fusion_cost_model::calibration::{GpuKernel, Verification};
 use fusion_cost_model::{Backend as BackendName, Clock};
 
 use super::{MeasureAnswer, MeasureTask, ProcessReport};
-use crate::measure::{Instruments, SystemWatch, measure, warm_up};
+use crate::measure::{Instruments, Surroundings, SystemWatch, measure, warm_up};
 use crate::plan::Subject;
 use crate::prove::{WrongResult, prove};
 
@@ -61,6 +61,7 @@ pub(super) fn measure_on(
         huge_page_share,
         gpu_kernels: Variant::ALL
             .map(|variant| prepared.kernel_facts(variant).into_iter().map(gpu_kernel).collect()),
+        surroundings: Surroundings::default(),
     })))
 }
 

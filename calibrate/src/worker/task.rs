@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::device::{Device, FoundGpu};
-use crate::measure::{Procedure, Samples};
+use crate::measure::{Procedure, Samples, Surroundings};
 use crate::plan::Subject;
 use crate::prove::WrongResult;
 
@@ -93,6 +93,9 @@ pub struct ProcessReport {
     /// The kernels of each variant as they were compiled; nothing on a CPU.
     #[serde(default)]
     pub gpu_kernels: [Vec<GpuKernel>; 2],
+    /// What the machine was like meanwhile.
+    #[serde(default)]
+    pub surroundings: Surroundings,
 }
 
 /// Measure the ceilings of the device for a dtype, as a clock sees them.
