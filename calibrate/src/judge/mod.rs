@@ -1,5 +1,6 @@
 //! The fourth stage: what a measurement says, and what it does not.
 
+mod known_state;
 mod noise;
 mod reason;
 mod surroundings;
@@ -14,9 +15,10 @@ use fusion_cost_model::cost::LeastTime;
 
 use crate::measure::{Cause, Estimate, Procedure, Surroundings, Unit};
 
+pub use known_state::KnownState;
 pub use noise::{LEAST_FLOOR, controls_for, noise_floor, same_margin};
 pub use reason::{InState, Reason};
-pub use surroundings::{KnownState, LEAST_SPAN, span};
+pub use surroundings::{LEAST_SPAN, span};
 
 /// A speedup above its ceiling by more than this factor contradicts the model.
 const CEILING_MARGIN: f64 = 1.1;
