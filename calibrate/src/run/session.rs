@@ -24,7 +24,7 @@ use crate::worker::{CeilingsTask, MeasureAnswer, MeasureTask, NoAnswer, ProcessR
 use super::ceilings;
 use super::entry::Entry;
 use super::journal::Journal;
-use super::observer::{Observer, Silent};
+use super::observer::{Extent, Observer, Silent};
 use super::outcome::{Measured, Outcome, State};
 use super::settings::RunSettings;
 
@@ -130,9 +130,11 @@ impl<'a> Session<'a> {
     ///
     /// When the journal cannot be written, or no worker can be started.
     pub fn run(mut self) -> anyhow::Result<Outcome> {
-        let problems = self.measured.len() - self.controls;
-        let processes = self.measured.len() as u64 * u64::from(self.settings.procedure.processes);
-        self.observer.run_starts(processes, problems as u64);
+        self.observer.run_starts(Extent {
+            problems: (self.measured.len() - self.controls) as u64,
+            controls: self.controls as u64,
+            processes: self.settings.procedure.processes,
+        });
         let end = self.passes()?;
         let (noise, ceilings) = (self.noise(), self.ceilings());
         let mut left_over: Vec<_> = self.recovered.into_iter().collect();
@@ -173,11 +175,13 @@ impl<'a> Session<'a> {
                 }
                 self.look(index);
             }
+            self.observer.pass_ends(pass, &self.measured[self.controls..]);
         }
         // There are as many processes as allowed, though a disturbed one counts for nothing.
         let measured = self.measured[self.controls..].iter_mut();
         for measured in measured.filter(|one| one.state == State::Unfinished) {
             measured.state = State::Finished;
+            self.observer.problem_ends(measured);
         }
         Ok(RunEnd::Complete)
     }
@@ -247,7 +251,11 @@ impl<'a> Session<'a> {
             Err(NoAnswer::TimeUp) => return Ok(Some(RunEnd::TimeBudget)),
             Err(error @ NoAnswer::NotStarted(_)) => return Err(error.into()),
         }
-        self.observer.problem_ends(measured);
+        if index >= self.controls {
+            self.observer.problem_ends(measured);
+        } else if let State::Wrong(reason) | State::Failed(reason) = &measured.state {
+            self.observer.warn(&format!("A/A run of {subject}: {reason}"));
+        }
         Ok(None)
     }
 
@@ -280,9 +288,12 @@ impl<'a> Session<'a> {
         if enough(estimate, procedure, floor, same_margin(floor)) {
             measured.state = State::Finished;
             self.observer.problem_ends(measured);
-        } else if estimate.processes >= procedure.processes as usize {
+            return;
+        }
+        if estimate.processes >= procedure.processes as usize {
             self.observer.process_added();
         }
+        self.observer.problem_goes_on(measured);
     }
 
     /// Measures the ceilings for every dtype and clock that occur, before the first few passes: each
