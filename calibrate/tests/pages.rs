@@ -91,6 +91,8 @@ fn problems() -> Vec<Problem> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     /// No line is wider than the page, and every problem is on it: its sizes whole, below its
     /// heading.
     #[test]

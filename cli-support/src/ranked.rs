@@ -205,7 +205,7 @@ linear                                           time  speedup   rate  verdict
     m4096.k64.n256.and.much.more.that.is.rare  699 us     1.17  225.7  FASTER
 ";
         assert_eq!(table().render(Width::Unlimited), wide);
-        assert_eq!(table().render(Width::Columns(77)), wide);
+        assert_eq!(table().render(Width::Columns(78)), wide);
         let narrower = "\
 linear          time  speedup   rate  verdict
   linear_bias/f32
@@ -213,7 +213,7 @@ linear          time  speedup   rate  verdict
     m4096.k64.n256.and.much.more.that.is.rare
               699 us     1.17  225.7  FASTER
 ";
-        assert_eq!(table().render(Width::Columns(76)), narrower);
+        assert_eq!(table().render(Width::Columns(77)), narrower);
         let narrow = "\
 linear        speedup  verdict
   linear_bias/f32

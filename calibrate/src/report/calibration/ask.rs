@@ -15,7 +15,8 @@ pub(super) fn how_to_ask(records: &[FusionRecord], file: &Path, width: Width) ->
     let file = if file.contains(char::is_whitespace) { format!("'{file}'") } else { file };
     let command = format!("calibrate query {file}");
     let options = format!("--problem {}{}", record.problem, options(record));
-    let mut text = width.wrap("", "A problem is a heading, a slash and the sizes of a row:", 0);
+    let how = "To ask for one problem, join its heading and its sizes with a slash:";
+    let mut text = format!("\n{}", width.wrap("", how, 0));
     let whole = format!("  {command} {options}\n");
     if width.holds(whole.chars().count() - 1) {
         return text + &whole;
