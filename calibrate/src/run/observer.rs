@@ -25,6 +25,9 @@ pub trait Observer {
     /// The ceilings of the machine are measured.
     fn ceilings_start(&mut self) {}
 
+    /// The run does nothing for this time, so that the processes of a problem lie apart.
+    fn waits(&mut self, _time: Duration) {}
+
     /// A process of a subject starts, in a pass counted from 0.
     fn process_starts(&mut self, _subject: &Subject, _pass: u32) {}
 
@@ -43,9 +46,6 @@ pub trait Observer {
     /// A pass, counted from 0, has made a process of everything that needed one. These are all
     /// problems.
     fn pass_ends(&mut self, _pass: u32, _problems: &[Measured]) {}
-
-    /// Nothing is measured for this long.
-    fn waits(&mut self, _time: Duration) {}
 
     /// Something the user should know.
     fn warn(&mut self, _warning: &str) {}

@@ -28,6 +28,10 @@ pub(super) fn foot(calibration: &HardwareCalibration, width: Width) -> String {
         RunEnd::Interrupted => {
             text.push_str(&note("the run was interrupted; run the same command again to continue"))
         }
+        RunEnd::Disturbed => text.push_str(&note(
+            "the run ended after its first pass, in which everything was disturbed; run the same \
+             command again when the machine is quiet",
+        )),
         RunEnd::TimeBudget => {
             text.push_str(&note("the time was up; run the same command again to continue"));
         }

@@ -64,7 +64,7 @@ fn run(calibration: &HardwareCalibration) -> String {
 }
 
 fn of_ceilings(measured: &MeasuredCeilings) -> String {
-    let MeasuredCeilings { backend, dtype, threads, clock, ceilings } = measured;
+    let MeasuredCeilings { backend, dtype, threads, clock, ceilings, .. } = measured;
     let rate = |point: Option<&BandwidthPoint>| {
         point.map_or_else(|| "?".to_owned(), |point| format!("{:.0}", point.gb_per_s))
     };
