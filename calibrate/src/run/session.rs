@@ -22,7 +22,7 @@ use crate::worker::{CeilingsTask, MeasureAnswer, MeasureTask, NoAnswer, ProcessR
 use super::entry::Entry;
 use super::findings::{self, PassCeilings};
 use super::journal::Journal;
-use super::observer::{Observer, Silent};
+use super::observer::{Extent, Observer, Silent};
 use super::outcome::{Measured, Outcome, State};
 use super::settings::RunSettings;
 
@@ -133,9 +133,11 @@ impl<'a> Session<'a> {
     ///
     /// When the journal cannot be written, or no worker can be started.
     pub fn run(mut self) -> anyhow::Result<Outcome> {
-        let problems = self.measured.len() - self.controls;
-        let processes = self.measured.len() as u64 * u64::from(self.settings.procedure.processes);
-        self.observer.run_starts(processes, problems as u64);
+        self.observer.run_starts(Extent {
+            problems: (self.measured.len() - self.controls) as u64,
+            controls: self.controls as u64,
+            processes: self.settings.procedure.processes,
+        });
         let end = self.passes()?;
         self.estimate_anew();
         let (noise, ceilings) = (self.noise(), self.ceilings());
@@ -185,11 +187,13 @@ impl<'a> Session<'a> {
             if pass == 0 && self.is_hopeless() {
                 return Ok(RunEnd::Disturbed);
             }
+            self.observer.pass_ends(pass, &self.measured[self.controls..]);
         }
         // There are as many processes as allowed, though a disturbed one counts for nothing.
         let measured = self.measured[self.controls..].iter_mut();
         for measured in measured.filter(|one| one.state == State::Unfinished) {
             measured.state = State::Finished;
+            self.observer.problem_ends(measured);
         }
         Ok(RunEnd::Complete)
     }
@@ -313,7 +317,11 @@ impl<'a> Session<'a> {
             Err(NoAnswer::TimeUp) => return Ok(Some(RunEnd::TimeBudget)),
             Err(error @ NoAnswer::NotStarted(_)) => return Err(error.into()),
         }
-        self.observer.problem_ends(measured);
+        if index >= self.controls {
+            self.observer.problem_ends(measured);
+        } else if let State::Wrong(reason) | State::Failed(reason) = &measured.state {
+            self.observer.warn(&format!("A/A run of {subject}: {reason}"));
+        }
         Ok(None)
     }
 
@@ -344,9 +352,12 @@ impl<'a> Session<'a> {
         if enough(estimate, procedure, floor, same_margin(floor)) {
             measured.state = State::Finished;
             self.observer.problem_ends(measured);
-        } else if estimate.processes >= procedure.processes as usize {
+            return;
+        }
+        if estimate.processes >= procedure.processes as usize {
             self.observer.process_added();
         }
+        self.observer.problem_goes_on(measured);
     }
 
     /// Measures the ceilings for every dtype and clock that occur, before some of the planned passes.
