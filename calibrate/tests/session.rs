@@ -141,6 +141,7 @@ impl Workers for Scripted {
                 fused_error: 0.0,
                 tolerance: 1.0,
             },
+            outputs: None,
             wrong_after: None,
             pinned: true,
             processors: vec![0],

@@ -324,6 +324,7 @@ mod tests {
                     fused_error: 0.0,
                     tolerance: 1e-6,
                 },
+                outputs: None,
                 wrong_after: None,
                 pinned: true,
                 processors: vec![0, 1],

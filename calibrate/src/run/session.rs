@@ -16,6 +16,7 @@ use fusion_cost_model::{Clock, DType};
 use crate::judge::{controls_for, noise_floor, same_margin};
 use crate::measure::{States, draw_pass, enough};
 use crate::plan::{Subject, controls};
+use crate::prove::Proof;
 use crate::stop::Stop;
 use crate::worker::{CeilingsTask, MeasureAnswer, MeasureTask, NoAnswer, ProcessReport, Workers};
 
@@ -325,6 +326,12 @@ impl<'a> Session<'a> {
         Ok(None)
     }
 
+    /// What the first process of a subject proved, so that the others need no reference.
+    fn proved(&self, subject: &Subject) -> Option<Proof> {
+        let measured = self.measured.iter().find(|one| one.subject == *subject)?;
+        measured.processes.iter().find_map(ProcessReport::proof)
+    }
+
     fn task(&self, subject: &Subject, pass: u32) -> MeasureTask {
         let Subject { problem, comparison, repetition, .. } = *subject;
         let seed = self.settings.seed;
@@ -336,6 +343,7 @@ impl<'a> Session<'a> {
             input_seed: seed ^ seed_of(&name),
             process_seed: seed_of(&format!("{seed} {subject} {comparison:?} {repetition} {pass}")),
             reference_budget: if pass == 0 { FIRST_REFERENCE_BUDGET } else { REFERENCE_BUDGET },
+            proved: self.proved(subject),
         }
     }
 
