@@ -7,9 +7,9 @@ use cli_support::tables::{right, styled};
 use cli_support::units::percent;
 use comfy_table::{Cell, Table};
 
-use crate::selftest::against_itself::AgainstItself;
+use crate::selftest::against_itself::{AgainstItself, Kind};
 use crate::selftest::simulation::Simulated;
-use crate::selftest::{LEAST_COVERAGE, MOST_FALSE_VERDICTS, SelfTest, share};
+use crate::selftest::{LEAST_COVERAGE, LEAST_FOUND, MOST_FALSE_VERDICTS, SelfTest, share};
 
 /// The whole report of a self-test.
 #[must_use]
@@ -22,18 +22,21 @@ pub fn selftest(result: &SelfTest) -> String {
             simulation(&result.simulation)
         );
     }
-    if let Some(measured) = &result.against_itself {
+    for measured in &result.against_itself {
         let _ = writeln!(
             text,
-            "{} on {} threads: kernels against themselves, whose true speedup is 1\n{}\n{}",
+            "{} on {} threads: {}, whose true speedup is {}\n{}\n{}",
             result.fingerprint.cpu_model,
             result.threads,
+            measured.kind.words(),
+            truth(measured),
             cases(measured),
             summary(measured)
         );
         for (code, count) in reasons(measured) {
             let _ = writeln!(text, "- {code}: {count} runs");
         }
+        text.push('\n');
     }
     let _ = writeln!(text, "{}", result.result.words());
     text
@@ -43,17 +46,19 @@ fn simulation(simulated: &[Simulated]) -> Table {
     let mut table = styled();
     table.set_header([
         "disturbance",
-        "calibrations",
+        "problems",
         "contained",
+        "state changed",
         "half-width",
         "processes",
-        "pairs dropped",
+        "dropped",
     ]);
     for result in simulated {
         table.add_row([
             Cell::new(result.disturbance.name()),
-            right(result.calibrations.to_string()),
-            right(format!("{:.1} %", 100.0 * share(result.contained, result.calibrations))),
+            right(result.problems.to_string()),
+            right(format!("{:.1} %", 100.0 * result.coverage())),
+            right(percent(share(result.state_changed, result.calibrations))),
             right(format!("{:.2} %", 100.0 * result.half_width)),
             right(format!("{:.1}", result.processes)),
             right(percent(result.dropped)),
@@ -62,14 +67,23 @@ fn simulation(simulated: &[Simulated]) -> Table {
     table
 }
 
+/// The true ratio in words: `1`, or `1.02`.
+fn truth(measured: &AgainstItself) -> String {
+    let text = format!("{:.4}", measured.truth);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 fn cases(measured: &AgainstItself) -> Table {
     let mut table = styled();
+    let contained = format!("contained {}", truth(measured));
+    let verdict = measured.kind.right_verdict().name();
     table.set_header([
         "problem",
         "runs",
-        "contained 1",
+        contained.as_str(),
         "undecided",
-        "FASTER or SLOWER",
+        verdict,
+        "false verdicts",
         "half-width",
     ]);
     for case in &measured.cases {
@@ -78,6 +92,7 @@ fn cases(measured: &AgainstItself) -> Table {
             right(case.runs.to_string()),
             right(case.contained.to_string()),
             right(case.undecided.to_string()),
+            right(case.found.to_string()),
             right(case.false_verdicts.to_string()),
             right(format!("{:.2} %", 100.0 * case.half_width)),
         ]);
@@ -95,20 +110,29 @@ fn reasons(measured: &AgainstItself) -> BTreeMap<&str, usize> {
 }
 
 fn summary(measured: &AgainstItself) -> String {
-    let AgainstItself { runs, contained, undecided, right, false_verdicts, .. } = *measured;
+    let AgainstItself { runs, contained, undecided, right, false_verdicts, found, .. } = *measured;
     if runs == 0 {
         return "no run was finished\n".to_owned();
     }
     let interrupted = if measured.interrupted { "; interrupted before all were made" } else { "" };
+    let wanted = match measured.kind {
+        Kind::SharedTensors | Kind::OwnTensors => String::new(),
+        Kind::Planted => format!(", at least {} are wanted", percent(LEAST_FOUND)),
+    };
     format!(
-        "{runs} runs: {contained} intervals contained 1 ({}), {undecided} runs were AMBIGUOUS or \
-         INVALID, {right} were right ({}, at least {} are wanted), {false_verdicts} were FASTER or \
-         SLOWER ({}, at most {} are wanted); noise floor {:.1} %{interrupted}\n",
+        "{runs} runs: {contained} intervals contained {} ({}), {undecided} runs were AMBIGUOUS or \
+         INVALID, {right} were right ({}, at least {} are wanted), {found} were {} ({}{wanted}), \
+         {false_verdicts} had a false verdict ({}, at most {} are wanted); half-width {:.2} %, noise \
+         floor {:.1} %{interrupted}\n",
+        truth(measured),
         percent(share(contained, runs)),
         percent(share(right, runs)),
         percent(LEAST_COVERAGE),
+        measured.kind.right_verdict().name(),
+        percent(share(found, runs)),
         percent(share(false_verdicts, runs)),
         percent(MOST_FALSE_VERDICTS),
+        100.0 * measured.half_width,
         100.0 * measured.noise_floor,
     )
 }

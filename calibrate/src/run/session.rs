@@ -262,6 +262,7 @@ impl<'a> Session<'a> {
             input_seed: seed ^ seed_of(&name),
             process_seed: seed_of(&format!("{seed} {subject} {comparison:?} {repetition} {pass}")),
             reference_budget: if pass == 0 { FIRST_REFERENCE_BUDGET } else { REFERENCE_BUDGET },
+            planted: None,
         }
     }
 

@@ -60,6 +60,9 @@ pub struct MeasureTask {
     pub process_seed: u64,
     /// Multiply-adds that the reference may cost.
     pub reference_budget: u64,
+    /// For a self-test: the first side makes one run more whenever the second has made this many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planted: Option<u32>,
 }
 
 /// What came of measuring.
