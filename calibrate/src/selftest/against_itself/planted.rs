@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use fusion_cost_model::cost::Ceilings;
-
 use super::series::{AgainstItself, Kind};
 use super::{run, subjects};
 use crate::run::{Observer, RunSettings};
 use crate::stop::Stop;
-use crate::worker::{CeilingsTask, MeasureAnswer, MeasureTask, NoAnswer, Workers};
+use crate::worker::{
+    CeilingsReport, CeilingsTask, MeasureAnswer, MeasureTask, NoAnswer, Workers,
+};
 
 /// Short problems, since a sample consists of many runs here: bound by the launch, by arithmetic, by
 /// caches, and several kernels.
@@ -65,7 +65,7 @@ impl Workers for Planting<'_> {
         &mut self,
         task: CeilingsTask,
         time_left: Option<Duration>,
-    ) -> Result<Option<Ceilings>, NoAnswer> {
+    ) -> Result<Option<CeilingsReport>, NoAnswer> {
         self.workers.ceilings(task, time_left)
     }
 }

@@ -113,8 +113,8 @@ impl AgainstItself {
         settings: &RunSettings,
         outcome: &Outcome,
     ) -> Self {
-        let Outcome { noise, ceilings, measured, end, .. } = outcome;
-        let context = Context { settings, noise, ceilings };
+        let Outcome { noise, measured, end, .. } = outcome;
+        let context = Context::of(settings, outcome, &[]);
         let finished = |one: &&Measured| one.state == State::Finished && kind.is_of(one);
         let records: Vec<FusionRecord> = measured
             .iter()

@@ -1,12 +1,11 @@
 //! A machine whose speed is a script.
 
 use std::collections::HashMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fused_kernels::{MachineReading, Variant};
 use fusion_cost_model::Clock;
 use fusion_cost_model::calibration::Verification;
-use fusion_cost_model::cost::Ceilings;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Exp1};
@@ -16,7 +15,10 @@ use super::process::{Process, normal};
 use super::script::{Script, States};
 use crate::measure::{Instruments, Reading, Surroundings, Watch, measure};
 use crate::plan::Subject;
-use crate::worker::{CeilingsTask, MeasureAnswer, MeasureTask, NoAnswer, ProcessReport, Workers};
+use crate::stop::Stop;
+use crate::worker::{
+    CeilingsReport, CeilingsTask, MeasureAnswer, MeasureTask, NoAnswer, ProcessReport, Workers,
+};
 
 /// A machine whose speed is a script.
 pub(super) struct Machine {
@@ -103,11 +105,19 @@ impl Machine {
 }
 
 impl Workers for Machine {
+    fn elapsed(&self, _: Instant) -> Duration {
+        Duration::from_secs_f64(self.now)
+    }
+
+    fn wait(&mut self, time: Duration, _: &Stop) {
+        self.now += time.as_secs_f64();
+    }
+
     fn ceilings(
         &mut self,
         _: CeilingsTask,
         _: Option<Duration>,
-    ) -> Result<Option<Ceilings>, NoAnswer> {
+    ) -> Result<Option<CeilingsReport>, NoAnswer> {
         Ok(None)
     }
 

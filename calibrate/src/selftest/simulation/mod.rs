@@ -20,6 +20,7 @@ pub use disturbance::Disturbance;
 pub use result::Simulated;
 
 use super::share;
+use crate::judge::LEAST_SPAN;
 use crate::measure::Procedure;
 use crate::plan::Subject;
 use crate::run::{Measured, Outcome, RunSettings, Session, State};
@@ -76,6 +77,8 @@ impl Simulation {
                 cache: CacheState::Warm,
                 l2_bytes: None,
                 seed,
+                spread: LEAST_SPAN,
+                forced: true,
                 time_budget: None,
             };
             let mut machine = Machine::new(disturbance, seed);
@@ -125,6 +128,6 @@ fn truths(measured: &Measured, machine: &Machine) -> Vec<f64> {
 }
 
 /// Whether the record says that the state of the machine changed.
-fn state_changed(_: &Measured) -> bool {
-    false
+fn state_changed(measured: &Measured) -> bool {
+    measured.estimate.as_ref().is_some_and(|estimate| !estimate.by_state.is_empty())
 }
