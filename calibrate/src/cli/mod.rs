@@ -11,6 +11,7 @@ use fusion_cost_model::{Backend, CacheState, Clock, Implementation, Problem};
 use trace_tool::TraceCommand;
 
 use crate::machine::fingerprint;
+use crate::selftest::against_itself::Planted;
 
 pub use run::{ClockChoice, ImplementationChoice, RunArgs};
 
@@ -110,17 +111,23 @@ impl From<CachePolicy> for CacheState {
 #[command(after_help = "\
 Examples:
   calibrate selftest                       a few minutes on two cores
-  calibrate selftest --runs 240            a sharper answer, in a quarter of an hour
+  calibrate selftest --runs 240            a sharper answer, which takes longer
   calibrate selftest --simulations 1000 --runs 0    the simulation alone
+  calibrate selftest --simulations 0 --runs 40 --planted 2%    is a difference of 2 % found?
   calibrate selftest --json > selftest.json
 
 Exit codes: 0 passed, 1 failure, 3 undecided (too few runs to tell, or too noisy a machine), 4 the intervals were right too rarely, 130 interrupted.")]
 pub struct SelftestArgs {
-    /// A/A runs: a kernel measured against itself
+    /// A/A runs of each kind: a kernel measured against itself, in the same tensors and against a
+    /// copy with tensors of its own
     #[arg(long, value_name = "N", default_value_t = 60)]
     pub runs: u32,
 
-    /// Simulated calibrations of each kind of disturbance
+    /// Measure against a copy that does this much less, instead, and count how often that is found
+    #[arg(long, value_name = "PERCENT", value_parser = planted)]
+    pub planted: Option<Planted>,
+
+    /// Simulated calibrations of each kind of disturbance, in large runs and in small ones
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub simulations: u32,
 
@@ -261,6 +268,13 @@ fn threads(text: &str) -> Result<usize, String> {
         Ok(threads @ 1..=MOST) => Ok(threads),
         _ => Err(format!("it must be a number from 1 to {MOST}")),
     }
+}
+
+/// Reads the share of a planted difference.
+fn planted(text: &str) -> Result<Planted, String> {
+    let percent = text.trim_end_matches('%').trim_end().parse().ok();
+    let planted = percent.and_then(|percent: f64| Planted::of_share(0.01 * percent));
+    planted.ok_or_else(|| "it must be a percentage from 0.1% to 50%".to_owned())
 }
 
 /// Reads a speedup.

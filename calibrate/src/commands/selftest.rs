@@ -12,15 +12,16 @@ use crate::machine::preflight::{self, Needs};
 use crate::machine::{MachineLock, fingerprint};
 use crate::measure::Procedure;
 use crate::run::RunSettings;
-use crate::selftest::against_itself::{self, AgainstItself};
-use crate::selftest::simulation::{Disturbance, Simulated, simulate};
+use crate::selftest::against_itself::{self, AgainstItself, measure_planted};
+use crate::selftest::simulation::{Disturbance, PROBLEMS, Simulated, Simulation};
 use crate::selftest::{Answer, SelfTest};
 use crate::stop::Stop;
 use crate::worker::{Device, Processes};
 use crate::{build_info, exit, report};
 
-/// What the largest problem of the test needs: some tensors of 16 MiB.
-const MEMORY_BYTES: u64 = 256 << 20;
+/// What the largest problem of the test needs: some tensors of 16 MiB, twice where it is measured
+/// against a copy.
+const MEMORY_BYTES: u64 = 512 << 20;
 
 /// Tests the procedure.
 ///
@@ -37,12 +38,14 @@ pub fn selftest(args: &SelftestArgs) -> anyhow::Result<u8> {
     let _lock = MachineLock::take();
 
     let mut simulation = Vec::new();
-    for disturbance in Disturbance::ALL {
+    let kinds = Disturbance::ALL.into_iter().flat_map(|kind| PROBLEMS.map(|count| (kind, count)));
+    for (disturbance, problems) in kinds {
         if args.simulations == 0 || stop.requested() {
             break;
         }
-        eprintln!("simulating {}", disturbance.name());
-        simulation.push(simulate(disturbance, args.simulations, procedure, args.seed, &stop)?);
+        eprintln!("simulating {}, {problems} problems a run", disturbance.name());
+        let machines = Simulation { disturbance, problems, procedure, seed: args.seed };
+        simulation.push(machines.run(args.simulations, &stop)?);
     }
     let device = Device::cpu(threads, !args.unbound);
     let settings = RunSettings {
@@ -56,13 +59,17 @@ pub fn selftest(args: &SelftestArgs) -> anyhow::Result<u8> {
         forced: true,
         time_budget: None,
     };
-    let against_itself = if args.runs == 0 || stop.requested() {
-        None
-    } else {
+    let mut against_itself = Vec::new();
+    if args.runs > 0 && !stop.requested() {
         let mut workers = Processes::new(device, &stop)?;
-        let progress = report::Progress::new();
-        Some(against_itself::measure(&mut workers, settings, args.runs, &stop, progress)?)
-    };
+        let (runs, progress) = (args.runs, report::Progress::new);
+        against_itself = match args.planted {
+            None => against_itself::measure(&mut workers, settings, runs, &stop, progress())?,
+            Some(planted) => {
+                vec![measure_planted(&mut workers, settings, planted, runs, &stop, progress())?]
+            }
+        };
+    }
     let answers = simulation.iter().map(Simulated::answer);
     let mut answer =
         Answer::of_all(answers.chain(against_itself.iter().map(AgainstItself::answer)));

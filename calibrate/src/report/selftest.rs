@@ -6,9 +6,9 @@ use cli_support::ranked::{Column, RankedTable};
 use cli_support::units::percent;
 use cli_support::width::Width;
 
-use crate::selftest::against_itself::AgainstItself;
+use crate::selftest::against_itself::{AgainstItself, Kind};
 use crate::selftest::simulation::Simulated;
-use crate::selftest::{LEAST_COVERAGE, MOST_FALSE_VERDICTS, SelfTest, share};
+use crate::selftest::{LEAST_COVERAGE, LEAST_FOUND, MOST_FALSE_VERDICTS, SelfTest, share};
 
 /// The whole report of a self-test.
 #[must_use]
@@ -20,10 +20,13 @@ pub fn selftest(result: &SelfTest, width: Width) -> String {
         text += &simulation(&result.simulation).render(width);
         text.push('\n');
     }
-    if let Some(measured) = &result.against_itself {
+    for measured in &result.against_itself {
         let what = format!(
-            "{} on {} threads: kernels against themselves, whose true speedup is 1",
-            result.fingerprint.cpu_model, result.threads
+            "{} on {} threads: {}, whose true speedup is {}",
+            result.fingerprint.cpu_model,
+            result.threads,
+            measured.kind.words(),
+            truth(measured)
         );
         text += &width.wrap("", &what, 2);
         text += &cases(measured).render(width);
@@ -31,23 +34,26 @@ pub fn selftest(result: &SelfTest, width: Width) -> String {
         for (code, count) in reasons(measured) {
             text += &width.wrap("- ", &format!("{code}: {count} runs"), 2);
         }
+        text.push('\n');
     }
     text + &width.wrap("", result.result.words(), 2)
 }
 
 fn simulation(simulated: &[Simulated]) -> RankedTable {
     let columns = [
-        Column::numbers("calibrations", 2),
+        Column::numbers("problems", 2),
         Column::numbers("contained", 0),
+        Column::numbers("state changed", 2),
         Column::numbers("half-width", 0),
         Column::numbers("processes", 1),
-        Column::numbers("pairs dropped", 1),
+        Column::numbers("dropped", 1),
     ];
     let mut table = RankedTable::new("disturbance", &columns);
     for result in simulated {
         let cells = [
-            result.calibrations.to_string(),
-            format!("{:.1} %", 100.0 * share(result.contained, result.calibrations)),
+            result.problems.to_string(),
+            format!("{:.1} %", 100.0 * result.coverage()),
+            percent(share(result.state_changed, result.calibrations)),
             format!("{:.2} %", 100.0 * result.half_width),
             format!("{:.1}", result.processes),
             percent(result.dropped),
@@ -57,11 +63,18 @@ fn simulation(simulated: &[Simulated]) -> RankedTable {
     table
 }
 
+/// The true ratio in words: `1`, or `1.02`.
+fn truth(measured: &AgainstItself) -> String {
+    let text = format!("{:.4}", measured.truth);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 fn cases(measured: &AgainstItself) -> RankedTable {
     let columns = [
         Column::numbers("runs", 1),
         Column::numbers("contained", 0),
         Column::numbers("undecided", 1),
+        Column::numbers(measured.kind.right_verdict().name(), 2),
         Column::numbers("wrong", 0),
         Column::numbers("half-width", 0),
     ];
@@ -71,6 +84,7 @@ fn cases(measured: &AgainstItself) -> RankedTable {
             case.runs.to_string(),
             case.contained.to_string(),
             case.undecided.to_string(),
+            case.found.to_string(),
             case.false_verdicts.to_string(),
             format!("{:.2} %", 100.0 * case.half_width),
         ];
@@ -89,20 +103,29 @@ fn reasons(measured: &AgainstItself) -> BTreeMap<&str, usize> {
 }
 
 fn summary(measured: &AgainstItself) -> String {
-    let AgainstItself { runs, contained, undecided, right, false_verdicts, .. } = *measured;
+    let AgainstItself { runs, contained, undecided, right, false_verdicts, found, .. } = *measured;
     if runs == 0 {
         return "no run was finished".to_owned();
     }
     let interrupted = if measured.interrupted { "; interrupted before all were made" } else { "" };
+    let wanted = match measured.kind {
+        Kind::SharedTensors | Kind::OwnTensors => String::new(),
+        Kind::Planted => format!(", at least {} are wanted", percent(LEAST_FOUND)),
+    };
     format!(
-        "{runs} runs: {contained} intervals contained 1 ({}), {undecided} runs were AMBIGUOUS or \
-         INVALID, {right} were right ({}, at least {} are wanted), {false_verdicts} were FASTER or \
-         SLOWER ({}, at most {} are wanted); noise floor {:.1} %{interrupted}",
+        "{runs} runs: {contained} intervals contained {} ({}), {undecided} runs were AMBIGUOUS or \
+         INVALID, {right} were right ({}, at least {} are wanted), {found} were {} ({}{wanted}), \
+         {false_verdicts} had a false verdict ({}, at most {} are wanted); half-width {:.2} %, noise \
+         floor {:.1} %{interrupted}",
+        truth(measured),
         percent(share(contained, runs)),
         percent(share(right, runs)),
         percent(LEAST_COVERAGE),
+        measured.kind.right_verdict().name(),
+        percent(share(found, runs)),
         percent(share(false_verdicts, runs)),
         percent(MOST_FALSE_VERDICTS),
+        100.0 * measured.half_width,
         100.0 * measured.noise_floor,
     )
 }

@@ -344,6 +344,7 @@ impl<'a> Session<'a> {
             process_seed: seed_of(&format!("{seed} {subject} {comparison:?} {repetition} {pass}")),
             reference_budget: if pass == 0 { FIRST_REFERENCE_BUDGET } else { REFERENCE_BUDGET },
             proved: self.proved(subject),
+            planted: None,
         }
     }
 

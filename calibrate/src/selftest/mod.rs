@@ -1,9 +1,9 @@
 //! `calibrate selftest`: does the procedure keep its promise?
 //!
 //! Two answers: on this machine, kernels measured against themselves (`against_itself`), where the
-//! truth is 1; and on scripted machines with one kind of disturbance each (`simulation`), where
-//! the truth is whatever the script says. Both go through the same passes, processes, rounds,
-//! estimate and stopping rule as a calibration.
+//! truth is 1 or a planted difference; and on scripted machines with one kind of disturbance each
+//! (`simulation`), where the truth is whatever the script says. Both go through the same passes,
+//! processes, rounds, estimate and stopping rule as a calibration.
 
 pub mod against_itself;
 pub mod simulation;
@@ -19,8 +19,15 @@ use simulation::Simulated;
 /// may miss, since noise is not normal and the stopping rule looks at the result.
 pub const LEAST_COVERAGE: f64 = 0.93;
 
+/// The same where what disturbs the machine changes too slowly for the processes of a problem to be
+/// independent.
+pub const LEAST_COVERAGE_OF_SLOW_CHANGES: f64 = 0.85;
+
 /// The largest share of A/A runs that may be called FASTER or SLOWER.
 pub const MOST_FALSE_VERDICTS: f64 = 0.03;
+
+/// The least share of planted differences that must be found.
+pub const LEAST_FOUND: f64 = 0.9;
 
 /// What the test found.
 #[derive(Debug, Clone, Serialize)]
@@ -35,8 +42,9 @@ pub struct SelfTest {
     pub threads: u32,
     /// The seed.
     pub seed: u64,
-    /// Kernels against themselves; absent if none was asked for, or the user stopped it.
-    pub against_itself: Option<AgainstItself>,
+    /// Kernels against themselves, by what their second side is; empty if none was asked for, or the
+    /// user stopped it.
+    pub against_itself: Vec<AgainstItself>,
     /// The simulation; empty if none was asked for.
     pub simulation: Vec<Simulated>,
     /// What that means.

@@ -9,6 +9,7 @@ use fused_kernels::{
 use fusion_cost_model::calibration::GpuKernel;
 use fusion_cost_model::{Backend as BackendName, Clock};
 
+use super::planted::Planted;
 use super::{MeasureAnswer, MeasureTask, ProcessReport};
 use crate::measure::{Instruments, Others, Surroundings, SystemWatch, measure, warm_up};
 use crate::plan::Subject;
@@ -65,7 +66,14 @@ fn sample(
         warm_up(prepared, variants)?;
     }
     let began_s = seconds_since_1970();
-    let samples = measure(prepared, variants, procedure, task.process_seed, &mut instruments)?;
+    let seed = task.process_seed;
+    let samples = match task.planted {
+        None => measure(prepared, variants, procedure, seed, &mut instruments)?,
+        Some(runs) => {
+            let mut planted = Planted::new(prepared, variants, runs);
+            measure(&mut planted, Variant::ALL, procedure, seed, &mut instruments)?
+        }
+    };
     let huge_page_share = prepared.huge_page_share();
     let seen = || prepared.counters().iter().filter_map(|thread| thread.processor).collect();
     let processors = pinned.clone().unwrap_or_else(seen);

@@ -9,6 +9,7 @@
 
 mod device;
 mod measure;
+mod planted;
 mod probe;
 mod processes;
 mod serve;

@@ -64,6 +64,9 @@ pub struct MeasureTask {
     /// What another process of the run proved on the same inputs.
     #[serde(default)]
     pub proved: Option<Proof>,
+    /// For a self-test: the first side makes one run more whenever the second has made this many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planted: Option<u32>,
 }
 
 /// What came of measuring.

@@ -1,0 +1,113 @@
+//! The promise of the procedure, with fixed seeds.
+
+use super::*;
+use crate::selftest::{Answer, LEAST_COVERAGE};
+
+fn simulation(disturbance: Disturbance, problems: u32, seed: u64) -> Simulation {
+    Simulation { disturbance, problems, procedure: Procedure::STANDARD, seed }
+}
+
+/// What an interval may have as half its width, in the logarithm, in the mean: one that contains
+/// everything would be easy.
+fn widest(disturbance: Disturbance) -> f64 {
+    match disturbance {
+        Disturbance::LayoutEffect => 0.08,
+        Disturbance::ProcessEffect
+        | Disturbance::TenthOfLayouts
+        | Disturbance::FiftiethOfLayouts
+        | Disturbance::HalfOfProcesses
+        | Disturbance::FifthOfProcesses
+        | Disturbance::TenthOfProcesses
+        | Disturbance::OneSided
+        | Disturbance::Correlated
+        | Disturbance::StronglyCorrelated => 0.04,
+        Disturbance::SeenStates
+        | Disturbance::LongSeenStates
+        | Disturbance::HiddenStates
+        | Disturbance::LongHiddenStates
+        | Disturbance::Neighbour => 0.12,
+        _ => 0.025,
+    }
+}
+
+fn missed(problems: u32, calibrations: u32) -> Vec<Simulated> {
+    let mut missed = Vec::new();
+    for disturbance in Disturbance::ALL {
+        let simulation = simulation(disturbance, problems, 1);
+        let result = simulation.run(calibrations, &Stop::default()).unwrap();
+        assert_eq!(result.calibrations, calibrations as usize);
+        eprintln!(
+            "{:26} {problems:4} {:5.1} % flagged {:5.1} % half-width {:.2} % processes {:.1} dropped {:.1} %",
+            disturbance.name(),
+            100.0 * result.coverage(),
+            100.0 * share(result.state_changed, result.calibrations),
+            100.0 * result.half_width,
+            result.processes,
+            100.0 * result.dropped
+        );
+        if result.answer() != Answer::Passed || result.half_width > widest(disturbance) {
+            missed.push(result);
+        }
+    }
+    missed
+}
+
+#[test]
+fn the_intervals_of_large_runs_contain_the_truth() {
+    assert_eq!(missed(100, 1000), []);
+}
+
+#[test]
+fn the_intervals_of_small_runs_contain_the_truth() {
+    assert_eq!(missed(4, 400), []);
+}
+
+/// The disturbances that the sensors show make them drop pairs, and no others do.
+#[test]
+fn what_the_counters_show_is_dropped() {
+    for disturbance in Disturbance::ALL {
+        let result = simulation(disturbance, 4, 1).run(8, &Stop::default()).unwrap();
+        let shows = matches!(
+            disturbance,
+            Disturbance::Preemption
+                | Disturbance::StolenMostlyNoticed
+                | Disturbance::StolenHalfNoticed
+        );
+        assert_eq!(result.dropped > 0.05, shows, "{result:?}");
+    }
+}
+
+/// The simulation can fail: without its safeguards the procedure misses the truth.
+#[test]
+fn a_worse_procedure_is_caught() {
+    // One process shows nothing of the spread between processes.
+    let procedure = Procedure { processes: 1, most_processes: 1, rounds: 8, ..Procedure::STANDARD };
+    let within = Simulation { procedure, ..simulation(Disturbance::ProcessEffect, 100, 1) };
+    let result = within.run(200, &Stop::default()).unwrap();
+    assert!(result.coverage() < 0.7, "{result:?}");
+    assert_eq!(result.answer(), Answer::Failed);
+}
+
+/// The fewest processes that an interval over processes can have, and slow problems, whose rounds
+/// have a single pair in each order and lose one of them now and then.
+#[test]
+fn fewer_processes_and_pairs_keep_the_promise() {
+    let procedure =
+        Procedure { processes: 3, most_processes: 6, rounds: 8, pairs: 2, ..Procedure::STANDARD };
+    for disturbance in [Disturbance::Preemption, Disturbance::ProcessEffect] {
+        let small = Simulation { procedure, ..simulation(disturbance, 100, 2) };
+        let result = small.run(1000, &Stop::default()).unwrap();
+        assert!(result.coverage() >= LEAST_COVERAGE, "{result:?}");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_answer() {
+    let run = |seed| {
+        let procedure = Procedure::QUICK;
+        let simulation = Simulation { procedure, ..simulation(Disturbance::Spikes, 10, seed) };
+        simulation.run(20, &Stop::default()).unwrap()
+    };
+    assert_eq!(run(3), run(3));
+    assert_ne!(run(3), run(4));
+}
