@@ -98,21 +98,21 @@ fn every_table_refuses_unknown_keys() {
 
 #[test]
 fn versions_are_looked_at_first() {
-    let newer = EXAMPLE.replacen("schema_version = 3", "schema_version = 99\nnew_key = 1", 1);
+    let newer = EXAMPLE.replacen("schema_version = 4", "schema_version = 99\nnew_key = 1", 1);
     let text = message(&newer);
     assert!(text.contains("schema_version is 99") && text.contains("newer version"), "{text}");
     // What an older version measured is missing too much to be used (see docs/calibration-file.md).
-    let older = message(&EXAMPLE.replacen("schema_version = 3", "schema_version = 1", 1));
-    assert!(older.contains("reads only 3; calibrate again"), "{older}");
+    let older = message(&EXAMPLE.replacen("schema_version = 4", "schema_version = 1", 1));
+    assert!(older.contains("reads only 4; calibrate again"), "{older}");
     let without_kind = EXAMPLE.replacen("kind = \"calibration\"\n", "", 1);
-    let older = message(&without_kind.replacen("schema_version = 3", "schema_version = 2", 1));
-    assert!(older.contains("schema_version is 2, but this version reads only 3"), "{older}");
-    assert_eq!(SCHEMA_VERSION, 3, "a new version needs a decision about files of this one");
+    let older = message(&without_kind.replacen("schema_version = 4", "schema_version = 2", 1));
+    assert!(older.contains("schema_version is 2, but this version reads only 4"), "{older}");
+    assert_eq!(SCHEMA_VERSION, 4, "a new version needs a decision about files of this one");
     for (from, to, expected) in [
-        ("schema_version = 3", "", "no schema_version"),
-        ("schema_version = 3", "schema_version = \"1\"", "whole number"),
-        ("schema_version = 3", "schema_version = 0", "schema_version is 0"),
-        ("schema_version = 3", "schema_version = -4", "schema_version is -4"),
+        ("schema_version = 4", "", "no schema_version"),
+        ("schema_version = 4", "schema_version = \"1\"", "whole number"),
+        ("schema_version = 4", "schema_version = 0", "schema_version is 0"),
+        ("schema_version = 4", "schema_version = -4", "schema_version is -4"),
     ] {
         let message = message(&EXAMPLE.replacen(from, to, 1));
         assert!(message.contains(expected), "{message}");

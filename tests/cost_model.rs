@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-use fusion_cost_model::calibration::{HardwareCalibration, Verdict};
+use fusion_cost_model::calibration::{HardwareCalibration, MachineState, StateSpeedup, Verdict};
 use fusion_cost_model::{
     Backend, CacheState, Clock, DType, Decision, Evidence, FusionCostModel, Policy, Problem,
     Target, WhenUnknown,
@@ -193,4 +193,84 @@ fn the_expected_hardware_is_checked() {
 fn it_can_be_shared_between_threads() {
     fn shareable<T: Send + Sync>() {}
     shareable::<FusionCostModel>();
+}
+
+fn state(id: u32, handoff_us: f64) -> MachineState {
+    let (handoff_us, triad_range) = (Some(handoff_us), [50.0, 60.0]);
+    MachineState { id, handoff_us, triad_gb_per_s: 55.0, triad_range, processes: 5 }
+}
+
+fn in_state(state: u32, speedup_factor: f64) -> StateSpeedup {
+    let (speedup_low, speedup_high) = (speedup_factor - 0.1, speedup_factor + 0.1);
+    StateSpeedup { state, processes: 5, speedup_factor, speedup_low, speedup_high }
+}
+
+/// A machine with two states: one record met both and depends on them, one met the first alone, and
+/// one was made without looking.
+fn with_states() -> HardwareCalibration {
+    let mut calibration = calibration();
+    calibration.states = vec![state(1, 0.11), state(2, 0.57)];
+    let [both, first, _] = &mut calibration.records[..] else { panic!("three records") };
+    both.states = vec![1, 2];
+    both.by_state = vec![in_state(1, 1.2), in_state(2, 1.8)];
+    (both.speedup_low, both.speedup_factor, both.speedup_high) = (1.1, 1.47, 1.9);
+    first.states = vec![1];
+    let mut of_second = calibration.ceilings[0].clone();
+    calibration.ceilings[0].state = Some(1);
+    of_second.state = Some(2);
+    of_second.ceilings.launch_us *= 100.0;
+    calibration.ceilings.push(of_second);
+    calibration
+}
+
+#[test]
+fn a_state_of_the_machine_is_matched_or_the_interval_is_wider() {
+    let calibration = with_states();
+    let text = calibration.to_toml().unwrap();
+    assert_eq!(HardwareCalibration::from_toml(&text).unwrap(), calibration);
+    let [both, first, _] = calibration.records.clone().try_into().unwrap();
+    let model = FusionCostModel::new(calibration);
+    let ask = |state: Option<u32>, problem: &Problem| {
+        let on = model.on(TARGET);
+        let on = state.map_or(on, |state| on.in_state(state));
+        let speedup = on.estimate(problem).speedup().unwrap();
+        [speedup.low, speedup.value, speedup.high]
+    };
+    assert_eq!(ask(None, &both.problem), [1.1, 1.47, 1.9], "over both");
+    for (asked, value) in [(1, 1.2), (2, 1.8)] {
+        assert_eq!(ask(Some(asked), &both.problem), [value - 0.1, value, value + 0.1]);
+    }
+    let as_measured = [first.speedup_low, first.speedup_factor, first.speedup_high];
+    assert_eq!(ask(None, &first.problem), as_measured);
+    assert_eq!(ask(Some(1), &first.problem), as_measured);
+    // It was not measured in the second state: what the other record differs by, 1.96 times.
+    let [low, value, high] = ask(Some(2), &first.problem);
+    let wider = (1.959_964 * 1.5_f64.ln()).exp();
+    assert_eq!(value, as_measured[1]);
+    assert!((as_measured[0] / low - wider).abs() < 1e-5, "{low}");
+    assert!((high / as_measured[2] - wider).abs() < 1e-5, "{high}");
+    // The rooflines are those of the state, too: launches are far longer in the second.
+    let small = problem("add_relu/f32/m8.n8");
+    let roofline = |state| model.on(TARGET).in_state(state).roofline_speedup(&small).unwrap();
+    assert!(roofline(2) > roofline(1), "{} {}", roofline(2), roofline(1));
+}
+
+#[test]
+fn a_file_names_only_states_that_it_has() {
+    for (change, expected) in [
+        (
+            (|all| all.records[0].states.push(3)) as fn(&mut HardwareCalibration),
+            "state 3 is named, and there are 2 states",
+        ),
+        (|all| all.ceilings[0].state = Some(0), "state 0 is named"),
+        (|all| all.states[1].id = 1, "id is 1; states are numbered from 1"),
+        (|all| all.states[0].triad_gb_per_s = f64::NAN, "must be positive numbers"),
+        (|all| all.records[0].by_state[0].speedup_low = 9.0, "is not in its interval"),
+        (|all| all.noise[0].standard_error = -1.0, "standard_error must be a number"),
+    ] {
+        let mut calibration = with_states();
+        change(&mut calibration);
+        let error = HardwareCalibration::from_toml(&calibration.to_toml().unwrap()).unwrap_err();
+        assert!(error.to_string().contains(expected), "{error}");
+    }
 }

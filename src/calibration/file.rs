@@ -5,7 +5,9 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use super::{FusionRecord, HardwareCalibration, SCHEMA_VERSION};
+use super::{
+    FusionRecord, HardwareCalibration, MachineState, NoiseFloor, SCHEMA_VERSION, StateSpeedup,
+};
 use crate::cost::BandwidthPoint;
 use crate::error::{Error, ErrorKind};
 use crate::file_kind::FileKind;
@@ -111,11 +113,17 @@ impl HardwareCalibration {
                 return Err(invalid("ceilings: the working sets of the bandwidth must increase"));
             }
         }
+        self.check_states()?;
         for noise in &self.noise {
             let ends = [noise.ratio_low, noise.ratio, noise.ratio_high];
             if !(ends.iter().all(|end| end.is_finite() && *end > 0.0) && ends.is_sorted()) {
                 return Err(invalid("noise: a ratio must be positive and lie within its interval"));
             }
+        }
+        let bad_error =
+            |noise: &NoiseFloor| !noise.standard_error.is_finite() || noise.standard_error < 0.0;
+        if self.noise.iter().any(bad_error) {
+            return Err(invalid("noise: standard_error must be a number of at least 0"));
         }
         if self.num_records != self.records.len() as u64 {
             return Err(invalid(format!(
@@ -147,6 +155,33 @@ impl HardwareCalibration {
     }
 }
 
+impl HardwareCalibration {
+    /// Checks that states are numbered from 1 in order, and that nothing names another one.
+    fn check_states(&self) -> Result<(), Error> {
+        let good = |rate: f64| rate.is_finite() && rate > 0.0;
+        for (state, expected) in self.states.iter().zip(1..) {
+            let MachineState { id, handoff_us, triad_gb_per_s, triad_range, .. } = state;
+            if *id != expected {
+                return Err(invalid(format!("state: id is {id}; states are numbered from 1")));
+            }
+            let rates = [*triad_gb_per_s, triad_range[0], triad_range[1]];
+            if !(rates.into_iter().chain(*handoff_us).all(good) && triad_range.is_sorted()) {
+                return Err(invalid(format!("state {id}: its figures must be positive numbers")));
+            }
+        }
+        let of_records = self.records.iter().flat_map(|record| {
+            let by_state = record.by_state.iter().map(|one| one.state);
+            record.states.iter().copied().chain(by_state)
+        });
+        let named = self.ceilings.iter().filter_map(|one| one.state).chain(of_records);
+        let count = self.states.len();
+        match named.into_iter().find(|id| *id == 0 || *id as usize > count) {
+            Some(id) => Err(invalid(format!("state {id} is named, and there are {count} states"))),
+            None => Ok(()),
+        }
+    }
+}
+
 impl FusionRecord {
     fn check(&self) -> Result<(), String> {
         let positive = [
@@ -166,6 +201,15 @@ impl FusionRecord {
                 "speedup_factor {} is outside its interval {} to {}",
                 self.speedup_factor, self.speedup_low, self.speedup_high
             ));
+        }
+        for StateSpeedup { state, speedup_factor, speedup_low, speedup_high, .. } in &self.by_state
+        {
+            let ends = [*speedup_low, *speedup_factor, *speedup_high];
+            if !(ends.iter().all(|end| end.is_finite() && *end > 0.0) && ends.is_sorted()) {
+                return Err(format!(
+                    "by_state: the speedup in state {state} is not in its interval"
+                ));
+            }
         }
         if self.order_sensitivity.is_some_and(|off| !off.is_finite()) {
             return Err("order_sensitivity must be a number".to_owned());

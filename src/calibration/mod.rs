@@ -1,23 +1,28 @@
 //! The calibration file: what was measured, on what, with which settings.
 
+mod ceilings;
 mod file;
+mod machine_state;
+mod noise;
 mod reason;
 mod record;
 
 use serde::{Deserialize, Serialize};
 
+pub use ceilings::{CeilingsSpread, MeasuredCeilings};
+pub use machine_state::{MachineState, StateSpeedup};
+pub use noise::NoiseFloor;
 pub use reason::{Reason, ReasonCode};
 pub use record::{
     Disturbed, FusionRecord, GpuDetails, GpuKernel, Placement, Timing, Verdict, Verification,
 };
 
-use crate::cost::{BandwidthPoint, Ceilings};
 use crate::file_kind::FileKind;
 use crate::hardware::HardwareSpec;
-use crate::vocabulary::{Backend, Clock, DType, Problem};
+use crate::vocabulary::Problem;
 
 /// The version of the file format that this crate reads and writes.
-pub const SCHEMA_VERSION: u32 = 3;
+pub const SCHEMA_VERSION: u32 = 4;
 
 /// The contents of a calibration file.
 ///
@@ -43,7 +48,10 @@ pub struct HardwareCalibration {
     /// What was checked before the run.
     #[serde(default, rename = "check", skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<Check>,
-    /// The measured ceilings, one entry per backend, dtype, thread count and clock.
+    /// The states that the machine was in; empty where none were looked for.
+    #[serde(default, rename = "state", skip_serializing_if = "Vec::is_empty")]
+    pub states: Vec<MachineState>,
+    /// The measured ceilings, one entry per backend, dtype, thread count, clock and state.
     #[serde(default, rename = "ceilings", skip_serializing_if = "Vec::is_empty")]
     pub ceilings: Vec<MeasuredCeilings>,
     /// The unfused variant measured against itself.
@@ -97,6 +105,8 @@ pub struct Settings {
     pub most_processes: u32,
     /// Rounds per process, each with a fresh memory layout.
     pub rounds: u32,
+    /// Over how many seconds at least the processes of a problem were to be spread.
+    pub spread_s: f64,
     /// How long the whole run was allowed to take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_budget_s: Option<f64>,
@@ -116,6 +126,8 @@ pub enum RunEnd {
     Interrupted,
     /// Its time was up.
     TimeBudget,
+    /// In the first pass nothing was left undisturbed, and so the others were not made.
+    Disturbed,
 }
 
 /// How serious the result of a check is.
@@ -250,91 +262,6 @@ pub struct ObservedCache {
     pub bytes: u64,
     /// Hardware threads that share an instance.
     pub shared_by: u32,
-}
-
-/// The measured ceilings of a backend: a `[[ceilings]]` table of the file.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(from = "CeilingsTable", into = "CeilingsTable")]
-pub struct MeasuredCeilings {
-    /// Where they were measured.
-    pub backend: Backend,
-    /// For which dtype.
-    pub dtype: DType,
-    /// On how many threads.
-    pub threads: u32,
-    /// The clock they were measured by, which decides what a launch costs.
-    pub clock: Clock,
-    /// The ceilings.
-    pub ceilings: Ceilings,
-}
-
-/// [`MeasuredCeilings`] as a table without a table in it.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct CeilingsTable {
-    backend: Backend,
-    dtype: DType,
-    threads: u32,
-    /// Absent for the host's.
-    #[serde(default, skip_serializing_if = "Clock::is_host")]
-    clock: Clock,
-    peak_gflops: f64,
-    launch_us: f64,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    bandwidth: Vec<BandwidthPoint>,
-}
-
-impl From<CeilingsTable> for MeasuredCeilings {
-    fn from(table: CeilingsTable) -> Self {
-        let CeilingsTable { backend, dtype, threads, clock, .. } = table;
-        let CeilingsTable { peak_gflops, launch_us, bandwidth, .. } = table;
-        let ceilings = Ceilings { peak_gflops, launch_us, bandwidth };
-        Self { backend, dtype, threads, clock, ceilings }
-    }
-}
-
-impl From<MeasuredCeilings> for CeilingsTable {
-    fn from(measured: MeasuredCeilings) -> Self {
-        let MeasuredCeilings { backend, dtype, threads, clock, ceilings } = measured;
-        let Ceilings { peak_gflops, launch_us, bandwidth } = ceilings;
-        Self { backend, dtype, threads, clock, peak_gflops, launch_us, bandwidth }
-    }
-}
-
-/// An A/A run: the unfused variant measured against itself.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct NoiseFloor {
-    /// What ran.
-    pub problem: Problem,
-    /// Where.
-    pub backend: Backend,
-    /// On how many threads.
-    pub threads: u32,
-    /// What its times begin and end with; absent for the host's clock.
-    #[serde(default, skip_serializing_if = "Clock::is_host")]
-    pub clock: Clock,
-    /// The ratio that was measured; the truth is 1.
-    pub ratio: f64,
-    /// Lower end of its 95 % interval.
-    pub ratio_low: f64,
-    /// Upper end of its 95 % interval.
-    pub ratio_high: f64,
-    /// Fresh processes that it was measured in.
-    pub processes: u32,
-    /// Whether most of its pairs were disturbed, so that it says nothing of the machine at rest.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub disturbed: bool,
-}
-
-impl NoiseFloor {
-    /// How far from 1 this machine measures a ratio whose truth is 1: the larger of the
-    /// half-width of the interval and the distance of its centre, in the logarithm.
-    #[must_use]
-    pub fn log_width(&self) -> f64 {
-        let half_width = 0.5 * (self.ratio_high / self.ratio_low).ln();
-        half_width.max(self.ratio.ln().abs())
-    }
 }
 
 /// A problem that was asked for and has no record.

@@ -74,6 +74,12 @@ codes! {
     OrderSensitive "order-sensitive",
     /// Some kinds of disturbances would not have been noticed.
     Unobserved "unobserved",
+    /// The machine was in states between which the result differs, or is known to have others.
+    StateChanged "state-changed",
+    /// Other programs used the machine's processors, and with them its memory.
+    Neighbour "neighbour",
+    /// The processes lie within less time than a state of the machine lasts.
+    ShortSpan "short-span",
     /// The clock of the GPU was held down.
     Throttled "throttled",
 }

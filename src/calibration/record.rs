@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::Reason;
+use super::{Reason, StateSpeedup};
 use crate::cost::Bottleneck;
 use crate::vocabulary::{Backend, CacheState, Clock, DType, Implementation, Problem};
 
@@ -58,6 +58,13 @@ pub struct Timing {
     pub q1_ms: f64,
     /// Third quartile, in milliseconds.
     pub q3_ms: f64,
+    /// Lower end of the 95 % interval of the time, in milliseconds; absent in files from before
+    /// version 4.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub low_ms: Option<f64>,
+    /// Upper end of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub high_ms: Option<f64>,
     /// Runs per sample.
     pub inner_iterations: u32,
 }
@@ -210,20 +217,20 @@ pub struct FusionRecord {
     /// Whose kernels ran: `native` are the project's own.
     pub implementation: Implementation,
 
-    /// Median time of the unfused variant.
+    /// Time of the unfused variant. Divided by the fused one it is the speedup.
     pub unfused_latency_ms: f64,
     /// Modelled bytes that the unfused variant moves.
     pub unfused_memory_bytes: u64,
     /// Flops of the chain over the unfused time, in 10^9 per second.
     pub unfused_gflops: f64,
-    /// Median time of the fused variant.
+    /// Time of the fused variant.
     pub fused_latency_ms: f64,
     /// Modelled bytes that the fused variant moves.
     pub fused_memory_bytes: u64,
     /// Flops of the chain over the fused time, in 10^9 per second.
     pub fused_gflops: f64,
 
-    /// Unfused time over fused time, from the paired measurement (not from the two medians).
+    /// Unfused time over fused time, from the paired measurement.
     pub speedup_factor: f64,
     /// Lower end of the 95 % interval of the speedup.
     pub speedup_low: f64,
@@ -231,7 +238,7 @@ pub struct FusionRecord {
     pub speedup_high: f64,
     /// Modelled share of bytes that fusion saves.
     pub memory_reduction: f64,
-    /// Gain of achieved flop rate: `fused_gflops / unfused_gflops - 1`.
+    /// Gain of achieved flop rate: `speedup_factor - 1`.
     pub efficiency_improvement: f64,
     /// The speedup that the roofline allows; absent where no ceilings were measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -258,6 +265,19 @@ pub struct FusionRecord {
     pub noise_floor: f64,
     /// How the interval was made.
     pub interval_method: String,
+    /// The correlation of successive processes that the interval allows for, from all records of the
+    /// run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process_correlation: Option<f64>,
+    /// Seconds from the first process to the last one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub span_s: Option<f64>,
+    /// The states of the machine that it was measured in, as [`MachineState::id`]; empty where none
+    /// were looked for.
+    ///
+    /// [`MachineState::id`]: super::MachineState::id
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub states: Vec<u32>,
     /// Fresh processes.
     pub processes: u32,
     /// Rounds, each with a fresh memory layout.
@@ -290,6 +310,10 @@ pub struct FusionRecord {
     /// What only a GPU reports; absent for a CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu: Option<GpuDetails>,
+    /// What was measured in each state of the machine, where that differs: the interval of the record
+    /// then holds all of theirs. Empty where it does not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_state: Vec<StateSpeedup>,
     /// Why the verdict is not a better one, or what a reader should know about it.
     #[serde(default, rename = "reason", skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<Reason>,

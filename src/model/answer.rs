@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::calibration::FusionRecord;
+use crate::calibration::{FusionRecord, StateSpeedup};
 
 /// Where an answer comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -39,13 +39,25 @@ pub struct Interval {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate<'m> {
     record: Option<&'m FusionRecord>,
+    /// The state of the machine that was asked about.
+    state: Option<StateAsked>,
+}
+
+/// A state of the machine that a question names.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct StateAsked {
+    /// Its number.
+    pub(super) id: u32,
+    /// How far from one state to another a speedup is off on this machine, in the logarithm: what an
+    /// interval is widened by where the state was not met.
+    pub(super) between_states: f64,
 }
 
 impl<'m> Estimate<'m> {
-    pub(super) const UNKNOWN: Self = Self { record: None };
+    pub(super) const UNKNOWN: Self = Self { record: None, state: None };
 
-    pub(super) const fn measured(record: &'m FusionRecord) -> Self {
-        Self { record: Some(record) }
+    pub(super) const fn measured(record: &'m FusionRecord, state: Option<StateAsked>) -> Self {
+        Self { record: Some(record), state }
     }
 
     /// Where the answer comes from.
@@ -58,13 +70,26 @@ impl<'m> Estimate<'m> {
     }
 
     /// Unfused time over fused time with its interval; `None` when nothing is known.
+    ///
+    /// Where the machine was in several states and the speedup depends on it, the interval holds the
+    /// speedups of all of them, unless one was asked for with
+    /// [`OnTarget::in_state`](super::OnTarget::in_state).
     #[must_use]
     pub fn speedup(&self) -> Option<Interval> {
-        self.record.map(|record| Interval {
-            value: record.speedup_factor,
-            low: record.speedup_low,
-            high: record.speedup_high,
-        })
+        let record = self.record?;
+        let FusionRecord { speedup_factor: value, speedup_low: low, speedup_high: high, .. } =
+            *record;
+        let over_states = Interval { value, low, high };
+        let Some(asked) = self.state else { return Some(over_states) };
+        if let Some(of_state) = record.by_state.iter().find(|one| one.state == asked.id) {
+            let StateSpeedup { speedup_factor, speedup_low, speedup_high, .. } = *of_state;
+            return Some(Interval { value: speedup_factor, low: speedup_low, high: speedup_high });
+        }
+        if record.states.contains(&asked.id) {
+            return Some(over_states);
+        }
+        let wider = asked.between_states.exp();
+        Some(Interval { value, low: low / wider, high: high * wider })
     }
 
     /// The time of the unfused kernels together, in milliseconds; `None` when nothing is known.

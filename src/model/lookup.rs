@@ -43,6 +43,7 @@ pub struct FusionCostModel {
     calibration: HardwareCalibration,
     by_target: FxHashMap<Target, Known>,
     targets: Vec<Target>,
+    between_states: f64,
 }
 
 /// What is known on one target: the indices of its records.
@@ -79,7 +80,8 @@ impl FusionCostModel {
         }
         let mut targets: Vec<Target> = by_target.keys().copied().collect();
         targets.sort_unstable();
-        Self { calibration, by_target, targets }
+        let between_states = between_states(&calibration.records);
+        Self { calibration, by_target, targets, between_states }
     }
 
     /// The same model, if the calibration describes the machine with this id, name or alias.
@@ -111,7 +113,30 @@ impl FusionCostModel {
         self.by_target.get(target)
     }
 
+    /// How far from one state of the machine to another a speedup is off, in the logarithm.
+    pub(super) const fn between_states(&self) -> f64 {
+        self.between_states
+    }
+
     pub(super) fn record(&self, index: usize) -> &FusionRecord {
         &self.calibration.records[index]
     }
+}
+
+/// How far the speedup in a state that was not met may be from what was measured, in the logarithm:
+/// 95 % of a normal distribution with the root mean square of what the states of those records differ
+/// by that met several. None if no record did.
+fn between_states(records: &[FusionRecord]) -> f64 {
+    let met_several = records.iter().filter(|record| record.states.len() > 1);
+    let (mut count, mut squares) = (0.0, 0.0);
+    for record in met_several {
+        let speedups = || record.by_state.iter().map(|one| one.speedup_factor.ln());
+        let differ = speedups().reduce(f64::max).zip(speedups().reduce(f64::min));
+        let differ = differ.map_or(0.0, |(high, low)| high - low);
+        count += 1.0;
+        squares += differ * differ;
+    }
+    /// The 97.5 % quantile of the normal distribution.
+    const NORMAL_97_5: f64 = 1.959_964;
+    if count > 0.0 { NORMAL_97_5 * (squares / count).sqrt() } else { 0.0 }
 }

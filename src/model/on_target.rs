@@ -1,10 +1,10 @@
 //! The questions that a partitioner asks, on one target.
 
-use super::answer::{Estimate, SpeedupRange};
+use super::answer::{Estimate, SpeedupRange, StateAsked};
 use super::lookup::{FusionCostModel, Known};
 use super::policy::{Decision, Policy};
 use super::target::Target;
-use crate::calibration::HardwareCalibration;
+use crate::calibration::{HardwareCalibration, MeasuredCeilings};
 use crate::cost::Ceilings;
 use crate::error::{Error, ErrorKind};
 use crate::vocabulary::{Chain, DType, Problem};
@@ -32,6 +32,7 @@ pub struct OnTarget<'m> {
     model: &'m FusionCostModel,
     target: Target,
     known: Option<&'m Known>,
+    state: Option<StateAsked>,
 }
 
 impl FusionCostModel {
@@ -39,7 +40,7 @@ impl FusionCostModel {
     /// everything. A target that nothing is known about has a view too, which answers "unknown".
     #[must_use]
     pub fn on(&self, target: Target) -> OnTarget<'_> {
-        OnTarget { model: self, target, known: self.known(&target) }
+        OnTarget { model: self, target, known: self.known(&target), state: None }
     }
 }
 
@@ -50,11 +51,25 @@ impl<'m> OnTarget<'m> {
         self.target
     }
 
+    /// The same in one state of the machine, by its number in
+    /// [`HardwareCalibration::states`].
+    ///
+    /// A problem that was measured in that state is answered by what was measured there. One that was
+    /// not keeps its speedup, with an interval that is wider by what speedups differ between states
+    /// in this file.
+    #[must_use]
+    pub fn in_state(self, state: u32) -> Self {
+        let between_states = self.model.between_states();
+        Self { state: Some(StateAsked { id: state, between_states }), ..self }
+    }
+
     /// What is known about a problem. Measured points come back as they were measured.
     #[must_use]
     pub fn estimate(&self, problem: &Problem) -> Estimate<'m> {
         let index = self.known.and_then(|known| known.by_problem.get(problem));
-        index.map_or(Estimate::UNKNOWN, |&index| Estimate::measured(self.model.record(index)))
+        index.map_or(Estimate::UNKNOWN, |&index| {
+            Estimate::measured(self.model.record(index), self.state)
+        })
     }
 
     /// Whether to make one kernel of a problem.
@@ -146,14 +161,21 @@ impl<'m> OnTarget<'m> {
         Some(SpeedupRange { mean, least, largest, sizes })
     }
 
+    /// The ceilings in the state that was asked for, else in the one that most processes met.
     fn ceilings(&self, dtype: DType) -> Option<&'m Ceilings> {
         let Target { backend, threads, clock, .. } = self.target;
-        let HardwareCalibration { ceilings, .. } = self.model.calibration();
-        let measured = ceilings.iter().find(|measured| {
+        let HardwareCalibration { ceilings, states, .. } = self.model.calibration();
+        let of_target = ceilings.iter().filter(|measured| {
             (measured.backend, measured.threads, measured.clock, measured.dtype)
                 == (backend, threads, clock, dtype)
-        })?;
-        Some(&measured.ceilings)
+        });
+        let asked = self.state.map(|asked| asked.id);
+        let rank = |measured: &&MeasuredCeilings| {
+            let state = states.iter().find(|state| Some(state.id) == measured.state);
+            let is_asked = asked.is_some() && asked == measured.state;
+            (is_asked, state.map_or(0, |state| state.processes))
+        };
+        Some(&of_target.max_by_key(rank)?.ceilings)
     }
 }
 

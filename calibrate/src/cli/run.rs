@@ -8,6 +8,7 @@ use fusion_cost_model::{Backend, Clock, DType, Implementation, Problem};
 
 use super::CachePolicy;
 use crate::exit::UsageError;
+use crate::judge::LEAST_SPAN;
 use crate::machine::fingerprint;
 use crate::measure::Procedure;
 use crate::plan::{Request, Ways};
@@ -117,18 +118,24 @@ pub struct RunArgs {
     #[arg(long, value_name = "N", value_parser = super::threads)]
     pub threads: Option<usize>,
 
-    /// Fewer sizes, fewer samples and one process per problem; good for a first look
+    /// Fewer sizes, fewer samples and three processes per problem, as fast as they come; good for a
+    /// first look
     #[arg(long)]
     pub quick: bool,
 
     /// Fresh processes per problem; one that is still undecided gets up to twice as many
-    /// [default: 5, or 1 with --quick]
+    /// [default: 10, or 3 with --quick]
     #[arg(long, value_name = "N", value_parser = processes)]
     pub processes: Option<u32>,
 
-    /// Rounds per process, each with a fresh placement of the tensors in memory [default: 8]
+    /// Rounds per process, each with a fresh placement of the tensors in memory [default: 2]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
     pub rounds: Option<u32>,
+
+    /// Spread the processes of each problem over this time at least, since a state of the machine can
+    /// last minutes; 0s for as fast as they come [default: 2m, or 0s with --quick]
+    #[arg(long, value_name = "DURATION", value_parser = duration_or_none)]
+    pub spread: Option<Duration>,
 
     /// End the run after this time, such as 90s, 10m or 2h; run the same command again to continue
     #[arg(long, value_name = "DURATION", value_parser = duration)]
@@ -248,6 +255,8 @@ impl RunArgs {
             cache: self.cache.into(),
             l2_bytes: target.l2_bytes(),
             seed: self.seed,
+            spread: self.spread.unwrap_or(if self.quick { Duration::ZERO } else { LEAST_SPAN }),
+            forced: self.force,
             time_budget: self.time_budget,
         }
     }
@@ -266,9 +275,14 @@ fn processes(text: &str) -> Result<u32, String> {
 
 /// Reads `10m` or `1h30m`.
 fn duration(text: &str) -> Result<Duration, String> {
-    match humantime::parse_duration(text) {
-        Ok(Duration::ZERO) => Err("it must be longer than nothing".to_owned()),
-        Ok(duration) => Ok(duration),
-        Err(error) => Err(format!("{error}; write it as 90s, 10m or 1h30m")),
+    match duration_or_none(text)? {
+        Duration::ZERO => Err("it must be longer than nothing".to_owned()),
+        duration => Ok(duration),
     }
+}
+
+/// The same, or `0s`.
+fn duration_or_none(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text)
+        .map_err(|error| format!("{error}; write it as 90s, 10m or 1h30m"))
 }

@@ -151,7 +151,7 @@ fn as_json(
     let target = on_target.target();
     let estimate = decision.estimate();
     let record = estimate.record();
-    let quartiles = |timing: &Timing| json!({ "median": timing.median_ms, "q1": timing.q1_ms, "q3": timing.q3_ms });
+    let quartiles = |timing: &Timing| json!({ "median": timing.median_ms, "q1": timing.q1_ms, "q3": timing.q3_ms, "low": timing.low_ms, "high": timing.high_ms });
     let [_, decided] = words(decision);
     json!({
         "problem": problem,

@@ -5,7 +5,7 @@ use fusion_cost_model::calibration::{FusionRecord, HardwareCalibration, RunEnd, 
 use super::show;
 use crate::cli::RunArgs;
 use crate::exit;
-use crate::machine::{Machine, MachineLock, preflight};
+use crate::machine::{KnownStates, Machine, MachineLock, preflight};
 use crate::plan::wanted;
 use crate::record::{Files, Run, calibration};
 use crate::report::Progress;
@@ -41,10 +41,20 @@ pub fn run(args: &RunArgs) -> anyhow::Result<u8> {
     let mut outcome = session.run()?;
 
     let (settings, quick) = (&settings, args.quick);
-    let run = Run { machine: &machine, plan: &plan, settings, parts: &parts, quick };
+    let known = KnownStates::of_user(&machine.fingerprint, settings.threads);
+    let other_states = &known.other_than(outcome.machine.describe())[..];
+    let run = Run { machine: &machine, plan: &plan, settings, parts: &parts, quick, other_states };
     let calibration = calibration(&run, &outcome);
+    known.remember(outcome.machine.describe());
     let is_saved = files.save(&calibration)?;
     outcome.close_journal(files.samples(), parts)?;
+    if outcome.end == RunEnd::Disturbed {
+        eprintln!(
+            "error: in the first pass most samples of every problem were disturbed, so the others \
+             were not made; close other programs, leave them a processor with --threads, or go on \
+             all the same with --force"
+        );
+    }
     if is_saved {
         show::print_if_read(&calibration, args.json)?;
         machine.warn_of_mismatch(false)?;
@@ -67,7 +77,7 @@ fn exit_code(
         && !calibration.records.iter().any(untrusted);
     if outcome.end == RunEnd::Interrupted {
         exit::INTERRUPTED
-    } else if !is_saved || outcome.has_failures() {
+    } else if !is_saved || outcome.has_failures() || outcome.end == RunEnd::Disturbed {
         exit::FAILURE
     } else if strict && !is_trusted {
         exit::NOT_TRUSTED

@@ -1,6 +1,7 @@
 //! `calibrate selftest`.
 
 use std::io::Write;
+use std::time::Duration;
 
 use anyhow::Context;
 use fusion_cost_model::CacheState;
@@ -50,6 +51,8 @@ pub fn selftest(args: &SelftestArgs) -> anyhow::Result<u8> {
         cache: CacheState::Warm,
         l2_bytes: None,
         seed: args.seed,
+        spread: Duration::ZERO,
+        forced: true,
         time_budget: None,
     };
     let against_itself = if args.runs == 0 || stop.requested() {

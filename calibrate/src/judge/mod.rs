@@ -2,19 +2,21 @@
 
 mod noise;
 mod reason;
+mod surroundings;
 #[cfg(test)]
 mod tests;
 pub mod throttle;
 
 use fused_kernels::Variant;
 use fusion_cost_model::Clock;
-use fusion_cost_model::calibration::{NoiseFloor, Verdict};
+use fusion_cost_model::calibration::{MachineState, NoiseFloor, Verdict};
 use fusion_cost_model::cost::LeastTime;
 
-use crate::measure::{Cause, Estimate, Procedure, Unit};
+use crate::measure::{Cause, Estimate, Procedure, Surroundings, Unit};
 
-pub use noise::{CONTROLS, LEAST_FLOOR, noise_floor, of_clock, same_margin};
-pub use reason::Reason;
+pub use noise::{LEAST_FLOOR, controls_for, noise_floor, same_margin};
+pub use reason::{InState, Reason};
+pub use surroundings::{KnownState, LEAST_SPAN, span};
 
 /// A speedup above its ceiling by more than this factor contradicts the model.
 const CEILING_MARGIN: f64 = 1.1;
@@ -47,7 +49,7 @@ pub struct Case<'a> {
     pub estimate: &'a Estimate,
     /// Processes that were planned.
     pub planned_processes: u32,
-    /// The A/A runs of the machine.
+    /// The usable A/A runs of its kind.
     pub controls: &'a [NoiseFloor],
     /// The speedup that the roofline allows.
     pub ceiling: Option<f64>,
@@ -63,6 +65,12 @@ pub struct Case<'a> {
     pub clock: Clock,
     /// Why the clock of the GPU was held down, if it was.
     pub throttled: &'a [String],
+    /// What the machine was like around each process.
+    pub surroundings: &'a [Surroundings],
+    /// The states of the machine in this run.
+    pub states: &'a [MachineState],
+    /// States that it was in at other times.
+    pub other_states: &'a [KnownState],
 }
 
 /// Judges a measurement. The verdict starts at AMBIGUOUS and must earn another one.
@@ -89,6 +97,8 @@ fn by_interval(estimate: &Estimate, floor: f64) -> Verdict {
         Verdict::Faster
     } else if high < 0.0 && log < -floor {
         Verdict::Slower
+    } else if (low > 0.0 || high < 0.0) && noise::matters(log) {
+        Verdict::Ambiguous
     } else if low >= -same_margin(floor) && high <= same_margin(floor) {
         Verdict::Same
     } else {
@@ -98,11 +108,10 @@ fn by_interval(estimate: &Estimate, floor: f64) -> Verdict {
 
 /// Everything that makes a measurement unusable.
 fn invalidity(case: &Case<'_>) -> Vec<Reason> {
-    let Estimate { pairs, pairs_kept, ticks, seconds, .. } = *case.estimate;
+    let Estimate { pairs, pairs_kept, ticks, times, .. } = *case.estimate;
     let mut reasons = Vec::new();
-    let usable = case.controls.iter().filter(|control| !control.disturbed).count();
-    if usable < CONTROLS {
-        reasons.push(Reason::NoControl { usable, needed: CONTROLS });
+    if case.controls.is_empty() {
+        reasons.push(Reason::NoControl);
     }
     if let Some(wrong) = case.wrong {
         reasons.push(Reason::WrongAfterTiming(wrong.to_owned()));
@@ -128,12 +137,12 @@ fn invalidity(case: &Case<'_>) -> Vec<Reason> {
         reasons.push(Reason::TooFewTicks(ticks));
     }
     if let Some(least) = case.least {
-        for (variant, time) in case.variants.into_iter().zip(seconds) {
+        for (variant, time) in case.variants.into_iter().zip(times) {
             let least_us = match variant {
                 Variant::Unfused => least.unfused_us,
                 Variant::Fused => least.fused_us,
             };
-            let median_us = time.median * 1e6;
+            let median_us = time.samples.median * 1e6;
             if median_us * LEAST_TIME_MARGIN < least_us {
                 let variant = variant.name();
                 reasons.push(Reason::FasterThanTheMachine { variant, median_us, least_us });
@@ -147,7 +156,7 @@ fn invalidity(case: &Case<'_>) -> Vec<Reason> {
 fn remarks(case: &Case<'_>, floor: f64) -> Vec<Reason> {
     let Estimate { ratio, processes, order_sensitivity, is_order_sensitive, disturbed, .. } =
         *case.estimate;
-    let mut reasons = Vec::new();
+    let mut reasons = surroundings::remarks(case);
     if case.planned_processes == 1 {
         reasons.push(Reason::WithinProcess);
     } else if processes < case.planned_processes as usize {

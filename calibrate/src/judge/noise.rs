@@ -1,7 +1,9 @@
 //! How noisy the machine is, by kernels that were measured against themselves.
 
-use fusion_cost_model::Clock;
 use fusion_cost_model::calibration::NoiseFloor;
+use fusion_cost_model::{Clock, Family};
+
+use crate::measure::{chi_squared_quantile, normal_quantile};
 
 /// A ratio that differs from 1 by less than this counts as 1, however quiet the machine.
 pub const LEAST_FLOOR: f64 = 0.01;
@@ -12,20 +14,43 @@ const LEAST_MARGIN: f64 = 0.02;
 /// A difference of more than this is one, however noisy the machine.
 const MOST_MARGIN: f64 = 0.05;
 
-/// The A/A runs that the noise floor needs.
-pub const CONTROLS: usize = 2;
+/// Below this a standard error is that of a script, not of a machine.
+const LEAST_ERROR: f64 = 1e-4;
 
-/// The A/A runs by a clock: what they say of one is nothing for another.
+/// The usable A/A runs that speak for a kind of problem by a clock: those of its family, else all.
+/// What they say by one clock is nothing for another.
 #[must_use]
-pub fn of_clock(noise: &[NoiseFloor], clock: Clock) -> Vec<NoiseFloor> {
-    noise.iter().filter(|control| control.clock == clock).cloned().collect()
+pub fn controls_for(noise: &[NoiseFloor], clock: Clock, family: Family) -> Vec<NoiseFloor> {
+    let by_clock = || noise.iter().filter(|one| one.clock == clock && !one.disturbed);
+    let is_alike = |one: &&NoiseFloor| Family::of(one.problem.chain().form()) == family;
+    let alike: Vec<NoiseFloor> = by_clock().filter(is_alike).cloned().collect();
+    if alike.is_empty() { by_clock().cloned().collect() } else { alike }
 }
 
-/// How far from 1 the machine measures a ratio whose truth is 1, in the logarithm: what a speedup
-/// must exceed.
+/// How far from 1 the machine measures a ratio whose truth is 1 beyond what its interval says, in the
+/// logarithm: what a speedup must exceed.
+///
+/// An A/A run that is off by no more than its own standard error explains says that intervals are
+/// wide, not that they are wrong. So the floor is 95 % of a normal distribution with the variance that
+/// is left when the errors are taken off, over all controls together, where chance leaves none
+/// (DerSimonian and Laird, Controlled Clinical Trials 1986); and at least 1 %.
 #[must_use]
 pub fn noise_floor(controls: &[NoiseFloor]) -> f64 {
-    controls.iter().map(NoiseFloor::log_width).fold(LEAST_FLOOR.ln_1p(), f64::max)
+    let least = LEAST_FLOOR.ln_1p();
+    if controls.is_empty() {
+        return least;
+    }
+    let of = |control: &NoiseFloor| {
+        (control.ratio.ln().powi(2), control.standard_error.max(LEAST_ERROR).powi(2))
+    };
+    let statistic: f64 = controls.iter().map(of).map(|(off, error)| off / error).sum();
+    if statistic <= chi_squared_quantile(controls.len(), 0.95) {
+        return least;
+    }
+    #[expect(clippy::cast_precision_loss, reason = "a handful of controls")]
+    let count = controls.len() as f64;
+    let left = controls.iter().map(of).map(|(off, error)| off - error).sum::<f64>() / count;
+    least.max(normal_quantile(0.975) * left.max(0.0).sqrt())
 }
 
 /// How far from 1 an interval may reach, in the logarithm, to be called SAME: as far as the noise
@@ -36,30 +61,69 @@ pub fn same_margin(floor: f64) -> f64 {
     floor.clamp(LEAST_MARGIN.ln_1p(), MOST_MARGIN.ln_1p())
 }
 
+/// Whether a ratio whose interval excludes 1 is too far from it to be called SAME, whatever the floor.
+#[must_use]
+pub(super) fn matters(log_ratio: f64) -> bool {
+    log_ratio.abs() > LEAST_MARGIN.ln_1p()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn control([low, ratio, high]: [f64; 3]) -> NoiseFloor {
+    fn control(problem: &str, ratio: f64, standard_error: f64) -> NoiseFloor {
+        let half = 2.6 * standard_error;
         NoiseFloor {
-            problem: "add_relu/f32/m64.n1024".parse().unwrap(),
+            problem: problem.parse().unwrap(),
             backend: fusion_cost_model::Backend::Cpu,
             threads: 2,
             clock: Clock::Host,
+            own_tensors: true,
             ratio,
-            ratio_low: low,
-            ratio_high: high,
-            processes: 5,
+            ratio_low: ratio * (-half).exp(),
+            ratio_high: ratio * half.exp(),
+            standard_error,
+            processes: 10,
             disturbed: false,
         }
     }
 
+    const ADD: &str = "add_relu/f32/m64.n1024";
+
     #[test]
-    fn the_floor_is_the_wider_control_and_never_nothing() {
-        assert!((noise_floor(&[]) - 1.01_f64.ln()).abs() < 1e-12);
-        let wide = control([0.96, 1.0, 1.0 / 0.96]);
-        let off = control([1.049, 1.05, 1.051]);
-        assert!((noise_floor(&[control([1.0; 3]), wide.clone()]) + 0.96_f64.ln()).abs() < 1e-12);
-        assert!((noise_floor(&[wide, off]) - 1.05_f64.ln()).abs() < 1e-12);
+    fn a_noisy_control_does_not_raise_the_floor_and_an_honest_miss_does_not_either() {
+        let least = 1.01_f64.ln();
+        assert!((noise_floor(&[]) - least).abs() < 1e-12);
+        let quiet = control(ADD, 1.001, 0.002);
+        // 7 % off, and the interval says that it may be.
+        let noisy = control(ADD, 1.07, 0.05);
+        assert!((noise_floor(&[quiet.clone(), noisy]) - least).abs() < 1e-12);
+        let missed = control(ADD, 1.004, 0.002);
+        assert!((noise_floor(&[quiet, missed]) - least).abs() < 1e-12);
+    }
+
+    #[test]
+    fn controls_that_are_off_beyond_their_intervals_raise_it() {
+        let floor = noise_floor(&[control(ADD, 1.03, 0.002), control(ADD, 1.0 / 1.03, 0.002)]);
+        assert!((floor - 1.96 * 1.03_f64.ln()).abs() < 1e-3, "{floor}");
+        // Scripts without noise have no error at all.
+        assert!(noise_floor(&[control(ADD, 1.0, 0.0), control(ADD, 1.0, 0.0)]) < 0.01);
+    }
+
+    #[test]
+    fn each_family_has_its_own_controls_and_borrows_where_it_has_none() {
+        let linear = control("linear_bias_relu/f32/m64.k64.n64", 1.02, 0.001);
+        let disturbed = NoiseFloor { disturbed: true, ..control(ADD, 1.5, 0.001) };
+        let all = [linear.clone(), control(ADD, 1.0, 0.001), disturbed];
+        let of = |family| controls_for(&all, Clock::Host, family);
+        assert_eq!(of(Family::Linear), [linear]);
+        assert_eq!(of(Family::Elementwise).len(), 1);
+        assert_eq!(of(Family::Conv).len(), 2);
+        assert!(controls_for(&all, Clock::Device, Family::Conv).is_empty());
+    }
+
+    #[test]
+    fn what_matters_is_beyond_two_percent() {
+        assert!(matters(1.021_f64.ln()) && matters(0.97_f64.ln()) && !matters(1.019_f64.ln()));
     }
 }

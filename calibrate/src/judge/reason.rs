@@ -2,7 +2,20 @@
 
 use std::fmt;
 
-use fusion_cost_model::calibration::{Disturbed, NoiseFloor, ReasonCode};
+use fusion_cost_model::calibration::{Disturbed, MachineState, NoiseFloor, ReasonCode};
+
+use super::surroundings::KnownState;
+
+/// What was measured in one state of the machine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct InState {
+    /// The state.
+    pub state: MachineState,
+    /// Processes in it.
+    pub processes: usize,
+    /// The lower end of the interval, the speedup, and the upper end.
+    pub speedup: [f64; 3],
+}
 
 /// Something that a reader of a verdict should know. Its text is what was found, and what to do.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,12 +32,7 @@ pub enum Reason {
         disturbed: Disturbed,
     },
     /// INVALID: without the A/A runs the noise of the machine is unknown.
-    NoControl {
-        /// A/A runs that can be used.
-        usable: usize,
-        /// A/A runs that are needed.
-        needed: usize,
-    },
+    NoControl,
     /// INVALID: a kernel against itself came out different from itself.
     ControlOff(Box<NoiseFloor>),
     /// INVALID: the fused variant did not run as the same kernel.
@@ -72,6 +80,29 @@ pub enum Reason {
     Unobserved(Vec<&'static str>),
     /// The clock of the GPU was held down, for these reasons.
     Throttled(Vec<String>),
+    /// The speedup depends on the state of the machine.
+    StateChanged(Vec<InState>),
+    /// The machine has states that this measurement did not meet.
+    OtherStates {
+        /// Those that it met.
+        met: Vec<MachineState>,
+        /// Those that were seen at other times.
+        known: Vec<KnownState>,
+    },
+    /// Other programs used the machine.
+    Neighbour {
+        /// The processors that they kept busy, in the mean.
+        processors: f64,
+        /// The lowest triad that a process had, in 10^9 bytes per second.
+        lowest_triad_gb_per_s: Option<f64>,
+    },
+    /// The processes lie close together in time.
+    ShortSpan {
+        /// Seconds from the first to the last one.
+        seconds: f64,
+        /// Seconds that are wanted.
+        wanted: f64,
+    },
 }
 
 impl Reason {
@@ -81,7 +112,7 @@ impl Reason {
         match self {
             Self::WrongAfterTiming(_) => ReasonCode::WrongAfterTiming,
             Self::MostlyDisturbed { .. } => ReasonCode::MostlyDisturbed,
-            Self::NoControl { .. } => ReasonCode::NoControl,
+            Self::NoControl => ReasonCode::NoControl,
             Self::ControlOff(_) => ReasonCode::ControlOff,
             Self::FellBack(_) => ReasonCode::FellBack,
             Self::TooFewTicks(_) => ReasonCode::TooFewTicks,
@@ -93,6 +124,9 @@ impl Reason {
             Self::OrderSensitive(_) => ReasonCode::OrderSensitive,
             Self::Unobserved(_) => ReasonCode::Unobserved,
             Self::Throttled(_) => ReasonCode::Throttled,
+            Self::StateChanged(_) | Self::OtherStates { .. } => ReasonCode::StateChanged,
+            Self::Neighbour { .. } => ReasonCode::Neighbour,
+            Self::ShortSpan { .. } => ReasonCode::ShortSpan,
         }
     }
 
@@ -106,7 +140,7 @@ impl Reason {
             Self::MostlyDisturbed { .. } => {
                 "close other programs, or leave them a processor with --threads"
             }
-            Self::NoControl { .. } => {
+            Self::NoControl => {
                 "calibrate again on a quieter machine, and report it if a kernel failed"
             }
             Self::ControlOff(_) => {
@@ -138,6 +172,21 @@ impl Reason {
                 "the ratio stands, since both variants met the same clock, but the times are those \
                  of this clock; look at the power limit and the cooling"
             }
+            Self::StateChanged(_) => {
+                "the interval holds all of them; ask the cost model for the state that you run in"
+            }
+            Self::OtherStates { .. } => {
+                "what fusion gains there is not in the interval; calibrate again when the machine \
+                 is in that state, or for longer"
+            }
+            Self::Neighbour { .. } => {
+                "what streams through memory was measured under their load; stop them, or take the \
+                 speedup as one under such a load"
+            }
+            Self::ShortSpan { .. } => {
+                "a state of the machine lasts minutes, and another one may give another speedup; \
+                 leave out --quick, or ask for a longer --spread"
+            }
         }
     }
 }
@@ -157,8 +206,8 @@ impl fmt::Display for Reason {
                 }
                 f.write_str(")")?;
             }
-            Self::NoControl { usable, needed } => {
-                write!(f, "{usable} of {needed} A/A runs can be used, so the noise is unknown")?
+            Self::NoControl => {
+                f.write_str("no A/A run can be used, so the noise is unknown")?;
             }
             Self::ControlOff(control) => write!(
                 f,
@@ -213,7 +262,52 @@ impl fmt::Display for Reason {
             Self::Throttled(reasons) => {
                 write!(f, "the clock of the GPU was held down ({})", reasons.join(", "))?;
             }
+            Self::StateChanged(states) => {
+                f.write_str("the speedup depends on the state of the machine: ")?;
+                for (index, InState { state, processes, speedup: [low, ratio, high] }) in
+                    states.iter().enumerate()
+                {
+                    let comma = if index > 0 { ", " } else { "" };
+                    let state = Looks(state.handoff_us, state.triad_gb_per_s);
+                    let times = if *processes == 1 { "process" } else { "processes" };
+                    write!(f, "{comma}{ratio:.3} [{low:.3}, {high:.3}] in {processes} {times} ")?;
+                    write!(f, "with {state}")?;
+                }
+            }
+            Self::OtherStates { met, known } => {
+                f.write_str("the machine has other states: it was measured with ")?;
+                for (index, state) in met.iter().enumerate() {
+                    let and = if index > 0 { " and " } else { "" };
+                    write!(f, "{and}{}", Looks(state.handoff_us, state.triad_gb_per_s))?;
+                }
+                for KnownState { seen_at, handoff_us, triad_gb_per_s, .. } in known {
+                    let state = Looks(*handoff_us, *triad_gb_per_s);
+                    write!(f, ", and on {seen_at} the machine had {state}")?;
+                }
+            }
+            Self::Neighbour { processors, lowest_triad_gb_per_s } => {
+                write!(f, "other programs kept {processors:.1} processors busy")?;
+                if let Some(triad) = lowest_triad_gb_per_s {
+                    write!(f, ", and memory gave {triad:.0} GB/s at its lowest")?;
+                }
+            }
+            Self::ShortSpan { seconds, wanted } => {
+                write!(f, "all processes lie within {seconds:.0} s, not {wanted:.0} s")?;
+            }
         }
         write!(f, "; {}", self.advice())
+    }
+}
+
+/// A state of the machine in words: its hand-off time, if it has one, and its triad.
+struct Looks(Option<f64>, f64);
+
+impl fmt::Display for Looks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(handoff_us, triad_gb_per_s) = self;
+        if let Some(handoff) = handoff_us {
+            write!(f, "a hand-off of {handoff:.2} us and ")?;
+        }
+        write!(f, "{triad_gb_per_s:.0} GB/s")
     }
 }

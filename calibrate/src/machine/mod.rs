@@ -4,6 +4,7 @@
 //! poison every decision based on it.
 
 pub mod fingerprint;
+mod known_states;
 mod lock;
 pub mod preflight;
 mod system_files;
@@ -19,6 +20,7 @@ use fusion_cost_model::{Clock, FileKind};
 use crate::exit::UsageError;
 use crate::profiles;
 
+pub use known_states::KnownStates;
 pub use lock::MachineLock;
 
 /// The value of `--hardware` that asks for whatever is there.

@@ -2,6 +2,7 @@
 
 use fusion_cost_model::calibration::Disturbed;
 
+use super::interval::{Method, over_processes};
 use super::sample::{Pair, Round, Samples};
 use super::schedule::Order;
 use super::statistics::{Quartiles, mean, mean_and_error, median, quartiles, t_factor};
@@ -20,6 +21,34 @@ pub enum Unit {
     Rounds,
 }
 
+/// What a measurement says about the time of a variant.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct VariantTime {
+    /// Seconds per run. That of the first variant over that of the second is the ratio.
+    pub seconds: f64,
+    /// Lower end of the 95 % interval.
+    pub low: f64,
+    /// Upper end of the 95 % interval.
+    pub high: f64,
+    /// The quartiles of the samples.
+    pub samples: Quartiles,
+}
+
+/// What a measurement says in one state of the machine.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StateEstimate {
+    /// The state.
+    pub state: u32,
+    /// Processes in it.
+    pub processes: usize,
+    /// The first variant's time over the second's.
+    pub ratio: f64,
+    /// Lower end of the 95 % interval.
+    pub low: f64,
+    /// Upper end of the 95 % interval.
+    pub high: f64,
+}
+
 /// What a measurement says about the ratio of two variants.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Estimate {
@@ -29,12 +58,18 @@ pub struct Estimate {
     pub low: f64,
     /// Upper end of the 95 % interval.
     pub high: f64,
-    /// The ends of the 99 % interval.
-    pub wide: [f64; 2],
+    /// The standard error of the ratio's logarithm.
+    pub standard_error: f64,
     /// What the intervals are made over.
     pub unit: Unit,
-    /// Seconds per run of each variant.
-    pub seconds: [Quartiles; 2],
+    /// The correlation of successive processes that the intervals allow for.
+    pub correlation: f64,
+    /// The states of the machine that the processes met.
+    pub states: Vec<u32>,
+    /// What they say apart, where the ratio depends on the state.
+    pub by_state: Vec<StateEstimate>,
+    /// The time of each variant.
+    pub times: [VariantTime; 2],
     /// Fresh processes with undisturbed pairs.
     pub processes: usize,
     /// Rounds of all of them.
@@ -66,57 +101,78 @@ impl Estimate {
 }
 
 /// Estimates the ratio: the logarithm of each undisturbed pair's ratio, a median for each round,
-/// the mean of its rounds for each process, the mean over the processes with an interval by
-/// Student's t, and back.
+/// the mean of its rounds for each process, and over the processes an [interval](super::Method), and
+/// back. The times are what lies half the ratio above and below the middle of the two.
 ///
-/// Processes are what is independent: they differ in the placement of code, stack and pages, and
-/// lie apart in time. `None` for no processes.
+/// Processes are what is independent, or nearly: they differ in the placement of code, stack and
+/// pages, and lie apart in time. `None` for no processes.
 #[must_use]
-pub fn estimate(processes: &[Samples]) -> Option<Estimate> {
+pub fn estimate(processes: &[Samples], method: &Method<'_>) -> Option<Estimate> {
     if processes.is_empty() {
         return None;
     }
     let pairs =
         || processes.iter().flat_map(|process| &process.rounds).flat_map(|round| &round.pairs);
-    let kept = |pair: &&Pair| pair.causes.is_empty();
-    let (taken, undisturbed) = (pairs().count(), pairs().filter(kept).count());
-    let by_process = |all: bool| -> Vec<Vec<f64>> {
-        let used = |pair: &&Pair| all || pair.causes.is_empty();
-        let rounds = processes
-            .iter()
-            .map(|process| of_rounds(process, used).into_iter().flatten().collect::<Vec<f64>>());
-        rounds.filter(|rounds| !rounds.is_empty()).collect()
-    };
+    let (taken, undisturbed) = (pairs().count(), pairs().filter(|pair| is_kept(pair)).count());
     // A measurement discarded for its disturbances still shows its numbers.
-    let is_too_few = |rounds: &[Vec<f64>]| rounds.iter().map(Vec::len).sum::<usize>() < 2;
-    let rounds = by_process(false);
-    let mostly_disturbed = 2 * undisturbed < taken || is_too_few(&rounds);
-    let rounds = if mostly_disturbed { by_process(true) } else { rounds };
-    let used = |pair: &&Pair| mostly_disturbed || pair.causes.is_empty();
-    let of_processes: Vec<f64> = rounds.iter().map(|rounds| mean(rounds)).collect();
-    let (unit, values) = if of_processes.len() >= LEAST_PROCESSES {
-        (Unit::Processes, of_processes)
+    let kept = by_process(processes, false);
+    let is_too_few = kept.iter().map(|(_, rounds)| rounds.len()).sum::<usize>() < 2;
+    let mostly_disturbed = 2 * undisturbed < taken || is_too_few;
+    let rounds = if mostly_disturbed { by_process(processes, true) } else { kept };
+    let used = |pair: &&Pair| mostly_disturbed || is_kept(pair);
+
+    let state_of = |index: usize| method.states.get(index).copied().unwrap_or_default();
+    let mut states: Vec<u32> = rounds.iter().map(|(index, _)| state_of(*index)).collect();
+    let (unit, values) = if rounds.len() >= LEAST_PROCESSES {
+        (Unit::Processes, rounds.iter().map(|(_, rounds)| mean_of(rounds)).collect())
     } else {
-        (Unit::Rounds, rounds.concat())
+        let values: Vec<[f64; 2]> = rounds.iter().flat_map(|(_, rounds)| rounds).copied().collect();
+        (Unit::Rounds, values)
     };
-    let (centre, error) = mean_and_error(&values);
-    let degrees = values.len().saturating_sub(1);
-    let [half, wide] = [0.95, 0.99].map(|covered| t_factor(degrees, covered) * error);
-    let seconds = [0, 1].map(|variant| {
-        let seconds = pairs().filter(used).map(|pair| pair.seconds[variant]);
-        quartiles(&seconds.collect::<Vec<_>>())
+    let series = |of: fn(&[f64; 2]) -> f64| values.iter().map(of).collect::<Vec<f64>>();
+    let all: [Vec<f64>; 3] = [
+        series(|[ratio, _]| *ratio),
+        series(|[ratio, middle]| middle + 0.5 * ratio),
+        series(|[ratio, middle]| middle - 0.5 * ratio),
+    ];
+    // Rounds of one process follow each other within milliseconds, in one state of the machine.
+    let (of_values, correlation) = match unit {
+        Unit::Processes => (states.clone(), method.correlation),
+        Unit::Rounds => (vec![0; values.len()], 0.0),
+    };
+    let method = Method { correlation, ..*method };
+    let [ratio, first, second] =
+        over_processes(all.each_ref().map(Vec::as_slice), &of_values, &method);
+
+    let times = [(0, first), (1, second)].map(|(variant, found)| {
+        let samples = pairs().filter(used).map(|pair| pair.seconds[variant]);
+        VariantTime {
+            seconds: found.centre.exp(),
+            low: found.low.exp(),
+            high: found.high.exp(),
+            samples: quartiles(&samples.collect::<Vec<_>>()),
+        }
+    });
+    let by_state = ratio.by_state.iter().map(|&(state, processes, [centre, low, high])| {
+        let [ratio, low, high] = [centre, low, high].map(f64::exp);
+        StateEstimate { state, processes, ratio, low, high }
     });
     let sensitivities: Vec<f64> =
         processes.iter().filter_map(|process| order_sensitivity(process, used)).collect();
     let (sensitivity, error_of_it) = mean_and_error(&sensitivities);
     let half_of_it = t_factor(sensitivities.len().saturating_sub(1), 0.95) * error_of_it;
+    states.sort_unstable();
+    states.dedup();
     Some(Estimate {
-        ratio: centre.exp(),
-        low: (centre - half).exp(),
-        high: (centre + half).exp(),
-        wide: [(centre - wide).exp(), (centre + wide).exp()],
+        ratio: ratio.centre.exp(),
+        low: ratio.low.exp(),
+        high: ratio.high.exp(),
+        standard_error: ratio.error,
         unit,
-        seconds,
+        correlation,
+        states,
+        by_state: by_state.collect(),
+        times,
         processes: rounds.len(),
         rounds: processes.iter().map(|process| process.rounds.len()).sum(),
         pairs: taken,
@@ -127,6 +183,38 @@ pub fn estimate(processes: &[Samples]) -> Option<Estimate> {
         is_order_sensitive: sensitivity.abs() > half_of_it,
         disturbed: count_causes(processes),
     })
+}
+
+/// The logarithm of the ratio in each process that has undisturbed pairs, in order: what the
+/// correlation of successive processes is found from.
+#[must_use]
+pub fn log_ratios(processes: &[Samples]) -> Vec<f64> {
+    by_process(processes, false).iter().map(|(_, rounds)| mean_of(rounds)[0]).collect()
+}
+
+fn is_kept(pair: &Pair) -> bool {
+    pair.causes.is_empty()
+}
+
+/// For each process with usable pairs its number and, for each of its rounds, the logarithm of the
+/// ratio and the middle of the logarithms of both times.
+fn by_process(processes: &[Samples], all: bool) -> Vec<(usize, Vec<[f64; 2]>)> {
+    let used = |pair: &&Pair| all || is_kept(pair);
+    let rounds = processes.iter().enumerate().map(|(index, process)| {
+        let ratios = of_rounds(process, used);
+        let middle = |round: &Round| {
+            let middles = round.pairs.iter().filter(used).map(Pair::log_middle);
+            median(&middles.collect::<Vec<_>>())
+        };
+        let rounds = process.rounds.iter().zip(ratios);
+        (index, rounds.filter_map(|(round, ratio)| Some([ratio?, middle(round)])).collect())
+    });
+    rounds.filter(|(_, rounds): &(usize, Vec<[f64; 2]>)| !rounds.is_empty()).collect()
+}
+
+/// The mean of each of the two.
+fn mean_of(rounds: &[[f64; 2]]) -> [f64; 2] {
+    [0, 1].map(|which| mean(&rounds.iter().map(|round| round[which]).collect::<Vec<_>>()))
 }
 
 /// The logarithm of the ratio in each round of a process, if it has undisturbed pairs: the median of
@@ -187,6 +275,16 @@ mod tests {
     use super::super::disturbance::Cause;
     use super::*;
 
+    /// Nothing in addition to Student's t.
+    fn estimate(processes: &[Samples]) -> Option<Estimate> {
+        super::estimate(processes, &Method { level: 0.95, correlation: 0.0, states: &[] })
+    }
+
+    /// The half-width that Student's t gives, with what no interval resolves.
+    fn with_resolution(half_width: f64) -> f64 {
+        half_width.hypot(1.01_f64.ln())
+    }
+
     fn pair(seconds: [f64; 2], order: Order) -> Pair {
         Pair { seconds, order, causes: Vec::new() }
     }
@@ -217,9 +315,9 @@ mod tests {
             &[(2.0, 1.0), (2.0, 1.0), (2.0, 1.0), (90.0, 1.0), (2.0, 1.0), (2.0, 1.0)];
         let estimate = estimate(&[process(&[round, round, round])]).unwrap();
         assert!((estimate.ratio - 2.0).abs() < 1e-12);
-        assert!((estimate.high / estimate.low - 1.0).abs() < 1e-9);
+        assert!((estimate.half_width() - with_resolution(0.0)).abs() < 1e-9);
         assert_eq!((estimate.pairs, estimate.pairs_kept), (18, 18));
-        assert_eq!(estimate.seconds[0].median, 2.0);
+        assert_eq!(estimate.times[0].samples.median, 2.0);
         assert_eq!(estimate.unit, Unit::Rounds);
     }
 
@@ -231,9 +329,10 @@ mod tests {
         assert!((estimate.ratio - 4.0).abs() < 1e-12);
         // Standard error ln(2) / sqrt(3); t with two degrees: 4.302653 and 9.924843.
         let error = 2.0_f64.ln() / 3.0_f64.sqrt();
-        assert!((estimate.half_width() - 4.302_652_729_7 * error).abs() < 1e-9);
-        assert!(((estimate.ratio / estimate.low).ln() - 4.302_652_729_7 * error).abs() < 1e-9);
-        assert!(((estimate.wide[1] / estimate.ratio).ln() - 9.924_843_200_9 * error).abs() < 1e-9);
+        let half_width = with_resolution(4.302_652_729_7 * error);
+        assert!((estimate.half_width() - half_width).abs() < 1e-9);
+        assert!(((estimate.ratio / estimate.low).ln() - half_width).abs() < 1e-9);
+        assert!((estimate.standard_error - error).abs() < 1e-12);
     }
 
     #[test]
@@ -242,7 +341,8 @@ mod tests {
         let estimate = estimate(&two).unwrap();
         assert_eq!((estimate.unit, estimate.processes), (Unit::Rounds, 2));
         let error = (4.0 * (2.0_f64.ln() / 2.0).powi(2) / 3.0 / 4.0).sqrt();
-        assert!((estimate.half_width() - 3.182_446_305_3 * error).abs() < 1e-9);
+        let half_width = with_resolution(3.182_446_305_3 * error);
+        assert!((estimate.half_width() - half_width).abs() < 1e-9);
     }
 
     #[test]
@@ -275,7 +375,7 @@ mod tests {
         process.rounds[4].pairs[1].causes = vec![Cause::Migration];
         let estimate = estimate(&[process]).unwrap();
         assert!((estimate.ratio - 3.0).abs() < 1e-12, "{}", estimate.ratio);
-        assert!((estimate.high / estimate.low - 1.0).abs() < 1e-9);
+        assert!((estimate.half_width() - with_resolution(0.0)).abs() < 1e-9);
     }
 
     #[test]
@@ -300,15 +400,15 @@ mod tests {
     fn disturbed_pairs_are_dropped_and_counted() {
         let mut process = process(&[&[(2.0, 1.0), (2.0, 1.0), (9.0, 1.0)], &[(2.0, 1.0)]]);
         process.rounds[0].pairs[2].causes = vec![Cause::Migration];
-        let estimate = estimate(&[process.clone()]).unwrap();
-        assert_eq!((estimate.pairs, estimate.pairs_kept), (4, 3));
-        assert!((estimate.ratio - 2.0).abs() < 1e-12 && !estimate.mostly_disturbed);
-        assert_eq!(estimate.seconds[0].q3, 2.0);
-        assert_eq!(estimate.disturbed.migration, Some(1));
-        assert_eq!(estimate.disturbed.page_fault, None, "not observable here");
+        let found = estimate(&[process.clone()]).unwrap();
+        assert_eq!((found.pairs, found.pairs_kept), (4, 3));
+        assert!((found.ratio - 2.0).abs() < 1e-12 && !found.mostly_disturbed);
+        assert_eq!(found.times[0].samples.q3, 2.0);
+        assert_eq!(found.disturbed.migration, Some(1));
+        assert_eq!(found.disturbed.page_fault, None, "not observable here");
         // What one of the processes cannot observe is not counted for any.
         let blind = Samples { observable: Vec::new(), ..process.clone() };
-        assert_eq!(super::estimate(&[process, blind]).unwrap().disturbed.migration, None);
+        assert_eq!(estimate(&[process, blind]).unwrap().disturbed.migration, None);
     }
 
     #[test]
@@ -334,6 +434,35 @@ mod tests {
         assert!(estimate(&[process.clone(), other, process.clone()]).unwrap().is_order_sensitive);
         let opposite = Samples { back_to_back: 1.8_f64.ln(), ..process.clone() };
         assert!(!estimate(&[process.clone(), opposite, process]).unwrap().is_order_sensitive);
+    }
+
+    #[test]
+    fn the_times_agree_with_the_ratio() {
+        // Skewed samples, whose medians have another ratio than the pairs.
+        let round: &[(f64, f64)] = &[(2.0, 1.0), (6.0, 1.5), (2.2, 1.9), (9.0, 1.1), (2.0, 0.7)];
+        let processes = [process(&[round]), process(&[&round[1..]]), process(&[&round[2..]])];
+        let Estimate { ratio, times, .. } = estimate(&processes).unwrap();
+        assert!((times[0].seconds / times[1].seconds / ratio - 1.0).abs() < 1e-12);
+        let medians = times[0].samples.median / times[1].samples.median;
+        assert!((medians / ratio - 1.0).abs() > 0.01, "the case is hard: {medians} {ratio}");
+        assert!(times.iter().all(|time| time.low < time.seconds && time.seconds < time.high));
+    }
+
+    #[test]
+    fn states_of_disturbed_processes_do_not_count() {
+        let whole = |ratio: f64| process(&[&[(ratio, 1.0)], &[(ratio, 1.0)]]);
+        let mut lost = whole(2.0);
+        lost.rounds.iter_mut().flat_map(|round| &mut round.pairs).for_each(|pair| {
+            pair.causes = vec![Cause::Steal];
+        });
+        let all = [whole(2.0), lost, whole(3.0), whole(2.0), whole(3.0)];
+        let method = Method { level: 0.95, correlation: 0.0, states: &[1, 3, 2, 1, 2] };
+        let estimate = super::estimate(&all, &method).unwrap();
+        assert_eq!(estimate.states, [1, 2]);
+        let of_states: Vec<_> =
+            estimate.by_state.iter().map(|one| (one.state, one.processes, one.ratio)).collect();
+        assert!((of_states[0].2 - 2.0).abs() < 1e-9 && (of_states[1].2 - 3.0).abs() < 1e-9);
+        assert_eq!((of_states[0].0, of_states[0].1, of_states[1].1), (1, 2, 2));
     }
 
     #[test]

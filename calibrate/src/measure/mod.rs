@@ -3,15 +3,17 @@
 //!
 //! `sample` takes the samples of one process, in the order that `schedule` draws, while
 //! `disturbance` and `watch` look for what goes wrong; `estimate` turns the processes into a ratio
-//! with its interval, with the arithmetic of `statistics`; `stopping` says when there are enough.
+//! with its `interval`, with the arithmetic of `statistics`; `stopping` says when there are enough.
 //! `warm_up` brings a GPU to its clock before that, and
 //! `surroundings` is what the machine was like meanwhile.
 
 mod disturbance;
 mod estimate;
+mod interval;
 mod procedure;
 mod sample;
 mod schedule;
+mod states;
 mod statistics;
 mod stopping;
 mod surroundings;
@@ -19,12 +21,16 @@ mod warm_up;
 mod watch;
 
 pub use disturbance::Cause;
-pub use estimate::{Estimate, LEAST_PROCESSES, Unit, estimate};
+pub use estimate::{
+    Estimate, LEAST_PROCESSES, StateEstimate, Unit, VariantTime, estimate, log_ratios,
+};
+pub use interval::{Method, RESOLUTION, pooled_correlation};
 pub use procedure::Procedure;
 pub use sample::{Instruments, Pair, Round, Samples, SensorRange, measure};
 pub use schedule::{Order, draw_orders, draw_pass};
-pub(crate) use statistics::normal_quantile;
+pub use states::States;
 pub use statistics::{Quartiles, mean, median, quartiles};
+pub(crate) use statistics::{chi_squared_quantile, normal_quantile};
 pub use stopping::enough;
 pub use surroundings::Surroundings;
 pub use warm_up::warm_up;

@@ -32,6 +32,12 @@ impl Pair {
     pub fn log_ratio(&self) -> f64 {
         (self.seconds[0] / self.seconds[1]).ln()
     }
+
+    /// The logarithm of the geometric mean of both times.
+    #[must_use]
+    pub fn log_middle(&self) -> f64 {
+        0.5 * (self.seconds[0] * self.seconds[1]).ln()
+    }
 }
 
 /// The pairs that were taken in one memory layout, in order.
@@ -58,6 +64,15 @@ pub struct Samples {
     /// What the device reported of itself around the samples; `None` where it reports nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sensors: Option<SensorRange>,
+}
+
+impl Samples {
+    /// Whether more than half of the pairs were disturbed.
+    #[must_use]
+    pub fn is_mostly_disturbed(&self) -> bool {
+        let pairs = || self.rounds.iter().flat_map(|round| &round.pairs);
+        2 * pairs().filter(|pair| pair.causes.is_empty()).count() < pairs().count()
+    }
 }
 
 /// What a device reported of itself around some samples.

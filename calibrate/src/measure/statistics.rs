@@ -3,12 +3,18 @@
 //! Quantiles of distributions come from `statrs`. Quantiles of samples do not: it interpolates by
 //! another rule (type 8 of Hyndman and Fan) than NumPy, R and Criterion, which use type 7.
 
-use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
+use statrs::distribution::{ChiSquared, ContinuousCDF, Normal, StudentsT};
 
 /// The median; the mean of the two middle values of an even number. NaN for none.
 #[must_use]
 pub fn median(values: &[f64]) -> f64 {
     quantile(&sorted(values), 0.5)
+}
+
+/// The value that a share of the values is below.
+#[must_use]
+pub(super) fn quantile_of(values: &[f64], share: f64) -> f64 {
+    quantile(&sorted(values), share)
 }
 
 /// The median with the quartiles around it.
@@ -87,6 +93,14 @@ pub(super) fn t_factor(degrees: usize, covered: f64) -> f64 {
 #[must_use]
 pub(crate) fn normal_quantile(share: f64) -> f64 {
     Normal::standard().inverse_cdf(share)
+}
+
+/// The number that a share of the chi-squared distribution with this many degrees of freedom does not
+/// exceed; infinite for no degrees.
+#[must_use]
+#[expect(clippy::cast_precision_loss, reason = "a handful of controls")]
+pub(crate) fn chi_squared_quantile(degrees: usize, share: f64) -> f64 {
+    ChiSquared::new(degrees as f64).map_or(f64::INFINITY, |chi| chi.inverse_cdf(share))
 }
 
 #[cfg(test)]

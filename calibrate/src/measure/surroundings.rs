@@ -14,3 +14,19 @@ pub struct Surroundings {
     /// does not report it.
     pub others_busy: Option<f64>,
 }
+
+impl Surroundings {
+    /// What the machine was like in the middle: between the look before the samples and the one after
+    /// them; `None` unless there are both.
+    #[must_use]
+    pub fn reading(&self) -> Option<MachineReading> {
+        let [before, after] = self.readings;
+        let (before, after) = (before?, after?);
+        let between = |one: f64, other: f64| (one * other).sqrt();
+        let handoff = before.handoff_us.zip(after.handoff_us);
+        Some(MachineReading {
+            handoff_us: handoff.map(|(one, other)| between(one, other)),
+            triad_gb_per_s: between(before.triad_gb_per_s, after.triad_gb_per_s),
+        })
+    }
+}

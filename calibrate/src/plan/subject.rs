@@ -3,12 +3,23 @@
 use std::fmt;
 
 use fused_kernels::{Setup, Variant};
-use fusion_cost_model::{CacheState, Clock, Implementation, Problem};
+use fusion_cost_model::{CacheState, Clock, Family, Implementation, Problem};
 use serde::{Deserialize, Serialize};
 
-/// What the noise floor of a CPU is measured on: a problem of a few microseconds and one that
-/// streams through memory.
-const CPU_CONTROLS: [&str; 2] = ["add_relu/f32/m64.n1024", "add_relu/f32/m4096.n1024"];
+/// What the noise floor of a CPU is measured on: for each family a problem of a few microseconds and
+/// one of some hundred, or one that streams through memory.
+const CPU_CONTROLS: [(Family, [&str; 2]); 4] = [
+    (Family::Linear, ["linear_bias_relu/f32/m64.k64.n64", "linear_bias_relu/f32/m256.k256.n256"]),
+    (
+        Family::Conv,
+        [
+            "conv_bn_relu/f32/n1.c16.h8.w8.k16.r3.s3.pad1",
+            "conv_bn_relu/f32/n1.c32.h28.w28.k32.r3.s3.pad1",
+        ],
+    ),
+    (Family::Attention, ["attention_head/f32/b1.h2.q32.d32", "attention_head/f32/b1.h4.q128.d64"]),
+    (Family::Elementwise, ["add_relu/f32/m64.n1024", "add_relu/f32/m4096.n1024"]),
+];
 
 /// What the noise floor of a GPU is measured on first: mostly its launches, yet large enough to be
 /// rotated through the caches.
@@ -77,6 +88,12 @@ impl Subject {
         Self { problem, comparison, clock, implementation, repetition: 0 }
     }
 
+    /// The family of its chain.
+    #[must_use]
+    pub fn family(&self) -> Family {
+        Family::of(self.problem.chain().form())
+    }
+
     /// How a backend is to run it.
     #[must_use]
     pub const fn setup(&self, cache: CacheState) -> Setup {
@@ -96,23 +113,35 @@ impl fmt::Display for Subject {
     }
 }
 
-/// The A/A runs that every run begins with: two for each clock. Those of a GPU depend on its
-/// second-level cache.
+/// The A/A runs of a run: on a CPU two for each family that is measured, each against a copy with
+/// tensors of its own, which is as hard as comparing two variants; on a GPU two for each clock, which
+/// depend on its second-level cache.
 ///
 /// # Errors
 ///
 /// Never, since the texts are fixed; they are parsed like any other.
-pub fn controls(clocks: &[Clock], l2_bytes: Option<u64>) -> anyhow::Result<Vec<Subject>> {
-    let texts = match l2_bytes {
-        None => CPU_CONTROLS.map(str::to_owned),
-        Some(l2_bytes) => [SMALL_GPU_CONTROL.to_owned(), large_gpu_control(l2_bytes)],
-    };
-    let control = |clock: Clock, text: &str| -> anyhow::Result<Subject> {
+pub fn controls(subjects: &[Subject], l2_bytes: Option<u64>) -> anyhow::Result<Vec<Subject>> {
+    let mut controls = Vec::new();
+    let control = |clock: Clock, text: &str, comparison| -> anyhow::Result<Subject> {
         let subject = Subject::of(text.parse()?, clock, Implementation::Native);
-        Ok(Subject { comparison: Comparison::UnfusedUnfused, ..subject })
+        Ok(Subject { comparison, ..subject })
     };
-    let of_clock = |&clock: &Clock| texts.each_ref().map(|text| control(clock, text));
-    clocks.iter().flat_map(of_clock).collect()
+    for clock in clocks_of(subjects) {
+        let Some(l2_bytes) = l2_bytes else {
+            let is_measured =
+                |family: Family| subjects.iter().any(|subject| subject.family() == family);
+            for (_, texts) in CPU_CONTROLS.iter().filter(|(family, _)| is_measured(*family)) {
+                for text in texts {
+                    controls.push(control(clock, text, Comparison::UnfusedCopy)?);
+                }
+            }
+            continue;
+        };
+        for text in [SMALL_GPU_CONTROL.to_owned(), large_gpu_control(l2_bytes)] {
+            controls.push(control(clock, &text, Comparison::UnfusedUnfused)?);
+        }
+    }
+    Ok(controls)
 }
 
 /// The same problem with tensors that are four times the cache together: it streams through memory.
@@ -135,19 +164,39 @@ pub fn clocks_of(subjects: &[Subject]) -> Vec<Clock> {
 mod tests {
     use super::*;
 
+    fn subject(text: &str, clock: Clock) -> Subject {
+        Subject::of(text.parse().unwrap(), clock, Implementation::Native)
+    }
+
     #[test]
-    fn every_clock_has_two_controls_of_its_own() {
-        let cpu = controls(&[Clock::Host], None).unwrap();
-        assert_eq!(cpu.len(), 2);
+    fn every_family_has_two_controls_of_its_own_on_a_cpu() {
+        let subjects = [
+            subject("mlp/f32/m3.k4.n5.o6", Clock::Host),
+            subject("mul_add/f32/m3.n4", Clock::Host),
+        ];
+        let cpu = controls(&subjects, None).unwrap();
+        let families: Vec<Family> = cpu.iter().map(Subject::family).collect();
+        assert_eq!(&families[..2], [Family::Linear; 2]);
+        assert_eq!(&families[2..], [Family::Elementwise; 2]);
+        assert!(cpu.iter().all(|control| control.comparison.has_copy()));
+        for (family, texts) in CPU_CONTROLS {
+            for text in texts {
+                assert_eq!(subject(text, Clock::Host).family(), family);
+            }
+        }
+    }
+
+    #[test]
+    fn every_clock_of_a_gpu_has_two_controls() {
         let clocks = [Clock::Device, Clock::LaunchInclusive];
-        let gpu = controls(&clocks, Some(50 << 20)).unwrap();
+        let subjects = clocks.map(|clock| subject("add_relu/f32/m1.n1", clock));
+        let gpu = controls(&subjects, Some(50 << 20)).unwrap();
         assert_eq!(gpu.len(), 4);
         assert_eq!(clocks_of(&gpu), clocks);
         assert!(gpu.iter().all(|control| control.comparison == Comparison::UnfusedUnfused));
-        assert_ne!(gpu[0].problem, cpu[0].problem);
         assert_eq!(gpu[1].problem.to_string(), "add_relu/f32/m4288.n4096");
         for l2_bytes in [0, u64::MAX] {
-            assert!(controls(&clocks, Some(l2_bytes)).is_ok());
+            assert!(controls(&subjects, Some(l2_bytes)).is_ok());
         }
     }
 

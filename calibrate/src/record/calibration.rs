@@ -1,13 +1,15 @@
 //! The calibration of a whole run.
 
 use fusion_cost_model::calibration::{
-    FusionRecord, HardwareCalibration, RunEnd, SCHEMA_VERSION, Settings, Skipped,
+    FusionRecord, HardwareCalibration, MachineState, RunEnd, SCHEMA_VERSION, Settings, Skipped,
 };
 
 use fusion_cost_model::FileKind;
 
 use super::{Context, record};
 use crate::build_info;
+use crate::digits::rounded;
+use crate::judge::KnownState;
 use crate::machine::Machine;
 use crate::plan::Plan;
 use crate::run::{Measured, Outcome, Part, RunSettings, State};
@@ -25,14 +27,16 @@ pub struct Run<'a> {
     pub parts: &'a Part,
     /// Whether it was shortened.
     pub quick: bool,
+    /// States that the machine was in when it was calibrated before.
+    pub other_states: &'a [KnownState],
 }
 
 /// The calibration that comes of a run.
 #[must_use]
 pub fn calibration(run: &Run<'_>, outcome: &Outcome) -> HardwareCalibration {
-    let Run { machine, plan, settings, parts, quick } = *run;
+    let Run { machine, plan, settings, parts, quick, other_states } = *run;
     let Outcome { measured, noise, ceilings, end, .. } = outcome;
-    let records = records(measured, &Context { settings, noise, ceilings });
+    let records = records(measured, &Context::of(settings, outcome, other_states));
     HardwareCalibration {
         kind: FileKind::Calibration,
         schema_version: SCHEMA_VERSION,
@@ -47,6 +51,7 @@ pub fn calibration(run: &Run<'_>, outcome: &Outcome) -> HardwareCalibration {
             processes: settings.procedure.processes,
             most_processes: settings.procedure.most_processes,
             rounds: settings.procedure.rounds,
+            spread_s: settings.spread.as_secs_f64(),
             time_budget_s: settings.time_budget.map(|budget| budget.as_secs_f64()),
             forced: parts.forced,
             end: *end,
@@ -55,6 +60,7 @@ pub fn calibration(run: &Run<'_>, outcome: &Outcome) -> HardwareCalibration {
         fingerprint: machine.fingerprint.clone(),
         checks: parts.checks.clone(),
         skipped: skipped(plan, measured, *end),
+        states: outcome.machine.describe().iter().cloned().map(rounded_state).collect(),
         ceilings: ceilings.clone(),
         noise: noise.clone(),
         records,
@@ -84,6 +90,7 @@ fn skipped(plan: &Plan, measured: &[Measured], end: RunEnd) -> Vec<Skipped> {
             State::Unfinished if processes.is_empty() => {
                 let why = match end {
                     RunEnd::TimeBudget => "the time was up before it was measured",
+                    RunEnd::Disturbed => "the run ended, since everything was disturbed",
                     _ => "the run was interrupted before it was measured",
                 };
                 format!("{subject}: {why}; run the same command again to continue")
@@ -93,4 +100,12 @@ fn skipped(plan: &Plan, measured: &[Measured], end: RunEnd) -> Vec<Skipped> {
         skipped.push(Skipped { problem, reason });
     }
     skipped
+}
+
+/// A state with as many digits as it deserves.
+fn rounded_state(mut state: MachineState) -> MachineState {
+    state.handoff_us = state.handoff_us.map(rounded);
+    state.triad_gb_per_s = rounded(state.triad_gb_per_s);
+    state.triad_range = state.triad_range.map(rounded);
+    state
 }

@@ -5,16 +5,17 @@ mod files;
 
 use fused_kernels::InputSpec;
 use fusion_cost_model::calibration::{
-    FusionRecord, GpuDetails, MeasuredCeilings, NoiseFloor, Placement, Reason, Timing, Verification,
+    FusionRecord, GpuDetails, MachineState, MeasuredCeilings, NoiseFloor, Placement, Reason,
+    StateSpeedup, Timing, Verification,
 };
-use fusion_cost_model::cost::Traffic;
-use fusion_cost_model::{Backend, Clock, Problem};
+use fusion_cost_model::cost::{Ceilings, LeastTime, Traffic};
+use fusion_cost_model::{Backend, Clock, DType, Problem};
 
 use crate::digits::rounded;
-use crate::judge::{Case, judge, noise_floor, of_clock, throttle};
-use crate::measure::{Estimate, Quartiles, SensorRange, Unit};
+use crate::judge::{Case, KnownState, controls_for, judge, noise_floor, span, throttle};
+use crate::measure::{Estimate, SensorRange, Surroundings, Unit, VariantTime};
 use crate::plan::Subject;
-use crate::run::RunSettings;
+use crate::run::{Outcome, RunSettings};
 use crate::worker::ProcessReport;
 
 pub use calibration::{Run, calibration};
@@ -29,6 +30,23 @@ pub struct Context<'a> {
     pub noise: &'a [NoiseFloor],
     /// The machine's ceilings.
     pub ceilings: &'a [MeasuredCeilings],
+    /// The states that the machine was in.
+    pub states: &'a [MachineState],
+    /// States that it was in at other times.
+    pub other_states: &'a [KnownState],
+}
+
+impl<'a> Context<'a> {
+    /// What a run left.
+    #[must_use]
+    pub fn of(
+        settings: &'a RunSettings,
+        outcome: &'a Outcome,
+        other_states: &'a [KnownState],
+    ) -> Self {
+        let Outcome { noise, ceilings, machine, .. } = outcome;
+        Self { settings, noise, ceilings, states: machine.describe(), other_states }
+    }
 }
 
 /// Judges a subject and makes its record. That of an A/A run is for its own evaluation: what it
@@ -40,28 +58,34 @@ pub fn record(
     estimate: &Estimate,
     context: &Context<'_>,
 ) -> FusionRecord {
-    let Context { settings, noise, ceilings } = *context;
+    let Context { settings, noise, ceilings, states, other_states } = *context;
     let problem = &subject.problem;
     let variants = subject.comparison.variants();
-    let noise = &of_clock(noise, subject.clock)[..];
-    let ceilings = |clock| {
-        let is_it = |one: &&MeasuredCeilings| (one.dtype, one.clock) == (problem.dtype(), clock);
-        ceilings.iter().find(is_it).map(|measured| &measured.ceilings)
-    };
-    let roofline = ceilings(subject.clock).and_then(|ceilings| ceilings.roofline(problem));
+    let noise = &controls_for(noise, subject.clock, subject.family())[..];
+    let ceilings = |clock| ceilings_met(ceilings, problem.dtype(), clock, &estimate.states);
+    let rooflines = ceilings(subject.clock).filter_map(|ceilings| ceilings.roofline(problem));
+    // In the state of the machine in which most is to be gained.
+    let roofline = rooflines.max_by(|a, b| a.speedup().total_cmp(&b.speedup()));
     // A kernel costs a full launch only where it is launched by itself. Behind another one it costs
     // what the device needs for it, which is thus the bound by either clock of a GPU.
     let bound_by = if subject.clock.is_host() { Clock::Host } else { Clock::Device };
     let sensors = sensors(processes);
     let kernels: Vec<_> = processes.iter().map(|report| report.kernels.clone()).collect();
     let wrong = processes.iter().find_map(|report| report.wrong_after.as_ref());
+    let surroundings: Vec<Surroundings> =
+        processes.iter().map(|report| report.surroundings).collect();
     let judgement = judge(&Case {
         estimate,
         planned_processes: settings.procedure.processes,
         controls: noise,
         ceiling: roofline.map(|time| time.speedup()),
         variants,
-        least: ceilings(bound_by).and_then(|ceilings| ceilings.least_time(problem)),
+        least: ceilings(bound_by).filter_map(|ceilings| ceilings.least_time(problem)).reduce(
+            |a, b| LeastTime {
+                unfused_us: a.unfused_us.min(b.unfused_us),
+                fused_us: a.fused_us.min(b.fused_us),
+            },
+        ),
         kernels: &kernels,
         wrong: wrong.map(ToString::to_string).as_deref(),
         clock: subject.clock,
@@ -69,20 +93,25 @@ pub fn record(
             settings.backend,
             sensors.throttle_reasons.unwrap_or_default(),
         ),
+        surroundings: &surroundings,
+        states,
+        other_states,
     });
 
     let traffic = Traffic::of(problem);
-    let [unfused, fused] = estimate.seconds;
-    let gflops = |time: &Quartiles| {
+    let [unfused, fused] = estimate.times;
+    let gflops = |time: &VariantTime| {
         #[expect(clippy::cast_precision_loss, reason = "a rate")]
         let flops = traffic.flops as f64;
-        flops / time.median / 1e9
+        flops / time.seconds / 1e9
     };
     let iterations = processes.first().map_or([1; 2], |report| report.samples.iterations);
-    let timing = |time: &Quartiles, inner_iterations| Timing {
-        median_ms: rounded(time.median * 1e3),
-        q1_ms: rounded(time.q1 * 1e3),
-        q3_ms: rounded(time.q3 * 1e3),
+    let timing = |time: &VariantTime, inner_iterations| Timing {
+        median_ms: rounded(time.samples.median * 1e3),
+        q1_ms: rounded(time.samples.q1 * 1e3),
+        q3_ms: rounded(time.samples.q3 * 1e3),
+        low_ms: Some(rounded(time.low * 1e3)),
+        high_ms: Some(rounded(time.high * 1e3)),
         inner_iterations,
     };
     let ops = problem.chain().ops();
@@ -98,17 +127,17 @@ pub fn record(
         cache_state: settings.cache,
         clock: subject.clock,
         implementation: subject.implementation,
-        unfused_latency_ms: rounded(unfused.median * 1e3),
+        unfused_latency_ms: rounded(unfused.seconds * 1e3),
         unfused_memory_bytes: traffic.unfused_bytes,
         unfused_gflops: rounded(gflops(&unfused)),
-        fused_latency_ms: rounded(fused.median * 1e3),
+        fused_latency_ms: rounded(fused.seconds * 1e3),
         fused_memory_bytes: traffic.fused_bytes,
         fused_gflops: rounded(gflops(&fused)),
         speedup_factor: rounded(estimate.ratio),
         speedup_low: rounded(estimate.low),
         speedup_high: rounded(estimate.high),
         memory_reduction: rounded(traffic.memory_reduction()),
-        efficiency_improvement: rounded(unfused.median / fused.median - 1.0),
+        efficiency_improvement: rounded(estimate.ratio - 1.0),
         ceiling_speedup: roofline.map(|roofline| rounded(roofline.speedup())),
         input_shape: input_shape(problem),
         extra_params: problem
@@ -123,10 +152,15 @@ pub fn record(
         verdict: judgement.verdict,
         noise_floor: rounded(noise_floor(noise).exp_m1()),
         interval_method: match estimate.unit {
-            Unit::Processes => "95 % t interval over processes",
+            Unit::Processes if estimate.by_state.is_empty() => "95 % t interval over processes",
+            Unit::Processes => "95 % t intervals over processes, over states of the machine",
             Unit::Rounds => "95 % t interval over rounds",
         }
         .to_owned(),
+        process_correlation: (estimate.unit == Unit::Processes)
+            .then(|| rounded(estimate.correlation)),
+        span_s: span(&surroundings).map(rounded),
+        states: estimate.states.iter().copied().filter(|state| *state > 0).collect(),
         processes: count(estimate.processes),
         rounds: count(estimate.rounds),
         pairs: count(estimate.pairs),
@@ -141,12 +175,39 @@ pub fn record(
         placement: placement(processes),
         verification: verification(processes),
         gpu: (settings.backend != Backend::Cpu).then(|| gpu_details(settings, processes, sensors)),
+        by_state: estimate
+            .by_state
+            .iter()
+            .map(|one| StateSpeedup {
+                state: one.state,
+                processes: count(one.processes),
+                speedup_factor: rounded(one.ratio),
+                speedup_low: rounded(one.low),
+                speedup_high: rounded(one.high),
+            })
+            .collect(),
         reasons: judgement
             .reasons
             .iter()
             .map(|reason| Reason { code: reason.code(), text: reason.to_string() })
             .collect(),
     }
+}
+
+/// The ceilings in the states of the machine that a measurement met; those of all states where it met
+/// none that has any.
+fn ceilings_met<'a>(
+    ceilings: &'a [MeasuredCeilings],
+    dtype: DType,
+    clock: Clock,
+    states: &[u32],
+) -> impl Iterator<Item = &'a Ceilings> {
+    let of_kind =
+        move || ceilings.iter().filter(move |one| (one.dtype, one.clock) == (dtype, clock));
+    let met: Vec<u32> = states.to_vec();
+    let is_met = move |one: &MeasuredCeilings| one.state.is_some_and(|state| met.contains(&state));
+    let any = of_kind().any(&is_met);
+    of_kind().filter(move |one| !any || is_met(one)).map(|one| &one.ceilings)
 }
 
 /// What the device reported in all processes.

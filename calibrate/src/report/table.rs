@@ -182,6 +182,12 @@ fn foot(calibration: &HardwareCalibration) -> String {
         RunEnd::Interrupted => {
             text.push_str("- the run was interrupted; run the same command again to continue\n");
         }
+        RunEnd::Disturbed => {
+            text.push_str(
+                "- the run ended after its first pass, in which everything was disturbed; run the \
+                 same command again when the machine is quiet\n",
+            );
+        }
         RunEnd::TimeBudget => {
             text.push_str("- the time was up; run the same command again to continue\n");
         }

@@ -3,7 +3,6 @@
 use std::time::SystemTime;
 
 use fusion_cost_model::calibration::{Check, Fingerprint};
-use fusion_cost_model::cost::Ceilings;
 use fusion_cost_model::{CacheState, Clock, DType};
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +11,7 @@ use crate::build_info;
 use crate::machine::Machine;
 use crate::measure::Procedure;
 use crate::plan::Subject;
-use crate::worker::{Device, ProcessReport};
+use crate::worker::{CeilingsReport, Device, ProcessReport};
 
 /// What makes the processes of two runs comparable: everything but the list of problems.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -117,8 +116,8 @@ pub enum Entry {
         clock: Clock,
         /// Before which pass, from 0.
         pass: u32,
-        /// The ceilings.
-        ceilings: Ceilings,
+        /// What came of it.
+        report: CeilingsReport,
     },
 }
 

@@ -1,11 +1,12 @@
 //! A run: everything is measured, pass after pass, and nothing of it is lost.
 //!
-//! `target` is the device that it runs on. `session` makes the passes with its `settings`, `ceilings` joins what several passes measured of
-//! the machine, and `journal` keeps every result, from which an ended run goes on. An
+//! `target` is the device that it runs on. `session` makes the passes with its `settings`, `findings`
+//! and `ceilings` join what several passes say of the machine, and `journal` keeps every result, from which an ended run goes on. An
 //! `observer` hears what is being done.
 
 mod ceilings;
 mod entry;
+mod findings;
 mod journal;
 mod observer;
 mod outcome;

@@ -1,5 +1,7 @@
 //! Who hears what a run is doing.
 
+use std::time::Duration;
+
 use super::outcome::Measured;
 use crate::plan::Subject;
 
@@ -11,6 +13,9 @@ pub trait Observer {
 
     /// The ceilings of the machine are measured.
     fn ceilings_start(&mut self) {}
+
+    /// The run does nothing for this time, so that the processes of a problem lie apart.
+    fn waits(&mut self, _time: Duration) {}
 
     /// A process of a subject starts, in a pass counted from 0.
     fn process_starts(&mut self, _subject: &Subject, _pass: u32) {}

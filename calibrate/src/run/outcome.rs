@@ -6,7 +6,7 @@ use fusion_cost_model::calibration::{MeasuredCeilings, NoiseFloor, RunEnd};
 
 use super::entry::{Entry, Part};
 use super::journal::Journal;
-use crate::measure::{Estimate, estimate};
+use crate::measure::{Estimate, Method, States, Surroundings, estimate};
 use crate::plan::Subject;
 use crate::worker::ProcessReport;
 
@@ -48,9 +48,28 @@ impl Measured {
 
     pub(super) fn add(&mut self, report: ProcessReport) {
         self.processes.push(report);
-        let processes: Vec<_> =
-            self.processes.iter().map(|report| report.samples.clone()).collect();
-        self.estimate = estimate(&processes);
+    }
+
+    /// Estimates anew.
+    pub(super) fn estimate_by(&mut self, level: f64, correlation: f64, machine: &States) {
+        let states: Vec<u32> = self
+            .processes
+            .iter()
+            .map(|report| machine.of(&report.surroundings).unwrap_or_default())
+            .collect();
+        let samples: Vec<_> = self.processes.iter().map(|report| report.samples.clone()).collect();
+        self.estimate = estimate(&samples, &Method { level, correlation, states: &states });
+    }
+
+    /// What the machine was like around its processes.
+    #[must_use]
+    pub fn surroundings(&self) -> Vec<Surroundings> {
+        self.processes.iter().map(|report| report.surroundings).collect()
+    }
+
+    /// Whether most pairs of its last process were disturbed.
+    pub(super) fn ended_disturbed(&self) -> bool {
+        self.processes.last().is_some_and(|report| report.samples.is_mostly_disturbed())
     }
 }
 
@@ -65,6 +84,8 @@ pub struct Outcome {
     pub noise: Vec<NoiseFloor>,
     /// The machine's ceilings.
     pub ceilings: Vec<MeasuredCeilings>,
+    /// The states that the machine was in.
+    pub machine: States,
     /// How it ended.
     pub end: RunEnd,
     /// Processes of an earlier part of the run that this part did not ask for.

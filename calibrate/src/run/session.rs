@@ -11,18 +11,16 @@ use std::time::{Duration, Instant};
 
 use fnv::FnvHasher;
 use fusion_cost_model::calibration::{MeasuredCeilings, NoiseFloor, RunEnd};
-use fusion_cost_model::cost::Ceilings;
 use fusion_cost_model::{Clock, DType};
 
-use crate::digits::rounded;
-use crate::judge::{noise_floor, of_clock, same_margin};
-use crate::measure::{draw_pass, enough};
-use crate::plan::{Subject, clocks_of, controls};
+use crate::judge::{controls_for, noise_floor, same_margin};
+use crate::measure::{States, draw_pass, enough};
+use crate::plan::{Subject, controls};
 use crate::stop::Stop;
 use crate::worker::{CeilingsTask, MeasureAnswer, MeasureTask, NoAnswer, ProcessReport, Workers};
 
-use super::ceilings;
 use super::entry::Entry;
+use super::findings::{self, PassCeilings};
 use super::journal::Journal;
 use super::observer::{Observer, Silent};
 use super::outcome::{Measured, Outcome, State};
@@ -35,16 +33,15 @@ const FIRST_REFERENCE_BUDGET: u64 = 500_000_000;
 /// The same in every further process, which runs the same kernels on the same inputs.
 const REFERENCE_BUDGET: u64 = 50_000_000;
 
-/// The ceilings are measured before each of the first passes; each time takes about three seconds.
-const PASSES_WITH_CEILINGS: u32 = 3;
+/// The ceilings are measured before the first pass and again whenever this many passes are made, so
+/// that every state that the machine stays in has its own; each time takes about three seconds.
+const PASSES_BETWEEN_CEILINGS: u32 = 4;
 
-/// The ceilings as they were measured before a pass.
-struct PassCeilings {
-    dtype: DType,
-    clock: Clock,
-    pass: u32,
-    ceilings: Ceilings,
-}
+/// How often a process of an A/A run is made again when most of its pairs were disturbed.
+const MOST_REPEATS: u32 = 2;
+
+/// The repeated processes of a pass have numbers of their own, this far from its own number.
+const REPEAT: u32 = 1 << 16;
 
 /// A run that is going on.
 pub struct Session<'a> {
@@ -60,6 +57,10 @@ pub struct Session<'a> {
     measured: Vec<Measured>,
     controls: usize,
     journal: Option<Journal>,
+    /// The states of the machine so far.
+    machine: States,
+    /// The correlation of successive processes so far.
+    correlation: f64,
 }
 
 impl<'a> Session<'a> {
@@ -74,7 +75,7 @@ impl<'a> Session<'a> {
         subjects: &[Subject],
         stop: &'a Stop,
     ) -> anyhow::Result<Self> {
-        let controls = controls(&clocks_of(subjects), settings.l2_bytes)?;
+        let controls = controls(subjects, settings.l2_bytes)?;
         let all = controls.iter().chain(subjects);
         let measured: Vec<Measured> = all.copied().map(Measured::new).collect();
         Ok(Self {
@@ -88,6 +89,8 @@ impl<'a> Session<'a> {
             measured,
             controls: controls.len(),
             journal: None,
+            machine: States::default(),
+            correlation: findings::correlation(&[]),
         })
     }
 
@@ -107,8 +110,8 @@ impl<'a> Session<'a> {
                 Entry::Process { subject, index, report } => {
                     self.recovered.insert((subject, index), *report);
                 }
-                Entry::Ceilings { dtype, clock, pass, ceilings } => {
-                    self.seen_ceilings.push(PassCeilings { dtype, clock, pass, ceilings });
+                Entry::Ceilings { dtype, clock, pass, report } => {
+                    self.seen_ceilings.push(PassCeilings { dtype, clock, pass, report });
                 }
                 Entry::Wrong { subject, reason } => {
                     let same = |measured: &&mut Measured| measured.subject == subject;
@@ -134,6 +137,7 @@ impl<'a> Session<'a> {
         let processes = self.measured.len() as u64 * u64::from(self.settings.procedure.processes);
         self.observer.run_starts(processes, problems as u64);
         let end = self.passes()?;
+        self.estimate_anew();
         let (noise, ceilings) = (self.noise(), self.ceilings());
         let mut left_over: Vec<_> = self.recovered.into_iter().collect();
         left_over.sort_by_key(|((subject, index), _)| (subject.to_string(), *index));
@@ -148,6 +152,7 @@ impl<'a> Session<'a> {
             controls: self.measured,
             noise,
             ceilings,
+            machine: self.machine,
             end,
             left_over: left_over.into_iter().map(entry).collect(),
             journal: self.journal,
@@ -160,6 +165,9 @@ impl<'a> Session<'a> {
             if todo.is_empty() {
                 break;
             }
+            if let Some(end) = self.wait_for(pass, &todo) {
+                return Ok(end);
+            }
             if let Some(end) = self.measure_ceilings(pass)? {
                 return Ok(end);
             }
@@ -171,7 +179,11 @@ impl<'a> Session<'a> {
                 if let Some(end) = self.measure(index, pass)? {
                     return Ok(end);
                 }
-                self.look(index);
+            }
+            self.estimate_anew();
+            todo.into_iter().for_each(|index| self.look(index));
+            if pass == 0 && self.is_hopeless() {
+                return Ok(RunEnd::Disturbed);
             }
         }
         // There are as many processes as allowed, though a disturbed one counts for nothing.
@@ -182,18 +194,60 @@ impl<'a> Session<'a> {
         Ok(RunEnd::Complete)
     }
 
+    /// Waits until a pass may begin: the planned passes begin at equal distances over the time that
+    /// the processes of a problem are to be spread over. A run of many problems takes longer anyway.
+    fn wait_for(&mut self, pass: u32, todo: &[usize]) -> Option<RunEnd> {
+        let RunSettings { procedure, spread, .. } = self.settings;
+        let is_known =
+            |index: &usize| self.recovered.contains_key(&(self.measured[*index].subject, pass));
+        if pass == 0 || pass >= procedure.processes || todo.iter().all(is_known) {
+            return None;
+        }
+        let begins = spread.mul_f64(f64::from(pass) / f64::from(procedure.processes - 1));
+        let time = begins.saturating_sub(self.elapsed());
+        if time.is_zero() {
+            return None;
+        }
+        if let Some(end) = self.end_before(time.as_secs_f64()) {
+            return Some(end);
+        }
+        self.observer.waits(time);
+        self.workers.wait(time, self.stop);
+        self.end_before(0.0)
+    }
+
+    /// Whether something was measured in the first pass and nothing of it is usable.
+    fn is_hopeless(&self) -> bool {
+        let made = || self.measured.iter().filter(|one| !one.processes.is_empty());
+        !self.settings.forced && made().count() > 0 && made().all(Measured::ended_disturbed)
+    }
+
+    /// Estimates everything by what is known of the machine now.
+    fn estimate_anew(&mut self) {
+        self.machine = findings::states(&self.measured, &self.seen_ceilings);
+        self.correlation = findings::correlation(&self.measured[self.controls..]);
+        let (level, correlation) = (self.settings.procedure.level(), self.correlation);
+        for measured in &mut self.measured {
+            measured.estimate_by(level, correlation, &self.machine);
+        }
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.workers.elapsed(self.began)
+    }
+
     fn unfinished(&self, indices: Range<usize>) -> Vec<usize> {
         indices.filter(|&index| self.measured[index].state == State::Unfinished).collect()
     }
 
     /// What is left of the time for the whole run.
     fn time_left(&self) -> Option<Duration> {
-        self.settings.time_budget.map(|budget| budget.saturating_sub(self.began.elapsed()))
+        self.settings.time_budget.map(|budget| budget.saturating_sub(self.elapsed()))
     }
 
     /// Why the run must end before something that takes `seconds`, if it must.
     fn end_before(&self, seconds: f64) -> Option<RunEnd> {
-        let elapsed = self.began.elapsed().as_secs_f64();
+        let elapsed = self.elapsed().as_secs_f64();
         let is_over = |budget: Duration| elapsed + seconds > budget.as_secs_f64();
         if self.stop.requested() {
             Some(RunEnd::Interrupted)
@@ -202,10 +256,25 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Measures one subject in one process.
+    /// Measures one subject in one process. One of an A/A run in which most pairs were disturbed
+    /// counts for nothing and is made again: it would be missing in every verdict.
     fn measure(&mut self, index: usize, pass: u32) -> anyhow::Result<Option<RunEnd>> {
+        for repeat in 0..=MOST_REPEATS {
+            let end = self.measure_once(index, pass + repeat * REPEAT)?;
+            let is_good = index >= self.controls || !self.measured[index].ended_disturbed();
+            if end.is_some() || is_good || repeat == MOST_REPEATS {
+                return Ok(end);
+            }
+            self.measured[index].processes.pop();
+            self.observer.process_added();
+        }
+        Ok(None)
+    }
+
+    /// Measures one subject in one process, which has this number among all of its own.
+    fn measure_once(&mut self, index: usize, number: u32) -> anyhow::Result<Option<RunEnd>> {
         let Measured { subject, seconds, .. } = self.measured[index];
-        if let Some(report) = self.recovered.remove(&(subject, pass)) {
+        if let Some(report) = self.recovered.remove(&(subject, number)) {
             self.measured[index].add(report);
             self.observer.process_ends();
             return Ok(None);
@@ -213,20 +282,17 @@ impl<'a> Session<'a> {
         if let Some(end) = self.end_before(seconds) {
             return Ok(Some(end));
         }
-        self.observer.process_starts(&subject, pass);
+        self.observer.process_starts(&subject, number % REPEAT);
         let began = Instant::now();
-        let (task, time_left) = (self.task(&subject, pass), self.time_left());
+        let (task, time_left) = (self.task(&subject, number), self.time_left());
         let answer = self.workers.measure(task, time_left);
         let measured = &mut self.measured[index];
         measured.seconds = began.elapsed().as_secs_f64();
         match answer {
             Ok(MeasureAnswer::Measured(report)) => {
                 if let Some(journal) = &mut self.journal {
-                    journal.append(&Entry::Process {
-                        subject,
-                        index: pass,
-                        report: report.clone(),
-                    })?;
+                    let report = report.clone();
+                    journal.append(&Entry::Process { subject, index: number, report })?;
                 }
                 measured.add(*report);
                 self.observer.process_ends();
@@ -265,17 +331,15 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Looks at a problem between two processes, and finishes it if it needs no more.
+    /// Looks at a problem between two passes, and finishes it if it needs no more processes.
     fn look(&mut self, index: usize) {
-        let clock = self.measured[index].subject.clock;
-        let floor = noise_floor(&of_clock(&self.noise(), clock));
+        let Subject { clock, .. } = self.measured[index].subject;
+        let family = self.measured[index].subject.family();
+        let floor = noise_floor(&controls_for(&self.noise(), clock, family));
         let measured = &mut self.measured[index];
         let Measured { estimate: Some(estimate), state: State::Unfinished, .. } = measured else {
             return;
         };
-        if index < self.controls {
-            return;
-        }
         let procedure = &self.settings.procedure;
         if enough(estimate, procedure, floor, same_margin(floor)) {
             measured.state = State::Finished;
@@ -285,10 +349,9 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Measures the ceilings for every dtype and clock that occur, before the first few passes: each
-    /// is the best that was seen, and the machine need not be quiet before the first one.
+    /// Measures the ceilings for every dtype and clock that occur, before some of the planned passes.
     fn measure_ceilings(&mut self, pass: u32) -> anyhow::Result<Option<RunEnd>> {
-        if pass >= self.settings.procedure.processes.min(PASSES_WITH_CEILINGS) {
+        if pass >= self.settings.procedure.processes || pass % PASSES_BETWEEN_CEILINGS != 0 {
             return Ok(None);
         }
         for (dtype, clock) in self.kinds_of_ceilings() {
@@ -304,12 +367,12 @@ impl<'a> Session<'a> {
             self.observer.ceilings_start();
             let task = CeilingsTask { dtype, clock };
             match self.workers.ceilings(task, self.time_left()) {
-                Ok(Some(ceilings)) => {
+                Ok(Some(report)) => {
                     if let Some(journal) = &mut self.journal {
-                        let ceilings = ceilings.clone();
-                        journal.append(&Entry::Ceilings { dtype, clock, pass, ceilings })?;
+                        let report = report.clone();
+                        journal.append(&Entry::Ceilings { dtype, clock, pass, report })?;
                     }
-                    self.seen_ceilings.push(PassCeilings { dtype, clock, pass, ceilings });
+                    self.seen_ceilings.push(PassCeilings { dtype, clock, pass, report });
                 }
                 Ok(None) => {}
                 Err(NoAnswer::Stopped) => return Ok(Some(RunEnd::Interrupted)),
@@ -334,42 +397,13 @@ impl<'a> Session<'a> {
         all.filter(occurs).collect()
     }
 
-    /// The best of all passes.
     fn ceilings(&self) -> Vec<MeasuredCeilings> {
-        let RunSettings { backend, threads, .. } = self.settings;
-        let of = |dtype, clock| {
-            let is_it = |known: &&PassCeilings| (known.dtype, known.clock) == (dtype, clock);
-            let passes = self.seen_ceilings.iter().filter(is_it);
-            passes.map(|known| known.ceilings.clone()).reduce(ceilings::best)
-        };
-        let measured = self.kinds_of_ceilings().into_iter().filter_map(|(dtype, clock)| {
-            let ceilings = ceilings::rounded(of(dtype, clock)?);
-            Some(MeasuredCeilings { backend, dtype, threads, clock, ceilings })
-        });
-        measured.collect()
+        let kinds = self.kinds_of_ceilings();
+        findings::ceilings_by_state(&self.seen_ceilings, &kinds, &self.machine, &self.settings)
     }
 
     fn noise(&self) -> Vec<NoiseFloor> {
-        let RunSettings { backend, threads, .. } = self.settings;
-        let usable = |control: &Measured| {
-            let wrong = |report: &ProcessReport| report.wrong_after.is_some();
-            matches!(control.state, State::Unfinished) && !control.processes.iter().any(wrong)
-        };
-        let of = |control: &Measured| {
-            let estimate = control.estimate.as_ref().filter(|_| usable(control))?;
-            Some(NoiseFloor {
-                problem: control.subject.problem,
-                backend,
-                threads,
-                clock: control.subject.clock,
-                ratio: rounded(estimate.ratio),
-                ratio_low: rounded(estimate.low),
-                ratio_high: rounded(estimate.high),
-                processes: u32::try_from(estimate.processes).unwrap_or(u32::MAX),
-                disturbed: estimate.mostly_disturbed,
-            })
-        };
-        self.measured[..self.controls].iter().filter_map(of).collect()
+        findings::noise(&self.measured[..self.controls], &self.settings)
     }
 }
 

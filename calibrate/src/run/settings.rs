@@ -21,6 +21,10 @@ pub struct RunSettings {
     pub l2_bytes: Option<u64>,
     /// Where all random numbers come from.
     pub seed: u64,
+    /// Over what time the planned processes of a problem are spread at least.
+    pub spread: Duration,
+    /// Whether to go on where nothing is left undisturbed.
+    pub forced: bool,
     /// When the run has to be over.
     pub time_budget: Option<Duration>,
 }

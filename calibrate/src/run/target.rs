@@ -64,7 +64,7 @@ impl Target {
     ) -> anyhow::Result<(Plan, Needs)> {
         let mut subjects = wanted.subjects(ways);
         let asked_for = subjects.len();
-        subjects.extend(controls(&ways.clocks, self.l2_bytes())?);
+        subjects.extend(controls(&subjects, self.l2_bytes())?);
         let bytes = self.ask(subjects.clone(), cache)?;
         let needs = self.needs(&subjects, &bytes);
         let bytes = bytes.get(..asked_for).unwrap_or_default();

@@ -136,8 +136,8 @@ pub fn measure(
 }
 
 fn evaluate(settings: &RunSettings, outcome: &Outcome) -> AgainstItself {
-    let Outcome { noise, ceilings, measured, end, .. } = outcome;
-    let context = Context { settings, noise, ceilings };
+    let Outcome { noise, measured, end, .. } = outcome;
+    let context = Context::of(settings, outcome, &[]);
     let finished = |measured: &&Measured| measured.state == State::Finished;
     let records: Vec<FusionRecord> = measured
         .iter()

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use fused_kernels::{BackendError, Prepared, ThreadCounters, Variant};
 use fusion_cost_model::calibration::{RunEnd, Verification};
-use fusion_cost_model::cost::Ceilings;
 use fusion_cost_model::{Backend, CacheState, Clock, Problem};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -16,7 +15,9 @@ use crate::measure::{Instruments, Procedure, Reading, Watch, measure};
 use crate::plan::Subject;
 use crate::run::{Outcome, RunSettings, Session, State};
 use crate::stop::Stop;
-use crate::worker::{CeilingsTask, MeasureAnswer, MeasureTask, NoAnswer, ProcessReport, Workers};
+use crate::worker::{
+    CeilingsReport, CeilingsTask, MeasureAnswer, MeasureTask, NoAnswer, ProcessReport, Workers,
+};
 
 /// What is wrong with a scripted machine, in addition to the noise that all of them have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
@@ -134,6 +135,8 @@ pub fn simulate(
             cache: CacheState::Warm,
             l2_bytes: None,
             seed: random.next_u64(),
+            spread: Duration::ZERO,
+            forced: true,
             time_budget: None,
         };
         let mut machine = Machine { disturbance, now: 0.0 };
@@ -187,7 +190,7 @@ impl Workers for Machine {
         &mut self,
         _: CeilingsTask,
         _: Option<Duration>,
-    ) -> Result<Option<Ceilings>, NoAnswer> {
+    ) -> Result<Option<CeilingsReport>, NoAnswer> {
         Ok(None)
     }
 

@@ -14,17 +14,17 @@ mod processes;
 mod serve;
 mod task;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use fusion_cost_model::cost::Ceilings;
+use crate::stop::Stop;
 
 pub use device::{Device, FoundGpu, Gpu};
 pub use probe::{PROBE_LIMIT, SURVEY_LIMIT, probe};
 pub use processes::{NoAnswer, Processes};
 pub use serve::serve;
 pub use task::{
-    CeilingsTask, IdentifyTask, MeasureAnswer, MeasureTask, PlanTask, ProcessReport, SurveyTask,
-    Task,
+    CeilingsReport, CeilingsTask, IdentifyTask, MeasureAnswer, MeasureTask, PlanTask,
+    ProcessReport, SurveyTask, Task,
 };
 
 /// Does the tasks of a run, each in a fresh process; in tests, whatever a test needs.
@@ -51,5 +51,25 @@ pub trait Workers {
         &mut self,
         task: CeilingsTask,
         time_left: Option<Duration>,
-    ) -> Result<Option<Ceilings>, NoAnswer>;
+    ) -> Result<Option<CeilingsReport>, NoAnswer>;
+
+    /// The time since the run began.
+    fn elapsed(&self, began: Instant) -> Duration {
+        began.elapsed()
+    }
+
+    /// Does nothing for some time, or until the user stops the run.
+    fn wait(&mut self, time: Duration, stop: &Stop) {
+        let until = Instant::now() + time;
+        while !stop.requested() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            std::thread::sleep(left.min(WAIT_SLICE));
+        }
+    }
 }
+
+/// How soon a wait ends when the user stops the run.
+const WAIT_SLICE: Duration = Duration::from_millis(50);

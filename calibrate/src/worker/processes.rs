@@ -3,11 +3,10 @@
 use std::time::{Duration, Instant};
 
 use fused_kernels::worker::{Program, Worker, WorkerError};
-use fusion_cost_model::cost::Ceilings;
 use thiserror::Error;
 
 use super::task::{Failure, OnDevice};
-use super::{CeilingsTask, Device, MeasureAnswer, MeasureTask, Task, Workers};
+use super::{CeilingsReport, CeilingsTask, Device, MeasureAnswer, MeasureTask, Task, Workers};
 use crate::stop::Stop;
 
 /// Why a task has no answer.
@@ -91,7 +90,7 @@ impl Workers for Processes<'_> {
         &mut self,
         task: CeilingsTask,
         time_left: Option<Duration>,
-    ) -> Result<Option<Ceilings>, NoAnswer> {
+    ) -> Result<Option<CeilingsReport>, NoAnswer> {
         self.ask(task, time_left)
     }
 }

@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use fused_kernels::CompileService;
 use fused_kernels::{Backend, BackendError, worker};
+use fusion_cost_model::{Clock, DType};
 
 use super::device::{Device, FoundGpu, Opened};
 use super::measure::measure_on;
 use super::task::{Failure, OnDevice};
-use super::{CeilingsTask, IdentifyTask, MeasureTask, PlanTask, SurveyTask, Task};
+use super::{CeilingsReport, CeilingsTask, IdentifyTask, MeasureTask, PlanTask, SurveyTask, Task};
 use crate::exit;
+use crate::measure::Surroundings;
 use crate::plan::device_bytes;
 
 /// Does the tasks that the caller of this process asks for, and compiles for GPU backends.
@@ -24,7 +26,9 @@ pub fn serve() -> anyhow::Result<u8> {
     worker::serve(|request| match request.name() {
         MeasureTask::NAME => request.answer(|it| on_backend(it, measure_on)),
         CeilingsTask::NAME => request.answer(|it| {
-            on_backend(it, |backend, &CeilingsTask { dtype, clock }| backend.ceilings(dtype, clock))
+            on_backend(it, |backend, &CeilingsTask { dtype, clock }| {
+                ceilings(backend, dtype, clock)
+            })
         }),
         PlanTask::NAME => request.answer(|it| {
             on_backend(it, |backend, PlanTask { subjects, cache }| {
@@ -50,6 +54,18 @@ fn on_backend<T: Task>(
     }
     let mut opened = open(&device)?;
     does(opened.backend(), &task).map_err(|error| Failure::Failed(error.to_string()))
+}
+
+fn ceilings(
+    backend: &mut dyn Backend,
+    dtype: DType,
+    clock: Clock,
+) -> Result<Option<CeilingsReport>, BackendError> {
+    let before = backend.look_at_machine()?;
+    let ceilings = backend.ceilings(dtype, clock)?;
+    let readings = [before, backend.look_at_machine()?];
+    let surroundings = Surroundings { readings, ..Surroundings::default() };
+    Ok(ceilings.map(|ceilings| CeilingsReport { ceilings, surroundings }))
 }
 
 fn identify(question: OnDevice<IdentifyTask>) -> Result<FoundGpu, Failure> {

@@ -107,6 +107,15 @@ pub struct CeilingsTask {
     pub clock: Clock,
 }
 
+/// What one process found of the ceilings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CeilingsReport {
+    /// The ceilings.
+    pub ceilings: Ceilings,
+    /// What the machine was like meanwhile.
+    pub surroundings: Surroundings,
+}
+
 /// Say what the device is. Only for a GPU, which the caller itself never opens: that would take
 /// memory of it, and a driver in a bad state ends the process that calls it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -133,7 +142,7 @@ impl Task for MeasureTask {
 impl Task for CeilingsTask {
     const NAME: &'static str = "ceilings";
     /// `None` if the device does not compute in that dtype.
-    type Answer = Option<Ceilings>;
+    type Answer = Option<CeilingsReport>;
 }
 
 impl Task for IdentifyTask {

@@ -17,6 +17,17 @@ use super::driver::{Compiled, Compiler, DeviceError, Source};
 /// The first bytes of a file, with the version of its format.
 const MAGIC: &[u8; 8] = b"FCMCODE1";
 
+/// This project's folder among the user's caches; `None` where the user has none.
+#[must_use]
+pub fn user_cache_folder() -> Option<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let caches = variable("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| variable("HOME").map(|home| PathBuf::from(home).join(".cache")))
+        .or_else(|| variable("LOCALAPPDATA").map(PathBuf::from));
+    Some(caches?.join("fusion-cost-model"))
+}
+
 /// A folder of compiled kernels, or none.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CodeCache {
@@ -31,12 +42,7 @@ impl CodeCache {
 
     /// A cache in the folder of the user's caches, where there is one.
     pub(crate) fn of_user() -> Self {
-        let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-        let caches = variable("XDG_CACHE_HOME")
-            .map(PathBuf::from)
-            .or_else(|| variable("HOME").map(|home| PathBuf::from(home).join(".cache")))
-            .or_else(|| variable("LOCALAPPDATA").map(PathBuf::from));
-        Self::new(caches.map(|caches| caches.join("fusion-cost-model")))
+        Self::new(user_cache_folder())
     }
 
     /// The machine code of a kernel: from the folder, else from the compiler.

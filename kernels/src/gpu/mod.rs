@@ -49,6 +49,7 @@ pub use search::MissingLibrary;
 
 pub(crate) use architecture::Architecture;
 pub(crate) use cache::CodeCache;
+pub use cache::user_cache_folder;
 pub(crate) use calls::{Calls, FunctionAttribute, Recording, Stream};
 pub(crate) use devices::{Opened, surroundings};
 pub(crate) use driver::{

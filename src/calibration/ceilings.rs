@@ -1,0 +1,79 @@
+//! The measured ceilings of a backend.
+
+use serde::{Deserialize, Serialize};
+
+use crate::cost::{BandwidthPoint, Ceilings};
+use crate::vocabulary::{Backend, Clock, DType};
+
+/// The measured ceilings of a backend: a `[[ceilings]]` table of the file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(from = "CeilingsTable", into = "CeilingsTable")]
+pub struct MeasuredCeilings {
+    /// Where they were measured.
+    pub backend: Backend,
+    /// For which dtype.
+    pub dtype: DType,
+    /// On how many threads.
+    pub threads: u32,
+    /// The clock they were measured by, which decides what a launch costs.
+    pub clock: Clock,
+    /// In which state of the machine, as [`MachineState::id`](super::MachineState::id); `None`
+    /// where states are not looked for.
+    pub state: Option<u32>,
+    /// The best of the measurements in that state: nothing makes a loop faster than the machine.
+    pub ceilings: Ceilings,
+    /// How far the measurements lie apart; `None` for a single one.
+    pub spread: Option<CeilingsSpread>,
+}
+
+/// How far several measurements of the same ceilings lie apart.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CeilingsSpread {
+    /// Measurements in this state.
+    pub measurements: u32,
+    /// The lowest peak, in 10^9 flops per second.
+    pub lowest_peak_gflops: f64,
+    /// The highest time of a launch, in microseconds.
+    pub highest_launch_us: f64,
+    /// The lowest bandwidth at the largest working set, in 10^9 bytes per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lowest_memory_gb_per_s: Option<f64>,
+}
+
+/// [`MeasuredCeilings`] as a table without a table of rates in it.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CeilingsTable {
+    backend: Backend,
+    dtype: DType,
+    threads: u32,
+    /// Absent for the host's.
+    #[serde(default, skip_serializing_if = "Clock::is_host")]
+    clock: Clock,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    state: Option<u32>,
+    peak_gflops: f64,
+    launch_us: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    spread: Option<CeilingsSpread>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    bandwidth: Vec<BandwidthPoint>,
+}
+
+impl From<CeilingsTable> for MeasuredCeilings {
+    fn from(table: CeilingsTable) -> Self {
+        let CeilingsTable { backend, dtype, threads, clock, state, spread, .. } = table;
+        let CeilingsTable { peak_gflops, launch_us, bandwidth, .. } = table;
+        let ceilings = Ceilings { peak_gflops, launch_us, bandwidth };
+        Self { backend, dtype, threads, clock, state, ceilings, spread }
+    }
+}
+
+impl From<MeasuredCeilings> for CeilingsTable {
+    fn from(measured: MeasuredCeilings) -> Self {
+        let MeasuredCeilings { backend, dtype, threads, clock, state, ceilings, spread } = measured;
+        let Ceilings { peak_gflops, launch_us, bandwidth } = ceilings;
+        Self { backend, dtype, threads, clock, state, peak_gflops, launch_us, spread, bandwidth }
+    }
+}

@@ -1,0 +1,41 @@
+//! The states that a machine was in while it was calibrated.
+
+use serde::{Deserialize, Serialize};
+
+/// A state of the machine: a `[[state]]` table of the file.
+///
+/// A virtual machine moves between states that it does not report, for minutes at a time: its
+/// processors share a cache in one of them and not in another, or somebody else uses the memory. A
+/// short look at the machine before and after the samples of every process shows in which one it was.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MachineState {
+    /// Its number in this file, from 1.
+    pub id: u32,
+    /// Microseconds until all threads have begun and ended an empty kernel, the median; absent with
+    /// one thread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handoff_us: Option<f64>,
+    /// 10^9 bytes per second of `a = b + c` on tensors that no cache holds, the median.
+    pub triad_gb_per_s: f64,
+    /// The lowest and the highest of the middle 90 % of the triads.
+    pub triad_range: [f64; 2],
+    /// Processes that measured in it.
+    pub processes: u32,
+}
+
+/// What was measured of a problem in one state of the machine: a `[[fusion.by_state]]` table.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StateSpeedup {
+    /// The state, as [`MachineState::id`].
+    pub state: u32,
+    /// Processes that measured in it.
+    pub processes: u32,
+    /// Unfused time over fused time in this state.
+    pub speedup_factor: f64,
+    /// Lower end of its 95 % interval.
+    pub speedup_low: f64,
+    /// Upper end of its 95 % interval.
+    pub speedup_high: f64,
+}
