@@ -8,6 +8,7 @@
 // fit into memory, which is what these casts rely on.
 #![allow(clippy::cast_possible_truncation)]
 
+mod affinity;
 mod backend;
 mod clock;
 mod cold;

@@ -1,6 +1,6 @@
 //! Work on all processors before and after a measurement.
 
-use crate::cpu::affinity;
+use crate::affinity;
 
 /// Numbers for which it is not worth starting threads: they are written in the time that takes.
 const FEW: usize = 1 << 15;

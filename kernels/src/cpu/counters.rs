@@ -116,8 +116,8 @@ fn parse_run_delay(text: &str) -> Option<Duration> {
 mod tests {
     use std::time::Instant;
 
-    use super::super::affinity::Mask;
     use super::*;
+    use crate::affinity::Mask;
 
     fn spin(time: Duration) {
         let start = Instant::now();

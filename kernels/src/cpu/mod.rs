@@ -7,7 +7,6 @@
 //!
 //! `prepared` gives the kernels their `tensors` in an `arena`, and runs them.
 
-pub(crate) mod affinity;
 mod approximation;
 mod arena;
 mod attention;

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use pulp::Arch;
 
-use super::affinity::{Binding, Mask};
 use super::topology;
+use crate::affinity::{Binding, Mask};
 
 /// How long a worker spins before it sleeps. Longer than any pause between two kernels of a
 /// measurement, shorter than the phases that need no pool, such as the reference.

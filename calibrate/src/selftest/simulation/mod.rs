@@ -10,6 +10,7 @@ mod result;
 mod script;
 #[cfg(test)]
 mod tests;
+mod workers;
 
 use fusion_cost_model::calibration::RunEnd;
 use fusion_cost_model::{Backend, CacheState};
