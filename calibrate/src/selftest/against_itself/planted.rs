@@ -6,9 +6,7 @@ use super::series::{AgainstItself, Kind};
 use super::{run, subjects};
 use crate::run::{Observer, RunSettings};
 use crate::stop::Stop;
-use crate::worker::{
-    CeilingsReport, CeilingsTask, MeasureAnswer, MeasureTask, NoAnswer, Workers,
-};
+use crate::worker::{CeilingsReport, CeilingsTask, MeasureAnswer, MeasureTask, NoAnswer, Workers};
 
 /// Short problems, since a sample consists of many runs here: bound by the launch, by arithmetic, by
 /// caches, and several kernels.

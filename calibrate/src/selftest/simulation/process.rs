@@ -6,11 +6,11 @@ use fused_kernels::{BackendError, Prepared, ThreadCounters, Variant};
 use fusion_cost_model::Problem;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use rand_distr::{Distribution, Exp1, Pareto, StandardNormal};
+use rand_distr::{Distribution, Exp1, Pareto};
 
 use super::Disturbance;
 use super::machine::Machine;
-use super::script::{Rare, States};
+use super::script::{Rare, States, normal};
 use crate::plan::Comparison;
 use crate::worker::MeasureTask;
 
@@ -125,12 +125,6 @@ impl<'a> Process<'a> {
 /// its own; where a variant is measured against itself in the same memory, it is one side.
 fn has_effects(comparison: Comparison, side: usize) -> bool {
     side == 0 || comparison.has_copy()
-}
-
-/// A draw from the normal distribution around 0.
-pub(super) fn normal(deviation: f64, random: &mut ChaCha8Rng) -> f64 {
-    let normal: f64 = StandardNormal.sample(random);
-    deviation * normal
 }
 
 /// What something rare adds to the logarithm this time.

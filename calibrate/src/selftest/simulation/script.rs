@@ -1,5 +1,8 @@
 //! The numbers of a scripted machine.
 
+use rand_chacha::ChaCha8Rng;
+use rand_distr::{Distribution, StandardNormal};
+
 /// How a machine behaves from process to process and from layout to layout. All effects are on the
 /// logarithm of a time; where only one variant has an effect, it is the first one.
 #[derive(Debug, Clone, Copy)]
@@ -121,4 +124,10 @@ impl Script {
     pub(super) const fn run_seconds(&self) -> f64 {
         if self.stolen_noticed.is_some() { 2e-3 } else { 100e-6 }
     }
+}
+
+/// A draw from the normal distribution around 0.
+pub(super) fn normal(deviation: f64, random: &mut ChaCha8Rng) -> f64 {
+    let normal: f64 = StandardNormal.sample(random);
+    deviation * normal
 }

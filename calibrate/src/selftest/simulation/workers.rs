@@ -1,0 +1,97 @@
+//! The processes of a scripted machine.
+
+use std::time::{Duration, Instant};
+
+use fused_kernels::Variant;
+use fusion_cost_model::Clock;
+use fusion_cost_model::calibration::Verification;
+
+use super::machine::Machine;
+use super::process::Process;
+use crate::measure::{Instruments, Reading, Surroundings, Watch, measure};
+use crate::stop::Stop;
+use crate::worker::{
+    CeilingsReport, CeilingsTask, MeasureAnswer, MeasureTask, NoAnswer, ProcessReport, Workers,
+};
+
+/// What a process takes in a run of many problems, from its start to its end: it starts, proves its
+/// kernels, and measures them.
+const PROCESS_SECONDS: f64 = 0.5;
+
+/// How long that is before the samples begin.
+const BEFORE_SAMPLES: f64 = 0.3;
+
+impl Workers for Machine {
+    fn elapsed(&self, _: Instant) -> Duration {
+        Duration::from_secs_f64(self.now)
+    }
+
+    fn wait(&mut self, time: Duration, _: &Stop) {
+        self.now += time.as_secs_f64();
+    }
+
+    fn ceilings(
+        &mut self,
+        _: CeilingsTask,
+        _: Option<Duration>,
+    ) -> Result<Option<CeilingsReport>, NoAnswer> {
+        Ok(None)
+    }
+
+    fn measure(
+        &mut self,
+        task: MeasureTask,
+        _: Option<Duration>,
+    ) -> Result<MeasureAnswer, NoAnswer> {
+        let ends = self.now + PROCESS_SECONDS;
+        self.now += BEFORE_SAMPLES;
+        let state = self.begin(&task.subject);
+        let others_busy = self.script.states.map_or(0.0, |states| states.others_busy[state]);
+        let (began_s, before) = (1.0 + self.now, self.look());
+        let mut instruments = Instruments {
+            watch: &mut Idle,
+            clock: Clock::Host,
+            tick: Duration::from_nanos(20),
+            counters: |prepared| prepared.counters(),
+        };
+        let comparison = task.subject.comparison;
+        // The two sides of a copy are two variants to those who run them.
+        let variants = if comparison.has_copy() { Variant::ALL } else { comparison.variants() };
+        let mut process = Process::start(self, &task);
+        let seed = task.process_seed;
+        let samples = measure(&mut process, variants, &task.procedure, seed, &mut instruments)
+            .map_err(|error| NoAnswer::Failed(error.to_string()))?;
+        let readings = [Some(before), Some(self.look())];
+        self.now = self.now.max(ends);
+        Ok(MeasureAnswer::Measured(Box::new(ProcessReport {
+            samples,
+            kernels: Variant::ALL.map(|variant| vec![variant.name().to_owned()]),
+            verification: Verification {
+                reference_rows: 1,
+                rows: 1,
+                unfused_error: 0.0,
+                fused_error: 0.0,
+                tolerance: 1.0,
+            },
+            wrong_after: None,
+            pinned: false,
+            processors: Vec::new(),
+            huge_page_share: None,
+            gpu_kernels: Default::default(),
+            surroundings: Surroundings { began_s, readings, others_busy: Some(others_busy) },
+        })))
+    }
+}
+
+/// Nothing that the whole machine counts shows what disturbs it.
+struct Idle;
+
+impl Watch for Idle {
+    fn read(&mut self) -> Reading {
+        Reading::default()
+    }
+
+    fn processors(&self) -> usize {
+        1
+    }
+}
