@@ -1,9 +1,13 @@
 //! The second stage: the proof that both variants compute the same thing, and the right one.
 
-use fused_kernels::{BackendError, Expected, Prepared, Variant};
+use std::cell::OnceCell;
+
+use fused_kernels::{BackendError, Expected, Inputs, OutputDigest, Prepared, Variant};
 use fusion_cost_model::calibration::Verification;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+
+use crate::plan::Subject;
 
 /// A kernel that does not compute what its chain says. It is never timed.
 // As text, since JSON has no infinity.
@@ -11,43 +15,264 @@ use thiserror::Error;
 #[error("wrong result: {0}")]
 pub struct WrongResult(String);
 
-/// Runs both variants on poisoned memory and compares them with the reference, and everywhere
-/// with each other.
+/// What was proved: both outputs of a problem on some inputs, and how far they are off.
 ///
-/// The inner result is [`WrongResult`] when an output is off by more than rounding explains.
-///
-/// # Errors
-///
-/// [`BackendError`] when the device fails.
-pub fn prove(
+/// Whoever runs the problem on the same inputs and gets the same outputs bit for bit has proved the
+/// same, and needs no reference for it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Proof {
+    /// The outputs of the two sides.
+    pub outputs: [OutputDigest; 2],
+    /// Their errors.
+    pub verification: Verification,
+}
+
+impl Proof {
+    /// The same proof with the larger errors of two.
+    #[must_use]
+    pub fn with(self, other: Self) -> Self {
+        let (before, after) = (self.verification, other.verification);
+        let verification = Verification {
+            unfused_error: before.unfused_error.max(after.unfused_error),
+            fused_error: before.fused_error.max(after.fused_error),
+            ..before
+        };
+        Self { verification, ..self }
+    }
+}
+
+/// Proves a subject on some inputs.
+pub struct Prover<'a> {
+    subject: &'a Subject,
+    inputs: &'a Inputs,
+    budget: u64,
+    /// The reference, once it was needed.
+    expected: OnceCell<Expected>,
+}
+
+impl<'a> Prover<'a> {
+    /// A prover whose reference may cost `budget` multiply-adds.
+    #[must_use]
+    pub const fn new(subject: &'a Subject, inputs: &'a Inputs, budget: u64) -> Self {
+        Self { subject, inputs, budget, expected: OnceCell::new() }
+    }
+
+    /// Runs both sides on poisoned memory. Their outputs are right when they are those of a `known`
+    /// proof bit for bit; else they are compared with the reference, and everywhere with each other.
+    ///
+    /// The inner result is [`WrongResult`] when an output is off by more than rounding explains.
+    ///
+    /// # Errors
+    ///
+    /// [`BackendError`] when the device fails.
+    pub fn prove(
+        &self,
+        prepared: &mut dyn Prepared,
+        known: Option<Proof>,
+    ) -> Result<Result<Proof, WrongResult>, BackendError> {
+        let known_output = |index: usize| known.map(|proof| proof.outputs[index]);
+        let first = new_output(prepared, Variant::Unfused, known_output(0))?;
+        let second = new_output(prepared, Variant::Fused, known_output(1))?;
+        let (first, second) = match (first, second, known) {
+            (None, None, Some(proof)) => return Ok(Ok(proof)),
+            (first, second, _) => (first, second),
+        };
+        // One that is known was not kept.
+        let mut or_again = |output: Option<Vec<f32>>, side| match output {
+            Some(output) => Ok(output),
+            None => run_on_poison(prepared, side).and_then(|()| prepared.output()),
+        };
+        let outputs = [or_again(first, Variant::Unfused)?, or_again(second, Variant::Fused)?];
+        Ok(self.verify(&outputs).map(|verification| {
+            let outputs = outputs.each_ref().map(|output| OutputDigest::of(output));
+            Proof { outputs, verification }
+        }))
+    }
+
+    fn verify(&self, [first, second]: &[Vec<f32>; 2]) -> Result<Verification, WrongResult> {
+        let compute = || Expected::compute(&self.subject.problem, self.inputs, self.budget);
+        let expected = self.expected.get_or_init(compute);
+        let tolerance = expected.tolerance();
+        let verification = Verification {
+            reference_rows: expected.rows() as u64,
+            rows: expected.total_rows() as u64,
+            unfused_error: expected.error(first),
+            fused_error: expected.error(second),
+            tolerance,
+        };
+        let [first_side, second_side, both] = if self.subject.comparison.has_copy() {
+            ["the first copy", "the second copy", "one copy from the other"]
+        } else {
+            ["the unfused variant", "the fused variant", "one variant from the other"]
+        };
+        // Both may be off in opposite directions, by the tolerance each.
+        for (what, error, tolerance) in [
+            (first_side, verification.unfused_error, tolerance),
+            (second_side, verification.fused_error, tolerance),
+            (both, expected.difference(first, second), 2.0 * tolerance),
+        ] {
+            if error > tolerance {
+                return Err(WrongResult(format!(
+                    "{what} is off by {error:.1e}, and {tolerance:.1e} is the most for rounding"
+                )));
+            }
+        }
+        Ok(verification)
+    }
+}
+
+/// The output of one side on poisoned memory; `None` when it is the known one.
+fn new_output(
     prepared: &mut dyn Prepared,
-    expected: &Expected,
-) -> Result<Result<Verification, WrongResult>, BackendError> {
-    let mut output = |variant| {
-        prepared.poison()?;
-        prepared.run(variant, 1)?;
-        prepared.output()
-    };
-    let (unfused, fused) = (output(Variant::Unfused)?, output(Variant::Fused)?);
-    let tolerance = expected.tolerance();
-    let verification = Verification {
-        reference_rows: expected.rows() as u64,
-        rows: expected.total_rows() as u64,
-        unfused_error: expected.error(&unfused),
-        fused_error: expected.error(&fused),
-        tolerance,
-    };
-    // Both may be off in opposite directions, by the tolerance each.
-    for (what, error, tolerance) in [
-        ("the unfused variant", verification.unfused_error, tolerance),
-        ("the fused variant", verification.fused_error, tolerance),
-        ("one variant from the other", expected.difference(&unfused, &fused), 2.0 * tolerance),
-    ] {
-        if error > tolerance {
-            return Ok(Err(WrongResult(format!(
-                "{what} is off by {error:.1e}, and {tolerance:.1e} is the most for rounding"
-            ))));
+    side: Variant,
+    known: Option<OutputDigest>,
+) -> Result<Option<Vec<f32>>, BackendError> {
+    run_on_poison(prepared, side)?;
+    match known {
+        Some(known) if prepared.output_digest()? == known => Ok(None),
+        _ => prepared.output().map(Some),
+    }
+}
+
+fn run_on_poison(prepared: &mut dyn Prepared, side: Variant) -> Result<(), BackendError> {
+    prepared.poison()?;
+    prepared.run(side, 1)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use fused_kernels::cpu::Cpu;
+    use fused_kernels::{Backend, Inputs};
+    use fusion_cost_model::{CacheState, Problem};
+
+    use super::*;
+    use crate::plan::Comparison;
+
+    /// What is prepared, but one side writes a number that is off after some of its runs.
+    struct Spoiled<'p> {
+        prepared: Box<dyn Prepared + 'p>,
+        side: Variant,
+        by: f32,
+        good_runs: u32,
+        ran: Variant,
+    }
+
+    impl Prepared for Spoiled<'_> {
+        fn kernels(&self, variant: Variant) -> Vec<String> {
+            self.prepared.kernels(variant)
+        }
+        fn new_layout(&mut self, seed: u64) -> Result<(), BackendError> {
+            self.prepared.new_layout(seed)
+        }
+        fn poison(&mut self) -> Result<(), BackendError> {
+            self.prepared.poison()
+        }
+        fn run(&mut self, side: Variant, iterations: u32) -> Result<Duration, BackendError> {
+            self.ran = side;
+            self.prepared.run(side, iterations)
+        }
+        fn output(&mut self) -> Result<Vec<f32>, BackendError> {
+            let mut output = self.prepared.output()?;
+            if self.ran == self.side {
+                if self.good_runs == 0 {
+                    output[7] += self.by;
+                }
+                self.good_runs = self.good_runs.saturating_sub(1);
+            }
+            Ok(output)
         }
     }
-    Ok(Ok(verification))
+
+    /// What the proofs before and after say when a side is off by a number after some runs.
+    fn proofs(
+        comparison: Comparison,
+        side: Variant,
+        by: f32,
+        good_runs: u32,
+    ) -> Vec<Result<Proof, String>> {
+        let problem: Problem = "linear_bias_relu/f32/m17.k33.n21".parse().unwrap();
+        let subject = Subject { comparison, ..Subject::fusion(problem) };
+        let inputs = Inputs::random(&problem, 3);
+        let prover = Prover::new(&subject, &inputs, u64::MAX);
+        let mut cpu = Cpu::new(2).unwrap();
+        let setup = CacheState::Warm.into();
+        let prepared = if comparison.has_copy() {
+            cpu.prepare_copies(&problem, &inputs, setup, comparison.variants()[0])
+        } else {
+            cpu.prepare(&problem, &inputs, setup)
+        };
+        let prepared = prepared.unwrap().unwrap();
+        let mut spoiled = Spoiled { prepared, side, by, good_runs, ran: side };
+        let proof = match prover.prove(&mut spoiled, None).unwrap() {
+            Ok(proof) => proof,
+            Err(wrong) => return vec![Err(wrong.to_string())],
+        };
+        spoiled.new_layout(9).unwrap();
+        let again = prover.prove(&mut spoiled, Some(proof)).unwrap();
+        vec![Ok(proof), again.map_err(|wrong| wrong.to_string())]
+    }
+
+    #[test]
+    fn what_is_right_twice_is_one_proof_without_a_reference() {
+        for comparison in [Comparison::UnfusedFused, Comparison::UnfusedCopy, Comparison::FusedCopy]
+        {
+            let found = proofs(comparison, Variant::Fused, 0.0, 0);
+            let [Ok(before), Ok(after)] = found[..] else { panic!("{found:?}") };
+            assert_eq!(before, after);
+            assert!(before.verification.fused_error <= before.verification.tolerance);
+
+            let subject =
+                Subject { comparison, ..Subject::fusion("add_relu/f32/m3.n5".parse().unwrap()) };
+            let inputs = Inputs::random(&subject.problem, 3);
+            let mut cpu = Cpu::new(1).unwrap();
+            let setup = CacheState::Warm.into();
+            let mut prepared = cpu.prepare(&subject.problem, &inputs, setup).unwrap().unwrap();
+            let first = Prover::new(&subject, &inputs, u64::MAX);
+            let proof = first.prove(&mut *prepared, None).unwrap().unwrap();
+            let later = Prover::new(&subject, &inputs, u64::MAX);
+            assert_eq!(later.prove(&mut *prepared, Some(proof)).unwrap(), Ok(proof));
+            assert!(first.expected.get().is_some() && later.expected.get().is_none());
+        }
+    }
+
+    #[test]
+    fn a_wrong_side_is_found_before_and_after_and_called_by_its_name() {
+        for (comparison, side, name) in [
+            (Comparison::UnfusedFused, Variant::Unfused, "the unfused variant"),
+            (Comparison::UnfusedFused, Variant::Fused, "the fused variant"),
+            (Comparison::UnfusedCopy, Variant::Unfused, "the first copy"),
+            (Comparison::UnfusedCopy, Variant::Fused, "the second copy"),
+            (Comparison::FusedCopy, Variant::Fused, "the second copy"),
+        ] {
+            for good_runs in [0, 1] {
+                let found = proofs(comparison, side, 0.5, good_runs);
+                assert_eq!(found.len(), good_runs as usize + 1);
+                let wrong = found[good_runs as usize].as_ref().unwrap_err();
+                assert!(wrong.contains(&format!("{name} is off by")), "{wrong}");
+            }
+        }
+    }
+
+    #[test]
+    fn other_bits_that_are_right_are_compared_and_the_larger_error_counts() {
+        let found = proofs(Comparison::UnfusedFused, Variant::Fused, 1e-5, 1);
+        let [Ok(before), Ok(after)] = found[..] else { panic!("{found:?}") };
+        assert_ne!(before.outputs[1], after.outputs[1]);
+        assert_eq!(before.outputs[0], after.outputs[0]);
+        assert!(after.verification.fused_error > before.verification.fused_error);
+        for both in [before.with(after), after.with(before)] {
+            assert_eq!(both.verification, after.verification);
+        }
+    }
+
+    #[test]
+    fn a_proof_goes_through_the_protocol() {
+        let found = proofs(Comparison::UnfusedFused, Variant::Fused, 0.0, 0);
+        let proof = *found[0].as_ref().unwrap();
+        let text = serde_json::to_string(&proof).unwrap();
+        assert_eq!(serde_json::from_str::<Proof>(&text).unwrap(), proof);
+    }
 }

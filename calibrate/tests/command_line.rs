@@ -341,6 +341,30 @@ fn a_run_goes_on_when_its_time_was_up() {
     assert_eq!(names(folder.path()), ["t.toml"]);
 }
 
+/// Two runs have two seeds, unless one is named; a run that goes on keeps its own, whose journal
+/// another seed puts aside.
+#[test]
+fn every_run_has_a_seed_of_its_own() {
+    let folder = folder();
+    let run = |output: &str, args: &[&str]| {
+        let mut command = forced(folder.path());
+        command.args(["--problem", TINY, "--quick", "--threads", "1", "--output", output]);
+        command.args(args).assert()
+    };
+    let seed =
+        |output: &str| HardwareCalibration::load(folder.path().join(output)).unwrap().settings.seed;
+    run("a.toml", &[]).success();
+    run("b.toml", &[]).success();
+    assert_ne!(seed("a.toml"), seed("b.toml"));
+    run("c.toml", &["--seed", "7", "--time-budget", "1ns"]).code(1);
+    run("c.toml", &[]).success();
+    assert_eq!(seed("c.toml"), 7);
+    run("c.toml", &["--seed", "8", "--time-budget", "1ns"]).code(1);
+    run("c.toml", &["--seed", "9"]).success().stderr(contains("put aside"));
+    assert_eq!(seed("c.toml"), 9);
+    assert_eq!(names(folder.path()), ["a.toml", "b.toml", "c.toml", "c.toml.journal.old1"]);
+}
+
 /// The worker is not a command for people, and says so.
 #[test]
 fn a_worker_without_a_task_says_what_it_is() {

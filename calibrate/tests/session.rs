@@ -7,7 +7,10 @@ use std::time::Duration;
 use calibrate::measure::{Cause, Order, Pair, Procedure, Round, Samples, Surroundings};
 use calibrate::plan::{Comparison, Subject};
 use calibrate::record::{Context, record};
-use calibrate::run::{Entry, Journal, Measured, Outcome, RunKey, RunSettings, Session, State};
+use calibrate::report::Progress;
+use calibrate::run::{
+    Entry, Journal, Measured, Outcome, RunKey, RunSettings, Seed, Session, State,
+};
 use calibrate::stop::Stop;
 use calibrate::worker::{
     CeilingsReport, CeilingsTask, Device, MeasureAnswer, MeasureTask, NoAnswer, ProcessReport,
@@ -138,6 +141,7 @@ impl Workers for Scripted {
                 fused_error: 0.0,
                 tolerance: 1.0,
             },
+            outputs: None,
             wrong_after: None,
             pinned: true,
             processors: vec![0],
@@ -403,7 +407,6 @@ fn key() -> RunKey {
         device: Device::cpu(1, true),
         cache: CacheState::Warm,
         procedure: Procedure::STANDARD,
-        seed: 1,
     }
 }
 
@@ -418,7 +421,7 @@ fn a_run_that_goes_on_makes_every_process_once() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.journal");
         let part = |workers: &mut Scripted| {
-            let (journal, recovered) = Journal::open(&path, &key()).unwrap();
+            let (journal, recovered) = Journal::open(&path, &key(), Seed::Given(1)).unwrap();
             let stop = Stop::default();
             let session = Session::new(workers, SETTINGS, &subjects, &stop).unwrap();
             session.with_journal(journal, recovered.entries).run().unwrap()
@@ -445,14 +448,14 @@ fn launches_of_other_problems_stay_in_the_journal() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.journal");
     for (count, left_over) in [(3, 0), (1, 20)] {
-        let (journal, recovered) = Journal::open(&path, &key()).unwrap();
+        let (journal, recovered) = Journal::open(&path, &key(), Seed::Given(1)).unwrap();
         let stop = Stop::default();
         let (mut workers, subjects) = (Scripted::new(), subjects(count));
         let session = Session::new(&mut workers, SETTINGS, &subjects, &stop).unwrap();
         let outcome = session.with_journal(journal, recovered.entries).run().unwrap();
         assert_eq!((outcome.end, outcome.left_over.len()), (RunEnd::Complete, left_over));
     }
-    let (_, recovered) = Journal::open(&path, &key()).unwrap();
+    let (_, recovered) = Journal::open(&path, &key(), Seed::Given(1)).unwrap();
     let is_process = |entry: &&Entry| matches!(entry, Entry::Process { .. });
     assert_eq!(recovered.entries.iter().filter(is_process).count(), 5 * 10);
 }
@@ -503,7 +506,7 @@ fn a_variant_that_turns_wrong_is_never_finished() {
     let path = folder.path().join("x.journal");
     for wrong_from in [Some(10), None] {
         let mut workers = Scripted { spread: wide, wrong_from, ..Scripted::new() };
-        let (journal, recovered) = Journal::open(&path, &key()).unwrap();
+        let (journal, recovered) = Journal::open(&path, &key(), Seed::Given(1)).unwrap();
         let (stop, subjects) = (Stop::default(), subjects(1));
         let session = Session::new(&mut workers, SETTINGS, &subjects, &stop).unwrap();
         let outcome = session.with_journal(journal, recovered.entries).run().unwrap();
@@ -587,4 +590,22 @@ fn failed_controls_make_every_record_invalid() {
         let named = record.reasons.iter().any(|reason| reason.code.name() == "no-control");
         assert_eq!(named, usable == 0);
     }
+}
+
+/// What a log says of a run: never more problems than there are, and no time left before it is
+/// known.
+#[test]
+fn a_log_says_how_far_a_run_is() {
+    let wide = |problem: &Problem| if problem.to_string().contains("m2.") { 0.5 } else { 0.001 };
+    let answer = |task: &MeasureTask| match task.subject.problem.to_string() {
+        name if name.contains("m3.") || name.contains("m4096.") => {
+            Some(Err(NoAnswer::Failed("its process was ended by signal 11".to_owned())))
+        }
+        _ => None,
+    };
+    let mut workers = Scripted { spread: wide, answer: Some(answer), ..Scripted::new() };
+    let (mut log, stop, subjects) = (Vec::new(), Stop::default(), subjects(4));
+    let session = Session::new(&mut workers, SETTINGS, &subjects, &stop).unwrap();
+    session.observed_by(Progress::log(&mut log)).run().unwrap();
+    insta::assert_snapshot!("progress_log", String::from_utf8(log).unwrap());
 }

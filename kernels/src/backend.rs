@@ -9,6 +9,7 @@ use fusion_cost_model::{
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::digest::OutputDigest;
 use crate::inputs::Inputs;
 
 /// One of the two ways to run a problem.
@@ -159,6 +160,21 @@ pub trait Backend {
         setup: Setup,
     ) -> Result<Option<Box<dyn Prepared + 'b>>, BackendError>;
 
+    /// Makes a problem ready twice, with tensors and kernels of their own, as the two sides of an A/A
+    /// run: in what is returned, [`Variant::Unfused`] runs `variant` of the first copy and
+    /// [`Variant::Fused`] runs the same one of the second. Takes twice the memory.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::prepare`].
+    fn prepare_copies<'b>(
+        &'b mut self,
+        problem: &Problem,
+        inputs: &'b Inputs,
+        setup: Setup,
+        variant: Variant,
+    ) -> Result<Option<Box<dyn Prepared + 'b>>, BackendError>;
+
     /// Measures the ceilings of the device for a dtype, as a clock sees them; `None` when it
     /// does not compute in that dtype or has no such clock. Takes a few seconds.
     ///
@@ -167,8 +183,9 @@ pub trait Backend {
     /// [`BackendError`] when the device has not enough memory.
     fn ceilings(&mut self, dtype: DType, clock: Clock) -> Result<Option<Ceilings>, BackendError>;
 
-    /// A short look at the state that the machine is in, about 10 ms; `None` where there is nothing
-    /// to look at, as on a GPU, which reports its clock by itself.
+    /// A short look at the state that the machine is in: some 6 ms, and what it takes to touch the
+    /// memory for it the first time; `None` where there is nothing to look at, as on a GPU, which
+    /// reports its clock by itself.
     ///
     /// # Errors
     ///
@@ -270,6 +287,15 @@ pub trait Prepared {
     ///
     /// [`BackendError`] when the device fails.
     fn output(&mut self) -> Result<Vec<f32>, BackendError>;
+
+    /// The digest of that output.
+    ///
+    /// # Errors
+    ///
+    /// [`BackendError`] when the device fails.
+    fn output_digest(&mut self) -> Result<OutputDigest, BackendError> {
+        Ok(OutputDigest::of(&self.output()?))
+    }
 
     /// The kernels of a variant as they were compiled and launched; nothing on a CPU.
     fn kernel_facts(&self, _variant: Variant) -> Vec<KernelFacts> {

@@ -92,7 +92,7 @@ mod tests {
     fn every_set_is_used_in_turn_across_calls_and_variants() {
         let problem = problem("add_relu/f32/m4.n4");
         let inputs = Inputs::random(&problem, 1);
-        let mut cpu = Cpu::new(1).unwrap().with_last_level_cache(500);
+        let cpu = Cpu::new(1).unwrap().with_last_level_cache(500);
         let mut prepared =
             cpu.prepare_sets(&problem, &inputs, CacheState::Cold.into()).unwrap().unwrap();
         // Three tensors of 64 bytes: six sets touch 1152 bytes, and one more comes round.
@@ -123,7 +123,7 @@ mod tests {
             let inputs = Inputs::random(&problem, 7);
             let expected = Expected::compute(&problem, &inputs, u64::MAX);
             let cache_bytes = 3 * Traffic::of(&problem).fused_bytes;
-            let mut cpu = Cpu::new(2).unwrap().with_last_level_cache(cache_bytes);
+            let cpu = Cpu::new(2).unwrap().with_last_level_cache(cache_bytes);
             let mut prepared =
                 cpu.prepare_sets(&problem, &inputs, CacheState::Cold.into()).unwrap().unwrap();
             assert_eq!(prepared.tensors.len(), 7);
@@ -153,7 +153,7 @@ mod tests {
                 (CacheState::Cold, Traffic::of(&problem).fused_bytes * 300),
                 (CacheState::Cold, 1),
             ] {
-                let mut cpu = Cpu::new(2).unwrap().with_last_level_cache(cache_bytes);
+                let cpu = Cpu::new(2).unwrap().with_last_level_cache(cache_bytes);
                 let announced = cpu.requirements(&problem, cache.into()).unwrap().memory_bytes;
                 let prepared = cpu.prepare_sets(&problem, &inputs, cache.into()).unwrap().unwrap();
                 assert_eq!(prepared.tensors.bytes(), announced, "{text}");

@@ -4,8 +4,9 @@ use fusion_cost_model::kernel::Matrix;
 use fusion_cost_model::kernel::OperandKind;
 use fusion_cost_model::{DType, Op, Pointwise, Problem};
 use half::{bf16, f16};
-use rand::{Rng, SeedableRng};
-use rand_chacha::ChaCha8Rng;
+
+use crate::parallel::on_all_processors;
+use crate::random;
 
 /// One input tensor of a problem, row-major.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,27 +62,22 @@ impl InputSpec {
         specs
     }
 
-    /// The numbers of this input, the same for the same seed.
+    /// The numbers of this input, the same for the same seed, as the dtype has them exactly.
     ///
     /// `stream` keeps the inputs of one problem apart.
-    #[must_use]
-    pub fn generate(&self, seed: u64, stream: u64) -> Vec<f32> {
+    fn generate(&self, dtype: DType, seed: u64, stream: u64) -> Vec<f32> {
         let count = usize::try_from(self.shape.elements()).unwrap_or(usize::MAX);
-        let mut random = ChaCha8Rng::seed_from_u64(seed);
-        random.set_stream(stream);
-        let mut uniform = move || {
-            // 23 bits and a half: exact in an f32, and between two of the values that would make
-            // a zero or a one below.
-            let bits = random.next_u32() >> 9;
-            #[expect(clippy::cast_precision_loss, reason = "24 bits are exact")]
-            let unit = (bits as f32 + 0.5) * (1.0 / 8_388_608.0);
-            unit
+        let (scale, offset) = match self.fill {
+            Fill::Symmetric => (2.0, -1.0),
+            Fill::AroundOne => (1.0, 0.5),
+            Fill::Constant(value) => (0.0, value),
         };
-        match self.fill {
-            Fill::Symmetric => (0..count).map(|_| 2.0 * uniform() - 1.0).collect(),
-            Fill::AroundOne => (0..count).map(|_| 0.5 + uniform()).collect(),
-            Fill::Constant(value) => vec![value; count],
-        }
+        let mut numbers = vec![0.0; count];
+        on_all_processors(&mut numbers, random::BLOCK, |first, part| {
+            random::fill(part, (seed, stream), first, (scale, offset));
+            round_to(dtype, part);
+        });
+        numbers
     }
 }
 
@@ -121,11 +117,8 @@ impl Inputs {
     #[must_use]
     pub fn random(problem: &Problem, seed: u64) -> Self {
         let specs = InputSpec::of(problem);
-        let generate = |(spec, stream): (&InputSpec, u64)| {
-            let mut tensor = spec.generate(seed, stream);
-            round_to(problem.dtype(), &mut tensor);
-            tensor
-        };
+        let generate =
+            |(spec, stream): (&InputSpec, u64)| spec.generate(problem.dtype(), seed, stream);
         let tensors = specs.iter().zip(0..).map(generate).collect();
         Self { specs, tensors }
     }

@@ -12,14 +12,17 @@ mod backend;
 mod clock;
 mod cold;
 mod compile_service;
+mod copies;
 pub mod cpu;
 #[cfg(feature = "cuda")]
 mod cuda;
 mod devices;
+mod digest;
 pub mod gpu;
 #[cfg(feature = "hip")]
 mod hip;
 mod inputs;
+mod parallel;
 mod placement;
 mod proof;
 mod random;
@@ -33,6 +36,7 @@ pub use backend::{
 pub use clock::clock_tick;
 pub use compile_service::CompileService;
 pub use devices::survey;
+pub use digest::OutputDigest;
 pub use gpu::{GpuOptions, Survey};
 pub use inputs::{InputSpec, Inputs};
 pub use proof::Expected;

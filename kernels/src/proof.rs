@@ -3,8 +3,8 @@
 use fusion_cost_model::kernel::Step;
 use fusion_cost_model::{DType, Op, Pointwise, Problem};
 
-use crate::cpu::affinity;
 use crate::inputs::Inputs;
+use crate::parallel::on_all_processors;
 use crate::reference::Reference;
 
 /// Output rows of a problem in f64, to hold outputs of kernels against.
@@ -111,27 +111,13 @@ fn largest_error(pairs: impl Iterator<Item = (f64, f64)>, scale: f64) -> f64 {
     largest
 }
 
-/// The rows one after the other, computed on all cores, also when the calling thread is bound to
-/// one of them for a measurement.
+/// The rows one after the other.
 fn compute_rows(reference: &Reference<'_>, rows: &[usize], cols: usize) -> Vec<f64> {
-    let free = affinity::before_binding();
-    let threads = match free {
-        Some(mask) => mask.processors().len(),
-        None => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
-    };
     let mut values = vec![0.0; rows.len() * cols];
-    let share = rows.len().div_ceil(threads).max(1);
-    std::thread::scope(|scope| {
-        for (rows, values) in rows.chunks(share).zip(values.chunks_mut((share * cols).max(1))) {
-            scope.spawn(move || {
-                if let Some(mask) = free {
-                    // Where that fails, it is only slower.
-                    mask.bind_this_thread();
-                }
-                for (&row, target) in rows.iter().zip(values.chunks_exact_mut(cols)) {
-                    target.copy_from_slice(&reference.row(row));
-                }
-            });
+    on_all_processors(&mut values, cols, |first, values| {
+        let rows = &rows[first / cols.max(1)..];
+        for (&row, target) in rows.iter().zip(values.chunks_exact_mut(cols.max(1))) {
+            target.copy_from_slice(&reference.row(row));
         }
     });
     values

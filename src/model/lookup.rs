@@ -4,7 +4,6 @@ use std::path::Path;
 
 use rustc_hash::FxHashMap;
 
-use super::on_target::OnTarget;
 use super::target::Target;
 use crate::calibration::{FusionRecord, HardwareCalibration, Verdict};
 use crate::error::{Error, ErrorKind};
@@ -104,17 +103,14 @@ impl FusionCostModel {
         &self.targets
     }
 
-    /// The model's answers for one target. It costs one lookup, so bind a target once and ask it
-    /// everything. A target that nothing is known about has a view too, which answers "unknown".
-    #[must_use]
-    pub fn on(&self, target: Target) -> OnTarget<'_> {
-        OnTarget::new(self, target, self.by_target.get(&target))
-    }
-
     /// The calibration.
     #[must_use]
     pub const fn calibration(&self) -> &HardwareCalibration {
         &self.calibration
+    }
+
+    pub(super) fn known(&self, target: &Target) -> Option<&Known> {
+        self.by_target.get(target)
     }
 
     /// How far from one state of the machine to another a speedup is off, in the logarithm.

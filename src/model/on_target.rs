@@ -35,15 +35,16 @@ pub struct OnTarget<'m> {
     state: Option<StateAsked>,
 }
 
-impl<'m> OnTarget<'m> {
-    pub(super) const fn new(
-        model: &'m FusionCostModel,
-        target: Target,
-        known: Option<&'m Known>,
-    ) -> Self {
-        Self { model, target, known, state: None }
+impl FusionCostModel {
+    /// The model's answers for one target. It costs one lookup, so bind a target once and ask it
+    /// everything. A target that nothing is known about has a view too, which answers "unknown".
+    #[must_use]
+    pub fn on(&self, target: Target) -> OnTarget<'_> {
+        OnTarget { model: self, target, known: self.known(&target), state: None }
     }
+}
 
+impl<'m> OnTarget<'m> {
     /// The target.
     #[must_use]
     pub const fn target(&self) -> Target {

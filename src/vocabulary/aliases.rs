@@ -4,8 +4,11 @@
 //! without underscores, so `aten::hardswish_`, `nn.Hardswish` and `HardSwish` are one name.
 //! Some names stand for several ops: `addmm` multiplies and adds a bias.
 
+use std::str::FromStr;
+
 use super::op::Op;
 use super::pointwise::Pointwise as P;
+use crate::error::Error;
 
 /// A name, in the reduced form of [`reduce`], and the ops it stands for.
 type Alias = (&'static str, &'static [Op]);
@@ -114,9 +117,28 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     Op::all().map(Op::name)
 }
 
-/// The foreign names of `op` alone.
-pub(super) fn foreign_names(op: Op) -> impl Iterator<Item = &'static str> {
-    ALIASES.iter().filter(move |(_, ops)| *ops == [op]).map(|(name, _)| *name)
+impl Op {
+    /// The names that frameworks have for this op alone, in lower case and without underscores.
+    pub fn foreign_names(self) -> impl Iterator<Item = &'static str> {
+        ALIASES.iter().filter(move |(_, ops)| *ops == [self]).map(|(name, _)| *name)
+    }
+}
+
+impl FromStr for Op {
+    type Err = Error;
+
+    /// Reads a canonical name or a framework's name of a single op.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match lookup(text).as_deref() {
+            Some([op]) => Ok(*op),
+            Some(ops) => {
+                let chain: Vec<_> = ops.iter().map(|op| op.name()).collect();
+                let reason = format!("it is {} ops: {}", ops.len(), chain.join("+"));
+                Err(Error::not_one_kernel(text, reason))
+            }
+            None => Err(Error::unknown_name("op", text, names())),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,11 +1,8 @@
 //! The canonical ops.
 
 use std::fmt;
-use std::str::FromStr;
 
-use super::aliases;
 use super::pointwise::{Operand, OperandKind, Pointwise};
-use crate::error::Error;
 
 /// One operator of the canonical vocabulary.
 ///
@@ -90,11 +87,6 @@ impl Op {
         }
     }
 
-    /// The names that frameworks have for this op alone, in lower case and without underscores.
-    pub fn foreign_names(self) -> impl Iterator<Item = &'static str> {
-        aliases::foreign_names(self)
-    }
-
     /// Whether the op transforms every element by itself.
     #[must_use]
     pub const fn is_pointwise(self) -> bool {
@@ -117,23 +109,6 @@ impl From<Pointwise> for Op {
 impl fmt::Display for Op {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
-    }
-}
-
-impl FromStr for Op {
-    type Err = Error;
-
-    /// Reads a canonical name or a framework's name of a single op.
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match aliases::lookup(text).as_deref() {
-            Some([op]) => Ok(*op),
-            Some(ops) => {
-                let chain: Vec<_> = ops.iter().map(|op| op.name()).collect();
-                let reason = format!("it is {} ops: {}", ops.len(), chain.join("+"));
-                Err(Error::not_one_kernel(text, reason))
-            }
-            None => Err(Error::unknown_name("op", text, aliases::names())),
-        }
     }
 }
 

@@ -33,6 +33,10 @@ Examples:
   calibrate show q.toml
   calibrate query q.toml --problem add_relu/f32/m1024.n1024
 
+Tables fit the terminal, or COLUMNS characters where that variable is set: a pattern is a heading, \
+and columns without room are left out, the ceiling first and the speedup with its verdict last. A \
+pipe or a file gets every column, and each problem with its whole name on one line.
+
 Exit codes: 0 done, 1 failure, 2 usage, 3 with --strict when not everything can be trusted, \
 4 failed
 self-test or exceeded limit of `trace validate`, 5 no such device or a library of it is missing, \
@@ -186,6 +190,15 @@ pub enum Listed {
 
 /// Which file to show.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  calibrate show q.toml                  as wide as the terminal
+  calibrate show q.toml | grep FASTER    every column, and a problem with its whole name on a line
+  COLUMNS=120 calibrate show q.toml | less
+  calibrate show q.toml --json
+
+On a terminal, or with COLUMNS set, a pattern is a heading, and columns without room are left out: \
+first the ceiling, then the bytes saved, GFLOP/s, and both times.")]
 pub struct ShowArgs {
     /// A calibration file
     pub file: PathBuf,

@@ -12,7 +12,7 @@ use crate::judge::LEAST_SPAN;
 use crate::machine::fingerprint;
 use crate::measure::Procedure;
 use crate::plan::{Request, Ways};
-use crate::run::{RunSettings, Target};
+use crate::run::{RunSettings, Seed, Target};
 use crate::worker::{Device, Gpu};
 
 /// The heading of the options that only a GPU has.
@@ -153,11 +153,12 @@ pub struct RunArgs {
     #[arg(long)]
     pub force: bool,
 
-    /// Seed of the inputs, the memory layouts and the order of the samples
+    /// Seed of the inputs, the memory layouts and the order of the samples [default: a new one for
+    /// every run, which the calibration records; a run that continues keeps its own]
     // TOML has no larger integers.
-    #[arg(long, value_name = "N", default_value_t = 0,
+    #[arg(long, value_name = "N",
         value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
-    pub seed: u64,
+    pub seed: Option<u64>,
 
     /// The calibration file to write [default: calibration-MACHINE.toml]
     #[arg(long, short, value_name = "FILE")]
@@ -244,17 +245,32 @@ impl RunArgs {
         }
     }
 
+    /// How much is to be measured.
+    #[must_use]
+    pub fn procedure(&self) -> Procedure {
+        let procedure = if self.quick { Procedure::QUICK } else { Procedure::STANDARD };
+        procedure.with(self.processes, self.rounds)
+    }
+
+    /// The seed that was named, else a new one.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Seed::draw`].
+    pub fn seed(&self) -> anyhow::Result<Seed> {
+        self.seed.map_or_else(Seed::draw, |seed| Ok(Seed::Given(seed)))
+    }
+
     /// How a run on a device is to be made.
     #[must_use]
-    pub fn settings(&self, target: &Target) -> RunSettings {
-        let procedure = if self.quick { Procedure::QUICK } else { Procedure::STANDARD };
+    pub fn settings(&self, target: &Target, seed: u64) -> RunSettings {
         RunSettings {
-            procedure: procedure.with(self.processes, self.rounds),
+            procedure: self.procedure(),
             backend: target.device.backend,
             threads: u32::try_from(target.device.threads).unwrap_or(u32::MAX),
             cache: self.cache.into(),
             l2_bytes: target.l2_bytes(),
-            seed: self.seed,
+            seed,
             spread: self.spread.unwrap_or(if self.quick { Duration::ZERO } else { LEAST_SPAN }),
             forced: self.force,
             time_budget: self.time_budget,

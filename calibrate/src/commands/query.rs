@@ -1,9 +1,10 @@
 //! `calibrate query FILE --problem P`.
 
 use std::collections::BTreeSet;
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::io::Write as _;
 
+use cli_support::width::Width;
 use fusion_cost_model::calibration::{FusionRecord, Timing};
 use fusion_cost_model::cost::Traffic;
 use fusion_cost_model::{
@@ -125,11 +126,8 @@ fn as_text(
     if matches!(decision, Decision::Unknown { .. }) {
         lines.push(("to measure", format!("calibrate --problem {problem}{}", options(target))));
     }
-    let mut text = String::new();
-    for (name, value) in lines {
-        let _ = writeln!(text, "{name:<12}{value}");
-    }
-    text
+    let width = Width::of_stdout();
+    lines.iter().map(|(name, value)| width.wrap(&format!("{name:<12}"), value, 12)).collect()
 }
 
 /// The options of a calibration that would measure on the target.

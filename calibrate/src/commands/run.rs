@@ -31,10 +31,11 @@ pub fn run(args: &RunArgs) -> anyhow::Result<u8> {
     let _lock = MachineLock::take();
     let stop = Stop::listen()?;
 
-    let settings = args.settings(&target);
-    let key = RunKey::of(&machine, &target.device, &settings);
-    let Begun { journal, entries, parts } =
-        Journal::begin(&files.journal(), &key, Part::now(forced, checks))?;
+    let key = RunKey::of(&machine, &target.device, args.cache.into(), args.procedure());
+    let part = Part::now(forced, checks);
+    let Begun { journal, entries, parts, seed } =
+        Journal::begin(&files.journal(), &key, args.seed()?, part)?;
+    let settings = args.settings(&target, seed);
     let mut workers = Processes::new(target.device, &stop)?;
     let session = Session::new(&mut workers, settings, &plan.subjects, &stop)?;
     let session = session.observed_by(Progress::new()).with_journal(journal, entries);
@@ -46,7 +47,7 @@ pub fn run(args: &RunArgs) -> anyhow::Result<u8> {
     let run = Run { machine: &machine, plan: &plan, settings, parts: &parts, quick, other_states };
     let calibration = calibration(&run, &outcome);
     known.remember(outcome.machine.describe());
-    let is_saved = files.save(&calibration)?;
+    let saved = files.save(&calibration)?;
     outcome.close_journal(files.samples(), parts)?;
     if outcome.end == RunEnd::Disturbed {
         eprintln!(
@@ -55,13 +56,13 @@ pub fn run(args: &RunArgs) -> anyhow::Result<u8> {
              all the same with --force"
         );
     }
-    if is_saved {
-        show::print_if_read(&calibration, args.json)?;
+    if let Some(file) = &saved {
+        show::print_if_read(&calibration, file, args.json)?;
         machine.warn_of_mismatch(false)?;
     } else {
         eprintln!("nothing was measured; no file was written");
     }
-    Ok(exit_code(&outcome, &calibration, is_saved, args.strict))
+    Ok(exit_code(&outcome, &calibration, saved.is_some(), args.strict))
 }
 
 fn exit_code(

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use anyhow::Context;
+use cli_support::width::Width;
 use fusion_cost_model::CacheState;
 
 use crate::cli::SelftestArgs;
@@ -85,8 +86,11 @@ pub fn selftest(args: &SelftestArgs) -> anyhow::Result<u8> {
         simulation,
         result: answer,
     };
-    let mut text =
-        if args.json { serde_json::to_string_pretty(&result)? } else { report::selftest(&result) };
+    let mut text = if args.json {
+        serde_json::to_string_pretty(&result)?
+    } else {
+        report::selftest(&result, Width::of_stdout())
+    };
     if !text.ends_with('\n') {
         text.push('\n');
     }

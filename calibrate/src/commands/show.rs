@@ -1,7 +1,9 @@
 //! `calibrate show FILE`.
 
 use std::io::Write;
+use std::path::Path;
 
+use cli_support::width::Width;
 use fusion_cost_model::calibration::HardwareCalibration;
 
 use crate::cli::ShowArgs;
@@ -14,30 +16,37 @@ use crate::{exit, report};
 /// When the file cannot be read or is damaged.
 pub fn show(args: &ShowArgs) -> anyhow::Result<u8> {
     let calibration = HardwareCalibration::load(&args.file)?;
-    print(&calibration, args.json)?;
+    print(&calibration, &args.file, args.json)?;
     Ok(exit::DONE)
 }
 
-/// Prints a calibration to stdout; its reader may have closed it.
+/// Prints the calibration in a file to stdout; its reader may have closed it.
 ///
 /// # Errors
 ///
 /// When stdout cannot be written for another reason.
-pub fn print_if_read(calibration: &HardwareCalibration, json: bool) -> anyhow::Result<()> {
-    match print(calibration, json) {
+pub fn print_if_read(
+    calibration: &HardwareCalibration,
+    file: &Path,
+    json: bool,
+) -> anyhow::Result<()> {
+    match print(calibration, file, json) {
         Err(error) if exit::is_broken_pipe(&error) => Ok(()),
         result => result,
     }
 }
 
-/// Prints a calibration to stdout, as tables or as JSON.
+/// Prints the calibration in a file to stdout, as tables or as JSON.
 ///
 /// # Errors
 ///
 /// When stdout cannot be written.
-pub fn print(calibration: &HardwareCalibration, json: bool) -> anyhow::Result<()> {
-    let mut text =
-        if json { serde_json::to_string_pretty(calibration)? } else { report::tables(calibration) };
+pub fn print(calibration: &HardwareCalibration, file: &Path, json: bool) -> anyhow::Result<()> {
+    let mut text = if json {
+        serde_json::to_string_pretty(calibration)?
+    } else {
+        report::page(calibration, Some(file), Width::of_stdout())
+    };
     if !text.ends_with('\n') {
         text.push('\n');
     }

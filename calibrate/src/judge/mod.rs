@@ -1,5 +1,6 @@
 //! The fourth stage: what a measurement says, and what it does not.
 
+mod known_state;
 mod noise;
 mod reason;
 mod surroundings;
@@ -14,9 +15,10 @@ use fusion_cost_model::cost::LeastTime;
 
 use crate::measure::{Cause, Estimate, Procedure, Surroundings, Unit};
 
+pub use known_state::KnownState;
 pub use noise::{LEAST_FLOOR, controls_for, noise_floor, same_margin};
 pub use reason::{InState, Reason};
-pub use surroundings::{KnownState, LEAST_SPAN, span};
+pub use surroundings::{LEAST_SPAN, span};
 
 /// A speedup above its ceiling by more than this factor contradicts the model.
 const CEILING_MARGIN: f64 = 1.1;
@@ -87,7 +89,7 @@ pub fn judge(case: &Case<'_>) -> Judgement {
             half_width: case.estimate.half_width().exp_m1(),
         });
     }
-    reasons.extend(remarks(case, floor));
+    reasons.extend(remarks(case, floor, verdict));
     Judgement { verdict, reasons }
 }
 
@@ -153,7 +155,7 @@ fn invalidity(case: &Case<'_>) -> Vec<Reason> {
 }
 
 /// What a reader should know, whatever the verdict.
-fn remarks(case: &Case<'_>, floor: f64) -> Vec<Reason> {
+fn remarks(case: &Case<'_>, floor: f64, verdict: Verdict) -> Vec<Reason> {
     let Estimate { ratio, processes, order_sensitivity, is_order_sensitive, disturbed, .. } =
         *case.estimate;
     let mut reasons = surroundings::remarks(case);
@@ -164,7 +166,8 @@ fn remarks(case: &Case<'_>, floor: f64) -> Vec<Reason> {
         let planned = case.planned_processes;
         reasons.push(Reason::FewProcesses { processes, planned, over_rounds });
     }
-    if let Some(ceiling) = case.ceiling.filter(|ceiling| ratio > ceiling * CEILING_MARGIN) {
+    let is_above = |ceiling: &f64| verdict != Verdict::Invalid && ratio > ceiling * CEILING_MARGIN;
+    if let Some(ceiling) = case.ceiling.filter(is_above) {
         reasons.push(Reason::AboveCeiling { ceiling });
     }
     let is_much = |off: &f64| off.abs() > ORDER_SENSITIVE.max(2.0 * floor);

@@ -4,7 +4,7 @@ use std::fmt;
 
 use fusion_cost_model::calibration::{Disturbed, MachineState, NoiseFloor, ReasonCode};
 
-use super::surroundings::KnownState;
+use super::known_state::KnownState;
 
 /// What was measured in one state of the machine.
 #[derive(Debug, Clone, PartialEq)]

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use fusion_cost_model::calibration::MachineState;
-use serde::{Deserialize, Serialize};
 
 use super::Case;
 use super::reason::{InState, Reason};
@@ -19,20 +18,6 @@ const NEARLY: f64 = 0.9;
 
 /// Other programs that keep more processors busy than this, in the mean, are named.
 const MOST_OTHERS_BUSY: f64 = 0.2;
-
-/// A state that this machine was in at another time.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct KnownState {
-    /// When it was last seen, in UTC (RFC 3339).
-    pub seen_at: String,
-    /// The threads that looked at it.
-    pub threads: u32,
-    /// Its hand-off time in microseconds; `None` with one thread.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub handoff_us: Option<f64>,
-    /// Its triad in 10^9 bytes per second.
-    pub triad_gb_per_s: f64,
-}
 
 /// Seconds from the first process to the last one; `None` for fewer than two with a time.
 #[must_use]

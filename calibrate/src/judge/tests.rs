@@ -217,6 +217,9 @@ fn remarks_do_not_change_the_verdict() {
     // The ceiling is 1.5.
     assert_eq!(remark(|estimate| estimate.ratio = 1.66), ["above-ceiling"]);
     assert!(remark(|estimate| estimate.ratio = 1.64).is_empty());
+    // What must not be used says nothing of the roofline.
+    let invalid = judged(|estimate, _| (estimate.ratio, estimate.mostly_disturbed) = (1.66, true));
+    assert_eq!(codes(&invalid), ["mostly-disturbed"]);
     let sensitive = |estimate: &mut Estimate| {
         estimate.order_sensitivity = Some(-0.06);
         estimate.is_order_sensitive = true;

@@ -170,8 +170,8 @@ mod tests {
         let text = fs::read_to_string(&path).unwrap();
         fs::write(&path, format!("{{\nnonsense\n{text}")).unwrap();
         assert_eq!(known().other_than(&[state(0.57, 112.0)]).len(), 1);
-        let year = &text[text.find("20").unwrap()..][..4];
-        fs::write(&path, text.replace(&format!("\"{year}-"), "\"2001-")).unwrap();
+        let (before, after) = text.split_once("\"seen_at\":\"").unwrap();
+        fs::write(&path, format!("{before}\"seen_at\":\"2001{}", &after[4..])).unwrap();
         assert!(known().other_than(&[state(0.57, 112.0)]).is_empty());
         fs::write(&path, b"\xff\xfe").unwrap();
         assert!(known().other_than(&[state(0.57, 112.0)]).is_empty());

@@ -4,12 +4,13 @@
 //! `sample` takes the samples of one process, in the order that `schedule` draws, while
 //! `disturbance` and `watch` look for what goes wrong; `estimate` turns the processes into a ratio
 //! with its `interval`, with the arithmetic of `statistics`; `stopping` says when there are enough.
-//! `warm_up` brings a GPU to its clock before that, and
-//! `surroundings` is what the machine was like meanwhile.
+//! `warm_up` brings a GPU to its clock before that, and `surroundings` is what the machine was like
+//! meanwhile; `others` counts what other programs did.
 
 mod disturbance;
 mod estimate;
 mod interval;
+mod others;
 mod procedure;
 mod sample;
 mod schedule;
@@ -25,6 +26,7 @@ pub use estimate::{
     Estimate, LEAST_PROCESSES, StateEstimate, Unit, VariantTime, estimate, log_ratios,
 };
 pub use interval::{Method, RESOLUTION, pooled_correlation};
+pub use others::Others;
 pub use procedure::Procedure;
 pub use sample::{Instruments, Pair, Round, Samples, SensorRange, measure};
 pub use schedule::{Order, draw_orders, draw_pass};

@@ -116,8 +116,8 @@ pub struct Instruments<'a> {
     pub counters: fn(&mut dyn Prepared) -> Vec<ThreadCounters>,
 }
 
-/// Samples in each block of the back-to-back pass, at most.
-const BACK_TO_BACK: usize = 4;
+/// Samples in each block of the back-to-back pass, at most: a few in each of many processes.
+const BACK_TO_BACK: usize = 2;
 
 /// Measures two variants against each other in this process.
 ///
@@ -335,7 +335,7 @@ mod tests {
 
     const SMALL: Procedure = Procedure { rounds: 3, pairs: 4, ..Procedure::STANDARD };
     /// Runs of a process with [`SMALL`]: pairs, then two blocks of samples.
-    const CALLS: usize = (3 * 4 + 4) * 2 * 2;
+    const CALLS: usize = (3 * 4 + 2) * 2 * 2;
 
     #[test]
     fn every_sample_follows_an_untimed_run_of_its_variant() {

@@ -140,8 +140,8 @@ fn cut(sorted: &[f64], least: f64) -> Option<usize> {
         let (low, high) = (at as f64, (count - at) as f64);
         low * high * (sums[at] / low - (sums[count] - sums[at]) / high).powi(2)
     };
-    let at = (LEAST_PROCESSES..=count - LEAST_PROCESSES)
-        .max_by(|a, b| between(*a).total_cmp(&between(*b)))?;
+    // A single odd value is parted too, so that it does not draw others to its side.
+    let at = (1..count).max_by(|a, b| between(*a).total_cmp(&between(*b)))?;
     let (low, high) = (median(&sorted[..at]), median(&sorted[at..]));
     let distance = high - low;
     let middle = low + 0.25 * distance..high - 0.25 * distance;

@@ -92,7 +92,7 @@ pub struct SystemWatch {
 }
 
 /// The unit of `/proc/stat`, the same on every architecture of Linux that Rust supports.
-const STAT_TICK: Duration = Duration::from_millis(10);
+pub(super) const STAT_TICK: Duration = Duration::from_millis(10);
 
 impl SystemWatch {
     /// Opens what there is to read, to watch these processors, or all where threads are free to

@@ -222,6 +222,9 @@ pub fn device_bytes(
 ) -> Result<u64, String> {
     let (problem, setup) = (&subject.problem, subject.setup(cache));
     match backend.requirements(problem, setup) {
+        Ok(requirements) if subject.comparison.has_copy() => {
+            Ok(requirements.memory_bytes.saturating_mul(2))
+        }
         Ok(requirements) => Ok(requirements.memory_bytes),
         Err(Unsupported::NoKernels) => {
             let dtype = problem.dtype();
@@ -263,10 +266,37 @@ pub fn bytes_needed(problem: &Problem, device_bytes: u64, is_gpu: bool) -> Neede
 }
 
 /// Bytes that the measurement keeps in addition to the kernels' tensors: the inputs that fill every
-/// layout, an output of each variant, and the reference.
+/// layout, the proved outputs of both variants and those after the timing, and the reference.
 fn harness_bytes(problem: &Problem) -> u64 {
     let inputs: u64 = InputSpec::of(problem).iter().map(|spec| spec.shape.elements()).sum();
     let output = problem.steps().last().map_or(0, |step| step.output.elements());
-    let single = inputs.saturating_add(output.saturating_mul(2)).saturating_mul(4);
+    let single = inputs.saturating_add(output.saturating_mul(4)).saturating_mul(4);
     single.saturating_add(output.saturating_mul(8))
+}
+
+#[cfg(test)]
+mod tests {
+    use fused_kernels::cpu::Cpu;
+
+    use super::*;
+
+    #[test]
+    fn an_own_copy_needs_twice_the_memory_and_may_not_fit() {
+        let problem: Problem = "add_relu/f32/m512.n1024".parse().unwrap();
+        let cpu = Cpu::new(1).unwrap();
+        let bytes = |comparison| {
+            let subject = Subject { comparison, ..Subject::fusion(problem) };
+            device_bytes(&cpu, &subject, CacheState::Warm).unwrap()
+        };
+        let once = bytes(Comparison::UnfusedFused);
+        assert_eq!(bytes(Comparison::UnfusedUnfused), once);
+        assert_eq!(bytes(Comparison::UnfusedCopy), 2 * once);
+        assert_eq!(bytes(Comparison::FusedCopy), 2 * once);
+
+        let enough_for_one = bytes_needed(&problem, once, false).host;
+        let available = Available { host: enough_for_one, device: None };
+        assert_eq!(fits(&problem, once, available), Ok(()));
+        let why = fits(&problem, 2 * once, available).unwrap_err();
+        assert!(why.starts_with("add_relu/f32/m512.n1024 needs"), "{why}");
+    }
 }

@@ -61,15 +61,15 @@ impl Files {
         self.calibration.with_extension("partial.toml")
     }
 
-    /// Writes the calibration; `false` if there is nothing to write.
+    /// Writes the calibration and says where; `None` if there is nothing to write.
     ///
     /// # Errors
     ///
     /// When it cannot be written.
-    pub fn save(&self, calibration: &HardwareCalibration) -> anyhow::Result<bool> {
+    pub fn save(&self, calibration: &HardwareCalibration) -> anyhow::Result<Option<PathBuf>> {
         let is_part = calibration.settings.end != RunEnd::Complete;
         if calibration.records.is_empty() && is_part {
-            return Ok(false);
+            return Ok(None);
         }
         let partial = self.partial();
         let target =
@@ -80,7 +80,7 @@ impl Files {
             std::fs::remove_file(&partial)
                 .with_context(|| format!("cannot remove {}", partial.display()))?;
         }
-        Ok(true)
+        Ok(Some(target.clone()))
     }
 
     /// Whether there is a file that a part of a run must not replace. One that cannot be read is.

@@ -1,9 +1,9 @@
-//! The last stage: the text report.
+//! The last stage: what people read.
 
+mod calibration;
 mod progress;
 mod selftest;
-mod table;
 
+pub use calibration::page;
 pub use progress::Progress;
 pub use selftest::selftest;
-pub use table::tables;

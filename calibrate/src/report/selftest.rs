@@ -1,11 +1,10 @@
 //! The result of a self-test as tables.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
-use cli_support::tables::{right, styled};
+use cli_support::ranked::{Column, RankedTable};
 use cli_support::units::percent;
-use comfy_table::{Cell, Table};
+use cli_support::width::Width;
 
 use crate::selftest::against_itself::{AgainstItself, Kind};
 use crate::selftest::simulation::Simulated;
@@ -13,56 +12,53 @@ use crate::selftest::{LEAST_COVERAGE, LEAST_FOUND, MOST_FALSE_VERDICTS, SelfTest
 
 /// The whole report of a self-test.
 #[must_use]
-pub fn selftest(result: &SelfTest) -> String {
+pub fn selftest(result: &SelfTest, width: Width) -> String {
     let mut text = String::new();
     if !result.simulation.is_empty() {
-        let _ = writeln!(
-            text,
-            "scripted machines: how often the 95 % interval contained the true speedup\n{}\n",
-            simulation(&result.simulation)
-        );
+        let what = "scripted machines: how often the 95 % interval contained the true speedup";
+        text += &width.wrap("", what, 2);
+        text += &simulation(&result.simulation).render(width);
+        text.push('\n');
     }
     for measured in &result.against_itself {
-        let _ = writeln!(
-            text,
-            "{} on {} threads: {}, whose true speedup is {}\n{}\n{}",
+        let what = format!(
+            "{} on {} threads: {}, whose true speedup is {}",
             result.fingerprint.cpu_model,
             result.threads,
             measured.kind.words(),
-            truth(measured),
-            cases(measured),
-            summary(measured)
+            truth(measured)
         );
+        text += &width.wrap("", &what, 2);
+        text += &cases(measured).render(width);
+        text += &width.wrap("", &summary(measured), 2);
         for (code, count) in reasons(measured) {
-            let _ = writeln!(text, "- {code}: {count} runs");
+            text += &width.wrap("- ", &format!("{code}: {count} runs"), 2);
         }
         text.push('\n');
     }
-    let _ = writeln!(text, "{}", result.result.words());
-    text
+    text + &width.wrap("", result.result.words(), 2)
 }
 
-fn simulation(simulated: &[Simulated]) -> Table {
-    let mut table = styled();
-    table.set_header([
-        "disturbance",
-        "problems",
-        "contained",
-        "state changed",
-        "half-width",
-        "processes",
-        "dropped",
-    ]);
+fn simulation(simulated: &[Simulated]) -> RankedTable {
+    let columns = [
+        Column::numbers("problems", 2),
+        Column::numbers("contained", 0),
+        Column::numbers("state changed", 2),
+        Column::numbers("half-width", 0),
+        Column::numbers("processes", 1),
+        Column::numbers("dropped", 1),
+    ];
+    let mut table = RankedTable::new("disturbance", &columns);
     for result in simulated {
-        table.add_row([
-            Cell::new(result.disturbance.name()),
-            right(result.problems.to_string()),
-            right(format!("{:.1} %", 100.0 * result.coverage())),
-            right(percent(share(result.state_changed, result.calibrations))),
-            right(format!("{:.2} %", 100.0 * result.half_width)),
-            right(format!("{:.1}", result.processes)),
-            right(percent(result.dropped)),
-        ]);
+        let cells = [
+            result.problems.to_string(),
+            format!("{:.1} %", 100.0 * result.coverage()),
+            percent(share(result.state_changed, result.calibrations)),
+            format!("{:.2} %", 100.0 * result.half_width),
+            format!("{:.1}", result.processes),
+            percent(result.dropped),
+        ];
+        table.row(result.disturbance.name(), cells);
     }
     table
 }
@@ -73,29 +69,26 @@ fn truth(measured: &AgainstItself) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-fn cases(measured: &AgainstItself) -> Table {
-    let mut table = styled();
-    let contained = format!("contained {}", truth(measured));
-    let verdict = measured.kind.right_verdict().name();
-    table.set_header([
-        "problem",
-        "runs",
-        contained.as_str(),
-        "undecided",
-        verdict,
-        "false verdicts",
-        "half-width",
-    ]);
+fn cases(measured: &AgainstItself) -> RankedTable {
+    let columns = [
+        Column::numbers("runs", 1),
+        Column::numbers("contained", 0),
+        Column::numbers("undecided", 1),
+        Column::numbers(measured.kind.right_verdict().name(), 2),
+        Column::numbers("wrong", 0),
+        Column::numbers("half-width", 0),
+    ];
+    let mut table = RankedTable::new("problem", &columns);
     for case in &measured.cases {
-        table.add_row([
-            Cell::new(&case.problem),
-            right(case.runs.to_string()),
-            right(case.contained.to_string()),
-            right(case.undecided.to_string()),
-            right(case.found.to_string()),
-            right(case.false_verdicts.to_string()),
-            right(format!("{:.2} %", 100.0 * case.half_width)),
-        ]);
+        let cells = [
+            case.runs.to_string(),
+            case.contained.to_string(),
+            case.undecided.to_string(),
+            case.found.to_string(),
+            case.false_verdicts.to_string(),
+            format!("{:.2} %", 100.0 * case.half_width),
+        ];
+        table.row(&case.problem, cells);
     }
     table
 }
@@ -112,7 +105,7 @@ fn reasons(measured: &AgainstItself) -> BTreeMap<&str, usize> {
 fn summary(measured: &AgainstItself) -> String {
     let AgainstItself { runs, contained, undecided, right, false_verdicts, found, .. } = *measured;
     if runs == 0 {
-        return "no run was finished\n".to_owned();
+        return "no run was finished".to_owned();
     }
     let interrupted = if measured.interrupted { "; interrupted before all were made" } else { "" };
     let wanted = match measured.kind {
@@ -123,7 +116,7 @@ fn summary(measured: &AgainstItself) -> String {
         "{runs} runs: {contained} intervals contained {} ({}), {undecided} runs were AMBIGUOUS or \
          INVALID, {right} were right ({}, at least {} are wanted), {found} were {} ({}{wanted}), \
          {false_verdicts} had a false verdict ({}, at most {} are wanted); half-width {:.2} %, noise \
-         floor {:.1} %{interrupted}\n",
+         floor {:.1} %{interrupted}",
         truth(measured),
         percent(share(contained, runs)),
         percent(share(right, runs)),

@@ -6,14 +6,14 @@ use fusion_cost_model::calibration::{Check, Fingerprint};
 use fusion_cost_model::{CacheState, Clock, DType};
 use serde::{Deserialize, Serialize};
 
-use super::settings::RunSettings;
 use crate::build_info;
 use crate::machine::Machine;
 use crate::measure::Procedure;
 use crate::plan::Subject;
 use crate::worker::{CeilingsReport, Device, ProcessReport};
 
-/// What makes the processes of two runs comparable: everything but the list of problems.
+/// What makes the processes of two runs comparable, besides the seed: everything but the list of
+/// problems.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunKey {
     /// The version of the program.
@@ -28,22 +28,29 @@ pub struct RunKey {
     pub cache: CacheState,
     /// How much is measured.
     pub procedure: Procedure,
-    /// The seed.
-    pub seed: u64,
+}
+
+/// The first line of a journal.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Header<Key = RunKey> {
+    /// Which run.
+    #[serde(flatten)]
+    pub(super) key: Key,
+    /// Its seed.
+    pub(super) seed: u64,
 }
 
 impl RunKey {
     /// The key of a run of this program.
     #[must_use]
-    pub fn of(machine: &Machine, device: &Device, settings: &RunSettings) -> Self {
+    pub fn of(machine: &Machine, device: &Device, cache: CacheState, procedure: Procedure) -> Self {
         Self {
             tool_version: build_info::VERSION.to_owned(),
             program: build_info::binary_digest(),
             fingerprint: machine.fingerprint.clone(),
             device: device.for_journal(),
-            cache: settings.cache,
-            procedure: settings.procedure,
-            seed: settings.seed,
+            cache,
+            procedure,
         }
     }
 }

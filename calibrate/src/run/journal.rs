@@ -13,7 +13,8 @@ use anyhow::Context;
 use serde::Serialize;
 use tempfile::NamedTempFile;
 
-use super::entry::{Entry, Part, RunKey};
+use super::entry::{Entry, Header, Part, RunKey};
+use super::seed::Seed;
 
 /// An open journal.
 #[derive(Debug)]
@@ -29,6 +30,8 @@ pub struct Recovered {
     pub entries: Vec<Entry>,
     /// What the user should know.
     pub notes: Vec<String>,
+    /// The seed of the earlier run, if it is the same run.
+    seed: Option<u64>,
     /// Whether it was another run.
     foreign: bool,
 }
@@ -42,6 +45,8 @@ pub struct Begun {
     pub entries: Vec<Entry>,
     /// All parts together, with the new one.
     pub parts: Part,
+    /// The seed of all parts.
+    pub seed: u64,
 }
 
 /// How long a journal may be locked without another run: a process that is just being started has
@@ -63,8 +68,10 @@ impl Journal {
     /// # Errors
     ///
     /// Those of [`Self::open`].
-    pub fn begin(path: &Path, key: &RunKey, part: Part) -> anyhow::Result<Begun> {
-        let (mut journal, Recovered { entries, notes, .. }) = Self::open(path, key)?;
+    pub fn begin(path: &Path, key: &RunKey, seed: Seed, part: Part) -> anyhow::Result<Begun> {
+        let (mut journal, recovered) = Self::open(path, key, seed)?;
+        let seed = recovered.seed.unwrap_or(seed.number());
+        let Recovered { entries, notes, .. } = recovered;
         notes.iter().for_each(|note| eprintln!("note: {note}"));
         journal.append(&Entry::Part(part.clone()))?;
         let earlier = entries.iter().filter_map(|entry| match entry {
@@ -73,7 +80,7 @@ impl Journal {
         });
         let parts: Vec<Part> = earlier.chain([part.clone()]).collect();
         let parts = Part::all(&parts).unwrap_or(part);
-        Ok(Begun { journal, entries, parts })
+        Ok(Begun { journal, entries, parts, seed })
     }
 
     /// The file.
@@ -84,13 +91,14 @@ impl Journal {
 
     /// Opens the journal of a run, with what an earlier part of the run left.
     ///
-    /// The journal is locked: two runs that write one calibration would mix their records.
+    /// The journal is locked: two runs that write one calibration would mix their records. A run
+    /// whose seed is drawn continues one with any seed, and takes its seed over.
     ///
     /// # Errors
     ///
     /// When it cannot be read or written, or another run has it.
-    pub fn open(path: &Path, key: &RunKey) -> anyhow::Result<(Self, Recovered)> {
-        let (mut file, mut recovered, whole) = Self::open_existing(path, key)?;
+    pub fn open(path: &Path, key: &RunKey, seed: Seed) -> anyhow::Result<(Self, Recovered)> {
+        let (mut file, mut recovered, whole) = Self::open_existing(path, key, seed)?;
         if recovered.foreign {
             let aside = aside(path);
             fs::rename(path, &aside)
@@ -108,7 +116,7 @@ impl Journal {
         file.seek(SeekFrom::End(0)).with_context(context)?;
         let mut journal = Self { path: path.to_owned(), file };
         if whole == 0 {
-            journal.write_line(key)?;
+            journal.write_line(&Header { key, seed: seed.number() })?;
         }
         Ok((journal, recovered))
     }
@@ -135,7 +143,11 @@ impl Journal {
     }
 
     /// Opens and reads a journal; also says how many of its bytes are whole lines of this run.
-    fn open_existing(path: &Path, key: &RunKey) -> anyhow::Result<(File, Recovered, u64)> {
+    fn open_existing(
+        path: &Path,
+        key: &RunKey,
+        seed: Seed,
+    ) -> anyhow::Result<(File, Recovered, u64)> {
         let mut file = Self::open_locked(path)?;
         // Bytes and not text: what a crash left need not be UTF-8.
         let mut bytes = Vec::new();
@@ -148,9 +160,14 @@ impl Journal {
                 // Nothing was measured when the first line was cut.
                 return Ok((file, recovered, 0));
             }
-            if number == 1 && serde_json::from_slice::<RunKey>(line).ok().as_ref() != Some(key) {
-                recovered.foreign = true;
-                return Ok((file, recovered, 0));
+            if number == 1 {
+                let header = serde_json::from_slice::<Header>(line).ok();
+                let same = header.filter(|it| it.key == *key && seed.continues(it.seed));
+                recovered.seed = same.map(|header| header.seed);
+                if recovered.seed.is_none() {
+                    recovered.foreign = true;
+                    return Ok((file, recovered, 0));
+                }
             }
             if number > 1 && is_whole {
                 match serde_json::from_slice(line) {
@@ -267,7 +284,9 @@ mod tests {
     use fusion_cost_model::cost::Ceilings;
     use fusion_cost_model::{CacheState, Clock, DType};
 
-    fn key(seed: u64) -> RunKey {
+    const SEED: Seed = Seed::Given(1);
+
+    fn key() -> RunKey {
         let example = include_str!("../../../tests/data/example.toml");
         RunKey {
             tool_version: "1".to_owned(),
@@ -276,7 +295,6 @@ mod tests {
             device: Device::cpu(2, true),
             cache: CacheState::Warm,
             procedure: Procedure::QUICK,
-            seed,
         }
     }
 
@@ -306,6 +324,7 @@ mod tests {
                     fused_error: 0.0,
                     tolerance: 1e-6,
                 },
+                outputs: None,
                 wrong_after: None,
                 pinned: true,
                 processors: vec![0, 1],
@@ -328,7 +347,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.journal");
         let entries = entries();
-        let (mut journal, recovered) = Journal::open(&path, &key(1)).unwrap();
+        let (mut journal, recovered) = Journal::open(&path, &key(), SEED).unwrap();
         assert!(recovered.entries.is_empty() && recovered.notes.is_empty());
         for entry in &entries {
             journal.append(entry).unwrap();
@@ -338,7 +357,7 @@ mod tests {
         let header = whole.iter().position(|&byte| byte == b'\n').unwrap() + 1;
         for cut in header..=whole.len() {
             fs::write(&path, &whole[..cut]).unwrap();
-            let (_, recovered) = Journal::open(&path, &key(1)).unwrap();
+            let (_, recovered) = Journal::open(&path, &key(), SEED).unwrap();
             let lines = whole[header..cut].iter().filter(|&&byte| byte == b'\n').count();
             assert_eq!(recovered.entries[..], entries[..lines], "cut at {cut}");
             // The torn line is gone, so that the next one starts on its own.
@@ -350,11 +369,11 @@ mod tests {
     fn a_torn_header_begins_anew() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.journal");
-        drop(Journal::open(&path, &key(1)).unwrap());
+        drop(Journal::open(&path, &key(), SEED).unwrap());
         let whole = fs::read(&path).unwrap();
         for cut in (1..whole.len()).step_by(7) {
             fs::write(&path, &whole[..cut]).unwrap();
-            let (_, recovered) = Journal::open(&path, &key(1)).unwrap();
+            let (_, recovered) = Journal::open(&path, &key(), SEED).unwrap();
             assert!(recovered.entries.is_empty() && recovered.notes.is_empty(), "cut at {cut}");
             assert_eq!(fs::read(&path).unwrap(), whole);
         }
@@ -365,7 +384,7 @@ mod tests {
     fn copies_and_what_is_kept() {
         let folder = tempfile::tempdir().unwrap();
         let (path, copy) = (folder.path().join("x.journal"), folder.path().join("copy"));
-        let (mut journal, _) = Journal::open(&path, &key(1)).unwrap();
+        let (mut journal, _) = Journal::open(&path, &key(), SEED).unwrap();
         let entries = entries();
         entries[..2].iter().for_each(|entry| journal.append(entry).unwrap());
         journal.copy_to(&copy).unwrap();
@@ -374,24 +393,23 @@ mod tests {
         let part = Part { started_at: "1".to_owned(), forced: true, checks: Vec::new() };
         journal.keep_only(part.clone(), &entries[2..]).unwrap();
         let kept = [&[Entry::Part(part)], &entries[2..]].concat();
-        assert_eq!(Journal::open(&path, &key(1)).unwrap().1.entries, kept);
+        assert_eq!(Journal::open(&path, &key(), SEED).unwrap().1.entries, kept);
     }
 
     #[test]
     fn two_runs_cannot_share_a_journal() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.journal");
-        let first = Journal::open(&path, &key(1)).unwrap();
-        let message = Journal::open(&path, &key(1)).unwrap_err().to_string();
+        let first = Journal::open(&path, &key(), SEED).unwrap();
+        let message = Journal::open(&path, &key(), SEED).unwrap_err().to_string();
         assert!(message.contains("another run is writing"), "{message}");
         drop(first);
-        assert!(Journal::open(&path, &key(1)).is_ok());
+        assert!(Journal::open(&path, &key(), SEED).is_ok());
     }
 
     #[test]
     fn another_run_is_put_aside_and_kept() {
-        let other_keys: [fn(&mut RunKey); 7] = [
-            |key| key.seed = 2,
+        let other_keys: [fn(&mut RunKey); 6] = [
             |key| key.program = "1".to_owned(),
             |key| key.device.threads = 1,
             |key| key.cache = CacheState::Cold,
@@ -402,16 +420,42 @@ mod tests {
         for change in other_keys {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("x.journal");
-            Journal::open(&path, &key(1)).unwrap().0.append(&entries()[0]).unwrap();
-            let mut other = key(1);
+            Journal::open(&path, &key(), SEED).unwrap().0.append(&entries()[0]).unwrap();
+            let mut other = key();
             change(&mut other);
-            let (_, recovered) = Journal::open(&path, &other).unwrap();
+            let (_, recovered) = Journal::open(&path, &other, Seed::Drawn(2)).unwrap();
             assert!(recovered.entries.is_empty());
             assert!(recovered.notes[0].contains("put aside"));
             assert!(folder.path().join("x.journal.old1").exists());
             fs::write(&path, b"\xff\xfe garbage\n").unwrap();
-            assert!(Journal::open(&path, &other).unwrap().1.entries.is_empty());
+            assert!(Journal::open(&path, &other, Seed::Drawn(2)).unwrap().1.entries.is_empty());
             assert!(folder.path().join("x.journal.old2").exists());
         }
+    }
+
+    #[test]
+    fn a_drawn_seed_yields_to_that_of_the_run_and_a_given_one_does_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.journal");
+        let begin = |seed| {
+            let part = Part { started_at: "1".to_owned(), forced: false, checks: Vec::new() };
+            Journal::begin(&path, &key(), seed, part).unwrap()
+        };
+        let mut begun = begin(Seed::Drawn(5));
+        assert_eq!((begun.seed, begun.entries.len()), (5, 0));
+        begun.journal.append(&entries()[0]).unwrap();
+        drop(begun);
+        for seed in [Seed::Drawn(6), Seed::Given(5), Seed::Drawn(7)] {
+            let begun = begin(seed);
+            assert_eq!(begun.seed, 5, "{seed:?}");
+            assert!(begun.entries.contains(&entries()[0]));
+        }
+        assert!(!folder.path().join("x.journal.old1").exists());
+        // What is put aside cannot give its seed to the run that begins anew.
+        let begun = begin(Seed::Given(6));
+        assert_eq!((begun.seed, begun.entries.len()), (6, 0));
+        drop(begun);
+        assert!(folder.path().join("x.journal.old1").exists());
+        assert_eq!(begin(Seed::Drawn(8)).seed, 6);
     }
 }

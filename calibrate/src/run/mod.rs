@@ -1,8 +1,8 @@
 //! A run: everything is measured, pass after pass, and nothing of it is lost.
 //!
-//! `target` is the device that it runs on. `session` makes the passes with its `settings`, `findings`
-//! and `ceilings` join what several passes say of the machine, and `journal` keeps every result, from which an ended run goes on. An
-//! `observer` hears what is being done.
+//! `target` is the device that it runs on. `session` makes the passes with its `settings` and its
+//! `seed`, `findings` and `ceilings` join what several passes say of the machine, and `journal` keeps
+//! every result, from which an ended run goes on. An `observer` hears what is being done.
 
 mod ceilings;
 mod entry;
@@ -10,14 +10,16 @@ mod findings;
 mod journal;
 mod observer;
 mod outcome;
+mod seed;
 mod session;
 mod settings;
 mod target;
 
 pub use entry::{Entry, Part, RunKey};
 pub use journal::{Begun, Journal, Recovered};
-pub use observer::{Observer, Silent};
+pub use observer::{Extent, Observer, Silent};
 pub use outcome::{Measured, Outcome, State};
+pub use seed::Seed;
 pub use session::Session;
 pub use settings::RunSettings;
 pub use target::Target;

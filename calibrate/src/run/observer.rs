@@ -5,11 +5,22 @@ use std::time::Duration;
 use super::outcome::Measured;
 use crate::plan::Subject;
 
+/// What a run sets out to measure.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// Problems, each as often as there are ways to measure it.
+    pub problems: u64,
+    /// A/A runs, which are the yardstick for the problems.
+    pub controls: u64,
+    /// Processes that are planned for each of both.
+    pub processes: u32,
+}
+
 /// Hears what a run is doing. A run calls it between processes only, so that nothing it does
 /// disturbs a sample.
 pub trait Observer {
-    /// The run starts, with this many processes planned for this many problems.
-    fn run_starts(&mut self, _processes: u64, _problems: u64) {}
+    /// The run starts.
+    fn run_starts(&mut self, _extent: Extent) {}
 
     /// The ceilings of the machine are measured.
     fn ceilings_start(&mut self) {}
@@ -26,8 +37,15 @@ pub trait Observer {
     /// One process more than planned is needed.
     fn process_added(&mut self) {}
 
+    /// A problem was measured in one more process, and needs others.
+    fn problem_goes_on(&mut self, _measured: &Measured) {}
+
     /// A problem needs no more processes, or cannot be measured.
     fn problem_ends(&mut self, _measured: &Measured) {}
+
+    /// A pass, counted from 0, has made a process of everything that needed one. These are all
+    /// problems.
+    fn pass_ends(&mut self, _pass: u32, _problems: &[Measured]) {}
 
     /// Something the user should know.
     fn warn(&mut self, _warning: &str) {}

@@ -16,13 +16,14 @@ use fusion_cost_model::{Clock, DType};
 use crate::judge::{controls_for, noise_floor, same_margin};
 use crate::measure::{States, draw_pass, enough};
 use crate::plan::{Subject, controls};
+use crate::prove::Proof;
 use crate::stop::Stop;
 use crate::worker::{CeilingsTask, MeasureAnswer, MeasureTask, NoAnswer, ProcessReport, Workers};
 
 use super::entry::Entry;
 use super::findings::{self, PassCeilings};
 use super::journal::Journal;
-use super::observer::{Observer, Silent};
+use super::observer::{Extent, Observer, Silent};
 use super::outcome::{Measured, Outcome, State};
 use super::settings::RunSettings;
 
@@ -133,9 +134,11 @@ impl<'a> Session<'a> {
     ///
     /// When the journal cannot be written, or no worker can be started.
     pub fn run(mut self) -> anyhow::Result<Outcome> {
-        let problems = self.measured.len() - self.controls;
-        let processes = self.measured.len() as u64 * u64::from(self.settings.procedure.processes);
-        self.observer.run_starts(processes, problems as u64);
+        self.observer.run_starts(Extent {
+            problems: (self.measured.len() - self.controls) as u64,
+            controls: self.controls as u64,
+            processes: self.settings.procedure.processes,
+        });
         let end = self.passes()?;
         self.estimate_anew();
         let (noise, ceilings) = (self.noise(), self.ceilings());
@@ -185,11 +188,13 @@ impl<'a> Session<'a> {
             if pass == 0 && self.is_hopeless() {
                 return Ok(RunEnd::Disturbed);
             }
+            self.observer.pass_ends(pass, &self.measured[self.controls..]);
         }
         // There are as many processes as allowed, though a disturbed one counts for nothing.
         let measured = self.measured[self.controls..].iter_mut();
         for measured in measured.filter(|one| one.state == State::Unfinished) {
             measured.state = State::Finished;
+            self.observer.problem_ends(measured);
         }
         Ok(RunEnd::Complete)
     }
@@ -313,8 +318,18 @@ impl<'a> Session<'a> {
             Err(NoAnswer::TimeUp) => return Ok(Some(RunEnd::TimeBudget)),
             Err(error @ NoAnswer::NotStarted(_)) => return Err(error.into()),
         }
-        self.observer.problem_ends(measured);
+        if index >= self.controls {
+            self.observer.problem_ends(measured);
+        } else if let State::Wrong(reason) | State::Failed(reason) = &measured.state {
+            self.observer.warn(&format!("A/A run of {subject}: {reason}"));
+        }
         Ok(None)
+    }
+
+    /// What the first process of a subject proved, so that the others need no reference.
+    fn proved(&self, subject: &Subject) -> Option<Proof> {
+        let measured = self.measured.iter().find(|one| one.subject == *subject)?;
+        measured.processes.iter().find_map(ProcessReport::proof)
     }
 
     fn task(&self, subject: &Subject, pass: u32) -> MeasureTask {
@@ -328,6 +343,7 @@ impl<'a> Session<'a> {
             input_seed: seed ^ seed_of(&name),
             process_seed: seed_of(&format!("{seed} {subject} {comparison:?} {repetition} {pass}")),
             reference_budget: if pass == 0 { FIRST_REFERENCE_BUDGET } else { REFERENCE_BUDGET },
+            proved: self.proved(subject),
             planted: None,
         }
     }
@@ -345,9 +361,12 @@ impl<'a> Session<'a> {
         if enough(estimate, procedure, floor, same_margin(floor)) {
             measured.state = State::Finished;
             self.observer.problem_ends(measured);
-        } else if estimate.processes >= procedure.processes as usize {
+            return;
+        }
+        if estimate.processes >= procedure.processes as usize {
             self.observer.process_added();
         }
+        self.observer.problem_goes_on(measured);
     }
 
     /// Measures the ceilings for every dtype and clock that occur, before some of the planned passes.

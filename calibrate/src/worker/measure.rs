@@ -1,38 +1,60 @@
 //! Measuring one problem in a worker.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use fused_kernels::cpu::counters_of_this_thread;
+use fused_kernels::cpu::{counters_of_this_thread, processor_time_of_this_process};
 use fused_kernels::{
-    Backend, BackendError, Expected, Inputs, KernelFacts, Prepared, ThreadCounters, Variant,
+    Backend, BackendError, Inputs, KernelFacts, Prepared, ThreadCounters, Variant,
 };
-use fusion_cost_model::calibration::{GpuKernel, Verification};
+use fusion_cost_model::calibration::GpuKernel;
 use fusion_cost_model::{Backend as BackendName, Clock};
 
 use super::planted::Planted;
 use super::{MeasureAnswer, MeasureTask, ProcessReport};
-use crate::measure::{Instruments, Surroundings, SystemWatch, measure, warm_up};
+use crate::measure::{Instruments, Others, Surroundings, SystemWatch, measure, warm_up};
 use crate::plan::Subject;
-use crate::prove::{WrongResult, prove};
+use crate::prove::Prover;
 
 /// Measures a problem on a backend, in this process.
 pub(super) fn measure_on(
     backend: &mut dyn Backend,
     task: &MeasureTask,
 ) -> Result<MeasureAnswer, BackendError> {
+    let others = Others::start(processor_time_of_this_process);
+    let before = backend.look_at_machine()?;
+    let (answer, began_s) = sample(backend, task)?;
+    let MeasureAnswer::Measured(report) = answer else { return Ok(answer) };
+    let readings = [before, backend.look_at_machine()?];
+    let surroundings = Surroundings { began_s, readings, others_busy: others.busy() };
+    Ok(MeasureAnswer::Measured(Box::new(ProcessReport { surroundings, ..*report })))
+}
+
+/// Proves a problem, takes its samples, and proves it again; and when the samples began, in seconds
+/// since 1970.
+fn sample(
+    backend: &mut dyn Backend,
+    task: &MeasureTask,
+) -> Result<(MeasureAnswer, f64), BackendError> {
     let MeasureTask { subject, procedure, .. } = task;
     let Subject { problem, comparison, clock, .. } = subject;
     let backend_name = backend.name();
     let inputs = Inputs::random(problem, task.input_seed);
-    let expected = Expected::compute(problem, &inputs, task.reference_budget);
+    let prover = Prover::new(subject, &inputs, task.reference_budget);
     let pinned = backend.pinned().map(<[u32]>::to_vec);
-    let Some(mut prepared) = backend.prepare(problem, &inputs, subject.setup(task.cache))? else {
-        return Ok(MeasureAnswer::NoKernels);
+    let setup = subject.setup(task.cache);
+    let (prepared, variants) = if comparison.has_copy() {
+        let variant = comparison.variants()[0];
+        (backend.prepare_copies(problem, &inputs, setup, variant)?, Variant::ALL)
+    } else {
+        (backend.prepare(problem, &inputs, setup)?, comparison.variants())
+    };
+    let Some(mut prepared) = prepared else {
+        return Ok((MeasureAnswer::NoKernels, 0.0));
     };
     let prepared = &mut *prepared;
-    let before = match prove(prepared, &expected)? {
-        Ok(verification) => verification,
-        Err(wrong) => return Ok(MeasureAnswer::Wrong(wrong)),
+    let proof = match prover.prove(prepared, task.proved)? {
+        Ok(proof) => proof,
+        Err(wrong) => return Ok((MeasureAnswer::Wrong(wrong), 0.0)),
     };
     let mut instruments = Instruments {
         watch: &mut SystemWatch::open(pinned.as_deref()),
@@ -40,10 +62,10 @@ pub(super) fn measure_on(
         tick: tick(backend_name, *clock),
         counters: counters(*clock),
     };
-    let variants = comparison.variants();
     if !clock.is_host() {
         warm_up(prepared, variants)?;
     }
+    let began_s = seconds_since_1970();
     let seed = task.process_seed;
     let samples = match task.planted {
         None => measure(prepared, variants, procedure, seed, &mut instruments)?,
@@ -55,14 +77,15 @@ pub(super) fn measure_on(
     let huge_page_share = prepared.huge_page_share();
     let seen = || prepared.counters().iter().filter_map(|thread| thread.processor).collect();
     let processors = pinned.clone().unwrap_or_else(seen);
-    let (verification, wrong_after) = match prove_again(prepared, &expected, before)? {
-        Ok(verification) => (verification, None),
-        Err(wrong) => (before, Some(wrong)),
+    let (proof, wrong_after) = match prover.prove(prepared, Some(proof))? {
+        Ok(again) => (proof.with(again), None),
+        Err(wrong) => (proof, Some(wrong)),
     };
-    Ok(MeasureAnswer::Measured(Box::new(ProcessReport {
+    let report = ProcessReport {
         samples,
         kernels: Variant::ALL.map(|variant| prepared.kernels(variant)),
-        verification,
+        verification: proof.verification,
+        outputs: Some(proof.outputs),
         wrong_after,
         pinned: pinned.is_some(),
         processors,
@@ -70,7 +93,13 @@ pub(super) fn measure_on(
         gpu_kernels: Variant::ALL
             .map(|variant| prepared.kernel_facts(variant).into_iter().map(gpu_kernel).collect()),
         surroundings: Surroundings::default(),
-    })))
+    };
+    Ok((MeasureAnswer::Measured(Box::new(report)), began_s))
+}
+
+fn seconds_since_1970() -> f64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0.0, |time| time.as_secs_f64())
 }
 
 /// The smallest step of a clock.
@@ -106,18 +135,4 @@ fn gpu_kernel(facts: KernelFacts) -> GpuKernel {
         resident_blocks,
     } = facts;
     GpuKernel { name, blocks, threads, registers, spilled_bytes, shared_bytes, resident_blocks }
-}
-
-/// Proves both variants once more after the timing, and keeps the larger errors.
-fn prove_again(
-    prepared: &mut dyn Prepared,
-    expected: &Expected,
-    before: Verification,
-) -> Result<Result<Verification, WrongResult>, BackendError> {
-    let after = prove(prepared, expected)?;
-    Ok(after.map(|after| Verification {
-        unfused_error: before.unfused_error.max(after.unfused_error),
-        fused_error: before.fused_error.max(after.fused_error),
-        ..after
-    }))
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fused_kernels::OutputDigest;
 use fused_kernels::worker::Question;
 use fusion_cost_model::calibration::{GpuKernel, Verification};
 use fusion_cost_model::cost::Ceilings;
@@ -12,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::device::{Device, FoundGpu};
 use crate::measure::{Procedure, Samples, Surroundings};
 use crate::plan::Subject;
-use crate::prove::WrongResult;
+use crate::prove::{Proof, WrongResult};
 
 /// A piece of work for a worker that has a device.
 pub trait Task: Serialize + DeserializeOwned {
@@ -60,6 +61,9 @@ pub struct MeasureTask {
     pub process_seed: u64,
     /// Multiply-adds that the reference may cost.
     pub reference_budget: u64,
+    /// What another process of the run proved on the same inputs.
+    #[serde(default)]
+    pub proved: Option<Proof>,
     /// For a self-test: the first side makes one run more whenever the second has made this many.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planted: Option<u32>,
@@ -85,6 +89,9 @@ pub struct ProcessReport {
     pub kernels: [Vec<String>; 2],
     /// The proof.
     pub verification: Verification,
+    /// The proved outputs of both sides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outputs: Option<[OutputDigest; 2]>,
     /// What was wrong with a result after the timing.
     pub wrong_after: Option<WrongResult>,
     /// Whether the threads were bound.
@@ -99,6 +106,15 @@ pub struct ProcessReport {
     /// What the machine was like meanwhile.
     #[serde(default)]
     pub surroundings: Surroundings,
+}
+
+impl ProcessReport {
+    /// What was proved, for another process on the same inputs; `None` where something was wrong.
+    #[must_use]
+    pub fn proof(&self) -> Option<Proof> {
+        let outputs = self.outputs.filter(|_| self.wrong_after.is_none())?;
+        Some(Proof { outputs, verification: self.verification })
+    }
 }
 
 /// Measure the ceilings of the device for a dtype, as a clock sees them.

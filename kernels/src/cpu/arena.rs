@@ -5,6 +5,7 @@ use std::ops::Range;
 use memmap2::MmapMut;
 
 use super::huge_pages;
+use super::pool::Pool;
 
 /// Bytes of a huge page on x86-64, and on aarch64 with pages of 4 KiB. Miri has none, and takes
 /// seconds to fill one.
@@ -30,12 +31,12 @@ impl Arena {
         bytes.max(1).checked_next_multiple_of(HUGE_PAGE as u64).unwrap_or(u64::MAX)
     }
 
-    /// An arena of zeros.
+    /// An arena of zeros, touched by the threads of the pool.
     ///
     /// # Errors
     ///
     /// The error of the system when it has no room for that many bytes.
-    pub(crate) fn new(bytes: u64) -> std::io::Result<Self> {
+    pub(crate) fn new(bytes: u64, pool: &Pool) -> std::io::Result<Self> {
         let bytes = usize::try_from(Self::bytes_for(bytes)).map_err(std::io::Error::other)?;
         let mapped = bytes.checked_add(HUGE_PAGE).ok_or(std::io::ErrorKind::OutOfMemory)?;
         let map = MmapMut::map_anon(mapped)?;
@@ -46,7 +47,7 @@ impl Arena {
         #[cfg(all(target_os = "linux", not(miri)))]
         let _ = map.advise_range(memmap2::Advice::HugePage, start, bytes);
         let mut arena = Self { map, range: start..start + bytes };
-        arena.touch();
+        arena.touch(pool);
         Ok(arena)
     }
 
@@ -55,11 +56,14 @@ impl Arena {
     }
 
     /// Writes to every page, so that all memory is there before anything is timed.
-    fn touch(&mut self) {
-        for page in self.bytes_mut().chunks_mut(SMALLEST_PAGE) {
-            // Opaque to the compiler, which could otherwise drop a write of a zero to fresh memory.
-            std::hint::black_box(page)[0] = 0;
-        }
+    fn touch(&mut self, pool: &Pool) {
+        pool.share(self.bytes_mut(), HUGE_PAGE, &|_, part| {
+            for page in part.chunks_mut(SMALLEST_PAGE) {
+                // Opaque to the compiler, which could otherwise drop a write of a zero to fresh
+                // memory.
+                std::hint::black_box(page)[0] = 0;
+            }
+        });
     }
 
     /// Its first number; the arena starts at a huge page, and so at a cache line.
@@ -74,11 +78,13 @@ impl Arena {
     }
 
     /// Fills it with a number.
-    pub(crate) fn fill(&mut self, value: f32) {
+    pub(crate) fn fill(&mut self, value: f32, pool: &Pool) {
         let bytes = value.to_ne_bytes();
-        for number in self.bytes_mut().chunks_exact_mut(bytes.len()) {
-            number.copy_from_slice(&bytes);
-        }
+        pool.share(self.bytes_mut(), SMALLEST_PAGE, &|_, part| {
+            for number in part.chunks_exact_mut(bytes.len()) {
+                number.copy_from_slice(&bytes);
+            }
+        });
     }
 
     /// The share of it that lies in huge pages; `None` where the system does not report it.
@@ -90,18 +96,24 @@ impl Arena {
 
 #[cfg(test)]
 mod tests {
+    use pulp::Arch;
+
     use super::*;
+
+    fn pool() -> Pool {
+        Pool::new(2, Arch::new()).unwrap()
+    }
 
     #[test]
     fn an_arena_is_whole_huge_pages() {
         let huge = HUGE_PAGE as u64;
         for bytes in [0, 1, huge - 1, huge, huge + 1, 4 * huge + huge / 2] {
-            let mut arena = Arena::new(bytes).unwrap();
+            let mut arena = Arena::new(bytes, &pool()).unwrap();
             assert_eq!(arena.bytes() as u64, Arena::bytes_for(bytes));
             assert!(arena.bytes() as u64 >= bytes && arena.bytes() > 0);
             assert_eq!(arena.base() as usize % HUGE_PAGE, 0);
             assert_eq!(arena.bytes() % HUGE_PAGE, 0);
-            arena.fill(1.5);
+            arena.fill(1.5, &pool());
             let expected = 1.5_f32.to_ne_bytes();
             assert!(arena.bytes_mut().chunks(4).all(|number| number == expected));
         }
@@ -110,15 +122,15 @@ mod tests {
     #[cfg_attr(miri, ignore = "Miri ends where memory does")]
     #[test]
     fn a_size_that_no_system_has_is_an_error() {
-        assert!(Arena::new(u64::MAX).is_err());
-        assert!(Arena::new(1 << 62).is_err());
+        assert!(Arena::new(u64::MAX, &pool()).is_err());
+        assert!(Arena::new(1 << 62, &pool()).is_err());
     }
 
     #[cfg(target_os = "linux")]
     #[cfg_attr(miri, ignore = "Miri has no huge pages")]
     #[test]
     fn the_system_tells_the_share_in_huge_pages() {
-        let share = Arena::new(16 << 20).unwrap().huge_page_share().unwrap();
+        let share = Arena::new(16 << 20, &pool()).unwrap().huge_page_share().unwrap();
         assert!((0.0..=1.0).contains(&share), "{share}");
         let setting = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
         if setting.is_ok_and(|setting| setting.contains("[never]")) {

@@ -168,7 +168,7 @@ impl Kernel for AttentionKernel {
         self.scratch.iter_mut().flatten().for_each(|part| part.locate(tensors));
     }
 
-    unsafe fn run(&self, pool: &mut Pool) {
+    unsafe fn run(&self, pool: &Pool) {
         // SAFETY: the caller's guarantee; the threads have not started.
         unsafe {
             self.stages.iter().for_each(|stage| stage.fold(pool.arch()));

@@ -54,6 +54,19 @@ fn processor() -> Option<u32> {
     None
 }
 
+/// Time on processors of all threads of this process; `None` where the system does not count it.
+#[must_use]
+pub fn processor_time_of_this_process() -> Option<Duration> {
+    #[cfg(any(target_os = "linux", target_os = "macos"))]
+    {
+        use nix::time::{ClockId, clock_gettime};
+
+        clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).ok().map(Duration::from)
+    }
+    #[cfg(not(any(target_os = "linux", target_os = "macos")))]
+    None
+}
+
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 fn processor_time() -> Option<Duration> {
     use nix::time::{ClockId, clock_gettime};

@@ -30,7 +30,7 @@ impl Kernel for ElementwiseKernel {
         self.tail.locate(tensors);
     }
 
-    unsafe fn run(&self, pool: &mut Pool) {
+    unsafe fn run(&self, pool: &Pool) {
         // SAFETY: the caller's guarantee; the threads have not started.
         unsafe { self.tail.fold(pool.arch()) };
         let (arch, threads) = (pool.arch(), pool.threads());

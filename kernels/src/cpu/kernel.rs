@@ -17,7 +17,7 @@ pub(crate) trait Kernel: Send {
     ///
     /// The tensors must still lie where [`Self::locate`] found them, and no other kernel may run
     /// on them.
-    unsafe fn run(&self, pool: &mut Pool);
+    unsafe fn run(&self, pool: &Pool);
 }
 
 /// A tensor and its address in the current layout.

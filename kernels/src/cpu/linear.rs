@@ -32,7 +32,7 @@ impl Kernel for LinearKernel {
         self.layer.locate(tensors);
     }
 
-    unsafe fn run(&self, pool: &mut Pool) {
+    unsafe fn run(&self, pool: &Pool) {
         // SAFETY: the caller's guarantee; the threads have not started.
         unsafe { self.layer.fold(pool.arch()) };
         let Self { layer, x, y, grid } = self;

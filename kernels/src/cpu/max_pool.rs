@@ -126,7 +126,7 @@ impl Kernel for MaxPoolKernel {
         self.output.locate(tensors);
     }
 
-    unsafe fn run(&self, pool: &mut Pool) {
+    unsafe fn run(&self, pool: &Pool) {
         let (arch, threads) = (pool.arch(), pool.threads());
         let Self { ref sizes, images, channels, input, output } = *self;
         let (out_h, out_w) = (sizes.out_h() as usize, sizes.out_w() as usize);

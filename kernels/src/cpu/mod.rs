@@ -36,5 +36,5 @@ mod tensors;
 mod topology;
 
 pub use caches::observed_caches;
-pub use counters::counters_of_this_thread;
+pub use counters::{counters_of_this_thread, processor_time_of_this_process};
 pub use prepared::{Cpu, Vectors};

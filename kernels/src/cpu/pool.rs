@@ -4,6 +4,7 @@
 //! outside a work-stealing pool. So the workers of this pool spin for the next kernel while a
 //! measurement is going on, and sleep when none has come for [`SPIN_LIMIT`].
 
+use std::cell::Cell;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -47,6 +48,9 @@ pub(crate) struct Pool {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<()>>,
     bound: Option<Bound>,
+    /// Whether a job is going on. That it is a cell also keeps the pool out of the jobs, which must
+    /// be `Sync`: none can start another one.
+    is_running: Cell<bool>,
 }
 
 /// Each thread is bound to a processor of its own.
@@ -81,7 +85,8 @@ impl Pool {
             wake: Condvar::new(),
             any_asleep: AtomicBool::new(false),
         });
-        let mut pool = Self { arch, shared, workers: Vec::new(), bound: None };
+        let mut pool =
+            Self { arch, shared, workers: Vec::new(), bound: None, is_running: Cell::new(false) };
         for index in 1..threads.max(1) {
             let shared = Arc::clone(&pool.shared);
             let worker = std::thread::Builder::new()
@@ -131,8 +136,10 @@ impl Pool {
     /// Runs `job(index)` for every index below [`Self::threads`], each on its own thread, and
     /// waits until all have finished. Index 0 is the calling thread.
     ///
-    /// One caller at a time: the pool is for one measurement, which `&mut` expresses.
-    pub(crate) fn run(&mut self, job: Job<'_>) {
+    /// One job at a time: the pool is for one thread, since it is not `Sync`.
+    pub(crate) fn run(&self, job: Job<'_>) {
+        assert!(!self.is_running.replace(true), "a job started another one");
+        let finish = Finish(self);
         if self.workers.is_empty() {
             job(0);
             return;
@@ -146,7 +153,6 @@ impl Pool {
             let _guard = shared.sleepers.lock().unwrap_or_else(PoisonError::into_inner);
             shared.wake.notify_all();
         }
-        let finish = Finish(shared);
         job(0);
         drop(finish);
         assert!(
@@ -156,7 +162,7 @@ impl Pool {
     }
 
     /// Runs a job that returns something; the results in the order of the threads.
-    pub(crate) fn collect<T: Send>(&mut self, job: &(dyn Fn(usize) -> T + Sync)) -> Vec<T> {
+    pub(crate) fn collect<T: Send>(&self, job: &(dyn Fn(usize) -> T + Sync)) -> Vec<T> {
         let results: Vec<Mutex<Option<T>>> =
             (0..self.threads()).map(|_| Mutex::new(None)).collect();
         self.run(&|index| {
@@ -167,20 +173,51 @@ impl Pool {
     }
 }
 
+impl Pool {
+    /// Gives every thread a part of `items` to work on, which begins at a multiple of `grain`;
+    /// `work` gets the index at which it does. Few items are left to the calling thread.
+    pub(crate) fn share<T: Send>(
+        &self,
+        items: &mut [T],
+        grain: usize,
+        work: &(dyn Fn(usize, &mut [T]) + Sync),
+    ) {
+        /// Items that are done by the time another thread has them in its cache.
+        const FEW: usize = 1 << 12;
+        if items.len() <= FEW {
+            return work(0, items);
+        }
+        let part = items.len().div_ceil(grain).div_ceil(self.threads()) * grain;
+        let parts: Vec<Mutex<&mut [T]>> = items.chunks_mut(part).map(Mutex::new).collect();
+        self.run(&|thread| {
+            // The last parts may have been taken up by rounding.
+            if let Some(items) = parts.get(thread) {
+                let mut items = items.lock().unwrap_or_else(PoisonError::into_inner);
+                work(thread * part, &mut items);
+            }
+        });
+    }
+}
+
 /// Waits for the workers, also when the job of the calling thread panics.
-struct Finish<'a>(&'a Shared);
+struct Finish<'a>(&'a Pool);
 
 impl Drop for Finish<'_> {
     fn drop(&mut self) {
-        loop {
-            for _ in 0..SPINS_PER_LOOK {
-                if self.0.running.load(Ordering::Acquire) == 0 {
-                    return;
-                }
-                std::hint::spin_loop();
+        wait_for_workers(&self.0.shared);
+        self.0.is_running.set(false);
+    }
+}
+
+fn wait_for_workers(shared: &Shared) {
+    loop {
+        for _ in 0..SPINS_PER_LOOK {
+            if shared.running.load(Ordering::Acquire) == 0 {
+                return;
             }
-            std::thread::yield_now();
+            std::hint::spin_loop();
         }
+        std::thread::yield_now();
     }
 }
 
@@ -264,7 +301,7 @@ mod tests {
 
     #[test]
     fn every_index_runs_once_per_job_also_after_a_sleep() {
-        let mut pool = Pool::new(3, Arch::new()).unwrap();
+        let pool = Pool::new(3, Arch::new()).unwrap();
         let counts: Vec<AtomicUsize> = (0..3).map(|_| AtomicUsize::new(0)).collect();
         for round in 1..=ROUNDS {
             pool.run(&|index| {
@@ -282,7 +319,7 @@ mod tests {
     #[test]
     fn a_pool_of_one_runs_on_the_caller() {
         let caller = std::thread::current().id();
-        let mut pool = Pool::new(1, Arch::new()).unwrap();
+        let pool = Pool::new(1, Arch::new()).unwrap();
         pool.run(&|index| {
             assert_eq!(index, 0);
             assert_eq!(std::thread::current().id(), caller);
@@ -292,14 +329,33 @@ mod tests {
     #[test]
     fn results_come_in_the_order_of_the_threads() {
         for threads in [1, 3] {
-            let mut pool = Pool::new(threads, Arch::new()).unwrap();
+            let pool = Pool::new(threads, Arch::new()).unwrap();
             assert_eq!(pool.collect(&|index| 10 * index), [0, 10, 20][..threads]);
         }
     }
 
     #[test]
+    fn items_are_shared_by_all_threads_in_whole_grains() {
+        for threads in [1, 3] {
+            let pool = Pool::new(threads, Arch::new()).unwrap();
+            for count in [0, 5, 5000, 5003] {
+                for grain in [1, 16, 3000, 9000] {
+                    let mut items = vec![0; count];
+                    pool.share(&mut items, grain, &|first, part| {
+                        assert_eq!(first % grain, 0);
+                        for (index, item) in part.iter_mut().enumerate() {
+                            *item += first + index + 1;
+                        }
+                    });
+                    assert!(items.iter().enumerate().all(|(index, item)| *item == index + 1));
+                }
+            }
+        }
+    }
+
+    #[test]
     fn a_panic_reaches_the_caller_and_the_pool_lives_on() {
-        let mut pool = Pool::new(2, Arch::new()).unwrap();
+        let pool = Pool::new(2, Arch::new()).unwrap();
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             pool.run(&|index| assert_eq!(index, 0));
         }));

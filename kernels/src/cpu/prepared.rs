@@ -8,15 +8,19 @@ use fusion_cost_model::{
 };
 use pulp::Arch;
 
+use super::ceilings::Look;
 use super::kernel::Kernel;
 use super::lower::{Machine, Plan};
 use super::pool::Pool;
-use super::tensors::{TensorId, TensorSets};
+use super::tensors::{LINE, TensorId, TensorSets};
 use super::{caches, ceilings, counters, gemm, numeric};
 use crate::backend::{
-    Backend, BackendError, Prepared, Requirements, Setup, ThreadCounters, Unsupported, Variant,
+    Backend, BackendError, MachineReading, Prepared, Requirements, Setup, ThreadCounters,
+    Unsupported, Variant,
 };
 use crate::cold;
+use crate::copies::Copies;
+use crate::digest::OutputDigest;
 use crate::inputs::Inputs;
 
 /// Narrower vector instructions than the processor may have. The `gemm` crate chooses for itself.
@@ -49,6 +53,8 @@ pub struct Cpu {
     machine: Machine,
     /// Bytes that push everything else out of the caches.
     cache_bytes: u64,
+    /// What a look at the machine needs, after the first one.
+    look: Option<Look>,
 }
 
 impl Cpu {
@@ -92,12 +98,12 @@ impl Cpu {
         numeric::flush_denormals();
         numeric::keep_freed_memory();
         gemm::configure();
-        let mut pool =
+        let pool =
             Pool::new(threads, arch).map_err(|source| BackendError::Threads { threads, source })?;
         pool.run(&|_| numeric::touch_heap());
         let machine = Machine { threads: pool.threads(), block_bytes: caches::block_bytes() };
         let cache_bytes = caches::last_level_bytes(pool.threads());
-        Ok(Self { pool, machine, cache_bytes })
+        Ok(Self { pool, machine, cache_bytes, look: None })
     }
 
     /// The same as if the last-level cache had `bytes` bytes: for tests of the cold state in
@@ -127,7 +133,7 @@ impl Cpu {
 
     /// What [`Backend::prepare`] makes.
     pub(crate) fn prepare_sets<'b>(
-        &'b mut self,
+        &'b self,
         problem: &Problem,
         inputs: &'b Inputs,
         setup: Setup,
@@ -136,13 +142,11 @@ impl Cpu {
             return Ok(None);
         };
         let bytes = plan.table.bytes(sets);
-        let tensors = plan.table.allocate(sets).map_err(|source| BackendError::Memory {
-            problem: Box::new(*problem),
-            bytes,
-            source,
+        let tensors = plan.table.allocate(sets, &self.pool).map_err(|source| {
+            BackendError::Memory { problem: Box::new(*problem), bytes, source }
         })?;
         let mut prepared = PreparedCpu {
-            pool: &mut self.pool,
+            pool: &self.pool,
             inputs,
             input_ids: plan.inputs,
             output: plan.output,
@@ -181,11 +185,30 @@ impl Backend for Cpu {
         Ok(prepared.map(|prepared| -> Box<dyn Prepared + 'b> { Box::new(prepared) }))
     }
 
+    fn prepare_copies<'b>(
+        &'b mut self,
+        problem: &Problem,
+        inputs: &'b Inputs,
+        setup: Setup,
+        variant: Variant,
+    ) -> Result<Option<Box<dyn Prepared + 'b>>, BackendError> {
+        let prepare = || self.prepare_sets(problem, inputs, setup);
+        let (Some(first), Some(second)) = (prepare()?, prepare()?) else { return Ok(None) };
+        Ok(Some(Box::new(Copies::new([first, second], variant))))
+    }
+
     fn ceilings(&mut self, dtype: DType, clock: Clock) -> Result<Option<Ceilings>, BackendError> {
         if dtype != DType::F32 || clock != Clock::Host {
             return Ok(None);
         }
-        Ok(Some(ceilings::measure(&mut self.pool)))
+        Ok(Some(ceilings::measure(&self.pool)))
+    }
+
+    fn look_at_machine(&mut self) -> Result<Option<MachineReading>, BackendError> {
+        if self.look.is_none() {
+            self.look = Look::new(&self.pool);
+        }
+        Ok(self.look.as_mut().map(|look| look.read(&self.pool)))
     }
 
     fn pinned(&self) -> Option<&[u32]> {
@@ -195,7 +218,7 @@ impl Backend for Cpu {
 
 /// A problem with its kernels, which work on one set of tensors at a time.
 pub(crate) struct PreparedCpu<'b> {
-    pool: &'b mut Pool,
+    pool: &'b Pool,
     inputs: &'b Inputs,
     input_ids: Vec<TensorId>,
     output: TensorId,
@@ -221,10 +244,14 @@ impl PreparedCpu<'_> {
     }
 
     fn write_inputs(&mut self) {
-        for set in 0..self.tensors.len() {
-            for (&id, tensor) in self.input_ids.iter().zip(&self.inputs.tensors) {
-                self.tensors.get(set, id).copy_from_slice(tensor);
-            }
+        (0..self.tensors.len()).for_each(|set| self.write_inputs_of(set));
+    }
+
+    fn write_inputs_of(&mut self, set: usize) {
+        for (&id, tensor) in self.input_ids.iter().zip(&self.inputs.tensors) {
+            self.pool.share(self.tensors.get(set, id), LINE, &|first, part| {
+                part.copy_from_slice(&tensor[first..][..part.len()]);
+            });
         }
     }
 
@@ -235,10 +262,9 @@ impl PreparedCpu<'_> {
     fn write_cold(&mut self) {
         let sets = self.tensors.len();
         for set in 0..sets {
-            for (&id, tensor) in self.input_ids.iter().zip(&self.inputs.tensors) {
-                self.tensors.get(set, id).copy_from_slice(tensor);
-            }
-            self.tensors.get(set, self.output).fill(0.0);
+            self.write_inputs_of(set);
+            let output = self.tensors.get(set, self.output);
+            self.pool.share(output, LINE, &|_, part| part.fill(0.0));
         }
         self.current = sets - 1;
     }
@@ -254,6 +280,14 @@ impl PreparedCpu<'_> {
             assert_eq!(self.tensors.get(set, id), tensor, "set {set} has other inputs");
         }
         written > 0
+    }
+
+    /// Where each tensor that crosses the boundary of the chain lies now.
+    #[cfg(test)]
+    pub(crate) fn addresses(&self) -> Vec<usize> {
+        let set = self.tensors.set(self.current);
+        let ids = self.input_ids.iter().chain([&self.output]);
+        ids.map(|&id| set.pointer(id) as usize).collect()
     }
 
     /// Points the kernels of a variant to the current set.
@@ -313,7 +347,7 @@ impl Prepared for PreparedCpu<'_> {
     }
 
     fn poison(&mut self) -> Result<(), BackendError> {
-        self.tensors.fill(f32::NAN);
+        self.tensors.fill(f32::NAN, self.pool);
         self.write_inputs();
         Ok(())
     }
@@ -331,6 +365,10 @@ impl Prepared for PreparedCpu<'_> {
 
     fn output(&mut self) -> Result<Vec<f32>, BackendError> {
         Ok(self.tensors.get(self.current, self.output).to_vec())
+    }
+
+    fn output_digest(&mut self) -> Result<OutputDigest, BackendError> {
+        Ok(OutputDigest::of(self.tensors.get(self.current, self.output)))
     }
 
     fn huge_page_share(&self) -> Option<f64> {

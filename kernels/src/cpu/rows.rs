@@ -69,7 +69,7 @@ impl Kernel for RowsKernel {
         self.scratch.iter_mut().for_each(|scratch| scratch.locate(tensors));
     }
 
-    unsafe fn run(&self, pool: &mut Pool) {
+    unsafe fn run(&self, pool: &Pool) {
         // SAFETY: the caller's guarantee; the threads have not started.
         unsafe {
             self.stages.iter().for_each(|stage| stage.fold(pool.arch()));

@@ -1,6 +1,7 @@
 //! The tensors of a prepared problem, and where they lie in memory.
 
 use super::arena::Arena;
+use super::pool::Pool;
 use crate::placement::{Gaps, Item, Placement};
 
 /// A tensor of a prepared problem.
@@ -13,7 +14,7 @@ impl TensorId {
 }
 
 /// Numbers in a cache line: every tensor starts at one.
-const LINE: usize = 16;
+pub(crate) const LINE: usize = 16;
 
 /// A single set may be shifted by up to 64 KiB, so that its tensors meet at every distance modulo
 /// the pages and the sets of the first two cache levels. Those of many sets are shifted by a page
@@ -57,14 +58,14 @@ impl TensorTable {
         self.lengths.iter().zip(&self.shared).map(item).collect()
     }
 
-    /// Allocates `sets` sets of the tensors, at least one.
+    /// Allocates `sets` sets of the tensors, at least one, which the threads of the pool touch.
     ///
     /// # Errors
     ///
     /// The error of the system when it does not have that much memory.
-    pub(crate) fn allocate(self, sets: usize) -> std::io::Result<TensorSets> {
+    pub(crate) fn allocate(self, sets: usize, pool: &Pool) -> std::io::Result<TensorSets> {
         let sets = sets.max(1);
-        let arena = Arena::new(self.bytes(sets))?;
+        let arena = Arena::new(self.bytes(sets), pool)?;
         let placement = Placement::new(self.items(), sets, GAPS);
         Ok(TensorSets { lengths: self.lengths, placement, arena })
     }
@@ -114,8 +115,8 @@ impl TensorSets {
     }
 
     /// Fills all tensors, and the gaps between them, with a number.
-    pub(crate) fn fill(&mut self, value: f32) {
-        self.arena.fill(value);
+    pub(crate) fn fill(&mut self, value: f32, pool: &Pool) {
+        self.arena.fill(value, pool);
     }
 
     /// The numbers of a tensor of a set.
@@ -141,7 +142,13 @@ impl TensorSets {
 
 #[cfg(test)]
 mod tests {
+    use pulp::Arch;
+
     use super::*;
+
+    fn pool() -> Pool {
+        Pool::new(1, Arch::new()).unwrap()
+    }
 
     /// Placements that are looked at; Miri takes a second for each.
     const SEEDS: u64 = if cfg!(miri) { 3 } else { 50 };
@@ -155,7 +162,7 @@ mod tests {
         let own = table.add(100);
         let scratch = table.add_scratch(1000);
         let also_own = table.add(50);
-        let mut tensors = table.clone().allocate(3).unwrap();
+        let mut tensors = table.clone().allocate(3, &pool()).unwrap();
         assert_eq!(tensors.bytes(), table.bytes(3));
         for seed in 0..SEEDS {
             tensors.shuffle(seed);
@@ -177,7 +184,7 @@ mod tests {
             let ids: Vec<TensorId> =
                 [1, 16, 17, LONGEST, 0, 3].into_iter().map(|length| table.add(length)).collect();
             let bytes = table.bytes(sets);
-            let mut tensors = table.allocate(sets).unwrap();
+            let mut tensors = table.allocate(sets, &pool()).unwrap();
             assert_eq!(tensors.bytes(), bytes);
             assert_eq!(tensors.len(), sets);
             let all: Vec<(usize, TensorId)> =
@@ -211,7 +218,7 @@ mod tests {
         for length in [1000, 2000, 3000, 4000] {
             table.add(length);
         }
-        let tensors = table.allocate(20).unwrap();
+        let tensors = table.allocate(20, &pool()).unwrap();
         // Distances from the first tensor: the same in all sets if they were only moved.
         let mut relative: Vec<Vec<usize>> = (0..20)
             .map(|set| {

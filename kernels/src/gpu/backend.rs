@@ -19,8 +19,9 @@ use super::prepared::PreparedGpu;
 use super::queue::{Launch, Queue, Work};
 use super::tensors::{Role, TensorId};
 use super::vendor::{Epilogue, Gemm, GemmLibrary, GemmTensors, LocatedGemm, WORKSPACE_BYTES};
-use crate::backend::{Backend, BackendError, Prepared, Requirements, Setup, Unsupported};
+use crate::backend::{Backend, BackendError, Prepared, Requirements, Setup, Unsupported, Variant};
 use crate::cold;
+use crate::copies::Copies;
 use crate::inputs::Inputs;
 
 /// One GPU.
@@ -122,32 +123,13 @@ impl Gpu {
         Ok(Work { unfused, fused: vec![load(plan.fused)?] })
     }
 
-    /// The device.
-    pub(super) fn driver(&self) -> &Rc<dyn Driver> {
-        self.loader.driver()
-    }
-}
-
-impl Backend for Gpu {
-    fn name(&self) -> BackendName {
-        self.name
-    }
-
-    fn threads(&self) -> u32 {
-        1
-    }
-
-    fn requirements(&self, problem: &Problem, setup: Setup) -> Result<Requirements, Unsupported> {
-        let (plan, sets) = self.plan(problem, setup)?;
-        Ok(Requirements::new(DeviceTensors::bytes_for(&plan.table, sets)))
-    }
-
-    fn prepare<'b>(
-        &'b mut self,
+    /// What [`Backend::prepare`] makes.
+    fn prepare_sets(
+        &self,
         problem: &Problem,
-        inputs: &'b Inputs,
+        inputs: &Inputs,
         setup: Setup,
-    ) -> Result<Option<Box<dyn Prepared + 'b>>, BackendError> {
+    ) -> Result<Option<PreparedGpu>, BackendError> {
         let Ok((plan, sets)) = self.plan(problem, setup) else {
             return Ok(None);
         };
@@ -184,7 +166,49 @@ impl Backend for Gpu {
             poisoned: false,
         };
         prepared.new_layout(0)?;
-        Ok(Some(Box::new(prepared)))
+        Ok(Some(prepared))
+    }
+
+    /// The device.
+    pub(super) fn driver(&self) -> &Rc<dyn Driver> {
+        self.loader.driver()
+    }
+}
+
+impl Backend for Gpu {
+    fn name(&self) -> BackendName {
+        self.name
+    }
+
+    fn threads(&self) -> u32 {
+        1
+    }
+
+    fn requirements(&self, problem: &Problem, setup: Setup) -> Result<Requirements, Unsupported> {
+        let (plan, sets) = self.plan(problem, setup)?;
+        Ok(Requirements::new(DeviceTensors::bytes_for(&plan.table, sets)))
+    }
+
+    fn prepare<'b>(
+        &'b mut self,
+        problem: &Problem,
+        inputs: &'b Inputs,
+        setup: Setup,
+    ) -> Result<Option<Box<dyn Prepared + 'b>>, BackendError> {
+        let prepared = self.prepare_sets(problem, inputs, setup)?;
+        Ok(prepared.map(|prepared| -> Box<dyn Prepared + 'b> { Box::new(prepared) }))
+    }
+
+    fn prepare_copies<'b>(
+        &'b mut self,
+        problem: &Problem,
+        inputs: &'b Inputs,
+        setup: Setup,
+        variant: Variant,
+    ) -> Result<Option<Box<dyn Prepared + 'b>>, BackendError> {
+        let prepare = || self.prepare_sets(problem, inputs, setup);
+        let (Some(first), Some(second)) = (prepare()?, prepare()?) else { return Ok(None) };
+        Ok(Some(Box::new(Copies::new([first, second], variant))))
     }
 
     fn ceilings(&mut self, dtype: DType, clock: Clock) -> Result<Option<Ceilings>, BackendError> {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use kernel_traces::segment::Phase;
 
-use super::IndexArgs;
+use super::input::IndexArgs;
 use crate::report::CompareTable;
 
 /// Two traces to compare.

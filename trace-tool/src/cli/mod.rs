@@ -1,15 +1,16 @@
 //! The command line.
 
 mod compare;
+mod input;
 mod program;
 mod trace;
 mod validate;
 
 pub use compare::{CompareFormat, ComparePhase, TraceCompareArgs};
+pub use input::{IndexArgs, IndexPlace, TraceFiles, TraceInput};
 pub use program::program;
 pub use trace::{
-    IndexArgs, IndexPlace, LayersFormat, OutputFormat, PhaseName, TableName, TaxonomyName,
-    TraceCommand, TraceFiles, TraceIndexArgs, TraceInfoArgs, TraceInput, TraceKernelsArgs,
-    TraceLayersArgs,
+    LayersFormat, OutputFormat, PhaseName, TableName, TaxonomyName, TraceCommand, TraceIndexArgs,
+    TraceInfoArgs, TraceKernelsArgs, TraceLayersArgs,
 };
 pub use validate::{MeasuredByName, TraceValidateArgs, ValidateFormat};

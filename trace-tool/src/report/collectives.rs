@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use cli_support::tables::{right, styled};
+use cli_support::units::percent as rounded;
 use comfy_table::{Cell, Table};
 use kernel_traces::collectives::{
     GroupSkew, NoStraggler, Operation, RankRecord, RankSkew, RankSurvey, Reason, Representative,
     Skew, Straggler,
 };
 
-use super::{capital, ranks, share, time};
+use super::{capital, percent, ranks, share, time};
 
 /// At most this many groups get a sentence; the JSON has all.
 const MOST_GROUPS: usize = 3;
@@ -90,7 +91,6 @@ fn sentence(group: &GroupSkew, names_group: bool) -> String {
     let what = operations(group);
     let of_group = if names_group { format!("{}: ", members(group)) } else { String::new() };
     let waiting = time(group.waiting_ns);
-    let percent = |part: f64| format!("{:.0} %", 100.0 * part);
     if let Some(straggler) = &group.straggler {
         let Straggler { name, last, others_waited_ns, share, .. } = straggler;
         return format!(
@@ -98,19 +98,19 @@ fn sentence(group: &GroupSkew, names_group: bool) -> String {
              {} of all waiting.",
             group.collectives,
             time(*others_waited_ns),
-            percent(*share)
+            rounded(*share)
         );
     }
     let why = match group.no_straggler_because {
         Some(NoStraggler::LittleWaiting { share }) => {
             return format!(
                 "{of_group}the ranks arrive together: {} of their time in {} {what} is waiting.",
-                tenths(share),
+                percent(share),
                 group.collectives
             );
         }
         Some(NoStraggler::Several { largest_share }) => {
-            format!("no rank causes more than {} of it", percent(largest_share))
+            format!("no rank causes more than {} of it", rounded(largest_share))
         }
         Some(NoStraggler::NotThroughout { parts_led, parts }) => format!(
             "the rank that causes most of it does so in {parts_led} of {parts} parts of the \
@@ -122,12 +122,8 @@ fn sentence(group: &GroupSkew, names_group: bool) -> String {
         "{of_group}the ranks wait {waiting} for each other in {} {what}, {} of their time in \
          these; {why}.",
         group.collectives,
-        percent(group.waiting_share)
+        rounded(group.waiting_share)
     )
-}
-
-fn tenths(part: f64) -> String {
-    format!("{:.1} %", 100.0 * part)
 }
 
 /// What the collectives of a group are called.

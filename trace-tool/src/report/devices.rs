@@ -5,7 +5,7 @@ use comfy_table::Table;
 use kernel_traces::results::RankKernels;
 use kernel_traces::{DeviceTime, StreamTime};
 
-use super::{ranks, share, time};
+use super::{percent, ranks, share, time};
 
 /// A row for each device; none for traces that were read in parts.
 pub(super) fn devices(ranks: &[RankKernels]) -> Option<Table> {
@@ -63,7 +63,7 @@ pub(super) fn streams(ranks: &[RankKernels]) -> Option<(Table, usize)> {
                 right(kernels.to_string()),
                 right(time(*total_ns)),
                 right(time(*busy_ns)),
-                right(format!("{:.1} %", 100.0 * stream.share)),
+                right(percent(stream.share)),
             ]);
         }
         more += device.streams.len().saturating_sub(MOST_STREAMS);

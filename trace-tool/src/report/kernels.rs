@@ -8,7 +8,7 @@ use comfy_table::{Cell, Table};
 use kernel_traces::results::{ClassEvidence, RankKernels, RanksSummary};
 use kernel_traces::{Group, TotalsSummary};
 
-use super::{devices, phases, ranks, shortened, time};
+use super::{devices, percent, phases, ranks, shortened, time};
 
 /// Where the time on the devices goes, with at most `top` kernels.
 #[must_use]
@@ -73,7 +73,7 @@ fn table(what: &str, groups: &[Group]) -> Table {
             Cell::new(shortened(&group.name)),
             right(group.count.to_string()),
             right(time(group.total_ns)),
-            right(format!("{:.1} %", 100.0 * group.share)),
+            right(percent(group.share)),
             right(milliseconds(group.mean_ns / 1e6)),
             right(time(group.median_ns)),
             right(time(group.p95_ns)),

@@ -5,7 +5,7 @@ use cli_support::units::milliseconds;
 use comfy_table::{Cell, Table};
 use kernel_traces::PhaseTime;
 
-use super::time;
+use super::{percent, time};
 
 /// A row for each phase, with the classes that take most of its time.
 pub(super) fn table(phases: &[PhaseTime]) -> Table {
@@ -34,7 +34,7 @@ pub(super) fn table(phases: &[PhaseTime]) -> Table {
             right(phase.steps.to_string()),
             right(phase.times.count.to_string()),
             right(time(phase.times.total_ns)),
-            right(format!("{:.1} %", 100.0 * phase.share)),
+            right(percent(phase.share)),
             right(mean.unwrap_or_else(|| "-".to_owned())),
             Cell::new(most.join(", ")),
         ]);

@@ -56,10 +56,10 @@ pub struct RankSkew {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unmatched {
-    /// Of which rank.
+    /// The rank.
     #[serde(flatten)]
     pub name: RankName,
-    /// Of which stream.
+    /// The stream that they ran on.
     pub stream: i64,
     /// How many.
     pub collectives: usize,

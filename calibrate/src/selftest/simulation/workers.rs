@@ -73,6 +73,7 @@ impl Workers for Machine {
                 fused_error: 0.0,
                 tolerance: 1.0,
             },
+            outputs: None,
             wrong_after: None,
             pinned: false,
             processors: Vec::new(),

@@ -14,7 +14,7 @@ use super::{Effort, streaming};
 /// The smallest working set of the curve.
 const SMALLEST_BYTES: u64 = 16 << 10;
 /// The most memory that is used on systems that do not report how much there is.
-const FALLBACK_LIMIT_BYTES: u64 = 1 << 30;
+pub(super) const FALLBACK_LIMIT_BYTES: u64 = 1 << 30;
 
 /// For each kernel at each working set in each round: about 200 of them, so 1.6 s and what
 /// the largest sets take longer.
@@ -23,10 +23,10 @@ const EFFORT: Effort =
 
 /// Numbers that each thread's part of a tensor is a multiple of: as many as the kernels below
 /// take at once with the widest vectors.
-const GRAIN: usize = 128;
+pub(super) const GRAIN: usize = 128;
 
 /// Bytes of the three tensors per element: the compulsory ones, as everywhere in the cost model.
-const ELEMENT_BYTES: usize = 3 * size_of::<f32>();
+pub(super) const ELEMENT_BYTES: usize = 3 * size_of::<f32>();
 
 /// The curve, as far as it has been measured.
 pub(super) struct Curve {
@@ -41,21 +41,21 @@ pub(super) struct Curve {
 
 impl Curve {
     /// A curve that goes up to four times the caches, as far as there is memory.
-    pub(super) fn new(pool: &mut Pool) -> Self {
+    pub(super) fn new(pool: &Pool) -> Self {
         let limit = memory::available_bytes().map_or(FALLBACK_LIMIT_BYTES, |bytes| bytes / 4);
         let caches = caches::last_level_bytes(pool.threads());
         // With four times the caches, the few lines that stay in them count little.
         Self::up_to(pool, caches.saturating_mul(4).min(limit), EFFORT)
     }
 
-    fn up_to(pool: &mut Pool, largest: u64, effort: Effort) -> Self {
+    fn up_to(pool: &Pool, largest: u64, effort: Effort) -> Self {
         let parts = part_sizes(pool.threads(), largest);
         let arena = parts.last().and_then(|&numbers| Arena::new(pool, numbers));
         Self { effort, arena, parts, points: Vec::new() }
     }
 
     /// Measures every point and keeps what is better than before.
-    pub(super) fn improve(&mut self, pool: &mut Pool) {
+    pub(super) fn improve(&mut self, pool: &Pool) {
         let Some(arena) = &self.arena else { return };
         let measured: Vec<BandwidthPoint> =
             self.parts.iter().map(|&numbers| point(pool, arena, numbers, self.effort)).collect();
@@ -95,9 +95,9 @@ fn part_sizes(threads: usize, largest: u64) -> Vec<usize> {
 }
 
 /// Measures the kernels at one working set.
-fn point(pool: &mut Pool, arena: &Arena, numbers: usize, effort: Effort) -> BandwidthPoint {
+fn point(pool: &Pool, arena: &Arena, numbers: usize, effort: Effort) -> BandwidthPoint {
     let bytes = numbers * pool.threads() * ELEMENT_BYTES;
-    let mut rate = |kernel: Kernel| {
+    let rate = |kernel: Kernel| {
         let seconds = effort.best_seconds(|passes| run(pool, arena, kernel, numbers, passes));
         bytes as f64 / seconds / 1e9
     };
@@ -110,7 +110,7 @@ fn point(pool: &mut Pool, arena: &Arena, numbers: usize, effort: Effort) -> Band
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kernel {
+pub(super) enum Kernel {
     /// `a = b + c` with ordinary stores.
     Add,
     /// `a = b + c` with non-temporal stores.
@@ -122,7 +122,7 @@ enum Kernel {
 }
 
 /// Runs a kernel `passes` times on the parts of all threads.
-fn run(pool: &mut Pool, arena: &Arena, kernel: Kernel, numbers: usize, passes: u32) {
+fn run(pool: &Pool, arena: &Arena, kernel: Kernel, numbers: usize, passes: u32) {
     let arch = pool.arch();
     pool.run(&|thread| {
         let tensors = arena.tensors(thread, numbers);
@@ -138,7 +138,7 @@ fn run(pool: &mut Pool, arena: &Arena, kernel: Kernel, numbers: usize, passes: u
 ///
 /// The tensors must begin at a multiple of 64 bytes in valid memory, have that many numbers, a
 /// multiple of [`GRAIN`], and not overlap; no other thread may access them meanwhile.
-unsafe fn run_part(
+pub(super) unsafe fn run_part(
     arch: Arch,
     kernel: Kernel,
     tensors: [*mut f32; 3],
@@ -257,7 +257,8 @@ const PAGE_LINES: usize = 64;
 
 /// Memory in which every thread has a part of its own, which it touched first and which is the
 /// same at every working set: on machines with several memories it lies in the nearest one.
-struct Arena {
+#[derive(Debug)]
+pub(super) struct Arena {
     _map: MmapMut,
     base: Located,
     /// From one thread's part to the next.
@@ -266,7 +267,7 @@ struct Arena {
 
 impl Arena {
     /// Memory for three tensors with this many numbers for each thread, all of them ordinary.
-    fn new(pool: &mut Pool, numbers: usize) -> Option<Self> {
+    pub(super) fn new(pool: &Pool, numbers: usize) -> Option<Self> {
         let part_bytes = (3 * stride(numbers) * size_of::<f32>()).next_multiple_of(HUGE_PAGE);
         let bytes = part_bytes.checked_mul(pool.threads())?.checked_add(HUGE_PAGE)?;
         let mut map = MmapMut::map_anon(bytes).ok()?;
@@ -284,7 +285,7 @@ impl Arena {
     }
 
     /// A thread's part of three tensors, when it has this many numbers of each.
-    fn tensors(&self, thread: usize, numbers: usize) -> [*mut f32; 3] {
+    pub(super) fn tensors(&self, thread: usize, numbers: usize) -> [*mut f32; 3] {
         [0, 1, 2].map(|index| self.base.at(thread * self.part + index * stride(numbers)))
     }
 }
@@ -342,8 +343,8 @@ mod tests {
 
     #[test]
     fn parts_are_aligned_apart_and_touched() {
-        let mut pool = Pool::new(3, Arch::new()).unwrap();
-        let arena = Arena::new(&mut pool, 5 * GRAIN).unwrap();
+        let pool = Pool::new(3, Arch::new()).unwrap();
+        let arena = Arena::new(&pool, 5 * GRAIN).unwrap();
         let mut starts = Vec::new();
         for numbers in [GRAIN, 5 * GRAIN] {
             for thread in 0..3 {
@@ -371,9 +372,9 @@ mod tests {
     #[test]
     fn the_kernels_do_what_they_are_credited_for() {
         for arch in archs() {
-            let mut pool = Pool::new(2, arch).unwrap();
+            let pool = Pool::new(2, arch).unwrap();
             let numbers = 3 * GRAIN;
-            let arena = Arena::new(&mut pool, numbers + LINE).unwrap();
+            let arena = Arena::new(&pool, numbers + LINE).unwrap();
             let slice = |thread: usize, index: usize| {
                 // SAFETY: the arena holds a line more than that many numbers there, and the slices
                 // are used one after the other.
@@ -392,7 +393,7 @@ mod tests {
                     }
                     slice(thread, 1)[numbers - 1] = 8.0;
                 }
-                run(&mut pool, &arena, kernel, numbers, 3);
+                run(&pool, &arena, kernel, numbers, 3);
                 for thread in 0..2 {
                     let (last, rest) = slice(thread, 0).split_last().unwrap();
                     assert!(*last == 8.5 && rest.iter().all(|&x| x == 2.5), "{arch:?} {kernel:?}");
@@ -416,12 +417,12 @@ mod tests {
 
     #[test]
     fn a_curve_has_a_point_for_each_size_and_only_rises() {
-        let mut pool = Pool::new(1, Arch::new()).unwrap();
+        let pool = Pool::new(1, Arch::new()).unwrap();
         let quick = Effort { sample: Duration::ZERO, budget: Duration::ZERO, least_samples: 1 };
-        let mut curve = Curve::up_to(&mut pool, 64 << 10, quick);
+        let mut curve = Curve::up_to(&pool, 64 << 10, quick);
         let mut before = [0.0; 3];
         for _ in 0..20 {
-            curve.improve(&mut pool);
+            curve.improve(&pool);
             let bytes: Vec<u64> =
                 curve.points.iter().map(|point| point.working_set_bytes).collect();
             assert_eq!(bytes, [15_360, 32_256, 64_512]);

@@ -48,11 +48,11 @@ impl<const SUMS: usize> WithSimd for MultiplyAdds<SUMS> {
 /// 12 fit into 16 registers and 24 into 32; too few sums wait for each other, and too many are
 /// written to memory and back. 32 are for code without explicit vectors, where the compiler packs
 /// single numbers into the vectors that every processor of the kind has, and does so from there on.
-pub(super) fn peak_gflops(pool: &mut Pool) -> f64 {
+pub(super) fn peak_gflops(pool: &Pool) -> f64 {
     gflops::<12>(pool).max(gflops::<24>(pool)).max(gflops::<32>(pool))
 }
 
-fn gflops<const SUMS: usize>(pool: &mut Pool) -> f64 {
+fn gflops<const SUMS: usize>(pool: &Pool) -> f64 {
     let arch = pool.arch();
     let flops = arch.dispatch(MultiplyAdds::<SUMS>) * pool.threads() as f64;
     let seconds = EFFORT.best_seconds(|iterations| {

@@ -12,13 +12,15 @@ const EFFORT: Effort = Effort {
 };
 
 /// Time to start an empty kernel on all threads and wait for them, in microseconds.
-pub(super) fn launch_us(pool: &mut Pool) -> f64 {
-    let seconds = EFFORT.best_seconds(|iterations| {
-        for _ in 0..iterations {
-            pool.run(&|thread| {
-                std::hint::black_box(thread);
-            });
-        }
-    });
-    seconds * 1e6
+pub(super) fn launch_us(pool: &Pool) -> f64 {
+    EFFORT.best_seconds(|iterations| launch(pool, iterations)) * 1e6
+}
+
+/// Starts an empty kernel on all threads and waits for them, `times` times.
+pub(super) fn launch(pool: &Pool, times: u32) {
+    for _ in 0..times {
+        pool.run(&|thread| {
+            std::hint::black_box(thread);
+        });
+    }
 }

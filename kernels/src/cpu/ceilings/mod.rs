@@ -2,11 +2,12 @@
 //! starting a kernel costs.
 //!
 //! Every number is that of the best sample: nothing can make a loop faster than the machine, and
-//! much can make it slower.
+//! much can make it slower. A look says what of it holds at the moment.
 
 mod bandwidth;
 mod compute;
 mod launch;
+mod look;
 mod streaming;
 
 use std::time::{Duration, Instant};
@@ -14,6 +15,7 @@ use std::time::{Duration, Instant};
 use fusion_cost_model::cost::Ceilings;
 
 use self::bandwidth::Curve;
+pub(crate) use self::look::Look;
 use super::pool::Pool;
 use crate::clock::clock_tick;
 
@@ -22,7 +24,7 @@ use crate::clock::clock_tick;
 const ROUNDS: usize = 3;
 
 /// The ceilings for f32 on all threads of the pool. Takes 2 to 4 s.
-pub(crate) fn measure(pool: &mut Pool) -> Ceilings {
+pub(crate) fn measure(pool: &Pool) -> Ceilings {
     let mut peak_gflops = 0.0_f64;
     let mut launch_us = f64::INFINITY;
     let mut curve = Curve::new(pool);
@@ -87,8 +89,8 @@ mod tests {
 
     #[test]
     fn ceilings_are_positive_and_ordered() {
-        let mut pool = Pool::new(2, pulp::Arch::new()).unwrap();
-        let ceilings = measure(&mut pool);
+        let pool = Pool::new(2, pulp::Arch::new()).unwrap();
+        let ceilings = measure(&pool);
         assert!(ceilings.peak_gflops > 0.1 && ceilings.peak_gflops.is_finite());
         assert!(ceilings.launch_us > 0.0 && ceilings.launch_us.is_finite());
         assert!(!ceilings.bandwidth.is_empty());

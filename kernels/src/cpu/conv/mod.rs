@@ -181,7 +181,7 @@ impl Kernel for ConvKernel {
         self.scratch.iter_mut().flatten().for_each(|part| part.locate(tensors));
     }
 
-    unsafe fn run(&self, pool: &mut Pool) {
+    unsafe fn run(&self, pool: &Pool) {
         // SAFETY: the caller's guarantee; the threads have not started.
         unsafe {
             self.tail.fold(pool.arch());

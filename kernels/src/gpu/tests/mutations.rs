@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use fusion_cost_model::Problem;
 
-use super::emulation::{Headers, Order, compiler, failures};
+use super::emulation::{Failure, Headers, Order, compiler, failures};
 use crate::gpu::HEADERS;
 
 /// A change of a header.
@@ -234,19 +234,21 @@ impl Mutation {
             return Some(format!("{header} has no `{from}` any more"));
         };
         let (_, checks) = FAMILIES.iter().find(|(name, _)| name == header).unwrap();
+        // One problem after another: what the first one shows, the others need not be compiled for.
         for (architecture, problems) in *checks {
-            let problems: Vec<Problem> = problems
-                .iter()
-                .map(|text| text.parse().unwrap_or_else(|error| panic!("{text}: {error}")))
-                .collect();
-            let orders = [Order::Forward, Order::Reverse, Order::Shuffled(1)];
-            let found = failures(&problems, architecture, &headers, &orders);
-            if let Some(first) = found.first() {
+            for text in *problems {
+                let problem: Problem =
+                    text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
+                let orders = [Order::Forward, Order::Reverse, Order::Shuffled(1)];
+                let found = failures(&[problem], architecture, &headers, &orders);
+                let Some(first) = found.first() else { continue };
                 let first = first.to_string();
-                if found.iter().all(|failure| failure.to_string().contains("does not compile")) {
-                    return Some(format!("{header}, `{from}` as `{to}`: {first}"));
+                let compiles =
+                    |failure: &Failure| !failure.to_string().contains("does not compile");
+                if found.iter().any(compiles) {
+                    return None;
                 }
-                return None;
+                return Some(format!("{header}, `{from}` as `{to}`: {first}"));
             }
         }
         Some(format!("{header}:{}: `{from}` as `{to}` goes unnoticed", self.line()))

@@ -5,6 +5,8 @@ use kernel_traces::compare::{
     Basis, Comparison, Gap, LayerKind, Ratio, SideSummary, Slot, SlotStatus, Which,
 };
 
+use crate::report::{counted, percent};
+
 /// Shares of a gap that is smaller than this share of a step would be shares of noise.
 const LEAST_GAP: f64 = 0.01;
 
@@ -40,27 +42,11 @@ pub(super) fn share_of_gap(gap: &Gap, part_ns: f64) -> Option<String> {
     (gap.gap_ns.abs() > least).then(|| format!("{share:.0} %"))
 }
 
-/// A share of one.
-pub(super) fn percent(share: f64) -> String {
-    format!("{:.1} %", 100.0 * share)
-}
-
 /// A ratio with its interval of 95 %, if there is one.
 pub(super) fn ratio(ratio: &Ratio) -> String {
     match ratio.interval {
         Some((low, high)) => format!("{:.2} [{low:.2}, {high:.2}]", ratio.value),
         None => format!("{:.2}", ratio.value),
-    }
-}
-
-/// A number with its noun.
-pub(super) fn counted(count: u64, noun: &str) -> String {
-    if count == 1 {
-        return format!("1 {noun}");
-    }
-    match noun.strip_suffix("ss") {
-        Some(_) => format!("{count} {noun}es"),
-        None => format!("{count} {noun}s"),
     }
 }
 
@@ -235,10 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn nouns_have_their_plural() {
-        assert_eq!(counted(1, "pass"), "1 pass");
-        assert_eq!(counted(2, "pass"), "2 passes");
-        assert_eq!(counted(0, "layer"), "0 layers");
+    fn what_is_left_out_is_counted() {
         assert_eq!(left_out(5, 5, "cause"), "");
         assert!(left_out(6, 5, "cause").starts_with("and 1 cause more;"));
     }

@@ -9,7 +9,7 @@ use kernel_traces::results::{LayersFound, PassTime, RankLayers, RanksLayers};
 use kernel_traces::segment::{Assignments, FamilyEvidence};
 use kernel_traces::{PatternTime, StepTime};
 
-use super::super::{phases, ranks, shortened, time};
+use super::super::{counted, percent, phases, ranks, shortened, time};
 
 /// Which patterns are shown kernel by kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,7 +167,7 @@ fn patterns(patterns: &[PatternTime]) -> Table {
             right(pattern.kernels.to_string()),
             right(milliseconds(pattern.mean_ns / 1e6)),
             right(time(pattern.total_ns)),
-            right(format!("{:.1} %", 100.0 * pattern.share)),
+            right(percent(pattern.share)),
             Cell::new(classes),
         ]);
     }
@@ -203,15 +203,10 @@ fn positions(pattern: &PatternTime) -> Table {
             right(milliseconds(at.mean_ns / 1e6)),
             right(time(at.times.median_ns)),
             right(time(at.times.p95_ns)),
-            right(format!("{:.1} %", 100.0 * at.share)),
+            right(percent(at.share)),
         ]);
     }
     table
-}
-
-fn counted(count: u64, what: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {what}{plural}")
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use kernel_traces::predicted::{
     Comparison, LimitVerdict, Row, ScenarioResult, Status, Totals, Validation, Worst,
 };
 
-use super::super::shortened;
+use super::super::{counted, shortened};
 
 /// At most this many operators of a type are named.
 const MOST_OPERATORS: usize = 3;
@@ -43,17 +43,17 @@ fn scenario(text: &mut String, result: &ScenarioResult, top: usize) {
     let comparison = &result.comparison;
     let _ = writeln!(
         text,
-        "predicted  {}, {}; {}",
+        "predicted  {}, {}; {} at no cost",
         result.files.predicted.display(),
         comparison.process,
-        counted(comparison.zero_cost_events, "event at no cost", "events at no cost")
+        counted(comparison.zero_cost_events, "event")
     );
     let _ = writeln!(
         text,
         "measured   {}, {} of {}{}",
         result.files.measured.display(),
-        counted(result.measured_rows, "row", "rows"),
-        counted(comparison.passes, "pass", "passes"),
+        counted(result.measured_rows, "row"),
+        counted(comparison.passes, "pass"),
         skipped(comparison)
     );
     let shown = comparison.rows.get(..top).unwrap_or(&comparison.rows);
@@ -256,8 +256,4 @@ fn percent(percent: Option<f64>) -> String {
 /// A count for a pass, which may be a fraction.
 fn count(count: f64) -> String {
     if count.fract() == 0.0 { format!("{count:.0}") } else { format!("{count:.2}") }
-}
-
-fn counted(count: u64, one: &str, several: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { several })
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use libloading::Library;
@@ -61,6 +61,37 @@ impl Headers {
         }
         folder
     }
+
+    /// A digest of the headers that a text includes, and of those that these include: a kernel is
+    /// compiled again when one of them changes, and not when another one does.
+    fn digest_for(&self, text: &str) -> u64 {
+        let mut names: Vec<&str> = included(text).collect();
+        let mut at = 0;
+        while let Some(&name) = names.get(at) {
+            for name in included(self.text(name)) {
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+            at += 1;
+        }
+        names.sort_unstable();
+        names.dedup();
+        let all: String =
+            names.iter().map(|name| format!("{name}\0{}\0", self.text(name))).collect();
+        XxHash3_64::oneshot(all.as_bytes())
+    }
+
+    fn text(&self, name: &str) -> &str {
+        let found = self.files.iter().find(|(other, _)| other == name);
+        found.map_or_else(|| panic!("{name} is included, and is no header"), |(_, text)| text)
+    }
+}
+
+/// The names in `#include "..."`.
+fn included(text: &str) -> impl Iterator<Item = &str> {
+    let names = text.lines().filter_map(|line| line.trim_start().strip_prefix("#include \""));
+    names.filter_map(|rest| rest.split('"').next())
 }
 
 /// Writes a file so that no reader sees half of it.
@@ -155,7 +186,7 @@ fn object_of(code: &Code, architecture: &Architecture, headers: &Headers) -> Pat
     let key = format!(
         "{}\0{}\0{}\0{:?}",
         code.text,
-        headers.digest,
+        headers.digest_for(&code.text),
         architecture.defines().join(" "),
         options()
     );
@@ -186,6 +217,31 @@ pub(super) fn fibers() -> &'static Library {
     })
 }
 
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// The right to run a compiler: all tests together have one for each processor.
+struct Turn;
+
+static RUNNING: Mutex<usize> = Mutex::new(0);
+static ENDED: Condvar = Condvar::new();
+
+impl Turn {
+    fn wait() -> Self {
+        let running = RUNNING.lock().unwrap();
+        *ENDED.wait_while(running, |running| *running >= processors()).unwrap() += 1;
+        Self
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        *RUNNING.lock().unwrap() -= 1;
+        ENDED.notify_one();
+    }
+}
+
 /// Compiled kernels, by their entry points.
 #[derive(Debug, Default)]
 pub(crate) struct Kernels {
@@ -205,26 +261,26 @@ impl Kernels {
                 distinct.push((code, object_of(code, architecture, headers)));
             }
         }
-        // One test compiles at a time, on all processors.
-        static COMPILING: Mutex<()> = Mutex::new(());
-        let turn = COMPILING.lock().unwrap_or_else(PoisonError::into_inner);
         let missing: Vec<&(&Code, PathBuf)> =
             distinct.iter().filter(|(_, object)| !object.exists()).collect();
         let errors = Mutex::new(HashMap::new());
         let batches = Mutex::new(missing.chunks(KERNELS_AT_ONCE));
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
         std::thread::scope(|scope| {
-            for _ in 0..threads.min(missing.len().div_ceil(KERNELS_AT_ONCE)) {
+            for _ in 0..processors().min(missing.len().div_ceil(KERNELS_AT_ONCE)) {
                 scope.spawn(|| {
                     loop {
                         let Some(batch) = batches.lock().unwrap().next() else { break };
-                        let failed = compile_batch(batch, architecture, headers);
+                        let turn = Turn::wait();
+                        // Another test may have compiled some of it by now.
+                        let batch: Vec<_> =
+                            batch.iter().copied().filter(|(_, object)| !object.exists()).collect();
+                        let failed = compile_batch(&batch, architecture, headers);
+                        drop(turn);
                         errors.lock().unwrap().extend(failed);
                     }
                 });
             }
         });
-        drop(turn);
         let errors = errors.into_inner().unwrap();
         let loaded = distinct.into_iter().map(|(code, object)| {
             let library = match errors.get(&code.entry) {
@@ -259,7 +315,7 @@ fn compile_batch(
     let mut options: Vec<String> = options().into_iter().map(str::to_owned).collect();
     options.extend(architecture.defines());
     options.extend([String::from("-O1"), format!("-I{}", headers.folder().display())]);
-    let (code, first) = batch[0];
+    let Some((code, first)) = batch.first().copied() else { return Vec::new() };
     let source = together(batch.iter().map(|(code, _)| *code));
     match compile(&source, &options, first) {
         Ok(()) => {

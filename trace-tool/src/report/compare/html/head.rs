@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use super::super::{CompareReport, words};
 use super::bars;
 use super::names::Names;
-use crate::report::capital;
+use crate::report::{capital, counted, percent};
 
 pub(super) fn head(report: CompareReport<'_>, names: &Names, title: &str) -> Markup {
     let comparison = report.comparison;
@@ -53,12 +53,12 @@ fn card(comparison: &Comparison, which: Which, step_ns: f64, names: &Names) -> M
                     (words::total(*span_ns)) ": busy " (words::total(*busy_ns)) ", idle "
                     (words::total(*idle_ns))
                 }
-                dt { (capital(words::counted(2, comparison.basis.noun()).trim_start_matches("2 "))) }
+                dt { (capital(counted(2, comparison.basis.noun()).trim_start_matches("2 "))) }
                 dd { (words::steps(comparison.basis, side)) }
                 dt { "Layers" } dd { (words::layers(side)) }
                 dt { "Model" } dd { (side.family) }
                 dt { "Explained" } dd { (words::explained(side)) }
-                dt { "Unclassified" } dd { (words::percent(side.unclassified_share)) " of its kernels’ time" }
+                dt { "Unclassified" } dd { (percent(side.unclassified_share)) " of its kernels’ time" }
             }
         }
     }

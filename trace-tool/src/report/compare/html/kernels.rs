@@ -7,6 +7,7 @@ use super::super::{CompareReport, words};
 use super::bars;
 use super::names::Names;
 use super::{left_out, scrolling};
+use crate::report::percent;
 
 pub(super) fn longest(report: CompareReport<'_>, names: &Names) -> Markup {
     html! {
@@ -36,7 +37,7 @@ fn of_side(report: CompareReport<'_>, side: Which, names: &Names) -> Markup {
             }
             tbody {
                 @for row in rows.iter().take(top) {
-                    @let share = words::percent(row.share);
+                    @let share = percent(row.share);
                     tr {
                         td.what {
                             b { (names.text(&row.class)) }

@@ -7,7 +7,7 @@ use super::super::{CompareReport, words};
 use super::bars;
 use super::names::Names;
 use super::{left_out, scrolling};
-use crate::report::capital;
+use crate::report::{capital, counted};
 
 /// Rows of all kinds together, so that a page stays small.
 const MOST_ROWS: usize = 400;
@@ -27,8 +27,8 @@ pub(super) fn section(report: CompareReport<'_>, names: &Names) -> Markup {
             }
             @if !layers.kinds.is_empty() {
                 p.note {
-                    (words::counted(layers.aligned.into(), "layer")) " of the model are aligned, of "
-                    (words::counted(layers.kinds.len() as u64, "kind")) ". Bars are mean times of a \
+                    (counted(layers.aligned.into(), "layer")) " of the model are aligned, of "
+                    (counted(layers.kinds.len() as u64, "kind")) ". Bars are mean times of a \
                      kernel at its place, on one scale within a kind: "
                     (names.text(&comparison.first.label)) " above, "
                     (names.text(&comparison.second.label)) " below. Gaps are of a "
@@ -99,7 +99,7 @@ fn kind_of_layer(
             (scrolling(&title, &table))
             @if shown.len() < kind.slots.len() {
                 p.more {
-                    "and " (words::counted((kind.slots.len() - shown.len()) as u64, "slot"))
+                    "and " (counted((kind.slots.len() - shown.len()) as u64, "slot"))
                     " more, which take less time; csv with --table slots has all"
                 }
             }

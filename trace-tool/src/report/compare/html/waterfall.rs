@@ -7,6 +7,7 @@ use super::super::{CompareReport, words};
 use super::bars::{self, percent};
 use super::left_out;
 use super::names::Names;
+use crate::report::counted;
 
 /// The axis begins at 0 unless the bars would then take less than this share of it.
 const LEAST_SHARE: f64 = 0.4;
@@ -82,7 +83,7 @@ impl Steps {
         }
         let rest = causes.get(top..).unwrap_or_default();
         if !rest.is_empty() {
-            let more = words::counted(rest.len() as u64, "cause");
+            let more = counted(rest.len() as u64, "cause");
             add(format!("{more} more"), "", rest.iter().map(|cause| cause.part.gap_ns).sum());
         }
         steps.push(whole(Which::Second, *second_ns));

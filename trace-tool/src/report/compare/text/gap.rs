@@ -8,7 +8,7 @@ use kernel_traces::compare::{Comparison, Gap, Part};
 
 use super::super::{CompareReport, words};
 use super::{at_most, heading, sized, write_sentences, write_table};
-use crate::report::shortened;
+use crate::report::{counted, shortened};
 
 pub(super) fn write(text: &mut String, report: CompareReport<'_>) {
     let CompareReport { comparison, top, .. } = report;
@@ -67,7 +67,7 @@ fn causes(text: &mut String, comparison: &Comparison, top: usize) {
             gap_ns: sum(|part| part.gap_ns),
             ..Part::default()
         };
-        let more = words::counted(rest.len() as u64, "cause");
+        let more = counted(rest.len() as u64, "cause");
         let mut row = vec![Cell::new(""), Cell::new(format!("{more} more")), Cell::new("")];
         row.extend(numbers(gap, &part));
         table.add_row(row);
@@ -135,7 +135,7 @@ fn phases(text: &mut String, comparison: &Comparison) {
     let (first, second) = (&comparison.first.label, &comparison.second.label);
     let mut table = sized();
     let step = comparison.basis.noun();
-    let of = |label: &str| format!("{} {label}", words::counted(2, step).trim_start_matches("2 "));
+    let of = |label: &str| format!("{} {label}", counted(2, step).trim_start_matches("2 "));
     table.set_header(["phase", &of(first), &of(second), first, second]);
     let time = |ns: Option<f64>| right(ns.map_or_else(|| "-".to_owned(), words::time));
     for phase in &comparison.gap.phases {

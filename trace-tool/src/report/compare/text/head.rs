@@ -6,6 +6,7 @@ use kernel_traces::compare::{Comparison, SideSummary};
 
 use super::super::words;
 use super::{at_most, sized, write_sentence};
+use crate::report::{counted, percent};
 
 pub(super) fn head(comparison: &Comparison) -> String {
     let sides = [&comparison.first, &comparison.second];
@@ -25,13 +26,13 @@ pub(super) fn head(comparison: &Comparison) -> String {
             words::total(side.idle_ns)
         )
     });
-    let step = words::counted(2, comparison.basis.noun());
+    let step = counted(2, comparison.basis.noun());
     row(step.trim_start_matches("2 "), &|side| words::steps(comparison.basis, side));
     row("layers", &words::layers);
     row("kind of model", &|side| side.family.to_owned());
     row("explained", &|side| words::explained(side));
     row("unclassified", &|side| {
-        format!("{} of its kernels' time", words::percent(side.unclassified_share))
+        format!("{} of its kernels' time", percent(side.unclassified_share))
     });
     for column in [1, 2] {
         at_most(&mut table, column, 50);

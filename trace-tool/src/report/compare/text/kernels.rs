@@ -6,7 +6,7 @@ use kernel_traces::compare::{Comparison, Which};
 
 use super::super::{CompareReport, words};
 use super::{heading, sized, write_table};
-use crate::report::shortened;
+use crate::report::{percent, shortened};
 
 pub(super) fn write(text: &mut String, report: CompareReport<'_>) {
     let CompareReport { comparison, top, .. } = report;
@@ -31,7 +31,7 @@ fn longest(text: &mut String, comparison: &Comparison, side: Which, top: usize) 
             right(row.amount.count.to_string()),
             right(words::total(row.amount.total_ns)),
             right(words::time(row.step_ns)),
-            right(words::percent(row.share)),
+            right(percent(row.share)),
         ]);
     }
     write_table(text, &table, &words::left_out(rows.len(), top, "kernel"));

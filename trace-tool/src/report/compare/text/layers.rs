@@ -8,6 +8,7 @@ use kernel_traces::compare::{Comparison, LayerKind, SlotKernel};
 
 use super::super::{CompareReport, words};
 use super::{at_most, heading, sized, write_sentence, write_table};
+use crate::report::counted;
 
 /// So many kinds of layers are shown slot by slot: the longest are what a model is made of.
 const SHOWN_KINDS: usize = 2;
@@ -28,8 +29,8 @@ pub(super) fn write(text: &mut String, report: CompareReport<'_>) {
     let _ = writeln!(
         text,
         "{} of the model are aligned, of {}.",
-        words::counted(layers.aligned.into(), "layer"),
-        words::counted(layers.kinds.len() as u64, "kind")
+        counted(layers.aligned.into(), "layer"),
+        counted(layers.kinds.len() as u64, "kind")
     );
     kinds(text, comparison, top);
     for kind in layers.kinds.iter().take(SHOWN_KINDS) {
@@ -117,7 +118,7 @@ fn slots(text: &mut String, comparison: &Comparison, kind: &LayerKind) {
         0 => String::new(),
         more => format!(
             "and {} more, which take the least time; --format csv --table slots has all",
-            words::counted(more as u64, "slot")
+            counted(more as u64, "slot")
         ),
     };
     write_table(text, &table, &left_out);

@@ -1,0 +1,92 @@
+//! What to know of the records, and of what has none.
+
+use std::collections::{BTreeMap, HashSet};
+
+use cli_support::width::Width;
+use fusion_cost_model::Problem;
+use fusion_cost_model::calibration::{HardwareCalibration, RunEnd, Verdict};
+
+use super::by_heading;
+
+/// Lines about problems without a record, so that the tables stay in sight.
+const MOST_SKIPPED: usize = 10;
+
+pub(super) fn foot(calibration: &HardwareCalibration, width: Width) -> String {
+    let mut text = width.wrap("", &verdicts(calibration), 2);
+    let note = |note: &str| width.wrap("- ", note, 2);
+    for (code, found) in reasons(calibration) {
+        text.push_str(&reason(code, &found, calibration.records.len(), width));
+    }
+    for skipped in calibration.skipped.iter().take(MOST_SKIPPED) {
+        text.push_str(&note(&format!("not measured: {}", skipped.reason)));
+    }
+    if let Some(more @ 1..) = calibration.skipped.len().checked_sub(MOST_SKIPPED) {
+        text.push_str(&note(&format!("not measured: {more} more; the file lists them all")));
+    }
+    match calibration.settings.end {
+        RunEnd::Complete => {}
+        RunEnd::Interrupted => {
+            text.push_str(&note("the run was interrupted; run the same command again to continue"))
+        }
+        RunEnd::Disturbed => text.push_str(&note(
+            "the run ended after its first pass, in which everything was disturbed; run the same \
+             command again when the machine is quiet",
+        )),
+        RunEnd::TimeBudget => {
+            text.push_str(&note("the time was up; run the same command again to continue"));
+        }
+    }
+    text
+}
+
+fn verdicts(calibration: &HardwareCalibration) -> String {
+    let verdicts =
+        [Verdict::Faster, Verdict::Slower, Verdict::Same, Verdict::Ambiguous, Verdict::Invalid];
+    let counts = verdicts.iter().filter_map(|verdict| {
+        let count = calibration.records.iter().filter(|record| record.verdict == *verdict).count();
+        (count > 0).then(|| format!("{count} {verdict}"))
+    });
+    let counts: Vec<String> = counts.collect();
+    let colon = if counts.is_empty() { "" } else { ": " };
+    format!("{}{colon}{}", of_records(calibration.records.len()), counts.join(", "))
+}
+
+fn of_records(count: usize) -> String {
+    let noun = if count == 1 { "record" } else { "records" };
+    format!("{count} {noun}")
+}
+
+/// What is to be said about the records, by the word of its code: the problem and the text, in the
+/// order of the records.
+fn reasons(calibration: &HardwareCalibration) -> BTreeMap<&str, Vec<(Problem, &str)>> {
+    let mut reasons: BTreeMap<&str, Vec<(Problem, &str)>> = BTreeMap::new();
+    for record in &calibration.records {
+        for reason in &record.reasons {
+            let found = reasons.entry(reason.code.name()).or_default();
+            found.push((record.problem, &reason.text));
+        }
+    }
+    reasons
+}
+
+/// A reason once: its text, how many records have it, and which.
+fn reason(code: &str, found: &[(Problem, &str)], records: usize, width: Width) -> String {
+    let Some((_, text)) = found.first() else { return String::new() };
+    let texts: HashSet<&str> = found.iter().map(|(_, text)| *text).collect();
+    let of_first = if texts.len() > 1 { "; of the first" } else { "" };
+    let is_all = found.len() == records && records > 1;
+    let all = if is_all { "all " } else { "" };
+    let many = of_records(found.len());
+    if width == Width::Unlimited && !is_all {
+        let names: Vec<String> = found.iter().map(|(problem, _)| problem.to_string()).collect();
+        return format!("- {code}, {many} ({}){of_first}: {text}\n", names.join(", "));
+    }
+    let mut note = width.wrap("- ", &format!("{code}, {all}{many}{of_first}: {text}"), 2);
+    if !is_all {
+        for (heading, sizes) in by_heading(found.iter().copied()) {
+            let sizes: Vec<String> = sizes.into_iter().map(|(sizes, _)| sizes).collect();
+            note += &width.wrap("    ", &format!("{heading}: {}", sizes.join(", ")), 6);
+        }
+    }
+    note
+}

@@ -1,0 +1,83 @@
+//! What was measured, on what, and how.
+
+use cli_support::units::ratio;
+use cli_support::width::Width;
+use fusion_cost_model::calibration::{HardwareCalibration, MeasuredCeilings};
+use fusion_cost_model::cost::BandwidthPoint;
+use fusion_cost_model::{CacheState, Clock, Implementation};
+
+use super::by;
+
+/// The width of the labels.
+const LABEL: usize = 12;
+
+pub(super) fn head(calibration: &HardwareCalibration, width: Width) -> String {
+    let ceilings = calibration.ceilings.iter().map(of_ceilings);
+    let noise = calibration.noise.iter().map(|noise| {
+        format!(
+            "{} against itself{}: {}{}",
+            noise.problem,
+            by(noise.clock, Implementation::Native),
+            ratio(noise.ratio, noise.ratio_low, noise.ratio_high),
+            if noise.disturbed { ", mostly disturbed" } else { "" }
+        )
+    });
+    [
+        ("machine", vec![machine(calibration)]),
+        ("run", vec![run(calibration)]),
+        ("ceilings", ceilings.collect()),
+        ("noise", noise.collect()),
+    ]
+    .into_iter()
+    .flat_map(|(label, lines)| {
+        let labels = std::iter::once(label).chain(std::iter::repeat(""));
+        labels.zip(lines).map(|(label, line)| width.wrap(&format!("{label:<LABEL$}"), &line, LABEL))
+    })
+    .collect()
+}
+
+fn machine(calibration: &HardwareCalibration) -> String {
+    let HardwareCalibration { hardware, fingerprint, .. } = calibration;
+    let mut text = hardware.name.clone();
+    if let Some(gpu) = &fingerprint.gpu {
+        text += &format!(" ({}, driver {}, {})", gpu.architecture, gpu.driver, gpu.compiler);
+    } else if fingerprint.cpu_model != hardware.name {
+        text += &format!(" ({})", fingerprint.cpu_model);
+    }
+    if fingerprint.virtualized == Some(true) {
+        text += ", virtual machine";
+    }
+    text
+}
+
+fn run(calibration: &HardwareCalibration) -> String {
+    let HardwareCalibration { settings, tool, records, .. } = calibration;
+    let mut text = format!("sizes: {}; seed {}", settings.shapes, settings.seed);
+    for (is_so, what) in [
+        (settings.quick, ", quick procedure"),
+        (records.iter().any(|one| one.cache_state == CacheState::Cold), ", cold caches"),
+        (settings.forced, ", despite a failed check"),
+    ] {
+        text += if is_so { what } else { "" };
+    }
+    text + &format!("; {} {}, {}", tool.name, tool.version, tool.started_at)
+}
+
+fn of_ceilings(measured: &MeasuredCeilings) -> String {
+    let MeasuredCeilings { backend, dtype, threads, clock, ceilings, .. } = measured;
+    let rate = |point: Option<&BandwidthPoint>| {
+        point.map_or_else(|| "?".to_owned(), |point| format!("{:.0}", point.gb_per_s))
+    };
+    let by = match clock {
+        Clock::Host => format!(" on {threads} threads"),
+        clock => by(*clock, Implementation::Native),
+    };
+    format!(
+        "{backend} {dtype}{by}: {:.0} GFLOP/s, {} GB/s in cache, {} GB/s in memory, {:.2} us per \
+         launch",
+        ceilings.peak_gflops,
+        rate(ceilings.bandwidth.first()),
+        rate(ceilings.bandwidth.last()),
+        ceilings.launch_us
+    )
+}

@@ -1,0 +1,70 @@
+//! A calibration as a page: what was measured how, a table for each family, and what to know of the
+//! records.
+//!
+//! On a page with a width, a pattern with its dtype is a heading, and a row is named by its sizes.
+//! Without one, which is what a pipe gets, each row has the problem's whole name.
+
+mod ask;
+mod foot;
+mod head;
+mod table;
+
+use std::path::Path;
+
+use cli_support::width::Width;
+use fusion_cost_model::calibration::{FusionRecord, HardwareCalibration};
+use fusion_cost_model::{Clock, Family, Implementation, Problem};
+
+/// The whole page of a calibration. With the file that it is in, the page says how to ask for one
+/// record.
+#[must_use]
+pub fn page(calibration: &HardwareCalibration, file: Option<&Path>, width: Width) -> String {
+    let mut text = head::head(calibration, width);
+    let kinds =
+        Clock::ALL.into_iter().flat_map(|clock| Implementation::ALL.map(|one| (clock, one)));
+    for ((clock, implementation), family) in
+        kinds.flat_map(|kind| Family::ALL.map(|family| (kind, family)))
+    {
+        let is_of_it = |record: &&FusionRecord| {
+            Family::of(record.problem.chain().form()) == family
+                && (record.clock, record.implementation) == (clock, implementation)
+        };
+        let records: Vec<&FusionRecord> = calibration.records.iter().filter(is_of_it).collect();
+        if !records.is_empty() {
+            let title = format!("{family}{}", by(clock, implementation));
+            text.push('\n');
+            text.push_str(&table::table(&title, &records, width));
+        }
+    }
+    text.push('\n');
+    text.push_str(&foot::foot(calibration, width));
+    if let (Some(file), Width::Columns(_)) = (file, width) {
+        text.push_str(&ask::how_to_ask(&calibration.records, file, width));
+    }
+    text
+}
+
+/// What times are by, where that is not a CPU and its kernels.
+fn by(clock: Clock, implementation: Implementation) -> String {
+    let clock = if clock.is_host() { String::new() } else { format!(", {clock} clock") };
+    match implementation {
+        Implementation::Native => clock,
+        Implementation::Vendor => clock + ", kernels of the vendor's library",
+    }
+}
+
+/// Items by the heading of their problem, which is its chain and its dtype, each with the problem's
+/// sizes. Headings are in the order of the first item of each.
+fn by_heading<T>(items: impl IntoIterator<Item = (Problem, T)>) -> Vec<(String, Vec<(String, T)>)> {
+    let mut groups: Vec<(String, Vec<(String, T)>)> = Vec::new();
+    for (problem, item) in items {
+        let name = problem.to_string();
+        let (heading, sizes) = name.rsplit_once('/').unwrap_or(("", &name));
+        let sizes = (sizes.to_owned(), item);
+        match groups.iter_mut().find(|(known, _)| known == heading) {
+            Some((_, group)) => group.push(sizes),
+            None => groups.push((heading.to_owned(), vec![sizes])),
+        }
+    }
+    groups
+}

@@ -1,0 +1,48 @@
+//! The records of a family.
+
+use cli_support::ranked::{Column, RankedTable};
+use cli_support::units::{milliseconds, percent, ratio};
+use cli_support::width::Width;
+use fusion_cost_model::calibration::FusionRecord;
+
+use super::by_heading;
+
+/// The speedup and its verdict stay to the last.
+const COLUMNS: [Column; 7] = [
+    Column::numbers("unfused", 1),
+    Column::numbers("fused", 1),
+    Column::numbers("GFLOP/s", 2),
+    Column::numbers("speedup [95 %]", 0),
+    Column::numbers("bytes saved", 3),
+    Column::numbers("ceiling", 4),
+    Column::words("verdict", 0),
+];
+
+pub(super) fn table(title: &str, records: &[&FusionRecord], width: Width) -> String {
+    let mut table = RankedTable::new(title, &COLUMNS);
+    if width == Width::Unlimited {
+        for record in records {
+            table.row(record.problem.to_string(), cells(record));
+        }
+        return table.render(width);
+    }
+    for (heading, rows) in by_heading(records.iter().map(|record| (record.problem, record))) {
+        table.heading(heading);
+        for (sizes, record) in rows {
+            table.row(sizes, cells(record));
+        }
+    }
+    table.render(width)
+}
+
+fn cells(record: &FusionRecord) -> [String; COLUMNS.len()] {
+    [
+        milliseconds(record.unfused_latency_ms),
+        milliseconds(record.fused_latency_ms),
+        format!("{:.1}", record.fused_gflops),
+        ratio(record.speedup_factor, record.speedup_low, record.speedup_high),
+        percent(record.memory_reduction),
+        record.ceiling_speedup.map_or_else(|| "-".to_owned(), |ceiling| format!("{ceiling:.2}")),
+        record.verdict.to_string(),
+    ]
+}

@@ -1,0 +1,60 @@
+//! Work on all processors before and after a measurement.
+
+use crate::cpu::affinity;
+
+/// Numbers for which it is not worth starting threads: they are written in the time that takes.
+const FEW: usize = 1 << 15;
+
+/// Gives every processor a part of `items` to work on, also when the calling thread is bound to one
+/// of them for a measurement. A part begins at a multiple of `grain`, and `work` gets the index at
+/// which it does. The caller's own processor does few items alone.
+pub(crate) fn on_all_processors<T: Send>(
+    items: &mut [T],
+    grain: usize,
+    work: impl Fn(usize, &mut [T]) + Sync,
+) {
+    let free = affinity::before_binding();
+    let threads = match free {
+        _ if items.len() < FEW => 1,
+        Some(mask) => mask.processors().len(),
+        None => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+    };
+    let grain = grain.max(1);
+    let share = items.len().div_ceil(grain).div_ceil(threads).max(1) * grain;
+    if share >= items.len() {
+        return work(0, items);
+    }
+    std::thread::scope(|scope| {
+        for (part, items) in items.chunks_mut(share).enumerate() {
+            let work = &work;
+            scope.spawn(move || {
+                if let Some(mask) = free {
+                    // Where that fails, it is only slower.
+                    mask.bind_this_thread();
+                }
+                work(part * share, items);
+            });
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_item_is_worked_on_once_in_parts_of_whole_grains() {
+        for count in [0, 1, 7, FEW - 1, FEW, FEW + 13] {
+            for grain in [0, 1, 100, 2 * FEW] {
+                let mut items = vec![0; count];
+                on_all_processors(&mut items, grain, |first, part| {
+                    assert_eq!(first % grain.max(1), 0);
+                    for (index, item) in part.iter_mut().enumerate() {
+                        *item += first + index + 1;
+                    }
+                });
+                assert!(items.iter().enumerate().all(|(index, item)| *item == index + 1));
+            }
+        }
+    }
+}
