@@ -128,7 +128,8 @@ pub struct RunArgs {
     #[arg(long, value_name = "N", value_parser = processes)]
     pub processes: Option<u32>,
 
-    /// Rounds per process, each with a fresh placement of the tensors in memory [default: 2]
+    /// Rounds per process, each with a fresh placement of the tensors in memory
+    /// [default: 4, or 2 with --quick]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
     pub rounds: Option<u32>,
 

@@ -1,4 +1,4 @@
-//! A machine whose speed is a script.
+//! The state of a machine that is a script, and what a look at it shows.
 
 use std::collections::HashMap;
 
@@ -51,16 +51,12 @@ impl Machine {
         self.met.get(subject).copied().unwrap_or_default()
     }
 
-    /// A process of a subject begins in a state.
-    pub(super) fn meets(&mut self, subject: Subject, state: usize) {
-        self.met.entry(subject).or_default()[state] += 1;
-    }
-
     fn draw_dwell(&mut self) -> f64 {
         let dwell: f64 = Exp1.sample(&mut self.random);
         self.script.states.map_or(f64::INFINITY, |states| dwell * states.dwell[self.state])
     }
 
+    /// The state that it is in now.
     pub(super) fn state(&mut self) -> usize {
         while self.now >= self.state_ends {
             self.state = 1 - self.state;
@@ -81,6 +77,14 @@ impl Machine {
         effect
     }
 
+    /// Notes that a process of a subject begins, and in which state.
+    pub(super) fn begin(&mut self, subject: &Subject) -> usize {
+        let state = self.state();
+        self.met.entry(*subject).or_default()[state] += 1;
+        state
+    }
+
+    /// What a look at the machine shows now.
     pub(super) fn look(&mut self) -> MachineReading {
         let state = self.state();
         let states = self.script.states.unwrap_or(States::of(1.0, false));

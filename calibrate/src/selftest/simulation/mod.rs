@@ -1,7 +1,7 @@
 //! Machines that are scripts: whole runs on them must find the truth that the script knows.
 //!
-//! [`Disturbance`] lists what can be wrong with a machine, `script` has the numbers of each, `machine`
-//! and `process` play them, and [`Simulated`] is what whole runs on them gave.
+//! [`Disturbance`] lists what can be wrong with a machine, `script` has the numbers of each, `machine`,
+//! `process` and `workers` play them, and [`Simulated`] is what whole runs on them gave.
 
 mod disturbance;
 mod machine;

@@ -54,12 +54,12 @@ fn missed(problems: u32, calibrations: u32) -> Vec<Simulated> {
 
 #[test]
 fn the_intervals_of_large_runs_contain_the_truth() {
-    assert_eq!(missed(100, 1000), []);
+    assert_eq!(missed(100, 500), []);
 }
 
 #[test]
 fn the_intervals_of_small_runs_contain_the_truth() {
-    assert_eq!(missed(4, 400), []);
+    assert_eq!(missed(4, 200), []);
 }
 
 /// The disturbances that the sensors show make them drop pairs, and no others do.

@@ -1,4 +1,4 @@
-//! Processes on a scripted machine, one after the other.
+//! The processes of a scripted machine.
 
 use std::time::{Duration, Instant};
 
@@ -45,8 +45,7 @@ impl Workers for Machine {
     ) -> Result<MeasureAnswer, NoAnswer> {
         let ends = self.now + PROCESS_SECONDS;
         self.now += BEFORE_SAMPLES;
-        let state = self.state();
-        self.meets(task.subject, state);
+        let state = self.begin(&task.subject);
         let others_busy = self.script.states.map_or(0.0, |states| states.others_busy[state]);
         let (began_s, before) = (1.0 + self.now, self.look());
         let mut instruments = Instruments {
