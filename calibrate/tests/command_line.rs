@@ -229,12 +229,12 @@ fn damaged_files_are_refused_with_their_name() {
     let folder = folder();
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
     write("truncated.toml", &EXAMPLE[..EXAMPLE.len() / 2]);
-    write("newer.toml", &EXAMPLE.replacen("schema_version = 3", "schema_version = 4", 1));
+    write("newer.toml", &EXAMPLE.replacen("schema_version = 4", "schema_version = 5", 1));
     write("binary.toml", "\u{0}\u{1}\u{2}");
     write("sheet.toml", include_str!("../profiles/hardware/h200.toml"));
     for (name, message) in [
         ("truncated.toml", "truncated.toml: not a valid calibration file"),
-        ("newer.toml", "newer.toml: schema_version is 4"),
+        ("newer.toml", "newer.toml: schema_version is 5"),
         ("binary.toml", "binary.toml: not a valid calibration file"),
         ("missing.toml", "cannot read missing.toml"),
         ("sheet.toml", "sheet.toml: it is a hardware profile, not a calibration; name it with"),
@@ -316,8 +316,8 @@ fn a_run_goes_on_when_its_time_was_up() {
     let mut budget_s = 4;
     loop {
         // On a busy machine a part may end before anything is measured: the next one has longer.
-        budget_s += 2;
-        assert!(budget_s < 50);
+        budget_s += 4;
+        assert!(budget_s < 100);
         let budget = format!("{budget_s}s");
         let part = forced(folder.path()).args(&args).args(["--time-budget", &budget]).assert();
         if !folder.path().join("t.toml").exists() {
@@ -547,7 +547,7 @@ fn an_interrupted_run_keeps_what_is_done() {
             .unwrap();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();
-        while !line.starts_with("[2/") {
+        while !line.starts_with("after 1 of 3 processes") {
             line.clear();
             assert!(stderr.read_line(&mut line).unwrap() > 0, "it ended by itself");
         }
@@ -558,7 +558,8 @@ fn an_interrupted_run_keeps_what_is_done() {
         assert_eq!(child.wait().unwrap().code(), Some(130), "{rest:?}");
         let calibration = HardwareCalibration::load(folder.path().join(expected)).unwrap();
         assert_eq!(calibration.settings.end, RunEnd::Interrupted);
-        assert!((2..33).contains(&calibration.records.len()));
+        assert_eq!(calibration.records.len(), 33);
+        assert!(calibration.records.iter().any(|record| record.rounds < 6), "some lack a process");
         assert!(folder.path().join("t.toml.journal").exists());
     }
     assert_eq!(std::fs::read_to_string(folder.path().join("t.toml")).unwrap(), EXAMPLE);
