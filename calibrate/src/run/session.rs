@@ -371,7 +371,9 @@ impl<'a> Session<'a> {
 
     /// Measures the ceilings for every dtype and clock that occur, before some of the planned passes.
     fn measure_ceilings(&mut self, pass: u32) -> anyhow::Result<Option<RunEnd>> {
-        if pass >= self.settings.procedure.processes || pass % PASSES_BETWEEN_CEILINGS != 0 {
+        if pass >= self.settings.procedure.processes
+            || !pass.is_multiple_of(PASSES_BETWEEN_CEILINGS)
+        {
             return Ok(None);
         }
         for (dtype, clock) in self.kinds_of_ceilings() {
