@@ -12,6 +12,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use calibrate::plan::Comparison;
 use calibrate::run::Entry;
 use fusion_cost_model::calibration::{HardwareCalibration, RunEnd};
 use rand::{RngExt, SeedableRng};
@@ -87,13 +88,15 @@ fn check_whole(folder: &Path, journaled: &[String]) {
     let (samples, torn) = lines(&folder.join("samples.jsonl"));
     assert!(!torn);
     assert_eq!(samples[..journaled.len()], *journaled);
-    let mut processes = HashSet::new();
+    let (mut processes, mut problems) = (HashSet::new(), 0);
     for line in &samples[1..] {
         if let Entry::Process { subject, index, .. } = serde_json::from_str(line).unwrap() {
+            problems += usize::from(subject.comparison == Comparison::UnfusedFused);
             assert!(processes.insert((subject, index)), "{subject:?} was measured twice");
         }
     }
-    assert_eq!(processes.len(), calibration.records.len() + 2, "each problem, and two controls");
+    assert_eq!(problems, 3 * calibration.records.len(), "three processes of each problem");
+    assert!(processes.len() >= problems + 3 * calibration.noise.len(), "and of each A/A run");
 }
 
 #[test]

@@ -9,15 +9,16 @@ use super::bandwidth::{Arena, ELEMENT_BYTES, FALLBACK_LIMIT_BYTES, GRAIN, Kernel
 use super::launch::launch;
 use crate::backend::MachineReading;
 
-/// Launches that are timed together: hundreds of times the cost of reading the clock.
+/// Launches that are timed together, at most: hundreds of times the cost of reading the clock.
 const LAUNCHES: u32 = 64;
 
 /// Batches of launches are timed for this long: a hundred of them in the slower of the states that
 /// were seen, ...
 const HANDOFF_TIME: Duration = Duration::from_millis(1);
 
-/// ... and this many in any case.
-const LEAST_BATCHES: usize = 5;
+/// ... and this many in any case, each shorter where a launch takes long: with more threads than
+/// processors it takes milliseconds.
+const LEAST_BATCHES: u32 = 5;
 
 /// Memory is streamed through for this long: a dozen sections even where neighbours leave only a
 /// third of the bandwidth.
@@ -94,20 +95,26 @@ impl Look {
 
 /// Microseconds of an empty kernel on all threads: of a fast batch, since a thread may be held up
 /// in many of them. `None` with one thread.
+#[expect(clippy::cast_sign_loss, reason = "a share of positive times; it saturates")]
 fn handoff_us(pool: &Pool) -> Option<f64> {
     if pool.threads() == 1 {
         return None;
     }
+    let timed = |launches: u32| {
+        let start = Instant::now();
+        launch(pool, launches);
+        start.elapsed().max(crate::clock_tick()).as_secs_f64()
+    };
     // The threads may have gone to sleep.
-    launch(pool, LAUNCHES);
+    timed(1);
+    let affordable = HANDOFF_TIME.as_secs_f64() / f64::from(LEAST_BATCHES) / timed(1);
+    let launches = (affordable as u32).clamp(1, LAUNCHES);
     let mut seconds = Vec::new();
     let began = Instant::now();
-    while began.elapsed() < HANDOFF_TIME || seconds.len() < LEAST_BATCHES {
-        let start = Instant::now();
-        launch(pool, LAUNCHES);
-        seconds.push(start.elapsed().max(crate::clock_tick()).as_secs_f64());
+    while began.elapsed() < HANDOFF_TIME || seconds.len() < LEAST_BATCHES as usize {
+        seconds.push(timed(launches));
     }
-    Some(lowest(seconds, 4) / f64::from(LAUNCHES) * 1e6)
+    Some(lowest(seconds, 4) / f64::from(launches) * 1e6)
 }
 
 /// The value below which one of `parts` parts lies: the median for 2, the lower quartile for 4.
