@@ -23,7 +23,7 @@ const OTHER_TRIAD: f64 = 1.4;
 /// A state that was not seen for so long says nothing of the machine as it is.
 const FORGET_AFTER: Duration = Duration::from_hours(24 * 30);
 
-/// So many states are kept, the last ones that were seen.
+/// At most this many states are kept, the last ones that were seen.
 const MOST_STATES: usize = 16;
 
 /// A line of the file.

@@ -40,8 +40,8 @@ pub enum Disturbance {
     Correlated,
     /// Successive processes of a problem are correlated with 0.6; they deviate by 2 %.
     StronglyCorrelated,
-    /// Two states of the machine, of two minutes each in the mean, in one of which one variant takes
-    /// 15 % longer. Looks at the machine tell them apart.
+    /// Two states of the machine, of two minutes each in the mean; one variant takes 15 % longer in one
+    /// of them. Looks at the machine tell them apart.
     SeenStates,
     /// The same with states of ten minutes.
     LongSeenStates,

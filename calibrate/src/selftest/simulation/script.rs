@@ -47,7 +47,7 @@ impl Rare {
     }
 }
 
-/// Two states of a machine, in the second of which the first variant takes 15 % longer.
+/// Two states of a machine. In the second one the first variant takes 15 % longer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct States {
     /// How long each lasts in the mean, in seconds.
