@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use calibrate::measure::{Cause, Order, Pair, Procedure, Round, Samples, Surroundings};
@@ -150,6 +151,26 @@ impl Workers for Scripted {
             surroundings: (self.around)(self.tasks.len()),
         })))
     }
+}
+
+/// What was measured of a control stays when its next process fails, however disturbed it was.
+#[test]
+fn a_control_that_fails_keeps_its_processes() {
+    static ASKED: AtomicUsize = AtomicUsize::new(0);
+    let answer = |task: &MeasureTask| {
+        if task.subject.problem.to_string() != "add_relu/f32/m64.n1024" {
+            return None;
+        }
+        match ASKED.fetch_add(1, Ordering::Relaxed) {
+            // The first process and both times that it is made again.
+            0..3 => disturbed(task),
+            _ => Some(Err(NoAnswer::Failed("its process was ended by signal 9".to_owned()))),
+        }
+    };
+    let mut workers = Scripted { answer: Some(answer), ..Scripted::new() };
+    let outcome = run(&mut workers, SETTINGS, &subjects(1));
+    assert_eq!(outcome.controls[0].processes.len(), 1);
+    assert_eq!(ASKED.load(Ordering::Relaxed), 4, "a failure is not tried again");
 }
 
 fn subjects(count: u64) -> Vec<Subject> {

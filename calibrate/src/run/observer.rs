@@ -14,6 +14,8 @@ pub struct Extent {
     pub controls: u64,
     /// Processes that are planned for each of both.
     pub processes: u32,
+    /// Over what time these are spread at least.
+    pub spread: Duration,
 }
 
 /// Hears what a run is doing. A run calls it between processes only, so that nothing it does

@@ -138,6 +138,7 @@ impl<'a> Session<'a> {
             problems: (self.measured.len() - self.controls) as u64,
             controls: self.controls as u64,
             processes: self.settings.procedure.processes,
+            spread: self.settings.spread,
         });
         let end = self.passes()?;
         self.estimate_anew();
@@ -265,9 +266,12 @@ impl<'a> Session<'a> {
     /// counts for nothing and is made again: it would be missing in every verdict.
     fn measure(&mut self, index: usize, pass: u32) -> anyhow::Result<Option<RunEnd>> {
         for repeat in 0..=MOST_REPEATS {
+            let before = self.measured[index].processes.len();
             let end = self.measure_once(index, pass + repeat * REPEAT)?;
-            let is_good = index >= self.controls || !self.measured[index].ended_disturbed();
-            if end.is_some() || is_good || repeat == MOST_REPEATS {
+            let measured = &self.measured[index];
+            let is_made = measured.processes.len() > before;
+            let is_lost = is_made && index < self.controls && measured.ended_disturbed();
+            if end.is_some() || !is_lost || repeat == MOST_REPEATS {
                 return Ok(end);
             }
             self.measured[index].processes.pop();

@@ -15,6 +15,8 @@ pub(super) struct Pace {
     each: u64,
     /// All that will be made, as far as is known.
     expected: u64,
+    /// The time that the planned ones are spread over at least.
+    spread: Duration,
     /// Those made, also in an earlier part of the run.
     done: u64,
     /// Those made in this part of the run.
@@ -27,6 +29,7 @@ pub(super) struct Pace {
 impl Pace {
     pub(super) fn run_starts(&mut self, extent: Extent) {
         self.each = extent.processes.into();
+        self.spread = extent.spread;
         self.expected = (extent.problems + extent.controls) * self.each;
     }
 
@@ -66,12 +69,15 @@ impl Pace {
         self.timed
     }
 
-    /// The time that the rest will take if it goes on as it did; `None` before that can be said.
+    /// The time that the rest will take if it goes on as it did, waits before the last planned processes
+    /// included; `None` before that can be said.
     pub(super) fn left(&self, now: Instant) -> Option<Duration> {
         let began = self.began.filter(|_| self.timed >= LEAST_TIMED)?;
-        let each = now.saturating_duration_since(began).as_secs_f64() / f64::from(self.timed);
+        let gone = now.saturating_duration_since(began);
+        let each = gone.as_secs_f64() / f64::from(self.timed);
         let remaining = self.expected - self.done;
-        Duration::try_from_secs_f64(each * remaining as f64).ok().filter(|_| remaining > 0)
+        let left = Duration::try_from_secs_f64(each * remaining as f64).ok()?;
+        (remaining > 0).then(|| left.max(self.spread.saturating_sub(gone)))
     }
 }
 
@@ -102,11 +108,26 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_short_run_that_is_spread_waits_for_its_last_processes() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let (mut pace, spread) = (Pace::default(), Duration::from_secs(120));
+        pace.run_starts(Extent { problems: 4, controls: 2, processes: 10, spread });
+        for process in 0..6 {
+            pace.process_starts(at(process));
+            pace.process_ends();
+        }
+        // At a second each, 54 processes take less than what is left of the two minutes.
+        assert_eq!(pace.left(at(6)), Some(Duration::from_secs(114)));
+        assert_eq!(pace.left(at(100)).map(|left| left > Duration::from_secs(800)), Some(true));
+    }
+
+    #[test]
     fn nothing_is_said_of_the_time_before_it_is_known() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut pace = Pace::default();
-        pace.run_starts(Extent { problems: 8, controls: 2, processes: 10 });
+        pace.run_starts(Extent { problems: 8, controls: 2, processes: 10, spread: Duration::ZERO });
         // Left by an earlier part of the run, in no time.
         (0..50).for_each(|_| pace.process_ends());
         assert_eq!((pace.done(), pace.expected(), pace.left(at(1))), (50, 100, None));
