@@ -121,7 +121,7 @@ proptest! {
         ops in prop::collection::vec(0..Op::all().count(), 1..6),
         anchor in prop::sample::select(vec![
             "", "linear+", "conv2d+", "qk+softmax+pv+", "softmax+pv+", "linear+relu+linear+",
-            "conv2d+relu+max_pool+", "qk+softmax+pv+linear+",
+            "conv2d+relu+max_pool+", "qk+softmax+pv+linear+", "qk+scale+", "pv+", "pv+linear+",
         ]),
         values in prop::collection::vec(4_u64..9, MOST),
         cut in 0_usize..8,

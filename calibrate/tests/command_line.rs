@@ -229,7 +229,7 @@ fn damaged_files_are_refused_with_their_name() {
     let folder = folder();
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
     write("truncated.toml", &EXAMPLE[..EXAMPLE.len() / 2]);
-    write("newer.toml", &EXAMPLE.replacen("schema_version = 4", "schema_version = 5", 1));
+    write("newer.toml", &EXAMPLE.replacen("schema_version = 5", "schema_version = 6", 1));
     write("binary.toml", "\u{0}\u{1}\u{2}");
     write("sheet.toml", include_str!("../profiles/hardware/h200.toml"));
     for (name, message) in [

@@ -163,11 +163,12 @@ impl<'m> OnTarget<'m> {
 
     /// The ceilings in the state that was asked for, else in the one that most processes met.
     fn ceilings(&self, dtype: DType) -> Option<&'m Ceilings> {
-        let Target { backend, threads, clock, .. } = self.target;
+        let Target { backend, threads, cache_state, clock, .. } = self.target;
         let HardwareCalibration { ceilings, states, .. } = self.model.calibration();
         let of_target = ceilings.iter().filter(|measured| {
-            (measured.backend, measured.threads, measured.clock, measured.dtype)
-                == (backend, threads, clock, dtype)
+            (measured.backend, measured.threads, measured.cache_state, measured.clock)
+                == (backend, threads, cache_state, clock)
+                && measured.dtype == dtype
         });
         let asked = self.state.map(|asked| asked.id);
         let rank = |measured: &&MeasuredCeilings| {

@@ -32,7 +32,7 @@ impl Form {
             Op::Conv2d => Self::of_conv(rest),
             Op::Qk => Self::of_attention(rest),
             Op::Softmax if ops.contains(&Op::Pv) => Self::of_attention_output(rest),
-            Op::Pv => Err("pv reads probabilities; put softmax before it".to_owned()),
+            Op::Pv => Self::of_attention_output(ops),
             Op::MaxPool => Err("max_pool needs a convolution before it".to_owned()),
             Op::Softmax | Op::LayerNorm | Op::RmsNorm | Op::Pointwise(_) => Self::of_rows(rest),
         }
@@ -89,17 +89,18 @@ impl Form {
         }
     }
 
-    /// `qk pointwise* softmax pointwise* [pv pointwise* [linear pointwise*]]`
+    /// `qk pointwise* [softmax pointwise* [pv pointwise* [linear pointwise*]]]`
     fn of_attention(rest: &[Op]) -> Result<Self, String> {
         let softmax = rest.iter().position(|op| !op.is_pointwise());
         match softmax.map(|at| (rest[at], &rest[at + 1..])) {
             Some((Op::Softmax, rest)) => Self::of_attention_output(rest),
             Some((op, _)) => Err(format!("{op} cannot follow qk; softmax must come first")),
-            None => Err("qk needs a softmax after it".to_owned()),
+            None => Ok(Self::Attention),
         }
     }
 
-    /// What may follow the softmax of an attention chain.
+    /// What may follow the scores of an attention chain: `pointwise* [pv pointwise* [linear
+    /// pointwise*]]`.
     fn of_attention_output(rest: &[Op]) -> Result<Self, String> {
         let mut form = Self::Attention;
         let mut has_output = false;
@@ -145,6 +146,10 @@ mod tests {
             ("conv2d+relu+max_pool+add", Form::ConvPool),
             ("qk+scale+add+softmax", Form::Attention),
             ("softmax+pv", Form::Attention),
+            ("qk", Form::Attention),
+            ("qk+scale", Form::Attention),
+            ("pv", Form::Attention),
+            ("pv+relu+linear", Form::MultiheadLinear),
             ("qk+softmax+dropout+pv+linear+bias", Form::MultiheadLinear),
         ] {
             assert_eq!(form(text), Ok(expected), "{text}");
@@ -159,12 +164,11 @@ mod tests {
             ("linear+relu+linear+relu+linear", "at most two"),
             ("conv2d+softmax", "softmax cannot follow conv2d"),
             ("conv2d+max_pool+max_pool", "at most one"),
-            ("qk", "needs a softmax"),
-            ("qk+scale", "needs a softmax"),
             ("qk+pv", "softmax must come first"),
             ("softmax+pv+pv", "pv cannot stand there"),
             ("max_pool+relu", "needs a convolution"),
-            ("pv+relu", "put softmax before it"),
+            ("pv+softmax", "softmax cannot stand there"),
+            ("pv+pv", "pv cannot stand there"),
         ] {
             let message = form(text).unwrap_err();
             assert!(message.contains(reason), "{text}: {message}");

@@ -15,7 +15,8 @@ impl Problem {
     /// would compute that fused only them.
     ///
     /// `None` when there are no such ops, or they are no chain of their own, such as a `max_pool`
-    /// without its convolution.
+    /// without its convolution. A `qk` by itself applies `1 / sqrt(d)` (see [`Op::Qk`](crate::Op::Qk)), whatever
+    /// its own chain does, which costs the same.
     ///
     /// ```
     /// use fusion_cost_model::Problem;
@@ -82,10 +83,21 @@ impl Problem {
                 written.rows, written.cols, read.rows, read.cols
             )));
         }
+        if let (Some(first), Some(second)) = (self.sizes().attention(), next.sizes().attention()) {
+            if first != second {
+                return Err(fail("their heads have other sizes".to_owned()));
+            }
+        }
         let sizes = match (chain.form(), self.sizes().linear(), next.sizes().linear()) {
             (form, ..) if form == self.sizes().form() => *self.sizes(),
             (Form::Mlp, Some(LinearSizes { m, k, n }), Some(second)) => {
                 Sizes::of(Form::Mlp, [m, k, n, second.n])?
+            }
+            // Scores or a softmax on them, before what has the values.
+            (Form::Attention | Form::MultiheadLinear, ..)
+                if chain.form() == next.sizes().form() =>
+            {
+                *next.sizes()
             }
             (Form::MultiheadLinear, None, Some(linear)) => {
                 let attention = self.sizes().attention();
@@ -128,6 +140,12 @@ mod tests {
             ("relu/f32/m2.n4", "linear/f32/m2.k4.n5", "linear must be the first op"),
             ("mlp/f32/m2.k3.n4.o5", "linear/f32/m2.k5.n6", "at most two"),
             ("conv2d/f32/n1.c3.h8.w8.k4.r3.s3", "relu/f32/m64.n4", "writes 36 x 4"),
+            (
+                "qk/f32/b1.h2.q3.kv4.d5",
+                "attention_output/f32/b1.h2.q3.kv4.d6",
+                "their heads have other sizes",
+            ),
+            ("softmax/f32/m6.n5", "pv/f32/b1.h2.q3.kv4.d5", "the second reads 6 x 4"),
         ] {
             let error = problem(first).join(&problem(second)).unwrap_err();
             assert!(error.is_not_one_kernel(), "{error}");

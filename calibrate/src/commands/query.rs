@@ -24,7 +24,6 @@ use crate::units;
 /// When the file cannot be read, or the question cannot be understood.
 pub fn query(args: &QueryArgs) -> anyhow::Result<u8> {
     let (problem, backend) = (args.problem, args.backend);
-    problem.chain().fusible()?;
     let model = FusionCostModel::load(&args.file)?;
     let threads = match args.threads {
         Some(threads) => threads,
@@ -101,13 +100,24 @@ fn as_text(
     ];
     if let Some(record) = decision.estimate().record() {
         let FusionRecord { speedup_factor, speedup_low, speedup_high, .. } = *record;
-        lines.extend([
-            ("unfused", units::milliseconds(record.unfused_latency_ms)),
-            ("fused", units::milliseconds(record.fused_latency_ms)),
-            ("speedup", units::ratio(speedup_factor, speedup_low, speedup_high)),
-            ("verdict", record.verdict.to_string()),
-        ]);
+        if problem.chain().is_single() {
+            lines.push(("time", units::milliseconds(record.unfused_latency_ms)));
+        } else {
+            lines.extend([
+                ("unfused", units::milliseconds(record.unfused_latency_ms)),
+                ("fused", units::milliseconds(record.fused_latency_ms)),
+                ("speedup", units::ratio(speedup_factor, speedup_low, speedup_high)),
+            ]);
+        }
+        lines.push(("verdict", record.verdict.to_string()));
         lines.extend(record.reasons.iter().map(|reason| ("", reason.to_string())));
+    }
+    if problem.chain().is_single() {
+        lines.push(("bytes", traffic.unfused_bytes.to_string()));
+        if decision.estimate().record().is_none() {
+            lines.push(("to measure", to_measure(problem, target)));
+        }
+        return wrapped(&lines);
     }
     if let Some(roofline) = on_target.roofline_speedup(problem) {
         lines.push(("roofline", format!("{roofline:.3}, if both ran at the machine's ceilings")));
@@ -124,8 +134,16 @@ fn as_text(
     let [decided, _] = words(decision);
     lines.push(("decision", format!("{decided} at a threshold of {}", policy.threshold)));
     if matches!(decision, Decision::Unknown { .. }) {
-        lines.push(("to measure", format!("calibrate --problem {problem}{}", options(target))));
+        lines.push(("to measure", to_measure(problem, target)));
     }
+    wrapped(&lines)
+}
+
+fn to_measure(problem: &Problem, target: Target) -> String {
+    format!("calibrate --problem {problem}{}", options(target))
+}
+
+fn wrapped(lines: &[(&str, String)]) -> String {
     let width = Width::of_stdout();
     lines.iter().map(|(name, value)| width.wrap(&format!("{name:<12}"), value, 12)).collect()
 }
@@ -150,7 +168,8 @@ fn as_json(
     let estimate = decision.estimate();
     let record = estimate.record();
     let quartiles = |timing: &Timing| json!({ "median": timing.median_ms, "q1": timing.q1_ms, "q3": timing.q3_ms, "low": timing.low_ms, "high": timing.high_ms });
-    let [_, decided] = words(decision);
+    // Of a single op there is nothing to decide.
+    let decided = (!problem.chain().is_single()).then(|| words(decision)[1]);
     json!({
         "problem": problem,
         "backend": target.backend,

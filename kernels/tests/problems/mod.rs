@@ -87,6 +87,17 @@ pub(crate) const CHAINS: &[&str] = &[
     "bias+leaky_relu+dropout+add+rms_norm+mul",
     "batch_norm+relu",
     "scale+hardsigmoid+mul+dropout+tanh",
+    "linear",
+    "conv2d",
+    "qk",
+    "qk+scale",
+    "pv",
+    "pv+add+linear+bias",
+    "softmax",
+    "layer_norm",
+    "rms_norm",
+    "batch_norm",
+    "relu",
 ];
 
 /// All of them in a dtype.
