@@ -290,7 +290,7 @@ fn reasons_have_a_code_a_finding_and_an_advice() {
             "control-off: add_relu/f32/m64.n1024 against itself came out as 1.030 [1.020, ",
         ),
         (Reason::FellBack(vec!["a".to_owned(), "b".to_owned()]), "as a; b; nothing was fused"),
-        (Reason::TooFewTicks(12), "too-few-ticks: the shortest sample had 12 ticks"),
+        (Reason::TooFewTicks(12), "too-few-ticks: the shortest samples had 12 ticks"),
         (Reason::OrderSensitive(0.07), "a speedup that is +7.0 % off"),
         (Reason::Unobserved(vec!["steal", "migration"]), "does not show steal, migration;"),
         (
