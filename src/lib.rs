@@ -54,6 +54,7 @@ pub use model::{
     Target, WhenUnknown,
 };
 pub use vocabulary::{
-    AttentionSizes, Backend, CacheState, Chain, Clock, ConvSizes, DType, Family, Implementation,
-    LinearSizes, MlpSizes, Op, PATTERNS, Pattern, Pointwise, PoolWindow, Problem, RowsSizes, Sizes,
+    AttentionSizes, Backend, CacheState, Chain, Clock, ConvSizes, DType, Family, ImageSizes,
+    Implementation, LinearSizes, MlpSizes, Op, PATTERNS, Pattern, Pointwise, PoolWindow, Problem,
+    RowsSizes, Sizes,
 };

@@ -85,7 +85,7 @@ impl Workers for Machine {
         _: Option<Duration>,
     ) -> Result<MeasureAnswer, NoAnswer> {
         let mut random = ChaCha8Rng::seed_from_u64(task.process_seed);
-        let mut factor = |random: &mut ChaCha8Rng| {
+        let factor = |random: &mut ChaCha8Rng| {
             (self.spread * random.random_range(-1.0..1.0_f64)).exp()
         };
         let of_process = [factor(&mut random), factor(&mut random)];

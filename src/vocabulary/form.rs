@@ -15,6 +15,8 @@ pub enum Form {
     Conv,
     /// A convolution with a max-pool in its tail.
     ConvPool,
+    /// A max-pool by itself.
+    Pool,
     /// Scaled dot-product attention or a part of it: `b.h.q.kv.d`.
     Attention,
     /// Attention and a linear op on the joined heads: `b.h.q.kv.d.n`.
@@ -33,7 +35,8 @@ impl Form {
             Op::Qk => Self::of_attention(rest),
             Op::Softmax if ops.contains(&Op::Pv) => Self::of_attention_output(rest),
             Op::Pv => Self::of_attention_output(ops),
-            Op::MaxPool => Err("max_pool needs a convolution before it".to_owned()),
+            Op::MaxPool if rest.is_empty() => Ok(Self::Pool),
+            Op::MaxPool => Err("max_pool stands alone or behind a convolution".to_owned()),
             Op::Softmax | Op::LayerNorm | Op::RmsNorm | Op::Pointwise(_) => Self::of_rows(rest),
         }
     }
@@ -144,6 +147,7 @@ mod tests {
             ("linear+bias+gelu+linear+bias+add+layer_norm", Form::Mlp),
             ("conv2d+bias+hardswish", Form::Conv),
             ("conv2d+relu+max_pool+add", Form::ConvPool),
+            ("max_pool", Form::Pool),
             ("qk+scale+add+softmax", Form::Attention),
             ("softmax+pv", Form::Attention),
             ("qk", Form::Attention),
@@ -166,7 +170,7 @@ mod tests {
             ("conv2d+max_pool+max_pool", "at most one"),
             ("qk+pv", "softmax must come first"),
             ("softmax+pv+pv", "pv cannot stand there"),
-            ("max_pool+relu", "needs a convolution"),
+            ("max_pool+relu", "stands alone or behind a convolution"),
             ("pv+softmax", "softmax cannot stand there"),
             ("pv+pv", "pv cannot stand there"),
         ] {

@@ -7,7 +7,7 @@ use super::form::Form;
 use super::problem::Problem;
 use super::sizes::Sizes;
 use super::steps::{Matrix, Step};
-use super::typed_sizes::{LinearSizes, RowsSizes};
+use super::typed_sizes::{ImageSizes, LinearSizes, PoolSizes, PoolWindow, RowsSizes};
 use crate::error::Error;
 
 impl Problem {
@@ -15,7 +15,7 @@ impl Problem {
     /// would compute that fused only them.
     ///
     /// `None` when there are no such ops, or they are no chain of their own, such as a `max_pool`
-    /// without its convolution. A `qk` by itself applies `1 / sqrt(d)` (see [`Op::Qk`](crate::Op::Qk)), whatever
+    /// without its convolution and with what follows it. A `qk` by itself applies `1 / sqrt(d)` (see [`Op::Qk`](crate::Op::Qk)), whatever
     /// its own chain does, which costs the same.
     ///
     /// ```
@@ -47,6 +47,12 @@ impl Problem {
             // sizes are the same.
             form if form == self.sizes().form() => Self::new(chain, dtype, *self.sizes()),
             Form::Conv => Self::conv(chain, dtype, self.sizes().conv()?),
+            Form::Pool => {
+                let PoolSizes { h, w, window: size, stride, pad } = self.sizes().pool()?;
+                let Matrix { rows, cols: c } = first.input;
+                let images = ImageSizes { n: rows / (h * w), c, h, w };
+                Self::pool(chain, dtype, images, PoolWindow { size, stride, pad })
+            }
             Form::Attention => Self::attention(chain, dtype, self.sizes().attention()?),
             Form::Mlp | Form::ConvPool | Form::MultiheadLinear => return None,
         }
@@ -99,6 +105,18 @@ impl Problem {
             {
                 *next.sizes()
             }
+            (Form::ConvPool, ..) => {
+                let (conv, pool) = (self.sizes().conv(), next.sizes().pool());
+                let (Some(conv), Some(pool)) = (conv, pool) else {
+                    return Err(fail("only one has sizes".to_owned()));
+                };
+                if (conv.out_h(), conv.out_w()) != (pool.h, pool.w) {
+                    return Err(fail("their images have other sizes".to_owned()));
+                }
+                let PoolSizes { window: size, stride, pad, .. } = pool;
+                let window = PoolWindow { size, stride, pad };
+                return Self::conv_pool(chain, self.dtype(), conv, window);
+            }
             (Form::MultiheadLinear, None, Some(linear)) => {
                 let attention = self.sizes().attention();
                 let attention = attention.ok_or_else(|| fail("only one has sizes".to_owned()))?;
@@ -144,6 +162,11 @@ mod tests {
                 "qk/f32/b1.h2.q3.kv4.d5",
                 "attention_output/f32/b1.h2.q3.kv4.d6",
                 "their heads have other sizes",
+            ),
+            (
+                "conv2d/f32/n1.c3.h8.w8.k4.r3.s3",
+                "max_pool/f32/n1.c4.h4.w9",
+                "their images have other sizes",
             ),
             ("softmax/f32/m6.n5", "pv/f32/b1.h2.q3.kv4.d5", "the second reads 6 x 4"),
         ] {

@@ -99,6 +99,8 @@ impl Problem {
         let Matrix { rows, cols } = first_input(self.chain().ops()[0], self.sizes());
         if let Some(conv) = self.sizes().conv() {
             vec![conv.n, conv.c, conv.h, conv.w]
+        } else if let Some(images) = self.sizes().images() {
+            vec![images.n, images.c, images.h, images.w]
         } else if let Some(attention) = self.sizes().attention() {
             vec![attention.b, attention.h, attention.q, cols]
         } else {
@@ -123,6 +125,9 @@ impl Problem {
 fn first_input(first: Op, sizes: &Sizes) -> Matrix {
     if let Some(conv) = sizes.conv() {
         return Matrix::new(conv.n * conv.h * conv.w, conv.c);
+    }
+    if let Some(images) = sizes.images() {
+        return Matrix::new(images.n * images.h * images.w, images.c);
     }
     if let Some(attention) = sizes.attention() {
         // What begins with the softmax reads scores, and `pv` probabilities; the others queries.
@@ -192,6 +197,7 @@ mod tests {
             ("conv_bn/f32/n1.c3.h8.w9.k4.r3.s3", vec![1, 3, 8, 9]),
             ("attention_head/f32/b1.h2.q3.kv4.d5", vec![1, 2, 3, 5]),
             ("attention_output/f32/b1.h2.q3.kv4.d5", vec![1, 2, 3, 4]),
+            ("max_pool/f32/n1.c3.h8.w9", vec![1, 3, 8, 9]),
             ("qk/f32/b1.h2.q3.kv4.d5", vec![1, 2, 3, 5]),
             ("pv/f32/b1.h2.q3.kv4.d5", vec![1, 2, 3, 4]),
             ("add_relu/f32/m6.n7", vec![6, 7]),

@@ -400,7 +400,7 @@ mod tests {
 
     #[test]
     fn a_kernel_against_its_copy_is_as_fast_as_itself() {
-        let processes = [1.0, 2.0, 4.0].map(|both| process(&[&[(both, both * 1.21)]; 2]));
+        let processes = [1.0, 2.0, 4.0].map(|both| process(&[&[(both, both * 1.21)][..]; 2]));
         let of_copies = estimate(&processes).unwrap();
         let estimate = of_copies.of_one_kernel();
         assert_eq!((estimate.ratio, estimate.low, estimate.high), (1.0, 1.0, 1.0));

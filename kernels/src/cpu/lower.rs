@@ -187,6 +187,7 @@ impl<'p> Builder<'p> {
                 };
                 self.conv_kernel(0, input, output, tail, stage)
             }
+            Form::Pool => self.unfused_kernel(0, input, output),
             Form::Attention | Form::MultiheadLinear => self.attention_kernel(input, output),
         }
     }

@@ -134,6 +134,7 @@ impl<'p> Builder<'p> {
             Form::Rows => self.rows_kernel(all, input, output),
             Form::Linear | Form::Mlp => self.linear_kernel(all, input, output),
             Form::Conv | Form::ConvPool => self.conv_kernel(all, input, output),
+            Form::Pool => self.max_pool_kernel(0, input, output),
             Form::Attention | Form::MultiheadLinear => self.attention_kernel(input, output),
         }
     }
