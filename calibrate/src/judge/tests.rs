@@ -217,6 +217,20 @@ fn every_invalid_reason_fires_when_its_cause_is_there_and_not_before() {
 }
 
 #[test]
+fn a_copy_of_the_unfused_variant_has_as_many_kernels() {
+    let (estimate, controls) = (estimate([1.15, 1.2, 1.25]), quiet_controls());
+    let [unfused, _] = kernels();
+    let of_copies = |copies: &[[Vec<String>; 2]]| {
+        let variants = [Variant::Unfused; 2];
+        codes(&judge(&Case { variants, kernels: copies, controls: &controls, ..good(&estimate) }))
+    };
+    let copies = [unfused.clone(), unfused.clone()];
+    assert!(of_copies(&[copies.clone(), copies.clone()]).is_empty());
+    let other = [unfused, vec!["add".to_owned()]];
+    assert_eq!(of_copies(&[copies, other]), ["fell-back"], "other kernels in one process");
+}
+
+#[test]
 fn several_causes_are_all_named() {
     let judgement = judged(|estimate, kernels| {
         estimate.ticks = 1;
