@@ -101,7 +101,7 @@ pub fn find_shapes(name: &str) -> anyhow::Result<ShapeSet> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fusion_cost_model::{Chain, DType, PATTERNS};
+    use fusion_cost_model::{Chain, DType, PATTERNS, Problem};
     use fusion_cost_model::calibration::HardwareCalibration;
     use fusion_cost_model::hardware::Processor;
 
