@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use fusion_cost_model::kernel::Form;
 use fusion_cost_model::{
-    AttentionSizes, Chain, ConvSizes, DType, Error, ImageSizes, LinearSizes, MlpSizes, Op, PoolWindow, Problem,
-    RowsSizes,
+    AttentionSizes, Chain, ConvSizes, DType, Error, ImageSizes, LinearSizes, MlpSizes, Op,
+    PoolWindow, Problem, RowsSizes,
 };
 
 /// A chain of each form.

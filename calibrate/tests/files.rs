@@ -85,9 +85,8 @@ impl Workers for Machine {
         _: Option<Duration>,
     ) -> Result<MeasureAnswer, NoAnswer> {
         let mut random = ChaCha8Rng::seed_from_u64(task.process_seed);
-        let factor = |random: &mut ChaCha8Rng| {
-            (self.spread * random.random_range(-1.0..1.0_f64)).exp()
-        };
+        let factor =
+            |random: &mut ChaCha8Rng| (self.spread * random.random_range(-1.0..1.0_f64)).exp();
         let of_process = [factor(&mut random), factor(&mut random)];
         let mut pair = |order| {
             let seconds = of_process.map(|process| 1.234_567e-3 * process * factor(&mut random));
@@ -246,9 +245,11 @@ fn a_number_that_is_changed_alone_is_noticed() {
             let mutated: Vec<String> = text
                 .lines()
                 .enumerate()
-                .map(|(index, line)| {
-                    if index == at { format!("{key} = {other}") } else { line.to_owned() }
-                })
+                .map(
+                    |(index, line)| {
+                        if index == at { format!("{key} = {other}") } else { line.to_owned() }
+                    },
+                )
                 .collect();
             let mutated = mutated.join("\n") + "\n";
             let error = HardwareCalibration::from_toml(&mutated);

@@ -101,8 +101,8 @@ fn a_single_op_is_judged_by_itself_and_judges_no_other() {
     let estimate = estimate([1.0; 3]);
     let kernels = vec![[vec!["relu".to_owned()], vec!["relu".to_owned()]]; 5];
     let problem = "relu/f32/m64.n1024".parse().unwrap();
-    let [good_copy, bad_copy] =
-        [[0.99, 1.0, 1.01], [1.09, 1.1, 1.11]].map(|ratio| NoiseFloor { problem, ..control(ratio) });
+    let [good_copy, bad_copy] = [[0.99, 1.0, 1.01], [1.09, 1.1, 1.11]]
+        .map(|ratio| NoiseFloor { problem, ..control(ratio) });
     let case = Case { problem, kernels: &kernels, ceiling: Some(1.0), ..good(&estimate) };
     let of = |own_control| judge(&Case { own_control, ..case });
     for own_control in [None, Some(&good_copy)] {

@@ -101,9 +101,9 @@ pub fn find_shapes(name: &str) -> anyhow::Result<ShapeSet> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fusion_cost_model::{Chain, DType, PATTERNS, Problem};
     use fusion_cost_model::calibration::HardwareCalibration;
     use fusion_cost_model::hardware::Processor;
+    use fusion_cost_model::{Chain, DType, PATTERNS, Problem};
 
     #[test]
     fn every_machine_is_whole_and_found_by_all_its_names() {

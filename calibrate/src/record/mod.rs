@@ -12,9 +12,7 @@ use fusion_cost_model::cost::{LeastTime, PeakMemory, Traffic};
 use fusion_cost_model::{Backend, CacheState, Clock};
 
 use crate::digits::rounded;
-use crate::judge::{
-    self, Case, KnownState, controls_for, judge, noise_floor, span, throttle,
-};
+use crate::judge::{self, Case, KnownState, controls_for, judge, noise_floor, span, throttle};
 use crate::measure::{Estimate, SensorRange, Surroundings, Unit, VariantTime};
 use crate::plan::Subject;
 use crate::run::{Outcome, RunSettings};

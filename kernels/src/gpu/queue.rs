@@ -458,8 +458,14 @@ mod tests {
         });
         let graph = calls.iter().position(|call| call == "graph").unwrap();
         let run = ["launch 1", "record"];
-        assert_eq!(calls[graph + 1..][..10], [&["record"][..], &run, &run, &run, &run, &["synchronize"]].concat());
-        assert_eq!(calls[graph + 11..], [["elapsed"; 4].as_slice(), &["destroy event"; 5]].concat());
+        assert_eq!(
+            calls[graph + 1..][..10],
+            [&["record"][..], &run, &run, &run, &run, &["synchronize"]].concat()
+        );
+        assert_eq!(
+            calls[graph + 11..],
+            [["elapsed"; 4].as_slice(), &["destroy event"; 5]].concat()
+        );
     }
 
     #[test]

@@ -8,8 +8,10 @@ mod record;
 
 use std::collections::HashMap;
 
-use super::{FusionRecord, HardwareCalibration, MachineState, NoiseFloor, SCHEMA_VERSION, Settings};
 use super::{CeilingsSpread, MeasuredCeilings};
+use super::{
+    FusionRecord, HardwareCalibration, MachineState, NoiseFloor, SCHEMA_VERSION, Settings,
+};
 use crate::cost::{BandwidthPoint, Ceilings};
 use crate::error::Error;
 use crate::file_kind::FileKind;

@@ -53,7 +53,10 @@ impl Place {
         if !self.table.is_empty() {
             let headers =
                 [format!("[fusion.{}]", self.table), format!("[[fusion.{}]]", self.table)];
-            lines.by_ref().filter(|(line, _)| headers.iter().any(|one| line == one)).nth(self.nth)?;
+            lines
+                .by_ref()
+                .filter(|(line, _)| headers.iter().any(|one| line == one))
+                .nth(self.nth)?;
         }
         let is_key = |line: &str| {
             line.strip_prefix(self.key).is_some_and(|rest| rest.trim_start().starts_with('='))

@@ -53,7 +53,10 @@ fn check_problem(record: &FusionRecord) -> Checked {
     if record.operators != ops || record.num_operators as usize != ops.len() {
         let key = if record.operators == ops { "num_operators" } else { "operators" };
         let ops = ops.join(", ");
-        return fail(Place::of(key), format!("operators are not those of {problem}, which are {ops}"));
+        return fail(
+            Place::of(key),
+            format!("operators are not those of {problem}, which are {ops}"),
+        );
     }
     if record.fusion_pattern != problem.chain().name() {
         let name = problem.chain().name();
@@ -106,7 +109,8 @@ fn check_speedup(record: &FusionRecord) -> Checked {
     }
     if !follows(speedup, unfused / fused, 0.0) {
         let expected = unfused / fused;
-        let why = format!("it is {speedup}, but unfused_latency_ms is {expected:.6} times the other");
+        let why =
+            format!("it is {speedup}, but unfused_latency_ms is {expected:.6} times the other");
         return fail(place, why);
     }
     if !follows(record.efficiency_improvement, speedup - 1.0, 1.0) {
@@ -341,8 +345,7 @@ fn check_proof(proof: &Verification) -> Checked {
     if !is_positive(proof.tolerance) {
         return fail(place("tolerance"), "it must be a positive number");
     }
-    for (key, error) in
-        [("unfused_error", proof.unfused_error), ("fused_error", proof.fused_error)]
+    for (key, error) in [("unfused_error", proof.unfused_error), ("fused_error", proof.fused_error)]
     {
         if !(error >= 0.0 && error <= proof.tolerance) {
             let why = format!("it is {error}, which is not between 0 and the tolerance");
@@ -363,8 +366,8 @@ fn check_verdict(record: &FusionRecord) -> Checked {
         record.reasons.iter().map(|reason: &Reason| reason.code).find(|code| is(*code))
     };
     let is_single = record.problem.chain().is_single();
-    if is_single && (speedup, ends, record.unfused_latency_ms)
-        != (1.0, [1.0; 2], record.fused_latency_ms)
+    if is_single
+        && (speedup, ends, record.unfused_latency_ms) != (1.0, [1.0; 2], record.fused_latency_ms)
     {
         let why = "a single op is one kernel: its speedup is 1, and both times are the same";
         return fail(Place::of("speedup_factor"), why);

@@ -117,8 +117,7 @@ impl Builder<'_> {
     ) -> Option<KernelPlan> {
         let count = self.steps.len();
         let end = self.steps.iter().position(|step| step.op == Op::Linear).unwrap_or(count);
-        let target =
-            if end < count { self.intermediate(end - 1, Role::Scratch) } else { output };
+        let target = if end < count { self.intermediate(end - 1, Role::Scratch) } else { output };
         let mut parameters = Parameters::default();
         let half = match self.steps[0].op {
             Op::Qk => self.scores_phase(0, 1..end, input, target, &mut parameters)?,
