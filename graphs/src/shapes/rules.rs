@@ -39,6 +39,7 @@ const LIKE_FIRST: &[&str] = &[
     "Mish",
     "Neg",
     "Not",
+    "PRelu",
     "QuantizeLinear",
     "RMSNormalization",
     "Reciprocal",
@@ -73,7 +74,7 @@ const COMPARE: &[&str] = &["Equal", "Greater", "GreaterOrEqual", "Less", "LessOr
 
 /// Operators that broadcast their inputs against each other.
 const BROADCAST: &[&str] = &[
-    "Add", "And", "BitShift", "Div", "Max", "Mean", "Min", "Mod", "Mul", "Or", "PRelu", "Pow",
+    "Add", "And", "BitShift", "Div", "Max", "Mean", "Min", "Mod", "Mul", "Or", "Pow",
     "Sub", "Sum", "Where", "Xor",
 ];
 
