@@ -74,8 +74,8 @@ const COMPARE: &[&str] = &["Equal", "Greater", "GreaterOrEqual", "Less", "LessOr
 
 /// Operators that broadcast their inputs against each other.
 const BROADCAST: &[&str] = &[
-    "Add", "And", "BitShift", "Div", "Max", "Mean", "Min", "Mod", "Mul", "Or", "Pow",
-    "Sub", "Sum", "Where", "Xor",
+    "Add", "And", "BitShift", "Div", "Max", "Mean", "Min", "Mod", "Mul", "Or", "Pow", "Sub", "Sum",
+    "Where", "Xor",
 ];
 
 /// The shapes of the outputs, as far as they follow from the inputs, or what contradicts itself.
