@@ -127,17 +127,55 @@ impl Cloud {
         }
     }
 
-    /// Of each record from all others: by how much the fused time and the speedup are off in the
-    /// logarithm, each with its standard deviation. Nothing where there are too few others.
-    pub(super) fn left_out(&self) -> [Vec<[f64; 2]>; 2] {
-        /// One other record says nothing about how sizes differ.
+    /// Estimates of each record from all others, where there are enough of them to say how sizes
+    /// differ.
+    pub(super) fn left_out(
+        &self,
+        ceilings: Option<&Ceilings>,
+        records: &[(usize, &FusionRecord)],
+    ) -> Vec<LeftOut> {
         const FEWEST: usize = 3;
-        if self.records.len() < FEWEST {
-            return [Vec::new(), Vec::new()];
+        /// Where one record of more is left out, what was fitted to all of them hardly changes.
+        const MOST_FITTED_ANEW: usize = 12;
+        if records.len() < FEWEST {
+            return Vec::new();
         }
-        let speedups = self.speedups.as_ref().map(|speedups| speedups.field.left_out());
-        [self.times.left_out(), speedups.unwrap_or_default()]
+        if records.len() <= MOST_FITTED_ANEW {
+            return fitted_anew(ceilings, records).collect();
+        }
+        let of_time = |time| LeftOut { octaves: 0.0, time: Some(time), speedup: None };
+        let of_speedup = |speedup| LeftOut { octaves: 0.0, time: None, speedup: Some(speedup) };
+        let speedups = self.speedups.iter().flat_map(|speedups| speedups.field.left_out());
+        self.times.left_out().into_iter().map(of_time).chain(speedups.map(of_speedup)).collect()
     }
+}
+
+/// An estimate of what was measured, made without it: by how much the logarithms of the fused time
+/// and of the speedup are off, each with its standard deviation.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct LeftOut {
+    pub(super) octaves: f64,
+    pub(super) time: Option<[f64; 2]>,
+    pub(super) speedup: Option<[f64; 2]>,
+}
+
+/// Estimates of each record from a cloud of the others.
+fn fitted_anew<'r>(
+    ceilings: Option<&'r Ceilings>,
+    records: &'r [(usize, &FusionRecord)],
+) -> impl Iterator<Item = LeftOut> + 'r {
+    (0..records.len()).filter_map(move |left_out| {
+        let mut others = records.to_vec();
+        let (_, record) = others.remove(left_out);
+        let found = Cloud::fit(ceilings, &others)?.at(&Features::of(&record.problem));
+        let off = |value: f64, found: Uncertain| [value.ln() - found.value, found.sd];
+        let is_single = record.problem.chain().len() == 1;
+        Some(LeftOut {
+            octaves: found.octaves,
+            time: Some(off(record.fused_latency_ms, found.ln_fused)),
+            speedup: (!is_single).then(|| off(record.speedup_factor, found.ln_speedup)),
+        })
+    })
 }
 
 fn padded(features: &Features) -> [f64; MAX_DIMENSIONS] {

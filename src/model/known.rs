@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::answer::Evidence;
-use super::cloud::Cloud;
+use super::cloud::{Cloud, LeftOut};
 use super::compose::{self, Difference, Part};
 use super::features::{CloudKey, Features};
 use super::on_paper::OnPaper;
@@ -27,25 +27,41 @@ pub(super) struct Known {
     spreads: Spreads,
 }
 
-/// How far estimates are off, by how they are made.
+/// How far estimates of the fused time and of the speedup are off, by how they are made.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Spreads {
+struct Spreads {
     interpolated: [Spread; 2],
+    extrapolated: [Spread; 2],
     composed: [Spread; 2],
 }
 
 impl Default for Spreads {
     fn default() -> Self {
-        let unknown = [Spread::of([]); 2];
-        Self { interpolated: unknown, composed: unknown }
+        Self::from(&[], &[])
     }
 }
 
 impl Spreads {
-    /// Those of the fused time and of the speedup.
+    fn from(of_clouds: &[LeftOut], composed: &[LeftOut]) -> Self {
+        let of = |left_out: &[LeftOut], is_beyond: Option<bool>| {
+            let is_meant = |one: &&LeftOut| {
+                is_beyond.is_none_or(|beyond| beyond == (one.octaves > SLACK_OCTAVES))
+            };
+            let left_out = || left_out.iter().filter(is_meant);
+            let times = left_out().filter_map(|one| one.time);
+            [Spread::of(times), Spread::of(left_out().filter_map(|one| one.speedup))]
+        };
+        let interpolated = of(of_clouds, Some(false));
+        let [time, speedup] = of(of_clouds, Some(true));
+        // Few records lie at the edge, and what is beyond it is not more certain.
+        let extrapolated = [time.or_wider(interpolated[0]), speedup.or_wider(interpolated[1])];
+        Self { interpolated, extrapolated, composed: of(composed, None) }
+    }
+
     const fn of(&self, evidence: Evidence) -> &[Spread; 2] {
         match evidence {
             Evidence::ComposedAtSize | Evidence::ComposedBetween => &self.composed,
+            Evidence::Extrapolated => &self.extrapolated,
             _ => &self.interpolated,
         }
     }
@@ -85,13 +101,17 @@ impl Known {
             known.at_sizes.entry((first, dtype, *problem.sizes())).or_default().push(problem);
             by_key.entry(CloudKey::of(&problem)).or_default().push((index, record));
         }
+        let mut left_out = Vec::new();
         for (key, of_key) in by_key {
-            if let Some(cloud) = Cloud::fit(ceilings(key.dtype), &of_key) {
+            let ceilings = ceilings(key.dtype);
+            if let Some(cloud) = Cloud::fit(ceilings, &of_key) {
+                left_out.extend(cloud.left_out(ceilings, &of_key));
                 known.clouds.insert(key, cloud);
             }
         }
         let of_target = || indices.iter().map(|&index| &records[index]);
-        known.spreads = known.spreads_of(records, of_target());
+        let composed = known.composed_left_out(records, of_target());
+        known.spreads = Spreads::from(&left_out, &composed);
         known.on_paper = OnPaper::of(of_target(), ceilings);
         known
     }
@@ -195,27 +215,23 @@ impl Known {
         Some(self.clouds.get(&CloudKey::of(&part))?.at(&Features::of(&part)))
     }
 
-    fn spreads_of<'r>(
+    /// Measured chains as composed of others.
+    fn composed_left_out<'r>(
         &self,
         records: &[FusionRecord],
         of_target: impl Iterator<Item = &'r FusionRecord>,
-    ) -> Spreads {
-        let [mut times, mut speedups] = [Vec::new(), Vec::new()];
-        for cloud in self.clouds.values() {
-            let [of_times, of_speedups] = cloud.left_out();
-            times.extend(of_times);
-            speedups.extend(of_speedups);
-        }
-        let [mut sums, mut ratios] = [Vec::new(), Vec::new()];
-        for record in of_target {
-            let Some(found) = self.composed_at_size(records, &record.problem) else { continue };
-            let Prediction { ln_fused, ln_speedup, .. } = found;
-            sums.push([record.fused_latency_ms.ln() - ln_fused.value, ln_fused.sd]);
-            if ln_speedup.sd > 0.0 {
-                ratios.push([record.speedup_factor.ln() - ln_speedup.value, ln_speedup.sd]);
-            }
-        }
-        let composed = [Spread::of(sums), Spread::of(ratios)];
-        Spreads { interpolated: [Spread::of(times), Spread::of(speedups)], composed }
+    ) -> Vec<LeftOut> {
+        let composed = |record: &FusionRecord| {
+            let found = self.composed_at_size(records, &record.problem)?;
+            let Prediction { ln_fused: time, ln_speedup: speedup, octaves, .. } = found;
+            let is_single = record.problem.chain().len() == 1;
+            Some(LeftOut {
+                octaves,
+                time: Some([record.fused_latency_ms.ln() - time.value, time.sd]),
+                speedup: (!is_single)
+                    .then(|| [record.speedup_factor.ln() - speedup.value, speedup.sd]),
+            })
+        };
+        of_target.filter_map(composed).collect()
     }
 }

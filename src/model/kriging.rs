@@ -13,7 +13,7 @@ use super::matrix;
 use super::surroundings::Surroundings;
 
 /// Up to this many values, a mean looks at all of them; beyond, at the nearest [`NEIGHBOURS`].
-const MOST_IN_ALL: usize = 1000;
+const MOST_IN_ALL: usize = 1024;
 
 /// Samples that a guess names.
 const NAMED: usize = 3;

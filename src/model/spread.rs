@@ -28,6 +28,11 @@ impl Spread {
         Self { half_width: quantile(scores).map_or(student, |conformal| conformal.max(student)) }
     }
 
+    /// The wider of two.
+    pub(super) const fn or_wider(self, other: Self) -> Self {
+        Self { half_width: self.half_width.max(other.half_width) }
+    }
+
     /// Half of the width of an interval around a value with a standard deviation.
     pub(super) const fn half_width(&self, sd: f64) -> f64 {
         self.half_width * sd

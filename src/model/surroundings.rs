@@ -52,7 +52,7 @@ impl Surroundings {
             inverse[index][index] = 1.0;
             matrix::forward(&factor, n, &mut inverse[index][..n]);
         }
-        #[expect(clippy::cast_possible_truncation, reason = "at most 256 samples")]
+        #[expect(clippy::cast_possible_truncation, reason = "at most 1024 samples")]
         let members = members.iter().map(|&(_, index)| index as u32).collect();
         Some(Self { members, places: lanes(&near, covariance, centre), proportions, inverse })
     }

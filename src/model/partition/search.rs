@@ -137,7 +137,7 @@ impl Search<'_> {
         };
         let total = |ranked: Vec<Ranked>| {
             let none = Worth { saved: 0.0, kernels: 0 };
-            let worths = ranked.iter().map(worth);
+            let mut worths = ranked.iter().map(worth);
             let total = worths.try_fold(none, |sum, worth| Some(sum.and(worth?)))?;
             Some((ranked, total))
         };
