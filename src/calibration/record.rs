@@ -286,7 +286,8 @@ pub struct FusionRecord {
     pub pairs: u32,
     /// Pairs that were used.
     pub pairs_kept: u32,
-    /// Ticks of the clock in the shortest sample.
+    /// Ticks of the clock in the shortest sample of a process; half of the processes have at least as
+    /// many.
     pub sample_ticks: u64,
     /// What the speedup would have been off by, as a ratio minus 1, had the variants been measured
     /// one after the other instead of in turns; absent where that was not measured.

@@ -129,7 +129,7 @@ pub struct RunArgs {
     pub processes: Option<u32>,
 
     /// Rounds per process, each with a fresh placement of the tensors in memory
-    /// [default: 4, or 2 with --quick]
+    /// [default: 4, or 2 with --quick and for problems of 10 ms and more]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
     pub rounds: Option<u32>,
 

@@ -220,7 +220,7 @@ impl fmt::Display for Reason {
                 kernels.join("; ")
             )?,
             Self::TooFewTicks(ticks) => {
-                write!(f, "the shortest sample had {ticks} ticks of the clock")?;
+                write!(f, "the shortest samples had {ticks} ticks of the clock")?;
             }
             Self::FasterThanTheMachine { variant, median_us, least_us } => write!(
                 f,

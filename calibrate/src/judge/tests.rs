@@ -192,6 +192,20 @@ fn every_invalid_reason_fires_when_its_cause_is_there_and_not_before() {
 }
 
 #[test]
+fn a_copy_of_the_unfused_variant_has_as_many_kernels() {
+    let (estimate, controls) = (estimate([1.15, 1.2, 1.25]), quiet_controls());
+    let [unfused, _] = kernels();
+    let of_copies = |copies: &[[Vec<String>; 2]]| {
+        let variants = [Variant::Unfused; 2];
+        codes(&judge(&Case { variants, kernels: copies, controls: &controls, ..good(&estimate) }))
+    };
+    let copies = [unfused.clone(), unfused.clone()];
+    assert!(of_copies(&[copies.clone(), copies.clone()]).is_empty());
+    let other = [unfused, vec!["add".to_owned()]];
+    assert_eq!(of_copies(&[copies, other]), ["fell-back"], "other kernels in one process");
+}
+
+#[test]
 fn several_causes_are_all_named() {
     let judgement = judged(|estimate, kernels| {
         estimate.ticks = 1;
@@ -265,7 +279,7 @@ fn reasons_have_a_code_a_finding_and_an_advice() {
             "control-off: add_relu/f32/m64.n1024 against itself came out as 1.030 [1.020, ",
         ),
         (Reason::FellBack(vec!["a".to_owned(), "b".to_owned()]), "as a; b; nothing was fused"),
-        (Reason::TooFewTicks(12), "too-few-ticks: the shortest sample had 12 ticks"),
+        (Reason::TooFewTicks(12), "too-few-ticks: the shortest samples had 12 ticks"),
         (Reason::OrderSensitive(0.07), "a speedup that is +7.0 % off"),
         (Reason::Unobserved(vec!["steal", "migration"]), "does not show steal, migration;"),
         (

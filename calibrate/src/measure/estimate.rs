@@ -81,7 +81,8 @@ pub struct Estimate {
     /// Whether so few pairs are undisturbed that the numbers are those of all pairs. They must not
     /// be used.
     pub mostly_disturbed: bool,
-    /// Ticks of the clock in the shortest sample.
+    /// Ticks of the clock in the shortest sample of a process: at least half of the processes have as
+    /// many.
     pub ticks: u64,
     /// What the logarithm of the ratio would have been off by, had the variants been measured one
     /// after the other; `None` when every last round was disturbed.
@@ -178,7 +179,7 @@ pub fn estimate(processes: &[Samples], method: &Method<'_>) -> Option<Estimate> 
         pairs: taken,
         pairs_kept: undisturbed,
         mostly_disturbed,
-        ticks: processes.iter().map(|process| process.ticks).min().unwrap_or(0),
+        ticks: ticks_of_most(processes),
         order_sensitivity: (!sensitivities.is_empty()).then_some(sensitivity),
         is_order_sensitive: sensitivity.abs() > half_of_it,
         disturbed: count_causes(processes),
@@ -270,6 +271,15 @@ fn count_causes(processes: &[Samples]) -> Disturbed {
     disturbed
 }
 
+/// The ticks of the shortest sample that at least half of the processes reach. A single process that
+/// found out how many runs make a sample while something held it up is too short by chance, and a
+/// twentieth of the samples.
+fn ticks_of_most(processes: &[Samples]) -> u64 {
+    let mut ticks: Vec<u64> = processes.iter().map(|process| process.ticks).collect();
+    ticks.sort_unstable();
+    ticks.get(ticks.len().saturating_sub(1) / 2).copied().unwrap_or(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::disturbance::Cause;
@@ -307,6 +317,18 @@ mod tests {
             observable: vec![Cause::Migration],
             sensors: None,
         }
+    }
+
+    #[test]
+    fn one_process_with_short_samples_is_not_all_of_them() {
+        let round: &[(f64, f64)] = &[(2.0, 1.0), (2.0, 1.0)];
+        let ticks = |of: [u64; 3]| {
+            let of = of.map(|ticks| Samples { ticks, ..process(&[round, round]) });
+            estimate(&of).unwrap().ticks
+        };
+        assert_eq!(ticks([498, 5000, 4000]), 4000);
+        assert_eq!(ticks([498, 499, 5000]), 499);
+        assert_eq!(super::ticks_of_most(&[]), 0);
     }
 
     #[test]

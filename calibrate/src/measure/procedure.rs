@@ -12,14 +12,16 @@ pub struct Procedure {
     pub processes: u32,
     /// Fresh processes for a problem that the stopping rule finds too wide after `processes`.
     pub most_processes: u32,
-    /// Rounds per process.
+    /// Rounds per process, unless the problem is so slow that the budget allows only fewer.
     pub rounds: u32,
+    /// Rounds per process of the slowest problems.
+    pub least_rounds: u32,
     /// Pairs per round, unless the problem is so slow that the budget allows only fewer.
     pub pairs: u32,
     /// How long a sample lasts at least, unless one run lasts longer.
     pub sample: Duration,
-    /// How long the samples of one process may take together. Slow problems get fewer pairs, but
-    /// never fewer than one in each order.
+    /// How long the samples of one process may take together. Slow problems get fewer pairs, and the
+    /// slowest fewer rounds, but never fewer than two of one pair in each order.
     pub process_budget: Duration,
 }
 
@@ -31,6 +33,7 @@ impl Procedure {
         processes: 10,
         most_processes: 20,
         rounds: 4,
+        least_rounds: Self::LEAST_ROUNDS,
         pairs: 8,
         sample: Duration::from_micros(500),
         process_budget: Duration::from_millis(300),
@@ -41,6 +44,7 @@ impl Procedure {
         processes: 3,
         most_processes: 3,
         rounds: 2,
+        least_rounds: Self::LEAST_ROUNDS,
         pairs: 4,
         sample: Duration::from_micros(300),
         process_budget: Duration::from_millis(300),
@@ -62,7 +66,8 @@ impl Procedure {
     /// Samples are made to last this many, since some turn out shorter than they were meant to be.
     pub const TICKS: u32 = 2 * Self::LEAST_TICKS;
 
-    /// The same with other numbers of processes and rounds. More processes than the standard ones
+    /// The same with other numbers of processes and rounds; rounds that are asked for are made, however
+    /// slow a problem is. More processes than the standard ones
     /// are never cut short, and double when that does not suffice, as in the standard procedure;
     /// a single process stays single.
     #[must_use]
@@ -72,6 +77,7 @@ impl Procedure {
             processes: processes.unwrap_or(self.processes),
             most_processes: processes.map_or(self.most_processes, most),
             rounds: rounds.unwrap_or(self.rounds),
+            least_rounds: rounds.unwrap_or(self.least_rounds),
             ..self
         }
     }
@@ -83,14 +89,25 @@ impl Procedure {
         if self.most_processes > self.processes { Self::LEVEL_OF_TWO_LOOKS } else { 0.95 }
     }
 
-    /// The pairs per round that the budget allows when a pair takes `pair_seconds`, an even number.
+    /// The rounds, and the pairs in each, that the budget allows when a pair takes `pair_seconds`. The
+    /// pairs are an even number.
     #[must_use]
-    pub fn affordable_pairs(&self, pair_seconds: f64) -> usize {
-        let round_budget = self.process_budget.as_secs_f64() / f64::from(self.rounds);
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
-        let affordable = (round_budget / pair_seconds) as u32;
+    pub fn affordable(&self, pair_seconds: f64) -> (u32, usize) {
+        let pairs_in = |rounds: u32| {
+            let round_budget = self.process_budget.as_secs_f64() / f64::from(rounds);
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "saturates"
+            )]
+            let affordable = (round_budget / pair_seconds) as u32;
+            affordable / 2 * 2
+        };
+        // A slow problem is a large one, whose time depends little on where its tensors lie.
+        let fits = pairs_in(self.rounds) >= Self::LEAST_PAIRS;
+        let rounds = if fits { self.rounds } else { self.least_rounds };
         let most = self.pairs.max(Self::LEAST_PAIRS);
-        (affordable / 2 * 2).clamp(Self::LEAST_PAIRS, most) as usize
+        (rounds, pairs_in(rounds).clamp(Self::LEAST_PAIRS, most) as usize)
     }
 }
 
@@ -101,10 +118,14 @@ mod tests {
     #[test]
     fn slow_problems_get_fewer_pairs_but_both_orders() {
         let procedure = Procedure::STANDARD;
-        assert_eq!(procedure.affordable_pairs(1e-3), 8);
-        assert_eq!(procedure.affordable_pairs(0.018), 4, "75 ms for a round");
-        assert_eq!(procedure.affordable_pairs(10.0), 2);
-        assert_eq!(procedure.affordable_pairs(0.0), 8);
+        assert_eq!(procedure.affordable(1e-3), (4, 8));
+        assert_eq!(procedure.affordable(0.018), (4, 4), "75 ms for a round");
+        assert_eq!(procedure.affordable(0.037), (4, 2));
+        assert_eq!(procedure.affordable(0.038), (2, 2), "150 ms for a round");
+        assert_eq!(procedure.affordable(10.0), (2, 2));
+        assert_eq!(procedure.affordable(0.0), (4, 8));
+        // Whoever asks for rounds gets them.
+        assert_eq!(procedure.with(None, Some(6)).affordable(10.0), (6, 2));
     }
 
     #[test]

@@ -19,6 +19,11 @@ const MOST_BETWEEN: f64 = 0.1;
 /// A state is seen by this many processes at least. One odd reading is an odd reading.
 const LEAST_PROCESSES: usize = 2;
 
+/// A state is seen by this share of the processes at least. What lasts for seconds of a run of minutes
+/// disturbs some samples, and is nothing that a machine stays in: no problem meets it often enough
+/// for a speedup of its own.
+const LEAST_SHARE: f64 = 0.05;
+
 /// Which states a machine has, and how to tell them apart.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct States {
@@ -57,8 +62,11 @@ impl States {
             }
         }
         members.sort_by_key(|(class, of_class)| (std::cmp::Reverse(of_class.len()), *class));
+        #[expect(clippy::cast_precision_loss, reason = "a count of processes")]
+        let least = (LEAST_SHARE * readings.len() as f64).max(LEAST_PROCESSES as f64);
+        #[expect(clippy::cast_precision_loss, reason = "a count of processes")]
         let is_seen =
-            |(_, of_class): &([usize; 2], Vec<&MachineReading>)| of_class.len() >= LEAST_PROCESSES;
+            |(_, of_class): &([usize; 2], Vec<&MachineReading>)| of_class.len() as f64 >= least;
         // Of very few processes the first one is a state all the same.
         let kept = members.iter().filter(|one| is_seen(one)).count().max(1);
         for ((class, of_class), id) in members.into_iter().take(kept).zip(1..) {
@@ -207,6 +215,20 @@ mod tests {
         let states = States::find(&odd);
         assert_eq!(states.describe().len(), 1);
         assert_eq!(states.of(&odd[20]), Some(1));
+    }
+
+    #[test]
+    fn what_passes_within_seconds_of_a_long_run_is_no_state() {
+        // The hypervisor gave the processors to others for eight processes of a run of ten minutes.
+        let run = |odd: usize| {
+            let all = [noisy(&[(0.7, 23.0)], 400 - odd), noisy(&[(29.0, 4.4)], odd)].concat();
+            (States::find(&all), all)
+        };
+        let (states, all) = run(8);
+        assert_eq!(states.describe().len(), 1, "{states:?}");
+        assert_eq!(states.of(&all[399]), Some(1), "it belongs to the nearest one");
+        // For half a minute of it they were in a state.
+        assert_eq!(run(20).0.describe().len(), 2);
     }
 
     #[test]

@@ -14,6 +14,8 @@ pub struct Extent {
     pub controls: u64,
     /// Processes that are planned for each of both.
     pub processes: u32,
+    /// The most that one of both can get.
+    pub most_processes: u32,
     /// Over what time these are spread at least.
     pub spread: Duration,
 }
@@ -36,8 +38,8 @@ pub trait Observer {
     /// A process was measured, now or in an earlier part of the run.
     fn process_ends(&mut self) {}
 
-    /// One process more than planned is needed.
-    fn process_added(&mut self) {}
+    /// More processes than planned are needed.
+    fn processes_added(&mut self, _count: u64) {}
 
     /// A problem was measured in one more process, and needs others.
     fn problem_goes_on(&mut self, _measured: &Measured) {}

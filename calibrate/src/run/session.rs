@@ -14,7 +14,7 @@ use fusion_cost_model::calibration::{MeasuredCeilings, NoiseFloor, RunEnd};
 use fusion_cost_model::{Clock, DType};
 
 use crate::judge::{controls_for, noise_floor, same_margin};
-use crate::measure::{States, draw_pass, enough};
+use crate::measure::{Procedure, States, draw_pass, enough};
 use crate::plan::{Subject, controls};
 use crate::prove::Proof;
 use crate::stop::Stop;
@@ -138,6 +138,7 @@ impl<'a> Session<'a> {
             problems: (self.measured.len() - self.controls) as u64,
             controls: self.controls as u64,
             processes: self.settings.procedure.processes,
+            most_processes: self.settings.procedure.most_processes,
             spread: self.settings.spread,
         });
         let end = self.passes()?;
@@ -186,6 +187,7 @@ impl<'a> Session<'a> {
             }
             self.estimate_anew();
             todo.into_iter().for_each(|index| self.look(index));
+            self.expect_more(pass);
             if pass == 0 && self.is_hopeless() {
                 return Ok(RunEnd::Disturbed);
             }
@@ -275,7 +277,7 @@ impl<'a> Session<'a> {
                 return Ok(end);
             }
             self.measured[index].processes.pop();
-            self.observer.process_added();
+            self.observer.processes_added(1);
         }
         Ok(None)
     }
@@ -367,10 +369,18 @@ impl<'a> Session<'a> {
             self.observer.problem_ends(measured);
             return;
         }
-        if estimate.processes >= procedure.processes as usize {
-            self.observer.process_added();
-        }
         self.observer.problem_goes_on(measured);
+    }
+
+    /// What is undecided after the planned processes gets the most there may be, since nothing is
+    /// looked at in between; and so do the A/A runs then.
+    fn expect_more(&mut self, pass: u32) {
+        let Procedure { processes, most_processes, .. } = self.settings.procedure;
+        let undecided = self.unfinished(self.controls..self.measured.len()).len();
+        if pass + 1 == processes && undecided > 0 {
+            let all = undecided + self.unfinished(0..self.controls).len();
+            self.observer.processes_added(all as u64 * u64::from(most_processes - processes));
+        }
     }
 
     /// Measures the ceilings for every dtype and clock that occur, before some of the planned passes.

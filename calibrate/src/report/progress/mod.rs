@@ -140,8 +140,8 @@ impl<W: Write> Observer for Progress<W> {
         self.count();
     }
 
-    fn process_added(&mut self) {
-        self.pace.process_added();
+    fn processes_added(&mut self, count: u64) {
+        self.pace.processes_added(count);
         self.count();
     }
 

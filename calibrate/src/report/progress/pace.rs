@@ -13,6 +13,8 @@ const LEAST_TIMED: u32 = 5;
 pub(super) struct Pace {
     /// Planned for each problem.
     each: u64,
+    /// The most that a problem gets.
+    most: u64,
     /// All that will be made, as far as is known.
     expected: u64,
     /// The time that the planned ones are spread over at least.
@@ -29,6 +31,7 @@ pub(super) struct Pace {
 impl Pace {
     pub(super) fn run_starts(&mut self, extent: Extent) {
         self.each = extent.processes.into();
+        self.most = extent.most_processes.into();
         self.spread = extent.spread;
         self.expected = (extent.problems + extent.controls) * self.each;
     }
@@ -46,13 +49,15 @@ impl Pace {
         self.is_measuring = false;
     }
 
-    pub(super) fn process_added(&mut self) {
-        self.expected += 1;
+    pub(super) fn processes_added(&mut self, count: u64) {
+        self.expected += count;
     }
 
-    /// The rest of what was planned for a problem is not made.
+    /// The rest of what was planned for a problem is not made, or of what was added.
     pub(super) fn problem_ends(&mut self, made: usize) {
-        let spared = self.each.saturating_sub(made as u64);
+        let made = made as u64;
+        let expected = if made > self.each { self.most } else { self.each };
+        let spared = expected.saturating_sub(made);
         self.expected = self.expected.saturating_sub(spared).max(self.done);
     }
 
@@ -107,12 +112,35 @@ pub(super) fn left_in_words(left: Duration) -> String {
 mod tests {
     use super::*;
 
+    const EXTENT: Extent = Extent {
+        problems: 4,
+        controls: 2,
+        processes: 10,
+        most_processes: 20,
+        spread: Duration::ZERO,
+    };
+
+    #[test]
+    fn what_is_added_is_expected_until_it_is_spared() {
+        let mut pace = Pace::default();
+        pace.run_starts(EXTENT);
+        (0..60).for_each(|_| pace.process_ends());
+        // Two problems and the A/A runs go on; one of the problems ends after twelve, since two of
+        // its first ten were disturbed.
+        pace.problem_ends(10);
+        pace.problem_ends(10);
+        pace.processes_added(4 * 10);
+        assert_eq!((pace.done(), pace.expected()), (60, 100));
+        pace.problem_ends(12);
+        assert_eq!(pace.expected(), 92);
+    }
+
     #[test]
     fn a_short_run_that_is_spread_waits_for_its_last_processes() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let (mut pace, spread) = (Pace::default(), Duration::from_secs(120));
-        pace.run_starts(Extent { problems: 4, controls: 2, processes: 10, spread });
+        pace.run_starts(Extent { spread, ..EXTENT });
         for process in 0..6 {
             pace.process_starts(at(process));
             pace.process_ends();
@@ -127,7 +155,7 @@ mod tests {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut pace = Pace::default();
-        pace.run_starts(Extent { problems: 8, controls: 2, processes: 10, spread: Duration::ZERO });
+        pace.run_starts(Extent { problems: 8, ..EXTENT });
         // Left by an earlier part of the run, in no time.
         (0..50).for_each(|_| pace.process_ends());
         assert_eq!((pace.done(), pace.expected(), pace.left(at(1))), (50, 100, None));
@@ -139,7 +167,7 @@ mod tests {
         assert_eq!(pace.left(at(20)), Some(Duration::from_secs(2 * 40)));
         // One problem fails after six of its ten processes, another needs one more.
         pace.problem_ends(6);
-        pace.process_added();
+        pace.processes_added(1);
         assert_eq!(pace.expected(), 97);
         (0..37).for_each(|_| pace.process_ends());
         assert_eq!((pace.done(), pace.left(at(20))), (97, None));
