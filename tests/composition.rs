@@ -37,7 +37,8 @@ fn known(text: &str) -> Known {
 
 /// GEMMs with bias and ReLU at some sizes, and ops by themselves.
 fn model(sizes: &[[u64; 3]]) -> FusionCostModel {
-    let gemms = sizes.iter().map(|[m, k, n]| known(&format!("linear_bias_relu/f32/m{m}.k{k}.n{n}")));
+    let gemms =
+        sizes.iter().map(|[m, k, n]| known(&format!("linear_bias_relu/f32/m{m}.k{k}.n{n}")));
     let tails = ["relu", "silu", "bias", "bias+relu", "relu+dropout", "add+relu", "add"];
     let tails = tails.into_iter().flat_map(|tail| {
         [(64, 64), (256, 512), (2048, 512), (512, 4096)]
@@ -61,8 +62,14 @@ fn assert_composed(model: &FusionCostModel, text: &str, evidence: Evidence, most
     }
 }
 
-const SIZES: [[u64; 3]; 6] =
-    [[256, 512, 512], [2048, 512, 512], [64, 64, 64], [512, 256, 4096], [100, 900, 300], [700, 90, 900]];
+const SIZES: [[u64; 3]; 6] = [
+    [256, 512, 512],
+    [2048, 512, 512],
+    [64, 64, 64],
+    [512, 256, 4096],
+    [100, 900, 300],
+    [700, 90, 900],
+];
 
 #[test]
 fn a_tail_is_exchanged_at_the_measured_size() {
@@ -97,12 +104,7 @@ fn the_first_op_is_what_the_others_leave() {
 #[test]
 fn between_sizes_it_is_composed_of_estimates() {
     let model = model(&SIZES);
-    assert_composed(
-        &model,
-        "linear+bias+silu/f32/m500.k400.n700",
-        Evidence::ComposedBetween,
-        0.15,
-    );
+    assert_composed(&model, "linear+bias+silu/f32/m500.k400.n700", Evidence::ComposedBetween, 0.15);
 }
 
 /// The order of trust, from a file that could answer in several ways.
@@ -123,7 +125,8 @@ fn the_most_trusted_evidence_answers() {
         ("m1200.k500.n600", Evidence::ComposedBetween),
         ("m9999.k9999.n9999", Evidence::Extrapolated),
     ] {
-        let estimate = model.on(TARGET).estimate(&problem(&format!("linear+bias+silu/f32/{sizes}")));
+        let estimate =
+            model.on(TARGET).estimate(&problem(&format!("linear+bias+silu/f32/{sizes}")));
         assert_eq!(estimate.evidence(), evidence, "{sizes}");
     }
     let order = [

@@ -20,7 +20,8 @@ struct Row {
 }
 
 fn table() -> Vec<Row> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/latency_tables/h200_gemm_bf16.csv.gz");
+    let path =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/latency_tables/h200_gemm_bf16.csv.gz");
     let file = std::fs::File::open(path).unwrap_or_else(|error| panic!("{path}: {error}"));
     let mut text = String::new();
     flate2::read::GzDecoder::new(file).read_to_string(&mut text).unwrap();

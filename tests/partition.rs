@@ -126,10 +126,7 @@ fn a_node_that_two_others_read_ends_a_segment() {
 
 #[test]
 fn a_sum_continues_either_of_its_branches() {
-    let model = model(&[
-        ("relu+add/f32/m64.n64", 1.0, 1.1),
-        ("tanh+add/f32/m64.n64", 1.0, 1.4),
-    ]);
+    let model = model(&[("relu+add/f32/m64.n64", 1.0, 1.1), ("tanh+add/f32/m64.n64", 1.0, 1.4)]);
     let node = |text: &str| GraphNode::new(problem(text));
     let graph = |last: &str| {
         [
@@ -162,7 +159,7 @@ fn a_pool_is_an_op_that_is_no_problem_by_itself() {
     let model = model(&[("conv2d+relu+max_pool/f32/n1.c3.h8.w8.k4.r3.s3", 1.0, 1.5)]);
     let chain = problem("conv2d+relu+max_pool/f32/n1.c3.h8.w8.k4.r3.s3");
     let best = model.on(TARGET).partition(&chain, &POLICY).unwrap();
-    assert_eq!(ops(&best), [0..3]);
+    assert_eq!((best.segments.len(), ops(&best)[0].clone()), (1, 0..3));
     let apart = model.on(TARGET).partition(&chain, &POLICY.with_threshold(2.0)).unwrap();
     assert_eq!(ops(&apart), [0..1, 1..2, 2..3]);
     assert_eq!((apart.segments[2].problem, apart.total_ms), (None, None));
@@ -174,10 +171,7 @@ fn nodes_come_after_those_that_they_read() {
     let loops = [GraphNode::new(problem("relu/f32/m64.n64")).reading(0)];
     let error = model.on(TARGET).partition_graph(&loops, &POLICY).unwrap_err();
     assert!(error.is_invalid_question());
-    assert_eq!(
-        error.to_string(),
-        "node 0 reads node 0; put the nodes that a node reads before it"
-    );
+    assert_eq!(error.to_string(), "node 0 reads node 0; put the nodes that a node reads before it");
     let empty = model.on(TARGET).partition_graph(&[], &POLICY).unwrap();
     assert_eq!((empty.segments.len(), empty.saved_ms.value, empty.peak_bytes), (0, 0.0, 0));
 }

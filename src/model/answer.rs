@@ -89,7 +89,8 @@ impl Interval {
     /// A measured time.
     fn of_time(value: f64, timing: &Timing) -> Self {
         // Files of older versions have no interval; quartiles of the samples are the next best.
-        let (low, high) = (timing.low_ms.unwrap_or(timing.q1_ms), timing.high_ms.unwrap_or(timing.q3_ms));
+        let (low, high) =
+            (timing.low_ms.unwrap_or(timing.q1_ms), timing.high_ms.unwrap_or(timing.q3_ms));
         Self { value, low: low.min(value), high: high.max(value) }
     }
 }

@@ -47,7 +47,8 @@ impl Cloud {
     ) -> Option<Self> {
         let known: Vec<(Features, &FusionRecord)> =
             records.iter().map(|(_, record)| (Features::of(&record.problem), *record)).collect();
-        let times = known.iter().map(|(features, record)| (&features.work, record.fused_latency_ms));
+        let times =
+            known.iter().map(|(features, record)| (&features.work, record.fused_latency_ms));
         let roofline = Roofline::fit(ceilings, times);
         let mut range = [[f64::INFINITY, f64::NEG_INFINITY]; MAX_DIMENSIONS];
         for (features, _) in &known {
@@ -57,7 +58,8 @@ impl Cloud {
             }
         }
         let (first, record) = known.first()?;
-        let (dimensions, is_single) = (first.coordinates().len(), record.problem.chain().len() == 1);
+        let (dimensions, is_single) =
+            (first.coordinates().len(), record.problem.chain().len() == 1);
         let sample = |features: &Features, proportion: f64, value: f64, variance: f64| Sample {
             place: Place { at: padded(features), proportion },
             value,
@@ -106,8 +108,7 @@ impl Cloud {
         let ragged = features.sized()..coordinates.len();
         held[ragged.clone()].copy_from_slice(&coordinates[ragged]);
         let beyond = SD_OF_AN_OCTAVE * octaves;
-        let uncertain =
-            |value: f64, guess: &Guess| Uncertain { value, sd: guess.sd.hypot(beyond) };
+        let uncertain = |value: f64, guess: &Guess| Uncertain { value, sd: guess.sd.hypot(beyond) };
         let time = self.times.at(&Place { at: held, proportion: 0.0 });
         let ln_roofline = self.roofline.fused_ms(&features.work).ln();
         let ln_speedup = self.speedups.as_ref().map(|Speedups { field, range: [low, high] }| {

@@ -55,7 +55,8 @@ impl Difference {
         }
         let with = |start: usize, after: usize| {
             let [new, old] = ends(after).map(|end| start..end);
-            Some(Self { new, old }).filter(|it| start > 0 && !it.new.is_empty() && !it.old.is_empty())
+            Some(Self { new, old })
+                .filter(|it| start > 0 && !it.new.is_empty() && !it.old.is_empty())
         };
         let exact = with(before, after);
         let with_next = after.checked_sub(1).and_then(|fewer| with(before, fewer));
@@ -113,10 +114,7 @@ pub(super) fn rest(known: &Prediction, others: &Prediction) -> Option<Prediction
     let unfused = |of: &Prediction| of.ln_fused.value + of.ln_speedup.value;
     let sd = |of: &Prediction| of.ln_fused.sd.hypot(of.ln_speedup.sd);
     let (whole, others_ms) = (unfused(known).exp(), unfused(others).exp());
-    let left = whole - others_ms;
-    if !(left > LEAST_LEFT * whole) {
-        return None;
-    }
+    let left = Some(whole - others_ms).filter(|left| *left > LEAST_LEFT * whole)?;
     let sd = (whole / left * sd(known)).hypot(others_ms / left * sd(others)).hypot(SD_OF_A_SUM);
     let parts = [(1.0, *known), (-1.0, *others)];
     Some(Prediction {
@@ -225,7 +223,8 @@ mod tests {
     #[test]
     fn a_part_may_lie_a_little_beyond_its_range() {
         let far = |octaves| Prediction { octaves, ..known(1.0, 1.0, 0.0) };
-        let octaves = |far| sum(&[part(1.0, known(10.0, 1.0, 0.0)), part(1.0, far)]).unwrap().octaves;
+        let octaves =
+            |far| sum(&[part(1.0, known(10.0, 1.0, 0.0)), part(1.0, far)]).unwrap().octaves;
         assert_eq!(octaves(far(1.5)), 0.0);
         assert_eq!(octaves(far(3.0)), 1.0);
     }

@@ -39,9 +39,8 @@ impl CloudKey {
                 stride: conv.stride,
                 groups: if is_depthwise { Kinds::DEPTHWISE } else { conv.groups },
                 is_pointwise: conv.r == 1 && conv.s == 1,
-                pool: pool.map_or([0; 3], |PoolSizes { window, stride, pad, .. }| {
-                    [window, stride, pad]
-                }),
+                pool: pool
+                    .map_or([0; 3], |PoolSizes { window, stride, pad, .. }| [window, stride, pad]),
             }
         });
         Self { chain: *problem.chain(), dtype: problem.dtype(), kinds }
@@ -183,8 +182,10 @@ mod tests {
         // 8 x 16 inputs, 16 x 4 weights and 8 x 4 outputs of 4 bytes.
         let bytes = f64::from((8 * 16 + 16 * 4 + 8 * 4) * 4).log2();
         assert_eq!(coordinates("linear/f32/m8.k16.n4"), [3.0, 4.0, 2.0, bytes]);
-        let [.., pixels, depth, channels, _] =
-            coordinates("conv2d/f32/n2.c8.h4.w4.k16.r1.s1")[..] else { panic!("four") };
+        let [.., pixels, depth, channels, _] = coordinates("conv2d/f32/n2.c8.h4.w4.k16.r1.s1")[..]
+        else {
+            panic!("four")
+        };
         assert_eq!([pixels, depth, channels], [5.0, 3.0, 4.0]);
         assert_eq!(coordinates("attention_head/f32/b2.h4.q16.kv32.d8")[..4], [3.0, 4.0, 5.0, 3.0]);
         assert_eq!(coordinates("multihead_linear/f32/b2.h4.q16.kv32.d8.n64")[4], 6.0);
@@ -213,7 +214,8 @@ mod tests {
         ] {
             assert_ne!(dense, key(other), "{other}");
         }
-        let depthwise = |channels| key(&format!("n1.c{channels}.h9.w9.k{channels}.r3.s3.groups{channels}"));
+        let depthwise =
+            |channels| key(&format!("n1.c{channels}.h9.w9.k{channels}.r3.s3.groups{channels}"));
         assert_eq!(depthwise(8), depthwise(32));
     }
 
@@ -224,7 +226,7 @@ mod tests {
             let keys = chain.form().size_keys().iter();
             let sizes: Vec<String> = keys.map(|key| format!("{}4", key.key)).collect();
             let sizes = sizes.join(".").replace("pad4", "pad0").replace("r4.s4", "r1.s1");
-            let sizes = sizes.replace("pool4", "pool1").replace("ppad0", "ppad0");
+            let sizes = sizes.replace("pool4", "pool1");
             let problem = problem(&format!("{}/f32/{sizes}", pattern.name));
             let (work, traffic) = (Work::of(&problem), Traffic::of(&problem));
             assert_eq!(work.flops, traffic.flops as f64, "{problem}");

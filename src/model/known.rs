@@ -196,9 +196,9 @@ impl Known {
                 ways.iter().flatten().find_map(sum)
             };
             let Some(found) = found else { continue };
-            let is_better = best.as_ref().is_none_or(|(ops, other)| {
-                (fewest, found.ln_fused.sd) < (*ops, other.ln_fused.sd)
-            });
+            let is_better = best
+                .as_ref()
+                .is_none_or(|(ops, other)| (fewest, found.ln_fused.sd) < (*ops, other.ln_fused.sd));
             if is_better {
                 best = Some((fewest, found));
             }

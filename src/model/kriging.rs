@@ -61,7 +61,8 @@ impl Field {
         let mut covariance = Covariance::fit(&samples, dimensions, prior);
         #[expect(clippy::cast_precision_loss, reason = "a count of samples")]
         let count = samples.len() as f64;
-        let mean = |index: usize| samples.iter().map(|one| one.place.at[index]).sum::<f64>() / count;
+        let mean =
+            |index: usize| samples.iter().map(|one| one.place.at[index]).sum::<f64>() / count;
         let centre = std::array::from_fn(mean);
         let mut all = None;
         if samples.len() <= MOST_IN_ALL {
@@ -85,8 +86,8 @@ impl Field {
         let scaled = scaled(place, &self.covariance, &self.centre);
         let scaled = &scaled[..self.covariance.dimensions];
         match &self.all {
-            Some(all) => self.from_all(all, place, scaled),
-            None => self.from_nearest(place, scaled, None),
+            Some(all) => self.by_all(all, place, scaled),
+            None => self.by_nearest(place, scaled, None),
         }
     }
 
@@ -101,13 +102,13 @@ impl Field {
             let Sample { place, value, .. } = &self.samples[index];
             let scaled = scaled(place, &self.covariance, &self.centre);
             let scaled = &scaled[..self.covariance.dimensions];
-            let guess = self.from_nearest(place, scaled, Some(index));
+            let guess = self.by_nearest(place, scaled, Some(index));
             [value - guess.mean, guess.sd]
         };
         spread_out(self.samples.len(), MOST).map(of_sample).collect()
     }
 
-    fn from_all(&self, all: &All, place: &Place, scaled: &[f32]) -> Guess {
+    fn by_all(&self, all: &All, place: &Place, scaled: &[f32]) -> Guess {
         let mut sums = [0.0_f32; LANES];
         let mut least = [f32::INFINITY; LANES];
         let mut least_block = [0_u32; LANES];
@@ -140,14 +141,16 @@ impl Field {
     }
 
     /// The value from the nearest samples but `without` one.
-    fn from_nearest(&self, place: &Place, scaled: &[f32], without: Option<usize>) -> Guess {
+    fn by_nearest(&self, place: &Place, scaled: &[f32], without: Option<usize>) -> Guess {
         const N: usize = NEIGHBOURS;
         let near = self.nearest(scaled, without);
         let mut matrix = [0.0; N * N];
         let mut alike = [0.0; N];
         let mut values = [0.0; N];
         for (row, a) in near.iter().map(|&index| &self.samples[index as usize]).enumerate() {
-            for (col, b) in near[..row].iter().map(|&index| &self.samples[index as usize]).enumerate() {
+            for (col, b) in
+                near[..row].iter().map(|&index| &self.samples[index as usize]).enumerate()
+            {
                 matrix[row * N + col] = self.covariance.between(&a.place, &b.place);
             }
             matrix[row * N + row] = self.covariance.of_new(a.place.proportion) + a.variance;

@@ -51,7 +51,7 @@ fn exp_of_negative(x: f32) -> f32 {
     // 2^rest for a rest of at most a half: its Taylor series.
     let power = 1.0
         + rest
-            * (0.693_147_2
+            * (std::f32::consts::LN_2
                 + rest
                     * (0.240_226_5
                         + rest

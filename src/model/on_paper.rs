@@ -47,9 +47,10 @@ impl OnPaper {
         let speedups = || known.iter().filter_map(|(_, speedup)| *speedup);
         // By least squares, with as much for a share of 1 as a few records say.
         const FOR_ALL: f64 = 0.1;
-        let [products, squares] = speedups().fold([FOR_ALL; 2], |[products, squares], [on, got]| {
-            [products + on * got, squares + on * on]
-        });
+        let [products, squares] = speedups()
+            .fold([FOR_ALL; 2], |[products, squares], [on, got]| {
+                [products + on * got, squares + on * on]
+            });
         let share = (products / squares).clamp(0.0, 1.0);
         let half_width = |off: Vec<f64>, before: f64| {
             let few = off.len() < FEW;
@@ -67,11 +68,7 @@ impl OnPaper {
 
     /// The logarithms of a fused time in milliseconds and of a speedup, and halves of their
     /// intervals; `None` where no bandwidth was measured.
-    pub(super) fn estimate(
-        &self,
-        ceilings: &Ceilings,
-        problem: &Problem,
-    ) -> Option<[[f64; 2]; 2]> {
+    pub(super) fn estimate(&self, ceilings: &Ceilings, problem: &Problem) -> Option<[[f64; 2]; 2]> {
         let [fused, speedup] = logarithms(ceilings, problem)?;
         let [of_time, of_speedup] = self.half_widths;
         // A single op has no other variant, for certain.

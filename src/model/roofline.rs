@@ -97,7 +97,12 @@ impl Roofline {
         // A chain without a flop, such as a ReLU, is bound by its bytes.
         let flops_per_ms = flops_per_ms.max(bytes_per_ms);
         let launch_ms = if launch_ms.is_finite() { launch_ms } else { 1.0 };
-        Self { launch_ms: launch_ms.max(LEAST_LAUNCH_MS), bytes_per_ms, flops_per_ms, curve: Vec::new() }
+        Self {
+            launch_ms: launch_ms.max(LEAST_LAUNCH_MS),
+            bytes_per_ms,
+            flops_per_ms,
+            curve: Vec::new(),
+        }
     }
 
     /// The time of the fused variant.

@@ -64,12 +64,7 @@ impl Surroundings {
 
     /// The variance of a measurement near the sample, given those around it.
     #[inline]
-    pub(super) fn variance(
-        &self,
-        covariance: &Covariance,
-        proportion: f64,
-        scaled: &[f32],
-    ) -> f64 {
+    pub(super) fn variance(&self, covariance: &Covariance, proportion: f64, scaled: &[f32]) -> f64 {
         let squared = matern::squared_distances(scaled, &self.places);
         let alike = matern::correlations(squared);
         let mut explained = [0.0; LANES];

@@ -106,9 +106,11 @@ fn as_text(
     };
     lines.extend(estimate.unfused_ms().map(|unfused| ("unfused", time(unfused))));
     lines.extend(estimate.fused_ms().map(|fused| ("fused", time(fused))));
-    lines.extend(estimate.speedup().map(|Interval { value, low, high, .. }| {
-        ("speedup", units::ratio(value, low, high))
-    }));
+    lines.extend(
+        estimate
+            .speedup()
+            .map(|Interval { value, low, high, .. }| ("speedup", units::ratio(value, low, high))),
+    );
     if let Some(record) = estimate.record() {
         lines.push(("verdict", record.verdict.to_string()));
         lines.extend(record.reasons.iter().map(|reason| ("", reason.to_string())));

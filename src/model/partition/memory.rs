@@ -55,9 +55,10 @@ impl Units<'_> {
         let output = self.output_bytes(last);
         let is_replaced = |before: &usize| is_last(*before) && self.output_bytes(*before) == output;
         let is_in_place = self.before(first).as_ref().is_some_and(is_replaced)
-            && path.iter().map(|&unit| self.units[unit].step.op).all(|op| {
-                op.is_pointwise() || op.is_row()
-            });
+            && path
+                .iter()
+                .map(|&unit| self.units[unit].step.op)
+                .all(|op| op.is_pointwise() || op.is_row());
         (input + operands).saturating_sub(inside) + if is_in_place { 0 } else { output }
     }
 

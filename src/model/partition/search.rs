@@ -194,7 +194,8 @@ mod tests {
         let cut = |joined: &Vec<Option<usize>>| {
             let mut cut = Cut::new();
             for (op, before) in joined.iter().enumerate() {
-                let ends_before = |path: &Vec<usize>| before.is_some() && path.last() == before.as_ref();
+                let ends_before =
+                    |path: &Vec<usize>| before.is_some() && path.last() == before.as_ref();
                 match cut.iter().position(ends_before) {
                     Some(path) => cut[path].push(op),
                     None => cut.push(vec![op]),
