@@ -5,7 +5,7 @@ use std::fmt;
 use std::io::Write as _;
 
 use cli_support::width::Width;
-use fusion_cost_model::calibration::{FusionRecord, Timing};
+use fusion_cost_model::calibration::Timing;
 use fusion_cost_model::cost::Traffic;
 use fusion_cost_model::{
     Backend, CacheState, Clock, Decision, Estimate, Evidence, FusionCostModel, Interval, OnTarget,
