@@ -5,11 +5,11 @@ use std::fmt;
 use std::io::Write as _;
 
 use cli_support::width::Width;
-use fusion_cost_model::calibration::{FusionRecord, Timing};
+use fusion_cost_model::calibration::Timing;
 use fusion_cost_model::cost::Traffic;
 use fusion_cost_model::{
-    Backend, CacheState, Clock, Decision, FusionCostModel, OnTarget, Policy, Problem, Target,
-    WhenUnknown,
+    Backend, CacheState, Clock, Decision, Estimate, Evidence, FusionCostModel, Interval, OnTarget,
+    Policy, Problem, Target, WhenUnknown,
 };
 use serde_json::json;
 
@@ -96,25 +96,34 @@ fn as_text(
     let mut lines = vec![
         ("problem", problem.to_string()),
         ("target", target.to_string()),
-        ("evidence", decision.estimate().evidence().to_string()),
+        ("evidence", evidence(&decision.estimate())),
     ];
-    if let Some(record) = decision.estimate().record() {
-        let FusionRecord { speedup_factor, speedup_low, speedup_high, .. } = *record;
-        if problem.chain().is_single() {
-            lines.push(("time", units::milliseconds(record.unfused_latency_ms)));
-        } else {
-            lines.extend([
-                ("unfused", units::milliseconds(record.unfused_latency_ms)),
-                ("fused", units::milliseconds(record.fused_latency_ms)),
-                ("speedup", units::ratio(speedup_factor, speedup_low, speedup_high)),
-            ]);
-        }
+    let estimate = decision.estimate();
+    let time = |interval: Interval| {
+        let [value, low, high] =
+            [interval.value, interval.low, interval.high].map(units::milliseconds);
+        format!("{value} [{low}, {high}]")
+    };
+    if problem.chain().is_single() {
+        lines.extend(estimate.unfused_ms().map(|unfused| ("time", time(unfused))));
+    } else {
+        lines.extend(estimate.unfused_ms().map(|unfused| ("unfused", time(unfused))));
+        lines.extend(estimate.fused_ms().map(|fused| ("fused", time(fused))));
+        let speedup = estimate.speedup();
+        let in_words = |Interval { value, low, high, .. }| units::ratio(value, low, high);
+        lines.extend(speedup.map(|speedup| ("speedup", in_words(speedup))));
+    }
+    if let Some(record) = estimate.record() {
         lines.push(("verdict", record.verdict.to_string()));
         lines.extend(record.reasons.iter().map(|reason| ("", reason.to_string())));
+    } else {
+        let nearest = estimate.nearest().map(|record| record.problem.to_string());
+        let names = ["nearest"].into_iter().chain(std::iter::repeat(""));
+        lines.extend(names.zip(nearest));
     }
     if problem.chain().is_single() {
         lines.push(("bytes", traffic.unfused_bytes.to_string()));
-        if decision.estimate().record().is_none() {
+        if estimate.evidence() != Evidence::Measured {
             lines.push(("to measure", to_measure(problem, target)));
         }
         return wrapped(&lines);
@@ -133,7 +142,7 @@ fn as_text(
     ));
     let [decided, _] = words(decision);
     lines.push(("decision", format!("{decided} at a threshold of {}", policy.threshold)));
-    if matches!(decision, Decision::Unknown { .. }) {
+    if estimate.evidence() != Evidence::Measured {
         lines.push(("to measure", to_measure(problem, target)));
     }
     wrapped(&lines)
@@ -146,6 +155,15 @@ fn to_measure(problem: &Problem, target: Target) -> String {
 fn wrapped(lines: &[(&str, String)]) -> String {
     let width = Width::of_stdout();
     lines.iter().map(|(name, value)| width.wrap(&format!("{name:<12}"), value, 12)).collect()
+}
+
+/// Where an answer comes from, and how far from there.
+fn evidence(estimate: &Estimate<'_>) -> String {
+    let evidence = estimate.evidence();
+    match estimate.octaves_beyond() {
+        0.0 => evidence.to_string(),
+        octaves => format!("{evidence}, {octaves:.1} octaves beyond the measured sizes"),
+    }
 }
 
 /// The options of a calibration that would measure on the target.
@@ -167,7 +185,17 @@ fn as_json(
     let target = on_target.target();
     let estimate = decision.estimate();
     let record = estimate.record();
-    let quartiles = |timing: &Timing| json!({ "median": timing.median_ms, "q1": timing.q1_ms, "q3": timing.q3_ms, "low": timing.low_ms, "high": timing.high_ms });
+    let time = |interval: Option<Interval>, timing: Option<&Timing>| {
+        let Interval { value, low, high, .. } = interval?;
+        let mut time = json!({ "value": value, "low": low, "high": high });
+        if let Some(timing) = timing {
+            time["median"] = timing.median_ms.into();
+            time["q1"] = timing.q1_ms.into();
+            time["q3"] = timing.q3_ms.into();
+        }
+        Some(time)
+    };
+    let nearest: Vec<&Problem> = estimate.nearest().map(|record| &record.problem).collect();
     // Of a single op there is nothing to decide.
     let decided = (!problem.chain().is_single()).then(|| words(decision)[1]);
     json!({
@@ -178,8 +206,10 @@ fn as_json(
         "clock": target.clock,
         "implementation": target.implementation,
         "evidence": estimate.evidence().to_string(),
-        "unfused_ms": record.map(|record| quartiles(&record.unfused_timing)),
-        "fused_ms": record.map(|record| quartiles(&record.fused_timing)),
+        "octaves_beyond": estimate.octaves_beyond(),
+        "nearest": nearest,
+        "unfused_ms": time(estimate.unfused_ms(), record.map(|record| &record.unfused_timing)),
+        "fused_ms": time(estimate.fused_ms(), record.map(|record| &record.fused_timing)),
         "speedup": estimate.speedup().map(|speedup| {
             json!({ "value": speedup.value, "low": speedup.low, "high": speedup.high })
         }),

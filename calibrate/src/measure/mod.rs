@@ -36,7 +36,7 @@ pub use states::States;
 pub use statistics::{Quartiles, mean, median, median_interval, quartiles};
 pub(crate) use statistics::{chi_squared_quantile, normal_quantile};
 pub use steps::step_seconds;
-pub use stopping::{enough, is_short};
+pub use stopping::enough;
 pub use surroundings::Surroundings;
 pub use warm_up::warm_up;
 pub use watch::{Reading, SystemWatch, Watch};
