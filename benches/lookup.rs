@@ -58,7 +58,7 @@ fn answers(criterion: &mut Criterion) -> Result<(), Error> {
     criterion.bench_function("estimate, measured", |bencher| {
         bencher.iter(|| on_cpu.estimate(black_box(&known)).speedup());
     });
-    criterion.bench_function("estimate, unknown", |bencher| {
+    criterion.bench_function("estimate, by the roofline", |bencher| {
         bencher.iter(|| on_cpu.estimate(black_box(&unknown)).speedup());
     });
     criterion.bench_function("decide, measured", |bencher| {

@@ -56,6 +56,8 @@ pub(crate) enum ErrorKind {
          file"
     )]
     HardwareMismatch { expected: String, found: String },
+    #[error("node {node} reads node {read}; put the nodes that a node reads before it")]
+    GraphOrder { node: usize, read: usize },
     #[error("nothing was measured for {question}, and the policy is not to guess")]
     Undecided { question: String },
 }
@@ -109,13 +111,14 @@ impl Error {
         matches!(*self.0, ErrorKind::Sizes { .. })
     }
 
-    /// Whether the question itself is wrong: a name, a chain, sizes, or the text of a problem.
+    /// Whether the question itself is wrong: a name, a chain, sizes, the text of a problem, or the
+    /// order of a graph's nodes.
     #[must_use]
     pub fn is_invalid_question(&self) -> bool {
         self.is_unknown_name()
             || self.is_not_one_kernel()
             || self.is_invalid_sizes()
-            || matches!(*self.0, ErrorKind::ProblemText(_))
+            || matches!(*self.0, ErrorKind::ProblemText(_) | ErrorKind::GraphOrder { .. })
     }
 
     /// Whether a file cannot be read from the disk or written to it. [`source`] is the reason.

@@ -2,7 +2,8 @@
 //!
 //! A calibration file records, for one machine, how long op chains take unfused (one kernel per
 //! op) and fused (one kernel), with the evidence. This crate reads such files and answers questions
-//! about them. It measures nothing itself; the `calibrate` program does.
+//! about them, also about sizes and chains that were not measured. It measures nothing itself; the
+//! `calibrate` program does.
 //!
 //! # A partitioner
 //!
@@ -19,11 +20,35 @@
 //! 3. Make [`Problem`]s from numbers: a [`Chain`] of [`Op`]s, a [`DType`], and sizes. Names of
 //!    frameworks parse to chains, and problems have a text form for logs.
 //! 4. Ask the target: [`estimate`] says what is known, [`decide`] compares that with the threshold
-//!    of a [`Policy`], and [`should_fuse`] asks about two neighbours.
+//!    of a [`Policy`], [`should_fuse`] asks about two neighbours, and [`partition`] or
+//!    [`partition_graph`] find the best split of a chain or a graph.
 //!
-//! An answer is never a guess that looks like a measurement: [`Estimate::evidence`] says where it
-//! comes from, and what to do when nothing is known is the caller's choice ([`WhenUnknown`]).
+//! # What an answer rests on
+//!
+//! [`Estimate::evidence`] says it. The first of these that there is answers:
+//!
+//! | evidence | the answer comes from |
+//! |---|---|
+//! | [`Measured`] | a record of this very problem, as it is in the file |
+//! | [`ComposedAtSize`] | a chain that differs in some ops, measured at this size, plus the new ops and minus the old ones, each as measured by themselves |
+//! | [`Interpolated`] | records of the same chain at sizes around this one |
+//! | [`ComposedBetween`] | as composed at size, from a chain that was measured at sizes around this one |
+//! | [`Extrapolated`] | the nearest records, at smaller or larger sizes: [`Estimate::octaves_beyond`] says how far away |
+//! | [`Roofline`] | the machine's measured ceilings, and what fusion gained of them elsewhere |
+//! | [`Unknown`] | nothing |
+//!
+//! Both times and the speedup have 95 % intervals, whose widths come from how far estimates of the
+//! file's own records are off when each is left out. A policy decides by a roofline only if it says
+//! so ([`WhenUnknown::Roofline`]), and what to do when nothing is known is the caller's choice too.
 //! Whatever fails is an [`Error`], which says what was wrong, where, and what to do.
+//!
+//! [`Measured`]: Evidence::Measured
+//! [`ComposedAtSize`]: Evidence::ComposedAtSize
+//! [`Interpolated`]: Evidence::Interpolated
+//! [`ComposedBetween`]: Evidence::ComposedBetween
+//! [`Extrapolated`]: Evidence::Extrapolated
+//! [`Roofline`]: Evidence::Roofline
+//! [`Unknown`]: Evidence::Unknown
 //!
 //! # The modules
 //!
@@ -35,6 +60,8 @@
 //! [`estimate`]: OnTarget::estimate
 //! [`decide`]: OnTarget::decide
 //! [`should_fuse`]: OnTarget::should_fuse
+//! [`partition`]: OnTarget::partition
+//! [`partition_graph`]: OnTarget::partition_graph
 
 #![forbid(unsafe_code)]
 
@@ -50,8 +77,8 @@ mod vocabulary;
 pub use error::Error;
 pub use file_kind::FileKind;
 pub use model::{
-    Decision, Estimate, Evidence, FusionCostModel, Interval, OnTarget, Policy, SpeedupRange,
-    Target, WhenUnknown,
+    Alternative, Decision, Estimate, Evidence, FusionCostModel, GraphNode, Interval, NodeOps,
+    OnTarget, Partition, Policy, Segment, SpeedupRange, Target, WhenUnknown,
 };
 pub use vocabulary::{
     AttentionSizes, Backend, CacheState, Chain, Clock, ConvSizes, DType, Family, Implementation,

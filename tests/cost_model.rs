@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-use fusion_cost_model::calibration::{HardwareCalibration, MachineState, StateSpeedup, Verdict};
+use fusion_cost_model::calibration::{
+    HardwareCalibration, MachineState, StateSpeedup, Timing, Verdict,
+};
 use fusion_cost_model::{
     Backend, CacheState, Clock, DType, Decision, Evidence, FusionCostModel, Policy, Problem,
     Target, WhenUnknown,
@@ -47,8 +49,14 @@ fn measured_points_come_back_verbatim_under_every_name() {
         let speedup = estimate.speedup().unwrap();
         assert_eq!(speedup.value, record.speedup_factor);
         assert_eq!((speedup.low, speedup.high), (record.speedup_low, record.speedup_high));
-        assert_eq!(estimate.unfused_ms(), Some(record.unfused_latency_ms));
-        assert_eq!(estimate.fused_ms(), Some(record.fused_latency_ms));
+        let unfused = estimate.unfused_ms().unwrap();
+        assert_eq!(unfused.value, record.unfused_latency_ms);
+        // The file has no intervals of its times, but quartiles.
+        let Timing { q1_ms, q3_ms, .. } = record.unfused_timing;
+        assert_eq!((unfused.low, unfused.high), (q1_ms, q3_ms));
+        assert_eq!(estimate.fused_ms().unwrap().value, record.fused_latency_ms);
+        assert_eq!(estimate.nearest().collect::<Vec<_>>(), [&record]);
+        assert_eq!(estimate.octaves_beyond(), 0.0);
     }
 }
 
@@ -71,7 +79,7 @@ fn another_target_is_never_answered() {
 
 #[test]
 fn decisions_compare_the_interval_with_the_threshold() {
-    let policy = Policy::new(WhenUnknown::Error);
+    let policy = Policy::by_a_fifth(WhenUnknown::Error);
     for (low, value, high, word, fuse) in [
         (1.2, 1.3, 1.4, "Fuse", true),
         (0.9, 1.0, 1.19, "Keep", false),
@@ -105,9 +113,35 @@ fn the_unknown_is_decided_by_the_caller() {
         "nothing was measured for conv_bn/f32/n1.c3.h8.w8.k4.r3.s3 on cpu, 2 threads, warm \
          caches, and the policy is not to guess"
     );
-    let roofline = on_target.roofline_speedup(&problem(UNKNOWN)).unwrap();
-    assert!(decide(WhenUnknown::Roofline, roofline - 0.01).unwrap());
-    assert!(!decide(WhenUnknown::Roofline, roofline + 0.01).unwrap());
+}
+
+#[test]
+fn a_roofline_decides_only_where_the_policy_says_so() {
+    let model = model();
+    let on_target = model.on(TARGET);
+    let estimate = on_target.estimate(&problem(UNKNOWN));
+    assert_eq!(estimate.evidence(), Evidence::Roofline);
+    assert_eq!((estimate.record(), estimate.nearest().count()), (None, 0));
+    let speedup = estimate.speedup().unwrap();
+    // Fusion gained a part of what the ceilings allow, elsewhere.
+    let ceiling = on_target.roofline_speedup(&problem(UNKNOWN)).unwrap();
+    assert!(1.0 < speedup.value && speedup.value < ceiling, "{} {ceiling}", speedup.value);
+    let decide = |when_unknown, threshold| {
+        let policy = Policy::new(when_unknown).with_threshold(threshold);
+        on_target.decide(&problem(UNKNOWN), &policy).unwrap()
+    };
+    let is_close = |decision| matches!(decision, Decision::TooClose { .. });
+    for (off, fuse) in [(-0.01, true), (0.01, false)] {
+        let decision = decide(WhenUnknown::Roofline, speedup.value + off);
+        assert!(is_close(decision) && decision.should_fuse() == fuse, "{decision:?}");
+    }
+    assert!(matches!(decide(WhenUnknown::Roofline, 9.0), Decision::Keep(_)));
+    let unknown = decide(WhenUnknown::Optimistic, 9.0);
+    assert!(matches!(unknown, Decision::Unknown { fuse: true, .. }));
+    assert_eq!(unknown.estimate(), estimate, "what it does not decide by can be looked at");
+    // A single op has no other variant, which needs no measurement.
+    let single = on_target.estimate(&problem("relu/f32/m64.n64")).speedup().unwrap();
+    assert_eq!([single.low, single.value, single.high], [1.0; 3]);
 }
 
 #[test]
@@ -117,7 +151,7 @@ fn invalid_records_are_ignored() {
         record.verdict = Verdict::Invalid;
     }
     let model = FusionCostModel::new(calibration);
-    assert_eq!(model.on(TARGET).estimate(&problem(MEASURED)).evidence(), Evidence::Unknown);
+    assert_eq!(model.on(TARGET).estimate(&problem(MEASURED)).evidence(), Evidence::Roofline);
     assert_eq!(model.on(TARGET).fusion_benefit("add_relu", DType::F32).unwrap(), None);
     assert_eq!(model.targets(), [TARGET]);
 }

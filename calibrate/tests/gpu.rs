@@ -178,7 +178,7 @@ fn from_the_command_line_to_a_file_to_an_answer() {
     query(&["--clock", "device"]).success().stdout(contains("cuda, device clock, native kernels"));
     query(&["--clock", "device", "--implementation", "vendor"])
         .success()
-        .stdout(contains("evidence    unknown").and(contains("--implementation vendor")));
+        .stdout(contains("evidence    roofline").and(contains("--implementation vendor")));
 }
 
 #[test]

@@ -2,28 +2,62 @@
 
 use std::fmt;
 
-use crate::calibration::{FusionRecord, StateSpeedup};
+use super::known::Answer;
+use super::prediction::{NEAREST, Prediction};
+use crate::calibration::{FusionRecord, StateSpeedup, Timing};
 
-/// Where an answer comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// Where an answer comes from, the most trusted first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Evidence {
     /// The problem itself was measured.
     Measured,
+    /// A chain that differs in some ops was measured at this very size; the new ops were added and the
+    /// old ones subtracted, each as measured by themselves.
+    ComposedAtSize,
+    /// The chain was measured at sizes around this one.
+    Interpolated,
+    /// As [`Self::ComposedAtSize`], where the other chain was measured at sizes around this one.
+    ComposedBetween,
+    /// The nearest measured sizes are [`Estimate::octaves_beyond`] away: what the time there is over
+    /// its roofline is held, and so is the speedup.
+    Extrapolated,
+    /// Only the ceilings of the machine were measured. A policy does not decide by it unless it is
+    /// [`WhenUnknown::Roofline`](super::WhenUnknown::Roofline).
+    Roofline,
     /// Nothing is known about the problem on this target.
     Unknown,
 }
 
-impl fmt::Display for Evidence {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
+impl Evidence {
+    /// Whether it rests on measured kernels, and not on ceilings or nothing.
+    #[must_use]
+    pub const fn is_from_kernels(self) -> bool {
+        !matches!(self, Self::Roofline | Self::Unknown)
+    }
+
+    /// The words in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
             Self::Measured => "measured",
+            Self::ComposedAtSize => "composed at size",
+            Self::Interpolated => "interpolated",
+            Self::ComposedBetween => "composed between sizes",
+            Self::Extrapolated => "extrapolated",
+            Self::Roofline => "roofline",
             Self::Unknown => "unknown",
-        })
+        }
     }
 }
 
-/// A value with its 95 % confidence interval.
+impl fmt::Display for Evidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A value with its 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Interval {
@@ -35,12 +69,70 @@ pub struct Interval {
     pub high: f64,
 }
 
+impl Interval {
+    pub(super) const fn exact(value: f64) -> Self {
+        Self { value, low: value, high: value }
+    }
+
+    /// From a logarithm and half the width of its interval.
+    fn of_logarithm([value, half_width]: [f64; 2]) -> Self {
+        if half_width == 0.0 {
+            return Self::exact(value.exp());
+        }
+        Self {
+            value: value.exp(),
+            low: (value - half_width).exp(),
+            high: (value + half_width).exp(),
+        }
+    }
+
+    /// A measured time.
+    fn of_time(value: f64, timing: &Timing) -> Self {
+        // Files of older versions have no interval; quartiles of the samples are the next best.
+        let (low, high) =
+            (timing.low_ms.unwrap_or(timing.q1_ms), timing.high_ms.unwrap_or(timing.q3_ms));
+        Self { value, low: low.min(value), high: high.max(value) }
+    }
+}
+
 /// What is known about one problem on one target.
+///
+/// ```
+/// # fn main() -> Result<(), fusion_cost_model::Error> {
+/// # let text = include_str!("../../tests/data/example.toml");
+/// # let calibration = fusion_cost_model::calibration::HardwareCalibration::from_toml(text)?;
+/// # let model = fusion_cost_model::FusionCostModel::new(calibration);
+/// use fusion_cost_model::{Evidence, Problem, Target};
+///
+/// // Measured at k = 512 with m = n = 512, and at m4096.k64.n256.
+/// let problem: Problem = "linear_bias_relu/f32/m1024.k300.n400".parse()?;
+/// let estimate = model.on(Target::cpu(2)).estimate(&problem);
+/// assert_eq!(estimate.evidence(), Evidence::Interpolated);
+/// if let (Some(time), Some(speedup)) = (estimate.fused_ms(), estimate.speedup()) {
+///     assert!(time.low < time.value && time.value < time.high);
+///     assert!(speedup.low < speedup.value && speedup.value < speedup.high);
+/// }
+/// for record in estimate.nearest() {
+///     println!("because of {}", record.problem);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate<'m> {
-    record: Option<&'m FusionRecord>,
+    source: Source<'m>,
     /// The state of the machine that was asked about.
     state: Option<StateAsked>,
+}
+
+/// What an estimate is made of.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Source<'m> {
+    Record(&'m FusionRecord),
+    Kernels(Answer, [Option<&'m FusionRecord>; NEAREST]),
+    /// The logarithms of the fused time and of the speedup, with halves of their intervals.
+    Roofline([[f64; 2]; 2]),
+    Nothing,
 }
 
 /// A state of the machine that a question names.
@@ -54,61 +146,149 @@ pub(super) struct StateAsked {
 }
 
 impl<'m> Estimate<'m> {
-    pub(super) const UNKNOWN: Self = Self { record: None, state: None };
+    pub(super) const UNKNOWN: Self = Self { source: Source::Nothing, state: None };
 
     pub(super) const fn measured(record: &'m FusionRecord, state: Option<StateAsked>) -> Self {
-        Self { record: Some(record), state }
+        Self { source: Source::Record(record), state }
+    }
+
+    pub(super) fn of_kernels(
+        answer: Answer,
+        records: &'m [FusionRecord],
+        state: Option<StateAsked>,
+    ) -> Self {
+        let nearest = answer.prediction.nearest.map(|index| index.map(|index| &records[index]));
+        Self { source: Source::Kernels(answer, nearest), state }
+    }
+
+    pub(super) const fn of_roofline(logarithms: [[f64; 2]; 2]) -> Self {
+        Self { source: Source::Roofline(logarithms), state: None }
     }
 
     /// Where the answer comes from.
     #[must_use]
     pub const fn evidence(&self) -> Evidence {
-        match self.record {
-            Some(_) => Evidence::Measured,
-            None => Evidence::Unknown,
+        match &self.source {
+            Source::Record(_) => Evidence::Measured,
+            Source::Kernels(answer, _) => answer.evidence,
+            Source::Roofline(_) => Evidence::Roofline,
+            Source::Nothing => Evidence::Unknown,
         }
     }
 
-    /// Unfused time over fused time with its interval; `None` when nothing is known.
+    /// Unfused time over fused time with its interval; `None` when nothing is known. It is exactly 1
+    /// for a chain of a single op.
     ///
     /// Where the machine was in several states and the speedup depends on it, the interval holds the
     /// speedups of all of them, unless one was asked for with
     /// [`OnTarget::in_state`](super::OnTarget::in_state).
     #[must_use]
     pub fn speedup(&self) -> Option<Interval> {
-        let record = self.record?;
+        let wider = |Interval { value, low, high }, asked: &StateAsked| {
+            let factor = asked.between_states.exp();
+            Interval { value, low: low / factor, high: high * factor }
+        };
+        let record = match &self.source {
+            Source::Record(record) => record,
+            Source::Kernels(answer, _) => {
+                let [_, [value, half_width]] = answer.logarithms();
+                let speedup = Interval::of_logarithm([value, half_width]);
+                let asked = self.state.filter(|_| half_width > 0.0);
+                return Some(asked.map_or(speedup, |asked| wider(speedup, &asked)));
+            }
+            Source::Roofline([_, speedup]) => return Some(Interval::of_logarithm(*speedup)),
+            Source::Nothing => return None,
+        };
         let FusionRecord { speedup_factor: value, speedup_low: low, speedup_high: high, .. } =
-            *record;
+            **record;
         let over_states = Interval { value, low, high };
         let Some(asked) = self.state else { return Some(over_states) };
         if let Some(of_state) = record.by_state.iter().find(|one| one.state == asked.id) {
             let StateSpeedup { speedup_factor, speedup_low, speedup_high, .. } = *of_state;
             return Some(Interval { value: speedup_factor, low: speedup_low, high: speedup_high });
         }
-        if record.states.contains(&asked.id) {
+        if record.states.contains(&asked.id) || record.problem.chain().len() == 1 {
             return Some(over_states);
         }
-        let wider = asked.between_states.exp();
-        Some(Interval { value, low: low / wider, high: high * wider })
+        Some(wider(over_states, &asked))
     }
 
     /// The time of the unfused kernels together, in milliseconds; `None` when nothing is known.
+    ///
+    /// Of a problem that was not measured it is the fused time times the speedup: what differs between
+    /// two runs of a program is in both variants alike, so their ratio is known better than either.
     #[must_use]
-    pub fn unfused_ms(&self) -> Option<f64> {
-        self.record.map(|record| record.unfused_latency_ms)
+    pub fn unfused_ms(&self) -> Option<Interval> {
+        let [[fused, of_fused], [speedup, of_speedup]] = match &self.source {
+            Source::Record(record) => {
+                let FusionRecord { unfused_latency_ms, unfused_timing, .. } = record;
+                return Some(Interval::of_time(*unfused_latency_ms, unfused_timing));
+            }
+            Source::Kernels(answer, _) => answer.logarithms(),
+            Source::Roofline(logarithms) => *logarithms,
+            Source::Nothing => return None,
+        };
+        Some(Interval::of_logarithm([fused + speedup, of_fused.hypot(of_speedup)]))
     }
 
     /// The time of the fused kernel, in milliseconds; `None` when nothing is known.
     #[must_use]
-    pub fn fused_ms(&self) -> Option<f64> {
-        self.record.map(|record| record.fused_latency_ms)
+    pub fn fused_ms(&self) -> Option<Interval> {
+        Some(match &self.source {
+            Source::Record(record) => {
+                Interval::of_time(record.fused_latency_ms, &record.fused_timing)
+            }
+            Source::Kernels(answer, _) => Interval::of_logarithm(answer.logarithms()[0]),
+            Source::Roofline([fused, _]) => Interval::of_logarithm(*fused),
+            Source::Nothing => return None,
+        })
+    }
+
+    /// How far beyond the measured sizes the problem lies, in octaves of the size that is farthest
+    /// away; 0 unless the evidence is [`Evidence::Extrapolated`].
+    #[must_use]
+    pub fn octaves_beyond(&self) -> f64 {
+        match &self.source {
+            Source::Kernels(Answer { evidence: Evidence::Extrapolated, prediction, .. }, _) => {
+                prediction.octaves
+            }
+            _ => 0.0,
+        }
     }
 
     /// The record of exactly this problem, with everything else that was measured; `None` unless
     /// the evidence is [`Evidence::Measured`].
     #[must_use]
     pub const fn record(&self) -> Option<&'m FusionRecord> {
-        self.record
+        match self.source {
+            Source::Record(record) => Some(record),
+            _ => None,
+        }
+    }
+
+    /// The records that the answer rests on most, for a person who asks why: the record itself, the
+    /// one nearest in size and others around that, or, of a composed answer, the one nearest to each
+    /// of its parts.
+    pub fn nearest(&self) -> impl Iterator<Item = &'m FusionRecord> + use<'m> {
+        let nearest = match self.source {
+            Source::Record(record) => {
+                let mut nearest = [None; NEAREST];
+                nearest[0] = Some(record);
+                nearest
+            }
+            Source::Kernels(_, nearest) => nearest,
+            Source::Roofline(_) | Source::Nothing => [None; NEAREST],
+        };
+        nearest.into_iter().flatten()
+    }
+}
+
+impl Answer {
+    /// Of the fused time in milliseconds and of the speedup, with halves of their intervals.
+    const fn logarithms(&self) -> [[f64; 2]; 2] {
+        let Prediction { ln_fused, ln_speedup, .. } = self.prediction;
+        let [of_time, of_speedup] = self.half_widths;
+        [[ln_fused.value, of_time], [ln_speedup.value, of_speedup]]
     }
 }
 

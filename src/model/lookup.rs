@@ -1,18 +1,22 @@
-//! Looking up what was measured.
+//! A calibration, and what follows from it for each of its targets.
 
 use std::path::Path;
 
 use rustc_hash::FxHashMap;
 
+use super::known::Known;
 use super::target::Target;
-use crate::calibration::{FusionRecord, HardwareCalibration, Verdict};
+use crate::calibration::{FusionRecord, HardwareCalibration, MeasuredCeilings, Verdict};
+use crate::cost::Ceilings;
 use crate::error::{Error, ErrorKind};
-use crate::vocabulary::{Chain, DType, Problem};
+use crate::vocabulary::{CacheState, DType};
 
 /// Answers questions about fusion from a calibration.
 ///
-/// It is immutable after loading, `Send` and `Sync`, reads no files and allocates nothing per
-/// answer. Records whose verdict is INVALID are ignored.
+/// What was measured comes back as it was measured. Everything else is estimated from it, with an
+/// interval: [`Estimate::evidence`](super::Estimate::evidence) says from what. All that takes time is
+/// done when the model is made. From then on it is immutable, `Send` and `Sync`, reads no files and
+/// allocates nothing per answer. Records whose verdict is INVALID are ignored.
 ///
 /// Questions are asked on a [`Target`]:
 ///
@@ -26,7 +30,7 @@ use crate::vocabulary::{Chain, DType, Problem};
 /// let model = FusionCostModel::load(&path)?;
 /// assert_eq!(model.targets(), [Target::cpu(2)]);
 /// let on_cpu = model.on(Target::cpu(2));
-/// let policy = Policy::new(WhenUnknown::Conservative).with_threshold(1.05);
+/// let policy = Policy::new(WhenUnknown::Conservative);
 ///
 /// let decision = on_cpu.decide(&"Add_ReLU/fp32/m4096.n1024".parse()?, &policy)?;
 /// assert!(matches!(decision, Decision::Fuse(_)) && decision.should_fuse());
@@ -46,13 +50,6 @@ pub struct FusionCostModel {
     between_states: f64,
 }
 
-/// What is known on one target: the indices of its records.
-#[derive(Debug, Default)]
-pub(super) struct Known {
-    pub(super) by_problem: FxHashMap<Problem, usize>,
-    pub(super) by_chain: FxHashMap<(Chain, DType), Vec<usize>>,
-}
-
 impl FusionCostModel {
     /// Loads a calibration file.
     ///
@@ -66,18 +63,18 @@ impl FusionCostModel {
     /// A model of a calibration that is already in memory.
     #[must_use]
     pub fn new(calibration: HardwareCalibration) -> Self {
-        let mut by_target: FxHashMap<Target, Known> = FxHashMap::default();
+        let mut indices: FxHashMap<Target, Vec<usize>> = FxHashMap::default();
         for (index, record) in calibration.records.iter().enumerate() {
-            let known = by_target.entry(Target::of(record)).or_default();
+            let of_target = indices.entry(Target::of(record)).or_default();
             if record.verdict != Verdict::Invalid {
-                known.by_problem.insert(record.problem, index);
+                of_target.push(index);
             }
         }
-        for Known { by_problem, by_chain } in by_target.values_mut() {
-            for (problem, &index) in &*by_problem {
-                by_chain.entry((*problem.chain(), problem.dtype())).or_default().push(index);
-            }
-        }
+        let known = |(target, indices): (Target, Vec<usize>)| {
+            let ceilings = |dtype| ceilings_of(&calibration, &target, dtype, None);
+            (target, Known::of(&calibration.records, &indices, ceilings))
+        };
+        let by_target: FxHashMap<Target, Known> = indices.into_iter().map(known).collect();
         let mut targets: Vec<Target> = by_target.keys().copied().collect();
         targets.sort_unstable();
         let between_states = between_states(&calibration.records);
@@ -118,9 +115,41 @@ impl FusionCostModel {
         self.between_states
     }
 
-    pub(super) fn record(&self, index: usize) -> &FusionRecord {
-        &self.calibration.records[index]
+    pub(super) fn records(&self) -> &[FusionRecord] {
+        &self.calibration.records
     }
+
+    pub(super) fn ceilings(
+        &self,
+        target: &Target,
+        dtype: DType,
+        state: Option<u32>,
+    ) -> Option<&Ceilings> {
+        ceilings_of(&self.calibration, target, dtype, state)
+    }
+}
+
+/// The ceilings in a state that was asked for, else in the one that most processes met. Those of cold
+/// caches are not measured.
+fn ceilings_of<'c>(
+    calibration: &'c HardwareCalibration,
+    target: &Target,
+    dtype: DType,
+    asked: Option<u32>,
+) -> Option<&'c Ceilings> {
+    let Target { backend, threads, cache_state, clock, .. } = *target;
+    let HardwareCalibration { ceilings, states, .. } = calibration;
+    let of_target = ceilings.iter().filter(|measured| {
+        (measured.backend, measured.threads, CacheState::Warm, measured.clock)
+            == (backend, threads, cache_state, clock)
+            && measured.dtype == dtype
+    });
+    let rank = |measured: &&MeasuredCeilings| {
+        let state = states.iter().find(|state| Some(state.id) == measured.state);
+        let is_asked = asked.is_some() && asked == measured.state;
+        (is_asked, state.map_or(0, |state| state.processes))
+    };
+    Some(&of_target.max_by_key(rank)?.ceilings)
 }
 
 /// How far the speedup in a state that was not met may be from what was measured, in the logarithm:

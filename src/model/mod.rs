@@ -1,13 +1,35 @@
 //! The cost model: answers about fusion from a calibration.
+//!
+//! What is measured is looked up ([`lookup`]), what is not is estimated, from the most trusted
+//! evidence on ([`known`]): records of the same chain ([`cloud`]), records of a similar one
+//! ([`compose`]), or ceilings ([`on_paper`]). A cloud is a fitted [`roofline`] and, over it, a smooth
+//! surface ([`kriging`]). [`partition`] asks about all parts of a graph.
 
 mod answer;
+mod cloud;
+mod compose;
+mod covariance;
+mod features;
+mod known;
+mod kriging;
+mod lanes;
 mod lookup;
+mod matern;
+mod matrix;
+mod on_paper;
 mod on_target;
+mod partition;
 mod policy;
+mod prediction;
+mod roofline;
+mod search;
+mod spread;
+mod surroundings;
 mod target;
 
 pub use answer::{Estimate, Evidence, Interval, SpeedupRange};
 pub use lookup::FusionCostModel;
 pub use on_target::OnTarget;
+pub use partition::{Alternative, GraphNode, NodeOps, Partition, Segment};
 pub use policy::{Decision, Policy, WhenUnknown};
 pub use target::Target;

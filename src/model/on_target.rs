@@ -1,10 +1,11 @@
 //! The questions that a partitioner asks, on one target.
 
 use super::answer::{Estimate, SpeedupRange, StateAsked};
-use super::lookup::{FusionCostModel, Known};
+use super::known::Known;
+use super::lookup::FusionCostModel;
+use super::on_paper::OnPaper;
 use super::policy::{Decision, Policy};
 use super::target::Target;
-use crate::calibration::{HardwareCalibration, MeasuredCeilings};
 use crate::cost::Ceilings;
 use crate::error::{Error, ErrorKind};
 use crate::vocabulary::{Chain, DType, Problem};
@@ -20,7 +21,7 @@ use crate::vocabulary::{Chain, DType, Problem};
 /// use fusion_cost_model::{Policy, Problem, Target, WhenUnknown};
 ///
 /// let on_cpu = model.on(Target::cpu(2));
-/// let policy = Policy::new(WhenUnknown::Conservative).with_threshold(1.05);
+/// let policy = Policy::new(WhenUnknown::Conservative);
 /// let add: Problem = "add/f32/m4096.n1024".parse()?;
 /// let relu: Problem = "relu/f32/m4096.n1024".parse()?;
 /// assert!(on_cpu.should_fuse(&add, &relu, &policy)?);
@@ -63,25 +64,35 @@ impl<'m> OnTarget<'m> {
         Self { state: Some(StateAsked { id: state, between_states }), ..self }
     }
 
-    /// What is known about a problem. Measured points come back as they were measured.
+    /// What is known about a problem, from the most trusted evidence that there is, see
+    /// [`Evidence`](super::Evidence). Measured points come back as they were measured.
     #[must_use]
     pub fn estimate(&self, problem: &Problem) -> Estimate<'m> {
-        let index = self.known.and_then(|known| known.by_problem.get(problem));
-        index.map_or(Estimate::UNKNOWN, |&index| {
-            Estimate::measured(self.model.record(index), self.state)
-        })
+        let records = self.model.records();
+        if let Some(known) = self.known {
+            if let Some(&index) = known.by_problem.get(problem) {
+                return Estimate::measured(&records[index], self.state);
+            }
+            if let Some(answer) = known.estimate(records, problem) {
+                return Estimate::of_kernels(answer, records, self.state);
+            }
+        }
+        let on_paper = self.known.map_or_else(OnPaper::default, |known| known.on_paper);
+        let ceilings = self.ceilings(problem.dtype());
+        let estimate = ceilings.and_then(|ceilings| on_paper.estimate(ceilings, problem));
+        estimate.map_or(Estimate::UNKNOWN, Estimate::of_roofline)
     }
 
     /// Whether to make one kernel of a problem.
     ///
     /// # Errors
     ///
-    /// Only when nothing is known and the policy is [`WhenUnknown::Error`]:
+    /// Only when nothing is known but perhaps a roofline, and the policy is [`WhenUnknown::Error`]:
     /// [`Error::is_undecided`].
     ///
     /// [`WhenUnknown::Error`]: super::WhenUnknown::Error
     pub fn decide(&self, problem: &Problem, policy: &Policy) -> Result<Decision<'m>, Error> {
-        let decision = policy.decide(self.estimate(problem), || self.roofline_speedup(problem));
+        let decision = policy.decide(self.estimate(problem));
         decision.ok_or_else(|| undecided(format!("{problem} on {}", self.target)))
     }
 
@@ -101,8 +112,9 @@ impl<'m> OnTarget<'m> {
         Ok(self.decide(&first.join(second)?, policy)?.should_fuse())
     }
 
-    /// The speedup that the roofline on the measured ceilings allows; `None` where no ceilings were
-    /// measured.
+    /// The speedup that the roofline on the measured ceilings allows, if saved bytes and launches were
+    /// all; `None` where no ceilings were measured. What fusion gained of it elsewhere is in an
+    /// [`estimate`](Self::estimate) with that evidence.
     #[must_use]
     pub fn roofline_speedup(&self, problem: &Problem) -> Option<f64> {
         Some(self.ceilings(problem.dtype())?.roofline(problem)?.speedup())
@@ -139,7 +151,7 @@ impl<'m> OnTarget<'m> {
         let chain: Chain = format!("{first}+{second}").parse()?;
         let fuse = match self.benefit(&chain, dtype) {
             Some(speedups) => Some(speedups.mean >= policy.threshold),
-            None => policy.assume(|| None),
+            None => policy.assume(),
         };
         fuse.ok_or_else(|| undecided(format!("{} on {}", chain.name(), self.target)))
     }
@@ -150,7 +162,7 @@ impl<'m> OnTarget<'m> {
         let mut least = f64::INFINITY;
         let mut largest = 0.0_f64;
         for &index in indices {
-            let speedup = self.model.record(index).speedup_factor;
+            let speedup = self.model.records()[index].speedup_factor;
             log_sum += speedup.ln();
             least = least.min(speedup);
             largest = largest.max(speedup);
@@ -161,21 +173,8 @@ impl<'m> OnTarget<'m> {
         Some(SpeedupRange { mean, least, largest, sizes })
     }
 
-    /// The ceilings in the state that was asked for, else in the one that most processes met.
     fn ceilings(&self, dtype: DType) -> Option<&'m Ceilings> {
-        let Target { backend, threads, clock, .. } = self.target;
-        let HardwareCalibration { ceilings, states, .. } = self.model.calibration();
-        let of_target = ceilings.iter().filter(|measured| {
-            (measured.backend, measured.threads, measured.clock, measured.dtype)
-                == (backend, threads, clock, dtype)
-        });
-        let asked = self.state.map(|asked| asked.id);
-        let rank = |measured: &&MeasuredCeilings| {
-            let state = states.iter().find(|state| Some(state.id) == measured.state);
-            let is_asked = asked.is_some() && asked == measured.state;
-            (is_asked, state.map_or(0, |state| state.processes))
-        };
-        Some(&of_target.max_by_key(rank)?.ceilings)
+        self.model.ceilings(&self.target, dtype, self.state.map(|asked| asked.id))
     }
 }
 

@@ -5,11 +5,11 @@ use std::fmt;
 use std::io::Write as _;
 
 use cli_support::width::Width;
-use fusion_cost_model::calibration::{FusionRecord, Timing};
+use fusion_cost_model::calibration::Timing;
 use fusion_cost_model::cost::Traffic;
 use fusion_cost_model::{
-    Backend, CacheState, Clock, Decision, FusionCostModel, OnTarget, Policy, Problem, Target,
-    WhenUnknown,
+    Backend, CacheState, Clock, Decision, Estimate, Evidence, FusionCostModel, Interval, OnTarget,
+    Policy, Problem, Target, WhenUnknown,
 };
 use serde_json::json;
 
@@ -24,7 +24,6 @@ use crate::units;
 /// When the file cannot be read, or the question cannot be understood.
 pub fn query(args: &QueryArgs) -> anyhow::Result<u8> {
     let (problem, backend) = (args.problem, args.backend);
-    problem.chain().fusible()?;
     let model = FusionCostModel::load(&args.file)?;
     let threads = match args.threads {
         Some(threads) => threads,
@@ -97,17 +96,28 @@ fn as_text(
     let mut lines = vec![
         ("problem", problem.to_string()),
         ("target", target.to_string()),
-        ("evidence", decision.estimate().evidence().to_string()),
+        ("evidence", evidence(&decision.estimate())),
     ];
-    if let Some(record) = decision.estimate().record() {
-        let FusionRecord { speedup_factor, speedup_low, speedup_high, .. } = *record;
-        lines.extend([
-            ("unfused", units::milliseconds(record.unfused_latency_ms)),
-            ("fused", units::milliseconds(record.fused_latency_ms)),
-            ("speedup", units::ratio(speedup_factor, speedup_low, speedup_high)),
-            ("verdict", record.verdict.to_string()),
-        ]);
+    let estimate = decision.estimate();
+    let time = |interval: Interval| {
+        let [value, low, high] =
+            [interval.value, interval.low, interval.high].map(units::milliseconds);
+        format!("{value} [{low}, {high}]")
+    };
+    lines.extend(estimate.unfused_ms().map(|unfused| ("unfused", time(unfused))));
+    lines.extend(estimate.fused_ms().map(|fused| ("fused", time(fused))));
+    lines.extend(
+        estimate
+            .speedup()
+            .map(|Interval { value, low, high, .. }| ("speedup", units::ratio(value, low, high))),
+    );
+    if let Some(record) = estimate.record() {
+        lines.push(("verdict", record.verdict.to_string()));
         lines.extend(record.reasons.iter().map(|reason| ("", reason.to_string())));
+    } else {
+        let nearest = estimate.nearest().map(|record| record.problem.to_string());
+        let names = ["nearest"].into_iter().chain(std::iter::repeat(""));
+        lines.extend(names.zip(nearest));
     }
     if let Some(roofline) = on_target.roofline_speedup(problem) {
         lines.push(("roofline", format!("{roofline:.3}, if both ran at the machine's ceilings")));
@@ -123,11 +133,20 @@ fn as_text(
     ));
     let [decided, _] = words(decision);
     lines.push(("decision", format!("{decided} at a threshold of {}", policy.threshold)));
-    if matches!(decision, Decision::Unknown { .. }) {
+    if estimate.evidence() != Evidence::Measured {
         lines.push(("to measure", format!("calibrate --problem {problem}{}", options(target))));
     }
     let width = Width::of_stdout();
     lines.iter().map(|(name, value)| width.wrap(&format!("{name:<12}"), value, 12)).collect()
+}
+
+/// Where an answer comes from, and how far from there.
+fn evidence(estimate: &Estimate<'_>) -> String {
+    let evidence = estimate.evidence();
+    match estimate.octaves_beyond() {
+        0.0 => evidence.to_string(),
+        octaves => format!("{evidence}, {octaves:.1} octaves beyond the measured sizes"),
+    }
 }
 
 /// The options of a calibration that would measure on the target.
@@ -149,7 +168,17 @@ fn as_json(
     let target = on_target.target();
     let estimate = decision.estimate();
     let record = estimate.record();
-    let quartiles = |timing: &Timing| json!({ "median": timing.median_ms, "q1": timing.q1_ms, "q3": timing.q3_ms, "low": timing.low_ms, "high": timing.high_ms });
+    let time = |interval: Option<Interval>, timing: Option<&Timing>| {
+        let Interval { value, low, high, .. } = interval?;
+        let mut time = json!({ "value": value, "low": low, "high": high });
+        if let Some(timing) = timing {
+            time["median"] = timing.median_ms.into();
+            time["q1"] = timing.q1_ms.into();
+            time["q3"] = timing.q3_ms.into();
+        }
+        Some(time)
+    };
+    let nearest: Vec<&Problem> = estimate.nearest().map(|record| &record.problem).collect();
     let [_, decided] = words(decision);
     json!({
         "problem": problem,
@@ -159,8 +188,10 @@ fn as_json(
         "clock": target.clock,
         "implementation": target.implementation,
         "evidence": estimate.evidence().to_string(),
-        "unfused_ms": record.map(|record| quartiles(&record.unfused_timing)),
-        "fused_ms": record.map(|record| quartiles(&record.fused_timing)),
+        "octaves_beyond": estimate.octaves_beyond(),
+        "nearest": nearest,
+        "unfused_ms": time(estimate.unfused_ms(), record.map(|record| &record.unfused_timing)),
+        "fused_ms": time(estimate.fused_ms(), record.map(|record| &record.fused_timing)),
         "speedup": estimate.speedup().map(|speedup| {
             json!({ "value": speedup.value, "low": speedup.low, "high": speedup.high })
         }),

@@ -2,10 +2,24 @@
 
 use super::statistics::{mean, mean_and_error, t_factor};
 
-/// What an interval never claims to resolve, in the logarithm: 1 %. A rare effect that none of ten
-/// processes met moves the truth by about this much (10 % in a tenth of all processes), and no number
-/// of samples in those ten shows it.
+/// What an interval of some tens of processes never claims to resolve, in the logarithm: 1 %. A rare
+/// effect that none of ten processes met moves the truth by about this much (10 % in a tenth of all
+/// processes), and no number of samples in those ten shows it.
 pub const RESOLUTION: f64 = 0.009_950_330_853_168_083;
+
+/// The share of processes that have the rare effect behind [`RESOLUTION`].
+const RARE: f64 = 0.1;
+
+/// The chance that none of the processes of an interval is one of those that have a rare effect.
+const MISSED: f64 = 0.05;
+
+/// What an interval over some processes does not resolve: the effect behind [`RESOLUTION`] in the
+/// largest share of processes, a tenth at most, that this many miss once in twenty times.
+fn resolution(processes: usize) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "a count of processes")]
+    let missed = 1.0 - MISSED.powf(1.0 / processes as f64);
+    RESOLUTION * (missed / RARE).min(1.0)
+}
 
 /// States differ only where chance would make such a difference once in a hundred measurements.
 const STATES_DIFFER: f64 = 0.99;
@@ -66,12 +80,13 @@ pub(super) fn over_processes<const N: usize>(
 fn of_one_state(values: &[f64], method: &Method<'_>) -> Found {
     let (centre, error) = mean_and_error(values);
     let error = error * inflation(values.len(), method.correlation);
-    let half = half_width(values.len().saturating_sub(1), method.level, error);
+    let half = half_width(values.len(), values.len().saturating_sub(1), method.level, error);
     Found { centre, low: centre - half, high: centre + half, error, by_state: Vec::new() }
 }
 
-fn half_width(degrees: usize, level: f64, error: f64) -> f64 {
-    (t_factor(degrees, level) * error).hypot(RESOLUTION)
+/// Half the width of an interval over some values, whose spread has these degrees of freedom.
+fn half_width(values: usize, degrees: usize, level: f64, error: f64) -> f64 {
+    (t_factor(degrees, level) * error).hypot(resolution(values))
 }
 
 /// Values in groups that may have centres of their own and have one spread.
@@ -99,6 +114,11 @@ impl OneWay {
         Self { groups: groups.collect(), degrees }
     }
 
+    /// Half the width of an interval over some of the values.
+    fn half_width(&self, values: usize, level: f64, error: f64) -> f64 {
+        half_width(values, self.degrees, level, error)
+    }
+
     /// Whether two groups differ by more than chance, and by more than matters.
     fn differs(&self) -> bool {
         // With as many states as values nothing says how far the values of one state lie apart.
@@ -119,12 +139,12 @@ impl OneWay {
         let centre = self.groups.iter().map(|[centre, _]| centre).sum::<f64>() / count;
         let error = self.groups.iter().map(|[_, error]| error * error).sum::<f64>().sqrt() / count;
         if !self.differs() {
-            let half = half_width(self.degrees, level, error);
+            let half = self.half_width(groups.iter().map(|(_, all)| all.len()).sum(), level, error);
             let (low, high) = (centre - half, centre + half);
             return Found { centre, low, high, error, by_state: Vec::new() };
         }
         let of_state = |((state, members), [centre, error]): (&(u32, Vec<usize>), &[f64; 2])| {
-            let half = half_width(self.degrees, level, *error);
+            let half = self.half_width(members.len(), level, *error);
             (*state, members.len(), [*centre, centre - half, centre + half])
         };
         let by_state: Vec<_> = groups.iter().zip(&self.groups).map(of_state).collect();
@@ -203,6 +223,17 @@ mod tests {
         let same = over(&[0.1; 5], &[1; 5]);
         assert!((same.high - 0.1 - RESOLUTION).abs() < 1e-12, "never narrower than that");
         assert!((RESOLUTION - 1.01_f64.ln()).abs() < 1e-15);
+    }
+
+    #[test]
+    fn many_processes_resolve_more() {
+        let half = |count: usize| {
+            let found = over(&vec![0.1; count], &vec![1; count]);
+            found.high - 0.1
+        };
+        assert!((half(28) - RESOLUTION).abs() < 1e-12);
+        // 0.928^40 is 5 %.
+        assert!((half(40) / RESOLUTION - 0.722).abs() < 1e-3, "{}", half(40));
     }
 
     #[test]

@@ -11,6 +11,8 @@ pub struct Procedure {
     /// Fresh processes per problem.
     pub processes: u32,
     /// Fresh processes for a problem that the stopping rule finds too wide after `processes`.
+    pub more_processes: u32,
+    /// Fresh processes for one that is still too wide then, and short enough for them to cost little.
     pub most_processes: u32,
     /// Rounds per process, unless the problem is so slow that the budget allows only fewer.
     pub rounds: u32,
@@ -31,7 +33,8 @@ impl Procedure {
     /// with four in 97 %. With four pairs instead of eight a spike in one of them moves its round.
     pub const STANDARD: Self = Self {
         processes: 10,
-        most_processes: 20,
+        more_processes: 20,
+        most_processes: 40,
         rounds: 4,
         least_rounds: Self::LEAST_ROUNDS,
         pairs: 8,
@@ -42,6 +45,7 @@ impl Procedure {
     /// The shortened procedure of `--quick`.
     pub const QUICK: Self = Self {
         processes: 3,
+        more_processes: 3,
         most_processes: 3,
         rounds: 2,
         least_rounds: Self::LEAST_ROUNDS,
@@ -50,9 +54,10 @@ impl Procedure {
         process_budget: Duration::from_millis(300),
     };
 
-    /// The nominal coverage of the interval at each of two looks that keeps 95 % over both, after
-    /// Pocock (Biometrika 1977): 1 minus twice the tail of the normal distribution beyond 2.178.
-    const LEVEL_OF_TWO_LOOKS: f64 = 0.9706;
+    /// The nominal coverage of the interval at each of one, two and three looks that keeps 95 % over
+    /// all of them, after Pocock (Biometrika 1977): 1 minus twice the tail of the normal distribution
+    /// beyond 1.960, 2.178 and 2.289.
+    const LEVELS: [f64; 3] = [0.95, 0.9706, 0.9779];
 
     /// A round has one pair in each order at least.
     pub const LEAST_PAIRS: u32 = 2;
@@ -72,21 +77,31 @@ impl Procedure {
     /// a single process stays single.
     #[must_use]
     pub fn with(self, processes: Option<u32>, rounds: Option<u32>) -> Self {
-        let most = |processes: u32| if processes == 1 { 1 } else { processes.saturating_mul(2) };
+        let twice = |processes: u32| if processes == 1 { 1 } else { processes.saturating_mul(2) };
         Self {
             processes: processes.unwrap_or(self.processes),
-            most_processes: processes.map_or(self.most_processes, most),
+            more_processes: processes.map_or(self.more_processes, twice),
+            most_processes: processes.map_or(self.most_processes, twice),
             rounds: rounds.unwrap_or(self.rounds),
             least_rounds: rounds.unwrap_or(self.least_rounds),
             ..self
         }
     }
 
-    /// The nominal coverage of the interval at each look. There are two where an undecided problem
-    /// gets more processes: one after the planned ones, one after the most.
+    /// The numbers of processes after which a problem is looked at. `is_short` says whether its
+    /// processes cost little: a run of it takes less than a sample has to.
     #[must_use]
-    pub const fn level(&self) -> f64 {
-        if self.most_processes > self.processes { Self::LEVEL_OF_TWO_LOOKS } else { 0.95 }
+    pub fn looks(&self, is_short: bool) -> Vec<u32> {
+        let last = if is_short { self.most_processes } else { self.more_processes };
+        let mut looks = vec![self.processes, self.more_processes, last];
+        looks.dedup();
+        looks
+    }
+
+    /// The nominal coverage of the interval at each look at a problem.
+    #[must_use]
+    pub fn level(&self, is_short: bool) -> f64 {
+        Self::LEVELS[self.looks(is_short).len() - 1]
     }
 
     /// The rounds, and the pairs in each, that the budget allows when a pair takes `pair_seconds`. The
@@ -131,10 +146,16 @@ mod tests {
     #[test]
     fn more_processes_double_and_one_stays_one() {
         let with = |processes| Procedure::STANDARD.with(processes, Some(3));
-        assert_eq!((with(None).processes, with(None).most_processes), (10, 20));
-        assert_eq!((with(Some(20)).processes, with(Some(20)).most_processes), (20, 40));
-        assert_eq!((with(Some(1)).processes, with(Some(1)).most_processes), (1, 1));
+        let looks = |processes, is_short| with(processes).looks(is_short);
+        assert_eq!((looks(None, false), looks(None, true)), (vec![10, 20], vec![10, 20, 40]));
+        for is_short in [false, true] {
+            assert_eq!(looks(Some(20), is_short), [20, 40]);
+            assert_eq!(looks(Some(1), is_short), [1]);
+            assert_eq!(Procedure::QUICK.looks(is_short), [3]);
+        }
         assert_eq!(with(None).rounds, 3);
-        assert!(with(None).level() > 0.97 && with(Some(1)).level() == 0.95);
+        let level = |processes, is_short| with(processes).level(is_short);
+        assert_eq!((level(None, false), level(None, true)), (0.9706, 0.9779));
+        assert_eq!(level(Some(1), true), 0.95);
     }
 }

@@ -7,23 +7,33 @@ use super::procedure::Procedure;
 /// lies within the margin unless its centre is further from 1 than the rest of it.
 const NARROW: f64 = 0.75;
 
-/// Whether a problem needs no more processes. Asked only twice, after the planned processes and after
-/// the most, since looking again and again until the result pleases would make the interval a lie.
+/// Whether a problem needs no more processes. Asked after the planned processes, after twice as many,
+/// and after four times as many where they are short, and never in between: looking again and again
+/// until the result pleases would make the interval a lie.
 ///
-/// After the planned processes a problem gets more only while its interval is too wide to be called
-/// SAME, and does not yet lie beyond the noise floor on one side. All in the logarithm.
+/// A problem gets more processes only while its interval is too wide to be called SAME, and does not
+/// yet lie beyond the noise floor on one side. All in the logarithm.
 #[must_use]
 pub fn enough(estimate: &Estimate, procedure: &Procedure, floor: f64, margin: f64) -> bool {
     let processes = u32::try_from(estimate.processes).unwrap_or(u32::MAX);
-    if processes >= procedure.most_processes {
+    let looks = procedure.looks(is_short(estimate, procedure));
+    if looks.last().is_none_or(|last| processes >= *last) {
         return true;
     }
-    if processes != procedure.processes {
+    if !looks.contains(&processes) {
         return false;
     }
     let narrow = estimate.half_width() <= NARROW * margin;
     let decided = estimate.low.ln() > floor || estimate.high.ln() < -floor;
     narrow || decided
+}
+
+/// Whether a run of either variant takes less than a sample has to: a process then takes a tenth of a
+/// second.
+#[must_use]
+pub fn is_short(estimate: &Estimate, procedure: &Procedure) -> bool {
+    let seconds = procedure.sample.as_secs_f64();
+    estimate.times.iter().all(|time| time.seconds < seconds)
 }
 
 #[cfg(test)]
@@ -32,7 +42,11 @@ mod tests {
     use super::*;
     use fusion_cost_model::calibration::Disturbed;
 
-    fn is_enough(processes: usize, [low, high]: [f64; 2], floor: f64) -> bool {
+    fn is_enough(processes: usize, interval: [f64; 2], floor: f64) -> bool {
+        is_enough_of(1.0, processes, interval, floor)
+    }
+
+    fn is_enough_of(seconds: f64, processes: usize, [low, high]: [f64; 2], floor: f64) -> bool {
         let samples = Quartiles { q1: 1.0, median: 1.0, q3: 1.0 };
         let estimate = Estimate {
             ratio: (low * high).sqrt(),
@@ -43,7 +57,7 @@ mod tests {
             correlation: 0.0,
             states: Vec::new(),
             by_state: Vec::new(),
-            times: [VariantTime { seconds: 1.0, low: 1.0, high: 1.0, samples }; 2],
+            times: [VariantTime { seconds, low: seconds, high: seconds, samples }; 2],
             processes,
             rounds: 8 * processes,
             pairs: 64,
@@ -65,6 +79,17 @@ mod tests {
         // No look in between, however good it is.
         assert!(!is_enough(15, [1.0, 1.001], 0.01));
         assert!(is_enough(20, [0.7, 1.4], 0.01));
+    }
+
+    #[test]
+    fn a_short_problem_is_looked_at_a_third_time() {
+        let wide = [0.98, 1.05];
+        for (seconds, looks) in [(499e-6, [false, false, true]), (501e-6, [false, true, true])] {
+            let enough = [10, 20, 40].map(|count| is_enough_of(seconds, count, wide, 0.01));
+            assert_eq!(enough, looks, "{seconds}");
+        }
+        assert!(!is_enough_of(1e-6, 30, [1.0, 1.001], 0.01), "no look in between");
+        assert!(is_enough_of(1e-6, 20, [1.0, 1.001], 0.01));
     }
 
     #[test]

@@ -14,8 +14,6 @@ pub struct Extent {
     pub controls: u64,
     /// Processes that are planned for each of both.
     pub processes: u32,
-    /// The most that one of both can get.
-    pub most_processes: u32,
     /// Over what time these are spread at least.
     pub spread: Duration,
 }

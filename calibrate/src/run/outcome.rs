@@ -6,7 +6,7 @@ use fusion_cost_model::calibration::{MeasuredCeilings, NoiseFloor, RunEnd};
 
 use super::entry::{Entry, Part};
 use super::journal::Journal;
-use crate::measure::{Estimate, Method, States, Surroundings, estimate};
+use crate::measure::{Estimate, Method, Procedure, States, Surroundings, estimate, is_short};
 use crate::plan::Subject;
 use crate::worker::ProcessReport;
 
@@ -51,14 +51,23 @@ impl Measured {
     }
 
     /// Estimates anew.
-    pub(super) fn estimate_by(&mut self, level: f64, correlation: f64, machine: &States) {
+    pub(super) fn estimate_by(
+        &mut self,
+        procedure: &Procedure,
+        correlation: f64,
+        machine: &States,
+    ) {
         let states: Vec<u32> = self
             .processes
             .iter()
             .map(|report| machine.of(&report.surroundings).unwrap_or_default())
             .collect();
         let samples: Vec<_> = self.processes.iter().map(|report| report.samples.clone()).collect();
-        self.estimate = estimate(&samples, &Method { level, correlation, states: &states });
+        // The times, by which a problem is short, do not depend on the level of the interval.
+        let by = |level| estimate(&samples, &Method { level, correlation, states: &states });
+        self.estimate = by(procedure.level(false)).and_then(|found| {
+            if is_short(&found, procedure) { by(procedure.level(true)) } else { Some(found) }
+        });
     }
 
     /// What the machine was like around its processes.

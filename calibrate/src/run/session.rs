@@ -14,7 +14,7 @@ use fusion_cost_model::calibration::{MeasuredCeilings, NoiseFloor, RunEnd};
 use fusion_cost_model::{Clock, DType};
 
 use crate::judge::{controls_for, noise_floor, same_margin};
-use crate::measure::{Procedure, States, draw_pass, enough};
+use crate::measure::{States, draw_pass, enough, is_short};
 use crate::plan::{Subject, controls};
 use crate::prove::Proof;
 use crate::stop::Stop;
@@ -138,7 +138,6 @@ impl<'a> Session<'a> {
             problems: (self.measured.len() - self.controls) as u64,
             controls: self.controls as u64,
             processes: self.settings.procedure.processes,
-            most_processes: self.settings.procedure.most_processes,
             spread: self.settings.spread,
         });
         let end = self.passes()?;
@@ -177,7 +176,7 @@ impl<'a> Session<'a> {
                 return Ok(end);
             }
             // The controls first: they are the yardstick for all that is looked at in this pass.
-            let controls = self.unfinished(0..self.controls);
+            let controls = self.controls_of(pass);
             let order = draw_pass(todo.len(), pass, self.settings.seed);
             let problems = order.into_iter().map(|index| todo[index]);
             for index in controls.into_iter().chain(problems) {
@@ -200,6 +199,12 @@ impl<'a> Session<'a> {
             self.observer.problem_ends(measured);
         }
         Ok(RunEnd::Complete)
+    }
+
+    /// The A/A runs of a pass. Those few problems that need still more processes have enough of them.
+    fn controls_of(&self, pass: u32) -> Vec<usize> {
+        let all = self.unfinished(0..self.controls);
+        if pass < self.settings.procedure.more_processes { all } else { Vec::new() }
     }
 
     /// Waits until a pass may begin: the planned passes begin at equal distances over the time that
@@ -234,9 +239,8 @@ impl<'a> Session<'a> {
     fn estimate_anew(&mut self) {
         self.machine = findings::states(&self.measured, &self.seen_ceilings);
         self.correlation = findings::correlation(&self.measured[self.controls..]);
-        let (level, correlation) = (self.settings.procedure.level(), self.correlation);
         for measured in &mut self.measured {
-            measured.estimate_by(level, correlation, &self.machine);
+            measured.estimate_by(&self.settings.procedure, self.correlation, &self.machine);
         }
     }
 
@@ -360,11 +364,17 @@ impl<'a> Session<'a> {
         let family = self.measured[index].subject.family();
         let floor = noise_floor(&controls_for(&self.noise(), clock, family));
         let measured = &mut self.measured[index];
-        let Measured { estimate: Some(estimate), state: State::Unfinished, .. } = measured else {
+        let Measured { estimate: Some(estimate), processes, state: State::Unfinished, .. } =
+            measured
+        else {
             return;
         };
         let procedure = &self.settings.procedure;
-        if enough(estimate, procedure, floor, same_margin(floor)) {
+        // A process without an undisturbed pair counts for nothing, but took its time.
+        let last =
+            procedure.looks(is_short(estimate, procedure)).last().copied().unwrap_or_default();
+        let is_over = processes.len() >= last as usize;
+        if is_over || enough(estimate, procedure, floor, same_margin(floor)) {
             measured.state = State::Finished;
             self.observer.problem_ends(measured);
             return;
@@ -372,14 +382,16 @@ impl<'a> Session<'a> {
         self.observer.problem_goes_on(measured);
     }
 
-    /// What is undecided after the planned processes gets the most there may be, since nothing is
-    /// looked at in between; and so do the A/A runs then.
+    /// What is undecided at a look gets all the processes up to the next one, since nothing is looked
+    /// at in between; and so do the A/A runs then.
     fn expect_more(&mut self, pass: u32) {
-        let Procedure { processes, most_processes, .. } = self.settings.procedure;
+        let procedure = &self.settings.procedure;
+        let looks = procedure.looks(true);
+        let next = looks.windows(2).find(|pair| pair[0] == pass + 1).map(|pair| pair[1]);
         let undecided = self.unfinished(self.controls..self.measured.len()).len();
-        if pass + 1 == processes && undecided > 0 {
-            let all = undecided + self.unfinished(0..self.controls).len();
-            self.observer.processes_added(all as u64 * u64::from(most_processes - processes));
+        if let Some(next) = next.filter(|_| undecided > 0) {
+            let all = undecided + self.controls_of(pass + 1).len();
+            self.observer.processes_added(all as u64 * u64::from(next - pass - 1));
         }
     }
 

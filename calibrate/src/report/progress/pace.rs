@@ -13,8 +13,6 @@ const LEAST_TIMED: u32 = 5;
 pub(super) struct Pace {
     /// Planned for each problem.
     each: u64,
-    /// The most that a problem gets.
-    most: u64,
     /// All that will be made, as far as is known.
     expected: u64,
     /// The time that the planned ones are spread over at least.
@@ -31,7 +29,6 @@ pub(super) struct Pace {
 impl Pace {
     pub(super) fn run_starts(&mut self, extent: Extent) {
         self.each = extent.processes.into();
-        self.most = extent.most_processes.into();
         self.spread = extent.spread;
         self.expected = (extent.problems + extent.controls) * self.each;
     }
@@ -53,11 +50,9 @@ impl Pace {
         self.expected += count;
     }
 
-    /// The rest of what was planned for a problem is not made, or of what was added.
+    /// The rest of what was planned for a problem is not made.
     pub(super) fn problem_ends(&mut self, made: usize) {
-        let made = made as u64;
-        let expected = if made > self.each { self.most } else { self.each };
-        let spared = expected.saturating_sub(made);
+        let spared = self.each.saturating_sub(made as u64);
         self.expected = self.expected.saturating_sub(spared).max(self.done);
     }
 
@@ -112,28 +107,8 @@ pub(super) fn left_in_words(left: Duration) -> String {
 mod tests {
     use super::*;
 
-    const EXTENT: Extent = Extent {
-        problems: 4,
-        controls: 2,
-        processes: 10,
-        most_processes: 20,
-        spread: Duration::ZERO,
-    };
-
-    #[test]
-    fn what_is_added_is_expected_until_it_is_spared() {
-        let mut pace = Pace::default();
-        pace.run_starts(EXTENT);
-        (0..60).for_each(|_| pace.process_ends());
-        // Two problems and the A/A runs go on; one of the problems ends after twelve, since two of
-        // its first ten were disturbed.
-        pace.problem_ends(10);
-        pace.problem_ends(10);
-        pace.processes_added(4 * 10);
-        assert_eq!((pace.done(), pace.expected()), (60, 100));
-        pace.problem_ends(12);
-        assert_eq!(pace.expected(), 92);
-    }
+    const EXTENT: Extent =
+        Extent { problems: 4, controls: 2, processes: 10, spread: Duration::ZERO };
 
     #[test]
     fn a_short_run_that_is_spread_waits_for_its_last_processes() {

@@ -26,8 +26,17 @@ const STOLEN_SECONDS: f64 = 1e-3;
 
 /// The speedup of a problem without any effect.
 pub(super) fn plain_speedup(problem: &Problem) -> f64 {
-    let rows = problem.sizes().iter().next().map_or(0, |(_, rows)| rows);
-    TRUTHS[rows as usize % TRUTHS.len()]
+    TRUTHS[number(problem) % TRUTHS.len()]
+}
+
+/// Whether its runs take longer than a sample has to.
+fn is_long(problem: &Problem) -> bool {
+    number(problem) / TRUTHS.len() % 2 == 1
+}
+
+/// The number that a problem of the simulation has.
+fn number(problem: &Problem) -> usize {
+    problem.sizes().iter().next().map_or(0, |(_, rows)| rows as usize)
 }
 
 /// A process on a scripted machine. A variant is a side of the comparison.
@@ -59,7 +68,7 @@ impl<'a> Process<'a> {
             Comparison::UnfusedFused => plain_speedup(&subject.problem),
             _ => 1.0,
         };
-        let second = script.run_seconds();
+        let second = script.run_seconds(is_long(&subject.problem));
         let mut seconds = [second * speedup, second];
         for side in [0, 1] {
             let mut effect = normal(script.process_deviation, &mut random);

@@ -81,7 +81,7 @@ fn what_the_counters_show_is_dropped() {
 #[test]
 fn a_worse_procedure_is_caught() {
     // One process shows nothing of the spread between processes.
-    let procedure = Procedure { processes: 1, most_processes: 1, rounds: 8, ..Procedure::STANDARD };
+    let procedure = Procedure { rounds: 8, ..Procedure::STANDARD.with(Some(1), None) };
     let within = Simulation { procedure, ..simulation(Disturbance::ProcessEffect, 100, 1) };
     let result = within.run(200, &Stop::default()).unwrap();
     assert!(result.coverage() < 0.7, "{result:?}");
@@ -92,8 +92,7 @@ fn a_worse_procedure_is_caught() {
 /// have a single pair in each order and lose one of them now and then.
 #[test]
 fn fewer_processes_and_pairs_keep_the_promise() {
-    let procedure =
-        Procedure { processes: 3, most_processes: 6, rounds: 8, pairs: 2, ..Procedure::STANDARD };
+    let procedure = Procedure { rounds: 8, pairs: 2, ..Procedure::STANDARD.with(Some(3), None) };
     for disturbance in [Disturbance::Preemption, Disturbance::ProcessEffect] {
         let small = Simulation { procedure, ..simulation(disturbance, 100, 2) };
         let result = small.run(1000, &Stop::default()).unwrap();

@@ -1,0 +1,186 @@
+//! The records of one chain, and what they say about other sizes of it.
+
+use super::covariance::{Place, Prior, Sample};
+use super::features::{Features, MAX_DIMENSIONS};
+use super::kriging::{Field, Guess};
+use super::prediction::{NEAREST, Prediction, Uncertain, sd_of_interval, sd_of_time};
+use super::roofline::Roofline;
+use crate::calibration::FusionRecord;
+use crate::cost::Ceilings;
+
+/// What is believed of the logarithm of a speedup: it is below 1.5, and in part what the roofline
+/// says.
+const OF_SPEEDUPS: Prior = Prior { mean_sd: 0.3, slope_sd: 0.5, amplitude: 0.1 };
+
+/// And of the logarithm of a time over its roofline.
+const OF_TIMES: Prior = Prior { mean_sd: 1.0, slope_sd: 0.0, amplitude: 0.2 };
+
+/// What an octave beyond the measured range adds to a standard deviation: so much a kernel's
+/// efficiency changes where nobody looked.
+const SD_OF_AN_OCTAVE: f64 = 0.05;
+
+/// The records of one chain, one dtype and one kind of sizes, on one target.
+#[derive(Debug)]
+pub(super) struct Cloud {
+    /// The lowest and the highest of each coordinate.
+    range: [[f64; 2]; MAX_DIMENSIONS],
+    roofline: Roofline,
+    /// The logarithm of the fused time over the roofline.
+    times: Field,
+    /// The logarithm of the speedup; `None` for a single op, which has no other variant.
+    speedups: Option<Speedups>,
+    records: Vec<usize>,
+}
+
+#[derive(Debug)]
+struct Speedups {
+    field: Field,
+    /// The lowest and the highest of the roofline's own.
+    range: [f64; 2],
+}
+
+impl Cloud {
+    /// From records with their indices; `None` where no number can be made of them.
+    pub(super) fn fit(
+        ceilings: Option<&Ceilings>,
+        records: &[(usize, &FusionRecord)],
+    ) -> Option<Self> {
+        let known: Vec<(Features, &FusionRecord)> =
+            records.iter().map(|(_, record)| (Features::of(&record.problem), *record)).collect();
+        let times =
+            known.iter().map(|(features, record)| (&features.work, record.fused_latency_ms));
+        let roofline = Roofline::fit(ceilings, times);
+        let mut range = [[f64::INFINITY, f64::NEG_INFINITY]; MAX_DIMENSIONS];
+        for (features, _) in &known {
+            for ([low, high], coordinate) in range.iter_mut().zip(features.coordinates()) {
+                *low = low.min(*coordinate);
+                *high = high.max(*coordinate);
+            }
+        }
+        let (first, record) = known.first()?;
+        let (dimensions, is_single) =
+            (first.coordinates().len(), record.problem.chain().len() == 1);
+        let sample = |features: &Features, proportion: f64, value: f64, variance: f64| Sample {
+            place: Place { at: padded(features), proportion },
+            value,
+            variance,
+        };
+        let times = known.iter().map(|(features, record)| {
+            let value = (record.fused_latency_ms / roofline.fused_ms(&features.work)).ln();
+            // Without an interval: the noise of all records together says more than a guess.
+            let sd = sd_of_time(&record.fused_timing).unwrap_or(0.0);
+            sample(features, 0.0, value, sd * sd)
+        });
+        let times = Field::fit(times.collect(), dimensions, OF_TIMES)?;
+        let speedups = if is_single {
+            None
+        } else {
+            let of = |(features, record): &(Features, &FusionRecord)| {
+                let proportion = roofline.ln_speedup(&features.work);
+                let sd = sd_of_interval(record.speedup_low, record.speedup_high);
+                sample(features, proportion, record.speedup_factor.ln(), sd * sd)
+            };
+            let samples: Vec<Sample> = known.iter().map(of).collect();
+            let proportions = || samples.iter().map(|sample| sample.place.proportion);
+            let range = [
+                proportions().fold(f64::INFINITY, f64::min),
+                proportions().fold(f64::NEG_INFINITY, f64::max),
+            ];
+            Some(Speedups { field: Field::fit(samples, dimensions, OF_SPEEDUPS)?, range })
+        };
+        let records = records.iter().map(|(index, _)| *index).collect();
+        Some(Self { range, roofline, times, speedups, records })
+    }
+
+    /// The times of a problem of these features. Beyond the measured range, what the time is over
+    /// its roofline is held, and so is the speedup.
+    pub(super) fn at(&self, features: &Features) -> Prediction {
+        let mut held = [0.0; MAX_DIMENSIONS];
+        let mut octaves = 0.0_f64;
+        let coordinates = features.coordinates();
+        for (index, (&coordinate, [low, high])) in coordinates.iter().zip(&self.range).enumerate() {
+            held[index] = coordinate.clamp(*low, *high);
+            if index < features.sized() {
+                octaves = octaves.max((coordinate - held[index]).abs());
+            }
+        }
+        // A class that was not measured is as far away as it is.
+        let ragged = features.sized()..coordinates.len();
+        held[ragged.clone()].copy_from_slice(&coordinates[ragged]);
+        let beyond = SD_OF_AN_OCTAVE * octaves;
+        let uncertain = |value: f64, guess: &Guess| Uncertain { value, sd: guess.sd.hypot(beyond) };
+        let time = self.times.at(&Place { at: held, proportion: 0.0 });
+        let ln_roofline = self.roofline.fused_ms(&features.work).ln();
+        let ln_speedup = self.speedups.as_ref().map(|Speedups { field, range: [low, high] }| {
+            let proportion = self.roofline.ln_speedup(&features.work).clamp(*low, *high);
+            let guess = field.at(&Place { at: held, proportion });
+            uncertain(guess.mean, &guess)
+        });
+        let mut nearest = [None; NEAREST];
+        for (named, sample) in nearest.iter_mut().zip(time.nearest) {
+            *named = sample.map(|sample| self.records[sample as usize]);
+        }
+        Prediction {
+            ln_fused: uncertain(ln_roofline + time.mean, &time),
+            ln_speedup: ln_speedup.unwrap_or(Uncertain::NOTHING),
+            octaves,
+            nearest,
+        }
+    }
+
+    /// Estimates of each record from all others, where there are enough of them to say how sizes
+    /// differ.
+    pub(super) fn left_out(
+        &self,
+        ceilings: Option<&Ceilings>,
+        records: &[(usize, &FusionRecord)],
+    ) -> Vec<LeftOut> {
+        const FEWEST: usize = 3;
+        /// Where one record of more is left out, what was fitted to all of them hardly changes.
+        const MOST_FITTED_ANEW: usize = 12;
+        if records.len() < FEWEST {
+            return Vec::new();
+        }
+        if records.len() <= MOST_FITTED_ANEW {
+            return fitted_anew(ceilings, records).collect();
+        }
+        let of_time = |time| LeftOut { octaves: 0.0, time: Some(time), speedup: None };
+        let of_speedup = |speedup| LeftOut { octaves: 0.0, time: None, speedup: Some(speedup) };
+        let speedups = self.speedups.iter().flat_map(|speedups| speedups.field.left_out());
+        self.times.left_out().into_iter().map(of_time).chain(speedups.map(of_speedup)).collect()
+    }
+}
+
+/// An estimate of what was measured, made without it: by how much the logarithms of the fused time
+/// and of the speedup are off, each with its standard deviation.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct LeftOut {
+    pub(super) octaves: f64,
+    pub(super) time: Option<[f64; 2]>,
+    pub(super) speedup: Option<[f64; 2]>,
+}
+
+/// Estimates of each record from a cloud of the others.
+fn fitted_anew<'r>(
+    ceilings: Option<&'r Ceilings>,
+    records: &'r [(usize, &FusionRecord)],
+) -> impl Iterator<Item = LeftOut> + 'r {
+    (0..records.len()).filter_map(move |left_out| {
+        let mut others = records.to_vec();
+        let (_, record) = others.remove(left_out);
+        let found = Cloud::fit(ceilings, &others)?.at(&Features::of(&record.problem));
+        let off = |value: f64, found: Uncertain| [value.ln() - found.value, found.sd];
+        let is_single = record.problem.chain().len() == 1;
+        Some(LeftOut {
+            octaves: found.octaves,
+            time: Some(off(record.fused_latency_ms, found.ln_fused)),
+            speedup: (!is_single).then(|| off(record.speedup_factor, found.ln_speedup)),
+        })
+    })
+}
+
+fn padded(features: &Features) -> [f64; MAX_DIMENSIONS] {
+    let mut padded = [0.0; MAX_DIMENSIONS];
+    padded[..features.coordinates().len()].copy_from_slice(features.coordinates());
+    padded
+}

@@ -1,0 +1,207 @@
+//! How alike the values of two problems are, by how far apart their sizes are.
+
+use super::features::MAX_DIMENSIONS;
+use super::matern;
+use super::matrix;
+use super::search::minimise;
+
+/// Where a value is asked for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    pub(super) at: [f64; MAX_DIMENSIONS],
+    /// What the value may be proportional to; 0 where it is not proportional to anything.
+    pub(super) proportion: f64,
+}
+
+/// A measured value.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sample {
+    pub(super) place: Place,
+    pub(super) value: f64,
+    /// The variance of the measurement, where it is known.
+    pub(super) variance: f64,
+}
+
+/// What is believed of values before one is seen: standard deviations, and how much they vary.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Prior {
+    pub(super) mean_sd: f64,
+    pub(super) slope_sd: f64,
+    pub(super) amplitude: f64,
+}
+
+/// The covariance of two values: a common mean, a slope on what they may be proportional to, and a
+/// Matern surface over the coordinates. Each value has noise of its own.
+#[derive(Debug, Clone)]
+pub(super) struct Covariance {
+    /// One over the length scale of each coordinate.
+    pub(super) inverse_scales: [f64; MAX_DIMENSIONS],
+    pub(super) dimensions: usize,
+    mean: f64,
+    slope: f64,
+    /// The variance of the surface.
+    pub(super) surface: f64,
+    /// The variance of two measurements of the same problem.
+    pub(super) noise: f64,
+}
+
+/// The usual length scale, in octaves: a time says something about one at eight times the size.
+const SCALE: f64 = 3.0;
+/// The usual noise: processes of the same program differ by this.
+const NOISE: f64 = 0.02;
+/// Standard deviations of the logarithms of the scales, the amplitude and the noise: weak, so that
+/// they decide only where there are few values.
+const PRIOR_SDS: [f64; 3] = [0.8, 1.0, 0.8];
+/// Parameters outside of these would make matrices that cannot be solved, or say nothing.
+const SCALES: [f64; 2] = [0.2, 60.0];
+const AMPLITUDES: [f64; 2] = [0.005, 5.0];
+const NOISES: [f64; 2] = [0.003, 0.5];
+
+/// Up to this many values a fit looks at their joint density, at the cost of a matrix of all of them
+/// for each step.
+const MOST_JOINT: usize = 96;
+/// Beyond that it looks at the density of this many values, each given its neighbours.
+const CONDITIONED: usize = 160;
+/// How many neighbours.
+pub(super) const NEIGHBOURS: usize = 16;
+
+impl Covariance {
+    /// The covariance under which the values are likeliest, given the prior.
+    pub(super) fn fit(samples: &[Sample], dimensions: usize, prior: Prior) -> Self {
+        let mut first = vec![SCALE.ln(); dimensions];
+        first.extend([prior.amplitude.ln(), NOISE.ln()]);
+        let start = Self::with(&first, dimensions, prior);
+        let blocks = blocks(samples, &start);
+        let found = minimise(&first, |at| {
+            let covariance = Self::with(at, dimensions, prior);
+            if !covariance.is_within_bounds() {
+                return f64::INFINITY;
+            }
+            let sds = (0..at.len()).map(|index| PRIOR_SDS[(index + 1).saturating_sub(dimensions)]);
+            let distrust = at.iter().zip(&first).zip(sds);
+            let distrust = distrust.map(|((at, first), sd)| 0.5 * ((at - first) / sd).powi(2));
+            let surprise = blocks.iter().map(|block| covariance.surprise(block));
+            distrust.sum::<f64>() + surprise.sum::<f64>()
+        });
+        Self::with(&found, dimensions, prior)
+    }
+
+    /// From the logarithms of the scales, the amplitude and the noise.
+    fn with(parameters: &[f64], dimensions: usize, prior: Prior) -> Self {
+        let mut inverse_scales = [0.0; MAX_DIMENSIONS];
+        for (inverse, ln_scale) in inverse_scales.iter_mut().zip(&parameters[..dimensions]) {
+            *inverse = (-ln_scale).exp();
+        }
+        Self {
+            inverse_scales,
+            dimensions,
+            mean: prior.mean_sd * prior.mean_sd,
+            slope: prior.slope_sd * prior.slope_sd,
+            surface: (2.0 * parameters[dimensions]).exp(),
+            noise: (2.0 * parameters[dimensions + 1]).exp(),
+        }
+    }
+
+    fn is_within_bounds(&self) -> bool {
+        let within = |value: f64, [low, high]: [f64; 2]| (low..=high).contains(&value);
+        let mut scales = self.inverse_scales[..self.dimensions].iter();
+        scales.all(|inverse| within(1.0 / inverse, SCALES))
+            && within(self.surface.sqrt(), AMPLITUDES)
+            && within(self.noise.sqrt(), NOISES)
+    }
+
+    /// The square of a distance, in length scales.
+    pub(super) fn squared_distance(&self, a: &Place, b: &Place) -> f64 {
+        let mut squared = 0.0;
+        for index in 0..self.dimensions {
+            let apart = (a.at[index] - b.at[index]) * self.inverse_scales[index];
+            squared += apart * apart;
+        }
+        squared
+    }
+
+    /// What two places have in common whatever lies between them.
+    pub(super) fn in_common(&self, a: f64, b: f64) -> f64 {
+        self.mean + self.slope * a * b
+    }
+
+    /// The covariance of two different values.
+    pub(super) fn between(&self, a: &Place, b: &Place) -> f64 {
+        self.in_common(a.proportion, b.proportion)
+            + self.surface * matern::correlation(self.squared_distance(a, b))
+    }
+
+    /// The variance of a value that nothing is known of, when it is measured.
+    pub(super) fn of_new(&self, proportion: f64) -> f64 {
+        self.in_common(proportion, proportion) + self.surface + self.noise
+    }
+
+    /// The mean and the slope that weights of values stand for.
+    pub(super) fn trend(&self, weighted: impl Iterator<Item = (f64, f64)>) -> [f64; 2] {
+        let mut trend = [0.0; 2];
+        for (weight, proportion) in weighted {
+            trend[0] += self.mean * weight;
+            trend[1] += self.slope * weight * proportion;
+        }
+        trend
+    }
+
+    /// The factor of the covariance matrix of measured values, row by row; `None` where it cannot be
+    /// factored.
+    pub(super) fn factor(&self, samples: &[&Sample]) -> Option<Vec<f64>> {
+        let n = samples.len();
+        let mut matrix = vec![0.0; n * n];
+        for (row, a) in samples.iter().enumerate() {
+            for (col, b) in samples[..row].iter().enumerate() {
+                matrix[row * n + col] = self.between(&a.place, &b.place);
+            }
+            matrix[row * n + row] = self.of_new(a.place.proportion) + a.variance;
+        }
+        matrix::factor(&mut matrix, n).then_some(matrix)
+    }
+
+    /// The negative logarithm of the density of a block's values, without its constant.
+    fn surprise(&self, block: &Block<'_>) -> f64 {
+        let Some(factor) = self.factor(&block.samples) else { return f64::INFINITY };
+        let n = block.samples.len();
+        let mut values: Vec<f64> = block.samples.iter().map(|sample| sample.value).collect();
+        matrix::forward(&factor, n, &mut values);
+        let of_row = |row: usize| 0.5 * values[row] * values[row] + factor[row * n + row].ln();
+        (block.given..n).map(of_row).sum()
+    }
+}
+
+/// Values whose density a fit looks at, given the first of them.
+struct Block<'s> {
+    samples: Vec<&'s Sample>,
+    given: usize,
+}
+
+/// All values together where they are few, else some of them, each given its neighbours: what
+/// decides about a value among many are those around it.
+fn blocks<'s>(samples: &'s [Sample], metric: &Covariance) -> Vec<Block<'s>> {
+    if samples.len() <= MOST_JOINT {
+        return vec![Block { samples: samples.iter().collect(), given: 0 }];
+    }
+    spread_out(samples.len(), CONDITIONED)
+        .map(|index| {
+            let mut near: Vec<&Sample> = samples.iter().collect();
+            near.swap_remove(index);
+            let own = &samples[index];
+            let distance = |other: &&Sample| metric.squared_distance(&own.place, &other.place);
+            near.select_nth_unstable_by(NEIGHBOURS, |a, b| distance(a).total_cmp(&distance(b)));
+            near.truncate(NEIGHBOURS);
+            near.push(own);
+            Block { samples: near, given: NEIGHBOURS }
+        })
+        .collect()
+}
+
+/// At most `most` of the numbers below `count`, in no regular order: records are sorted by size, and
+/// every tenth of them might have the same one.
+pub(super) fn spread_out(count: usize, most: usize) -> impl Iterator<Item = usize> {
+    // A large prime, so that no number comes twice.
+    const STRIDE: u64 = 982_451_653;
+    #[expect(clippy::cast_possible_truncation, reason = "below `count`")]
+    (1..=count.min(most) as u64).map(move |index| (index * STRIDE % count as u64) as usize)
+}

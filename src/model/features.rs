@@ -1,0 +1,238 @@
+//! A problem as numbers: where it lies among others, and the work that it is.
+
+use crate::vocabulary::{Chain, ConvSizes, DType, Op, PoolSizes, Problem};
+
+/// The most coordinates that a form of chain has: those of attention with a linear op.
+pub(super) const MAX_DIMENSIONS: usize = 6;
+
+/// What two problems must have in common before one says anything about the other, however near
+/// their sizes are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct CloudKey {
+    pub(super) chain: Chain,
+    pub(super) dtype: DType,
+    kinds: Kinds,
+}
+
+/// Sizes that choose another kernel, or another way through the same one, rather than make the work
+/// longer. All are 0 where there is no convolution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+struct Kinds {
+    stride: u64,
+    /// 1 for a dense convolution, [`Self::DEPTHWISE`] for one channel to a group.
+    groups: u64,
+    is_pointwise: bool,
+    /// Window, stride and padding of the max-pool.
+    pool: [u64; 3],
+}
+
+impl Kinds {
+    const DEPTHWISE: u64 = u64::MAX;
+}
+
+impl CloudKey {
+    pub(super) fn of(problem: &Problem) -> Self {
+        let kinds = problem.sizes().conv().map_or(Kinds::default(), |conv| {
+            let is_depthwise = conv.groups > 1 && conv.groups == conv.c;
+            let pool = problem.sizes().pool();
+            Kinds {
+                stride: conv.stride,
+                groups: if is_depthwise { Kinds::DEPTHWISE } else { conv.groups },
+                is_pointwise: conv.r == 1 && conv.s == 1,
+                pool: pool
+                    .map_or([0; 3], |PoolSizes { window, stride, pad, .. }| [window, stride, pad]),
+            }
+        });
+        Self { chain: *problem.chain(), dtype: problem.dtype(), kinds }
+    }
+
+    /// The key of another chain on the same sizes.
+    pub(super) const fn with_chain(self, chain: Chain) -> Self {
+        Self { chain, ..self }
+    }
+}
+
+/// A problem as numbers.
+#[derive(Debug, Clone)]
+pub(super) struct Features {
+    coordinates: [f64; MAX_DIMENSIONS],
+    dimensions: u8,
+    /// How many of the coordinates are sizes in octaves; the last one may be a class.
+    sized: u8,
+    pub(super) work: Work,
+}
+
+/// What a roofline needs of a problem.
+#[derive(Debug, Clone)]
+pub(super) struct Work {
+    pub(super) flops: f64,
+    /// Bytes of the fused variant.
+    pub(super) bytes: f64,
+    pub(super) log2_bytes: f64,
+    steps: [(f64, f64); Chain::MAX_OPS],
+    len: u8,
+}
+
+impl Work {
+    /// Flops and bytes of each unfused kernel.
+    pub(super) fn steps(&self) -> &[(f64, f64)] {
+        &self.steps[..usize::from(self.len)]
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "coordinates of an estimate")]
+    fn of(problem: &Problem) -> Self {
+        let element_bytes = problem.dtype().bytes() as f64;
+        let mut steps = [(0.0, 0.0); Chain::MAX_OPS];
+        let (mut flops, mut elements, mut last, mut len) = (0.0, 0, 0, 0);
+        for (kept, step) in steps.iter_mut().zip(problem.steps()) {
+            let (operands, input) = (step.operand_elements(), step.input.elements());
+            let own = step.flops() as f64;
+            last = step.output.elements();
+            *kept = (own, (input + operands + last) as f64 * element_bytes);
+            flops += own;
+            // The fused variant reads the first input, every operand, and writes the last output.
+            elements += operands + if len == 0 { input } else { 0 };
+            len += 1;
+        }
+        let bytes = (elements + last) as f64 * element_bytes;
+        Self { flops, bytes, log2_bytes: bytes.log2(), steps, len }
+    }
+}
+
+/// How far apart, in octaves, are rows that vectors fill and rows that they do not.
+const RAGGED_OCTAVES: f64 = 2.0;
+
+/// Bytes of the widest vectors, and of a line of the caches.
+const VECTOR_BYTES: u64 = 64;
+
+impl Features {
+    pub(super) fn of(problem: &Problem) -> Self {
+        let work = Work::of(problem);
+        let mut features =
+            Self { coordinates: [0.0; MAX_DIMENSIONS], dimensions: 0, sized: 0, work };
+        let sizes = problem.sizes();
+        if let Some(rows) = sizes.rows() {
+            features.push_sizes([rows.m, rows.n]);
+        } else if let Some(linear) = sizes.linear() {
+            features.push_sizes([linear.m, linear.k, linear.n]);
+        } else if let Some(conv) = sizes.conv() {
+            // The GEMM that the convolution is.
+            let ConvSizes { n, c, k, r, s, groups, .. } = conv;
+            features.push_sizes([n * conv.out_h() * conv.out_w(), r * s * (c / groups), k]);
+        } else if let Some(attention) = sizes.attention() {
+            features.push_sizes([
+                attention.b * attention.h,
+                attention.q,
+                attention.kv,
+                attention.d,
+            ]);
+        }
+        if let Some(second) = sizes.second_linear() {
+            features.push_sizes([second]);
+        }
+        features.push(features.work.log2_bytes);
+        features.sized = features.dimensions;
+        let has_row_op = || problem.chain().iter().any(|op: &Op| op.is_row());
+        if let Some(rows) = sizes.rows().filter(|_| has_row_op()) {
+            let is_ragged = rows.n * problem.dtype().bytes() % VECTOR_BYTES != 0;
+            features.push(if is_ragged { RAGGED_OCTAVES } else { 0.0 });
+        }
+        features
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "coordinates of an estimate")]
+    fn push_sizes<const N: usize>(&mut self, sizes: [u64; N]) {
+        for size in sizes {
+            self.push((size as f64).log2());
+        }
+    }
+
+    fn push(&mut self, coordinate: f64) {
+        self.coordinates[usize::from(self.dimensions)] = coordinate;
+        self.dimensions += 1;
+    }
+
+    /// The coordinates: sizes and bytes in octaves, then a class where the chain has one.
+    pub(super) fn coordinates(&self) -> &[f64] {
+        &self.coordinates[..usize::from(self.dimensions)]
+    }
+
+    /// How many of the coordinates are octaves.
+    pub(super) fn sized(&self) -> usize {
+        usize::from(self.sized)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::Traffic;
+    use crate::vocabulary::PATTERNS;
+
+    fn problem(text: &str) -> Problem {
+        text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    fn coordinates(text: &str) -> Vec<f64> {
+        Features::of(&problem(text)).coordinates().to_vec()
+    }
+
+    #[test]
+    fn coordinates_are_octaves() {
+        // 8 x 16 inputs, 16 x 4 weights and 8 x 4 outputs of 4 bytes.
+        let bytes = f64::from((8 * 16 + 16 * 4 + 8 * 4) * 4).log2();
+        assert_eq!(coordinates("linear/f32/m8.k16.n4"), [3.0, 4.0, 2.0, bytes]);
+        let [.., pixels, depth, channels, _] = coordinates("conv2d/f32/n2.c8.h4.w4.k16.r1.s1")[..]
+        else {
+            panic!("four")
+        };
+        assert_eq!([pixels, depth, channels], [5.0, 3.0, 4.0]);
+        assert_eq!(coordinates("attention_head/f32/b2.h4.q16.kv32.d8")[..4], [3.0, 4.0, 5.0, 3.0]);
+        assert_eq!(coordinates("multihead_linear/f32/b2.h4.q16.kv32.d8.n64")[4], 6.0);
+        assert_eq!(coordinates("mlp/f32/m2.k4.n8.o16")[..4], [1.0, 2.0, 3.0, 4.0]);
+    }
+
+    #[test]
+    fn rows_that_vectors_do_not_fill_are_a_class_of_row_ops_alone() {
+        assert_eq!(coordinates("layer_norm/f32/m8.n16")[3], 0.0);
+        assert_eq!(coordinates("layer_norm/f32/m8.n17")[3], RAGGED_OCTAVES);
+        assert_eq!(coordinates("layer_norm/bf16/m8.n16")[3], RAGGED_OCTAVES);
+        assert_eq!(coordinates("add_relu/f32/m8.n17").len(), 3);
+        assert_eq!(Features::of(&problem("softmax/f32/m8.n17")).sized(), 3);
+    }
+
+    #[test]
+    fn convolutions_of_another_kind_are_in_another_cloud() {
+        let key = |sizes: &str| CloudKey::of(&problem(&format!("conv2d+relu/f32/{sizes}")));
+        let dense = key("n1.c8.h9.w9.k8.r3.s3.pad1");
+        assert_eq!(dense, key("n2.c16.h5.w9.k8.r5.s5.pad1"));
+        for other in [
+            "n1.c8.h9.w9.k8.r1.s1",
+            "n1.c8.h9.w9.k8.r3.s3.pad1.stride2",
+            "n1.c8.h9.w9.k8.r3.s3.pad1.groups2",
+            "n1.c8.h9.w9.k8.r3.s3.pad1.groups8",
+        ] {
+            assert_ne!(dense, key(other), "{other}");
+        }
+        let depthwise =
+            |channels| key(&format!("n1.c{channels}.h9.w9.k{channels}.r3.s3.groups{channels}"));
+        assert_eq!(depthwise(8), depthwise(32));
+    }
+
+    #[test]
+    fn the_work_is_that_of_the_traffic() {
+        for pattern in PATTERNS {
+            let chain = Chain::new(pattern.ops).unwrap();
+            let keys = chain.form().size_keys().iter();
+            let sizes: Vec<String> = keys.map(|key| format!("{}4", key.key)).collect();
+            let sizes = sizes.join(".").replace("pad4", "pad0").replace("r4.s4", "r1.s1");
+            let sizes = sizes.replace("pool4", "pool1");
+            let problem = problem(&format!("{}/f32/{sizes}", pattern.name));
+            let (work, traffic) = (Work::of(&problem), Traffic::of(&problem));
+            assert_eq!(work.flops, traffic.flops as f64, "{problem}");
+            assert_eq!(work.bytes, traffic.fused_bytes as f64, "{problem}");
+            let unfused: f64 = work.steps().iter().map(|step| step.1).sum();
+            assert_eq!(unfused, traffic.unfused_bytes as f64, "{problem}");
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! What is known on one target: the measured problems, and what follows for all others.
+
+use rustc_hash::FxHashMap;
+
+use super::answer::Evidence;
+use super::cloud::{Cloud, LeftOut};
+use super::compose::{self, Difference, Part};
+use super::features::{CloudKey, Features};
+use super::on_paper::OnPaper;
+use super::prediction::Prediction;
+use super::spread::Spread;
+use crate::calibration::FusionRecord;
+use crate::cost::Ceilings;
+use crate::vocabulary::{Chain, DType, Op, Problem, Sizes};
+
+/// What is known on one target. Records are named by their indices in the calibration.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    pub(super) by_problem: FxHashMap<Problem, usize>,
+    pub(super) by_chain: FxHashMap<(Chain, DType), Vec<usize>>,
+    pub(super) on_paper: OnPaper,
+    clouds: FxHashMap<CloudKey, Cloud>,
+    /// Measured chains that begin with the same op, at the same sizes.
+    at_sizes: FxHashMap<(Op, DType, Sizes), Vec<Problem>>,
+    /// The same at any sizes.
+    at_all: FxHashMap<(Op, DType), Vec<Chain>>,
+    spreads: Spreads,
+}
+
+/// How far estimates of the fused time and of the speedup are off, by how they are made.
+#[derive(Debug, Clone, Copy)]
+struct Spreads {
+    interpolated: [Spread; 2],
+    extrapolated: [Spread; 2],
+    composed: [Spread; 2],
+}
+
+impl Default for Spreads {
+    fn default() -> Self {
+        Self::from(&[], &[])
+    }
+}
+
+impl Spreads {
+    fn from(of_clouds: &[LeftOut], composed: &[LeftOut]) -> Self {
+        let of = |left_out: &[LeftOut], is_beyond: Option<bool>| {
+            let is_meant = |one: &&LeftOut| {
+                is_beyond.is_none_or(|beyond| beyond == (one.octaves > SLACK_OCTAVES))
+            };
+            let left_out = || left_out.iter().filter(is_meant);
+            let times = left_out().filter_map(|one| one.time);
+            [Spread::of(times), Spread::of(left_out().filter_map(|one| one.speedup))]
+        };
+        let interpolated = of(of_clouds, Some(false));
+        let [time, speedup] = of(of_clouds, Some(true));
+        // Few records lie at the edge, and what is beyond it is not more certain.
+        let extrapolated = [time.or_wider(interpolated[0]), speedup.or_wider(interpolated[1])];
+        Self { interpolated, extrapolated, composed: of(composed, None) }
+    }
+
+    const fn of(&self, evidence: Evidence) -> &[Spread; 2] {
+        match evidence {
+            Evidence::ComposedAtSize | Evidence::ComposedBetween => &self.composed,
+            Evidence::Extrapolated => &self.extrapolated,
+            _ => &self.interpolated,
+        }
+    }
+}
+
+/// An answer that was not measured: the evidence, the logarithms, and halves of the intervals of the
+/// fused time and of the speedup.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Answer {
+    pub(super) evidence: Evidence,
+    pub(super) prediction: Prediction,
+    pub(super) half_widths: [f64; 2],
+}
+
+/// A size that exceeds the measured range by less, 7 %, does not lie outside of it.
+const SLACK_OCTAVES: f64 = 0.1;
+
+impl Known {
+    /// From the records of a target, by index, and the ceilings of each dtype.
+    pub(super) fn of<'c>(
+        records: &[FusionRecord],
+        indices: &[usize],
+        ceilings: impl Fn(DType) -> Option<&'c Ceilings>,
+    ) -> Self {
+        let mut known = Self::default();
+        let mut by_key: FxHashMap<CloudKey, Vec<(usize, &FusionRecord)>> = FxHashMap::default();
+        for &index in indices {
+            let record = &records[index];
+            let problem = record.problem;
+            let (chain, dtype, first) = (*problem.chain(), problem.dtype(), problem.chain()[0]);
+            known.by_problem.insert(problem, index);
+            let of_chain = known.by_chain.entry((chain, dtype)).or_default();
+            if of_chain.is_empty() {
+                known.at_all.entry((first, dtype)).or_default().push(chain);
+            }
+            of_chain.push(index);
+            known.at_sizes.entry((first, dtype, *problem.sizes())).or_default().push(problem);
+            by_key.entry(CloudKey::of(&problem)).or_default().push((index, record));
+        }
+        let mut left_out = Vec::new();
+        for (key, of_key) in by_key {
+            let ceilings = ceilings(key.dtype);
+            if let Some(cloud) = Cloud::fit(ceilings, &of_key) {
+                left_out.extend(cloud.left_out(ceilings, &of_key));
+                known.clouds.insert(key, cloud);
+            }
+        }
+        let of_target = || indices.iter().map(|&index| &records[index]);
+        let composed = known.composed_left_out(records, of_target());
+        known.spreads = Spreads::from(&left_out, &composed);
+        known.on_paper = OnPaper::of(of_target(), ceilings);
+        known
+    }
+
+    /// The times of a problem that was not measured, from the most trusted evidence that there is
+    /// apart from a roofline.
+    pub(super) fn estimate(&self, records: &[FusionRecord], problem: &Problem) -> Option<Answer> {
+        let within = |prediction: &Prediction| prediction.octaves <= SLACK_OCTAVES;
+        let answer = |evidence: Evidence, prediction: Prediction| {
+            let [time, speedup] = self.spreads.of(evidence);
+            let Prediction { ln_fused, ln_speedup, .. } = prediction;
+            let half_widths = [time.half_width(ln_fused.sd), speedup.half_width(ln_speedup.sd)];
+            Some(Answer { evidence, prediction, half_widths })
+        };
+        if let Some(found) = self.composed_at_size(records, problem).filter(within) {
+            return answer(Evidence::ComposedAtSize, found);
+        }
+        let key = CloudKey::of(problem);
+        let own = self.clouds.get(&key).map(|cloud| cloud.at(&Features::of(problem)));
+        if let Some(found) = own.filter(within) {
+            return answer(Evidence::Interpolated, found);
+        }
+        let composed = self.composed_between(records, problem);
+        if let Some(found) = composed.filter(within) {
+            return answer(Evidence::ComposedBetween, found);
+        }
+        answer(Evidence::Extrapolated, own.or(composed)?)
+    }
+
+    /// From a sibling that was measured at the same size.
+    fn composed_at_size(&self, records: &[FusionRecord], problem: &Problem) -> Option<Prediction> {
+        let key = (problem.chain()[0], problem.dtype(), *problem.sizes());
+        let siblings = self.at_sizes.get(&key)?.iter();
+        let with_record = siblings.map(|sibling| (*sibling, self.by_problem.get(sibling)));
+        self.composed(records, problem, with_record, |_, index| {
+            index.map(|&index| Prediction::measured(index, &records[index]))
+        })
+    }
+
+    /// From a sibling that was measured at other sizes.
+    fn composed_between(&self, records: &[FusionRecord], problem: &Problem) -> Option<Prediction> {
+        let key = CloudKey::of(problem);
+        let siblings = self.at_all.get(&(problem.chain()[0], problem.dtype()))?.iter();
+        let with_cloud = siblings.filter_map(|chain| {
+            let sibling = Problem::new(*chain, problem.dtype(), *problem.sizes()).ok()?;
+            Some((sibling, self.clouds.get(&key.with_chain(*chain))?))
+        });
+        self.composed(records, problem, with_cloud, |sibling, cloud| {
+            Some(cloud.at(&Features::of(sibling)))
+        })
+    }
+
+    /// From the sibling that differs in the fewest ops; of several, the one that leaves the least
+    /// uncertainty.
+    fn composed<T>(
+        &self,
+        records: &[FusionRecord],
+        wanted: &Problem,
+        siblings: impl Iterator<Item = (Problem, T)>,
+        predict: impl Fn(&Problem, T) -> Option<Prediction>,
+    ) -> Option<Prediction> {
+        let mut best: Option<(usize, Prediction)> = None;
+        for (sibling, source) in siblings.filter(|(sibling, _)| sibling.chain() != wanted.chain()) {
+            let ways = Difference::between(wanted.chain(), sibling.chain());
+            let fewest = ways.iter().flatten().map(Difference::ops).min();
+            // Without a first op of its own, only the first op of the sibling is left.
+            let fewest = fewest.unwrap_or_else(|| sibling.chain().len() - 1);
+            if best.as_ref().is_some_and(|(ops, _)| *ops < fewest) {
+                continue;
+            }
+            let Some(known) = predict(&sibling, source) else { continue };
+            let found = if wanted.chain().len() == 1 {
+                let others = self.part(records, sibling.slice(1..sibling.chain().len()));
+                others.and_then(|others| compose::rest(&known, &others))
+            } else {
+                let sum = |way: &Difference| {
+                    let new = self.part(records, wanted.slice(way.new.clone()))?;
+                    let old = self.part(records, sibling.slice(way.old.clone()))?;
+                    let parts = [(1.0, known), (1.0, new), (-1.0, old)];
+                    compose::sum(&parts.map(|(sign, prediction)| Part { sign, prediction }))
+                };
+                ways.iter().flatten().find_map(sum)
+            };
+            let Some(found) = found else { continue };
+            let is_better = best
+                .as_ref()
+                .is_none_or(|(ops, other)| (fewest, found.ln_fused.sd) < (*ops, other.ln_fused.sd));
+            if is_better {
+                best = Some((fewest, found));
+            }
+        }
+        best.map(|(_, prediction)| prediction)
+    }
+
+    /// What is known of a part of a chain by itself.
+    fn part(&self, records: &[FusionRecord], part: Option<Problem>) -> Option<Prediction> {
+        let part = part?;
+        if let Some(&index) = self.by_problem.get(&part) {
+            return Some(Prediction::measured(index, &records[index]));
+        }
+        Some(self.clouds.get(&CloudKey::of(&part))?.at(&Features::of(&part)))
+    }
+
+    /// Measured chains as composed of others.
+    fn composed_left_out<'r>(
+        &self,
+        records: &[FusionRecord],
+        of_target: impl Iterator<Item = &'r FusionRecord>,
+    ) -> Vec<LeftOut> {
+        let composed = |record: &FusionRecord| {
+            let found = self.composed_at_size(records, &record.problem)?;
+            let Prediction { ln_fused: time, ln_speedup: speedup, octaves, .. } = found;
+            let is_single = record.problem.chain().len() == 1;
+            Some(LeftOut {
+                octaves,
+                time: Some([record.fused_latency_ms.ln() - time.value, time.sd]),
+                speedup: (!is_single)
+                    .then(|| [record.speedup_factor.ln() - speedup.value, speedup.sd]),
+            })
+        };
+        of_target.filter_map(composed).collect()
+    }
+}

@@ -1,0 +1,225 @@
+//! Values between measured ones, with the uncertainty of each: kriging, also called regression by a
+//! Gaussian process.
+//!
+//! What a query needs is computed when a model is made. A mean is then one pass over all values.
+//! Its variance would take a matrix of all of them, and is computed from the nearest ones alone,
+//! which makes it a little too large.
+
+use super::covariance::{Covariance, NEIGHBOURS, Place, Prior, Sample, spread_out};
+use super::features::MAX_DIMENSIONS;
+use super::lanes::{lanes, scaled};
+use super::matern::{self, LANES, Lane};
+use super::matrix;
+use super::surroundings::Surroundings;
+
+/// Up to this many values, a mean looks at all of them; beyond, at the nearest [`NEIGHBOURS`].
+const MOST_IN_ALL: usize = 1024;
+
+/// Samples that a guess names.
+const NAMED: usize = 3;
+
+/// A value between measured ones.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Guess {
+    pub(super) mean: f64,
+    /// What a measurement of it may be off by: its standard deviation.
+    pub(super) sd: f64,
+    /// The sample nearest to it, and others around it.
+    pub(super) nearest: [Option<u32>; NAMED],
+}
+
+/// Values at measured places, and what follows for all others.
+#[derive(Debug)]
+pub(super) struct Field {
+    covariance: Covariance,
+    /// Measured from here and in length scales, coordinates are small.
+    centre: [f64; MAX_DIMENSIONS],
+    samples: Vec<Sample>,
+    /// The places, [`LANES`] to a block with a lane for each coordinate.
+    places: Vec<Lane>,
+    /// What is known before a query; `None` where the nearest samples are solved for each.
+    all: Option<All>,
+}
+
+/// What a mean over all values needs.
+#[derive(Debug)]
+struct All {
+    /// A lane for each block of places.
+    weights: Vec<Lane>,
+    trend: [f64; 2],
+    surroundings: Vec<Surroundings>,
+    /// Of each sample from all others: the error and its standard deviation.
+    left_out: Vec<[f64; 2]>,
+}
+
+impl Field {
+    /// What values say about all others; `None` without a value.
+    pub(super) fn fit(samples: Vec<Sample>, dimensions: usize, prior: Prior) -> Option<Self> {
+        if samples.is_empty() {
+            return None;
+        }
+        let mut covariance = Covariance::fit(&samples, dimensions, prior);
+        #[expect(clippy::cast_precision_loss, reason = "a count of samples")]
+        let count = samples.len() as f64;
+        let mean =
+            |index: usize| samples.iter().map(|one| one.place.at[index]).sum::<f64>() / count;
+        let centre = std::array::from_fn(mean);
+        let mut all = None;
+        if samples.len() <= MOST_IN_ALL {
+            let attempts = std::iter::from_fn(|| {
+                let attempt = All::of(&samples, &covariance, &centre);
+                if attempt.is_none() {
+                    // Of rounding alone: with more noise it can be solved.
+                    covariance.noise *= 4.0;
+                }
+                Some(attempt)
+            });
+            all = Some(attempts.take(MOST_ATTEMPTS).flatten().next()?);
+        }
+        let places = lanes(&samples, &covariance, &centre);
+        Some(Self { covariance, centre, samples, places, all })
+    }
+
+    /// The value at a place.
+    #[inline]
+    pub(super) fn at(&self, place: &Place) -> Guess {
+        let scaled = scaled(place, &self.covariance, &self.centre);
+        let scaled = &scaled[..self.covariance.dimensions];
+        match &self.all {
+            Some(all) => self.by_all(all, place, scaled),
+            None => self.by_nearest(place, scaled, None),
+        }
+    }
+
+    /// Samples from all others: the error of each, and its standard deviation.
+    pub(super) fn left_out(&self) -> Vec<[f64; 2]> {
+        /// Of more, some are looked at: far more than a quantile needs.
+        const MOST: usize = 400;
+        if let Some(all) = &self.all {
+            return all.left_out.clone();
+        }
+        let of_sample = |index: usize| {
+            let Sample { place, value, .. } = &self.samples[index];
+            let scaled = scaled(place, &self.covariance, &self.centre);
+            let scaled = &scaled[..self.covariance.dimensions];
+            let guess = self.by_nearest(place, scaled, Some(index));
+            [value - guess.mean, guess.sd]
+        };
+        spread_out(self.samples.len(), MOST).map(of_sample).collect()
+    }
+
+    fn by_all(&self, all: &All, place: &Place, scaled: &[f32]) -> Guess {
+        let mut sums = [0.0_f32; LANES];
+        let mut least = [f32::INFINITY; LANES];
+        let mut least_block = [0_u32; LANES];
+        let blocks = self.places.chunks_exact(scaled.len()).zip(&all.weights);
+        for (block, (places, weights)) in (0_u32..).zip(blocks) {
+            let squared = matern::squared_distances(scaled, places);
+            let alike = matern::correlations(squared);
+            for lane in 0..LANES {
+                sums[lane] += alike[lane] * weights[lane];
+                let is_nearer = squared[lane] < least[lane];
+                least[lane] = if is_nearer { squared[lane] } else { least[lane] };
+                least_block[lane] = if is_nearer { block } else { least_block[lane] };
+            }
+        }
+        let mut nearest = (f32::INFINITY, 0);
+        for lane in 0..LANES {
+            if least[lane] < nearest.0 {
+                nearest = (least[lane], least_block[lane] as usize * LANES + lane);
+            }
+        }
+        let [mean, slope] = all.trend;
+        let surface: f64 = sums.iter().copied().map(f64::from).sum();
+        let surroundings = &all.surroundings[nearest.1];
+        let variance = surroundings.variance(&self.covariance, place.proportion, scaled);
+        Guess {
+            mean: mean + slope * place.proportion + surface,
+            sd: variance.max(self.covariance.noise).sqrt(),
+            nearest: std::array::from_fn(|index| surroundings.member(index)),
+        }
+    }
+
+    /// The value from the nearest samples but `without` one.
+    fn by_nearest(&self, place: &Place, scaled: &[f32], without: Option<usize>) -> Guess {
+        const N: usize = NEIGHBOURS;
+        let near = self.nearest(scaled, without);
+        let mut matrix = [0.0; N * N];
+        let mut alike = [0.0; N];
+        let mut values = [0.0; N];
+        for (row, a) in near.iter().map(|&index| &self.samples[index as usize]).enumerate() {
+            for (col, b) in
+                near[..row].iter().map(|&index| &self.samples[index as usize]).enumerate()
+            {
+                matrix[row * N + col] = self.covariance.between(&a.place, &b.place);
+            }
+            matrix[row * N + row] = self.covariance.of_new(a.place.proportion) + a.variance;
+            alike[row] = self.covariance.between(&a.place, place);
+            values[row] = a.value;
+        }
+        let nearest = std::array::from_fn(|index| Some(near[index]));
+        let of_new = self.covariance.of_new(place.proportion);
+        if !matrix::factor(&mut matrix, N) {
+            // Of rounding alone. The nearest value, as uncertain as one that nothing is known of.
+            return Guess { mean: values[0], sd: of_new.sqrt(), nearest };
+        }
+        matrix::forward(&matrix, N, &mut alike);
+        matrix::forward(&matrix, N, &mut values);
+        let mean = alike.iter().zip(&values).map(|(a, b)| a * b).sum();
+        let explained: f64 = alike.iter().map(|a| a * a).sum();
+        Guess { mean, sd: (of_new - explained).max(self.covariance.noise).sqrt(), nearest }
+    }
+
+    /// The nearest samples but `without` one, nearest first. There are always more than that: fewer
+    /// are looked at all together.
+    fn nearest(&self, scaled: &[f32], without: Option<usize>) -> [u32; NEIGHBOURS] {
+        let mut found = [(f32::INFINITY, 0_u32); NEIGHBOURS];
+        for (block, places) in (0_u32..).zip(self.places.chunks_exact(scaled.len())) {
+            let squared = matern::squared_distances(scaled, places);
+            for (lane, &squared) in (0_u32..).zip(&squared) {
+                if squared >= found[NEIGHBOURS - 1].0 {
+                    continue;
+                }
+                let sample = block * LANES as u32 + lane;
+                if without == Some(sample as usize) {
+                    continue;
+                }
+                let at = found.partition_point(|one| one.0 <= squared);
+                found.copy_within(at..NEIGHBOURS - 1, at + 1);
+                found[at] = (squared, sample);
+            }
+        }
+        found.map(|one| one.1)
+    }
+}
+
+/// The noise of matrices that rounding made unsolvable is raised this often, to a million times.
+const MOST_ATTEMPTS: usize = 10;
+
+impl All {
+    /// `None` where the covariance cannot be factored.
+    fn of(
+        samples: &[Sample],
+        covariance: &Covariance,
+        centre: &[f64; MAX_DIMENSIONS],
+    ) -> Option<Self> {
+        let n = samples.len();
+        let factor = covariance.factor(&samples.iter().collect::<Vec<_>>())?;
+        let mut solved: Vec<f64> = samples.iter().map(|sample| sample.value).collect();
+        matrix::forward(&factor, n, &mut solved);
+        matrix::backward(&factor, n, &mut solved);
+        let diagonal = matrix::inverse_diagonal(&factor, n);
+        let left_out =
+            solved.iter().zip(&diagonal).map(|(w, d)| [w / d, d.sqrt().recip()]).collect();
+        let proportions = samples.iter().map(|sample| sample.place.proportion);
+        let trend = covariance.trend(solved.iter().copied().zip(proportions));
+        let mut weights = vec![[0.0; LANES]; n.div_ceil(LANES)];
+        for (index, weight) in solved.iter().enumerate() {
+            #[expect(clippy::cast_possible_truncation, reason = "seven digits of a weight")]
+            let weight = (covariance.surface * weight) as f32;
+            weights[index / LANES][index % LANES] = weight;
+        }
+        let surroundings = (0..n).map(|index| Surroundings::of(index, samples, covariance, centre));
+        Some(Self { weights, trend, surroundings: surroundings.collect::<Option<_>>()?, left_out })
+    }
+}

@@ -1,0 +1,274 @@
+//! The best ways to cut a graph into kernels.
+//!
+//! A kernel is a path: each op but the first transforms what the one before it wrote, and nothing
+//! else reads that. So ops that may be in one kernel form trees, whose edges lead from an op to the
+//! only one that reads it. The best cut of a tree follows from those of its subtrees: choose the path
+//! that ends at its root, and cut best whatever else feeds that path.
+
+/// The longest path that is tried: no chain has more ops.
+const LONGEST: usize = crate::vocabulary::Chain::MAX_OPS;
+
+/// Which of two cuts is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Order {
+    /// The one that saves more; of two that save the same, the one with fewer kernels.
+    Saving,
+    /// The one with fewer kernels; of as many, the one that saves more.
+    Kernels,
+}
+
+/// Kernels: each a path of ops.
+pub(super) type Cut = Vec<Vec<usize>>;
+
+/// What a cut is worth.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Worth {
+    saved: f64,
+    kernels: usize,
+}
+
+impl Worth {
+    fn and(self, other: Self) -> Self {
+        Self { saved: self.saved + other.saved, kernels: self.kernels + other.kernels }
+    }
+
+    fn is_better(self, other: Self, order: Order) -> bool {
+        match order {
+            Order::Saving if self.saved == other.saved => self.kernels < other.kernels,
+            Order::Saving => self.saved > other.saved,
+            Order::Kernels if self.kernels == other.kernels => self.saved > other.saved,
+            Order::Kernels => self.kernels < other.kernels,
+        }
+    }
+}
+
+/// A cut of a subtree: the path that ends at its root, and which cut of each subtree that feeds it.
+#[derive(Debug, Clone)]
+struct Choice {
+    worth: Worth,
+    path: Vec<usize>,
+    feeders: Vec<Ranked>,
+}
+
+/// A subtree by its root, and which of its cuts: 0 is the best.
+type Ranked = (usize, usize);
+
+/// The two best, if there are as many.
+type Two<T> = [Option<T>; 2];
+
+/// The best two ways to cut ops into kernels. `feeders` lists for each op those that may come before
+/// it in a kernel; all of them have lower numbers, and each feeds one op at most. `saved` is what a
+/// path of several ops saves as one kernel, or `None` where it is not to be one; a single op is always
+/// a kernel, and saves nothing.
+pub(super) fn best_two(
+    feeders: &[Vec<usize>],
+    order: Order,
+    mut saved: impl FnMut(&[usize]) -> Option<f64>,
+) -> Two<Cut> {
+    let mut search = Search { feeders, order, choices: Vec::with_capacity(feeders.len()) };
+    for op in 0..feeders.len() {
+        let mut best = [None, None];
+        search.extend(&mut vec![op], &mut best, &mut saved);
+        search.choices.push(best);
+    }
+    let feeds = |op: &usize| feeders.iter().any(|of_one| of_one.contains(op));
+    let roots: Vec<usize> = (0..feeders.len()).filter(|op| !feeds(op)).collect();
+    search.together(&roots).map(|ranked| {
+        ranked.map(|(ranked, _)| {
+            let mut cut = Cut::new();
+            search.collect(&ranked, &mut cut);
+            cut.sort_unstable_by_key(|path| path.last().copied());
+            cut
+        })
+    })
+}
+
+struct Search<'f> {
+    feeders: &'f [Vec<usize>],
+    order: Order,
+    /// The best cuts of the subtree of each op so far.
+    choices: Vec<Two<Choice>>,
+}
+
+impl Search<'_> {
+    /// Tries a path, given from its last op to its first, and all that begin before it.
+    fn extend(
+        &self,
+        backwards: &mut Vec<usize>,
+        best: &mut Two<Choice>,
+        saved: &mut impl FnMut(&[usize]) -> Option<f64>,
+    ) {
+        let path: Vec<usize> = backwards.iter().rev().copied().collect();
+        let alone = if path.len() == 1 { Some(0.0) } else { saved(&path) };
+        if let Some(alone) = alone {
+            let of_path = path.iter().flat_map(|&op| &self.feeders[op]).copied();
+            let feeding: Vec<usize> = of_path.filter(|op| !path.contains(op)).collect();
+            for (feeders, worth) in self.together(&feeding).into_iter().flatten() {
+                let worth = worth.and(Worth { saved: alone, kernels: 1 });
+                self.keep(Choice { worth, path: path.clone(), feeders }, best);
+            }
+        }
+        if path.len() < LONGEST {
+            for &before in &self.feeders[path[0]] {
+                backwards.push(before);
+                self.extend(backwards, best, saved);
+                backwards.pop();
+            }
+        }
+    }
+
+    fn keep(&self, choice: Choice, [first, second]: &mut Two<Choice>) {
+        let is_better = |other: &Option<Choice>| {
+            other.as_ref().is_none_or(|other| choice.worth.is_better(other.worth, self.order))
+        };
+        if is_better(first) {
+            *second = first.replace(choice);
+        } else if is_better(second) {
+            *second = Some(choice);
+        }
+    }
+
+    /// The best two cuts of several subtrees: the best of each, and the same but for the one subtree
+    /// whose second best is the least worse.
+    fn together(&self, roots: &[usize]) -> Two<(Vec<Ranked>, Worth)> {
+        let worth = |&(root, rank): &Ranked| {
+            let choice: &Option<Choice> = &self.choices[root][rank];
+            choice.as_ref().map(|choice| choice.worth)
+        };
+        let total = |ranked: Vec<Ranked>| {
+            let none = Worth { saved: 0.0, kernels: 0 };
+            let mut worths = ranked.iter().map(worth);
+            let total = worths.try_fold(none, |sum, worth| Some(sum.and(worth?)))?;
+            Some((ranked, total))
+        };
+        let best: Vec<Ranked> = roots.iter().map(|&root| (root, 0)).collect();
+        let mut second: Option<(Vec<Ranked>, Worth)> = None;
+        for index in 0..best.len() {
+            let mut ranked = best.clone();
+            ranked[index].1 = 1;
+            let Some(found) = total(ranked) else { continue };
+            if second.as_ref().is_none_or(|other| found.1.is_better(other.1, self.order)) {
+                second = Some(found);
+            }
+        }
+        [total(best), second]
+    }
+
+    fn collect(&self, ranked: &[Ranked], cut: &mut Cut) {
+        for &(root, rank) in ranked {
+            if let Some(choice) = &self.choices[root][rank] {
+                cut.push(choice.path.clone());
+                self.collect(&choice.feeders, cut);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// What a path saves: any number, the same for the same path.
+    fn saved(path: &[usize], seed: u64) -> Option<f64> {
+        let mut hash = seed;
+        for &op in path {
+            hash = (hash ^ op as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            hash ^= hash >> 29;
+        }
+        // A fifth of the paths are no kernels, and sixteenths make many ties.
+        (hash % 5 != 0).then(|| f64::from((hash >> 32) as u32 % 64) / 16.0 - 1.5)
+    }
+
+    /// Every way to cut: each op is joined to one of those that feed it, or to none.
+    fn all_cuts(feeders: &[Vec<usize>]) -> Vec<Cut> {
+        let mut joined: Vec<Vec<Option<usize>>> = vec![Vec::new()];
+        for of_one in feeders {
+            let choices = || of_one.iter().copied().map(Some).chain([None]);
+            let longer = |so_far: &Vec<Option<usize>>| {
+                let so_far = so_far.clone();
+                choices().map(move |choice| [&so_far[..], &[choice]].concat()).collect::<Vec<_>>()
+            };
+            joined = joined.iter().flat_map(longer).collect();
+        }
+        let cut = |joined: &Vec<Option<usize>>| {
+            let mut cut = Cut::new();
+            for (op, before) in joined.iter().enumerate() {
+                let ends_before =
+                    |path: &Vec<usize>| before.is_some() && path.last() == before.as_ref();
+                match cut.iter().position(ends_before) {
+                    Some(path) => cut[path].push(op),
+                    None => cut.push(vec![op]),
+                }
+            }
+            cut.sort_unstable_by_key(|path| path.last().copied());
+            cut
+        };
+        joined.iter().map(cut).collect()
+    }
+
+    fn worth(cut: &Cut, seed: u64) -> Option<Worth> {
+        let of = |path: &Vec<usize>| if path.len() == 1 { Some(0.0) } else { saved(path, seed) };
+        let saved = cut.iter().map(of).sum::<Option<f64>>()?;
+        Some(Worth { saved, kernels: cut.len() })
+    }
+
+    fn assert_as_brute_force(feeders: &[Vec<usize>], seed: u64) -> Result<(), TestCaseError> {
+        for order in [Order::Saving, Order::Kernels] {
+            let mut all: Vec<Worth> =
+                all_cuts(feeders).iter().filter_map(|cut| worth(cut, seed)).collect();
+            all.sort_by(|a, b| match (a.is_better(*b, order), b.is_better(*a, order)) {
+                (true, _) => std::cmp::Ordering::Less,
+                (_, true) => std::cmp::Ordering::Greater,
+                _ => std::cmp::Ordering::Equal,
+            });
+            let found = best_two(feeders, order, |path| saved(path, seed));
+            if let [Some(first), Some(second)] = &found {
+                prop_assert_ne!(first, second);
+            }
+            let found = found.map(|cut| cut.map(|cut| worth(&cut, seed).unwrap()));
+            prop_assert_eq!(found, [all.first().copied(), all.get(1).copied()]);
+        }
+        Ok(())
+    }
+
+    proptest! {
+        #[test]
+        fn chains_are_cut_as_by_brute_force(ops in 1_usize..=10, seed: u64) {
+            let feeders: Vec<Vec<usize>> =
+                (0..ops).map(|op| op.checked_sub(1).into_iter().collect()).collect();
+            assert_as_brute_force(&feeders, seed)?;
+        }
+
+        /// Each op feeds a later one, or none: any forest.
+        #[test]
+        fn graphs_are_cut_as_by_brute_force(
+            readers in prop::collection::vec(prop::option::weighted(0.85, 1_usize..5), 1..=9),
+            seed: u64,
+        ) {
+            let mut feeders = vec![Vec::new(); readers.len()];
+            for (op, ahead) in readers.iter().enumerate() {
+                if let Some(of_reader) = ahead.and_then(|ahead| feeders.get_mut(op + ahead)) {
+                    of_reader.push(op);
+                }
+            }
+            assert_as_brute_force(&feeders, seed)?;
+        }
+    }
+
+    #[test]
+    fn no_op_and_one_op() {
+        assert_eq!(best_two(&[], Order::Saving, |_| None), [Some(vec![]), None]);
+        assert_eq!(best_two(&[vec![]], Order::Saving, |_| None), [Some(vec![vec![0]]), None]);
+    }
+
+    #[test]
+    fn no_path_is_longer_than_a_chain() {
+        let feeders: Vec<Vec<usize>> =
+            (0..30).map(|op: usize| op.checked_sub(1).into_iter().collect()).collect();
+        let [best, _] = best_two(&feeders, Order::Kernels, |_| Some(1.0));
+        let best = best.unwrap();
+        assert_eq!(best.len(), 3);
+        assert!(best.iter().all(|path| path.len() <= LONGEST));
+    }
+}

@@ -1,0 +1,152 @@
+//! Chains that were not measured, from those that were.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(dead_code, reason = "made-up machines have more than this test needs")]
+
+mod made;
+
+use fusion_cost_model::cost::Traffic;
+use fusion_cost_model::{Evidence, FusionCostModel, Problem};
+use made::{Known, TARGET, calibration};
+
+fn problem(text: &str) -> Problem {
+    text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+/// The time of one op by itself: launch, flops and bytes.
+fn step_ms(flops: f64, bytes: f64) -> f64 {
+    0.002 + flops / 300e6 + bytes / 20e6
+}
+
+/// Both times of a problem: a kernel takes its flops and the bytes that cross its boundary.
+fn truth(problem: &Problem) -> (f64, f64) {
+    let ms = |problem: &Problem| {
+        let traffic = Traffic::of(problem);
+        step_ms(traffic.flops as f64, traffic.fused_bytes as f64)
+    };
+    let steps = 0..problem.chain().len();
+    let unfused: f64 = steps.map(|op| ms(&problem.slice(op..op + 1).unwrap())).sum();
+    if problem.chain().len() == 1 { (unfused, unfused) } else { (ms(problem), unfused) }
+}
+
+fn known(text: &str) -> Known {
+    let problem = problem(text);
+    let (fused_ms, unfused_ms) = truth(&problem);
+    Known { problem, fused_ms, speedup: unfused_ms / fused_ms, half_width: 0.01 }
+}
+
+/// GEMMs with bias and ReLU at some sizes, and ops by themselves.
+fn model(sizes: &[[u64; 3]]) -> FusionCostModel {
+    let gemms =
+        sizes.iter().map(|[m, k, n]| known(&format!("linear_bias_relu/f32/m{m}.k{k}.n{n}")));
+    let tails = ["relu", "silu", "bias", "bias+relu", "relu+dropout", "add+relu", "add"];
+    let tails = tails.into_iter().flat_map(|tail| {
+        [(64, 64), (256, 512), (2048, 512), (512, 4096)]
+            .map(move |(m, n)| known(&format!("{tail}/f32/m{m}.n{n}")))
+    });
+    FusionCostModel::new(calibration(gemms.chain(tails)))
+}
+
+fn assert_composed(model: &FusionCostModel, text: &str, evidence: Evidence, most_off: f64) {
+    let problem = problem(text);
+    let estimate = model.on(TARGET).estimate(&problem);
+    assert_eq!(estimate.evidence(), evidence, "{text}");
+    let (fused_ms, unfused_ms) = truth(&problem);
+    let expected = [fused_ms, unfused_ms, unfused_ms / fused_ms];
+    let found = [estimate.fused_ms(), estimate.unfused_ms(), estimate.speedup()];
+    for (expected, found) in expected.into_iter().zip(found) {
+        let found = found.unwrap();
+        let off = (found.value / expected).ln().abs();
+        assert!(off < most_off, "{text}: {off:.4}, {found:?}, not {expected}");
+        assert!(found.low < expected && expected < found.high, "{text}: {found:?} {expected}");
+    }
+}
+
+const SIZES: [[u64; 3]; 6] = [
+    [256, 512, 512],
+    [2048, 512, 512],
+    [64, 64, 64],
+    [512, 256, 4096],
+    [100, 900, 300],
+    [700, 90, 900],
+];
+
+#[test]
+fn a_tail_is_exchanged_at_the_measured_size() {
+    let model = model(&SIZES);
+    for text in [
+        "linear+bias+silu/f32/m256.k512.n512",
+        "linear+bias+relu+dropout/f32/m256.k512.n512",
+        "linear+bias+add+relu/f32/m2048.k512.n512",
+    ] {
+        assert_composed(&model, text, Evidence::ComposedAtSize, 0.03);
+    }
+    let estimate = model.on(TARGET).estimate(&problem("linear+bias+silu/f32/m256.k512.n512"));
+    let nearest: Vec<String> = estimate.nearest().map(|it| it.problem.to_string()).collect();
+    assert_eq!(
+        nearest,
+        ["linear_bias_relu/f32/m256.k512.n512", "silu/f32/m256.n512", "relu/f32/m256.n512"]
+    );
+}
+
+#[test]
+fn the_first_op_is_what_the_others_leave() {
+    let model = model(&SIZES);
+    let wanted = problem("linear/f32/m256.k512.n512");
+    let estimate = model.on(TARGET).estimate(&wanted);
+    assert_eq!(estimate.evidence(), Evidence::ComposedAtSize);
+    let (expected, _) = truth(&wanted);
+    let found = estimate.fused_ms().unwrap();
+    assert!((found.value / expected).ln().abs() < 0.03, "{found:?} {expected}");
+    assert_eq!(estimate.speedup().unwrap().low, 1.0);
+}
+
+#[test]
+fn between_sizes_it_is_composed_of_estimates() {
+    let model = model(&SIZES);
+    assert_composed(&model, "linear+bias+silu/f32/m500.k400.n700", Evidence::ComposedBetween, 0.15);
+}
+
+/// The order of trust, from a file that could answer in several ways.
+#[test]
+fn the_most_trusted_evidence_answers() {
+    let own = [[300, 300, 300], [900, 300, 900], [300, 900, 300], [128, 64, 64]];
+    let gemms = SIZES.map(|[m, k, n]| known(&format!("linear_bias_relu/f32/m{m}.k{k}.n{n}")));
+    let own = own.map(|[m, k, n]| known(&format!("linear+bias+silu/f32/m{m}.k{k}.n{n}")));
+    let tails = ["relu", "silu"].into_iter().flat_map(|tail| {
+        [(64, 64), (512, 512), (2048, 4096)]
+            .map(move |(m, n)| known(&format!("{tail}/f32/m{m}.n{n}")))
+    });
+    let model = FusionCostModel::new(calibration(gemms.into_iter().chain(own).chain(tails)));
+    for (sizes, evidence) in [
+        ("m300.k300.n300", Evidence::Measured),
+        ("m256.k512.n512", Evidence::ComposedAtSize),
+        ("m400.k400.n400", Evidence::Interpolated),
+        ("m1200.k500.n600", Evidence::ComposedBetween),
+        ("m9999.k9999.n9999", Evidence::Extrapolated),
+    ] {
+        let estimate =
+            model.on(TARGET).estimate(&problem(&format!("linear+bias+silu/f32/{sizes}")));
+        assert_eq!(estimate.evidence(), evidence, "{sizes}");
+    }
+    let order = [
+        Evidence::Measured,
+        Evidence::ComposedAtSize,
+        Evidence::Interpolated,
+        Evidence::ComposedBetween,
+        Evidence::Extrapolated,
+        Evidence::Roofline,
+        Evidence::Unknown,
+    ];
+    assert!(order.is_sorted());
+}
+
+#[test]
+fn without_its_tails_a_chain_stays_unknown() {
+    let gemms = SIZES.map(|[m, k, n]| known(&format!("linear_bias_relu/f32/m{m}.k{k}.n{n}")));
+    let model = FusionCostModel::new(calibration(gemms));
+    let unknown = model.on(TARGET).estimate(&problem("linear+bias+silu/f32/m256.k512.n512"));
+    assert_eq!(unknown.evidence(), Evidence::Unknown);
+    let linear = model.on(TARGET).estimate(&problem("linear/f32/m256.k512.n512"));
+    assert_eq!(linear.evidence(), Evidence::Unknown);
+}
