@@ -60,16 +60,10 @@ impl OnTarget {
         self.view().should_fuse(&first.0, &second.0, &policy.0).map_err(raise)
     }
 
-    fn partition(
-        &self,
-        py: Python<'_>,
-        problem: &Problem,
-        policy: &Policy,
-    ) -> PyResult<Partition> {
+    fn partition(&self, py: Python<'_>, problem: &Problem, policy: &Policy) -> PyResult<Partition> {
         let (problem, policy) = (problem.0, policy.0);
-        let best = py.detach(|| {
-            self.view().partition(&problem, &policy).map(|best| Partition::from(&best))
-        });
+        let best = py
+            .detach(|| self.view().partition(&problem, &policy).map(|best| Partition::from(&best)));
         best.map_err(raise)
     }
 

@@ -15,12 +15,7 @@ pub(crate) struct GraphNode(pub(crate) fcm::GraphNode);
 impl GraphNode {
     #[new]
     #[pyo3(signature = (problem, *, input=None, operands=Vec::new(), is_output=false))]
-    fn new(
-        problem: &Problem,
-        input: Option<usize>,
-        operands: Vec<usize>,
-        is_output: bool,
-    ) -> Self {
+    fn new(problem: &Problem, input: Option<usize>, operands: Vec<usize>, is_output: bool) -> Self {
         let mut node = fcm::GraphNode::new(problem.0).with_operands(operands);
         node.input = input;
         node.is_output = is_output;
@@ -75,9 +70,8 @@ impl NodeOps {
 }
 
 fn parts(parts: &[fcm::NodeOps]) -> Vec<NodeOps> {
-    let of = |part: &fcm::NodeOps| {
-        NodeOps { node: part.node, begin: part.ops.start, end: part.ops.end }
-    };
+    let of =
+        |part: &fcm::NodeOps| NodeOps { node: part.node, begin: part.ops.start, end: part.ops.end };
     parts.iter().map(of).collect()
 }
 

@@ -13,6 +13,9 @@ const WHEN_UNKNOWN: &[(&str, fcm::WhenUnknown)] = &[
     ("error", fcm::WhenUnknown::Error),
 ];
 
+// Python shows the default of an argument only where it is a literal.
+const _: () = assert!(fcm::Policy::THRESHOLD == 1.0);
+
 /// How to decide: a threshold, and what to assume when nothing is known.
 #[pyclass(frozen, eq, module = "fusion_cost_model")]
 #[derive(Clone, Copy, PartialEq)]
@@ -21,7 +24,7 @@ pub(crate) struct Policy(pub(crate) fcm::Policy);
 #[pymethods]
 impl Policy {
     #[new]
-    #[pyo3(signature = (when_unknown, *, threshold=fcm::Policy::THRESHOLD))]
+    #[pyo3(signature = (when_unknown, *, threshold=1.0))]
     fn new(when_unknown: &str, threshold: f64) -> PyResult<Self> {
         let when_unknown = by_name("choice of when_unknown", when_unknown, WHEN_UNKNOWN)?;
         if threshold.is_nan() {
