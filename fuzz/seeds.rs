@@ -1,8 +1,8 @@
 //! Writes the seeds of all targets: `cargo run --example seeds` in this folder.
 //!
 //! Traces of every model and every oddity for `loader`, their metadata for `metadata`, the examples
-//! of the classifier's families for `classify`, an input of each kind for `predicted`, and random
-//! choices for the targets that make traces by themselves.
+//! of the classifier's families for `classify`, an input of each kind for `predicted`, models for
+//! `graph`, and random choices for the targets that make their inputs by themselves.
 
 use std::error::Error;
 use std::fs;
@@ -10,6 +10,7 @@ use std::path::Path;
 
 use kernel_traces::classify::families;
 use kernel_traces::synthetic::{self, Launching, Model, Oddity, Plan};
+use model_graphs::synthetic::{bert_base, llama_block, resnet50};
 
 /// An input of each kind that a comparison of predicted and measured kernels has.
 const PREDICTED: [&str; 5] = [
@@ -21,6 +22,14 @@ const PREDICTED: [&str; 5] = [
         {"ph": "X", "name": "all_reduce", "pid": 1, "dur": 31, "args": {"kernel_type": "A,B",
         "sub_kernel_durations": "[('A', 22.77), ('B', 8.29)]"}}]}"#,
 ];
+
+/// The JSON of a graph.
+const GRAPH: &str = r#"{"kind": "graph", "schema_version": 1,
+    "inputs": [{"name": "x", "dtype": "f32", "shape": ["batch", 64]}],
+    "constants": [{"name": "w", "dtype": "f32", "shape": [64, 32]}],
+    "nodes": [{"op": "MatMul", "inputs": ["x", "w"], "outputs": ["y"]},
+              {"op": "LeakyRelu", "inputs": ["y"], "outputs": ["z"], "attributes": {"alpha": 0.01}}],
+    "outputs": ["z"]}"#;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
@@ -49,6 +58,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (number, input) in PREDICTED.into_iter().enumerate() {
         write("predicted", &format!("input{number}"), input.as_bytes())?;
     }
+    for (number, model) in [bert_base(), llama_block(), resnet50()].into_iter().enumerate() {
+        write("graph", &format!("model{number}"), &model)?;
+    }
+    write("graph", "json", GRAPH.as_bytes())?;
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     for number in 0..64 {
         let byte = |_| {
@@ -58,7 +71,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             (state >> 32) as u8
         };
         let bytes: Vec<u8> = (0..13 + number).map(byte).collect();
-        for target in ["loader_mutated", "index"] {
+        for target in ["loader_mutated", "index", "graph_changed"] {
             write(target, &format!("choices{number}"), &bytes)?;
         }
     }

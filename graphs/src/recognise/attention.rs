@@ -1,0 +1,303 @@
+//! Attention: as one node, and as two MatMuls around a Softmax.
+
+use fusion_cost_model::kernel::Matrix;
+use fusion_cost_model::{AttentionSizes, DType, Op, Pointwise};
+
+use super::assumption::Assumption;
+use super::flow::Flow;
+use super::links::Links;
+use super::unit::{OpSizes, Reason, Unit, UnitOp, dtype, is_last, shape};
+use crate::graph::Node;
+use crate::shapes::elements;
+use crate::tensor::TensorId;
+
+/// The attention around a Softmax: `Q K^T`, a scale, a mask, the Softmax, and `P V`, with the
+/// transposes that split and join the heads.
+pub(crate) fn around(flow: &Flow, taken: &[bool], softmax: usize) -> Option<Unit> {
+    let node = flow.node(softmax);
+    if !node.is("Softmax") || taken[softmax] {
+        return None;
+    }
+    let mut links = Links::from(flow, taken, softmax);
+    let scores = node.input(0)?;
+    let sizes = shape(flow, scores).ok()?;
+    if !is_last(node.attributes.int("axis").unwrap_or(-1), sizes) {
+        return None;
+    }
+    let (b, h, q, kv) = match *sizes {
+        [b, h, q, kv] => (b, h, q, kv),
+        [b, q, kv] => (b, 1, q, kv),
+        _ => return None,
+    };
+    let before = before(&mut links, scores)?;
+    let output = after(&mut links, node)?;
+    let &[.., d] = flow.shape(before.query)? else { return None };
+    let of = AttentionSizes { b, h, q, kv, d };
+    let [.., value_rows, value_cols] = *flow.shape(output.value)? else { return None };
+    let is_one_size = value_rows == kv && value_cols == d;
+    // The first collected node is not the last one of the match, so each must be closed itself.
+    let closed = links.nodes.iter().filter(|&&one| Some(one) != output.last);
+    for &one in closed {
+        let written = flow.node(one).output()?;
+        if !flow.is_read_only_by(written, &links.nodes) {
+            return None;
+        }
+    }
+    if !is_one_size {
+        return None;
+    }
+    let softmax_op = (Op::Softmax, vec![softmax]);
+    let mut ops = vec![(Op::Qk, before.qk_nodes)];
+    ops.extend(before.pointwise.into_iter().map(|(op, node)| (op.into(), vec![node])));
+    ops.extend([softmax_op, (Op::Pv, output.pv_nodes)]);
+    let batch_of =
+        |id| flow.shape(id).map(|shape| elements(&shape[..shape.len().saturating_sub(2)]));
+    let shared = [before.query, before.key, output.value].map(batch_of);
+    let mut unit = assemble(flow, of, ops, links.nodes, before.query, output.tensor).ok()?;
+    unit = unit.reading(flow, [before.query_source, before.key_source, output.value_source]);
+    unit = unit.reading(flow, before.masks.iter().copied());
+    if before.has_layout || output.has_layout {
+        unit = unit.assuming(Assumption::HeadsInPlace);
+    }
+    if shared.iter().any(|batch| *batch != Some(b * h)) {
+        unit = unit.assuming(Assumption::OwnKeysAndValues);
+    }
+    let is_broadcast = |&mask: &TensorId| flow.shape(mask) != Some(sizes);
+    if before.masks.iter().any(is_broadcast) {
+        unit = unit.assuming(Assumption::BroadcastOperand);
+    }
+    Some(unit)
+}
+
+/// What lies before a Softmax.
+struct Before {
+    query: TensorId,
+    key: TensorId,
+    query_source: TensorId,
+    key_source: TensorId,
+    /// Between the GEMM and the Softmax, in order.
+    pointwise: Vec<(Pointwise, usize)>,
+    masks: Vec<TensorId>,
+    qk_nodes: Vec<usize>,
+    has_layout: bool,
+}
+
+fn before(links: &mut Links, scores: TensorId) -> Option<Before> {
+    /// A scale, a mask, and room for a Cast.
+    const MOST_STEPS: usize = 4;
+    let flow = links.flow;
+    let (mut pointwise, mut masks) = (Vec::new(), Vec::new());
+    let mut qk_nodes = Vec::new();
+    let mut here = scores;
+    for _ in 0..MOST_STEPS {
+        flow.sole_reader(here)?;
+        let (index, node) = links.peek(here, &["MatMul", "Mul", "Div", "Add", "Cast"])?;
+        links.step(here, &[node.op.as_str()]);
+        match node.op.as_str() {
+            "MatMul" => {
+                let (query, key) = (node.input(0)?, node.input(1)?);
+                let d = *flow.shape(query)?.last()?;
+                fold_scale(flow, &mut pointwise, &mut qk_nodes, d);
+                qk_nodes.push(index);
+                pointwise.reverse();
+                let (query_source, key_source) = (heads(links, query), heads(links, key));
+                let has_layout = (query_source, key_source) != (query, key);
+                return (!flow.is_constant(query) && !flow.is_constant(key)).then_some(Before {
+                    query,
+                    key,
+                    query_source,
+                    key_source,
+                    pointwise,
+                    masks,
+                    qk_nodes,
+                    has_layout,
+                });
+            }
+            "Cast" => here = node.input(0)?,
+            "Add" => {
+                let (main, mask) = masked(links, node)?;
+                pointwise.push((Pointwise::Add, index));
+                masks.push(mask);
+                here = main;
+            }
+            _ => {
+                let (a, b) = (node.input(0)?, node.input(1)?);
+                here = if flow.is_scalar(b) { a } else { b };
+                if !flow.is_scalar(if here == a { b } else { a }) || (here == b && node.is("Div")) {
+                    return None;
+                }
+                pointwise.push((Pointwise::Scale, index));
+            }
+        }
+    }
+    None
+}
+
+/// A scale that follows the GEMM by `1 / sqrt(d)` is part of it.
+fn fold_scale(
+    flow: &Flow,
+    pointwise: &mut Vec<(Pointwise, usize)>,
+    qk_nodes: &mut Vec<usize>,
+    d: u64,
+) {
+    #[expect(clippy::cast_precision_loss, reason = "the features of a head are few")]
+    let root = (d as f64).sqrt();
+    let Some(&(Pointwise::Scale, index)) = pointwise.last() else { return };
+    let node = flow.node(index);
+    let number = node.inputs.iter().flatten().find_map(|&id| flow.number(id));
+    let expected = if node.is("Div") { root } else { root.recip() };
+    if number.is_some_and(|number| super::links::is_near(number, expected)) {
+        pointwise.pop();
+        qk_nodes.push(index);
+    }
+}
+
+/// Of an Add before a Softmax, the scores and the mask.
+fn masked(links: &Links, add: &Node) -> Option<(TensorId, TensorId)> {
+    let (a, b) = (add.input(0)?, add.input(1)?);
+    let full = links.flow.shape(add.output()?)?;
+    let are_scores = |id: TensorId| {
+        links.flow.shape(id) == Some(full)
+            && links.peek(id, &["MatMul", "Mul", "Div", "Cast"]).is_some()
+    };
+    match (are_scores(a), are_scores(b)) {
+        (true, _) => Some((a, b)),
+        (false, true) => Some((b, a)),
+        (false, false) => None,
+    }
+}
+
+/// Where Q, K or V comes from before the transposes that split its heads.
+fn heads(links: &mut Links, id: TensorId) -> TensorId {
+    /// One splits the heads, one turns K around.
+    const MOST: usize = 2;
+    let mut source = id;
+    for _ in 0..MOST {
+        if links.flow.sole_reader(source).is_none() {
+            break;
+        }
+        match links.step(source, &["Transpose"]).and_then(|node| node.input(0)) {
+            Some(before) => source = before,
+            None => break,
+        }
+    }
+    source
+}
+
+/// What lies behind a Softmax.
+struct After {
+    value: TensorId,
+    value_source: TensorId,
+    pv_nodes: Vec<usize>,
+    tensor: TensorId,
+    /// The node that writes the result.
+    last: Option<usize>,
+    has_layout: bool,
+}
+
+fn after(links: &mut Links, softmax: &Node) -> Option<After> {
+    let flow = links.flow;
+    let mut weights = softmax.output()?;
+    let mut reader = flow.sole_reader(weights)?;
+    if flow.node(reader).is("Cast") {
+        links.follow(reader)?;
+        weights = flow.node(reader).output()?;
+        reader = flow.sole_reader(weights)?;
+    }
+    let node = links.follow(reader)?;
+    let is_product = node.is("MatMul") && flow.is_same(node.input(0)?, weights);
+    let value = node.input(1)?;
+    if !is_product || flow.is_constant(value) {
+        return None;
+    }
+    let value_source = heads(links, value);
+    let mut pv_nodes = vec![reader];
+    let mut tensor = node.output()?;
+    // The transpose that joins the heads: [b, h, q, d] to [b, q, h, d].
+    if let Some(joining) = flow.sole_reader(tensor)
+        && flow.node(joining).is("Transpose")
+        && flow.node(joining).attributes.ints("perm") == Some(&[0, 2, 1, 3])
+        && links.follow(joining).is_some()
+    {
+        pv_nodes.push(joining);
+        tensor = flow.node(joining).output()?;
+    }
+    let has_layout = value_source != value || pv_nodes.len() > 1;
+    let last = pv_nodes.last().copied();
+    Some(After { value, value_source, pv_nodes, tensor, last, has_layout })
+}
+
+/// ONNX's own attention, of tensors `[b, h, q, d]` or `[b, q, h d]`.
+pub(crate) fn whole(flow: &Flow, index: usize) -> Result<Unit, Reason> {
+    let node = flow.node(index);
+    let (Some(query), Some(key), Some(value), Some(output)) =
+        (node.input(0), node.input(1), node.input(2), node.output())
+    else {
+        return Err("one of its inputs is missing".to_owned());
+    };
+    if flow.writes_more(index) || node.input(4).is_some() || node.attributes.has("softcap") {
+        return Err("it has a cache of keys, or caps its scores".to_owned());
+    }
+    let count = |name| node.attributes.int(name).and_then(|heads| u64::try_from(heads).ok());
+    let split = |id, heads: Option<u64>| match (shape(flow, id)?, heads) {
+        (&[b, h, rows, d], _) => Ok([b, h, rows, d]),
+        (&[b, rows, features], Some(h)) if h > 0 => Ok([b, h, rows, features / h]),
+        _ => Err("its heads are unknown".to_owned()),
+    };
+    let [b, h, q, d] = split(query, count("q_num_heads"))?;
+    let [_, kv_heads, kv, _] = split(key, count("kv_num_heads"))?;
+    let [_, _, _, value_d] = split(value, count("kv_num_heads"))?;
+    if value_d != d {
+        return Err("its values have other sizes than its keys".to_owned());
+    }
+    let of = AttentionSizes { b, h, q, kv, d };
+    let mask = node.input(3);
+    let here = || vec![index];
+    let mut ops = vec![(Op::Qk, here()), (Op::Softmax, here()), (Op::Pv, here())];
+    if mask.is_some() {
+        ops.insert(1, (Pointwise::Add.into(), here()));
+    }
+    let mut unit = assemble(flow, of, ops, here(), query, output)?;
+    unit = unit.reading(flow, [query, key, value].into_iter().chain(mask));
+    if kv_heads != h {
+        unit = unit.assuming(Assumption::OwnKeysAndValues);
+    }
+    if mask.is_some_and(|mask| flow.shape(mask) != Some(&[b, h, q, kv])) {
+        unit = unit.assuming(Assumption::BroadcastOperand);
+    }
+    Ok(unit)
+}
+
+fn assemble(
+    flow: &Flow,
+    of: AttentionSizes,
+    ops: Vec<(Op, Vec<usize>)>,
+    nodes: Vec<usize>,
+    query: TensorId,
+    output: TensorId,
+) -> Result<Unit, Reason> {
+    let AttentionSizes { b, h, q, kv, d } = of;
+    let dtype: DType = dtype(flow, query)?;
+    let queries = Matrix { rows: b * h * q, cols: d };
+    let scores = Matrix { rows: b * h * q, cols: kv };
+    let joined = Matrix { rows: b * q, cols: h * d };
+    let place = |(op, nodes): (Op, Vec<usize>)| {
+        let (input, output, sizes) = match op {
+            Op::Qk => (queries, scores, OpSizes::Attention(of)),
+            Op::Pv => (scores, joined, OpSizes::Attention(of)),
+            _ => (scores, scores, OpSizes::Matrices),
+        };
+        UnitOp { op, input, output, sizes, nodes }
+    };
+    Ok(Unit {
+        ops: ops.into_iter().map(place).collect(),
+        dtype,
+        nodes,
+        // A GEMM begins a kernel, so nothing flows into it along a chain.
+        inputs: Vec::new(),
+        operands: Vec::new(),
+        output,
+        adapts: false,
+        assumptions: Vec::new(),
+    })
+}

@@ -1,0 +1,165 @@
+//! Units: nodes that are one op of the vocabulary, or several that belong together.
+
+use fusion_cost_model::kernel::Matrix;
+use fusion_cost_model::{AttentionSizes, ConvSizes, DType, Op, Pointwise, PoolWindow};
+
+use super::assumption::Assumption;
+use super::flow::Flow;
+use crate::shapes::elements;
+use crate::tensor::TensorId;
+
+/// Why a node is none of the vocabulary's ops.
+pub(crate) type Reason = String;
+
+/// One op with what it works on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct UnitOp {
+    pub(crate) op: Op,
+    /// The matrix that flows along the chain, before and after the op.
+    pub(crate) input: Matrix,
+    pub(crate) output: Matrix,
+    pub(crate) sizes: OpSizes,
+    /// The nodes that compute it, one of which may compute its neighbour too.
+    pub(crate) nodes: Vec<usize>,
+}
+
+/// Sizes of an op that its matrices do not say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OpSizes {
+    Matrices,
+    Conv(ConvSizes),
+    Pool(PoolWindow),
+    Attention(AttentionSizes),
+}
+
+/// Nodes that are ops of the vocabulary.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Unit {
+    pub(crate) ops: Vec<UnitOp>,
+    pub(crate) dtype: DType,
+    /// All nodes of it.
+    pub(crate) nodes: Vec<usize>,
+    /// What may be the tensor that flows along the chain; any of them, where an op treats two alike.
+    pub(crate) inputs: Vec<TensorId>,
+    /// What else it reads, without constants.
+    pub(crate) operands: Vec<TensorId>,
+    pub(crate) output: TensorId,
+    /// Whether it takes a matrix of any shape with as many elements.
+    pub(crate) adapts: bool,
+    pub(crate) assumptions: Vec<Assumption>,
+}
+
+impl UnitOp {
+    /// An op that keeps the shape of its matrix.
+    pub(crate) fn same(op: impl Into<Op>, matrix: Matrix, nodes: &[usize]) -> Self {
+        let (op, sizes) = (op.into(), OpSizes::Matrices);
+        Self { op, input: matrix, output: matrix, sizes, nodes: nodes.to_vec() }
+    }
+}
+
+impl Unit {
+    /// Some ops that keep the shape of their matrix, with one tensor that flows through them.
+    pub(crate) fn on_rows(
+        flow: &Flow,
+        ops: &[Op],
+        input: TensorId,
+        matrix: Matrix,
+        nodes: Vec<usize>,
+        output: TensorId,
+    ) -> Result<Self, Reason> {
+        Ok(Self {
+            ops: ops.iter().map(|&op| UnitOp::same(op, matrix, &nodes)).collect(),
+            dtype: dtype(flow, input)?,
+            nodes,
+            inputs: vec![input],
+            operands: Vec::new(),
+            output,
+            adapts: false,
+            assumptions: Vec::new(),
+        })
+    }
+
+    /// A pointwise op that reads nothing but its tensor.
+    pub(crate) fn pointwise(
+        flow: &Flow,
+        op: Pointwise,
+        input: TensorId,
+        nodes: Vec<usize>,
+        output: TensorId,
+    ) -> Result<Self, Reason> {
+        let matrix = matrix(flow, input)?;
+        let unit = Self::on_rows(flow, &[op.into()], input, matrix, nodes, output)?;
+        Ok(Self { adapts: true, ..unit })
+    }
+
+    /// The same, reading more tensors; constants are laid out ahead of time.
+    pub(crate) fn reading(
+        mut self,
+        flow: &Flow,
+        operands: impl IntoIterator<Item = TensorId>,
+    ) -> Self {
+        self.operands.extend(operands.into_iter().filter(|&id| !flow.is_constant(id)));
+        self
+    }
+
+    /// The same, under one more assumption.
+    pub(crate) fn assuming(mut self, assumption: Assumption) -> Self {
+        self.assumptions.push(assumption);
+        self
+    }
+
+    /// The same, with one op more after the others.
+    pub(crate) fn then(mut self, op: Pointwise) -> Self {
+        if let Some(last) = self.ops.last() {
+            self.ops.push(UnitOp::same(op, last.output, &self.nodes));
+        }
+        self
+    }
+}
+
+/// The dtype of a tensor, if problems can have it.
+pub(crate) fn dtype(flow: &Flow, id: TensorId) -> Result<DType, Reason> {
+    let element = flow.element(id).ok_or_else(|| "the dtype of its input is unknown".to_owned())?;
+    element.dtype().ok_or_else(|| format!("its elements are {element}"))
+}
+
+/// The shape of a tensor.
+pub(crate) fn shape<'a>(flow: &Flow<'a>, id: TensorId) -> Result<&'a [u64], Reason> {
+    flow.shape(id).ok_or_else(|| {
+        "the shape of its input is unknown; infer the shapes of the model".to_owned()
+    })
+}
+
+/// A tensor as a matrix: its last dimension is the columns, or its channels if it is an image.
+pub(crate) fn matrix(flow: &Flow, id: TensorId) -> Result<Matrix, Reason> {
+    let shape = shape(flow, id)?;
+    let axis = if flow.is_image(id) { 1 } else { shape.len().saturating_sub(1) };
+    Ok(with_columns(shape, axis))
+}
+
+/// A tensor as a matrix whose columns are one of its dimensions, wherever that lies.
+pub(crate) fn with_columns(shape: &[u64], axis: usize) -> Matrix {
+    let cols = shape.get(axis).copied().unwrap_or(1);
+    Matrix { rows: elements(shape).checked_div(cols).unwrap_or(0), cols }
+}
+
+/// A tensor as a matrix whose rows are the dimensions before an axis.
+pub(crate) fn split_at(shape: &[u64], axis: usize) -> Matrix {
+    let (rows, cols) = shape.split_at(axis.min(shape.len()));
+    Matrix { rows: elements(rows), cols: elements(cols) }
+}
+
+/// Whether an axis, which may count from the end, is the last one.
+pub(crate) fn is_last(axis: i64, shape: &[u64]) -> bool {
+    let rank = i64::try_from(shape.len()).unwrap_or(i64::MAX);
+    axis == -1 || axis == rank - 1
+}
+
+/// Whether a constant has one value for each of `cols` columns.
+pub(crate) fn is_vector(flow: &Flow, id: TensorId, cols: u64) -> bool {
+    flow.is_constant(id)
+        && flow.shape(id).is_some_and(|shape| match shape.split_last() {
+            Some((&last, rest)) => last == cols && rest.iter().all(|&size| size == 1),
+            None => false,
+        })
+}

@@ -1,0 +1,472 @@
+//! What each group of nodes is recognised as, and why others are not.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+#[allow(dead_code, reason = "each test needs some of the checks")]
+mod checks;
+
+use model_graphs::{Assumption, Dims, Graph, Segments};
+
+/// A graph on a few tensors: `x [8, 16, 64]`, `y` and `z` alike, an image `i [2, 8, 28, 28]`, and
+/// constants: `w [64, 32]`, `b [32]`, `v [64]`, `f [16, 8, 3, 3]`, and numbers named by their value.
+fn found(nodes: &str, outputs: &str) -> Segments {
+    let numbers: Vec<String> = NUMBERS
+        .iter()
+        .map(|number| {
+            format!(
+                "{{\"name\": \"{number}\", \"dtype\": \"f32\", \"shape\": [], \"values\": \
+                 [{number}]}}"
+            )
+        })
+        .collect();
+    let lists: Vec<String> = LISTS
+        .iter()
+        .map(|(name, values)| {
+            let count = values.len();
+            format!(
+                "{{\"name\": \"{name}\", \"dtype\": \"int64\", \"shape\": [{count}], \"values\": \
+                 {values:?}}}"
+            )
+        })
+        .collect();
+    let tensor = |name: &str, shape: &[u64]| {
+        format!("{{\"name\": \"{name}\", \"dtype\": \"f32\", \"shape\": {shape:?}}}")
+    };
+    let list = |tensors: &[(&str, &[u64])]| {
+        tensors.iter().map(|(name, shape)| tensor(name, shape)).collect::<Vec<_>>().join(", ")
+    };
+    let text = format!(
+        "{{\"kind\": \"graph\", \"schema_version\": 1, \"inputs\": [{}], \"constants\": [{}, {}, \
+         {}], \"nodes\": [{}], \"outputs\": [{outputs}]}}",
+        list(INPUTS),
+        list(CONSTANTS),
+        numbers.join(", "),
+        lists.join(", "),
+        nodes.trim_end().trim_end_matches(','),
+    );
+    let graph = Graph::from_json(text.as_bytes()).unwrap_or_else(|error| panic!("{error}: {text}"));
+    let found = graph.segments(&Dims::default()).unwrap_or_else(|error| panic!("{error}: {text}"));
+    checks::whole(&found);
+    found
+}
+
+const NUMBERS: [&str; 10] =
+    ["0", "0.044715", "0.25", "0.5", "0.79788456", "1", "1.41421356", "2", "3", "6"];
+const LISTS: [(&str, &[i64]); 5] = [
+    ("split", &[0, 0, 4, 16]),
+    ("join", &[0, 0, 64]),
+    ("zero", &[0]),
+    ("two", &[2]),
+    ("minus", &[-1]),
+];
+const INPUTS: &[(&str, &[u64])] = &[
+    ("x", &[8, 16, 64]),
+    ("y", &[8, 16, 64]),
+    ("z", &[8, 16, 64]),
+    ("i", &[2, 8, 28, 28]),
+    ("q", &[8, 4, 16, 16]),
+    ("k", &[8, 4, 20, 16]),
+    ("pv", &[8, 4, 20, 16]),
+    ("mask", &[8, 1, 1, 20]),
+    ("m", &[128, 64]),
+    ("y2", &[8, 64, 16]),
+];
+const CONSTANTS: &[(&str, &[u64])] = &[
+    ("w", &[64, 32]),
+    ("t", &[32, 64]),
+    ("b", &[32]),
+    ("v", &[64]),
+    ("c", &[64]),
+    ("f", &[16, 8, 3, 3]),
+    ("g", &[16]),
+    ("h", &[1, 16, 1, 1]),
+    ("l", &[32, 128]),
+];
+
+/// Nodes as `Op(inputs) -> output {attributes}`, one a line.
+fn nodes(lines: &[&str]) -> String {
+    let node = |line: &&str| {
+        let (op, rest) = line.split_once('(').unwrap();
+        let (inputs, rest) = rest.split_once(") -> ").unwrap();
+        let (output, attributes) = rest.split_once(' ').unwrap_or((rest, "{}"));
+        let inputs: Vec<String> = inputs.split(", ").map(|input| format!("\"{input}\"")).collect();
+        format!(
+            "{{\"op\": \"{op}\", \"inputs\": [{}], \"outputs\": [\"{output}\"], \"attributes\": \
+             {attributes}}},",
+            inputs.join(", ")
+        )
+    };
+    lines.iter().map(node).collect()
+}
+
+/// The largest kernels of lines of nodes of which the last writes the result.
+fn kernels(lines: &[&str]) -> Vec<String> {
+    let found = found(&nodes(lines), "\"o\"");
+    let kernels = found.segments().iter().flat_map(|segment| segment.largest_kernels());
+    kernels.map(|kernel| kernel.to_string()).collect()
+}
+
+#[track_caller]
+fn assert_kernels(lines: &[&str], expected: &[&str]) {
+    assert_eq!(kernels(lines), expected, "{lines:#?}");
+}
+
+/// Why the only node is opaque.
+#[track_caller]
+fn assert_opaque(line: &str, reason: &str) {
+    let found = found(&nodes(&[line]), "\"o\"");
+    assert!(found.segments().is_empty(), "{found:?}");
+    assert!(found.opaque()[0].reason.contains(reason), "{line}: {}", found.opaque()[0].reason);
+}
+
+#[test]
+fn linear_layers() {
+    for lines in [
+        &["MatMul(x, w) -> a", "Add(a, b) -> o"][..],
+        &["MatMul(x, w) -> a", "Add(b, a) -> o"],
+        &["Linear(x, t, b) -> o"],
+        &["Transpose(t) -> tt", "MatMul(x, tt) -> a", "Add(a, b) -> o"],
+        &["Gemm(m, w, b) -> o"],
+        &["Gemm(m, t, b) -> o {\"transB\": 1}"],
+    ] {
+        assert_kernels(lines, &["linear_bias/f32/m128.k64.n32"]);
+    }
+    assert_kernels(&["Gemm(m, w) -> o"], &["linear/f32/m128.k64.n32"]);
+    assert_opaque("Gemm(m, m) -> o {\"transA\": 1}", "it transposes its first input");
+    assert_opaque("MatMul(l, m) -> o", "its first input is constant");
+    assert_opaque("MatMul(x, y2) -> o", "a batched GEMM");
+}
+
+#[test]
+fn what_is_added_is_a_bias_or_a_tensor() {
+    let linear = "MatMul(x, w) -> a";
+    let second = "MatMul(y, w) -> r";
+    assert_kernels(
+        &[linear, second, "Add(a, r) -> o"],
+        &["linear/f32/m128.k64.n32", "linear+add/f32/m128.k64.n32"],
+    );
+    assert_kernels(&["Add(x, y) -> a", "Relu(a) -> o"], &["add_relu/f32/m128.n64"]);
+    assert_kernels(&["Add(x, x) -> o"], &["add/f32/m128.n64"]);
+    assert_kernels(&[linear, "Add(a, a) -> o"], &["linear/f32/m128.k64.n32", "add/f32/m128.n32"]);
+    assert_kernels(&["Mul(x, 2) -> a", "Div(a, 3) -> o"], &["scale+scale/f32/m128.n64"]);
+    let found = found(&nodes(&["Mul(x, v) -> o"]), "\"o\"");
+    assert_eq!(found.assumptions().collect::<Vec<_>>(), [(Assumption::BroadcastOperand, 1)]);
+    assert_opaque("Add(x, 1) -> o", "it adds one number");
+    assert_opaque("Div(x, y) -> o", "it divides by a tensor");
+    assert_opaque("Div(1, x) -> o", "it divides a number by a tensor");
+    assert_opaque("Sub(x, y) -> o", "no such op");
+}
+
+#[test]
+fn convolutions() {
+    let pads = "{\"pads\": [1, 1, 1, 1], \"strides\": [2, 2]}";
+    let conv = &format!("Conv(i, f, g) -> a {pads}");
+    assert_kernels(
+        &[conv, "Relu(a) -> o"],
+        &["conv2d+bias+relu/f32/n2.c8.h28.w28.k16.r3.s3.stride2.pad1"],
+    );
+    let conv = &format!("Conv(i, f) -> a {pads}");
+    assert_kernels(
+        &[
+            conv,
+            "Add(a, h) -> s",
+            "HardSwish(s) -> n",
+            "MaxPool(n) -> o {\"kernel_shape\": [2, 2]}",
+        ],
+        &["conv2d+bias+hardswish+max_pool/f32/n2.c8.h28.w28.k16.r3.s3.stride2.pad1.pstride1"],
+    );
+    assert_kernels(
+        &[conv, "BatchNormalization(a, g, g, g, g) -> s", "Sigmoid(s) -> n", "Mul(s, n) -> o"],
+        &["conv2d+batch_norm+silu/f32/n2.c8.h28.w28.k16.r3.s3.stride2.pad1"],
+    );
+    let same = "Conv(i, f) -> o {\"auto_pad\": \"SAME_UPPER\"}";
+    assert_kernels(&[same], &["conv2d/f32/n2.c8.h28.w28.k16.r3.s3.pad1"]);
+    for (attributes, reason) in [
+        ("{\"strides\": [1, 2]}", "its strides [1, 2] differ by direction"),
+        ("{\"pads\": [1, 0, 1, 0]}", "its paddings [1, 0, 1, 0] differ by direction"),
+        ("{\"dilations\": [2, 2]}", "it is dilated"),
+        ("{\"auto_pad\": \"SAME_UPPER\", \"strides\": [2, 2]}", "differ by direction"),
+        ("{\"pads\": [3, 3, 3, 3]}", "pad3 must be smaller"),
+        ("{\"pads\": [-1, 0, 0, 0]}", "those of no window"),
+    ] {
+        assert_opaque(&format!("Conv(i, f) -> o {attributes}"), reason);
+    }
+    assert_opaque("MaxPool(i) -> o {\"kernel_shape\": [2, 2]}", "needs a convolution before it");
+}
+
+#[test]
+fn activations_of_one_node_and_of_several() {
+    for (lines, op) in [
+        (&["Relu(x) -> o"][..], "relu"),
+        (&["nn.Hardswish(x) -> o"], "hardswish"),
+        (&["Clip(x, 0, 6) -> o"], "relu6"),
+        (&["Gelu(x) -> o {\"approximate\": \"tanh\"}"], "gelu_tanh"),
+        (&["Sigmoid(x) -> a", "Mul(a, x) -> o"], "silu"),
+        (&["Swish(x) -> o"], "silu"),
+        (
+            &[
+                "Div(x, 1.41421356) -> a",
+                "Erf(a) -> e",
+                "Add(e, 1) -> s",
+                "Mul(x, s) -> p",
+                "Mul(p, 0.5) -> o",
+            ],
+            "gelu",
+        ),
+        (
+            &[
+                "Div(x, 1.41421356) -> a",
+                "Erf(a) -> e",
+                "Add(1, e) -> s",
+                "Mul(0.5, x) -> p",
+                "Mul(p, s) -> o",
+            ],
+            "gelu",
+        ),
+        (
+            &[
+                "Pow(x, 3) -> c3",
+                "Mul(c3, 0.044715) -> d",
+                "Add(x, d) -> e",
+                "Mul(e, 0.79788456) -> f1",
+                "Tanh(f1) -> t1",
+                "Add(t1, 1) -> s",
+                "Mul(x, 0.5) -> half",
+                "Mul(half, s) -> o",
+            ],
+            "gelu_tanh",
+        ),
+        (
+            &["Add(x, 3) -> a", "Clip(a, 0, 6) -> e", "Mul(x, e) -> p", "Div(p, 6) -> o"],
+            "hardswish",
+        ),
+    ] {
+        assert_kernels(lines, &[&format!("{op}/f32/m128.n64")]);
+    }
+    // Another factor than 1/2 is no GELU.
+    let lines = [
+        "Div(x, 1.41421356) -> a",
+        "Erf(a) -> e",
+        "Add(e, 1) -> s",
+        "Mul(x, s) -> p",
+        "Mul(p, 0.25) -> o",
+    ];
+    assert!(kernels(&lines).iter().all(|kernel| !kernel.contains("gelu")));
+    // What somebody else reads is not a part of one.
+    let found =
+        found(&nodes(&["Sigmoid(x) -> a", "Mul(a, x) -> o", "Relu(a) -> r"]), "\"o\", \"r\"");
+    let ops = found.segments().iter().flat_map(|segment| segment.ops());
+    assert!(ops.into_iter().all(|op| op.op().name() != "silu"));
+    assert_opaque("Mish(x) -> o", "no such op");
+    assert_opaque("LeakyRelu(x) -> o {\"alpha\": 0.2}", "its slope is not 0.01");
+    assert_opaque("HardSigmoid(x) -> o", "its slope is not 1/6");
+    assert_opaque("Clip(x, 1, 6) -> o", "its bounds are not");
+}
+
+#[test]
+fn norms_of_one_node_and_of_several() {
+    let layer_norm = ["layer_norm/f32/m128.n64"];
+    assert_kernels(&["LayerNormalization(x, v, c) -> o {\"axis\": -1}"], &layer_norm);
+    let axes = "{\"axes\": [2]}";
+    let mean = &format!("ReduceMean(x) -> m1 {axes}");
+    let variance = &format!("ReduceMean(s) -> m2 {axes}");
+    assert_kernels(
+        &[
+            mean,
+            "Sub(x, m1) -> d",
+            "Mul(d, d) -> s",
+            variance,
+            "Add(m2, 0) -> e",
+            "Sqrt(e) -> r",
+            "Div(d, r) -> n",
+            "Mul(v, n) -> p",
+            "Add(p, c) -> o",
+        ],
+        &layer_norm,
+    );
+    assert_kernels(
+        &[
+            mean,
+            "Sub(x, m1) -> d",
+            "Sub(x, m1) -> d2",
+            "Pow(d2, 2) -> s",
+            variance,
+            "Add(m2, 0) -> e",
+            "Sqrt(e) -> r",
+            "Div(d, r) -> n",
+            "Mul(n, v) -> p",
+            "Add(p, c) -> o",
+        ],
+        &layer_norm,
+    );
+    let rms = ["rms_norm/f32/m128.n64"];
+    assert_kernels(&["RMSNormalization(x, v) -> o"], &rms);
+    assert_kernels(
+        &[
+            "Pow(x, 2) -> s",
+            variance,
+            "Add(m2, 0) -> e",
+            "Sqrt(e) -> r",
+            "Reciprocal(r) -> i1",
+            "Mul(x, i1) -> n",
+            "Mul(v, n) -> o",
+        ],
+        &rms,
+    );
+    assert_kernels(
+        &["com.microsoft.SkipLayerNormalization(x, y, v, c) -> o"],
+        &["add_layernorm/f32/m128.n64"],
+    );
+    assert_kernels(
+        &["Add(x, y) -> a", "LayerNormalization(a, v, c) -> o"],
+        &["add_layernorm/f32/m128.n64"],
+    );
+    assert_kernels(&["Softmax(x) -> o"], &["softmax/f32/m128.n64"]);
+    assert_opaque("Softmax(x) -> o {\"axis\": 1}", "not over the last axis");
+}
+
+#[test]
+fn attention() {
+    let key = "Transpose(k) -> kt {\"perm\": [0, 1, 3, 2]}";
+    let scores = "MatMul(q, kt) -> s";
+    let end = ["Softmax(e) -> r", "MatMul(r, pv) -> o"];
+    let sizes = "f32/b8.h4.q16.kv20.d16";
+    for (middle, expected) in [
+        // 1 / sqrt(16) is a part of the GEMM.
+        (&["Mul(s, 0.25) -> e"][..], "attention_head"),
+        (&["Mul(s, 0.25) -> f1", "Add(f1, mask) -> e"], "qk+add+softmax+pv"),
+        (&["Mul(s, 3) -> e"], "qk+scale+softmax+pv"),
+        (&["Div(s, 3) -> f1", "Add(mask, f1) -> e"], "qk+scale+add+softmax+pv"),
+    ] {
+        let lines = [&[key, scores][..], middle, &end].concat();
+        assert_kernels(&lines, &[&format!("{expected}/{sizes}")]);
+    }
+    assert_kernels(&["Attention(q, k, pv, mask) -> o"], &[&format!("qk+add+softmax+pv/{sizes}")]);
+    // Heads that are split and joined again, with linear layers around them.
+    let lines = [
+        "Linear(x, w1, v) -> l1",
+        "Linear(x, w1, v) -> l2",
+        "Linear(x, w1, v) -> l3",
+        "Reshape(l1, split) -> r1",
+        "Reshape(l2, split) -> r2",
+        "Reshape(l3, split) -> r3",
+        "Transpose(r1) -> q1 {\"perm\": [0, 2, 1, 3]}",
+        "Transpose(r2) -> k1 {\"perm\": [0, 2, 3, 1]}",
+        "Transpose(r3) -> v1 {\"perm\": [0, 2, 1, 3]}",
+        "MatMul(q1, k1) -> s",
+        "Mul(s, 0.25) -> e",
+        "Softmax(e) -> r",
+        "MatMul(r, v1) -> u",
+        "Transpose(u) -> u2 {\"perm\": [0, 2, 1, 3]}",
+        "Reshape(u2, join) -> u3",
+        "Linear(u3, w1, v) -> l4",
+        "Add(l4, x) -> a",
+        "LayerNormalization(a, v, c) -> o",
+    ];
+    let lines = lines.map(|line| line.replace("w1", "square"));
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let square = "{\"op\": \"Concat\", \"inputs\": [\"t\", \"t\"], \"outputs\": [\"square\"]},";
+    let found = found(&format!("{square}{}", nodes(&lines)), "\"o\"");
+    let kernels: Vec<String> = found
+        .segments()
+        .iter()
+        .flat_map(|segment| segment.largest_kernels())
+        .map(|kernel| kernel.to_string())
+        .collect();
+    let linear = "linear_bias/f32/m128.k64.n64";
+    let whole = "qk+softmax+pv+linear+bias+add/f32/b8.h4.q16.d16.n64";
+    assert_eq!(kernels, [linear, linear, linear, whole, "layer_norm/f32/m128.n64"]);
+    // The layer norm is in the segment too: a kernel from the linear layer on could hold it.
+    let last = &found.segments()[3];
+    assert_eq!(
+        last.problem(3..7).unwrap().to_string(),
+        "linear+bias+add+layer_norm/f32/m128.k64.n64"
+    );
+    assert_eq!(found.edges().len(), 3);
+    assert!(found.opaque().is_empty());
+    assert_eq!(found.computed_ahead(), 1);
+    let heads = found.assumptions().find(|(one, _)| *one == Assumption::HeadsInPlace);
+    assert_eq!(heads, Some((Assumption::HeadsInPlace, 1)));
+}
+
+#[test]
+fn segments_end_where_no_kernel_reaches_on() {
+    // Two linear layers can be one kernel, a third one cannot join both.
+    let linear = "Concat(t, t) -> sq";
+    let found = found(
+        &nodes(&[
+            linear,
+            "MatMul(x, sq) -> a",
+            "Relu(a) -> r",
+            "MatMul(r, sq) -> a2",
+            "MatMul(a2, sq) -> o",
+        ]),
+        "\"o\"",
+    );
+    assert_eq!(found.segments().len(), 1);
+    let segment = &found.segments()[0];
+    let text = |ops| segment.problem(ops).map(|problem| problem.to_string());
+    assert_eq!(text(0..3).as_deref(), Some("linear+relu+linear/f32/m128.k64.n64.o64"));
+    assert_eq!(text(2..4).as_deref(), Some("linear+linear/f32/m128.k64.n64.o64"));
+    assert_eq!((text(0..4), text(1..3), text(2..9)), (None, None, None));
+    // What comes before a GEMM is not fused into it.
+    let found = self::found(&nodes(&["Relu(x) -> r", "MatMul(r, w) -> o"]), "\"o\"");
+    assert_eq!(found.segments().len(), 2);
+    assert_eq!(found.edges().len(), 1);
+    // A result that is an output, or has two readers.
+    let lines = nodes(&["MatMul(x, w) -> a", "Relu(a) -> o"]);
+    assert_eq!(self::found(&lines, "\"o\"").segments().len(), 1);
+    assert_eq!(self::found(&lines, "\"a\", \"o\"").segments().len(), 2);
+    let lines = nodes(&["MatMul(x, w) -> a", "Relu(a) -> r", "Tanh(a) -> s", "Add(r, s) -> o"]);
+    assert_eq!(self::found(&lines, "\"o\"").segments().len(), 3);
+}
+
+#[test]
+fn views_and_what_is_known_ahead_cost_nothing() {
+    // As exporters flatten: the dimensions are taken apart and put together again.
+    let lines = [
+        "MatMul(x, w) -> a",
+        "Shape(a) -> dims",
+        "Slice(dims, zero, two) -> outer",
+        "Concat(outer, minus) -> wanted",
+        "Reshape(a, wanted) -> r",
+        "Dropout(r) -> d",
+        "Relu(d) -> o",
+    ];
+    assert_kernels(&lines, &["linear+relu/f32/m128.k64.n32"]);
+    let found = found(&nodes(&lines), "\"o\"");
+    assert_eq!((found.views(), found.computed_ahead()), (2, 3));
+}
+
+#[test]
+fn shapes_that_contradict_each_other_are_errors() {
+    let error = |nodes: &str, tensors: &str| {
+        let text = format!(
+            "{{\"kind\": \"graph\", \"schema_version\": 1, \"inputs\": [{{\"name\": \"x\", \
+             \"dtype\": \"f32\", \"shape\": [8, 64]}}], \"constants\": [{{\"name\": \"w\", \
+             \"dtype\": \"f32\", \"shape\": [32, 64]}}], \"nodes\": [{nodes}], \"tensors\": \
+             [{tensors}], \"outputs\": [\"y\"]}}"
+        );
+        let graph = Graph::from_json(text.as_bytes()).unwrap();
+        let error = graph.segments(&Dims::default()).unwrap_err();
+        assert!(error.is_invalid_graph());
+        error.to_string()
+    };
+    let message = error(
+        "{\"name\": \"fc\", \"op\": \"MatMul\", \"inputs\": [\"x\", \"w\"], \"outputs\": [\"y\"]}",
+        "",
+    );
+    assert_eq!(
+        message,
+        "not a valid graph: `fc` (MatMul): the columns of [8, 64] are not the rows of [32, 64]"
+    );
+    let message = error(
+        "{\"op\": \"Relu\", \"inputs\": [\"x\"], \"outputs\": [\"y\"]}",
+        "{\"name\": \"y\", \"dtype\": \"f32\", \"shape\": [\"n\", 32]}",
+    );
+    assert_eq!(
+        message,
+        "not a valid graph: `y` is declared as [n, 32], but the Relu that writes `y` writes [8, \
+         64]; infer the shapes of the model anew"
+    );
+}
