@@ -125,14 +125,13 @@ pub(crate) fn call<T>(
 
 /// Runs what makes an object, and gives that out.
 pub(crate) fn make<T>(
-    object: Option<&mut MaybeUninit<Option<Box<T>>>>,
+    mut object: Option<&mut MaybeUninit<Option<Box<T>>>>,
     error: Slot<'_>,
     body: impl FnOnce() -> Result<T, Error>,
 ) -> Status {
-    let object = object.map(|object| {
+    if let Some(object) = &mut object {
         object.write(None);
-        object
-    });
+    }
     call(object, error, || Ok(Some(Box::new(body()?))))
 }
 

@@ -310,8 +310,11 @@ mod tests {
         unsafe { best.assume_init() }.ok_or(status)
     }
 
+    /// Node, first op, and the op after the last one.
+    type Ops = Vec<(usize, usize, usize)>;
+
     /// The segments of a partition with their ops and problems, read as C reads them.
-    fn segments(best: &Partition) -> Vec<(Vec<(usize, usize, usize)>, String)> {
+    fn segments(best: &Partition) -> Vec<(Ops, String)> {
         // SAFETY: a partition has as many segments as it says, and they as many ops.
         let segments = unsafe { array(best.segments, best.num_segments, "segments") }.unwrap();
         let read_segment = |segment: &crate::partition::Segment| {
