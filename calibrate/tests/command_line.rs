@@ -443,7 +443,7 @@ fn every_sample_can_be_kept() {
         .collect();
     assert!(processes.len() >= 9, "three each of two controls and the problem");
     let of_problem = processes.iter().filter(|(name, _)| name == TINY);
-    let samples: Vec<_> = of_problem.map(|(_, report)| report.samples.clone()).collect();
+    let samples: Vec<_> = of_problem.map(|(_, report)| &report.samples).collect();
     assert_eq!(samples.iter().map(|one| one.rounds.len()).collect::<Vec<_>>(), [2, 2, 2]);
     // The speedup of the file follows from the samples, where no state of the machine comes between.
     let record = &HardwareCalibration::load(folder.path().join("t.toml")).unwrap().records[0];

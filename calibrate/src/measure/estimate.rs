@@ -108,7 +108,7 @@ impl Estimate {
 /// Processes are what is independent, or nearly: they differ in the placement of code, stack and
 /// pages, and lie apart in time. `None` for no processes.
 #[must_use]
-pub fn estimate(processes: &[Samples], method: &Method<'_>) -> Option<Estimate> {
+pub fn estimate(processes: &[&Samples], method: &Method<'_>) -> Option<Estimate> {
     if processes.is_empty() {
         return None;
     }
@@ -189,7 +189,7 @@ pub fn estimate(processes: &[Samples], method: &Method<'_>) -> Option<Estimate> 
 /// The logarithm of the ratio in each process that has undisturbed pairs, in order: what the
 /// correlation of successive processes is found from.
 #[must_use]
-pub fn log_ratios(processes: &[Samples]) -> Vec<f64> {
+pub fn log_ratios(processes: &[&Samples]) -> Vec<f64> {
     by_process(processes, false).iter().map(|(_, rounds)| mean_of(rounds)[0]).collect()
 }
 
@@ -199,7 +199,7 @@ fn is_kept(pair: &Pair) -> bool {
 
 /// For each process with usable pairs its number and, for each of its rounds, the logarithm of the
 /// ratio and the middle of the logarithms of both times.
-fn by_process(processes: &[Samples], all: bool) -> Vec<(usize, Vec<[f64; 2]>)> {
+fn by_process(processes: &[&Samples], all: bool) -> Vec<(usize, Vec<[f64; 2]>)> {
     let used = |pair: &&Pair| all || is_kept(pair);
     let rounds = processes.iter().enumerate().map(|(index, process)| {
         let ratios = of_rounds(process, used);
@@ -255,7 +255,7 @@ fn order_sensitivity(process: &Samples, used: impl Fn(&&Pair) -> bool) -> Option
 }
 
 /// How many pairs each cause disturbed. A cause that some process could not observe has no number.
-fn count_causes(processes: &[Samples]) -> Disturbed {
+fn count_causes(processes: &[&Samples]) -> Disturbed {
     let mut disturbed = Disturbed::default();
     for &cause in &processes[0].observable {
         if processes.iter().all(|process| process.observable.contains(&cause)) {
@@ -274,7 +274,7 @@ fn count_causes(processes: &[Samples]) -> Disturbed {
 /// The ticks of the shortest sample that at least half of the processes reach. A single process that
 /// found out how many runs make a sample while something held it up is too short by chance, and a
 /// twentieth of the samples.
-fn ticks_of_most(processes: &[Samples]) -> u64 {
+fn ticks_of_most(processes: &[&Samples]) -> u64 {
     let mut ticks: Vec<u64> = processes.iter().map(|process| process.ticks).collect();
     ticks.sort_unstable();
     ticks.get(ticks.len().saturating_sub(1) / 2).copied().unwrap_or(0)
@@ -287,7 +287,8 @@ mod tests {
 
     /// Nothing in addition to Student's t.
     fn estimate(processes: &[Samples]) -> Option<Estimate> {
-        super::estimate(processes, &Method { level: 0.95, correlation: 0.0, states: &[] })
+        let processes: Vec<&Samples> = processes.iter().collect();
+        super::estimate(&processes, &Method { level: 0.95, correlation: 0.0, states: &[] })
     }
 
     /// The half-width that Student's t gives, with what no interval resolves.
@@ -479,7 +480,7 @@ mod tests {
         });
         let all = [whole(2.0), lost, whole(3.0), whole(2.0), whole(3.0)];
         let method = Method { level: 0.95, correlation: 0.0, states: &[1, 3, 2, 1, 2] };
-        let estimate = super::estimate(&all, &method).unwrap();
+        let estimate = super::estimate(&all.each_ref(), &method).unwrap();
         assert_eq!(estimate.states, [1, 2]);
         let of_states: Vec<_> =
             estimate.by_state.iter().map(|one| (one.state, one.processes, one.ratio)).collect();

@@ -33,7 +33,7 @@ pub use schedule::{Order, draw_orders, draw_pass};
 pub use states::States;
 pub use statistics::{Quartiles, mean, median, quartiles};
 pub(crate) use statistics::{chi_squared_quantile, normal_quantile};
-pub use stopping::{enough, is_short};
+pub use stopping::enough;
 pub use surroundings::Surroundings;
 pub use warm_up::warm_up;
 pub use watch::{Reading, SystemWatch, Watch};

@@ -1,22 +1,20 @@
 //! When enough processes have been made.
 
 use super::estimate::Estimate;
-use super::procedure::Procedure;
 
 /// An interval is narrow enough when half its width is at most this share of the margin of SAME: it
 /// lies within the margin unless its centre is further from 1 than the rest of it.
 const NARROW: f64 = 0.75;
 
-/// Whether a problem needs no more processes. Asked after the planned processes, after twice as many,
-/// and after four times as many where they are short, and never in between: looking again and again
+/// Whether a problem needs no more processes. Asked after each of the numbers of processes in `looks`
+/// ([`Procedure::looks`](super::Procedure::looks)), and never in between: looking again and again
 /// until the result pleases would make the interval a lie.
 ///
 /// A problem gets more processes only while its interval is too wide to be called SAME, and does not
 /// yet lie beyond the noise floor on one side. All in the logarithm.
 #[must_use]
-pub fn enough(estimate: &Estimate, procedure: &Procedure, floor: f64, margin: f64) -> bool {
+pub fn enough(estimate: &Estimate, looks: &[u32], floor: f64, margin: f64) -> bool {
     let processes = u32::try_from(estimate.processes).unwrap_or(u32::MAX);
-    let looks = procedure.looks(is_short(estimate, procedure));
     if looks.last().is_none_or(|last| processes >= *last) {
         return true;
     }
@@ -28,14 +26,6 @@ pub fn enough(estimate: &Estimate, procedure: &Procedure, floor: f64, margin: f6
     narrow || decided
 }
 
-/// Whether a run of either variant takes less than a sample has to: a process then takes a tenth of a
-/// second.
-#[must_use]
-pub fn is_short(estimate: &Estimate, procedure: &Procedure) -> bool {
-    let seconds = procedure.sample.as_secs_f64();
-    estimate.times.iter().all(|time| time.seconds < seconds)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::{Quartiles, Unit, VariantTime};
@@ -43,10 +33,10 @@ mod tests {
     use fusion_cost_model::calibration::Disturbed;
 
     fn is_enough(processes: usize, interval: [f64; 2], floor: f64) -> bool {
-        is_enough_of(1.0, processes, interval, floor)
+        is_enough_at(&[10, 20], processes, interval, floor)
     }
 
-    fn is_enough_of(seconds: f64, processes: usize, [low, high]: [f64; 2], floor: f64) -> bool {
+    fn is_enough_at(looks: &[u32], processes: usize, [low, high]: [f64; 2], floor: f64) -> bool {
         let samples = Quartiles { q1: 1.0, median: 1.0, q3: 1.0 };
         let estimate = Estimate {
             ratio: (low * high).sqrt(),
@@ -57,7 +47,7 @@ mod tests {
             correlation: 0.0,
             states: Vec::new(),
             by_state: Vec::new(),
-            times: [VariantTime { seconds, low: seconds, high: seconds, samples }; 2],
+            times: [VariantTime { seconds: 1.0, low: 1.0, high: 1.0, samples }; 2],
             processes,
             rounds: 8 * processes,
             pairs: 64,
@@ -68,7 +58,7 @@ mod tests {
             is_order_sensitive: false,
             disturbed: Disturbed::default(),
         };
-        enough(&estimate, &Procedure::STANDARD, floor, floor.max(0.02))
+        enough(&estimate, looks, floor, floor.max(0.02))
     }
 
     #[test]
@@ -82,14 +72,12 @@ mod tests {
     }
 
     #[test]
-    fn a_short_problem_is_looked_at_a_third_time() {
-        let wide = [0.98, 1.05];
-        for (seconds, looks) in [(499e-6, [false, false, true]), (501e-6, [false, true, true])] {
-            let enough = [10, 20, 40].map(|count| is_enough_of(seconds, count, wide, 0.01));
-            assert_eq!(enough, looks, "{seconds}");
-        }
-        assert!(!is_enough_of(1e-6, 30, [1.0, 1.001], 0.01), "no look in between");
-        assert!(is_enough_of(1e-6, 20, [1.0, 1.001], 0.01));
+    fn a_third_look_is_one_more() {
+        let (looks, wide) = ([10, 20, 40], [0.98, 1.05]);
+        let enough = [10, 20, 40].map(|count| is_enough_at(&looks, count, wide, 0.01));
+        assert_eq!(enough, [false, false, true]);
+        assert!(!is_enough_at(&looks, 30, [1.0, 1.001], 0.01), "no look in between");
+        assert!(is_enough_at(&looks, 20, [1.0, 1.001], 0.01));
     }
 
     #[test]

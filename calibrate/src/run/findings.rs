@@ -29,7 +29,7 @@ pub(super) fn states(measured: &[Measured], ceilings: &[PassCeilings]) -> States
 /// The correlation of successive processes over all problems.
 pub(super) fn correlation(measured: &[Measured]) -> f64 {
     let log_ratios = measured.iter().map(|one| {
-        let samples: Vec<_> = one.processes.iter().map(|report| report.samples.clone()).collect();
+        let samples: Vec<_> = one.processes.iter().map(|report| &report.samples).collect();
         log_ratios(&samples)
     });
     pooled_correlation(&log_ratios.collect::<Vec<_>>())

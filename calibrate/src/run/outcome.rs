@@ -6,7 +6,7 @@ use fusion_cost_model::calibration::{MeasuredCeilings, NoiseFloor, RunEnd};
 
 use super::entry::{Entry, Part};
 use super::journal::Journal;
-use crate::measure::{Estimate, Method, Procedure, States, Surroundings, estimate, is_short};
+use crate::measure::{Estimate, Method, Procedure, Samples, States, Surroundings, estimate};
 use crate::plan::Subject;
 use crate::worker::ProcessReport;
 
@@ -62,12 +62,16 @@ impl Measured {
             .iter()
             .map(|report| machine.of(&report.surroundings).unwrap_or_default())
             .collect();
-        let samples: Vec<_> = self.processes.iter().map(|report| report.samples.clone()).collect();
-        // The times, by which a problem is short, do not depend on the level of the interval.
-        let by = |level| estimate(&samples, &Method { level, correlation, states: &states });
-        self.estimate = by(procedure.level(false)).and_then(|found| {
-            if is_short(&found, procedure) { by(procedure.level(true)) } else { Some(found) }
-        });
+        let samples: Vec<&Samples> = self.processes.iter().map(|report| &report.samples).collect();
+        let level = procedure.level(self.is_short());
+        self.estimate = estimate(&samples, &Method { level, correlation, states: &states });
+    }
+
+    /// Whether its processes cost little: a sample of either variant was several runs in the first of
+    /// them.
+    pub(super) fn is_short(&self) -> bool {
+        let first = self.processes.first();
+        first.is_some_and(|report| report.samples.iterations.iter().all(|runs| *runs > 1))
     }
 
     /// What the machine was like around its processes.

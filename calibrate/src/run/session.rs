@@ -14,7 +14,7 @@ use fusion_cost_model::calibration::{MeasuredCeilings, NoiseFloor, RunEnd};
 use fusion_cost_model::{Clock, DType};
 
 use crate::judge::{controls_for, noise_floor, same_margin};
-use crate::measure::{States, draw_pass, enough, is_short};
+use crate::measure::{States, draw_pass, enough};
 use crate::plan::{Subject, controls};
 use crate::prove::Proof;
 use crate::stop::Stop;
@@ -141,7 +141,8 @@ impl<'a> Session<'a> {
             spread: self.settings.spread,
         });
         let end = self.passes()?;
-        self.estimate_anew();
+        // What ended early did so before all was known of the machine.
+        self.estimate_those(|_| true);
         let (noise, ceilings) = (self.noise(), self.ceilings());
         let mut left_over: Vec<_> = self.recovered.into_iter().collect();
         left_over.sort_by_key(|((subject, index), _)| (subject.to_string(), *index));
@@ -235,11 +236,15 @@ impl<'a> Session<'a> {
         !self.settings.forced && made().count() > 0 && made().all(Measured::ended_disturbed)
     }
 
-    /// Estimates everything by what is known of the machine now.
+    /// Estimates what goes on, by what is known of the machine now.
     fn estimate_anew(&mut self) {
+        self.estimate_those(|measured| measured.state == State::Unfinished);
+    }
+
+    fn estimate_those(&mut self, is_meant: fn(&Measured) -> bool) {
         self.machine = findings::states(&self.measured, &self.seen_ceilings);
         self.correlation = findings::correlation(&self.measured[self.controls..]);
-        for measured in &mut self.measured {
+        for measured in self.measured.iter_mut().filter(|one| is_meant(one)) {
             measured.estimate_by(&self.settings.procedure, self.correlation, &self.machine);
         }
     }
@@ -364,17 +369,15 @@ impl<'a> Session<'a> {
         let family = self.measured[index].subject.family();
         let floor = noise_floor(&controls_for(&self.noise(), clock, family));
         let measured = &mut self.measured[index];
+        let looks = self.settings.procedure.looks(measured.is_short());
         let Measured { estimate: Some(estimate), processes, state: State::Unfinished, .. } =
             measured
         else {
             return;
         };
-        let procedure = &self.settings.procedure;
         // A process without an undisturbed pair counts for nothing, but took its time.
-        let last =
-            procedure.looks(is_short(estimate, procedure)).last().copied().unwrap_or_default();
-        let is_over = processes.len() >= last as usize;
-        if is_over || enough(estimate, procedure, floor, same_margin(floor)) {
+        let is_over = looks.last().is_some_and(|last| processes.len() >= *last as usize);
+        if is_over || enough(estimate, &looks, floor, same_margin(floor)) {
             measured.state = State::Finished;
             self.observer.problem_ends(measured);
             return;
