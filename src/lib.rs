@@ -81,6 +81,7 @@ pub use model::{
     OnTarget, Partition, Policy, Segment, SpeedupRange, Target, WhenUnknown,
 };
 pub use vocabulary::{
-    AttentionSizes, Backend, CacheState, Chain, Clock, ConvSizes, DType, Family, Implementation,
-    LinearSizes, MlpSizes, Op, PATTERNS, Pattern, Pointwise, PoolWindow, Problem, RowsSizes, Sizes,
+    AttentionSizes, Backend, CacheState, Chain, Clock, ConvSizes, DType, Family, ImageSizes,
+    Implementation, LinearSizes, MlpSizes, Op, PATTERNS, Pattern, Pointwise, PoolWindow, Problem,
+    RowsSizes, Sizes,
 };

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod consistent;
+
+use consistent::make_consistent;
 use fusion_cost_model::calibration::{
     HardwareCalibration, MachineState, StateSpeedup, Timing, Verdict,
 };
@@ -254,6 +257,7 @@ fn with_states() -> HardwareCalibration {
     of_second.state = Some(2);
     of_second.ceilings.launch_us *= 100.0;
     calibration.ceilings.push(of_second);
+    make_consistent(&mut calibration);
     calibration
 }
 

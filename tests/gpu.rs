@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod consistent;
+
+use consistent::make_consistent;
 use fusion_cost_model::calibration::{
     Disturbed, GpuDetails, GpuKernel, HardwareCalibration, ObservedGpu,
 };
@@ -77,6 +80,7 @@ fn calibration() -> HardwareCalibration {
     for ceilings in &mut calibration.ceilings {
         (ceilings.backend, ceilings.threads, ceilings.clock) = (Backend::Cuda, 1, Clock::Device);
     }
+    make_consistent(&mut calibration);
     calibration
 }
 

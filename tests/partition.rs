@@ -155,14 +155,15 @@ fn fewer_kernels_need_less_memory() {
 }
 
 #[test]
-fn a_pool_is_an_op_that_is_no_problem_by_itself() {
+fn a_pool_is_a_problem_by_itself_too() {
     let model = model(&[("conv2d+relu+max_pool/f32/n1.c3.h8.w8.k4.r3.s3", 1.0, 1.5)]);
     let chain = problem("conv2d+relu+max_pool/f32/n1.c3.h8.w8.k4.r3.s3");
     let best = model.on(TARGET).partition(&chain, &POLICY).unwrap();
     assert_eq!((best.segments.len(), ops(&best)[0].clone()), (1, 0..3));
     let apart = model.on(TARGET).partition(&chain, &POLICY.with_threshold(2.0)).unwrap();
     assert_eq!(ops(&apart), [0..1, 1..2, 2..3]);
-    assert_eq!((apart.segments[2].problem, apart.total_ms), (None, None));
+    let pool = problem("max_pool/f32/n1.c4.h6.w6");
+    assert_eq!((apart.segments[2].problem, apart.total_ms), (Some(pool), None));
 }
 
 #[test]

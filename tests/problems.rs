@@ -6,17 +6,18 @@ use proptest::prelude::*;
 
 use fusion_cost_model::kernel::Form;
 use fusion_cost_model::{
-    AttentionSizes, Chain, ConvSizes, DType, Error, LinearSizes, MlpSizes, Op, PoolWindow, Problem,
-    RowsSizes,
+    AttentionSizes, Chain, ConvSizes, DType, Error, ImageSizes, LinearSizes, MlpSizes, Op,
+    PoolWindow, Problem, RowsSizes,
 };
 
 /// A chain of each form.
-const CHAINS: [(Form, &str); 7] = [
+const CHAINS: [(Form, &str); 8] = [
     (Form::Rows, "add_relu"),
     (Form::Linear, "linear_bias_relu"),
     (Form::Mlp, "mlp"),
     (Form::Conv, "conv_bn_relu"),
     (Form::ConvPool, "conv_bn_relu_maxpool"),
+    (Form::Pool, "max_pool"),
     (Form::Attention, "attention_head"),
     (Form::MultiheadLinear, "multihead_linear"),
 ];
@@ -30,7 +31,7 @@ fn chain_of(form: Form) -> Chain {
 
 /// The constructor of a form, with its sizes in the order of the text form.
 fn from_numbers(form: Form, chain: Chain, dtype: DType, v: [u64; MOST]) -> Result<Problem, Error> {
-    let [s0, s1, s2, s3, s4, s5, ..] = v;
+    let [s0, s1, s2, s3, s4, s5, s6, ..] = v;
     let [n, c, h, w, k, r, s, stride, pad, groups, size, pool_stride, pool_pad] = v;
     let conv = ConvSizes { n, c, h, w, k, r, s, stride, pad, groups };
     let pool = PoolWindow { size, stride: pool_stride, pad: pool_pad };
@@ -41,6 +42,10 @@ fn from_numbers(form: Form, chain: Chain, dtype: DType, v: [u64; MOST]) -> Resul
         Form::Mlp => Problem::mlp(chain, dtype, MlpSizes { m: s0, k: s1, n: s2, o: s3 }),
         Form::Conv => Problem::conv(chain, dtype, conv),
         Form::ConvPool => Problem::conv_pool(chain, dtype, conv, pool),
+        Form::Pool => {
+            let window = PoolWindow { size: s4, stride: s5, pad: s6 };
+            Problem::pool(chain, dtype, ImageSizes { n: s0, c: s1, h: s2, w: s3 }, window)
+        }
         Form::Attention => Problem::attention(chain, dtype, attention),
         Form::MultiheadLinear => Problem::multihead_linear(chain, dtype, attention, s5),
     }
@@ -121,7 +126,7 @@ proptest! {
         ops in prop::collection::vec(0..Op::all().count(), 1..6),
         anchor in prop::sample::select(vec![
             "", "linear+", "conv2d+", "qk+softmax+pv+", "softmax+pv+", "linear+relu+linear+",
-            "conv2d+relu+max_pool+", "qk+softmax+pv+linear+",
+            "conv2d+relu+max_pool+", "qk+softmax+pv+linear+", "qk+scale+", "pv+", "pv+linear+",
         ]),
         values in prop::collection::vec(4_u64..9, MOST),
         cut in 0_usize..8,
@@ -135,6 +140,9 @@ proptest! {
         if matches!(chain.form(), Form::Conv | Form::ConvPool) {
             // Groups, paddings and windows that fit every image here.
             values[5..].copy_from_slice(&[3, 3, 1, 1, 1, 2, 2, 0]);
+        }
+        if chain.form() == Form::Pool {
+            values[4..7].copy_from_slice(&[2, 2, 0]);
         }
         let whole = from_numbers(chain.form(), chain, DType::F32, values).unwrap();
         prop_assert_eq!(whole.slice(0..chain.len()), Some(whole));

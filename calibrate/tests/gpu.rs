@@ -115,11 +115,11 @@ fn from_the_command_line_to_a_file_to_an_answer() {
         .stdout(contains("0: Stand-in for sm_80 (no GPU)").and(contains("NVRTC 12.4 in ")));
     let run = stand_ins.measure(&["--problem", TINY, "--problem", "linear_bias/f32/m3.k5.n7"]);
     { run }
-        .args(["--hardware", "h200"])
+        .args(["--problem", "relu/f32/m3.n5", "--hardware", "h200"])
         .assert()
         .success()
         .stdout(contains("elementwise, device clock"))
-        .stdout(contains("linear, launch-inclusive clock").and(contains("4 records")))
+        .stdout(contains("linear, launch-inclusive clock").and(contains("6 records")))
         .stderr(contains("warning: --hardware names h200").count(2));
 
     let file = HardwareCalibration::load(stand_ins.path("t.toml")).unwrap();
@@ -132,8 +132,8 @@ fn from_the_command_line_to_a_file_to_an_answer() {
     assert!(names.contains(&"gpu memory") && !names.contains(&"threads"), "{names:?}");
 
     let clocks: Vec<Clock> = file.records.iter().map(|record| record.clock).collect();
-    assert_eq!(clocks.iter().filter(|clock| **clock == Clock::Device).count(), 2);
-    assert_eq!(clocks.iter().filter(|clock| **clock == Clock::LaunchInclusive).count(), 2);
+    assert_eq!(clocks.iter().filter(|clock| **clock == Clock::Device).count(), 3);
+    assert_eq!(clocks.iter().filter(|clock| **clock == Clock::LaunchInclusive).count(), 3);
     for record in &file.records {
         assert_eq!((record.backend, record.threads), (Backend::Cuda, 1));
         assert_eq!(record.implementation, Implementation::Native);
@@ -150,10 +150,14 @@ fn from_the_command_line_to_a_file_to_an_answer() {
         let fused = &gpu.fused_kernels[0];
         assert!(fused.blocks > 0 && fused.threads > 0 && fused.resident_blocks > 0);
         assert_eq!(record.fused_kernel, fused.name);
+        // The host's clock sees no kernel begin, and a single op has no steps.
+        let is_single = record.problem.chain().is_single();
+        assert_eq!(record.steps.is_empty(), is_launch_inclusive || is_single);
+        assert!(record.speedup_factor == 1.0 || !is_single);
     }
-    // Two A/A runs for each clock.
-    assert_eq!(file.noise.len(), 4);
-    assert_eq!(file.noise.iter().filter(|noise| noise.clock == Clock::Device).count(), 2);
+    // Two A/A runs for each clock, and the single op.
+    assert_eq!(file.noise.len(), 6);
+    assert_eq!(file.noise.iter().filter(|noise| noise.clock == Clock::Device).count(), 3);
     assert!(stand_ins.path("code").read_dir().unwrap().count() > 0, "kernels were kept");
 
     // What a stand-in measures can be INVALID, which the model does not answer with.

@@ -191,7 +191,8 @@ fn convolutions() {
     ] {
         assert_opaque(&format!("Conv(i, f) -> o {attributes}"), reason);
     }
-    assert_opaque("MaxPool(i) -> o {\"kernel_shape\": [2, 2]}", "needs a convolution before it");
+    let alone = "MaxPool(i) -> o {\"kernel_shape\": [2, 2]}";
+    assert_kernels(&[alone], &["max_pool/f32/n2.c8.h28.w28.pstride1"]);
 }
 
 #[test]

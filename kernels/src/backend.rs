@@ -281,6 +281,17 @@ pub trait Prepared {
     /// [`BackendError`] when the device fails.
     fn run(&mut self, variant: Variant, iterations: u32) -> Result<Duration, BackendError>;
 
+    /// Runs the unfused variant, at most `iterations` times, with a reading of the clock between its
+    /// kernels: the mean seconds of each kernel where it stands in the sequence. `None` where the
+    /// clock cannot be read there.
+    ///
+    /// # Errors
+    ///
+    /// [`BackendError`] when the device fails.
+    fn run_steps(&mut self, _iterations: u32) -> Result<Option<Vec<f64>>, BackendError> {
+        Ok(None)
+    }
+
     /// The output that the last run left.
     ///
     /// # Errors
@@ -295,6 +306,12 @@ pub trait Prepared {
     /// [`BackendError`] when the device fails.
     fn output_digest(&mut self) -> Result<OutputDigest, BackendError> {
         Ok(OutputDigest::of(&self.output()?))
+    }
+
+    /// Bytes that the kernels of a variant keep for themselves, in addition to the tensors of the
+    /// problem: panels, tiles and coefficients. Not what a library allocates by itself.
+    fn scratch_bytes(&self, _variant: Variant) -> u64 {
+        0
     }
 
     /// The kernels of a variant as they were compiled and launched; nothing on a CPU.

@@ -58,6 +58,10 @@ impl<P: Prepared> Prepared for Copies<P> {
         self.copies[self.last].output_digest()
     }
 
+    fn scratch_bytes(&self, side: Variant) -> u64 {
+        self.copies[Self::index(side)].scratch_bytes(self.variant)
+    }
+
     fn kernel_facts(&self, side: Variant) -> Vec<KernelFacts> {
         self.copies[Self::index(side)].kernel_facts(self.variant)
     }

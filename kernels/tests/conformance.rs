@@ -24,6 +24,11 @@ fn conform(backend: &mut dyn Backend, cache: CacheState) {
             .prepare(&problem, &inputs, cache.into())
             .unwrap_or_else(|error| panic!("{problem}: {error}"))
             .unwrap_or_else(|| panic!("{problem}: not supported"));
+        prepared.poison().unwrap();
+        let steps = prepared.run_steps(2).unwrap().unwrap();
+        assert_eq!(steps.len(), problem.chain().len(), "{problem}");
+        assert!(steps.iter().all(|seconds| (0.0..10.0).contains(seconds)), "{problem}: {steps:?}");
+        assert!(expected.error(&prepared.output().unwrap()) <= expected.tolerance(), "{problem}");
         for layout in 1..=2 {
             prepared.new_layout(layout).unwrap();
             for variant in Variant::ALL {

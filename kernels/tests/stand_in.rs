@@ -93,6 +93,9 @@ fn conform(gpu: &mut Gpu, text: &str, setup: Setup) {
             }
         }
     }
+    let steps = prepared.run_steps(3).unwrap();
+    let kernels = prepared.kernels(Variant::Unfused).len();
+    assert_eq!(steps.map(|steps| steps.len()), (setup.clock == Clock::Device).then_some(kernels));
     for variant in Variant::ALL {
         let facts = prepared.kernel_facts(variant);
         assert_eq!(facts.len(), prepared.kernels(variant).len());

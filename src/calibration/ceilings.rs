@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::cost::{BandwidthPoint, Ceilings};
-use crate::vocabulary::{Backend, Clock, DType};
+use crate::vocabulary::{Backend, CacheState, Clock, DType};
 
 /// The measured ceilings of a backend: a `[[ceilings]]` table of the file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -15,6 +15,9 @@ pub struct MeasuredCeilings {
     pub dtype: DType,
     /// On how many threads.
     pub threads: u32,
+    /// What the caches hold when a kernel begins. Ceilings of warm caches are measured; those of cold
+    /// ones are what memory alone gives, see [`Ceilings::in_memory`].
+    pub cache_state: CacheState,
     /// The clock they were measured by, which decides what a launch costs.
     pub clock: Clock,
     /// In which state of the machine, as [`MachineState::id`](super::MachineState::id); `None`
@@ -24,6 +27,21 @@ pub struct MeasuredCeilings {
     pub ceilings: Ceilings,
     /// How far the measurements lie apart; `None` for a single one.
     pub spread: Option<CeilingsSpread>,
+}
+
+impl MeasuredCeilings {
+    /// The ceilings of one kind that a measurement is held against: those of the states of the
+    /// machine that it met, or of all states where it met none that has any.
+    pub fn met<'a>(
+        all: &'a [Self],
+        is_of_kind: impl Fn(&Self) -> bool + Copy + 'a,
+        states: &'a [u32],
+    ) -> impl Iterator<Item = &'a Ceilings> {
+        let of_kind = move || all.iter().filter(move |one| is_of_kind(one));
+        let is_met = |one: &Self| one.state.is_some_and(|state| states.contains(&state));
+        let any = of_kind().any(is_met);
+        of_kind().filter(move |one| !any || is_met(one)).map(|one| &one.ceilings)
+    }
 }
 
 /// How far several measurements of the same ceilings lie apart.
@@ -48,6 +66,7 @@ struct CeilingsTable {
     backend: Backend,
     dtype: DType,
     threads: u32,
+    cache_state: CacheState,
     /// Absent for the host's.
     #[serde(default, skip_serializing_if = "Clock::is_host")]
     clock: Clock,
@@ -63,17 +82,29 @@ struct CeilingsTable {
 
 impl From<CeilingsTable> for MeasuredCeilings {
     fn from(table: CeilingsTable) -> Self {
-        let CeilingsTable { backend, dtype, threads, clock, state, spread, .. } = table;
-        let CeilingsTable { peak_gflops, launch_us, bandwidth, .. } = table;
+        let CeilingsTable { backend, dtype, threads, cache_state, clock, state, .. } = table;
+        let CeilingsTable { peak_gflops, launch_us, bandwidth, spread, .. } = table;
         let ceilings = Ceilings { peak_gflops, launch_us, bandwidth };
-        Self { backend, dtype, threads, clock, state, ceilings, spread }
+        Self { backend, dtype, threads, cache_state, clock, state, ceilings, spread }
     }
 }
 
 impl From<MeasuredCeilings> for CeilingsTable {
     fn from(measured: MeasuredCeilings) -> Self {
-        let MeasuredCeilings { backend, dtype, threads, clock, state, ceilings, spread } = measured;
+        let MeasuredCeilings { backend, dtype, threads, cache_state, clock, .. } = measured;
+        let MeasuredCeilings { state, ceilings, spread, .. } = measured;
         let Ceilings { peak_gflops, launch_us, bandwidth } = ceilings;
-        Self { backend, dtype, threads, clock, state, peak_gflops, launch_us, spread, bandwidth }
+        Self {
+            backend,
+            dtype,
+            threads,
+            cache_state,
+            clock,
+            state,
+            peak_gflops,
+            launch_us,
+            spread,
+            bandwidth,
+        }
     }
 }

@@ -1,11 +1,13 @@
 //! The calibration file: what was measured, on what, with which settings.
 
 mod ceilings;
+mod check;
 mod file;
 mod machine_state;
 mod noise;
 mod reason;
 mod record;
+mod verdict;
 
 use serde::{Deserialize, Serialize};
 
@@ -14,15 +16,16 @@ pub use machine_state::{MachineState, StateSpeedup};
 pub use noise::NoiseFloor;
 pub use reason::{Reason, ReasonCode};
 pub use record::{
-    Disturbed, FusionRecord, GpuDetails, GpuKernel, Placement, Timing, Verdict, Verification,
+    Disturbed, FusionRecord, GpuDetails, GpuKernel, Placement, StepTime, Timing, Verification,
 };
+pub use verdict::Verdict;
 
 use crate::file_kind::FileKind;
 use crate::hardware::HardwareSpec;
 use crate::vocabulary::Problem;
 
 /// The version of the file format that this crate reads and writes.
-pub const SCHEMA_VERSION: u32 = 4;
+pub const SCHEMA_VERSION: u32 = 5;
 
 /// The contents of a calibration file.
 ///
@@ -54,7 +57,7 @@ pub struct HardwareCalibration {
     /// The measured ceilings, one entry per backend, dtype, thread count, clock and state.
     #[serde(default, rename = "ceilings", skip_serializing_if = "Vec::is_empty")]
     pub ceilings: Vec<MeasuredCeilings>,
-    /// The unfused variant measured against itself.
+    /// The unfused variant measured against itself, each single op among them.
     #[serde(default, rename = "noise", skip_serializing_if = "Vec::is_empty")]
     pub noise: Vec<NoiseFloor>,
     /// Problems that were asked for and have no record, with the reason.

@@ -84,6 +84,23 @@ codes! {
     Throttled "throttled",
 }
 
+impl ReasonCode {
+    /// Whether a measurement with such a reason is [`Verdict::Invalid`](super::Verdict::Invalid).
+    #[must_use]
+    pub const fn is_invalidity(self) -> bool {
+        matches!(
+            self,
+            Self::WrongAfterTiming
+                | Self::MostlyDisturbed
+                | Self::NoControl
+                | Self::ControlOff
+                | Self::FellBack
+                | Self::TooFewTicks
+                | Self::FasterThanTheMachine
+        )
+    }
+}
+
 impl fmt::Display for ReasonCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())

@@ -1,55 +1,15 @@
 //! One measured problem.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Reason, StateSpeedup};
+use super::{Reason, StateSpeedup, Verdict};
 use crate::cost::Bottleneck;
 use crate::vocabulary::{Backend, CacheState, Clock, DType, Implementation, Problem};
 
-/// What a measurement says about fusing a problem.
-///
-/// A verdict starts at `Ambiguous` and must earn another one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "UPPERCASE")]
-pub enum Verdict {
-    /// The fused variant is faster: the interval excludes 1, and the speedup itself differs from 1
-    /// by more than the noise floor.
-    Faster,
-    /// The fused variant is slower, by the same rule.
-    Slower,
-    /// The whole interval is close to 1: within the noise floor, but at least 2 % and at most 5 %.
-    Same,
-    /// The measurement does not decide.
-    Ambiguous,
-    /// The measurement must not be used.
-    Invalid,
-}
-
-impl Verdict {
-    /// The word in files and tables.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Faster => "FASTER",
-            Self::Slower => "SLOWER",
-            Self::Same => "SAME",
-            Self::Ambiguous => "AMBIGUOUS",
-            Self::Invalid => "INVALID",
-        }
-    }
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
 /// The time of one variant.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Timing {
     /// Median of the samples, in milliseconds.
@@ -67,6 +27,30 @@ pub struct Timing {
     pub high_ms: Option<f64>,
     /// Runs per sample.
     pub inner_iterations: u32,
+    /// The time in each process that counts, in the order in which they were made, in milliseconds;
+    /// empty in files from before version 5.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub process_ms: Vec<f64>,
+}
+
+/// The time of one kernel of the unfused variant where it stands in the sequence: a
+/// `[[fusion.step]]` table.
+///
+/// It was read from a clock between the kernels, in runs of their own after all pairs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StepTime {
+    /// The op.
+    pub op: String,
+    /// Median over the processes, in milliseconds.
+    pub ms: f64,
+    /// Lower end of the interval of the median, which covers at least 95 %; absent with fewer than
+    /// six processes, whose lowest and highest do not make one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub low_ms: Option<f64>,
+    /// Upper end of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub high_ms: Option<f64>,
 }
 
 /// How both variants were proved to compute the same thing.
@@ -221,12 +205,26 @@ pub struct FusionRecord {
     pub unfused_latency_ms: f64,
     /// Modelled bytes that the unfused variant moves.
     pub unfused_memory_bytes: u64,
+    /// Modelled bytes of the tensors that are alive at the same time in the unfused variant, at most:
+    /// see [`PeakMemory`](crate::cost::PeakMemory). Absent in files from before version 5, as are
+    /// the bytes of scratch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unfused_peak_bytes: Option<u64>,
+    /// Bytes that the kernels of the unfused variant need for themselves, in addition to tensors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unfused_scratch_bytes: Option<u64>,
     /// Flops of the chain over the unfused time, in 10^9 per second.
     pub unfused_gflops: f64,
     /// Time of the fused variant.
     pub fused_latency_ms: f64,
     /// Modelled bytes that the fused variant moves.
     pub fused_memory_bytes: u64,
+    /// The same as `unfused_peak_bytes` of the fused variant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fused_peak_bytes: Option<u64>,
+    /// Bytes that the fused kernel needs for itself, in addition to tensors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fused_scratch_bytes: Option<u64>,
     /// Flops of the chain over the fused time, in 10^9 per second.
     pub fused_gflops: f64,
 
@@ -293,6 +291,10 @@ pub struct FusionRecord {
     /// one after the other instead of in turns; absent where that was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order_sensitivity: Option<f64>,
+    /// The share of the unfused time that is in none of its steps: below 0 by what reading the clock
+    /// costs. Absent where the steps were not timed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share_outside_steps: Option<f64>,
     /// The kernels that the unfused variant ran, in order.
     pub unfused_kernels: Vec<String>,
     /// The kernel that the fused variant ran.
@@ -302,6 +304,10 @@ pub struct FusionRecord {
     pub unfused_timing: Timing,
     /// The fused variant's time in detail.
     pub fused_timing: Timing,
+    /// The time of each kernel of the unfused variant, in order; empty where they were not timed, and
+    /// for a chain of a single op, whose time is the record's.
+    #[serde(default, rename = "step", skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<StepTime>,
     /// Pairs that were not used, by what disturbed them.
     pub disturbed: Disturbed,
     /// Where the threads and the tensors were.

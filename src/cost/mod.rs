@@ -4,9 +4,11 @@
 //! are in the [calibration](crate::calibration).
 
 mod least_time;
+mod peak;
 mod roofline;
 mod traffic;
 
 pub use least_time::LeastTime;
+pub use peak::PeakMemory;
 pub use roofline::{BandwidthPoint, Bottleneck, Ceilings, RooflineTime};
 pub use traffic::Traffic;

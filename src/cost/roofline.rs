@@ -111,6 +111,14 @@ impl Ceilings {
         }
     }
 
+    /// The same machine with nothing in its caches: every working set has the bandwidth of the
+    /// largest one.
+    #[must_use]
+    pub fn in_memory(&self) -> Self {
+        let bandwidth = self.bandwidth.last().copied().into_iter().collect();
+        Self { bandwidth, ..*self }
+    }
+
     /// The least time of both variants.
     ///
     /// A kernel takes the longer of its arithmetic at the peak rate and its bytes at the
@@ -212,8 +220,10 @@ mod tests {
             let bandwidth = ceilings.bandwidth_at(bytes).unwrap();
             assert!((bandwidth - expected).abs() < 1e-9, "{bytes}: {bandwidth}");
         }
+        assert_eq!(ceilings.in_memory().bandwidth_at(1), Some(20.0));
         let empty = Ceilings { bandwidth: vec![], ..ceilings };
         assert_eq!(empty.bandwidth_at(1), None);
+        assert_eq!(empty.in_memory(), empty);
     }
 
     #[test]

@@ -32,15 +32,18 @@ impl Kinds {
 
 impl CloudKey {
     pub(super) fn of(problem: &Problem) -> Self {
-        let kinds = problem.sizes().conv().map_or(Kinds::default(), |conv| {
+        let pool = problem.sizes().pool();
+        let pool =
+            pool.map_or([0; 3], |PoolSizes { window, stride, pad, .. }| [window, stride, pad]);
+        // A max-pool by itself has no convolution.
+        let alone = Kinds { pool, ..Kinds::default() };
+        let kinds = problem.sizes().conv().map_or(alone, |conv| {
             let is_depthwise = conv.groups > 1 && conv.groups == conv.c;
-            let pool = problem.sizes().pool();
             Kinds {
                 stride: conv.stride,
                 groups: if is_depthwise { Kinds::DEPTHWISE } else { conv.groups },
                 is_pointwise: conv.r == 1 && conv.s == 1,
-                pool: pool
-                    .map_or([0; 3], |PoolSizes { window, stride, pad, .. }| [window, stride, pad]),
+                pool,
             }
         });
         Self { chain: *problem.chain(), dtype: problem.dtype(), kinds }

@@ -9,7 +9,7 @@ use super::target::Target;
 use crate::calibration::{FusionRecord, HardwareCalibration, MeasuredCeilings, Verdict};
 use crate::cost::Ceilings;
 use crate::error::{Error, ErrorKind};
-use crate::vocabulary::{CacheState, DType};
+use crate::vocabulary::DType;
 
 /// Answers questions about fusion from a calibration.
 ///
@@ -140,7 +140,7 @@ fn ceilings_of<'c>(
     let Target { backend, threads, cache_state, clock, .. } = *target;
     let HardwareCalibration { ceilings, states, .. } = calibration;
     let of_target = ceilings.iter().filter(|measured| {
-        (measured.backend, measured.threads, CacheState::Warm, measured.clock)
+        (measured.backend, measured.threads, measured.cache_state, measured.clock)
             == (backend, threads, cache_state, clock)
             && measured.dtype == dtype
     });

@@ -13,8 +13,8 @@ use crate::error::{Error, ErrorKind};
 
 /// An ordered list of ops that could be one kernel: `linear+bias+relu`.
 ///
-/// A chain of a single op has nothing to be fused with, but is half of a question: whether to fuse
-/// it with its neighbour.
+/// A chain of a single op is one kernel in either variant. Its time is half of a question: whether to
+/// fuse it with its neighbour.
 ///
 /// A chain is small and `Copy`, so that it can be part of a lookup key. Its text form joins the
 /// canonical names with `+`; [`FromStr`] also reads pattern names, their aliases, and
@@ -61,22 +61,10 @@ impl Chain {
         Self::new(&joined[..first.len() + next.len()])
     }
 
-    /// The same chain, if there is something to fuse in it.
-    ///
-    /// # Errors
-    ///
-    /// When it has a single op: [`Error::is_not_one_kernel`].
-    pub fn fusible(self) -> Result<Self, Error> {
-        match self.ops() {
-            [only] => Err(Error::not_one_kernel(
-                only.name(),
-                format!(
-                    "a single op has nothing to be fused with; add what follows it, such as \
-                     {only}+relu"
-                ),
-            )),
-            _ => Ok(self),
-        }
+    /// Whether it has a single op, so that both variants are the same kernel.
+    #[must_use]
+    pub const fn is_single(&self) -> bool {
+        self.len == 1
     }
 
     /// The ops in order.
@@ -228,11 +216,11 @@ mod tests {
     }
 
     #[test]
-    fn a_single_op_has_nothing_to_be_fused_with() {
-        let error = chain("linear").fusible().unwrap_err();
-        assert!(error.is_not_one_kernel());
-        assert!(error.to_string().contains("nothing to be fused with; add what follows it, such"));
-        assert!(chain("linear+bias").fusible().is_ok());
+    fn a_single_op_is_a_chain_too() {
+        for single in ["linear", "relu", "softmax", "qk", "pv"] {
+            assert!(chain(single).is_single(), "{single}");
+        }
+        assert!(!chain("linear+bias").is_single());
     }
 
     #[test]

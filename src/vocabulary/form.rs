@@ -15,6 +15,8 @@ pub enum Form {
     Conv,
     /// A convolution with a max-pool in its tail.
     ConvPool,
+    /// A max-pool by itself.
+    Pool,
     /// Scaled dot-product attention or a part of it: `b.h.q.kv.d`.
     Attention,
     /// Attention and a linear op on the joined heads: `b.h.q.kv.d.n`.
@@ -32,8 +34,9 @@ impl Form {
             Op::Conv2d => Self::of_conv(rest),
             Op::Qk => Self::of_attention(rest),
             Op::Softmax if ops.contains(&Op::Pv) => Self::of_attention_output(rest),
-            Op::Pv => Err("pv reads probabilities; put softmax before it".to_owned()),
-            Op::MaxPool => Err("max_pool needs a convolution before it".to_owned()),
+            Op::Pv => Self::of_attention_output(ops),
+            Op::MaxPool if rest.is_empty() => Ok(Self::Pool),
+            Op::MaxPool => Err("max_pool stands alone or behind a convolution".to_owned()),
             Op::Softmax | Op::LayerNorm | Op::RmsNorm | Op::Pointwise(_) => Self::of_rows(rest),
         }
     }
@@ -89,17 +92,18 @@ impl Form {
         }
     }
 
-    /// `qk pointwise* softmax pointwise* [pv pointwise* [linear pointwise*]]`
+    /// `qk pointwise* [softmax pointwise* [pv pointwise* [linear pointwise*]]]`
     fn of_attention(rest: &[Op]) -> Result<Self, String> {
         let softmax = rest.iter().position(|op| !op.is_pointwise());
         match softmax.map(|at| (rest[at], &rest[at + 1..])) {
             Some((Op::Softmax, rest)) => Self::of_attention_output(rest),
             Some((op, _)) => Err(format!("{op} cannot follow qk; softmax must come first")),
-            None => Err("qk needs a softmax after it".to_owned()),
+            None => Ok(Self::Attention),
         }
     }
 
-    /// What may follow the softmax of an attention chain.
+    /// What may follow the scores of an attention chain: `pointwise* [pv pointwise* [linear
+    /// pointwise*]]`.
     fn of_attention_output(rest: &[Op]) -> Result<Self, String> {
         let mut form = Self::Attention;
         let mut has_output = false;
@@ -143,8 +147,13 @@ mod tests {
             ("linear+bias+gelu+linear+bias+add+layer_norm", Form::Mlp),
             ("conv2d+bias+hardswish", Form::Conv),
             ("conv2d+relu+max_pool+add", Form::ConvPool),
+            ("max_pool", Form::Pool),
             ("qk+scale+add+softmax", Form::Attention),
             ("softmax+pv", Form::Attention),
+            ("qk", Form::Attention),
+            ("qk+scale", Form::Attention),
+            ("pv", Form::Attention),
+            ("pv+relu+linear", Form::MultiheadLinear),
             ("qk+softmax+dropout+pv+linear+bias", Form::MultiheadLinear),
         ] {
             assert_eq!(form(text), Ok(expected), "{text}");
@@ -159,12 +168,11 @@ mod tests {
             ("linear+relu+linear+relu+linear", "at most two"),
             ("conv2d+softmax", "softmax cannot follow conv2d"),
             ("conv2d+max_pool+max_pool", "at most one"),
-            ("qk", "needs a softmax"),
-            ("qk+scale", "needs a softmax"),
             ("qk+pv", "softmax must come first"),
             ("softmax+pv+pv", "pv cannot stand there"),
-            ("max_pool+relu", "needs a convolution"),
-            ("pv+relu", "put softmax before it"),
+            ("max_pool+relu", "stands alone or behind a convolution"),
+            ("pv+softmax", "softmax cannot stand there"),
+            ("pv+pv", "pv cannot stand there"),
         ] {
             let message = form(text).unwrap_err();
             assert!(message.contains(reason), "{text}: {message}");

@@ -31,6 +31,6 @@ pub use size_keys::SizeKey;
 pub use sizes::Sizes;
 pub use steps::{Matrix, Step};
 pub use typed_sizes::{
-    AttentionSizes, ConvSizes, LinearSizes, MlpSizes, PoolSizes, PoolWindow, RowsSizes,
+    AttentionSizes, ConvSizes, ImageSizes, LinearSizes, MlpSizes, PoolSizes, PoolWindow, RowsSizes,
 };
 pub use value::Value;

@@ -15,7 +15,7 @@ pub enum Op {
     /// Convolution of an NHWC image with filters `[r, s, c / groups, k]`; no bias.
     Conv2d,
     /// `S = Q K^T` per batch and head, with Q `[q, d]`, K `[kv, d]`, S `[q, kv]`. In a chain
-    /// without a `scale` of its own, `1 / sqrt(d)` is part of the GEMM.
+    /// without a `scale` of its own, `1 / sqrt(d)` is part of the GEMM, also where it stands alone.
     Qk,
     /// `O = P V` per batch and head, with P `[q, kv]`, V `[kv, d]`; the heads of O lie side by
     /// side: `[q, h d]`.

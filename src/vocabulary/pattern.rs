@@ -11,7 +11,7 @@ use super::pointwise::Pointwise;
 pub enum Family {
     /// Starts with a GEMM with weights.
     Linear,
-    /// Starts with a convolution.
+    /// Starts with a convolution, or is the pool after one.
     Conv,
     /// Scaled dot-product attention and its parts.
     Attention,
@@ -39,7 +39,7 @@ impl Family {
     pub const fn of(form: Form) -> Self {
         match form {
             Form::Linear | Form::Mlp => Self::Linear,
-            Form::Conv | Form::ConvPool => Self::Conv,
+            Form::Conv | Form::ConvPool | Form::Pool => Self::Conv,
             Form::Attention | Form::MultiheadLinear => Self::Attention,
             Form::Rows => Self::Elementwise,
         }

@@ -9,7 +9,9 @@ use super::chain::Chain;
 use super::dtype::DType;
 use super::form::Form;
 use super::sizes::Sizes;
-use super::typed_sizes::{AttentionSizes, ConvSizes, LinearSizes, MlpSizes, PoolWindow, RowsSizes};
+use super::typed_sizes::{
+    AttentionSizes, ConvSizes, ImageSizes, LinearSizes, MlpSizes, PoolWindow, RowsSizes,
+};
 use crate::error::{Error, ErrorKind};
 
 /// What is measured and asked for: a chain, its dtype and its sizes.
@@ -117,6 +119,22 @@ impl Problem {
         let PoolWindow { size: pool, stride: pool_stride, pad: pool_pad } = pool;
         let values = [n, c, h, w, k, r, s, stride, pad, groups, pool, pool_stride, pool_pad];
         Self::of(chain, dtype, Form::ConvPool, values)
+    }
+
+    /// A max-pool by itself.
+    ///
+    /// # Errors
+    ///
+    /// When these cannot be the sizes of the chain.
+    pub fn pool(
+        chain: Chain,
+        dtype: DType,
+        images: ImageSizes,
+        pool: PoolWindow,
+    ) -> Result<Self, Error> {
+        let ImageSizes { n, c, h, w } = images;
+        let PoolWindow { size, stride, pad } = pool;
+        Self::of(chain, dtype, Form::Pool, [n, c, h, w, size, stride, pad])
     }
 
     /// Scaled dot-product attention, or its part before or after the softmax.

@@ -7,7 +7,7 @@ use super::form::Form;
 use super::problem::Problem;
 use super::sizes::Sizes;
 use super::steps::{Matrix, Step};
-use super::typed_sizes::{LinearSizes, RowsSizes};
+use super::typed_sizes::{ImageSizes, LinearSizes, PoolSizes, PoolWindow, RowsSizes};
 use crate::error::Error;
 
 impl Problem {
@@ -15,7 +15,8 @@ impl Problem {
     /// would compute that fused only them.
     ///
     /// `None` when there are no such ops, or they are no chain of their own, such as a `max_pool`
-    /// without its convolution.
+    /// without its convolution and with what follows it. A `qk` by itself applies `1 / sqrt(d)` (see [`Op::Qk`](crate::Op::Qk)), whatever
+    /// its own chain does, which costs the same.
     ///
     /// ```
     /// use fusion_cost_model::Problem;
@@ -46,6 +47,12 @@ impl Problem {
             // sizes are the same.
             form if form == self.sizes().form() => Self::new(chain, dtype, *self.sizes()),
             Form::Conv => Self::conv(chain, dtype, self.sizes().conv()?),
+            Form::Pool => {
+                let PoolSizes { h, w, window: size, stride, pad } = self.sizes().pool()?;
+                let Matrix { rows, cols: c } = first.input;
+                let images = ImageSizes { n: rows / (h * w), c, h, w };
+                Self::pool(chain, dtype, images, PoolWindow { size, stride, pad })
+            }
             Form::Attention => Self::attention(chain, dtype, self.sizes().attention()?),
             Form::Mlp | Form::ConvPool | Form::MultiheadLinear => return None,
         }
@@ -82,10 +89,33 @@ impl Problem {
                 written.rows, written.cols, read.rows, read.cols
             )));
         }
+        if let (Some(first), Some(second)) = (self.sizes().attention(), next.sizes().attention()) {
+            if first != second {
+                return Err(fail("their heads have other sizes".to_owned()));
+            }
+        }
         let sizes = match (chain.form(), self.sizes().linear(), next.sizes().linear()) {
             (form, ..) if form == self.sizes().form() => *self.sizes(),
             (Form::Mlp, Some(LinearSizes { m, k, n }), Some(second)) => {
                 Sizes::of(Form::Mlp, [m, k, n, second.n])?
+            }
+            // Scores or a softmax on them, before what has the values.
+            (Form::Attention | Form::MultiheadLinear, ..)
+                if chain.form() == next.sizes().form() =>
+            {
+                *next.sizes()
+            }
+            (Form::ConvPool, ..) => {
+                let (conv, pool) = (self.sizes().conv(), next.sizes().pool());
+                let (Some(conv), Some(pool)) = (conv, pool) else {
+                    return Err(fail("only one has sizes".to_owned()));
+                };
+                if (conv.out_h(), conv.out_w()) != (pool.h, pool.w) {
+                    return Err(fail("their images have other sizes".to_owned()));
+                }
+                let PoolSizes { window: size, stride, pad, .. } = pool;
+                let window = PoolWindow { size, stride, pad };
+                return Self::conv_pool(chain, self.dtype(), conv, window);
             }
             (Form::MultiheadLinear, None, Some(linear)) => {
                 let attention = self.sizes().attention();
@@ -128,6 +158,17 @@ mod tests {
             ("relu/f32/m2.n4", "linear/f32/m2.k4.n5", "linear must be the first op"),
             ("mlp/f32/m2.k3.n4.o5", "linear/f32/m2.k5.n6", "at most two"),
             ("conv2d/f32/n1.c3.h8.w8.k4.r3.s3", "relu/f32/m64.n4", "writes 36 x 4"),
+            (
+                "qk/f32/b1.h2.q3.kv4.d5",
+                "attention_output/f32/b1.h2.q3.kv4.d6",
+                "their heads have other sizes",
+            ),
+            (
+                "conv2d/f32/n1.c3.h8.w8.k4.r3.s3",
+                "max_pool/f32/n1.c4.h4.w9",
+                "their images have other sizes",
+            ),
+            ("softmax/f32/m6.n5", "pv/f32/b1.h2.q3.kv4.d5", "the second reads 6 x 4"),
         ] {
             let error = problem(first).join(&problem(second)).unwrap_err();
             assert!(error.is_not_one_kernel(), "{error}");

@@ -67,6 +67,16 @@ const CONV_POOL: &[SizeKey] = &[
     padding("ppad", "padding of the max-pool"),
 ];
 
+const POOL: &[SizeKey] = &[
+    required("n", "images"),
+    required("c", "channels"),
+    required("h", "height"),
+    required("w", "width"),
+    optional("pool", "window of the max-pool", 2),
+    same_as("pstride", "stride of the max-pool", 4),
+    padding("ppad", "padding of the max-pool"),
+];
+
 /// The sizes of a convolution without a pool.
 const CONV_KEYS: usize = 10;
 
@@ -95,6 +105,7 @@ impl Form {
             Self::Mlp => MLP,
             Self::Conv => &CONV_POOL[..CONV_KEYS],
             Self::ConvPool => CONV_POOL,
+            Self::Pool => POOL,
             Self::Attention => &MULTIHEAD[..ATTENTION_KEYS],
             Self::MultiheadLinear => MULTIHEAD,
         }

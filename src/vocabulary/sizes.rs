@@ -4,7 +4,9 @@ use std::fmt;
 
 use super::form::Form;
 use super::size_keys::{Default, MAX_KEYS, SizeKey};
-use super::typed_sizes::{AttentionSizes, ConvSizes, LinearSizes, PoolSizes, RowsSizes};
+use super::typed_sizes::{
+    AttentionSizes, ConvSizes, ImageSizes, LinearSizes, PoolSizes, RowsSizes,
+};
 use crate::error::{Error, ErrorKind};
 
 /// The sizes of a problem; which ones there are depends on the chain's [`Form`].
@@ -126,7 +128,10 @@ impl Sizes {
             }
         }
         if let Some(conv) = self.conv() {
-            self.check_conv(&conv)?;
+            Self::check_conv(&conv)?;
+        }
+        if let Some(pool) = self.pool() {
+            Self::check_pool(&pool)?;
         }
         // The product of all sizes, images with their padding, bounds the element count of every
         // tensor and, with the factor for the flops of an element, all flops.
@@ -142,7 +147,7 @@ impl Sizes {
         }
     }
 
-    fn check_conv(&self, conv: &ConvSizes) -> Result<(), String> {
+    fn check_conv(conv: &ConvSizes) -> Result<(), String> {
         for (key, size, filter) in [("h", conv.h, conv.r), ("w", conv.w, conv.s)] {
             if filter > size + 2 * conv.pad {
                 return Err(format!(
@@ -163,21 +168,23 @@ impl Sizes {
                 return Err(format!("groups{} does not divide {key}{channels}", conv.groups));
             }
         }
-        if let Some(pool) = self.pool() {
-            for (key, size) in [("height", pool.h), ("width", pool.w)] {
-                if pool.window > size + 2 * pool.pad {
-                    return Err(format!(
-                        "the pool's window ({}) is larger than the {key} of its padded input ({size})",
-                        pool.window
-                    ));
-                }
-            }
-            if pool.pad * 2 > pool.window {
+        Ok(())
+    }
+
+    fn check_pool(pool: &PoolSizes) -> Result<(), String> {
+        for (key, size) in [("height", pool.h), ("width", pool.w)] {
+            if pool.window > size + 2 * pool.pad {
                 return Err(format!(
-                    "ppad{} must be at most half of the pool's window ({})",
-                    pool.pad, pool.window
+                    "the pool's window ({}) is larger than the {key} of its padded input ({size})",
+                    pool.window
                 ));
             }
+        }
+        if pool.pad * 2 > pool.window {
+            return Err(format!(
+                "ppad{} must be at most half of the pool's window ({})",
+                pool.pad, pool.window
+            ));
         }
         Ok(())
     }
@@ -214,9 +221,20 @@ impl Sizes {
         })
     }
 
-    /// The max-pool over the convolution's output.
+    /// The images that a max-pool by itself reads.
+    #[must_use]
+    pub fn images(&self) -> Option<ImageSizes> {
+        let [n, c, h, w, ..] = self.values;
+        (self.form == Form::Pool).then_some(ImageSizes { n, c, h, w })
+    }
+
+    /// The max-pool, over the convolution's output where there is one.
     #[must_use]
     pub fn pool(&self) -> Option<PoolSizes> {
+        if let Some(ImageSizes { h, w, .. }) = self.images() {
+            let [_, _, _, _, window, stride, pad, ..] = self.values;
+            return Some(PoolSizes { h, w, window, stride, pad });
+        }
         let conv = self.conv().filter(|_| self.form == Form::ConvPool)?;
         let [.., window, stride, pad] = self.values;
         Some(PoolSizes { h: conv.out_h(), w: conv.out_w(), window, stride, pad })
@@ -317,6 +335,8 @@ mod tests {
             (Form::Conv, "n1.c4.h8.w8.k6.r3.s3.groups4", "groups4 does not divide k6"),
             (Form::ConvPool, "n1.c4.h3.w3.k4.r3.s3", "window (2) is larger"),
             (Form::ConvPool, "n1.c4.h9.w9.k4.r3.s3.pool3.ppad2", "at most half"),
+            (Form::Pool, "n1.c4.h1.w9", "window (2) is larger than the height"),
+            (Form::Pool, "n1.c4.h9.w9.pool3.ppad2", "at most half"),
         ] {
             let message = Sizes::parse(form, text).unwrap_err().to_string();
             assert!(message.contains(reason), "{text}: {message}");
@@ -327,7 +347,7 @@ mod tests {
         #[test]
         fn what_parses_prints_and_parses_back(
             form in proptest::sample::select(vec![
-                Form::Rows, Form::Linear, Form::Mlp, Form::Conv, Form::ConvPool,
+                Form::Rows, Form::Linear, Form::Mlp, Form::Conv, Form::ConvPool, Form::Pool,
                 Form::Attention, Form::MultiheadLinear,
             ]),
             values in proptest::collection::vec(1_u64..40, MAX_KEYS),

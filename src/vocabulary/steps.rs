@@ -86,6 +86,28 @@ impl Step {
 }
 
 impl Problem {
+    /// The shape of the first input as frameworks write it: NCHW for an image, one axis per batch,
+    /// head, query and feature for attention, rows and columns for everything else.
+    ///
+    /// ```
+    /// let problem: fusion_cost_model::Problem = "attention_output/f32/b1.h2.q3.kv4.d5".parse()?;
+    /// assert_eq!(problem.input_shape(), [1, 2, 3, 4]);
+    /// # Ok::<(), fusion_cost_model::Error>(())
+    /// ```
+    #[must_use]
+    pub fn input_shape(&self) -> Vec<u64> {
+        let Matrix { rows, cols } = first_input(self.chain().ops()[0], self.sizes());
+        if let Some(conv) = self.sizes().conv() {
+            vec![conv.n, conv.c, conv.h, conv.w]
+        } else if let Some(images) = self.sizes().images() {
+            vec![images.n, images.c, images.h, images.w]
+        } else if let Some(attention) = self.sizes().attention() {
+            vec![attention.b, attention.h, attention.q, cols]
+        } else {
+            vec![rows, cols]
+        }
+    }
+
     /// The steps of the chain in order, one per op.
     pub fn steps(&self) -> impl Iterator<Item = Step> + '_ {
         let mut shape = first_input(self.chain().ops()[0], self.sizes());
@@ -104,9 +126,12 @@ fn first_input(first: Op, sizes: &Sizes) -> Matrix {
     if let Some(conv) = sizes.conv() {
         return Matrix::new(conv.n * conv.h * conv.w, conv.c);
     }
+    if let Some(images) = sizes.images() {
+        return Matrix::new(images.n * images.h * images.w, images.c);
+    }
     if let Some(attention) = sizes.attention() {
-        // A chain that starts with the softmax reads scores, the others read queries.
-        let cols = if first == Op::Softmax { attention.kv } else { attention.d };
+        // What begins with the softmax reads scores, and `pv` probabilities; the others queries.
+        let cols = if matches!(first, Op::Softmax | Op::Pv) { attention.kv } else { attention.d };
         return Matrix::new(attention.b * attention.h * attention.q, cols);
     }
     if let Some(linear) = sizes.linear() {
@@ -158,5 +183,35 @@ fn step(op: Op, input: Matrix, sizes: &Sizes, linears: u32) -> Step {
             ..unchanged
         }),
         Op::Softmax | Op::LayerNorm | Op::RmsNorm | Op::Pointwise(_) => unchanged,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_input_has_the_axes_of_frameworks() {
+        for (text, shape) in [
+            ("linear_bias/f32/m2.k3.n4", vec![2, 3]),
+            ("conv_bn/f32/n1.c3.h8.w9.k4.r3.s3", vec![1, 3, 8, 9]),
+            ("attention_head/f32/b1.h2.q3.kv4.d5", vec![1, 2, 3, 5]),
+            ("attention_output/f32/b1.h2.q3.kv4.d5", vec![1, 2, 3, 4]),
+            ("max_pool/f32/n1.c3.h8.w9", vec![1, 3, 8, 9]),
+            ("qk/f32/b1.h2.q3.kv4.d5", vec![1, 2, 3, 5]),
+            ("pv/f32/b1.h2.q3.kv4.d5", vec![1, 2, 3, 4]),
+            ("add_relu/f32/m6.n7", vec![6, 7]),
+        ] {
+            assert_eq!(text.parse::<Problem>().unwrap().input_shape(), shape, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_halves_of_attention_have_the_shapes_of_the_whole() {
+        let steps = |text: &str| text.parse::<Problem>().unwrap().steps().collect::<Vec<_>>();
+        let sizes = "f32/b1.h2.q3.kv4.d5";
+        let whole = steps(&format!("attention_head/{sizes}"));
+        assert_eq!(steps(&format!("qk/{sizes}")), whole[..1]);
+        assert_eq!(steps(&format!("pv/{sizes}")), whole[2..]);
     }
 }

@@ -75,7 +75,20 @@ impl ConvSizes {
     }
 }
 
-/// The window of a max-pool over the output of a convolution.
+/// Sizes of a max-pool by itself, apart from its window: images.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ImageSizes {
+    /// Images.
+    pub n: u64,
+    /// Channels.
+    pub c: u64,
+    /// Height.
+    pub h: u64,
+    /// Width.
+    pub w: u64,
+}
+
+/// The window of a max-pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PoolWindow {
     /// Height and width.

@@ -104,13 +104,15 @@ fn as_text(
             [interval.value, interval.low, interval.high].map(units::milliseconds);
         format!("{value} [{low}, {high}]")
     };
-    lines.extend(estimate.unfused_ms().map(|unfused| ("unfused", time(unfused))));
-    lines.extend(estimate.fused_ms().map(|fused| ("fused", time(fused))));
-    lines.extend(
-        estimate
-            .speedup()
-            .map(|Interval { value, low, high, .. }| ("speedup", units::ratio(value, low, high))),
-    );
+    if problem.chain().is_single() {
+        lines.extend(estimate.unfused_ms().map(|unfused| ("time", time(unfused))));
+    } else {
+        lines.extend(estimate.unfused_ms().map(|unfused| ("unfused", time(unfused))));
+        lines.extend(estimate.fused_ms().map(|fused| ("fused", time(fused))));
+        let speedup = estimate.speedup();
+        let in_words = |Interval { value, low, high, .. }| units::ratio(value, low, high);
+        lines.extend(speedup.map(|speedup| ("speedup", in_words(speedup))));
+    }
     if let Some(record) = estimate.record() {
         lines.push(("verdict", record.verdict.to_string()));
         lines.extend(record.reasons.iter().map(|reason| ("", reason.to_string())));
@@ -118,6 +120,13 @@ fn as_text(
         let nearest = estimate.nearest().map(|record| record.problem.to_string());
         let names = ["nearest"].into_iter().chain(std::iter::repeat(""));
         lines.extend(names.zip(nearest));
+    }
+    if problem.chain().is_single() {
+        lines.push(("bytes", traffic.unfused_bytes.to_string()));
+        if estimate.evidence() != Evidence::Measured {
+            lines.push(("to measure", to_measure(problem, target)));
+        }
+        return wrapped(&lines);
     }
     if let Some(roofline) = on_target.roofline_speedup(problem) {
         lines.push(("roofline", format!("{roofline:.3}, if both ran at the machine's ceilings")));
@@ -134,8 +143,16 @@ fn as_text(
     let [decided, _] = words(decision);
     lines.push(("decision", format!("{decided} at a threshold of {}", policy.threshold)));
     if estimate.evidence() != Evidence::Measured {
-        lines.push(("to measure", format!("calibrate --problem {problem}{}", options(target))));
+        lines.push(("to measure", to_measure(problem, target)));
     }
+    wrapped(&lines)
+}
+
+fn to_measure(problem: &Problem, target: Target) -> String {
+    format!("calibrate --problem {problem}{}", options(target))
+}
+
+fn wrapped(lines: &[(&str, String)]) -> String {
     let width = Width::of_stdout();
     lines.iter().map(|(name, value)| width.wrap(&format!("{name:<12}"), value, 12)).collect()
 }
@@ -179,7 +196,8 @@ fn as_json(
         Some(time)
     };
     let nearest: Vec<&Problem> = estimate.nearest().map(|record| &record.problem).collect();
-    let [_, decided] = words(decision);
+    // Of a single op there is nothing to decide.
+    let decided = (!problem.chain().is_single()).then(|| words(decision)[1]);
     json!({
         "problem": problem,
         "backend": target.backend,

@@ -9,14 +9,15 @@ mod tests;
 pub mod throttle;
 
 use fused_kernels::Variant;
-use fusion_cost_model::Clock;
 use fusion_cost_model::calibration::{MachineState, NoiseFloor, Verdict};
 use fusion_cost_model::cost::LeastTime;
+use fusion_cost_model::{Clock, Problem};
 
+use crate::digits::rounded;
 use crate::measure::{Cause, Estimate, Procedure, Surroundings, Unit};
 
 pub use known_state::KnownState;
-pub use noise::{LEAST_FLOOR, controls_for, noise_floor, same_margin};
+pub use noise::{LEAST_FLOOR, control, controls_for, noise_floor, same_margin};
 pub use reason::{InState, Reason};
 pub use surroundings::{LEAST_SPAN, span};
 
@@ -47,11 +48,15 @@ pub struct Judgement {
 /// What the judgement is based on.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Case<'a> {
+    /// What was measured.
+    pub problem: Problem,
     /// The measurement.
     pub estimate: &'a Estimate,
     /// Processes that were planned.
     pub planned_processes: u32,
-    /// The usable A/A runs of its kind.
+    /// Of a single op, what its own A/A run says.
+    pub own_control: Option<&'a NoiseFloor>,
+    /// The usable A/A runs of its kind, single ops among them.
     pub controls: &'a [NoiseFloor],
     /// The speedup that the roofline allows.
     pub ceiling: Option<f64>,
@@ -80,8 +85,13 @@ pub struct Case<'a> {
 pub fn judge(case: &Case<'_>) -> Judgement {
     let floor = noise_floor(case.controls);
     let mut reasons = invalidity(case);
-    let verdict =
-        if reasons.is_empty() { by_interval(case.estimate, floor) } else { Verdict::Invalid };
+    let verdict = if !reasons.is_empty() {
+        Verdict::Invalid
+    } else if case.problem.chain().is_single() {
+        Verdict::Single
+    } else {
+        by_interval(case.estimate, floor)
+    };
     if verdict == Verdict::Ambiguous {
         reasons.push(Reason::Undecided {
             floor: floor.exp_m1(),
@@ -93,26 +103,20 @@ pub fn judge(case: &Case<'_>) -> Judgement {
     Judgement { verdict, reasons }
 }
 
+/// From the numbers with the digits that they have in a file, so that a reader finds the verdict that
+/// they say.
 fn by_interval(estimate: &Estimate, floor: f64) -> Verdict {
-    let [log, low, high] = [estimate.ratio, estimate.low, estimate.high].map(f64::ln);
-    if low > 0.0 && log > floor {
-        Verdict::Faster
-    } else if high < 0.0 && log < -floor {
-        Verdict::Slower
-    } else if (low > 0.0 || high < 0.0) && noise::matters(log) {
-        Verdict::Ambiguous
-    } else if low >= -same_margin(floor) && high <= same_margin(floor) {
-        Verdict::Same
-    } else {
-        Verdict::Ambiguous
-    }
+    let [ratio, low, high] = [estimate.ratio, estimate.low, estimate.high].map(rounded);
+    Verdict::by_interval(ratio, [low, high], rounded(floor.exp_m1()))
 }
 
 /// Everything that makes a measurement unusable.
 fn invalidity(case: &Case<'_>) -> Vec<Reason> {
     let Estimate { pairs, pairs_kept, ticks, times, .. } = *case.estimate;
     let mut reasons = Vec::new();
-    if case.controls.is_empty() {
+    let is_single = case.problem.chain().is_single();
+    // Of a single op nothing is compared, so that it needs no noise floor.
+    if case.controls.is_empty() && !is_single {
         reasons.push(Reason::NoControl);
     }
     if let Some(wrong) = case.wrong {
@@ -123,11 +127,18 @@ fn invalidity(case: &Case<'_>) -> Vec<Reason> {
         reasons.push(Reason::MostlyDisturbed { pairs, pairs_kept, disturbed });
     }
     let limit = MOST_CONTROL_ERROR.ln_1p();
+    // A single op speaks for itself and, with all others, for the floor: of many A/A runs one may be
+    // off by chance.
+    let speaking: Vec<&NoiseFloor> = if is_single {
+        case.own_control.into_iter().collect()
+    } else {
+        case.controls.iter().filter(|one| !one.problem.chain().is_single()).collect()
+    };
     let is_off = |control: &&NoiseFloor| {
         let width = (control.ratio_high / control.ratio_low).ln();
         control.ratio.ln().abs() > limit + width
     };
-    if let Some(control) = case.controls.iter().find(is_off) {
+    if let Some(control) = speaking.into_iter().find(is_off) {
         reasons.push(Reason::ControlOff(Box::new(control.clone())));
     }
     // The second side of an A/A run is several kernels where the first one is.

@@ -1,21 +1,40 @@
 //! How noisy the machine is, by kernels that were measured against themselves.
 
-use fusion_cost_model::calibration::NoiseFloor;
-use fusion_cost_model::{Clock, Family};
+use fusion_cost_model::calibration::{NoiseFloor, Verdict};
+use fusion_cost_model::{Backend, Clock, Family};
 
-use crate::measure::{chi_squared_quantile, normal_quantile};
+use crate::digits::rounded;
+use crate::measure::{Estimate, chi_squared_quantile, normal_quantile};
+use crate::plan::Subject;
 
 /// A ratio that differs from 1 by less than this counts as 1, however quiet the machine.
 pub const LEAST_FLOOR: f64 = 0.01;
 
-/// A difference of less than this does not matter to a decision about fusion.
-const LEAST_MARGIN: f64 = 0.02;
-
-/// A difference of more than this is one, however noisy the machine.
-const MOST_MARGIN: f64 = 0.05;
-
 /// Below this a standard error is that of a script, not of a machine.
 const LEAST_ERROR: f64 = 1e-4;
+
+/// What an A/A run says; `None` of a single process, of which there is no error.
+#[must_use]
+pub fn control(
+    subject: &Subject,
+    estimate: &Estimate,
+    backend: Backend,
+    threads: u32,
+) -> Option<NoiseFloor> {
+    Some(NoiseFloor {
+        problem: subject.problem,
+        backend,
+        threads,
+        clock: subject.clock,
+        own_tensors: subject.comparison.has_copy(),
+        ratio: rounded(estimate.ratio),
+        ratio_low: rounded(estimate.low),
+        ratio_high: rounded(estimate.high),
+        standard_error: rounded(Some(estimate.standard_error).filter(|one| one.is_finite())?),
+        processes: u32::try_from(estimate.processes).unwrap_or(u32::MAX),
+        disturbed: estimate.mostly_disturbed,
+    })
+}
 
 /// The usable A/A runs that speak for a kind of problem by a clock: those of its family, else all.
 /// What they say by one clock is nothing for another.
@@ -53,18 +72,10 @@ pub fn noise_floor(controls: &[NoiseFloor]) -> f64 {
     least.max(normal_quantile(0.975) * left.max(0.0).sqrt())
 }
 
-/// How far from 1 an interval may reach, in the logarithm, to be called SAME: as far as the noise
-/// floor, but at least 2 % and at most 5 %. On a quiet machine intervals are about as wide as the
-/// floor, and none would lie within it; on a noisy one everything would.
+/// How far from 1 an interval may reach, in the logarithm, to be called SAME.
 #[must_use]
 pub fn same_margin(floor: f64) -> f64 {
-    floor.clamp(LEAST_MARGIN.ln_1p(), MOST_MARGIN.ln_1p())
-}
-
-/// Whether a ratio whose interval excludes 1 is too far from it to be called SAME, whatever the floor.
-#[must_use]
-pub(super) fn matters(log_ratio: f64) -> bool {
-    log_ratio.abs() > LEAST_MARGIN.ln_1p()
+    Verdict::same_margin(floor.exp_m1()).ln_1p()
 }
 
 #[cfg(test)]
@@ -120,10 +131,5 @@ mod tests {
         assert_eq!(of(Family::Elementwise).len(), 1);
         assert_eq!(of(Family::Conv).len(), 2);
         assert!(controls_for(&all, Clock::Device, Family::Conv).is_empty());
-    }
-
-    #[test]
-    fn what_matters_is_beyond_two_percent() {
-        assert!(matters(1.021_f64.ln()) && matters(0.97_f64.ln()) && !matters(1.019_f64.ln()));
     }
 }

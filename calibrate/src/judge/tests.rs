@@ -16,6 +16,7 @@ fn estimate([low, ratio, high]: [f64; 3]) -> Estimate {
         states: vec![1],
         by_state: Vec::new(),
         times: [time; 2],
+        by_process: vec![[1e-3; 2]; 5],
         processes: 5,
         rounds: 40,
         pairs: 320,
@@ -77,8 +78,10 @@ fn judged(change: impl Fn(&mut Estimate, &mut Vec<[Vec<String>; 2]>)) -> Judgeme
 
 fn good(estimate: &Estimate) -> Case<'_> {
     Case {
+        problem: "add_relu/f32/m64.n1024".parse().unwrap(),
         estimate,
         planned_processes: 5,
+        own_control: None,
         controls: &[],
         ceiling: Some(1.5),
         variants: Variant::ALL,
@@ -91,6 +94,28 @@ fn good(estimate: &Estimate) -> Case<'_> {
         states: &[],
         other_states: &[],
     }
+}
+
+#[test]
+fn a_single_op_is_judged_by_itself_and_judges_no_other() {
+    let estimate = estimate([1.0; 3]);
+    let kernels = vec![[vec!["relu".to_owned()], vec!["relu".to_owned()]]; 5];
+    let problem = "relu/f32/m64.n1024".parse().unwrap();
+    let [good_copy, bad_copy] = [[0.99, 1.0, 1.01], [1.09, 1.1, 1.11]]
+        .map(|ratio| NoiseFloor { problem, ..control(ratio) });
+    let case = Case { problem, kernels: &kernels, ceiling: Some(1.0), ..good(&estimate) };
+    let of = |own_control| judge(&Case { own_control, ..case });
+    for own_control in [None, Some(&good_copy)] {
+        let judgement = of(own_control);
+        assert_eq!((judgement.verdict, codes(&judgement)), (Verdict::Single, vec![]));
+    }
+    let judgement = of(Some(&bad_copy));
+    assert_eq!((judgement.verdict, codes(&judgement)), (Verdict::Invalid, vec!["control-off"]));
+    // The others hold it against the noise floor, and nothing else.
+    let controls = [control([0.999, 1.0, 1.001]), bad_copy];
+    let judgement = judge(&Case { controls: &controls, kernels: &[], ..good(&estimate) });
+    assert!(!codes(&judgement).contains(&"control-off"), "{judgement:?}");
+    assert!(noise_floor(&controls) > 0.1);
 }
 
 fn codes(judgement: &Judgement) -> Vec<&'static str> {

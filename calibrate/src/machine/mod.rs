@@ -15,7 +15,7 @@ use fusion_cost_model::hardware::{
     Processor,
 };
 
-use fusion_cost_model::{Clock, FileKind};
+use fusion_cost_model::{CacheState, Clock, FileKind};
 
 use crate::exit::UsageError;
 use crate::profiles;
@@ -161,6 +161,7 @@ impl Machine {
                 .collect(),
             peaks: ceilings
                 .iter()
+                .filter(|ceilings| ceilings.cache_state == CacheState::Warm)
                 .map(|ceilings| Peak {
                     dtype: ceilings.dtype,
                     gflops: ceilings.ceilings.peak_gflops,
@@ -176,7 +177,9 @@ impl Machine {
 impl Machine {
     fn gpu_spec(&self, gpu: &ObservedGpu, ceilings: &[MeasuredCeilings]) -> HardwareSpec {
         let (_, name) = observed(&self.fingerprint);
-        let of_device = ceilings.iter().filter(|ceilings| ceilings.clock == Clock::Device);
+        let of_device = ceilings.iter().filter(|ceilings| {
+            (ceilings.clock, ceilings.cache_state) == (Clock::Device, CacheState::Warm)
+        });
         HardwareSpec {
             kind: FileKind::Hardware,
             schema_version: HARDWARE_SCHEMA_VERSION,

@@ -70,6 +70,8 @@ pub struct Estimate {
     pub by_state: Vec<StateEstimate>,
     /// The time of each variant.
     pub times: [VariantTime; 2],
+    /// The same in each process with usable pairs, in seconds.
+    pub by_process: Vec<[f64; 2]>,
     /// Fresh processes with undisturbed pairs.
     pub processes: usize,
     /// Rounds of all of them.
@@ -98,6 +100,36 @@ impl Estimate {
     #[must_use]
     pub fn half_width(&self) -> f64 {
         0.5 * (self.high / self.low).ln()
+    }
+
+    /// What an A/A run of two copies says about the kernel that is the same in both: it is as fast as
+    /// itself, and its time is the middle of what both copies took.
+    #[must_use]
+    pub fn of_one_kernel(&self) -> Self {
+        let [first, second] = self.times;
+        let middle = |of: fn(&VariantTime) -> f64| (of(&first) * of(&second)).sqrt();
+        let time = VariantTime {
+            seconds: middle(|time| time.seconds),
+            // Each of them is as wide as those of the copies, which is more than that of the middle.
+            low: middle(|time| time.low),
+            high: middle(|time| time.high),
+            samples: Quartiles {
+                q1: middle(|time| time.samples.q1),
+                median: middle(|time| time.samples.median),
+                q3: middle(|time| time.samples.q3),
+            },
+        };
+        Self {
+            ratio: 1.0,
+            low: 1.0,
+            high: 1.0,
+            times: [time; 2],
+            by_process: self.by_process.iter().map(|[a, b]| [(a * b).sqrt(); 2]).collect(),
+            by_state: Vec::new(),
+            order_sensitivity: None,
+            is_order_sensitive: false,
+            ..self.clone()
+        }
     }
 }
 
@@ -162,6 +194,11 @@ pub fn estimate(processes: &[&Samples], method: &Method<'_>) -> Option<Estimate>
         processes.iter().filter_map(|process| order_sensitivity(process, used)).collect();
     let (sensitivity, error_of_it) = mean_and_error(&sensitivities);
     let half_of_it = t_factor(sensitivities.len().saturating_sub(1), 0.95) * error_of_it;
+    let by_process = rounds.iter().map(|(_, rounds)| {
+        let [ratio, middle] = mean_of(rounds);
+        [(middle + 0.5 * ratio).exp(), (middle - 0.5 * ratio).exp()]
+    });
+    let by_process: Vec<[f64; 2]> = by_process.collect();
     states.sort_unstable();
     states.dedup();
     Some(Estimate {
@@ -174,6 +211,7 @@ pub fn estimate(processes: &[&Samples], method: &Method<'_>) -> Option<Estimate>
         states,
         by_state: by_state.collect(),
         times,
+        by_process,
         processes: rounds.len(),
         rounds: processes.iter().map(|process| process.rounds.len()).sum(),
         pairs: taken,
@@ -350,12 +388,29 @@ mod tests {
         let estimate = estimate(&processes).unwrap();
         assert_eq!((estimate.unit, estimate.processes, estimate.rounds), (Unit::Processes, 3, 6));
         assert!((estimate.ratio - 4.0).abs() < 1e-12);
+        for ([first, second], ratio) in estimate.by_process.iter().zip([2.0, 4.0, 8.0]) {
+            assert!((first - ratio).abs() < 1e-12 && (second - 1.0).abs() < 1e-12);
+        }
         // Standard error ln(2) / sqrt(3); t with two degrees: 4.302653 and 9.924843.
         let error = 2.0_f64.ln() / 3.0_f64.sqrt();
         let half_width = with_resolution(4.302_652_729_7 * error);
         assert!((estimate.half_width() - half_width).abs() < 1e-9);
         assert!(((estimate.ratio / estimate.low).ln() - half_width).abs() < 1e-9);
         assert!((estimate.standard_error - error).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_kernel_against_its_copy_is_as_fast_as_itself() {
+        let processes = [1.0, 2.0, 4.0].map(|both| process(&[&[(both, both * 1.21)][..]; 2]));
+        let of_copies = estimate(&processes).unwrap();
+        let estimate = of_copies.of_one_kernel();
+        assert_eq!((estimate.ratio, estimate.low, estimate.high), (1.0, 1.0, 1.0));
+        let [first, second] = estimate.times;
+        assert_eq!(first, second);
+        assert!((first.seconds - 2.2).abs() < 1e-12, "{first:?}");
+        assert!(first.low < first.seconds && first.seconds < first.high);
+        assert!((estimate.by_process[2][1] - 4.4).abs() < 1e-12);
+        assert_eq!(estimate.processes, of_copies.processes);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! `sample` takes the samples of one process, in the order that `schedule` draws, while
 //! `disturbance` and `watch` look for what goes wrong; `estimate` turns the processes into a ratio
 //! with its `interval`, with the arithmetic of `statistics`; `stopping` says when there are enough.
+//! `steps` times the kernels of the unfused variant one by one, after all that.
 //! `warm_up` brings a GPU to its clock before that, and `surroundings` is what the machine was like
 //! meanwhile; `others` counts what other programs did.
 
@@ -16,6 +17,7 @@ mod sample;
 mod schedule;
 mod states;
 mod statistics;
+mod steps;
 mod stopping;
 mod surroundings;
 mod warm_up;
@@ -31,8 +33,9 @@ pub use procedure::Procedure;
 pub use sample::{Instruments, Pair, Round, Samples, SensorRange, measure};
 pub use schedule::{Order, draw_orders, draw_pass};
 pub use states::States;
-pub use statistics::{Quartiles, mean, median, quartiles};
+pub use statistics::{Quartiles, mean, median, median_interval, quartiles};
 pub(crate) use statistics::{chi_squared_quantile, normal_quantile};
+pub use steps::step_seconds;
 pub use stopping::enough;
 pub use surroundings::Surroundings;
 pub use warm_up::warm_up;

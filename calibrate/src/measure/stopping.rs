@@ -48,6 +48,7 @@ mod tests {
             states: Vec::new(),
             by_state: Vec::new(),
             times: [VariantTime { seconds: 1.0, low: 1.0, high: 1.0, samples }; 2],
+            by_process: vec![[1.0; 2]; processes],
             processes,
             rounds: 8 * processes,
             pairs: 64,

@@ -108,9 +108,6 @@ pub struct Wanted {
 /// unknown or a problem cannot be.
 pub fn wanted(request: &Request) -> anyhow::Result<Wanted> {
     let Request { fusion, shapes, problems: explicit, dtype, quick, is_gpu } = request;
-    for problem in explicit {
-        problem.chain().fusible()?;
-    }
     let sets_asked_for = !fusion.is_empty() || shapes.is_some() || explicit.is_empty();
 
     let mut source = "given on the command line".to_owned();

@@ -75,16 +75,21 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// A problem's two variants on a CPU.
+    /// A problem on a CPU; see [`Self::of`].
     #[must_use]
     pub const fn fusion(problem: Problem) -> Self {
         Self::of(problem, Clock::Host, Implementation::Native)
     }
 
-    /// A problem's two variants.
+    /// A problem's two variants; or, where both are the one kernel of a single op, that kernel and
+    /// a copy of it.
     #[must_use]
     pub const fn of(problem: Problem, clock: Clock, implementation: Implementation) -> Self {
-        let comparison = Comparison::UnfusedFused;
+        let comparison = if problem.chain().is_single() {
+            Comparison::UnfusedCopy
+        } else {
+            Comparison::UnfusedFused
+        };
         Self { problem, comparison, clock, implementation, repetition: 0 }
     }
 
@@ -197,6 +202,15 @@ mod tests {
         assert_eq!(gpu[1].problem.to_string(), "add_relu/f32/m4288.n4096");
         for l2_bytes in [0, u64::MAX] {
             assert!(controls(&subjects, Some(l2_bytes)).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_single_op_is_measured_against_a_copy() {
+        for clock in Clock::ALL {
+            let comparison = |text| subject(text, clock).comparison;
+            assert_eq!(comparison("relu/f32/m3.n4"), Comparison::UnfusedCopy);
+            assert_eq!(comparison("add_relu/f32/m3.n4"), Comparison::UnfusedFused);
         }
     }
 

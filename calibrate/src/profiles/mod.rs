@@ -101,9 +101,9 @@ pub fn find_shapes(name: &str) -> anyhow::Result<ShapeSet> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fusion_cost_model::DType;
     use fusion_cost_model::calibration::HardwareCalibration;
     use fusion_cost_model::hardware::Processor;
+    use fusion_cost_model::{Chain, DType, PATTERNS, Problem};
 
     #[test]
     fn every_machine_is_whole_and_found_by_all_its_names() {
@@ -182,6 +182,34 @@ mod tests {
             let set = find_shapes(name).unwrap();
             assert_eq!(set.name, name);
             assert!(!set.all_chains().is_empty(), "{name} is empty");
+        }
+    }
+
+    /// What a cost model needs: one chain of each anchor at eight sizes or more, a quarter of them
+    /// odd, and every op of the patterns by itself.
+    #[test]
+    fn the_standard_sizes_are_dense_for_each_anchor_and_have_the_single_ops() {
+        let set = find_shapes("standard").unwrap();
+        for (chain, keys) in [
+            ("linear_bias_relu", &["m", "k", "n"][..]),
+            ("conv_bn_relu", &["c", "h", "k"]),
+            ("attention_head", &["q", "kv"]),
+            ("add_relu", &["m", "n"]),
+        ] {
+            let problems = set.problems(&chain.parse().unwrap(), DType::F32);
+            let is_odd = |problem: &&Problem| {
+                let mut sizes = problem.sizes().iter();
+                sizes.any(|(key, value)| keys.contains(&key.key) && value > 1 && value % 2 == 1)
+            };
+            let odd = problems.iter().filter(is_odd).count();
+            assert!(problems.len() >= 8 && 4 * odd >= problems.len(), "{chain}: {odd} are odd");
+        }
+        let chains = set.all_chains();
+        for pattern in PATTERNS {
+            assert!(chains.contains(&Chain::new(pattern.ops).unwrap()), "{}", pattern.name);
+            for op in pattern.ops {
+                assert!(chains.contains(&Chain::new(&[*op]).unwrap()), "{op}");
+            }
         }
     }
 

@@ -2,17 +2,17 @@
 
 mod calibration;
 mod files;
+mod steps;
 
-use fused_kernels::InputSpec;
 use fusion_cost_model::calibration::{
     FusionRecord, GpuDetails, MachineState, MeasuredCeilings, NoiseFloor, Placement, Reason,
     StateSpeedup, Timing, Verification,
 };
-use fusion_cost_model::cost::{Ceilings, LeastTime, Traffic};
-use fusion_cost_model::{Backend, Clock, DType, Problem};
+use fusion_cost_model::cost::{LeastTime, PeakMemory, Traffic};
+use fusion_cost_model::{Backend, CacheState, Clock};
 
 use crate::digits::rounded;
-use crate::judge::{Case, KnownState, controls_for, judge, noise_floor, span, throttle};
+use crate::judge::{self, Case, KnownState, controls_for, judge, noise_floor, span, throttle};
 use crate::measure::{Estimate, SensorRange, Surroundings, Unit, VariantTime};
 use crate::plan::Subject;
 use crate::run::{Outcome, RunSettings};
@@ -49,8 +49,9 @@ impl<'a> Context<'a> {
     }
 }
 
-/// Judges a subject and makes its record. That of an A/A run is for its own evaluation: what it
-/// says of the unfused and the fused variant are two measurements of the same one.
+/// Judges a subject and makes its record. Of a single op, both variants are the one kernel that was
+/// measured against its copy. The record of another A/A run is for its own evaluation: what it says
+/// of the unfused and the fused variant are two measurements of the same one.
 #[must_use]
 pub fn record(
     subject: &Subject,
@@ -60,10 +61,19 @@ pub fn record(
 ) -> FusionRecord {
     let Context { settings, noise, ceilings, states, other_states } = *context;
     let problem = &subject.problem;
+    let own_control = judge::control(subject, estimate, settings.backend, settings.threads);
+    let of_one_kernel = problem.chain().is_single().then(|| estimate.of_one_kernel());
+    let estimate = of_one_kernel.as_ref().unwrap_or(estimate);
     let variants = subject.comparison.variants();
     let noise = &controls_for(noise, subject.clock, subject.family())[..];
-    let ceilings = |clock| ceilings_met(ceilings, problem.dtype(), clock, &estimate.states);
-    let rooflines = ceilings(subject.clock).filter_map(|ceilings| ceilings.roofline(problem));
+    let ceilings = |clock: Clock, cache_state: CacheState| {
+        let is_of_kind = move |one: &MeasuredCeilings| {
+            (one.dtype, one.cache_state, one.clock) == (problem.dtype(), cache_state, clock)
+        };
+        MeasuredCeilings::met(ceilings, is_of_kind, &estimate.states)
+    };
+    let met = ceilings(subject.clock, settings.cache);
+    let rooflines = met.filter_map(|ceilings| ceilings.roofline(problem));
     // In the state of the machine in which most is to be gained.
     let roofline = rooflines.max_by(|a, b| a.speedup().total_cmp(&b.speedup()));
     // A kernel costs a full launch only where it is launched by itself. Behind another one it costs
@@ -74,18 +84,20 @@ pub fn record(
     let wrong = processes.iter().find_map(|report| report.wrong_after.as_ref());
     let surroundings: Vec<Surroundings> =
         processes.iter().map(|report| report.surroundings).collect();
+    // Whatever the caches hold: a kernel finds a part of its tensors where it put them itself.
+    let warm = ceilings(bound_by, CacheState::Warm);
     let judgement = judge(&Case {
+        problem: *problem,
         estimate,
         planned_processes: settings.procedure.processes,
+        own_control: own_control.as_ref(),
         controls: noise,
         ceiling: roofline.map(|time| time.speedup()),
         variants,
-        least: ceilings(bound_by).filter_map(|ceilings| ceilings.least_time(problem)).reduce(
-            |a, b| LeastTime {
-                unfused_us: a.unfused_us.min(b.unfused_us),
-                fused_us: a.fused_us.min(b.fused_us),
-            },
-        ),
+        least: warm.filter_map(|ceilings| ceilings.least_time(problem)).reduce(|a, b| LeastTime {
+            unfused_us: a.unfused_us.min(b.unfused_us),
+            fused_us: a.fused_us.min(b.fused_us),
+        }),
         kernels: &kernels,
         wrong: wrong.map(ToString::to_string).as_deref(),
         clock: subject.clock,
@@ -98,7 +110,8 @@ pub fn record(
         other_states,
     });
 
-    let traffic = Traffic::of(problem);
+    let (traffic, peak) = (Traffic::of(problem), PeakMemory::of(problem));
+    let scratch = processes.first().map(|report| report.scratch_bytes);
     let [unfused, fused] = estimate.times;
     let gflops = |time: &VariantTime| {
         #[expect(clippy::cast_precision_loss, reason = "a rate")]
@@ -106,14 +119,16 @@ pub fn record(
         flops / time.seconds / 1e9
     };
     let iterations = processes.first().map_or([1; 2], |report| report.samples.iterations);
-    let timing = |time: &VariantTime, inner_iterations| Timing {
+    let timing = |time: &VariantTime, variant: usize| Timing {
         median_ms: rounded(time.samples.median * 1e3),
         q1_ms: rounded(time.samples.q1 * 1e3),
         q3_ms: rounded(time.samples.q3 * 1e3),
         low_ms: Some(rounded(time.low * 1e3)),
         high_ms: Some(rounded(time.high * 1e3)),
-        inner_iterations,
+        inner_iterations: iterations[variant],
+        process_ms: estimate.by_process.iter().map(|one| rounded(one[variant] * 1e3)).collect(),
     };
+    let steps = steps::of(problem, processes);
     let ops = problem.chain().ops();
     let [unfused_kernels, fused_kernels] = kernels.into_iter().next().unwrap_or_default();
     FusionRecord {
@@ -129,9 +144,13 @@ pub fn record(
         implementation: subject.implementation,
         unfused_latency_ms: rounded(unfused.seconds * 1e3),
         unfused_memory_bytes: traffic.unfused_bytes,
+        unfused_peak_bytes: Some(peak.unfused_bytes),
+        unfused_scratch_bytes: scratch.map(|[unfused, _]| unfused),
         unfused_gflops: rounded(gflops(&unfused)),
         fused_latency_ms: rounded(fused.seconds * 1e3),
         fused_memory_bytes: traffic.fused_bytes,
+        fused_peak_bytes: Some(peak.fused_bytes),
+        fused_scratch_bytes: scratch.map(|[_, fused]| fused),
         fused_gflops: rounded(gflops(&fused)),
         speedup_factor: rounded(estimate.ratio),
         speedup_low: rounded(estimate.low),
@@ -139,7 +158,7 @@ pub fn record(
         memory_reduction: rounded(traffic.memory_reduction()),
         efficiency_improvement: rounded(estimate.ratio - 1.0),
         ceiling_speedup: roofline.map(|roofline| rounded(roofline.speedup())),
-        input_shape: input_shape(problem),
+        input_shape: problem.input_shape(),
         extra_params: problem
             .sizes()
             .iter()
@@ -167,10 +186,12 @@ pub fn record(
         pairs_kept: count(estimate.pairs_kept),
         sample_ticks: estimate.ticks,
         order_sensitivity: estimate.order_sensitivity.map(|off| rounded(off.exp_m1())),
+        share_outside_steps: steps::share_outside(&steps, rounded(unfused.seconds * 1e3)),
         unfused_kernels,
         fused_kernel: fused_kernels.join("; "),
-        unfused_timing: timing(&unfused, iterations[0]),
-        fused_timing: timing(&fused, iterations[1]),
+        unfused_timing: timing(&unfused, 0),
+        fused_timing: timing(&fused, 1),
+        steps,
         disturbed: estimate.disturbed,
         placement: placement(processes),
         verification: verification(processes),
@@ -192,22 +213,6 @@ pub fn record(
             .map(|reason| Reason { code: reason.code(), text: reason.to_string() })
             .collect(),
     }
-}
-
-/// The ceilings in the states of the machine that a measurement met; those of all states where it met
-/// none that has any.
-fn ceilings_met<'a>(
-    ceilings: &'a [MeasuredCeilings],
-    dtype: DType,
-    clock: Clock,
-    states: &[u32],
-) -> impl Iterator<Item = &'a Ceilings> {
-    let of_kind =
-        move || ceilings.iter().filter(move |one| (one.dtype, one.clock) == (dtype, clock));
-    let met: Vec<u32> = states.to_vec();
-    let is_met = move |one: &MeasuredCeilings| one.state.is_some_and(|state| met.contains(&state));
-    let any = of_kind().any(&is_met);
-    of_kind().filter(move |one| !any || is_met(one)).map(|one| &one.ceilings)
 }
 
 /// What the device reported in all processes.
@@ -269,36 +274,4 @@ fn placement(processes: &[ProcessReport]) -> Placement {
 
 fn count(value: usize) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
-}
-
-/// The shape of the first input as frameworks write it: NCHW for an image, one axis per batch,
-/// head, query and feature for attention, rows and columns for everything else.
-fn input_shape(problem: &Problem) -> Vec<u64> {
-    let sizes = problem.sizes();
-    let shape = InputSpec::of(problem)[0].shape;
-    if let Some(conv) = sizes.conv() {
-        vec![conv.n, conv.c, conv.h, conv.w]
-    } else if let Some(attention) = sizes.attention() {
-        vec![attention.b, attention.h, attention.q, shape.cols]
-    } else {
-        vec![shape.rows, shape.cols]
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_input_has_the_axes_of_frameworks() {
-        for (text, shape) in [
-            ("linear_bias/f32/m2.k3.n4", vec![2, 3]),
-            ("conv_bn/f32/n1.c3.h8.w9.k4.r3.s3", vec![1, 3, 8, 9]),
-            ("attention_head/f32/b1.h2.q3.kv4.d5", vec![1, 2, 3, 5]),
-            ("attention_output/f32/b1.h2.q3.kv4.d5", vec![1, 2, 3, 4]),
-            ("add_relu/f32/m6.n7", vec![6, 7]),
-        ] {
-            assert_eq!(input_shape(&text.parse().unwrap()), shape, "{text}");
-        }
-    }
 }

@@ -2,12 +2,12 @@
 
 use fusion_cost_model::calibration::{MeasuredCeilings, NoiseFloor};
 use fusion_cost_model::cost::Ceilings;
-use fusion_cost_model::{Clock, DType};
+use fusion_cost_model::{CacheState, Clock, DType};
 
 use super::ceilings;
 use super::outcome::{Measured, State};
 use super::settings::RunSettings;
-use crate::digits::rounded;
+use crate::judge;
 use crate::measure::{States, log_ratios, pooled_correlation};
 use crate::worker::{CeilingsReport, ProcessReport};
 
@@ -35,31 +35,23 @@ pub(super) fn correlation(measured: &[Measured]) -> f64 {
     pooled_correlation(&log_ratios.collect::<Vec<_>>())
 }
 
-/// What the A/A runs say: nothing of those that failed.
-pub(super) fn noise(controls: &[Measured], settings: &RunSettings) -> Vec<NoiseFloor> {
+/// What the A/A runs say, those that every run begins with and the single ops that were asked for:
+/// nothing of those that failed.
+pub(super) fn noise<'a>(
+    controls: impl Iterator<Item = &'a Measured>,
+    settings: &RunSettings,
+) -> Vec<NoiseFloor> {
     let RunSettings { backend, threads, .. } = *settings;
     let usable = |control: &Measured| {
         let wrong = |report: &ProcessReport| report.wrong_after.is_some();
-        matches!(control.state, State::Unfinished) && !control.processes.iter().any(wrong)
+        matches!(control.state, State::Unfinished | State::Finished)
+            && !control.processes.iter().any(wrong)
     };
     let of = |control: &Measured| {
         let estimate = control.estimate.as_ref().filter(|_| usable(control))?;
-        Some(NoiseFloor {
-            problem: control.subject.problem,
-            backend,
-            threads,
-            clock: control.subject.clock,
-            own_tensors: control.subject.comparison.has_copy(),
-            ratio: rounded(estimate.ratio),
-            ratio_low: rounded(estimate.low),
-            ratio_high: rounded(estimate.high),
-            // Of one process there is none; nothing is known then of what the floor is for.
-            standard_error: rounded(Some(estimate.standard_error).filter(|one| one.is_finite())?),
-            processes: u32::try_from(estimate.processes).unwrap_or(u32::MAX),
-            disturbed: estimate.mostly_disturbed,
-        })
+        judge::control(&control.subject, estimate, backend, threads)
     };
-    controls.iter().filter_map(of).collect()
+    controls.filter_map(of).collect()
 }
 
 /// The ceilings of every kind in every state of the machine.
@@ -75,12 +67,31 @@ pub(super) fn ceilings_by_state(
     states.sort_unstable();
     states.dedup();
     let kinds = kinds.iter().flat_map(|kind| states.iter().map(move |state| (*kind, *state)));
-    let measured = kinds.filter_map(|((dtype, clock), state)| {
+    // In the order of what a reader looks for first: what was measured.
+    let cache_states = match settings.cache {
+        CacheState::Warm => &[CacheState::Warm][..],
+        CacheState::Cold => &[CacheState::Warm, CacheState::Cold],
+    };
+    let kinds = kinds.flat_map(|kind| cache_states.iter().map(move |cache| (kind, *cache)));
+    let measured = kinds.filter_map(|(((dtype, clock), state), cache_state)| {
         let passes = seen.iter().filter(|pass| (pass.dtype, pass.clock) == (dtype, clock));
         let in_state = passes.filter(|pass| state_of(pass) == state);
         let all: Vec<&Ceilings> = in_state.map(|pass| &pass.report.ceilings).collect();
         let (ceilings, spread) = ceilings::summary(&all)?;
-        Some(MeasuredCeilings { backend, dtype, threads, clock, state, ceilings, spread })
+        let ceilings = match cache_state {
+            CacheState::Warm => ceilings,
+            CacheState::Cold => ceilings.in_memory(),
+        };
+        Some(MeasuredCeilings {
+            backend,
+            dtype,
+            threads,
+            cache_state,
+            clock,
+            state,
+            ceilings,
+            spread,
+        })
     });
     measured.collect()
 }

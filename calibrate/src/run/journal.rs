@@ -329,6 +329,8 @@ mod tests {
                 pinned: true,
                 processors: vec![0, 1],
                 huge_page_share: None,
+                steps: Vec::new(),
+                scratch_bytes: [0; 2],
                 gpu_kernels: Default::default(),
                 surroundings: Default::default(),
             }),

@@ -11,8 +11,10 @@ use fusion_cost_model::{Backend as BackendName, Clock};
 
 use super::planted::Planted;
 use super::{MeasureAnswer, MeasureTask, ProcessReport};
-use crate::measure::{Instruments, Others, Surroundings, SystemWatch, measure, warm_up};
-use crate::plan::Subject;
+use crate::measure::{
+    Instruments, Others, Surroundings, SystemWatch, measure, step_seconds, warm_up,
+};
+use crate::plan::{Comparison, Subject};
 use crate::prove::Prover;
 
 /// Measures a problem on a backend, in this process.
@@ -74,6 +76,10 @@ fn sample(
             measure(&mut planted, Variant::ALL, procedure, seed, &mut instruments)?
         }
     };
+    let steps = match comparison {
+        Comparison::UnfusedFused => step_seconds(prepared, &samples)?,
+        _ => Vec::new(),
+    };
     let huge_page_share = prepared.huge_page_share();
     let seen = || prepared.counters().iter().filter_map(|thread| thread.processor).collect();
     let processors = pinned.clone().unwrap_or_else(seen);
@@ -90,6 +96,8 @@ fn sample(
         pinned: pinned.is_some(),
         processors,
         huge_page_share,
+        steps,
+        scratch_bytes: Variant::ALL.map(|variant| prepared.scratch_bytes(variant)),
         gpu_kernels: Variant::ALL
             .map(|variant| prepared.kernel_facts(variant).into_iter().map(gpu_kernel).collect()),
         surroundings: Surroundings::default(),

@@ -47,6 +47,10 @@ impl Prepared for Planted<'_> {
         self.prepared.output()
     }
 
+    fn scratch_bytes(&self, side: Variant) -> u64 {
+        self.prepared.scratch_bytes(self.variant(side))
+    }
+
     fn kernel_facts(&self, side: Variant) -> Vec<KernelFacts> {
         self.prepared.kernel_facts(self.variant(side))
     }

@@ -100,6 +100,13 @@ pub struct ProcessReport {
     pub processors: Vec<u32>,
     /// Share of the tensors in huge pages.
     pub huge_page_share: Option<f64>,
+    /// Seconds of each kernel of the unfused variant where it stands in the sequence; nothing where
+    /// they were not timed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<f64>,
+    /// Bytes that the kernels of each variant keep for themselves.
+    #[serde(default)]
+    pub scratch_bytes: [u64; 2],
     /// The kernels of each variant as they were compiled; nothing on a CPU.
     #[serde(default)]
     pub gpu_kernels: [Vec<GpuKernel>; 2],

@@ -2,7 +2,7 @@
 //! sizes are the same.
 
 use fusion_cost_model::kernel::Matrix;
-use fusion_cost_model::{ConvSizes, Op, Pointwise, PoolWindow};
+use fusion_cost_model::{ConvSizes, ImageSizes, Op, Pointwise, PoolWindow};
 
 use super::assumption::Assumption;
 use super::flow::Flow;
@@ -80,7 +80,7 @@ pub(crate) fn max_pool(flow: &Flow, node: usize) -> Result<Unit, Reason> {
         op: Op::MaxPool,
         input: Matrix { rows: n * h * w, cols: c },
         output: Matrix { rows: n * out_h * out_w, cols: c },
-        sizes: OpSizes::Pool(PoolWindow { size, stride, pad }),
+        sizes: OpSizes::Pool(ImageSizes { n, c, h, w }, PoolWindow { size, stride, pad }),
         nodes: vec![node],
     };
     Ok(Unit {

@@ -1,7 +1,7 @@
 //! Units: nodes that are one op of the vocabulary, or several that belong together.
 
 use fusion_cost_model::kernel::Matrix;
-use fusion_cost_model::{AttentionSizes, ConvSizes, DType, Op, Pointwise, PoolWindow};
+use fusion_cost_model::{AttentionSizes, ConvSizes, DType, ImageSizes, Op, Pointwise, PoolWindow};
 
 use super::assumption::Assumption;
 use super::flow::Flow;
@@ -28,7 +28,7 @@ pub(crate) struct UnitOp {
 pub(crate) enum OpSizes {
     Matrices,
     Conv(ConvSizes),
-    Pool(PoolWindow),
+    Pool(ImageSizes, PoolWindow),
     Attention(AttentionSizes),
 }
 

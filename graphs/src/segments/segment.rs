@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use fusion_cost_model::kernel::{Form, Matrix};
 use fusion_cost_model::{
-    AttentionSizes, Chain, ConvSizes, DType, Error, LinearSizes, MlpSizes, Op, PoolWindow, Problem,
-    RowsSizes,
+    AttentionSizes, Chain, ConvSizes, DType, Error, ImageSizes, LinearSizes, MlpSizes, Op,
+    PoolWindow, Problem, RowsSizes,
 };
 
 use crate::recognise::{OpSizes, UnitOp};
@@ -112,7 +112,11 @@ pub(super) fn problem(ops: &[UnitOp], dtype: DType) -> Result<Problem, Error> {
             Problem::mlp(chain, dtype, MlpSizes { m, k, n, o })
         }
         Form::Conv => Problem::conv(chain, dtype, conv(ops)),
-        Form::ConvPool => Problem::conv_pool(chain, dtype, conv(ops), pool(ops)),
+        Form::ConvPool => Problem::conv_pool(chain, dtype, conv(ops), pool(ops).1),
+        Form::Pool => {
+            let (images, window) = pool(ops);
+            Problem::pool(chain, dtype, images, window)
+        }
         Form::Attention => Problem::attention(chain, dtype, attention(ops)),
         Form::MultiheadLinear => {
             Problem::multihead_linear(chain, dtype, attention(ops), features())
@@ -141,12 +145,13 @@ fn conv(ops: &[UnitOp]) -> ConvSizes {
     })
 }
 
-fn pool(ops: &[UnitOp]) -> PoolWindow {
+fn pool(ops: &[UnitOp]) -> (ImageSizes, PoolWindow) {
     let found = ops.iter().find_map(|op| match op.sizes {
-        OpSizes::Pool(window) => Some(window),
+        OpSizes::Pool(images, window) => Some((images, window)),
         _ => None,
     });
-    found.unwrap_or(PoolWindow { size: 0, stride: 0, pad: 0 })
+    let nothing = ImageSizes { n: 0, c: 0, h: 0, w: 0 };
+    found.unwrap_or((nothing, PoolWindow { size: 0, stride: 0, pad: 0 }))
 }
 
 fn attention(ops: &[UnitOp]) -> AttentionSizes {

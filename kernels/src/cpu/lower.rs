@@ -35,6 +35,8 @@ pub(crate) struct Plan {
     pub(crate) output: TensorId,
     pub(crate) unfused: Vec<Box<dyn Kernel>>,
     pub(crate) fused: Box<dyn Kernel>,
+    /// Of each variant.
+    pub(crate) scratch_bytes: [u64; 2],
 }
 
 impl Plan {
@@ -42,9 +44,12 @@ impl Plan {
     pub(crate) fn new(problem: &Problem, machine: Machine) -> Option<Self> {
         let mut builder = Builder::new(problem, machine);
         let unfused = builder.unfused()?;
+        let of_unfused = builder.scratch_numbers;
         let fused = builder.fused()?;
-        let Builder { table, inputs, output, .. } = builder;
-        Some(Self { table, inputs, output, unfused, fused })
+        let Builder { table, inputs, output, scratch_numbers, .. } = builder;
+        let bytes = |numbers: usize| (numbers * size_of::<f32>()) as u64;
+        let scratch_bytes = [bytes(of_unfused), bytes(scratch_numbers - of_unfused)];
+        Some(Self { table, inputs, output, unfused, fused, scratch_bytes })
     }
 }
 
@@ -57,6 +62,8 @@ struct Builder<'p> {
     /// The operands of each step, without random ones.
     operands: Vec<Vec<TensorId>>,
     output: TensorId,
+    /// Numbers of scratch so far.
+    scratch_numbers: usize,
 }
 
 impl<'p> Builder<'p> {
@@ -71,7 +78,8 @@ impl<'p> Builder<'p> {
             operands[spec.step].push(id);
         }
         let output = table.add(steps.last().map_or(0, |step| step.output.elements() as usize));
-        Self { problem, machine, steps, table, inputs, operands, output }
+        let scratch_numbers = 0;
+        Self { problem, machine, steps, table, inputs, operands, output, scratch_numbers }
     }
 
     fn operand(&self, step: usize) -> Option<Located> {
@@ -81,8 +89,13 @@ impl<'p> Builder<'p> {
     /// Scratch of this many numbers for each thread.
     fn scratch(&mut self, numbers: [usize; 2]) -> Vec<[Located; 2]> {
         (0..self.machine.threads)
-            .map(|_| numbers.map(|count| self.table.add_scratch(count).into()))
+            .map(|_| numbers.map(|count| self.add_scratch(count).into()))
             .collect()
+    }
+
+    fn add_scratch(&mut self, numbers: usize) -> TensorId {
+        self.scratch_numbers += numbers;
+        self.table.add_scratch(numbers)
     }
 
     // --- the unfused variant -------------------------------------------------------------
@@ -174,6 +187,7 @@ impl<'p> Builder<'p> {
                 };
                 self.conv_kernel(0, input, output, tail, stage)
             }
+            Form::Pool => self.unfused_kernel(0, input, output),
             Form::Attention | Form::MultiheadLinear => self.attention_kernel(input, output),
         }
     }
@@ -233,7 +247,7 @@ impl<'p> Builder<'p> {
             output,
             stages: Vec::new(),
             layers,
-            scratch: (0..threads).map(|_| self.table.add_scratch(scratch).into()).collect(),
+            scratch: (0..threads).map(|_| self.add_scratch(scratch).into()).collect(),
         }))
     }
 
@@ -361,6 +375,9 @@ impl<'p> Builder<'p> {
     fn tail_op(&mut self, index: usize, op: Pointwise) -> TailOp {
         debug_assert!(op.operands().iter().all(|operand| operand.kind != OperandKind::Matrix));
         let cols = self.steps[index].output.cols as usize;
+        if op.has_folded() {
+            self.scratch_numbers += MAX_FOLDED * cols;
+        }
         TailOp {
             op,
             operands: self.operands[index].iter().map(|&id| id.into()).collect(),

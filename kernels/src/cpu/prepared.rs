@@ -155,6 +155,7 @@ impl Cpu {
             tensors,
             unfused: plan.unfused,
             fused: plan.fused,
+            scratch_bytes: plan.scratch_bytes,
         };
         prepared.place(0);
         Ok(Some(prepared))
@@ -227,6 +228,7 @@ pub(crate) struct PreparedCpu<'b> {
     pub(crate) current: usize,
     unfused: Vec<Box<dyn Kernel>>,
     fused: Box<dyn Kernel>,
+    scratch_bytes: [u64; 2],
 }
 
 impl PreparedCpu<'_> {
@@ -315,6 +317,14 @@ impl PreparedCpu<'_> {
         }
     }
 
+    /// Goes on to the next set, if there are several.
+    fn advance(&mut self, variant: Variant) {
+        if self.tensors.len() > 1 {
+            self.current = (self.current + 1) % self.tensors.len();
+            self.locate(variant);
+        }
+    }
+
     /// Runs a variant on the next sets, each run timed by itself.
     ///
     /// The kernels are the same ones for every set, and are pointed to the next one while the clock
@@ -323,8 +333,7 @@ impl PreparedCpu<'_> {
     fn run_cold(&mut self, variant: Variant, iterations: u32) -> Duration {
         let mut total = Duration::ZERO;
         for _ in 0..iterations {
-            self.current = (self.current + 1) % self.tensors.len();
-            self.locate(variant);
+            self.advance(variant);
             let start = Instant::now();
             self.run_once(variant);
             total += start.elapsed();
@@ -363,12 +372,35 @@ impl Prepared for PreparedCpu<'_> {
         Ok(start.elapsed())
     }
 
+    fn run_steps(&mut self, iterations: u32) -> Result<Option<Vec<f64>>, BackendError> {
+        let iterations = iterations.max(1);
+        let mut totals = vec![Duration::ZERO; self.unfused.len()];
+        for _ in 0..iterations {
+            self.advance(Variant::Unfused);
+            let mut before = Instant::now();
+            for (kernel, total) in self.unfused.iter().zip(&mut totals) {
+                // SAFETY: as in `run_once`.
+                unsafe { kernel.run(self.pool) };
+                let after = Instant::now();
+                *total += after - before;
+                before = after;
+            }
+        }
+        let mean = |total: Duration| total.as_secs_f64() / f64::from(iterations);
+        Ok(Some(totals.into_iter().map(mean).collect()))
+    }
+
     fn output(&mut self) -> Result<Vec<f32>, BackendError> {
         Ok(self.tensors.get(self.current, self.output).to_vec())
     }
 
     fn output_digest(&mut self) -> Result<OutputDigest, BackendError> {
         Ok(OutputDigest::of(self.tensors.get(self.current, self.output)))
+    }
+
+    fn scratch_bytes(&self, variant: Variant) -> u64 {
+        let [unfused, fused] = self.scratch_bytes;
+        if variant == Variant::Unfused { unfused } else { fused }
     }
 
     fn huge_page_share(&self) -> Option<f64> {

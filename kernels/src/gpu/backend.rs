@@ -77,8 +77,9 @@ impl Gpu {
         };
         let mut plan = lower(problem, self.driver().facts()).ok_or(Unsupported::NoKernels)?;
         if is_vendors {
-            // All sets share it, as the launches of a program do.
+            // All sets share it, as the launches of a program do; so do both variants.
             plan.table.add(WORKSPACE_BYTES, Role::Scratch);
+            plan.scratch_bytes = plan.scratch_bytes.map(|bytes| bytes + WORKSPACE_BYTES);
         }
         Ok((plan, sets))
     }
@@ -133,7 +134,7 @@ impl Gpu {
         let Ok((plan, sets)) = self.plan(problem, setup) else {
             return Ok(None);
         };
-        let Plan { table, inputs: ids, output, .. } = plan.clone();
+        let Plan { table, inputs: ids, output, scratch_bytes, .. } = plan.clone();
         let work = match setup.implementation {
             Implementation::Native => self.native_work(plan)?,
             Implementation::Vendor => match self.vendor_work(problem, plan)? {
@@ -163,6 +164,7 @@ impl Gpu {
             dtype: problem.dtype(),
             inputs: PreparedGpu::encode(problem.dtype(), &ids, &inputs.tensors),
             output,
+            scratch_bytes,
             poisoned: false,
         };
         prepared.new_layout(0)?;

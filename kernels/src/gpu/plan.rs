@@ -49,4 +49,6 @@ pub(crate) struct Plan {
     pub(crate) unfused: Vec<KernelPlan>,
     /// One kernel for the chain.
     pub(crate) fused: KernelPlan,
+    /// Bytes that the kernels of each variant keep for themselves.
+    pub(crate) scratch_bytes: [u64; 2],
 }

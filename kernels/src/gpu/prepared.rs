@@ -26,12 +26,18 @@ pub(crate) struct PreparedGpu {
     /// The inputs as the device has them.
     pub(super) inputs: Vec<(TensorId, Vec<u8>)>,
     pub(super) output: TensorId,
+    /// Of each variant.
+    pub(super) scratch_bytes: [u64; 2],
     /// The set that the last run used.
     pub(super) current: usize,
     /// Whether the next run is to find the tensors as they were poisoned, and not what a run before
     /// it has left.
     pub(super) poisoned: bool,
 }
+
+/// Runs whose kernels are timed one by one behind one lead: the host submits them while the lead
+/// runs, each with an event.
+const MOST_STEP_RUNS: u32 = 8;
 
 impl From<DeviceError> for BackendError {
     fn from(error: DeviceError) -> Self {
@@ -108,6 +114,25 @@ impl Prepared for PreparedGpu {
             }
         };
         Ok(time?)
+    }
+
+    /// `None` by the host's clock, which sees no kernel begin.
+    fn run_steps(&mut self, iterations: u32) -> Result<Option<Vec<f64>>, BackendError> {
+        if self.clock != Clock::Device {
+            return Ok(None);
+        }
+        let runs = iterations.clamp(1, MOST_STEP_RUNS);
+        let count = self.tensors.sets();
+        let sets = Sets { first: (self.current + 1) % count, count };
+        self.current = (self.current + runs as usize) % count;
+        // SAFETY: as in `run`.
+        let seconds = unsafe { self.queue.step_times(&self.work, runs, sets)? };
+        Ok(Some(seconds))
+    }
+
+    fn scratch_bytes(&self, variant: Variant) -> u64 {
+        let [unfused, fused] = self.scratch_bytes;
+        if variant == Variant::Unfused { unfused } else { fused }
     }
 
     fn output(&mut self) -> Result<Vec<f32>, BackendError> {

@@ -18,6 +18,10 @@ use crate::backend::{KernelFacts, Variant};
 /// takes some microseconds for each of its kernels.
 const MOST_KERNELS: usize = 512;
 
+/// Runs before those whose kernels are timed one by one, at least: while the device does them, the
+/// host submits the others.
+const LEAD_OF_STEPS: u32 = 32;
+
 /// Consecutive runs of a variant, from a set of tensors on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Stretch {
@@ -147,6 +151,53 @@ impl Queue {
         }
     }
 
+    /// Runs the unfused variant on consecutive sets behind a lead as long as they are, or longer, with
+    /// an event behind every kernel, and returns the mean seconds of each kernel.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::device_time`].
+    pub(crate) unsafe fn step_times(
+        &mut self,
+        work: &Work,
+        runs: u32,
+        sets: Sets,
+    ) -> Result<Vec<f64>, DeviceError> {
+        let kernels = work.of(Variant::Unfused);
+        let lead = Self::split(work, Variant::Unfused, LEAD_OF_STEPS.max(runs), sets);
+        let Some(&lead) = lead.first() else { return Ok(Vec::new()) };
+        // On the sets before the first one.
+        let back = lead.runs as usize % sets.count;
+        let lead = Stretch { first_set: (sets.first + sets.count - back) % sets.count, ..lead };
+        self.prepare(work, lead, sets.count)?;
+        let mut events = Events::new(&self.driver);
+        for _ in 0..=kernels.len() * runs as usize {
+            events.add()?;
+        }
+        let mut totals = vec![0.0; kernels.len()];
+        // SAFETY: the caller's guarantee; the events are this call's own and were recorded.
+        unsafe {
+            self.submit(work, lead, sets.count)?;
+            let mut moments = events.all.iter();
+            if let Some(&first) = moments.next() {
+                self.driver.record(first)?;
+            }
+            for run in 0..runs as usize {
+                for (kernel, &moment) in kernels.iter().zip(&mut moments) {
+                    kernel.launch((sets.first + run) % sets.count)?;
+                    self.driver.record(moment)?;
+                }
+            }
+            self.driver.synchronize()?;
+            for (index, two) in events.all.windows(2).enumerate() {
+                let milliseconds = self.driver.elapsed_ms(two[0], two[1])?;
+                totals[index % kernels.len()] += milliseconds / 1e3;
+            }
+        }
+        totals.iter_mut().for_each(|total| *total /= f64::from(runs.max(1)));
+        Ok(totals)
+    }
+
     /// Runs a variant on consecutive sets, each run by itself on an idle device, and returns the
     /// host's time of all of them.
     ///
@@ -236,6 +287,32 @@ impl Queue {
             }
         }
         Ok(())
+    }
+}
+
+/// Events that are given back together.
+struct Events<'d> {
+    driver: &'d Rc<dyn Driver>,
+    all: Vec<Event>,
+}
+
+impl<'d> Events<'d> {
+    const fn new(driver: &'d Rc<dyn Driver>) -> Self {
+        Self { driver, all: Vec::new() }
+    }
+
+    fn add(&mut self) -> Result<(), DeviceError> {
+        self.all.push(self.driver.create_event()?);
+        Ok(())
+    }
+}
+
+impl Drop for Events<'_> {
+    fn drop(&mut self) {
+        for &event in &self.all {
+            // SAFETY: it was made by this driver, and nothing else owns it.
+            unsafe { self.driver.destroy_event(event) };
+        }
     }
 }
 
@@ -367,6 +444,41 @@ mod tests {
         });
         let run = ["launch 1", "launch 1", "synchronize"];
         assert_eq!(calls, [&["synchronize"][..], &run, &run].concat());
+    }
+
+    #[test]
+    fn kernels_are_timed_one_by_one_behind_a_lead() {
+        let driver = Rc::new(Scripted::new());
+        let (mut queue, work, _tensors) = queue(&driver);
+        let calls = calls_of(&driver, || {
+            // SAFETY: as above.
+            let seconds = unsafe { queue.step_times(&work, 2, SETS) }.unwrap();
+            assert_eq!(seconds.len(), 2);
+            assert!(seconds.iter().all(|one| (one - 1e-6).abs() < 1e-12), "{seconds:?}");
+        });
+        let graph = calls.iter().position(|call| call == "graph").unwrap();
+        let run = ["launch 1", "record"];
+        assert_eq!(
+            calls[graph + 1..][..10],
+            [&["record"][..], &run, &run, &run, &run, &["synchronize"]].concat()
+        );
+        assert_eq!(
+            calls[graph + 11..],
+            [["elapsed"; 4].as_slice(), &["destroy event"; 5]].concat()
+        );
+    }
+
+    #[test]
+    fn events_of_steps_are_given_back_whatever_fails() {
+        for failing in ["create_event", "launch", "record", "synchronize", "elapsed"] {
+            let driver = Rc::new(Scripted::new());
+            let (mut queue, work, tensors) = queue(&driver);
+            driver.failing.borrow_mut().push(failing);
+            // SAFETY: as above.
+            assert!(unsafe { queue.step_times(&work, 2, SETS) }.is_err(), "{failing}");
+            drop((queue, work, tensors));
+            assert_eq!(driver.alive.get(), 0, "{failing}");
+        }
     }
 
     #[test]

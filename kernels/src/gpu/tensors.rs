@@ -40,4 +40,10 @@ impl TensorTable {
         self.specs.push(TensorSpec { bytes, role });
         TensorId(self.specs.len() - 1)
     }
+
+    /// Bytes of what kernels keep for themselves.
+    pub(crate) fn scratch_bytes(&self) -> u64 {
+        let is_scratch = |spec: &&TensorSpec| matches!(spec.role, Role::Scratch | Role::Counters);
+        self.specs.iter().filter(is_scratch).map(|spec| spec.bytes).sum()
+    }
 }

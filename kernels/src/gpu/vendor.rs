@@ -13,7 +13,7 @@ use crate::backend::KernelFacts;
 /// What a library applies to a GEMM before it stores it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Epilogue {
-    /// Nothing: the unfused variant.
+    /// Nothing: the unfused variant, and a linear op by itself.
     None,
     /// ReLU.
     Relu,
@@ -36,6 +36,7 @@ impl Epilogue {
         const RELU: Op = Op::Pointwise(Pointwise::Relu);
         const GELU: Op = Op::Pointwise(Pointwise::GeluTanh);
         match problem.chain().ops() {
+            [Op::Linear] => Some(Self::None),
             [Op::Linear, RELU] => Some(Self::Relu),
             [Op::Linear, GELU] => Some(Self::Gelu),
             [Op::Linear, BIAS] => Some(Self::Bias),
@@ -185,6 +186,7 @@ mod tests {
     #[test]
     fn only_what_a_library_computes_is_its_own() {
         for (chain, expected) in [
+            ("linear", Some(Epilogue::None)),
             ("linear_bias", Some(Epilogue::Bias)),
             ("linear_bias_relu", Some(Epilogue::BiasRelu)),
             ("linear+bias+gelu_tanh", Some(Epilogue::BiasGelu)),

@@ -40,6 +40,12 @@ pub(crate) fn sizes(form: Form) -> &'static [&'static str] {
             "n1.c32.h3.w3.k300.r3.s3.pad1",
             "n1.c2.h40.w37.k19.r7.s7.stride2.pad3",
         ],
+        Form::Pool => &[
+            "n1.c1.h2.w2",
+            "n2.c18.h7.w9",
+            "n1.c17.h13.w10.pool3.pstride2.ppad1",
+            "n1.c300.h4.w4.pool3.pstride1",
+        ],
         Form::ConvPool => &[
             "n1.c1.h2.w2.k1.r1.s1",
             "n1.c3.h6.w6.k5.r3.s3.pad1",
@@ -87,6 +93,18 @@ pub(crate) const CHAINS: &[&str] = &[
     "bias+leaky_relu+dropout+add+rms_norm+mul",
     "batch_norm+relu",
     "scale+hardsigmoid+mul+dropout+tanh",
+    "linear",
+    "conv2d",
+    "max_pool",
+    "qk",
+    "qk+scale",
+    "pv",
+    "pv+add+linear+bias",
+    "softmax",
+    "layer_norm",
+    "rms_norm",
+    "batch_norm",
+    "relu",
 ];
 
 /// All of them in a dtype.

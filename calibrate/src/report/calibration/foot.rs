@@ -40,9 +40,7 @@ pub(super) fn foot(calibration: &HardwareCalibration, width: Width) -> String {
 }
 
 fn verdicts(calibration: &HardwareCalibration) -> String {
-    let verdicts =
-        [Verdict::Faster, Verdict::Slower, Verdict::Same, Verdict::Ambiguous, Verdict::Invalid];
-    let counts = verdicts.iter().filter_map(|verdict| {
+    let counts = Verdict::ALL.iter().filter_map(|verdict| {
         let count = calibration.records.iter().filter(|record| record.verdict == *verdict).count();
         (count > 0).then(|| format!("{count} {verdict}"))
     });

@@ -2,7 +2,7 @@
 
 use cli_support::units::ratio;
 use cli_support::width::Width;
-use fusion_cost_model::calibration::{HardwareCalibration, MeasuredCeilings};
+use fusion_cost_model::calibration::{HardwareCalibration, MeasuredCeilings, NoiseFloor};
 use fusion_cost_model::cost::BandwidthPoint;
 use fusion_cost_model::{CacheState, Clock, Implementation};
 
@@ -13,7 +13,9 @@ const LABEL: usize = 12;
 
 pub(super) fn head(calibration: &HardwareCalibration, width: Width) -> String {
     let ceilings = calibration.ceilings.iter().map(of_ceilings);
-    let noise = calibration.noise.iter().map(|noise| {
+    let (singles, controls): (Vec<&NoiseFloor>, Vec<&NoiseFloor>) =
+        calibration.noise.iter().partition(|noise| noise.problem.chain().is_single());
+    let noise = controls.into_iter().map(|noise| {
         format!(
             "{} against itself{}: {}{}",
             noise.problem,
@@ -26,7 +28,7 @@ pub(super) fn head(calibration: &HardwareCalibration, width: Width) -> String {
         ("machine", vec![machine(calibration)]),
         ("run", vec![run(calibration)]),
         ("ceilings", ceilings.collect()),
-        ("noise", noise.collect()),
+        ("noise", noise.chain(of_singles(&singles)).collect()),
     ]
     .into_iter()
     .flat_map(|(label, lines)| {
@@ -34,6 +36,14 @@ pub(super) fn head(calibration: &HardwareCalibration, width: Width) -> String {
         labels.zip(lines).map(|(label, line)| width.wrap(&format!("{label:<LABEL$}"), &line, LABEL))
     })
     .collect()
+}
+
+/// The A/A runs of single ops, which are many, in a line.
+fn of_singles(noise: &[&NoiseFloor]) -> Option<String> {
+    let ratios = || noise.iter().filter(|noise| !noise.disturbed).map(|noise| noise.ratio);
+    let (least, most) = (ratios().reduce(f64::min)?, ratios().reduce(f64::max)?);
+    let ops = if noise.len() == 1 { "op" } else { "ops" };
+    Some(format!("{} single {ops} against a copy: {least:.3} to {most:.3}", noise.len()))
 }
 
 fn machine(calibration: &HardwareCalibration) -> String {
@@ -64,7 +74,7 @@ fn run(calibration: &HardwareCalibration) -> String {
 }
 
 fn of_ceilings(measured: &MeasuredCeilings) -> String {
-    let MeasuredCeilings { backend, dtype, threads, clock, ceilings, .. } = measured;
+    let MeasuredCeilings { backend, dtype, threads, clock, cache_state, ceilings, .. } = measured;
     let rate = |point: Option<&BandwidthPoint>| {
         point.map_or_else(|| "?".to_owned(), |point| format!("{:.0}", point.gb_per_s))
     };
@@ -72,6 +82,13 @@ fn of_ceilings(measured: &MeasuredCeilings) -> String {
         Clock::Host => format!(" on {threads} threads"),
         clock => by(*clock, Implementation::Native),
     };
+    if *cache_state == CacheState::Cold {
+        // What memory gives, which the ceilings of warm caches say too.
+        return format!(
+            "{backend} {dtype}{by}, cold caches: {} GB/s at any size",
+            rate(ceilings.bandwidth.last())
+        );
+    }
     format!(
         "{backend} {dtype}{by}: {:.0} GFLOP/s, {} GB/s in cache, {} GB/s in memory, {:.2} us per \
          launch",

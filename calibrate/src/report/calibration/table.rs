@@ -36,13 +36,26 @@ pub(super) fn table(title: &str, records: &[&FusionRecord], width: Width) -> Str
 }
 
 fn cells(record: &FusionRecord) -> [String; COLUMNS.len()] {
+    let nothing = || "-".to_owned();
+    if record.problem.chain().is_single() {
+        // One kernel, whatever became of its measurement.
+        return [
+            milliseconds(record.unfused_latency_ms),
+            nothing(),
+            format!("{:.1}", record.unfused_gflops),
+            nothing(),
+            nothing(),
+            nothing(),
+            record.verdict.to_string(),
+        ];
+    }
     [
         milliseconds(record.unfused_latency_ms),
         milliseconds(record.fused_latency_ms),
         format!("{:.1}", record.fused_gflops),
         ratio(record.speedup_factor, record.speedup_low, record.speedup_high),
         percent(record.memory_reduction),
-        record.ceiling_speedup.map_or_else(|| "-".to_owned(), |ceiling| format!("{ceiling:.2}")),
+        record.ceiling_speedup.map_or_else(nothing, |ceiling| format!("{ceiling:.2}")),
         record.verdict.to_string(),
     ]
 }

@@ -13,7 +13,7 @@ use self::pace::{Pace, left_in_words};
 use crate::measure::{Estimate, LEAST_PROCESSES, Unit};
 use crate::plan::Subject;
 use crate::run::{Extent, Measured, Observer, State};
-use crate::units::ratio;
+use crate::units::{milliseconds, ratio};
 
 /// How long a log stays silent at most while processes are measured.
 const SILENCE: Duration = Duration::from_secs(10);
@@ -150,7 +150,7 @@ impl<W: Write> Observer for Progress<W> {
         let is_first = estimate.unit == Unit::Processes && !self.shown.contains(subject);
         if self.bar.is_some() && is_first {
             self.shown.insert(*subject);
-            self.note(&format!("so far {subject}: {}", in_words(estimate)));
+            self.note(&format!("so far {subject}: {}", in_words(subject, estimate)));
         }
     }
 
@@ -162,7 +162,9 @@ impl<W: Write> Observer for Progress<W> {
         let (result, error) = match (state, estimate) {
             (State::Wrong(wrong), _) => ("WRONG".to_owned(), Some(wrong)),
             (State::Failed(reason), _) => ("failed".to_owned(), Some(reason)),
-            (State::Finished | State::Unfinished, Some(estimate)) => (in_words(estimate), None),
+            (State::Finished | State::Unfinished, Some(estimate)) => {
+                (in_words(subject, estimate), None)
+            }
             _ => ("no kernels".to_owned(), None),
         };
         if self.bar.is_none() {
@@ -203,13 +205,19 @@ impl<W: Write> Observer for Progress<W> {
 }
 
 /// A speedup, and what it rests on.
-fn in_words(estimate: &Estimate) -> String {
+fn in_words(subject: &Subject, estimate: &Estimate) -> String {
     let processes = match estimate.processes {
         1 => "1 process".to_owned(),
         several => format!("{several} processes"),
     };
     let disturbed = if estimate.mostly_disturbed { ", mostly disturbed" } else { "" };
-    format!("{}, {processes}{disturbed}", ratio(estimate.ratio, estimate.low, estimate.high))
+    let found = if subject.problem.chain().is_single() {
+        let [time, _] = estimate.of_one_kernel().times;
+        milliseconds(time.seconds * 1e3)
+    } else {
+        ratio(estimate.ratio, estimate.low, estimate.high)
+    };
+    format!("{found}, {processes}{disturbed}")
 }
 
 /// How far a run is after a pass.

@@ -78,6 +78,8 @@ impl Workers for Machine {
             pinned: false,
             processors: Vec::new(),
             huge_page_share: None,
+            steps: Vec::new(),
+            scratch_bytes: [0; 2],
             gpu_kernels: Default::default(),
             surroundings: Surroundings { began_s, readings, others_busy: Some(others_busy) },
         })))

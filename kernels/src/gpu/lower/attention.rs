@@ -82,7 +82,9 @@ impl Builder<'_> {
         output: TensorId,
     ) -> Option<KernelPlan> {
         let count = self.steps.len();
-        let parts = self.attention_parts()?;
+        let Some(parts) = self.attention_parts() else {
+            return self.half_of_attention_kernel(input, output);
+        };
         let linear = (parts.end < count).then_some(parts.end);
         let target = match linear {
             Some(_) => self.intermediate(parts.end - 1, Role::Scratch),
@@ -106,6 +108,29 @@ impl Builder<'_> {
         Some(phase::kernel(phases, parameters, self.problem.dtype(), &mut self.table))
     }
 
+    /// A chain without a softmax: scores, or values with given probabilities, each with what follows
+    /// it, and the projection as a second phase.
+    fn half_of_attention_kernel(
+        &mut self,
+        input: TensorId,
+        output: TensorId,
+    ) -> Option<KernelPlan> {
+        let count = self.steps.len();
+        let end = self.steps.iter().position(|step| step.op == Op::Linear).unwrap_or(count);
+        let target = if end < count { self.intermediate(end - 1, Role::Scratch) } else { output };
+        let mut parameters = Parameters::default();
+        let half = match self.steps[0].op {
+            Op::Qk => self.scores_phase(0, 1..end, input, target, &mut parameters)?,
+            _ => self.values_phase(0, 1..end, input, target, &mut parameters)?,
+        };
+        let mut phases = vec![half];
+        if end < count {
+            phases.extend(self.linear_phases(end..count, target, output, &mut parameters)?);
+        }
+        Some(phase::kernel(phases, parameters, self.problem.dtype(), &mut self.table))
+    }
+
+    /// `None` without a softmax.
     fn attention_parts(&self) -> Option<Parts> {
         let position = |op| self.steps.iter().position(|step| step.op == op);
         Some(Parts {
@@ -117,14 +142,16 @@ impl Builder<'_> {
     }
 
     /// Whether attention may be computed by `wgmma`, if the problem has any. With steps between the
-    /// GEMMs, not all of it fits into registers.
+    /// GEMMs, not all of it fits into registers. One of the GEMMs without a softmax is computed as it
+    /// is in the whole.
     pub(super) fn attention_suits_hopper(&self) -> bool {
         let Some(sizes) = self.problem.sizes().attention() else { return true };
-        self.attention_parts().is_some_and(|parts| {
+        let suits = self.attention_parts().is_none_or(|parts| {
             let between = !parts.on_scores().is_empty() || !parts.on_probabilities().is_empty();
             let whole = parts.qk.is_some() && parts.pv.is_some();
-            whole && !between && self.suits_hopper_attention(&sizes)
-        })
+            whole && !between
+        });
+        suits && self.suits_hopper_attention(&sizes)
     }
 
     /// Attention by `wgmma`.

@@ -42,9 +42,11 @@ pub(crate) fn lower(problem: &Problem, device: &DeviceFacts) -> Option<Plan> {
     }
     let mut builder = Builder::new(problem, device);
     let unfused = builder.unfused()?;
+    let of_unfused = builder.table.scratch_bytes();
     let fused = builder.fused()?;
     let Builder { table, inputs, output, .. } = builder;
-    Some(Plan { table, inputs, output, unfused, fused })
+    let scratch_bytes = [of_unfused, table.scratch_bytes() - of_unfused];
+    Some(Plan { table, inputs, output, unfused, fused, scratch_bytes })
 }
 
 /// A problem on its way to kernels.
@@ -132,6 +134,7 @@ impl<'p> Builder<'p> {
             Form::Rows => self.rows_kernel(all, input, output),
             Form::Linear | Form::Mlp => self.linear_kernel(all, input, output),
             Form::Conv | Form::ConvPool => self.conv_kernel(all, input, output),
+            Form::Pool => self.max_pool_kernel(0, input, output),
             Form::Attention | Form::MultiheadLinear => self.attention_kernel(input, output),
         }
     }

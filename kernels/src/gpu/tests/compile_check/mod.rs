@@ -47,6 +47,7 @@ fn usual_sizes(form: Form) -> &'static [&'static str] {
             "n8.c256.h14.w14.k1024.r1.s1",
             "n8.c128.h28.w28.k128.r3.s3.pad1.groups128",
         ],
+        Form::Pool => &["n32.c64.h112.w112.pool3.pstride2.ppad1"],
         Form::ConvPool => &["n32.c3.h224.w224.k64.r7.s7.stride2.pad3.pool3.pstride2.ppad1"],
         Form::Attention => &["b8.h16.q1024.kv1024.d64", "b1.h32.q2048.kv2048.d128"],
         Form::MultiheadLinear => &["b8.h16.q1024.kv1024.d64.n1024"],

@@ -1,0 +1,42 @@
+//! The time of each kernel of the unfused variant.
+
+use fusion_cost_model::Problem;
+use fusion_cost_model::calibration::StepTime;
+
+use crate::digits::rounded;
+use crate::measure::{median, median_interval};
+use crate::worker::ProcessReport;
+
+/// The median of each step over the processes that timed it, one step for each op; nothing where
+/// they did not.
+pub(super) fn of(problem: &Problem, processes: &[ProcessReport]) -> Vec<StepTime> {
+    let ops = problem.chain().ops();
+    let timed: Vec<&[f64]> = processes
+        .iter()
+        .map(|report| &report.steps[..])
+        .filter(|steps| steps.len() == ops.len())
+        .collect();
+    if timed.is_empty() {
+        return Vec::new();
+    }
+    let step = |(index, op): (usize, &fusion_cost_model::Op)| {
+        let milliseconds: Vec<f64> = timed.iter().map(|steps| steps[index] * 1e3).collect();
+        let ends = median_interval(&milliseconds).map(|ends| ends.map(rounded));
+        StepTime {
+            op: op.name().to_owned(),
+            ms: rounded(median(&milliseconds)),
+            low_ms: ends.map(|[low, _]| low),
+            high_ms: ends.map(|[_, high]| high),
+        }
+    };
+    let steps: Vec<StepTime> = ops.iter().enumerate().map(step).collect();
+    // A clock that did not move says nothing about a kernel.
+    let is_seen = |step: &StepTime| step.ms > 0.0 && step.low_ms.is_none_or(|low| low > 0.0);
+    if steps.iter().all(is_seen) { steps } else { Vec::new() }
+}
+
+/// The share of the unfused time that is in none of the steps.
+pub(super) fn share_outside(steps: &[StepTime], unfused_ms: f64) -> Option<f64> {
+    let sum: f64 = steps.iter().map(|step| step.ms).sum();
+    (!steps.is_empty()).then(|| rounded(1.0 - sum / unfused_ms))
+}
