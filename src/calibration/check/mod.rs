@@ -147,11 +147,9 @@ fn check_ceilings(measured: &MeasuredCeilings) -> Result<(), String> {
     let good_memory = lowest.is_none_or(|lowest| {
         is_positive(lowest) && in_memory.is_some_and(|highest| lowest <= highest)
     });
-    if measurements < 2
-        || !(is_positive(lowest_peak_gflops) && lowest_peak_gflops <= peak_gflops)
-        || !(highest_launch_us.is_finite() && highest_launch_us >= launch_us)
-        || !good_memory
-    {
+    let good_peak = is_positive(lowest_peak_gflops) && lowest_peak_gflops <= peak_gflops;
+    let good_launch = highest_launch_us.is_finite() && highest_launch_us >= launch_us;
+    if !(measurements >= 2 && good_peak && good_launch && good_memory) {
         return Err("the spread must be that of several measurements, and hold the best".to_owned());
     }
     Ok(())
