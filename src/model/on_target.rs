@@ -53,7 +53,7 @@ impl<'m> OnTarget<'m> {
     }
 
     /// The same in one state of the machine, by its number in
-    /// [`HardwareCalibration::states`].
+    /// [`HardwareCalibration::states`](crate::calibration::HardwareCalibration::states).
     ///
     /// A problem that was measured in that state is answered by what was measured there. One that was
     /// not keeps its speedup, with an interval that is wider by what speedups differ between states
