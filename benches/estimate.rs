@@ -22,7 +22,7 @@ fn linear(chain: Chain, index: u64) -> Result<Problem, Error> {
     Problem::linear(chain, DType::F32, LinearSizes { m, k, n })
 }
 
-/// A model of so many records of a chain of linear ops, and of some pointwise ops.
+/// A model of `records` records of a chain of linear ops, and of some of pointwise ops.
 fn model(records: u64) -> Result<FusionCostModel, Error> {
     let text = include_str!("../tests/data/example.toml");
     let mut calibration = HardwareCalibration::from_toml(text)?;

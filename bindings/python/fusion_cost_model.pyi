@@ -340,7 +340,7 @@ class Segment:
 
     @property
     def problem(self) -> Problem | None:
-        """The ops as one problem; None for a single op that is no problem by itself."""
+        """The ops as one problem; None for a single op that cannot be asked alone."""
 
     @property
     def estimate(self) -> Estimate: ...

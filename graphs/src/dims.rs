@@ -50,7 +50,7 @@ impl Dims {
         if name.is_empty() {
             return Err(fail("its name is empty"));
         }
-        let size = size.parse().map_err(|_| fail("what follows `=` is no whole number"))?;
+        let size = size.parse().map_err(|_| fail("what follows `=` is not a whole number"))?;
         match size {
             0 => Err(fail("a tensor with a dimension of 0 has no elements")),
             1..=MAX_DIM => {

@@ -74,7 +74,7 @@ impl Error {
         matches!(*self.0, ErrorKind::Format { .. })
     }
 
-    /// Whether the file can be read, but what it says is no graph: a tensor that nothing writes,
+    /// Whether the file can be read, but what it says is not a graph: a tensor that nothing writes,
     /// nodes in a circle, shapes that do not go together.
     #[must_use]
     pub fn is_invalid_graph(&self) -> bool {

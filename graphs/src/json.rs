@@ -82,7 +82,7 @@ impl Graph {
     ///
     /// # Errors
     ///
-    /// When it is no such JSON ([`Error::is_invalid_format`]), or what it says is no graph
+    /// When it is not such JSON ([`Error::is_invalid_format`]), or what it says is not a graph
     /// ([`Error::is_invalid_graph`]).
     pub fn from_json(text: &[u8]) -> Result<Self, Error> {
         let fail = |error: serde_json::Error| Error::format(FORMAT, error);

@@ -244,7 +244,7 @@ fn activations_of_one_node_and_of_several() {
     ] {
         assert_kernels(lines, &[&format!("{op}/f32/m128.n64")]);
     }
-    // Another factor than 1/2 is no GELU.
+    // With another factor than 1/2 it is not GELU.
     let lines = [
         "Div(x, 1.41421356) -> a",
         "Erf(a) -> e",

@@ -64,7 +64,7 @@ impl Difference {
     }
 }
 
-/// The times of a chain from signed parts, the first of which is the known chain.
+/// The times of a chain from signed parts: the known chain first.
 ///
 /// `None` where little is left of the time.
 pub(super) fn sum(parts: &[Part]) -> Option<Prediction> {

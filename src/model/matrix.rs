@@ -1,6 +1,6 @@
 //! Small dense matrices that are symmetric and positive definite.
 //!
-//! Matrices are slices of `n * n` values, row by row, of which the lower triangle is read. A caller
+//! Matrices are slices of `n * n` values, row by row; only the lower triangle is read. A caller
 //! owns them, so that a query can keep its own on the stack.
 
 /// The sum of the products of two slices, in four sums so that they can be vectors.

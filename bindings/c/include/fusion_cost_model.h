@@ -222,7 +222,7 @@ typedef struct fcm_estimate {
 typedef struct fcm_segment {
   // The ops.
   struct fcm_parts ops;
-  // The ops as one problem; NULL for a single op that is no problem by itself, such as a `max_pool`.
+  // The ops as one problem; NULL for a single op that cannot be asked alone, such as a `max_pool`.
   const struct fcm_problem *problem;
   // The time of its ops as one kernel each, and as one kernel together.
   struct fcm_estimate estimate;
@@ -303,7 +303,7 @@ typedef struct fcm_graph_node {
 // All is well.
 #define FCM_OK 0
 
-// An argument is NULL, is no UTF-8, or is a number that stands for nothing.
+// An argument is NULL, is not UTF-8, or is a number that stands for nothing.
 #define FCM_INVALID_ARGUMENT 1
 
 // Nothing has a name that was given; the message suggests the nearest ones.

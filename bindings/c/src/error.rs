@@ -12,7 +12,7 @@ pub type Status = u32;
 
 /// All is well.
 pub const FCM_OK: Status = 0;
-/// An argument is NULL, is no UTF-8, or is a number that stands for nothing.
+/// An argument is NULL, is not UTF-8, or is a number that stands for nothing.
 pub const FCM_INVALID_ARGUMENT: Status = 1;
 /// Nothing has a name that was given; the message suggests the nearest ones.
 pub const FCM_UNKNOWN_NAME: Status = 2;

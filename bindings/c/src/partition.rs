@@ -78,7 +78,7 @@ pub struct Parts {
 pub struct Segment {
     /// The ops.
     pub ops: Parts,
-    /// The ops as one problem; NULL for a single op that is no problem by itself, such as a `max_pool`.
+    /// The ops as one problem; NULL for a single op that cannot be asked alone, such as a `max_pool`.
     pub problem: *const Problem,
     /// The time of its ops as one kernel each, and as one kernel together.
     pub estimate: Estimate,

@@ -282,7 +282,7 @@ mod tests {
         switched: Vec<usize>,
         /// The run with this number takes a second.
         held_up: Option<usize>,
-        /// Runs take so many times as long, if not 0.
+        /// The factor by which all runs take longer; 0 means 1.
         times_slower: u32,
         /// The clock before the run with a number, where the device has one.
         mhz: Option<fn(usize) -> u32>,

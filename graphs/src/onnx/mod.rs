@@ -33,7 +33,7 @@ impl Graph {
     ///
     /// # Errors
     ///
-    /// When it is no ONNX file, or a part of one ([`Error::is_invalid_format`]), or what it says is
+    /// When it is not an ONNX file, or a part of one ([`Error::is_invalid_format`]), or what it says is
     /// no graph ([`Error::is_invalid_graph`]).
     pub fn from_onnx(bytes: Vec<u8>) -> Result<Self, Error> {
         let model = ModelProto::decode(Bytes::from(bytes))

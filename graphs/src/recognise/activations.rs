@@ -77,7 +77,7 @@ fn product_of(links: &mut Links, id: TensorId) -> Option<Product> {
     Some(product)
 }
 
-/// Of two factors, those in the order `(x, other)` of which a rule accepts the other.
+/// Two factors in the order `(x, other)` in which a rule accepts the other.
 fn pair(product: &Product) -> impl Iterator<Item = (TensorId, TensorId)> + use<> {
     let pairs = match product.factors.as_slice() {
         &[a, b] => vec![(a, b), (b, a)],

@@ -23,7 +23,7 @@ pub(crate) fn conv(flow: &Flow, node: usize) -> Result<Unit, Reason> {
     let groups = u64::try_from(of.attributes.int("group").unwrap_or(1)).unwrap_or(0);
     let sizes = ConvSizes { n, c, h, w, k, r, s, stride, pad, groups };
     let &[_, _, out_h, out_w] = shape(flow, output)? else {
-        return Err("its result is no image".to_owned());
+        return Err("its result is not an image".to_owned());
     };
     let op = UnitOp {
         op: Op::Conv2d,

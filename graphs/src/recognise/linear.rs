@@ -41,7 +41,7 @@ pub(crate) fn gemm(flow: &Flow, node: usize) -> Result<Unit, Reason> {
 /// PyTorch's linear layer: an input of any shape, a weight `[n, k]`, and a bias.
 pub(crate) fn linear(flow: &Flow, node: usize) -> Result<Unit, Reason> {
     let (x, weight, output) = parts(flow, node)?;
-    let &[n, k] = shape(flow, weight)? else { return Err("its weight is no matrix".to_owned()) };
+    let &[n, k] = shape(flow, weight)? else { return Err("its weight is not a matrix".to_owned()) };
     let rows = elements(shape(flow, x)?).checked_div(k).unwrap_or(0);
     let linear = unit(flow, node, x, weight, Matrix { rows, cols: k }, n, output)?;
     with_addend(flow, node, linear, shape(flow, output)?)

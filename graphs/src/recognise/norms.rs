@@ -94,7 +94,7 @@ fn over_root(links: &mut Links, id: TensorId) -> Option<(TensorId, TensorId)> {
     let root = links.step(root, &["Sqrt"])?;
     let sum = links.step(root.input(0)?, &["Add"])?;
     let (squares, epsilon) = links.with_number(sum)?;
-    // Far above any epsilon in use; a larger number is no guard against a division by zero.
+    // Far above any epsilon in use; a larger number does not guard against a division by zero.
     (epsilon < 0.01).then_some((x, squares))
 }
 

@@ -28,7 +28,7 @@ pub(super) fn transpose(at: &At) -> Result<Option<Shape>, String> {
     };
     let is_met = axes(order, shape.len())?;
     if order.len() != shape.len() || is_met.contains(&false) {
-        return Err(format!("perm {order:?} is no order of {} dimensions", shape.len()));
+        return Err(format!("perm {order:?} does not order {} dimensions", shape.len()));
     }
     order.iter().map(|&one| Ok(shape[axis(one, shape.len())?])).collect::<Result<_, _>>().map(Some)
 }
@@ -47,7 +47,7 @@ pub(super) fn reshape(at: &At) -> Result<Option<Shape>, String> {
                 free = Some(index);
                 1
             }
-            (Err(_), _) => return Err(format!("{wanted:?} is no shape")),
+            (Err(_), _) => return Err(format!("{wanted:?} is not a shape")),
         });
     }
     let all = elements(shape);

@@ -189,7 +189,7 @@ fn linear(at: &At) -> Result<Option<Shape>, String> {
     let (Some(x), Some(weight)) = (at.shape(0), at.shape(1)) else { return Ok(None) };
     match (x, weight) {
         ([rows @ .., k], [n, columns]) if k == columns => Ok(Some([rows, &[*n]].concat())),
-        _ => Err(format!("{} is no input for a weight of {}", text(x), text(weight))),
+        _ => Err(format!("{} does not fit a weight of {}", text(x), text(weight))),
     }
 }
 
@@ -198,7 +198,7 @@ fn gemm(at: &At) -> Result<Option<Shape>, String> {
     let oriented = |shape: &[u64], flag| match (shape, at.node.attributes.int(flag).unwrap_or(0)) {
         (&[rows, cols], 0) => Ok((rows, cols)),
         (&[rows, cols], _) => Ok((cols, rows)),
-        (shape, _) => Err(format!("{} is no matrix", text(shape))),
+        (shape, _) => Err(format!("{} is not a matrix", text(shape))),
     };
     let ((m, k), (rows, n)) = (oriented(a, "transA")?, oriented(b, "transB")?);
     if k != rows {
@@ -210,7 +210,7 @@ fn gemm(at: &At) -> Result<Option<Shape>, String> {
 fn conv(at: &At) -> Result<Option<Shape>, String> {
     let (Some(image), Some(filter)) = (at.shape(0), at.shape(1)) else { return Ok(None) };
     if image.len() < 3 || image.len() != filter.len() {
-        return Err(format!("{} is no image for a filter of {}", text(image), text(filter)));
+        return Err(format!("{} does not fit a filter of {}", text(image), text(filter)));
     }
     let groups = at.node.attributes.int("group").unwrap_or(1);
     if u64::try_from(groups).ok().and_then(|groups| groups.checked_mul(filter[1])) != Some(image[1])

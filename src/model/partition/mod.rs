@@ -20,7 +20,7 @@ use search::{Cut, Order, best_two};
 pub struct Segment<'m> {
     /// The ops, in the order in which they run.
     pub parts: Vec<NodeOps>,
-    /// The ops as one problem; `None` for a single op that is no problem by itself.
+    /// The ops as one problem; `None` for a single op that cannot be asked alone.
     pub problem: Option<Problem>,
     /// The time of its ops as one kernel each, and as one kernel together, with the evidence.
     pub estimate: Estimate<'m>,

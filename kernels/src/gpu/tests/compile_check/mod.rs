@@ -249,13 +249,13 @@ fn clang_takes_all_chains_for_amd_and_keeps_them_in_registers() {
 }
 
 #[test]
-#[ignore = "takes some minutes; run it when kernels change"]
+#[ignore = "takes some minutes: ALL_ARCHITECTURES=1 .ci/run runs it, and so does the workflow"]
 fn nvidias_compiler_takes_all_chains_for_all_architectures() {
     by_nvidias_compiler(Chains::All);
 }
 
 #[test]
-#[ignore = "takes some minutes; run it when kernels change"]
+#[ignore = "takes some minutes: ALL_ARCHITECTURES=1 .ci/run runs it, and so does the workflow"]
 fn clang_takes_all_chains_for_all_architectures_of_amd() {
     by_clang(Chains::All);
 }
