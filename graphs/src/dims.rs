@@ -85,11 +85,11 @@ mod tests {
         for (text, reason) in [
             ("batch", "no `=`"),
             ("=8", "name is empty"),
-            ("batch=", "no whole number"),
-            ("batch=-1", "no whole number"),
+            ("batch=", "not a whole number"),
+            ("batch=-1", "not a whole number"),
             ("batch=0", "no elements"),
             ("batch=4294967296", "larger than a size"),
-            ("batch=99999999999999999999", "no whole number"),
+            ("batch=99999999999999999999", "not a whole number"),
         ] {
             let error = Dims::default().set(text).unwrap_err();
             assert!(error.is_invalid_dim());
