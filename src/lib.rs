@@ -22,6 +22,7 @@
 //! 4. Ask the target: [`estimate`] says what is known, [`decide`] compares that with the threshold
 //!    of a [`Policy`], [`should_fuse`] asks about two neighbours, and [`partition`] or
 //!    [`partition_graph`] find the best split of a chain or a graph.
+//! 5. See how well a file knows itself: [`validate`] asks about each of its records without it.
 //!
 //! # What an answer rests on
 //!
@@ -62,6 +63,7 @@
 //! [`should_fuse`]: OnTarget::should_fuse
 //! [`partition`]: OnTarget::partition
 //! [`partition_graph`]: OnTarget::partition_graph
+//! [`validate`]: OnTarget::validate
 
 #![forbid(unsafe_code)]
 
@@ -77,8 +79,9 @@ mod vocabulary;
 pub use error::Error;
 pub use file_kind::FileKind;
 pub use model::{
-    Alternative, Decision, Estimate, Evidence, FusionCostModel, GraphNode, Interval, NodeOps,
-    OnTarget, Partition, Policy, Segment, SpeedupRange, Target, WhenUnknown,
+    Accuracy, Alternative, Decision, Errors, Estimate, Evidence, FusionCostModel, GraphNode,
+    Interval, LeaveOut, NodeOps, OnTarget, Partition, Policy, PossibleKernel, Regret, Segment,
+    SpeedupRange, Target, Trial, WhenUnknown, possible_kernels,
 };
 pub use vocabulary::{
     AttentionSizes, Backend, CacheState, Chain, Clock, ConvSizes, DType, Family, ImageSizes,

@@ -3,7 +3,8 @@
 //! What is measured is looked up ([`lookup`]), what is not is estimated, from the most trusted
 //! evidence on ([`known`]): records of the same chain ([`cloud`]), records of a similar one
 //! ([`compose`]), or ceilings ([`on_paper`]). A cloud is a fitted [`roofline`] and, over it, a smooth
-//! surface ([`kriging`]). [`partition`] asks about all parts of a graph.
+//! surface ([`kriging`]). [`partition`] asks about all parts of a graph, and [`validate`] about what
+//! was measured, as if it had not been.
 
 mod answer;
 mod cloud;
@@ -26,10 +27,14 @@ mod search;
 mod spread;
 mod surroundings;
 mod target;
+mod validate;
 
 pub use answer::{Estimate, Evidence, Interval, SpeedupRange};
 pub use lookup::FusionCostModel;
 pub use on_target::OnTarget;
-pub use partition::{Alternative, GraphNode, NodeOps, Partition, Segment};
+pub use partition::{
+    Alternative, GraphNode, NodeOps, Partition, PossibleKernel, Segment, possible_kernels,
+};
 pub use policy::{Decision, Policy, WhenUnknown};
 pub use target::Target;
+pub use validate::{Accuracy, Errors, LeaveOut, Regret, Trial};

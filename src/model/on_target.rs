@@ -6,6 +6,7 @@ use super::lookup::FusionCostModel;
 use super::on_paper::OnPaper;
 use super::policy::{Decision, Policy};
 use super::target::Target;
+use crate::calibration::FusionRecord;
 use crate::cost::Ceilings;
 use crate::error::{Error, ErrorKind};
 use crate::vocabulary::{Chain, DType, Problem};
@@ -68,8 +69,13 @@ impl<'m> OnTarget<'m> {
     /// [`Evidence`](super::Evidence). Measured points come back as they were measured.
     #[must_use]
     pub fn estimate(&self, problem: &Problem) -> Estimate<'m> {
-        let records = self.model.records();
-        if let Some(known) = self.known {
+        self.estimate_from(self.known, problem)
+    }
+
+    /// The same from what is known of some of the target's records.
+    pub(super) fn estimate_from(&self, known: Option<&Known>, problem: &Problem) -> Estimate<'m> {
+        let records = self.records();
+        if let Some(known) = known {
             if let Some(&index) = known.by_problem.get(problem) {
                 return Estimate::measured(&records[index], self.state);
             }
@@ -77,7 +83,7 @@ impl<'m> OnTarget<'m> {
                 return Estimate::of_kernels(answer, records, self.state);
             }
         }
-        let on_paper = self.known.map_or_else(OnPaper::default, |known| known.on_paper);
+        let on_paper = known.map_or_else(OnPaper::default, |known| known.on_paper);
         let ceilings = self.ceilings(problem.dtype());
         let estimate = ceilings.and_then(|ceilings| on_paper.estimate(ceilings, problem));
         estimate.map_or(Estimate::UNKNOWN, Estimate::of_roofline)
@@ -92,7 +98,16 @@ impl<'m> OnTarget<'m> {
     ///
     /// [`WhenUnknown::Error`]: super::WhenUnknown::Error
     pub fn decide(&self, problem: &Problem, policy: &Policy) -> Result<Decision<'m>, Error> {
-        let decision = policy.decide(self.estimate(problem));
+        self.decided(self.estimate(problem), problem, policy)
+    }
+
+    pub(super) fn decided(
+        &self,
+        estimate: Estimate<'m>,
+        problem: &Problem,
+        policy: &Policy,
+    ) -> Result<Decision<'m>, Error> {
+        let decision = policy.decide(estimate);
         decision.ok_or_else(|| undecided(format!("{problem} on {}", self.target)))
     }
 
@@ -162,7 +177,7 @@ impl<'m> OnTarget<'m> {
         let mut least = f64::INFINITY;
         let mut largest = 0.0_f64;
         for &index in indices {
-            let speedup = self.model.records()[index].speedup_factor;
+            let speedup = self.records()[index].speedup_factor;
             log_sum += speedup.ln();
             least = least.min(speedup);
             largest = largest.max(speedup);
@@ -173,7 +188,15 @@ impl<'m> OnTarget<'m> {
         Some(SpeedupRange { mean, least, largest, sizes })
     }
 
-    fn ceilings(&self, dtype: DType) -> Option<&'m Ceilings> {
+    pub(super) const fn known(&self) -> Option<&'m Known> {
+        self.known
+    }
+
+    pub(super) fn records(&self) -> &'m [FusionRecord] {
+        self.model.records()
+    }
+
+    pub(super) fn ceilings(&self, dtype: DType) -> Option<&'m Ceilings> {
         self.model.ceilings(&self.target, dtype, self.state.map(|asked| asked.id))
     }
 }

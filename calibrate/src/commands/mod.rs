@@ -3,7 +3,11 @@
 pub mod completions;
 pub mod list;
 pub mod man;
+pub mod partition;
 pub mod query;
 pub mod run;
 pub mod selftest;
 pub mod show;
+mod target;
+pub mod validate;
+mod written;
