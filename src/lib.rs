@@ -22,6 +22,7 @@
 //! 4. Ask the target: [`estimate`] says what is known, [`decide`] compares that with the threshold
 //!    of a [`Policy`], [`should_fuse`] asks about two neighbours, and [`partition`] or
 //!    [`partition_graph`] find the best split of a chain or a graph.
+//! 5. Ask what to measure next: [`coverage`] of a list of problems.
 //!
 //! # What an answer rests on
 //!
@@ -33,6 +34,7 @@
 //! | [`ComposedAtSize`] | a chain that differs in some ops, measured at this size, plus the new ops and minus the old ones, each as measured by themselves |
 //! | [`Interpolated`] | records of the same chain at sizes around this one |
 //! | [`ComposedBetween`] | as composed at size, from a chain that was measured at sizes around this one |
+//! | [`Prior`] | an older calibration of the machine, corrected by newer records: [`FusionCostModel::with_prior`] |
 //! | [`Extrapolated`] | the nearest records, at smaller or larger sizes: [`Estimate::octaves_beyond`] says how far away |
 //! | [`Roofline`] | the machine's measured ceilings, and what fusion gained of them elsewhere |
 //! | [`Unknown`] | nothing |
@@ -46,6 +48,7 @@
 //! [`ComposedAtSize`]: Evidence::ComposedAtSize
 //! [`Interpolated`]: Evidence::Interpolated
 //! [`ComposedBetween`]: Evidence::ComposedBetween
+//! [`Prior`]: Evidence::Prior
 //! [`Extrapolated`]: Evidence::Extrapolated
 //! [`Roofline`]: Evidence::Roofline
 //! [`Unknown`]: Evidence::Unknown
@@ -60,6 +63,7 @@
 //! [`estimate`]: OnTarget::estimate
 //! [`decide`]: OnTarget::decide
 //! [`should_fuse`]: OnTarget::should_fuse
+//! [`coverage`]: OnTarget::coverage
 //! [`partition`]: OnTarget::partition
 //! [`partition_graph`]: OnTarget::partition_graph
 
@@ -77,11 +81,12 @@ mod vocabulary;
 pub use error::Error;
 pub use file_kind::FileKind;
 pub use model::{
-    Alternative, Decision, Estimate, Evidence, FusionCostModel, GraphNode, Interval, NodeOps,
-    OnTarget, Partition, Policy, Segment, SpeedupRange, Target, WhenUnknown,
+    Alternative, Coverage, Covered, Decision, Estimate, Evidence, FusionCostModel, GraphNode,
+    Interval, NextPoint, NodeOps, OnTarget, Partition, Policy, Segment, SpeedupRange, Target,
+    WhenUnknown,
 };
 pub use vocabulary::{
     AttentionSizes, Backend, CacheState, Chain, Clock, ConvSizes, DType, Family, ImageSizes,
     Implementation, LinearSizes, MlpSizes, Op, PATTERNS, Pattern, Pointwise, PoolWindow, Problem,
-    RowsSizes, Sizes,
+    Rewrite, RowsSizes, Sizes,
 };

@@ -91,6 +91,20 @@ impl Field {
         }
     }
 
+    /// What is left of the covariances at some places, row by row, and the variance of the noise;
+    /// `None` where that cannot be computed.
+    pub(super) fn left(&self, places: &[Place]) -> Option<(Vec<f64>, f64)> {
+        /// Of more samples, some are enough: those far away say nothing.
+        const MOST: usize = 512;
+        let some: Vec<Sample>;
+        let mut known = &self.samples[..];
+        if known.len() > MOST {
+            some = spread_out(known.len(), MOST).map(|index| known[index]).collect();
+            known = &some;
+        }
+        Some((self.covariance.left(known, places)?, self.covariance.noise))
+    }
+
     /// Samples from all others: the error of each, and its standard deviation.
     pub(super) fn left_out(&self) -> Vec<[f64; 2]> {
         /// Of more, some are looked at: far more than a quantile needs.

@@ -2,13 +2,15 @@
 //!
 //! What is measured is looked up ([`lookup`]), what is not is estimated, from the most trusted
 //! evidence on ([`known`]): records of the same chain ([`cloud`]), records of a similar one
-//! ([`compose`]), or ceilings ([`on_paper`]). A cloud is a fitted [`roofline`] and, over it, a smooth
-//! surface ([`kriging`]). [`partition`] asks about all parts of a graph.
+//! ([`compose`]), an [`older`] file, or ceilings ([`on_paper`]). A cloud is a fitted [`roofline`] and, over it, a smooth
+//! surface ([`kriging`]). [`partition`] asks about all parts of a graph, and [`coverage`]
+//! says what to measure next.
 
 mod answer;
 mod cloud;
 mod compose;
 mod covariance;
+mod coverage;
 mod features;
 mod known;
 mod kriging;
@@ -16,6 +18,7 @@ mod lanes;
 mod lookup;
 mod matern;
 mod matrix;
+mod older;
 mod on_paper;
 mod on_target;
 mod partition;
@@ -28,6 +31,7 @@ mod surroundings;
 mod target;
 
 pub use answer::{Estimate, Evidence, Interval, SpeedupRange};
+pub use coverage::{Coverage, Covered, NextPoint};
 pub use lookup::FusionCostModel;
 pub use on_target::OnTarget;
 pub use partition::{Alternative, GraphNode, NodeOps, Partition, Segment};

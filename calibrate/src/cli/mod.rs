@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use fused_kernels::worker;
-use fusion_cost_model::{Backend, CacheState, Clock, Implementation, Problem};
+use fusion_cost_model::{Backend, CacheState, Clock, Implementation, Problem, Rewrite};
 use trace_tool::TraceCommand;
 
 use crate::machine::fingerprint;
@@ -25,6 +25,7 @@ Examples:
   calibrate --problem linear_bias_relu/f32/m512.k512.n512
   calibrate --shapes resnet50 --time-budget 10m   at most ten minutes; run it again to continue
   calibrate --fusion all --cache cold             with inputs that are not in the caches
+  calibrate --fusion conv_bn_relu --rewrite bn_folded    and with the batch norm folded away
   calibrate --fusion all --backend cuda --dtype bf16            the first NVIDIA GPU
   calibrate --fusion linear --backend hip --device 1 --clock device
   calibrate selftest                              how often the intervals are right on this machine
@@ -236,6 +237,9 @@ pub struct QueryArgs {
     /// Whose kernels would run: native or vendor
     #[arg(long, value_name = "NAME", default_value_t = Implementation::Native)]
     pub implementation: Implementation,
+    /// What the ops would become before they are fused: bn_folded
+    #[arg(long, value_name = "NAME")]
+    pub rewrite: Option<Rewrite>,
     /// The speedup from which fusing is worth it
     #[arg(long, value_name = "RATIO", value_parser = threshold,
         default_value_t = fusion_cost_model::Policy::THRESHOLD)]

@@ -4,7 +4,7 @@ use std::path::{PathBuf, absolute};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use fusion_cost_model::{Backend, Clock, DType, Implementation, Problem};
+use fusion_cost_model::{Backend, Clock, DType, Implementation, Problem, Rewrite};
 
 use super::CachePolicy;
 use crate::exit::UsageError;
@@ -109,6 +109,11 @@ pub struct RunArgs {
     /// One problem, such as linear_bias_relu/f32/m512.k512.n512; can be repeated
     #[arg(long, value_name = "PROBLEM")]
     pub problem: Vec<Problem>,
+
+    /// Also measure what these rewrites gain, separated by commas, where they apply: bn_folded (a
+    /// batch norm folded into the filter before it; CPU only)
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub rewrite: Vec<Rewrite>,
 
     /// The dtype of the problems from a set of sizes
     #[arg(long, default_value_t = DType::F32)]
@@ -235,13 +240,15 @@ impl RunArgs {
     /// By which clocks and with whose kernels each problem is to be measured.
     #[must_use]
     pub fn ways(&self) -> Ways {
+        let rewrites = self.rewrite.clone();
         if self.backend == Backend::Cpu {
-            return Ways::of_cpu();
+            return Ways { rewrites, ..Ways::of_cpu() };
         }
         let implementations = self.implementation.unwrap_or(ImplementationChoice::All);
         Ways {
             clocks: self.clock.unwrap_or(ClockChoice::Both).clocks(),
             implementations: implementations.implementations(),
+            rewrites,
             tells_vendor: self.implementation.is_some(),
         }
     }

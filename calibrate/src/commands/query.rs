@@ -44,7 +44,10 @@ pub fn query(args: &QueryArgs) -> anyhow::Result<u8> {
     .with_cache_state(args.cache.into())
     .with_implementation(args.implementation);
     let policy = Policy::new(WhenUnknown::Roofline).with_threshold(args.threshold);
-    let on_target = model.on(target);
+    let on_target = match args.rewrite {
+        Some(rewrite) => model.on(target).rewritten(rewrite),
+        None => model.on(target),
+    };
     let decision = on_target.decide(&problem, &policy)?;
     let text = if args.json {
         serde_json::to_string_pretty(&as_json(&problem, &decision, on_target))? + "\n"

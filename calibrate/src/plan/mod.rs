@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use fused_kernels::{Backend, InputSpec, Unsupported};
 use fusion_cost_model::calibration::Skipped;
-use fusion_cost_model::{CacheState, Chain, Clock, Implementation, Problem};
+use fusion_cost_model::{CacheState, Chain, Clock, Implementation, Problem, Rewrite};
 
 use crate::exit::UsageError;
 use crate::profiles::{self, ShapeSet, select};
@@ -34,6 +34,8 @@ pub struct Ways {
     pub clocks: Vec<Clock>,
     /// Whose kernels run.
     pub implementations: Vec<Implementation>,
+    /// Which rewrites are measured too, of problems that they apply to.
+    pub rewrites: Vec<Rewrite>,
     /// Whether to report that the vendor library lacks a problem.
     pub tells_vendor: bool,
 }
@@ -43,7 +45,8 @@ impl Ways {
     #[must_use]
     pub fn of_cpu() -> Self {
         let implementations = vec![Implementation::Native];
-        Self { clocks: vec![Clock::Host], implementations, tells_vendor: true }
+        let (clocks, rewrites) = (vec![Clock::Host], Vec::new());
+        Self { clocks, implementations, rewrites, tells_vendor: true }
     }
 
     fn of(&self, problem: Problem) -> impl Iterator<Item = Subject> {
@@ -51,7 +54,14 @@ impl Ways {
             let implementation = *implementation;
             self.clocks.iter().map(move |&clock| Subject::of(problem, clock, implementation))
         };
-        self.implementations.iter().flat_map(subject)
+        let rewrites = self.rewrites.iter().filter(move |one| one.applies_to(problem.chain()));
+        let rewritten = rewrites.flat_map(move |&rewrite| {
+            let subject = move |clock: &Clock| {
+                Subject::of(problem, *clock, Implementation::Native).rewritten(rewrite)
+            };
+            self.clocks.iter().map(subject)
+        });
+        self.implementations.iter().flat_map(subject).chain(rewritten)
     }
 }
 

@@ -142,6 +142,7 @@ pub fn record(
         cache_state: settings.cache,
         clock: subject.clock,
         implementation: subject.implementation,
+        rewrite: subject.rewrite,
         unfused_latency_ms: rounded(unfused.seconds * 1e3),
         unfused_memory_bytes: traffic.unfused_bytes,
         unfused_peak_bytes: Some(peak.unfused_bytes),
