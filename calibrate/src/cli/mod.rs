@@ -1,5 +1,6 @@
 //! The command line.
 
+mod next;
 mod run;
 
 use std::path::PathBuf;
@@ -13,6 +14,7 @@ use trace_tool::TraceCommand;
 use crate::machine::fingerprint;
 use crate::selftest::against_itself::Planted;
 
+pub use next::NextArgs;
 pub use run::{ClockChoice, ImplementationChoice, RunArgs};
 
 const EXAMPLES: &str = "\
@@ -29,6 +31,8 @@ Examples:
   calibrate --fusion all --backend cuda --dtype bf16            the first NVIDIA GPU
   calibrate --fusion linear --backend hip --device 1 --clock device
   calibrate selftest                              how often the intervals are right on this machine
+  calibrate --for resnet50.onnx --dim batch=8     just what the decisions about a model need
+  calibrate --refresh q.toml                      has an older calibration drifted?
   calibrate trace kernels rank0.json.gz           where the time of a GPU profile goes
   calibrate trace compare a.json.gz b.json.gz     where the gap between two GPU profiles comes from
   calibrate show q.toml
@@ -240,6 +244,9 @@ pub struct QueryArgs {
     /// What the ops would become before they are fused: bn_folded
     #[arg(long, value_name = "NAME")]
     pub rewrite: Option<Rewrite>,
+    /// An older calibration of the same machine, asked where FILE has no record
+    #[arg(long, value_name = "OLD")]
+    pub prior: Option<PathBuf>,
     /// The speedup from which fusing is worth it
     #[arg(long, value_name = "RATIO", value_parser = threshold,
         default_value_t = fusion_cost_model::Policy::THRESHOLD)]

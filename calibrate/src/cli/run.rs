@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use fusion_cost_model::{Backend, Clock, DType, Implementation, Problem, Rewrite};
 
-use super::CachePolicy;
+use super::{CachePolicy, NextArgs};
 use crate::exit::UsageError;
 use crate::judge::LEAST_SPAN;
 use crate::machine::fingerprint;
@@ -186,6 +186,10 @@ pub struct RunArgs {
     /// measured, or the machine is not the one named
     #[arg(long)]
     pub strict: bool,
+
+    /// What to measure by itself.
+    #[command(flatten)]
+    pub next: NextArgs,
 }
 
 impl RunArgs {
@@ -231,6 +235,7 @@ impl RunArgs {
             fusion: self.fusion.clone(),
             shapes: self.shapes.clone(),
             problems: self.problem.clone(),
+            source: None,
             dtype: self.dtype,
             quick: self.quick,
             is_gpu: self.backend != Backend::Cpu,

@@ -5,7 +5,7 @@ use std::fmt;
 use std::io::Write as _;
 
 use cli_support::width::Width;
-use fusion_cost_model::calibration::Timing;
+use fusion_cost_model::calibration::{HardwareCalibration, Timing};
 use fusion_cost_model::cost::Traffic;
 use fusion_cost_model::{
     Backend, CacheState, Clock, Decision, Estimate, Evidence, FusionCostModel, Interval, OnTarget,
@@ -24,7 +24,10 @@ use crate::units;
 /// When the file cannot be read, or the question cannot be understood.
 pub fn query(args: &QueryArgs) -> anyhow::Result<u8> {
     let (problem, backend) = (args.problem, args.backend);
-    let model = FusionCostModel::load(&args.file)?;
+    let mut model = FusionCostModel::load(&args.file)?;
+    if let Some(older) = &args.prior {
+        model = model.with_prior(HardwareCalibration::load(older)?)?;
+    }
     let threads = match args.threads {
         Some(threads) => threads,
         None => only(&model, backend, "threads", |target| target.threads)?.unwrap_or(1),

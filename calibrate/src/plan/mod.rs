@@ -1,5 +1,6 @@
 //! The first stage: from the command line to a list of subjects.
 
+mod questions;
 mod request;
 mod subject;
 
@@ -13,6 +14,7 @@ use crate::exit::UsageError;
 use crate::profiles::{self, ShapeSet, select};
 use crate::units::gibibytes;
 
+pub use questions::{Questions, questions};
 pub use request::Request;
 pub use subject::{Comparison, Subject, clocks_of, controls};
 
@@ -117,10 +119,11 @@ pub struct Wanted {
 /// [`UsageError`] or [`Error`](fusion_cost_model::Error) when a name is
 /// unknown or a problem cannot be.
 pub fn wanted(request: &Request) -> anyhow::Result<Wanted> {
-    let Request { fusion, shapes, problems: explicit, dtype, quick, is_gpu } = request;
+    let Request { fusion, shapes, problems: explicit, source, dtype, quick, is_gpu } = request;
     let sets_asked_for = !fusion.is_empty() || shapes.is_some() || explicit.is_empty();
 
-    let mut source = "given on the command line".to_owned();
+    let is_found = source.is_some();
+    let mut source = source.clone().unwrap_or_else(|| "given on the command line".to_owned());
     let mut from_set = Vec::new();
     if sets_asked_for {
         let name = shapes.as_deref().unwrap_or_else(|| default_shapes(*quick, *is_gpu));
@@ -138,7 +141,8 @@ pub fn wanted(request: &Request) -> anyhow::Result<Wanted> {
     let mut seen = HashSet::new();
     let explicit: Vec<Problem> =
         explicit.iter().copied().filter(|problem| seen.insert(*problem)).collect();
-    let named = explicit.len();
+    // What was found in a model may be left out, with the reason.
+    let named = if is_found { 0 } else { explicit.len() };
     let others = from_set.into_iter().filter(|problem| seen.insert(*problem));
     let problems = explicit.into_iter().chain(others).collect();
     Ok(Wanted { shapes: source, problems, named })
