@@ -23,6 +23,7 @@
 //!    of a [`Policy`], [`should_fuse`] asks about two neighbours, and [`partition`] or
 //!    [`partition_graph`] find the best split of a chain or a graph.
 //! 5. See how well a file knows itself: [`validate`] asks about each of its records without it.
+//! 6. Ask what to measure next: [`coverage`] of a list of problems.
 //!
 //! # What an answer rests on
 //!
@@ -34,6 +35,7 @@
 //! | [`ComposedAtSize`] | a chain that differs in some ops, measured at this size, plus the new ops and minus the old ones, each as measured by themselves |
 //! | [`Interpolated`] | records of the same chain at sizes around this one |
 //! | [`ComposedBetween`] | as composed at size, from a chain that was measured at sizes around this one |
+//! | [`Prior`] | an older calibration of the machine, corrected by newer records: [`FusionCostModel::with_prior`] |
 //! | [`Extrapolated`] | the nearest records, at smaller or larger sizes: [`Estimate::octaves_beyond`] says how far away |
 //! | [`Roofline`] | the machine's measured ceilings, and what fusion gained of them elsewhere |
 //! | [`Unknown`] | nothing |
@@ -47,6 +49,7 @@
 //! [`ComposedAtSize`]: Evidence::ComposedAtSize
 //! [`Interpolated`]: Evidence::Interpolated
 //! [`ComposedBetween`]: Evidence::ComposedBetween
+//! [`Prior`]: Evidence::Prior
 //! [`Extrapolated`]: Evidence::Extrapolated
 //! [`Roofline`]: Evidence::Roofline
 //! [`Unknown`]: Evidence::Unknown
@@ -61,6 +64,7 @@
 //! [`estimate`]: OnTarget::estimate
 //! [`decide`]: OnTarget::decide
 //! [`should_fuse`]: OnTarget::should_fuse
+//! [`coverage`]: OnTarget::coverage
 //! [`partition`]: OnTarget::partition
 //! [`partition_graph`]: OnTarget::partition_graph
 //! [`validate`]: OnTarget::validate
@@ -79,12 +83,13 @@ mod vocabulary;
 pub use error::Error;
 pub use file_kind::FileKind;
 pub use model::{
-    Accuracy, Alternative, Decision, Errors, Estimate, Evidence, FusionCostModel, GraphNode,
-    Interval, LeaveOut, NodeOps, OnTarget, Partition, Policy, PossibleKernel, Regret, Segment,
-    SpeedupRange, Target, Trial, WhenUnknown, possible_kernels,
+    Accuracy, Alternative, Coverage, Covered, Decision, Errors, Estimate, Evidence,
+    FusionCostModel, GraphNode, Interval, LeaveOut, NextPoint, NodeOps, OnTarget, Partition,
+    Policy, PossibleKernel, Regret, Segment, SpeedupRange, Target, Trial, WhenUnknown,
+    possible_kernels,
 };
 pub use vocabulary::{
     AttentionSizes, Backend, CacheState, Chain, Clock, ConvSizes, DType, Family, ImageSizes,
     Implementation, LinearSizes, MlpSizes, Op, PATTERNS, Pattern, Pointwise, PoolWindow, Problem,
-    RowsSizes, Sizes,
+    Rewrite, RowsSizes, Sizes,
 };

@@ -14,6 +14,7 @@
 //! | [`worker`] | does one task in a process of its own |
 //! | [`run`] | measures everything, pass after pass, and keeps a journal |
 //! | [`record`] | the calibration file |
+//! | [`drift`] | how far a newer calibration is off an older one |
 //! | [`selftest`] | whole runs whose true result is known |
 //! | [`report`] | what people read |
 //!
@@ -24,6 +25,7 @@ pub mod build_info;
 pub mod cli;
 pub mod commands;
 pub mod digits;
+pub mod drift;
 pub mod judge;
 pub mod machine;
 pub mod measure;

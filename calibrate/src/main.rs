@@ -9,6 +9,7 @@ use clap::Parser;
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let result = match cli.command {
+        None if cli.run.next.is_asked() => commands::next::next(&cli.run),
         None => commands::run::run(&cli.run),
         Some(Command::List(args)) => commands::list::list(&args),
         Some(Command::Show(args)) => commands::show::show(&args),

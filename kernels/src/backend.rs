@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fusion_cost_model::cost::Ceilings;
 use fusion_cost_model::{
-    Backend as BackendName, CacheState, Clock, DType, Implementation, Problem,
+    Backend as BackendName, CacheState, Clock, DType, Implementation, Problem, Rewrite,
 };
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -50,12 +50,16 @@ pub struct Setup {
     pub clock: Clock,
     /// Whose kernels run.
     pub implementation: Implementation,
+    /// What the ops become before they are fused; `None` for the ops as they are written. The unfused
+    /// variant is the same, and both compute the same result.
+    pub rewrite: Option<Rewrite>,
 }
 
 impl From<CacheState> for Setup {
-    /// The project's own kernels on the host's clock.
+    /// The project's own kernels on the host's clock, for the ops as they are written.
     fn from(cache: CacheState) -> Self {
-        Self { cache, clock: Clock::Host, implementation: Implementation::Native }
+        let implementation = Implementation::Native;
+        Self { cache, clock: Clock::Host, implementation, rewrite: None }
     }
 }
 
@@ -96,6 +100,9 @@ pub enum Unsupported {
     /// It has no such clock: a GPU has no time of the host alone, and a CPU no other.
     #[error("its times are not taken with the {0} clock")]
     NoClock(Clock),
+    /// It has no kernels for what the rewrite makes of the chain, or the rewrite does not apply.
+    #[error("it has no kernels for it rewritten as {0}")]
+    NoRewrite(Rewrite),
     /// The vendor's library has no fused entry point for the chain, or is not there.
     #[error("no vendor library with a fused form of it was found")]
     NoVendor,

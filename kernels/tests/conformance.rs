@@ -6,8 +6,8 @@
 mod problems;
 
 use fused_kernels::cpu::{Cpu, Vectors};
-use fused_kernels::{Backend, Expected, Inputs, Unsupported, Variant};
-use fusion_cost_model::{CacheState, DType, Op, Problem};
+use fused_kernels::{Backend, Expected, Inputs, Setup, Unsupported, Variant};
+use fusion_cost_model::{CacheState, DType, Op, Problem, Rewrite};
 
 fn problems() -> Vec<Problem> {
     problems::problems(DType::F32)
@@ -112,6 +112,40 @@ fn the_fused_variant_is_one_kernel_and_the_unfused_one_has_one_per_op() {
         assert_eq!(prepared.kernels(Variant::Fused).len(), 1, "{problem}");
         assert_eq!(prepared.kernels(Variant::Unfused).len(), problem.chain().len(), "{problem}");
     }
+}
+
+/// Both variants against the reference of the chain as it is written.
+#[test]
+fn a_folded_batch_norm_conforms() {
+    let mut checked = 0;
+    for (threads, cache) in [(1, CacheState::Warm), (3, CacheState::Warm), (2, CacheState::Cold)] {
+        let mut cpu = Cpu::new(threads).unwrap().with_last_level_cache(2048);
+        let setup = Setup { rewrite: Some(Rewrite::BnFolded), ..cache.into() };
+        for problem in problems() {
+            if !Rewrite::BnFolded.applies_to(problem.chain()) {
+                let reason = Err(Unsupported::NoRewrite(Rewrite::BnFolded));
+                assert_eq!(cpu.requirements(&problem, setup), reason, "{problem}");
+                continue;
+            }
+            let inputs = Inputs::random(&problem, 42);
+            let expected = Expected::compute(&problem, &inputs, u64::MAX);
+            let mut prepared = cpu.prepare(&problem, &inputs, setup).unwrap().unwrap();
+            assert_eq!(prepared.kernels(Variant::Unfused).len(), problem.chain().len());
+            let fused = prepared.kernels(Variant::Fused).join(", ");
+            assert!(fused.contains("bias") && !fused.contains("batch_norm"), "{fused}");
+            for variant in Variant::ALL {
+                for layout in 1..=2 {
+                    prepared.new_layout(layout).unwrap();
+                    prepared.poison().unwrap();
+                    prepared.run(variant, 2).unwrap();
+                    let error = expected.error(&prepared.output().unwrap());
+                    assert!(error <= expected.tolerance(), "{problem}, {variant}: {error:e}");
+                    checked += 1;
+                }
+            }
+        }
+    }
+    assert!(checked > 100, "{checked}");
 }
 
 #[test]

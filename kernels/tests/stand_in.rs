@@ -51,11 +51,15 @@ fn options(stand_in: &StandIn) -> GpuOptions {
 }
 
 fn setup(cache: CacheState, clock: Clock) -> Setup {
-    Setup { cache, clock, implementation: Implementation::Native }
+    Setup { cache, clock, implementation: Implementation::Native, rewrite: None }
 }
 
-const WARM: Setup =
-    Setup { cache: CacheState::Warm, clock: Clock::Device, implementation: Implementation::Native };
+const WARM: Setup = Setup {
+    cache: CacheState::Warm,
+    clock: Clock::Device,
+    implementation: Implementation::Native,
+    rewrite: None,
+};
 
 fn cuda(settings: &str) -> Option<StandIn> {
     StandIn::new(&format!("device sm_80\nversion 12040\nruntime 12040\n{settings}"))
@@ -155,7 +159,12 @@ fn gemms_of_the_vendors_libraries_conform() {
     {
         let Some(stand_in) = stand_in else { return };
         let mut gpu = Gpu::open(backend, 0, &options(&stand_in)).unwrap();
-        let vendor = |cache, clock| Setup { cache, clock, implementation: Implementation::Vendor };
+        let vendor = |cache, clock| Setup {
+            cache,
+            clock,
+            implementation: Implementation::Vendor,
+            rewrite: None,
+        };
         for (text, cache, clock) in [
             ("linear_bias/f32/m17.k31.n13", CacheState::Warm, Clock::Device),
             ("linear_bias_relu/bf16/m33.k16.n40", CacheState::Warm, Clock::LaunchInclusive),

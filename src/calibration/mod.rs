@@ -48,6 +48,9 @@ pub struct HardwareCalibration {
     pub hardware: HardwareSpec,
     /// The machine as it was observed when it was measured.
     pub fingerprint: Fingerprint,
+    /// Later runs that added records, in the order in which they did; empty where there were none.
+    #[serde(default, rename = "addition", skip_serializing_if = "Vec::is_empty")]
+    pub additions: Vec<Addition>,
     /// What was checked before the run.
     #[serde(default, rename = "check", skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<Check>,
@@ -117,6 +120,25 @@ pub struct Settings {
     pub forced: bool,
     /// How the run ended.
     pub end: RunEnd,
+}
+
+/// A later run that added records to a file, on the same machine and by the same program: an
+/// `[[addition]]` table. The settings of the file are those of the first run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Addition {
+    /// When it began, in UTC (RFC 3339).
+    pub started_at: String,
+    /// Where its problems came from.
+    pub shapes: String,
+    /// Its seed.
+    pub seed: u64,
+    /// Whether the shortened procedure was used.
+    pub quick: bool,
+    /// Whether it went on in spite of a failed check.
+    pub forced: bool,
+    /// How many records it added or replaced.
+    pub records: u64,
 }
 
 /// How a run ended.

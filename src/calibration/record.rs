@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Reason, StateSpeedup, Verdict};
 use crate::cost::Bottleneck;
-use crate::vocabulary::{Backend, CacheState, Clock, DType, Implementation, Problem};
+use crate::vocabulary::{Backend, CacheState, Clock, DType, Implementation, Problem, Rewrite};
 
 /// The time of one variant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -200,6 +200,12 @@ pub struct FusionRecord {
     pub clock: Clock,
     /// Whose kernels ran: `native` are the project's own.
     pub implementation: Implementation,
+    /// What the ops were rewritten to before they were fused; absent for the ops as they are written.
+    ///
+    /// The unfused variant is the same in both records of a problem. Modelled figures are those of the
+    /// ops as they are written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rewrite: Option<Rewrite>,
 
     /// Time of the unfused variant. Divided by the fused one it is the speedup.
     pub unfused_latency_ms: f64,

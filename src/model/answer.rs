@@ -19,6 +19,9 @@ pub enum Evidence {
     Interpolated,
     /// As [`Self::ComposedAtSize`], where the other chain was measured at sizes around this one.
     ComposedBetween,
+    /// An older calibration of the same machine says it, corrected by how far newer records are off
+    /// that: see [`FusionCostModel::with_prior`](super::FusionCostModel::with_prior).
+    Prior,
     /// The nearest measured sizes are [`Estimate::octaves_beyond`] away: what the time there is over
     /// its roofline is held, and so is the speedup.
     Extrapolated,
@@ -44,6 +47,7 @@ impl Evidence {
             Self::ComposedAtSize => "composed at size",
             Self::Interpolated => "interpolated",
             Self::ComposedBetween => "composed between sizes",
+            Self::Prior => "prior",
             Self::Extrapolated => "extrapolated",
             Self::Roofline => "roofline",
             Self::Unknown => "unknown",

@@ -10,7 +10,7 @@ use crate::cost::Ceilings;
 
 /// What is believed of the logarithm of a speedup: it is below 1.5, and in part what the roofline
 /// says.
-const OF_SPEEDUPS: Prior = Prior { mean_sd: 0.3, slope_sd: 0.5, amplitude: 0.1 };
+pub(super) const OF_SPEEDUPS: Prior = Prior { mean_sd: 0.3, slope_sd: 0.5, amplitude: 0.1 };
 
 /// And of the logarithm of a time over its roofline.
 const OF_TIMES: Prior = Prior { mean_sd: 1.0, slope_sd: 0.0, amplitude: 0.2 };
@@ -90,6 +90,11 @@ impl Cloud {
         };
         let records = records.iter().map(|(index, _)| *index).collect();
         Some(Self { range, roofline, times, speedups, records })
+    }
+
+    /// The speedups; `None` for a single op.
+    pub(super) fn speedups(&self) -> Option<&Field> {
+        self.speedups.as_ref().map(|speedups| &speedups.field)
     }
 
     /// The times of a problem of these features. Beyond the measured range, what the time is over
@@ -188,7 +193,8 @@ fn fitted_anew<'r>(
     })
 }
 
-fn padded(features: &Features) -> [f64; MAX_DIMENSIONS] {
+/// The coordinates of a problem, and 0 where it has no more.
+pub(super) fn padded(features: &Features) -> [f64; MAX_DIMENSIONS] {
     let mut padded = [0.0; MAX_DIMENSIONS];
     padded[..features.coordinates().len()].copy_from_slice(features.coordinates());
     padded

@@ -68,8 +68,7 @@ pub(super) const NEIGHBOURS: usize = 16;
 impl Covariance {
     /// The covariance under which the values are likeliest, given the prior.
     pub(super) fn fit(samples: &[Sample], dimensions: usize, prior: Prior) -> Self {
-        let mut first = vec![SCALE.ln(); dimensions];
-        first.extend([prior.amplitude.ln(), NOISE.ln()]);
+        let first = Self::usual_logarithms(dimensions, prior);
         let start = Self::with(&first, dimensions, prior);
         let blocks = blocks(samples, &start);
         let found = minimise(&first, |at| {
@@ -84,6 +83,40 @@ impl Covariance {
             distrust.sum::<f64>() + surprise.sum::<f64>()
         });
         Self::with(&found, dimensions, prior)
+    }
+
+    /// The covariance that is believed in before a value is seen.
+    pub(super) fn usual(dimensions: usize, prior: Prior) -> Self {
+        Self::with(&Self::usual_logarithms(dimensions, prior), dimensions, prior)
+    }
+
+    /// The logarithms of the usual scales, amplitude and noise.
+    fn usual_logarithms(dimensions: usize, prior: Prior) -> Vec<f64> {
+        let mut usual = vec![SCALE.ln(); dimensions];
+        usual.extend([prior.amplitude.ln(), NOISE.ln()]);
+        usual
+    }
+
+    /// What is left of the covariances of values at some places when others are known, row by row;
+    /// `None` where that cannot be computed.
+    pub(super) fn left(&self, known: &[Sample], places: &[Place]) -> Option<Vec<f64>> {
+        let known: Vec<&Sample> = known.iter().collect();
+        let factor = self.factor(&known)?;
+        let explained = |place: &Place| {
+            let alike = known.iter().map(|sample| self.between(&sample.place, place));
+            let mut alike: Vec<f64> = alike.collect();
+            matrix::forward(&factor, known.len(), &mut alike);
+            alike
+        };
+        let explained: Vec<Vec<f64>> = places.iter().map(explained).collect();
+        let left = |(a, of_a): (&Place, &Vec<f64>)| {
+            let of_pair = |(b, of_b): (&Place, &Vec<f64>)| {
+                let known: f64 = of_a.iter().zip(of_b).map(|(x, y)| x * y).sum();
+                self.between(a, b) - known
+            };
+            places.iter().zip(&explained).map(of_pair).collect::<Vec<_>>()
+        };
+        Some(places.iter().zip(&explained).flat_map(left).collect())
     }
 
     /// From the logarithms of the scales, the amplitude and the noise.

@@ -8,6 +8,7 @@ use super::answer::Evidence;
 use super::cloud::{Cloud, LeftOut};
 use super::compose::{self, Difference, Part};
 use super::features::{CloudKey, Features};
+use super::kriging::Field;
 use super::on_paper::OnPaper;
 use super::prediction::Prediction;
 use super::spread::Spread;
@@ -197,6 +198,11 @@ impl Known {
             return answer(Evidence::ComposedBetween, found);
         }
         answer(Evidence::Extrapolated, own.or(composed)?)
+    }
+
+    /// The speedups of a cloud, if it has records.
+    pub(super) fn speedups(&self, key: &CloudKey) -> Option<&Field> {
+        self.clouds.get(key)?.speedups()
     }
 
     /// From a sibling that was measured at the same size.

@@ -60,6 +60,15 @@ impl Field {
         }
     }
 
+    /// What is left of the covariances at some places, row by row, and the variance of the noise;
+    /// `None` where that cannot be computed.
+    pub(super) fn left(&self, places: &[Place]) -> Option<(Vec<f64>, f64)> {
+        match self {
+            Self::Few(field) => field.left(places),
+            Self::Many(field) => field.left(places),
+        }
+    }
+
     /// Samples from all others, by index: the error of each, and its standard deviation.
     pub(super) fn left_out(&self) -> Vec<(usize, [f64; 2])> {
         match self {
@@ -127,6 +136,18 @@ impl<const D: usize> FieldOf<D> {
             Some(all) => self.by_all(all, place, &scaled),
             None => self.by_nearest(place, &scaled, None),
         }
+    }
+
+    fn left(&self, places: &[Place]) -> Option<(Vec<f64>, f64)> {
+        /// Of more samples, some are enough: those far away say nothing.
+        const MOST: usize = 512;
+        let some: Vec<Sample>;
+        let mut known = &self.samples[..];
+        if known.len() > MOST {
+            some = spread_out(known.len(), MOST).map(|index| known[index]).collect();
+            known = &some;
+        }
+        Some((self.covariance.left(known, places)?, self.covariance.noise))
     }
 
     fn left_out(&self) -> Vec<(usize, [f64; 2])> {

@@ -5,7 +5,8 @@ use std::path::Path;
 use rustc_hash::FxHashMap;
 
 use super::known::Known;
-use super::target::Target;
+use super::older::Older;
+use super::target::{Target, View};
 use crate::calibration::{FusionRecord, HardwareCalibration, MeasuredCeilings, Verdict};
 use crate::cost::Ceilings;
 use crate::error::{Error, ErrorKind};
@@ -45,9 +46,10 @@ use crate::vocabulary::DType;
 #[derive(Debug)]
 pub struct FusionCostModel {
     calibration: HardwareCalibration,
-    by_target: FxHashMap<Target, Known>,
+    by_view: FxHashMap<View, Known>,
     targets: Vec<Target>,
     between_states: f64,
+    older: Option<Box<Older>>,
 }
 
 impl FusionCostModel {
@@ -63,22 +65,69 @@ impl FusionCostModel {
     /// A model of a calibration that is already in memory.
     #[must_use]
     pub fn new(calibration: HardwareCalibration) -> Self {
-        let mut indices: FxHashMap<Target, Vec<usize>> = FxHashMap::default();
+        let mut indices: FxHashMap<View, Vec<usize>> = FxHashMap::default();
         for (index, record) in calibration.records.iter().enumerate() {
-            let of_target = indices.entry(Target::of(record)).or_default();
+            let of_view = indices.entry(View::of(record)).or_default();
             if record.verdict != Verdict::Invalid {
-                of_target.push(index);
+                of_view.push(index);
             }
         }
-        let known = |(target, indices): (Target, Vec<usize>)| {
-            let ceilings = |dtype| ceilings_of(&calibration, &target, dtype, None);
-            (target, Known::of(&calibration.records, &indices, ceilings))
+        let known = |(view, indices): (View, Vec<usize>)| {
+            let ceilings = |dtype| ceilings_of(&calibration, &view.target, dtype, None);
+            (view, Known::of(&calibration.records, &indices, ceilings))
         };
-        let by_target: FxHashMap<Target, Known> = indices.into_iter().map(known).collect();
-        let mut targets: Vec<Target> = by_target.keys().copied().collect();
+        let by_view: FxHashMap<View, Known> = indices.into_iter().map(known).collect();
+        let mut targets: Vec<Target> = by_view.keys().map(|view| view.target).collect();
         targets.sort_unstable();
+        targets.dedup();
         let between_states = between_states(&calibration.records);
-        Self { calibration, by_target, targets, between_states }
+        Self { calibration, by_view, targets, between_states, older: None }
+    }
+
+    /// The same model with an older calibration of the same machine as a prior, such as one that was
+    /// made with another version of the kernels or the compiler.
+    ///
+    /// What was measured anew comes back as it is. Of all else, the older calibration is asked, and how
+    /// far the newer records are off its answers is interpolated: thirty of them are enough where they
+    /// would say little by themselves. Such answers have the evidence [`Evidence::Prior`], and intervals
+    /// of their own. Where the older calibration does not reach, or nothing at all was measured anew on
+    /// a target, it answers nothing.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), fusion_cost_model::Error> {
+    /// # let text = include_str!("../../tests/data/example.toml");
+    /// # let older = fusion_cost_model::calibration::HardwareCalibration::from_toml(text)?;
+    /// # let mut newer = older.clone();
+    /// # newer.records.truncate(1);
+    /// use fusion_cost_model::{Evidence, FusionCostModel, Target};
+    ///
+    /// // The newer calibration has a record of another problem.
+    /// let model = FusionCostModel::new(newer).with_prior(older)?;
+    /// let estimate = model.on(Target::cpu(2)).estimate(&"add_relu/f32/m4096.n1024".parse()?);
+    /// assert_eq!(estimate.evidence(), Evidence::Prior);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// When the older calibration is of another machine: [`Error::is_hardware_mismatch`]. What another
+    /// machine takes says nothing.
+    ///
+    /// [`Evidence::Prior`]: super::Evidence::Prior
+    pub fn with_prior(mut self, older: HardwareCalibration) -> Result<Self, Error> {
+        let (own, other) = (&self.calibration.hardware, &older.hardware);
+        if own.id != other.id {
+            let (expected, found) = (own.name.clone(), other.name.clone());
+            return Err(ErrorKind::HardwareMismatch { expected, found }.into());
+        }
+        let Self { calibration, by_view, .. } = Self::new(older);
+        self.older = Some(Box::new(Older::of(
+            calibration.records,
+            by_view,
+            &self.calibration.records,
+        )));
+        Ok(self)
     }
 
     /// The same model, if the calibration describes the machine with this id, name or alias.
@@ -106,8 +155,14 @@ impl FusionCostModel {
         &self.calibration
     }
 
-    pub(super) fn known(&self, target: &Target) -> Option<&Known> {
-        self.by_target.get(target)
+    /// What is known of the ops as they are written, or of what a rewrite makes of them.
+    pub(super) fn known(&self, view: &View) -> Option<&Known> {
+        self.by_view.get(view)
+    }
+
+    /// The older calibration, if there is one.
+    pub(super) fn older(&self) -> Option<&Older> {
+        self.older.as_deref()
     }
 
     /// How far from one state of the machine to another a speedup is off, in the logarithm.

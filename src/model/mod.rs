@@ -2,14 +2,16 @@
 //!
 //! What is measured is looked up ([`lookup`]), what is not is estimated, from the most trusted
 //! evidence on ([`known`]): records of the same chain ([`cloud`]), records of a similar one
-//! ([`compose`]), or ceilings ([`on_paper`]). A cloud is a fitted [`roofline`] and, over it, a smooth
-//! surface ([`kriging`]). [`partition`] asks about all parts of a graph, and [`validate`] about what
-//! was measured, as if it had not been.
+//! ([`compose`]), an [`older`] file, or ceilings ([`on_paper`]). A cloud is a fitted [`roofline`]
+//! and, over it, a smooth surface ([`kriging`]). [`partition`] asks about all parts of a graph,
+//! [`validate`] about what was measured, as if it had not been, and [`coverage`] says what to measure
+//! next.
 
 mod answer;
 mod cloud;
 mod compose;
 mod covariance;
+mod coverage;
 mod features;
 mod known;
 mod kriging;
@@ -17,6 +19,7 @@ mod lanes;
 mod lookup;
 mod matern;
 mod matrix;
+mod older;
 mod on_paper;
 mod on_target;
 mod partition;
@@ -30,6 +33,7 @@ mod target;
 mod validate;
 
 pub use answer::{Estimate, Evidence, Interval, SpeedupRange};
+pub use coverage::{Coverage, Covered, NextPoint};
 pub use lookup::FusionCostModel;
 pub use on_target::OnTarget;
 pub use partition::{

@@ -1,15 +1,19 @@
 //! The questions that a partitioner asks, on one target.
 
-use super::answer::{Estimate, SpeedupRange, StateAsked};
+use super::answer::{Estimate, Evidence, SpeedupRange, StateAsked};
+use super::covariance::{Covariance, Place};
+use super::features::CloudKey;
 use super::known::Known;
 use super::lookup::FusionCostModel;
 use super::on_paper::OnPaper;
 use super::policy::{Decision, Policy};
-use super::target::Target;
+use super::older::Older;
+use super::target::{Target, View};
+use super::{cloud, older};
 use crate::calibration::FusionRecord;
 use crate::cost::Ceilings;
 use crate::error::{Error, ErrorKind};
-use crate::vocabulary::{Chain, DType, Problem};
+use crate::vocabulary::{Chain, DType, Problem, Rewrite};
 
 /// What a [`FusionCostModel`] knows about one [`Target`]: a view of it, as cheap to copy as a
 /// reference.
@@ -32,7 +36,7 @@ use crate::vocabulary::{Chain, DType, Problem};
 #[derive(Debug, Clone, Copy)]
 pub struct OnTarget<'m> {
     model: &'m FusionCostModel,
-    target: Target,
+    view: View,
     known: Option<&'m Known>,
     state: Option<StateAsked>,
 }
@@ -42,7 +46,8 @@ impl FusionCostModel {
     /// everything. A target that nothing is known about has a view too, which answers "unknown".
     #[must_use]
     pub fn on(&self, target: Target) -> OnTarget<'_> {
-        OnTarget { model: self, target, known: self.known(&target), state: None }
+        let view = View { target, rewrite: None };
+        OnTarget { model: self, view, known: self.known(&view), state: None }
     }
 }
 
@@ -50,7 +55,7 @@ impl<'m> OnTarget<'m> {
     /// The target.
     #[must_use]
     pub const fn target(&self) -> Target {
-        self.target
+        self.view.target
     }
 
     /// The same in one state of the machine, by its number in
@@ -65,21 +70,62 @@ impl<'m> OnTarget<'m> {
         Self { state: Some(StateAsked { id: state, between_states }), ..self }
     }
 
+    /// The same about problems that are rewritten before they are fused: the fused variant of an
+    /// answer is then the one kernel of what a problem becomes, and the unfused one is that of the ops as
+    /// they are written. So the two answers of a problem say what fusing is worth and what the rewrite
+    /// is. Nothing is known of a problem that the rewrite does not apply to.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), fusion_cost_model::Error> {
+    /// # let text = include_str!("../../tests/data/example.toml");
+    /// # let calibration = fusion_cost_model::calibration::HardwareCalibration::from_toml(text)?;
+    /// # let model = fusion_cost_model::FusionCostModel::new(calibration);
+    /// use fusion_cost_model::{Problem, Rewrite, Target};
+    ///
+    /// let problem: Problem = "conv_bn_relu/f32/n1.c64.h56.w56.k64.r3.s3.pad1".parse()?;
+    /// let on_cpu = model.on(Target::cpu(2));
+    /// let fused = on_cpu.estimate(&problem).fused_ms();
+    /// let folded = on_cpu.rewritten(Rewrite::BnFolded).estimate(&problem).fused_ms();
+    /// if let (Some(fused), Some(folded)) = (fused, folded) {
+    ///     println!("fused {:.3} ms, folded {:.3} ms", fused.value, folded.value);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn rewritten(self, rewrite: Rewrite) -> Self {
+        let view = View { rewrite: Some(rewrite), ..self.view };
+        Self { view, known: self.model.known(&view), ..self }
+    }
+
     /// What is known about a problem, from the most trusted evidence that there is, see
     /// [`Evidence`](super::Evidence). Measured points come back as they were measured.
     #[must_use]
     pub fn estimate(&self, problem: &Problem) -> Estimate<'m> {
-        self.estimate_from(self.known, problem)
+        self.estimate_from(self.known, self.model.older(), problem)
     }
 
-    /// The same from what is known of some of the target's records.
-    pub(super) fn estimate_from(&self, known: Option<&Known>, problem: &Problem) -> Estimate<'m> {
+    /// The same from what is known of some of the target's records, and from an older calibration.
+    pub(super) fn estimate_from(
+        &self,
+        known: Option<&Known>,
+        older: Option<&'m Older>,
+        problem: &Problem,
+    ) -> Estimate<'m> {
+        if self.view.rewrite.is_some_and(|rewrite| !rewrite.applies_to(problem.chain())) {
+            return Estimate::UNKNOWN;
+        }
         let records = self.records();
         if let Some(known) = known {
             if let Some(&index) = known.by_problem.get(problem) {
                 return Estimate::measured(&records[index], self.state);
             }
-            if let Some(answer) = known.estimate(records, problem) {
+            let own = known.estimate(records, problem);
+            let is_at_size =
+                own.as_ref().is_some_and(|own| own.evidence == Evidence::ComposedAtSize);
+            let prior = older.filter(|_| !is_at_size);
+            let prior = prior.and_then(|older| older.answer(&self.view, problem));
+            if let Some((answer, records)) = prior.or_else(|| Some((own?, records))) {
                 return Estimate::of_kernels(answer, records, self.state);
             }
         }
@@ -108,7 +154,7 @@ impl<'m> OnTarget<'m> {
         policy: &Policy,
     ) -> Result<Decision<'m>, Error> {
         let decision = policy.decide(estimate);
-        decision.ok_or_else(|| undecided(format!("{problem} on {}", self.target)))
+        decision.ok_or_else(|| undecided(format!("{problem} on {}", self.view.target)))
     }
 
     /// Whether to make one kernel of two neighbours, where the second reads what the first
@@ -168,7 +214,37 @@ impl<'m> OnTarget<'m> {
             Some(speedups) => Some(speedups.mean >= policy.threshold),
             None => policy.assume(),
         };
-        fuse.ok_or_else(|| undecided(format!("{} on {}", chain.name(), self.target)))
+        fuse.ok_or_else(|| undecided(format!("{} on {}", chain.name(), self.view.target)))
+    }
+
+    /// What is left of the covariances of the speedups of a cloud at some places, row by row, and the
+    /// variance of the noise: of its records, of how they are off an older calibration, or as it is
+    /// believed to be before there is a record.
+    pub(super) fn covariance(
+        &self,
+        key: &CloudKey,
+        dimensions: usize,
+        places: &[Place],
+    ) -> (Vec<f64>, f64) {
+        let older = self.model.older();
+        let drift = older.and_then(|older| older.speedups(&self.view, key));
+        let own = || self.known.and_then(|known| known.speedups(key));
+        if let Some(left) = drift.or_else(own).and_then(|field| field.left(places)) {
+            return left;
+        }
+        let believed = if older.is_some() { older::OF_SPEEDUPS } else { cloud::OF_SPEEDUPS };
+        let usual = Covariance::usual(dimensions, believed);
+        // Without a sample it can always be computed.
+        (usual.left(&[], places).unwrap_or_default(), usual.noise)
+    }
+
+    /// The problems that have records which are valid, in the order of the file.
+    pub(super) fn measured_problems(&self) -> Vec<Problem> {
+        let by_problem = self.known.iter().flat_map(|known| &known.by_problem);
+        let mut measured: Vec<(usize, Problem)> =
+            by_problem.map(|(problem, index)| (*index, *problem)).collect();
+        measured.sort_unstable_by_key(|(index, _)| *index);
+        measured.into_iter().map(|(_, problem)| problem).collect()
     }
 
     fn benefit(&self, chain: &Chain, dtype: DType) -> Option<SpeedupRange> {
@@ -197,7 +273,7 @@ impl<'m> OnTarget<'m> {
     }
 
     pub(super) fn ceilings(&self, dtype: DType) -> Option<&'m Ceilings> {
-        self.model.ceilings(&self.target, dtype, self.state.map(|asked| asked.id))
+        self.model.ceilings(&self.view.target, dtype, self.state.map(|asked| asked.id))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::calibration::FusionRecord;
-use crate::vocabulary::{Backend, CacheState, Clock, Implementation};
+use crate::vocabulary::{Backend, CacheState, Clock, Implementation, Rewrite};
 
 /// Where a problem would run, and what its time would be. All of it must match: a question about a
 /// GPU is never answered from a CPU's measurements, nor one about 16 threads from those of one, nor
@@ -72,6 +72,19 @@ impl Target {
     pub(super) fn of(record: &FusionRecord) -> Self {
         let FusionRecord { backend, threads, cache_state, clock, implementation, .. } = *record;
         Self { backend, threads, cache_state, clock, implementation }
+    }
+}
+
+/// A target, and what the ops are rewritten to before they are fused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct View {
+    pub(super) target: Target,
+    pub(super) rewrite: Option<Rewrite>,
+}
+
+impl View {
+    pub(super) fn of(record: &FusionRecord) -> Self {
+        Self { target: Target::of(record), rewrite: record.rewrite }
     }
 }
 

@@ -9,6 +9,7 @@ mod op;
 mod pattern;
 mod pointwise;
 mod problem;
+mod rewrite;
 mod segments;
 mod size_keys;
 mod sizes;
@@ -27,6 +28,7 @@ pub use pointwise::{
     Pointwise,
 };
 pub use problem::Problem;
+pub use rewrite::Rewrite;
 pub use size_keys::SizeKey;
 pub use sizes::Sizes;
 pub use steps::{Matrix, Step};

@@ -1,5 +1,6 @@
 //! The command line.
 
+mod next;
 mod output;
 mod partition;
 mod run;
@@ -11,12 +12,13 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use fused_kernels::worker;
-use fusion_cost_model::{CacheState, Problem};
+use fusion_cost_model::{CacheState, Problem, Rewrite};
 use trace_tool::TraceCommand;
 
 use crate::machine::fingerprint;
 use crate::selftest::against_itself::Planted;
 
+pub use next::NextArgs;
 pub use output::{OutputArgs, OutputFormat};
 pub use partition::PartitionArgs;
 pub use run::{ClockChoice, ImplementationChoice, RunArgs};
@@ -33,9 +35,12 @@ Examples:
   calibrate --problem linear_bias_relu/f32/m512.k512.n512
   calibrate --shapes resnet50 --time-budget 10m   at most ten minutes; run it again to continue
   calibrate --fusion all --cache cold             with inputs that are not in the caches
+  calibrate --fusion conv_bn_relu --rewrite bn_folded    and with the batch norm folded away
   calibrate --fusion all --backend cuda --dtype bf16            the first NVIDIA GPU
   calibrate --fusion linear --backend hip --device 1 --clock device
   calibrate selftest                              how often the intervals are right on this machine
+  calibrate --for resnet50.onnx --dim batch=8     just what the decisions about a model need
+  calibrate --refresh q.toml                      has an older calibration drifted?
   calibrate trace kernels rank0.json.gz           where the time of a GPU profile goes
   calibrate trace compare a.json.gz b.json.gz     where the gap between two GPU profiles comes from
   calibrate show q.toml
@@ -237,6 +242,12 @@ pub struct QueryArgs {
     /// Where it would run.
     #[command(flatten)]
     pub target: TargetArgs,
+    /// What the ops would become before they are fused: bn_folded
+    #[arg(long, value_name = "NAME")]
+    pub rewrite: Option<Rewrite>,
+    /// An older calibration of the same machine, asked where FILE has no record
+    #[arg(long, value_name = "OLD")]
+    pub prior: Option<PathBuf>,
     /// The speedup from which fusing is worth it
     #[arg(long, value_name = "RATIO", value_parser = threshold,
         default_value_t = fusion_cost_model::Policy::THRESHOLD)]

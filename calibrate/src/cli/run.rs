@@ -4,9 +4,9 @@ use std::path::{PathBuf, absolute};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use fusion_cost_model::{Backend, Clock, DType, Implementation, Problem};
+use fusion_cost_model::{Backend, Clock, DType, Implementation, Problem, Rewrite};
 
-use super::CachePolicy;
+use super::{CachePolicy, NextArgs};
 use crate::exit::UsageError;
 use crate::judge::LEAST_SPAN;
 use crate::machine::fingerprint;
@@ -110,6 +110,11 @@ pub struct RunArgs {
     #[arg(long, value_name = "PROBLEM")]
     pub problem: Vec<Problem>,
 
+    /// Also measure what these rewrites gain, separated by commas, where they apply: bn_folded (a
+    /// batch norm folded into the filter before it; CPU only)
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub rewrite: Vec<Rewrite>,
+
     /// The dtype of the problems from a set of sizes
     #[arg(long, default_value_t = DType::F32)]
     pub dtype: DType,
@@ -181,6 +186,10 @@ pub struct RunArgs {
     /// measured, or the machine is not the one named
     #[arg(long)]
     pub strict: bool,
+
+    /// What to measure by itself.
+    #[command(flatten)]
+    pub next: NextArgs,
 }
 
 impl RunArgs {
@@ -226,6 +235,7 @@ impl RunArgs {
             fusion: self.fusion.clone(),
             shapes: self.shapes.clone(),
             problems: self.problem.clone(),
+            source: None,
             dtype: self.dtype,
             quick: self.quick,
             is_gpu: self.backend != Backend::Cpu,
@@ -235,13 +245,15 @@ impl RunArgs {
     /// By which clocks and with whose kernels each problem is to be measured.
     #[must_use]
     pub fn ways(&self) -> Ways {
+        let rewrites = self.rewrite.clone();
         if self.backend == Backend::Cpu {
-            return Ways::of_cpu();
+            return Ways { rewrites, ..Ways::of_cpu() };
         }
         let implementations = self.implementation.unwrap_or(ImplementationChoice::All);
         Ways {
             clocks: self.clock.unwrap_or(ClockChoice::Both).clocks(),
             implementations: implementations.implementations(),
+            rewrites,
             tells_vendor: self.implementation.is_some(),
         }
     }

@@ -3,6 +3,7 @@
 pub mod completions;
 pub mod list;
 pub mod man;
+pub mod next;
 pub mod partition;
 pub mod query;
 pub mod run;

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use cli_support::width::Width;
-use fusion_cost_model::calibration::Timing;
+use fusion_cost_model::calibration::{HardwareCalibration, Timing};
 use fusion_cost_model::cost::Traffic;
 use fusion_cost_model::{
     CacheState, Clock, Decision, Estimate, Evidence, FusionCostModel, Interval, OnTarget, Policy,
@@ -23,10 +23,16 @@ use crate::{exit, units};
 /// When the file cannot be read, or the question cannot be understood.
 pub fn query(args: &QueryArgs) -> anyhow::Result<u8> {
     let problem = args.problem;
-    let model = FusionCostModel::load(&args.file)?;
+    let mut model = FusionCostModel::load(&args.file)?;
+    if let Some(older) = &args.prior {
+        model = model.with_prior(HardwareCalibration::load(older)?)?;
+    }
     let target = target::chosen(&args.target, &model)?;
     let policy = Policy::new(WhenUnknown::Roofline).with_threshold(args.threshold);
-    let on_target = model.on(target);
+    let on_target = match args.rewrite {
+        Some(rewrite) => model.on(target).rewritten(rewrite),
+        None => model.on(target),
+    };
     let decision = on_target.decide(&problem, &policy)?;
     let text = if args.json {
         serde_json::to_string_pretty(&as_json(&problem, &decision, on_target))? + "\n"

@@ -1,17 +1,29 @@
 //! `calibrate`: the main job.
 
+use std::path::PathBuf;
+
 use fusion_cost_model::calibration::{FusionRecord, HardwareCalibration, RunEnd, Verdict};
 
 use super::show;
 use crate::cli::RunArgs;
 use crate::exit;
 use crate::machine::{KnownStates, Machine, MachineLock, preflight};
-use crate::plan::wanted;
-use crate::record::{Files, Run, calibration};
+use crate::plan::{Request, wanted};
+use crate::record::{Files, Run, calibration, extended};
 use crate::report::Progress;
 use crate::run::{Begun, Journal, Outcome, Part, RunKey, Session, Target};
 use crate::stop::Stop;
 use crate::worker::Processes;
+
+/// What came of a run.
+pub struct Done {
+    /// Everything that the file holds.
+    pub calibration: HardwareCalibration,
+    /// The file; `None` where nothing was measured.
+    pub saved: Option<PathBuf>,
+    /// What to exit with.
+    pub exit_code: u8,
+}
 
 /// Calibrates.
 ///
@@ -19,8 +31,26 @@ use crate::worker::Processes;
 ///
 /// When the command line asks for something impossible, or a file cannot be written.
 pub fn run(args: &RunArgs) -> anyhow::Result<u8> {
+    let Done { calibration, saved, exit_code } = measure(args, &args.request(), None)?;
+    if let Some(file) = &saved {
+        show::print_if_read(&calibration, file, args.json)?;
+    }
+    Ok(exit_code)
+}
+
+/// Measures what is requested, and writes it to the output, together with what another file of this
+/// machine holds already.
+///
+/// # Errors
+///
+/// Those of [`run`].
+pub fn measure(
+    args: &RunArgs,
+    request: &Request,
+    base: Option<HardwareCalibration>,
+) -> anyhow::Result<Done> {
     let device = args.device()?;
-    let wanted = wanted(&args.request())?;
+    let wanted = wanted(request)?;
     let target = Target::find(device)?;
     let machine = Machine::identify(&args.hardware, target.observe())?;
     machine.warn_of_mismatch(args.require_hardware)?;
@@ -45,11 +75,16 @@ pub fn run(args: &RunArgs) -> anyhow::Result<u8> {
     let known = KnownStates::of_user(&machine.fingerprint, settings.threads);
     let other_states = &known.other_than(outcome.machine.describe())[..];
     let run = Run { machine: &machine, plan: &plan, settings, parts: &parts, quick, other_states };
-    let calibration = calibration(&run, &outcome);
+    let measured = calibration(&run, &outcome);
     // A debug build or a busy machine, which only --force measures, shows states that nobody returns to.
     if !settings.forced {
         known.remember(outcome.machine.describe());
     }
+    let nothing = measured.records.is_empty();
+    let calibration = match base {
+        Some(base) if !nothing => extended(base, measured),
+        _ => measured,
+    };
     let saved = files.save(&calibration)?;
     outcome.close_journal(files.samples(), parts)?;
     if outcome.end == RunEnd::Disturbed {
@@ -59,13 +94,13 @@ pub fn run(args: &RunArgs) -> anyhow::Result<u8> {
              all the same with --force"
         );
     }
-    if let Some(file) = &saved {
-        show::print_if_read(&calibration, file, args.json)?;
+    if saved.is_some() {
         machine.warn_of_mismatch(false)?;
     } else {
         eprintln!("nothing was measured; no file was written");
     }
-    Ok(exit_code(&outcome, &calibration, saved.is_some(), args.strict))
+    let exit_code = exit_code(&outcome, &calibration, saved.is_some(), args.strict);
+    Ok(Done { calibration, saved, exit_code })
 }
 
 fn exit_code(

@@ -34,7 +34,7 @@ pub use sample::{Instruments, Pair, Round, Samples, SensorRange, measure};
 pub use schedule::{Order, draw_orders, draw_pass};
 pub use states::States;
 pub use statistics::{Quartiles, mean, median, median_interval, quartiles};
-pub(crate) use statistics::{chi_squared_quantile, normal_quantile};
+pub(crate) use statistics::{chi_squared_quantile, normal_quantile, t_factor};
 pub use steps::step_seconds;
 pub use stopping::enough;
 pub use surroundings::Surroundings;

@@ -109,7 +109,7 @@ pub(super) fn mean_and_error(values: &[f64]) -> (f64, f64) {
 /// 0.95 gives its 97.5 % quantile. Infinite for no degrees of freedom.
 #[must_use]
 #[expect(clippy::cast_precision_loss, reason = "a handful of values")]
-pub(super) fn t_factor(degrees: usize, covered: f64) -> f64 {
+pub(crate) fn t_factor(degrees: usize, covered: f64) -> f64 {
     // Only a number of degrees that is not positive is refused.
     StudentsT::new(0.0, 1.0, degrees as f64)
         .map_or(f64::INFINITY, |student| student.inverse_cdf(0.5 + 0.5 * covered))

@@ -1,5 +1,6 @@
 //! The first stage: from the command line to a list of subjects.
 
+mod questions;
 mod request;
 mod subject;
 
@@ -7,12 +8,13 @@ use std::collections::HashSet;
 
 use fused_kernels::{Backend, InputSpec, Unsupported};
 use fusion_cost_model::calibration::Skipped;
-use fusion_cost_model::{CacheState, Chain, Clock, Implementation, Problem};
+use fusion_cost_model::{CacheState, Chain, Clock, Implementation, Problem, Rewrite};
 
 use crate::exit::UsageError;
 use crate::profiles::{self, ShapeSet, select};
 use crate::units::gibibytes;
 
+pub use questions::{Questions, questions};
 pub use request::Request;
 pub use subject::{Comparison, Subject, clocks_of, controls};
 
@@ -34,6 +36,8 @@ pub struct Ways {
     pub clocks: Vec<Clock>,
     /// Whose kernels run.
     pub implementations: Vec<Implementation>,
+    /// Which rewrites are measured too, of problems that they apply to.
+    pub rewrites: Vec<Rewrite>,
     /// Whether to report that the vendor library lacks a problem.
     pub tells_vendor: bool,
 }
@@ -43,7 +47,8 @@ impl Ways {
     #[must_use]
     pub fn of_cpu() -> Self {
         let implementations = vec![Implementation::Native];
-        Self { clocks: vec![Clock::Host], implementations, tells_vendor: true }
+        let (clocks, rewrites) = (vec![Clock::Host], Vec::new());
+        Self { clocks, implementations, rewrites, tells_vendor: true }
     }
 
     fn of(&self, problem: Problem) -> impl Iterator<Item = Subject> {
@@ -51,7 +56,14 @@ impl Ways {
             let implementation = *implementation;
             self.clocks.iter().map(move |&clock| Subject::of(problem, clock, implementation))
         };
-        self.implementations.iter().flat_map(subject)
+        let rewrites = self.rewrites.iter().filter(move |one| one.applies_to(problem.chain()));
+        let rewritten = rewrites.flat_map(move |&rewrite| {
+            let subject = move |clock: &Clock| {
+                Subject::of(problem, *clock, Implementation::Native).rewritten(rewrite)
+            };
+            self.clocks.iter().map(subject)
+        });
+        self.implementations.iter().flat_map(subject).chain(rewritten)
     }
 }
 
@@ -107,10 +119,11 @@ pub struct Wanted {
 /// [`UsageError`] or [`Error`](fusion_cost_model::Error) when a name is
 /// unknown or a problem cannot be.
 pub fn wanted(request: &Request) -> anyhow::Result<Wanted> {
-    let Request { fusion, shapes, problems: explicit, dtype, quick, is_gpu } = request;
+    let Request { fusion, shapes, problems: explicit, source, dtype, quick, is_gpu } = request;
     let sets_asked_for = !fusion.is_empty() || shapes.is_some() || explicit.is_empty();
 
-    let mut source = "given on the command line".to_owned();
+    let is_found = source.is_some();
+    let mut source = source.clone().unwrap_or_else(|| "given on the command line".to_owned());
     let mut from_set = Vec::new();
     if sets_asked_for {
         let name = shapes.as_deref().unwrap_or_else(|| default_shapes(*quick, *is_gpu));
@@ -128,7 +141,8 @@ pub fn wanted(request: &Request) -> anyhow::Result<Wanted> {
     let mut seen = HashSet::new();
     let explicit: Vec<Problem> =
         explicit.iter().copied().filter(|problem| seen.insert(*problem)).collect();
-    let named = explicit.len();
+    // What was found in a model may be left out, with the reason.
+    let named = if is_found { 0 } else { explicit.len() };
     let others = from_set.into_iter().filter(|problem| seen.insert(*problem));
     let problems = explicit.into_iter().chain(others).collect();
     Ok(Wanted { shapes: source, problems, named })

@@ -9,8 +9,10 @@ pub struct Request {
     pub fusion: Vec<String>,
     /// A set of sizes or a file of them; `None` for the one that suits the device.
     pub shapes: Option<String>,
-    /// Problems that were named one by one.
+    /// Problems that were named one by one, or found in what `source` names.
     pub problems: Vec<Problem>,
+    /// Where the problems were found; `None` where each was named.
+    pub source: Option<String>,
     /// The dtype of the problems that come from a set of sizes.
     pub dtype: DType,
     /// Whether few sizes are enough.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use fused_kernels::{Setup, Variant};
-use fusion_cost_model::{CacheState, Clock, Family, Implementation, Problem};
+use fusion_cost_model::{CacheState, Clock, Family, Implementation, Problem, Rewrite};
 use serde::{Deserialize, Serialize};
 
 /// What the noise floor of a CPU is measured on: for each family a problem of a few microseconds and
@@ -70,6 +70,9 @@ pub struct Subject {
     pub clock: Clock,
     /// Whose kernels run.
     pub implementation: Implementation,
+    /// What the ops become before they are fused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rewrite: Option<Rewrite>,
     /// Tells several measurements of the same thing apart.
     pub repetition: u32,
 }
@@ -90,7 +93,13 @@ impl Subject {
         } else {
             Comparison::UnfusedFused
         };
-        Self { problem, comparison, clock, implementation, repetition: 0 }
+        Self { problem, comparison, clock, implementation, rewrite: None, repetition: 0 }
+    }
+
+    /// The same with the ops rewritten before they are fused.
+    #[must_use]
+    pub const fn rewritten(self, rewrite: Rewrite) -> Self {
+        Self { rewrite: Some(rewrite), ..self }
     }
 
     /// The family of its chain.
@@ -102,19 +111,22 @@ impl Subject {
     /// How a backend is to run it.
     #[must_use]
     pub const fn setup(&self, cache: CacheState) -> Setup {
-        Setup { cache, clock: self.clock, implementation: self.implementation }
+        let Self { clock, implementation, rewrite, .. } = *self;
+        Setup { cache, clock, implementation, rewrite }
     }
 }
 
 impl fmt::Display for Subject {
-    /// The problem, with the clock and the implementation where they are not those of a CPU.
+    /// The problem, with the clock and the implementation where they are not those of a CPU, and with
+    /// the rewrite where there is one.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { clock, implementation, .. } = *self;
+        let clock = (!clock.is_host()).then(|| clock.to_string());
+        let vendor = (implementation != Implementation::Native).then(|| implementation.to_string());
+        let rewrite = self.rewrite.map(|rewrite| rewrite.to_string());
+        let ways: Vec<String> = [clock, vendor, rewrite].into_iter().flatten().collect();
         write!(f, "{}", self.problem)?;
-        match (self.clock, self.implementation) {
-            (Clock::Host, Implementation::Native) => Ok(()),
-            (clock, Implementation::Native) => write!(f, " ({clock})"),
-            (clock, implementation) => write!(f, " ({clock}, {implementation})"),
-        }
+        if ways.is_empty() { Ok(()) } else { write!(f, " ({})", ways.join(", ")) }
     }
 }
 
@@ -222,5 +234,7 @@ mod tests {
         assert_eq!(vendor.to_string(), "add_relu/f32/m1.n1 (device, vendor)");
         let native = Subject::of(problem, Clock::LaunchInclusive, Implementation::Native);
         assert_eq!(native.to_string(), "add_relu/f32/m1.n1 (launch-inclusive)");
+        let folded = Subject::fusion(problem).rewritten(Rewrite::BnFolded);
+        assert_eq!(folded.to_string(), "add_relu/f32/m1.n1 (bn_folded)");
     }
 }

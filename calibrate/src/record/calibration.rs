@@ -11,6 +11,7 @@ use crate::build_info;
 use crate::digits::rounded;
 use crate::judge::KnownState;
 use crate::machine::Machine;
+use crate::measure::States;
 use crate::plan::Plan;
 use crate::run::{Measured, Outcome, Part, RunSettings, State};
 
@@ -58,6 +59,7 @@ pub fn calibration(run: &Run<'_>, outcome: &Outcome) -> HardwareCalibration {
         },
         hardware: machine.spec(ceilings),
         fingerprint: machine.fingerprint.clone(),
+        additions: Vec::new(),
         checks: parts.checks.clone(),
         skipped: skipped(plan, measured, *end),
         states: outcome.machine.describe().iter().cloned().map(rounded_state).collect(),
@@ -65,6 +67,26 @@ pub fn calibration(run: &Run<'_>, outcome: &Outcome) -> HardwareCalibration {
         noise: noise.clone(),
         records,
     }
+}
+
+/// A calibration in which nothing was measured yet.
+#[must_use]
+pub fn of_nothing(machine: &Machine, settings: &RunSettings) -> HardwareCalibration {
+    let (shapes, subjects, skipped) = (String::new(), Vec::new(), Vec::new());
+    let plan = &Plan { shapes, subjects, skipped };
+    let parts = &Part::now(settings.forced, Vec::new());
+    let run = Run { machine, plan, settings, parts, quick: false, other_states: &[] };
+    let outcome = Outcome {
+        measured: Vec::new(),
+        controls: Vec::new(),
+        noise: Vec::new(),
+        ceilings: Vec::new(),
+        machine: States::default(),
+        end: RunEnd::Complete,
+        left_over: Vec::new(),
+        journal: None,
+    };
+    calibration(&run, &outcome)
 }
 
 /// The records of everything that was measured in one process at least and is not wrong.

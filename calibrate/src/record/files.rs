@@ -28,7 +28,7 @@ impl Files {
         calibration: Option<&Path>,
         samples: Option<&Path>,
     ) -> Result<Self, UsageError> {
-        let default = || PathBuf::from(format!("calibration-{machine_id}.toml"));
+        let default = || Self::usual(machine_id);
         let calibration = calibration.map_or_else(default, Path::to_owned);
         let files = Self { calibration, samples: samples.map(Path::to_owned) };
         check_writable(&files.calibration)?;
@@ -41,6 +41,12 @@ impl Files {
             }
         }
         Ok(files)
+    }
+
+    /// The calibration file that is named after a machine.
+    #[must_use]
+    pub fn usual(machine_id: &str) -> PathBuf {
+        PathBuf::from(format!("calibration-{machine_id}.toml"))
     }
 
     /// The journal of the calibration.

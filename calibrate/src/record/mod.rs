@@ -1,6 +1,7 @@
 //! The fifth stage: a record of everything that is known about a measured problem.
 
 mod calibration;
+mod extended;
 mod files;
 mod steps;
 
@@ -18,7 +19,8 @@ use crate::plan::Subject;
 use crate::run::{Outcome, RunSettings};
 use crate::worker::ProcessReport;
 
-pub use calibration::{Run, calibration};
+pub use calibration::{Run, calibration, of_nothing};
+pub use extended::{extended, why_not_extended};
 pub use files::Files;
 
 /// What a record is made from, in addition to the reports of its processes.
@@ -142,6 +144,7 @@ pub fn record(
         cache_state: settings.cache,
         clock: subject.clock,
         implementation: subject.implementation,
+        rewrite: subject.rewrite,
         unfused_latency_ms: rounded(unfused.seconds * 1e3),
         unfused_memory_bytes: traffic.unfused_bytes,
         unfused_peak_bytes: Some(peak.unfused_bytes),

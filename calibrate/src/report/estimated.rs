@@ -6,11 +6,12 @@ use fusion_cost_model::{Decision, Evidence, Interval};
 use serde::Serialize;
 
 /// Every evidence, the most trusted first.
-pub(super) const EVIDENCE: [Evidence; 7] = [
+pub(super) const EVIDENCE: [Evidence; 8] = [
     Evidence::Measured,
     Evidence::ComposedAtSize,
     Evidence::Interpolated,
     Evidence::ComposedBetween,
+    Evidence::Prior,
     Evidence::Extrapolated,
     Evidence::Roofline,
     Evidence::Unknown,

@@ -2,11 +2,12 @@
 
 use fusion_cost_model::kernel::Step;
 use fusion_cost_model::kernel::{Form, MAX_FOLDED, OperandKind};
-use fusion_cost_model::{Op, Pointwise, Problem};
+use fusion_cost_model::{Op, Pointwise, Problem, Rewrite};
 
 use super::attention::{AttentionKernel, Scores, Shape as AttentionShape};
 use super::conv::{ConvKernel, PoolStage, Shape as ConvShape, Tiling};
 use super::elementwise::ElementwiseKernel;
+use super::folded::Folded;
 use super::gemm::Grid;
 use super::kernel::{Kernel, Located};
 use super::layer::Layer;
@@ -32,6 +33,8 @@ pub(crate) struct Plan {
     pub(crate) table: TensorTable,
     /// In the order of [`InputSpec::of`].
     pub(crate) inputs: Vec<TensorId>,
+    /// What is computed ahead of time for the fused variant.
+    pub(crate) folded: Option<Folded>,
     pub(crate) output: TensorId,
     pub(crate) unfused: Vec<Box<dyn Kernel>>,
     pub(crate) fused: Box<dyn Kernel>,
@@ -40,16 +43,26 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// The kernels of a problem; `None` when this backend has none for it.
-    pub(crate) fn new(problem: &Problem, machine: Machine) -> Option<Self> {
+    /// The kernels of a problem, the fused one after a rewrite; `None` when this backend has none for
+    /// it.
+    pub(crate) fn new(
+        problem: &Problem,
+        rewrite: Option<Rewrite>,
+        machine: Machine,
+    ) -> Option<Self> {
         let mut builder = Builder::new(problem, machine);
         let unfused = builder.unfused()?;
         let of_unfused = builder.scratch_numbers;
+        let folded = match rewrite {
+            None => None,
+            Some(Rewrite::BnFolded) => Some(builder.fold_batch_norm()?),
+            Some(_) => return None,
+        };
         let fused = builder.fused()?;
         let Builder { table, inputs, output, scratch_numbers, .. } = builder;
         let bytes = |numbers: usize| (numbers * size_of::<f32>()) as u64;
         let scratch_bytes = [bytes(of_unfused), bytes(scratch_numbers - of_unfused)];
-        Some(Self { table, inputs, output, unfused, fused, scratch_bytes })
+        Some(Self { table, inputs, folded, output, unfused, fused, scratch_bytes })
     }
 }
 
@@ -162,6 +175,25 @@ impl<'p> Builder<'p> {
                 self.rows_kernel(index..index + 1, input, output)?
             }
         })
+    }
+
+    // --- rewrites ------------------------------------------------------------------------
+
+    /// Lets all that is built from now on be a convolution with a bias, whose filter has the batch
+    /// norm in it. `None` where there is no batch norm to fold.
+    fn fold_batch_norm(&mut self) -> Option<Folded> {
+        let folded = Rewrite::BnFolded.apply(self.problem)?;
+        self.steps = folded.steps().collect();
+        let specs = InputSpec::of(&folded);
+        let mut add = |step: usize| {
+            let of_step = |spec: &&InputSpec| spec.step == step && spec.name != "input";
+            let spec = specs.iter().find(of_step)?;
+            Some(self.table.add(spec.shape.elements() as usize))
+        };
+        let (filter, bias) = (add(0)?, add(1)?);
+        self.operands[0] = vec![filter];
+        self.operands[1] = vec![bias];
+        Some(Folded { filter, bias })
     }
 
     // --- the fused variant ---------------------------------------------------------------

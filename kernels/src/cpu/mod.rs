@@ -15,6 +15,7 @@ mod ceilings;
 mod conv;
 mod counters;
 mod elementwise;
+mod folded;
 mod gemm;
 mod huge_pages;
 mod kernel;

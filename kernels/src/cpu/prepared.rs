@@ -128,7 +128,8 @@ impl Cpu {
             CacheState::Warm => 1,
             CacheState::Cold => cold::sets(problem, self.cache_bytes)?,
         };
-        Ok((Plan::new(problem, self.machine).ok_or(Unsupported::NoKernels)?, sets))
+        let no_plan = setup.rewrite.map_or(Unsupported::NoKernels, Unsupported::NoRewrite);
+        Ok((Plan::new(problem, setup.rewrite, self.machine).ok_or(no_plan)?, sets))
     }
 
     /// What [`Backend::prepare`] makes.
@@ -149,6 +150,7 @@ impl Cpu {
             pool: &self.pool,
             inputs,
             input_ids: plan.inputs,
+            ahead: plan.folded.map(|folded| folded.numbers(inputs)).into_iter().flatten().collect(),
             output: plan.output,
             // The first run takes the first set.
             current: tensors.len() - 1,
@@ -222,6 +224,8 @@ pub(crate) struct PreparedCpu<'b> {
     pool: &'b Pool,
     inputs: &'b Inputs,
     input_ids: Vec<TensorId>,
+    /// Tensors that a rewrite computes ahead of time, with their numbers.
+    ahead: Vec<(TensorId, Vec<f32>)>,
     output: TensorId,
     pub(crate) tensors: TensorSets,
     /// The set that the last run used.
@@ -250,7 +254,8 @@ impl PreparedCpu<'_> {
     }
 
     fn write_inputs_of(&mut self, set: usize) {
-        for (&id, tensor) in self.input_ids.iter().zip(&self.inputs.tensors) {
+        let ahead = self.ahead.iter().map(|(id, numbers)| (id, numbers));
+        for (&id, tensor) in self.input_ids.iter().zip(&self.inputs.tensors).chain(ahead) {
             self.pool.share(self.tensors.get(set, id), LINE, &|first, part| {
                 part.copy_from_slice(&tensor[first..][..part.len()]);
             });

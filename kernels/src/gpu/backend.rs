@@ -67,6 +67,9 @@ impl Gpu {
         if setup.clock == Clock::Host {
             return Err(Unsupported::NoClock(setup.clock));
         }
+        if let Some(rewrite) = setup.rewrite {
+            return Err(Unsupported::NoRewrite(rewrite));
+        }
         let is_vendors = setup.implementation == Implementation::Vendor;
         if is_vendors && (self.gemm_library.is_none() || Epilogue::of(problem).is_none()) {
             return Err(Unsupported::NoVendor);

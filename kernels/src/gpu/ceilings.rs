@@ -204,6 +204,7 @@ fn gemm_gflops(backend: &mut dyn Backend, dtype: DType) -> Result<f64, BackendEr
         cache: CacheState::Warm,
         clock: Clock::Device,
         implementation: Implementation::Native,
+        rewrite: None,
     };
     let mut best = 0.0_f64;
     let mut side = 128;

@@ -15,16 +15,16 @@ use super::{
 use crate::cost::{BandwidthPoint, Ceilings};
 use crate::error::Error;
 use crate::file_kind::FileKind;
-use crate::vocabulary::{Backend, CacheState, Clock, Implementation, Problem};
+use crate::vocabulary::{Backend, CacheState, Clock, Implementation, Problem, Rewrite};
 
 /// What makes a record unique in a file: two records with the same key would be two answers to
 /// one question.
-type RecordKey = (Problem, Backend, u32, CacheState, Clock, Implementation);
+type RecordKey = (Problem, Backend, u32, CacheState, Clock, Implementation, Option<Rewrite>);
 
 fn key(record: &FusionRecord) -> RecordKey {
     let FusionRecord { problem, backend, threads, cache_state, clock, implementation, .. } =
         *record;
-    (problem, backend, threads, cache_state, clock, implementation)
+    (problem, backend, threads, cache_state, clock, implementation, record.rewrite)
 }
 
 pub(super) fn invalid(reason: impl std::fmt::Display) -> Error {
@@ -70,7 +70,7 @@ impl HardwareCalibration {
             if let Some(first) = seen.insert(key(record), index) {
                 return Err(invalid(format!(
                     "[[fusion]] at line {} and the one at line {} are both for {} on {} with {} \
-                     threads, the {} clock and {} kernels; keep one",
+                     threads, the {} clock and {} kernels{}; keep one",
                     place::line_of_record(text, index),
                     place::line_of_record(text, first),
                     record.problem,
@@ -78,6 +78,7 @@ impl HardwareCalibration {
                     record.threads,
                     record.clock,
                     record.implementation,
+                    record.rewrite.map(|rewrite| format!(", {rewrite}")).unwrap_or_default(),
                 )));
             }
         }

@@ -70,6 +70,9 @@ fn check_problem(record: &FusionRecord) -> Checked {
         let why = format!("dtype {} is not that of {problem}", record.dtype);
         return fail(Place::of("dtype"), why);
     }
+    if let Some(rewrite) = record.rewrite.filter(|one| !one.applies_to(problem.chain())) {
+        return fail(Place::of("rewrite"), format!("{problem} cannot be {rewrite}"));
+    }
     if record.input_shape != problem.input_shape() {
         let why = format!("that of {problem} is {:?}", problem.input_shape());
         return fail(Place::of("input_shape"), why);

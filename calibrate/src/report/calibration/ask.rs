@@ -34,6 +34,9 @@ fn options(record: &FusionRecord) -> String {
     if record.implementation != Implementation::Native {
         options += &format!(" --implementation {}", record.implementation);
     }
+    if let Some(rewrite) = record.rewrite {
+        options += &format!(" --rewrite {rewrite}");
+    }
     if record.cache_state == CacheState::Cold {
         options += " --cache cold";
     }

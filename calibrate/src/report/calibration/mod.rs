@@ -13,7 +13,7 @@ use std::path::Path;
 
 use cli_support::width::Width;
 use fusion_cost_model::calibration::{FusionRecord, HardwareCalibration};
-use fusion_cost_model::{Clock, Family, Implementation, Problem};
+use fusion_cost_model::{Clock, Family, Implementation, Problem, Rewrite};
 
 /// The whole page of a calibration. With the file that it is in, the page says how to ask for one
 /// record.
@@ -22,16 +22,22 @@ pub fn page(calibration: &HardwareCalibration, file: Option<&Path>, width: Width
     let mut text = head::head(calibration, width);
     let kinds =
         Clock::ALL.into_iter().flat_map(|clock| Implementation::ALL.map(|one| (clock, one)));
-    for ((clock, implementation), family) in
-        kinds.flat_map(|kind| Family::ALL.map(|family| (kind, family)))
-    {
+    let rewrites = || std::iter::once(None).chain(Rewrite::ALL.map(Some));
+    let tables = kinds.flat_map(|kind| {
+        Family::ALL.into_iter().flat_map(move |family| {
+            rewrites().map(move |rewrite| (kind, family, rewrite))
+        })
+    });
+    for ((clock, implementation), family, rewrite) in tables {
         let is_of_it = |record: &&FusionRecord| {
             Family::of(record.problem.chain().form()) == family
                 && (record.clock, record.implementation) == (clock, implementation)
+                && record.rewrite == rewrite
         };
         let records: Vec<&FusionRecord> = calibration.records.iter().filter(is_of_it).collect();
         if !records.is_empty() {
-            let title = format!("{family}{}", by(clock, implementation));
+            let rewritten = rewrite.map(|one| format!(", fused as {one}")).unwrap_or_default();
+            let title = format!("{family}{}{rewritten}", by(clock, implementation));
             text.push('\n');
             text.push_str(&table::table(&title, &records, width));
         }

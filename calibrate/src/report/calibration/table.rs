@@ -22,7 +22,8 @@ pub(super) fn table(title: &str, records: &[&FusionRecord], width: Width) -> Str
     let mut table = RankedTable::new(title, &COLUMNS);
     if width == Width::Unlimited {
         for record in records {
-            table.row(record.problem.to_string(), cells(record));
+            let rewrite = record.rewrite.map(|one| format!(" {one}")).unwrap_or_default();
+            table.row(format!("{}{rewrite}", record.problem), cells(record));
         }
         return table.render(width);
     }

@@ -1,0 +1,55 @@
+//! The options of a run that chooses what to measure by itself.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// What a run is to be good for.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "What to measure next")]
+pub struct NextArgs {
+    /// Measure just what the decisions about a model need: an ONNX file, the JSON of a graph, or a
+    /// .txt file with a problem on each line. Records are added to the file of --output, or to those
+    /// of --profile
+    #[arg(long = "for", value_name = "MODEL", group = "goal",
+        conflicts_with_all = ["fusion", "shapes", "problem"])]
+    pub for_model: Option<PathBuf>,
+
+    /// The size of a dimension that the model leaves open, such as batch=8; can be repeated
+    #[arg(long, value_name = "NAME=SIZE", requires = "for_model")]
+    pub dim: Vec<String>,
+
+    /// The calibration to begin with [default: the output, if there is one]
+    #[arg(long, value_name = "FILE", requires = "for_model")]
+    pub profile: Option<PathBuf>,
+
+    /// Measure a few problems of an older calibration of this machine again, say whether it has
+    /// drifted, and how many more would bring it back [output: OLD.refreshed.toml]
+    #[arg(long, value_name = "OLD", group = "goal",
+        conflicts_with_all = ["fusion", "shapes", "problem"])]
+    pub refresh: Option<PathBuf>,
+
+    /// At most this many problems [default: 8 with --refresh, all that are needed with --for]
+    #[arg(long, value_name = "N", requires = "goal", value_parser = points)]
+    pub points: Option<usize>,
+
+    /// Only say what is known and what would be measured
+    #[arg(long, requires = "goal")]
+    pub dry_run: bool,
+}
+
+impl NextArgs {
+    /// Whether the run chooses what to measure.
+    #[must_use]
+    pub const fn is_asked(&self) -> bool {
+        self.for_model.is_some() || self.refresh.is_some()
+    }
+}
+
+/// Reads a number of problems.
+fn points(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(points @ 1..=10_000) => Ok(points),
+        _ => Err("it must be a number from 1 to 10000".to_owned()),
+    }
+}

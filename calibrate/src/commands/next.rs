@@ -1,0 +1,259 @@
+//! `calibrate --for MODEL` and `calibrate --refresh OLD`: runs that choose what to measure.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf, absolute};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use cli_support::width::Width;
+use fusion_cost_model::calibration::{HardwareCalibration, RunEnd};
+use fusion_cost_model::{
+    Backend, Coverage, FusionCostModel, Policy, Problem, Target as ModelTarget, WhenUnknown,
+};
+
+use super::run::{Done, measure};
+use super::show;
+use crate::cli::{CachePolicy, RunArgs};
+use crate::drift::{Drift, Finding};
+use crate::exit::{self, UsageError};
+use crate::machine::Machine;
+use crate::plan::{Questions, Request, questions};
+use crate::record::{Files, of_nothing, why_not_extended};
+use crate::report;
+use crate::run::Target;
+
+/// Problems of an older calibration that are measured again, unless another number is asked for.
+const POINTS_TO_REFRESH: usize = 8;
+
+/// What decides whether a decision is safe: whatever is faster is fused.
+const POLICY: Policy = Policy::new(WhenUnknown::Conservative);
+
+/// Chooses what to measure, measures it, and says what is known then.
+///
+/// # Errors
+///
+/// When a file cannot be read, is of another machine or another build of the program, or as a
+/// calibration.
+pub fn next(args: &RunArgs) -> anyhow::Result<u8> {
+    let target = Target::find(args.device()?)?;
+    let machine = Machine::identify(&args.hardware, target.observe())?;
+    match (&args.next.for_model, &args.next.refresh) {
+        (Some(model), _) => for_model(args, model, &target, &machine),
+        (None, Some(older)) => refresh(args, older, &target, &machine),
+        (None, None) => super::run::run(args),
+    }
+}
+
+fn for_model(
+    args: &RunArgs,
+    path: &Path,
+    target: &Target,
+    machine: &Machine,
+) -> anyhow::Result<u8> {
+    let Questions { source, problems, opaque } = questions(path, &args.next.dim)?;
+    let named = args.output.clone().or_else(|| args.next.profile.clone());
+    let output = named.unwrap_or_else(|| Files::usual(&machine.id()));
+    let base = match &args.next.profile {
+        Some(profile) => Some(own(HardwareCalibration::load(profile)?, profile, machine)?),
+        None => existing(&output, machine)?,
+    };
+    let nothing = || of_nothing(machine, &args.settings(target, 0));
+    let model = FusionCostModel::new(base.clone().unwrap_or_else(nothing));
+    let on = model_target(args, target);
+    let coverage = model.on(on).coverage(&problems, &POLICY);
+    let of = match opaque {
+        0 => source.clone(),
+        1 => format!("{source} (and 1 node that no kernel is known for)"),
+        _ => format!("{source} (and {opaque} nodes that no kernel is known for)"),
+    };
+    let points = first(&coverage, args.next.points.unwrap_or(usize::MAX));
+    let before = report::coverage(&coverage, &of, Width::of_stdout());
+    if args.next.dry_run || points.is_empty() {
+        return print(&before).map(|()| exit::DONE);
+    }
+    eprint!("{before}");
+    let began = Instant::now();
+    let request = request(args, points, format!("for {source}"));
+    let done = measure(&with_output(args, output), &request, base)?;
+    let Some(file) = &done.saved else { return Ok(done.exit_code) };
+    let model = FusionCostModel::new(done.calibration.clone());
+    let coverage = model.on(on).coverage(&problems, &POLICY);
+    let mut text = report::coverage(&coverage, &of, Width::of_stdout());
+    text += &format!("{:<12}{}\n", "time", seconds(began.elapsed()));
+    if !coverage.to_measure.is_empty() {
+        let again = "run the same command again to measure what is left";
+        text += &Width::of_stdout().wrap(&format!("{:<12}", "next"), again, 12);
+    }
+    finish(args, &done, file, &text)
+}
+
+fn refresh(args: &RunArgs, path: &Path, target: &Target, machine: &Machine) -> anyhow::Result<u8> {
+    let older = HardwareCalibration::load(path)?;
+    let name = path.display();
+    if older.hardware.id != machine.id() {
+        let of = &older.hardware.name;
+        return Err(UsageError(format!("{name} is of another machine, {of}")).into());
+    }
+    let output = args.output.clone().unwrap_or_else(|| path.with_extension("refreshed.toml"));
+    if absolute(&output).ok() == absolute(path).ok() {
+        let text = format!("--output {name} would replace the calibration that is to be refreshed");
+        return Err(UsageError(text).into());
+    }
+    let on = model_target(args, target);
+    let model = FusionCostModel::new(older.clone());
+    let problems = model.on(on).points_to_refresh(usize::MAX, &[]);
+    if problems.is_empty() {
+        let of: Vec<String> = model.targets().iter().map(ToString::to_string).collect();
+        let text = format!("{name} has no valid records on {on}; it has some on {}", of.join("; "));
+        return Err(UsageError(text).into());
+    }
+    let base = existing(&output, machine)?;
+    let measured: Vec<Problem> = base.iter().flat_map(|base| &base.records).map(|one| one.problem).collect();
+    let count = args.next.points.unwrap_or(POINTS_TO_REFRESH);
+    let points = model.on(on).points_to_refresh(count, &measured);
+    if args.next.dry_run {
+        let lines: String = points.iter().map(|point| format!("{point}\n")).collect();
+        return print(&lines).map(|()| exit::DONE);
+    }
+    let file_name = path.file_name().unwrap_or_default().to_string_lossy();
+    let request = request(args, points, format!("a refresh of {file_name}"));
+    let done = measure(&with_output(args, output), &request, base)?;
+    let Some(file) = &done.saved else { return Ok(done.exit_code) };
+    let Some(drift) = Drift::between(&older, &done.calibration, on) else {
+        eprintln!("nothing valid was measured that could be compared with {name}");
+        return Ok(done.exit_code.max(exit::FAILURE));
+    };
+    let refreshed = FusionCostModel::new(done.calibration.clone()).with_prior(older)?;
+    let left = refreshed.on(on).coverage(&problems, &POLICY).to_measure.len();
+    let mut text = report::drift(&drift, Width::of_stdout());
+    text.push('\n');
+    for line in what_next(args, path, file, &drift, left) {
+        text += &Width::of_stdout().wrap("", &line, 2);
+    }
+    finish(args, &done, file, &text)
+}
+
+/// What the drift means, and the command that comes next.
+fn what_next(args: &RunArgs, older: &Path, newer: &Path, drift: &Drift, left: usize) -> Vec<String> {
+    let (name, newer) = (older.display(), newer.display());
+    let mut lines = vec![match drift.finding() {
+        Finding::Same => format!("{name} holds as it is: go on with it."),
+        Finding::Drifted => format!("{name} has drifted."),
+        Finding::Undecided => {
+            format!("Whether {name} has drifted is not decided by so few problems.")
+        }
+    }];
+    if drift.finding() == Finding::Same {
+        return lines;
+    }
+    lines.push(format!(
+        "With {newer} as the file and {name} as its prior, the model answers all of its problems:"
+    ));
+    lines.push(format!("  calibrate query {newer} --prior {name} --problem PROBLEM"));
+    if left > 0 {
+        let noun = if left == 1 { "problem makes" } else { "problems make" };
+        lines.push(format!("{left} more {noun} every decision about them safe that can be:"));
+        let options = same_options(args);
+        lines.push(format!(
+            "  calibrate --refresh {name} --points {left} --output {newer}{options}"
+        ));
+    }
+    lines
+}
+
+/// The options that make another run measure on the same target.
+fn same_options(args: &RunArgs) -> String {
+    let mut options = String::new();
+    if args.backend != Backend::Cpu {
+        options += &format!(" --backend {}", args.backend);
+    }
+    if let Some(threads) = args.threads {
+        options += &format!(" --threads {threads}");
+    }
+    if args.cache == CachePolicy::Cold {
+        options += " --cache cold";
+    }
+    options
+}
+
+/// A calibration that records of this run can be added to.
+fn own(
+    base: HardwareCalibration,
+    path: &Path,
+    machine: &Machine,
+) -> Result<HardwareCalibration, UsageError> {
+    match why_not_extended(&base, machine) {
+        None => Ok(base),
+        Some(why) => Err(UsageError(format!(
+            "records of this run do not belong into {}: {why}; name another --output, or use it \
+             with --refresh",
+            path.display()
+        ))),
+    }
+}
+
+/// The calibration that is at the place of the output; `None` where there is none, or only a part of
+/// one, which its journal continues.
+fn existing(output: &Path, machine: &Machine) -> anyhow::Result<Option<HardwareCalibration>> {
+    if !output.exists() {
+        return Ok(None);
+    }
+    let found = HardwareCalibration::load(output)?;
+    if found.settings.end != RunEnd::Complete {
+        return Ok(None);
+    }
+    Ok(Some(own(found, output, machine)?))
+}
+
+/// Where a partitioner would ask.
+fn model_target(args: &RunArgs, target: &Target) -> ModelTarget {
+    let cache = args.cache.into();
+    let ways = args.ways();
+    match target.device.backend {
+        Backend::Cpu => {
+            ModelTarget::cpu(u32::try_from(target.device.threads).unwrap_or(u32::MAX))
+        }
+        backend => {
+            let clock = ways.clocks.first().copied().unwrap_or_default();
+            let implementation = ways.implementations.first().copied();
+            let on = ModelTarget::gpu(backend, clock);
+            implementation.map_or(on, |implementation| on.with_implementation(implementation))
+        }
+    }
+    .with_cache_state(cache)
+}
+
+fn first(coverage: &Coverage<'_>, count: usize) -> Vec<Problem> {
+    coverage.to_measure.iter().take(count).map(|point| point.problem).collect()
+}
+
+fn request(args: &RunArgs, problems: Vec<Problem>, source: String) -> Request {
+    Request { problems, source: Some(source), ..args.request() }
+}
+
+fn with_output(args: &RunArgs, output: PathBuf) -> RunArgs {
+    RunArgs { output: Some(output), ..args.clone() }
+}
+
+/// Prints the result; with --json the calibration, and the result beside it.
+fn finish(args: &RunArgs, done: &Done, file: &Path, text: &str) -> anyhow::Result<u8> {
+    if args.json {
+        eprint!("{text}");
+        show::print_if_read(&done.calibration, file, true)?;
+    } else {
+        print(text)?;
+    }
+    Ok(done.exit_code)
+}
+
+fn print(text: &str) -> anyhow::Result<()> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        // Its reader may have closed it.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        result => result.context("cannot write the result"),
+    }
+}
+
+fn seconds(time: Duration) -> String {
+    humantime::format_duration(Duration::from_secs(time.as_secs())).to_string()
+}

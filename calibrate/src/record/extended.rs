@@ -1,0 +1,184 @@
+//! A calibration that later runs add to.
+
+use fusion_cost_model::calibration::{
+    Addition, FusionRecord, HardwareCalibration, MeasuredCeilings, RunEnd, Tool,
+};
+
+use crate::build_info;
+use crate::digits::rounded;
+use crate::machine::Machine;
+
+/// Why records of this program on a machine do not belong into a calibration, if they do not: those
+/// of one file must be comparable.
+#[must_use]
+pub fn why_not_extended(base: &HardwareCalibration, machine: &Machine) -> Option<String> {
+    let gpu = |of: &fusion_cost_model::calibration::Fingerprint| {
+        of.gpu.as_ref().map(|gpu| (gpu.name.clone(), gpu.driver.clone(), gpu.compiler.clone()))
+    };
+    let (known, now) = (&base.fingerprint, &machine.fingerprint);
+    if (&known.cpu_model, known.logical_cores, gpu(known))
+        != (&now.cpu_model, now.logical_cores, gpu(now))
+    {
+        return Some(format!("it is of another machine, {}", base.hardware.name));
+    }
+    let same = |tool: &Tool| Tool { started_at: String::new(), ..tool.clone() };
+    let own = build_info::tool(String::new());
+    (same(&base.tool) != own).then(|| {
+        let Tool { version, build, compiler, .. } = &base.tool;
+        format!("it was made by another build of the program ({version}, {build}, {compiler})")
+    })
+}
+
+/// A calibration with the records of another run on the same machine. A record of what both measured
+/// is the one of the later run.
+///
+/// States of the machine keep apart: those of the later run come after the earlier ones, even where a
+/// machine was in the same one.
+#[must_use]
+pub fn extended(base: HardwareCalibration, added: HardwareCalibration) -> HardwareCalibration {
+    let mut all = base;
+    all.additions.push(Addition {
+        started_at: added.tool.started_at,
+        shapes: added.settings.shapes,
+        seed: added.settings.seed,
+        quick: added.settings.quick,
+        forced: added.settings.forced,
+        records: added.num_records,
+    });
+    let states = u32::try_from(all.states.len()).unwrap_or(u32::MAX);
+    let later = |state: u32| state.saturating_add(states);
+    all.states.extend(added.states.into_iter().map(|mut state| {
+        state.id = later(state.id);
+        state
+    }));
+    all.ceilings.extend(added.ceilings.into_iter().map(|mut ceilings| {
+        ceilings.state = ceilings.state.map(later);
+        ceilings
+    }));
+    all.noise.extend(added.noise);
+    for mut record in added.records {
+        record.states.iter_mut().for_each(|state| *state = later(*state));
+        record.by_state.iter_mut().for_each(|one| one.state = later(one.state));
+        match all.records.iter_mut().find(|known| is_same(known, &record)) {
+            Some(known) => *known = record,
+            None => all.records.push(record),
+        }
+    }
+    all.num_records = all.records.len() as u64;
+    all.skipped.extend(added.skipped);
+    let records = &all.records;
+    all.skipped.retain(|one| records.iter().all(|record| record.problem != one.problem));
+    all.settings.forced |= added.settings.forced;
+    if added.settings.end != RunEnd::Complete {
+        all.settings.end = added.settings.end;
+    }
+    for record in &mut all.records {
+        hold_against(record, &all.ceilings);
+    }
+    all
+}
+
+/// Whether two records answer the same question.
+fn is_same(a: &FusionRecord, b: &FusionRecord) -> bool {
+    (a.problem, a.backend, a.threads, a.cache_state) == (b.problem, b.backend, b.threads, b.cache_state)
+        && (a.clock, a.implementation, a.rewrite) == (b.clock, b.implementation, b.rewrite)
+}
+
+/// What follows from the ceilings, of which there may be more than when it was measured.
+fn hold_against(record: &mut FusionRecord, ceilings: &[MeasuredCeilings]) {
+    let is_of_kind = |one: &MeasuredCeilings| {
+        (one.backend, one.dtype, one.threads) == (record.backend, record.dtype, record.threads)
+            && (one.cache_state, one.clock) == (record.cache_state, record.clock)
+    };
+    let met = MeasuredCeilings::met(ceilings, is_of_kind, &record.states);
+    let rooflines = met.filter_map(|ceilings| ceilings.roofline(&record.problem));
+    let best = rooflines.max_by(|a, b| a.speedup().total_cmp(&b.speedup()));
+    let (speedup, unfused, fused) = (
+        best.map(|time| rounded(time.speedup())),
+        best.map(|time| time.unfused_bottleneck),
+        best.map(|time| time.fused_bottleneck),
+    );
+    record.ceiling_speedup = speedup;
+    record.bottleneck_unfused = unfused;
+    record.bottleneck_fused = fused;
+}
+
+#[cfg(test)]
+mod tests {
+    use fusion_cost_model::calibration::{MachineState, Skipped};
+
+    use super::*;
+
+    const EXAMPLE: &str = include_str!("../../../tests/data/example.toml");
+
+    fn example() -> HardwareCalibration {
+        HardwareCalibration::from_toml(EXAMPLE).unwrap()
+    }
+
+    /// One whose records were measured in a state of the machine.
+    fn in_a_state(records: std::ops::Range<usize>) -> HardwareCalibration {
+        let mut one = example();
+        one.records = one.records[records].to_vec();
+        one.num_records = one.records.len() as u64;
+        one.states = vec![MachineState {
+            id: 1,
+            handoff_us: Some(2.0),
+            triad_gb_per_s: 10.0,
+            triad_range: [9.0, 11.0],
+            processes: 5,
+        }];
+        one.ceilings[0].state = Some(1);
+        one.records.iter_mut().for_each(|record| record.states = vec![1]);
+        one
+    }
+
+    #[test]
+    fn a_file_that_grew_is_one_that_can_be_read() {
+        let (first, mut second) = (in_a_state(0..2), in_a_state(1..3));
+        second.records[0].fused_kernel = "the later one".to_owned();
+        let all = extended(first.clone(), second.clone());
+        assert_eq!(HardwareCalibration::from_toml(&all.to_toml().unwrap()).unwrap(), all);
+        assert_eq!((all.records.len(), all.num_records), (3, 3));
+        assert_eq!(all.records[1].fused_kernel, "the later one");
+        let states: Vec<_> = all.records.iter().map(|record| record.states[0]).collect();
+        assert_eq!(states, [1, 2, 2]);
+        let ids: Vec<u32> = all.states.iter().map(|state| state.id).collect();
+        assert_eq!((ids, all.ceilings[1].state), (vec![1, 2], Some(2)));
+        let [Addition { records: 2, seed: 0, .. }] = &all.additions[..] else {
+            panic!("{:?}", all.additions)
+        };
+        // And once more.
+        let again = extended(all, second);
+        assert_eq!((again.additions.len(), again.states.len(), again.records.len()), (2, 3, 3));
+        assert!(HardwareCalibration::from_toml(&again.to_toml().unwrap()).is_ok());
+    }
+
+    #[test]
+    fn ceilings_that_are_of_no_state_count_for_all_records() {
+        let mut second = example();
+        second.ceilings[0].ceilings.peak_gflops *= 2.0;
+        second.records.truncate(1);
+        second.num_records = 1;
+        let first = example();
+        let before = first.records[0].ceiling_speedup;
+        let all = extended(first, second);
+        assert!(all.records[0].ceiling_speedup > before);
+        assert!(HardwareCalibration::from_toml(&all.to_toml().unwrap()).is_ok());
+    }
+
+    #[test]
+    fn what_was_skipped_before_and_has_a_record_now_is_not_missing() {
+        let (mut first, second) = (in_a_state(0..1), in_a_state(1..2));
+        let skip = |problem| Skipped { problem, reason: "no time".to_owned() };
+        let never = "mlp/f32/m1.k2.n3.o4".parse().unwrap();
+        first.skipped = vec![skip(second.records[0].problem), skip(never)];
+        assert_eq!(extended(first, second).skipped, [skip(never)]);
+    }
+
+    #[test]
+    fn a_run_that_ended_early_leaves_a_file_that_did() {
+        let mut second = in_a_state(1..2);
+        second.settings.end = RunEnd::TimeBudget;
+        assert_eq!(extended(in_a_state(0..1), second).settings.end, RunEnd::TimeBudget);
+    }
+}
