@@ -22,7 +22,8 @@
 //! 4. Ask the target: [`estimate`] says what is known, [`decide`] compares that with the threshold
 //!    of a [`Policy`], [`should_fuse`] asks about two neighbours, and [`partition`] or
 //!    [`partition_graph`] find the best split of a chain or a graph.
-//! 5. Ask what to measure next: [`coverage`] of a list of problems.
+//! 5. See how well a file knows itself: [`validate`] asks about each of its records without it.
+//! 6. Ask what to measure next: [`coverage`] of a list of problems.
 //!
 //! # What an answer rests on
 //!
@@ -66,6 +67,7 @@
 //! [`coverage`]: OnTarget::coverage
 //! [`partition`]: OnTarget::partition
 //! [`partition_graph`]: OnTarget::partition_graph
+//! [`validate`]: OnTarget::validate
 
 #![forbid(unsafe_code)]
 
@@ -81,9 +83,10 @@ mod vocabulary;
 pub use error::Error;
 pub use file_kind::FileKind;
 pub use model::{
-    Alternative, Coverage, Covered, Decision, Estimate, Evidence, FusionCostModel, GraphNode,
-    Interval, NextPoint, NodeOps, OnTarget, Partition, Policy, Segment, SpeedupRange, Target,
-    WhenUnknown,
+    Accuracy, Alternative, Coverage, Covered, Decision, Errors, Estimate, Evidence,
+    FusionCostModel, GraphNode, Interval, LeaveOut, NextPoint, NodeOps, OnTarget, Partition,
+    Policy, PossibleKernel, Regret, Segment, SpeedupRange, Target, Trial, WhenUnknown,
+    possible_kernels,
 };
 pub use vocabulary::{
     AttentionSizes, Backend, CacheState, Chain, Clock, ConvSizes, DType, Family, ImageSizes,

@@ -7,6 +7,7 @@ mod made;
 
 use fusion_cost_model::{
     Evidence, FusionCostModel, GraphNode, NodeOps, Partition, Policy, Problem, WhenUnknown,
+    possible_kernels,
 };
 use made::{Known, TARGET, calibration};
 
@@ -175,4 +176,38 @@ fn nodes_come_after_those_that_they_read() {
     assert_eq!(error.to_string(), "node 0 reads node 0; put the nodes that a node reads before it");
     let empty = model.on(TARGET).partition_graph(&[], &POLICY).unwrap();
     assert_eq!((empty.segments.len(), empty.saved_ms.value, empty.peak_bytes), (0, 0.0, 0));
+}
+
+/// Every kernel of every split that is reported is one of those that were asked about.
+#[test]
+fn splits_consist_of_possible_kernels() {
+    let graph = [
+        GraphNode::new(problem("relu/f32/m64.n64")),
+        GraphNode::new(problem("linear/f32/m64.k64.n64")).reading(0),
+        GraphNode::new(problem("tanh/f32/m64.n64")),
+        GraphNode::new(problem("add/f32/m64.n64")).reading(1).with_operands([2]),
+        GraphNode::new(problem("relu/f32/m64.n64")).reading(3),
+    ];
+    let kernels = possible_kernels(&graph).unwrap();
+    let texts: Vec<String> = kernels.iter().map(|kernel| kernel.problem.to_string()).collect();
+    let expected = [
+        "relu/f32/m64.n64",
+        "linear/f32/m64.k64.n64",
+        "tanh/f32/m64.n64",
+        "add/f32/m64.n64",
+        "linear+add/f32/m64.k64.n64",
+        "tanh+add/f32/m64.n64",
+        "add_relu/f32/m64.n64",
+        "linear+add+relu/f32/m64.k64.n64",
+        "tanh+add+relu/f32/m64.n64",
+    ];
+    assert_eq!(texts, expected, "a sum continues either branch, and a GEMM nothing");
+    assert_eq!(kernels[0].places, 2);
+    let model = halves();
+    let best = model.on(TARGET).partition_graph(&graph, &POLICY).unwrap();
+    for segment in &best.segments {
+        assert!(kernels.iter().any(|kernel| Some(kernel.problem) == segment.problem));
+    }
+    let backwards = [GraphNode::new(problem("relu/f32/m64.n64")).reading(0)];
+    assert!(possible_kernels(&backwards).unwrap_err().is_invalid_question());
 }

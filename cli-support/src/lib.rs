@@ -5,6 +5,7 @@ pub mod exit;
 pub mod memory;
 pub mod output;
 pub mod ranked;
+pub mod sheet;
 pub mod tables;
 pub mod units;
 pub mod width;

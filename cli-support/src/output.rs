@@ -4,6 +4,7 @@ use std::io::{self, BufWriter, Stdout, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use serde::Serialize;
 use tempfile::NamedTempFile;
 
 use crate::exit::UsageError;
@@ -77,6 +78,16 @@ impl Write for Destination {
             Self::File { writer, .. } => writer.flush(),
         }
     }
+}
+
+/// Writes a value as JSON, on several lines.
+///
+/// # Errors
+///
+/// When it cannot be written.
+pub fn write_json(out: &mut Destination, value: &impl Serialize) -> anyhow::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, value).map_err(io::Error::from)?;
+    Ok(out.write_all(b"\n")?)
 }
 
 /// Checks before the first measurement that a file can be written there: nobody wants to learn

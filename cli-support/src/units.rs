@@ -34,6 +34,13 @@ pub fn gibibytes(bytes: u64) -> String {
     format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30))
 }
 
+/// Bytes of memory that a kernel needs.
+#[must_use]
+#[expect(clippy::cast_precision_loss, reason = "for people")]
+pub fn mebibytes(bytes: u64) -> String {
+    format!("{} MiB", three_digits(bytes as f64 / f64::from(1 << 20)))
+}
+
 /// A number with three significant digits, if it has fewer before the point.
 fn three_digits(value: f64) -> String {
     if value < 9.995 {

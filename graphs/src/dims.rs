@@ -67,6 +67,11 @@ impl Dims {
         self.0.get(name).copied()
     }
 
+    /// Names and their numbers, by name.
+    pub fn numbers(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.0.iter().map(|(name, &size)| (name.as_str(), size))
+    }
+
     /// The names in alphabetical order.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)

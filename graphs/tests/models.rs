@@ -128,6 +128,29 @@ fn a_llama_block_has_seven_linear_layers_and_an_attention() {
     }
 }
 
+/// Each op is a node that reads the one before it; a residual sum has both of its branches.
+#[test]
+fn ops_are_nodes_for_a_partitioner() {
+    let found = segments(resnet50(), &batch());
+    let nodes = found.graph_nodes().unwrap();
+    let sums = nodes.iter().filter(|node| node.problem.chain().to_string() == "add");
+    let branches: Vec<(Option<usize>, usize)> =
+        sums.map(|node| (node.input, node.operands.len())).collect();
+    assert_eq!(branches.len(), 16);
+    assert!(branches.iter().all(|(input, operands)| input.is_some() && *operands == 1));
+    // The pool over whole images is opaque, so what it reads stays in memory, as the result does.
+    let outputs: Vec<String> = nodes
+        .iter()
+        .filter(|node| node.is_output)
+        .map(|node| node.problem.to_string())
+        .collect();
+    assert_eq!(outputs, ["relu/f32/m392.n2048", "bias/f32/m8.n1000"]);
+    // The only op that reads nothing of others is the stem's convolution, and the last linear op,
+    // behind the opaque node.
+    let first: Vec<usize> = (0..nodes.len()).filter(|&node| nodes[node].input.is_none()).collect();
+    assert_eq!(first, [0, nodes.len() - 2]);
+}
+
 /// `small.onnx` is written by the package `onnx`: numbers in every field that they may have, a
 /// declared shape for every tensor, and constants as nodes.
 #[test]

@@ -78,16 +78,20 @@ impl Interval {
         Self { value, low: value, high: value }
     }
 
+    /// Whether a value lies within.
+    #[must_use]
+    pub fn contains(&self, value: f64) -> bool {
+        (self.low..=self.high).contains(&value)
+    }
+
     /// From a logarithm and half the width of its interval.
     fn of_logarithm([value, half_width]: [f64; 2]) -> Self {
+        let value = value.exp();
         if half_width == 0.0 {
-            return Self::exact(value.exp());
+            return Self::exact(value);
         }
-        Self {
-            value: value.exp(),
-            low: (value - half_width).exp(),
-            high: (value + half_width).exp(),
-        }
+        let factor = half_width.exp();
+        Self { value, low: value / factor, high: value * factor }
     }
 
     /// A measured time.
@@ -133,10 +137,20 @@ pub struct Estimate<'m> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Source<'m> {
     Record(&'m FusionRecord),
-    Kernels(Answer, [Option<&'m FusionRecord>; NEAREST]),
+    Kernels(FromKernels<'m>),
     /// The logarithms of the fused time and of the speedup, with halves of their intervals.
     Roofline([[f64; 2]; 2]),
     Nothing,
+}
+
+/// An answer from measured kernels.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct FromKernels<'m> {
+    evidence: Evidence,
+    /// Of the fused time in milliseconds and of the speedup, with halves of their intervals.
+    logarithms: [[f64; 2]; 2],
+    octaves: f64,
+    nearest: [Option<&'m FusionRecord>; NEAREST],
 }
 
 /// A state of the machine that a question names.
@@ -161,8 +175,15 @@ impl<'m> Estimate<'m> {
         records: &'m [FusionRecord],
         state: Option<StateAsked>,
     ) -> Self {
-        let nearest = answer.prediction.nearest.map(|index| index.map(|index| &records[index]));
-        Self { source: Source::Kernels(answer, nearest), state }
+        let Answer { evidence, prediction, half_widths: [of_time, of_speedup] } = answer;
+        let Prediction { ln_fused, ln_speedup, octaves, nearest } = prediction;
+        let kernels = FromKernels {
+            evidence,
+            logarithms: [[ln_fused.value, of_time], [ln_speedup.value, of_speedup]],
+            octaves,
+            nearest: nearest.map(|index| index.map(|index| &records[index])),
+        };
+        Self { source: Source::Kernels(kernels), state }
     }
 
     pub(super) const fn of_roofline(logarithms: [[f64; 2]; 2]) -> Self {
@@ -174,7 +195,7 @@ impl<'m> Estimate<'m> {
     pub const fn evidence(&self) -> Evidence {
         match &self.source {
             Source::Record(_) => Evidence::Measured,
-            Source::Kernels(answer, _) => answer.evidence,
+            Source::Kernels(kernels) => kernels.evidence,
             Source::Roofline(_) => Evidence::Roofline,
             Source::Nothing => Evidence::Unknown,
         }
@@ -194,8 +215,8 @@ impl<'m> Estimate<'m> {
         };
         let record = match &self.source {
             Source::Record(record) => record,
-            Source::Kernels(answer, _) => {
-                let [_, [value, half_width]] = answer.logarithms();
+            Source::Kernels(kernels) => {
+                let [_, [value, half_width]] = kernels.logarithms;
                 let speedup = Interval::of_logarithm([value, half_width]);
                 let asked = self.state.filter(|_| half_width > 0.0);
                 return Some(asked.map_or(speedup, |asked| wider(speedup, &asked)));
@@ -228,7 +249,7 @@ impl<'m> Estimate<'m> {
                 let FusionRecord { unfused_latency_ms, unfused_timing, .. } = record;
                 return Some(Interval::of_time(*unfused_latency_ms, unfused_timing));
             }
-            Source::Kernels(answer, _) => answer.logarithms(),
+            Source::Kernels(kernels) => kernels.logarithms,
             Source::Roofline(logarithms) => *logarithms,
             Source::Nothing => return None,
         };
@@ -242,7 +263,7 @@ impl<'m> Estimate<'m> {
             Source::Record(record) => {
                 Interval::of_time(record.fused_latency_ms, &record.fused_timing)
             }
-            Source::Kernels(answer, _) => Interval::of_logarithm(answer.logarithms()[0]),
+            Source::Kernels(kernels) => Interval::of_logarithm(kernels.logarithms[0]),
             Source::Roofline([fused, _]) => Interval::of_logarithm(*fused),
             Source::Nothing => return None,
         })
@@ -253,8 +274,8 @@ impl<'m> Estimate<'m> {
     #[must_use]
     pub fn octaves_beyond(&self) -> f64 {
         match &self.source {
-            Source::Kernels(Answer { evidence: Evidence::Extrapolated, prediction, .. }, _) => {
-                prediction.octaves
+            Source::Kernels(kernels) if kernels.evidence == Evidence::Extrapolated => {
+                kernels.octaves
             }
             _ => 0.0,
         }
@@ -280,19 +301,10 @@ impl<'m> Estimate<'m> {
                 nearest[0] = Some(record);
                 nearest
             }
-            Source::Kernels(_, nearest) => nearest,
+            Source::Kernels(kernels) => kernels.nearest,
             Source::Roofline(_) | Source::Nothing => [None; NEAREST],
         };
         nearest.into_iter().flatten()
-    }
-}
-
-impl Answer {
-    /// Of the fused time in milliseconds and of the speedup, with halves of their intervals.
-    const fn logarithms(&self) -> [[f64; 2]; 2] {
-        let Prediction { ln_fused, ln_speedup, .. } = self.prediction;
-        let [of_time, of_speedup] = self.half_widths;
-        [[ln_fused.value, of_time], [ln_speedup.value, of_speedup]]
     }
 }
 

@@ -76,7 +76,7 @@ impl Cloud {
             None
         } else {
             let of = |(features, record): &(Features, &FusionRecord)| {
-                let proportion = roofline.ln_speedup(&features.work);
+                let [_, proportion] = roofline.logarithms(&features.work);
                 let sd = sd_of_interval(record.speedup_low, record.speedup_high);
                 sample(features, proportion, record.speedup_factor.ln(), sd * sd)
             };
@@ -115,9 +115,9 @@ impl Cloud {
         let beyond = SD_OF_AN_OCTAVE * octaves;
         let uncertain = |value: f64, guess: &Guess| Uncertain { value, sd: guess.sd.hypot(beyond) };
         let time = self.times.at(&Place { at: held, proportion: 0.0 });
-        let ln_roofline = self.roofline.fused_ms(&features.work).ln();
+        let [ln_roofline, ln_ceiling] = self.roofline.logarithms(&features.work);
         let ln_speedup = self.speedups.as_ref().map(|Speedups { field, range: [low, high] }| {
-            let proportion = self.roofline.ln_speedup(&features.work).clamp(*low, *high);
+            let proportion = ln_ceiling.clamp(*low, *high);
             let guess = field.at(&Place { at: held, proportion });
             uncertain(guess.mean, &guess)
         });
@@ -149,8 +149,14 @@ impl Cloud {
         if records.len() <= MOST_FITTED_ANEW {
             return fitted_anew(ceilings, records).collect();
         }
-        let of_time = |time| LeftOut { octaves: 0.0, time: Some(time), speedup: None };
-        let of_speedup = |speedup| LeftOut { octaves: 0.0, time: None, speedup: Some(speedup) };
+        let of = |sample: usize| LeftOut {
+            record: self.records[sample],
+            octaves: 0.0,
+            time: None,
+            speedup: None,
+        };
+        let of_time = |(sample, time)| LeftOut { time: Some(time), ..of(sample) };
+        let of_speedup = |(sample, speedup)| LeftOut { speedup: Some(speedup), ..of(sample) };
         let speedups = self.speedups.iter().flat_map(|speedups| speedups.field.left_out());
         self.times.left_out().into_iter().map(of_time).chain(speedups.map(of_speedup)).collect()
     }
@@ -160,6 +166,8 @@ impl Cloud {
 /// and of the speedup are off, each with its standard deviation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct LeftOut {
+    /// Its index.
+    pub(super) record: usize,
     pub(super) octaves: f64,
     pub(super) time: Option<[f64; 2]>,
     pub(super) speedup: Option<[f64; 2]>,
@@ -172,11 +180,12 @@ fn fitted_anew<'r>(
 ) -> impl Iterator<Item = LeftOut> + 'r {
     (0..records.len()).filter_map(move |left_out| {
         let mut others = records.to_vec();
-        let (_, record) = others.remove(left_out);
+        let (index, record) = others.remove(left_out);
         let found = Cloud::fit(ceilings, &others)?.at(&Features::of(&record.problem));
         let off = |value: f64, found: Uncertain| [value.ln() - found.value, found.sd];
         let is_single = record.problem.chain().len() == 1;
         Some(LeftOut {
+            record: index,
             octaves: found.octaves,
             time: Some(off(record.fused_latency_ms, found.ln_fused)),
             speedup: (!is_single).then(|| off(record.speedup_factor, found.ln_speedup)),

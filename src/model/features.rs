@@ -1,5 +1,7 @@
 //! A problem as numbers: where it lies among others, and the work that it is.
 
+use std::hash::{Hash, Hasher};
+
 use crate::vocabulary::{Chain, ConvSizes, DType, Op, PoolSizes, Problem};
 
 /// The most coordinates that a form of chain has: those of attention with a linear op.
@@ -16,7 +18,7 @@ pub(super) struct CloudKey {
 
 /// Sizes that choose another kernel, or another way through the same one, rather than make the work
 /// longer. All are 0 where there is no convolution.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Kinds {
     stride: u64,
     /// 1 for a dense convolution, [`Self::DEPTHWISE`] for one channel to a group.
@@ -28,6 +30,17 @@ struct Kinds {
 
 impl Kinds {
     const DEPTHWISE: u64 = u64::MAX;
+}
+
+/// In two words, since every estimate computes it.
+impl Hash for Kinds {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let [window, stride, pad] = self.pool;
+        state.write_u64(self.stride ^ self.groups.rotate_left(32));
+        state.write_u64(
+            window ^ stride.rotate_left(16) ^ pad.rotate_left(32) ^ (u64::from(self.is_pointwise) << 63),
+        );
+    }
 }
 
 impl CloudKey {

@@ -1,6 +1,8 @@
 //! What is known on one target: the measured problems, and what follows for all others.
 
-use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::answer::Evidence;
 use super::cloud::{Cloud, LeftOut};
@@ -17,16 +19,22 @@ use crate::vocabulary::{Chain, DType, Op, Problem, Sizes};
 /// What is known on one target. Records are named by their indices in the calibration.
 #[derive(Debug, Default)]
 pub(super) struct Known {
+    indices: Vec<usize>,
     pub(super) by_problem: FxHashMap<Problem, usize>,
     pub(super) by_chain: FxHashMap<(Chain, DType), Vec<usize>>,
     pub(super) on_paper: OnPaper,
-    clouds: FxHashMap<CloudKey, Cloud>,
+    clouds: FxHashMap<CloudKey, Arc<Cloud>>,
     /// Measured chains that begin with the same op, at the same sizes.
     at_sizes: FxHashMap<(Op, DType, Sizes), Vec<Problem>>,
     /// The same at any sizes.
     at_all: FxHashMap<(Op, DType), Vec<Chain>>,
+    /// Estimates of each record by the others of its cloud.
+    left_out: Vec<LeftOut>,
     spreads: Spreads,
 }
+
+/// Records of a cloud with their indices.
+type OfCloud<'r> = Vec<(usize, &'r FusionRecord)>;
 
 /// How far estimates of the fused time and of the speedup are off, by how they are made.
 #[derive(Debug, Clone, Copy)]
@@ -87,9 +95,58 @@ impl Known {
         indices: &[usize],
         ceilings: impl Fn(DType) -> Option<&'c Ceilings>,
     ) -> Self {
+        let (mut known, by_key) = Self::sorted(records, indices.to_vec());
+        for (key, of_key) in by_key {
+            let ceilings = ceilings(key.dtype);
+            if let Some(cloud) = Cloud::fit(ceilings, &of_key) {
+                known.left_out.extend(cloud.left_out(ceilings, &of_key));
+                known.clouds.insert(key, Arc::new(cloud));
+            }
+        }
+        known.compare(records, ceilings);
+        known
+    }
+
+    /// What would be known if some of the records had not been measured. Only their clouds are
+    /// fitted anew; how far others are off was found with them.
+    pub(super) fn without<'c>(
+        &self,
+        records: &[FusionRecord],
+        left_out: &[usize],
+        ceilings: impl Fn(DType) -> Option<&'c Ceilings>,
+    ) -> Self {
+        let is_kept = |index: &usize| !left_out.contains(index);
+        let kept = self.indices.iter().copied().filter(is_kept).collect();
+        let (mut known, by_key) = Self::sorted(records, kept);
+        let key = |&index: &usize| CloudKey::of(&records[index].problem);
+        let changed: FxHashSet<CloudKey> = left_out.iter().map(key).collect();
+        for (key, of_key) in by_key {
+            let cloud = if changed.contains(&key) {
+                Cloud::fit(ceilings(key.dtype), &of_key).map(Arc::new)
+            } else {
+                self.clouds.get(&key).cloned()
+            };
+            known.clouds.extend(cloud.map(|cloud| (key, cloud)));
+        }
+        let is_kept = |one: &&LeftOut| !left_out.contains(&one.record);
+        known.left_out = self.left_out.iter().filter(is_kept).copied().collect();
+        known.compare(records, ceilings);
+        known
+    }
+
+    /// The records of the target.
+    pub(super) fn indices(&self) -> &[usize] {
+        &self.indices
+    }
+
+    /// Records by all that they are found by, and those of each cloud.
+    fn sorted(
+        records: &[FusionRecord],
+        indices: Vec<usize>,
+    ) -> (Self, FxHashMap<CloudKey, OfCloud<'_>>) {
         let mut known = Self::default();
-        let mut by_key: FxHashMap<CloudKey, Vec<(usize, &FusionRecord)>> = FxHashMap::default();
-        for &index in indices {
+        let mut by_key: FxHashMap<CloudKey, OfCloud<'_>> = FxHashMap::default();
+        for &index in &indices {
             let record = &records[index];
             let problem = record.problem;
             let (chain, dtype, first) = (*problem.chain(), problem.dtype(), problem.chain()[0]);
@@ -102,19 +159,20 @@ impl Known {
             known.at_sizes.entry((first, dtype, *problem.sizes())).or_default().push(problem);
             by_key.entry(CloudKey::of(&problem)).or_default().push((index, record));
         }
-        let mut left_out = Vec::new();
-        for (key, of_key) in by_key {
-            let ceilings = ceilings(key.dtype);
-            if let Some(cloud) = Cloud::fit(ceilings, &of_key) {
-                left_out.extend(cloud.left_out(ceilings, &of_key));
-                known.clouds.insert(key, cloud);
-            }
-        }
-        let of_target = || indices.iter().map(|&index| &records[index]);
-        let composed = known.composed_left_out(records, of_target());
-        known.spreads = Spreads::from(&left_out, &composed);
-        known.on_paper = OnPaper::of(of_target(), ceilings);
-        known
+        known.indices = indices;
+        (known, by_key)
+    }
+
+    /// Finds out how far estimates are off.
+    fn compare<'c>(
+        &mut self,
+        records: &[FusionRecord],
+        ceilings: impl Fn(DType) -> Option<&'c Ceilings>,
+    ) {
+        let composed = self.composed_left_out(records);
+        self.spreads = Spreads::from(&self.left_out, &composed);
+        let of_target = self.indices.iter().map(|&index| &records[index]);
+        self.on_paper = OnPaper::of(of_target, ceilings);
     }
 
     /// The times of a problem that was not measured, from the most trusted evidence that there is
@@ -222,22 +280,20 @@ impl Known {
     }
 
     /// Measured chains as composed of others.
-    fn composed_left_out<'r>(
-        &self,
-        records: &[FusionRecord],
-        of_target: impl Iterator<Item = &'r FusionRecord>,
-    ) -> Vec<LeftOut> {
-        let composed = |record: &FusionRecord| {
+    fn composed_left_out(&self, records: &[FusionRecord]) -> Vec<LeftOut> {
+        let composed = |&index: &usize| {
+            let record = &records[index];
             let found = self.composed_at_size(records, &record.problem)?;
             let Prediction { ln_fused: time, ln_speedup: speedup, octaves, .. } = found;
             let is_single = record.problem.chain().len() == 1;
             Some(LeftOut {
+                record: index,
                 octaves,
                 time: Some([record.fused_latency_ms.ln() - time.value, time.sd]),
                 speedup: (!is_single)
                     .then(|| [record.speedup_factor.ln() - speedup.value, speedup.sd]),
             })
         };
-        of_target.filter_map(composed).collect()
+        self.indices.iter().filter_map(composed).collect()
     }
 }

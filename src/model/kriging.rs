@@ -7,13 +7,17 @@
 
 use super::covariance::{Covariance, NEIGHBOURS, Place, Prior, Sample, spread_out};
 use super::features::MAX_DIMENSIONS;
-use super::lanes::{lanes, scaled};
+use super::lanes::{FEW, MANY, lanes, scaled};
 use super::matern::{self, LANES, Lane};
 use super::matrix;
 use super::surroundings::Surroundings;
 
 /// Up to this many values, a mean looks at all of them; beyond, at the nearest [`NEIGHBOURS`].
 const MOST_IN_ALL: usize = 1024;
+
+/// The last bits of a number, which the number of any block of so many values fits into.
+const BLOCKS: u32 = (MOST_IN_ALL / LANES) as u32 - 1;
+const LANE_BITS: u32 = LANES.trailing_zeros();
 
 /// Samples that a guess names.
 const NAMED: usize = 3;
@@ -30,31 +34,76 @@ pub(super) struct Guess {
 
 /// Values at measured places, and what follows for all others.
 #[derive(Debug)]
-pub(super) struct Field {
-    covariance: Covariance,
-    /// Measured from here and in length scales, coordinates are small.
-    centre: [f64; MAX_DIMENSIONS],
-    samples: Vec<Sample>,
-    /// The places, [`LANES`] to a block with a lane for each coordinate.
-    places: Vec<Lane>,
-    /// What is known before a query; `None` where the nearest samples are solved for each.
-    all: Option<All>,
-}
-
-/// What a mean over all values needs.
-#[derive(Debug)]
-struct All {
-    /// A lane for each block of places.
-    weights: Vec<Lane>,
-    trend: [f64; 2],
-    surroundings: Vec<Surroundings>,
-    /// Of each sample from all others: the error and its standard deviation.
-    left_out: Vec<[f64; 2]>,
+pub(super) enum Field {
+    /// With at most [`FEW`] dimensions.
+    Few(FieldOf<FEW>),
+    /// With more.
+    Many(FieldOf<MANY>),
 }
 
 impl Field {
     /// What values say about all others; `None` without a value.
     pub(super) fn fit(samples: Vec<Sample>, dimensions: usize, prior: Prior) -> Option<Self> {
+        Some(if dimensions <= FEW {
+            Self::Few(FieldOf::fit(samples, dimensions, prior)?)
+        } else {
+            Self::Many(FieldOf::fit(samples, dimensions, prior)?)
+        })
+    }
+
+    /// The value at a place.
+    #[inline]
+    pub(super) fn at(&self, place: &Place) -> Guess {
+        match self {
+            Self::Few(field) => field.at(place),
+            Self::Many(field) => field.at(place),
+        }
+    }
+
+    /// What is left of the covariances at some places, row by row, and the variance of the noise;
+    /// `None` where that cannot be computed.
+    pub(super) fn left(&self, places: &[Place]) -> Option<(Vec<f64>, f64)> {
+        match self {
+            Self::Few(field) => field.left(places),
+            Self::Many(field) => field.left(places),
+        }
+    }
+
+    /// Samples from all others, by index: the error of each, and its standard deviation.
+    pub(super) fn left_out(&self) -> Vec<(usize, [f64; 2])> {
+        match self {
+            Self::Few(field) => field.left_out(),
+            Self::Many(field) => field.left_out(),
+        }
+    }
+}
+
+/// A field with lanes for `D` coordinates.
+#[derive(Debug)]
+pub(super) struct FieldOf<const D: usize> {
+    covariance: Covariance,
+    /// Measured from here, coordinates are small.
+    centre: [f64; MAX_DIMENSIONS],
+    samples: Vec<Sample>,
+    /// The places, [`LANES`] to a block with a lane for each coordinate.
+    places: Vec<[Lane; D]>,
+    /// What is known before a query; `None` where the nearest samples are solved for each.
+    all: Option<All<D>>,
+}
+
+/// What a mean over all values needs.
+#[derive(Debug)]
+struct All<const D: usize> {
+    /// A lane for each block of places.
+    weights: Vec<Lane>,
+    trend: [f64; 2],
+    surroundings: Vec<Surroundings<D>>,
+    /// Of each sample from all others: the error and its standard deviation.
+    left_out: Vec<[f64; 2]>,
+}
+
+impl<const D: usize> FieldOf<D> {
+    fn fit(samples: Vec<Sample>, dimensions: usize, prior: Prior) -> Option<Self> {
         if samples.is_empty() {
             return None;
         }
@@ -80,20 +129,16 @@ impl Field {
         Some(Self { covariance, centre, samples, places, all })
     }
 
-    /// The value at a place.
     #[inline]
-    pub(super) fn at(&self, place: &Place) -> Guess {
+    fn at(&self, place: &Place) -> Guess {
         let scaled = scaled(place, &self.covariance, &self.centre);
-        let scaled = &scaled[..self.covariance.dimensions];
         match &self.all {
-            Some(all) => self.by_all(all, place, scaled),
-            None => self.by_nearest(place, scaled, None),
+            Some(all) => self.by_all(all, place, &scaled),
+            None => self.by_nearest(place, &scaled, None),
         }
     }
 
-    /// What is left of the covariances at some places, row by row, and the variance of the noise;
-    /// `None` where that cannot be computed.
-    pub(super) fn left(&self, places: &[Place]) -> Option<(Vec<f64>, f64)> {
+    fn left(&self, places: &[Place]) -> Option<(Vec<f64>, f64)> {
         /// Of more samples, some are enough: those far away say nothing.
         const MOST: usize = 512;
         let some: Vec<Sample>;
@@ -105,47 +150,45 @@ impl Field {
         Some((self.covariance.left(known, places)?, self.covariance.noise))
     }
 
-    /// Samples from all others: the error of each, and its standard deviation.
-    pub(super) fn left_out(&self) -> Vec<[f64; 2]> {
+    fn left_out(&self) -> Vec<(usize, [f64; 2])> {
         /// Of more, some are looked at: far more than a quantile needs.
         const MOST: usize = 400;
         if let Some(all) = &self.all {
-            return all.left_out.clone();
+            return all.left_out.iter().copied().enumerate().collect();
         }
         let of_sample = |index: usize| {
             let Sample { place, value, .. } = &self.samples[index];
             let scaled = scaled(place, &self.covariance, &self.centre);
-            let scaled = &scaled[..self.covariance.dimensions];
-            let guess = self.by_nearest(place, scaled, Some(index));
-            [value - guess.mean, guess.sd]
+            let guess = self.by_nearest(place, &scaled, Some(index));
+            (index, [value - guess.mean, guess.sd])
         };
         spread_out(self.samples.len(), MOST).map(of_sample).collect()
     }
 
-    fn by_all(&self, all: &All, place: &Place, scaled: &[f32]) -> Guess {
+    fn by_all(&self, all: &All<D>, place: &Place, scaled: &[f32; D]) -> Guess {
         let mut sums = [0.0_f32; LANES];
         let mut least = [f32::INFINITY; LANES];
-        let mut least_block = [0_u32; LANES];
-        let blocks = self.places.chunks_exact(scaled.len()).zip(&all.weights);
-        for (block, (places, weights)) in (0_u32..).zip(blocks) {
+        for (block, (places, weights)) in (0_u32..).zip(self.places.iter().zip(&all.weights)) {
             let squared = matern::squared_distances(scaled, places);
             let alike = matern::correlations(squared);
             for lane in 0..LANES {
                 sums[lane] += alike[lane] * weights[lane];
-                let is_nearer = squared[lane] < least[lane];
-                least[lane] = if is_nearer { squared[lane] } else { least[lane] };
-                least_block[lane] = if is_nearer { block } else { least_block[lane] };
+                // The block is in the last digits of the distance, so that the least distance has it.
+                let marked = f32::from_bits((squared[lane].to_bits() & !BLOCKS) | block);
+                least[lane] = if marked < least[lane] { marked } else { least[lane] };
             }
         }
-        let mut nearest = (f32::INFINITY, 0);
-        for lane in 0..LANES {
-            if least[lane] < nearest.0 {
-                nearest = (least[lane], least_block[lane] as usize * LANES + lane);
-            }
-        }
+        // Distances are not negative, so that their bits have their order. The lane comes behind.
+        let marked = |lane: usize| (u64::from(least[lane].to_bits()) << LANE_BITS) | lane as u64;
+        let nearest = (1..LANES).fold(marked(0), |least, lane| least.min(marked(lane)));
+        let (lane, block) = (nearest % LANES as u64, (nearest >> LANE_BITS) & u64::from(BLOCKS));
+        #[expect(clippy::cast_possible_truncation, reason = "at most MOST_IN_ALL")]
+        let nearest = block as usize * LANES + lane as usize;
         let [mean, slope] = all.trend;
-        let surface: f64 = sums.iter().copied().map(f64::from).sum();
-        let surroundings = &all.surroundings[nearest.1];
+        let sums = sums.map(f64::from);
+        let surface = ((sums[0] + sums[1]) + (sums[2] + sums[3]))
+            + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+        let surroundings = &all.surroundings[nearest];
         let variance = surroundings.variance(&self.covariance, place.proportion, scaled);
         Guess {
             mean: mean + slope * place.proportion + surface,
@@ -155,7 +198,7 @@ impl Field {
     }
 
     /// The value from the nearest samples but `without` one.
-    fn by_nearest(&self, place: &Place, scaled: &[f32], without: Option<usize>) -> Guess {
+    fn by_nearest(&self, place: &Place, scaled: &[f32; D], without: Option<usize>) -> Guess {
         const N: usize = NEIGHBOURS;
         let near = self.nearest(scaled, without);
         let mut matrix = [0.0; N * N];
@@ -186,9 +229,9 @@ impl Field {
 
     /// The nearest samples but `without` one, nearest first. There are always more than that: fewer
     /// are looked at all together.
-    fn nearest(&self, scaled: &[f32], without: Option<usize>) -> [u32; NEIGHBOURS] {
+    fn nearest(&self, scaled: &[f32; D], without: Option<usize>) -> [u32; NEIGHBOURS] {
         let mut found = [(f32::INFINITY, 0_u32); NEIGHBOURS];
-        for (block, places) in (0_u32..).zip(self.places.chunks_exact(scaled.len())) {
+        for (block, places) in (0_u32..).zip(&self.places) {
             let squared = matern::squared_distances(scaled, places);
             for (lane, &squared) in (0_u32..).zip(&squared) {
                 if squared >= found[NEIGHBOURS - 1].0 {
@@ -210,7 +253,7 @@ impl Field {
 /// The noise of matrices that rounding made unsolvable is raised this often, to a million times.
 const MOST_ATTEMPTS: usize = 10;
 
-impl All {
+impl<const D: usize> All<D> {
     /// `None` where the covariance cannot be factored.
     fn of(
         samples: &[Sample],

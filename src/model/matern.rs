@@ -9,26 +9,31 @@ pub(super) const LANES: usize = 8;
 /// One number for each of [`LANES`] points.
 pub(super) type Lane = [f32; LANES];
 
-/// The correlation at the square of a distance.
+/// Coordinates of lanes to a length scale, so that a distance between them is the exponent to base 2
+/// of its correlation: the square root of 3, over the natural logarithm of 2.
+pub(super) const UNITS: f64 = 1.732_050_807_568_877_2 * std::f64::consts::LOG2_E;
+
+/// The correlation at the square of a distance in length scales.
 pub(super) fn correlation(squared: f64) -> f64 {
     let scaled = (3.0 * squared).sqrt();
     (1.0 + scaled) * (-scaled).exp()
 }
 
-/// The same for several points at once, to about seven digits.
+/// The correlations of several points at once, by the squares of distances in [`UNITS`], to about six
+/// digits.
 #[inline]
 pub(super) fn correlations(squared: Lane) -> Lane {
     let mut result = [0.0; LANES];
     for lane in 0..LANES {
-        let scaled = (3.0 * squared[lane]).sqrt();
-        result[lane] = (1.0 + scaled) * exp_of_negative(scaled);
+        let distance = squared[lane].sqrt();
+        result[lane] = (1.0 + std::f32::consts::LN_2 * distance) * power_of_half(distance);
     }
     result
 }
 
 /// Squared distances from `x` to several points, whose coordinates are one lane for each dimension.
 #[inline]
-pub(super) fn squared_distances(x: &[f32], points: &[Lane]) -> Lane {
+pub(super) fn squared_distances<const D: usize>(x: &[f32; D], points: &[Lane; D]) -> Lane {
     let mut squared = [0.0; LANES];
     for (&own, others) in x.iter().zip(points) {
         for lane in 0..LANES {
@@ -39,26 +44,23 @@ pub(super) fn squared_distances(x: &[f32], points: &[Lane]) -> Lane {
     squared
 }
 
-/// `exp(-x)` for `x >= 0`, without a branch or a call, so that a loop over it becomes vectors.
+/// `2^-x` for `x >= 0`, without a branch or a call, so that a loop over it becomes vectors.
 #[inline]
-fn exp_of_negative(x: f32) -> f32 {
+fn power_of_half(x: f32) -> f32 {
     /// Added to a number below 2^22 it leaves the nearest integer in the low bits.
     const TO_INTEGER: f32 = 12_582_912.0;
-    // Below 2^-126 a result would have no exponent of its own.
-    let exponent = (-x * std::f32::consts::LOG2_E).max(-126.0);
-    let shifted = exponent + TO_INTEGER;
-    let rest = exponent - (shifted - TO_INTEGER);
-    // 2^rest for a rest of at most a half: its Taylor series.
+    /// Below 2^-126 a result would have no exponent of its own.
+    const LEAST: f32 = 126.0;
+    let x = if x < LEAST { x } else { LEAST };
+    let shifted = TO_INTEGER - x;
+    let rest = (TO_INTEGER - shifted) - x;
+    // 2^rest for a rest of at most a half: the polynomial that is nearest to it and 1 at 0.
     let power = 1.0
         + rest
             * (std::f32::consts::LN_2
                 + rest
-                    * (0.240_226_5
-                        + rest
-                            * (0.055_504_11
-                                + rest
-                                    * (0.009_618_129
-                                        + rest * (0.001_333_355_8 + rest * 0.000_154_035_3)))));
+                    * (0.240_223_49
+                        + rest * (0.055_503_81 + rest * (0.009_666_368_5 + rest * 0.001_338_130_3))));
     let whole = f32::from_bits(shifted.to_bits().wrapping_shl(23).wrapping_add(127 << 23));
     power * whole
 }
@@ -68,16 +70,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_exponential_has_five_digits() {
-        for step in 0..8_700 {
-            let x = 0.01 * f64::from(step);
-            #[expect(clippy::cast_possible_truncation, reason = "the argument as it is given")]
-            let found = f64::from(exp_of_negative(x as f32));
-            let expected = (-f64::from(x as f32)).exp();
-            assert!((found / expected - 1.0).abs() < 1e-5, "{x}: {found} {expected}");
+    fn the_power_has_six_digits() {
+        for step in 0..12_600 {
+            let x = 0.01 * step as f32;
+            let found = f64::from(power_of_half(x));
+            let expected = (-f64::from(x)).exp2();
+            assert!((found / expected - 1.0).abs() < 1e-6, "{x}: {found} {expected}");
         }
-        assert!(exp_of_negative(1e30) < 1e-37 && exp_of_negative(1e30) > 0.0);
-        assert_eq!(exp_of_negative(0.0), 1.0);
+        assert!(power_of_half(1e30) < 1e-37 && power_of_half(1e30) > 0.0);
+        assert_eq!(power_of_half(0.0), 1.0);
     }
 
     #[test]
@@ -89,6 +90,7 @@ mod tests {
             let apart = [0.5 - points[0][lane], 0.25 - points[1][lane]].map(f64::from);
             let expected = apart[0] * apart[0] + apart[1] * apart[1];
             assert!((f64::from(squared[lane]) / expected - 1.0).abs() < 1e-6);
+            let expected = expected / (UNITS * UNITS);
             let found = f64::from(correlations(squared)[lane]);
             assert!((found - correlation(expected)).abs() < 1e-6, "{found}");
         }

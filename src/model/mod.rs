@@ -2,9 +2,10 @@
 //!
 //! What is measured is looked up ([`lookup`]), what is not is estimated, from the most trusted
 //! evidence on ([`known`]): records of the same chain ([`cloud`]), records of a similar one
-//! ([`compose`]), an [`older`] file, or ceilings ([`on_paper`]). A cloud is a fitted [`roofline`] and, over it, a smooth
-//! surface ([`kriging`]). [`partition`] asks about all parts of a graph, and [`coverage`]
-//! says what to measure next.
+//! ([`compose`]), an [`older`] file, or ceilings ([`on_paper`]). A cloud is a fitted [`roofline`]
+//! and, over it, a smooth surface ([`kriging`]). [`partition`] asks about all parts of a graph,
+//! [`validate`] about what was measured, as if it had not been, and [`coverage`] says what to measure
+//! next.
 
 mod answer;
 mod cloud;
@@ -29,11 +30,15 @@ mod search;
 mod spread;
 mod surroundings;
 mod target;
+mod validate;
 
 pub use answer::{Estimate, Evidence, Interval, SpeedupRange};
 pub use coverage::{Coverage, Covered, NextPoint};
 pub use lookup::FusionCostModel;
 pub use on_target::OnTarget;
-pub use partition::{Alternative, GraphNode, NodeOps, Partition, Segment};
+pub use partition::{
+    Alternative, GraphNode, NodeOps, Partition, PossibleKernel, Segment, possible_kernels,
+};
 pub use policy::{Decision, Policy, WhenUnknown};
 pub use target::Target;
+pub use validate::{Accuracy, Errors, LeaveOut, Regret, Trial};

@@ -178,8 +178,9 @@ impl Drift {
             let speedups = of_key.iter().filter_map(|off| Some(sample(off, off.speedup?, speedup)));
             let speedups = Field::fit(speedups.collect(), dimensions, OF_SPEEDUPS);
             let Some(times) = Field::fit(times, dimensions, OF_TIMES) else { continue };
-            of_times.extend(times.left_out());
-            of_speedups.extend(speedups.iter().flat_map(Field::left_out));
+            let off = |(_, off): (usize, [f64; 2])| off;
+            of_times.extend(times.left_out().into_iter().map(off));
+            of_speedups.extend(speedups.iter().flat_map(Field::left_out).map(off));
             self.by_key.insert(key, OfCloud { times, speedups });
         }
         self.spreads = [Spread::of(of_times), Spread::of(of_speedups)];

@@ -7,8 +7,10 @@ use super::known::Known;
 use super::lookup::FusionCostModel;
 use super::on_paper::OnPaper;
 use super::policy::{Decision, Policy};
+use super::older::Older;
 use super::target::{Target, View};
 use super::{cloud, older};
+use crate::calibration::FusionRecord;
 use crate::cost::Ceilings;
 use crate::error::{Error, ErrorKind};
 use crate::vocabulary::{Chain, DType, Problem, Rewrite};
@@ -100,24 +102,34 @@ impl<'m> OnTarget<'m> {
     /// [`Evidence`](super::Evidence). Measured points come back as they were measured.
     #[must_use]
     pub fn estimate(&self, problem: &Problem) -> Estimate<'m> {
+        self.estimate_from(self.known, self.model.older(), problem)
+    }
+
+    /// The same from what is known of some of the target's records, and from an older calibration.
+    pub(super) fn estimate_from(
+        &self,
+        known: Option<&Known>,
+        older: Option<&'m Older>,
+        problem: &Problem,
+    ) -> Estimate<'m> {
         if self.view.rewrite.is_some_and(|rewrite| !rewrite.applies_to(problem.chain())) {
             return Estimate::UNKNOWN;
         }
-        let records = self.model.records();
-        if let Some(known) = self.known {
+        let records = self.records();
+        if let Some(known) = known {
             if let Some(&index) = known.by_problem.get(problem) {
                 return Estimate::measured(&records[index], self.state);
             }
             let own = known.estimate(records, problem);
             let is_at_size =
                 own.as_ref().is_some_and(|own| own.evidence == Evidence::ComposedAtSize);
-            let prior = self.model.older().filter(|_| !is_at_size);
+            let prior = older.filter(|_| !is_at_size);
             let prior = prior.and_then(|older| older.answer(&self.view, problem));
             if let Some((answer, records)) = prior.or_else(|| Some((own?, records))) {
                 return Estimate::of_kernels(answer, records, self.state);
             }
         }
-        let on_paper = self.known.map_or_else(OnPaper::default, |known| known.on_paper);
+        let on_paper = known.map_or_else(OnPaper::default, |known| known.on_paper);
         let ceilings = self.ceilings(problem.dtype());
         let estimate = ceilings.and_then(|ceilings| on_paper.estimate(ceilings, problem));
         estimate.map_or(Estimate::UNKNOWN, Estimate::of_roofline)
@@ -132,7 +144,16 @@ impl<'m> OnTarget<'m> {
     ///
     /// [`WhenUnknown::Error`]: super::WhenUnknown::Error
     pub fn decide(&self, problem: &Problem, policy: &Policy) -> Result<Decision<'m>, Error> {
-        let decision = policy.decide(self.estimate(problem));
+        self.decided(self.estimate(problem), problem, policy)
+    }
+
+    pub(super) fn decided(
+        &self,
+        estimate: Estimate<'m>,
+        problem: &Problem,
+        policy: &Policy,
+    ) -> Result<Decision<'m>, Error> {
+        let decision = policy.decide(estimate);
         decision.ok_or_else(|| undecided(format!("{problem} on {}", self.view.target)))
     }
 
@@ -232,7 +253,7 @@ impl<'m> OnTarget<'m> {
         let mut least = f64::INFINITY;
         let mut largest = 0.0_f64;
         for &index in indices {
-            let speedup = self.model.records()[index].speedup_factor;
+            let speedup = self.records()[index].speedup_factor;
             log_sum += speedup.ln();
             least = least.min(speedup);
             largest = largest.max(speedup);
@@ -243,7 +264,15 @@ impl<'m> OnTarget<'m> {
         Some(SpeedupRange { mean, least, largest, sizes })
     }
 
-    fn ceilings(&self, dtype: DType) -> Option<&'m Ceilings> {
+    pub(super) const fn known(&self) -> Option<&'m Known> {
+        self.known
+    }
+
+    pub(super) fn records(&self) -> &'m [FusionRecord] {
+        self.model.records()
+    }
+
+    pub(super) fn ceilings(&self, dtype: DType) -> Option<&'m Ceilings> {
         self.model.ceilings(&self.view.target, dtype, self.state.map(|asked| asked.id))
     }
 }

@@ -107,26 +107,29 @@ impl Roofline {
 
     /// The time of the fused variant.
     pub(super) fn fused_ms(&self, work: &Work) -> f64 {
-        self.kernel_ms(work.flops, work.bytes, self.bandwidth(work))
+        self.kernel_ms(work.flops, work.bytes, self.ms_per_byte(work))
     }
 
-    /// The logarithm of the speedup that it allows: the unfused kernels one after the other, at the
-    /// bandwidth of the chain's footprint, over the fused one.
-    pub(super) fn ln_speedup(&self, work: &Work) -> f64 {
-        let bandwidth = self.bandwidth(work);
-        let of_step = |&(flops, bytes): &(f64, f64)| self.kernel_ms(flops, bytes, bandwidth);
+    /// The logarithms of the time of the fused variant, and of the speedup that the roofline allows:
+    /// the unfused kernels one after the other, at the bandwidth of the chain's footprint, over the
+    /// fused one.
+    pub(super) fn logarithms(&self, work: &Work) -> [f64; 2] {
+        let ms_per_byte = self.ms_per_byte(work);
+        let of_step = |&(flops, bytes): &(f64, f64)| self.kernel_ms(flops, bytes, ms_per_byte);
         let unfused: f64 = work.steps().iter().map(of_step).sum();
-        (unfused / self.kernel_ms(work.flops, work.bytes, bandwidth)).ln()
+        let ln_fused = self.kernel_ms(work.flops, work.bytes, ms_per_byte).ln();
+        [ln_fused, unfused.ln() - ln_fused]
     }
 
-    fn kernel_ms(&self, flops: f64, bytes: f64, bytes_per_ms: f64) -> f64 {
-        let (memory, compute) = (bytes / bytes_per_ms, flops / self.flops_per_ms);
+    #[inline]
+    fn kernel_ms(&self, flops: f64, bytes: f64, ms_per_byte: f64) -> f64 {
+        let (memory, compute) = (bytes * ms_per_byte, flops / self.flops_per_ms);
         let (memory2, compute2) = (memory * memory, compute * compute);
         self.launch_ms + (memory2 * memory2 + compute2 * compute2).sqrt().sqrt()
     }
 
-    /// Bytes per millisecond at the footprint of the fused variant.
-    fn bandwidth(&self, work: &Work) -> f64 {
+    /// Milliseconds for a byte at the footprint of the fused variant.
+    fn ms_per_byte(&self, work: &Work) -> f64 {
         let after = self.curve.partition_point(|point| point.0 < work.log2_bytes);
         let below = after.checked_sub(1).and_then(|index| self.curve.get(index));
         let factor = match (below, self.curve.get(after)) {
@@ -136,7 +139,7 @@ impl Roofline {
             (Some(only), None) | (None, Some(only)) => only.1,
             (None, None) => 1.0,
         };
-        self.bytes_per_ms * factor
+        (self.bytes_per_ms * factor).recip()
     }
 }
 
@@ -201,10 +204,11 @@ mod tests {
     #[test]
     fn the_speedup_of_launches_and_of_bytes() {
         let truth = truth();
-        assert!((truth.ln_speedup(&work("add_relu/f32/m1.n1")).exp() - 2.0).abs() < 1e-3);
-        let large = truth.ln_speedup(&work("add_relu/f32/m9999.n9999")).exp();
+        let ln_speedup = |text: &str| truth.logarithms(&work(text))[1];
+        assert!((ln_speedup("add_relu/f32/m1.n1").exp() - 2.0).abs() < 1e-3);
+        let large = ln_speedup("add_relu/f32/m9999.n9999").exp();
         assert!((large - 5.0 / 3.0).abs() < 1e-2, "{large}");
-        assert_eq!(truth.ln_speedup(&work("relu/f32/m9.n9")), 0.0);
+        assert_eq!(ln_speedup("relu/f32/m9.n9"), 0.0);
         let nothing = Roofline::fit(None, std::iter::empty());
         assert!(nothing.fused_ms(&work("relu/f32/m9.n9")).is_finite());
     }

@@ -11,17 +11,17 @@ use super::matrix;
 
 /// A sample and those nearest to it, [`LANES`] together.
 #[derive(Debug)]
-pub(super) struct Surroundings {
+pub(super) struct Surroundings<const D: usize> {
     /// The sample itself first; fewer where there are fewer samples.
     members: Vec<u32>,
     /// A lane for each coordinate.
-    places: Vec<Lane>,
+    places: [Lane; D],
     proportions: [f64; LANES],
     /// The columns of the inverse of the factor of their covariance; 0 beyond the members.
     inverse: [[f64; LANES]; LANES],
 }
 
-impl Surroundings {
+impl<const D: usize> Surroundings<D> {
     /// `None` where their covariance cannot be factored.
     pub(super) fn of(
         sample: usize,
@@ -54,7 +54,8 @@ impl Surroundings {
         }
         #[expect(clippy::cast_possible_truncation, reason = "at most 1024 samples")]
         let members = members.iter().map(|&(_, index)| index as u32).collect();
-        Some(Self { members, places: lanes(&near, covariance, centre), proportions, inverse })
+        let places = lanes(&near, covariance, centre).first().copied()?;
+        Some(Self { members, places, proportions, inverse })
     }
 
     /// One of the samples, the nearest first.
@@ -64,7 +65,12 @@ impl Surroundings {
 
     /// The variance of a measurement near the sample, given those around it.
     #[inline]
-    pub(super) fn variance(&self, covariance: &Covariance, proportion: f64, scaled: &[f32]) -> f64 {
+    pub(super) fn variance(
+        &self,
+        covariance: &Covariance,
+        proportion: f64,
+        scaled: &[f32; D],
+    ) -> f64 {
         let squared = matern::squared_distances(scaled, &self.places);
         let alike = matern::correlations(squared);
         let mut explained = [0.0; LANES];

@@ -24,6 +24,8 @@ pub struct Chain {
     ops: [Op; Self::MAX_OPS],
     len: u8,
     form: Form,
+    /// The ops as numbers, a byte for each: what two chains are compared by.
+    code: [u64; 2],
 }
 
 impl Chain {
@@ -45,7 +47,11 @@ impl Chain {
         stored[..ops.len()].copy_from_slice(ops);
         #[expect(clippy::cast_possible_truncation, reason = "at most Self::MAX_OPS")]
         let len = ops.len() as u8;
-        Ok(Self { ops: stored, len, form })
+        let mut code = [0; 2];
+        for (index, op) in ops.iter().enumerate() {
+            code[index / 8] |= u64::from(op.code()) << (8 * (index % 8));
+        }
+        Ok(Self { ops: stored, len, form, code })
     }
 
     /// The chain of these ops and those of `next` after them.
@@ -106,7 +112,7 @@ impl Deref for Chain {
 
 impl PartialEq for Chain {
     fn eq(&self, other: &Self) -> bool {
-        self.ops() == other.ops()
+        self.code == other.code
     }
 }
 
@@ -114,7 +120,9 @@ impl Eq for Chain {}
 
 impl Hash for Chain {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.ops().hash(state);
+        for word in self.code {
+            state.write_u64(word);
+        }
     }
 }
 

@@ -50,6 +50,21 @@ impl Op {
         Self::STRUCTURED.into_iter().chain(Pointwise::ALL.iter().copied().map(Self::Pointwise))
     }
 
+    /// A number of its own, never 0.
+    pub(super) const fn code(self) -> u8 {
+        match self {
+            Self::Linear => 1,
+            Self::Conv2d => 2,
+            Self::Qk => 3,
+            Self::Pv => 4,
+            Self::MaxPool => 5,
+            Self::Softmax => 6,
+            Self::LayerNorm => 7,
+            Self::RmsNorm => 8,
+            Self::Pointwise(op) => 9 + op as u8,
+        }
+    }
+
     /// The canonical name.
     #[must_use]
     pub const fn name(self) -> &'static str {

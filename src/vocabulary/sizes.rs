@@ -1,6 +1,7 @@
 //! The sizes of a problem, and their text form `m512.k512.n512`.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 use super::form::Form;
 use super::size_keys::{Default, MAX_KEYS, SizeKey};
@@ -13,7 +14,7 @@ use crate::error::{Error, ErrorKind};
 ///
 /// Every size is at least 1 (a padding may be 0), and small enough that the element count of
 /// every tensor fits into 63 bits.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Sizes {
     form: Form,
     values: [u64; MAX_KEYS],
@@ -260,6 +261,17 @@ impl Sizes {
             Form::Mlp => Some(self.values[3]),
             Form::MultiheadLinear => Some(self.values[5]),
             _ => None,
+        }
+    }
+}
+
+/// Sizes are half of each question to a cost model, and have 32 bits: two of them are one word.
+impl Hash for Sizes {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u8(self.form as u8);
+        for pair in self.values[..self.form.size_keys().len()].chunks(2) {
+            let [first, second] = [pair.first(), pair.get(1)].map(|size| size.map_or(0, |size| *size));
+            state.write_u64(first ^ second.rotate_left(32));
         }
     }
 }

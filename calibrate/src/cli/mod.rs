@@ -1,21 +1,29 @@
 //! The command line.
 
 mod next;
+mod output;
+mod partition;
 mod run;
+mod target;
+mod validate;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use fused_kernels::worker;
-use fusion_cost_model::{Backend, CacheState, Clock, Implementation, Problem, Rewrite};
+use fusion_cost_model::{CacheState, Problem, Rewrite};
 use trace_tool::TraceCommand;
 
 use crate::machine::fingerprint;
 use crate::selftest::against_itself::Planted;
 
 pub use next::NextArgs;
+pub use output::{OutputArgs, OutputFormat};
+pub use partition::PartitionArgs;
 pub use run::{ClockChoice, ImplementationChoice, RunArgs};
+pub use target::TargetArgs;
+pub use validate::{LeaveOutName, ValidateArgs};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -37,14 +45,16 @@ Examples:
   calibrate trace compare a.json.gz b.json.gz     where the gap between two GPU profiles comes from
   calibrate show q.toml
   calibrate query q.toml --problem add_relu/f32/m1024.n1024
+  calibrate partition bert.onnx --profile q.toml --dim batch=1 --dim sequence=128
+  calibrate validate q.toml                       how well its records predict each other
 
 Tables fit the terminal, or COLUMNS characters where that variable is set: a pattern is a heading, \
 and columns without room are left out, the ceiling first and the speedup with its verdict last. A \
 pipe or a file gets every column, and each problem with its whole name on one line.
 
 Exit codes: 0 done, 1 failure, 2 usage, 3 with --strict when not everything can be trusted, \
-4 failed
-self-test or exceeded limit of `trace validate`, 5 no such device or a library of it is missing, \
+4 failed \
+self-test or exceeded limit of `validate` or `trace validate`, 5 no such device or a library of it is missing, \
 130 interrupted.";
 
 /// Measures what kernel fusion really gains on this machine.
@@ -78,6 +88,10 @@ pub enum Command {
     Show(ShowArgs),
     /// Ask a calibration file about one problem
     Query(QueryArgs),
+    /// Split a model (ONNX or JSON) into the kernels that take the least time
+    Partition(PartitionArgs),
+    /// Test how well the records of a calibration file predict each other, and what decisions cost
+    Validate(ValidateArgs),
     /// Test the procedure on this machine: kernels against themselves, and a simulation
     Selftest(SelftestArgs),
     /// Look into GPU profiler traces (Kineto JSON, plain or gzipped)
@@ -225,22 +239,9 @@ pub struct QueryArgs {
     /// The problem
     #[arg(long, value_name = "PROBLEM")]
     pub problem: Problem,
-    /// The backend that would run it
-    #[arg(long, default_value_t = Backend::Cpu)]
-    pub backend: Backend,
-    /// What the caches would hold
-    #[arg(long, value_enum, default_value_t = CachePolicy::Warm)]
-    pub cache: CachePolicy,
-    /// The threads that would run it [default: those of the file's records]
-    #[arg(long, value_name = "N")]
-    pub threads: Option<u32>,
-    /// What its times would begin and end with: host, device or launch-inclusive [default: that of
-    /// the file's records]
-    #[arg(long, value_name = "CLOCK")]
-    pub clock: Option<Clock>,
-    /// Whose kernels would run: native or vendor
-    #[arg(long, value_name = "NAME", default_value_t = Implementation::Native)]
-    pub implementation: Implementation,
+    /// Where it would run.
+    #[command(flatten)]
+    pub target: TargetArgs,
     /// What the ops would become before they are fused: bn_folded
     #[arg(long, value_name = "NAME")]
     pub rewrite: Option<Rewrite>,

@@ -1,21 +1,20 @@
 //! `calibrate query FILE --problem P`.
 
-use std::collections::BTreeSet;
-use std::fmt;
 use std::io::Write as _;
 
 use cli_support::width::Width;
 use fusion_cost_model::calibration::{HardwareCalibration, Timing};
 use fusion_cost_model::cost::Traffic;
 use fusion_cost_model::{
-    Backend, CacheState, Clock, Decision, Estimate, Evidence, FusionCostModel, Interval, OnTarget,
-    Policy, Problem, Target, WhenUnknown,
+    CacheState, Clock, Decision, Estimate, Evidence, FusionCostModel, Interval, OnTarget, Policy,
+    Problem, Target, WhenUnknown,
 };
 use serde_json::json;
 
+use super::target;
 use crate::cli::QueryArgs;
-use crate::exit::{self, UsageError};
-use crate::units;
+use crate::report::decision_words;
+use crate::{exit, units};
 
 /// Prints what the cost model knows about a problem.
 ///
@@ -23,29 +22,12 @@ use crate::units;
 ///
 /// When the file cannot be read, or the question cannot be understood.
 pub fn query(args: &QueryArgs) -> anyhow::Result<u8> {
-    let (problem, backend) = (args.problem, args.backend);
+    let problem = args.problem;
     let mut model = FusionCostModel::load(&args.file)?;
     if let Some(older) = &args.prior {
         model = model.with_prior(HardwareCalibration::load(older)?)?;
     }
-    let threads = match args.threads {
-        Some(threads) => threads,
-        None => only(&model, backend, "threads", |target| target.threads)?.unwrap_or(1),
-    };
-    let clock = match (args.clock, backend) {
-        (Some(clock), _) => clock,
-        (None, Backend::Cpu) => Clock::Host,
-        (None, Backend::Cuda | Backend::Hip) => {
-            only(&model, backend, "clock", |target| target.clock)?.unwrap_or(Clock::Device)
-        }
-    };
-    let target = match backend {
-        Backend::Cpu => Target::cpu(threads),
-        Backend::Cuda | Backend::Hip => Target::gpu(backend, clock).with_threads(threads),
-    }
-    .with_clock(clock)
-    .with_cache_state(args.cache.into())
-    .with_implementation(args.implementation);
+    let target = target::chosen(&args.target, &model)?;
     let policy = Policy::new(WhenUnknown::Roofline).with_threshold(args.threshold);
     let on_target = match args.rewrite {
         Some(rewrite) => model.on(target).rewritten(rewrite),
@@ -59,36 +41,6 @@ pub fn query(args: &QueryArgs) -> anyhow::Result<u8> {
     };
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(exit::DONE)
-}
-
-/// What all of the file's targets with a backend have in common, if there are any.
-fn only<T: Copy + Ord + fmt::Display>(
-    model: &FusionCostModel,
-    backend: Backend,
-    option: &str,
-    of: fn(&Target) -> T,
-) -> Result<Option<T>, UsageError> {
-    let targets = model.targets().iter();
-    let found: BTreeSet<T> = targets.filter(|target| target.backend == backend).map(of).collect();
-    if found.len() > 1 {
-        let found: Vec<String> = found.iter().map(ToString::to_string).collect();
-        return Err(UsageError(format!(
-            "the file has records for several {option} ({}); say which with --{}",
-            found.join(", "),
-            option
-        )));
-    }
-    Ok(found.first().copied())
-}
-
-/// A decision in words, and as programs read it.
-fn words(decision: &Decision<'_>) -> [&'static str; 2] {
-    match decision {
-        Decision::Fuse(_) => ["fuse", "fuse"],
-        Decision::Keep(_) => ["keep apart", "keep"],
-        Decision::TooClose { .. } => ["too close to the threshold to matter", "too_close"],
-        _ => ["unknown", "unknown"],
-    }
 }
 
 fn as_text(
@@ -146,7 +98,7 @@ fn as_text(
             units::percent(traffic.memory_reduction())
         ),
     ));
-    let [decided, _] = words(decision);
+    let [decided, _] = decision_words(decision);
     lines.push(("decision", format!("{decided} at a threshold of {}", policy.threshold)));
     if estimate.evidence() != Evidence::Measured {
         lines.push(("to measure", to_measure(problem, target)));
@@ -203,7 +155,7 @@ fn as_json(
     };
     let nearest: Vec<&Problem> = estimate.nearest().map(|record| &record.problem).collect();
     // Of a single op there is nothing to decide.
-    let decided = (!problem.chain().is_single()).then(|| words(decision)[1]);
+    let decided = (!problem.chain().is_single()).then(|| decision_words(decision)[1]);
     json!({
         "problem": problem,
         "backend": target.backend,

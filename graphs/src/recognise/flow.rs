@@ -137,15 +137,20 @@ impl<'a> Flow<'a> {
         &self.readers[self.root(id).0]
     }
 
+    /// Whether a tensor or a view of it is an output of the graph.
+    pub(crate) fn is_output(&self, id: TensorId) -> bool {
+        self.is_output[self.root(id).0]
+    }
+
     /// Whether nobody but these nodes reads a tensor or a view of it.
     pub(crate) fn is_read_only_by(&self, id: TensorId, nodes: &[usize]) -> bool {
-        !self.is_output[self.root(id).0] && self.readers(id).iter().all(|node| nodes.contains(node))
+        !self.is_output(id) && self.readers(id).iter().all(|node| nodes.contains(node))
     }
 
     /// The one node that reads a tensor, once.
     pub(crate) fn sole_reader(&self, id: TensorId) -> Option<usize> {
         match self.readers(id) {
-            &[reader] if !self.is_output[self.root(id).0] => Some(reader),
+            &[reader] if !self.is_output(id) => Some(reader),
             _ => None,
         }
     }
@@ -153,7 +158,7 @@ impl<'a> Flow<'a> {
     /// Whether an output of a node other than the first is read.
     pub(crate) fn writes_more(&self, node: usize) -> bool {
         let more = self.node(node).outputs.iter().skip(1).flatten();
-        let is_read = |&id: &TensorId| !self.readers(id).is_empty() || self.is_output[id.0];
+        let is_read = |&id: &TensorId| !self.readers(id).is_empty() || self.is_output(id);
         more.into_iter().any(is_read)
     }
 }

@@ -242,5 +242,6 @@ fn segment(flow: &Flow, run: Run) -> Segment {
         ops: run.ops.into_iter().map(op).collect(),
         dtype: run.dtype,
         output: flow.name(run.output).to_owned(),
+        is_output: flow.is_output(run.output),
     }
 }

@@ -1,9 +1,11 @@
 //! Segments: runs of ops in which each result has one reader, so that kernels may be cut out of them
 //! anywhere, and what lies between them.
 //!
-//! `segment` is one run, `build` puts recognised units together.
+//! `segment` is one run, `build` puts recognised units together, and `nodes` makes of them what a
+//! cost model splits into kernels.
 
 mod build;
+mod nodes;
 mod segment;
 
 use std::cmp::Reverse;

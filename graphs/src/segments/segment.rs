@@ -16,6 +16,8 @@ pub struct Segment {
     pub(super) ops: Vec<SegmentOp>,
     pub(super) dtype: DType,
     pub(super) output: String,
+    /// Whether the graph has its result as an output.
+    pub(super) is_output: bool,
 }
 
 /// One op of a segment.

@@ -56,9 +56,25 @@ pub(crate) fn whole(found: &Segments) {
             _ => {}
         }
     }
+    nodes(found);
     assert!(found.opaque().iter().all(|node| !node.reason.is_empty()));
     let counted: usize = found.opaque_counts().iter().map(|count| count.nodes).sum();
     assert_eq!(counted, found.opaque().len());
+}
+
+/// Whether the nodes for a partitioner are the ops of the segments, each after what it reads.
+fn nodes(found: &Segments) {
+    let nodes = match found.graph_nodes() {
+        Ok(nodes) => nodes,
+        // Rows that are counted one by one may be more than a size can be.
+        Err(error) => return assert!(error.is_invalid_graph(), "{error}"),
+    };
+    let ops = || found.segments().iter().flat_map(|segment| segment.ops());
+    assert_eq!(nodes.len(), ops().count());
+    for (index, (node, op)) in nodes.iter().zip(ops()).enumerate() {
+        assert_eq!(node.problem.chain()[..], [op.op()]);
+        assert!(node.input.iter().chain(&node.operands).all(|&read| read < index), "{nodes:?}");
+    }
 }
 
 static MODEL: LazyLock<Vec<u8>> = LazyLock::new(llama_block);

@@ -2,9 +2,11 @@
 
 mod graph;
 mod memory;
+mod possible;
 mod search;
 
 pub use graph::{GraphNode, NodeOps};
+pub use possible::{PossibleKernel, possible_kernels};
 
 use super::answer::{Estimate, Interval};
 use super::on_target::OnTarget;

@@ -68,7 +68,7 @@ pub(super) fn best_two(
     let mut search = Search { feeders, order, choices: Vec::with_capacity(feeders.len()) };
     for op in 0..feeders.len() {
         let mut best = [None, None];
-        search.extend(&mut vec![op], &mut best, &mut saved);
+        each_path(feeders, &mut vec![op], &mut |path| search.consider(path, &mut best, &mut saved));
         search.choices.push(best);
     }
     let feeds = |op: &usize| feeders.iter().any(|of_one| of_one.contains(op));
@@ -83,6 +83,24 @@ pub(super) fn best_two(
     })
 }
 
+/// Every path that ends where one does that is given from its last op to its first, itself and the
+/// shorter ones first.
+pub(super) fn each_path(
+    feeders: &[Vec<usize>],
+    backwards: &mut Vec<usize>,
+    visit: &mut impl FnMut(&[usize]),
+) {
+    let path: Vec<usize> = backwards.iter().rev().copied().collect();
+    visit(&path);
+    if path.len() < LONGEST {
+        for &before in &feeders[path[0]] {
+            backwards.push(before);
+            each_path(feeders, backwards, visit);
+            backwards.pop();
+        }
+    }
+}
+
 struct Search<'f> {
     feeders: &'f [Vec<usize>],
     order: Order,
@@ -91,29 +109,19 @@ struct Search<'f> {
 }
 
 impl Search<'_> {
-    /// Tries a path, given from its last op to its first, and all that begin before it.
-    fn extend(
+    /// Keeps the cuts that have a path as the kernel at their root, if they are among the best.
+    fn consider(
         &self,
-        backwards: &mut Vec<usize>,
+        path: &[usize],
         best: &mut Two<Choice>,
         saved: &mut impl FnMut(&[usize]) -> Option<f64>,
     ) {
-        let path: Vec<usize> = backwards.iter().rev().copied().collect();
-        let alone = if path.len() == 1 { Some(0.0) } else { saved(&path) };
-        if let Some(alone) = alone {
-            let of_path = path.iter().flat_map(|&op| &self.feeders[op]).copied();
-            let feeding: Vec<usize> = of_path.filter(|op| !path.contains(op)).collect();
-            for (feeders, worth) in self.together(&feeding).into_iter().flatten() {
-                let worth = worth.and(Worth { saved: alone, kernels: 1 });
-                self.keep(Choice { worth, path: path.clone(), feeders }, best);
-            }
-        }
-        if path.len() < LONGEST {
-            for &before in &self.feeders[path[0]] {
-                backwards.push(before);
-                self.extend(backwards, best, saved);
-                backwards.pop();
-            }
+        let Some(alone) = (if path.len() == 1 { Some(0.0) } else { saved(path) }) else { return };
+        let of_path = path.iter().flat_map(|&op| &self.feeders[op]).copied();
+        let feeding: Vec<usize> = of_path.filter(|op| !path.contains(op)).collect();
+        for (feeders, worth) in self.together(&feeding).into_iter().flatten() {
+            let worth = worth.and(Worth { saved: alone, kernels: 1 });
+            self.keep(Choice { worth, path: path.to_vec(), feeders }, best);
         }
     }
 

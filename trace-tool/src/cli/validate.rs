@@ -21,6 +21,9 @@ Scenarios are a list in TOML ([[scenarios]]) or YAML, each with name, predicted,
 need be, op_map, passes or passes_from (a JSON file with n_forward_passes), process, measured_by, \
 max_wmape. Their files are relative to the list.
 
+This compares a performance model with a GPU profile. `calibrate validate` is another thing: it tests \
+how well the records of a calibration file predict each other.
+
 The wMAPE is the sum of the sizes of all types' errors over the measured time. A type that only \
 the model has adds its whole predicted time, one that was only measured its whole measured time.
 

@@ -10,11 +10,8 @@ mod rows;
 mod survey;
 mod validate;
 
-use std::io::{self, Write};
-
 use cli_support::exit;
-use cli_support::output::Destination;
-use serde::Serialize;
+use cli_support::output::write_json;
 
 use crate::cli::TraceCommand;
 
@@ -34,9 +31,4 @@ pub fn run(command: &TraceCommand) -> anyhow::Result<u8> {
         TraceCommand::Validate(args) => return validate::validate(args),
     }
     Ok(exit::DONE)
-}
-
-fn write_json(out: &mut Destination, value: &impl Serialize) -> anyhow::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, value).map_err(io::Error::from)?;
-    Ok(out.write_all(b"\n")?)
 }

@@ -1,0 +1,27 @@
+//! On what a question is about.
+
+use clap::Args;
+use fusion_cost_model::{Backend, Clock, Implementation};
+
+use super::CachePolicy;
+
+/// On what a question is about.
+#[derive(Debug, Clone, Args)]
+pub struct TargetArgs {
+    /// The backend that would run it
+    #[arg(long, default_value_t = Backend::Cpu)]
+    pub backend: Backend,
+    /// What the caches would hold
+    #[arg(long, value_enum, default_value_t = CachePolicy::Warm)]
+    pub cache: CachePolicy,
+    /// The threads that would run it [default: those of the file's records]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<u32>,
+    /// What its times would begin and end with: host, device or launch-inclusive [default: that of
+    /// the file's records]
+    #[arg(long, value_name = "CLOCK")]
+    pub clock: Option<Clock>,
+    /// Whose kernels would run: native or vendor
+    #[arg(long, value_name = "NAME", default_value_t = Implementation::Native)]
+    pub implementation: Implementation,
+}

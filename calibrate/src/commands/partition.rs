@@ -1,0 +1,61 @@
+//! `calibrate partition MODEL --profile FILE`.
+
+use cli_support::sheet::Sheet;
+use cli_support::width::Width;
+use fusion_cost_model::{FusionCostModel, Policy, WhenUnknown};
+use model_graphs::{Dims, Error as GraphError, Graph};
+
+use super::written::{Formats, write};
+use super::target;
+use crate::cli::PartitionArgs;
+use crate::exit::{self, UsageError};
+use crate::report::partition::{Question, SplitModel};
+
+/// Splits a model into the kernels that take the least time.
+///
+/// # Errors
+///
+/// When a file cannot be read, or a dimension has no number.
+pub fn partition(args: &PartitionArgs) -> anyhow::Result<u8> {
+    let mut dims = Dims::default();
+    for text in &args.dim {
+        dims.set(text).map_err(asked)?;
+    }
+    let model = FusionCostModel::load(&args.profile)?;
+    let target = target::with_records(&args.target, &model)?;
+    let found = Graph::load(&args.model)?.segments(&dims).map_err(asked)?;
+    let nodes = found.graph_nodes()?;
+    let question = Question {
+        model: args.model.display().to_string(),
+        dims: dims.numbers().map(|(name, size)| (name.to_owned(), size)).collect(),
+        profile: args.profile.display().to_string(),
+        target,
+        threshold: args.threshold,
+        ops: nodes.len(),
+        segments: found.segments().len(),
+        views: found.views(),
+        computed_ahead: found.computed_ahead(),
+    };
+    let policy = Policy::new(WhenUnknown::Roofline).with_threshold(args.threshold);
+    let split = SplitModel::of(question, &found, &nodes, model.on(target), &policy)?;
+    write(&split, &args.output)?;
+    Ok(exit::DONE)
+}
+
+/// What the command line has to say is a question of usage; what is wrong with a file is not.
+fn asked(error: GraphError) -> anyhow::Error {
+    if error.is_open_dims() || error.is_invalid_dim() {
+        return UsageError(error.to_string()).into();
+    }
+    error.into()
+}
+
+impl Formats for SplitModel {
+    fn text(&self, width: Width) -> String {
+        Self::text(self, width)
+    }
+
+    fn sheet(&self) -> Sheet {
+        Self::sheet(self)
+    }
+}

@@ -1,0 +1,75 @@
+//! The target of a question, of those that a calibration file has records of.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use fusion_cost_model::{Backend, Clock, FusionCostModel, Target};
+
+use crate::cli::TargetArgs;
+use crate::exit::UsageError;
+
+/// The target that was asked for. What was not said is what all of the file's targets have in common.
+///
+/// # Errors
+///
+/// When they have nothing in common.
+pub(super) fn chosen(args: &TargetArgs, model: &FusionCostModel) -> Result<Target, UsageError> {
+    let backend = args.backend;
+    let threads = match args.threads {
+        Some(threads) => threads,
+        None => only(model, backend, "threads", |target| target.threads)?.unwrap_or(1),
+    };
+    let clock = match (args.clock, backend) {
+        (Some(clock), _) => clock,
+        (None, Backend::Cpu) => Clock::Host,
+        (None, Backend::Cuda | Backend::Hip) => {
+            only(model, backend, "clock", |target| target.clock)?.unwrap_or(Clock::Device)
+        }
+    };
+    let target = match backend {
+        Backend::Cpu => Target::cpu(threads),
+        Backend::Cuda | Backend::Hip => Target::gpu(backend, clock).with_threads(threads),
+    };
+    Ok(target
+        .with_clock(clock)
+        .with_cache_state(args.cache.into())
+        .with_implementation(args.implementation))
+}
+
+/// The same, of which the file must have records.
+///
+/// # Errors
+///
+/// When it has none, with what it has.
+pub(super) fn with_records(args: &TargetArgs, model: &FusionCostModel) -> Result<Target, UsageError> {
+    let target = chosen(args, model)?;
+    if model.targets().contains(&target) {
+        return Ok(target);
+    }
+    let known: Vec<String> = model.targets().iter().map(ToString::to_string).collect();
+    let known = if known.is_empty() { "none at all".to_owned() } else { known.join("; ") };
+    Err(UsageError(format!(
+        "the file has no records of {target}, but these: {known}; choose with --backend, --threads, \
+         --clock, --cache and --implementation"
+    )))
+}
+
+/// What all of the file's targets with a backend have in common, if there are any.
+fn only<T: Copy + Ord + fmt::Display>(
+    model: &FusionCostModel,
+    backend: Backend,
+    option: &str,
+    of: fn(&Target) -> T,
+) -> Result<Option<T>, UsageError> {
+    let targets = model.targets().iter();
+    let found: BTreeSet<T> = targets.filter(|target| target.backend == backend).map(of).collect();
+    if found.len() > 1 {
+        let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+        return Err(UsageError(format!(
+            "the file has records for several {option} ({}); say which with --{}",
+            found.join(", "),
+            option
+        )));
+    }
+    Ok(found.first().copied())
+}

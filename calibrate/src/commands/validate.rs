@@ -1,0 +1,56 @@
+//! `calibrate validate FILE`.
+
+use cli_support::sheet::Sheet;
+use cli_support::width::Width;
+use fusion_cost_model::{FusionCostModel, LeaveOut, Policy, WhenUnknown};
+
+use super::target;
+use super::written::{Formats, write};
+use crate::cli::{LeaveOutName, ValidateArgs};
+use crate::exit;
+use crate::report::validation::{Question, Validation};
+
+/// Tests how well the records of a calibration estimate each other.
+///
+/// # Errors
+///
+/// When the file cannot be read, or has no records of the target.
+pub fn validate(args: &ValidateArgs) -> anyhow::Result<u8> {
+    let model = FusionCostModel::load(&args.file)?;
+    let target = target::with_records(&args.target, &model)?;
+    let policy = Policy::new(WhenUnknown::Roofline).with_threshold(args.threshold);
+    let trials = model.on(target).validate(LeaveOut::from(args.leave_out), &policy)?;
+    let question = Question {
+        file: args.file.display().to_string(),
+        target: target.to_string(),
+        leave_out: match args.leave_out {
+            LeaveOutName::Shape => "shape",
+            LeaveOutName::Problem => "problem",
+        },
+        threshold: args.threshold,
+        max_regret: args.max_regret,
+    };
+    let validation = Validation::of(question, &trials, &policy);
+    write(&validation, &args.output)?;
+    Ok(match (args.max_regret, validation.exceeds()) {
+        (None, _) | (_, Some(false)) => exit::DONE,
+        (_, Some(true)) => {
+            eprintln!("regression: {}", validation.excess());
+            exit::FOUND
+        }
+        (Some(_), None) => {
+            eprintln!("error: the file has nothing to decide, so there is no regret to judge");
+            exit::FAILURE
+        }
+    })
+}
+
+impl Formats for Validation {
+    fn text(&self, width: Width) -> String {
+        Self::text(self, width)
+    }
+
+    fn sheet(&self) -> Sheet {
+        Self::sheet(self)
+    }
+}

@@ -1,0 +1,40 @@
+//! Results in the format and at the place that were asked for.
+
+use std::io::Write;
+
+use cli_support::output::{Destination, write_json};
+use cli_support::sheet::Sheet;
+use cli_support::width::Width;
+use serde::Serialize;
+
+use crate::cli::{OutputArgs, OutputFormat};
+
+/// A result that is written in several formats.
+pub(super) trait Formats: Serialize {
+    /// Tables for people, as wide as the page.
+    fn text(&self, width: Width) -> String;
+
+    /// A table for programs.
+    fn sheet(&self) -> Sheet;
+}
+
+/// Writes a result.
+///
+/// # Errors
+///
+/// When it cannot be written.
+pub(super) fn write(result: &impl Formats, args: &OutputArgs) -> anyhow::Result<()> {
+    let mut out = Destination::new(args.output.as_deref())?;
+    match args.format() {
+        OutputFormat::Text => {
+            let width = match args.output {
+                Some(_) => Width::Unlimited,
+                None => Width::of_stdout(),
+            };
+            out.write_all(result.text(width).as_bytes())?;
+        }
+        OutputFormat::Csv => out.write_all(&result.sheet().csv()?)?,
+        OutputFormat::Json => write_json(&mut out, result)?,
+    }
+    out.finish()
+}

@@ -1,0 +1,134 @@
+//! What one standard calibration says about models that it was not made for.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(dead_code, reason = "made-up machines have more than this test needs")]
+
+#[path = "../../tests/made/mod.rs"]
+mod made;
+
+use std::collections::BTreeMap;
+
+use calibrate::profiles;
+use fusion_cost_model::calibration::HardwareCalibration;
+use fusion_cost_model::cost::Traffic;
+use fusion_cost_model::{
+    DType, Evidence, FusionCostModel, OnTarget, Policy, Problem, WhenUnknown, possible_kernels,
+};
+use made::{Known, Numbers, TARGET, calibration};
+use model_graphs::synthetic::{bert_base, resnet50};
+use model_graphs::{Dims, Graph};
+
+/// What a partitioner of a bottleneck of ResNet-50 and of a layer of BERT-base asks: every pair of
+/// neighbours, and what it grows to.
+const QUESTIONS: [&str; 18] = [
+    "conv_bn/f32/n1.c256.h56.w56.k64.r1.s1",
+    "conv_bn_relu/f32/n1.c256.h56.w56.k64.r1.s1",
+    "conv_bn/f32/n1.c64.h56.w56.k64.r3.s3.pad1",
+    "conv_bn_relu/f32/n1.c64.h56.w56.k64.r3.s3.pad1",
+    "conv_bn/f32/n1.c64.h56.w56.k256.r1.s1",
+    "conv2d+batch_norm+add/f32/n1.c64.h56.w56.k256.r1.s1",
+    "conv2d+batch_norm+add+relu/f32/n1.c64.h56.w56.k256.r1.s1",
+    "add_relu/f32/m3136.n256",
+    "linear_bias/f32/m128.k768.n768",
+    "qk+scale/f32/b1.h12.q128.d64",
+    "attention_scores/f32/b1.h12.q128.d64",
+    "attention_output/f32/b1.h12.q128.d64",
+    "attention_head/f32/b1.h12.q128.d64",
+    "multihead_linear/f32/b1.h12.q128.d64.n768",
+    "linear+bias+add/f32/m128.k768.n768",
+    "add_layernorm/f32/m128.n768",
+    "linear_bias_gelu/f32/m128.k768.n3072",
+    "linear+bias+add/f32/m128.k3072.n768",
+];
+
+/// The standard problems on a machine whose kernels take a launch, their flops and their bytes.
+fn standard() -> HardwareCalibration {
+    let set = profiles::find_shapes("standard").unwrap();
+    let problems: Vec<Problem> =
+        set.all_chains().iter().flat_map(|chain| set.problems(chain, DType::F32)).collect();
+    let mut numbers = Numbers(31);
+    let ms = |problem: &Problem| {
+        let traffic = Traffic::of(problem);
+        0.002 + traffic.flops as f64 / 100e6 + traffic.fused_bytes as f64 / 15e6
+    };
+    let known = problems.iter().map(|problem| {
+        let fused_ms = ms(problem);
+        let ops = 0..problem.chain().len();
+        let unfused: f64 =
+            ops.filter_map(|op| problem.slice(op..op + 1)).map(|op| ms(&op)).sum();
+        let is_single = problem.chain().is_single();
+        let noise = (0.01 * numbers.normal()).exp();
+        Known {
+            problem: *problem,
+            fused_ms: fused_ms * (0.03 * numbers.normal()).exp(),
+            speedup: if is_single { 1.0 } else { unfused / fused_ms * noise },
+            half_width: if is_single { 0.0 } else { 0.02 },
+        }
+    });
+    calibration(known.collect::<Vec<_>>())
+}
+
+/// Asks all questions, each of which must have an answer from kernels.
+fn ask(on: OnTarget<'_>) {
+    let policy = Policy::new(WhenUnknown::Error);
+    for text in QUESTIONS {
+        let problem: Problem = text.parse().unwrap();
+        let decision = on.decide(&problem, &policy).unwrap_or_else(|error| panic!("{error}"));
+        let estimate = decision.estimate();
+        let speedup = estimate.speedup().unwrap();
+        println!(
+            "{text}: {}, {:.3} [{:.3}, {:.3}]",
+            estimate.evidence(),
+            speedup.value,
+            speedup.low,
+            speedup.high
+        );
+        assert!(estimate.evidence().is_from_kernels());
+        assert!(estimate.nearest().next().is_some());
+    }
+}
+
+#[test]
+fn eighteen_questions_have_eighteen_answers() {
+    ask(FusionCostModel::new(standard()).on(TARGET));
+}
+
+/// The evidence of every kernel that a model may be made of.
+fn evidence(on: OnTarget<'_>, model: Vec<u8>, dims: &Dims) -> BTreeMap<Evidence, usize> {
+    let found = Graph::from_onnx(model).unwrap().segments(dims).unwrap();
+    let nodes = found.graph_nodes().unwrap();
+    let mut counts = BTreeMap::new();
+    for kernel in possible_kernels(&nodes).unwrap() {
+        *counts.entry(on.estimate(&kernel.problem).evidence()).or_default() += 1;
+    }
+    let best = on.partition_graph(&nodes, &Policy::new(WhenUnknown::Error)).unwrap();
+    let total = best.total_ms.unwrap().value;
+    println!("{counts:?}; {} kernels, {total:.1} ms", best.segments.len());
+    assert!(best.always.slower_by_ms.value >= 0.0 && best.never.slower_by_ms.value >= 0.0);
+    counts
+}
+
+/// No kernel of two models at batch 1 is a question to which the file has no answer.
+#[test]
+fn models_are_split_by_evidence_from_kernels() {
+    let model = FusionCostModel::new(standard());
+    let batch = Dims::default().with("batch", 1);
+    for (model_bytes, dims) in
+        [(resnet50(), batch.clone()), (bert_base(), batch.with("sequence", 128))]
+    {
+        let counts = evidence(model.on(TARGET), model_bytes, &dims);
+        assert!(counts.keys().all(|evidence| evidence.is_from_kernels()), "{counts:?}");
+    }
+}
+
+/// `CALIBRATION=file cargo test --test decisions -- --ignored --nocapture`
+#[test]
+#[ignore = "needs a standard calibration, by the variable CALIBRATION"]
+fn of_a_calibration_file() {
+    let file = std::env::var("CALIBRATION").expect("CALIBRATION names a file");
+    let model = FusionCostModel::load(file).unwrap();
+    for &target in model.targets() {
+        println!("{target}");
+        ask(model.on(target));
+    }
+}

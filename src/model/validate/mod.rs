@@ -1,0 +1,139 @@
+//! How well the records of a file estimate each other: each is asked about as if it had not been
+//! measured.
+
+mod accuracy;
+
+use rustc_hash::FxHashMap;
+
+use super::answer::{Estimate, Interval};
+use super::on_target::OnTarget;
+use super::policy::Policy;
+use crate::calibration::FusionRecord;
+use crate::error::Error;
+use crate::vocabulary::{DType, Problem, Sizes};
+
+pub use accuracy::{Accuracy, Errors, Regret};
+
+/// What is left out at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LeaveOut {
+    /// All records of the same sizes and dtype, of whatever chain: what is left says what a size
+    /// costs that nobody measured.
+    Shape,
+    /// One record: what is left says what a chain costs that nobody measured, at a size at which
+    /// others were.
+    Problem,
+}
+
+/// A record, and what the others say of it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct Trial<'m> {
+    /// What was measured.
+    pub record: &'m FusionRecord,
+    /// What the records say of it that were not left out.
+    pub estimate: Estimate<'m>,
+    /// Whether a policy fuses by that estimate; `None` of a single op.
+    pub fuse: Option<bool>,
+}
+
+impl Trial<'_> {
+    /// The logarithm of the estimated over the measured fused time; `None` where nothing is known.
+    #[must_use]
+    pub fn time_error(&self) -> Option<f64> {
+        Some((self.estimate.fused_ms()?.value / self.record.fused_latency_ms).ln())
+    }
+
+    /// The same of the speedup; `None` of a single op too.
+    #[must_use]
+    pub fn speedup_error(&self) -> Option<f64> {
+        Some((self.speedup()?.value / self.record.speedup_factor).ln())
+    }
+
+    /// Whether the measured fused time is in the interval of the estimate.
+    #[must_use]
+    pub fn covers_time(&self) -> Option<bool> {
+        Some(self.estimate.fused_ms()?.contains(self.record.fused_latency_ms))
+    }
+
+    /// The same of the speedup.
+    #[must_use]
+    pub fn covers_speedup(&self) -> Option<bool> {
+        Some(self.speedup()?.contains(self.record.speedup_factor))
+    }
+
+    fn speedup(&self) -> Option<Interval> {
+        self.estimate.speedup().filter(|_| !self.record.problem.chain().is_single())
+    }
+}
+
+impl<'m> OnTarget<'m> {
+    /// Estimates of all records of the target, each made without it: how good estimates are for a
+    /// question that is like what was measured. The clouds of what is left out are fitted anew, which
+    /// takes milliseconds for each. An older calibration is not asked: how far it is off was found
+    /// with all records.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), fusion_cost_model::Error> {
+    /// # let text = include_str!("../../../tests/data/example.toml");
+    /// # let calibration = fusion_cost_model::calibration::HardwareCalibration::from_toml(text)?;
+    /// # let model = fusion_cost_model::FusionCostModel::new(calibration);
+    /// use fusion_cost_model::{Accuracy, LeaveOut, Policy, Target, WhenUnknown};
+    ///
+    /// let policy = Policy::new(WhenUnknown::Roofline);
+    /// let trials = model.on(Target::cpu(2)).validate(LeaveOut::Shape, &policy)?;
+    /// let accuracy = Accuracy::of(&trials, &policy);
+    /// if let (Some(speedup), Some(regret)) = (accuracy.speedup, accuracy.regret) {
+    ///     println!("speedups are off by {:.1} %", 100.0 * speedup.median);
+    ///     println!("decisions lose {:.2} % of the time", 100.0 * regret.decided);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Only when nothing is known about a record but perhaps a roofline, and the policy is not to
+    /// guess: [`Error::is_undecided`].
+    pub fn validate(&self, leave_out: LeaveOut, policy: &Policy) -> Result<Vec<Trial<'m>>, Error> {
+        let Some(known) = self.known() else { return Ok(Vec::new()) };
+        let records = self.records();
+        let mut together: FxHashMap<Left, Vec<usize>> = FxHashMap::default();
+        for &index in known.indices() {
+            together.entry(Left::of(leave_out, &records[index].problem)).or_default().push(index);
+        }
+        let mut trials = Vec::with_capacity(known.indices().len());
+        for left_out in together.into_values() {
+            let others = known.without(records, &left_out, |dtype| self.ceilings(dtype));
+            for index in left_out {
+                let record = &records[index];
+                let estimate = self.estimate_from(Some(&others), None, &record.problem);
+                let fuse = if record.problem.chain().is_single() {
+                    None
+                } else {
+                    Some(self.decided(estimate, &record.problem, policy)?.should_fuse())
+                };
+                trials.push((index, Trial { record, estimate, fuse }));
+            }
+        }
+        trials.sort_unstable_by_key(|(index, _)| *index);
+        Ok(trials.into_iter().map(|(_, trial)| trial).collect())
+    }
+}
+
+/// What records have in common that are left out together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Left {
+    Shape(DType, Sizes),
+    Problem(Problem),
+}
+
+impl Left {
+    fn of(leave_out: LeaveOut, problem: &Problem) -> Self {
+        match leave_out {
+            LeaveOut::Shape => Self::Shape(problem.dtype(), *problem.sizes()),
+            LeaveOut::Problem => Self::Problem(*problem),
+        }
+    }
+}
