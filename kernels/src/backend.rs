@@ -101,7 +101,7 @@ pub enum Unsupported {
     #[error("its times are not taken with the {0} clock")]
     NoClock(Clock),
     /// It has no kernels for what the rewrite makes of the chain, or the rewrite does not apply.
-    #[error("it has no kernels for it rewritten as {0}")]
+    #[error("there are no kernels for it rewritten as {0}")]
     NoRewrite(Rewrite),
     /// The vendor's library has no fused entry point for the chain, or is not there.
     #[error("no vendor library with a fused form of it was found")]

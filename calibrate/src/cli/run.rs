@@ -97,7 +97,8 @@ pub struct RunArgs {
     pub code_cache: Option<PathBuf>,
 
     /// What to measure, separated by commas: all, a family (linear, conv, attention, elementwise),
-    /// a pattern, or a chain of ops joined with + [default: all, or what --shapes lists]
+    /// a pattern, or a chain of ops joined with +; all and a family include the single ops that
+    /// --shapes lists [default: all, or what --shapes lists]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub fusion: Vec<String>,
 

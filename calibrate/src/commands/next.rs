@@ -136,11 +136,20 @@ fn refresh(args: &RunArgs, path: &Path, target: &Target, machine: &Machine) -> a
 /// What the drift means, and the command that comes next.
 fn what_next(args: &RunArgs, older: &Path, newer: &Path, drift: &Drift, left: usize) -> Vec<String> {
     let (name, newer) = (older.display(), newer.display());
-    let mut lines = vec![match drift.finding() {
-        Finding::Same => format!("{name} holds as it is: go on with it."),
-        Finding::Drifted => format!("{name} has drifted."),
-        Finding::Undecided => {
-            format!("Whether {name} has drifted is not decided by so few problems.")
+    let count: usize = drift.families.iter().map(|one| one.records).max().unwrap_or(0);
+    let mut lines = vec![match (drift.finding(), drift.of_speedups()) {
+        (Finding::Same, _) => format!("{name} holds as it is: go on with it."),
+        (Finding::Drifted, Finding::Drifted) => format!("{name} has drifted."),
+        (Finding::Drifted, Finding::Same) => format!(
+            "The times of {name} have drifted, by another program or another state of the machine. \
+             Its speedups hold, and with them what is worth fusing."
+        ),
+        (Finding::Drifted, Finding::Undecided) => format!(
+            "The times of {name} have drifted, by another program or another state of the machine. \
+             Whether its speedups have is not decided by {count} problems."
+        ),
+        (Finding::Undecided, _) => {
+            format!("Whether {name} has drifted is not decided by {count} problems.")
         }
     }];
     if drift.finding() == Finding::Same {

@@ -2,16 +2,16 @@
 
 use super::estimate::Estimate;
 
-/// An interval is narrow enough when half its width is at most this share of the margin of SAME: it
-/// lies within the margin unless its centre is further from 1 than the rest of it.
-const NARROW: f64 = 0.75;
+/// An interval is narrow enough, whatever it says, when half its width is at most this share of the
+/// margin of SAME: more processes would only tell how much half a margin is.
+const NARROW: f64 = 0.5;
 
 /// Whether a problem needs no more processes. Asked after each of the numbers of processes in `looks`
 /// ([`Procedure::looks`](super::Procedure::looks)), and never in between: looking again and again
 /// until the result pleases would make the interval a lie.
 ///
-/// A problem gets more processes only while its interval is too wide to be called SAME, and does not
-/// yet lie beyond the noise floor on one side. All in the logarithm.
+/// A problem gets more processes only while its interval neither lies within the margin of SAME nor
+/// beyond the noise floor on one side, and is not narrow. All in the logarithm.
 #[must_use]
 pub fn enough(estimate: &Estimate, looks: &[u32], floor: f64, margin: f64) -> bool {
     let processes = u32::try_from(estimate.processes).unwrap_or(u32::MAX);
@@ -21,9 +21,11 @@ pub fn enough(estimate: &Estimate, looks: &[u32], floor: f64, margin: f64) -> bo
     if !looks.contains(&processes) {
         return false;
     }
+    let [low, high] = [estimate.low.ln(), estimate.high.ln()];
+    let same = low > -margin && high < margin;
     let narrow = estimate.half_width() <= NARROW * margin;
-    let decided = estimate.low.ln() > floor || estimate.high.ln() < -floor;
-    narrow || decided
+    let decided = low > floor || high < -floor;
+    same || narrow || decided
 }
 
 #[cfg(test)]
@@ -82,11 +84,16 @@ mod tests {
     }
 
     #[test]
-    fn narrow_or_decided_is_enough() {
-        assert!(is_enough(10, [1.0, 1.02], 0.01));
+    fn same_narrow_or_decided_is_enough() {
+        // Within the margin of SAME, though not narrow.
+        assert!(is_enough(10, [0.985, 1.015], 0.01));
+        // As wide, but partly beyond the margin.
+        assert!(!is_enough(10, [0.995, 1.025], 0.01));
+        // Narrow, though neither within the margin nor beyond the floor.
+        assert!(is_enough(10, [1.005, 1.024], 0.01));
         assert!(!is_enough(10, [1.0, 1.06], 0.01));
-        // Three quarters of the noise of the machine.
-        assert!(is_enough(10, [1.0, 1.06], 0.04));
+        // Within the noise of the machine.
+        assert!(is_enough(10, [1.0, 1.035], 0.04));
         // Wide, but far from 1 on either side.
         assert!(is_enough(10, [1.5, 2.0], 0.01));
         assert!(is_enough(10, [0.5, 0.7], 0.01));

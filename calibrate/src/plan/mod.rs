@@ -11,7 +11,7 @@ use fusion_cost_model::calibration::Skipped;
 use fusion_cost_model::{CacheState, Chain, Clock, Implementation, Problem, Rewrite};
 
 use crate::exit::UsageError;
-use crate::profiles::{self, ShapeSet, select};
+use crate::profiles::{self, ShapeSet};
 use crate::units::gibibytes;
 
 pub use questions::{Questions, questions};
@@ -208,7 +208,7 @@ fn chains(fusion: &[String], set: &ShapeSet) -> anyhow::Result<Vec<Chain>> {
     }
     let mut chains = Vec::new();
     for name in fusion {
-        for chain in select(name)? {
+        for chain in set.select(name)? {
             if !chains.contains(&chain) {
                 chains.push(chain);
             }

@@ -11,7 +11,7 @@ use include_dir::{Dir, include_dir};
 
 use crate::exit::UsageError;
 
-pub use shapes::{ShapeSet, ShapesError, select};
+pub use shapes::{ShapeSet, ShapesError};
 
 static HARDWARE: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/profiles/hardware");
 static SHAPES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/profiles/shapes");

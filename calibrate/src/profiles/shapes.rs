@@ -99,6 +99,26 @@ impl ShapeSet {
         chains.filter(|chain| seen.insert(*chain)).collect()
     }
 
+    /// The chains that a name selects: `all`, a family, a pattern, or a chain. `all` and a family are
+    /// the chains that the set names, single ops among them, and the patterns that it does not name.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] with the nearest names.
+    pub fn select(&self, name: &str) -> Result<Vec<Chain>, Error> {
+        let Some(group) = Group::named(name) else {
+            return select(name);
+        };
+        let mut chains = self.all_chains();
+        chains.retain(|chain| group.contains(Family::of(chain.form())));
+        for pattern in group.patterns() {
+            if !chains.contains(&pattern) {
+                chains.push(pattern);
+            }
+        }
+        Ok(chains)
+    }
+
     /// The problems of a chain in this set. A chain that the set does not name has the sizes of
     /// the named ones that take the same sizes.
     #[must_use]
@@ -144,22 +164,39 @@ impl Entry {
     }
 }
 
-/// The chains that a name selects: `all`, a family, a pattern, or a chain.
-///
-/// # Errors
-///
-/// [`Error`] with the nearest names.
-pub fn select(name: &str) -> Result<Vec<Chain>, Error> {
-    let wanted = name.trim().to_ascii_lowercase();
-    let family = Family::ALL.into_iter().find(|family| family.name() == wanted);
-    if wanted != "all" && family.is_none() {
-        return Ok(vec![name.parse()?]);
+/// A name of more than one chain.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Group {
+    All,
+    Family(Family),
+}
+
+impl Group {
+    fn named(name: &str) -> Option<Self> {
+        let wanted = name.trim().to_ascii_lowercase();
+        if wanted == "all" {
+            return Some(Self::All);
+        }
+        Family::ALL.into_iter().find(|family| family.name() == wanted).map(Self::Family)
     }
-    PATTERNS
-        .iter()
-        .filter(|pattern| family.is_none_or(|family| pattern.family == family))
-        .map(|pattern| Chain::new(pattern.ops))
-        .collect()
+
+    fn contains(self, family: Family) -> bool {
+        self == Self::All || self == Self::Family(family)
+    }
+
+    fn patterns(self) -> impl Iterator<Item = Chain> {
+        let patterns = PATTERNS.iter().filter(move |pattern| self.contains(pattern.family));
+        patterns.filter_map(|pattern| Chain::new(pattern.ops).ok())
+    }
+}
+
+/// The chains that a name in a file selects: the patterns of `all` or of a family, a pattern, or a
+/// chain.
+fn select(name: &str) -> Result<Vec<Chain>, Error> {
+    match Group::named(name) {
+        Some(group) => Ok(group.patterns().collect()),
+        None => Ok(vec![name.parse()?]),
+    }
 }
 
 #[cfg(test)]
@@ -196,6 +233,21 @@ sizes = ["m7.n8"]
         assert_eq!(problems(&set, "mul_add_relu"), ["mul_add_relu/f32/m7.n8"]);
         assert_eq!(problems(&set, "softmax"), ["softmax/f32/m7.n8"]);
         assert_eq!(problems(&set, "conv_relu"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn all_and_families_have_the_single_ops_of_the_set() {
+        let text = SET.replace("\"add_relu\"", "\"add_relu\", \"relu\"");
+        let set = ShapeSet::from_toml(&text).unwrap();
+        let names = |name: &str| -> Vec<String> {
+            set.select(name).unwrap().iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(names("all").len(), 19);
+        assert_eq!(names("all")[..4], ["linear_bias", "linear_bias_relu", "add_relu", "relu"]);
+        assert_eq!(names("elementwise")[..2], ["add_relu", "relu"]);
+        assert_eq!(names("elementwise").len(), 5);
+        assert_eq!(names("attention").len(), 4);
+        assert_eq!(names("mul_add_relu"), ["mul_add_relu"]);
     }
 
     #[test]

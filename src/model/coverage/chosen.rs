@@ -131,17 +131,15 @@ impl Group<'_> {
             for &member in &open {
                 let [before, in_common] =
                     [member, candidate].map(|other| after.left[member * n + other]);
-                let belief = &self.members[member].belief;
-                let weight_ms = self.members[member].weight_ms;
-                let (sd, counts) = self.state(after, member);
-                let (sd_then, counts_then) = if member == candidate {
-                    (MEASURED_SD, true)
+                let question = self.members[member];
+                let then = if member == candidate {
+                    Some(MEASURED_SD)
                 } else {
-                    self.state_with(member, before - in_common * in_common / variance)
+                    self.left_with(member, before - in_common * in_common / variance)
                 };
-                let now = belief.regret_at(sd, counts);
-                lowered += weight_ms * (now - belief.regret_at(sd_then, counts_then));
-                made_safe += usize::from(belief.is_safe_at(sd_then, counts_then));
+                let now = question.regret(self.left(after, member));
+                lowered += question.weight_ms * (now - question.regret(then));
+                made_safe += usize::from(question.is_safe(then));
             }
             let worth = (lowered.max(0.0), made_safe);
             let is_better = |(_, other): &(usize, (f64, usize))| worth > *other;
@@ -164,32 +162,42 @@ impl Group<'_> {
         after.measured.push(member);
     }
 
-    /// The standard deviation of a speedup, and whether a policy decides by what is known then.
-    fn state(&self, after: &After, member: usize) -> (f64, bool) {
-        let belief = &self.members[member].belief;
+    /// The standard deviation that is left of a speedup; `None` where it is as it was.
+    fn left(&self, after: &After, member: usize) -> Option<f64> {
         if after.measured.is_empty() {
-            (belief.sd, belief.counts)
+            None
         } else if after.measured.contains(&member) {
-            (MEASURED_SD, true)
+            Some(MEASURED_SD)
         } else {
-            self.state_with(member, after.left[member * self.members.len() + member])
+            self.left_with(member, after.left[member * self.members.len() + member])
         }
     }
 
     /// The same when others are measured, which leave it some variance.
-    fn state_with(&self, member: usize, left: f64) -> (f64, bool) {
+    fn left_with(&self, member: usize, left: f64) -> Option<f64> {
         let Question { belief, is_measured, .. } = self.members[member];
         if *is_measured {
-            return (belief.sd, belief.counts);
+            return None;
         }
         let before = self.left[member * self.members.len() + member];
         let [before, now] = [before, left].map(|left| left.max(0.0) + self.noise);
         // What is known already is as certain as its interval says, and becomes more so.
-        (if belief.counts { belief.sd * (now / before).sqrt() } else { now.sqrt() }, true)
+        Some(if belief.counts { belief.sd * (now / before).sqrt() } else { now.sqrt() })
     }
 
     fn is_safe(&self, after: &After, member: usize) -> bool {
-        let (sd, counts) = self.state(after, member);
-        self.members[member].belief.is_safe_at(sd, counts)
+        self.members[member].is_safe(self.left(after, member))
+    }
+}
+
+impl Question {
+    /// What deciding about it is expected to lose, as a share of the fused time, when measurements
+    /// leave a standard deviation, or with none.
+    fn regret(&self, left: Option<f64>) -> f64 {
+        left.map_or_else(|| self.belief.regret(), |sd| self.belief.regret_after(sd))
+    }
+
+    fn is_safe(&self, left: Option<f64>) -> bool {
+        left.map_or_else(|| self.belief.is_safe(), |sd| self.belief.is_safe_after(sd))
     }
 }

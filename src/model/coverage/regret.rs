@@ -63,27 +63,40 @@ impl Belief {
 
     /// What a decision by this is expected to lose, in milliseconds; `None` where nothing is known.
     pub(super) fn regret_ms(&self) -> Option<f64> {
-        (!self.is_unknown).then(|| self.weight_ms * self.regret_at(self.sd, self.counts))
+        (!self.is_unknown).then(|| self.weight_ms * self.regret())
     }
 
-    /// The same as a share of the fused time, with another standard deviation, and where the policy
-    /// decides by it or only assumes something.
-    pub(super) fn regret_at(&self, sd: f64, counts: bool) -> f64 {
+    /// The same as a share of the fused time.
+    pub(super) fn regret(&self) -> f64 {
         if !self.decides {
             return 0.0;
         }
-        let fuses = if counts { self.above >= 0.0 } else { self.assumes };
+        let fuses = if self.counts { self.above >= 0.0 } else { self.assumes };
         let margin = if fuses { self.above } else { -self.above };
-        self.threshold * shortfall(margin, sd)
+        self.threshold * shortfall(margin, self.sd)
     }
 
-    /// Whether a decision with such a standard deviation is safe.
-    pub(super) fn is_safe_at(&self, sd: f64, counts: bool) -> bool {
-        counts && self.regret_at(sd, counts) <= Coverage::SAFE
+    /// What is expected to be lost by a decision that is made when more is measured, which leaves a
+    /// standard deviation. How a measurement comes out is not known, but by how much it may move the
+    /// estimate: what that is worth is taken from what is lost without it.
+    pub(super) fn regret_after(&self, sd: f64) -> f64 {
+        if !self.decides {
+            return 0.0;
+        }
+        let moves = (self.sd * self.sd - sd * sd).max(0.0).sqrt();
+        let distance = self.above.abs();
+        let lost = shortfall(distance, self.sd) - shortfall(distance, moves);
+        self.threshold * lost.max(0.0)
     }
 
+    /// Whether the decision is safe as it is.
     pub(super) fn is_safe(&self) -> bool {
-        self.is_safe_at(self.sd, self.counts)
+        self.counts && self.regret() <= Coverage::SAFE
+    }
+
+    /// The same when more is measured.
+    pub(super) fn is_safe_after(&self, sd: f64) -> bool {
+        self.regret_after(sd) <= Coverage::SAFE
     }
 }
 
@@ -116,6 +129,25 @@ mod tests {
         for (z, expected) in [(0.0, 0.5), (1.0, 0.841_344_75), (-1.96, 0.024_997_9), (3.0, 0.998_65)] {
             assert!((below(z) - expected).abs() < 1e-6, "{z}: {}", below(z));
         }
+    }
+
+    #[test]
+    fn what_is_measured_well_loses_nothing_and_what_says_nothing_changes_nothing() {
+        let belief = Belief {
+            above: 0.02,
+            sd: 0.1,
+            threshold: 1.0,
+            weight_ms: 1.0,
+            decides: true,
+            counts: true,
+            is_unknown: false,
+            assumes: false,
+        };
+        assert!((belief.regret_after(0.1) - belief.regret()).abs() < 1e-12);
+        assert!(belief.regret_after(0.0) < 1e-12);
+        let by_sd = [0.02, 0.05, 0.08].map(|sd| belief.regret_after(sd));
+        assert!(by_sd.is_sorted() && by_sd[2] < belief.regret(), "{by_sd:?}");
+        assert!(!belief.is_safe() && belief.is_safe_after(0.03));
     }
 
     #[test]
