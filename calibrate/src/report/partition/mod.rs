@@ -316,7 +316,8 @@ fn known(possible: &[PossibleKernel], chosen: &[Kernel], on: OnTarget<'_>) -> Ve
     let of = |evidence: Evidence| {
         let chosen: Vec<&Kernel> =
             chosen.iter().filter(|kernel| kernel.evidence == evidence).collect();
-        let own: Option<f64> = chosen.iter().map(time).sum();
+        // The sum of nothing would be a negative zero.
+        let own: Option<f64> = chosen.iter().map(time).try_fold(0.0, |sum, time| Some(sum + time?));
         Known {
             evidence,
             possible: counts.get(&evidence).copied().unwrap_or(0),
