@@ -1,6 +1,11 @@
 //! What one standard calibration says about models that it was not made for.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
 #![allow(dead_code, reason = "made-up machines have more than this test needs")]
 
 #[path = "../../tests/made/mod.rs"]
@@ -54,8 +59,7 @@ fn standard() -> HardwareCalibration {
     let known = problems.iter().map(|problem| {
         let fused_ms = ms(problem);
         let ops = 0..problem.chain().len();
-        let unfused: f64 =
-            ops.filter_map(|op| problem.slice(op..op + 1)).map(|op| ms(&op)).sum();
+        let unfused: f64 = ops.filter_map(|op| problem.slice(op..op + 1)).map(|op| ms(&op)).sum();
         let is_single = problem.chain().is_single();
         let noise = (0.01 * numbers.normal()).exp();
         Known {
