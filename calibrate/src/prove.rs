@@ -2,7 +2,9 @@
 
 use std::cell::OnceCell;
 
-use fused_kernels::{BackendError, Expected, Inputs, OutputDigest, Prepared, Variant};
+use fused_kernels::{
+    BackendError, Expected, Inputs, OutputDigest, OutputErrors, Prepared, Variant,
+};
 use fusion_cost_model::calibration::Verification;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -47,7 +49,7 @@ pub struct Prover<'a> {
     inputs: &'a Inputs,
     budget: u64,
     /// The reference, once it was needed.
-    expected: OnceCell<Expected>,
+    expected: OnceCell<Expected<'a>>,
 }
 
 impl<'a> Prover<'a> {
@@ -58,7 +60,8 @@ impl<'a> Prover<'a> {
     }
 
     /// Runs both sides on poisoned memory. Their outputs are right when they are those of a `known`
-    /// proof bit for bit; else they are compared with the reference, and everywhere with each other.
+    /// proof bit for bit; else they are held against what is expected in every row, and against each
+    /// other.
     ///
     /// The inner result is [`WrongResult`] when an output is off by more than rounding explains.
     ///
@@ -93,11 +96,13 @@ impl<'a> Prover<'a> {
         let compute = || Expected::compute(&self.subject.problem, self.inputs, self.budget);
         let expected = self.expected.get_or_init(compute);
         let tolerance = expected.tolerance();
+        let OutputErrors { each: [unfused_error, fused_error], between } =
+            expected.errors([first, second]);
         let verification = Verification {
             reference_rows: expected.rows() as u64,
             rows: expected.total_rows() as u64,
-            unfused_error: expected.error(first),
-            fused_error: expected.error(second),
+            unfused_error,
+            fused_error,
             tolerance,
         };
         let [first_side, second_side, both] = if self.subject.comparison.has_copy() {
@@ -109,7 +114,7 @@ impl<'a> Prover<'a> {
         for (what, error, tolerance) in [
             (first_side, verification.unfused_error, tolerance),
             (second_side, verification.fused_error, tolerance),
-            (both, expected.difference(first, second), 2.0 * tolerance),
+            (both, between, 2.0 * tolerance),
         ] {
             if error > tolerance {
                 return Err(WrongResult(format!(
@@ -151,16 +156,16 @@ mod tests {
     use super::*;
     use crate::plan::Comparison;
 
-    /// What is prepared, but one side writes a number that is off after some of its runs.
-    struct Spoiled<'p> {
+    /// What is prepared, but some sides do something to the output after some of their runs.
+    struct Spoiled<'p, F> {
         prepared: Box<dyn Prepared + 'p>,
-        side: Variant,
-        by: f32,
+        sides: &'p [Variant],
+        flaw: F,
         good_runs: u32,
         ran: Variant,
     }
 
-    impl Prepared for Spoiled<'_> {
+    impl<F: Fn(&mut [f32])> Prepared for Spoiled<'_, F> {
         fn kernels(&self, variant: Variant) -> Vec<String> {
             self.prepared.kernels(variant)
         }
@@ -176,9 +181,9 @@ mod tests {
         }
         fn output(&mut self) -> Result<Vec<f32>, BackendError> {
             let mut output = self.prepared.output()?;
-            if self.ran == self.side {
+            if self.sides.contains(&self.ran) {
                 if self.good_runs == 0 {
-                    output[7] += self.by;
+                    (self.flaw)(&mut output);
                 }
                 self.good_runs = self.good_runs.saturating_sub(1);
             }
@@ -205,7 +210,8 @@ mod tests {
             cpu.prepare(&problem, &inputs, setup)
         };
         let prepared = prepared.unwrap().unwrap();
-        let mut spoiled = Spoiled { prepared, side, by, good_runs, ran: side };
+        let flaw = |output: &mut [f32]| output[7] += by;
+        let mut spoiled = Spoiled { prepared, sides: &[side], flaw, good_runs, ran: side };
         let proof = match prover.prove(&mut spoiled, None).unwrap() {
             Ok(proof) => proof,
             Err(wrong) => return vec![Err(wrong.to_string())],
@@ -252,6 +258,38 @@ mod tests {
                 assert_eq!(found.len(), good_runs as usize + 1);
                 let wrong = found[good_runs as usize].as_ref().unwrap_err();
                 assert!(wrong.contains(&format!("{name} is off by")), "{wrong}");
+            }
+        }
+    }
+
+    /// The core that both variants share does it, in rows of which there is no reference.
+    #[test]
+    fn flaws_that_both_variants_share_are_found_in_any_row() {
+        // Five of a thousand rows and more in each of the two threads' parts.
+        let problem: Problem = "linear_bias_relu/f32/m1000.k33.n20".parse().unwrap();
+        let subject = Subject::fusion(problem);
+        let inputs = Inputs::random(&problem, 3);
+        let prover = Prover::new(&subject, &inputs, 10_000);
+        let mut cpu = Cpu::new(2).unwrap();
+        let setup = CacheState::Warm.into();
+        let flaws: [(&str, fn(&mut [f32])); 5] = [
+            ("nothing", |_| {}),
+            ("row left unwritten", |output| output[321 * 20..322 * 20].fill(f32::NAN)),
+            ("number left unwritten", |output| output[321 * 20 + 7] = f32::NAN),
+            ("rows exchanged", |output| {
+                let (one, next) = output[321 * 20..323 * 20].split_at_mut(20);
+                one.swap_with_slice(next);
+            }),
+            ("one thread's part shifted", |output| output[500 * 20..].rotate_right(20)),
+        ];
+        for (name, flaw) in flaws {
+            let prepared = cpu.prepare(&problem, &inputs, setup).unwrap().unwrap();
+            let (sides, good_runs, ran) = (&Variant::ALL, 0, Variant::Unfused);
+            let mut spoiled = Spoiled { prepared, sides, flaw, good_runs, ran };
+            let found = prover.prove(&mut spoiled, None).unwrap();
+            assert_eq!(found.is_ok(), name == "nothing", "{name}: {found:?}");
+            if let Ok(proof) = found {
+                assert!(proof.verification.reference_rows < 20, "{proof:?}");
             }
         }
     }

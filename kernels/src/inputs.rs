@@ -8,6 +8,9 @@ use half::{bf16, f16};
 use crate::parallel::on_all_processors;
 use crate::random;
 
+/// The standard deviation of most inputs: uniform between -1 and 1.
+pub(crate) const INPUT_RMS: f64 = 0.577;
+
 /// One input tensor of a problem, row-major.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InputSpec {
@@ -141,6 +144,16 @@ fn round_to(dtype: DType, numbers: &mut [f32]) {
         DType::F16 => numbers.iter_mut().for_each(|x| *x = f16::from_f32(*x).to_f32()),
         DType::Bf16 => numbers.iter_mut().for_each(|x| *x = bf16::from_f32(*x).to_f32()),
         _ => {}
+    }
+}
+
+/// The largest relative error of rounding to a format that is shorter than f32; 0 for f32.
+pub(crate) fn unit_roundoff(dtype: DType) -> f64 {
+    match dtype {
+        // 11 and 8 significant bits.
+        DType::F16 => 1.0 / 2048.0,
+        DType::Bf16 => 1.0 / 256.0,
+        _ => 0.0,
     }
 }
 

@@ -4,6 +4,7 @@
 //! [`Variant`]s. All of them follow from the op table of `fusion-cost-model`: there is no kernel
 //! that was written for one pattern.
 
+#![warn(clippy::print_stderr, clippy::print_stdout)]
 // Sizes are u64 in problems and usize in memory; a problem is only prepared when its tensors
 // fit into memory, which is what these casts rely on.
 #![allow(clippy::cast_possible_truncation)]
@@ -40,5 +41,5 @@ pub use devices::survey;
 pub use digest::OutputDigest;
 pub use gpu::{GpuOptions, Survey};
 pub use inputs::{InputSpec, Inputs};
-pub use proof::Expected;
+pub use proof::{Expected, OutputErrors};
 pub use reference::Reference;

@@ -13,14 +13,34 @@ pub(crate) fn on_all_processors<T: Send>(
     grain: usize,
     work: impl Fn(usize, &mut [T]) + Sync,
 ) {
+    if items.len() < FEW {
+        return work(0, items);
+    }
+    in_parts(items, grain, work);
+}
+
+/// What `work` makes of each number below `count`, in order; for work that is worth a thread each.
+pub(crate) fn map_on_all_processors<T: Send>(
+    count: usize,
+    work: impl Fn(usize) -> T + Sync,
+) -> Vec<T> {
+    let mut results: Vec<Option<T>> = (0..count).map(|_| None).collect();
+    in_parts(&mut results, 1, |first, part| {
+        for (index, result) in part.iter_mut().enumerate() {
+            *result = Some(work(first + index));
+        }
+    });
+    results.into_iter().flatten().collect()
+}
+
+fn in_parts<T: Send>(items: &mut [T], grain: usize, work: impl Fn(usize, &mut [T]) + Sync) {
     let free = affinity::before_binding();
     let threads = match free {
-        _ if items.len() < FEW => 1,
         Some(mask) => mask.processors().len(),
         None => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
     };
     let grain = grain.max(1);
-    let share = items.len().div_ceil(grain).div_ceil(threads).max(1) * grain;
+    let share = items.len().div_ceil(grain).div_ceil(threads.max(1)).max(1) * grain;
     if share >= items.len() {
         return work(0, items);
     }
@@ -55,6 +75,14 @@ mod tests {
                 });
                 assert!(items.iter().enumerate().all(|(index, item)| *item == index + 1));
             }
+        }
+    }
+
+    #[test]
+    fn results_are_in_order() {
+        for count in [0, 1, 2, 5, 100] {
+            let doubled: Vec<usize> = (0..count).map(|number| 2 * number).collect();
+            assert_eq!(map_on_all_processors(count, |number| 2 * number), doubled);
         }
     }
 }

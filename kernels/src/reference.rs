@@ -1,89 +1,32 @@
-//! The reference: every op in f64, written for clarity, one output row at a time.
+//! The reference: every op in f64, written for clarity, some output rows at a time.
 //!
 //! It shares the formulas of the pointwise ops with the kernels (they are tested by hand-computed
-//! values) and nothing else: no blocking, no vectorisation, no fused code.
+//! values) and nothing else: no blocking, no vectorisation, no fused code. The witness is the same
+//! code with matrix products in f32, by a library that no kernel uses: less accurate, and fast
+//! enough for every row of a large problem.
 
-use std::ops::{Add, Div, Mul, Neg, Sub};
+mod product;
+mod real;
+mod rows;
 
-use fusion_cost_model::kernel::Step;
-use fusion_cost_model::kernel::{NORM_EPSILON, OperandKind, Value};
+use fusion_cost_model::kernel::{OperandKind, PoolSizes, Step};
 use fusion_cost_model::{Op, Pointwise, Problem};
 
-use crate::inputs::{Inputs, attention_scale};
+use self::product::{Arithmetic, Right};
+pub(crate) use self::real::Real;
+pub(crate) use self::rows::Rows;
+use crate::inputs::{Inputs, attention_scale, unit_roundoff};
 use crate::random;
 
-/// An f64 that formulas can be evaluated on.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Real(pub(crate) f64);
-
-macro_rules! real_operators {
-    ($($operator:ident, $method:ident);*) => {$(
-        impl $operator for Real {
-            type Output = Self;
-            fn $method(self, other: Self) -> Self {
-                Self(self.0.$method(other.0))
-            }
-        }
-    )*};
-}
-real_operators!(Add, add; Sub, sub; Mul, mul; Div, div);
-
-impl Add<f64> for Real {
-    type Output = Self;
-    fn add(self, constant: f64) -> Self {
-        Self(self.0 + constant)
-    }
-}
-
-impl Mul<f64> for Real {
-    type Output = Self;
-    fn mul(self, constant: f64) -> Self {
-        Self(self.0 * constant)
-    }
-}
-
-impl Neg for Real {
-    type Output = Self;
-    fn neg(self) -> Self {
-        Self(-self.0)
-    }
-}
-
-impl Value for Real {
-    fn clamp_min(self, limit: f64) -> Self {
-        if self.0 < limit { Self(limit) } else { self }
-    }
-    fn clamp_max(self, limit: f64) -> Self {
-        if self.0 > limit { Self(limit) } else { self }
-    }
-    fn exp(self) -> Self {
-        Self(libm::exp(self.0))
-    }
-    fn tanh(self) -> Self {
-        Self(libm::tanh(self.0))
-    }
-    fn erf(self) -> Self {
-        Self(libm::erf(self.0))
-    }
-    fn recip(self) -> Self {
-        Self(self.0.recip())
-    }
-    fn rsqrt(self) -> Self {
-        Self(self.0.sqrt().recip())
-    }
-    fn zero_where_less(self, chance: Self, limit: f64) -> Self {
-        if chance.0 < limit { Self(0.0) } else { self }
-    }
-}
-
 /// Computes output rows of a problem in f64.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Reference<'a> {
     problem: &'a Problem,
     steps: Vec<Step>,
     input: &'a [f32],
     /// The operands of each step.
     operands: Vec<Vec<&'a [f32]>>,
+    arithmetic: Arithmetic,
 }
 
 impl<'a> Reference<'a> {
@@ -92,7 +35,13 @@ impl<'a> Reference<'a> {
     pub fn new(problem: &'a Problem, inputs: &'a Inputs) -> Self {
         let steps: Vec<Step> = problem.steps().collect();
         let operands = (0..steps.len()).map(|index| inputs.operands_of(index).collect()).collect();
-        Self { problem, steps, input: &inputs.tensors[0], operands }
+        let arithmetic = Arithmetic::F64;
+        Self { problem, steps, input: &inputs.tensors[0], operands, arithmetic }
+    }
+
+    /// The same with matrix products in f32.
+    pub(crate) fn witness(&self) -> Self {
+        Self { arithmetic: Arithmetic::F32, ..self.clone() }
     }
 
     /// Output rows.
@@ -104,34 +53,57 @@ impl<'a> Reference<'a> {
     /// One output row.
     #[must_use]
     pub fn row(&self, row: usize) -> Vec<f64> {
-        self.row_after(self.steps.len(), row)
+        self.rows_at(&[row]).values
     }
 
-    /// Row `row` of the tensor after the first `count` steps.
-    fn row_after(&self, count: usize, row: usize) -> Vec<f64> {
+    /// Some output rows, in ascending order.
+    pub(crate) fn rows_at(&self, rows: &[usize]) -> Rows {
+        self.rows_after(self.steps.len(), rows)
+    }
+
+    /// The most numbers that are kept for an output row at a time.
+    pub(crate) fn widest(&self) -> usize {
+        let width = |step: &Step| step.input.cols.max(step.output.cols).max(step.depth);
+        self.steps.iter().map(width).max().unwrap_or(1) as usize
+    }
+
+    /// Some rows of the tensor after the first `count` steps.
+    fn rows_after(&self, count: usize, rows: &[usize]) -> Rows {
         let Some(index) = count.checked_sub(1) else {
-            let cols = self.steps[0].input.cols as usize;
-            return self.input[row * cols..][..cols].iter().map(|&x| f64::from(x)).collect();
+            return self.input_rows(rows);
         };
         let step = &self.steps[index];
-        let before = |row| self.row_after(index, row);
-        match step.op {
-            Op::Linear => product(&before(row), self.operands[index][0], step.output.cols as usize),
-            Op::Conv2d => self.convolution(row),
-            Op::MaxPool => self.max_pool(row, before),
-            Op::Qk => self.scores(row, &before(row)),
-            Op::Pv => self.attention_output(row, before),
-            Op::Softmax => softmax(before(row)),
-            Op::LayerNorm => {
-                layer_norm(before(row), self.operands[index][0], self.operands[index][1])
+        let operands = &self.operands[index];
+        let before = |rows: &[usize]| self.rows_after(index, rows);
+        let after = match step.op {
+            Op::Linear => {
+                let [depth, cols] = [step.input.cols as usize, step.output.cols as usize];
+                let weights = Right::by_rows(operands[0], [depth, cols], cols);
+                before(rows).times(self.arithmetic, weights)
             }
-            Op::RmsNorm => rms_norm(before(row), self.operands[index][0]),
-            Op::Pointwise(op) => self.pointwise(op, index, row, before(row)),
-        }
+            Op::Conv2d => self.convolution(rows),
+            Op::MaxPool => self.max_pool(rows, before),
+            Op::Qk => self.scores(rows),
+            Op::Pv => self.attention_output(rows, operands[0], before),
+            Op::Softmax => before(rows).map(rows::softmax),
+            Op::LayerNorm => before(rows)
+                .map(|row, rounding| rows::layer_norm(row, rounding, operands[0], operands[1])),
+            Op::RmsNorm => {
+                before(rows).map(|row, rounding| rows::rms_norm(row, rounding, operands[0]))
+            }
+            Op::Pointwise(op) => self.pointwise(op, index, rows, before(rows)),
+        };
+        after.written_with(unit_roundoff(self.problem.dtype()))
     }
 
-    fn pointwise(&self, op: Pointwise, step: usize, row: usize, values: Vec<f64>) -> Vec<f64> {
-        let cols = values.len();
+    fn input_rows(&self, rows: &[usize]) -> Rows {
+        let cols = self.steps.first().map_or(0, |step| step.input.cols as usize);
+        let numbers = rows.iter().flat_map(|row| &self.input[row * cols..][..cols]);
+        Rows::exact(numbers.map(|&x| f64::from(x)).collect(), cols)
+    }
+
+    fn pointwise(&self, op: Pointwise, step: usize, rows: &[usize], mut block: Rows) -> Rows {
+        let cols = block.cols;
         let operand = |position: usize, element: usize, col: usize| {
             let tensor = self.operands[step].get(position).copied().unwrap_or_default();
             Real(f64::from(match op.operands()[position].kind {
@@ -143,222 +115,163 @@ impl<'a> Reference<'a> {
                 OperandKind::Matrix => f32::NAN,
             }))
         };
-        let transform = |(col, value)| {
-            let element = row * cols + col;
+        let places = rows.iter().flat_map(|row| (0..cols).map(move |col| (row * cols + col, col)));
+        let numbers = block.values.iter_mut().zip(&mut block.rounding);
+        for ((element, col), (value, error)) in places.zip(numbers) {
             let given = |position: usize| operand(position, element, col);
-            match op.fold(given) {
-                Some(folded) => op.apply(Real(value), |position: usize| folded[position]).0,
-                None => op.apply(Real(value), given).0,
-            }
-        };
-        values.into_iter().enumerate().map(transform).collect()
+            let folded = op.fold(given);
+            let formula = |x| match folded {
+                Some(folded) => op.apply(Real(x), |position: usize| folded[position]).0,
+                None => op.apply(Real(x), given).0,
+            };
+            rows::point(formula, value, error);
+        }
+        block
     }
 
-    fn convolution(&self, row: usize) -> Vec<f64> {
+    fn convolution(&self, rows: &[usize]) -> Rows {
         let Some(conv) = self.problem.sizes().conv() else {
-            return Vec::new();
+            return Rows::exact(Vec::new(), 0);
         };
         let (height, width) = (conv.h as usize, conv.w as usize);
         let (channels, filters) = (conv.c as usize, conv.k as usize);
         let (out_h, out_w) = (conv.out_h() as usize, conv.out_w() as usize);
-        let group_channels = channels / conv.groups as usize;
-        let group_filters = filters / conv.groups as usize;
-        let (image, y, x) = (row / (out_h * out_w), row / out_w % out_h, row % out_w);
-        let weights = self.operands[0][0];
-        let mut output = vec![0.0; filters];
-        for r in 0..conv.r as usize {
-            for s in 0..conv.s as usize {
-                // Coordinates in the padded image; what lies in the padding is zero.
-                let in_y = (y * conv.stride as usize + r).wrapping_sub(conv.pad as usize);
-                let in_x = (x * conv.stride as usize + s).wrapping_sub(conv.pad as usize);
-                if in_y >= height || in_x >= width {
-                    continue;
-                }
-                let pixel = &self.input[((image * height + in_y) * width + in_x) * channels..];
-                let taps = (r * conv.s as usize + s) * group_channels;
-                for (group, sums) in output.chunks_exact_mut(group_filters).enumerate() {
-                    for c in 0..group_channels {
-                        let x = f64::from(pixel[group * group_channels + c]);
-                        let weights = &weights[(taps + c) * filters + group * group_filters..];
-                        for (sum, &weight) in sums.iter_mut().zip(weights) {
-                            *sum += x * f64::from(weight);
-                        }
+        let groups = conv.groups as usize;
+        let (group_channels, group_filters) = (channels / groups, filters / groups);
+        let depth = (conv.r * conv.s) as usize * group_channels;
+        let mut output = Rows::exact(vec![0.0; rows.len() * filters], filters);
+        for group in 0..groups {
+            // What the filters of the group see of the padded image; the padding is zero.
+            let mut patches = vec![0.0; rows.len() * depth];
+            for (&row, patch) in rows.iter().zip(patches.chunks_exact_mut(depth)) {
+                let (image, y, x) = (row / (out_h * out_w), row / out_w % out_h, row % out_w);
+                for (tap, seen) in patch.chunks_exact_mut(group_channels).enumerate() {
+                    let (r, s) = (tap / conv.s as usize, tap % conv.s as usize);
+                    let in_y = (y * conv.stride as usize + r).wrapping_sub(conv.pad as usize);
+                    let in_x = (x * conv.stride as usize + s).wrapping_sub(conv.pad as usize);
+                    if in_y >= height || in_x >= width {
+                        continue;
+                    }
+                    let pixel = &self.input[((image * height + in_y) * width + in_x) * channels..];
+                    for (seen, &x) in seen.iter_mut().zip(&pixel[group * group_channels..]) {
+                        *seen = f64::from(x);
                     }
                 }
             }
+            let weights = &self.operands[0][0][group * group_filters..];
+            let weights = Right::by_rows(weights, [depth, group_filters], filters);
+            let part = Rows::exact(patches, depth).times(self.arithmetic, weights);
+            output.put_columns(group * group_filters, &part);
         }
         output
     }
 
-    fn max_pool(&self, row: usize, before: impl Fn(usize) -> Vec<f64>) -> Vec<f64> {
+    fn max_pool(&self, rows: &[usize], before: impl Fn(&[usize]) -> Rows) -> Rows {
         let Some(pool) = self.problem.sizes().pool() else {
-            return Vec::new();
+            return Rows::exact(Vec::new(), 0);
         };
-        let (height, width) = (pool.h as usize, pool.w as usize);
-        let (out_h, out_w) = (pool.out_h() as usize, pool.out_w() as usize);
-        let (image, y, x) = (row / (out_h * out_w), row / out_w % out_h, row % out_w);
-        let mut output: Vec<f64> = Vec::new();
-        for r in 0..pool.window as usize {
-            for s in 0..pool.window as usize {
-                let in_y = (y * pool.stride as usize + r).wrapping_sub(pool.pad as usize);
-                let in_x = (x * pool.stride as usize + s).wrapping_sub(pool.pad as usize);
-                if in_y >= height || in_x >= width {
+        let windows: Vec<Vec<usize>> = rows.iter().map(|&row| window(&pool, row)).collect();
+        let mut pixels = windows.concat();
+        pixels.sort_unstable();
+        pixels.dedup();
+        let before = before(&pixels);
+        let cols = before.cols;
+        let mut output = Rows::exact(Vec::with_capacity(rows.len() * cols), cols);
+        for window in windows {
+            let places = window.into_iter().map(|pixel| pixels.partition_point(|&it| it < pixel));
+            for (index, place) in places.enumerate() {
+                let [values, rounding] =
+                    [&before.values, &before.rounding].map(|of| &of[place * cols..][..cols]);
+                if index == 0 {
+                    output.values.extend(values);
+                    output.rounding.extend(rounding);
                     continue;
                 }
-                let pixel = before((image * height + in_y) * width + in_x);
-                if output.is_empty() {
-                    output = pixel;
-                } else {
-                    for (best, value) in output.iter_mut().zip(pixel) {
-                        if value > *best || value.is_nan() {
-                            *best = value;
-                        }
+                let at = output.values.len() - cols;
+                for (best, &value) in output.values[at..].iter_mut().zip(values) {
+                    if value > *best || value.is_nan() {
+                        *best = value;
                     }
+                }
+                for (largest, &error) in output.rounding[at..].iter_mut().zip(rounding) {
+                    *largest = error.max(*largest);
                 }
             }
         }
         output
     }
 
-    fn scores(&self, row: usize, query: &[f64]) -> Vec<f64> {
+    fn scores(&self, rows: &[usize]) -> Rows {
         let Some(sizes) = self.problem.sizes().attention() else {
-            return Vec::new();
+            return Rows::exact(Vec::new(), 0);
         };
         let (queries, keys, d) = (sizes.q as usize, sizes.kv as usize, sizes.d as usize);
-        let key = &self.operands[0][0][row / queries * keys * d..][..keys * d];
         let scale = if self.problem.chain().contains(&Op::Pointwise(Pointwise::Scale)) {
             1.0
         } else {
             f64::from(attention_scale(sizes.d))
         };
-        let dot = |key: &[f32]| {
-            query.iter().zip(key).map(|(q, &k)| q * f64::from(k)).sum::<f64>() * scale
-        };
-        key.chunks_exact(d).map(dot).collect()
+        let mut output = Rows::exact(Vec::with_capacity(rows.len() * keys), keys);
+        for rows in rows.chunk_by(|one, next| one / queries == next / queries) {
+            let head = &self.operands[0][0][rows[0] / queries * keys * d..];
+            let transposed = Right::by_columns(head, [d, keys]);
+            output.append(self.input_rows(rows).times(self.arithmetic, transposed));
+        }
+        output.values.iter_mut().for_each(|score| *score *= scale);
+        output.rounding.iter_mut().for_each(|error| *error *= scale);
+        output
     }
 
-    fn attention_output(&self, row: usize, before: impl Fn(usize) -> Vec<f64>) -> Vec<f64> {
+    fn attention_output(
+        &self,
+        rows: &[usize],
+        values: &[f32],
+        before: impl Fn(&[usize]) -> Rows,
+    ) -> Rows {
         let Some(sizes) = self.problem.sizes().attention() else {
-            return Vec::new();
+            return Rows::exact(Vec::new(), 0);
         };
         let (heads, queries) = (sizes.h as usize, sizes.q as usize);
         let (keys, d) = (sizes.kv as usize, sizes.d as usize);
-        let (batch, query) = (row / queries, row % queries);
-        let step = self.steps.iter().position(|step| step.op == Op::Pv).unwrap_or(0);
-        let values = self.operands[step][0];
-        let mut output = Vec::with_capacity(heads * d);
-        for head in batch * heads..(batch + 1) * heads {
-            let probabilities = before(head * queries + query);
-            output.extend(product(&probabilities, &values[head * keys * d..][..keys * d], d));
+        let mut output = Rows::exact(Vec::with_capacity(rows.len() * heads * d), heads * d);
+        for rows in rows.chunk_by(|one, next| one / queries == next / queries) {
+            let batch = rows[0] / queries;
+            let mut joined = Rows::exact(vec![0.0; rows.len() * heads * d], heads * d);
+            for head in 0..heads {
+                let of_head = batch * heads + head;
+                let query_rows: Vec<usize> =
+                    rows.iter().map(|row| of_head * queries + row % queries).collect();
+                let values = Right::by_rows(&values[of_head * keys * d..], [keys, d], d);
+                let part = before(&query_rows).times(self.arithmetic, values);
+                joined.put_columns(head * d, &part);
+            }
+            output.append(joined);
         }
         output
     }
 }
 
-/// `row W` with W `[row.len(), cols]`.
-fn product(row: &[f64], weights: &[f32], cols: usize) -> Vec<f64> {
-    let mut output = vec![0.0; cols];
-    // Only so that the loop below is compiled for the vector unit at hand: the order of the
-    // additions into each element is that of the text.
-    pulp::Arch::new().dispatch(|| {
-        for (x, weights) in row.iter().zip(weights.chunks_exact(cols)) {
-            for (sum, &weight) in output.iter_mut().zip(weights) {
-                *sum += x * f64::from(weight);
+/// The pixels that an output row of a max-pool looks at.
+fn window(pool: &PoolSizes, row: usize) -> Vec<usize> {
+    let (height, width) = (pool.h as usize, pool.w as usize);
+    let (out_h, out_w) = (pool.out_h() as usize, pool.out_w() as usize);
+    let (image, y, x) = (row / (out_h * out_w), row / out_w % out_h, row % out_w);
+    let mut pixels = Vec::new();
+    for r in 0..pool.window as usize {
+        for s in 0..pool.window as usize {
+            let in_y = (y * pool.stride as usize + r).wrapping_sub(pool.pad as usize);
+            let in_x = (x * pool.stride as usize + s).wrapping_sub(pool.pad as usize);
+            if in_y < height && in_x < width {
+                pixels.push((image * height + in_y) * width + in_x);
             }
         }
-    });
-    output
-}
-
-fn softmax(mut row: Vec<f64>) -> Vec<f64> {
-    let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    for value in &mut row {
-        *value = libm::exp(*value - largest);
     }
-    let sum: f64 = row.iter().sum();
-    for value in &mut row {
-        *value /= sum;
-    }
-    row
-}
-
-fn layer_norm(mut row: Vec<f64>, weight: &[f32], shift: &[f32]) -> Vec<f64> {
-    let count = row.len() as f64;
-    let mean = row.iter().sum::<f64>() / count;
-    let variance = row.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / count;
-    let scale = 1.0 / (variance + NORM_EPSILON).sqrt();
-    for ((value, &weight), &shift) in row.iter_mut().zip(weight).zip(shift) {
-        *value = (*value - mean) * scale * f64::from(weight) + f64::from(shift);
-    }
-    row
-}
-
-fn rms_norm(mut row: Vec<f64>, weight: &[f32]) -> Vec<f64> {
-    let square = row.iter().map(|x| x * x).sum::<f64>() / row.len() as f64;
-    let scale = 1.0 / (square + NORM_EPSILON).sqrt();
-    for (value, &weight) in row.iter_mut().zip(weight) {
-        *value *= scale * f64::from(weight);
-    }
-    row
+    pixels
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn apply(op: Pointwise, x: f64, operands: &[f64]) -> f64 {
-        match op.fold(|index: usize| Real(operands[index])) {
-            Some(folded) => op.apply(Real(x), |index: usize| folded[index]).0,
-            None => op.apply(Real(x), |index: usize| Real(operands[index])).0,
-        }
-    }
-
-    /// Values of PyTorch's definitions, computed by hand or with 12-digit tables.
-    #[test]
-    fn every_formula_by_hand() {
-        let cases: &[(Pointwise, f64, &[f64], f64)] = &[
-            (Pointwise::Bias, 1.5, &[0.25], 1.75),
-            // (3 - 1) / sqrt(4 + 1e-5) * 0.5 + 0.1
-            (Pointwise::BatchNorm, 3.0, &[1.0, 4.0, 0.5, 0.1], 0.599_999_375_001_17),
-            (Pointwise::Relu, -2.0, &[], 0.0),
-            (Pointwise::Relu, 2.0, &[], 2.0),
-            (Pointwise::Relu6, 7.0, &[], 6.0),
-            (Pointwise::Relu6, -7.0, &[], 0.0),
-            (Pointwise::LeakyRelu, -2.0, &[], -0.02),
-            (Pointwise::LeakyRelu, 3.0, &[], 3.0),
-            (Pointwise::Gelu, 1.0, &[], 0.841_344_746_068_54),
-            (Pointwise::Gelu, -1.0, &[], -0.158_655_253_931_46),
-            (Pointwise::GeluTanh, 1.0, &[], 0.841_191_990_607_48),
-            (Pointwise::Sigmoid, 1.0, &[], 0.731_058_578_630_00),
-            (Pointwise::Silu, 1.0, &[], 0.731_058_578_630_00),
-            (Pointwise::Silu, -2.0, &[], -0.238_405_844_044_24),
-            (Pointwise::HardSigmoid, 1.5, &[], 0.75),
-            (Pointwise::HardSigmoid, 4.0, &[], 1.0),
-            (Pointwise::HardSwish, 1.0, &[], 2.0 / 3.0),
-            (Pointwise::HardSwish, -4.0, &[], 0.0),
-            (Pointwise::HardSwish, 5.0, &[], 5.0),
-            (Pointwise::Tanh, 0.5, &[], 0.462_117_157_260_01),
-            (Pointwise::Add, 1.0, &[2.5], 3.5),
-            (Pointwise::Mul, 3.0, &[2.5], 7.5),
-            (Pointwise::Scale, 3.0, &[0.125], 0.375),
-            (Pointwise::Dropout, 0.9, &[0.5], 1.0),
-            (Pointwise::Dropout, 0.9, &[0.05], 0.0),
-        ];
-        for &(op, x, operands, expected) in cases {
-            let value = apply(op, x, operands);
-            assert!((value - expected).abs() < 1e-12, "{}({x}) = {value}", op.name());
-        }
-        for &op in Pointwise::ALL {
-            assert!(cases.iter().any(|(case, ..)| *case == op), "{} has no value", op.name());
-        }
-    }
-
-    #[test]
-    fn nan_goes_through_every_formula() {
-        for &op in Pointwise::ALL {
-            assert!(apply(op, f64::NAN, &[0.5, 0.5, 0.5, 0.5]).is_nan(), "{}", op.name());
-        }
-    }
 
     #[test]
     fn a_two_by_two_convolution_by_hand() {
@@ -380,14 +293,51 @@ mod tests {
         assert_eq!(Reference::new(&problem, &inputs).row(0), [1.0, 2.0, 3.0, 4.0]);
     }
 
+    /// Of every anchor and row op, with more than one image, head and group, and rows that are far
+    /// from each other.
+    const PROBLEMS: [&str; 9] = [
+        "mlp/f32/m17.k33.n21.o5",
+        "linear+bias+add+layer_norm/f32/m17.k33.n21",
+        "linear+rms_norm+silu+linear+dropout+softmax+relu/f32/m9.k33.n21.o7",
+        "conv2d+bias+relu6+max_pool+add+tanh/f32/n2.c6.h9.w11.k18.r3.s3.pad1.groups3",
+        "conv_bn_relu_maxpool/f32/n2.c3.h13.w10.k17.r3.s3.pad1.pool3.pstride2.ppad1",
+        "conv2d+batch_norm/f32/n2.c5.h9.w8.k5.r3.s2.stride2.pad1.groups5",
+        "qk+scale+add+softmax+dropout+pv+add/f32/b2.h3.q7.kv13.d8",
+        "multihead_linear/f32/b2.h3.q5.kv7.d4.n9",
+        "softmax+dropout+pv+linear+bias/f32/b2.h3.q5.kv7.d4.n9",
+    ];
+
     #[test]
-    fn rows_of_softmax_and_norms_by_hand() {
-        let row = softmax(vec![0.0, 3.0_f64.ln()]);
-        assert!((row[0] - 0.25).abs() < 1e-15 && (row[1] - 0.75).abs() < 1e-15);
-        let row = layer_norm(vec![1.0, 3.0], &[2.0, 2.0], &[0.5, 0.5]);
-        // mean 2, variance 1: -2 / sqrt(1.00001) + 0.5
-        assert!((row[0] + 1.499_990_000_075).abs() < 1e-11, "{row:?}");
-        let row = rms_norm(vec![3.0, 4.0], &[1.0, 2.0]);
-        assert!((row[1] - 8.0 / 12.500_01_f64.sqrt()).abs() < 1e-12, "{row:?}");
+    fn rows_are_the_same_alone_and_in_any_company() {
+        for text in PROBLEMS {
+            let problem: Problem = text.parse().unwrap();
+            let inputs = Inputs::random(&problem, 5);
+            let reference = Reference::new(&problem, &inputs);
+            let all: Vec<usize> = (0..reference.rows()).collect();
+            let alone: Vec<f64> = all.iter().flat_map(|&row| reference.row(row)).collect();
+            assert_eq!(reference.rows_at(&all).values, alone, "{text}");
+            let some: Vec<usize> = all.iter().copied().filter(|row| row % 3 != 1).collect();
+            let cols = alone.len() / all.len();
+            let expected: Vec<f64> =
+                some.iter().flat_map(|row| alone[row * cols..][..cols].to_vec()).collect();
+            assert_eq!(reference.rows_at(&some).values, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_witness_is_as_right_as_a_kernel() {
+        for text in PROBLEMS {
+            let problem: Problem = text.parse().unwrap();
+            let inputs = Inputs::random(&problem, 5);
+            let reference = Reference::new(&problem, &inputs);
+            let all: Vec<usize> = (0..reference.rows()).collect();
+            let (exact, seen) = (reference.rows_at(&all), reference.witness().rows_at(&all));
+            assert_eq!(exact.values.len(), seen.values.len());
+            assert_ne!(exact.values, seen.values, "{text}");
+            let numbers = exact.values.iter().zip(&seen.values).zip(&exact.rounding);
+            for ((y, other), error) in numbers {
+                assert!((y - other).abs() <= 4.0 * error, "{text}: {other} is off {y}, {error:e}");
+            }
+        }
     }
 }

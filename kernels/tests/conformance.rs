@@ -51,6 +51,47 @@ fn conform(backend: &mut dyn Backend, cache: CacheState) {
     assert_eq!(checked, problems().len() * 8);
 }
 
+/// Problems of several tiles of rows for each thread, of which the last one is not whole: sizes at
+/// which a run computes the reference of some rows only.
+const TALL: [&str; 10] = [
+    "linear_bias_relu/f32/m1000.k9.n35",
+    "linear_bias_gelu/f32/m2049.k5.n3",
+    "linear+bias+add+layer_norm/f32/m1201.k7.n33",
+    "linear+softmax/f32/m1201.k7.n18",
+    "mlp/f32/m1000.k5.n17.o9",
+    "conv_bn_relu/f32/n3.c3.h21.w22.k9.r3.s3.pad1",
+    "conv_bn_relu_maxpool/f32/n2.c3.h45.w47.k5.r3.s3.pad1",
+    "attention_head/f32/b1.h2.q900.kv33.d9",
+    "multihead_linear/f32/b2.h3.q450.kv17.d5.n11",
+    "add_layernorm/f32/m2000.n19",
+];
+
+#[test]
+fn tall_problems_conform_in_every_row_with_any_reference() {
+    for threads in [1, 2, 3] {
+        let mut cpu = Cpu::new(threads).unwrap();
+        for text in TALL {
+            let problem: Problem = text.parse().unwrap();
+            let inputs = Inputs::random(&problem, 42);
+            // All rows in f64, and eight of them: the others are the witness's.
+            let [whole, part] =
+                [u64::MAX, 1].map(|budget| Expected::compute(&problem, &inputs, budget));
+            assert!(whole.rows() >= 800 && part.rows() == 8, "{text}");
+            let mut prepared =
+                cpu.prepare(&problem, &inputs, CacheState::Warm.into()).unwrap().unwrap();
+            for variant in Variant::ALL {
+                prepared.poison().unwrap();
+                prepared.run(variant, 1).unwrap();
+                let output = prepared.output().unwrap();
+                for expected in [&whole, &part] {
+                    let error = expected.error(&output);
+                    assert!(error <= expected.tolerance(), "{text}, {variant}: {error:e}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn cpu_with_one_thread_conforms() {
     conform(&mut Cpu::new(1).unwrap(), CacheState::Warm);

@@ -2,11 +2,12 @@
 //!
 //! The key of a kernel is a digest of everything that its machine code depends on: its source and
 //! all headers, the options, the compiler with its version, and the architecture. A file that
-//! cannot be read, or is not what was written, counts as not there. Nothing here is an error: at
-//! worst, a kernel is compiled once more.
+//! cannot be read, or is not what was written, counts as not there. So does one that another user
+//! could have written, since it is code that runs. Nothing here is an error: at worst, a kernel is
+//! compiled once more.
 
-use std::fs;
-use std::io::Write;
+use std::fs::{self, DirBuilder, File, Metadata};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use twox_hash::{XxHash3_64, XxHash3_128};
@@ -16,6 +17,9 @@ use super::driver::{Compiled, Compiler, DeviceError, Source};
 
 /// The first bytes of a file, with the version of its format.
 const MAGIC: &[u8; 8] = b"FCMCODE1";
+
+/// A folder of its own, for its owner alone, whoever may write to the one that it is in.
+const FOLDER: &str = "kernels";
 
 /// This project's folder among the user's caches; `None` where the user has none.
 #[must_use]
@@ -35,9 +39,9 @@ pub(crate) struct CodeCache {
 }
 
 impl CodeCache {
-    /// A cache in a folder, which is made when something is to be kept there.
+    /// A cache below a folder, which is made when something is to be kept there.
     pub(crate) fn new(folder: Option<PathBuf>) -> Self {
-        Self { folder }
+        Self { folder: folder.map(|folder| folder.join(FOLDER)) }
     }
 
     /// A cache in the folder of the user's caches, where there is one.
@@ -90,7 +94,13 @@ fn key(compiler: &dyn Compiler, source: &Source<'_>, architecture: &Architecture
 }
 
 fn read(path: &Path) -> Option<Vec<u8>> {
-    let mut file = fs::read(path).ok()?;
+    let mut opened = File::open(path).ok()?;
+    let is_own_folder = path.parent().is_some_and(is_own_folder);
+    if !is_own_folder || !opened.metadata().is_ok_and(|metadata| is_own(&metadata)) {
+        return None;
+    }
+    let mut file = Vec::new();
+    opened.read_to_end(&mut file).ok()?;
     let head = file.get(..16)?;
     let (magic, digest) = head.split_at(8);
     let digest = u64::from_le_bytes(digest.try_into().ok()?);
@@ -102,15 +112,40 @@ fn read(path: &Path) -> Option<Vec<u8>> {
 }
 
 /// Under a name of its own first, so that no process ever reads half of it.
-fn write(path: &Path, image: &[u8]) -> std::io::Result<()> {
+fn write(path: &Path, image: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder)?;
+    let mut builder = DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(folder)?;
+    if !is_own_folder(folder) {
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "others may write there"));
+    }
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.write_all(MAGIC)?;
     file.write_all(&XxHash3_64::oneshot(image).to_le_bytes())?;
     file.write_all(image)?;
     file.persist(path)?;
     Ok(())
+}
+
+/// Whether a folder is one that only this user writes to, and no link to another one.
+fn is_own_folder(folder: &Path) -> bool {
+    fs::symlink_metadata(folder).is_ok_and(|metadata| metadata.is_dir() && is_own(&metadata))
+}
+
+/// Whether a file or folder belongs to this user, and nobody else may write to it.
+#[cfg(unix)]
+fn is_own(metadata: &Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    // SAFETY: it has no arguments, and always succeeds.
+    let user = unsafe { libc::geteuid() };
+    metadata.uid() == user && metadata.mode() & 0o022 == 0
+}
+
+#[cfg(not(unix))]
+fn is_own(_: &Metadata) -> bool {
+    true
 }
 
 #[cfg(test)]
@@ -182,7 +217,8 @@ mod tests {
         let cache = CodeCache::new(Some(folder.path().to_owned()));
         let compiler = echo();
         cache.compile(&compiler, &SOURCE, &sm_80()).unwrap();
-        let path = fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+        let kernels = folder.path().join(FOLDER);
+        let path = fs::read_dir(kernels).unwrap().next().unwrap().unwrap().path();
         let whole = fs::read(&path).unwrap();
         let mut calls = 1;
         for damaged in (0..whole.len()).map(|at| {
@@ -200,6 +236,36 @@ mod tests {
             fs::write(&path, &whole[..length]).unwrap();
             assert_eq!(cache.compile(&compiler, &SOURCE, &sm_80()).unwrap(), b"text");
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn code_that_others_could_have_written_is_not_run() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let folder = tempfile::tempdir().unwrap();
+        let kernels = folder.path().join(FOLDER);
+        let cache = CodeCache::new(Some(folder.path().to_owned()));
+        let compiler = echo();
+        let compile = || {
+            assert_eq!(cache.compile(&compiler, &SOURCE, &sm_80()).unwrap(), b"text");
+            compiler.calls.get()
+        };
+        assert_eq!([compile(), compile()], [1, 1]);
+        let file = fs::read_dir(&kernels).unwrap().next().unwrap().unwrap().path();
+        assert_eq!(fs::metadata(&kernels).unwrap().permissions().mode() & 0o777, 0o700);
+        let set = |path: &Path, mode| {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        };
+        // A file of others is compiled once more and replaced; a folder of others keeps nothing.
+        set(&file, 0o666);
+        assert_eq!([compile(), compile()], [2, 2]);
+        set(&kernels, 0o777);
+        assert_eq!([compile(), compile()], [3, 4]);
+        set(&kernels, 0o700);
+        let elsewhere = folder.path().join("elsewhere");
+        fs::rename(&kernels, &elsewhere).unwrap();
+        symlink(&elsewhere, &kernels).unwrap();
+        assert_eq!([compile(), compile()], [5, 6]);
     }
 
     #[test]

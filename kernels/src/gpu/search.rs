@@ -210,8 +210,10 @@ fn is_absent(why: &Unusable, name: &str) -> bool {
     }
 }
 
+/// A folder that a variable names. One that is relative to the current folder is left out: who
+/// starts the program there need not know what lies in it.
 fn path(surroundings: &Surroundings<'_>, variable: &str) -> Option<PathBuf> {
-    (surroundings.variable)(variable).filter(|value| !value.is_empty()).map(PathBuf::from)
+    (surroundings.variable)(variable).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
 /// The folders in one whose names begin so, the last in the alphabet first: `rocm-6.2.0` before
@@ -240,7 +242,7 @@ fn python_packages(surroundings: &Surroundings<'_>) -> Vec<PathBuf> {
     if let Some(path) = (surroundings.variable)("PATH") {
         prefixes.extend(
             std::env::split_paths(&path)
-                .filter(|folder| folder.join("python3").is_file())
+                .filter(|folder| folder.is_absolute() && folder.join("python3").is_file())
                 .filter_map(|folder| folder.parent().map(Path::to_owned)),
         );
     }

@@ -71,6 +71,31 @@ fn cudas_places_in_their_order() {
     );
 }
 
+/// Who starts a program in a folder that others write to does not mean to load their libraries.
+#[cfg(unix)]
+#[test]
+fn folders_that_are_relative_to_the_current_one_are_no_places() {
+    let stubs = Stubs::new();
+    let root = stubs.path();
+    folders(root, &["rocm/lib", "cuda/lib64", "bin", "lib/python3.9/site-packages/nvidia/x/lib"]);
+    fs::write(root.join("bin/python3"), "").unwrap();
+    let above = std::env::current_dir().unwrap().components().skip(1).map(|_| "..").collect();
+    let up: PathBuf = above;
+    let relative = |name: &str| up.join(root.strip_prefix("/").unwrap()).join(name);
+    assert!(relative("rocm/lib").is_dir());
+    let variable = |name: &str| match name {
+        "ROCM_PATH" => Some(relative("rocm").into()),
+        "CUDA_HOME" => Some(relative("cuda").into()),
+        "VIRTUAL_ENV" => Some(relative("").into()),
+        "PATH" => Some(std::env::join_paths([relative("bin")]).unwrap()),
+        _ => None,
+    };
+    let surroundings = Surroundings { variable: &variable, root };
+    for search in [Search::rocm(&[], &surroundings), Search::cuda(&[], &surroundings)] {
+        assert_eq!(places(&search, root), ["(loader)"]);
+    }
+}
+
 #[test]
 fn rocms_places_in_their_order() {
     let stubs = Stubs::new();
