@@ -62,7 +62,7 @@ pub fn report(result: anyhow::Result<u8>) -> ExitCode {
     if is_broken_pipe(&error) {
         return ExitCode::from(DONE);
     }
-    eprintln!("error: {}", message(&error));
+    crate::say!("error: {}", message(&error));
     let is_usage = error.chain().any(|cause| {
         let model = cause.downcast_ref::<fusion_cost_model::Error>();
         cause.is::<UsageError>() || model.is_some_and(fusion_cost_model::Error::is_invalid_question)

@@ -1,11 +1,15 @@
 //! What the command lines of `calibrate` and `trace-tool` share, so that both end with the same
 //! exit codes, print errors and numbers alike, and write a file whole or not at all.
 
+#![warn(clippy::print_stderr, clippy::print_stdout)]
+
 pub mod exit;
 pub mod memory;
 pub mod output;
+pub mod plain;
 pub mod ranked;
 pub mod sheet;
+pub mod stderr;
 pub mod tables;
 pub mod units;
 pub mod width;

@@ -1,5 +1,17 @@
 //! Where results go: stdout, or a file that is there only when it is whole.
+//!
+//! What is there already is dealt with by rule:
+//!
+//! | at the path | what happens |
+//! |---|---|
+//! | nothing, or an empty file | the file is written |
+//! | an earlier result of the same kind, where that can be known | it is replaced |
+//! | any other file | refused, unless the user says `--overwrite` |
+//! | a symbolic link | the same for the file that it leads to; the link stays |
+//! | a character device, such as `/dev/null` | written through |
+//! | a folder, FIFO, socket or block device; a link that leads nowhere | refused |
 
+use std::fs::{self, File, Metadata};
 use std::io::{self, BufWriter, Stdout, Write};
 use std::path::{Path, PathBuf};
 
@@ -8,19 +20,246 @@ use serde::Serialize;
 use tempfile::NamedTempFile;
 
 use crate::exit::UsageError;
+use crate::plain::{self, Cells};
+
+/// Which files may be replaced.
+#[derive(Debug, Clone, Copy)]
+pub enum Replace {
+    /// Those that this function knows as earlier results.
+    Known(fn(&Path) -> bool),
+    /// Any: the user said so.
+    Any,
+}
+
+impl Replace {
+    /// No file, unless the user said `--overwrite`.
+    #[must_use]
+    pub fn if_told(overwrite: bool) -> Self {
+        Self::known(overwrite, |_| false)
+    }
+
+    /// What a function knows, unless the user said `--overwrite`.
+    #[must_use]
+    pub fn known(overwrite: bool, is_known: fn(&Path) -> bool) -> Self {
+        if overwrite { Self::Any } else { Self::Known(is_known) }
+    }
+}
+
+/// A place where a file can be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// As the user named it.
+    named: PathBuf,
+    /// Without symbolic links.
+    path: PathBuf,
+    found: Found,
+}
+
+/// What is at a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Found {
+    Nothing,
+    File,
+    Device,
+}
+
+impl Target {
+    /// Checks that a file can be written at a path, and may be. To be called before the work
+    /// begins: nobody wants to learn that after ten minutes.
+    ///
+    /// # Errors
+    ///
+    /// [`UsageError`] with the reason.
+    pub fn new(named: &Path, replace: Replace) -> Result<Self, UsageError> {
+        let refuse =
+            |reason: String| UsageError(format!("cannot write {}: {reason}", named.display()));
+        if named.file_name().is_none() && !named.is_dir() {
+            return Err(refuse("it names no file".to_owned()));
+        }
+        let path = without_links(named).map_err(&refuse)?;
+        let found = match fs::metadata(&path) {
+            Ok(metadata) => found(&metadata).map_err(|what| refuse(what.to_owned()))?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Found::Nothing,
+            Err(error) => return Err(refuse(error.to_string())),
+        };
+        let target = Self { named: named.to_owned(), path, found };
+        if found == Found::Device {
+            return Ok(target);
+        }
+        if found == Found::File && !target.may_go(replace) {
+            return Err(refuse(
+                "it is there already, and is not what this command writes there; name another \
+                 file, or replace it with --overwrite"
+                    .to_owned(),
+            ));
+        }
+        // Writing is the only test that knows of permissions, read-only file systems and quotas.
+        NamedTempFile::new_in(target.folder()).map_err(|error| refuse(error.to_string()))?;
+        Ok(target)
+    }
+
+    fn may_go(&self, replace: Replace) -> bool {
+        let is_empty = || fs::metadata(&self.path).is_ok_and(|metadata| metadata.len() == 0);
+        match replace {
+            Replace::Any => true,
+            Replace::Known(is_known) => is_empty() || is_known(&self.path),
+        }
+    }
+
+    /// The path without symbolic links: two targets are the same file where these are equal.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// As the user named it.
+    #[must_use]
+    pub fn named(&self) -> &Path {
+        &self.named
+    }
+
+    /// What [`Self::path`] of a target with this name is.
+    #[must_use]
+    pub fn place_of(named: &Path) -> PathBuf {
+        without_links(named).unwrap_or_else(|_| named.to_owned())
+    }
+
+    /// Whether it is a device, which keeps nothing.
+    #[must_use]
+    pub fn is_device(&self) -> bool {
+        self.found == Found::Device
+    }
+
+    fn folder(&self) -> &Path {
+        let parent = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        parent.unwrap_or(Path::new("."))
+    }
+
+    /// Begins to write the file: next to its place, under a name that nobody can foresee.
+    ///
+    /// # Errors
+    ///
+    /// When no file can be written there.
+    pub fn create(self) -> anyhow::Result<OutputFile> {
+        let cannot = || format!("cannot write {}", self.named.display());
+        if self.is_device() {
+            let device = File::options().write(true).open(&self.path).with_context(cannot)?;
+            return Ok(OutputFile::Device(device));
+        }
+        let mut builder = tempfile::Builder::new();
+        // As for any other new file: temporary ones are for their owner alone.
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        let file = builder.tempfile_in(self.folder()).with_context(cannot)?;
+        Ok(OutputFile::File { file, target: self })
+    }
+}
+
+/// The file that a path leads to, or a new one in an existing folder.
+fn without_links(named: &Path) -> Result<PathBuf, String> {
+    match named.canonicalize() {
+        Ok(path) => return Ok(path),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.to_string()),
+        Err(_) => {}
+    }
+    if named.is_symlink() {
+        return Err("it is a link to a file that does not exist; name that file".to_owned());
+    }
+    let folder = match named.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    if !folder.is_dir() {
+        return Err(format!("the folder {} does not exist", folder.display()));
+    }
+    let folder = folder.canonicalize().map_err(|error| error.to_string())?;
+    Ok(folder.join(named.file_name().unwrap_or_default()))
+}
+
+/// What can be written to of what there is, else the reason.
+fn found(metadata: &Metadata) -> Result<Found, &'static str> {
+    if metadata.is_dir() {
+        return Err("it is a folder; name a file in it");
+    }
+    if metadata.is_file() {
+        return Ok(Found::File);
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::FileTypeExt;
+        if metadata.file_type().is_char_device() {
+            return Ok(Found::Device);
+        }
+        if metadata.file_type().is_fifo() {
+            // Opening it waits for a reader, and a file takes its place when it is whole.
+            return Err("it is a FIFO; leave --output out and redirect stdout there");
+        }
+    }
+    Err("it is neither a file nor a character device")
+}
+
+/// A file that is being written.
+#[derive(Debug)]
+pub enum OutputFile {
+    /// A temporary file next to its place.
+    File {
+        /// It.
+        file: NamedTempFile,
+        /// Its place.
+        target: Target,
+    },
+    /// A device, which has all that was written.
+    Device(File),
+}
+
+impl OutputFile {
+    /// The file is whole: gives it its name.
+    ///
+    /// # Errors
+    ///
+    /// When the disk does not take it, or another file is there meanwhile.
+    pub fn finish(self) -> anyhow::Result<()> {
+        let Self::File { file, target } = self else { return Ok(()) };
+        let cannot = || format!("cannot write {}", target.named.display());
+        file.as_file().sync_all().with_context(cannot)?;
+        let named = match target.found {
+            Found::Nothing => file.persist_noclobber(&target.path),
+            _ => file.persist(&target.path),
+        };
+        named.map_err(io::Error::from).with_context(cannot)?;
+        crate::say!("wrote {}", target.named.display());
+        Ok(())
+    }
+}
+
+impl Write for OutputFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::File { file, .. } => file.write(bytes),
+            Self::Device(device) => device.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::File { file, .. } => file.flush(),
+            Self::Device(device) => device.flush(),
+        }
+    }
+}
 
 /// Results on their way.
 #[derive(Debug)]
-pub enum Destination {
-    /// To stdout.
+pub struct Destination {
+    out: Out,
+    /// Where they are CSV whose cells are made plain.
+    cells: Option<Cells>,
+}
+
+#[derive(Debug)]
+enum Out {
     Stdout(BufWriter<Stdout>),
-    /// To a file.
-    File {
-        /// The temporary file next to it.
-        writer: BufWriter<NamedTempFile>,
-        /// The name it gets at the end.
-        path: PathBuf,
-    },
+    File(BufWriter<OutputFile>),
 }
 
 impl Destination {
@@ -29,20 +268,37 @@ impl Destination {
     /// # Errors
     ///
     /// When no file can be written there.
-    pub fn new(path: Option<&Path>) -> anyhow::Result<Self> {
-        let Some(path) = path else {
-            return Ok(Self::Stdout(BufWriter::new(io::stdout())));
+    pub fn new(target: Option<Target>) -> anyhow::Result<Self> {
+        let out = match target {
+            None => Out::Stdout(BufWriter::new(io::stdout())),
+            Some(target) => Out::File(BufWriter::new(target.create()?)),
         };
-        check_writable(path)?;
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let mut builder = tempfile::Builder::new();
-        // As for any other new file: temporary ones are for their owner alone.
-        #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-        let file = builder
-            .tempfile_in(folder.unwrap_or(Path::new(".")))
-            .with_context(|| format!("cannot write {}", path.display()))?;
-        Ok(Self::File { writer: BufWriter::new(file), path: path.to_owned() })
+        Ok(Self { out, cells: None })
+    }
+
+    /// A file that replaces whatever file is there, else stdout.
+    ///
+    /// # Errors
+    ///
+    /// When no file can be written there.
+    pub fn replacing(path: Option<&Path>) -> anyhow::Result<Self> {
+        let target = |path| Target::new(path, Replace::Any);
+        Self::new(path.map(target).transpose()?)
+    }
+
+    /// The same for CSV, without cells that a spreadsheet would take for formulas.
+    #[must_use]
+    pub fn for_spreadsheets(self) -> Self {
+        Self { cells: Some(Cells::default()), ..self }
+    }
+
+    /// Writes a text for people, without what a terminal would obey.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written.
+    pub fn write_text(&mut self, text: &str) -> io::Result<()> {
+        self.write_all(plain::text(text).as_bytes())
     }
 
     /// The results are whole: gives the file its name.
@@ -50,15 +306,16 @@ impl Destination {
     /// # Errors
     ///
     /// When the last of them cannot be written.
-    pub fn finish(self) -> anyhow::Result<()> {
-        match self {
-            Self::Stdout(mut out) => Ok(out.flush()?),
-            Self::File { writer, path } => {
-                let cannot = || format!("cannot write {}", path.display());
-                let file = writer.into_inner().map_err(io::Error::from).with_context(cannot)?;
-                file.persist(&path).map_err(io::Error::from).with_context(cannot)?;
-                eprintln!("wrote {}", path.display());
-                Ok(())
+    pub fn finish(mut self) -> anyhow::Result<()> {
+        if let Some(mut cells) = self.cells.take() {
+            let mut rest = Vec::new();
+            cells.finish(&mut rest);
+            self.write_all(&rest)?;
+        }
+        match self.out {
+            Out::Stdout(mut out) => Ok(out.flush()?),
+            Out::File(writer) => {
+                writer.into_inner().map_err(io::Error::from).context("cannot write")?.finish()
             }
         }
     }
@@ -66,18 +323,37 @@ impl Destination {
 
 impl Write for Destination {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Stdout(out) => out.write(bytes),
-            Self::File { writer, .. } => writer.write(bytes),
+        let mut plain = Vec::new();
+        let passed = match &mut self.cells {
+            Some(cells) => {
+                plain.reserve(bytes.len());
+                cells.pass(bytes, &mut plain);
+                &plain
+            }
+            None => bytes,
+        };
+        match &mut self.out {
+            Out::Stdout(out) => out.write_all(passed)?,
+            Out::File(writer) => writer.write_all(passed)?,
         }
+        Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Self::Stdout(out) => out.flush(),
-            Self::File { writer, .. } => writer.flush(),
+        match &mut self.out {
+            Out::Stdout(out) => out.flush(),
+            Out::File(writer) => writer.flush(),
         }
     }
+}
+
+/// Checks before the work begins that [`Destination::replacing`] can write there.
+///
+/// # Errors
+///
+/// [`UsageError`] with the reason.
+pub fn check_writable(path: &Path) -> Result<(), UsageError> {
+    Target::new(path, Replace::Any).map(drop)
 }
 
 /// Writes a value as JSON, on several lines.
@@ -90,42 +366,100 @@ pub fn write_json(out: &mut Destination, value: &impl Serialize) -> anyhow::Resu
     Ok(out.write_all(b"\n")?)
 }
 
-/// Checks before the first measurement that a file can be written there: nobody wants to learn
-/// that after ten minutes.
-///
-/// # Errors
-///
-/// [`UsageError`] with the reason.
-pub fn check_writable(path: &Path) -> Result<(), UsageError> {
-    let refuse = |reason: String| UsageError(format!("cannot write {}: {reason}", path.display()));
-    if path.is_dir() {
-        return Err(refuse("it is a folder; name a file in it".to_owned()));
-    }
-    if path.file_name().is_none() {
-        return Err(refuse("it names no file".to_owned()));
-    }
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    if !folder.is_dir() {
-        return Err(refuse(format!("the folder {} does not exist", folder.display())));
-    }
-    // Writing is the only test that knows of permissions, read-only file systems and quotas.
-    tempfile::NamedTempFile::new_in(folder).map(drop).map_err(|error| refuse(error.to_string()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn refusal(path: &Path, replace: Replace) -> String {
+        Target::new(path, replace).unwrap_err().to_string()
+    }
+
+    fn write(path: &Path, replace: Replace) {
+        let mut out = Destination::new(Some(Target::new(path, replace).unwrap())).unwrap();
+        out.write_all(b"new").unwrap();
+        out.finish().unwrap();
+    }
+
     #[test]
     fn what_cannot_be_written_is_said_before() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(check_writable(&folder.path().join("x.toml")).is_ok());
-        let message = check_writable(&folder.path().join("no/x.toml")).unwrap_err().to_string();
+        let never = Replace::if_told(false);
+        assert!(Target::new(&folder.path().join("x.toml"), never).is_ok());
+        let message = refusal(&folder.path().join("no/x.toml"), never);
         assert!(message.contains("does not exist"), "{message}");
-        let message = check_writable(folder.path()).unwrap_err().to_string();
+        let message = refusal(folder.path(), never);
         assert!(message.contains("is a folder"), "{message}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left");
+    }
+
+    #[test]
+    fn csv_is_made_plain_on_its_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.csv");
+        let target = Target::new(&path, Replace::if_told(false)).unwrap();
+        let mut out = Destination::new(Some(target)).unwrap().for_spreadsheets();
+        out.write_all(b"a,=1").unwrap();
+        out.write_all(b"+1,-2\r\n-x").unwrap();
+        out.finish().unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "a,'=1+1,-2\r\n'-x");
+    }
+
+    #[test]
+    fn files_that_are_not_ours_stay_unless_the_user_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("thesis.tex");
+        fs::write(&path, "years of work").unwrap();
+        let message = refusal(&path, Replace::if_told(false));
+        assert!(message.contains("--overwrite"), "{message}");
+        let message = refusal(&path, Replace::known(false, |_| false));
+        assert!(message.contains("there already"), "{message}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "years of work");
+        write(&path, Replace::known(false, |path| fs::read(path).unwrap().starts_with(b"years")));
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+        fs::write(&path, "other").unwrap();
+        write(&path, Replace::if_told(true));
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+        fs::write(&path, "").unwrap();
+        write(&path, Replace::if_told(false));
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+    }
+
+    #[test]
+    fn a_file_that_comes_while_results_are_computed_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        let target = Target::new(&path, Replace::if_told(false)).unwrap();
+        let mut out = Destination::new(Some(target)).unwrap();
+        out.write_all(b"new").unwrap();
+        fs::write(&path, "another's").unwrap();
+        assert!(out.finish().is_err());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "another's");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_lead_on_devices_take_all_and_fifos_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let [file, link, nowhere, fifo] =
+            ["file", "link", "nowhere", "fifo"].map(|name| folder.path().join(name));
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        let message = refusal(&link, Replace::Any);
+        assert!(message.contains("does not exist"), "{message}");
+        fs::write(&file, "").unwrap();
+        write(&link, Replace::if_told(false));
+        assert!(link.is_symlink(), "the link stays");
+        assert_eq!(fs::read_to_string(&file).unwrap(), "new");
+        let [one, other] = [&file, &link].map(|path| Target::new(path, Replace::Any).unwrap());
+        assert_eq!(one.path(), other.path());
+
+        std::os::unix::fs::symlink("/dev/null", &nowhere).unwrap();
+        assert!(Target::new(&nowhere, Replace::if_told(false)).unwrap().is_device());
+        write(&nowhere, Replace::if_told(false));
+        assert!(nowhere.is_symlink());
+
+        let made = std::process::Command::new("mkfifo").arg(&fifo).status().unwrap();
+        assert!(made.success());
+        let message = refusal(&fifo, Replace::Any);
+        assert!(message.contains("FIFO"), "{message}");
     }
 }

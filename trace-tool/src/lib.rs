@@ -3,6 +3,8 @@
 //! [`cli`] says what can be asked, `commands` answers with the library `kernel-traces`, and
 //! [`report`] writes the answers as text, tables and pages. Nothing here runs a kernel.
 
+#![warn(clippy::print_stderr, clippy::print_stdout)]
+
 pub mod cli;
 mod commands;
 pub mod report;

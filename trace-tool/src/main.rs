@@ -1,5 +1,7 @@
 //! The `trace-tool` program.
 
+#![warn(clippy::print_stderr, clippy::print_stdout)]
+
 use std::process::ExitCode;
 
 use clap::FromArgMatches;

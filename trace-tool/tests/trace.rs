@@ -384,7 +384,7 @@ fn results_go_to_a_file_whole_or_not_at_all() {
         let printed = stdout(trace(path).args(&args));
         trace(path)
             .args(&args)
-            .args(["--output", "out"])
+            .args(["--output", "out", "--overwrite"])
             .assert()
             .success()
             .stdout("")
@@ -406,6 +406,54 @@ fn results_go_to_a_file_whole_or_not_at_all() {
         .assert()
         .code(2)
         .stderr(contains("the folder no does not exist"));
+}
+
+#[test]
+fn a_file_that_is_there_stays() {
+    let folder = one();
+    let path = folder.path();
+    let before = fs::read(path.join("t.json")).unwrap();
+    for command in ["kernels", "layers"] {
+        trace(path)
+            .args([command, "t.json", "--output", "t.json"])
+            .assert()
+            .code(2)
+            .stderr(contains("t.json: it is there already").and(contains("--overwrite")));
+    }
+    assert_eq!(fs::read(path.join("t.json")).unwrap(), before);
+    trace(path).args(["kernels", "t.json", "--overwrite"]).assert().code(2);
+}
+
+/// `trace-tool kernels FILE 2> /dev/full`, and a stderr that nobody reads.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_or_closed_stderr_loses_nothing() {
+    let folder = one();
+    let path = folder.path();
+    let closed = || {
+        let mut child = Process::new("true").stdin(Stdio::piped()).spawn().unwrap();
+        let stdin = child.stdin.take().unwrap();
+        child.wait().unwrap();
+        Stdio::from(stdin)
+    };
+    let full = || Stdio::from(fs::File::options().write(true).open("/dev/full").unwrap());
+    for (args, code) in [
+        (&["kernels", "t.json", "--verbose", "--output", "out", "--overwrite"][..], 0),
+        (&["kernels", "no.json"], 1),
+        (&["kernels", "t.json", "--output", "t.json"], 2),
+    ] {
+        for stderr in [full(), closed()] {
+            let mut program = Process::new(env!("CARGO_BIN_EXE_trace-tool"));
+            let status = program.current_dir(path).args(args).stderr(stderr).status().unwrap();
+            assert_eq!(status.code(), Some(code), "{args:?}");
+        }
+    }
+    // Results that cannot be written are a failure, and said once.
+    let mut program = Process::new(env!("CARGO_BIN_EXE_trace-tool"));
+    let output = program.current_dir(path).args(["kernels", "t.json"]).stdout(full()).output();
+    let output = output.unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("error: "), "{output:?}");
 }
 
 #[test]

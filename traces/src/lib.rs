@@ -48,6 +48,8 @@
 //! [`results`] and [`index::IndexStates`] for one run, [`compare::Document`] for two traces, and
 //! [`predicted::Validation`] for a performance model.
 
+#![warn(clippy::print_stderr, clippy::print_stdout)]
+
 mod classes;
 pub mod classify;
 pub mod collectives;
@@ -70,6 +72,7 @@ mod rows;
 mod section;
 pub mod segment;
 mod select;
+mod shrinking;
 mod stream;
 mod summary;
 #[cfg(feature = "synthetic")]
@@ -87,6 +90,7 @@ pub use names::{NameId, Names};
 pub use ranks::{RankFile, RankWarning, Ranks};
 pub use rows::{Extent, RowFormat, RowWriter, Rows, Table};
 pub use segment::Segments;
+pub use shrinking::end_with_message_when_files_shrink;
 pub use stream::{Streamed, Totals, TotalsSummary};
 pub use summary::{
     ByDuration, DeviceTime, GapLength, Group, Idle, LayerTime, Overlap, Partition, PatternTime,

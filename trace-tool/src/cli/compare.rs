@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use kernel_traces::segment::Phase;
 
 use super::input::IndexArgs;
+use super::output::OutputArgs;
 use crate::report::CompareTable;
 
 /// Two traces to compare.
@@ -62,9 +63,9 @@ pub struct TraceCompareArgs {
     /// The table that --format csv writes [default: operations]
     #[arg(long, value_enum)]
     pub table: Option<CompareTable>,
-    /// The file to write instead of stdout, whole or not at all
-    #[arg(long, short, value_name = "FILE")]
-    pub output: Option<PathBuf>,
+    /// Where it goes.
+    #[command(flatten)]
+    pub out: OutputArgs,
     /// Their indexes.
     #[command(flatten)]
     pub index: IndexArgs,

@@ -2,12 +2,14 @@
 
 mod compare;
 mod input;
+mod output;
 mod program;
 mod trace;
 mod validate;
 
 pub use compare::{CompareFormat, ComparePhase, TraceCompareArgs};
 pub use input::{IndexArgs, IndexPlace, TraceFiles, TraceInput};
+pub use output::OutputArgs;
 pub use program::program;
 pub use trace::{
     LayersFormat, OutputFormat, PhaseName, TableName, TaxonomyName, TraceCommand, TraceIndexArgs,

@@ -1,11 +1,10 @@
 //! The command line of `calibrate trace`.
 
-use std::path::PathBuf;
-
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::compare::TraceCompareArgs;
 use super::input::{IndexArgs, IndexPlace, TraceFiles, TraceInput};
+use super::output::OutputArgs;
 use super::validate::TraceValidateArgs;
 
 /// What to look for in a trace.
@@ -84,9 +83,9 @@ pub struct TraceKernelsArgs {
     /// The same as --format json
     #[arg(long, conflicts_with = "format")]
     pub json: bool,
-    /// The file to write instead of stdout, whole or not at all
-    #[arg(long, short, value_name = "FILE")]
-    pub output: Option<PathBuf>,
+    /// Where it goes.
+    #[command(flatten)]
+    pub out: OutputArgs,
 }
 
 impl TraceKernelsArgs {
@@ -130,9 +129,9 @@ pub struct TraceLayersArgs {
     /// The same as --format json
     #[arg(long, conflicts_with = "format")]
     pub json: bool,
-    /// The file to write instead of stdout, whole or not at all
-    #[arg(long, short, value_name = "FILE")]
-    pub output: Option<PathBuf>,
+    /// Where it goes.
+    #[command(flatten)]
+    pub out: OutputArgs,
 }
 
 impl TraceLayersArgs {

@@ -6,6 +6,8 @@ use clap::{Args, ValueEnum};
 use kernel_traces::predicted::{MeasuredBy, Rules};
 use serde::Deserialize;
 
+use super::output::OutputArgs;
+
 /// What to compare with what.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -79,9 +81,9 @@ pub struct TraceValidateArgs {
     /// The same as --format json
     #[arg(long, conflicts_with = "format")]
     pub json: bool,
-    /// The file to write instead of stdout, whole or not at all
-    #[arg(long, short, value_name = "FILE")]
-    pub output: Option<PathBuf>,
+    /// Where it goes.
+    #[command(flatten)]
+    pub out: OutputArgs,
 }
 
 impl TraceValidateArgs {

@@ -4,7 +4,8 @@ use std::io::Write;
 
 use anyhow::anyhow;
 use cli_support::exit::UsageError;
-use cli_support::output::{self, Destination};
+use cli_support::output::Destination;
+use cli_support::say;
 use fusion_cost_model::calibration::HardwareCalibration;
 use kernel_traces::collectives::{RankSurvey, SkewWarning};
 use kernel_traces::compare::{
@@ -25,17 +26,15 @@ pub(super) fn compare(args: &TraceCompareArgs) -> anyhow::Result<()> {
         let message = "--table is for --format csv; the other formats have all tables";
         return Err(UsageError(message.to_owned()).into());
     }
-    // What is wrong with small files shows before large ones are read.
+    // What is wrong with the output and with small files shows before large ones are read.
+    let target = args.out.target()?;
     let calibrations = calibrations(args)?;
     let first = open::ranks([&args.first], args.rank_a)?;
     let second = open::ranks([&args.second], args.rank_b)?;
-    if let Some(path) = &args.output {
-        output::check_writable(path)?;
-    }
     let first = chosen(args, first, "--rank-a")?;
     let second = chosen(args, second, "--rank-b")?;
     if first.file.path.canonicalize().ok() == second.file.path.canonicalize().ok() {
-        eprintln!(
+        say!(
             "warning: same-file: {} is compared with itself; name another trace, or another rank \
              with --rank-b",
             first.file.path.display()
@@ -50,9 +49,12 @@ pub(super) fn compare(args: &TraceCompareArgs) -> anyhow::Result<()> {
         .collect();
     let top = usize::try_from(args.top)?;
     let report = CompareReport { comparison: &comparison, records: &records, ranks, top };
-    let mut out = Destination::new(args.output.as_deref())?;
+    let mut out = match format {
+        CompareFormat::Csv => args.out.for_csv(target)?,
+        _ => Destination::new(target)?,
+    };
     match format {
-        CompareFormat::Text => out.write_all(report::trace_compare(report).as_bytes())?,
+        CompareFormat::Text => out.write_text(&report::trace_compare(report))?,
         CompareFormat::Csv => {
             let table = args.table.unwrap_or(CompareTable::Operations);
             out.write_all(&report::trace_compare_csv(report, table)?)?;

@@ -1,7 +1,5 @@
 //! `calibrate trace index`: makes the indexes of traces, or looks whether they are fresh.
 
-use std::io::Write;
-
 use anyhow::Context;
 use cli_support::exit;
 use cli_support::output::Destination;
@@ -31,7 +29,7 @@ pub(super) fn index(args: &TraceIndexArgs) -> anyhow::Result<u8> {
         write_json(&mut out, &states)?;
     } else {
         for index in &states.indexes {
-            writeln!(out, "{}", line(index))?;
+            out.write_text(&format!("{}\n", line(index)))?;
         }
     }
     out.finish()?;

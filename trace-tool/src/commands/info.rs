@@ -1,6 +1,5 @@
 //! `info`: the devices and what was recorded.
 
-use std::io::Write;
 use std::ops::ControlFlow;
 
 use cli_support::output::Destination;
@@ -23,7 +22,7 @@ pub(super) fn info(args: &TraceInfoArgs) -> anyhow::Result<()> {
     if args.json {
         write_json(&mut out, &run)?;
     } else {
-        out.write_all(report::trace_info(&run).as_bytes())?;
+        out.write_text(&report::trace_info(&run))?;
     }
     out.finish()
 }

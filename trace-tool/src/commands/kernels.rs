@@ -26,16 +26,20 @@ pub(super) fn kernels(args: &TraceKernelsArgs) -> anyhow::Result<()> {
         let message = "Parquet is for rows: add --rows, or write --format csv or json";
         return Err(UsageError(message.to_owned()).into());
     }
+    let target = args.out.target()?;
     let mut inputs = open::find_input(&args.input)?;
     let result = sum_up(args, &mut inputs)?;
     drop(inputs);
-    let mut out = Destination::new(args.output.as_deref())?;
+    let mut out = match format {
+        OutputFormat::Csv => args.out.for_csv(target)?,
+        _ => Destination::new(target)?,
+    };
     match format {
         OutputFormat::Csv => {
             write_groups(&mut out, &result.summary.by_class, &result.summary.by_kernel)?;
         }
         OutputFormat::Json => write_json(&mut out, &result)?,
-        _ => out.write_all(report::trace_kernels(&result, args.top).as_bytes())?,
+        _ => out.write_text(&report::trace_kernels(&result, args.top))?,
     }
     out.finish()
 }

@@ -13,6 +13,7 @@ use crate::report;
 
 /// Describes the layers of all files.
 pub(super) fn layers(args: &TraceLayersArgs) -> anyhow::Result<()> {
+    let target = args.out.target()?;
     let mut inputs = open::find(&args.files, args.index.policy(), false)?;
     let files = inputs.files.clone();
     let mut ranks = Vec::new();
@@ -24,13 +25,16 @@ pub(super) fn layers(args: &TraceLayersArgs) -> anyhow::Result<()> {
     if let Some(wanted) = args.pattern {
         check_pattern(&result, wanted)?;
     }
-    let mut out = Destination::new(args.output.as_deref())?;
+    let mut out = match args.format() {
+        LayersFormat::Csv => args.out.for_csv(target)?,
+        _ => Destination::new(target)?,
+    };
     match args.format() {
         LayersFormat::Json => write_json(&mut out, &result)?,
         LayersFormat::Csv => out.write_all(&report::trace_layers_csv(&result, args.pattern)?)?,
         LayersFormat::Text => {
             let shown = report::ShownPatterns { only: args.pattern, top: args.top };
-            out.write_all(report::trace_layers(&result, shown).as_bytes())?;
+            out.write_text(&report::trace_layers(&result, shown))?;
         }
     }
     out.finish()

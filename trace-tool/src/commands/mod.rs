@@ -21,6 +21,7 @@ use crate::cli::TraceCommand;
 ///
 /// When a file cannot be read, or is not a trace, or the result cannot be written.
 pub fn run(command: &TraceCommand) -> anyhow::Result<u8> {
+    kernel_traces::end_with_message_when_files_shrink();
     match command {
         TraceCommand::Info(args) => info::info(args)?,
         TraceCommand::Kernels(args) if args.rows => rows::rows(args)?,

@@ -6,6 +6,8 @@ use std::path::Path;
 
 use cli_support::exit::UsageError;
 use cli_support::memory;
+use cli_support::plain;
+use cli_support::say;
 use cli_support::units::gibibytes;
 use indicatif::{ProgressBar, ProgressStyle};
 use kernel_traces::{
@@ -58,7 +60,7 @@ pub(super) fn ranks<P: AsRef<Path>>(
     let Ranks { mut files, warnings } = Ranks::find(paths)?;
     let Some(rank) = rank else {
         for warning in warnings {
-            eprintln!("warning: {}: {warning}; {}", warning.code(), warning.advice());
+            say!("warning: {}: {warning}; {}", warning.code(), warning.advice());
         }
         return Ok(files);
     };
@@ -93,7 +95,7 @@ impl Inputs {
         let is_terminal = std::io::stderr().is_terminal();
         if is_terminal || verbose {
             for file in &files {
-                eprintln!("{}", report::trace_file(file));
+                say!("{}", report::trace_file(file));
             }
         }
         let bytes = files.iter().map(|file| file.bytes).sum();
@@ -184,7 +186,7 @@ impl Inputs {
     fn progress_beside(&self, file: &RankFile) -> Box<dyn FnMut(u64, u64) + Send> {
         let (bar, mut before) = (self.bar.clone(), 0);
         if let Some(bar) = &bar {
-            bar.set_message(file.path.display().to_string());
+            bar.set_message(plain::text(&file.path.display().to_string()).into_owned());
         }
         Box::new(move |done, _| {
             if let Some(bar) = &bar {
@@ -210,7 +212,7 @@ impl Inputs {
     pub(super) fn progress(&self, file: &RankFile) -> impl FnMut(u64, u64) + use<> {
         let (bar, before) = (self.bar.clone(), self.done);
         if let Some(bar) = &bar {
-            bar.set_message(file.path.display().to_string());
+            bar.set_message(plain::text(&file.path.display().to_string()).into_owned());
         }
         move |done, _| {
             if let Some(bar) = &bar {
@@ -240,8 +242,8 @@ impl Inputs {
     /// Says something that stays.
     pub(super) fn note(&self, line: &str) {
         match &self.bar {
-            Some(bar) => bar.suspend(|| eprintln!("{line}")),
-            None => eprintln!("{line}"),
+            Some(bar) => bar.suspend(|| say!("{line}")),
+            None => say!("{line}"),
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::cli::{OutputFormat, TraceKernelsArgs};
 pub(super) fn rows(args: &TraceKernelsArgs) -> anyhow::Result<()> {
     let format = row_format(args)?;
     let table = Table::from(args.table);
+    let target = args.out.target()?;
     let mut inputs = open::find_input(&args.input)?;
     let files = inputs.files.clone();
     // All files have the same columns.
@@ -22,7 +23,10 @@ pub(super) fn rows(args: &TraceKernelsArgs) -> anyhow::Result<()> {
     } else {
         Extent::Whole
     };
-    let mut destination = Destination::new(args.output.as_deref())?;
+    let mut destination = match format {
+        RowFormat::Csv => args.out.for_csv(target)?,
+        _ => Destination::new(target)?,
+    };
     let mut writer = RowWriter::new(table, extent, format, &mut destination)?;
     for file in &files {
         write_file(&mut inputs, file, table, extent, &mut writer)?;
@@ -64,7 +68,7 @@ fn row_format(args: &TraceKernelsArgs) -> Result<RowFormat, UsageError> {
                 .to_owned(),
         )),
         OutputFormat::Parquet => {
-            if args.output.is_none() && io::stdout().is_terminal() {
+            if args.out.output.is_none() && io::stdout().is_terminal() {
                 let message = "Parquet is not for a terminal; name a file with --output";
                 return Err(UsageError(message.to_owned()));
             }

@@ -9,6 +9,7 @@ use std::io::Write;
 
 use cli_support::exit;
 use cli_support::output::Destination;
+use cli_support::say;
 use kernel_traces::predicted::{
     Comparison, FailedScenario, LimitVerdict, Measured, ModelTrace, OpMap, Passes, PredictedError,
     Rules, ScenarioResult, Validation,
@@ -22,6 +23,7 @@ use scenarios::{PassesFrom, Scenario};
 /// Compares all scenarios.
 pub(super) fn validate(args: &TraceValidateArgs) -> anyhow::Result<u8> {
     let rules = args.rules();
+    let target = args.out.target()?;
     let scenarios = scenarios::of(args)?;
     let is_list = args.scenarios.is_some();
     let outcomes = scenarios.iter().map(|scenario| {
@@ -33,10 +35,13 @@ pub(super) fn validate(args: &TraceValidateArgs) -> anyhow::Result<u8> {
     if !is_list && validation.failed().next().is_some() {
         return Ok(exit::FAILURE);
     }
-    let mut out = Destination::new(args.output.as_deref())?;
+    let mut out = match (args.format(), rules) {
+        (ValidateFormat::Csv, Rules::Own) => args.out.for_csv(target)?,
+        _ => Destination::new(target)?,
+    };
     match (args.format(), rules) {
         (ValidateFormat::Text, Rules::Own) => {
-            out.write_all(report::trace_validation(&validation, args.top).as_bytes())?;
+            out.write_text(&report::trace_validation(&validation, args.top))?;
         }
         (ValidateFormat::Text, Rules::Original) => {
             out.write_all(report::trace_validation_original(&validation).as_bytes())?;
@@ -90,19 +95,19 @@ fn tell(outcome: &Result<ScenarioResult, FailedScenario>, is_list: bool) {
         Ok(result) => result,
         Err(failed) => {
             for error in &failed.errors {
-                eprintln!("error: {}{error}", of(&failed.name));
+                say!("error: {}{error}", of(&failed.name));
             }
             return;
         }
     };
     let of = of(&result.name);
     for warning in &result.comparison.warnings {
-        eprintln!("warning: {}: {of}{warning}; {}", warning.code(), warning.advice());
+        say!("warning: {}: {of}{warning}; {}", warning.code(), warning.advice());
     }
     match result.verdict {
-        Some(LimitVerdict::Exceeded) => eprintln!("regression: {of}{}", report::excess(result)),
+        Some(LimitVerdict::Exceeded) => say!("regression: {of}{}", report::excess(result)),
         Some(LimitVerdict::Unjudged) => {
-            eprintln!("error: {of}nothing was measured, so there is no wMAPE to judge");
+            say!("error: {of}nothing was measured, so there is no wMAPE to judge");
         }
         _ => {}
     }

@@ -1,0 +1,167 @@
+//! Names in traces, files and devices are whatever their authors made them. Here they become plain:
+//! nothing that a terminal would obey, and nothing that a spreadsheet would compute.
+
+use std::borrow::Cow;
+
+/// A text with escapes for all that controls a terminal, but line ends and tabs: other control
+/// characters, and those that turn the direction of writing.
+#[must_use]
+pub fn text(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_command) {
+        return Cow::Borrowed(text);
+    }
+    let mut plain = String::with_capacity(text.len() + 16);
+    for character in text.chars() {
+        if is_command(character) {
+            plain.extend(character.escape_unicode());
+        } else {
+            plain.push(character);
+        }
+    }
+    Cow::Owned(plain)
+}
+
+fn is_command(character: char) -> bool {
+    match character {
+        '\n' | '\t' => false,
+        // Marks, embeddings, overrides and isolates of direction; separators of lines.
+        '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
+        _ => character.is_control(),
+    }
+}
+
+/// Puts an apostrophe before cells of CSV that a spreadsheet would take for a formula: those that
+/// begin with `=`, `+`, `-`, `@` or a tab and are not a number. The text comes in pieces.
+#[derive(Debug, Default)]
+pub struct Cells {
+    place: Place,
+    /// A cell that begins with a sign, until it is known whether it is a number.
+    held: Vec<u8>,
+}
+
+/// Where in the text the next byte is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Place {
+    /// Before the first byte of a cell.
+    #[default]
+    Start,
+    /// The same, behind a quote.
+    QuotedStart,
+    Cell,
+    Quoted,
+    /// In a cell that is held.
+    Held,
+    QuotedHeld,
+    /// Behind a quote in a quoted cell: its end, or the first of two.
+    Quote,
+}
+
+impl Cells {
+    /// Passes a piece of the text on.
+    pub fn pass(&mut self, piece: &[u8], out: &mut Vec<u8>) {
+        for &byte in piece {
+            self.byte(byte, out);
+        }
+    }
+
+    /// Passes on what is left at the end.
+    pub fn finish(&mut self, out: &mut Vec<u8>) {
+        self.release(out);
+        self.place = Place::Start;
+    }
+
+    fn byte(&mut self, byte: u8, out: &mut Vec<u8>) {
+        let is_end = matches!(byte, b',' | b'\r' | b'\n');
+        self.place = match (self.place, byte) {
+            (Place::Start | Place::Cell | Place::Quote, _) if is_end => Place::Start,
+            (Place::Start, b'"') => Place::QuotedStart,
+            (Place::Start, b'+' | b'-') => Place::Held,
+            (Place::QuotedStart, b'+' | b'-') => Place::QuotedHeld,
+            (Place::Start | Place::QuotedStart, b'=' | b'@' | b'\t') => {
+                out.push(b'\'');
+                if self.place == Place::Start { Place::Cell } else { Place::Quoted }
+            }
+            (Place::Start | Place::Cell, _) => Place::Cell,
+            (Place::QuotedStart | Place::Quoted | Place::QuotedHeld, b'"') => Place::Quote,
+            (Place::Quote | Place::QuotedStart | Place::Quoted, _) => Place::Quoted,
+            (Place::Held, _) if is_end => Place::Start,
+            (Place::Held, _) => Place::Held,
+            (Place::QuotedHeld, _) => Place::QuotedHeld,
+        };
+        if matches!(self.place, Place::Held | Place::QuotedHeld) {
+            self.held.push(byte);
+            return;
+        }
+        self.release(out);
+        out.push(byte);
+    }
+
+    fn release(&mut self, out: &mut Vec<u8>) {
+        if self.held.is_empty() {
+            return;
+        }
+        let text = std::str::from_utf8(&self.held).unwrap_or_default();
+        // A sign alone means nothing to a spreadsheet, unless more follows behind two quotes.
+        let is_alone = self.held.len() < 2 && self.place != Place::Quote;
+        let is_number = is_alone || text.parse::<f64>().is_ok();
+        if !is_number {
+            out.push(b'\'');
+        }
+        out.append(&mut self.held);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_left_that_a_terminal_obeys() {
+        for plain in ["gemm<float, 4>", "two\nlines\tand a tab", "日本語 é 🦀", ""] {
+            assert!(matches!(text(plain), Cow::Borrowed(same) if same == plain));
+        }
+        assert_eq!(text("a\u{1b}[2Jb\r\u{7}"), "a\\u{1b}[2Jb\\u{d}\\u{7}");
+        assert_eq!(text("\u{9b}31m\u{7f}"), "\\u{9b}31m\\u{7f}");
+        assert_eq!(text("gemm\u{202e}mmeg\u{2066}"), "gemm\\u{202e}mmeg\\u{2066}");
+    }
+
+    /// In pieces of all sizes.
+    fn cells(csv: &str) -> String {
+        let all: Vec<String> = (1..=csv.len().max(1))
+            .map(|size| {
+                let (mut cells, mut out) = (Cells::default(), Vec::new());
+                csv.as_bytes().chunks(size).for_each(|piece| cells.pass(piece, &mut out));
+                cells.finish(&mut out);
+                String::from_utf8(out).unwrap()
+            })
+            .collect();
+        assert!(all.iter().all(|one| *one == all[0]), "{all:?}");
+        all[0].clone()
+    }
+
+    #[test]
+    fn formulas_become_text() {
+        for (csv, plain) in [
+            ("=1+1,b\r\n", "'=1+1,b\r\n"),
+            ("a,@SUM(A1)\r\n+cmd,\"=x, y\"\r\n", "a,'@SUM(A1)\r\n'+cmd,\"'=x, y\"\r\n"),
+            ("\"-2+3+cmd|' /C calc'!A0\",-2+3\r\n", "\"'-2+3+cmd|' /C calc'!A0\",'-2+3\r\n"),
+            ("\"\t=1\"\n", "\"'\t=1\"\n"),
+            ("\"+\"\"a\"\"\",=\r\n", "\"'+\"\"a\"\"\",'=\r\n"),
+            ("-x", "'-x"),
+        ] {
+            assert_eq!(cells(csv), plain, "{csv:?}");
+        }
+    }
+
+    #[test]
+    fn numbers_and_other_texts_stay() {
+        for csv in [
+            "",
+            "name,ns\r\n,\r\n",
+            "-5,+1.5e-3,-0.25,-inf\r\n\"-7\",-\r\n",
+            "a=b,\"x \"\"=\"\" y\",\"\"\"=\"\"\",void f<-1>(int)\r\n",
+        ] {
+            assert_eq!(cells(csv), csv);
+        }
+    }
+}
