@@ -1,5 +1,7 @@
 //! Hardware specifications: the facts of a data sheet, or what was observed of a machine.
 
+mod ranges;
+
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
@@ -169,6 +171,7 @@ impl HardwareSpec {
         FileKind::Hardware.expect(text, HARDWARE_SCHEMA_VERSION)?;
         let spec: Self = toml::from_str(text).map_err(invalid)?;
         spec.check().map_err(invalid)?;
+        ranges::check(&spec).map_err(invalid)?;
         Ok(spec)
     }
 
@@ -287,5 +290,34 @@ source = "made up"
         let negative = SPEC.replace("gflops = 100.0", "gflops = -1.0");
         let message = HardwareSpec::from_toml(&negative).unwrap_err().to_string();
         assert!(message.contains("peak.gflops"), "{message}");
+    }
+
+    #[test]
+    fn figures_that_cannot_be_are_refused_with_their_range() {
+        for (from, to, expected) in [
+            ("count = 4", "count = 0", "`cores.count`: it is 0; it must be between 1 and 1000000"),
+            ("count = 4", "count = 4, threads = 2", "fewer than cores"),
+            ("count = 4", "count = 4, boost_clock_mhz = 5", "`cores.boost_clock_mhz`: it is 5"),
+            (
+                "count = 4",
+                "count = 4, base_clock_mhz = 3000, boost_clock_mhz = 2000",
+                "above boost_clock_mhz",
+            ),
+            ("bandwidth_gb_per_s = 10.0", "bandwidth_gb_per_s = 1e18", "1000000 GB/s"),
+            ("bandwidth_gb_per_s = 10.0", "bandwidth_gb_per_s = nan", "bandwidth_gb_per_s"),
+            ("kind = \"DDR\"", "kind = \"DDR\", capacity_gib = -1.0", "capacity_gib"),
+            ("level = 1", "level = 0", "`cache.level`"),
+            ("bytes = 32768", "bytes = 0", "`cache.bytes`"),
+            ("instances = 4", "instances = 0", "`cache.instances`"),
+            ("gflops = 100.0", "gflops = 1e15", "between 0.01 and 1000000000 GFLOP/s"),
+            ("[\"Example(R) One\"]", "[\"\"]", "`detect`: it is empty"),
+            ("[\"one\"]", "[\" \"]", "`aliases`: it is empty"),
+            ("\"Example One\"", "\"\\u001b[2J\"", "`name`: it has a control character"),
+        ] {
+            let text = SPEC.replacen(from, to, 1);
+            assert_ne!(text, SPEC, "{from}");
+            let message = HardwareSpec::from_toml(&text).unwrap_err().to_string();
+            assert!(message.contains(expected), "{to}: {message}");
+        }
     }
 }

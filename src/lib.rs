@@ -70,6 +70,7 @@
 //! [`partition_graph`]: OnTarget::partition_graph
 //! [`validate`]: OnTarget::validate
 
+#![warn(clippy::print_stderr, clippy::print_stdout)]
 #![forbid(unsafe_code)]
 
 pub mod calibration;

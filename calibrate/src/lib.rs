@@ -22,6 +22,8 @@
 //! [`cli`] turns options into what the stages take, and [`commands`] put the stages together:
 //! `commands::run::run` is the whole flow of a calibration.
 
+#![warn(clippy::print_stderr, clippy::print_stdout)]
+
 pub mod build_info;
 pub mod cli;
 pub mod commands;
@@ -39,6 +41,7 @@ pub mod report;
 pub mod run;
 pub mod selftest;
 pub mod stop;
+pub mod timestamp;
 pub mod worker;
 
 pub use cli_support::{exit, units};

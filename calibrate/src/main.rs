@@ -1,5 +1,7 @@
 //! The `calibrate` program.
 
+#![warn(clippy::print_stderr, clippy::print_stdout)]
+
 use std::process::ExitCode;
 
 use calibrate::cli::{Cli, Command};

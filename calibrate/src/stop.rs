@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use cli_support::say;
 use fused_kernels::worker::Input;
 
 use crate::exit;
@@ -31,7 +32,7 @@ impl Stop {
             if listening.request() {
                 std::process::exit(i32::from(exit::INTERRUPTED));
             }
-            eprintln!("\nstopping: writing what is done (once more to quit at once)");
+            say!("\nstopping: writing what is done (once more to quit at once)");
         })?;
         Ok(stop)
     }

@@ -215,6 +215,9 @@ fn wrong_command_lines() {
         (&["--problem", "add_relu/f32/m1.n1", "--cache", "cold"], "too small for cold caches"),
         (&["--problem", TINY, "--output", "no/t.toml"], "the folder no does not exist"),
         (&["--problem", TINY, "--output", "."], "is a folder"),
+        (&["--problem", TINY, "--output", "shapes.toml"], "shapes.toml: it is there already"),
+        (&["--problem", TINY, "--samples", "shapes.toml"], "replace it with --overwrite"),
+        (&["--problem", TINY, "--output", "/dev/null"], "it is a device, not a file"),
         (&["--no-such-flag"], "unexpected argument"),
         (&["--problem", TINY, "--backend", "cida"], "did you mean `cuda`"),
         (&["--problem", TINY, "--device", "0"], "--device is for GPUs"),
@@ -361,6 +364,38 @@ fn a_run_goes_on_when_its_time_was_up() {
     assert_eq!(names(folder.path()), ["t.toml"]);
 }
 
+/// `calibrate 2> /dev/full`, and a stderr that nobody reads any more.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_or_closed_stderr_loses_nothing() {
+    use std::process::{Command as Process, Stdio};
+    let folder = folder();
+    let closed = || {
+        let mut child = Process::new("true").stdin(Stdio::piped()).spawn().unwrap();
+        let stdin = child.stdin.take().unwrap();
+        child.wait().unwrap();
+        Stdio::from(stdin)
+    };
+    let full = || Stdio::from(std::fs::File::options().write(true).open("/dev/full").unwrap());
+    let run = ["--force", "--problem", TINY, "--quick", "--threads", "1", "--output", "t.toml"];
+    for (args, stderr, code) in [
+        (&["--fusion", "nothing"][..], full(), 2),
+        (&["--fusion", "nothing"], closed(), 2),
+        (&["show", "no.toml"], full(), 1),
+        (&run, closed(), 0),
+    ] {
+        let mut program = Process::new(env!("CARGO_BIN_EXE_calibrate"));
+        let program = program.current_dir(folder.path()).env("XDG_CACHE_HOME", "/dev/null");
+        let status = program.args(args).stdout(Stdio::null()).stderr(stderr).status().unwrap();
+        assert_eq!(status.code(), Some(code), "{args:?}");
+    }
+    assert!(HardwareCalibration::load(folder.path().join("t.toml")).is_ok());
+    let mut program = Process::new(env!("CARGO_BIN_EXE_calibrate"));
+    let output = program.args(["list", "ops"]).stdout(full()).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("error: "), "{output:?}");
+}
+
 /// Two runs have two seeds, unless one is named; a run that goes on keeps its own, whose journal
 /// another seed puts aside.
 #[test]
@@ -453,7 +488,7 @@ fn every_sample_can_be_kept() {
         .stderr(contains("wrote s.jsonl"));
     let text = std::fs::read_to_string(folder.path().join("s.jsonl")).unwrap();
     let entries: Vec<Entry> =
-        text.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect();
+        text.lines().skip(1).map(|line| Entry::from_line(line).unwrap()).collect();
     let processes: Vec<_> = entries
         .iter()
         .filter_map(|entry| match entry {

@@ -90,7 +90,7 @@ fn check_whole(folder: &Path, journaled: &[String]) {
     assert_eq!(samples[..journaled.len()], *journaled);
     let (mut processes, mut problems) = (HashSet::new(), 0);
     for line in &samples[1..] {
-        if let Entry::Process { subject, index, .. } = serde_json::from_str(line).unwrap() {
+        if let Entry::Process { subject, index, .. } = Entry::from_line(line).unwrap() {
             problems += usize::from(subject.comparison == Comparison::UnfusedFused);
             assert!(processes.insert((subject, index)), "{subject:?} was measured twice");
         }

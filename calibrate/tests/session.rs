@@ -516,6 +516,31 @@ fn one_problem_that_fails_costs_only_itself() {
     assert_eq!(outcome.end, RunEnd::Complete);
 }
 
+/// As when the system ends a process for its memory, or somebody sends it a signal.
+#[test]
+fn a_process_that_crashes_is_tried_once_more() {
+    static CRASHES: AtomicUsize = AtomicUsize::new(0);
+    let answer = |task: &MeasureTask| {
+        let crash = || Some(Err(NoAnswer::Crashed("it was ended by signal 9".to_owned())));
+        match task.subject.problem.to_string() {
+            name if name.contains("m2.") => crash(),
+            name if name.contains("m3.") && CRASHES.fetch_add(1, Ordering::Relaxed) == 4 => crash(),
+            _ => None,
+        }
+    };
+    let mut workers = Scripted { answer: Some(answer), ..Scripted::new() };
+    let outcome = run(&mut workers, SETTINGS, &subjects(4));
+    assert_eq!(processes(&outcome.measured), [10, 0, 10, 10]);
+    assert_eq!(CRASHES.load(Ordering::Relaxed), 11);
+    let of_second = |task: &&Asked| match task {
+        Asked::Measure(task) => task.subject.problem.to_string().contains("m2."),
+        _ => false,
+    };
+    assert_eq!(workers.tasks.iter().filter(of_second).count(), 2);
+    let state = &outcome.measured[1].state;
+    assert!(matches!(state, State::Failed(reason) if reason.contains("signal 9")), "{state:?}");
+}
+
 #[test]
 fn the_time_budget_ends_the_run_between_processes() {
     let pause = Duration::from_millis(5);

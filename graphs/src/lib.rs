@@ -30,6 +30,7 @@
 //! # }
 //! ```
 
+#![warn(clippy::print_stderr, clippy::print_stdout)]
 #![forbid(unsafe_code)]
 
 mod attribute;

@@ -1,7 +1,9 @@
 //! Reading and writing calibration files.
 
+use std::collections::hash_map::RandomState;
 use std::fs::{self, File};
-use std::io::Write;
+use std::hash::{BuildHasher, Hasher};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use super::check::invalid;
@@ -17,8 +19,8 @@ impl HardwareCalibration {
     /// An error with the file, and the key and line of what is wrong.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
-        let text = fs::read_to_string(path)
-            .map_err(|source| ErrorKind::Read { path: path.to_owned(), source })?;
+        let text =
+            read(path).map_err(|source| ErrorKind::Read { path: path.to_owned(), source })?;
         Self::from_toml(&text).map_err(|error| error.in_file(path))
     }
 
@@ -47,7 +49,8 @@ impl HardwareCalibration {
     }
 
     /// Writes the file so that a reader sees the old contents or the new, never a part: into a
-    /// temporary file next to it, flushed to the disk, then renamed over it.
+    /// temporary file next to it, flushed to the disk, then renamed over it. Where the path is a
+    /// symbolic link, the file that it leads to is written and the link stays.
     ///
     /// # Errors
     ///
@@ -57,24 +60,88 @@ impl HardwareCalibration {
         let text = self.to_toml()?;
         // What could not be read back must not take the place of what can.
         self.check(&text).map_err(|error| error.in_file(path))?;
-        let temporary = temporary_beside(path);
-        let write = || -> std::io::Result<()> {
-            let mut file = File::create(&temporary)?;
-            file.write_all(text.as_bytes())?;
-            file.sync_all()?;
-            fs::rename(&temporary, path)
-        };
-        write().map_err(|source| {
-            // Best effort: the error that matters is the one above.
-            let _ = fs::remove_file(&temporary);
-            ErrorKind::Write { path: path.to_owned(), source }.into()
-        })
+        let failed = |source| ErrorKind::Write { path: path.to_owned(), source }.into();
+        replace(path, text.as_bytes()).map_err(failed)
     }
 }
 
-/// A name in the same folder, so that the rename stays on one file system.
-fn temporary_beside(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.tmp", std::process::id()));
-    path.with_file_name(name)
+/// The bytes that a calibration file has at most: those of ten thousand records, fifty times as many
+/// as there are problems in the largest set. Reading more would take seconds.
+const MOST_BYTES: u64 = 20 << 20;
+
+/// Reads a file that is not too large, nor one that never ends.
+fn read(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?.take(MOST_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MOST_BYTES {
+        let reason = format!("it has more than {} MiB", MOST_BYTES >> 20);
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, reason));
+    }
+    Ok(text)
+}
+
+/// Puts a file in the place of another one, or where there is none.
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let place = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    if fs::metadata(&place).is_ok_and(|metadata| !metadata.is_file()) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+    }
+    let (mut file, temporary) = create_beside(&place)?;
+    let written = file
+        .write_all(bytes)
+        .and_then(|()| file.sync_all())
+        .and_then(|()| fs::rename(&temporary, &place));
+    written.inspect_err(|_| {
+        // Best effort: the error that matters is the one above.
+        let _ = fs::remove_file(&temporary);
+    })
+}
+
+/// Makes a file in the same folder, so that the rename stays on one file system, under a name that
+/// nobody can foresee; whatever has that name already is left alone.
+fn create_beside(path: &Path) -> io::Result<(File, PathBuf)> {
+    let mut attempts = 0;
+    loop {
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        // Its keys are random numbers of the system.
+        name.push(format!(".{:016x}.tmp", RandomState::new().build_hasher().finish()));
+        let temporary = path.with_file_name(name);
+        match File::options().write(true).create_new(true).open(&temporary) {
+            Ok(file) => return Ok((file, temporary)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempts < 10 => {
+                attempts += 1;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_too_large_is_not_read() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(MOST_BYTES + 1).unwrap();
+        let message = HardwareCalibration::load(file.path()).unwrap_err().to_string();
+        assert!(message.contains("more than 20 MiB"), "{message}");
+        #[cfg(unix)]
+        assert!(HardwareCalibration::load("/dev/zero").is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_lead_on_and_nothing_but_files_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let [file, link] = ["file", "link"].map(|name| folder.path().join(name));
+        fs::write(&file, "old").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        replace(&link, b"new").unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(fs::read(&file).unwrap(), b"new");
+        assert!(replace(folder.path(), b"new").is_err());
+        assert!(replace(Path::new("/dev/null"), b"new").is_err());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing is left");
+    }
 }

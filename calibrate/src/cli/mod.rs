@@ -134,6 +134,9 @@ impl From<CachePolicy> for CacheState {
     }
 }
 
+/// More would take weeks, and tell nothing that fewer do not.
+const MOST_RUNS: i64 = 1_000_000;
+
 /// How to test the procedure.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
@@ -148,7 +151,8 @@ Exit codes: 0 passed, 1 failure, 3 undecided (too few runs to tell, or too noisy
 pub struct SelftestArgs {
     /// A/A runs of each kind: a kernel measured against itself, in the same tensors and against a
     /// copy with tensors of its own
-    #[arg(long, value_name = "N", default_value_t = 60)]
+    #[arg(long, value_name = "N", default_value_t = 60,
+        value_parser = clap::value_parser!(u32).range(..=MOST_RUNS))]
     pub runs: u32,
 
     /// Measure against a copy that does this much less, instead, and count how often that is found
@@ -156,7 +160,8 @@ pub struct SelftestArgs {
     pub planted: Option<Planted>,
 
     /// Simulated calibrations of each kind of disturbance, in large runs and in small ones
-    #[arg(long, value_name = "N", default_value_t = 1000)]
+    #[arg(long, value_name = "N", default_value_t = 1000,
+        value_parser = clap::value_parser!(u32).range(..=MOST_RUNS))]
     pub simulations: u32,
 
     /// Threads of the kernels [default: the physical cores]

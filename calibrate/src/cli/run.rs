@@ -185,6 +185,11 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE")]
     pub samples: Option<PathBuf>,
 
+    /// Replace the files of --output and --samples whatever they are, and not only those of an
+    /// earlier run
+    #[arg(long)]
+    pub overwrite: bool,
+
     /// Print the calibration as JSON instead of tables
     #[arg(long)]
     pub json: bool,

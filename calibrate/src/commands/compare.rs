@@ -42,7 +42,7 @@ pub fn compare(args: &CompareArgs) -> anyhow::Result<u8> {
     let top = usize::try_from(args.top)?;
     let fail_on = args.fail_on_regression;
     let report = CompareReport { comparison: &comparison, top, fail_on };
-    let mut out = Destination::new(args.output.as_deref())?;
+    let mut out = Destination::replacing(args.output.as_deref())?;
     let width = if args.output.is_some() { Width::Unlimited } else { Width::of_stdout() };
     match format {
         CompareFormat::Text => out.write_all(report.text(args.table, width).as_bytes())?,
@@ -99,7 +99,9 @@ fn sides_of_files(args: &CompareArgs) -> anyhow::Result<Vec<Side>> {
         };
         if args.files[..index].iter().any(|other| is_same(&other)) {
             let file = file.display();
-            eprintln!("warning: same-file: {file} is compared with itself; name another file");
+            cli_support::say!(
+                "warning: same-file: {file} is compared with itself; name another file"
+            );
         }
     }
     let files: Vec<Loaded> =

@@ -21,7 +21,7 @@ pub fn import(args: &ImportArgs) -> anyhow::Result<u8> {
     let profile = import::import(&args.file)?;
     let default = || PathBuf::from(format!("imported-{}.toml", profile.machine.id));
     let path = args.output.clone().unwrap_or_else(default);
-    let mut out = Destination::new(Some(&path))?;
+    let mut out = Destination::replacing(Some(&path))?;
     out.write_all(profile.to_toml()?.as_bytes())?;
     out.finish()?;
     let page = report::imported(&profile, Width::of_stdout());

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{PathBuf, absolute};
 
+use cli_support::plain;
 use fusion_cost_model::{Backend, Chain, DType, Family, Op, PATTERNS};
 
 use crate::cli::{ListArgs, Listed};
@@ -29,7 +30,7 @@ pub fn list(args: &ListArgs) -> anyhow::Result<u8> {
             Listed::Devices => devices(&args.gpu_lib_dir)?,
         });
     }
-    std::io::stdout().write_all(sections.join("\n").as_bytes())?;
+    std::io::stdout().write_all(plain::text(&sections.join("\n")).as_bytes())?;
     Ok(exit::DONE)
 }
 

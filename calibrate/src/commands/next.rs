@@ -71,7 +71,7 @@ fn for_model(
     if args.next.dry_run || points.is_empty() {
         return print(&before).map(|()| exit::DONE);
     }
-    eprint!("{before}");
+    before.to_string().lines().for_each(|line| cli_support::say!("{line}"));
     let began = Instant::now();
     let request = request(args, points, format!("for {source}"));
     let done = measure(&with_output(args, output), &request, base)?;
@@ -121,7 +121,7 @@ fn refresh(args: &RunArgs, path: &Path, target: &Target, machine: &Machine) -> a
     let done = measure(&with_output(args, output), &request, base)?;
     let Some(file) = &done.saved else { return Ok(done.exit_code) };
     let Some(drift) = Drift::between(&older, &done.calibration, on) else {
-        eprintln!("nothing valid was measured that could be compared with {name}");
+        cli_support::say!("nothing valid was measured that could be compared with {name}");
         return Ok(done.exit_code.max(exit::FAILURE));
     };
     let refreshed = FusionCostModel::new(done.calibration.clone()).with_prior(older)?;
@@ -252,7 +252,7 @@ fn with_output(args: &RunArgs, output: PathBuf) -> RunArgs {
 /// Prints the result; with --json the calibration, and the result beside it.
 fn finish(args: &RunArgs, done: &Done, file: &Path, text: &str) -> anyhow::Result<u8> {
     if args.json {
-        eprint!("{text}");
+        text.lines().for_each(|line| cli_support::say!("{line}"));
         show::print_if_read(&done.calibration, file, true)?;
     } else {
         print(text)?;

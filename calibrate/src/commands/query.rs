@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 
+use cli_support::plain;
 use cli_support::width::Width;
 use fusion_cost_model::calibration::{HardwareCalibration, Timing};
 use fusion_cost_model::cost::Traffic;
@@ -37,7 +38,7 @@ pub fn query(args: &QueryArgs) -> anyhow::Result<u8> {
     let text = if args.json {
         serde_json::to_string_pretty(&as_json(&problem, &decision, on_target))? + "\n"
     } else {
-        as_text(&problem, &decision, on_target, &policy)
+        plain::text(&as_text(&problem, &decision, on_target, &policy)).into_owned()
     };
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(exit::DONE)

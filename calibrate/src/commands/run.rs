@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::path::PathBuf;
 
+use cli_support::say;
 use cli_support::width::Width;
 use fusion_cost_model::calibration::{FusionRecord, HardwareCalibration, RunEnd, Verdict};
 
@@ -80,7 +81,12 @@ pub fn measure(
     let machine = Machine::identify(&args.hardware, target.observe())?;
     machine.warn_of_mismatch(args.require_hardware)?;
     let (plan, needs) = target.plan(wanted, &args.ways(), args.cache.into())?;
-    let files = Files::choose(&machine.id(), args.output.as_deref(), args.samples.as_deref())?;
+    let files = Files::choose(
+        &machine.id(),
+        args.output.as_deref(),
+        args.samples.as_deref(),
+        args.overwrite,
+    )?;
     let checks = preflight::check(&needs);
     let forced = preflight::go_on_with(&checks, args.force)?;
     let _lock = MachineLock::take();
@@ -113,7 +119,7 @@ pub fn measure(
     let saved = files.save(&calibration)?;
     outcome.close_journal(files.samples(), parts)?;
     if outcome.end == RunEnd::Disturbed {
-        eprintln!(
+        say!(
             "error: in the first pass most samples of every problem were disturbed, so the others \
              were not made; close other programs, leave them a processor with --threads, or go on \
              all the same with --force"
@@ -122,10 +128,18 @@ pub fn measure(
     if saved.is_some() {
         machine.warn_of_mismatch(false)?;
     } else {
-        eprintln!("nothing was measured; no file was written");
+        say!("nothing was measured; no file was written: {}", why_nothing(outcome.end));
     }
     let exit_code = exit_code(&outcome, &calibration, saved.is_some(), args.strict);
     Ok(Done { calibration, saved, exit_code })
+}
+
+fn why_nothing(end: RunEnd) -> &'static str {
+    match end {
+        RunEnd::Interrupted => "the run was interrupted before a problem had its first process",
+        RunEnd::TimeBudget => "the time was over before a problem had its first process",
+        RunEnd::Complete | RunEnd::Disturbed => "no problem could be measured (see above)",
+    }
 }
 
 fn exit_code(

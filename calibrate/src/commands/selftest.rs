@@ -4,6 +4,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use anyhow::Context;
+use cli_support::say;
 use cli_support::width::Width;
 use fusion_cost_model::CacheState;
 
@@ -43,7 +44,7 @@ pub fn selftest(args: &SelftestArgs) -> anyhow::Result<u8> {
         if args.simulations == 0 || stop.requested() {
             break;
         }
-        eprintln!("simulating {}, {problems} problems a run", disturbance.name());
+        say!("simulating {}, {problems} problems a run", disturbance.name());
         let machines = Simulation { disturbance, problems, procedure, seed: args.seed };
         simulation.push(machines.run(args.simulations, &stop)?);
     }

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
+use cli_support::plain;
 use cli_support::width::Width;
 use fusion_cost_model::FileKind;
 use fusion_cost_model::calibration::HardwareCalibration;
@@ -63,7 +64,7 @@ pub fn print(calibration: &HardwareCalibration, file: &Path, json: bool) -> anyh
     let mut text = if json {
         serde_json::to_string_pretty(calibration)?
     } else {
-        report::page(calibration, Some(file), Width::of_stdout())
+        plain::text(&report::page(calibration, Some(file), Width::of_stdout())).into_owned()
     };
     if !text.ends_with('\n') {
         text.push('\n');

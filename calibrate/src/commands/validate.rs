@@ -35,11 +35,13 @@ pub fn validate(args: &ValidateArgs) -> anyhow::Result<u8> {
     Ok(match (args.max_regret, validation.exceeds()) {
         (None, _) | (_, Some(false)) => exit::DONE,
         (_, Some(true)) => {
-            eprintln!("regression: {}", validation.excess());
+            cli_support::say!("regression: {}", validation.excess());
             exit::FOUND
         }
         (Some(_), None) => {
-            eprintln!("error: the file has nothing to decide, so there is no regret to judge");
+            cli_support::say!(
+                "error: the file has nothing to decide, so there is no regret to judge"
+            );
             exit::FAILURE
         }
     })

@@ -24,7 +24,7 @@ pub(super) trait Formats: Serialize {
 ///
 /// When it cannot be written.
 pub(super) fn write(result: &impl Formats, args: &OutputArgs) -> anyhow::Result<()> {
-    let mut out = Destination::new(args.output.as_deref())?;
+    let mut out = Destination::replacing(args.output.as_deref())?;
     match args.format() {
         OutputFormat::Text => {
             let width = match args.output {

@@ -7,12 +7,13 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use fusion_cost_model::calibration::{Fingerprint, MachineState};
 use serde::{Deserialize, Serialize};
 
 use crate::judge::KnownState;
+use crate::timestamp;
 
 /// Hand-off times that differ by less than this factor are of one state.
 const OTHER_HANDOFF: f64 = 2.0;
@@ -83,7 +84,7 @@ impl KnownStates {
             let is_here = one.machine == machine && one.state.threads == threads;
             !(is_here && met.iter().any(|state| is_like(state, &one.state)))
         });
-        let seen_at = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+        let seen_at = timestamp::now();
         self.seen.extend(met.iter().map(|state| {
             let MachineState { handoff_us, triad_gb_per_s, .. } = *state;
             let seen_at = seen_at.clone();

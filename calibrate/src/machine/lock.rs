@@ -1,8 +1,12 @@
 //! One calibration at a time: two of them would bind their threads to the same processors, and each
-//! would find its samples disturbed by the other.
+//! would find its samples disturbed by the other, whoever started it.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::path::Path;
+use std::fmt;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use cli_support::say;
 
 /// Held by the calibration that is running on this machine.
 #[derive(Debug)]
@@ -11,18 +15,42 @@ pub struct MachineLock {
     file: Option<File>,
 }
 
+/// Who has the lock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Holder {
+    process: u32,
+    /// By name, else by number.
+    user: Option<String>,
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "process {}", self.process)?;
+        self.user.iter().try_for_each(|user| write!(f, " of {user}"))
+    }
+}
+
 impl MachineLock {
     /// Takes the lock, or warns on stderr that another calibration has it.
     #[must_use]
     pub fn take() -> Self {
-        let lock = Self::take_in(&std::env::temp_dir());
-        if lock.is_none() {
-            eprintln!(
-                "warning: another calibration is running on this machine; wait for it, since the two \
-                 disturb each other"
-            );
+        let path = place();
+        match Self::take_at(&path) {
+            Ok(Ok(lock)) => return lock,
+            Ok(Err(holder)) => {
+                let holder = holder.map_or_else(String::new, |holder| format!(" ({holder})"));
+                say!(
+                    "warning: another calibration is running on this machine{holder}; wait for it, \
+                     since the two disturb each other"
+                );
+            }
+            Err(error) => say!(
+                "warning: cannot lock {} ({error}); other calibrations on this machine would go \
+                 unnoticed",
+                path.display()
+            ),
         }
-        lock.unwrap_or(Self { file: None })
+        Self { file: None }
     }
 
     /// Whether there is a lock to hold.
@@ -31,18 +59,103 @@ impl MachineLock {
         self.file.is_some()
     }
 
-    /// `None` when another process has it. Where no file can be locked, no process is kept out.
-    fn take_in(folder: &Path) -> Option<Self> {
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(false);
-        let Ok(file) = options.open(folder.join("calibrate.lock")) else {
-            return Some(Self { file: None });
-        };
+    /// The inner error is who has the lock, where that is known.
+    fn take_at(path: &Path) -> io::Result<Result<Self, Option<Holder>>> {
+        let file = open(path)?;
         match file.try_lock() {
-            Err(TryLockError::WouldBlock) => None,
-            Ok(()) | Err(TryLockError::Error(_)) => Some(Self { file: Some(file) }),
+            Err(TryLockError::WouldBlock) => Ok(Err(holder(&file))),
+            // Some file systems know no locks.
+            Ok(()) | Err(TryLockError::Error(_)) => Ok(Ok(Self { file: Some(file) })),
         }
     }
+}
+
+/// The file: the same for all users, whatever their folder of temporary files.
+fn place() -> PathBuf {
+    let folder = if cfg!(unix) { PathBuf::from("/tmp") } else { std::env::temp_dir() };
+    folder.join("calibrate.lock")
+}
+
+/// Opens the file, or makes it.
+///
+/// A lock takes no more than the right to read. So it does not matter who made the file, nor that
+/// Linux lets nobody write the files of others in a folder that all may write to.
+fn open(path: &Path) -> io::Result<File> {
+    let mut existing = OpenOptions::new();
+    existing.read(true);
+    let mut new = OpenOptions::new();
+    new.read(true).write(true).create_new(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        // Anyone can leave a link or a FIFO there.
+        existing.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+        new.mode(0o644);
+    }
+    // Where another calibration removes or makes the file between the two, the next attempt sees it.
+    for _ in 0..3 {
+        match existing.open(path) {
+            Ok(file) if file.metadata()?.is_file() => return Ok(file),
+            Ok(_) => return Err(io::Error::other("it is not a regular file")),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Err(_) => {}
+        }
+        match new.open(path) {
+            Ok(file) => return readable_by_all(file),
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            Err(_) => {}
+        }
+    }
+    Err(io::Error::other("it comes and goes"))
+}
+
+/// Whatever mode new files get by the user's choice.
+fn readable_by_all(file: File) -> io::Result<File> {
+    #[cfg(unix)]
+    file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))?;
+    Ok(file)
+}
+
+/// Who has locked a file, where the system says it.
+#[cfg(unix)]
+fn holder(file: &File) -> Option<Holder> {
+    use std::os::unix::fs::MetadataExt;
+    let locks = fs::read_to_string("/proc/locks").ok()?;
+    let process = process_with_lock(&locks, file.metadata().ok()?.ino())?;
+    let user = fs::metadata(format!("/proc/{process}")).ok().map(|folder| {
+        let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
+        user_name(&users, folder.uid())
+    });
+    Some(Holder { process, user })
+}
+
+#[cfg(not(unix))]
+fn holder(_: &File) -> Option<Holder> {
+    None
+}
+
+/// The process that a line of `/proc/locks` names for a file:
+/// `1: FLOCK  ADVISORY  WRITE 4711 fd:01:1311 0 EOF`.
+fn process_with_lock(locks: &str, inode: u64) -> Option<u32> {
+    locks.lines().find_map(|line| {
+        let mut words = line.split_whitespace();
+        let kind = words.nth(1)?;
+        let process = words.nth(2)?;
+        let file = words.next()?;
+        let is_this = kind == "FLOCK" && file.rsplit(':').next()?.parse() == Ok(inode);
+        // One in another namespace has no number here.
+        process.parse().ok().filter(|process| is_this && *process > 0)
+    })
+}
+
+/// The name of a user in `/etc/passwd`, else the number.
+fn user_name(users: &str, id: u32) -> String {
+    let name_of = |line: &str| {
+        let mut parts = line.split(':');
+        let name = parts.next()?;
+        (parts.nth(1)?.parse() == Ok(id)).then(|| name.to_owned())
+    };
+    users.lines().find_map(name_of).unwrap_or_else(|| format!("user {id}"))
 }
 
 #[cfg(test)]
@@ -52,11 +165,52 @@ mod tests {
     #[test]
     fn one_at_a_time_and_nobody_is_kept_out_for_other_reasons() {
         let folder = tempfile::tempdir().unwrap();
-        let first = MachineLock::take_in(folder.path()).unwrap();
+        let path = folder.path().join("calibrate.lock");
+        let first = MachineLock::take_at(&path).unwrap().unwrap();
         assert!(first.is_held());
-        assert!(MachineLock::take_in(folder.path()).is_none());
+        assert!(MachineLock::take_at(&path).unwrap().is_err());
         drop(first);
-        assert!(MachineLock::take_in(folder.path()).is_some());
-        assert!(!MachineLock::take_in(&folder.path().join("no")).unwrap().is_held());
+        assert!(MachineLock::take_at(&path).unwrap().is_ok());
+        assert!(MachineLock::take_at(&folder.path().join("no/calibrate.lock")).is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_lock_of_another_user_keeps_out_and_what_is_no_file_is_not_followed() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let [path, link, target, fifo] =
+            ["calibrate.lock", "link", "target", "fifo"].map(|name| folder.path().join(name));
+        let first = MachineLock::take_at(&path).unwrap().unwrap();
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o644, "all may read it");
+        // As the file of another user is, in a folder that all may write to.
+        fs::set_permissions(&path, PermissionsExt::from_mode(0o444)).unwrap();
+        assert!(MachineLock::take_at(&path).unwrap().is_err());
+        drop(first);
+
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        assert!(MachineLock::take_at(&link).is_err());
+        assert!(!target.exists(), "nothing is made through a link");
+        fs::write(&target, "").unwrap();
+        assert!(MachineLock::take_at(&link).is_err());
+        assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        assert!(MachineLock::take_at(&fifo).is_err());
+    }
+
+    #[test]
+    fn the_holder_is_named() {
+        let locks = "1: POSIX  ADVISORY  WRITE 1 fd:01:1311 0 EOF\n\
+                     2: FLOCK  ADVISORY  WRITE 0 fd:01:1311 0 EOF\n\
+                     2: -> FLOCK  ADVISORY  WRITE 7 fd:01:1311 0 EOF\n\
+                     3: FLOCK  ADVISORY  WRITE 4711 fd:01:1311 0 EOF\n\
+                     4: FLOCK  ADVISORY  READ 12 fd:01:99 0 EOF\nnonsense\n";
+        assert_eq!(process_with_lock(locks, 1311), Some(4711));
+        assert_eq!(process_with_lock(locks, 99), Some(12));
+        assert_eq!(process_with_lock(locks, 5), None);
+        let users = "root:x:0:0:root:/root:/bin/sh\nnobody\nada:x:1000:1000::/home/ada:\n";
+        assert_eq!([0, 1000, 3].map(|id| user_name(users, id)), ["root", "ada", "user 3"]);
+        let holder = Holder { process: 4711, user: Some("ada".to_owned()) };
+        assert_eq!(holder.to_string(), "process 4711 of ada");
     }
 }

@@ -9,6 +9,7 @@ mod lock;
 pub mod preflight;
 mod system_files;
 
+use cli_support::say;
 use fusion_cost_model::calibration::{Fingerprint, MeasuredCeilings, ObservedGpu};
 use fusion_cost_model::hardware::{
     Cache, CacheKind, Cores, HARDWARE_SCHEMA_VERSION, HardwareSpec, Memory, Peak, PeakUnit,
@@ -105,7 +106,7 @@ impl Machine {
                 Err(UsageError(format!("{mismatch}; --require-hardware refuses that")))
             }
             Some(mismatch) => {
-                eprintln!("warning: {mismatch}");
+                say!("warning: {mismatch}");
                 Ok(())
             }
             None => Ok(()),
@@ -341,7 +342,9 @@ mod tests {
 
     #[test]
     fn a_gpu_without_a_data_sheet_is_described_as_observed() {
-        let spec = Machine::identify("auto", with_gpu("Some GPU")).unwrap().spec(&[]);
+        let mut spec = Machine::identify("auto", with_gpu("Some GPU")).unwrap().spec(&[]);
+        // Without ceilings it has none that a file could have.
+        spec.memory.bandwidth_gb_per_s = 4000.0;
         assert_eq!((spec.processor, spec.cores.count), (Processor::Gpu, 132));
         assert_eq!((spec.caches[0].bytes, spec.memory.capacity_gib), (60 << 20, Some(141.0)));
         let text = toml::to_string(&spec).unwrap();

@@ -7,6 +7,7 @@ mod sweep;
 
 use std::collections::HashSet;
 
+use cli_support::say;
 use fused_kernels::{Backend, InputSpec, Unsupported};
 use fusion_cost_model::calibration::Skipped;
 use fusion_cost_model::{CacheState, Chain, Clock, Implementation, Problem, Rewrite};
@@ -134,7 +135,7 @@ pub fn wanted(request: &Request) -> anyhow::Result<Wanted> {
         for chain in chains(fusion, &set)? {
             let problems = set.problems(&chain, *dtype);
             if problems.is_empty() {
-                eprintln!("note: {} has no sizes for {}; left out", set.name, chain.name());
+                say!("note: {} has no sizes for {}; left out", set.name, chain.name());
             }
             from_set.extend(problems);
         }

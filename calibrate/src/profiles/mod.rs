@@ -2,6 +2,8 @@
 
 mod shapes;
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use anyhow::Context;
@@ -46,9 +48,19 @@ fn is_path(name: &str) -> bool {
     name.contains(['/', '\\']) || name.ends_with(".toml")
 }
 
+/// The bytes of a file of sizes or a data sheet at most; the largest one that is built in has 7 kB.
+const MOST_BYTES: u64 = 1 << 20;
+
 fn read(path: &str) -> anyhow::Result<String> {
-    std::fs::read_to_string(Path::new(path))
-        .map_err(|error| UsageError(format!("cannot read {path}: {error}")).into())
+    let mut text = String::new();
+    let read = File::open(Path::new(path))
+        .and_then(|file| file.take(MOST_BYTES + 1).read_to_string(&mut text));
+    let reason = match read {
+        Ok(bytes) if bytes as u64 > MOST_BYTES => "it has more than 1 MiB".to_owned(),
+        Ok(_) => return Ok(text),
+        Err(error) => error.to_string(),
+    };
+    Err(UsageError(format!("cannot read {path}: {reason}")).into())
 }
 
 /// A machine by id, name, alias, or the path of a hardware file.

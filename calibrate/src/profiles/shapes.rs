@@ -61,6 +61,17 @@ pub enum ShapesError {
         /// What is wrong.
         source: Error,
     },
+    /// Nothing to measure.
+    #[error("[[shapes]] entry {entry}: `{key}` is empty; it would measure nothing")]
+    Empty {
+        /// Counted from 1.
+        entry: usize,
+        /// The list.
+        key: &'static str,
+    },
+    /// No entries.
+    #[error("it has no [[shapes]], so that there is nothing to measure")]
+    NoEntries,
     /// Chains with different sizes in one entry.
     #[error("[[shapes]] entry {entry}: `{first}` and `{second}` do not have the same sizes")]
     Mixed {
@@ -82,6 +93,9 @@ impl ShapeSet {
     pub fn from_toml(text: &str) -> Result<Self, ShapesError> {
         FileKind::Shapes.expect(text, SCHEMA_VERSION).map_err(ShapesError::Kind)?;
         let file: File = toml::from_str(text)?;
+        if file.shapes.is_empty() {
+            return Err(ShapesError::NoEntries);
+        }
         let entries = file
             .shapes
             .iter()
@@ -144,6 +158,11 @@ impl ShapeSet {
 impl Entry {
     fn read(entry: &FileEntry, number: usize) -> Result<Self, ShapesError> {
         let vocabulary = |source| ShapesError::Vocabulary { entry: number, source };
+        for (key, list) in [("fusion", &entry.fusion), ("sizes", &entry.sizes)] {
+            if list.is_empty() {
+                return Err(ShapesError::Empty { entry: number, key });
+            }
+        }
         let mut chains = Vec::new();
         for name in &entry.fusion {
             chains.extend(select(name).map_err(vocabulary)?);
@@ -264,6 +283,9 @@ sizes = ["m7.n8"]
     fn bad_files_say_where() {
         for (from, to, expected) in [
             ("sizes = [\"m7.n8\"]", "sizes = [\"m7\"]", "entry 2"),
+            ("sizes = [\"m7.n8\"]", "sizes = []", "entry 2: `sizes` is empty"),
+            ("fusion = [\"add_relu\"]", "fusion = []", "entry 2: `fusion` is empty"),
+            (&SET[SET.find("[[").unwrap()..], "", "it has no [[shapes]]"),
             ("m1.k2.n3", "m1.k0.n3", "k (input features) is 0"),
             ("\"linear_bias\",", "\"add_relu\",", "do not have the same sizes"),
             ("fusion = [\"add_relu\"]", "fusion = [\"ad_relu\"]", "did you mean `add_relu`"),

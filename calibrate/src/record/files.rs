@@ -1,9 +1,12 @@
 //! The files that a run writes.
 
-use std::path::{Path, PathBuf, absolute};
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use cli_support::output::check_writable;
+use cli_support::output::{Replace, Target};
+use cli_support::say;
 use fusion_cost_model::calibration::{HardwareCalibration, RunEnd};
 
 use crate::exit::UsageError;
@@ -12,13 +15,17 @@ use crate::run::Journal;
 /// Where a run writes what.
 #[derive(Debug, Clone)]
 pub struct Files {
-    calibration: PathBuf,
-    samples: Option<PathBuf>,
+    calibration: Target,
+    /// Where an interrupted run writes when there already is a whole calibration, so that the whole
+    /// one is not lost.
+    partial: Target,
+    samples: Option<Target>,
 }
 
 impl Files {
     /// The calibration file that was named, else one named after the observed machine; and the
-    /// file of samples, if one was named. Both are checked before anything is measured.
+    /// file of samples, if one was named. They are checked before anything is measured: what an
+    /// earlier run wrote is replaced, and any other file only with `overwrite`.
     ///
     /// # Errors
     ///
@@ -27,16 +34,28 @@ impl Files {
         machine_id: &str,
         calibration: Option<&Path>,
         samples: Option<&Path>,
+        overwrite: bool,
     ) -> Result<Self, UsageError> {
         let default = || Self::usual(machine_id);
-        let calibration = calibration.map_or_else(default, Path::to_owned);
-        let files = Self { calibration, samples: samples.map(Path::to_owned) };
-        check_writable(&files.calibration)?;
+        let named = calibration.map_or_else(default, Path::to_owned);
+        let calibration = Target::new(&named, Replace::known(overwrite, is_calibration))?;
+        if calibration.is_device() {
+            let text = format!("cannot write {}: it is a device, not a file", named.display());
+            return Err(UsageError(text));
+        }
+        let partial = named.with_extension("partial.toml");
+        let partial = Target::new(&partial, Replace::known(false, is_calibration))?;
+        let replace = Replace::known(overwrite, Journal::is_one);
+        let samples = samples.map(|samples| Target::new(samples, replace)).transpose()?;
+        let files = Self { calibration, partial, samples };
         if let Some(samples) = &files.samples {
-            check_writable(samples)?;
-            let own = [files.calibration.clone(), files.partial(), files.journal()];
-            if own.iter().any(|own| absolute(own).ok() == absolute(samples).ok()) {
-                let text = format!("--samples {} is the calibration's own file", samples.display());
+            let journal = Target::place_of(&files.journal());
+            let own = [files.calibration.path(), files.partial.path(), &journal];
+            if own.contains(&samples.path()) {
+                let text = format!(
+                    "--samples {} is the calibration's own file",
+                    samples.named().display()
+                );
                 return Err(UsageError(text));
             }
         }
@@ -52,19 +71,13 @@ impl Files {
     /// The journal of the calibration.
     #[must_use]
     pub fn journal(&self) -> PathBuf {
-        Journal::path_for(&self.calibration)
+        Journal::path_for(self.calibration.named())
     }
 
     /// The file that every sample goes to, if one was named.
     #[must_use]
-    pub fn samples(&self) -> Option<&Path> {
-        self.samples.as_deref()
-    }
-
-    /// Where an interrupted run writes when there already is a whole calibration, so that the whole
-    /// one is not lost.
-    fn partial(&self) -> PathBuf {
-        self.calibration.with_extension("partial.toml")
+    pub fn samples(&self) -> Option<Target> {
+        self.samples.clone()
     }
 
     /// Writes the calibration and says where; `None` if there is nothing to write.
@@ -77,49 +90,100 @@ impl Files {
         if calibration.records.is_empty() && is_part {
             return Ok(None);
         }
-        let partial = self.partial();
-        let target =
-            if is_part && self.has_whole_calibration() { &partial } else { &self.calibration };
-        calibration.save(target)?;
-        eprintln!("wrote {}", target.display());
+        let is_beside = is_part && self.has_whole_calibration();
+        let target = if is_beside { &self.partial } else { &self.calibration };
+        calibration.save(target.path())?;
+        say!("wrote {}", target.named().display());
+        let partial = self.partial.path();
         if !is_part && partial.exists() {
-            std::fs::remove_file(&partial)
+            std::fs::remove_file(partial)
                 .with_context(|| format!("cannot remove {}", partial.display()))?;
         }
-        Ok(Some(target.clone()))
+        Ok(Some(target.named().to_owned()))
     }
 
     /// Whether there is a file that a part of a run must not replace. One that cannot be read is.
     fn has_whole_calibration(&self) -> bool {
-        self.calibration.exists()
-            && !HardwareCalibration::load(&self.calibration)
+        let path = self.calibration.path();
+        is_calibration(path)
+            && !HardwareCalibration::load(path)
                 .is_ok_and(|calibration| calibration.settings.end != RunEnd::Complete)
     }
 }
 
+/// Whether a file says that it is a calibration, be it whole or damaged.
+fn is_calibration(path: &Path) -> bool {
+    let mut beginning = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(4096).read_to_end(&mut beginning));
+    let beginning = String::from_utf8_lossy(&beginning);
+    read.is_ok() && beginning.lines().any(|line| line.trim() == "kind = \"calibration\"")
+}
+
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
+
+    fn choose(
+        calibration: &Path,
+        samples: Option<&Path>,
+        overwrite: bool,
+    ) -> Result<Files, String> {
+        Files::choose("m", Some(calibration), samples, overwrite).map_err(|error| error.to_string())
+    }
 
     #[test]
     fn the_file_is_named_after_the_observed_machine() {
-        let named = |name: Option<&str>| Files {
-            calibration: name.map_or_else(|| "x.toml".into(), PathBuf::from),
-            samples: None,
-        };
-        let default = Files::choose("i7-12700k", None, None).unwrap();
-        assert_eq!(default.calibration, Path::new("calibration-i7-12700k.toml"));
-        assert_eq!(named(Some("a/b.toml")).partial(), Path::new("a/b.partial.toml"));
+        let default = Files::choose("i7-12700k", None, None, false).unwrap();
+        assert_eq!(default.calibration.named(), Path::new("calibration-i7-12700k.toml"));
+        let folder = tempfile::tempdir().unwrap();
+        let files = choose(&folder.path().join("b.toml"), None, false).unwrap();
+        assert_eq!(files.partial.named(), folder.path().join("b.partial.toml"));
     }
 
     #[test]
     fn samples_never_replace_a_file_of_the_calibration() {
         let folder = tempfile::tempdir().unwrap();
         let (file, other) = (folder.path().join("x.toml"), folder.path().join("samples"));
-        assert!(Files::choose("m", Some(&file), Some(&other)).is_ok());
-        for own in ["x.toml", "x.partial.toml", "x.toml.journal"] {
+        assert!(choose(&file, Some(&other), false).is_ok());
+        for own in ["x.toml", "x.partial.toml", "x.toml.journal", "./x.toml"] {
             let own = folder.path().join(own);
-            assert!(Files::choose("m", Some(&file), Some(&own)).is_err(), "{}", own.display());
+            for overwrite in [false, true] {
+                assert!(choose(&file, Some(&own), overwrite).is_err(), "{}", own.display());
+            }
+        }
+        #[cfg(unix)]
+        {
+            fs::write(&file, "kind = \"calibration\"\n").unwrap();
+            std::os::unix::fs::symlink(&file, &other).unwrap();
+            assert!(choose(&file, Some(&other), true).unwrap_err().contains("own file"));
+        }
+    }
+
+    #[test]
+    fn only_what_an_earlier_run_wrote_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let [file, partial, samples] =
+            ["x.toml", "x.partial.toml", "samples"].map(|name| folder.path().join(name));
+        let example = include_str!("../../../tests/data/example.toml");
+        for text in [example, &example[..example.len() / 2], ""] {
+            fs::write(&file, text).unwrap();
+            assert!(choose(&file, None, false).is_ok());
+        }
+        fs::write(&samples, "{\"tool_version\":\"0.1.0\"}\n").unwrap();
+        assert!(choose(&file, Some(&samples), false).is_ok());
+        for other in [&file, &samples, &partial] {
+            let before = fs::read(other).ok();
+            fs::write(other, "kind = \"hardware\"\n").unwrap();
+            let message = choose(&file, Some(&samples), false).unwrap_err();
+            assert!(message.contains("--overwrite"), "{message}");
+            // Nobody named the file of an interrupted run.
+            assert_eq!(choose(&file, Some(&samples), true).is_ok(), other != &partial);
+            match before {
+                Some(before) => fs::write(other, before).unwrap(),
+                None => fs::remove_file(other).unwrap(),
+            }
         }
     }
 }

@@ -1,7 +1,5 @@
 //! What a journal holds: which run it belongs to, and what was measured.
 
-use std::time::SystemTime;
-
 use fusion_cost_model::calibration::{Check, Fingerprint};
 use fusion_cost_model::{CacheState, Clock, DType};
 use serde::{Deserialize, Serialize};
@@ -10,6 +8,7 @@ use crate::build_info;
 use crate::machine::Machine;
 use crate::measure::Procedure;
 use crate::plan::Subject;
+use crate::timestamp;
 use crate::worker::{CeilingsReport, Device, ProcessReport};
 
 /// What makes the processes of two runs comparable, besides the seed: everything but the list of
@@ -70,8 +69,7 @@ impl Part {
     /// One that begins now.
     #[must_use]
     pub fn now(forced: bool, checks: Vec<Check>) -> Self {
-        let started_at = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-        Self { started_at, forced, checks }
+        Self { started_at: timestamp::now(), forced, checks }
     }
 
     /// What all parts of a run together were: begun with the first one, forced if one was, and
@@ -126,6 +124,17 @@ pub enum Entry {
         /// What came of it.
         report: CeilingsReport,
     },
+}
+
+impl Entry {
+    /// Reads a line of a journal or of `--samples`, but the first one.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it: its checksum, or its contents.
+    pub fn from_line(line: &str) -> Result<Self, String> {
+        super::line::read(line.as_bytes())
+    }
 }
 
 #[cfg(test)]

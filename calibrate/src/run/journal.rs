@@ -1,20 +1,23 @@
-//! The journal: one JSON line per process, flushed, so that a crash loses nothing.
+//! The journal: one line of JSON per process, flushed, so that a crash loses nothing.
 //!
 //! The first line says which run the records belong to. The same run started again goes on from
 //! them; a journal of another machine, program or setting is put aside and not mixed in.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use cli_support::say;
 use serde::Serialize;
 use tempfile::NamedTempFile;
 
 use super::entry::{Entry, Header, Part, RunKey};
+use super::line;
 use super::seed::Seed;
+use crate::exit::UsageError;
 
 /// An open journal.
 #[derive(Debug)]
@@ -62,6 +65,14 @@ impl Journal {
         output.with_file_name(name)
     }
 
+    /// Whether a file is a journal, or a copy of one: the samples of a run.
+    #[must_use]
+    pub fn is_one(path: &Path) -> bool {
+        let mut beginning = Vec::new();
+        let read = File::open(path).and_then(|file| file.take(64).read_to_end(&mut beginning));
+        read.is_ok() && line::may_begin_journal(&beginning)
+    }
+
     /// Opens the journal of a run and begins a part of it. What the user should know of earlier
     /// parts goes to stderr.
     ///
@@ -72,7 +83,7 @@ impl Journal {
         let (mut journal, recovered) = Self::open(path, key, seed)?;
         let seed = recovered.seed.unwrap_or(seed.number());
         let Recovered { entries, notes, .. } = recovered;
-        notes.iter().for_each(|note| eprintln!("note: {note}"));
+        notes.iter().for_each(|note| say!("note: {note}"));
         journal.append(&Entry::Part(part.clone()))?;
         let earlier = entries.iter().filter_map(|entry| match entry {
             Entry::Part(part) => Some(part.clone()),
@@ -122,6 +133,10 @@ impl Journal {
     }
 
     fn open_locked(path: &Path) -> anyhow::Result<File> {
+        // A FIFO or a device would wait for ever, or forget what it was given.
+        if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+            return Err(not_a_journal(path).into());
+        }
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).create(true).truncate(false).open(path);
         let file = file.with_context(|| format!("cannot open {}", path.display()))?;
@@ -156,12 +171,15 @@ impl Journal {
         let mut whole = 0;
         for (line, number) in bytes.split_inclusive(|&byte| byte == b'\n').zip(1..) {
             let is_whole = line.ends_with(b"\n");
+            if number == 1 && !line::may_begin_journal(line) {
+                return Err(not_a_journal(path).into());
+            }
             if number == 1 && !is_whole {
                 // Nothing was measured when the first line was cut.
                 return Ok((file, recovered, 0));
             }
             if number == 1 {
-                let header = serde_json::from_slice::<Header>(line).ok();
+                let header = line::read::<Header>(line).ok();
                 let same = header.filter(|it| it.key == *key && seed.continues(it.seed));
                 recovered.seed = same.map(|header| header.seed);
                 if recovered.seed.is_none() {
@@ -170,7 +188,7 @@ impl Journal {
                 }
             }
             if number > 1 && is_whole {
-                match serde_json::from_slice(line) {
+                match line::read::<Entry>(line) {
                     Ok(entry) => recovered.entries.push(entry),
                     Err(error) => recovered.notes.push(format!(
                         "{}, line {number}: cannot be read ({error}); it is measured again",
@@ -208,8 +226,7 @@ impl Journal {
     }
 
     fn write_line(&mut self, line: &impl Serialize) -> anyhow::Result<()> {
-        let mut text = serde_json::to_string(line)?;
-        text.push('\n');
+        let text = line::write(line)?;
         let write = self.file.write_all(text.as_bytes()).and_then(|()| self.file.sync_data());
         write.with_context(|| format!("cannot write {}", self.path.display()))
     }
@@ -218,15 +235,12 @@ impl Journal {
     ///
     /// # Errors
     ///
-    /// When the copy cannot be written.
-    pub fn copy_to(&mut self, path: &Path) -> anyhow::Result<()> {
+    /// When it cannot be read, or the copy cannot be written.
+    pub fn copy_to(&mut self, copy: &mut impl Write) -> io::Result<()> {
         // Through the open file: some systems let no other one read what is locked.
-        let mut copy = || -> std::io::Result<()> {
-            self.file.rewind()?;
-            std::io::copy(&mut self.file, &mut File::create(path)?)?;
-            self.file.seek(SeekFrom::End(0)).map(drop)
-        };
-        copy().with_context(|| format!("cannot write {}", path.display()))
+        self.file.rewind()?;
+        io::copy(&mut self.file, copy)?;
+        self.file.seek(SeekFrom::End(0)).map(drop)
     }
 
     /// Keeps only some processes, which no calibration file holds, and how they were measured.
@@ -244,8 +258,7 @@ impl Journal {
             BufReader::new(&file).read_until(b'\n', &mut header)?;
             rewritten.write_all(&header)?;
             for entry in [Entry::Part(part)].iter().chain(processes) {
-                serde_json::to_writer(&mut rewritten, entry)?;
-                rewritten.write_all(b"\n")?;
+                rewritten.write_all(line::write(entry)?.as_bytes())?;
             }
             rewritten.as_file().sync_all()?;
             rewritten.persist(&path)?;
@@ -263,6 +276,14 @@ impl Journal {
         fs::remove_file(&self.path)
             .with_context(|| format!("cannot remove {}", self.path.display()))
     }
+}
+
+fn not_a_journal(path: &Path) -> UsageError {
+    UsageError(format!(
+        "{} is not a journal of this program, whose place it takes; move it away, or name another \
+         --output",
+        path.display()
+    ))
 }
 
 /// A name for a journal that is put aside, which no file has yet.
@@ -385,12 +406,14 @@ mod tests {
     #[test]
     fn copies_and_what_is_kept() {
         let folder = tempfile::tempdir().unwrap();
-        let (path, copy) = (folder.path().join("x.journal"), folder.path().join("copy"));
+        let path = folder.path().join("x.journal");
         let (mut journal, _) = Journal::open(&path, &key(), SEED).unwrap();
         let entries = entries();
         entries[..2].iter().for_each(|entry| journal.append(entry).unwrap());
-        journal.copy_to(&copy).unwrap();
-        assert_eq!(fs::read(&copy).unwrap(), fs::read(&path).unwrap());
+        let mut copy = Vec::new();
+        journal.copy_to(&mut copy).unwrap();
+        assert_eq!(copy, fs::read(&path).unwrap());
+        assert!(Journal::is_one(&path));
         journal.append(&entries[2]).unwrap();
         let part = Part { started_at: "1".to_owned(), forced: true, checks: Vec::new() };
         journal.keep_only(part.clone(), &entries[2..]).unwrap();
@@ -429,10 +452,55 @@ mod tests {
             assert!(recovered.entries.is_empty());
             assert!(recovered.notes[0].contains("put aside"));
             assert!(folder.path().join("x.journal.old1").exists());
-            fs::write(&path, b"\xff\xfe garbage\n").unwrap();
+            fs::write(&path, b"{\"tool_version\":\"0.0.1\",\"of\":\"old\"}\n").unwrap();
             assert!(Journal::open(&path, &other, Seed::Drawn(2)).unwrap().1.entries.is_empty());
             assert!(folder.path().join("x.journal.old2").exists());
         }
+    }
+
+    #[test]
+    fn what_is_no_journal_is_never_touched() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.journal");
+        for text in [&b"\xff\xfe garbage\n"[..], b"one line without an end", b"{\"a\": 1}\nmore\n"]
+        {
+            fs::write(&path, text).unwrap();
+            let message = Journal::open(&path, &key(), SEED).unwrap_err().to_string();
+            assert!(message.contains("is not a journal"), "{message}");
+            assert_eq!(fs::read(&path).unwrap(), text);
+            assert!(!Journal::is_one(&path));
+        }
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        assert!(Journal::open(&path, &key(), SEED).is_err());
+        assert!(!Journal::is_one(&folder.path().join("no")));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_fifo_is_refused_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.journal");
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let message = Journal::open(&path, &key(), SEED).unwrap_err().to_string();
+        assert!(message.contains("is not a journal"), "{message}");
+    }
+
+    #[test]
+    fn a_changed_number_is_measured_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.journal");
+        let (mut journal, _) = Journal::open(&path, &key(), SEED).unwrap();
+        let entries = entries();
+        entries.iter().for_each(|entry| journal.append(entry).unwrap());
+        drop(journal);
+        let text = fs::read_to_string(&path).unwrap();
+        let changed = text.replacen("0.3,", "0.9,", 1).replacen("0.3]", "0.9]", 1);
+        assert_ne!(changed, text);
+        fs::write(&path, changed).unwrap();
+        let (_, recovered) = Journal::open(&path, &key(), SEED).unwrap();
+        assert_eq!(recovered.entries[..], entries[1..]);
+        assert!(recovered.notes[0].contains("checksum"), "{:?}", recovered.notes);
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod ceilings;
 mod entry;
 mod findings;
 mod journal;
+mod line;
 mod observer;
 mod outcome;
 mod seed;

@@ -1,7 +1,8 @@
 //! What a run leaves.
 
-use std::path::Path;
-
+use anyhow::Context;
+use cli_support::output::Target;
+use cli_support::say;
 use fusion_cost_model::calibration::{MeasuredCeilings, NoiseFloor, RunEnd};
 
 use super::entry::{Entry, Part};
@@ -128,25 +129,26 @@ impl Outcome {
     /// # Errors
     ///
     /// When a file cannot be written.
-    pub fn close_journal(&mut self, samples: Option<&Path>, parts: Part) -> anyhow::Result<()> {
+    pub fn close_journal(&mut self, samples: Option<Target>, parts: Part) -> anyhow::Result<()> {
         let Some(mut journal) = self.journal.take() else { return Ok(()) };
         if let Some(samples) = samples {
-            journal.copy_to(samples)?;
-            eprintln!("wrote {}", samples.display());
+            let mut copy = samples.create()?;
+            journal.copy_to(&mut copy).context("cannot copy the journal to --samples")?;
+            copy.finish()?;
         }
         if self.end != RunEnd::Complete {
             return Ok(());
         }
         let path = journal.path().display();
         if self.all().any(|one| matches!(one.state, State::Failed(_))) {
-            eprintln!("note: {path} stays; run the same command again to retry what failed");
+            say!("note: {path} stays; run the same command again to retry what failed");
             return Ok(());
         }
         if self.left_over.is_empty() {
             return journal.finish();
         }
         let processes = self.left_over.len();
-        eprintln!("note: {path} keeps {processes} processes of problems outside this run");
+        say!("note: {path} keeps {processes} processes of problems outside this run");
         journal.keep_only(parts, &self.left_over)
     }
 }

@@ -305,7 +305,13 @@ impl<'a> Session<'a> {
         self.observer.process_starts(&subject, number % REPEAT);
         let began = Instant::now();
         let (task, time_left) = (self.task(&subject, number), self.time_left());
-        let answer = self.workers.measure(task, time_left);
+        let mut answer = self.workers.measure(task.clone(), time_left);
+        // The system ends a process for the memory that another one took, and any program can send
+        // it a signal.
+        if let Err(NoAnswer::Crashed(reason)) = &answer {
+            self.observer.warn(&format!("{subject}: {reason}; it is tried once more"));
+            answer = self.workers.measure(task, self.time_left());
+        }
         let measured = &mut self.measured[index];
         measured.seconds = began.elapsed().as_secs_f64();
         match answer {
@@ -326,7 +332,9 @@ impl<'a> Session<'a> {
                 measured.state = State::Wrong(reason);
             }
             Ok(MeasureAnswer::NoKernels) => measured.state = State::NoKernels,
-            Err(NoAnswer::Failed(reason) | NoAnswer::NoDevice(reason)) => {
+            Err(
+                NoAnswer::Failed(reason) | NoAnswer::Crashed(reason) | NoAnswer::NoDevice(reason),
+            ) => {
                 measured.state = State::Failed(reason);
             }
             Err(NoAnswer::Stopped) => return Ok(Some(RunEnd::Interrupted)),
@@ -432,7 +440,11 @@ impl<'a> Session<'a> {
                 Err(NoAnswer::Stopped) => return Ok(Some(RunEnd::Interrupted)),
                 Err(NoAnswer::TimeUp) => return Ok(Some(RunEnd::TimeBudget)),
                 // Another pass may have them, and speedups are worth something without.
-                Err(NoAnswer::Failed(reason) | NoAnswer::NoDevice(reason)) => {
+                Err(
+                    NoAnswer::Failed(reason)
+                    | NoAnswer::Crashed(reason)
+                    | NoAnswer::NoDevice(reason),
+                ) => {
                     self.observer.warn(&format!("cannot measure the ceilings: {reason}"));
                 }
                 Err(error @ NoAnswer::NotStarted(_)) => return Err(error.into()),

@@ -21,6 +21,9 @@ pub enum NoAnswer {
     /// It could not be done, and why.
     #[error("{0}")]
     Failed(String),
+    /// Its process ended without an answer, and how.
+    #[error("{0}")]
+    Crashed(String),
     /// The user stopped it.
     #[error("it was interrupted")]
     Stopped,
@@ -72,7 +75,7 @@ impl<'a> Processes<'a> {
             Err(_) if time_left.is_some_and(|time_left| began.elapsed() >= time_left) => {
                 Err(NoAnswer::TimeUp)
             }
-            Err(error) => Err(NoAnswer::Failed(error.to_string())),
+            Err(error) => Err(NoAnswer::Crashed(error.to_string())),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use cli_support::say;
 use fusion_cost_model::calibration::{Check, CheckStatus};
 
 /// One line for each check that did not pass, each with its line end; empty when all is well.
@@ -36,7 +37,7 @@ pub fn has_failed(checks: &[Check]) -> bool {
 ///
 /// When a check failed and the run is not forced.
 pub fn go_on_with(checks: &[Check], force: bool) -> anyhow::Result<bool> {
-    eprint!("{}", report(checks));
+    report(checks).lines().for_each(|line| say!("{line}"));
     let failed = has_failed(checks);
     if failed && !force {
         anyhow::bail!(

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use std::io::{IsTerminal, Stderr, Write};
 use std::time::{Duration, Instant};
 
+use cli_support::plain;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use self::pace::{Pace, left_in_words};
@@ -70,7 +71,7 @@ impl<W: Write> Progress<W> {
         match &self.bar {
             Some(bar) => {
                 bar.set_prefix(left);
-                bar.set_message(what.to_owned());
+                bar.set_message(plain::text(what).into_owned());
             }
             None if self.spoke.elapsed() > SILENCE => {
                 let (done, expected) = (self.pace.done(), self.pace.expected());
@@ -87,7 +88,7 @@ impl<W: Write> Progress<W> {
     /// Prints a line that stays. A closed stderr does not end the run.
     fn note(&mut self, line: &str) {
         self.spoke = Instant::now();
-        let mut print = || drop(writeln!(self.out, "{line}"));
+        let mut print = || drop(writeln!(self.out, "{}", plain::text(line)));
         match &self.bar {
             Some(bar) => bar.suspend(print),
             None => print(),
