@@ -31,6 +31,7 @@ pub struct Done {
 ///
 /// When the command line asks for something impossible, or a file cannot be written.
 pub fn run(args: &RunArgs) -> anyhow::Result<u8> {
+    args.next.check()?;
     let Done { calibration, saved, exit_code } = measure(args, &args.request(), None)?;
     if let Some(file) = &saved {
         show::print_if_read(&calibration, file, args.json)?;
