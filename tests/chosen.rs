@@ -34,6 +34,7 @@ impl Pool {
             let of = Family::of(record.problem.chain().form());
             backend(record)
                 && record.verdict != Verdict::Invalid
+                && record.rewrite.is_none()
                 && family.is_none_or(|family| family == of)
         });
         Self { calibration, target }

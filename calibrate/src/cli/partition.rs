@@ -28,8 +28,8 @@ pub struct PartitionArgs {
     /// The calibration file that knows what kernels cost
     #[arg(long, value_name = "FILE")]
     pub profile: PathBuf,
-    /// A number for a dimension that the model leaves open, such as batch=8; can be repeated
-    #[arg(long, value_name = "NAME=N")]
+    /// The size of a dimension that the model leaves open, such as batch=8; can be repeated
+    #[arg(long, value_name = "NAME=SIZE")]
     pub dim: Vec<String>,
     /// Where the kernels would run.
     #[command(flatten)]
