@@ -199,7 +199,7 @@ fn wrong_command_lines() {
             "do not belong into example.toml",
         ),
         (&["--dim", "batch=8", "--fusion", "all"], "--dim is for a run with --for"),
-        (&["--points", "8", "--fusion", "all"], "--points is for a run with"),
+        (&["--points", "8", "--fusion", "all"], "--refresh <OLD>"),
         (&["--dry-run"], "--refresh"),
         (&["--refresh", "example.toml", "--points", "0"], "from 1 to 10000"),
         (&["--rewrite", "bn_fold", "--fusion", "all"], "did you mean `bn_folded`"),
