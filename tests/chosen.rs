@@ -1,6 +1,11 @@
 //! Twenty records that are chosen, the least certain first, against twenty at random.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
 #![allow(dead_code, reason = "made-up machines have more than this test needs")]
 
 mod made;
@@ -26,7 +31,8 @@ impl Pool {
     fn of(calibration: &HardwareCalibration, target: Target, family: Option<Family>) -> Self {
         let mut calibration = calibration.clone();
         let backend = |record: &FusionRecord| {
-            (record.backend, record.threads, record.clock) == (target.backend, target.threads, target.clock)
+            (record.backend, record.threads, record.clock)
+                == (target.backend, target.threads, target.clock)
                 && record.implementation == target.implementation
                 && record.cache_state == target.cache_state
         };
@@ -104,7 +110,10 @@ impl Pool {
 
 fn in_percent([chosen, random]: [Off; 2]) -> String {
     let [chosen, random] = [chosen, random].map(|off| off.map(|one| 100.0 * one));
-    format!("chosen {:.2} / {:.2} %, at random {:.2} / {:.2} %", chosen[0], chosen[1], random[0], random[1])
+    format!(
+        "chosen {:.2} / {:.2} %, at random {:.2} / {:.2} %",
+        chosen[0], chosen[1], random[0], random[1]
+    )
 }
 
 /// GEMMs whose tails weigh more the less depth they have.

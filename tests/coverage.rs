@@ -107,7 +107,9 @@ fn what_costs_most_comes_first_and_counts_as_often_as_it_is_asked() {
     assert_eq!(first(&many), small);
     let coverage = on.coverage(&many, &POLICY);
     assert_eq!((coverage.questions.len(), coverage.questions[0].count), (2, 100_000));
-    assert!(coverage.to_measure.is_sorted_by(|a, b| a.lowers_regret_by_ms >= b.lowers_regret_by_ms));
+    assert!(
+        coverage.to_measure.is_sorted_by(|a, b| a.lowers_regret_by_ms >= b.lowers_regret_by_ms)
+    );
     // The same question has the same answer.
     assert_eq!(chosen(&coverage), chosen(&on.coverage(&many, &POLICY)));
 }

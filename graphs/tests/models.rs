@@ -139,11 +139,8 @@ fn ops_are_nodes_for_a_partitioner() {
     assert_eq!(branches.len(), 16);
     assert!(branches.iter().all(|(input, operands)| input.is_some() && *operands == 1));
     // The pool over whole images is opaque, so what it reads stays in memory, as the result does.
-    let outputs: Vec<String> = nodes
-        .iter()
-        .filter(|node| node.is_output)
-        .map(|node| node.problem.to_string())
-        .collect();
+    let outputs: Vec<String> =
+        nodes.iter().filter(|node| node.is_output).map(|node| node.problem.to_string()).collect();
     assert_eq!(outputs, ["relu/f32/m392.n2048", "bias/f32/m8.n1000"]);
     // The only op that reads nothing of others is the stem's convolution, and the last linear op,
     // behind the opaque node.

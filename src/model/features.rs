@@ -38,7 +38,10 @@ impl Hash for Kinds {
         let [window, stride, pad] = self.pool;
         state.write_u64(self.stride ^ self.groups.rotate_left(32));
         state.write_u64(
-            window ^ stride.rotate_left(16) ^ pad.rotate_left(32) ^ (u64::from(self.is_pointwise) << 63),
+            window
+                ^ stride.rotate_left(16)
+                ^ pad.rotate_left(32)
+                ^ (u64::from(self.is_pointwise) << 63),
         );
     }
 }

@@ -122,11 +122,8 @@ impl FusionCostModel {
             return Err(ErrorKind::HardwareMismatch { expected, found }.into());
         }
         let Self { calibration, by_view, .. } = Self::new(older);
-        self.older = Some(Box::new(Older::of(
-            calibration.records,
-            by_view,
-            &self.calibration.records,
-        )));
+        self.older =
+            Some(Box::new(Older::of(calibration.records, by_view, &self.calibration.records)));
         Ok(self)
     }
 

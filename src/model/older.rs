@@ -55,7 +55,11 @@ impl Older {
 
     /// The answer about a problem within the range of the older calibration, with the records that it
     /// names; `None` where the older one does not reach, or nothing newer was measured.
-    pub(super) fn answer(&self, view: &View, problem: &Problem) -> Option<(Answer, &[FusionRecord])> {
+    pub(super) fn answer(
+        &self,
+        view: &View,
+        problem: &Problem,
+    ) -> Option<(Answer, &[FusionRecord])> {
         let (known, drift) = self.by_view.get(view)?;
         let before = before(known, &self.records, problem)?;
         Some((drift.applied_to(before, problem), &self.records))

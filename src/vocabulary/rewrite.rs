@@ -25,9 +25,7 @@ use crate::error::Error;
 /// assert_eq!(folded.to_string(), "conv2d+bias+relu/f32/n1.c64.h56.w56.k64.r3.s3.pad1");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Rewrite {
     /// A batch norm that follows a convolution is folded into its filter ahead of time, and what is

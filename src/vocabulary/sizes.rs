@@ -270,7 +270,8 @@ impl Hash for Sizes {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_u8(self.form as u8);
         for pair in self.values[..self.form.size_keys().len()].chunks(2) {
-            let [first, second] = [pair.first(), pair.get(1)].map(|size| size.map_or(0, |size| *size));
+            let [first, second] =
+                [pair.first(), pair.get(1)].map(|size| size.map_or(0, |size| *size));
             state.write_u64(first ^ second.rotate_left(32));
         }
     }

@@ -112,7 +112,8 @@ fn refresh(args: &RunArgs, path: &Path, target: &Target, machine: &Machine) -> a
         return Err(UsageError(format!("{name} has no valid records on {on}{but}")).into());
     }
     let base = existing(&output, machine)?;
-    let measured: Vec<Problem> = base.iter().flat_map(|base| &base.records).map(|one| one.problem).collect();
+    let measured: Vec<Problem> =
+        base.iter().flat_map(|base| &base.records).map(|one| one.problem).collect();
     let count = args.next.points.unwrap_or(POINTS_TO_REFRESH);
     let points = model.on(on).points_to_refresh(count, &measured);
     if args.next.dry_run {
@@ -138,7 +139,13 @@ fn refresh(args: &RunArgs, path: &Path, target: &Target, machine: &Machine) -> a
 }
 
 /// What the drift means, and the command that comes next.
-fn what_next(args: &RunArgs, older: &Path, newer: &Path, drift: &Drift, left: usize) -> Vec<String> {
+fn what_next(
+    args: &RunArgs,
+    older: &Path,
+    newer: &Path,
+    drift: &Drift,
+    left: usize,
+) -> Vec<String> {
     let (name, newer) = (older.display(), newer.display());
     let count: usize = drift.families.iter().map(|one| one.records).max().unwrap_or(0);
     let mut lines = vec![match (drift.finding(), drift.of_speedups()) {
@@ -223,9 +230,7 @@ fn model_target(args: &RunArgs, target: &Target) -> ModelTarget {
     let cache = args.cache.into();
     let ways = args.ways();
     match target.device.backend {
-        Backend::Cpu => {
-            ModelTarget::cpu(u32::try_from(target.device.threads).unwrap_or(u32::MAX))
-        }
+        Backend::Cpu => ModelTarget::cpu(u32::try_from(target.device.threads).unwrap_or(u32::MAX)),
         backend => {
             let clock = ways.clocks.first().copied().unwrap_or_default();
             let implementation = ways.implementations.first().copied();

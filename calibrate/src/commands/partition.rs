@@ -5,8 +5,8 @@ use cli_support::width::Width;
 use fusion_cost_model::{FusionCostModel, Policy, WhenUnknown};
 use model_graphs::{Dims, Error as GraphError, Graph};
 
-use super::written::{Formats, write};
 use super::target;
+use super::written::{Formats, write};
 use crate::cli::PartitionArgs;
 use crate::exit::{self, UsageError};
 use crate::report::partition::{Question, SplitModel};

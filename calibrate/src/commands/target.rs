@@ -41,7 +41,10 @@ pub(super) fn chosen(args: &TargetArgs, model: &FusionCostModel) -> Result<Targe
 /// # Errors
 ///
 /// When it has none, with what it has.
-pub(super) fn with_records(args: &TargetArgs, model: &FusionCostModel) -> Result<Target, UsageError> {
+pub(super) fn with_records(
+    args: &TargetArgs,
+    model: &FusionCostModel,
+) -> Result<Target, UsageError> {
     let target = chosen(args, model)?;
     if model.targets().contains(&target) {
         return Ok(target);

@@ -345,7 +345,8 @@ mod tests {
             };
             let groups = Family::ALL.into_iter().map(Some).chain([None]);
             let all_hold = groups.into_iter().all(|family| {
-                let of_it = || changes.iter().filter(|one| family.is_none_or(|it| one.family == it));
+                let of_it =
+                    || changes.iter().filter(|one| family.is_none_or(|it| one.family == it));
                 holds(of_it().map(|one| one.time[0]).collect(), &times)
                     && holds(of_it().map(|one| one.speedup.unwrap()[0]).collect(), &speedups)
             });

@@ -80,7 +80,8 @@ pub fn extended(base: HardwareCalibration, added: HardwareCalibration) -> Hardwa
 
 /// Whether two records answer the same question.
 fn is_same(a: &FusionRecord, b: &FusionRecord) -> bool {
-    (a.problem, a.backend, a.threads, a.cache_state) == (b.problem, b.backend, b.threads, b.cache_state)
+    (a.problem, a.backend, a.threads, a.cache_state)
+        == (b.problem, b.backend, b.threads, b.cache_state)
         && (a.clock, a.implementation, a.rewrite) == (b.clock, b.implementation, b.rewrite)
 }
 

@@ -63,6 +63,9 @@ impl Range {
 
     /// A time in milliseconds with its interval.
     pub(super) fn time(self) -> String {
+        if self.low == self.high {
+            return signed(self.value);
+        }
         format!("{} {}", signed(self.value), self.ends())
     }
 

@@ -126,7 +126,9 @@ mod tests {
 
     #[test]
     fn the_distribution_is_that_of_tables() {
-        for (z, expected) in [(0.0, 0.5), (1.0, 0.841_344_75), (-1.96, 0.024_997_9), (3.0, 0.998_65)] {
+        for (z, expected) in
+            [(0.0, 0.5), (1.0, 0.841_344_75), (-1.96, 0.024_997_9), (3.0, 0.998_65)]
+        {
             assert!((below(z) - expected).abs() < 1e-6, "{z}: {}", below(z));
         }
     }

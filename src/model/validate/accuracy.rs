@@ -59,9 +59,11 @@ impl Accuracy {
         policy: &Policy,
     ) -> Self {
         let trials: Vec<&Trial<'_>> = trials.into_iter().collect();
-        let time = trials.iter().filter_map(|trial| Some((trial.time_error()?, trial.covers_time()?)));
-        let speedup =
-            trials.iter().filter_map(|trial| Some((trial.speedup_error()?, trial.covers_speedup()?)));
+        let time =
+            trials.iter().filter_map(|trial| Some((trial.time_error()?, trial.covers_time()?)));
+        let speedup = trials
+            .iter()
+            .filter_map(|trial| Some((trial.speedup_error()?, trial.covers_speedup()?)));
         Self {
             records: trials.len(),
             time: Errors::of(time),

@@ -24,9 +24,9 @@ pub fn page(calibration: &HardwareCalibration, file: Option<&Path>, width: Width
         Clock::ALL.into_iter().flat_map(|clock| Implementation::ALL.map(|one| (clock, one)));
     let rewrites = || std::iter::once(None).chain(Rewrite::ALL.map(Some));
     let tables = kinds.flat_map(|kind| {
-        Family::ALL.into_iter().flat_map(move |family| {
-            rewrites().map(move |rewrite| (kind, family, rewrite))
-        })
+        Family::ALL
+            .into_iter()
+            .flat_map(move |family| rewrites().map(move |rewrite| (kind, family, rewrite)))
     });
     for ((clock, implementation), family, rewrite) in tables {
         let is_of_it = |record: &&FusionRecord| {

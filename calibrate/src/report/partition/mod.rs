@@ -159,12 +159,10 @@ impl SplitModel {
         let split = Ops { ops: &ops, nodes, on, policy };
         let kernels: Vec<Kernel> =
             best.segments.iter().map(|segment| split.kernel(segment)).collect();
-        let is_chosen = |parts: &Vec<NodeOps>| {
-            best.segments.iter().any(|segment| segment.parts == *parts)
-        };
-        let is_fused = |parts: &&Vec<NodeOps>| {
-            parts.iter().map(|part| part.ops.len()).sum::<usize>() > 1
-        };
+        let is_chosen =
+            |parts: &Vec<NodeOps>| best.segments.iter().any(|segment| segment.parts == *parts);
+        let is_fused =
+            |parts: &&Vec<NodeOps>| parts.iter().map(|part| part.ops.len()).sum::<usize>() > 1;
         let apart = best.always.segments.iter().filter(is_fused);
         let apart = apart.filter(|parts| !is_chosen(parts));
         let opaque = found.opaque_counts().into_iter();
@@ -173,11 +171,7 @@ impl SplitModel {
             splits: Splits::of(&best),
             evidence: known(&possible, &kernels, on),
             opaque: opaque
-                .map(|count| OpaqueNodes {
-                    op: count.op,
-                    reason: count.reason,
-                    nodes: count.nodes,
-                })
+                .map(|count| OpaqueNodes { op: count.op, reason: count.reason, nodes: count.nodes })
                 .collect(),
             assumed: found.assumptions().map(|(what, count)| (what.to_string(), count)).collect(),
             question,
@@ -208,9 +202,8 @@ impl Ops<'_> {
             self.nodes.get(part.node).and_then(|node| node.problem.slice(part.ops.clone()))
         });
         let first = problems.next().flatten();
-        let problem = first.and_then(|first| {
-            problems.try_fold(first, |joined, next| joined.join(&next?).ok())
-        });
+        let problem = first
+            .and_then(|first| problems.try_fold(first, |joined, next| joined.join(&next?).ok()));
         let estimate = problem.map(|problem| self.on.estimate(&problem));
         match estimate {
             Some(estimate) => self.described(problem, &estimate, parts),
@@ -316,7 +309,8 @@ fn known(possible: &[PossibleKernel], chosen: &[Kernel], on: OnTarget<'_>) -> Ve
     let of = |evidence: Evidence| {
         let chosen: Vec<&Kernel> =
             chosen.iter().filter(|kernel| kernel.evidence == evidence).collect();
-        let own: Option<f64> = chosen.iter().map(time).sum();
+        // The sum of nothing would be a negative zero.
+        let own: Option<f64> = chosen.iter().map(time).try_fold(0.0, |sum, time| Some(sum + time?));
         Known {
             evidence,
             possible: counts.get(&evidence).copied().unwrap_or(0),

@@ -109,7 +109,8 @@ fn head(question: &Question, width: Width) -> String {
         ("target", target.to_string()),
         ("policy", format!("fuse from a speedup of {threshold} on")),
     ];
-    let line = |(label, line): &(&str, String)| width.wrap(&format!("{label:<LABEL$}"), line, LABEL);
+    let line =
+        |(label, line): &(&str, String)| width.wrap(&format!("{label:<LABEL$}"), line, LABEL);
     lines.iter().map(line).collect()
 }
 

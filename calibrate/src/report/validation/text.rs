@@ -72,7 +72,8 @@ fn head(question: &Question, width: Width) -> String {
         ("left out", left_out.to_owned()),
         ("policy", format!("fuse from a speedup of {threshold} on{limit}")),
     ];
-    let line = |(label, line): &(&str, String)| width.wrap(&format!("{label:<LABEL$}"), line, LABEL);
+    let line =
+        |(label, line): &(&str, String)| width.wrap(&format!("{label:<LABEL$}"), line, LABEL);
     lines.iter().map(line).collect()
 }
 
