@@ -38,6 +38,11 @@ pub(crate) enum ErrorKind {
         "problem `{0}`: expected chain/dtype/sizes, such as linear_bias_relu/f32/m512.k512.n512"
     )]
     ProblemText(String),
+    #[error(
+        "target `{0}`: it has two parts of one kind; write it as cpu/2/f32/native or \
+         cuda/device/bf16/vendor, or only some of that"
+    )]
+    TargetText(String),
     #[error("cannot read {}: {source}", path.display())]
     Read { path: PathBuf, source: std::io::Error },
     #[error("cannot write {}: {source}", path.display())]
@@ -111,14 +116,17 @@ impl Error {
         matches!(*self.0, ErrorKind::Sizes { .. })
     }
 
-    /// Whether the question itself is wrong: a name, a chain, sizes, the text of a problem, or the
-    /// order of a graph's nodes.
+    /// Whether the question itself is wrong: a name, a chain, sizes, the text of a problem or a
+    /// target, or the order of a graph's nodes.
     #[must_use]
     pub fn is_invalid_question(&self) -> bool {
         self.is_unknown_name()
             || self.is_not_one_kernel()
             || self.is_invalid_sizes()
-            || matches!(*self.0, ErrorKind::ProblemText(_) | ErrorKind::GraphOrder { .. })
+            || matches!(
+                *self.0,
+                ErrorKind::ProblemText(_) | ErrorKind::TargetText(_) | ErrorKind::GraphOrder { .. }
+            )
     }
 
     /// Whether a file cannot be read from the disk or written to it. [`source`] is the reason.

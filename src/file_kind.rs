@@ -17,11 +17,13 @@ pub enum FileKind {
     Hardware,
     /// Which sizes to measure.
     Shapes,
+    /// What another calibrator measured.
+    Imported,
 }
 
 impl FileKind {
     /// Every kind.
-    const ALL: [Self; 3] = [Self::Calibration, Self::Hardware, Self::Shapes];
+    const ALL: [Self; 4] = [Self::Calibration, Self::Hardware, Self::Shapes, Self::Imported];
 
     /// The word in the file.
     #[must_use]
@@ -30,7 +32,16 @@ impl FileKind {
             Self::Calibration => "calibration",
             Self::Hardware => "hardware",
             Self::Shapes => "shapes",
+            Self::Imported => "imported",
         }
+    }
+
+    /// What a text says that it is; `None` where it says nothing that is known, or is no TOML.
+    #[must_use]
+    pub fn of(text: &str) -> Option<Self> {
+        let table: toml::Table = text.parse().ok()?;
+        let kind = table.get("kind")?.as_str()?;
+        Self::ALL.into_iter().find(|known| known.name() == kind)
     }
 
     /// Checks that a text is a TOML file of this kind and version.
@@ -70,8 +81,8 @@ impl FileKind {
             }
             (None, _) => Err(self.wrong(match kind {
                 Some(kind) => format!(
-                    "kind is `{kind}`; expected `{}` (the kinds are calibration, hardware and \
-                     shapes)",
+                    "kind is `{kind}`; expected `{}` (the kinds are calibration, hardware, \
+                     shapes and imported)",
                     self.name()
                 ),
                 None => format!(
@@ -91,6 +102,7 @@ impl FileKind {
         let advice = match (self, is_newer) {
             (Self::Calibration, true) => "use a newer version of the tool, or calibrate again",
             (Self::Calibration, false) => "calibrate again",
+            (Self::Imported, false) => "import it again",
             (_, true) => "use a newer calibrate",
             (_, false) => "write it in the format of the files that come with calibrate",
         };
@@ -103,6 +115,7 @@ impl FileKind {
             Self::Calibration => "fingerprint",
             Self::Hardware => "cores",
             Self::Shapes => "description",
+            Self::Imported => "source",
         }
     }
 
@@ -111,6 +124,7 @@ impl FileKind {
             Self::Calibration => "a calibration",
             Self::Hardware => "a hardware profile",
             Self::Shapes => "a set of shapes",
+            Self::Imported => "an imported profile",
         }
     }
 
@@ -120,6 +134,9 @@ impl FileKind {
             Self::Calibration => "`calibrate show` prints it",
             Self::Hardware => "name it with --hardware when you calibrate",
             Self::Shapes => "name it with --shapes when you calibrate",
+            Self::Imported => {
+                "its times have no intervals to decide by; `calibrate compare` takes it"
+            }
         }
     }
 }
@@ -142,6 +159,8 @@ mod tests {
     fn a_file_says_what_it_is() {
         let right = "kind = \"calibration\"\nschema_version = 3\n";
         assert!(FileKind::Calibration.expect(right, 3).is_ok());
+        assert_eq!(FileKind::of(right), Some(FileKind::Calibration));
+        assert_eq!([FileKind::of("kind = 7"), FileKind::of("{}")], [None, None]);
         assert_eq!(
             message("kind = \"hardware\"\nschema_version = 2\n"),
             "it is a hardware profile, not a calibration; name it with --hardware when you \

@@ -57,6 +57,7 @@
 //! # The modules
 //!
 //! - [`calibration`]: all that a file holds, and [`hardware`]: the data sheet in it.
+//! - [`compare`]: calibrations against each other; [`imported`]: profiles of other calibrators.
 //! - [`cost`]: what a problem costs on paper, in flops, bytes, and by the roofline.
 //! - [`kernel`]: what authors of kernels need of a problem besides.
 //!
@@ -72,10 +73,12 @@
 #![forbid(unsafe_code)]
 
 pub mod calibration;
+pub mod compare;
 pub mod cost;
 mod error;
 mod file_kind;
 pub mod hardware;
+pub mod imported;
 pub mod kernel;
 mod model;
 mod vocabulary;

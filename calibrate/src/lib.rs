@@ -14,6 +14,7 @@
 //! | [`worker`] | does one task in a process of its own |
 //! | [`run`] | measures everything, pass after pass, and keeps a journal |
 //! | [`record`] | the calibration file |
+//! | [`import`] | profiles of other calibrators |
 //! | [`drift`] | how far a newer calibration is off an older one |
 //! | [`selftest`] | whole runs whose true result is known |
 //! | [`report`] | what people read |
@@ -26,6 +27,7 @@ pub mod cli;
 pub mod commands;
 pub mod digits;
 pub mod drift;
+pub mod import;
 pub mod judge;
 pub mod machine;
 pub mod measure;

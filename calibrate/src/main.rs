@@ -14,6 +14,8 @@ fn main() -> ExitCode {
         Some(Command::List(args)) => commands::list::list(&args),
         Some(Command::Show(args)) => commands::show::show(&args),
         Some(Command::Query(args)) => commands::query::query(&args),
+        Some(Command::Compare(args)) => commands::compare::compare(&args),
+        Some(Command::Import(args)) => commands::import::import(&args),
         Some(Command::Partition(args)) => commands::partition::partition(&args),
         Some(Command::Validate(args)) => commands::validate::validate(&args),
         Some(Command::Selftest(args)) => commands::selftest::selftest(&args),

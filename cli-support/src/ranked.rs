@@ -60,6 +60,7 @@ enum Line {
 pub struct RankedTable {
     title: String,
     columns: Vec<Column>,
+    heads: Vec<String>,
     lines: Vec<Line>,
 }
 
@@ -67,7 +68,20 @@ impl RankedTable {
     /// One without rows.
     #[must_use]
     pub fn new(title: impl Into<String>, columns: &[Column]) -> Self {
-        Self { title: title.into(), columns: columns.to_vec(), lines: Vec::new() }
+        let heads = columns.iter().map(|column| column.head.to_owned()).collect();
+        Self { title: title.into(), columns: columns.to_vec(), heads, lines: Vec::new() }
+    }
+
+    /// The same table with other heads of its columns, such as names that are known only now.
+    #[must_use]
+    pub fn with_heads(self, heads: impl IntoIterator<Item = String>) -> Self {
+        Self { heads: heads.into_iter().collect(), ..self }
+    }
+
+    /// Whether it has no rows.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rows().next().is_none()
     }
 
     /// Adds what the names of the next rows have in common.
@@ -89,7 +103,7 @@ impl RankedTable {
             INDENT
         };
         let layout = Layout::new(self, indent, width);
-        let heads: Vec<&str> = self.columns.iter().map(|column| column.head).collect();
+        let heads: Vec<&str> = self.heads.iter().map(String::as_str).collect();
         let mut text = layout.row(&self.title, 0, &heads);
         for line in &self.lines {
             match line {
@@ -101,6 +115,35 @@ impl RankedTable {
                     text.push_str(&layout.row(name, indent, &cells));
                 }
             }
+        }
+        text
+    }
+
+    /// The table in Markdown, with every column.
+    #[must_use]
+    pub fn markdown(&self) -> String {
+        let line = |name: &str, cells: &mut dyn Iterator<Item = &str>| {
+            let escaped = |cell: &str| cell.replace('|', "\\|");
+            let cells: String = cells.map(|cell| format!(" {} |", escaped(cell))).collect();
+            format!("| {} |{cells}\n", escaped(name))
+        };
+        let mut text = line(&self.title, &mut self.heads.iter().map(String::as_str));
+        text.push_str("|---|");
+        for column in &self.columns {
+            text.push_str(match column.side {
+                Side::Left => "---|",
+                Side::Right => "---:|",
+            });
+        }
+        text.push('\n');
+        let nothing = vec![""; self.columns.len()];
+        for one in &self.lines {
+            text.push_str(&match one {
+                Line::Heading(heading) => {
+                    line(&format!("**{heading}**"), &mut nothing.iter().copied())
+                }
+                Line::Row { name, cells } => line(name, &mut cells.iter().map(String::as_str)),
+            });
         }
         text
     }
@@ -130,7 +173,7 @@ impl<'a> Layout<'a> {
         let wide = |index: usize| {
             let cells = table.rows().filter_map(|(_, cells)| cells.get(index));
             let longest = cells.map(|cell| length(cell)).max().unwrap_or(0);
-            longest.max(length(columns[index].head))
+            longest.max(table.heads.get(index).map_or(0, |head| length(head)))
         };
         let wide: Vec<usize> = (0..columns.len()).map(wide).collect();
         let of_ranks = |most: u8| -> usize {
@@ -234,6 +277,23 @@ linear        speedup  verdict
             assert!(heads <= before, "{columns}\n{text}");
             before = heads;
         }
+    }
+
+    #[test]
+    fn markdown_has_every_column() {
+        let heads = ["A", "B | A", "rate", "verdict"].map(str::to_owned);
+        let mut table = table().with_heads(heads);
+        table.row("m1", ["1", "2", "3", "a|b"].map(str::to_owned));
+        let expected = "\
+| linear | A | B \\| A | rate | verdict |
+|---|---:|---:|---:|---|
+| **linear_bias/f32** |  |  |  |  |
+| m8.k8.n8 | 1 us | 1.00 | 22.5 | SAME |
+| m4096.k64.n256.and.much.more.that.is.rare | 699 us | 1.17 | 225.7 | FASTER |
+| m1 | 1 | 2 | 3 | a\\|b |
+";
+        assert_eq!(table.markdown(), expected);
+        assert!(!table.is_empty() && RankedTable::new("", &[]).is_empty());
     }
 
     #[test]

@@ -42,7 +42,8 @@ pub fn mebibytes(bytes: u64) -> String {
 }
 
 /// A number with three significant digits, if it has fewer before the point.
-fn three_digits(value: f64) -> String {
+#[must_use]
+pub fn three_digits(value: f64) -> String {
     if value < 9.995 {
         format!("{value:.2}")
     } else if value < 99.95 {

@@ -2,12 +2,15 @@
 
 use std::fmt;
 
+use serde::Serialize;
+
 use super::form::Form;
 use super::op::Op::{self, Conv2d, LayerNorm, Linear, MaxPool, Pv, Qk, Softmax};
 use super::pointwise::Pointwise;
 
 /// A group of patterns that share an anchor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Family {
     /// Starts with a GEMM with weights.
     Linear,

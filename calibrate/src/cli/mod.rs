@@ -1,5 +1,7 @@
 //! The command line.
 
+mod compare;
+mod import;
 mod next;
 mod output;
 mod partition;
@@ -18,6 +20,8 @@ use trace_tool::TraceCommand;
 use crate::machine::fingerprint;
 use crate::selftest::against_itself::Planted;
 
+pub use compare::{CompareArgs, CompareBy, CompareFormat};
+pub use import::ImportArgs;
 pub use next::NextArgs;
 pub use output::{OutputArgs, OutputFormat};
 pub use partition::PartitionArgs;
@@ -45,6 +49,7 @@ Examples:
   calibrate trace compare a.json.gz b.json.gz     where the gap between two GPU profiles comes from
   calibrate show q.toml
   calibrate query q.toml --problem add_relu/f32/m1024.n1024
+  calibrate compare xeon.toml epyc.toml           on which machine fusion gains more
   calibrate partition bert.onnx --profile q.toml --dim batch=1 --dim sequence=128
   calibrate validate q.toml                       how well its records predict each other
 
@@ -54,7 +59,7 @@ pipe or a file gets every column, and each problem with its whole name on one li
 
 Exit codes: 0 done, 1 failure, 2 usage, 3 with --strict when not everything can be trusted, \
 4 failed \
-self-test or exceeded limit of `validate` or `trace validate`, 5 no such device or a library of it is missing, \
+self-test, a regression of `compare`, or exceeded limit of `validate` or `trace validate`, 5 no such device or a library of it is missing, \
 130 interrupted.";
 
 /// Measures what kernel fusion really gains on this machine.
@@ -88,6 +93,10 @@ pub enum Command {
     Show(ShowArgs),
     /// Ask a calibration file about one problem
     Query(QueryArgs),
+    /// Compare calibrations: on which machine fusion gains more, and whether it changed
+    Compare(CompareArgs),
+    /// Bring a profile of another calibrator into a file that can be compared
+    Import(ImportArgs),
     /// Split a model (ONNX or JSON) into the kernels that take the least time
     Partition(PartitionArgs),
     /// Test how well the records of a calibration file predict each other, and what decisions cost

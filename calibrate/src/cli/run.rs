@@ -4,14 +4,15 @@ use std::path::{PathBuf, absolute};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use fusion_cost_model::{Backend, Clock, DType, Implementation, Problem, Rewrite};
+use fusion_cost_model::{Backend, Clock, DType, Implementation, Rewrite};
+use regex::Regex;
 
 use super::{CachePolicy, NextArgs};
 use crate::exit::UsageError;
 use crate::judge::LEAST_SPAN;
 use crate::machine::fingerprint;
 use crate::measure::Procedure;
-use crate::plan::{Request, Ways};
+use crate::plan::{Request, Sweep, Ways};
 use crate::run::{RunSettings, Seed, Target};
 use crate::worker::{Device, Gpu};
 
@@ -107,9 +108,18 @@ pub struct RunArgs {
     #[arg(long, value_name = "SET|FILE")]
     pub shapes: Option<String>,
 
-    /// One problem, such as linear_bias_relu/f32/m512.k512.n512; can be repeated
+    /// One problem, such as linear_bias_relu/f32/m512.k512.n512, or a sweep of sizes, such as
+    /// linear_bias_relu/f32/m{64..4096*2}.k1024.n{256,1024}; can be repeated
     #[arg(long, value_name = "PROBLEM")]
-    pub problem: Vec<Problem>,
+    pub problem: Vec<Sweep>,
+
+    /// Only problems whose text matches, such as 'conv.*/f32/.*r3'
+    #[arg(long, value_name = "REGEX")]
+    pub filter: Option<Regex>,
+
+    /// Print what would be measured and about how long it would take, and measure nothing
+    #[arg(long)]
+    pub plan: bool,
 
     /// Also measure what these rewrites gain, separated by commas, where they apply: bn_folded (a
     /// batch norm folded into the filter before it; CPU only)
@@ -235,7 +245,7 @@ impl RunArgs {
         Request {
             fusion: self.fusion.clone(),
             shapes: self.shapes.clone(),
-            problems: self.problem.clone(),
+            problems: self.problem.iter().flat_map(Sweep::problems).copied().collect(),
             source: None,
             dtype: self.dtype,
             quick: self.quick,

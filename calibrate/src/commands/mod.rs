@@ -1,6 +1,8 @@
 //! The commands: each puts the stages together.
 
+pub mod compare;
 pub mod completions;
+pub mod import;
 pub mod list;
 pub mod man;
 pub mod next;

@@ -1,19 +1,21 @@
 //! `calibrate`: the main job.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 
+use cli_support::width::Width;
 use fusion_cost_model::calibration::{FusionRecord, HardwareCalibration, RunEnd, Verdict};
 
 use super::show;
 use crate::cli::RunArgs;
-use crate::exit;
 use crate::machine::{KnownStates, Machine, MachineLock, preflight};
-use crate::plan::{Request, wanted};
+use crate::plan::{Request, Wanted, controls, wanted};
 use crate::record::{Files, Run, calibration, extended};
 use crate::report::Progress;
 use crate::run::{Begun, Journal, Outcome, Part, RunKey, Session, Target};
 use crate::stop::Stop;
 use crate::worker::Processes;
+use crate::{exit, report};
 
 /// What came of a run.
 pub struct Done {
@@ -31,11 +33,34 @@ pub struct Done {
 ///
 /// When the command line asks for something impossible, or a file cannot be written.
 pub fn run(args: &RunArgs) -> anyhow::Result<u8> {
+    if args.plan {
+        return print_plan(args);
+    }
     let Done { calibration, saved, exit_code } = measure(args, &args.request(), None)?;
     if let Some(file) = &saved {
         show::print_if_read(&calibration, file, args.json)?;
     }
     Ok(exit_code)
+}
+
+/// Prints what would be measured.
+fn print_plan(args: &RunArgs) -> anyhow::Result<u8> {
+    let wanted = filtered(args, &args.request())?;
+    let target = Target::find(args.device()?)?;
+    let (plan, needs) = target.plan(wanted, &args.ways(), args.cache.into())?;
+    let controls = controls(&plan.subjects, target.l2_bytes())?.len();
+    let text = report::plan(&plan, controls, &args.procedure(), &needs, Width::of_stdout());
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(exit::DONE)
+}
+
+/// The problems that are requested, as far as they match the filter.
+fn filtered(args: &RunArgs, request: &Request) -> anyhow::Result<Wanted> {
+    let wanted = wanted(request)?;
+    match &args.filter {
+        Some(filter) => Ok(wanted.matching(filter)?),
+        None => Ok(wanted),
+    }
 }
 
 /// Measures what is requested, and writes it to the output, together with what another file of this
@@ -50,7 +75,7 @@ pub fn measure(
     base: Option<HardwareCalibration>,
 ) -> anyhow::Result<Done> {
     let device = args.device()?;
-    let wanted = wanted(request)?;
+    let wanted = filtered(args, request)?;
     let target = Target::find(device)?;
     let machine = Machine::identify(&args.hardware, target.observe())?;
     machine.warn_of_mismatch(args.require_hardware)?;

@@ -4,20 +4,38 @@ use std::io::Write;
 use std::path::Path;
 
 use cli_support::width::Width;
+use fusion_cost_model::FileKind;
 use fusion_cost_model::calibration::HardwareCalibration;
+use fusion_cost_model::imported::ImportedProfile;
 
 use crate::cli::ShowArgs;
 use crate::{exit, report};
 
-/// Prints a calibration file.
+/// Prints a calibration file, or an imported profile.
 ///
 /// # Errors
 ///
 /// When the file cannot be read or is damaged.
 pub fn show(args: &ShowArgs) -> anyhow::Result<u8> {
+    if is_imported(&args.file) {
+        let profile = ImportedProfile::load(&args.file)?;
+        let text = if args.json {
+            serde_json::to_string_pretty(&profile)? + "\n"
+        } else {
+            report::imported(&profile, Width::of_stdout())
+        };
+        std::io::stdout().write_all(text.as_bytes())?;
+        return Ok(exit::DONE);
+    }
     let calibration = HardwareCalibration::load(&args.file)?;
     print(&calibration, &args.file, args.json)?;
     Ok(exit::DONE)
+}
+
+/// What cannot be read is no imported profile; the reader of calibrations says why.
+fn is_imported(file: &Path) -> bool {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    FileKind::of(&text) == Some(FileKind::Imported)
 }
 
 /// Prints the calibration in a file to stdout; its reader may have closed it.

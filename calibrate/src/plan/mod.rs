@@ -3,12 +3,14 @@
 mod questions;
 mod request;
 mod subject;
+mod sweep;
 
 use std::collections::HashSet;
 
 use fused_kernels::{Backend, InputSpec, Unsupported};
 use fusion_cost_model::calibration::Skipped;
 use fusion_cost_model::{CacheState, Chain, Clock, Implementation, Problem, Rewrite};
+use regex::Regex;
 
 use crate::exit::UsageError;
 use crate::profiles::{self, ShapeSet};
@@ -17,6 +19,7 @@ use crate::units::gibibytes;
 pub use questions::{Questions, questions};
 pub use request::Request;
 pub use subject::{Comparison, Subject, clocks_of, controls};
+pub use sweep::Sweep;
 
 /// What will be measured.
 #[derive(Debug, Clone)]
@@ -149,6 +152,24 @@ pub fn wanted(request: &Request) -> anyhow::Result<Wanted> {
 }
 
 impl Wanted {
+    /// Only the problems whose text form matches.
+    ///
+    /// # Errors
+    ///
+    /// [`UsageError`] when none does.
+    pub fn matching(self, filter: &Regex) -> Result<Self, UsageError> {
+        let Self { shapes, problems, named } = self;
+        let is_match = |problem: &Problem| filter.is_match(&problem.to_string());
+        let named = problems.iter().take(named).filter(|problem| is_match(problem)).count();
+        let count = problems.len();
+        let problems: Vec<Problem> = problems.into_iter().filter(is_match).collect();
+        if problems.is_empty() {
+            let message = format!("--filter {filter} leaves none of {count} problems of {shapes}");
+            return Err(UsageError(message));
+        }
+        Ok(Self { shapes, problems, named })
+    }
+
     /// All subjects that there can be, problem by problem.
     #[must_use]
     pub fn subjects(&self, ways: &Ways) -> Vec<Subject> {

@@ -1,17 +1,23 @@
 //! The last stage: what people read.
 
 mod calibration;
+mod compare;
 mod coverage;
 mod drift;
 mod estimated;
+mod imported;
 pub mod partition;
+mod plan;
 mod progress;
 mod selftest;
 pub mod validation;
 
 pub use calibration::page;
+pub use compare::{CompareReport, CompareTable};
 pub use coverage::coverage;
 pub use drift::drift;
 pub use estimated::decision_words;
+pub use imported::imported;
+pub use plan::plan;
 pub use progress::Progress;
 pub use selftest::selftest;

@@ -4,7 +4,7 @@
 //! follow, in nanoseconds.
 
 use clap::ValueEnum;
-use csv::{Terminator, WriterBuilder};
+use cli_support::sheet::{Sheet, number};
 use kernel_traces::compare::older::{self, Sums};
 use kernel_traces::compare::{Amount, Comparison, Part, Slot, SlotKernel};
 
@@ -48,18 +48,7 @@ pub fn trace_compare_csv(report: CompareReport<'_>, table: CompareTable) -> csv:
         CompareTable::Gap => gap(comparison),
         CompareTable::Kernels => kernels(comparison),
     };
-    let mut writer = WriterBuilder::new().terminator(Terminator::CRLF).from_writer(Vec::new());
-    writer.write_record(&sheet.header)?;
-    for row in &sheet.rows {
-        writer.write_record(row)?;
-    }
-    writer.flush()?;
-    Ok(writer.get_ref().clone())
-}
-
-struct Sheet {
-    header: Vec<String>,
-    rows: Vec<Vec<String>>,
+    sheet.csv()
 }
 
 /// The times of a step, behind the columns of older tools.
@@ -86,12 +75,6 @@ fn header(comparison: &Comparison, names: &[&str], own: &[&str]) -> Vec<String> 
         None => vec![(*name).to_owned()],
     });
     kept.chain(own.iter().map(|name| (*name).to_owned())).collect()
-}
-
-/// Numbers that are none are empty.
-fn number(value: impl Into<Option<f64>>) -> String {
-    let value = value.into().filter(|value| value.is_finite());
-    value.map_or_else(String::new, |value| value.to_string())
 }
 
 fn step(part: &Part) -> [String; 3] {

@@ -1,0 +1,194 @@
+//! Profiles of other calibrators, brought into the project's words.
+//!
+//! One format is read: the JSON of branes-ai/graphs. Nothing of it is believed that can be computed:
+//! ratios, rates and efficiencies follow from times, sizes and the peaks that it states. What is
+//! impossible, missing or assumed becomes a line of [`ImportedProfile::notes`], and entries that are
+//! no chain here are listed by name.
+
+mod chain;
+mod graphs;
+mod notes;
+
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use fusion_cost_model::imported::{
+    IMPORTED_SCHEMA_VERSION, ImportSource, ImportedMachine, ImportedProfile, ImportedRates,
+    ImportedRecord, LeftOut,
+};
+use fusion_cost_model::{Backend, FileKind};
+
+use crate::digits::rounded;
+use crate::profiles;
+
+use graphs::Profile;
+
+/// Reads a profile of branes-ai/graphs.
+///
+/// # Errors
+///
+/// When the file cannot be read, is no such profile, or has nothing that can be imported.
+pub fn import(path: &Path) -> anyhow::Result<ImportedProfile> {
+    let file = path.display();
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {file}"))?;
+    let profile = graphs::read(&text).with_context(|| file.to_string())?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let imported = convert(&profile, &name)?;
+    if imported.records.is_empty() {
+        bail!(
+            "{file}: nothing can be imported: it has {} fusion records, and its {} operations are \
+             no fused chains",
+            profile.fusion_profiles.len(),
+            profile.operation_profiles.len()
+        );
+    }
+    Ok(imported)
+}
+
+fn convert(profile: &Profile, file: &str) -> anyhow::Result<ImportedProfile> {
+    let mut notes = notes::of_machine(profile);
+    let (mut records, mut left_out) = (Vec::new(), Vec::new());
+    for (name, fusion) in &profile.fusion_profiles {
+        match chain::problem(fusion) {
+            Ok(found) => {
+                let [unfused, fused] = [fusion.unfused_latency_ms, fusion.fused_latency_ms];
+                let [unfused, fused] = [unfused, fused].map(rounded);
+                let record = ImportedRecord::of(found.problem, name.clone(), unfused, fused);
+                notes.extend(found.notes.into_iter().map(|note| format!("{name}: {note}")));
+                notes.extend(notes::of_record(name, fusion, &record));
+                records.push(six_digits(record));
+            }
+            Err(reason) => left_out.push(LeftOut { name: name.clone(), reason }),
+        }
+    }
+    left_out.extend(profile.operation_profiles.keys().map(|name| LeftOut {
+        name: name.clone(),
+        reason: "an operation by itself, not a fused chain".to_owned(),
+    }));
+    let metadata = &profile.metadata;
+    let unknown = || "unknown".to_owned();
+    let framework = metadata.pytorch_version.as_ref().map(|version| format!("PyTorch {version}"));
+    let is_gpu = metadata.device_type.as_deref() == Some("cuda");
+    Ok(ImportedProfile {
+        kind: FileKind::Imported,
+        schema_version: IMPORTED_SCHEMA_VERSION,
+        num_records: records.len() as u64,
+        notes,
+        source: ImportSource {
+            project: "branes-ai/graphs".to_owned(),
+            licence: "MIT, Copyright (c) 2025 branes.ai".to_owned(),
+            file: file.to_owned(),
+            tool_version: metadata.calibration_tool_version.clone().unwrap_or_else(unknown),
+            measured_at: metadata.calibration_date.clone().unwrap_or_else(unknown),
+            framework: framework.unwrap_or_else(unknown),
+        },
+        machine: ImportedMachine {
+            id: id(&metadata.hardware_name)?,
+            name: metadata.hardware_name.clone(),
+            backend: if is_gpu { Backend::Cuda } else { Backend::Cpu },
+            processors: metadata.cpu_count,
+            memory_gib: rounded(metadata.total_memory_gb.unwrap_or_default()),
+        },
+        rates: rates(profile),
+        left_out,
+        records,
+    })
+}
+
+fn six_digits(record: ImportedRecord) -> ImportedRecord {
+    ImportedRecord {
+        speedup_factor: rounded(record.speedup_factor),
+        memory_reduction: rounded(record.memory_reduction),
+        fused_gflops: rounded(record.fused_gflops),
+        ..record
+    }
+}
+
+/// The shares are those of the peaks that stand in the same file. A profile whose peaks were changed
+/// by hand keeps the shares of others.
+fn rates(profile: &Profile) -> ImportedRates {
+    let share = |reached: f64, stated: f64| if stated > 0.0 { reached / stated } else { 0.0 };
+    let (peak, bandwidth) = (profile.theoretical_peak_gflops, profile.theoretical_bandwidth_gbps);
+    let (best, measured) = (profile.best_measured_gflops, profile.measured_bandwidth_gbps);
+    ImportedRates {
+        stated_peak_gflops: rounded(peak),
+        best_gflops: rounded(best),
+        efficiency: rounded(share(best, peak)),
+        stated_gb_per_s: rounded(bandwidth),
+        measured_gb_per_s: rounded(measured),
+        bandwidth_efficiency: rounded(share(measured, bandwidth)),
+    }
+}
+
+/// The id of the machine's data sheet, or its name as one.
+fn id(name: &str) -> anyhow::Result<String> {
+    let known = profiles::hardware()?;
+    if let Some(spec) = known.iter().find(|spec| spec.is_called(name) || spec.is_detected_as(name))
+    {
+        return Ok(spec.id.clone());
+    }
+    let slug = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    let words: String = name.chars().map(slug).collect();
+    let words: Vec<&str> = words.split('-').filter(|word| !word.is_empty()).collect();
+    Ok(words.join("-"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A profile with one record of each kind, in the oldest form.
+    const EXAMPLE: &str = r#"{
+      "metadata": {
+        "hardware_name": "i7-12700K-test", "calibration_date": "2025-11-05T20:58:12",
+        "calibration_tool_version": "1.0.0", "cpu_model": "x86_64", "cpu_count": 12,
+        "total_memory_gb": 31.09, "pytorch_version": "2.7.1"
+      },
+      "theoretical_peak_gflops": 1280.0, "theoretical_bandwidth_gbps": 89.6,
+      "best_measured_gflops": 772.4, "measured_bandwidth_gbps": 51.96,
+      "bandwidth_efficiency": 1.039, "best_efficiency": 0.7724,
+      "operation_profiles": {"matmul_1024": {"operation_type": "matmul"}},
+      "fusion_profiles": {
+        "Linear_Bias": {
+          "fusion_pattern": "Linear_Bias", "operators": ["Linear", "Bias"],
+          "unfused_latency_ms": 2.0, "unfused_gflops": 537.1330, "unfused_memory_bytes": 12587008,
+          "fused_latency_ms": 1.6, "fused_gflops": 671.4163, "fused_memory_bytes": 8392704,
+          "speedup_factor": 1.5, "input_shape": [512, 1024, 1024]
+        },
+        "Conv3d_ReLU": {
+          "fusion_pattern": "Conv3d_ReLU", "operators": ["Conv3d", "ReLU"],
+          "unfused_latency_ms": 0.11, "unfused_gflops": 305.0, "unfused_memory_bytes": 3670016,
+          "fused_latency_ms": 0.10, "fused_gflops": 335.0, "fused_memory_bytes": 1572864,
+          "speedup_factor": 1.1, "input_shape": [4, 256, 64]
+        }
+      }
+    }"#;
+
+    #[test]
+    fn what_can_be_computed_is() {
+        let imported = convert(&graphs::read(EXAMPLE).unwrap(), "a.json").unwrap();
+        assert_eq!(imported.machine.id, "i7-12700k");
+        assert!((imported.rates.efficiency - 0.603).abs() < 1e-3);
+        assert!((imported.rates.bandwidth_efficiency - 0.580).abs() < 1e-3);
+        let [record] = &imported.records[..] else { panic!("{imported:?}") };
+        assert_eq!(record.problem.to_string(), "linear_bias/f32/m512.k1024.n1024");
+        assert!((record.speedup_factor - 1.25).abs() < 1e-9);
+        assert_eq!(record.unfused_memory_bytes, 12_587_008);
+        let left: Vec<&str> = imported.left_out.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(left, ["Conv3d_ReLU", "matmul_1024"]);
+        let text = imported.to_toml().unwrap();
+        assert_eq!(ImportedProfile::from_toml(&text).unwrap(), imported);
+        for part in ["threads", "0.603", "stored speedup is 1.5", "x86_64"] {
+            assert!(imported.notes.iter().any(|note| note.contains(part)), "{part}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_such_profile_is_refused() {
+        let message = |text: &str| graphs::read(text).unwrap_err().to_string();
+        assert!(message(r#"{"curves": {}, "hardware_id": "x"}"#).contains("no `metadata`"));
+        assert!(message("[]").contains("not a calibration profile"));
+        assert!(message("{").contains("JSON"));
+        assert!(message(r#"{"metadata": {}}"#).contains("hardware_name"));
+    }
+}

@@ -1,0 +1,282 @@
+//! A comparison as a page, from the whole to the parts: the sides, their ceilings, what to conclude
+//! of each family, and the records that the conclusions rest on.
+
+use cli_support::ranked::RankedTable;
+use cli_support::width::Width;
+use fusion_cost_model::compare::{
+    CommonChange, ComparedSide, NotCompared, Pair, PairVerdict, WhyNot,
+};
+
+use super::View;
+use super::tables;
+use super::words::{counted, hidden, slower, verdict};
+
+/// The width of the labels.
+const LABEL: usize = 12;
+
+/// A part of a page.
+pub(super) enum Block {
+    /// A line with a label, or without one after another.
+    Line { label: String, text: String },
+    /// An entry of a list.
+    Item(String),
+    /// A sentence.
+    Sentence(String),
+    /// An empty line.
+    Gap,
+    /// A table.
+    Table(RankedTable),
+}
+
+impl Block {
+    pub(super) fn text(&self, width: Width) -> String {
+        match self {
+            Self::Line { label, text } => width.wrap(&format!("{label:<LABEL$}"), text, LABEL),
+            Self::Item(text) => width.wrap("- ", text, 2),
+            Self::Sentence(text) => width.wrap("", text, 0),
+            Self::Gap => "\n".to_owned(),
+            Self::Table(table) => table.render(width),
+        }
+    }
+
+    pub(super) fn markdown(&self) -> String {
+        match self {
+            Self::Line { label, text } if label.is_empty() => format!("- {text}\n"),
+            Self::Line { label, text } => format!("- **{label}** {text}\n"),
+            Self::Item(text) => format!("- {text}\n"),
+            // A line right below a table would be a row of it.
+            Self::Sentence(text) => format!("\n{text}\n"),
+            Self::Gap => "\n".to_owned(),
+            Self::Table(table) => table.markdown(),
+        }
+    }
+}
+
+fn line(label: &str, text: impl Into<String>) -> Block {
+    Block::Line { label: label.to_owned(), text: text.into() }
+}
+
+pub(super) fn page(view: View<'_>) -> Vec<Block> {
+    let comparison = view.comparison;
+    let mut blocks: Vec<Block> = comparison.sides.iter().flat_map(side).collect();
+    let others = 1..comparison.sides.len();
+    blocks.extend(others.clone().map(|other| joined(view, other)));
+    blocks.extend(others.clone().filter_map(|other| same_machine(view, other)));
+    let tables = [tables::ceilings(view), tables::families(view)];
+    for table in tables.into_iter().filter(|table| !table.is_empty()) {
+        blocks.extend([Block::Gap, Block::Table(table)]);
+    }
+    blocks.push(Block::Gap);
+    blocks.extend(conclusions(view));
+    for other in others.clone() {
+        let tables = [differing(view, other), moved(view, other), undecided(view, other)];
+        for table in tables.into_iter().flatten() {
+            blocks.push(Block::Gap);
+            blocks.extend(table);
+        }
+    }
+    blocks.push(Block::Gap);
+    for other in others {
+        blocks.extend(times(view, other));
+        blocks.push(counts(view, other));
+    }
+    blocks
+}
+
+fn side(side: &ComparedSide) -> Vec<Block> {
+    let facts = &side.facts;
+    let processes = match facts.processes {
+        None => String::new(),
+        Some([least, most]) if least == most => format!(", {} each", counted_processes(least)),
+        Some([least, most]) => format!(", {least} to {most} processes each"),
+    };
+    let what = format!(
+        "{}, {}, {}{processes}",
+        facts.machine,
+        facts.target,
+        counted(facts.records, "record")
+    );
+    let mut blocks =
+        vec![line(&facts.label, what), line("", format!("{}; {}", facts.file, facts.run))];
+    blocks.extend(facts.warnings.iter().map(|warning| line("", format!("warning: {warning}"))));
+    blocks
+}
+
+fn counted_processes(count: u32) -> String {
+    format!("{count} {}", if count == 1 { "process" } else { "processes" })
+}
+
+fn joined(view: View<'_>, side: usize) -> Block {
+    let comparison = view.comparison;
+    let [first, second] = view.both(side).map(|side| &side.facts);
+    let count = |why: WhyNot| {
+        let is_so = |one: &&NotCompared| (one.side, one.why) == (side, why);
+        comparison.not_compared.iter().filter(is_so).count()
+    };
+    let pairs = comparison.pairs.iter().filter(|pair| pair.side == side).count();
+    let singles = comparison.single_ops.iter().filter(|single| single.side == side).count();
+    let mut parts = vec![format!("{} in both", counted(pairs, "chain"))];
+    for (count, what) in [
+        (singles, "single ops in both, of which only times are compared".to_owned()),
+        (count(WhyNot::Invalid), "INVALID on a side".to_owned()),
+        (count(WhyNot::OnlyOnFirst), format!("only in {}", first.label)),
+        (count(WhyNot::OnlyOnSecond), format!("only in {}", second.label)),
+        (first.other_targets.iter().map(|one| one.records).sum(), of_targets(&first.label)),
+        (second.other_targets.iter().map(|one| one.records).sum(), of_targets(&second.label)),
+    ] {
+        if count > 0 {
+            parts.push(format!("{count} {what}"));
+        }
+    }
+    let listed = if comparison.not_compared.is_empty() {
+        ""
+    } else {
+        " (--table not-compared lists what is left out)"
+    };
+    let label = if view.is_pair() { "joined" } else { second.label.as_str() };
+    line(label, parts.join(", ") + listed)
+}
+
+fn of_targets(label: &str) -> String {
+    format!("of other targets in {label}")
+}
+
+fn same_machine(view: View<'_>, side: usize) -> Option<Block> {
+    if !view.is_check(side) {
+        return None;
+    }
+    let [first, second] = view.labels(side);
+    let changes = &view.comparison.sides[side].changes;
+    let but = if changes.is_empty() {
+        String::new()
+    } else {
+        format!(", but for: {}", changes.join("; "))
+    };
+    Some(line("machine", format!("{first} and {second} are of the same machine{but}")))
+}
+
+fn conclusions(view: View<'_>) -> impl Iterator<Item = Block> {
+    view.comparison.families.iter().filter_map(move |group| {
+        let conclusion = group.conclusion.as_ref()?;
+        let [first, second] = view.labels(group.side);
+        let of = if view.is_pair() { String::new() } else { format!(", {second} against {first}") };
+        Some(Block::Item(format!("{}{of}: {conclusion}", group.family)))
+    })
+}
+
+/// The first entries of a list, and a line about the rest.
+fn shortened<'p>(
+    view: View<'_>,
+    mut pairs: Vec<&'p Pair>,
+    by: impl Fn(&Pair) -> f64,
+    table: &str,
+    make: impl FnOnce(&[&'p Pair]) -> RankedTable,
+) -> Option<Vec<Block>> {
+    if pairs.is_empty() {
+        return None;
+    }
+    pairs.sort_by(|a, b| by(b).total_cmp(&by(a)));
+    let all = pairs.len();
+    pairs.truncate(view.top);
+    let mut blocks = vec![Block::Table(make(&pairs))];
+    if all > pairs.len() {
+        let more = all - pairs.len();
+        let advice = format!("{more} more: --table {table} lists all, --top {all} shows them here");
+        blocks.push(Block::Sentence(advice));
+    }
+    Some(blocks)
+}
+
+fn of_side<'c>(view: View<'c>, side: usize, is: impl Fn(&Pair) -> bool) -> Vec<&'c Pair> {
+    view.comparison.pairs.iter().filter(|pair| pair.side == side && is(pair)).collect()
+}
+
+fn title(view: View<'_>, side: usize, what: &str) -> String {
+    if view.is_pair() { what.to_owned() } else { format!("{what}, {}", view.ratio_of(side)) }
+}
+
+fn differing(view: View<'_>, side: usize) -> Option<Vec<Block>> {
+    let pairs = of_side(view, side, |pair| pair.verdict.differs());
+    shortened(view, pairs, Pair::distance, "records", |pairs| {
+        let pairs = pairs.iter().copied();
+        if view.is_check(side) {
+            tables::changes(view, side, &title(view, side, "changed"), pairs)
+        } else {
+            tables::records(view, side, &title(view, side, "different"), pairs)
+        }
+    })
+}
+
+fn moved(view: View<'_>, side: usize) -> Option<Vec<Block>> {
+    let is_watched = |pair: &Pair| pair.moved.is_some() && !pair.verdict.differs();
+    let by = |pair: &Pair| pair.moved.map_or(0.0, |ratio| ratio.ln().abs());
+    shortened(view, of_side(view, side, is_watched), by, "records", |pairs| {
+        let title = title(view, side, "the machine, not fusion");
+        tables::moved(view, &title, pairs.iter().copied())
+    })
+}
+
+fn undecided(view: View<'_>, side: usize) -> Option<Vec<Block>> {
+    let is_undecided = |pair: &Pair| pair.verdict == PairVerdict::Undecided;
+    let by = |pair: &Pair| pair.could_hide.unwrap_or(f64::INFINITY);
+    shortened(view, of_side(view, side, is_undecided), by, "undecided", |pairs| {
+        let title = title(view, side, "undecided, widest first");
+        tables::records(view, side, &title, pairs.iter().copied())
+    })
+}
+
+/// What happened to the times: of the same machine all together, of another one by family.
+fn times(view: View<'_>, side: usize) -> Option<Block> {
+    let comparison = view.comparison;
+    let label = &comparison.sides[side].facts.label;
+    let of_side = |one: &&CommonChange| one.side == side;
+    let common = comparison.common.iter().find(of_side)?;
+    let [low, high] = common.quartiles.map(slower);
+    let singles = comparison.single_ops.iter().filter(|single| single.side == side);
+    let moved = singles.filter(|single| single.moved.is_some()).count();
+    let singles = match moved {
+        0 => String::new(),
+        _ => format!("; {} changed beyond that (--table single-ops)", counted(moved, "single op")),
+    };
+    Some(line(
+        "times",
+        format!(
+            "{label} is {}, the median of {} (quartiles: {low}, {high}): the machine, not \
+             fusion{singles}",
+            slower(common.ratio),
+            counted(common.records, "record"),
+        ),
+    ))
+}
+
+fn counts(view: View<'_>, side: usize) -> Block {
+    let comparison = view.comparison;
+    let sides = view.both(side);
+    let pairs = of_side(view, side, |_| true);
+    let mut parts = Vec::new();
+    for one in PairVerdict::ALL {
+        let count = comparison.count(side, one);
+        if count == 0 {
+            continue;
+        }
+        let mut part = format!("{count} {}", verdict(one, sides));
+        let beyond = view.fail_on.filter(|_| one == PairVerdict::MoreOnFirst);
+        if let Some(share) = beyond.filter(|_| view.is_check(side)) {
+            let count = comparison.regressions(share).filter(|pair| pair.side == side).count();
+            part += &format!(" ({count} by {:.1} % or more)", 100.0 * share);
+        }
+        if one == PairVerdict::Undecided {
+            let undecided = pairs.iter().filter(|pair| pair.verdict == one);
+            let most = undecided.filter_map(|pair| pair.could_hide).reduce(f64::max);
+            part += &most.map_or_else(
+                || " (no interval to judge by)".to_owned(),
+                |most| format!(" (could hide up to {})", hidden(Some(most))),
+            );
+        }
+        parts.push(part);
+    }
+    let of = counted(pairs.len(), "chain");
+    let colon = if parts.is_empty() { "" } else { ": " };
+    let label = if view.is_pair() { "verdicts" } else { sides[1].facts.label.as_str() };
+    line(label, format!("{of}{colon}{}", parts.join(", ")))
+}

@@ -1,0 +1,66 @@
+//! What would be measured.
+
+use cli_support::units::gibibytes;
+use cli_support::width::Width;
+
+use crate::machine::preflight::Needs;
+use crate::measure::Procedure;
+use crate::plan::{Plan, Subject};
+
+/// What a process takes in a standard run, its start included: 1690 processes took 400 s on two
+/// cores. One of a problem whose run takes longer than 10 ms takes longer.
+const SECONDS_PER_PROCESS: f64 = 0.25;
+
+/// The problems, how many processes they take, and about how long.
+#[must_use]
+pub fn plan(
+    plan: &Plan,
+    controls: usize,
+    procedure: &Procedure,
+    needs: &Needs,
+    width: Width,
+) -> String {
+    let subjects = plan.subjects.len();
+    let mut text = String::new();
+    for subject in &plan.subjects {
+        text += &format!("{}\n", name(subject));
+    }
+    text.push('\n');
+    for skipped in &plan.skipped {
+        text += &width.wrap("- ", &format!("not measured: {}", skipped.reason), 2);
+    }
+    let processes = |each: u32| (subjects + controls) as u64 * u64::from(each);
+    let minutes = |each: u32| {
+        #[expect(clippy::cast_precision_loss, reason = "minutes")]
+        let seconds = processes(each) as f64 * SECONDS_PER_PROCESS;
+        match seconds {
+            ..90.0 => format!("{seconds:.0} s"),
+            _ => format!("{:.0} min", seconds / 60.0),
+        }
+    };
+    let Procedure { processes: planned, more_processes: more, .. } = *procedure;
+    text += &width.wrap(
+        "",
+        &format!(
+            "{subjects} records of {}, and {controls} A/A runs; {} processes each, {} together: about \
+             {}, or {} if all stay undecided and get {more}; slow problems take longer. The largest \
+             needs {}. Nothing was measured.",
+            plan.shapes,
+            planned,
+            processes(planned),
+            minutes(planned),
+            minutes(more),
+            gibibytes(needs.memory_bytes),
+        ),
+        0,
+    );
+    text
+}
+
+fn name(subject: &Subject) -> String {
+    let mut name = subject.problem.to_string();
+    if !subject.clock.is_host() {
+        name += &format!(", {} clock, {} kernels", subject.clock, subject.implementation);
+    }
+    name
+}

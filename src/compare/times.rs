@@ -1,0 +1,130 @@
+//! Absolute times of the same machine: what all records have in common, and what some do not.
+
+use serde::Serialize;
+
+use super::figure::{Figure, chance};
+use super::holm::adjusted;
+use super::side::Measured;
+use crate::vocabulary::{CacheState, Problem};
+
+/// What the times of all records changed by together.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct CommonChange {
+    /// The side, as an index of [`Comparison::sides`](super::Comparison::sides).
+    pub side: usize,
+    /// The median of the second side's times over the first one's.
+    pub ratio: f64,
+    /// The first and the third quartile.
+    pub quartiles: [f64; 2],
+    /// How many records there are, single ops among them.
+    pub records: usize,
+}
+
+/// A single op on two sides: there is nothing to fuse, and only its times are compared.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SingleOp {
+    /// The problem.
+    pub problem: Problem,
+    /// What the caches held.
+    pub cache_state: CacheState,
+    /// The second side, as an index of [`Comparison::sides`](super::Comparison::sides).
+    pub side: usize,
+    /// The times of both sides, in milliseconds.
+    pub ms: [Figure; 2],
+    /// The second side's time over the first one's.
+    pub ratio: Figure,
+    /// What it changed by beyond what all records have in common, where that is more than noise.
+    pub moved: Option<f64>,
+}
+
+/// Changes below this do not matter, however clear.
+const LEAST_CHANGE: f64 = 0.05;
+
+/// The middle of the times of both variants, of which what fusion gains is no part. They are measured
+/// in turns, and what differs between processes is in both alike: their middle is as uncertain as
+/// the wider of the two, and not less.
+fn middle(measured: &Measured) -> Figure {
+    let Measured { unfused_ms, fused_ms, .. } = measured;
+    let value = (unfused_ms.value * fused_ms.value).sqrt();
+    let interval = unfused_ms.interval.zip(fused_ms.interval).map(|(unfused, fused)| {
+        let down = (unfused[0] / unfused_ms.value).min(fused[0] / fused_ms.value);
+        let up = (unfused[1] / unfused_ms.value).max(fused[1] / fused_ms.value);
+        [value * down, value * up]
+    });
+    Figure { value, interval }
+}
+
+/// What all records have in common; `None` without records.
+pub(super) fn common(side: usize, measured: &[[Measured; 2]]) -> Option<CommonChange> {
+    let change = |[first, second]: &[Measured; 2]| middle(second).value / middle(first).value;
+    let mut changes: Vec<f64> = measured.iter().map(change).collect();
+    changes.sort_unstable_by(f64::total_cmp);
+    let quartile = |quarters: usize| {
+        let place = changes.len().checked_sub(1)? * quarters;
+        changes.get((place + 2) / 4).copied()
+    };
+    let (ratio, quartiles) = (quartile(2)?, [quartile(1)?, quartile(3)?]);
+    Some(CommonChange { side, ratio, quartiles, records: changes.len() })
+}
+
+/// For each record what its times changed by beyond what all have in common, where that is more than
+/// noise.
+pub(super) fn moved(measured: &[[Measured; 2]], common: f64) -> Vec<Option<f64>> {
+    let changes: Vec<(f64, f64)> = measured
+        .iter()
+        .map(|[first, second]| {
+            let processes = |one: &Measured| one.processes.unwrap_or_default();
+            let (before, after) =
+                (middle(first), middle(second).over(&Figure::new(common, common, common)));
+            let p = chance((&after, processes(second)), (&before, processes(first)));
+            (after.value / before.value, p.unwrap_or(1.0))
+        })
+        .collect();
+    let chances = adjusted(&changes.iter().map(|(_, p)| *p).collect::<Vec<_>>());
+    let is_clear = |((ratio, _), p): (&(f64, f64), &f64)| {
+        (*p < 0.05 && ratio.ln().abs() > LEAST_CHANGE.ln_1p()).then_some(*ratio)
+    };
+    changes.iter().zip(&chances).map(is_clear).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured(ms: f64, speedup: f64) -> Measured {
+        let time = |ms: f64| Figure::new(ms, ms * 0.98, ms * 1.02);
+        Measured {
+            speedup: Figure::new(speedup, speedup * 0.99, speedup * 1.01),
+            processes: Some(10),
+            verdict: None,
+            ceiling_speedup: None,
+            unfused_ms: time(ms * speedup),
+            fused_ms: time(ms),
+        }
+    }
+
+    #[test]
+    fn a_common_slowdown_is_nobodys_own() {
+        let mut all: Vec<[Measured; 2]> = (1..=21)
+            .map(|index| {
+                let ms = f64::from(index);
+                [measured(ms, 1.2), measured(1.08 * ms, 1.2)]
+            })
+            .collect();
+        let change = common(1, &all).unwrap();
+        assert!((change.ratio - 1.08).abs() < 1e-12 && change.records == 21);
+        assert!(moved(&all, change.ratio).iter().all(Option::is_none));
+        // One of them is slower by itself, in both variants.
+        all[4][1] = measured(1.3 * all[4][0].fused_ms.value, 1.2);
+        let moved = moved(&all, common(1, &all).unwrap().ratio);
+        let own: Vec<usize> = (0..21).filter(|index| moved[*index].is_some()).collect();
+        assert_eq!(own, [4]);
+        assert!((moved[4].unwrap() - 1.3 / 1.08).abs() < 1e-9);
+    }
+
+    #[test]
+    fn without_records_nothing_is_common() {
+        assert_eq!(common(1, &[]), None);
+        assert!(moved(&[], 1.0).is_empty());
+    }
+}
