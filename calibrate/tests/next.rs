@@ -58,9 +58,8 @@ fn problems(calibration: &HardwareCalibration) -> Vec<String> {
 fn make_valid(path: &Path) {
     let mut calibration = HardwareCalibration::load(path).unwrap();
     for record in &mut calibration.records {
-        let is_kept = |reason: &Reason| {
-            !reason.code.is_invalidity() && reason.code != ReasonCode::Undecided
-        };
+        let is_kept =
+            |reason: &Reason| !reason.code.is_invalidity() && reason.code != ReasonCode::Undecided;
         record.reasons.retain(is_kept);
         let ends = [record.speedup_low, record.speedup_high];
         record.verdict = Verdict::by_interval(record.speedup_factor, ends, record.noise_floor);
