@@ -210,6 +210,6 @@ fn thirty_rows_and_a_prior() {
     }
     let [alone, with_prior] = [mean(&alone), mean(&with_prior)];
     println!("alone {alone:.4?}");
-    assert_within(&with_prior, 0.035, 0.09);
-    assert!(with_prior.median < 0.6 * alone.median, "{alone:.4?}");
+    assert_within(&with_prior, 0.04, 0.1);
+    assert!(with_prior.median < 0.65 * alone.median, "{alone:.4?}");
 }

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::exit::UsageError;
+
 /// What a run is to be good for.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "What to measure next")]
@@ -43,6 +45,27 @@ impl NextArgs {
     #[must_use]
     pub const fn is_asked(&self) -> bool {
         self.for_model.is_some() || self.refresh.is_some()
+    }
+
+    /// Refuses options that say how to choose where nothing is to be chosen. The parser itself does not
+    /// where what they need excludes something else that is given.
+    ///
+    /// # Errors
+    ///
+    /// [`UsageError`] with what is missing.
+    pub fn check(&self) -> Result<(), UsageError> {
+        let given = [
+            (!self.dim.is_empty(), "--dim"),
+            (self.profile.is_some(), "--profile"),
+            (self.points.is_some(), "--points"),
+            (self.dry_run, "--dry-run"),
+        ];
+        match given.into_iter().find(|(is_given, _)| *is_given && !self.is_asked()) {
+            Some((_, option)) => {
+                Err(UsageError(format!("{option} is for a run with --for or --refresh")))
+            }
+            None => Ok(()),
+        }
     }
 }
 

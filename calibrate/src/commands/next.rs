@@ -103,9 +103,13 @@ fn refresh(args: &RunArgs, path: &Path, target: &Target, machine: &Machine) -> a
     let model = FusionCostModel::new(older.clone());
     let problems = model.on(on).points_to_refresh(usize::MAX, &[]);
     if problems.is_empty() {
-        let of: Vec<String> = model.targets().iter().map(ToString::to_string).collect();
-        let text = format!("{name} has no valid records on {on}; it has some on {}", of.join("; "));
-        return Err(UsageError(text).into());
+        let others = model.targets().iter().filter(|other| **other != on);
+        let others: Vec<String> = others.map(ToString::to_string).collect();
+        let but = match &others[..] {
+            [] => String::new(),
+            others => format!("; it has records on {}", others.join("; ")),
+        };
+        return Err(UsageError(format!("{name} has no valid records on {on}{but}")).into());
     }
     let base = existing(&output, machine)?;
     let measured: Vec<Problem> =

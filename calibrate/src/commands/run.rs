@@ -34,6 +34,7 @@ pub struct Done {
 ///
 /// When the command line asks for something impossible, or a file cannot be written.
 pub fn run(args: &RunArgs) -> anyhow::Result<u8> {
+    args.next.check()?;
     if args.plan {
         return print_plan(args);
     }
