@@ -259,7 +259,7 @@ sizes = ["m7.n8"]
         let text = SET.replace("\"add_relu\"", "\"add_relu\", \"relu\"");
         let set = ShapeSet::from_toml(&text).unwrap();
         let names = |name: &str| -> Vec<String> {
-            set.select(name).unwrap().iter().map(ToString::to_string).collect()
+            set.select(name).unwrap().iter().map(Chain::name).collect()
         };
         assert_eq!(names("all").len(), 19);
         assert_eq!(names("all")[..4], ["linear_bias", "linear_bias_relu", "add_relu", "relu"]);
