@@ -272,7 +272,8 @@ mod tests {
         let prover = Prover::new(&subject, &inputs, 10_000);
         let mut cpu = Cpu::new(2).unwrap();
         let setup = CacheState::Warm.into();
-        let flaws: [(&str, fn(&mut [f32])); 5] = [
+        type Flaw = fn(&mut [f32]);
+        let flaws: [(&str, Flaw); 5] = [
             ("nothing", |_| {}),
             ("row left unwritten", |output| output[321 * 20..322 * 20].fill(f32::NAN)),
             ("number left unwritten", |output| output[321 * 20 + 7] = f32::NAN),

@@ -60,8 +60,7 @@ fn power_of_half(x: f32) -> f32 {
             * (std::f32::consts::LN_2
                 + rest
                     * (0.240_223_5
-                        + rest
-                            * (0.055_503_81 + rest * (0.009_666_368 + rest * 0.001_338_130_3))));
+                        + rest * (0.055_503_81 + rest * (0.009_666_368 + rest * 0.001_338_130_3))));
     let whole = f32::from_bits(shifted.to_bits().wrapping_shl(23).wrapping_add(127 << 23));
     power * whole
 }

@@ -37,6 +37,7 @@ mod handler {
 }
 
 #[cfg(all(test, target_os = "linux"))]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use std::io::Write;
     use std::process::Command;

@@ -163,6 +163,9 @@ pub(super) fn moved<'p>(
     })
 }
 
+/// One ceiling of a side; `None` where it was not measured.
+type CeilingOf = fn(&SideCeilings) -> Option<f64>;
+
 /// The ceilings, a column for each side.
 pub(super) fn ceilings(view: View<'_>) -> RankedTable {
     let sides = &view.comparison.sides;
@@ -172,7 +175,7 @@ pub(super) fn ceilings(view: View<'_>) -> RankedTable {
         sides.iter().map(|side| side.facts.label.clone()).chain(of_others).collect();
     let columns = [&columns[..], &vec![Column::numbers("", 1); sides.len() - 1]].concat();
     let mut table = RankedTable::new("ceilings", &columns).with_heads(heads);
-    let rows: [(&str, fn(&SideCeilings) -> Option<f64>); 5] = [
+    let rows: [(&str, CeilingOf); 5] = [
         ("peak, GFLOP/s", |one| Some(one.peak_gflops)),
         ("in cache, GB/s", |one| one.in_cache_gb_per_s),
         ("in memory, GB/s", |one| one.in_memory_gb_per_s),

@@ -114,11 +114,13 @@ fn head(question: &Question, width: Width) -> String {
     lines.iter().map(line).collect()
 }
 
+/// The sizes, the kernel, and in how many places it is.
+type Row<'a> = (String, &'a Kernel, usize);
+
 /// Kernels by chain, equal ones once.
 fn kernels(title: &str, kernels: &[Kernel], width: Width) -> String {
     let mut table = RankedTable::new(title, &KERNELS);
-    // A heading, the sizes, the kernel, and in how many places.
-    let mut groups: Vec<(String, Vec<(String, &Kernel, usize)>)> = Vec::new();
+    let mut groups: Vec<(String, Vec<Row<'_>>)> = Vec::new();
     for kernel in kernels {
         let (heading, sizes) = named(kernel);
         let at = groups.iter().position(|(known, _)| *known == heading).unwrap_or_else(|| {
