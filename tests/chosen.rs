@@ -149,25 +149,18 @@ fn the_least_certain_first_is_better_than_at_random() {
     assert!(chosen[0] < random[0] && chosen[1] < random[1], "{chosen:?} {random:?}");
 }
 
-/// `CALIBRATION=file cargo test --test chosen -- --ignored --nocapture`
+/// The same of a standard calibration of a real machine.
 #[test]
-#[ignore = "needs a calibration file, by the variable CALIBRATION"]
-fn of_a_calibration_file() {
-    let file = std::env::var("CALIBRATION").expect("CALIBRATION names a file");
-    let calibration = HardwareCalibration::load(&file).unwrap();
-    let model = FusionCostModel::new(calibration.clone());
-    for &target in model.targets() {
-        for family in [None].into_iter().chain(Family::ALL.map(Some)) {
-            let pool = Pool::of(&calibration, target, family);
-            let records = pool.calibration.records.len();
-            let name = family.map_or("all", Family::name);
-            // Fewer would leave hardly anything to ask.
-            if records < 2 * RECORDS {
-                println!("{target}: {name}: {records} records are too few");
-                continue;
-            }
-            let off = pool.compared();
-            println!("{target}: {name}: {} of {records}", in_percent(off));
-        }
+fn on_a_real_machine_they_are_better_too() {
+    let file = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/calibrate/profiles/calibrations/intel-xeon-2-threads.toml"
+    );
+    let calibration = HardwareCalibration::load(file).unwrap();
+    let target = FusionCostModel::new(calibration.clone()).targets()[0];
+    for family in [None, Some(Family::Elementwise)] {
+        let [chosen, random] = Pool::of(&calibration, target, family).compared();
+        println!("{family:?}: {}", in_percent([chosen, random]));
+        assert!(chosen[0] < random[0] && chosen[1] < random[1], "{chosen:?} {random:?}");
     }
 }

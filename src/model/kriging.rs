@@ -15,7 +15,7 @@ use super::surroundings::Surroundings;
 /// Up to this many values, a mean looks at all of them; beyond, at the nearest [`NEIGHBOURS`].
 const MOST_IN_ALL: usize = 1024;
 
-/// The last bits of a number, which the number of any block of so many values fits into.
+/// The last bits of a number: the number of any block of values fits into them.
 const BLOCKS: u32 = (MOST_IN_ALL / LANES) as u32 - 1;
 const LANE_BITS: u32 = LANES.trailing_zeros();
 

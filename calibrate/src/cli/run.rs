@@ -281,6 +281,12 @@ impl RunArgs {
         procedure.with(self.processes, self.rounds)
     }
 
+    /// The time over which the processes of each problem are spread at least.
+    #[must_use]
+    pub fn spread(&self) -> Duration {
+        self.spread.unwrap_or(if self.quick { Duration::ZERO } else { LEAST_SPAN })
+    }
+
     /// The seed that was named, else a new one.
     ///
     /// # Errors
@@ -300,7 +306,7 @@ impl RunArgs {
             cache: self.cache.into(),
             l2_bytes: target.l2_bytes(),
             seed,
-            spread: self.spread.unwrap_or(if self.quick { Duration::ZERO } else { LEAST_SPAN }),
+            spread: self.spread(),
             forced: self.force,
             time_budget: self.time_budget,
         }

@@ -51,7 +51,9 @@ fn print_plan(args: &RunArgs) -> anyhow::Result<u8> {
     let target = Target::find(args.device()?)?;
     let (plan, needs) = target.plan(wanted, &args.ways(), args.cache.into())?;
     let controls = controls(&plan.subjects, target.l2_bytes())?.len();
-    let text = report::plan(&plan, controls, &args.procedure(), &needs, Width::of_stdout());
+    let procedure = args.procedure();
+    let width = Width::of_stdout();
+    let text = report::plan(&plan, controls, &procedure, args.spread(), &needs, width);
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(exit::DONE)
 }

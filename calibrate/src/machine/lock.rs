@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(process_with_lock(locks, 1311), Some(4711));
         assert_eq!(process_with_lock(locks, 99), Some(12));
         assert_eq!(process_with_lock(locks, 5), None);
-        let users = "root:x:0:0:root:/root:/bin/sh\nnobody\nada:x:1000:1000::/home/ada:\n";
+        let users = "root:x:0:0:root:/:/bin/sh\nnobody\nada:x:1000:1000::/:\n";
         assert_eq!([0, 1000, 3].map(|id| user_name(users, id)), ["root", "ada", "user 3"]);
         let holder = Holder { process: 4711, user: Some("ada".to_owned()) };
         assert_eq!(holder.to_string(), "process 4711 of ada");

@@ -4,20 +4,10 @@ use cli_support::units::{milliseconds, percent};
 use cli_support::width::Width;
 use fusion_cost_model::{Coverage, Covered, Evidence};
 
+use super::estimated::EVIDENCE;
+
 /// Problems that are listed, so that the summary stays in sight.
 const MOST_LISTED: usize = 10;
-
-/// All kinds of evidence, the most trusted first.
-const EVIDENCE: [Evidence; 8] = [
-    Evidence::Measured,
-    Evidence::ComposedAtSize,
-    Evidence::Interpolated,
-    Evidence::ComposedBetween,
-    Evidence::Prior,
-    Evidence::Extrapolated,
-    Evidence::Roofline,
-    Evidence::Unknown,
-];
 
 /// The coverage of what `of` names, in a few lines, with what to measure next.
 #[must_use]

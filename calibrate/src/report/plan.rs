@@ -1,5 +1,7 @@
 //! What would be measured.
 
+use std::time::Duration;
+
 use cli_support::units::gibibytes;
 use cli_support::width::Width;
 
@@ -17,6 +19,7 @@ pub fn plan(
     plan: &Plan,
     controls: usize,
     procedure: &Procedure,
+    spread: Duration,
     needs: &Needs,
     width: Width,
 ) -> String {
@@ -32,7 +35,7 @@ pub fn plan(
     let processes = |each: u32| (subjects + controls) as u64 * u64::from(each);
     let minutes = |each: u32| {
         #[expect(clippy::cast_precision_loss, reason = "minutes")]
-        let seconds = processes(each) as f64 * SECONDS_PER_PROCESS;
+        let seconds = (processes(each) as f64 * SECONDS_PER_PROCESS).max(spread.as_secs_f64());
         match seconds {
             ..90.0 => format!("{seconds:.0} s"),
             _ => format!("{:.0} min", seconds / 60.0),
@@ -42,8 +45,8 @@ pub fn plan(
     text += &width.wrap(
         "",
         &format!(
-            "{subjects} records of {}, and {controls} A/A runs; {} processes each, {} together: about \
-             {}, or {} if all stay undecided and get {more}; slow problems take longer. The largest \
+            "{subjects} records (sizes: {}) and {controls} A/A runs; {} processes each, {} together: \
+             about {}, or {} if all stay undecided and get {more}; slow problems take longer. The largest \
              needs {}. Nothing was measured.",
             plan.shapes,
             planned,

@@ -117,7 +117,7 @@ fn joined(view: View<'_>, side: usize) -> Block {
     let singles = comparison.single_ops.iter().filter(|single| single.side == side).count();
     let mut parts = vec![format!("{} in both", counted(pairs, "chain"))];
     for (count, what) in [
-        (singles, "single ops in both, of which only times are compared".to_owned()),
+        (singles, "single ops in both, compared by their times alone".to_owned()),
         (count(WhyNot::Invalid), "INVALID on a side".to_owned()),
         (count(WhyNot::OnlyOnFirst), format!("only in {}", first.label)),
         (count(WhyNot::OnlyOnSecond), format!("only in {}", second.label)),
