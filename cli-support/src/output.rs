@@ -12,7 +12,7 @@
 //! | a folder, FIFO, socket or block device; a link that leads nowhere | refused |
 
 use std::fs::{self, File, Metadata};
-use std::io::{self, BufWriter, Stdout, Write};
+use std::io::{self, BufWriter, Read, Stdout, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -43,6 +43,16 @@ impl Replace {
     pub fn known(overwrite: bool, is_known: fn(&Path) -> bool) -> Self {
         if overwrite { Self::Any } else { Self::Known(is_known) }
     }
+}
+
+/// Whether a line near the beginning of a file is what a function looks for, such as the kind of an
+/// earlier result.
+#[must_use]
+pub fn begins_with_line(path: &Path, is_it: impl Fn(&str) -> bool) -> bool {
+    const BEGINNING: u64 = 4096;
+    let mut text = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(BEGINNING).read_to_end(&mut text));
+    read.is_ok() && String::from_utf8_lossy(&text).lines().any(|line| is_it(line.trim()))
 }
 
 /// A place where a file can be written.
@@ -356,13 +366,14 @@ pub fn check_writable(path: &Path) -> Result<(), UsageError> {
     Target::new(path, Replace::Any).map(drop)
 }
 
-/// Writes a value as JSON, on several lines.
+/// Writes a value as JSON, on several lines and without what a terminal would obey.
 ///
 /// # Errors
 ///
 /// When it cannot be written.
 pub fn write_json(out: &mut Destination, value: &impl Serialize) -> anyhow::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, value).map_err(io::Error::from)?;
+    let text = serde_json::to_string_pretty(value).map_err(io::Error::from)?;
+    out.write_all(plain::json(&text).as_bytes())?;
     Ok(out.write_all(b"\n")?)
 }
 

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use anyhow::Context;
-use cli_support::say;
+use cli_support::{plain, say};
 use cli_support::width::Width;
 use fusion_cost_model::CacheState;
 
@@ -88,7 +88,7 @@ pub fn selftest(args: &SelftestArgs) -> anyhow::Result<u8> {
         result: answer,
     };
     let mut text = if args.json {
-        serde_json::to_string_pretty(&result)?
+        plain::json(&serde_json::to_string_pretty(&result)?).into_owned()
     } else {
         report::selftest(&result, Width::of_stdout())
     };
