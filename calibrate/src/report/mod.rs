@@ -5,6 +5,7 @@ mod compare;
 mod coverage;
 mod drift;
 mod estimated;
+pub mod figures;
 mod imported;
 pub mod partition;
 mod plan;
