@@ -286,16 +286,6 @@ impl Destination {
         Ok(Self { out, cells: None })
     }
 
-    /// A file that replaces whatever file is there, else stdout.
-    ///
-    /// # Errors
-    ///
-    /// When no file can be written there.
-    pub fn replacing(path: Option<&Path>) -> anyhow::Result<Self> {
-        let target = |path| Target::new(path, Replace::Any);
-        Self::new(path.map(target).transpose()?)
-    }
-
     /// The same for CSV, without cells that a spreadsheet would take for formulas.
     #[must_use]
     pub fn for_spreadsheets(self) -> Self {
@@ -355,15 +345,6 @@ impl Write for Destination {
             Out::File(writer) => writer.flush(),
         }
     }
-}
-
-/// Checks before the work begins that [`Destination::replacing`] can write there.
-///
-/// # Errors
-///
-/// [`UsageError`] with the reason.
-pub fn check_writable(path: &Path) -> Result<(), UsageError> {
-    Target::new(path, Replace::Any).map(drop)
 }
 
 /// Writes a value as JSON, on several lines and without what a terminal would obey.

@@ -20,7 +20,7 @@ pub struct OutputArgs {
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Replace the file that has the name of --output, if there is one
-    #[arg(long)]
+    #[arg(long, requires = "output")]
     pub overwrite: bool,
 }
 

@@ -121,7 +121,7 @@ mod tests {
 
     use super::*;
 
-    const TASK: CeilingsTask = CeilingsTask { dtype: DType::F32, clock: Clock::Host };
+    const TASK: CeilingsTask = CeilingsTask { dtype: DType::F32, clock: Clock::Host, rounds: 1 };
 
     #[test]
     fn a_worker_without_an_answer_costs_its_time_and_no_more() {
