@@ -313,7 +313,9 @@ mod tests {
         for no_number in [f64::NAN, f64::INFINITY] {
             let mut changed = profile();
             changed.records[0].speedup_factor = no_number;
-            assert!(changed.to_toml().unwrap_err().to_string().contains("not those of linear_bias"));
+            assert!(
+                changed.to_toml().unwrap_err().to_string().contains("not those of linear_bias")
+            );
             let mut changed = profile();
             changed.rates.efficiency = no_number;
             assert!(changed.to_toml().unwrap_err().to_string().contains("efficiency is"));

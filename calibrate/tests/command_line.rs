@@ -632,7 +632,11 @@ fn every_command_replaces_what_is_its_own_and_nothing_else() {
         let written = std::fs::read(path(output)).unwrap();
         assert_ne!(written, b"years of work");
         // Its own result, once more.
-        if own { run(false).success() } else { run(false).code(2) };
+        if own {
+            run(false).success()
+        } else {
+            run(false).code(2)
+        };
         assert_eq!(std::fs::read(path(output)).unwrap(), written);
     }
     assert!(names(&path("man")).len() > 10, "all pages or none");

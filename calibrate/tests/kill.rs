@@ -196,7 +196,9 @@ mod series {
     fn workers(run: u32) -> Vec<u32> {
         let names = std::fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().file_name());
         let numbers = names.filter_map(|name| name.to_str()?.parse().ok());
-        numbers.filter(|process| state_and_parent(*process).is_some_and(|(_, of)| of == run)).collect()
+        numbers
+            .filter(|process| state_and_parent(*process).is_some_and(|(_, of)| of == run))
+            .collect()
     }
 
     /// Waits until the workers of a run that has ended have ended too.

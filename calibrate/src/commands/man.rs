@@ -36,7 +36,8 @@ fn write_pages(folder: &Path, overwrite: bool) -> anyhow::Result<()> {
     let mut pages = Vec::new();
     for entry in fs::read_dir(made.path())? {
         let entry = entry?;
-        let target = Target::new(&folder.join(entry.file_name()), Replace::known(overwrite, is_page))?;
+        let target =
+            Target::new(&folder.join(entry.file_name()), Replace::known(overwrite, is_page))?;
         pages.push((fs::read(entry.path())?, target));
     }
     for (page, target) in pages {

@@ -4,8 +4,8 @@ use std::io::Write;
 use std::time::Duration;
 
 use anyhow::Context;
-use cli_support::{plain, say};
 use cli_support::width::Width;
+use cli_support::{plain, say};
 use fusion_cost_model::CacheState;
 
 use crate::cli::SelftestArgs;

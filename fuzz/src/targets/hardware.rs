@@ -27,7 +27,11 @@ fn read(text: &str) -> String {
             assert!(spec.is_called(&spec.id), "{:?}", spec.id);
             assert!(!spec.is_detected_as(""), "a machine without a name is none of them");
             let peaks = DType::ALL.into_iter().filter_map(|dtype| spec.peak_gflops(dtype));
-            assert!(peaks.into_iter().all(|peak| peak.is_finite() && peak > 0.0), "{:?}", spec.peaks);
+            assert!(
+                peaks.into_iter().all(|peak| peak.is_finite() && peak > 0.0),
+                "{:?}",
+                spec.peaks
+            );
             String::new()
         }
         Err(error) => error.to_string(),

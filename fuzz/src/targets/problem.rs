@@ -30,7 +30,8 @@ pub(super) const PROBLEM: Target = Target {
 
 fn read(text: &str) -> String {
     let _ = text.parse::<Op>().map(|op| assert_eq!(op.to_string().parse::<Op>().unwrap(), op));
-    let _ = text.parse::<DType>().map(|it| assert_eq!(it.to_string().parse::<DType>().unwrap(), it));
+    let _ =
+        text.parse::<DType>().map(|it| assert_eq!(it.to_string().parse::<DType>().unwrap(), it));
     let _ = text.parse::<Backend>();
     let _ = text.parse::<Clock>();
     let _ = text.parse::<Implementation>();

@@ -5,8 +5,8 @@ use calibrate::plan::Subject;
 use calibrate::worker::{CeilingsReport, FoundGpu, MeasureAnswer, MeasureTask, PlanTask};
 use fused_kernels::worker::wire::{self, Message};
 use fusion_cost_model::CacheState;
-use serde::de::DeserializeOwned;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::journal::process;
 use crate::Target;
