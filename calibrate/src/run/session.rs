@@ -427,7 +427,8 @@ impl<'a> Session<'a> {
                 return Ok(Some(end));
             }
             self.observer.ceilings_start();
-            let task = CeilingsTask { dtype, clock, rounds: self.settings.procedure.ceiling_rounds };
+            let task =
+                CeilingsTask { dtype, clock, rounds: self.settings.procedure.ceiling_rounds };
             match self.workers.ceilings(task, self.time_left()) {
                 Ok(Some(report)) => {
                     if let Some(journal) = &mut self.journal {

@@ -24,9 +24,9 @@ pub fn serve() -> anyhow::Result<u8> {
     let mut compiler = CompileService::default();
     worker::serve(|request| match request.name() {
         MeasureTask::NAME => request.answer(|it| on_backend(it, measure_on)),
-        CeilingsTask::NAME => request.answer(|it| {
-            on_backend(it, |backend, task| ceilings(backend, *task))
-        }),
+        CeilingsTask::NAME => {
+            request.answer(|it| on_backend(it, |backend, task| ceilings(backend, *task)))
+        }
         PlanTask::NAME => request.answer(|it| {
             on_backend(it, |backend, PlanTask { subjects, cache }| {
                 Ok(subjects.iter().map(|one| device_bytes(backend, one, *cache)).collect())
