@@ -4,6 +4,8 @@
 
 #[path = "../../tests/consistent/mod.rs"]
 mod consistent;
+#[path = "../../trace-tool/tests/compare/headless.rs"]
+mod headless;
 
 use std::path::Path;
 
@@ -217,6 +219,41 @@ proptest! {
     }
 }
 
+#[test]
+fn the_page_says_what_the_tables_say_and_runs_nothing() {
+    let mut second = other();
+    "<script>alert(1)</script>".clone_into(&mut second.hardware.name);
+    let comparison = compare(&monday(), &[&second, &tuesday()]);
+    let page = report(&comparison).html();
+    let in_lower_case = page.to_lowercase();
+    for forbidden in ["http://", "https://", "<script", "<link", "<img", "@import", "javascript:"] {
+        assert!(!in_lower_case.contains(forbidden), "{forbidden}");
+    }
+    assert!(page.contains("&lt;script&gt;") && page.contains("default-src 'none'"));
+    assert_eq!(page.matches("<circle").count(), comparison.pairs.len());
+    for pair in &comparison.pairs {
+        let [low, high] = pair.ratio.interval.unwrap();
+        let figure = format!("{:.3} [{low:.3}, {high:.3}]", pair.ratio.value);
+        // Once read aloud, once where a pointer rests, once beside the point, once in the table.
+        assert!(page.matches(&figure).count() >= 4, "{}: {figure}", pair.problem);
+        assert!(page.contains(&format!("aria-label=\"{}: {figure}", pair.problem)));
+    }
+    for group in &comparison.families {
+        let conclusion = group.conclusion.as_ref().unwrap().replace('<', "&lt;");
+        assert!(page.contains(&conclusion.replace('>', "&gt;")), "{conclusion}");
+    }
+}
+
+#[test]
+fn a_browser_shows_every_pair_and_says_nothing_on_its_console() {
+    let comparison = compare(&monday(), &[&other()]);
+    let Some(page) = headless::Page::new(&report(&comparison).html()) else { return };
+    let document = page.document();
+    let rows = headless::between(&document, "<li class=\"row\">", "</li>");
+    assert_eq!(rows.len(), comparison.pairs.len());
+    page.is_shown_at(&[[1280, 2000], [500, 2000]], &[]);
+}
+
 fn calibrate(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_calibrate"));
     command.current_dir(folder).env("XDG_CACHE_HOME", "/dev/null").env_remove("COLUMNS");
@@ -284,6 +321,7 @@ fn the_formats() {
     assert_eq!(of(&["--json"]), of(&["--format", "json"]));
     assert!(of(&["--format", "csv"]).starts_with("problem,pattern,family,"));
     assert!(of(&["--format", "csv", "--table", "families"]).starts_with("family,pattern,"));
+    assert!(of(&["--format", "html"]).starts_with("<!DOCTYPE html>"));
     assert!(of(&["--format", "markdown"]).contains("|---|---:|"));
     let whole = of(&[]);
     assert!(whole.contains("  add_relu/f32/m4096.n1024  "), "whole names on a pipe: {whole}");
@@ -329,7 +367,7 @@ fn mistakes_are_said_with_what_to_do() {
         (&["a.toml", "b.toml", "--by", "threads"], 2, "--by compares within one file"),
         (&["a.toml", "--by", "implementation"], 2, "has nothing to compare by that; it has cpu/2"),
         (&["a.toml", "b.toml", "--against", "C"], 2, "the files are called A to B"),
-        (&["a.toml", "b.toml", "--json", "--table", "records"], 2, "JSON has all tables"),
+        (&["a.toml", "b.toml", "--json", "--table", "records"], 2, "JSON and HTML have all of it"),
         (&["a.toml", "b.toml", "--format", "csv", "--table", "all"], 2, "not-compared"),
         (&["a.toml", "b.toml", "--fail-on-regression", "much"], 2, "must be a percentage"),
         (&["a.toml", "b.toml", "--top", "0"], 2, "--top"),

@@ -6,6 +6,7 @@
 pub mod exit;
 pub mod memory;
 pub mod output;
+pub mod page;
 pub mod plain;
 pub mod ranked;
 pub mod sheet;

@@ -55,6 +55,15 @@ enum Line {
     Row { name: String, cells: Vec<String> },
 }
 
+/// A line of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shown<'t> {
+    /// What the names of the next rows have in common.
+    Heading(&'t str),
+    /// A name and its cells.
+    Row(&'t str, &'t [String]),
+}
+
 /// A table with a title, named rows, and headings between them.
 #[derive(Debug, Clone)]
 pub struct RankedTable {
@@ -117,6 +126,21 @@ impl RankedTable {
             }
         }
         text
+    }
+
+    /// The title, and the heads of the columns.
+    #[must_use]
+    pub fn head(&self) -> (&str, Vec<(&str, Side)>) {
+        let sides = self.columns.iter().map(|column| column.side);
+        (&self.title, self.heads.iter().map(String::as_str).zip(sides).collect())
+    }
+
+    /// What is below them.
+    pub fn lines(&self) -> impl Iterator<Item = Shown<'_>> {
+        self.lines.iter().map(|line| match line {
+            Line::Heading(heading) => Shown::Heading(heading),
+            Line::Row { name, cells } => Shown::Row(name, cells),
+        })
     }
 
     /// The table in Markdown, with every column.

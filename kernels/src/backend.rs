@@ -183,12 +183,18 @@ pub trait Backend {
     ) -> Result<Option<Box<dyn Prepared + 'b>>, BackendError>;
 
     /// Measures the ceilings of the device for a dtype, as a clock sees them; `None` when it
-    /// does not compute in that dtype or has no such clock. Takes a few seconds.
+    /// does not compute in that dtype or has no such clock. Each round, of which the best counts,
+    /// takes about a second; a device that bursts of other work do not reach needs only one.
     ///
     /// # Errors
     ///
     /// [`BackendError`] when the device has not enough memory.
-    fn ceilings(&mut self, dtype: DType, clock: Clock) -> Result<Option<Ceilings>, BackendError>;
+    fn ceilings(
+        &mut self,
+        dtype: DType,
+        clock: Clock,
+        rounds: u32,
+    ) -> Result<Option<Ceilings>, BackendError>;
 
     /// A short look at the state that the machine is in: some 6 ms, and what it takes to touch the
     /// memory for it the first time; `None` where there is nothing to look at, as on a GPU, which

@@ -445,7 +445,7 @@ fn ceilings_are_measured_to_the_end() {
     {
         let Some(stand_in) = stand_in else { return };
         let mut gpu = Gpu::open(backend, 0, &options(&stand_in)).unwrap();
-        let ceilings = gpu.ceilings(DType::F32, Clock::Device).unwrap();
+        let ceilings = gpu.ceilings(DType::F32, Clock::Device, 1).unwrap();
         assert!(ceilings.is_some());
         drop(gpu);
         assert_eq!(stand_in.counts(library).alive(), build::Counts::default());

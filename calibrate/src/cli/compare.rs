@@ -20,6 +20,7 @@ Examples:
   calibrate compare a.toml b.toml --table not-compared
   calibrate compare a.toml b.toml --format csv --table records -o records.csv
   calibrate compare a.toml b.toml --format markdown >> pull-request.md
+  calibrate compare a.toml b.toml --format html -o page.html
 
 What is compared are speedups: what fusion gains on each side. Ratios are always B's over A's. A \
 difference counts if it is larger than the noise floor and its chance, adjusted for all records by \
@@ -102,6 +103,8 @@ pub enum CompareFormat {
     Json,
     /// The same as the text, for a pull request or a wiki
     Markdown,
+    /// One page with everything in it, without scripts
+    Html,
 }
 
 /// Reads the share of a speedup.

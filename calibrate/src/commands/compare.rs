@@ -24,8 +24,8 @@ use crate::report::{CompareReport, CompareTable};
 /// When a file cannot be read, or there is nothing in it to compare.
 pub fn compare(args: &CompareArgs) -> anyhow::Result<u8> {
     let format = args.format();
-    if args.table.is_some() && format == CompareFormat::Json {
-        let message = "--table is for the other formats; JSON has all tables";
+    if args.table.is_some() && matches!(format, CompareFormat::Json | CompareFormat::Html) {
+        let message = "--table is for the other formats; JSON and HTML have all of it";
         return Err(UsageError(message.to_owned()).into());
     }
     if let Some(path) = &args.output {
@@ -50,6 +50,7 @@ pub fn compare(args: &CompareArgs) -> anyhow::Result<u8> {
         CompareFormat::Csv => {
             out.write_all(&report.csv(args.table.unwrap_or(CompareTable::Records))?)?;
         }
+        CompareFormat::Html => out.write_all(report.html().as_bytes())?,
         CompareFormat::Json => out.write_all(report.json()?.as_bytes())?,
     }
     out.finish()?;

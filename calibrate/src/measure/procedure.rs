@@ -25,6 +25,9 @@ pub struct Procedure {
     /// How long the samples of one process may take together. Slow problems get fewer pairs, and the
     /// slowest fewer rounds, but never fewer than two of one pair in each order.
     pub process_budget: Duration,
+    /// How often a process that measures the ceilings does so; the best counts, and each takes about
+    /// a second.
+    pub ceiling_rounds: u32,
 }
 
 impl Procedure {
@@ -40,6 +43,7 @@ impl Procedure {
         pairs: 8,
         sample: Duration::from_micros(500),
         process_budget: Duration::from_millis(300),
+        ceiling_rounds: 3,
     };
 
     /// The shortened procedure of `--quick`.
@@ -52,6 +56,7 @@ impl Procedure {
         pairs: 4,
         sample: Duration::from_micros(300),
         process_budget: Duration::from_millis(300),
+        ceiling_rounds: 1,
     };
 
     /// The nominal coverage of the interval at each of one, two and three looks that keeps 95 % over

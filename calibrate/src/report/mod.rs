@@ -5,6 +5,8 @@ mod compare;
 mod coverage;
 mod drift;
 mod estimated;
+pub mod figures;
+pub mod html;
 mod imported;
 pub mod partition;
 mod plan;

@@ -35,7 +35,7 @@ const FIRST_REFERENCE_BUDGET: u64 = 500_000_000;
 const REFERENCE_BUDGET: u64 = 50_000_000;
 
 /// The ceilings are measured before the first pass and again whenever this many passes are made, so
-/// that every state that the machine stays in has its own; each time takes about three seconds.
+/// that every state that the machine stays in has its own.
 const PASSES_BETWEEN_CEILINGS: u32 = 4;
 
 /// How often a process of an A/A run is made again when most of its pairs were disturbed.
@@ -427,7 +427,8 @@ impl<'a> Session<'a> {
                 return Ok(Some(end));
             }
             self.observer.ceilings_start();
-            let task = CeilingsTask { dtype, clock };
+            let task =
+                CeilingsTask { dtype, clock, rounds: self.settings.procedure.ceiling_rounds };
             match self.workers.ceilings(task, self.time_left()) {
                 Ok(Some(report)) => {
                     if let Some(journal) = &mut self.journal {

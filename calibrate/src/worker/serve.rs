@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use fused_kernels::CompileService;
 use fused_kernels::{Backend, BackendError, worker};
-use fusion_cost_model::{Clock, DType};
 
 use super::device::{Device, FoundGpu, Opened};
 use super::measure::measure_on;
@@ -25,11 +24,9 @@ pub fn serve() -> anyhow::Result<u8> {
     let mut compiler = CompileService::default();
     worker::serve(|request| match request.name() {
         MeasureTask::NAME => request.answer(|it| on_backend(it, measure_on)),
-        CeilingsTask::NAME => request.answer(|it| {
-            on_backend(it, |backend, &CeilingsTask { dtype, clock }| {
-                ceilings(backend, dtype, clock)
-            })
-        }),
+        CeilingsTask::NAME => {
+            request.answer(|it| on_backend(it, |backend, task| ceilings(backend, *task)))
+        }
         PlanTask::NAME => request.answer(|it| {
             on_backend(it, |backend, PlanTask { subjects, cache }| {
                 Ok(subjects.iter().map(|one| device_bytes(backend, one, *cache)).collect())
@@ -58,11 +55,10 @@ fn on_backend<T: Task>(
 
 fn ceilings(
     backend: &mut dyn Backend,
-    dtype: DType,
-    clock: Clock,
+    CeilingsTask { dtype, clock, rounds }: CeilingsTask,
 ) -> Result<Option<CeilingsReport>, BackendError> {
     let before = backend.look_at_machine()?;
-    let ceilings = backend.ceilings(dtype, clock)?;
+    let ceilings = backend.ceilings(dtype, clock, rounds)?;
     let readings = [before, backend.look_at_machine()?];
     let surroundings = Surroundings { readings, ..Surroundings::default() };
     Ok(ceilings.map(|ceilings| CeilingsReport { ceilings, surroundings }))

@@ -131,6 +131,8 @@ pub struct CeilingsTask {
     pub dtype: DType,
     /// What the times begin and end with.
     pub clock: Clock,
+    /// How often everything is measured; the best counts.
+    pub rounds: u32,
 }
 
 /// What one process found of the ceilings.

@@ -203,11 +203,16 @@ impl Backend for Cpu {
         Ok(Some(Box::new(Copies::new([first, second], variant))))
     }
 
-    fn ceilings(&mut self, dtype: DType, clock: Clock) -> Result<Option<Ceilings>, BackendError> {
+    fn ceilings(
+        &mut self,
+        dtype: DType,
+        clock: Clock,
+        rounds: u32,
+    ) -> Result<Option<Ceilings>, BackendError> {
         if dtype != DType::F32 || clock != Clock::Host {
             return Ok(None);
         }
-        Ok(Some(ceilings::measure(&self.pool)))
+        Ok(Some(ceilings::measure(&self.pool, rounds)))
     }
 
     fn look_at_machine(&mut self) -> Result<Option<MachineReading>, BackendError> {

@@ -1,8 +1,9 @@
-//! A comparison of calibrations: as a page of text or of Markdown, as tables of CSV, and as JSON.
+//! A comparison of calibrations: as a page of text, Markdown or HTML, as tables of CSV, and as JSON.
 //!
 //! `page` puts `tables` and sentences in order; `words` has the phrases of both.
 
 mod csv;
+mod html;
 mod page;
 mod tables;
 mod words;
@@ -44,7 +45,7 @@ pub enum CompareTable {
     NotCompared,
 }
 
-impl CompareReport<'_> {
+impl<'c> CompareReport<'c> {
     /// The page, or one of its tables, as text.
     #[must_use]
     pub fn text(self, table: Option<CompareTable>, width: Width) -> String {
@@ -84,9 +85,19 @@ impl CompareReport<'_> {
         Ok(serde_json::to_string_pretty(&Document { kind, version, comparison })? + "\n")
     }
 
-    fn blocks(self, table: Option<CompareTable>, has_whole_names: bool) -> Vec<Block> {
+    /// The whole comparison as one page of HTML, without scripts and without anything from elsewhere.
+    #[must_use]
+    pub fn html(self) -> String {
+        html::html(self.view(false))
+    }
+
+    const fn view(self, has_whole_names: bool) -> View<'c> {
         let Self { comparison, top, fail_on } = self;
-        let view = View { comparison, top, fail_on, has_whole_names };
+        View { comparison, top, fail_on, has_whole_names }
+    }
+
+    fn blocks(self, table: Option<CompareTable>, has_whole_names: bool) -> Vec<Block> {
+        let view = self.view(has_whole_names);
         match table {
             None => page(view),
             Some(table) => tables::all_of(view, table).into_iter().map(Block::Table).collect(),

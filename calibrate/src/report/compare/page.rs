@@ -60,14 +60,24 @@ pub(super) fn page(view: View<'_>) -> Vec<Block> {
     let comparison = view.comparison;
     let mut blocks: Vec<Block> = comparison.sides.iter().flat_map(side).collect();
     let others = 1..comparison.sides.len();
-    blocks.extend(others.clone().map(|other| joined(view, other)));
-    blocks.extend(others.clone().filter_map(|other| same_machine(view, other)));
+    blocks.extend(others.clone().map(|other| {
+        let label = if view.is_pair() { "joined" } else { view.labels(other)[1] };
+        let listed = if comparison.not_compared.is_empty() {
+            ""
+        } else {
+            " (--table not-compared lists what is left out)"
+        };
+        line(label, joined(view, other) + listed)
+    }));
+    blocks.extend(
+        others.clone().filter_map(|other| Some(line("machine", same_machine(view, other)?))),
+    );
     let tables = [tables::ceilings(view), tables::families(view)];
     for table in tables.into_iter().filter(|table| !table.is_empty()) {
         blocks.extend([Block::Gap, Block::Table(table)]);
     }
     blocks.push(Block::Gap);
-    blocks.extend(conclusions(view));
+    blocks.extend(conclusions(view).map(Block::Item));
     for other in others.clone() {
         let tables = [differing(view, other), moved(view, other), undecided(view, other)];
         for table in tables.into_iter().flatten() {
@@ -77,36 +87,38 @@ pub(super) fn page(view: View<'_>) -> Vec<Block> {
     }
     blocks.push(Block::Gap);
     for other in others {
-        blocks.extend(times(view, other));
-        blocks.push(counts(view, other));
+        blocks.extend(times(view, other).map(|times| line("times", times)));
+        let label = if view.is_pair() { "verdicts" } else { view.labels(other)[1] };
+        blocks.push(line(label, verdicts(view, other)));
     }
     blocks
 }
 
 fn side(side: &ComparedSide) -> Vec<Block> {
     let facts = &side.facts;
-    let processes = match facts.processes {
-        None => String::new(),
-        Some([least, most]) if least == most => format!(", {} each", counted_processes(least)),
-        Some([least, most]) => format!(", {least} to {most} processes each"),
-    };
-    let what = format!(
-        "{}, {}, {}{processes}",
-        facts.machine,
-        facts.target,
-        counted(facts.records, "record")
-    );
+    let what = format!("{}, {}, {}", facts.machine, facts.target, run_of(side));
     let mut blocks =
         vec![line(&facts.label, what), line("", format!("{}; {}", facts.file, facts.run))];
     blocks.extend(facts.warnings.iter().map(|warning| line("", format!("warning: {warning}"))));
     blocks
 }
 
+/// How many records a side has, over how many processes each.
+pub(super) fn run_of(side: &ComparedSide) -> String {
+    let processes = match side.facts.processes {
+        None => String::new(),
+        Some([least, most]) if least == most => format!(", {} each", counted_processes(least)),
+        Some([least, most]) => format!(", {least} to {most} processes each"),
+    };
+    counted(side.facts.records, "record") + &processes
+}
+
 fn counted_processes(count: u32) -> String {
     format!("{count} {}", if count == 1 { "process" } else { "processes" })
 }
 
-fn joined(view: View<'_>, side: usize) -> Block {
+/// How much is in both files, and what is not.
+pub(super) fn joined(view: View<'_>, side: usize) -> String {
     let comparison = view.comparison;
     let [first, second] = view.both(side).map(|side| &side.facts);
     let count = |why: WhyNot| {
@@ -128,20 +140,15 @@ fn joined(view: View<'_>, side: usize) -> Block {
             parts.push(format!("{count} {what}"));
         }
     }
-    let listed = if comparison.not_compared.is_empty() {
-        ""
-    } else {
-        " (--table not-compared lists what is left out)"
-    };
-    let label = if view.is_pair() { "joined" } else { second.label.as_str() };
-    line(label, parts.join(", ") + listed)
+    parts.join(", ")
 }
 
 fn of_targets(label: &str) -> String {
     format!("of other targets in {label}")
 }
 
-fn same_machine(view: View<'_>, side: usize) -> Option<Block> {
+/// What changed on a machine that is the same.
+pub(super) fn same_machine(view: View<'_>, side: usize) -> Option<String> {
     if !view.is_check(side) {
         return None;
     }
@@ -152,15 +159,16 @@ fn same_machine(view: View<'_>, side: usize) -> Option<Block> {
     } else {
         format!(", but for: {}", changes.join("; "))
     };
-    Some(line("machine", format!("{first} and {second} are of the same machine{but}")))
+    Some(format!("{first} and {second} are of the same machine{but}"))
 }
 
-fn conclusions(view: View<'_>) -> impl Iterator<Item = Block> {
+/// What to conclude of each family.
+pub(super) fn conclusions(view: View<'_>) -> impl Iterator<Item = String> {
     view.comparison.families.iter().filter_map(move |group| {
         let conclusion = group.conclusion.as_ref()?;
         let [first, second] = view.labels(group.side);
         let of = if view.is_pair() { String::new() } else { format!(", {second} against {first}") };
-        Some(Block::Item(format!("{}{of}: {conclusion}", group.family)))
+        Some(format!("{}{of}: {conclusion}", group.family))
     })
 }
 
@@ -226,7 +234,7 @@ fn undecided(view: View<'_>, side: usize) -> Option<Vec<Block>> {
 }
 
 /// What happened to the times: of the same machine all together, of another one by family.
-fn times(view: View<'_>, side: usize) -> Option<Block> {
+pub(super) fn times(view: View<'_>, side: usize) -> Option<String> {
     let comparison = view.comparison;
     let label = &comparison.sides[side].facts.label;
     let of_side = |one: &&CommonChange| one.side == side;
@@ -238,18 +246,16 @@ fn times(view: View<'_>, side: usize) -> Option<Block> {
         0 => String::new(),
         _ => format!("; {} changed beyond that (--table single-ops)", counted(moved, "single op")),
     };
-    Some(line(
-        "times",
-        format!(
-            "{label} is {}, the median of {} (quartiles: {low}, {high}): the machine, not \
-             fusion{singles}",
-            slower(common.ratio),
-            counted(common.records, "record"),
-        ),
+    Some(format!(
+        "{label} is {}, the median of {} (quartiles: {low}, {high}): the machine, not \
+         fusion{singles}",
+        slower(common.ratio),
+        counted(common.records, "record"),
     ))
 }
 
-fn counts(view: View<'_>, side: usize) -> Block {
+/// How many pairs have which verdict.
+pub(super) fn verdicts(view: View<'_>, side: usize) -> String {
     let comparison = view.comparison;
     let sides = view.both(side);
     let pairs = of_side(view, side, |_| true);
@@ -277,6 +283,5 @@ fn counts(view: View<'_>, side: usize) -> Block {
     }
     let of = counted(pairs.len(), "chain");
     let colon = if parts.is_empty() { "" } else { ": " };
-    let label = if view.is_pair() { "verdicts" } else { sides[1].facts.label.as_str() };
-    line(label, format!("{of}{colon}{}", parts.join(", ")))
+    format!("{of}{colon}{}", parts.join(", "))
 }

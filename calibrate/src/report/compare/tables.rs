@@ -32,7 +32,7 @@ pub(super) fn all_of(view: View<'_>, table: CompareTable) -> Vec<RankedTable> {
 }
 
 /// A problem's heading and its sizes.
-fn named(problem: &Problem, cache_state: CacheState) -> (String, String) {
+pub(super) fn named(problem: &Problem, cache_state: CacheState) -> (String, String) {
     let name = problem.to_string();
     let (heading, sizes) = name.rsplit_once('/').unwrap_or(("", &name));
     let cold = if cache_state == CacheState::Cold { " cold" } else { "" };
@@ -285,7 +285,7 @@ fn single_ops(view: View<'_>, side: usize) -> RankedTable {
     })
 }
 
-fn not_compared(view: View<'_>, side: usize) -> RankedTable {
+pub(super) fn not_compared(view: View<'_>, side: usize) -> RankedTable {
     let comparison = view.comparison;
     let of_side = comparison.not_compared.iter().filter(|one| one.side == side);
     let rows = of_side.map(|one| (&one.problem, one.cache_state, one));

@@ -19,16 +19,14 @@ pub(crate) use self::look::Look;
 use super::pool::Pool;
 use crate::clock::clock_tick;
 
-/// How often everything is measured. What disturbs a machine comes in bursts: one that spoils all
-/// samples of a number in one round is over in the next.
-const ROUNDS: usize = 3;
-
-/// The ceilings for f32 on all threads of the pool. Takes 2 to 4 s.
-pub(crate) fn measure(pool: &Pool) -> Ceilings {
+/// The ceilings for f32 on all threads of the pool, the best of some rounds. Takes about a second
+/// for each. What disturbs a machine comes in bursts: one that spoils all samples of a number in one
+/// round is over in the next.
+pub(crate) fn measure(pool: &Pool, rounds: u32) -> Ceilings {
     let mut peak_gflops = 0.0_f64;
     let mut launch_us = f64::INFINITY;
     let mut curve = Curve::new(pool);
-    for _ in 0..ROUNDS {
+    for _ in 0..rounds.max(1) {
         peak_gflops = peak_gflops.max(compute::peak_gflops(pool));
         launch_us = launch_us.min(launch::launch_us(pool));
         curve.improve(pool);
@@ -90,7 +88,7 @@ mod tests {
     #[test]
     fn ceilings_are_positive_and_ordered() {
         let pool = Pool::new(2, pulp::Arch::new()).unwrap();
-        let ceilings = measure(&pool);
+        let ceilings = measure(&pool, 1);
         assert!(ceilings.peak_gflops > 0.1 && ceilings.peak_gflops.is_finite());
         assert!(ceilings.launch_us > 0.0 && ceilings.launch_us.is_finite());
         assert!(!ceilings.bandwidth.is_empty());

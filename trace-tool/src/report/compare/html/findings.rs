@@ -1,12 +1,12 @@
 //! Fusions, differences of the implementation, and warnings.
 
+use cli_support::page::{bars, scrolling};
 use kernel_traces::compare::{CompareWarning, Comparison, Fusion, Severity};
 use maud::{Markup, html};
 
 use super::super::{CompareReport, words};
-use super::bars;
+use super::left_out;
 use super::names::Names;
-use super::{left_out, scrolling};
 
 pub(super) fn fusions(report: CompareReport<'_>, names: &Names) -> Markup {
     let CompareReport { comparison, top, .. } = report;

@@ -1,10 +1,11 @@
 //! What is compared, the verdict, and how to read the page.
 
+use cli_support::page::bars;
 use kernel_traces::compare::{Basis, Comparison, SideSummary, Which};
 use maud::{Markup, html};
 
 use super::super::{CompareReport, words};
-use super::bars;
+use super::look;
 use super::names::Names;
 use crate::report::{capital, counted, percent};
 
@@ -41,8 +42,8 @@ fn card(comparison: &Comparison, which: Which, step_ns: f64, names: &Names) -> M
         basis => format!("a {}", basis.noun()),
     };
     html! {
-        section.card.(bars::class(which)) aria-label=(names.text(label)) {
-            h2 { (bars::sample(which)) " " (names.text(label)) }
+        section.card.(look(which).class()) aria-label=(names.text(label)) {
+            h2 { (bars::sample(look(which))) " " (names.text(label)) }
             p.step { span.number { (words::time(step_ns)) } " " (step) }
             dl {
                 dt { "File" } dd.file { code title=(names.text(name)) { (words::file(&names.text(name))) } }

@@ -1,12 +1,12 @@
 //! Tables: the longest kernels, classes and roles, kernels with the same name.
 
+use cli_support::page::{bars, scrolling};
 use kernel_traces::compare::{Comparison, KernelRow, Part, Which};
 use maud::{Markup, html};
 
 use super::super::{CompareReport, words};
-use super::bars;
 use super::names::Names;
-use super::{left_out, scrolling};
+use super::{left_out, look};
 use crate::report::percent;
 
 pub(super) fn longest(report: CompareReport<'_>, names: &Names) -> Markup {
@@ -42,7 +42,7 @@ fn of_side(report: CompareReport<'_>, side: Which, names: &Names) -> Markup {
                         td.what {
                             b { (names.text(&row.class)) }
                             div.kernel { (names.kernel(&row.kernel)) }
-                            (bars::one(side, row.share / most, &format!("{share} of the kernels’ time")))
+                            (bars::one(look(side), row.share / most, &format!("{share} of the kernels’ time")))
                         }
                         td.number { (row.amount.count) }
                         td.number { (words::time(row.step_ns)) }
@@ -54,7 +54,7 @@ fn of_side(report: CompareReport<'_>, side: Which, names: &Names) -> Markup {
     };
     html! {
         div {
-            h3 { (bars::sample(side)) " " (label) }
+            h3 { (bars::sample(look(side))) " " (label) }
             (scrolling(&format!("The longest kernels of {label}"), &table))
             (left_out(rows.len(), top, "kernel"))
         }

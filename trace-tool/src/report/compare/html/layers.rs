@@ -1,12 +1,12 @@
 //! The aligned layers: one part to open for each kind, with a row for each place.
 
-use kernel_traces::compare::{Comparison, LayerKind, Slot, SlotKernel, SlotStatus};
+use cli_support::page::{bars, scrolling};
+use kernel_traces::compare::{Comparison, LayerKind, Slot, SlotKernel, SlotStatus, Which};
 use maud::{Markup, html};
 
 use super::super::{CompareReport, words};
-use super::bars;
 use super::names::Names;
-use super::{left_out, scrolling};
+use super::{left_out, look};
 use crate::report::{capital, counted};
 
 /// Rows of all kinds together, so that a page stays small.
@@ -73,7 +73,10 @@ fn kind_of_layer(
                     th scope="col" { "Role" }
                     th scope="col" { "What" }
                     th.bars scope="col" { "Mean time, up to " (words::time(most)) }
-                    th.number scope="col" { (bars::sample(kernel_traces::compare::Which::First)) " " (first) br; (bars::sample(kernel_traces::compare::Which::Second)) " " (second) }
+                    th.number scope="col" {
+                        (bars::sample(look(Which::First))) " " (first) br;
+                        (bars::sample(look(Which::Second))) " " (second)
+                    }
                     th.number scope="col" { "Ratio" br; "95 %" }
                     th.number scope="col" { "Gap" }
                 }

@@ -1,10 +1,9 @@
 //! A comparison as one page of HTML, without scripts and without anything from elsewhere.
 //!
-//! Every text goes through the templates, which escape it, and `names` keeps it at a length that a
-//! page can hold. Bars are inline SVG in per cent of their place, so that text next to them stays
-//! text, and they fit any screen.
+//! The shell, its style and the bars are those of all pages. `names` keeps every text at a length
+//! that a page can hold. Bars are inline SVG in per cent of their place, so that text next to them
+//! stays text, and they fit any screen.
 
-mod bars;
 mod findings;
 mod head;
 mod kernels;
@@ -13,16 +12,16 @@ mod names;
 mod ranks;
 mod waterfall;
 
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use cli_support::page::bars::Look;
+use cli_support::page::page;
+use kernel_traces::compare::Which;
+use maud::{Markup, html};
 
 use super::{CompareReport, words};
 use names::Names;
 
+/// What no other page needs.
 const STYLE: &str = include_str!("style.css");
-
-/// Nothing may be loaded or run, whatever a name in a trace says.
-const POLICY: &str =
-    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
 /// Lists have at most this many entries, so that a page stays below a megabyte.
 const MOST_ENTRIES: usize = 80;
@@ -34,41 +33,30 @@ pub fn trace_compare_html(report: CompareReport<'_>) -> String {
     let comparison = report.comparison;
     let names = Names::default();
     let title = format!("{} against {}", comparison.first.label, comparison.second.label);
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta http-equiv="Content-Security-Policy" content=(POLICY);
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { (names.text(&title)) ": where the gap comes from" }
-                style { (PreEscaped(STYLE)) }
-            }
-            body {
-                (bars::definitions())
-                (head::head(report, &names, &title))
-                main {
-                    (waterfall::section(report, &names))
-                    (layers::section(report, &names))
-                    (findings::fusions(report, &names))
-                    (findings::implementation(report, &names))
-                    (ranks::section(report, &names))
-                    (kernels::longest(report, &names))
-                    (kernels::parts(report, &names))
-                    (kernels::same(report, &names))
-                    (findings::warnings(comparison, &names))
-                    (head::how_to_read(comparison, &names))
-                }
-            }
+    let body = html! {
+        (head::head(report, &names, &title))
+        main {
+            (waterfall::section(report, &names))
+            (layers::section(report, &names))
+            (findings::fusions(report, &names))
+            (findings::implementation(report, &names))
+            (ranks::section(report, &names))
+            (kernels::longest(report, &names))
+            (kernels::parts(report, &names))
+            (kernels::same(report, &names))
+            (findings::warnings(comparison, &names))
+            (head::how_to_read(comparison, &names))
         }
     };
-    page.into_string()
+    page(&format!("{}: where the gap comes from", names.text(&title)), STYLE, &body)
 }
 
-/// A table that scrolls sideways where the screen is narrow.
-fn scrolling(name: &str, table: &Markup) -> Markup {
-    html! { div.scroll tabindex="0" role="region" aria-label=(name) { (table) } }
+/// How the bars of a side look.
+const fn look(side: Which) -> Look {
+    match side {
+        Which::First => Look::Plain,
+        Which::Second => Look::Hatched,
+    }
 }
 
 /// A line about what a list leaves out.

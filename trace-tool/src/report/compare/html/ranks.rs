@@ -1,12 +1,13 @@
 //! The ranks of the sides that have several.
 
+use cli_support::page::scrolling;
 use kernel_traces::collectives::RankSurvey;
 use maud::{Markup, html};
 
 use super::super::super::collectives::{RANK_COLUMNS, rank_rows, rank_sentences};
 use super::super::CompareReport;
+use super::left_out;
 use super::names::Names;
-use super::{left_out, scrolling};
 
 pub(super) fn section(report: CompareReport<'_>, names: &Names) -> Markup {
     let sides = [&report.comparison.first, &report.comparison.second];

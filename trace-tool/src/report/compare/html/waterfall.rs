@@ -1,12 +1,12 @@
 //! The gap as a waterfall: from the step of the first side over the causes to that of the second.
 
+use cli_support::page::bars::{self, percent};
 use kernel_traces::compare::{Cause, Comparison, Gap, Which};
 use maud::{Markup, html};
 
 use super::super::{CompareReport, words};
-use super::bars::{self, percent};
-use super::left_out;
 use super::names::Names;
+use super::{left_out, look};
 use crate::report::counted;
 
 /// The axis begins at 0 unless the bars would then take less than this share of it.
@@ -27,8 +27,8 @@ pub(super) fn section(report: CompareReport<'_>, names: &Names) -> Markup {
         section #gap {
             h2 { "Where the gap of " (words::signed(*gap_ns)) " comes from" }
             ul.legend {
-                li { (bars::sample(Which::First)) " " (names.text(&comparison.first.label)) " takes longer" }
-                li { (bars::sample(Which::Second)) " " (names.text(&comparison.second.label)) " takes longer" }
+                li { (bars::sample(look(Which::First))) " " (names.text(&comparison.first.label)) " takes longer" }
+                li { (bars::sample(look(Which::Second))) " " (names.text(&comparison.second.label)) " takes longer" }
             }
             div.heads aria-hidden="true" { div.value { span { "Time" } span { "Of the gap" } } }
             ol.waterfall aria-label="From the first step to the second" {
@@ -188,7 +188,7 @@ fn row(comparison: &Comparison, step: &Step, axis: &Axis, names: &Names) -> Mark
                     @let at = percent(axis.at(*from));
                     line.link x1=(at) x2=(at) y1="0" y2="5" {}
                 }
-                rect.bar.(bars::class(*side)) x=(percent(left)) y="5" height="22"
+                rect.bar.(look(*side).class()) x=(percent(left)) y="5" height="22"
                     width=(percent(right.max(left + 0.002) - left.max(0.0))) {}
                 @if *is_whole && axis.low > 0.0 {
                     path.tear d="M9 3 l5 6.5 l-5 6.5 l5 6.5 l-5 6.5" {}
