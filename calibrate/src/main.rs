@@ -17,6 +17,7 @@ fn main() -> ExitCode {
         Some(Command::Show(args)) => commands::show::show(&args),
         Some(Command::Query(args)) => commands::query::query(&args),
         Some(Command::Compare(args)) => commands::compare::compare(&args),
+        Some(Command::Report(args)) => commands::report::report(&args),
         Some(Command::Import(args)) => commands::import::import(&args),
         Some(Command::Partition(args)) => commands::partition::partition(&args),
         Some(Command::Validate(args)) => commands::validate::validate(&args),

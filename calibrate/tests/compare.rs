@@ -4,6 +4,8 @@
 
 #[path = "../../tests/consistent/mod.rs"]
 mod consistent;
+#[path = "../../trace-tool/tests/compare/headless.rs"]
+mod headless;
 
 use std::path::Path;
 
@@ -240,6 +242,16 @@ fn the_page_says_what_the_tables_say_and_runs_nothing() {
         let conclusion = group.conclusion.as_ref().unwrap().replace('<', "&lt;");
         assert!(page.contains(&conclusion.replace('>', "&gt;")), "{conclusion}");
     }
+}
+
+#[test]
+fn a_browser_shows_every_pair_and_says_nothing_on_its_console() {
+    let comparison = compare(&monday(), &[&other()]);
+    let Some(page) = headless::Page::new(&report(&comparison).html()) else { return };
+    let document = page.document();
+    let rows = headless::between(&document, "<li class=\"row\">", "</li>");
+    assert_eq!(rows.len(), comparison.pairs.len());
+    page.is_shown_at(&[[1280, 2000], [500, 2000]], &[]);
 }
 
 fn calibrate(folder: &Path) -> Command {

@@ -71,7 +71,9 @@ pub enum Choice {
 }
 
 impl Choice {
-    pub(super) fn of(speedup: &Figure, threshold: f64) -> Self {
+    /// What a speedup decides at a threshold.
+    #[must_use]
+    pub fn of(speedup: &Figure, threshold: f64) -> Self {
         match speedup.interval {
             None => Self::Unknown,
             Some([low, _]) if low >= threshold => Self::Fuse,

@@ -1,10 +1,12 @@
 //! The command line.
 
 mod compare;
+mod file;
 mod import;
 mod next;
 mod output;
 mod partition;
+mod report;
 mod run;
 mod target;
 mod validate;
@@ -21,10 +23,12 @@ use crate::machine::fingerprint;
 use crate::selftest::against_itself::Planted;
 
 pub use compare::{CompareArgs, CompareBy, CompareFormat};
+pub use file::FileArgs;
 pub use import::ImportArgs;
 pub use next::NextArgs;
 pub use output::{OutputArgs, OutputFormat};
 pub use partition::PartitionArgs;
+pub use report::{ReportArgs, ReportFormat};
 pub use run::{ClockChoice, ImplementationChoice, RunArgs};
 pub use target::TargetArgs;
 pub use validate::{LeaveOutName, ValidateArgs};
@@ -50,6 +54,7 @@ Examples:
   calibrate show q.toml
   calibrate query q.toml --problem add_relu/f32/m1024.n1024
   calibrate compare xeon.toml epyc.toml           on which machine fusion gains more
+  calibrate report xeon.toml -o xeon.html         a calibration as a page with figures
   calibrate partition bert.onnx --profile q.toml --dim batch=1 --dim sequence=128
   calibrate validate q.toml                       how well its records predict each other
 
@@ -95,6 +100,8 @@ pub enum Command {
     Query(QueryArgs),
     /// Compare calibrations: on which machine fusion gains more, and whether it changed
     Compare(CompareArgs),
+    /// Make one page of calibrations: verdicts, intervals, roofline, patterns by size
+    Report(ReportArgs),
     /// Bring a profile of another calibrator into a file that can be compared
     Import(ImportArgs),
     /// Split a model (ONNX or JSON) into the kernels that take the least time

@@ -8,6 +8,7 @@ pub mod man;
 pub mod next;
 pub mod partition;
 pub mod query;
+pub mod report;
 pub mod run;
 pub mod selftest;
 pub mod show;

@@ -6,6 +6,7 @@ mod coverage;
 mod drift;
 mod estimated;
 pub mod figures;
+pub mod html;
 mod imported;
 pub mod partition;
 mod plan;

@@ -23,6 +23,7 @@ enum Behave {
     Panic,
     Hang,
     HangAtExit,
+    WaitAtExit,
     StartAWorker,
 }
 
@@ -94,12 +95,15 @@ fn behave(behaviour: Behave) -> String {
         Behave::Abort => std::process::abort(),
         Behave::Panic => panic!("out of ideas"),
         Behave::HangAtExit => {
+            behave(Behave::WaitAtExit);
+            wait_for_ever();
+        }
+        Behave::WaitAtExit => {
             #[cfg(unix)]
             // SAFETY: the function is there as long as the program.
             unsafe {
                 libc::atexit(wait_for_ever);
             }
-            wait_for_ever();
         }
         Behave::Hang => loop {
             std::thread::sleep(Duration::from_secs(1));
@@ -232,6 +236,12 @@ fn a_library_that_hangs_at_exit_keeps_no_worker() {
         input.close();
     });
     let error = worker.ask(&Behave::HangAtExit, LONG).unwrap_err().to_string();
+    assert_eq!(error, "its process left when it was asked to");
+    // One that has nothing left to do.
+    let mut worker = self::worker();
+    worker.ask(&Behave::WaitAtExit, LONG).unwrap();
+    worker.input().close();
+    let error = worker.ask(&Behave::Well, LONG).unwrap_err().to_string();
     assert_eq!(error, "its process left when it was asked to");
 }
 

@@ -1,78 +1,15 @@
 //! The page in a browser that shows nothing on a screen.
-//!
-//! Which one: the environment variable `CHROMIUM`, else the first of some names on the path. With
-//! `CALIBRATE_NEEDS_BROWSER` set, none is a failure.
 
-use std::env;
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-
-use kernel_traces::compare::Comparison;
-use tempfile::TempDir;
 use trace_tool::report::trace_compare_html;
 
+use super::headless::{Page, between};
 use super::{example, page};
-
-const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
-
-fn browser() -> Option<PathBuf> {
-    let on_path = || {
-        let path = env::var_os("PATH")?;
-        let folders: Vec<PathBuf> = env::split_paths(&path).collect();
-        let found = NAMES.iter().flat_map(|name| folders.iter().map(move |one| one.join(name)));
-        found.into_iter().find(|file| file.is_file())
-    };
-    let browser = env::var_os("CHROMIUM").map(PathBuf::from).or_else(on_path);
-    if browser.is_none() {
-        assert!(
-            env::var_os("CALIBRATE_NEEDS_BROWSER").is_none(),
-            "no browser: install chromium, or name one with CHROMIUM"
-        );
-        eprintln!("SKIPPED: there is no browser; install chromium, or name one with CHROMIUM");
-    }
-    browser
-}
-
-fn run(browser: &Path, folder: &TempDir, args: &[&str]) -> Output {
-    let profile = format!("--user-data-dir={}", folder.path().join("profile").display());
-    let page = format!("file://{}", folder.path().join("page.html").display());
-    let always = [
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-dev-shm-usage",
-        "--no-first-run",
-        "--enable-logging=stderr",
-    ];
-    let output = Command::new(browser).args(always).args(args).args([profile, page]).output();
-    let output = output.unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    output
-}
-
-/// The document as the browser understands it; nothing may be said on its console.
-fn document(comparison: &Comparison, browser: &Path) -> (TempDir, String) {
-    let folder = tempfile::tempdir().unwrap();
-    let html = trace_compare_html(example::report(comparison));
-    fs::write(folder.path().join("page.html"), html).unwrap();
-    let output = run(browser, &folder, &["--dump-dom"]);
-    let said = String::from_utf8_lossy(&output.stderr);
-    let console: Vec<&str> = said.lines().filter(|line| line.contains("CONSOLE")).collect();
-    assert!(console.is_empty(), "{console:?}");
-    (folder, String::from_utf8(output.stdout).unwrap())
-}
-
-/// The parts of a text between two marks.
-fn between<'t>(text: &'t str, from: &str, to: &str) -> Vec<&'t str> {
-    text.split(from).skip(1).filter_map(|part| part.split(to).next()).collect()
-}
 
 #[test]
 fn a_browser_shows_what_the_comparison_says() {
-    let Some(browser) = browser() else { return };
     let comparison = example::comparison();
-    let (folder, document) = document(&comparison, &browser);
+    let Some(page) = Page::new(&trace_compare_html(example::report(&comparison))) else { return };
+    let document = page.document();
     let waterfall = between(&document, "<ol class=\"waterfall\"", "</ol>")[0];
     let names = between(waterfall, "<span class=\"name\">", "</span>");
     let mut expected = vec!["MI300X"];
@@ -104,19 +41,14 @@ fn a_browser_shows_what_the_comparison_says() {
     assert_eq!(between(&document, "<article class=\"finding\" id=\"fusion-1\"", ">").len(), 1);
     assert!(document.contains("href=\"#fusion-1\""));
 
-    for (name, size) in [("wide", "--window-size=1280,2000"), ("narrow", "--window-size=420,2000")]
-    {
-        let image = folder.path().join(format!("{name}.png"));
-        run(&browser, &folder, &[size, &format!("--screenshot={}", image.display())]);
-        let image = fs::read(image).unwrap();
-        assert!(image.starts_with(b"\x89PNG") && image.len() > 20_000, "{name}: {}", image.len());
-    }
+    page.is_shown_at(&[[1280, 2000], [420, 2000]], &[]);
 }
 
 #[test]
 fn a_browser_runs_nothing_that_a_name_says() {
-    let Some(browser) = browser() else { return };
-    let (_folder, document) = document(&page::hostile(), &browser);
+    let hostile = page::hostile();
+    let Some(page) = Page::new(&trace_compare_html(example::report(&hostile))) else { return };
+    let document = page.document();
     assert!(!document.contains("<script") && !document.contains("<img"));
     assert!(!document.contains("<title>broken"));
     // Everything behind the names is still there.

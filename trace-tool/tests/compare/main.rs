@@ -6,6 +6,7 @@ mod browser;
 mod command;
 mod csv;
 mod example;
+mod headless;
 mod json;
 mod page;
 mod ranks;
