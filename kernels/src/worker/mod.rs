@@ -44,7 +44,8 @@
 //!   caller goes on without waiting for it.
 //! - A worker that is stopped (SIGSTOP) cannot leave: who asked it is called when the input is
 //!   closed, and kills it after 5 s. A library that keeps a process from ending when it exits is
-//!   given 2 s.
+//!   given 2 s. On Linux the system kills a worker when the thread that started it ends, which also
+//!   reaches one that is stopped.
 //! - [`Worker::finish`] closes the input and waits until the process is gone, so that it disturbs
 //!   nothing that comes after it. One that does not leave in 5 s is killed.
 //! - A worker that dies is an error with its signal or exit status and with what it last wrote to

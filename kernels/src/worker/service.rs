@@ -83,10 +83,23 @@ impl Request {
 ///
 /// [`ServeError`].
 pub fn serve(answer: impl FnMut(&Request) -> Reply) -> Result<(), ServeError> {
+    #[cfg(target_os = "linux")]
+    end_with_caller();
     let served = converse(answer);
     // The program ends now, and nobody may be left to end it by force.
     end_in_time();
     served
+}
+
+/// Has the system end this process with the thread that started it: one that is stopped (SIGSTOP)
+/// does not notice the end of its input.
+#[cfg(target_os = "linux")]
+fn end_with_caller() {
+    // SAFETY: it sets a number of this process and touches no memory. Where the system refuses it, the
+    // end of the input remains.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+    }
 }
 
 fn converse(mut answer: impl FnMut(&Request) -> Reply) -> Result<(), ServeError> {

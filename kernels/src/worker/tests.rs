@@ -204,14 +204,19 @@ fn a_worker_that_hangs_is_killed() {
 }
 
 #[cfg(unix)]
+fn send(signal: &str, process: &str) {
+    let sent = std::process::Command::new("kill").args([signal, process]).status().unwrap();
+    assert!(sent.success());
+}
+
+#[cfg(unix)]
 #[test]
 fn a_stopped_worker_is_killed_when_its_time_is_over_or_nobody_wants_its_answer() {
     let stopped = || {
         let mut worker = worker();
         worker.ask(&Behave::Well, LONG).unwrap();
         let id = worker.id().unwrap().to_string();
-        let stop = std::process::Command::new("kill").args(["-STOP", &id]).status().unwrap();
-        assert!(stop.success());
+        send("-STOP", &id);
         worker
     };
     let error = stopped().ask(&Behave::Well, SHORT).unwrap_err();
@@ -413,6 +418,13 @@ mod other_programs {
     #[cfg(target_os = "linux")]
     #[test]
     fn a_worker_ends_when_its_caller_is_killed() {
+        kill_a_caller(false);
+        kill_a_caller(true);
+    }
+
+    /// Kills a caller whose worker hangs, or is stopped, and waits for the end of the worker.
+    #[cfg(target_os = "linux")]
+    fn kill_a_caller(is_stopped: bool) {
         let folder = tempfile::tempdir().unwrap();
         let Program { path, arguments } = this_test_program("other_programs::the_caller");
         let mut caller = std::process::Command::new(path)
@@ -430,6 +442,9 @@ mod other_programs {
             id = std::fs::read_to_string(folder.path().join("id")).unwrap_or_default();
         }
         assert!(runs(&id));
+        if is_stopped {
+            send("-STOP", &id);
+        }
         caller.kill().unwrap();
         caller.wait().unwrap();
         while runs(&id) {
