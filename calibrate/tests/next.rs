@@ -35,7 +35,7 @@ fn calibrate(folder: &Path) -> Command {
 /// A calibration that goes on while other tests keep the machine busy.
 fn quick(folder: &Path) -> Command {
     let mut command = calibrate(folder);
-    command.args(["--force", "--quick", "--threads", "2"]);
+    command.args(["--force", "--quick", "--processes", "1", "--threads", "2"]);
     command
 }
 

@@ -5,6 +5,8 @@
 
 mod problems;
 
+use std::sync::LazyLock;
+
 use fused_kernels::cpu::{Cpu, Vectors};
 use fused_kernels::{Backend, Expected, Inputs, Setup, Unsupported, Variant};
 use fusion_cost_model::{CacheState, DType, Op, Problem, Rewrite};
@@ -13,15 +15,39 @@ fn problems() -> Vec<Problem> {
     problems::problems(DType::F32)
 }
 
+/// All problems, each with its inputs.
+static QUESTIONS: LazyLock<Vec<(Problem, Inputs)>> = LazyLock::new(|| {
+    let question = |problem: Problem| {
+        let inputs = Inputs::random(&problem, 42);
+        (problem, inputs)
+    };
+    problems().into_iter().map(question).collect()
+});
+
+/// A problem, its inputs, and what every backend must make of them.
+struct Case {
+    problem: &'static Problem,
+    inputs: &'static Inputs,
+    expected: Expected<'static>,
+}
+
+/// All of [`QUESTIONS`]. The references take longer than the kernels: they are computed once for all
+/// tests.
+static CASES: LazyLock<Vec<Case>> = LazyLock::new(|| {
+    let case = |(problem, inputs): &'static (Problem, Inputs)| {
+        let expected = Expected::compute(problem, inputs, u64::MAX);
+        assert_eq!(expected.rows(), expected.total_rows());
+        Case { problem, inputs, expected }
+    };
+    QUESTIONS.iter().map(case).collect()
+});
+
 /// Runs every problem in two layouts and holds both variants against the reference.
 fn conform(backend: &mut dyn Backend, cache: CacheState) {
     let mut checked = 0;
-    for problem in problems() {
-        let inputs = Inputs::random(&problem, 42);
-        let expected = Expected::compute(&problem, &inputs, u64::MAX);
-        assert_eq!(expected.rows(), expected.total_rows());
+    for Case { problem, inputs, expected } in CASES.iter() {
         let mut prepared = backend
-            .prepare(&problem, &inputs, cache.into())
+            .prepare(problem, inputs, cache.into())
             .unwrap_or_else(|error| panic!("{problem}: {error}"))
             .unwrap_or_else(|| panic!("{problem}: not supported"));
         prepared.poison().unwrap();
@@ -48,7 +74,7 @@ fn conform(backend: &mut dyn Backend, cache: CacheState) {
             }
         }
     }
-    assert_eq!(checked, problems().len() * 8);
+    assert_eq!(checked, CASES.len() * 8);
 }
 
 /// Problems of several tiles of rows for each thread, of which the last one is not whole: sizes at
@@ -162,15 +188,13 @@ fn a_folded_batch_norm_conforms() {
     for (threads, cache) in [(1, CacheState::Warm), (3, CacheState::Warm), (2, CacheState::Cold)] {
         let mut cpu = Cpu::new(threads).unwrap().with_last_level_cache(2048);
         let setup = Setup { rewrite: Some(Rewrite::BnFolded), ..cache.into() };
-        for problem in problems() {
+        for Case { problem, inputs, expected } in CASES.iter() {
             if !Rewrite::BnFolded.applies_to(problem.chain()) {
                 let reason = Err(Unsupported::NoRewrite(Rewrite::BnFolded));
-                assert_eq!(cpu.requirements(&problem, setup), reason, "{problem}");
+                assert_eq!(cpu.requirements(problem, setup), reason, "{problem}");
                 continue;
             }
-            let inputs = Inputs::random(&problem, 42);
-            let expected = Expected::compute(&problem, &inputs, u64::MAX);
-            let mut prepared = cpu.prepare(&problem, &inputs, setup).unwrap().unwrap();
+            let mut prepared = cpu.prepare(problem, inputs, setup).unwrap().unwrap();
             assert_eq!(prepared.kernels(Variant::Unfused).len(), problem.chain().len());
             let fused = prepared.kernels(Variant::Fused).join(", ");
             assert!(fused.contains("bias") && !fused.contains("batch_norm"), "{fused}");

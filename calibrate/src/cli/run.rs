@@ -163,6 +163,11 @@ pub struct RunArgs {
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub time_budget: Option<Duration>,
 
+    /// Kill a process that measures for longer than this, such as one that something has stopped,
+    /// and try it once more [default: 15m]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub process_limit: Option<Duration>,
+
     /// What the caches hold when a run of a kernel begins
     #[arg(long, value_enum, default_value_t = CachePolicy::Warm)]
     pub cache: CachePolicy,

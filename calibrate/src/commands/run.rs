@@ -16,7 +16,7 @@ use crate::record::{Files, Run, calibration, extended};
 use crate::report::Progress;
 use crate::run::{Begun, Journal, Outcome, Part, RunKey, Session, Target};
 use crate::stop::Stop;
-use crate::worker::Processes;
+use crate::worker::{Processes, TASK_LIMIT};
 use crate::{exit, report};
 
 /// What came of a run.
@@ -119,7 +119,8 @@ pub fn measure(
     let Begun { journal, entries, parts, seed } =
         Journal::begin(&files.journal(), &key, args.seed()?, part)?;
     let settings = args.settings(&target, seed);
-    let mut workers = Processes::new(target.device, &stop)?;
+    let limit = args.process_limit.unwrap_or(TASK_LIMIT);
+    let mut workers = Processes::new(target.device, &stop)?.with_limit(limit);
     let session = Session::new(&mut workers, settings, &plan.subjects, &stop)?;
     let session = session.observed_by(Progress::new()).with_journal(journal, entries);
     let mut outcome = session.run()?;

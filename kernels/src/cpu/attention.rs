@@ -15,6 +15,7 @@ use super::gemm::{View, gemm, share};
 use super::kernel::{Kernel, Located};
 use super::layer::Layer;
 use super::pool::Pool;
+use super::row_ops::Target;
 use super::row_stage::RowStage;
 use super::tail::{Block, Stretch, Tail};
 use super::tensors::Tensors;
@@ -260,7 +261,7 @@ impl AttentionKernel {
                 &self.stages,
                 arch,
                 source,
-                panel,
+                Target { data: panel, room: None },
                 first_row..first_row + rows.len(),
                 keys,
             );

@@ -62,11 +62,14 @@ fn count_list(list: &str) -> u32 {
 /// How much of its second-level cache a thread should fill with intermediate results: half, so
 /// that the operands fit in addition to them.
 pub(crate) fn block_bytes() -> usize {
+    usize::try_from(second_level_bytes() / 2).unwrap_or(usize::MAX)
+}
+
+/// Bytes of the second-level cache that a thread has for itself.
+pub(crate) fn second_level_bytes() -> u64 {
     let caches = observed_caches();
     let second = caches.iter().find(|cache| cache.level == 2);
-    let per_thread =
-        second.map_or(FALLBACK_L2_BYTES, |cache| cache.bytes / u64::from(cache.shared_by));
-    usize::try_from(per_thread / 2).unwrap_or(usize::MAX)
+    second.map_or(FALLBACK_L2_BYTES, |cache| cache.bytes / u64::from(cache.shared_by))
 }
 
 /// Bytes of all last-level caches that `threads` threads can fill.

@@ -2,13 +2,10 @@
 
 use super::gemm::share;
 use super::kernel::{Kernel, Located};
+use super::nontemporal::{self, LINE};
 use super::pool::Pool;
 use super::tail::{Stretch, Tail};
 use super::tensors::Tensors;
-
-/// Numbers in a cache line; threads share tensors by lines, so that none writes into the line of
-/// another.
-const LINE: usize = 16;
 
 /// A pointwise chain without per-channel operands, so that the shape does not matter.
 #[derive(Debug)]
@@ -17,11 +14,14 @@ pub(crate) struct ElementwiseKernel {
     pub(crate) input: Located,
     pub(crate) output: Located,
     pub(crate) tail: Tail,
+    /// Whether the output is written around the caches.
+    pub(crate) stream: bool,
 }
 
 impl Kernel for ElementwiseKernel {
     fn name(&self) -> String {
-        format!("{}: one pass", self.tail.name())
+        let how = if self.stream { nontemporal::NAME } else { "one pass" };
+        format!("{}: {how}", self.tail.name())
     }
 
     fn locate(&mut self, tensors: &Tensors) {
@@ -36,12 +36,17 @@ impl Kernel for ElementwiseKernel {
         let (arch, threads) = (pool.arch(), pool.threads());
         let lines = self.elements.div_ceil(LINE);
         pool.run(&|thread| {
+            // By whole lines, so that no thread writes into the line of another.
             let lines = share(lines, thread, threads);
             let elements = lines.start * LINE..(lines.end * LINE).min(self.elements);
             let stretch = Stretch { col: 0, element: elements.start, len: elements.len() };
             let (input, output) = (self.input.at(stretch.element), self.output.at(stretch.element));
-            // SAFETY: the elements belong to this thread, the operands have the same shape.
-            unsafe { self.tail.apply(arch, input, output, stretch, 1) };
+            // SAFETY: the elements belong to this thread, the operands have the same shape, and
+            // tensors begin at a cache line, as every share does.
+            unsafe { self.tail.apply(arch, input, output, stretch, 1, self.stream) };
+            if self.stream {
+                nontemporal::fence();
+            }
         });
     }
 }

@@ -45,6 +45,11 @@ impl Located {
         Self { id: TensorId::NONE, data }
     }
 
+    /// Whether it is the same tensor.
+    pub(crate) fn is(self, other: Self) -> bool {
+        self.id == other.id
+    }
+
     pub(crate) fn locate(&mut self, tensors: &Tensors) {
         self.data = tensors.pointer(self.id);
     }

@@ -6,6 +6,7 @@ use fusion_cost_model::kernel::Value;
 use pulp::Simd;
 
 use super::approximation as approx;
+use super::nontemporal;
 use crate::random;
 
 /// `U` vector registers of f32: the tile that a pointwise formula works on at once.
@@ -62,11 +63,22 @@ impl<S: Simd, const U: usize> Lanes<S, U> {
     /// `source` must be valid for reads of that many numbers.
     #[inline(always)]
     pub(crate) unsafe fn load(simd: S, source: *const f32) -> Self {
+        // SAFETY: the caller's guarantee.
+        unsafe { Self::load_apart(simd, source, S::F32_LANES) }
+    }
+
+    /// Reads `U` vectors, `step` numbers from one to the next.
+    ///
+    /// # Safety
+    ///
+    /// `source` must be valid for reads of all of them.
+    #[inline(always)]
+    pub(crate) unsafe fn load_apart(simd: S, source: *const f32, step: usize) -> Self {
         let mut v = [simd.splat_f32s(0.0); U];
         let mut i = 0;
         while i < U {
             // SAFETY: the caller guarantees U vectors of F32_LANES numbers; unaligned is allowed.
-            v[i] = unsafe { source.add(i * S::F32_LANES).cast::<S::f32s>().read_unaligned() };
+            v[i] = unsafe { source.add(i * step).cast::<S::f32s>().read_unaligned() };
             i += 1;
         }
         Self { simd, v }
@@ -79,12 +91,36 @@ impl<S: Simd, const U: usize> Lanes<S, U> {
     /// `target` must be valid for writes of that many numbers.
     #[inline(always)]
     pub(crate) unsafe fn store(self, target: *mut f32) {
+        // SAFETY: the caller's guarantee.
+        unsafe { self.store_apart(target, S::F32_LANES) };
+    }
+
+    /// Writes `U` vectors, `step` numbers from one to the next.
+    ///
+    /// # Safety
+    ///
+    /// `target` must be valid for writes of all of them.
+    #[inline(always)]
+    pub(crate) unsafe fn store_apart(self, target: *mut f32, step: usize) {
         let mut i = 0;
         while i < U {
             // SAFETY: the caller guarantees U vectors of F32_LANES numbers; unaligned is allowed.
-            unsafe {
-                target.add(i * S::F32_LANES).cast::<S::f32s>().write_unaligned(self.v[i]);
-            }
+            unsafe { target.add(i * step).cast::<S::f32s>().write_unaligned(self.v[i]) };
+            i += 1;
+        }
+    }
+
+    /// The same around the caches.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::store_apart`], and for [`nontemporal::store`] of each vector.
+    #[inline(always)]
+    pub(crate) unsafe fn stream_apart(self, target: *mut f32, step: usize) {
+        let mut i = 0;
+        while i < U {
+            // SAFETY: the caller's guarantee.
+            unsafe { nontemporal::store::<S>(target.add(i * step), self.v[i]) };
             i += 1;
         }
     }
@@ -100,16 +136,17 @@ impl<S: Simd, const U: usize> Lanes<S, U> {
         })
     }
 
-    /// The uniform numbers of the elements from `first` on (see [`random::uniform`]).
+    /// The uniform numbers of the elements from `first` on (see [`random::uniform`]), `step` elements
+    /// from one vector to the next.
     #[inline(always)]
-    pub(crate) fn uniform(simd: S, first: u32) -> Self {
+    pub(crate) fn uniform(simd: S, first: u32, step: u32) -> Self {
         const IOTA: [u32; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
         let lane = simd.partial_load_u32s(&IOTA[..S::U32_LANES]);
         let mut v = [simd.splat_f32s(0.0); U];
         let mut i = 0;
         while i < U {
             #[expect(clippy::cast_possible_truncation, reason = "a few vectors")]
-            let start = first.wrapping_add((i * S::U32_LANES) as u32);
+            let start = first.wrapping_add((i as u32).wrapping_mul(step));
             let mut bits = simd.add_u32s(lane, simd.splat_u32s(start));
             bits = simd.xor_u32s(bits, simd.splat_u32s(random::DROPOUT_SEED));
             bits = simd.xor_u32s(bits, shift_right(simd, bits, 16));
@@ -248,7 +285,7 @@ mod tests {
 
         fn with_simd<S: Simd>(self, simd: S) -> Vec<f32> {
             let mut numbers = vec![0.0; Lanes::<S, 4>::COUNT];
-            let lanes = Lanes::<S, 4>::uniform(simd, 12_345);
+            let lanes = Lanes::<S, 4>::uniform(simd, 12_345, S::U32_LANES as u32);
             // SAFETY: the vector holds exactly the numbers of one tile.
             unsafe { lanes.store(numbers.as_mut_ptr()) };
             numbers

@@ -6,6 +6,7 @@ use pulp::Arch;
 
 use super::gemm::{Grid, View, gemm};
 use super::kernel::Located;
+use super::row_ops::Target;
 use super::row_stage::RowStage;
 use super::tail::{Block, Stretch, Tail};
 use super::tensors::Tensors;
@@ -60,8 +61,9 @@ impl Layer {
             unsafe { self.tile(arch, source, target, first_row, grid.tile(index)) };
         }
         let rows = first_row..first_row + rows;
+        let in_place = Target { data: target, room: None };
         // SAFETY: as above.
-        unsafe { RowStage::apply_all(&self.stages, arch, target, target, rows, self.n) };
+        unsafe { RowStage::apply_all(&self.stages, arch, target, in_place, rows, self.n) };
     }
 
     /// Computes a tile of the GEMM, and applies the tail to it while it is hot. The rows of the

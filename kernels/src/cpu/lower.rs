@@ -13,6 +13,7 @@ use super::kernel::{Kernel, Located};
 use super::layer::Layer;
 use super::linear::LinearKernel;
 use super::max_pool::MaxPoolKernel;
+use super::nontemporal::{self, LINE};
 use super::row_ops::RowOp;
 use super::row_stage::RowStage;
 use super::rows::RowsKernel;
@@ -26,6 +27,8 @@ pub(crate) struct Machine {
     pub(crate) threads: usize,
     /// How much of its cache a thread may fill with intermediate results.
     pub(crate) block_bytes: usize,
+    /// From how many bytes on results are written around the caches.
+    pub(crate) stream_bytes: u64,
 }
 
 /// Both variants of a problem, before there is memory for their tensors.
@@ -241,7 +244,7 @@ impl<'p> Builder<'p> {
             Some(at) => Some(self.layer(at, count)?),
             None => None,
         };
-        let Machine { threads, block_bytes } = self.machine;
+        let Machine { threads, block_bytes, .. } = self.machine;
         let mut kernel = AttentionKernel {
             shape,
             block: shape.block_in_cache(projection.is_some(), threads, block_bytes),
@@ -279,6 +282,7 @@ impl<'p> Builder<'p> {
             output,
             stages: Vec::new(),
             layers,
+            stream: false,
             scratch: (0..threads).map(|_| self.add_scratch(scratch).into()).collect(),
         }))
     }
@@ -333,17 +337,23 @@ impl<'p> Builder<'p> {
         input: Located,
         output: Located,
     ) -> Option<Box<dyn Kernel>> {
+        let stream = self.streams(range.clone(), input, output);
         let steps = &self.steps[range.clone()];
         let ignores_shape =
             |step: &Step| matches!(step.op, Op::Pointwise(op) if !op.is_per_channel());
         if steps.iter().all(ignores_shape) {
             let elements = steps[0].input.elements() as usize;
             let tail = self.tail(range);
-            return Some(Box::new(ElementwiseKernel { elements, input, output, tail }));
+            return Some(Box::new(ElementwiseKernel { elements, input, output, tail, stream }));
         }
         let (rows, cols) = (steps[0].input.rows as usize, steps[0].input.cols as usize);
         // Enough blocks to share evenly, and few enough that sharing costs nothing.
-        let block_rows = (rows / (8 * self.machine.threads)).clamp(1, 16);
+        let threads = self.machine.threads;
+        let block_rows = (rows / (8 * threads)).clamp(1, 16);
+        // Streams write whole vectors, which only rows of whole lines consist of.
+        let stream = stream && cols.is_multiple_of(LINE);
+        let room = RowStage::group(cols) * cols;
+        let room_threads = if stream { threads } else { 0 };
         Some(Box::new(RowsKernel {
             rows,
             cols,
@@ -352,8 +362,24 @@ impl<'p> Builder<'p> {
             output,
             stages: self.row_stages(range)?,
             layers: Vec::new(),
-            scratch: Vec::new(),
+            stream,
+            scratch: (0..room_threads).map(|_| self.add_scratch(room).into()).collect(),
         }))
+    }
+
+    /// Whether a pass over memory writes its output around the caches.
+    fn streams(&self, range: std::ops::Range<usize>, input: Located, output: Located) -> bool {
+        let of_elements = |step: &Step| {
+            let operands = step.op.operands().iter();
+            operands.filter(|operand| operand.kind == OperandKind::PerElement).count() as u64
+        };
+        let steps = &self.steps[range.clone()];
+        let tensor_bytes = steps[0].output.elements() * size_of::<f32>() as u64;
+        // What a cache holds of an intermediate result should wait there for the next kernel.
+        let intermediate = range.end < self.steps.len();
+        let others = if intermediate { 0 } else { 1 + steps.iter().map(of_elements).sum::<u64>() };
+        let large = (1 + others) * tensor_bytes > self.machine.stream_bytes;
+        nontemporal::SUPPORTED && large && !input.is(output)
     }
 
     /// The linear step `at` and what follows it before `end`.

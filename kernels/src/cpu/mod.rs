@@ -25,6 +25,7 @@ mod linear;
 mod lower;
 mod max_pool;
 mod memory;
+mod nontemporal;
 mod numeric;
 mod pool;
 mod prepared;

@@ -13,7 +13,7 @@ use super::kernel::Kernel;
 use super::lower::{Machine, Plan};
 use super::pool::Pool;
 use super::tensors::{LINE, TensorId, TensorSets};
-use super::{caches, ceilings, counters, gemm, numeric};
+use super::{caches, ceilings, counters, gemm, nontemporal, numeric};
 use crate::backend::{
     Backend, BackendError, MachineReading, Prepared, Requirements, Setup, ThreadCounters,
     Unsupported, Variant,
@@ -101,16 +101,19 @@ impl Cpu {
         let pool =
             Pool::new(threads, arch).map_err(|source| BackendError::Threads { threads, source })?;
         pool.run(&|_| numeric::touch_heap());
-        let machine = Machine { threads: pool.threads(), block_bytes: caches::block_bytes() };
-        let cache_bytes = caches::last_level_bytes(pool.threads());
+        let threads = pool.threads();
+        let cache_bytes = caches::last_level_bytes(threads);
+        let stream_bytes = nontemporal::threshold_bytes(threads, caches::second_level_bytes());
+        let machine = Machine { threads, block_bytes: caches::block_bytes(), stream_bytes };
         Ok(Self { pool, machine, cache_bytes, look: None })
     }
 
-    /// The same as if the last-level cache had `bytes` bytes: for tests of the cold state in
-    /// little memory.
+    /// The same as if the last-level cache had `bytes` bytes, and no cache more: for tests of the
+    /// cold state, and of stores around the caches, in little memory.
     #[must_use]
     pub fn with_last_level_cache(self, bytes: u64) -> Self {
-        Self { cache_bytes: bytes, ..self }
+        let stream_bytes = self.machine.stream_bytes.min(bytes);
+        Self { cache_bytes: bytes, machine: Machine { stream_bytes, ..self.machine }, ..self }
     }
 
     /// The kernels of a problem, and how many sets of tensors they go through.

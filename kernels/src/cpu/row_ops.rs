@@ -8,6 +8,7 @@ use pulp::{Arch, Scalar, Simd, WithSimd};
 
 use super::approximation as approx;
 use super::kernel::Located;
+use super::nontemporal;
 use super::tensors::Tensors;
 
 /// A row op with its operands.
@@ -41,17 +42,18 @@ impl RowOp {
     }
 
     /// Reads rows of `len` numbers that lie one after the other and writes the results in the same
-    /// way; `source` and `target` may be the same.
+    /// way; `source` and the target may be the same.
     ///
     /// # Safety
     ///
-    /// `source` must be valid for reads and `target` for writes of the rows, the operands for
-    /// reads of `len` numbers, and no other thread may write any of them meanwhile.
+    /// `source` must be valid for reads and the target for writes of the rows, the operands for
+    /// reads of `len` numbers, and no other thread may write any of them meanwhile. What holds for
+    /// a [`Target`] with room must hold.
     pub(crate) unsafe fn apply(
         &self,
         arch: Arch,
         source: *const f32,
-        target: *mut f32,
+        target: Target,
         rows: usize,
         len: usize,
     ) {
@@ -59,12 +61,23 @@ impl RowOp {
     }
 }
 
+/// Where rows go.
+#[derive(Clone, Copy)]
+pub(crate) struct Target {
+    /// The first row.
+    pub(crate) data: *mut f32,
+    /// Where rows wait until the last pass over them, as many as go through the ops together. The
+    /// target is then written once, around the caches, and every row of it begins at a cache line
+    /// and has a whole number of lines.
+    pub(crate) room: Option<*mut f32>,
+}
+
 /// Applies a row op. Made only by [`RowOp::apply`], whose caller guarantees what the code below
 /// relies on.
 struct Apply<'a> {
     op: &'a RowOp,
     source: *const f32,
-    target: *mut f32,
+    target: Target,
     rows: usize,
     len: usize,
 }
@@ -76,7 +89,10 @@ impl WithSimd for Apply<'_> {
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { op, source, target, rows, len } = self;
         for row in 0..rows {
-            let (source, target) = (source.wrapping_add(row * len), target.wrapping_add(row * len));
+            let first = row * len;
+            let source = source.wrapping_add(first);
+            let room = target.room.map(|room| room.wrapping_add(first));
+            let target = Target { data: target.data.wrapping_add(first), room };
             // SAFETY: the guarantee of the caller of `RowOp::apply`.
             unsafe {
                 match op {
@@ -107,6 +123,23 @@ unsafe fn load<S: Simd>(data: *const f32, i: usize) -> S::f32s {
 unsafe fn store<S: Simd>(data: *mut f32, i: usize, v: S::f32s) {
     // SAFETY: the caller's guarantee; unaligned is allowed.
     unsafe { data.add(i).cast::<S::f32s>().write_unaligned(v) }
+}
+
+/// Writes a vector of a result: around the caches where there is room for what comes before it.
+///
+/// # Safety
+///
+/// As for [`RowOp::apply`]; the vector must lie within the row.
+#[inline(always)]
+unsafe fn finish<S: Simd>(target: Target, i: usize, v: S::f32s) {
+    // SAFETY: the caller's guarantee; a row of whole lines has aligned vectors.
+    unsafe {
+        if target.room.is_some() {
+            nontemporal::store::<S>(target.data.add(i), v);
+        } else {
+            store::<S>(target.data, i, v);
+        }
+    }
 }
 
 /// Where the whole vectors of a row end.
@@ -155,9 +188,10 @@ macro_rules! sum {
 ///
 /// As for [`RowOp::apply`].
 #[inline(always)]
-unsafe fn softmax<S: Simd>(simd: S, source: *const f32, target: *mut f32, len: usize) {
+unsafe fn softmax<S: Simd>(simd: S, source: *const f32, target: Target, len: usize) {
     let lanes = S::F32_LANES;
     let whole = whole::<S>(len);
+    let powers = target.room.unwrap_or(target.data);
     // SAFETY: every access below is within the row.
     unsafe {
         let mut largest = simd.splat_f32s(f32::NEG_INFINITY);
@@ -177,14 +211,14 @@ unsafe fn softmax<S: Simd>(simd: S, source: *const f32, target: *mut f32, len: u
         i = 0;
         while i < whole {
             let e = approx::exp(simd, simd.sub_f32s(load::<S>(source, i), shift));
-            store::<S>(target, i, e);
+            store::<S>(powers, i, e);
             sums = simd.add_f32s(sums, e);
             i += lanes;
         }
         let mut total = simd.reduce_sum_f32s(sums);
         while i < len {
             let e = approx::exp(Scalar::new(), *source.add(i) - largest);
-            *target.add(i) = e;
+            *powers.add(i) = e;
             total += e;
             i += 1;
         }
@@ -192,12 +226,12 @@ unsafe fn softmax<S: Simd>(simd: S, source: *const f32, target: *mut f32, len: u
         let share = 1.0 / total;
         i = 0;
         while i < whole {
-            let e = load::<S>(target.cast_const(), i);
-            store::<S>(target, i, simd.mul_f32s(e, simd.splat_f32s(share)));
+            let e = load::<S>(powers.cast_const(), i);
+            finish::<S>(target, i, simd.mul_f32s(e, simd.splat_f32s(share)));
             i += lanes;
         }
         while i < len {
-            *target.add(i) *= share;
+            *target.data.add(i) = *powers.add(i) * share;
             i += 1;
         }
     }
@@ -210,7 +244,7 @@ unsafe fn softmax<S: Simd>(simd: S, source: *const f32, target: *mut f32, len: u
 unsafe fn layer_norm<S: Simd>(
     simd: S,
     source: *const f32,
-    target: *mut f32,
+    target: Target,
     len: usize,
     weight: *const f32,
     shift: *const f32,
@@ -238,11 +272,11 @@ unsafe fn layer_norm<S: Simd>(
             let centred = simd.sub_f32s(load::<S>(source, i), mean_lanes);
             let scaled = simd.mul_f32s(centred, scale_lanes);
             let y = simd.mul_add_e_f32s(scaled, load::<S>(weight, i), load::<S>(shift, i));
-            store::<S>(target, i, y);
+            finish::<S>(target, i, y);
             i += lanes;
         }
         while i < len {
-            *target.add(i) = (*source.add(i) - mean) * scale * *weight.add(i) + *shift.add(i);
+            *target.data.add(i) = (*source.add(i) - mean) * scale * *weight.add(i) + *shift.add(i);
             i += 1;
         }
     }
@@ -255,7 +289,7 @@ unsafe fn layer_norm<S: Simd>(
 unsafe fn rms_norm<S: Simd>(
     simd: S,
     source: *const f32,
-    target: *mut f32,
+    target: Target,
     len: usize,
     weight: *const f32,
 ) {
@@ -269,11 +303,11 @@ unsafe fn rms_norm<S: Simd>(
         let mut i = 0;
         while i < whole {
             let scaled = simd.mul_f32s(load::<S>(source, i), scale_lanes);
-            store::<S>(target, i, simd.mul_f32s(scaled, load::<S>(weight, i)));
+            finish::<S>(target, i, simd.mul_f32s(scaled, load::<S>(weight, i)));
             i += lanes;
         }
         while i < len {
-            *target.add(i) = *source.add(i) * scale * *weight.add(i);
+            *target.data.add(i) = *source.add(i) * scale * *weight.add(i);
             i += 1;
         }
     }
@@ -286,8 +320,9 @@ mod tests {
     fn softmax_of(row: &[f32]) -> Vec<f32> {
         let mut row = row.to_vec();
         let data = row.as_mut_ptr();
+        let target = Target { data, room: None };
         // SAFETY: source and target are the row itself, as is allowed.
-        unsafe { RowOp::Softmax.apply(Arch::new(), data.cast_const(), data, 1, row.len()) };
+        unsafe { RowOp::Softmax.apply(Arch::new(), data.cast_const(), target, 1, row.len()) };
         row
     }
 

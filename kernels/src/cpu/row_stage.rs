@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use pulp::Arch;
 
-use super::row_ops::RowOp;
+use super::row_ops::{RowOp, Target};
 use super::tail::{Stretch, Tail};
 use super::tensors::Tensors;
 
@@ -40,44 +40,52 @@ impl RowStage {
         }
     }
 
-    /// Takes rows through stages: reads them from `source`, leaves them in `target`. The rows lie
-    /// one after the other, `cols` numbers each; `rows` is where they are in the whole matrix.
-    ///
-    /// A few rows at a time go through all stages, so that they stay in the first-level cache.
+    /// Rows that go through the stages together: as many as stay in the first-level cache.
+    pub(crate) fn group(cols: usize) -> usize {
+        /// Numbers that go through the stages together, 8 KiB.
+        const GROUP: usize = 2048;
+        (GROUP / cols.max(1)).max(1)
+    }
+
+    /// Takes rows through stages: reads them from `source`, leaves them in the target, a
+    /// [`Self::group`] at a time. The rows lie one after the other, `cols` numbers each; `rows` is
+    /// where they are in the whole matrix. Between two stages they are in the target's room, if it has
+    /// any, which then holds a group.
     ///
     /// # Safety
     ///
     /// Source and target must be valid for the rows, the operands of the stages must cover them,
-    /// and no other thread may write any of them.
+    /// and no other thread may write any of them. What holds for a [`Target`] with room must hold.
     pub(crate) unsafe fn apply_all(
         stages: &[Self],
         arch: Arch,
         source: *const f32,
-        target: *mut f32,
+        target: Target,
         rows: Range<usize>,
         cols: usize,
     ) {
-        /// Numbers that go through the stages together, 8 KiB.
-        const GROUP: usize = 2048;
-        let group = (GROUP / cols.max(1)).max(1);
+        let group = Self::group(cols);
         for start in rows.clone().step_by(group) {
             let count = group.min(rows.end - start);
             let offset = (start - rows.start) * cols;
-            let target = target.wrapping_add(offset);
+            let target = Target { data: target.data.wrapping_add(offset), ..target };
             let mut from = source.wrapping_add(offset);
-            for stage in stages {
-                // SAFETY: the caller's guarantee; after the first stage the rows are in the
-                // target.
+            for (index, stage) in stages.iter().enumerate() {
+                let last = index + 1 == stages.len();
+                let between = target.room.filter(|_| !last);
+                let to = between.map_or(target, |data| Target { data, room: None });
+                // SAFETY: the caller's guarantee; after the first stage the rows are where it left
+                // them.
                 unsafe {
                     match stage {
                         Self::Tail(tail) => {
                             let first = Stretch { col: 0, element: start * cols, len: cols };
-                            tail.apply(arch, from, target, first, count);
+                            tail.apply(arch, from, to.data, first, count, to.room.is_some());
                         }
-                        Self::RowOp(op) => op.apply(arch, from, target, count, cols),
+                        Self::RowOp(op) => op.apply(arch, from, to, count, cols),
                     }
                 }
-                from = target.cast_const();
+                from = to.data.cast_const();
             }
         }
     }

@@ -9,7 +9,9 @@ use pulp::Arch;
 use super::gemm::share;
 use super::kernel::{Kernel, Located};
 use super::layer::Layer;
+use super::nontemporal;
 use super::pool::Pool;
+use super::row_ops::Target;
 use super::row_stage::RowStage;
 use super::tensors::Tensors;
 
@@ -27,8 +29,11 @@ pub(crate) struct RowsKernel {
     pub(crate) stages: Vec<RowStage>,
     /// The layers of a chain with some; at most two.
     pub(crate) layers: Vec<Layer>,
-    /// For each thread room for a block between two layers, if there are two.
+    /// For each thread room for a block between two layers, if there are two; in a chain without
+    /// layers whose output is written around the caches, for a group of rows.
     pub(crate) scratch: Vec<Located>,
+    /// Whether the output of a chain without layers is written around the caches.
+    pub(crate) stream: bool,
 }
 
 impl RowsKernel {
@@ -55,6 +60,7 @@ impl Kernel for RowsKernel {
         }
         let chain = parts.join("+");
         match (self.layers.len(), self.stages.len()) {
+            (0, _) if self.stream => format!("{chain}: {}", nontemporal::NAME),
             (0, 1) => format!("{chain}: one pass"),
             (0, _) => format!("{chain}: row by row in cache"),
             _ => format!("{chain}: blocks of {} rows in cache", self.block_rows),
@@ -82,6 +88,9 @@ impl Kernel for RowsKernel {
                 // SAFETY: blocks of rows are disjoint parts of the output.
                 unsafe { self.block(arch, thread, block) };
             }
+            if self.stream {
+                nontemporal::fence();
+            }
         });
     }
 }
@@ -99,8 +108,10 @@ impl RowsKernel {
         let count = block_rows.min(rows - first);
         let mut source = input.at(first * cols).cast_const();
         if !stages.is_empty() {
-            let target = output.at(first * cols);
-            // SAFETY: the caller's guarantee; a chain with stages first has no layers.
+            let room = self.stream.then(|| self.scratch[thread].at(0));
+            let target = Target { data: output.at(first * cols), room };
+            // SAFETY: the caller's guarantee; a chain with stages first has no layers. Where it
+            // streams, rows are whole lines of a tensor, which begins at one.
             unsafe {
                 RowStage::apply_all(stages, arch, source, target, first..first + count, cols);
             }

@@ -1,21 +1,36 @@
 //! Depthwise convolution: one filter per channel, summed directly.
+//!
+//! The sums of several neighbouring pixels stay in registers while the taps go by, so that a weight
+//! is loaded once for all of them and no addition waits for the one before it. Pixels whose window
+//! reaches over an edge of the image have fewer taps; they are summed one by one, several vectors of
+//! channels at once.
+
+use std::ops::Range;
 
 use pulp::{Scalar, Simd, WithSimd};
 
 use super::super::kernel::Located;
-use super::super::tail::Block;
-use super::Tile;
 use super::shape::Shape;
 
-/// A depthwise convolution of the tile's rows, vectorised over channels. Made only by
-/// `ConvKernel::convolve`, whose caller guarantees that the block is valid.
+/// Pixels that are summed together where there are as many: with their weights and addresses they
+/// fit into 16 vector registers.
+const MANY: usize = 8;
+/// The same for what is left of a row.
+const FEW: usize = 4;
+
+/// Pixels of one row of a depthwise convolution. Made only by `ConvKernel::convolve_depthwise`, whose
+/// caller guarantees that the target is valid for them.
 pub(super) struct Depthwise<'a> {
     pub(super) shape: &'a Shape,
     /// The image's first number.
     pub(super) image: *const f32,
     pub(super) filter: Located,
-    pub(super) tile: &'a Tile,
-    pub(super) block: &'a Block,
+    /// The row of the output image.
+    pub(super) y: usize,
+    /// The pixels of that row.
+    pub(super) xs: Range<usize>,
+    /// Where the first of them goes; the others follow it, all their channels side by side.
+    pub(super) target: *mut f32,
 }
 
 impl WithSimd for Depthwise<'_> {
@@ -23,66 +38,252 @@ impl WithSimd for Depthwise<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { shape, image, filter, tile, block } = self;
-        for (y, row) in tile.conv_rows.clone().zip(0..) {
-            for x in 0..shape.out_w {
-                let target = block.data.wrapping_add((row * shape.out_w + x) * block.stride);
-                let mut channel = tile.channels.start;
-                while channel < tile.channels.end {
-                    let target = target.wrapping_add(channel - tile.channels.start);
-                    // SAFETY: a whole vector of channels, or one, remains.
-                    unsafe {
-                        if tile.channels.end - channel >= S::F32_LANES {
-                            taps(simd, shape, image, filter, [y, x], channel, target);
-                            channel += S::F32_LANES;
-                        } else {
-                            taps(Scalar::new(), shape, image, filter, [y, x], channel, target);
-                            channel += 1;
-                        }
-                    }
+        let Self { shape, y, ref xs, .. } = self;
+        let rows = inside(y, shape, shape.r, shape.in_h);
+        // The pixels whose window is whole from left to right.
+        let inner = whole(shape, shape.s, shape.in_w);
+        let inner = inner.start.clamp(xs.start, xs.end)..inner.end.clamp(xs.start, xs.end);
+        let mut x = xs.start;
+        while x < xs.end {
+            let rest = inner.end.saturating_sub(x);
+            // The last neighbours of a row may overlap those before them: what both sum is the same.
+            let count = if x < inner.start || rest == 0 || inner.len() < FEW {
+                1
+            } else if rest <= FEW || inner.len() < MANY {
+                FEW
+            } else {
+                MANY
+            };
+            let first = if count > rest && count > 1 { inner.end - count } else { x };
+            let cols = inside(first, shape, shape.s, shape.in_w);
+            let window = self.window(first, rows.clone(), cols);
+            let target = self.target.wrapping_add((first - xs.start) * shape.in_channels);
+            // SAFETY: the taps of the window are inside the image, and those of its neighbours too,
+            // whose windows are as whole; the pixels are some of this row's.
+            unsafe {
+                match count {
+                    MANY => window.channels::<S, MANY>(simd, target),
+                    FEW => window.channels::<S, FEW>(simd, target),
+                    _ => window.channels::<S, 1>(simd, target),
                 }
             }
+            x = first + count;
         }
     }
 }
 
-/// Sums the taps of one pixel for a vector of channels.
-///
-/// # Safety
-///
-/// A vector of channels must lie at `channel`, and fit at `target`.
+/// The taps of the output coordinate `at` that lie inside an image of this size.
 #[inline(always)]
-unsafe fn taps<S: Simd>(
-    simd: S,
-    shape: &Shape,
-    image: *const f32,
-    filter: Located,
-    [y, x]: [usize; 2],
-    channel: usize,
-    target: *mut f32,
-) {
-    let Shape { in_h, in_w, in_channels, r, s, stride, pad, .. } = *shape;
-    let mut sum = simd.splat_f32s(0.0);
-    for tap_y in 0..r {
-        let in_y = (y * stride + tap_y).wrapping_sub(pad);
-        if in_y >= in_h {
-            continue;
+fn inside(at: usize, shape: &Shape, taps: usize, size: usize) -> Range<usize> {
+    let start = at * shape.stride;
+    let end = (size + shape.pad).saturating_sub(start).min(taps);
+    shape.pad.saturating_sub(start).min(end)..end
+}
+
+/// The output coordinates all of whose taps lie inside an image of this size.
+#[inline(always)]
+fn whole(shape: &Shape, taps: usize, size: usize) -> Range<usize> {
+    let start = shape.pad.div_ceil(shape.stride);
+    // The last coordinate whose window ends with the image, plus one.
+    let end = (size + shape.pad).checked_sub(taps).map_or(0, |last| last / shape.stride + 1);
+    start.min(end)..end
+}
+
+impl Depthwise<'_> {
+    #[inline(always)]
+    fn window(&self, x: usize, rows: Range<usize>, cols: Range<usize>) -> Window {
+        let Shape { in_w, in_channels, s, stride, pad, .. } = *self.shape;
+        // An empty window's first tap may lie outside; it is not read.
+        let y = (self.y * stride + rows.start).wrapping_sub(pad);
+        let x = (x * stride + cols.start).wrapping_sub(pad);
+        let pixel = y.wrapping_mul(in_w).wrapping_add(x).wrapping_mul(in_channels);
+        Window {
+            pixel: self.image.wrapping_add(pixel),
+            weight: self.filter.at((rows.start * s + cols.start) * in_channels),
+            rows: rows.len(),
+            cols: cols.len(),
+            image_row: in_w * in_channels,
+            filter_row: s * in_channels,
+            neighbour: stride * in_channels,
+            channels: in_channels,
         }
-        for tap_x in 0..s {
-            let in_x = (x * stride + tap_x).wrapping_sub(pad);
-            if in_x >= in_w {
-                continue;
+    }
+}
+
+/// The taps of a pixel that lie inside the image, as addresses and distances in numbers.
+struct Window {
+    /// The first tap's channels in the image, and its weights.
+    pixel: *const f32,
+    weight: *const f32,
+    rows: usize,
+    cols: usize,
+    /// From one row of taps to the next, in the image and in the filter.
+    image_row: usize,
+    filter_row: usize,
+    /// From the first tap of a pixel to that of its neighbour.
+    neighbour: usize,
+    channels: usize,
+}
+
+impl Window {
+    /// Sums the taps of `P` neighbouring pixels for all channels. They go to `target`, one pixel
+    /// after the other.
+    ///
+    /// # Safety
+    ///
+    /// The taps of all `P` pixels must lie inside the image, and the pixels fit at `target`.
+    #[inline(always)]
+    unsafe fn channels<S: Simd, const P: usize>(&self, simd: S, target: *mut f32) {
+        let (count, lanes) = (self.channels, S::F32_LANES);
+        let mut channel = 0;
+        // SAFETY: as many channels remain as each call sums, and the rest is the caller's guarantee.
+        unsafe {
+            if P == 1 {
+                while channel + 4 * lanes <= count {
+                    self.sum::<S, P, 4>(simd, channel, target);
+                    channel += 4 * lanes;
+                }
+                while channel + 2 * lanes <= count {
+                    self.sum::<S, P, 2>(simd, channel, target);
+                    channel += 2 * lanes;
+                }
             }
-            let pixel = image.wrapping_add((in_y * in_w + in_x) * in_channels + channel);
-            let weight = filter.at((tap_y * s + tap_x) * in_channels + channel);
-            // SAFETY: the pixel is inside the image, and the caller guarantees the channels.
-            unsafe {
-                let pixel = pixel.cast::<S::f32s>().read_unaligned();
-                let weight = weight.cast::<S::f32s>().read_unaligned();
-                sum = simd.mul_add_e_f32s(pixel, weight, sum);
+            while channel + lanes <= count {
+                self.sum::<S, P, 1>(simd, channel, target);
+                channel += lanes;
+            }
+            if channel < count && count >= lanes {
+                // The last vector overlaps the one before it: what both sum is the same.
+                self.sum::<S, P, 1>(simd, count - lanes, target);
+                return;
+            }
+            while channel < count {
+                self.sum::<Scalar, P, 1>(Scalar::new(), channel, target);
+                channel += 1;
             }
         }
     }
-    // SAFETY: the caller's guarantee.
-    unsafe { target.cast::<S::f32s>().write_unaligned(sum) };
+
+    /// Sums the taps of `P` neighbouring pixels for `V` vectors of channels.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::channels`], and the vectors of channels must lie at `channel`.
+    #[inline(always)]
+    unsafe fn sum<S: Simd, const P: usize, const V: usize>(
+        &self,
+        simd: S,
+        channel: usize,
+        target: *mut f32,
+    ) {
+        let Self { neighbour, channels, .. } = *self;
+        let mut sums = [[simd.splat_f32s(0.0); V]; P];
+        for tap_y in 0..self.rows {
+            for tap_x in 0..self.cols {
+                let tap = tap_x * channels + channel;
+                let weight = self.weight.wrapping_add(tap_y * self.filter_row + tap);
+                let pixel = self.pixel.wrapping_add(tap_y * self.image_row + tap);
+                let mut v = 0;
+                while v < V {
+                    let of_vector = v * S::F32_LANES;
+                    // SAFETY: the caller's guarantee; unaligned is allowed.
+                    let weight =
+                        unsafe { weight.add(of_vector).cast::<S::f32s>().read_unaligned() };
+                    let mut p = 0;
+                    while p < P {
+                        // SAFETY: as above.
+                        let pixel = unsafe {
+                            let pixel = pixel.add(p * neighbour + of_vector);
+                            pixel.cast::<S::f32s>().read_unaligned()
+                        };
+                        sums[p][v] = simd.mul_add_e_f32s(pixel, weight, sums[p][v]);
+                        p += 1;
+                    }
+                    v += 1;
+                }
+            }
+        }
+        let mut p = 0;
+        while p < P {
+            let mut v = 0;
+            while v < V {
+                let target = target.wrapping_add(p * channels + channel + v * S::F32_LANES);
+                // SAFETY: the caller's guarantee; unaligned is allowed.
+                unsafe { target.cast::<S::f32s>().write_unaligned(sums[p][v]) };
+                v += 1;
+            }
+            p += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fusion_cost_model::{CacheState, ConvSizes};
+
+    use super::*;
+    use crate::cpu::{Cpu, Vectors};
+    use crate::{Backend, Expected, Inputs, Variant};
+
+    #[test]
+    fn taps_inside_are_those_that_the_image_has() {
+        for (size, r, stride, pad) in
+            [(1, 1, 1, 0), (1, 3, 1, 1), (7, 3, 2, 1), (5, 5, 3, 4), (2, 7, 1, 3), (9, 2, 4, 0)]
+        {
+            let sizes =
+                ConvSizes { n: 1, c: 1, h: size, w: size, k: 1, r, s: r, stride, pad, groups: 1 };
+            let shape = Shape::from(sizes);
+            let whole = whole(&shape, shape.r, shape.in_h);
+            for at in 0..shape.out_h {
+                let lies_inside = |tap: &usize| {
+                    (shape.pad..shape.pad + shape.in_h).contains(&(at * shape.stride + tap))
+                };
+                let expected: Vec<usize> = (0..shape.r).filter(lies_inside).collect();
+                let taps = inside(at, &shape, shape.r, shape.in_h);
+                assert_eq!(taps.collect::<Vec<_>>(), expected, "{sizes:?} at {at}");
+                assert_eq!(whole.contains(&at), expected.len() == shape.r, "{sizes:?} at {at}");
+            }
+        }
+    }
+
+    /// Rows shorter and longer than the pixels that are summed together, windows that reach over both
+    /// edges at once, and fewer channels than a vector has, as many, and a few more.
+    #[test]
+    fn every_width_of_image_and_channels() {
+        let cpus = [Some(Cpu::new(1)), Some(Cpu::new(2))]
+            .into_iter()
+            .chain([Vectors::Avx2, Vectors::Scalar].map(|vectors| Cpu::with_vectors(1, vectors)));
+        for cpu in cpus.flatten() {
+            let mut cpu = cpu.unwrap();
+            for (width, channels, filter) in [
+                (1, 1, "r1.s1"),
+                (1, 16, "r3.s3.pad1"),
+                (2, 17, "r3.s3.pad1"),
+                (5, 15, "r3.s3.pad1"),
+                (6, 31, "r3.s3.pad1"),
+                (9, 64, "r3.s3.pad1"),
+                (11, 33, "r5.s5.pad4"),
+                (13, 7, "r3.s3.stride2.pad1"),
+                (23, 48, "r2.s2.stride3"),
+                (29, 131, "r3.s3.pad1"),
+                (3, 97, "r7.s7.pad3"),
+            ] {
+                let text = format!(
+                    "conv_bn_relu/f32/n2.c{channels}.h{width}.w{width}.k{channels}.{filter}\
+                     .groups{channels}"
+                );
+                let problem = text.parse().unwrap();
+                let inputs = Inputs::random(&problem, 5);
+                let expected = Expected::compute(&problem, &inputs, u64::MAX);
+                let setup = CacheState::Warm.into();
+                let mut prepared = cpu.prepare(&problem, &inputs, setup).unwrap().unwrap();
+                for variant in Variant::ALL {
+                    prepared.poison().unwrap();
+                    prepared.run(variant, 2).unwrap();
+                    let error = expected.error(&prepared.output().unwrap());
+                    assert!(error <= expected.tolerance(), "{text}, {variant}: {error:e}");
+                }
+            }
+        }
+    }
 }

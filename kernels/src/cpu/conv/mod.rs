@@ -221,8 +221,12 @@ impl ConvKernel {
         };
         // SAFETY: the caller's guarantee; everything else is only read.
         unsafe {
-            self.convolve(arch, thread, tile, &block);
-            self.tail.apply_to_block(arch, &block);
+            if self.shape.core() == Core::Depthwise {
+                self.convolve_depthwise(arch, tile, &block);
+            } else {
+                self.convolve(thread, tile, &block);
+                self.tail.apply_to_block(arch, &block);
+            }
             if let Some(stage) = &self.pool {
                 self.max_pool(arch, tile, &block, stage);
             }
@@ -232,15 +236,11 @@ impl ConvKernel {
     /// # Safety
     ///
     /// The block must be valid and belong to this thread.
-    unsafe fn convolve(&self, arch: Arch, thread: usize, tile: &Tile, block: &Block) {
+    unsafe fn convolve(&self, thread: usize, tile: &Tile, block: &Block) {
         let shape = &self.shape;
-        let Shape { in_h, in_w, in_channels, out_w, out_channels, groups, .. } = *shape;
-        let image = self.input.at(tile.image * in_h * in_w * in_channels).cast_const();
+        let Shape { in_channels, out_w, out_channels, groups, .. } = *shape;
+        let image = self.image(tile);
         let core = shape.core();
-        if core == Core::Depthwise {
-            arch.dispatch(Depthwise { shape, image, filter: self.filter, tile, block });
-            return;
-        }
         let (depth, pixels) = (shape.depth(), block.rows);
         let channels = shape.group_channels();
         let filters = out_channels / groups;
@@ -265,6 +265,45 @@ impl ConvKernel {
             // SAFETY: the caller's guarantee; the filter is a matrix of depth x out_channels.
             unsafe { gemm([pixels, depth, count], target, block.stride, left, right, 1.0) };
         }
+    }
+
+    /// Sums the taps of a tile, and applies the tail to a few pixels at a time while they are in the
+    /// first-level cache.
+    ///
+    /// # Safety
+    ///
+    /// The block must be valid and belong to this thread.
+    unsafe fn convolve_depthwise(&self, arch: Arch, tile: &Tile, block: &Block) {
+        /// Numbers of the result that the tail is applied to at a time, 16 KiB: half of the
+        /// smallest first-level cache of current processors.
+        const PART: usize = 4096;
+        let shape = &self.shape;
+        let out_w = shape.out_w;
+        let part = (PART / shape.out_channels.max(1)).clamp(1, out_w.max(1));
+        for (y, row) in tile.conv_rows.clone().zip(0..) {
+            for start in (0..out_w).step_by(part) {
+                let xs = start..(start + part).min(out_w);
+                let pixel = row * out_w + start;
+                let element = block.first.element + pixel * block.matrix_cols;
+                let part = Block {
+                    data: block.data.wrapping_add(pixel * block.stride),
+                    rows: xs.len(),
+                    first: Stretch { element, ..block.first },
+                    ..*block
+                };
+                let (image, target) = (self.image(tile), part.data);
+                // Groups are not shared among threads, so the block has all channels.
+                arch.dispatch(Depthwise { shape, image, filter: self.filter, y, xs, target });
+                // SAFETY: the part is one of the block.
+                unsafe { self.tail.apply_to_block(arch, &part) };
+            }
+        }
+    }
+
+    /// The first number of the image that a tile reads.
+    fn image(&self, tile: &Tile) -> *const f32 {
+        let Shape { in_h, in_w, in_channels, .. } = self.shape;
+        self.input.at(tile.image * in_h * in_w * in_channels).cast_const()
     }
 
     /// # Safety
