@@ -11,7 +11,6 @@ use std::process;
 
 use assert_cmd::Command;
 use fusion_cost_model::calibration::{HardwareCalibration, Verdict};
-use predicates::prelude::*;
 use predicates::str::contains;
 use tempfile::TempDir;
 
@@ -72,6 +71,8 @@ fn rows_of_several_files_are_written() {
 #[cfg(not(feature = "parquet"))]
 #[test]
 fn parquet_wants_a_feature() {
+    use predicates::prelude::*;
+
     calibrate(folder().path())
         .args(["a.toml", "-o", "x.parquet"])
         .assert()
