@@ -194,6 +194,27 @@ impl ImportedProfile {
             let (said, found) = (self.num_records, self.records.len());
             return Err(invalid(format!("num_records is {said}, but it has {found} records")));
         }
+        let ImportedRates {
+            stated_peak_gflops,
+            best_gflops,
+            efficiency,
+            stated_gb_per_s,
+            measured_gb_per_s,
+            bandwidth_efficiency,
+        } = self.rates;
+        for (key, number) in [
+            ("memory_gib", self.machine.memory_gib),
+            ("stated_peak_gflops", stated_peak_gflops),
+            ("best_gflops", best_gflops),
+            ("efficiency", efficiency),
+            ("stated_gb_per_s", stated_gb_per_s),
+            ("measured_gb_per_s", measured_gb_per_s),
+            ("bandwidth_efficiency", bandwidth_efficiency),
+        ] {
+            if !(number.is_finite() && number >= 0.0) {
+                return Err(invalid(format!("{key} is {number}, which nothing can have")));
+            }
+        }
         for (index, record) in self.records.iter().enumerate() {
             let ImportedRecord { problem, ref name, unfused_latency_ms, fused_latency_ms, .. } =
                 *record;
@@ -201,17 +222,14 @@ impl ImportedProfile {
                 return Err(invalid(format!("{name}: a time must be a positive number")));
             }
             let expected = Self::derived(record);
-            let differs = |(given, expected): (f64, f64)| (given / expected - 1.0).abs() > 3e-5;
+            // Nothing is near what is no number.
+            let is_near = |given: f64, expected: f64| (given / expected - 1.0).abs() <= 3e-5;
             let bytes = (record.unfused_memory_bytes, record.fused_memory_bytes);
-            if bytes != (expected.unfused_memory_bytes, expected.fused_memory_bytes)
-                || [
-                    (record.speedup_factor, expected.speedup_factor),
-                    (record.fused_gflops, expected.fused_gflops),
-                ]
-                .into_iter()
-                .any(differs)
-                || (record.memory_reduction - expected.memory_reduction).abs() > 3e-5
-            {
+            let is_derived = bytes == (expected.unfused_memory_bytes, expected.fused_memory_bytes)
+                && is_near(record.speedup_factor, expected.speedup_factor)
+                && is_near(record.fused_gflops, expected.fused_gflops)
+                && (record.memory_reduction - expected.memory_reduction).abs() <= 3e-5;
+            if !is_derived {
                 return Err(invalid(format!(
                     "{name}: speedup, rate and bytes are not those of {problem} and its times"
                 )));
@@ -292,6 +310,16 @@ mod tests {
         assert!(message(|one| one.num_records = 2).contains("num_records is 2"));
         let slower = |one: &mut ImportedProfile| one.records[0].speedup_factor = 1.4;
         assert!(message(slower).contains("not those of linear_bias"));
+        for no_number in [f64::NAN, f64::INFINITY] {
+            let mut changed = profile();
+            changed.records[0].speedup_factor = no_number;
+            assert!(
+                changed.to_toml().unwrap_err().to_string().contains("not those of linear_bias")
+            );
+            let mut changed = profile();
+            changed.rates.efficiency = no_number;
+            assert!(changed.to_toml().unwrap_err().to_string().contains("efficiency is"));
+        }
         let never = |one: &mut ImportedProfile| one.records[0].fused_latency_ms = 0.0;
         assert!(message(never).contains("positive"));
         let twice = |one: &mut ImportedProfile| {

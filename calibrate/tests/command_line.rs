@@ -588,6 +588,69 @@ fn a_trace_is_summed_up_for_people_and_for_programs() {
     }
 }
 
+/// A process needs three, a file a fourth one, and a worker more than either.
+#[cfg(unix)]
+#[test]
+fn too_few_file_descriptors_are_an_error_and_no_panic() {
+    let folder = folder();
+    std::fs::write(folder.path().join("e.toml"), EXAMPLE).unwrap();
+    let program = env!("CARGO_BIN_EXE_calibrate");
+    let run = |limit: u32, args: &str| {
+        let script = format!("ulimit -n {limit}; exec '{program}' {args}");
+        let mut command = Command::new("sh");
+        command.current_dir(folder.path()).env("XDG_CACHE_HOME", "/dev/null");
+        command.args(["-c", &script]).assert()
+    };
+    run(4, "show e.toml").success();
+    let measure = format!("--problem {TINY} --quick --force --output t.toml");
+    for (limit, args) in [(3, "show e.toml"), (4, &measure), (6, &measure), (9, &measure)] {
+        run(limit, args).code(predicates::ord::ne(101)).stderr(contains("panicked").not());
+    }
+}
+
+/// A profile of another calibrator, with one record.
+const FOREIGN: &str = r#"{
+  "metadata": {"hardware_name": "other", "cpu_count": 12},
+  "theoretical_peak_gflops": 1280.0, "theoretical_bandwidth_gbps": 89.6,
+  "fusion_profiles": {"a": {
+    "fusion_pattern": "Linear_Bias", "unfused_latency_ms": 2.0, "unfused_gflops": 537.133,
+    "unfused_memory_bytes": 12587008, "fused_latency_ms": 1.6, "fused_memory_bytes": 8392704,
+    "speedup_factor": 1.25, "input_shape": [512, 1024, 1024]}}}"#;
+
+#[test]
+fn every_command_replaces_what_is_its_own_and_nothing_else() {
+    let folder = folder();
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(path("a.toml"), EXAMPLE).unwrap();
+    std::fs::write(path("a.json"), FOREIGN).unwrap();
+    std::fs::create_dir(path("man")).unwrap();
+    for (args, output, own) in [
+        (&["import", "a.json", "-o", "out"][..], "out", true),
+        (&["compare", "a.toml", "a.toml", "-o", "out"], "out", false),
+        (&["validate", "a.toml", "-o", "out"], "out", false),
+        (&["man", "-o", "man"], "man/calibrate-query.1", true),
+    ] {
+        let run = |overwrite: bool| {
+            let flag = overwrite.then_some("--overwrite");
+            calibrate(folder.path()).args(args).args(flag).assert()
+        };
+        std::fs::write(path(output), "years of work").unwrap();
+        run(false).code(2).stderr(contains("--overwrite"));
+        assert_eq!(std::fs::read_to_string(path(output)).unwrap(), "years of work");
+        run(true).success();
+        let written = std::fs::read(path(output)).unwrap();
+        assert_ne!(written, b"years of work");
+        // Its own result, once more.
+        if own {
+            run(false).success()
+        } else {
+            run(false).code(2)
+        };
+        assert_eq!(std::fs::read(path(output)).unwrap(), written);
+    }
+    assert!(names(&path("man")).len() > 10, "all pages or none");
+}
+
 /// Ctrl-C leaves a valid file with what is done, and does not take the place of a whole one.
 #[cfg(unix)]
 #[test]

@@ -1,8 +1,8 @@
-//! SIGKILL at random moments, each followed by the same command: nothing that was finished is lost
-//! or measured twice, and the file that comes out in the end is valid.
+//! Signals at random moments, and the same command again after those that end a run: nothing that
+//! was finished is lost or measured twice, no worker is left, and the file that comes out in the end
+//! is valid.
 //!
-//! A few kills here; the whole exercise is
-//! `KILLS=100 cargo test --release -p calibrate --test kill -- --nocapture`.
+//! A few kills here; `.ci/signals` sends a hundred signals of every kind to longer runs.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
@@ -18,7 +18,6 @@ use fusion_cost_model::calibration::{HardwareCalibration, RunEnd};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// Kills unless the environment asks for more.
 const KILLS: u32 = 6;
 
 const PROBLEMS: [&str; 4] = [
@@ -78,6 +77,17 @@ fn wait_for_lines(child: &mut Child, folder: &Path, count: usize) -> bool {
     false
 }
 
+/// The lines that a run which was ended left, after those that were there before.
+fn left_of(folder: &Path, journaled: &[String]) -> Vec<String> {
+    let (now, _) = lines(&folder.join("t.toml.journal"));
+    // Unless the end came between the last record and the removal of the journal.
+    if now.is_empty() && folder.join("t.toml").exists() {
+        return Vec::new();
+    }
+    assert!(now.starts_with(journaled), "a line was lost");
+    now
+}
+
 /// Checks what a run that came to its end left.
 fn check_whole(folder: &Path, journaled: &[String]) {
     let calibration = HardwareCalibration::load(folder.join("t.toml")).unwrap();
@@ -101,14 +111,12 @@ fn check_whole(folder: &Path, journaled: &[String]) {
 
 #[test]
 fn nothing_is_lost_or_measured_twice_whenever_the_run_is_killed() {
-    let kills: u32 = std::env::var("KILLS").map_or(KILLS, |text| text.parse().unwrap());
-    let is_long = kills > KILLS;
     let mut random = ChaCha8Rng::seed_from_u64(1);
     let mut folder = tempfile::tempdir().unwrap();
     let mut journaled: Vec<String> = Vec::new();
     let (mut killed, mut torn_lines, mut wholes, mut most_lines) = (0, 0, 0, 0);
-    while killed < kills {
-        let mut child = start(folder.path(), is_long);
+    while killed < KILLS {
+        let mut child = start(folder.path(), false);
         // At a random moment after `more` further lines, or before the first one.
         let more = random.random_range(0..6);
         let delay = Duration::from_millis(300).mul_f64(random.random());
@@ -123,23 +131,170 @@ fn nothing_is_lost_or_measured_twice_whenever_the_run_is_killed() {
         child.kill().unwrap();
         child.wait().unwrap();
         killed += 1;
-        let (now, torn) = lines(&folder.path().join("t.toml.journal"));
-        // Unless the kill came between the last record and the removal of the journal.
-        if !folder.path().join("t.toml").exists() || !now.is_empty() {
-            assert!(now.starts_with(&journaled), "a line was lost");
-            journaled = now;
-        } else {
-            journaled.clear();
-        }
-        torn_lines += u32::from(torn);
+        torn_lines += u32::from(lines(&folder.path().join("t.toml.journal")).1);
+        journaled = left_of(folder.path(), &journaled);
         most_lines = most_lines.max(journaled.len());
     }
     assert!(most_lines > 3, "no kill came after a process");
-    let mut child = start(folder.path(), is_long);
+    let mut child = start(folder.path(), false);
     assert!(ended_before(&mut child, Instant::now() + Duration::from_secs(300)));
     check_whole(folder.path(), &journaled);
     println!(
         "{killed} kills, {} whole calibrations, {torn_lines} torn lines, nothing lost",
         wholes + 1
     );
+}
+
+/// All kinds of signals, to runs of minutes and to their workers.
+#[cfg(target_os = "linux")]
+mod series {
+    use std::collections::BTreeMap;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::ExitStatus;
+
+    use super::*;
+
+    /// What happens to a run.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    enum Blow {
+        KillRun,
+        HangUpRun,
+        StopRun,
+        KillWorker,
+        HangUpWorker,
+        StopWorker,
+        /// The run ends while its worker is stopped.
+        KillRunOfStopped,
+    }
+
+    const BLOWS: [Blow; 7] = [
+        Blow::KillRun,
+        Blow::HangUpRun,
+        Blow::StopRun,
+        Blow::KillWorker,
+        Blow::HangUpWorker,
+        Blow::StopWorker,
+        Blow::KillRunOfStopped,
+    ];
+
+    /// Sends a signal; the process may have ended before.
+    fn send(signal: &str, process: u32) {
+        let mut command = Command::new("kill");
+        command.args([format!("-{signal}"), process.to_string()]).stderr(Stdio::null());
+        command.status().unwrap();
+    }
+
+    /// The state of a process and its parent.
+    fn state_and_parent(process: u32) -> Option<(char, u32)> {
+        let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+        let (_, after_name) = stat.rsplit_once(')')?;
+        let mut words = after_name.split_whitespace();
+        Some((words.next()?.chars().next()?, words.next()?.parse().ok()?))
+    }
+
+    /// The processes that a run has started and that still run.
+    fn workers(run: u32) -> Vec<u32> {
+        let names = std::fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().file_name());
+        let numbers = names.filter_map(|name| name.to_str()?.parse().ok());
+        numbers
+            .filter(|process| state_and_parent(*process).is_some_and(|(_, of)| of == run))
+            .collect()
+    }
+
+    /// Waits until the workers of a run that has ended have ended too.
+    fn assert_gone(workers: &[u32]) {
+        let until = Instant::now() + Duration::from_secs(20);
+        let runs = |worker: &u32| state_and_parent(*worker).is_some_and(|(state, _)| state != 'Z');
+        while let Some(left) = workers.iter().find(|worker| runs(worker)) {
+            assert!(Instant::now() < until, "worker {left} is left behind");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// How a run ends that must.
+    fn status_of(child: &mut Child) -> ExitStatus {
+        let until = Instant::now() + Duration::from_secs(60);
+        loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(Instant::now() < until, "it does not end");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Sends what belongs to a blow; whether it ends the run. `None` between two workers.
+    fn strike(blow: Blow, run: u32, worker: Option<u32>, random: &mut ChaCha8Rng) -> Option<bool> {
+        let pause = Duration::from_millis(1500).mul_f64(random.random());
+        let stop = |process| {
+            send("STOP", process);
+            std::thread::sleep(pause);
+            send("CONT", process);
+        };
+        match blow {
+            Blow::KillRun => send("KILL", run),
+            Blow::HangUpRun => send("HUP", run),
+            Blow::StopRun => stop(run),
+            Blow::KillWorker => send("KILL", worker?),
+            Blow::HangUpWorker => send("HUP", worker?),
+            Blow::StopWorker => stop(worker?),
+            Blow::KillRunOfStopped => {
+                send("STOP", worker?);
+                send("KILL", run);
+            }
+        }
+        Some(matches!(blow, Blow::KillRun | Blow::HangUpRun | Blow::KillRunOfStopped))
+    }
+
+    /// `SIGNALS` of them, 100 unless the environment says otherwise.
+    #[test]
+    #[ignore = "takes a quarter of an hour; .ci/signals runs it"]
+    fn nothing_is_lost_or_measured_twice_whatever_signals_come() {
+        let signals: u32 = std::env::var("SIGNALS").map_or(100, |text| text.parse().unwrap());
+        let mut random = ChaCha8Rng::seed_from_u64(2);
+        let mut folder = tempfile::tempdir().unwrap();
+        let mut journaled: Vec<String> = Vec::new();
+        let (mut sent, mut wholes) = (BTreeMap::new(), 0);
+        let mut child = start(folder.path(), true);
+        let mut lines_at_last = 0;
+        while sent.values().sum::<u32>() < signals {
+            // After a further process, so that one that is tried once more is not ended again.
+            let more = random.random_range(1..4);
+            let delay = Duration::from_millis(500).mul_f64(random.random());
+            let mut is_whole = wait_for_lines(&mut child, folder.path(), lines_at_last + more)
+                || ended_before(&mut child, Instant::now() + delay);
+            if !is_whole {
+                let blow = BLOWS[random.random_range(0..BLOWS.len())];
+                let seen = workers(child.id());
+                let struck = strike(blow, child.id(), seen.first().copied(), &mut random);
+                *sent.entry(blow).or_insert(0) += u32::from(struck.is_some());
+                if struck == Some(true) {
+                    let status = status_of(&mut child);
+                    let is_expected = match blow {
+                        Blow::HangUpRun => status.code() == Some(130),
+                        _ => status.signal() == Some(9),
+                    };
+                    // It may have been done at that moment.
+                    is_whole = status.success();
+                    assert!(is_expected || is_whole, "{blow:?}: {status}");
+                    assert_gone(&seen);
+                    if !is_whole {
+                        journaled = left_of(folder.path(), &journaled);
+                        child = start(folder.path(), true);
+                    }
+                }
+            }
+            if is_whole {
+                check_whole(folder.path(), &journaled);
+                wholes += 1;
+                folder = tempfile::tempdir().unwrap();
+                journaled.clear();
+                child = start(folder.path(), true);
+            }
+            lines_at_last = lines(&folder.path().join("t.toml.journal")).0.len();
+        }
+        assert!(ended_before(&mut child, Instant::now() + Duration::from_secs(1200)));
+        check_whole(folder.path(), &journaled);
+        println!("{sent:?}: {} whole calibrations, nothing lost or twice, no orphan", wholes + 1);
+    }
 }

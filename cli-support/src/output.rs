@@ -12,7 +12,7 @@
 //! | a folder, FIFO, socket or block device; a link that leads nowhere | refused |
 
 use std::fs::{self, File, Metadata};
-use std::io::{self, BufWriter, Stdout, Write};
+use std::io::{self, BufWriter, Read, Stdout, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -43,6 +43,16 @@ impl Replace {
     pub fn known(overwrite: bool, is_known: fn(&Path) -> bool) -> Self {
         if overwrite { Self::Any } else { Self::Known(is_known) }
     }
+}
+
+/// Whether a line near the beginning of a file is what a function looks for, such as the kind of an
+/// earlier result.
+#[must_use]
+pub fn begins_with_line(path: &Path, is_it: impl Fn(&str) -> bool) -> bool {
+    const BEGINNING: u64 = 4096;
+    let mut text = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(BEGINNING).read_to_end(&mut text));
+    read.is_ok() && String::from_utf8_lossy(&text).lines().any(|line| is_it(line.trim()))
 }
 
 /// A place where a file can be written.
@@ -276,16 +286,6 @@ impl Destination {
         Ok(Self { out, cells: None })
     }
 
-    /// A file that replaces whatever file is there, else stdout.
-    ///
-    /// # Errors
-    ///
-    /// When no file can be written there.
-    pub fn replacing(path: Option<&Path>) -> anyhow::Result<Self> {
-        let target = |path| Target::new(path, Replace::Any);
-        Self::new(path.map(target).transpose()?)
-    }
-
     /// The same for CSV, without cells that a spreadsheet would take for formulas.
     #[must_use]
     pub fn for_spreadsheets(self) -> Self {
@@ -347,22 +347,14 @@ impl Write for Destination {
     }
 }
 
-/// Checks before the work begins that [`Destination::replacing`] can write there.
-///
-/// # Errors
-///
-/// [`UsageError`] with the reason.
-pub fn check_writable(path: &Path) -> Result<(), UsageError> {
-    Target::new(path, Replace::Any).map(drop)
-}
-
-/// Writes a value as JSON, on several lines.
+/// Writes a value as JSON, on several lines and without what a terminal would obey.
 ///
 /// # Errors
 ///
 /// When it cannot be written.
 pub fn write_json(out: &mut Destination, value: &impl Serialize) -> anyhow::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, value).map_err(io::Error::from)?;
+    let text = serde_json::to_string_pretty(value).map_err(io::Error::from)?;
+    out.write_all(plain::json(&text).as_bytes())?;
     Ok(out.write_all(b"\n")?)
 }
 

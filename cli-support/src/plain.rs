@@ -2,6 +2,7 @@
 //! nothing that a terminal would obey, and nothing that a spreadsheet would compute.
 
 use std::borrow::Cow;
+use std::fmt::Write;
 
 /// A text with escapes for all that controls a terminal, but line ends and tabs: other control
 /// characters, and those that turn the direction of writing.
@@ -14,6 +15,24 @@ pub fn text(text: &str) -> Cow<'_, str> {
     for character in text.chars() {
         if is_command(character) {
             plain.extend(character.escape_unicode());
+        } else {
+            plain.push(character);
+        }
+    }
+    Cow::Owned(plain)
+}
+
+/// JSON in which whatever a terminal would obey is an escape, which programs read as what it was.
+#[must_use]
+pub fn json(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_command) {
+        return Cow::Borrowed(text);
+    }
+    let mut plain = String::with_capacity(text.len() + 16);
+    for character in text.chars() {
+        if is_command(character) {
+            // Writing to a string cannot fail, and all of them have four digits.
+            let _ = write!(plain, "\\u{:04x}", u32::from(character));
         } else {
             plain.push(character);
         }
@@ -123,6 +142,16 @@ mod tests {
         assert_eq!(text("a\u{1b}[2Jb\r\u{7}"), "a\\u{1b}[2Jb\\u{d}\\u{7}");
         assert_eq!(text("\u{9b}31m\u{7f}"), "\\u{9b}31m\\u{7f}");
         assert_eq!(text("gemm\u{202e}mmeg\u{2066}"), "gemm\\u{202e}mmeg\\u{2066}");
+    }
+
+    #[test]
+    fn json_means_the_same_without_what_a_terminal_obeys() {
+        let name = "a\u{1b}[2J\u{9b}31m\u{7f}\u{202e}é\n\u{1f980}";
+        let written = serde_json::to_string_pretty(&[name]).unwrap();
+        let plain = json(&written);
+        assert!(plain.contains("\\u001b[2J\\u009b31m\\u007f\\u202eé\\n\u{1f980}"), "{plain}");
+        assert_eq!(serde_json::from_str::<[String; 1]>(&plain).unwrap(), [name]);
+        assert!(matches!(json("{\n\t\"a\": 1\n}\n"), Cow::Borrowed(_)));
     }
 
     /// In pieces of all sizes.

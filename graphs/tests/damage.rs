@@ -50,7 +50,7 @@ fn a_model_with_any_byte_changed_is_an_error_or_a_graph() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
     fn a_changed_model_is_an_error_or_a_graph(

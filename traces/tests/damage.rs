@@ -113,7 +113,7 @@ fn change(text: &mut Vec<u8>, changes: usize, state: &mut u64) {
 fn random_changes() {
     let mut state = SEED;
     let mut lost = 0;
-    for _ in 0..10_000 {
+    for _ in 0..1_000 {
         let count = 13 + usize::from(random_bytes(&mut state, 1)[0] % 48);
         let text = checks::changed_trace(&random_bytes(&mut state, count));
         checks::load(&text);
@@ -121,7 +121,7 @@ fn random_changes() {
         lost += usize::from(Trace::from_json(&text, &Options::default()).is_err());
     }
     // A change in a hundred bytes or so of metadata may lose all, most do not.
-    assert!(lost < 5000, "{lost} of 10000 were no traces");
+    assert!(lost < 500, "{lost} of 1000 were no traces");
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn random_metadata() {
         "baseTimeNanoseconds": 1751410836000000000"#;
     checks::metadata(whole);
     let mut state = SEED;
-    for round in 0..3000 {
+    for round in 0..500 {
         let mut members = whole.to_vec();
         change(&mut members, 1 + round % 4, &mut state);
         checks::metadata(&members);
@@ -216,7 +216,7 @@ fn random_changes_after_compression() {
     let mut state = SEED;
     for plan in [plan(&[]), serving(&[Oddity::Compact])] {
         let whole = compress(&synthetic::text(&plan).unwrap().0);
-        for _ in 0..2000 {
+        for _ in 0..300 {
             let mut packed = whole.clone();
             change(&mut packed, 1, &mut state);
             fs::write(&path, &packed).unwrap();

@@ -71,6 +71,9 @@ pub struct CompareArgs {
     /// The file to write instead of stdout, whole or not at all
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Replace the file that has the name of --output, if there is one
+    #[arg(long, requires = "output")]
+    pub overwrite: bool,
 }
 
 impl CompareArgs {

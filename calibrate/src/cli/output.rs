@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use cli_support::output::{Replace, Target};
+
+use crate::exit::UsageError;
 
 /// How and where a result is written.
 #[derive(Debug, Clone, Args)]
@@ -16,9 +19,22 @@ pub struct OutputArgs {
     /// The file to write instead of stdout, whole or not at all
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Replace the file that has the name of --output, if there is one
+    #[arg(long, requires = "output")]
+    pub overwrite: bool,
 }
 
 impl OutputArgs {
+    /// Where the result goes; stdout where no file is named.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be written, or is there already and may not be replaced.
+    pub fn target(&self) -> Result<Option<Target>, UsageError> {
+        let replace = Replace::if_told(self.overwrite);
+        self.output.as_deref().map(|path| Target::new(path, replace)).transpose()
+    }
+
     /// The format that was asked for.
     #[must_use]
     pub fn format(&self) -> OutputFormat {

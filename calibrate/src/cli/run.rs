@@ -12,7 +12,7 @@ use crate::exit::UsageError;
 use crate::judge::LEAST_SPAN;
 use crate::machine::fingerprint;
 use crate::measure::Procedure;
-use crate::plan::{Request, Sweep, Ways};
+use crate::plan::{Request, ShardChoice, Sweep, Ways};
 use crate::run::{RunSettings, Seed, Target};
 use crate::worker::{Device, Gpu};
 
@@ -117,6 +117,11 @@ pub struct RunArgs {
     #[arg(long, value_name = "REGEX")]
     pub filter: Option<Regex>,
 
+    /// Only a part of the problems, as one task of many: 2/8 is the second of eight parts, auto/8 and
+    /// auto the one that Slurm or Kubernetes give this task; `calibrate merge` joins the files
+    #[arg(long, value_name = "I/N|auto[/N]", conflicts_with_all = ["for_model", "refresh"])]
+    pub shard: Option<ShardChoice>,
+
     /// Print what would be measured and about how long it would take, and measure nothing
     #[arg(long)]
     pub plan: bool,
@@ -157,6 +162,11 @@ pub struct RunArgs {
     /// End the run after this time, such as 90s, 10m or 2h; run the same command again to continue
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub time_budget: Option<Duration>,
+
+    /// Kill a process that measures for longer than this, such as one that something has stopped,
+    /// and try it once more [default: 15m]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub process_limit: Option<Duration>,
 
     /// What the caches hold when a run of a kernel begins
     #[arg(long, value_enum, default_value_t = CachePolicy::Warm)]

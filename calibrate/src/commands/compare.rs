@@ -4,7 +4,8 @@ use std::io::Write as _;
 use std::path::Path;
 
 use anyhow::Context;
-use cli_support::output::{self, Destination};
+use cli_support::output::{Destination, Replace, Target};
+use cli_support::plain;
 use cli_support::width::Width;
 use fusion_cost_model::FileKind;
 use fusion_cost_model::calibration::HardwareCalibration;
@@ -28,9 +29,8 @@ pub fn compare(args: &CompareArgs) -> anyhow::Result<u8> {
         let message = "--table is for the other formats; JSON and HTML have all of it";
         return Err(UsageError(message.to_owned()).into());
     }
-    if let Some(path) = &args.output {
-        output::check_writable(path)?;
-    }
+    let replace = Replace::if_told(args.overwrite);
+    let output = args.output.as_deref().map(|path| Target::new(path, replace)).transpose()?;
     let sides = sides(args)?;
     let (first, others) = against(sides, &args.against)?;
     let (threshold, across_dtypes) = (args.threshold, args.across_dtypes);
@@ -42,16 +42,16 @@ pub fn compare(args: &CompareArgs) -> anyhow::Result<u8> {
     let top = usize::try_from(args.top)?;
     let fail_on = args.fail_on_regression;
     let report = CompareReport { comparison: &comparison, top, fail_on };
-    let mut out = Destination::replacing(args.output.as_deref())?;
+    let mut out = Destination::new(output)?;
     let width = if args.output.is_some() { Width::Unlimited } else { Width::of_stdout() };
     match format {
-        CompareFormat::Text => out.write_all(report.text(args.table, width).as_bytes())?,
-        CompareFormat::Markdown => out.write_all(report.markdown(args.table).as_bytes())?,
+        CompareFormat::Text => out.write_text(&report.text(args.table, width))?,
+        CompareFormat::Markdown => out.write_text(&report.markdown(args.table))?,
         CompareFormat::Csv => {
             out.write_all(&report.csv(args.table.unwrap_or(CompareTable::Records))?)?;
         }
         CompareFormat::Html => out.write_all(report.html().as_bytes())?,
-        CompareFormat::Json => out.write_all(report.json()?.as_bytes())?,
+        CompareFormat::Json => out.write_all(plain::json(&report.json()?).as_bytes())?,
     }
     out.finish()?;
     let is_found = fail_on.is_some_and(|share| comparison.regressions(share).next().is_some());

@@ -17,6 +17,7 @@ use crate::report::partition::{Question, SplitModel};
 ///
 /// When a file cannot be read, or a dimension has no number.
 pub fn partition(args: &PartitionArgs) -> anyhow::Result<u8> {
+    let output = args.output.target()?;
     let mut dims = Dims::default();
     for text in &args.dim {
         dims.set(text).map_err(asked)?;
@@ -38,7 +39,7 @@ pub fn partition(args: &PartitionArgs) -> anyhow::Result<u8> {
     };
     let policy = Policy::new(WhenUnknown::Roofline).with_threshold(args.threshold);
     let split = SplitModel::of(question, &found, &nodes, model.on(target), &policy)?;
-    write(&split, &args.output)?;
+    write(&split, &args.output, output)?;
     Ok(exit::DONE)
 }
 

@@ -36,7 +36,8 @@ pub fn query(args: &QueryArgs) -> anyhow::Result<u8> {
     };
     let decision = on_target.decide(&problem, &policy)?;
     let text = if args.json {
-        serde_json::to_string_pretty(&as_json(&problem, &decision, on_target))? + "\n"
+        let json = serde_json::to_string_pretty(&as_json(&problem, &decision, on_target))? + "\n";
+        plain::json(&json).into_owned()
     } else {
         plain::text(&as_text(&problem, &decision, on_target, &policy)).into_owned()
     };

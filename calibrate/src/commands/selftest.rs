@@ -4,8 +4,8 @@ use std::io::Write;
 use std::time::Duration;
 
 use anyhow::Context;
-use cli_support::say;
 use cli_support::width::Width;
+use cli_support::{plain, say};
 use fusion_cost_model::CacheState;
 
 use crate::cli::SelftestArgs;
@@ -88,7 +88,7 @@ pub fn selftest(args: &SelftestArgs) -> anyhow::Result<u8> {
         result: answer,
     };
     let mut text = if args.json {
-        serde_json::to_string_pretty(&result)?
+        plain::json(&serde_json::to_string_pretty(&result)?).into_owned()
     } else {
         report::selftest(&result, Width::of_stdout())
     };

@@ -21,9 +21,9 @@ pub fn show(args: &ShowArgs) -> anyhow::Result<u8> {
     if is_imported(&args.file) {
         let profile = ImportedProfile::load(&args.file)?;
         let text = if args.json {
-            serde_json::to_string_pretty(&profile)? + "\n"
+            plain::json(&(serde_json::to_string_pretty(&profile)? + "\n")).into_owned()
         } else {
-            report::imported(&profile, Width::of_stdout())
+            plain::text(&report::imported(&profile, Width::of_stdout())).into_owned()
         };
         std::io::stdout().write_all(text.as_bytes())?;
         return Ok(exit::DONE);
@@ -62,7 +62,7 @@ pub fn print_if_read(
 /// When stdout cannot be written.
 pub fn print(calibration: &HardwareCalibration, file: &Path, json: bool) -> anyhow::Result<()> {
     let mut text = if json {
-        serde_json::to_string_pretty(calibration)?
+        plain::json(&serde_json::to_string_pretty(calibration)?).into_owned()
     } else {
         plain::text(&report::page(calibration, Some(file), Width::of_stdout())).into_owned()
     };

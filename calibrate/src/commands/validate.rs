@@ -16,6 +16,7 @@ use crate::report::validation::{Question, Validation};
 ///
 /// When the file cannot be read, or has no records of the target.
 pub fn validate(args: &ValidateArgs) -> anyhow::Result<u8> {
+    let output = args.output.target()?;
     let model = FusionCostModel::load(&args.file)?;
     let target = target::with_records(&args.target, &model)?;
     let policy = Policy::new(WhenUnknown::Roofline).with_threshold(args.threshold);
@@ -31,7 +32,7 @@ pub fn validate(args: &ValidateArgs) -> anyhow::Result<u8> {
         max_regret: args.max_regret,
     };
     let validation = Validation::of(question, &trials, &policy);
-    write(&validation, &args.output)?;
+    write(&validation, &args.output, output)?;
     Ok(match (args.max_regret, validation.exceeds()) {
         (None, _) | (_, Some(false)) => exit::DONE,
         (_, Some(true)) => {

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use cli_support::output::{Destination, write_json};
+use cli_support::output::{Destination, Target, write_json};
 use cli_support::sheet::Sheet;
 use cli_support::width::Width;
 use serde::Serialize;
@@ -18,20 +18,24 @@ pub(super) trait Formats: Serialize {
     fn sheet(&self) -> Sheet;
 }
 
-/// Writes a result.
+/// Writes a result to the place that [`OutputArgs::target`] found before the work began.
 ///
 /// # Errors
 ///
 /// When it cannot be written.
-pub(super) fn write(result: &impl Formats, args: &OutputArgs) -> anyhow::Result<()> {
-    let mut out = Destination::replacing(args.output.as_deref())?;
+pub(super) fn write(
+    result: &impl Formats,
+    args: &OutputArgs,
+    target: Option<Target>,
+) -> anyhow::Result<()> {
+    let mut out = Destination::new(target)?;
     match args.format() {
         OutputFormat::Text => {
             let width = match args.output {
                 Some(_) => Width::Unlimited,
                 None => Width::of_stdout(),
             };
-            out.write_all(result.text(width).as_bytes())?;
+            out.write_text(&result.text(width))?;
         }
         OutputFormat::Csv => out.write_all(&result.sheet().csv()?)?,
         OutputFormat::Json => write_json(&mut out, result)?,

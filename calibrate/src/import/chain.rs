@@ -52,9 +52,17 @@ fn chain(name: &str) -> Result<Chain, String> {
     name.parse().map_err(|error: fusion_cost_model::Error| error.to_string())
 }
 
+/// A shape of N sizes whose products are numbers: with this many elements, the bytes and flops of
+/// every filter that is tried have at most 63 bits.
 fn shape<const N: usize>(fusion: &Fusion) -> Result<[u64; N], String> {
-    let wrong = || format!("input_shape {:?} does not have {N} sizes", fusion.input_shape);
-    fusion.input_shape.as_slice().try_into().map_err(|_| wrong())
+    const MOST_ELEMENTS: u64 = 1 << 36;
+    let shape = &fusion.input_shape;
+    let elements = shape.iter().try_fold(1_u64, |all, size| all.checked_mul(*size.max(&1)));
+    if elements.is_none_or(|elements| elements > MOST_ELEMENTS) {
+        return Err(format!("input_shape {shape:?} has more than 2^36 elements"));
+    }
+    let wrong = || format!("input_shape {shape:?} does not have {N} sizes");
+    shape.as_slice().try_into().map_err(|_| wrong())
 }
 
 /// The shape is that of the input and the outputs: `[m, k, n]`.
@@ -171,6 +179,12 @@ mod tests {
         assert!(of("Linear_Bias", &[1, 2], 1).unwrap_err().contains("3 sizes"));
         assert!(of("Linear_Bias", &[1, 2, 3], 1).unwrap_err().contains("are not those of f32"));
         assert!(of("QK_Softmax", &[4, 256, 64], 1).is_ok());
+        for pattern in ["Linear_Bias", "QK_Softmax"] {
+            assert!(of(pattern, &[u64::MAX, 1024, 0], 1).unwrap_err().contains("2^36"));
+        }
+        let largest = [1, 1 << 36, 1, 1];
+        assert!(of("Conv2d_ReLU", &largest, u64::MAX).unwrap_err().contains("no filter fits"));
+        assert!(of("Conv2d_ReLU", &[2, 1 << 36, 1, 1], 1).unwrap_err().contains("2^36"));
         let timeless = Fusion { fused_latency_ms: 0.0, ..record("QK_Softmax", &[4, 2, 1], 1.0, 1) };
         assert!(problem(&timeless).unwrap_err().contains("times"));
     }

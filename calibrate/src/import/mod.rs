@@ -31,13 +31,22 @@ use graphs::Profile;
 pub fn import(path: &Path) -> anyhow::Result<ImportedProfile> {
     let file = path.display();
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {file}"))?;
-    let profile = graphs::read(&text).with_context(|| file.to_string())?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let imported = convert(&profile, &name)?;
+    from_json(&text, &name).with_context(|| file.to_string())
+}
+
+/// The profile in a text, which came from a file of this name.
+///
+/// # Errors
+///
+/// When it is no such profile, or has nothing that can be imported.
+pub fn from_json(text: &str, file: &str) -> anyhow::Result<ImportedProfile> {
+    let profile = graphs::read(text)?;
+    let imported = convert(&profile, file)?;
     if imported.records.is_empty() {
         bail!(
-            "{file}: nothing can be imported: it has {} fusion records, and its {} operations are \
-             no fused chains",
+            "nothing can be imported: it has {} fusion records, and its {} operations are no \
+             fused chains",
             profile.fusion_profiles.len(),
             profile.operation_profiles.len()
         );

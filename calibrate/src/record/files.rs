@@ -1,11 +1,9 @@
 //! The files that a run writes.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use cli_support::output::{Replace, Target};
+use cli_support::output::{Replace, Target, begins_with_line};
 use cli_support::say;
 use fusion_cost_model::calibration::{HardwareCalibration, RunEnd};
 
@@ -113,10 +111,7 @@ impl Files {
 
 /// Whether a file says that it is a calibration, be it whole or damaged.
 fn is_calibration(path: &Path) -> bool {
-    let mut beginning = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(4096).read_to_end(&mut beginning));
-    let beginning = String::from_utf8_lossy(&beginning);
-    read.is_ok() && beginning.lines().any(|line| line.trim() == "kind = \"calibration\"")
+    begins_with_line(path, |line| line == "kind = \"calibration\"")
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use crate::stop::Stop;
 
 pub use device::{Device, FoundGpu, Gpu};
 pub use probe::{PROBE_LIMIT, SURVEY_LIMIT, probe};
-pub use processes::{NoAnswer, Processes};
+pub use processes::{NoAnswer, Processes, TASK_LIMIT};
 pub use serve::serve;
 pub use task::{
     CeilingsReport, CeilingsTask, IdentifyTask, MeasureAnswer, MeasureTask, PlanTask,

@@ -41,11 +41,19 @@ impl From<Failure> for NoAnswer {
     }
 }
 
+/// How long a task may take unless the user says otherwise: many times what the largest problem of
+/// the standard sizes takes on the slowest machine. A process that was stopped would never end.
+pub const TASK_LIMIT: Duration = Duration::from_secs(15 * 60);
+
+/// How long a worker that watches its time may take to leave when it is over.
+const TIME_TO_LEAVE: Duration = Duration::from_secs(10);
+
 /// Starts this program again for every task.
 pub struct Processes<'a> {
     program: Program,
     device: Device,
     stop: &'a Stop,
+    limit: Duration,
 }
 
 impl<'a> Processes<'a> {
@@ -55,7 +63,14 @@ impl<'a> Processes<'a> {
     ///
     /// When the system does not report where this program is.
     pub fn new(device: Device, stop: &'a Stop) -> anyhow::Result<Self> {
-        Ok(Self { program: Program::this().map_err(WorkerError::Start)?, device, stop })
+        let program = Program::this().map_err(WorkerError::Start)?;
+        Ok(Self { program, device, stop, limit: TASK_LIMIT })
+    }
+
+    /// The same with another time that a task may take.
+    #[must_use]
+    pub fn with_limit(self, limit: Duration) -> Self {
+        Self { limit, ..self }
     }
 
     fn ask<T: Task>(&self, task: T, time_left: Option<Duration>) -> Result<T::Answer, NoAnswer> {
@@ -64,9 +79,11 @@ impl<'a> Processes<'a> {
         let mut worker = Worker::start(&self.program).map_err(NoAnswer::NotStarted)?;
         // Ctrl-C closes the input, upon which the worker leaves.
         let held = self.stop.hold(worker.input());
-        // The worker itself watches its time: this process sleeps meanwhile, since whatever it did
-        // would disturb the measurement.
-        let answer = worker.ask(&question, None);
+        // The worker itself watches the time of the run, unless it is stopped: this process sleeps
+        // meanwhile, since whatever it did would disturb the measurement.
+        let left = time_left.map(|left| left.saturating_add(TIME_TO_LEAVE));
+        let limit = left.map_or(self.limit, |left| left.min(self.limit));
+        let answer = worker.ask(&question, Some(limit));
         drop(held);
         worker.finish();
         match answer {
@@ -95,5 +112,28 @@ impl Workers for Processes<'_> {
         time_left: Option<Duration>,
     ) -> Result<Option<CeilingsReport>, NoAnswer> {
         self.ask(task, time_left)
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use fusion_cost_model::{Clock, DType};
+
+    use super::*;
+
+    const TASK: CeilingsTask = CeilingsTask { dtype: DType::F32, clock: Clock::Host, rounds: 1 };
+
+    #[test]
+    fn a_worker_without_an_answer_costs_its_time_and_no_more() {
+        // It never greets, and ends with its input.
+        let program = Program::new("/bin/cat".into(), vec!["-".into()]);
+        let stop = Stop::default();
+        let limit = Duration::from_millis(200);
+        let mut silent = Processes { program, device: Device::cpu(1, false), stop: &stop, limit };
+        let answer = silent.ceilings(TASK, None).unwrap_err().to_string();
+        assert_eq!(answer, "its process gave no answer in 0.2 s and was killed");
+        // The time of the run was over as well.
+        let answer = silent.ceilings(TASK, Some(limit));
+        assert!(matches!(answer, Err(NoAnswer::TimeUp)), "{answer:?}");
     }
 }

@@ -18,7 +18,7 @@ const MOST_VERSION: usize = 20;
 
 /// What is wrong with a greeting.
 #[derive(Debug)]
-pub(super) enum NoGreeting {
+pub enum NoGreeting {
     /// It cannot be read, most likely because the worker has ended.
     Unread,
     /// There is none.
@@ -27,14 +27,23 @@ pub(super) enum NoGreeting {
     Version(String),
 }
 
-pub(super) fn write_greeting(output: &mut impl Write) -> io::Result<()> {
+/// Writes the greeting of a worker.
+///
+/// # Errors
+///
+/// When it cannot be written.
+pub fn write_greeting(output: &mut impl Write) -> io::Result<()> {
     output.write_all(GREETING)?;
     writeln!(output, "{VERSION}")?;
     output.flush()
 }
 
 /// Skips everything up to the greeting, and the greeting.
-pub(super) fn read_greeting(input: &mut impl Read) -> Result<(), NoGreeting> {
+///
+/// # Errors
+///
+/// [`NoGreeting`].
+pub fn read_greeting(input: &mut impl Read) -> Result<(), NoGreeting> {
     let mut before = Vec::new();
     while !before.ends_with(GREETING) {
         if before.len() > MOST_BEFORE_GREETING {
@@ -69,7 +78,11 @@ pub(super) fn fits(body: &[u8]) -> bool {
 }
 
 /// Writes a body that fits.
-pub(super) fn write(output: &mut impl Write, body: &[u8]) -> io::Result<()> {
+///
+/// # Errors
+///
+/// When it cannot be written.
+pub fn write(output: &mut impl Write, body: &[u8]) -> io::Result<()> {
     output.write_all(&(body.len() as u64).to_le_bytes())?;
     output.write_all(body)?;
     output.flush()
@@ -77,9 +90,11 @@ pub(super) fn write(output: &mut impl Write, body: &[u8]) -> io::Result<()> {
 
 /// The body of the next frame; `None` at the end of the input.
 ///
+/// # Errors
+///
 /// An input that ends within a frame is [`io::ErrorKind::UnexpectedEof`], and a length that no
 /// frame has [`io::ErrorKind::InvalidData`].
-pub(super) fn read(input: &mut impl Read) -> io::Result<Option<Vec<u8>>> {
+pub fn read(input: &mut impl Read) -> io::Result<Option<Vec<u8>>> {
     let mut head = Vec::new();
     input.by_ref().take(8).read_to_end(&mut head)?;
     if head.is_empty() {

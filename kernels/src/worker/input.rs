@@ -9,7 +9,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 ///
 /// The worker leaves when its input is closed, in the middle of whatever it does.
 #[derive(Clone)]
-pub struct Input(Arc<Mutex<State>>);
+pub struct Input {
+    state: Arc<Mutex<State>>,
+    /// Whoever waits for the worker, which may be stopped and never leave.
+    on_close: Option<Arc<dyn Fn() + Send + Sync>>,
+}
 
 enum State {
     Open(ChildStdin),
@@ -22,12 +26,20 @@ impl Input {
     /// The input of a process that ends when it is closed.
     #[must_use]
     pub fn new(input: ChildStdin) -> Self {
-        Self(Arc::new(Mutex::new(State::Open(input))))
+        Self { state: Arc::new(Mutex::new(State::Open(input))), on_close: None }
+    }
+
+    /// The same, which calls a function whenever it is closed.
+    pub(super) fn on_close(self, call: impl Fn() + Send + Sync + 'static) -> Self {
+        Self { on_close: Some(Arc::new(call)), ..self }
     }
 
     /// Closes it, at the latest when a question that is just being written has been.
     pub fn close(&self) {
         *self.state() = State::Closed;
+        if let Some(call) = &self.on_close {
+            call();
+        }
     }
 
     /// Writes without keeping anybody from closing it.
@@ -49,7 +61,7 @@ impl Input {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -15,13 +15,19 @@ pub trait Question: Serialize + DeserializeOwned {
 
 /// A body that has a name, and content that was not looked at yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Message {
-    pub(super) name: String,
-    pub(super) content: Vec<u8>,
+pub struct Message {
+    /// Its name.
+    pub name: String,
+    /// What follows the name.
+    pub content: Vec<u8>,
 }
 
-/// A body, or why the content cannot be written.
-pub(super) fn body(name: &str, content: &impl Serialize) -> Result<Vec<u8>, String> {
+/// A body with a name and content.
+///
+/// # Errors
+///
+/// Why the content cannot be written.
+pub fn body(name: &str, content: &impl Serialize) -> Result<Vec<u8>, String> {
     let mut body = Vec::new();
     // The names of fields are written: fields that are absent when they are empty, as in the
     // calibration file's types, can only be identified by name.
@@ -33,16 +39,24 @@ pub(super) fn body(name: &str, content: &impl Serialize) -> Result<Vec<u8>, Stri
 }
 
 impl Message {
-    /// The name of a body and the rest of it, or why it has none.
-    pub(super) fn of(body: &[u8]) -> Result<Self, String> {
+    /// The name of a body and the rest of it.
+    ///
+    /// # Errors
+    ///
+    /// Why it has none.
+    pub fn of(body: &[u8]) -> Result<Self, String> {
         let mut deserializer = Deserializer::new(body);
         let name: String = serde::Deserialize::deserialize(&mut deserializer)
             .map_err(|error| format!("it has no name: {error}"))?;
         Ok(Self { name, content: deserializer.get_ref().to_vec() })
     }
 
-    /// The content, or why it is something else.
-    pub(super) fn content<T: DeserializeOwned>(&self) -> Result<T, String> {
+    /// The content.
+    ///
+    /// # Errors
+    ///
+    /// Why it is something else.
+    pub fn content<T: DeserializeOwned>(&self) -> Result<T, String> {
         let mut deserializer = Deserializer::new(self.content.as_slice());
         let content = T::deserialize(&mut deserializer).map_err(|error| error.to_string())?;
         match deserializer.get_ref() {

@@ -42,6 +42,9 @@
 //! - [`Worker::ask`] takes a time limit. When it is over, the worker is killed. A driver can hold a
 //!   process in the system's kernel so that even then it does not end: the error says so, and the
 //!   caller goes on without waiting for it.
+//! - A worker that is stopped (SIGSTOP) cannot leave: who asked it is called when the input is
+//!   closed, and kills it after 5 s. A library that keeps a process from ending when it exits is
+//!   given 2 s.
 //! - [`Worker::finish`] closes the input and waits until the process is gone, so that it disturbs
 //!   nothing that comes after it. One that does not leave in 5 s is killed.
 //! - A worker that dies is an error with its signal or exit status and with what it last wrote to
@@ -56,6 +59,12 @@ mod process;
 mod program;
 mod service;
 mod standard_error;
+
+/// What goes over the pipes, as bytes, for tests of the protocol.
+pub mod wire {
+    pub use super::frame::{NoGreeting, read, read_greeting, write, write_greeting};
+    pub use super::message::{Message, body};
+}
 
 pub use error::WorkerError;
 pub use input::Input;

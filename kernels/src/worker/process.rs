@@ -39,6 +39,8 @@ enum Silence {
     Closed {
         is_truncated: bool,
     },
+    /// This side has closed the input: it is to leave.
+    CalledOff,
     NotAWorker,
     Version(String),
     NoFrame(String),
@@ -57,13 +59,16 @@ impl Worker {
         let (Some(input), Some(output), Some(errors)) = pipes else {
             return Err(WorkerError::Start(io::Error::other("it has no standard streams")));
         };
-        let input = Input::new(input);
         let (questions, to_ask) = mpsc::channel();
         let (answered, answers) = mpsc::channel();
+        let called_off = answered.clone();
+        let input = Input::new(input).on_close(move || {
+            let _ = called_off.send(Err(Silence::CalledOff));
+        });
         let to_write = input.clone();
         // A thread of its own, so that its caller can stop waiting for it. It sleeps while the
         // worker works: whatever it did would disturb a measurement.
-        std::thread::spawn(move || converse(&to_write, output, &to_ask, &answered));
+        std::thread::spawn(move || converse(&to_write, output, to_ask, &answered));
         let standard_error = StandardError::read(errors);
         Ok(Self { child: Some(child), input, questions, answers, standard_error })
     }
@@ -95,8 +100,9 @@ impl Worker {
         let body = message::body(asked, question)
             .and_then(|body| frame::fits(&body).then_some(body).ok_or("it is too long".to_owned()))
             .map_err(|reason| WorkerError::Unsendable { asked, reason })?;
-        // If the thread is gone, it has said why.
-        let _ = self.questions.send(body);
+        if self.questions.send(body).is_err() {
+            return Err(self.ended(false));
+        }
         let received = match limit {
             Some(limit) => self.answers.recv_timeout(limit),
             None => self.answers.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -105,6 +111,7 @@ impl Worker {
             Ok(Ok(body)) => self.read(asked, &body),
             Ok(Err(Silence::Closed { is_truncated })) => Err(self.ended(is_truncated)),
             Err(RecvTimeoutError::Disconnected) => Err(self.ended(false)),
+            Ok(Err(Silence::CalledOff)) => Err(self.called_off()),
             Ok(Err(Silence::NotAWorker)) => Err(self.give_up(WorkerError::NotAWorker)),
             Ok(Err(Silence::Version(version))) => Err(self.give_up(WorkerError::Version(version))),
             Ok(Err(Silence::NoFrame(reason))) => {
@@ -142,6 +149,20 @@ impl Worker {
             Ok(Err(reason)) => Err(WorkerError::Refused { asked, reason }),
             Err(reason) => Err(self.give_up(unreadable(reason))),
         }
+    }
+
+    /// How it ended, after its input was closed. One that is stopped cannot leave.
+    fn called_off(&mut self) -> WorkerError {
+        if self.child.is_none() {
+            return WorkerError::Ended("its process has ended before".to_owned());
+        }
+        if self.wait(TIME_TO_LEAVE).is_some() {
+            return WorkerError::Ended("its process left when it was asked to".to_owned());
+        }
+        let seconds = TIME_TO_LEAVE.as_secs();
+        self.give_up(WorkerError::Ended(format!(
+            "its process did not leave in {seconds} s after it was asked to, and was killed"
+        )))
     }
 
     /// How it ended, after its pipes were closed.
@@ -207,7 +228,7 @@ impl Drop for Worker {
 fn converse(
     input: &Input,
     output: ChildStdout,
-    questions: &Receiver<Vec<u8>>,
+    questions: Receiver<Vec<u8>>,
     answers: &Sender<Result<Vec<u8>, Silence>>,
 ) {
     let mut output = BufReader::new(output);
@@ -215,8 +236,13 @@ fn converse(
     while let Ok(question) = questions.recv() {
         let answer = std::mem::replace(&mut greeted, Ok(()))
             .and_then(|()| pass(input, &mut output, &question));
-        let is_over = answer.is_err();
-        if answers.send(answer).is_err() || is_over {
+        if answer.is_err() {
+            // Whoever has the answer knows that the next question cannot be asked.
+            drop(questions);
+            let _ = answers.send(answer);
+            return;
+        }
+        if answers.send(answer).is_err() {
             return;
         }
     }

@@ -5,6 +5,8 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::Duration;
 
 use thiserror::Error;
 
@@ -75,12 +77,19 @@ impl Request {
 /// Serves the caller of this process until that has enough.
 ///
 /// While a question is being answered, the end of the input ends the process at once; see
-/// [`leave`].
+/// [`leave`]. After it returns, the program must end, and is ended if it does not.
 ///
 /// # Errors
 ///
 /// [`ServeError`].
-pub fn serve(mut answer: impl FnMut(&Request) -> Reply) -> Result<(), ServeError> {
+pub fn serve(answer: impl FnMut(&Request) -> Reply) -> Result<(), ServeError> {
+    let served = converse(answer);
+    // The program ends now, and nobody may be left to end it by force.
+    end_in_time();
+    served
+}
+
+fn converse(mut answer: impl FnMut(&Request) -> Reply) -> Result<(), ServeError> {
     let mut output = take_output().map_err(ServeError::Output)?;
     let is_busy = Arc::new(AtomicBool::new(false));
     let questions = read_questions(Arc::clone(&is_busy));
@@ -95,15 +104,40 @@ pub fn serve(mut answer: impl FnMut(&Request) -> Reply) -> Result<(), ServeError
     Ok(())
 }
 
-/// Ends this worker at once, in the middle of whatever it does.
+/// How long what libraries do at the end of a process may take.
+const TIME_FOR_LIBRARIES: Duration = Duration::from_secs(2);
+
+/// Ends this worker at once, in the middle of whatever it does, and whatever a library does then.
 pub fn leave() -> ! {
+    end_in_time();
     std::process::exit(i32::from(LEFT))
+}
+
+/// Ends this process soon, if a library keeps it from ending by itself.
+fn end_in_time() {
+    // Without a thread to spare, libraries are trusted.
+    let _ = thread::Builder::new().spawn(|| {
+        thread::sleep(TIME_FOR_LIBRARIES);
+        end()
+    });
+}
+
+/// Ends this process without asking anybody.
+#[cfg(unix)]
+fn end() -> ! {
+    // SAFETY: it takes any number, touches no memory of this process and does not return.
+    unsafe { libc::_exit(i32::from(LEFT)) }
+}
+
+#[cfg(not(unix))]
+fn end() -> ! {
+    std::process::abort()
 }
 
 /// Reads questions in a thread, which also notices the end of the input while one is answered.
 fn read_questions(is_busy: Arc<AtomicBool>) -> Receiver<Result<Message, String>> {
     let (asked, questions) = mpsc::channel();
-    std::thread::spawn(move || {
+    thread::spawn(move || {
         let mut input = io::stdin().lock();
         loop {
             // Blocks without using a processor.

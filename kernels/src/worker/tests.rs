@@ -22,6 +22,8 @@ enum Behave {
     Abort,
     Panic,
     Hang,
+    HangAtExit,
+    WaitAtExit,
     StartAWorker,
 }
 
@@ -92,6 +94,17 @@ fn behave(behaviour: Behave) -> String {
         }
         Behave::Abort => std::process::abort(),
         Behave::Panic => panic!("out of ideas"),
+        Behave::HangAtExit => {
+            behave(Behave::WaitAtExit);
+            wait_for_ever();
+        }
+        Behave::WaitAtExit => {
+            #[cfg(unix)]
+            // SAFETY: the function is there as long as the program.
+            unsafe {
+                libc::atexit(wait_for_ever);
+            }
+        }
         Behave::Hang => loop {
             std::thread::sleep(Duration::from_secs(1));
         },
@@ -104,6 +117,13 @@ fn behave(behaviour: Behave) -> String {
         }
     }
     "done".to_owned()
+}
+
+/// What a hostile library does at the end of a process.
+extern "C" fn wait_for_ever() {
+    loop {
+        std::thread::sleep(Duration::from_secs(1));
+    }
 }
 
 /// This test program, as a process that runs one of its tests.
@@ -181,6 +201,48 @@ fn a_worker_that_hangs_is_killed() {
     assert_eq!(error.to_string(), "its process gave no answer in 0.5 s and was killed");
     let error = worker.ask(&Behave::Well, LONG).unwrap_err().to_string();
     assert_eq!(error, "its process has ended before");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_stopped_worker_is_killed_when_its_time_is_over_or_nobody_wants_its_answer() {
+    let stopped = || {
+        let mut worker = worker();
+        worker.ask(&Behave::Well, LONG).unwrap();
+        let id = worker.id().unwrap().to_string();
+        let stop = std::process::Command::new("kill").args(["-STOP", &id]).status().unwrap();
+        assert!(stop.success());
+        worker
+    };
+    let error = stopped().ask(&Behave::Well, SHORT).unwrap_err();
+    assert!(matches!(error, WorkerError::TimeLimit { is_stuck: false, .. }), "{error:?}");
+    let mut worker = stopped();
+    let input = worker.input();
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(100));
+        input.close();
+    });
+    let error = worker.ask(&Behave::Well, LONG).unwrap_err().to_string();
+    assert_eq!(error, "its process did not leave in 5 s after it was asked to, and was killed");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_library_that_hangs_at_exit_keeps_no_worker() {
+    let mut worker = worker();
+    let input = worker.input();
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(300));
+        input.close();
+    });
+    let error = worker.ask(&Behave::HangAtExit, LONG).unwrap_err().to_string();
+    assert_eq!(error, "its process left when it was asked to");
+    // One that has nothing left to do.
+    let mut worker = self::worker();
+    worker.ask(&Behave::WaitAtExit, LONG).unwrap();
+    worker.input().close();
+    let error = worker.ask(&Behave::Well, LONG).unwrap_err().to_string();
+    assert_eq!(error, "its process left when it was asked to");
 }
 
 #[test]

@@ -1,0 +1,72 @@
+//! The targets, one for each format.
+
+mod calibration;
+mod graph;
+mod hardware;
+mod import;
+mod journal;
+mod predicted;
+mod problem;
+mod shapes;
+mod trace;
+mod worker;
+
+use std::path::Path;
+use std::str;
+
+use tempfile::TempDir;
+
+use crate::Target;
+
+/// All of them.
+pub const TARGETS: &[Target] = &[
+    calibration::CALIBRATION,
+    hardware::HARDWARE,
+    shapes::SHAPES,
+    import::IMPORTED,
+    import::IMPORT_JSON,
+    journal::JOURNAL,
+    worker::WORKER,
+    problem::PROBLEM,
+    trace::TRACE,
+    trace::TRACE_CHANGED,
+    trace::TRACE_COMPRESSED,
+    trace::TRACE_HEAD,
+    trace::TRACE_INDEX,
+    trace::KERNEL_NAME,
+    predicted::PREDICTED,
+    graph::GRAPH,
+    graph::GRAPH_CHANGED,
+];
+
+/// Hands bytes that are text to the reader of a text. Others are refused before one is asked.
+fn text(bytes: &[u8], read: impl FnOnce(&str) -> String) -> String {
+    match str::from_utf8(bytes) {
+        Ok(text) => read(text),
+        Err(_) => "not UTF-8".to_owned(),
+    }
+}
+
+/// A folder for files that need not reach a disk.
+fn folder() -> TempDir {
+    let memory = Path::new("/dev/shm");
+    let folder = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+    folder.unwrap()
+}
+
+/// What was said of a file, without the folder that it is in.
+fn said_of(path: &Path, text: &str) -> String {
+    text.replace(&*path.display().to_string(), "it")
+}
+
+/// The same random bytes each time, for targets that make their inputs by themselves: xorshift.
+fn random_seeds(lengths: impl IntoIterator<Item = usize>) -> Vec<Vec<u8>> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut byte = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_be_bytes()[3]
+    };
+    lengths.into_iter().map(|length| (0..length).map(|_| byte()).collect()).collect()
+}
