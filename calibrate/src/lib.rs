@@ -14,6 +14,7 @@
 //! | [`worker`] | does one task in a process of its own |
 //! | [`run`] | measures everything, pass after pass, and keeps a journal |
 //! | [`record`] | the calibration file |
+//! | [`export`] | records as rows for other programs |
 //! | [`import`] | profiles of other calibrators |
 //! | [`drift`] | how far a newer calibration is off an older one |
 //! | [`selftest`] | whole runs whose true result is known |
@@ -29,6 +30,8 @@ pub mod cli;
 pub mod commands;
 pub mod digits;
 pub mod drift;
+pub mod export;
+pub mod flat;
 pub mod import;
 pub mod judge;
 pub mod machine;

@@ -18,6 +18,8 @@ fn main() -> ExitCode {
         Some(Command::Query(args)) => commands::query::query(&args),
         Some(Command::Compare(args)) => commands::compare::compare(&args),
         Some(Command::Report(args)) => commands::report::report(&args),
+        Some(Command::Export(args)) => commands::export::export(&args),
+        Some(Command::Merge(args)) => commands::merge::merge(&args),
         Some(Command::Import(args)) => commands::import::import(&args),
         Some(Command::Partition(args)) => commands::partition::partition(&args),
         Some(Command::Validate(args)) => commands::validate::validate(&args),

@@ -1,8 +1,10 @@
 //! The command line.
 
 mod compare;
+mod export;
 mod file;
 mod import;
+mod merge;
 mod next;
 mod output;
 mod partition;
@@ -23,8 +25,10 @@ use crate::machine::fingerprint;
 use crate::selftest::against_itself::Planted;
 
 pub use compare::{CompareArgs, CompareBy, CompareFormat};
+pub use export::{ExportArgs, ExportFormat};
 pub use file::FileArgs;
 pub use import::ImportArgs;
+pub use merge::MergeArgs;
 pub use next::NextArgs;
 pub use output::{OutputArgs, OutputFormat};
 pub use partition::PartitionArgs;
@@ -55,6 +59,7 @@ Examples:
   calibrate query q.toml --problem add_relu/f32/m1024.n1024
   calibrate compare xeon.toml epyc.toml           on which machine fusion gains more
   calibrate report xeon.toml -o xeon.html         a calibration as a page with figures
+  calibrate export xeon.toml -o records.parquet   a row for each record, for other programs
   calibrate partition bert.onnx --profile q.toml --dim batch=1 --dim sequence=128
   calibrate validate q.toml                       how well its records predict each other
 
@@ -102,6 +107,10 @@ pub enum Command {
     Compare(CompareArgs),
     /// Make one page of calibrations: verdicts, intervals, roofline, patterns by size
     Report(ReportArgs),
+    /// Write records as rows for other programs: CSV, JSON Lines or Parquet
+    Export(ExportArgs),
+    /// Join the calibrations of parts of a plan (see --shard)
+    Merge(MergeArgs),
     /// Bring a profile of another calibrator into a file that can be compared
     Import(ImportArgs),
     /// Split a model (ONNX or JSON) into the kernels that take the least time

@@ -12,7 +12,7 @@ use crate::exit::UsageError;
 use crate::judge::LEAST_SPAN;
 use crate::machine::fingerprint;
 use crate::measure::Procedure;
-use crate::plan::{Request, Sweep, Ways};
+use crate::plan::{Request, ShardChoice, Sweep, Ways};
 use crate::run::{RunSettings, Seed, Target};
 use crate::worker::{Device, Gpu};
 
@@ -116,6 +116,11 @@ pub struct RunArgs {
     /// Only problems whose text matches, such as 'conv.*/f32/.*r3'
     #[arg(long, value_name = "REGEX")]
     pub filter: Option<Regex>,
+
+    /// Only a part of the problems, as one task of many: 2/8 is the second of eight parts, auto/8 and
+    /// auto the one that Slurm or Kubernetes give this task; `calibrate merge` joins the files
+    #[arg(long, value_name = "I/N|auto[/N]", conflicts_with_all = ["for_model", "refresh"])]
+    pub shard: Option<ShardChoice>,
 
     /// Print what would be measured and about how long it would take, and measure nothing
     #[arg(long)]

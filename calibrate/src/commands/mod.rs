@@ -2,9 +2,11 @@
 
 pub mod compare;
 pub mod completions;
+pub mod export;
 pub mod import;
 pub mod list;
 pub mod man;
+pub mod merge;
 pub mod next;
 pub mod partition;
 pub mod query;

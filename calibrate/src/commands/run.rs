@@ -9,8 +9,9 @@ use fusion_cost_model::calibration::{FusionRecord, HardwareCalibration, RunEnd, 
 
 use super::show;
 use crate::cli::RunArgs;
+use crate::exit::UsageError;
 use crate::machine::{KnownStates, Machine, MachineLock, preflight};
-use crate::plan::{Request, Wanted, controls, wanted};
+use crate::plan::{EmptyShard, Request, Wanted, controls, wanted};
 use crate::record::{Files, Run, calibration, extended};
 use crate::report::Progress;
 use crate::run::{Begun, Journal, Outcome, Part, RunKey, Session, Target};
@@ -35,8 +36,23 @@ pub struct Done {
 /// When the command line asks for something impossible, or a file cannot be written.
 pub fn run(args: &RunArgs) -> anyhow::Result<u8> {
     args.next.check()?;
+    match run_asked(args) {
+        // By chance; the other tasks have all.
+        Err(error) if error.is::<EmptyShard>() => {
+            say!("{error}");
+            Ok(exit::DONE)
+        }
+        result => result,
+    }
+}
+
+fn run_asked(args: &RunArgs) -> anyhow::Result<u8> {
     if args.plan {
         return print_plan(args);
+    }
+    if args.shard.is_some() && args.output.is_none() {
+        let message = "--shard wants a file of its own for each part; name it with --output";
+        return Err(UsageError(message.to_owned()).into());
     }
     let Done { calibration, saved, exit_code } = measure(args, &args.request(), None)?;
     if let Some(file) = &saved {
@@ -58,13 +74,16 @@ fn print_plan(args: &RunArgs) -> anyhow::Result<u8> {
     Ok(exit::DONE)
 }
 
-/// The problems that are requested, as far as they match the filter.
+/// The problems that are requested, as far as they match the filter and are of the part.
 fn filtered(args: &RunArgs, request: &Request) -> anyhow::Result<Wanted> {
-    let wanted = wanted(request)?;
-    match &args.filter {
-        Some(filter) => Ok(wanted.matching(filter)?),
-        None => Ok(wanted),
+    let mut wanted = wanted(request)?;
+    if let Some(filter) = &args.filter {
+        wanted = wanted.matching(filter)?;
     }
+    if let Some(choice) = args.shard {
+        wanted = wanted.of(choice.shard(|name| std::env::var(name).ok())?)?;
+    }
+    Ok(wanted)
 }
 
 /// Measures what is requested, and writes it to the output, together with what another file of this

@@ -2,6 +2,7 @@
 
 mod questions;
 mod request;
+mod shard;
 mod subject;
 mod sweep;
 
@@ -19,6 +20,7 @@ use crate::units::gibibytes;
 
 pub use questions::{Questions, questions};
 pub use request::Request;
+pub use shard::{Shard, ShardChoice};
 pub use subject::{Comparison, Subject, clocks_of, controls};
 pub use sweep::Sweep;
 
@@ -116,6 +118,15 @@ pub struct Wanted {
     named: usize,
 }
 
+/// A part of a plan that has no problem, which is no failure of its task.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("nothing to measure: part {shard} has none of {problems} problems of {shapes}")]
+pub struct EmptyShard {
+    shard: Shard,
+    problems: usize,
+    shapes: String,
+}
+
 /// Lists the problems that are asked for.
 ///
 /// # Errors
@@ -167,6 +178,22 @@ impl Wanted {
         if problems.is_empty() {
             let message = format!("--filter {filter} leaves none of {count} problems of {shapes}");
             return Err(UsageError(message));
+        }
+        Ok(Self { shapes, problems, named })
+    }
+
+    /// Only the problems of a part.
+    ///
+    /// # Errors
+    ///
+    /// [`EmptyShard`] when it has none.
+    pub fn of(self, shard: Shard) -> Result<Self, EmptyShard> {
+        let Self { shapes, problems: all, named } = self;
+        let named = all.iter().take(named).filter(|problem| shard.holds(problem)).count();
+        let problems: Vec<Problem> =
+            all.iter().copied().filter(|problem| shard.holds(problem)).collect();
+        if problems.is_empty() {
+            return Err(EmptyShard { shard, problems: all.len(), shapes });
         }
         Ok(Self { shapes, problems, named })
     }

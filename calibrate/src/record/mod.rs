@@ -3,6 +3,7 @@
 mod calibration;
 mod extended;
 mod files;
+mod merged;
 mod steps;
 
 use fusion_cost_model::calibration::{
@@ -22,6 +23,7 @@ use crate::worker::ProcessReport;
 pub use calibration::{Run, calibration, of_nothing};
 pub use extended::{extended, why_not_extended};
 pub use files::Files;
+pub use merged::merged;
 
 /// What a record is made from, in addition to the reports of its processes.
 #[derive(Debug, Clone, Copy)]

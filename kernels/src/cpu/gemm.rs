@@ -114,6 +114,11 @@ impl Grid {
         Self { m, n, tile_rows: m.div_ceil(blocks).max(1), tile_cols }
     }
 
+    /// All rows of panels of columns.
+    pub(crate) fn of_panels(m: usize, n: usize, width: usize) -> Self {
+        Self { m, n, tile_rows: m.max(1), tile_cols: width }
+    }
+
     /// How many tiles there are.
     pub(crate) fn len(&self) -> usize {
         self.m.div_ceil(self.tile_rows) * self.n.div_ceil(self.tile_cols)

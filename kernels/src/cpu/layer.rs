@@ -6,6 +6,7 @@ use pulp::Arch;
 
 use super::gemm::{Grid, View, gemm};
 use super::kernel::Located;
+use super::panels::{PanelProduct, Panels};
 use super::row_ops::Target;
 use super::row_stage::RowStage;
 use super::tail::{Block, Stretch, Tail};
@@ -17,6 +18,8 @@ pub(crate) struct Layer {
     pub(crate) k: usize,
     pub(crate) n: usize,
     pub(crate) w: Located,
+    /// How the weights are packed, if they are.
+    pub(crate) panels: Option<Panels>,
     /// Pointwise ops, applied to each panel of the result while it is hot.
     pub(crate) tail: Tail,
     /// What comes after the first op that needs whole rows, with that op.
@@ -55,7 +58,7 @@ impl Layer {
         first_row: usize,
         rows: usize,
     ) {
-        let grid = Grid::new(rows, self.n, 1);
+        let grid = self.grid(rows, 1);
         for index in 0..grid.len() {
             // SAFETY: the caller's guarantee; the tile is part of the rows.
             unsafe { self.tile(arch, source, target, first_row, grid.tile(index)) };
@@ -64,6 +67,19 @@ impl Layer {
         let in_place = Target { data: target, room: None };
         // SAFETY: as above.
         unsafe { RowStage::apply_all(&self.stages, arch, target, in_place, rows, self.n) };
+    }
+
+    /// How a result of `rows` rows is cut into tiles that `threads` threads can share.
+    pub(crate) fn grid(&self, rows: usize, threads: usize) -> Grid {
+        match &self.panels {
+            None => Grid::new(rows, self.n, threads),
+            Some(panels) => Grid::of_panels(rows, self.n, panels.width),
+        }
+    }
+
+    /// How it is computed, for the record.
+    pub(crate) fn core(&self) -> &'static str {
+        if self.panels.is_some() { "packed panels" } else { "tiled gemm" }
     }
 
     /// Computes a tile of the GEMM, and applies the tail to it while it is hot. The rows of the
@@ -89,11 +105,20 @@ impl Layer {
             first: Stretch { col: cols.start, element: first_row * n + offset, len: cols.len() },
             matrix_cols: n,
         };
-        let left = View::rows(source.wrapping_add(rows.start * k), k);
-        let right = View::rows(w.at(cols.start), n);
-        // SAFETY: the caller's guarantee; the weights are a matrix of k x n.
+        let source = source.wrapping_add(rows.start * k);
+        // SAFETY: the caller's guarantee; the weights are a matrix of k x n, or panels of it, of
+        // which a tile is one.
         unsafe {
-            gemm([rows.len(), k, cols.len()], block.data, n, left, right, 1.0);
+            if self.panels.is_some() {
+                let (rows, panel) = (rows.len(), w.at(cols.start * k).cast_const());
+                let (target, stride) = (block.data, n);
+                let cols = cols.len();
+                PanelProduct { rows, k, cols, source, panel, target, stride }.compute(arch);
+            } else {
+                let right = View::rows(w.at(cols.start), n);
+                let sizes = [rows.len(), k, cols.len()];
+                gemm(sizes, block.data, n, View::rows(source, k), right, 1.0);
+            }
             tail.apply_to_block(arch, &block);
         }
     }

@@ -19,10 +19,11 @@ pub(crate) struct LinearKernel {
 
 impl Kernel for LinearKernel {
     fn name(&self) -> String {
+        let core = self.layer.core();
         if self.layer.tail.is_empty() {
-            "linear: tiled gemm".to_owned()
+            format!("linear: {core}")
         } else {
-            format!("linear: tiled gemm, {} on each tile in cache", self.layer.tail.name())
+            format!("linear: {core}, {} on each tile in cache", self.layer.tail.name())
         }
     }
 

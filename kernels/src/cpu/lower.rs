@@ -3,17 +3,18 @@
 use fusion_cost_model::kernel::Step;
 use fusion_cost_model::kernel::{Form, MAX_FOLDED, OperandKind};
 use fusion_cost_model::{Op, Pointwise, Problem, Rewrite};
+use pulp::Arch;
 
 use super::attention::{AttentionKernel, Scores, Shape as AttentionShape};
 use super::conv::{ConvKernel, PoolStage, Shape as ConvShape, Tiling};
 use super::elementwise::ElementwiseKernel;
 use super::folded::Folded;
-use super::gemm::Grid;
 use super::kernel::{Kernel, Located};
 use super::layer::Layer;
 use super::linear::LinearKernel;
 use super::max_pool::MaxPoolKernel;
 use super::nontemporal::{self, LINE};
+use super::panels::{MOST_ROWS, Panels};
 use super::row_ops::RowOp;
 use super::row_stage::RowStage;
 use super::rows::RowsKernel;
@@ -24,6 +25,7 @@ use crate::inputs::{InputSpec, attention_scale};
 /// What the kernels may assume of the machine.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Machine {
+    pub(crate) arch: Arch,
     pub(crate) threads: usize,
     /// How much of its cache a thread may fill with intermediate results.
     pub(crate) block_bytes: usize,
@@ -31,11 +33,19 @@ pub(crate) struct Machine {
     pub(crate) stream_bytes: u64,
 }
 
+/// An input of a problem in memory.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct InputTensor {
+    pub(crate) id: TensorId,
+    /// How it is packed, if it is: weights that both variants read in the same order.
+    pub(crate) panels: Option<Panels>,
+}
+
 /// Both variants of a problem, before there is memory for their tensors.
 pub(crate) struct Plan {
     pub(crate) table: TensorTable,
     /// In the order of [`InputSpec::of`].
-    pub(crate) inputs: Vec<TensorId>,
+    pub(crate) inputs: Vec<InputTensor>,
     /// What is computed ahead of time for the fused variant.
     pub(crate) folded: Option<Folded>,
     pub(crate) output: TensorId,
@@ -74,7 +84,7 @@ struct Builder<'p> {
     machine: Machine,
     steps: Vec<Step>,
     table: TensorTable,
-    inputs: Vec<TensorId>,
+    inputs: Vec<InputTensor>,
     /// The operands of each step, without random ones.
     operands: Vec<Vec<TensorId>>,
     output: TensorId,
@@ -87,11 +97,21 @@ impl<'p> Builder<'p> {
         let steps: Vec<Step> = problem.steps().collect();
         let mut table = TensorTable::default();
         let specs = InputSpec::of(problem);
-        let inputs: Vec<TensorId> =
-            specs.iter().map(|spec| table.add(spec.shape.elements() as usize)).collect();
+        let mut inputs = Vec::new();
         let mut operands = vec![Vec::new(); steps.len()];
-        for (spec, &id) in specs.iter().zip(&inputs).skip(1) {
-            operands[spec.step].push(id);
+        for (index, spec) in specs.iter().enumerate() {
+            let step = &steps[spec.step];
+            let (k, n) = (step.input.cols as usize, step.output.cols as usize);
+            let few = step.input.rows <= MOST_ROWS as u64;
+            let packed = index > 0 && step.op == Op::Linear && few;
+            let panels =
+                packed.then(|| Panels::new(machine.arch, k, n)).filter(Panels::mostly_full);
+            let numbers = panels.map_or(spec.shape.elements() as usize, |one| one.numbers());
+            let id = table.add(numbers);
+            if index > 0 {
+                operands[spec.step].push(id);
+            }
+            inputs.push(InputTensor { id, panels });
         }
         let output = table.add(steps.last().map_or(0, |step| step.output.elements() as usize));
         let scratch_numbers = 0;
@@ -121,7 +141,7 @@ impl<'p> Builder<'p> {
     /// intermediate tensor.
     fn unfused(&mut self) -> Option<Vec<Box<dyn Kernel>>> {
         let in_place = |op: Op| op.is_pointwise() || op.is_row();
-        let mut source = self.inputs[0];
+        let mut source = self.inputs[0].id;
         let mut kernels = Vec::new();
         for index in 0..self.steps.len() {
             let rest_in_place = self.steps[index + 1..].iter().all(|step| in_place(step.op));
@@ -203,7 +223,7 @@ impl<'p> Builder<'p> {
 
     fn fused(&mut self) -> Option<Box<dyn Kernel>> {
         let count = self.steps.len();
-        let (input, output) = (self.inputs[0].into(), self.output.into());
+        let (input, output) = (self.inputs[0].id.into(), self.output.into());
         match self.problem.chain().form() {
             Form::Rows => self.rows_kernel(0..count, input, output),
             Form::Linear if self.steps[1..].iter().all(|step| step.op.is_pointwise()) => {
@@ -309,7 +329,7 @@ impl<'p> Builder<'p> {
         y: Located,
     ) -> Option<Box<dyn Kernel>> {
         let layer = self.layer(at, end)?;
-        let grid = Grid::new(self.steps[at].input.rows as usize, layer.n, self.machine.threads);
+        let grid = layer.grid(self.steps[at].input.rows as usize, self.machine.threads);
         Some(Box::new(LinearKernel { layer, x, y, grid }))
     }
 
@@ -388,10 +408,12 @@ impl<'p> Builder<'p> {
         let pointwise =
             self.steps[at + 1..end].iter().take_while(|step| step.op.is_pointwise()).count();
         let tail_end = at + 1 + pointwise;
+        let weights = *self.operands[at].first()?;
         Some(Layer {
             k: input.cols as usize,
             n: output.cols as usize,
-            w: self.operand(at)?,
+            w: weights.into(),
+            panels: self.inputs.iter().find(|one| one.id == weights)?.panels,
             tail: self.tail(at + 1..tail_end),
             stages: self.row_stages(tail_end..end)?,
         })

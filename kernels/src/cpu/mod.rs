@@ -2,8 +2,8 @@
 //!
 //! `lower` turns a problem into kernels; each kernel file holds one core with the parts that
 //! may follow it, so that the unfused and the fused variant run the same code. Below them are
-//! `gemm` (the `gemm` crate), `tail` (pointwise ops on vector registers), `row_ops`, and
-//! the `pool`.
+//! `gemm` (the `gemm` crate), `panels` (packed weights on few rows), `tail` (pointwise ops on vector
+//! registers), `row_ops`, and the `pool`.
 //!
 //! `prepared` gives the kernels their `tensors` in an `arena`, and runs them.
 
@@ -27,6 +27,7 @@ mod max_pool;
 mod memory;
 mod nontemporal;
 mod numeric;
+mod panels;
 mod pool;
 mod prepared;
 mod row_ops;

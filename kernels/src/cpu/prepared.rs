@@ -10,7 +10,7 @@ use pulp::Arch;
 
 use super::ceilings::Look;
 use super::kernel::Kernel;
-use super::lower::{Machine, Plan};
+use super::lower::{InputTensor, Machine, Plan};
 use super::pool::Pool;
 use super::tensors::{LINE, TensorId, TensorSets};
 use super::{caches, ceilings, counters, gemm, nontemporal, numeric};
@@ -104,7 +104,7 @@ impl Cpu {
         let threads = pool.threads();
         let cache_bytes = caches::last_level_bytes(threads);
         let stream_bytes = nontemporal::threshold_bytes(threads, caches::second_level_bytes());
-        let machine = Machine { threads, block_bytes: caches::block_bytes(), stream_bytes };
+        let machine = Machine { arch, threads, block_bytes: caches::block_bytes(), stream_bytes };
         Ok(Self { pool, machine, cache_bytes, look: None })
     }
 
@@ -152,7 +152,7 @@ impl Cpu {
         let mut prepared = PreparedCpu {
             pool: &self.pool,
             inputs,
-            input_ids: plan.inputs,
+            input_tensors: plan.inputs,
             ahead: plan.folded.map(|folded| folded.numbers(inputs)).into_iter().flatten().collect(),
             output: plan.output,
             // The first run takes the first set.
@@ -231,7 +231,7 @@ impl Backend for Cpu {
 pub(crate) struct PreparedCpu<'b> {
     pool: &'b Pool,
     inputs: &'b Inputs,
-    input_ids: Vec<TensorId>,
+    input_tensors: Vec<InputTensor>,
     /// Tensors that a rewrite computes ahead of time, with their numbers.
     ahead: Vec<(TensorId, Vec<f32>)>,
     output: TensorId,
@@ -262,10 +262,13 @@ impl PreparedCpu<'_> {
     }
 
     fn write_inputs_of(&mut self, set: usize) {
-        let ahead = self.ahead.iter().map(|(id, numbers)| (id, numbers));
-        for (&id, tensor) in self.input_ids.iter().zip(&self.inputs.tensors).chain(ahead) {
-            self.pool.share(self.tensors.get(set, id), LINE, &|first, part| {
-                part.copy_from_slice(&tensor[first..][..part.len()]);
+        let given = self.input_tensors.iter().copied().zip(&self.inputs.tensors);
+        let ahead =
+            self.ahead.iter().map(|(id, numbers)| (InputTensor { id: *id, panels: None }, numbers));
+        for (InputTensor { id, panels }, numbers) in given.chain(ahead) {
+            self.pool.share(self.tensors.get(set, id), LINE, &|first, part| match panels {
+                None => part.copy_from_slice(&numbers[first..][..part.len()]),
+                Some(panels) => panels.pack(numbers, first, part),
             });
         }
     }
@@ -290,8 +293,8 @@ impl PreparedCpu<'_> {
         let output = self.tensors.get(set, self.output);
         let written = output.iter().filter(|number| !number.is_nan()).count();
         assert!(written == 0 || written == output.len(), "set {set} is half written");
-        let inputs = self.input_ids.iter().zip(&self.inputs.tensors);
-        for (&id, tensor) in inputs {
+        let inputs = self.input_tensors.iter().zip(&self.inputs.tensors);
+        for (&InputTensor { id, .. }, tensor) in inputs.filter(|(one, _)| one.panels.is_none()) {
             assert_eq!(self.tensors.get(set, id), tensor, "set {set} has other inputs");
         }
         written > 0
@@ -301,8 +304,8 @@ impl PreparedCpu<'_> {
     #[cfg(test)]
     pub(crate) fn addresses(&self) -> Vec<usize> {
         let set = self.tensors.set(self.current);
-        let ids = self.input_ids.iter().chain([&self.output]);
-        ids.map(|&id| set.pointer(id) as usize).collect()
+        let ids = self.input_tensors.iter().map(|one| one.id).chain([self.output]);
+        ids.map(|id| set.pointer(id) as usize).collect()
     }
 
     /// Points the kernels of a variant to the current set.
