@@ -57,14 +57,19 @@ fn middle(measured: &Measured) -> Figure {
 /// What all records have in common; `None` without records.
 pub(super) fn common(side: usize, measured: &[[Measured; 2]]) -> Option<CommonChange> {
     let change = |[first, second]: &[Measured; 2]| middle(second).value / middle(first).value;
-    let mut changes: Vec<f64> = measured.iter().map(change).collect();
-    changes.sort_unstable_by(f64::total_cmp);
+    let mut logs: Vec<f64> = measured.iter().map(|pair| change(pair).ln()).collect();
+    logs.sort_unstable_by(f64::total_cmp);
+    // Between two records, their mean: with the sides exchanged it must be the inverse.
     let quartile = |quarters: usize| {
-        let place = changes.len().checked_sub(1)? * quarters;
-        changes.get((place + 2) / 4).copied()
+        let quarters_of_a_place = logs.len().checked_sub(1)? * quarters;
+        let (place, part) = (quarters_of_a_place / 4, quarters_of_a_place % 4);
+        let (below, above) = (logs[place], logs[(place + 1).min(logs.len() - 1)]);
+        #[expect(clippy::cast_precision_loss, reason = "at most 3")]
+        let part = part as f64 / 4.0;
+        Some((below + part * (above - below)).exp())
     };
     let (ratio, quartiles) = (quartile(2)?, [quartile(1)?, quartile(3)?]);
-    Some(CommonChange { side, ratio, quartiles, records: changes.len() })
+    Some(CommonChange { side, ratio, quartiles, records: logs.len() })
 }
 
 /// For each record what its times changed by beyond what all have in common, where that is more than
@@ -120,6 +125,21 @@ mod tests {
         let own: Vec<usize> = (0..21).filter(|index| moved[*index].is_some()).collect();
         assert_eq!(own, [4]);
         assert!((moved[4].unwrap() - 1.3 / 1.08).abs() < 1e-9);
+    }
+
+    #[test]
+    fn exchanged_sides_have_the_inverse_in_common() {
+        for count in 1..=9 {
+            let all: Vec<[Measured; 2]> = (1..=count)
+                .map(|index| [measured(1.0, 1.2), measured(f64::from(index * index), 1.2)])
+                .collect();
+            let exchanged: Vec<[Measured; 2]> = all.iter().map(|[a, b]| [*b, *a]).collect();
+            let [one, other] = [&all, &exchanged].map(|all| common(1, all).unwrap());
+            assert!((one.ratio * other.ratio - 1.0).abs() < 1e-12, "{count}");
+            assert!((one.quartiles[0] * other.quartiles[1] - 1.0).abs() < 1e-12, "{count}");
+        }
+        let two = [1.0, 4.0].map(|ms| [measured(1.0, 1.2), measured(ms, 1.2)]);
+        assert!((common(1, &two).unwrap().ratio - 2.0).abs() < 1e-12);
     }
 
     #[test]

@@ -116,6 +116,16 @@ fn check_speedup(record: &FusionRecord) -> Checked {
             format!("it is {speedup}, but unfused_latency_ms is {expected:.6} times the other");
         return fail(place, why);
     }
+    // Over several states of the machine it reaches as far as that of each.
+    let mirrored = low * high / speedup;
+    if record.by_state.is_empty() && (mirrored / speedup - 1.0).abs() > 4.0 * DIGITS {
+        let why = format!(
+            "it is {high}, but an interval is as wide upwards as downwards, as factors: from {low} \
+             by {speedup} to {:.6}",
+            speedup * speedup / low
+        );
+        return fail(Place::of("speedup_high"), why);
+    }
     if !follows(record.efficiency_improvement, speedup - 1.0, 1.0) {
         let (place, expected) = (Place::of("efficiency_improvement"), speedup - 1.0);
         return fail(place, format!("it must be speedup_factor - 1, which is {expected:.6}"));

@@ -82,7 +82,7 @@ impl Errors {
         let covered = covered.into_iter().filter(|is_covered| *is_covered).count();
         Some(Self {
             count: errors.len(),
-            median: at_share(&errors, 0.5)?,
+            median: median(&errors)?,
             p90: at_share(&errors, 0.9)?,
             covered: share(covered, errors.len()),
         })
@@ -114,6 +114,13 @@ impl Regret {
 fn regret(speedup: f64, fuse: bool) -> f64 {
     let over_fused = if fuse { 1.0 } else { speedup };
     over_fused / speedup.min(1.0) - 1.0
+}
+
+/// The middle of sorted values; of an even number of them, the mean of the two in the middle.
+fn median(sorted: &[f64]) -> Option<f64> {
+    let upper = *sorted.get(sorted.len() / 2)?;
+    let lower = sorted[(sorted.len() - 1) / 2];
+    Some(f64::midpoint(lower, upper))
 }
 
 /// The value of sorted ones that a share of them do not exceed.
@@ -152,7 +159,7 @@ mod tests {
             (if index % 2 == 0 { error } else { -error }, index <= 9)
         });
         let found = Errors::of(errors).unwrap();
-        assert_eq!((found.count, found.median, found.p90), (10, 0.05, 0.09));
+        assert_eq!((found.count, found.median, found.p90), (10, 0.055, 0.09));
         assert_eq!(found.covered, 0.9);
         assert_eq!(Errors::of(std::iter::empty()), None);
         assert_eq!(Errors::of([(0.3, false)].into_iter()).unwrap().p90, 0.3);

@@ -251,7 +251,7 @@ mod tests {
         // on both it takes minutes to compile, and every dtype converts where it loads and stores.
         let dtypes = [DType::F32, DType::F16, DType::Bf16].map(rows_problems);
         for (turn, architecture) in ["sm_80", "gfx942"].into_iter().enumerate() {
-            let dealt = (0..dtypes[0].len()).map(|index| dtypes[(index + turn) % 3][index].clone());
+            let dealt = (0..dtypes[0].len()).map(|index| dtypes[(index + turn) % 3][index]);
             emulation::check_all(&dealt.collect::<Vec<_>>(), architecture);
         }
     }
