@@ -216,6 +216,7 @@ const CONTRADICTIONS: &[(&str, &str, &str)] = &[
     ("speedup_factor", "1.101", "speedup_factor"),
     ("unfused_latency_ms", "0.5", "speedup_factor"),
     ("fused_latency_ms", "0.5", "speedup_factor"),
+    ("speedup_high", "3.0", "speedup_high"),
     ("efficiency_improvement", "0.5", "efficiency_improvement"),
     ("unfused_memory_bytes", "1", "unfused_memory_bytes"),
     ("fused_memory_bytes", "1", "fused_memory_bytes"),

@@ -6,7 +6,8 @@ use crate::vocabulary::{Op, OperandKind};
 impl Units<'_> {
     /// The most bytes that are alive at once when paths run as kernels one after the other: what a
     /// kernel reads and writes, and what later ones will read. Weights and other constants are always
-    /// there, and do not count. An elementwise or row kernel writes over its input, where nobody needs
+    /// there, and do not count. What comes from outside counts for the kernels that read it, and not
+    /// before: nodes do not say which of them read the same. An elementwise or row kernel writes over its input, where nobody needs
     /// that any more.
     pub(super) fn peak_bytes(&self, cut: &[Vec<usize>]) -> u64 {
         let needed_until: Vec<usize> =
@@ -46,12 +47,10 @@ impl Units<'_> {
         let operands: u64 = path.iter().map(|&unit| self.operand_bytes(unit)).sum();
         let Unit { node, step } = &self.units[first];
         let input = step.input.elements() * self.nodes[*node].problem.dtype().bytes();
-        // Of all that it reads, other kernels wrote these.
-        let mut written: Vec<usize> = path.iter().flat_map(|&unit| self.read_by(unit)).collect();
-        written.retain(|unit| !path.contains(unit));
-        written.sort_unstable();
-        written.dedup();
-        let inside: u64 = written.iter().map(|&unit| self.output_bytes(unit)).sum();
+        // Of all that it reads, other kernels wrote these; what it reads twice was counted twice.
+        let written = path.iter().flat_map(|&unit| self.read_by(unit));
+        let written = written.filter(|unit| !path.contains(unit));
+        let inside: u64 = written.map(|unit| self.output_bytes(unit)).sum();
         let output = self.output_bytes(last);
         let is_replaced = |before: &usize| is_last(*before) && self.output_bytes(*before) == output;
         let is_in_place = self.before(first).as_ref().is_some_and(is_replaced)
@@ -125,6 +124,20 @@ mod tests {
         // The input of the graph is not its own to write over.
         assert_eq!(peak(&[node("relu/f32/m8.n4")], &[&[0]]), 2);
         assert_eq!(peak(&[node("add_relu/f32/m8.n4")], &[&[0, 1]]), 3);
+    }
+
+    #[test]
+    fn what_a_kernel_reads_twice_is_there_once() {
+        let graph = [
+            node("relu/f32/m8.n4"),
+            node("linear/f32/m8.k4.n4").reading(0),
+            node("add/f32/m8.n4").reading(1).with_operands([0]),
+            node("mul/f32/m8.n4").reading(2).with_operands([0]),
+        ];
+        assert_eq!(peak(&graph, &[&[0], &[1, 2, 3]]), 2, "what ReLU wrote, and the result");
+        assert_eq!(peak(&graph, &[&[0], &[1], &[2], &[3]]), 2);
+        let twice = [graph[0].clone(), node("add_relu/f32/m8.n4").reading(0).with_operands([0])];
+        assert_eq!(peak(&twice, &[&[0], &[1, 2]]), 2);
     }
 
     #[test]
