@@ -13,7 +13,7 @@ use super::kernel::{Kernel, Located};
 use super::layer::Layer;
 use super::linear::LinearKernel;
 use super::max_pool::MaxPoolKernel;
-use super::nontemporal::{self, LINE};
+use super::nontemporal::{self, LINE, Thresholds};
 use super::panels::{MOST_ROWS, Panels};
 use super::row_ops::RowOp;
 use super::row_stage::RowStage;
@@ -29,8 +29,8 @@ pub(crate) struct Machine {
     pub(crate) threads: usize,
     /// How much of its cache a thread may fill with intermediate results.
     pub(crate) block_bytes: usize,
-    /// From how many bytes on results are written around the caches.
-    pub(crate) stream_bytes: u64,
+    /// Beyond how many bytes results are written around the caches.
+    pub(crate) stream: Thresholds,
 }
 
 /// An input of a problem in memory.
@@ -398,7 +398,8 @@ impl<'p> Builder<'p> {
         // What a cache holds of an intermediate result should wait there for the next kernel.
         let intermediate = range.end < self.steps.len();
         let others = if intermediate { 0 } else { 1 + steps.iter().map(of_elements).sum::<u64>() };
-        let large = (1 + others) * tensor_bytes > self.machine.stream_bytes;
+        let Thresholds { result, intermediate: held } = self.machine.stream;
+        let large = (1 + others) * tensor_bytes > if intermediate { held } else { result };
         nontemporal::SUPPORTED && large && !input.is(output)
     }
 

@@ -15,16 +15,34 @@ pub(crate) const NAME: &str = "one pass, non-temporal stores";
 /// Numbers in a cache line, the widest vector that is stored at once.
 pub(crate) const LINE: usize = 16;
 
-/// The bytes from which on passes over memory use such stores, in both variants alike, on `threads`
-/// threads with second-level caches of this size each: one and a half times what these hold.
-///
-/// For the chain's result it is compared with what the pass reads and writes; for an intermediate
-/// one, which the next kernel reads, with the result alone. On one thread with 2 MiB they took passes
-/// of 3.6 to 200 MB 0.76 to 0.81 times as long, and unfused chains with intermediate results of 4, 16
-/// and 64 MiB 0.92, 0.78 and 0.78 times; with 1.2 MiB, 1.4 times.
-pub(crate) fn threshold_bytes(threads: usize, second_level_bytes: u64) -> u64 {
-    let held = second_level_bytes.saturating_mul(threads as u64);
-    held.saturating_add(held / 2)
+/// The bytes beyond which passes over memory use such stores, in both variants alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Thresholds {
+    /// For the chain's result: compared with what the pass reads and writes.
+    pub(crate) result: u64,
+    /// For an intermediate result, which the next kernel reads: compared with that alone.
+    pub(crate) intermediate: u64,
+}
+
+impl Thresholds {
+    /// On `threads` threads with second-level caches of this size each, and with last-level caches
+    /// of this size together.
+    ///
+    /// A result of which one and a half times the second-level caches hold no more: on one thread
+    /// with 2 MiB these stores took passes of 3.6 to 200 MB 0.76 to 0.81 times as long. What the next
+    /// kernel reads has to be larger than half of the last-level caches, which operands pass through
+    /// too: on two threads and 105 MiB, chains with intermediate results of 8 MiB took 1.15 to 1.4
+    /// times as long with them, and one with 64 MiB 0.78 times.
+    pub(crate) fn of(threads: usize, second_level_bytes: u64, last_level_bytes: u64) -> Self {
+        let held = second_level_bytes.saturating_mul(threads as u64);
+        let result = held.saturating_add(held / 2);
+        Self { result, intermediate: result.max(last_level_bytes / 2) }
+    }
+
+    /// The same, but at most so many bytes.
+    pub(crate) fn at_most(self, bytes: u64) -> Self {
+        Self { result: self.result.min(bytes), intermediate: self.intermediate.min(bytes) }
+    }
 }
 
 /// Writes a vector around the caches. The calling thread calls [`fence`] before others may read it.
@@ -142,6 +160,18 @@ mod tests {
         }
     }
 
+    /// Or the unfused variant would fetch from memory what a cache had held.
+    #[test]
+    fn what_a_cache_holds_for_the_next_kernel_does_not_stream() {
+        let mut cpu = Cpu::new(1).unwrap();
+        cpu.machine.stream = Thresholds { result: 4096, intermediate: 1 << 20 };
+        let problem = "mul_add_relu/f32/m64.n64".parse().unwrap();
+        let inputs = Inputs::random(&problem, 3);
+        let prepared = cpu.prepare(&problem, &inputs, CacheState::Warm.into()).unwrap().unwrap();
+        assert_eq!(prepared.kernels(Variant::Fused)[0].contains(NAME), SUPPORTED);
+        assert!(prepared.kernels(Variant::Unfused).iter().all(|kernel| !kernel.contains(NAME)));
+    }
+
     #[test]
     fn small_results_do_not_stream() {
         let mut cpu = Cpu::new(1).unwrap();
@@ -149,6 +179,10 @@ mod tests {
         let inputs = Inputs::random(&problem, 3);
         let prepared = cpu.prepare(&problem, &inputs, CacheState::Warm.into()).unwrap().unwrap();
         assert!(!prepared.kernels(Variant::Fused)[0].contains(NAME));
-        assert_eq!(threshold_bytes(2, 1 << 20), 3 << 20);
+        let [result, intermediate] = [3 << 20, 16 << 20];
+        assert_eq!(Thresholds::of(2, 1 << 20, 32 << 20), Thresholds { result, intermediate });
+        // A last-level cache that is none to speak of.
+        let intermediate = result;
+        assert_eq!(Thresholds::of(2, 1 << 20, 2 << 20), Thresholds { result, intermediate });
     }
 }

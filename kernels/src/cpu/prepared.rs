@@ -11,9 +11,10 @@ use pulp::Arch;
 use super::ceilings::Look;
 use super::kernel::Kernel;
 use super::lower::{InputTensor, Machine, Plan};
+use super::nontemporal::Thresholds;
 use super::pool::Pool;
 use super::tensors::{LINE, TensorId, TensorSets};
-use super::{caches, ceilings, counters, gemm, nontemporal, numeric};
+use super::{caches, ceilings, counters, gemm, numeric};
 use crate::backend::{
     Backend, BackendError, MachineReading, Prepared, Requirements, Setup, ThreadCounters,
     Unsupported, Variant,
@@ -50,7 +51,7 @@ impl Vectors {
 #[derive(Debug)]
 pub struct Cpu {
     pool: Pool,
-    machine: Machine,
+    pub(super) machine: Machine,
     /// Bytes that push everything else out of the caches.
     cache_bytes: u64,
     /// What a look at the machine needs, after the first one.
@@ -103,8 +104,8 @@ impl Cpu {
         pool.run(&|_| numeric::touch_heap());
         let threads = pool.threads();
         let cache_bytes = caches::last_level_bytes(threads);
-        let stream_bytes = nontemporal::threshold_bytes(threads, caches::second_level_bytes());
-        let machine = Machine { arch, threads, block_bytes: caches::block_bytes(), stream_bytes };
+        let stream = Thresholds::of(threads, caches::second_level_bytes(), cache_bytes);
+        let machine = Machine { arch, threads, block_bytes: caches::block_bytes(), stream };
         Ok(Self { pool, machine, cache_bytes, look: None })
     }
 
@@ -112,8 +113,8 @@ impl Cpu {
     /// cold state, and of stores around the caches, in little memory.
     #[must_use]
     pub fn with_last_level_cache(self, bytes: u64) -> Self {
-        let stream_bytes = self.machine.stream_bytes.min(bytes);
-        Self { cache_bytes: bytes, machine: Machine { stream_bytes, ..self.machine }, ..self }
+        let stream = self.machine.stream.at_most(bytes);
+        Self { cache_bytes: bytes, machine: Machine { stream, ..self.machine }, ..self }
     }
 
     /// The kernels of a problem, and how many sets of tensors they go through.
