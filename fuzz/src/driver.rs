@@ -26,7 +26,7 @@ const MOST_TIME: Duration = Duration::from_secs(20);
 pub struct Figures {
     /// Inputs that it was run on.
     pub executions: u64,
-    /// Those of which it said something that it had not said before.
+    /// Those that made it say something new.
     pub kept: usize,
     /// The longest time for one of them.
     pub slowest: Duration,

@@ -2,7 +2,7 @@
 //!
 //! A [`Target`] is a reader with inputs that it takes and a check of whatever it makes of others.
 //! [`drive`] makes inputs from those and hands them over, with nothing but stable Rust; the tests of
-//! this crate do so for a moment each, and `.ci/fuzz` for as long as it is told to. The targets of
+//! this crate do so for a moment each, and `.ci/fuzz` for longer. The targets of
 //! `libfuzzer/` are the same ones, for cargo-fuzz.
 
 #![allow(
@@ -26,8 +26,8 @@ pub struct Target {
     pub name: &'static str,
     /// Inputs of every kind that it takes, from which others are made.
     pub seeds: fn() -> Vec<Vec<u8>>,
-    /// Reads some bytes and panics if what must hold does not. Returns what the reader said of
-    /// them: an input of which it says something new is worth changing further.
+    /// Reads some bytes and panics if what must hold does not. Returns what the reader said: an
+    /// input that makes it say something new is worth changing further.
     pub run: fn(&[u8]) -> String,
 }
 

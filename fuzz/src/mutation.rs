@@ -44,7 +44,7 @@ const VALUES: [&[u8]; 30] = [
 /// smaller ones do not.
 const MOST_GROWTH: usize = 2;
 
-/// And at least so many.
+/// And at least this many bytes.
 const LEAST_ROOM: usize = 1 << 10;
 
 /// Words that are remembered.

@@ -183,8 +183,8 @@ pub trait Backend {
     ) -> Result<Option<Box<dyn Prepared + 'b>>, BackendError>;
 
     /// Measures the ceilings of the device for a dtype, as a clock sees them; `None` when it
-    /// does not compute in that dtype or has no such clock. Each round, of which the best counts,
-    /// takes about a second; a device that bursts of other work do not reach needs only one.
+    /// does not compute in that dtype or has no such clock. Each round takes about a second, and the
+    /// best one counts; a device that bursts of other work do not reach needs only one.
     ///
     /// # Errors
     ///

@@ -15,7 +15,7 @@ use crate::exit;
 ///
 /// # Errors
 ///
-/// When stdout or the folder cannot be written, or a file there is no page of this program.
+/// When stdout or the folder cannot be written, or a file there is not a page of this program.
 pub fn man(args: &ManArgs) -> anyhow::Result<u8> {
     if let Some(folder) = &args.output {
         let cannot = || format!("cannot write manual pages to {}", folder.display());

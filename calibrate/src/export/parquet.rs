@@ -75,7 +75,7 @@ fn bytes(text: &str) -> ByteArray {
     ByteArray::from(text.as_bytes().to_vec())
 }
 
-/// A value that is not there is told apart by its level of definition.
+/// A missing value has definition level 0.
 fn batch<T: DataType>(
     writer: &mut SerializedColumnWriter<'_>,
     values: impl Iterator<Item = Option<T::T>>,

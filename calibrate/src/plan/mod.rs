@@ -118,7 +118,7 @@ pub struct Wanted {
     named: usize,
 }
 
-/// A part of a plan that has no problem, which is no failure of its task.
+/// A part of a plan that has no problem. Its task has not failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("nothing to measure: part {shard} has none of {problems} problems of {shapes}")]
 pub struct EmptyShard {

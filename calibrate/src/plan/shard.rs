@@ -48,7 +48,7 @@ impl fmt::Display for Shard {
 pub enum ShardChoice {
     /// This one.
     Named(Shard),
-    /// The one of this task, of so many as were named or as the scheduler says.
+    /// The one of this task, out of the number given here or by the scheduler.
     OfTask(Option<u32>),
 }
 

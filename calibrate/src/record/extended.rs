@@ -105,7 +105,7 @@ fn hold_against(record: &mut FusionRecord, ceilings: &[MeasuredCeilings]) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use fusion_cost_model::calibration::{MachineState, Skipped};
 
     use super::*;
@@ -117,7 +117,7 @@ mod tests {
     }
 
     /// One whose records were measured in a state of the machine.
-    fn in_a_state(records: std::ops::Range<usize>) -> HardwareCalibration {
+    pub(in crate::record) fn in_a_state(records: std::ops::Range<usize>) -> HardwareCalibration {
         let mut one = example();
         one.records = one.records[records].to_vec();
         one.num_records = one.records.len() as u64;
@@ -128,7 +128,7 @@ mod tests {
             triad_range: [9.0, 11.0],
             processes: 5,
         }];
-        one.ceilings[0].state = Some(1);
+        one.ceilings.iter_mut().for_each(|ceilings| ceilings.state = Some(1));
         one.records.iter_mut().for_each(|record| record.states = vec![1]);
         one
     }

@@ -148,25 +148,11 @@ fn shortened(mut lines: Vec<String>) -> String {
 mod tests {
     use std::ops::Range;
 
-    use fusion_cost_model::calibration::MachineState;
-
+    use super::super::extended::tests::in_a_state;
     use super::*;
 
-    const EXAMPLE: &str = include_str!("../../../tests/data/example.toml");
-
     fn part(name: &str, records: Range<usize>) -> (String, HardwareCalibration) {
-        let mut one = HardwareCalibration::from_toml(EXAMPLE).unwrap();
-        one.records = one.records[records.clone()].to_vec();
-        one.num_records = one.records.len() as u64;
-        one.states = vec![MachineState {
-            id: 1,
-            handoff_us: Some(2.0),
-            triad_gb_per_s: 10.0,
-            triad_range: [9.0, 11.0],
-            processes: 5,
-        }];
-        one.ceilings.iter_mut().for_each(|ceilings| ceilings.state = Some(1));
-        one.records.iter_mut().for_each(|record| record.states = vec![1]);
+        let mut one = in_a_state(records.clone());
         one.settings.seed = records.start as u64;
         one.tool.started_at = format!("2026-11-22T00:00:0{}Z", records.start);
         (name.to_owned(), one)

@@ -16,7 +16,7 @@ pub(super) const CALIBRATION: Target = Target {
     run: |bytes| text(bytes, read),
 };
 
-/// A measured problem, one of its chain, and one of which a file may know nothing.
+/// A measured problem, one of its chain, and one that a file may know nothing about.
 const PROBLEMS: [&str; 3] = [
     "linear_bias_relu/f32/m64.k64.n64",
     "add_relu/f32/m4096.n1024",

@@ -12,6 +12,8 @@ mod arena;
 mod attention;
 mod caches;
 mod ceilings;
+#[cfg(test)]
+mod conforms;
 mod conv;
 mod counters;
 mod elementwise;

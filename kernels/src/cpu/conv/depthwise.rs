@@ -219,11 +219,10 @@ impl Window {
 
 #[cfg(test)]
 mod tests {
-    use fusion_cost_model::{CacheState, ConvSizes};
+    use fusion_cost_model::ConvSizes;
 
     use super::*;
-    use crate::cpu::{Cpu, Vectors};
-    use crate::{Backend, Expected, Inputs, Variant};
+    use crate::cpu::conforms::{conforms, cpus};
 
     #[test]
     fn taps_inside_are_those_that_the_image_has() {
@@ -250,11 +249,7 @@ mod tests {
     /// edges at once, and fewer channels than a vector has, as many, and a few more.
     #[test]
     fn every_width_of_image_and_channels() {
-        let cpus = [Some(Cpu::new(1)), Some(Cpu::new(2))]
-            .into_iter()
-            .chain([Vectors::Avx2, Vectors::Scalar].map(|vectors| Cpu::with_vectors(1, vectors)));
-        for cpu in cpus.flatten() {
-            let mut cpu = cpu.unwrap();
+        for mut cpu in cpus() {
             for (width, channels, filter) in [
                 (1, 1, "r1.s1"),
                 (1, 16, "r3.s3.pad1"),
@@ -272,17 +267,7 @@ mod tests {
                     "conv_bn_relu/f32/n2.c{channels}.h{width}.w{width}.k{channels}.{filter}\
                      .groups{channels}"
                 );
-                let problem = text.parse().unwrap();
-                let inputs = Inputs::random(&problem, 5);
-                let expected = Expected::compute(&problem, &inputs, u64::MAX);
-                let setup = CacheState::Warm.into();
-                let mut prepared = cpu.prepare(&problem, &inputs, setup).unwrap().unwrap();
-                for variant in Variant::ALL {
-                    prepared.poison().unwrap();
-                    prepared.run(variant, 2).unwrap();
-                    let error = expected.error(&prepared.output().unwrap());
-                    assert!(error <= expected.tolerance(), "{text}, {variant}: {error:e}");
-                }
+                conforms(&mut cpu, &text);
             }
         }
     }

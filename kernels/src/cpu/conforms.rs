@@ -1,0 +1,31 @@
+//! What tests of single kernels ask of both variants.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use fusion_cost_model::CacheState;
+
+use super::{Cpu, Vectors};
+use crate::{Backend, Expected, Inputs, Variant};
+
+/// The widest vectors on one thread and on three, and what machines without them run.
+pub(super) fn cpus() -> impl Iterator<Item = Cpu> {
+    let narrower = [Vectors::Avx2, Vectors::Scalar].map(|vectors| Cpu::with_vectors(2, vectors));
+    let all = [Some(Cpu::new(1)), Some(Cpu::new(3))].into_iter().chain(narrower);
+    all.flatten().map(Result::unwrap)
+}
+
+/// Holds both variants of a problem against its reference. Returns the names of their kernels, of the
+/// unfused variant first.
+pub(super) fn conforms(cpu: &mut Cpu, text: &str) -> [Vec<String>; 2] {
+    let problem = text.parse().unwrap();
+    let inputs = Inputs::random(&problem, 5);
+    let expected = Expected::compute(&problem, &inputs, u64::MAX);
+    let mut prepared = cpu.prepare(&problem, &inputs, CacheState::Warm.into()).unwrap().unwrap();
+    for variant in Variant::ALL {
+        prepared.poison().unwrap();
+        prepared.run(variant, 2).unwrap();
+        let error = expected.error(&prepared.output().unwrap());
+        assert!(error <= expected.tolerance(), "{text}, {variant}: {error:e}");
+    }
+    [Variant::Unfused, Variant::Fused].map(|variant| prepared.kernels(variant))
+}
