@@ -56,8 +56,11 @@ impl FromStr for ShardChoice {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong =
-            || format!("it must be I/N from 1/1 to {MOST}/{MOST}, auto, or auto/N; not `{text}`");
+        let wrong = || {
+            format!(
+                "it must be I/N with I from 1 to N and N up to {MOST}, or auto, or auto/N; not `{text}`"
+            )
+        };
         let count = |text: &str| text.parse().ok().filter(|count| (1..=MOST).contains(count));
         match text.split_once('/') {
             None if text == "auto" => Ok(Self::OfTask(None)),
