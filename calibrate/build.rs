@@ -12,6 +12,7 @@ const KERNEL_CRATES: [&str; 2] = ["gemm", "pulp"];
 
 fn main() {
     println!("cargo:rerun-if-changed=profiles");
+    println!("cargo:rerun-if-changed=runtimes");
     tell("CALIBRATE_COMPILER", &compiler());
     tell("CALIBRATE_COMPILER_FLAGS", &compiler_flags());
     tell("CALIBRATE_OPT_LEVEL", &variable("OPT_LEVEL"));

@@ -43,6 +43,11 @@ pub(crate) enum ErrorKind {
          cuda/device/bf16/vendor, or only some of that"
     )]
     TargetText(String),
+    #[error(
+        "runtime `{0}`: write its name in small letters, digits, - and _, then @ and its version, as in \
+         pytorch@2.9.1, in at most 48 bytes"
+    )]
+    RuntimeText(String),
     #[error("cannot read {}: {source}", path.display())]
     Read { path: PathBuf, source: std::io::Error },
     #[error("cannot write {}: {source}", path.display())]
@@ -125,7 +130,10 @@ impl Error {
             || self.is_invalid_sizes()
             || matches!(
                 *self.0,
-                ErrorKind::ProblemText(_) | ErrorKind::TargetText(_) | ErrorKind::GraphOrder { .. }
+                ErrorKind::ProblemText(_)
+                    | ErrorKind::TargetText(_)
+                    | ErrorKind::RuntimeText(_)
+                    | ErrorKind::GraphOrder { .. }
             )
     }
 

@@ -19,11 +19,14 @@ pub enum FileKind {
     Shapes,
     /// What another calibrator measured.
     Imported,
+    /// A model, as the layers that it runs.
+    Workload,
 }
 
 impl FileKind {
     /// Every kind.
-    const ALL: [Self; 4] = [Self::Calibration, Self::Hardware, Self::Shapes, Self::Imported];
+    const ALL: [Self; 5] =
+        [Self::Calibration, Self::Hardware, Self::Shapes, Self::Imported, Self::Workload];
 
     /// The word in the file.
     #[must_use]
@@ -33,6 +36,7 @@ impl FileKind {
             Self::Hardware => "hardware",
             Self::Shapes => "shapes",
             Self::Imported => "imported",
+            Self::Workload => "workload",
         }
     }
 
@@ -82,7 +86,7 @@ impl FileKind {
             (None, _) => Err(self.wrong(match kind {
                 Some(kind) => format!(
                     "kind is `{kind}`; expected `{}` (the kinds are calibration, hardware, \
-                     shapes and imported)",
+                     shapes, imported and workload)",
                     self.name()
                 ),
                 None => format!(
@@ -116,6 +120,7 @@ impl FileKind {
             Self::Hardware => "cores",
             Self::Shapes => "description",
             Self::Imported => "source",
+            Self::Workload => "blocks",
         }
     }
 
@@ -125,6 +130,7 @@ impl FileKind {
             Self::Hardware => "a hardware profile",
             Self::Shapes => "a set of shapes",
             Self::Imported => "an imported profile",
+            Self::Workload => "a workload",
         }
     }
 
@@ -137,6 +143,7 @@ impl FileKind {
             Self::Imported => {
                 "its times have no intervals to decide by; `calibrate compare` takes it"
             }
+            Self::Workload => "`calibrate workload` predicts and measures it",
         }
     }
 }
@@ -170,7 +177,7 @@ mod tests {
             FileKind::Hardware.expect(right, 2).unwrap_err().to_string(),
             "it is a calibration, not a hardware profile; `calibrate show` prints it"
         );
-        assert!(message("kind = \"workload\"").contains("kind is `workload`; expected"));
+        assert!(message("kind = \"model\"").contains("kind is `model`; expected"));
         assert!(message("schema_version = 3").contains("expected kind = \"calibration\""));
         assert!(message("kind = 7").contains("expected kind = \"calibration\""));
     }

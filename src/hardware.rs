@@ -11,6 +11,9 @@ use crate::vocabulary::DType;
 /// The version of the hardware file format that this crate reads and writes.
 pub const HARDWARE_SCHEMA_VERSION: u32 = 2;
 
+/// The `source` of figures that were observed on the machine, and stand in no data sheet.
+pub const OBSERVED: &str = "observed by calibrate";
+
 /// What sort of processor a machine is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -170,29 +173,31 @@ impl HardwareSpec {
     pub fn from_toml(text: &str) -> Result<Self, Error> {
         FileKind::Hardware.expect(text, HARDWARE_SCHEMA_VERSION)?;
         let spec: Self = toml::from_str(text).map_err(invalid)?;
-        spec.check().map_err(invalid)?;
+        spec.check().map_err(|(key, why)| invalid(format!("`{key}`: {why}")))?;
         ranges::check(&spec).map_err(invalid)?;
         Ok(spec)
     }
 
-    /// Checks what the format alone does not guarantee.
-    pub(crate) fn check(&self) -> Result<(), String> {
-        if (self.kind, self.schema_version) != (FileKind::Hardware, HARDWARE_SCHEMA_VERSION) {
-            return Err(format!(
-                "kind is {} and schema_version {}, not hardware and {HARDWARE_SCHEMA_VERSION}",
-                self.kind, self.schema_version
-            ));
+    /// Checks what the format alone does not guarantee. An error has the key.
+    pub(crate) fn check(&self) -> Result<(), (&'static str, String)> {
+        if self.kind != FileKind::Hardware {
+            return Err(("kind", format!("it is {}, not hardware", self.kind)));
+        }
+        if self.schema_version != HARDWARE_SCHEMA_VERSION {
+            let why = format!("it is {}, not {HARDWARE_SCHEMA_VERSION}", self.schema_version);
+            return Err(("schema_version", why));
         }
         let is_slug = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if self.id.is_empty() || !self.id.chars().all(is_slug) {
-            return Err("`id`: must be lower-case letters, digits and dashes".to_owned());
+            return Err(("id", "must be lower-case letters, digits and dashes".to_owned()));
         }
         let good = |rate: f64| rate.is_finite() && rate > 0.0;
+        let wrong = || "must be a positive number".to_owned();
         if !good(self.memory.bandwidth_gb_per_s) {
-            return Err("`memory.bandwidth_gb_per_s`: must be a positive number".to_owned());
+            return Err(("memory.bandwidth_gb_per_s", wrong()));
         }
         if !self.peaks.iter().all(|peak| good(peak.gflops)) {
-            return Err("`peak.gflops`: must be a positive number".to_owned());
+            return Err(("peak.gflops", wrong()));
         }
         Ok(())
     }

@@ -4,14 +4,15 @@
 //! run. So it is a file of its own kind, which no cost model is made from, and which
 //! [`compare`](crate::compare) shows beside a calibration without a verdict.
 
-use std::fs;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use crate::cost::Traffic;
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::file_kind::FileKind;
+use crate::place::{Place, Section};
+use crate::text_file;
 use crate::vocabulary::{Backend, Problem};
 
 /// The version of the format that this crate reads and writes.
@@ -160,8 +161,7 @@ impl ImportedProfile {
     /// An error with the file, and the key and line of what is wrong.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
-        let text = fs::read_to_string(path)
-            .map_err(|source| ErrorKind::Read { path: path.to_owned(), source })?;
+        let text = text_file::read(path)?;
         Self::from_toml(&text).map_err(|error| error.in_file(path))
     }
 
@@ -173,7 +173,7 @@ impl ImportedProfile {
     pub fn from_toml(text: &str) -> Result<Self, Error> {
         FileKind::Imported.expect(text, IMPORTED_SCHEMA_VERSION)?;
         let profile: Self = toml::from_str(text).map_err(|error| invalid(error.to_string()))?;
-        profile.check()?;
+        profile.check(text)?;
         Ok(profile)
     }
 
@@ -183,17 +183,33 @@ impl ImportedProfile {
     ///
     /// When a value is one that no reader would accept.
     pub fn to_toml(&self) -> Result<String, Error> {
-        self.check()?;
-        toml::to_string_pretty(self).map_err(|error| invalid(error.to_string()))
+        let text = toml::to_string_pretty(self).map_err(|error| invalid(error.to_string()))?;
+        self.check(&text)?;
+        Ok(text)
     }
 
-    /// Checks that the profile does not contradict itself.
-    fn check(&self) -> Result<(), Error> {
-        let is_positive = |number: f64| number.is_finite() && number > 0.0;
+    /// Checks that the profile with this text does not contradict itself.
+    fn check(&self, text: &str) -> Result<(), Error> {
         if self.num_records != self.records.len() as u64 {
             let (said, found) = (self.num_records, self.records.len());
             return Err(invalid(format!("num_records is {said}, but it has {found} records")));
         }
+        self.check_rates(text)?;
+        for (index, record) in self.records.iter().enumerate() {
+            let contradiction = contradiction(record).or_else(|| {
+                let problem = record.problem;
+                let is_twice = self.records[..index].iter().any(|one| one.problem == problem);
+                is_twice.then(|| ("problem", format!("{problem} is there twice; keep one")))
+            });
+            if let Some((key, why)) = contradiction {
+                let at = Section::nth("fusion", index).describe(Place::of(key), text);
+                return Err(invalid(format!("{at}: {}: {why}", record.name)));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_rates(&self, text: &str) -> Result<(), Error> {
         let ImportedRates {
             stated_peak_gflops,
             best_gflops,
@@ -202,49 +218,60 @@ impl ImportedProfile {
             measured_gb_per_s,
             bandwidth_efficiency,
         } = self.rates;
-        for (key, number) in [
-            ("memory_gib", self.machine.memory_gib),
-            ("stated_peak_gflops", stated_peak_gflops),
-            ("best_gflops", best_gflops),
-            ("efficiency", efficiency),
-            ("stated_gb_per_s", stated_gb_per_s),
-            ("measured_gb_per_s", measured_gb_per_s),
-            ("bandwidth_efficiency", bandwidth_efficiency),
+        let rates = Section::only("rates");
+        for (section, key, number) in [
+            (Section::only("machine"), "memory_gib", self.machine.memory_gib),
+            (rates, "stated_peak_gflops", stated_peak_gflops),
+            (rates, "best_gflops", best_gflops),
+            (rates, "efficiency", efficiency),
+            (rates, "stated_gb_per_s", stated_gb_per_s),
+            (rates, "measured_gb_per_s", measured_gb_per_s),
+            (rates, "bandwidth_efficiency", bandwidth_efficiency),
         ] {
             if !(number.is_finite() && number >= 0.0) {
-                return Err(invalid(format!("{key} is {number}, which nothing can have")));
-            }
-        }
-        for (index, record) in self.records.iter().enumerate() {
-            let ImportedRecord { problem, ref name, unfused_latency_ms, fused_latency_ms, .. } =
-                *record;
-            if !(is_positive(unfused_latency_ms) && is_positive(fused_latency_ms)) {
-                return Err(invalid(format!("{name}: a time must be a positive number")));
-            }
-            let expected = Self::derived(record);
-            // Nothing is near what is no number.
-            let is_near = |given: f64, expected: f64| (given / expected - 1.0).abs() <= 3e-5;
-            let bytes = (record.unfused_memory_bytes, record.fused_memory_bytes);
-            let is_derived = bytes == (expected.unfused_memory_bytes, expected.fused_memory_bytes)
-                && is_near(record.speedup_factor, expected.speedup_factor)
-                && is_near(record.fused_gflops, expected.fused_gflops)
-                && (record.memory_reduction - expected.memory_reduction).abs() <= 3e-5;
-            if !is_derived {
-                return Err(invalid(format!(
-                    "{name}: speedup, rate and bytes are not those of {problem} and its times"
-                )));
-            }
-            if self.records[..index].iter().any(|other| other.problem == problem) {
-                return Err(invalid(format!("{problem} is there twice; keep one")));
+                let at = section.describe(Place::of(key), text);
+                return Err(invalid(format!("{at}: {key} is {number}, which nothing can have")));
             }
         }
         Ok(())
     }
+}
 
-    fn derived(record: &ImportedRecord) -> ImportedRecord {
-        let ImportedRecord { problem, unfused_latency_ms, fused_latency_ms, .. } = *record;
-        ImportedRecord::of(problem, String::new(), unfused_latency_ms, fused_latency_ms)
+/// The first key of a record that does not follow from its problem and its times, and why.
+fn contradiction(record: &ImportedRecord) -> Option<(&'static str, String)> {
+    let ImportedRecord { problem, unfused_latency_ms, fused_latency_ms, .. } = *record;
+    for (key, ms) in
+        [("unfused_latency_ms", unfused_latency_ms), ("fused_latency_ms", fused_latency_ms)]
+    {
+        if !(ms.is_finite() && ms > 0.0) {
+            return Some((key, "a time must be a positive number".to_owned()));
+        }
     }
+    let expected = ImportedRecord::of(problem, String::new(), unfused_latency_ms, fused_latency_ms);
+    for (key, given, expected) in [
+        ("unfused_memory_bytes", record.unfused_memory_bytes, expected.unfused_memory_bytes),
+        ("fused_memory_bytes", record.fused_memory_bytes, expected.fused_memory_bytes),
+    ] {
+        if given != expected {
+            let why = format!("it is {given}, which is not that of {problem}, {expected}");
+            return Some((key, why));
+        }
+    }
+    for (key, given, expected, scale) in [
+        ("speedup_factor", record.speedup_factor, expected.speedup_factor, 0.0),
+        ("fused_gflops", record.fused_gflops, expected.fused_gflops, 0.0),
+        ("memory_reduction", record.memory_reduction, expected.memory_reduction, 1.0),
+    ] {
+        // Nothing is near what is no number.
+        let is_near = (given - expected).abs() <= 3e-5 * expected.abs().max(scale);
+        if !is_near {
+            let why = format!(
+                "it is {given}, which is not that of {problem} and its times, {expected:.6}"
+            );
+            return Some((key, why));
+        }
+    }
+    None
 }
 
 fn invalid(reason: impl std::fmt::Display) -> Error {
@@ -309,13 +336,11 @@ mod tests {
         };
         assert!(message(|one| one.num_records = 2).contains("num_records is 2"));
         let slower = |one: &mut ImportedProfile| one.records[0].speedup_factor = 1.4;
-        assert!(message(slower).contains("not those of linear_bias"));
+        assert!(message(slower).contains("not that of linear_bias"));
         for no_number in [f64::NAN, f64::INFINITY] {
             let mut changed = profile();
             changed.records[0].speedup_factor = no_number;
-            assert!(
-                changed.to_toml().unwrap_err().to_string().contains("not those of linear_bias")
-            );
+            assert!(changed.to_toml().unwrap_err().to_string().contains("not that of linear_bias"));
             let mut changed = profile();
             changed.rates.efficiency = no_number;
             assert!(changed.to_toml().unwrap_err().to_string().contains("efficiency is"));
@@ -327,5 +352,24 @@ mod tests {
             one.num_records = 2;
         };
         assert!(message(twice).contains("is there twice"));
+    }
+
+    #[test]
+    fn a_contradiction_is_named_with_its_key_and_line() {
+        let text = profile().to_toml().unwrap();
+        for (key, value, at) in [
+            ("speedup_factor", "1.4", "[[fusion]] at line "),
+            ("fused_memory_bytes", "1", "[[fusion]] at line "),
+            ("best_gflops", "-1.0", "rates.best_gflops at line "),
+            ("memory_gib", "nan", "machine.memory_gib at line "),
+        ] {
+            let is_key = |line: &&str| line.starts_with(&format!("{key} = "));
+            let number = text.lines().position(|line| is_key(&line)).unwrap() + 1;
+            let line = text.lines().nth(number - 1).unwrap();
+            let changed = text.replacen(line, &format!("{key} = {value}"), 1);
+            let message = ImportedProfile::from_toml(&changed).unwrap_err().to_string();
+            assert!(message.contains(at), "{message}");
+            assert!(message.contains(&format!("{key} at line {number}: ")), "{message}");
+        }
     }
 }

@@ -10,5 +10,5 @@
 
 pub use crate::vocabulary::{
     DROPOUT_PROBABILITY, Form, LEAKY_SLOPE, MAX_FOLDED, Matrix, NORM_EPSILON, Operand, OperandKind,
-    Operands, PoolSizes, SizeKey, Step, Value,
+    Operands, PoolSizes, RMS_EPSILON, SizeKey, Step, Value,
 };

@@ -81,11 +81,15 @@ mod file_kind;
 pub mod hardware;
 pub mod imported;
 pub mod kernel;
+mod measured_file;
 mod model;
+mod place;
+mod text_file;
 mod vocabulary;
 
 pub use error::Error;
 pub use file_kind::FileKind;
+pub use measured_file::MeasuredFile;
 pub use model::{
     Accuracy, Alternative, Coverage, Covered, Decision, Errors, Estimate, Evidence,
     FusionCostModel, GraphNode, Interval, LeaveOut, NextPoint, NodeOps, OnTarget, Partition,
@@ -95,5 +99,5 @@ pub use model::{
 pub use vocabulary::{
     AttentionSizes, Backend, CacheState, Chain, Clock, ConvSizes, DType, Family, ImageSizes,
     Implementation, LinearSizes, MlpSizes, Op, PATTERNS, Pattern, Pointwise, PoolWindow, Problem,
-    Rewrite, RowsSizes, Sizes,
+    Rewrite, RowsSizes, RuntimeId, Sizes,
 };

@@ -238,8 +238,8 @@ fn state(id: u32, handoff_us: f64) -> MachineState {
 }
 
 fn in_state(state: u32, speedup_factor: f64) -> StateSpeedup {
-    let (speedup_low, speedup_high) = (speedup_factor - 0.1, speedup_factor + 0.1);
-    StateSpeedup { state, processes: 5, speedup_factor, speedup_low, speedup_high }
+    let (speedup_low, speedup_high) = (speedup_factor / 1.25, speedup_factor * 1.25);
+    StateSpeedup { state, processes: 2, speedup_factor, speedup_low, speedup_high }
 }
 
 /// A machine with two states: one record met both and depends on them, one met the first alone, and
@@ -250,7 +250,9 @@ fn with_states() -> HardwareCalibration {
     let [both, first, _] = &mut calibration.records[..] else { panic!("three records") };
     both.states = vec![1, 2];
     both.by_state = vec![in_state(1, 1.2), in_state(2, 1.8)];
-    (both.speedup_low, both.speedup_factor, both.speedup_high) = (1.1, 1.47, 1.9);
+    both.by_state[0].processes = both.processes - both.by_state[1].processes;
+    (both.speedup_low, both.speedup_factor, both.speedup_high) =
+        (1.2 / 1.25, (1.2_f64 * 1.8).sqrt(), 1.8 * 1.25);
     first.states = vec![1];
     let mut of_second = calibration.ceilings[0].clone();
     calibration.ceilings[0].state = Some(1);
@@ -274,9 +276,10 @@ fn a_state_of_the_machine_is_matched_or_the_interval_is_wider() {
         let speedup = on.estimate(problem).speedup().unwrap();
         [speedup.low, speedup.value, speedup.high]
     };
-    assert_eq!(ask(None, &both.problem), [1.1, 1.47, 1.9], "over both");
+    let over_both = [both.speedup_low, both.speedup_factor, both.speedup_high];
+    assert_eq!(ask(None, &both.problem), over_both);
     for (asked, value) in [(1, 1.2), (2, 1.8)] {
-        assert_eq!(ask(Some(asked), &both.problem), [value - 0.1, value, value + 0.1]);
+        assert_eq!(ask(Some(asked), &both.problem), [value / 1.25, value, value * 1.25]);
     }
     let as_measured = [first.speedup_low, first.speedup_factor, first.speedup_high];
     assert_eq!(ask(None, &first.problem), as_measured);
@@ -301,10 +304,10 @@ fn a_file_names_only_states_that_it_has() {
             "state 3 is named, and there are 2 states",
         ),
         (|all| all.ceilings[0].state = Some(0), "state 0 is named"),
-        (|all| all.states[1].id = 1, "id is 1; states are numbered from 1"),
-        (|all| all.states[0].triad_gb_per_s = f64::NAN, "must be positive numbers"),
+        (|all| all.states[1].id = 1, "it is 1; states are numbered from 1"),
+        (|all| all.states[0].triad_gb_per_s = f64::NAN, "triad_gb_per_s"),
         (|all| all.records[0].by_state[0].speedup_low = 9.0, "is not in its interval"),
-        (|all| all.noise[0].standard_error = -1.0, "standard_error must be a number"),
+        (|all| all.noise[0].standard_error = -1.0, "it must be a number of at least 0"),
     ] {
         let mut calibration = with_states();
         change(&mut calibration);

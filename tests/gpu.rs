@@ -8,6 +8,7 @@ use consistent::make_consistent;
 use fusion_cost_model::calibration::{
     Disturbed, GpuDetails, GpuKernel, HardwareCalibration, ObservedGpu,
 };
+use fusion_cost_model::hardware::Processor;
 use fusion_cost_model::{
     Backend, Clock, Decision, Evidence, FusionCostModel, Implementation, Policy, Problem, Target,
     WhenUnknown,
@@ -46,6 +47,9 @@ fn calibration() -> HardwareCalibration {
         compiler: "NVRTC 12.4".to_owned(),
         libraries: vec!["cuBLASLt 12.4.5".to_owned()],
     });
+    calibration.hardware.processor = Processor::Gpu;
+    calibration.hardware.detect = vec!["A made-up GPU".to_owned()];
+    calibration.hardware.cores.source = "made up".to_owned();
     for record in &mut calibration.records {
         record.backend = Backend::Cuda;
         record.threads = 1;

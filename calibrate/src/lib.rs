@@ -6,6 +6,7 @@
 //! | stage | what it does |
 //! |---|---|
 //! | [`profiles`] | the data sheets and sets of sizes that are built in |
+//! | [`runtimes`] | other people's kernels that can be measured |
 //! | [`plan`] | which problems to measure, and what they need |
 //! | [`machine`] | which machine this is, and whether it is fit to measure on |
 //! | [`prove`] | proves that both variants compute the right result |
@@ -42,6 +43,7 @@ pub mod prove;
 pub mod record;
 pub mod report;
 pub mod run;
+pub mod runtimes;
 pub mod selftest;
 pub mod stop;
 pub mod timestamp;

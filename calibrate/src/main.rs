@@ -4,13 +4,26 @@
 
 use std::process::ExitCode;
 
-use calibrate::cli::{Cli, Command};
+use calibrate::cli::{self, Cli, Command, Defaults, ProgressChoice};
 use calibrate::{commands, exit, worker};
-use clap::Parser;
+use clap::ColorChoice;
+use cli_support::{colour, stderr};
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let result = match cli.command {
+    let parsed = cli::parse(std::env::args_os().collect());
+    exit::report(parsed.and_then(|(cli, defaults)| run(cli, &defaults)))
+}
+
+fn run(cli: Cli, defaults: &Defaults) -> anyhow::Result<u8> {
+    colour::choose(match cli.color {
+        ColorChoice::Auto => colour::When::Auto,
+        ColorChoice::Always => colour::When::Always,
+        ColorChoice::Never => colour::When::Never,
+    });
+    if cli.command.is_none() && cli.run.progress == ProgressChoice::Json {
+        stderr::as_json();
+    }
+    match cli.command {
         None if cli.run.next.is_asked() => commands::next::next(&cli.run),
         None => commands::run::run(&cli.run),
         Some(Command::List(args)) => commands::list::list(&args),
@@ -22,12 +35,13 @@ fn main() -> ExitCode {
         Some(Command::Merge(args)) => commands::merge::merge(&args),
         Some(Command::Import(args)) => commands::import::import(&args),
         Some(Command::Partition(args)) => commands::partition::partition(&args),
+        Some(Command::Workload(args)) => commands::workload::workload(&args),
         Some(Command::Validate(args)) => commands::validate::validate(&args),
         Some(Command::Selftest(args)) => commands::selftest::selftest(&args),
+        Some(Command::Config) => commands::config::config(defaults),
         Some(Command::Trace(command)) => trace_tool::run(&command),
         Some(Command::Completions(args)) => commands::completions::completions(&args),
         Some(Command::Man(args)) => commands::man::man(&args),
         Some(Command::Worker) => worker::serve(),
-    };
-    exit::report(result)
+    }
 }

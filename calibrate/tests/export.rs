@@ -19,6 +19,9 @@ const COMMITTED: &str =
 
 const EXAMPLE: &str = include_str!("../../tests/data/example.toml");
 
+/// What a spreadsheet would compute and a terminal obey.
+const NAME: &str = "=HYPERLINK(\"x\")\u{1b}[31m\u{9b}";
+
 fn calibrate(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_calibrate"));
     command.current_dir(folder).env("XDG_CACHE_HOME", "/dev/null").arg("export");
@@ -29,7 +32,9 @@ fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let mut calibration = HardwareCalibration::from_toml(EXAMPLE).unwrap();
     calibration.save(folder.path().join("a.toml")).unwrap();
-    calibration.hardware.name = "=HYPERLINK(\"x\")".to_owned();
+    // That of a data sheet; what is observed has the name in the fingerprint.
+    calibration.hardware.cores.source = "made up".to_owned();
+    calibration.hardware.name = NAME.to_owned();
     calibration.save(folder.path().join("b.toml")).unwrap();
     folder
 }
@@ -41,7 +46,14 @@ fn rows_of_several_files_are_written() {
     let csv = calibrate(folder.path()).args(["a.toml", "b.toml"]).assert().success();
     let csv = String::from_utf8(csv.get_output().stdout.clone()).unwrap();
     assert_eq!(csv.lines().count(), 2 * records + 1);
-    assert!(csv.contains("\"'=HYPERLINK(\"\"x\"\")\""), "{csv}");
+    assert!(csv.contains("\"'=HYPERLINK(\"\"x\"\")\\u{1b}[31m\\u{9b}\""), "{csv}");
+    let commands = |text: &str| text.contains(|c: char| c.is_control() && c != '\n' && c != '\r');
+    assert!(!commands(&csv));
+    let lines = calibrate(folder.path()).args(["b.toml", "--format", "jsonl"]).assert().success();
+    let lines = String::from_utf8(lines.get_output().stdout.clone()).unwrap();
+    assert!(!commands(&lines));
+    let row: serde_json::Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
+    assert_eq!(row["hardware.name"], NAME);
     calibrate(folder.path())
         .args(["a.toml", "-o", "x.jsonl"])
         .assert()

@@ -114,7 +114,7 @@ impl Workers for Machine {
             kernels: [vec!["one".to_owned(); ops], vec!["all".to_owned()]],
             verification: Verification {
                 reference_rows: 1,
-                rows: 1,
+                rows: task.subject.problem.steps().last().map_or(0, |step| step.output.rows),
                 unfused_error: 1e-7 * factor(&mut random),
                 fused_error: 0.0,
                 tolerance: 1.0,
@@ -138,20 +138,23 @@ fn file(machine: &mut Machine, settings: RunSettings, problems: &[&str]) -> Hard
         problems.iter().map(|text| Subject::fusion(text.parse().unwrap())).collect();
     let stop = Stop::default();
     let outcome = Session::new(machine, settings, &subjects, &stop).unwrap().run().unwrap();
-    let context = Context::of(&settings, &outcome, &[]);
+    let context = Context::of(&settings, &outcome);
     let of = |measured: &Measured| {
         let Measured { subject, processes, estimate, .. } = measured;
         Some(record(subject, processes, estimate.as_ref()?, &context))
     };
     let records: Vec<_> = outcome.measured.iter().filter_map(of).collect();
     let Outcome { noise, ceilings, machine, .. } = &outcome;
+    let mut calibration = HardwareCalibration::from_toml(EXAMPLE).unwrap();
+    calibration.settings.processes = settings.procedure.processes;
+    calibration.settings.most_processes = settings.procedure.most_processes;
     HardwareCalibration {
         num_records: records.len() as u64,
         states: machine.describe().to_vec(),
         ceilings: ceilings.clone(),
         noise: noise.clone(),
         records,
-        ..HardwareCalibration::from_toml(EXAMPLE).unwrap()
+        ..calibration
     }
 }
 

@@ -248,7 +248,7 @@ mod series {
 
     /// `SIGNALS` of them, 100 unless the environment says otherwise.
     #[test]
-    #[ignore = "takes a quarter of an hour; .ci/signals runs it"]
+    #[ignore = "takes some minutes: .ci/signals runs it, and so does the workflow"]
     fn nothing_is_lost_or_measured_twice_whatever_signals_come() {
         let signals: u32 = std::env::var("SIGNALS").map_or(100, |text| text.parse().unwrap());
         let mut random = ChaCha8Rng::seed_from_u64(2);

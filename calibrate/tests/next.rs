@@ -61,6 +61,7 @@ fn make_valid(path: &Path) {
         let is_kept =
             |reason: &Reason| !reason.code.is_invalidity() && reason.code != ReasonCode::Undecided;
         record.reasons.retain(is_kept);
+        record.pairs_kept = record.pairs;
         let ends = [record.speedup_low, record.speedup_high];
         record.verdict = Verdict::by_interval(record.speedup_factor, ends, record.noise_floor);
         if record.verdict == Verdict::Ambiguous {

@@ -9,7 +9,7 @@ use calibrate::profiles;
 use calibrate::report::page;
 use cli_support::width::Width;
 use fusion_cost_model::calibration::{
-    FusionRecord, HardwareCalibration, Reason, ReasonCode, Skipped, Verdict,
+    FusionRecord, HardwareCalibration, Reason, ReasonCode, RuntimeUsed, Skipped, Verdict,
 };
 use fusion_cost_model::{DType, Problem};
 use proptest::prelude::*;
@@ -80,6 +80,45 @@ fn a_page_fits_its_width() {
     }
     let text = page(&example(), Some(Path::new("q.toml")), Width::Unlimited);
     insta::assert_snapshot!("page_unlimited", text);
+}
+
+#[test]
+fn the_kernels_of_runtimes_stand_beside_each_other() {
+    let mut calibration = HardwareCalibration::from_toml(EXAMPLE).unwrap();
+    let native = calibration.records.clone();
+    for (whose, factor) in [("other@3.1", 1.25), ("tiny@1.2", 0.5)] {
+        for record in &native {
+            let mut record = record.clone();
+            record.implementation = whose.parse().unwrap();
+            record.fused_latency_ms *= factor;
+            calibration.records.push(record);
+        }
+        let (name, version) = whose.split_once('@').unwrap();
+        calibration.runtimes.push(RuntimeUsed {
+            implementation: whose.parse().unwrap(),
+            name: name.to_owned(),
+            version: version.to_owned(),
+            device: "cpu".to_owned(),
+            options: [("threads".to_owned(), "2".to_owned())].into(),
+        });
+    }
+    for record in &mut calibration.records {
+        let timing = &mut record.fused_timing;
+        timing.low_ms = Some(record.fused_latency_ms / 1.03);
+        timing.high_ms = Some(record.fused_latency_ms * 1.03);
+    }
+    // What is invalid does not count, and what is missing is no reason to leave a problem out.
+    let last = calibration.records.len() - 1;
+    calibration.records[last].verdict = Verdict::Invalid;
+    calibration.records.remove(native.len());
+    let text = page(&calibration, None, Width::Columns(120));
+    insta::assert_snapshot!("page_of_runtimes_120", text);
+    // Independent errors of 3 % each are 4.3 % together.
+    assert!(text.contains("2.000 [1.918, 2.085]"), "{text}");
+    let narrow = page(&calibration, None, Width::Columns(60));
+    assert!(narrow.lines().all(|line| line.chars().count() <= 60), "{narrow}");
+    calibration.runtimes.clear();
+    assert!(!page(&calibration, None, Width::Unlimited).contains("fastest other"));
 }
 
 /// Every problem of the built-in sets.

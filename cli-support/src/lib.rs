@@ -3,7 +3,9 @@
 
 #![warn(clippy::print_stderr, clippy::print_stdout)]
 
+pub mod colour;
 pub mod exit;
+pub mod input;
 pub mod memory;
 pub mod output;
 pub mod page;

@@ -19,6 +19,7 @@ use anyhow::Context;
 use serde::Serialize;
 use tempfile::NamedTempFile;
 
+use crate::colour;
 use crate::exit::UsageError;
 use crate::plain::{self, Cells};
 
@@ -286,19 +287,28 @@ impl Destination {
         Ok(Self { out, cells: None })
     }
 
-    /// The same for CSV, without cells that a spreadsheet would take for formulas.
-    #[must_use]
-    pub fn for_spreadsheets(self) -> Self {
-        Self { cells: Some(Cells::default()), ..self }
+    /// The same for CSV, without cells that a spreadsheet would take for formulas, unless they are to
+    /// stay as they are.
+    ///
+    /// # Errors
+    ///
+    /// When no file can be written there.
+    pub fn for_csv(target: Option<Target>, raw_cells: bool) -> anyhow::Result<Self> {
+        let cells = (!raw_cells).then(Cells::default);
+        Ok(Self { cells, ..Self::new(target)? })
     }
 
-    /// Writes a text for people, without what a terminal would obey.
+    /// Writes a text for people, without what a terminal would obey but for colours of its own.
     ///
     /// # Errors
     ///
     /// When it cannot be written.
     pub fn write_text(&mut self, text: &str) -> io::Result<()> {
-        self.write_all(plain::text(text).as_bytes())
+        let plain = plain::text(text);
+        match self.out {
+            Out::Stdout(_) => self.write_all(colour::on_stdout(&plain).as_bytes()),
+            Out::File(_) => self.write_all(plain.as_bytes()),
+        }
     }
 
     /// The results are whole: gives the file its name.
@@ -387,13 +397,15 @@ mod tests {
     #[test]
     fn csv_is_made_plain_on_its_way() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("x.csv");
-        let target = Target::new(&path, Replace::if_told(false)).unwrap();
-        let mut out = Destination::new(Some(target)).unwrap().for_spreadsheets();
-        out.write_all(b"a,=1").unwrap();
-        out.write_all(b"+1,-2\r\n-x").unwrap();
-        out.finish().unwrap();
-        assert_eq!(fs::read_to_string(&path).unwrap(), "a,'=1+1,-2\r\n'-x");
+        for (raw_cells, expected) in [(false, "a,'=1+1,-2\r\n'-x"), (true, "a,=1+1,-2\r\n-x")] {
+            let path = folder.path().join(format!("{raw_cells}.csv"));
+            let target = Target::new(&path, Replace::if_told(false)).unwrap();
+            let mut out = Destination::for_csv(Some(target), raw_cells).unwrap();
+            out.write_all(b"a,=1").unwrap();
+            out.write_all(b"+1,-2\r\n-x").unwrap();
+            out.finish().unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), expected);
+        }
     }
 
     #[test]

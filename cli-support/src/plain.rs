@@ -50,7 +50,7 @@ fn is_command(character: char) -> bool {
 }
 
 /// Puts an apostrophe before cells of CSV that a spreadsheet would take for a formula: those that
-/// begin with `=`, `+`, `-`, `@` or a tab and are not a number. The text comes in pieces.
+/// begin with `=`, `+`, `-`, `@`, a tab or the end of a line, and are not a number. The text comes in pieces.
 #[derive(Debug, Default)]
 pub struct Cells {
     place: Place,
@@ -96,9 +96,13 @@ impl Cells {
             (Place::Start, b'"') => Place::QuotedStart,
             (Place::Start, b'+' | b'-') => Place::Held,
             (Place::QuotedStart, b'+' | b'-') => Place::QuotedHeld,
-            (Place::Start | Place::QuotedStart, b'=' | b'@' | b'\t') => {
+            (Place::Start, b'=' | b'@' | b'\t') => {
                 out.push(b'\'');
-                if self.place == Place::Start { Place::Cell } else { Place::Quoted }
+                Place::Cell
+            }
+            (Place::QuotedStart, b'=' | b'@' | b'\t' | b'\r' | b'\n') => {
+                out.push(b'\'');
+                Place::Quoted
             }
             (Place::Start | Place::Cell, _) => Place::Cell,
             (Place::QuotedStart | Place::Quoted | Place::QuotedHeld, b'"') => Place::Quote,
@@ -175,6 +179,7 @@ mod tests {
             ("a,@SUM(A1)\r\n+cmd,\"=x, y\"\r\n", "a,'@SUM(A1)\r\n'+cmd,\"'=x, y\"\r\n"),
             ("\"-2+3+cmd|' /C calc'!A0\",-2+3\r\n", "\"'-2+3+cmd|' /C calc'!A0\",'-2+3\r\n"),
             ("\"\t=1\"\n", "\"'\t=1\"\n"),
+            ("\"\r=1\",\"\n=1\"\r\n", "\"'\r=1\",\"'\n=1\"\r\n"),
             ("\"+\"\"a\"\"\",=\r\n", "\"'+\"\"a\"\"\",'=\r\n"),
             ("-x", "'-x"),
         ] {

@@ -260,7 +260,7 @@ fn activations_of_one_node_and_of_several() {
     assert!(ops.into_iter().all(|op| op.op().name() != "silu"));
     assert_opaque("Mish(x) -> o", "no such op");
     assert_opaque("LeakyRelu(x) -> o {\"alpha\": 0.2}", "its slope is not 0.01");
-    assert_opaque("HardSigmoid(x) -> o", "its slope is not 1/6");
+    assert_opaque("HardSigmoid(x) -> o {\"alpha\": 0.3}", "its slope is neither 0.2 nor 1/6");
     assert_opaque("Clip(x, 1, 6) -> o", "its bounds are not");
 }
 

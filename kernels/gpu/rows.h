@@ -21,8 +21,9 @@ namespace rows {
 
 enum Op { SOFTMAX, LAYER_NORM, RMS_NORM };
 
-// Added to a variance.
+// Added to a variance, and to the mean square of an RMS norm.
 constexpr float EPSILON = 1e-5f;
+constexpr float RMS_EPSILON = 1.1920929e-7f;
 constexpr float LOG2_E = 1.44269502f;
 
 // `LANES` neighbouring lanes of a warp, a power of two, or all `LANES` threads of a block, a
@@ -152,8 +153,9 @@ struct Statistics {
     float center, scale;
 };
 
-template <typename Int> PORT_DEVICE float norm_scale(float squares, Int cols) {
-    return port::rsqrt(squares / static_cast<float>(cols) + EPSILON);
+template <Op OP, typename Int> PORT_DEVICE float norm_scale(float squares, Int cols) {
+    constexpr float epsilon = OP == RMS_NORM ? RMS_EPSILON : EPSILON;
+    return port::rsqrt(squares / static_cast<float>(cols) + epsilon);
 }
 
 template <int STAGE, int CHUNKS, int V, typename Program, typename Place>
@@ -205,7 +207,7 @@ PORT_DEVICE void held_stages(const Program& program, Team<LANES>& team,
                 statistics.center =
                     team.sum(fold(place, x, 0.0f, Sum{})) / static_cast<float>(place.cols);
             const SquaredDifferences squares = {statistics.center};
-            statistics.scale = norm_scale(team.sum(fold(place, x, 0.0f, squares)), place.cols);
+            statistics.scale = norm_scale<OP>(team.sum(fold(place, x, 0.0f, squares)), place.cols);
             normalize<STAGE>(program, place, statistics, x);
         }
         held_stages<STAGE + 1>(program, team, place, x);
@@ -271,7 +273,7 @@ PORT_DEVICE void find_statistics(const Program& program, const T* input, Team<LA
                     team.sum(fold_row<STAGE>(program, input, statistics, place, 0.0f, Sum{})) /
                     static_cast<float>(place.cols);
             const SquaredDifferences squares = {found.center};
-            found.scale = norm_scale(
+            found.scale = norm_scale<OP>(
                 team.sum(fold_row<STAGE>(program, input, statistics, place, 0.0f, squares)),
                 place.cols);
         }

@@ -91,7 +91,7 @@ pub enum BackendError {
 }
 
 /// Why a backend does not run a problem.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Unsupported {
     /// It has no kernels for the chain in this dtype.
@@ -106,6 +106,14 @@ pub enum Unsupported {
     /// The vendor's library has no fused entry point for the chain, or is not there.
     #[error("no vendor library with a fused form of it was found")]
     NoVendor,
+    /// The runtime does not run it, as it says itself.
+    #[error("{name} does not run it: {reason}")]
+    Runtime {
+        /// Which runtime.
+        name: String,
+        /// Why it does not.
+        reason: String,
+    },
     /// Every run on another set of tensors would take too many sets to go through the caches.
     #[error(
         "it is too small for cold caches: a run touches {bytes} bytes, and caches of this size \

@@ -1,7 +1,6 @@
 //! The input tensors of a problem, filled with random numbers.
 
-use fusion_cost_model::kernel::Matrix;
-use fusion_cost_model::kernel::OperandKind;
+use fusion_cost_model::kernel::{Matrix, OperandKind, Step};
 use fusion_cost_model::{DType, Op, Pointwise, Problem};
 use half::{bf16, f16};
 
@@ -123,6 +122,34 @@ impl Inputs {
         let generate =
             |(spec, stream): (&InputSpec, u64)| spec.generate(problem.dtype(), seed, stream);
         let tensors = specs.iter().zip(0..).map(generate).collect();
+        Self { specs, tensors }
+    }
+
+    /// Inputs of a layer that others feed: the operands of each step are drawn by a seed of their
+    /// own, so that an op has the same numbers whatever else is in its kernel, and so is what the first
+    /// step transforms.
+    ///
+    /// Weights are so small that results are about as large as what they are made of: through fifty
+    /// layers, numbers between -1 and 1 would end in infinities.
+    ///
+    /// `seed` gives the seed of a step by its index.
+    #[must_use]
+    pub fn of_layer(problem: &Problem, seed: impl Fn(usize) -> u64) -> Self {
+        let specs = InputSpec::of(problem);
+        let steps: Vec<Step> = problem.steps().collect();
+        let generate = |(index, spec): (usize, &InputSpec)| {
+            let before = specs[..index].iter().filter(|other| other.step == spec.step);
+            // What flows along is the first input of the first step, and of no other one.
+            let stream = before.count() + usize::from(spec.step > 0);
+            let mut numbers = spec.generate(problem.dtype(), seed(spec.step), stream as u64);
+            let Step { op, depth, .. } = steps[spec.step];
+            if stream > 0 && matches!(op, Op::Linear | Op::Conv2d) {
+                let scale = (INPUT_RMS * (depth as f64).sqrt()).recip() as f32;
+                numbers.iter_mut().for_each(|number| *number *= scale);
+            }
+            numbers
+        };
+        let tensors = specs.iter().enumerate().map(generate).collect();
         Self { specs, tensors }
     }
 

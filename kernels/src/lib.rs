@@ -29,6 +29,7 @@ mod placement;
 mod proof;
 mod random;
 mod reference;
+pub mod runtime;
 pub mod worker;
 
 pub use backend::{

@@ -290,9 +290,12 @@ fn scale_after(step: &Step, scale: f64) -> f64 {
         Op::LayerNorm | Op::RmsNorm => 1.0,
         Op::Pointwise(Pointwise::Mul) => scale * INPUT_RMS,
         Op::Pointwise(Pointwise::Add | Pointwise::Bias) => scale.hypot(INPUT_RMS),
-        Op::Pointwise(Pointwise::Sigmoid | Pointwise::Tanh | Pointwise::HardSigmoid) => {
-            scale.min(1.0)
-        }
+        Op::Pointwise(
+            Pointwise::Sigmoid
+            | Pointwise::Tanh
+            | Pointwise::HardSigmoid
+            | Pointwise::OnnxHardSigmoid,
+        ) => scale.min(1.0),
         Op::MaxPool | Op::Pointwise(_) => scale,
     }
 }

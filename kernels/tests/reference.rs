@@ -59,7 +59,8 @@ fn normalisations() {
     check("add+rms_norm/f32/m4.n9", |t| {
         let sum = &t[0] + &t[1];
         let square = sum.mapv(|x| x * x).mean_axis(Axis(1)).unwrap().insert_axis(Axis(1));
-        sum / square.mapv(|v| (v + 1e-5).sqrt()) * &t[2]
+        // PyTorch's default is the epsilon of the dtype.
+        sum / square.mapv(|v| (v + f64::from(f32::EPSILON)).sqrt()) * &t[2]
     });
 }
 

@@ -3,13 +3,14 @@
 use std::collections::hash_map::RandomState;
 use std::fs::{self, File};
 use std::hash::{BuildHasher, Hasher};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::check::invalid;
 use super::{HardwareCalibration, SCHEMA_VERSION};
 use crate::error::{Error, ErrorKind};
 use crate::file_kind::FileKind;
+use crate::text_file;
 
 impl HardwareCalibration {
     /// Reads a calibration file.
@@ -19,8 +20,7 @@ impl HardwareCalibration {
     /// An error with the file, and the key and line of what is wrong.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
-        let text =
-            read(path).map_err(|source| ErrorKind::Read { path: path.to_owned(), source })?;
+        let text = text_file::read(path)?;
         Self::from_toml(&text).map_err(|error| error.in_file(path))
     }
 
@@ -65,21 +65,6 @@ impl HardwareCalibration {
     }
 }
 
-/// The bytes that a calibration file has at most: those of ten thousand records, fifty times as many
-/// as there are problems in the largest set. Reading more would take seconds.
-const MOST_BYTES: u64 = 20 << 20;
-
-/// Reads a file that is not too large, nor one that never ends.
-fn read(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    File::open(path)?.take(MOST_BYTES + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > MOST_BYTES {
-        let reason = format!("it has more than {} MiB", MOST_BYTES >> 20);
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, reason));
-    }
-    Ok(text)
-}
-
 /// Puts a file in the place of another one, or where there is none.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let place = path.canonicalize().unwrap_or_else(|_| path.to_owned());
@@ -119,16 +104,6 @@ fn create_beside(path: &Path) -> io::Result<(File, PathBuf)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_file_that_is_too_large_is_not_read() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        file.as_file().set_len(MOST_BYTES + 1).unwrap();
-        let message = HardwareCalibration::load(file.path()).unwrap_err().to_string();
-        assert!(message.contains("more than 20 MiB"), "{message}");
-        #[cfg(unix)]
-        assert!(HardwareCalibration::load("/dev/zero").is_err());
-    }
 
     #[cfg(unix)]
     #[test]

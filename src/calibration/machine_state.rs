@@ -24,6 +24,22 @@ pub struct MachineState {
     pub processes: u32,
 }
 
+/// A state that the machine was in during an earlier run, and that this one did not meet: an
+/// `[[earlier_state]]` table of the file. What fusion gains in it is in no interval of the file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EarlierState {
+    /// When it was last seen, in UTC (RFC 3339).
+    pub seen_at: String,
+    /// The threads that looked at it.
+    pub threads: u32,
+    /// Its hand-off time in microseconds; absent with one thread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handoff_us: Option<f64>,
+    /// Its triad in 10^9 bytes per second.
+    pub triad_gb_per_s: f64,
+}
+
 /// What was measured of a problem in one state of the machine: a `[[fusion.by_state]]` table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

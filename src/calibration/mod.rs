@@ -7,17 +7,19 @@ mod machine_state;
 mod noise;
 mod reason;
 mod record;
+mod runtime;
 mod verdict;
 
 use serde::{Deserialize, Serialize};
 
 pub use ceilings::{CeilingsSpread, MeasuredCeilings};
-pub use machine_state::{MachineState, StateSpeedup};
+pub use machine_state::{EarlierState, MachineState, StateSpeedup};
 pub use noise::NoiseFloor;
 pub use reason::{Reason, ReasonCode};
 pub use record::{
     Disturbed, FusionRecord, GpuDetails, GpuKernel, Placement, StepTime, Timing, Verification,
 };
+pub use runtime::RuntimeUsed;
 pub use verdict::Verdict;
 
 use crate::file_kind::FileKind;
@@ -54,9 +56,15 @@ pub struct HardwareCalibration {
     /// What was checked before the run.
     #[serde(default, rename = "check", skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<Check>,
+    /// The runtimes whose kernels were measured; empty where there were none.
+    #[serde(default, rename = "runtime", skip_serializing_if = "Vec::is_empty")]
+    pub runtimes: Vec<RuntimeUsed>,
     /// The states that the machine was in; empty where none were looked for.
     #[serde(default, rename = "state", skip_serializing_if = "Vec::is_empty")]
     pub states: Vec<MachineState>,
+    /// States of earlier runs that none of these is like; empty where none are known.
+    #[serde(default, rename = "earlier_state", skip_serializing_if = "Vec::is_empty")]
+    pub earlier_states: Vec<EarlierState>,
     /// The measured ceilings, one entry per backend, dtype, thread count, clock and state.
     #[serde(default, rename = "ceilings", skip_serializing_if = "Vec::is_empty")]
     pub ceilings: Vec<MeasuredCeilings>,

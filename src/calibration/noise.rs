@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::vocabulary::{Backend, Clock, Problem};
+use crate::vocabulary::{Backend, Clock, Implementation, Problem};
 
 /// An A/A run: the unfused variant measured against itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -17,6 +17,9 @@ pub struct NoiseFloor {
     /// What its times begin and end with; absent for the host's clock.
     #[serde(default, skip_serializing_if = "Clock::is_host")]
     pub clock: Clock,
+    /// Whose kernels ran; absent for the project's own.
+    #[serde(default, skip_serializing_if = "Implementation::is_native")]
+    pub implementation: Implementation,
     /// Whether the second side was prepared by itself, with tensors of its own: as hard as a
     /// comparison of two variants. Absent where both sides share their tensors.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

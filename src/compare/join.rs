@@ -58,6 +58,11 @@ pub(super) struct Joined {
 /// What both sides of a pair have in common.
 type Key = (Chain, Sizes, CacheState, Option<DType>);
 
+/// A problem, whatever the caches held.
+const fn without_caches((chain, sizes, _, dtype): Key) -> (Chain, Sizes, Option<DType>) {
+    (chain, sizes, dtype)
+}
+
 pub(super) fn join(side: usize, [first, second]: [&Side; 2], options: &CompareOptions) -> Joined {
     let key = |entry: &Entry| -> Key {
         let problem = &entry.problem;
@@ -73,16 +78,25 @@ pub(super) fn join(side: usize, [first, second]: [&Side; 2], options: &CompareOp
         measured: Vec::new(),
     };
     let mut of_singles = Vec::new();
-    let only = |entry: &Entry, why: WhyNot, on: &Side| NotCompared {
-        problem: entry.problem,
-        cache_state: entry.cache_state,
-        side,
-        why,
-        reason: format!("only in {}", on.facts.label),
+    let states = [first, second].map(|side| {
+        let state = |entry: &Entry| (without_caches(key(entry)), entry.cache_state);
+        side.entries.iter().map(state).collect::<HashMap<_, _>>()
+    });
+    let only = |entry: &Entry, why: WhyNot| {
+        let (on, not_on, states) = match why {
+            WhyNot::OnlyOnSecond => (second, first, &states[0]),
+            WhyNot::OnlyOnFirst | WhyNot::Invalid => (first, second, &states[1]),
+        };
+        let (on, not_on, state) = (&on.facts.label, &not_on.facts.label, entry.cache_state);
+        let reason = match states.get(&without_caches(key(entry))) {
+            Some(other) => format!("with {state} caches only in {on}; {not_on} has it {other}"),
+            None => format!("only in {on}"),
+        };
+        NotCompared { problem: entry.problem, cache_state: state, side, why, reason }
     };
     for entry in &first.entries {
         let Some(other) = others.remove(&key(entry)) else {
-            joined.not_compared.push(only(entry, WhyNot::OnlyOnFirst, first));
+            joined.not_compared.push(only(entry, WhyNot::OnlyOnFirst));
             continue;
         };
         let both = [(first, entry), (second, other)];
@@ -96,7 +110,7 @@ pub(super) fn join(side: usize, [first, second]: [&Side; 2], options: &CompareOp
             joined.not_compared.push(NotCompared {
                 why: WhyNot::Invalid,
                 reason: invalid.join("; "),
-                ..only(entry, WhyNot::Invalid, first)
+                ..only(entry, WhyNot::Invalid)
             });
         } else if entry.problem.chain().is_single() {
             of_singles.push([entry.measured, other.measured]);
@@ -108,7 +122,7 @@ pub(super) fn join(side: usize, [first, second]: [&Side; 2], options: &CompareOp
     }
     let is_left = |entry: &&Entry| others.contains_key(&key(entry));
     let left = second.entries.iter().filter(is_left);
-    joined.not_compared.extend(left.map(|entry| only(entry, WhyNot::OnlyOnSecond, second)));
+    joined.not_compared.extend(left.map(|entry| only(entry, WhyNot::OnlyOnSecond)));
     joined.measured.append(&mut of_singles);
     joined
 }

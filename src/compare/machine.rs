@@ -2,7 +2,9 @@
 
 use serde::Serialize;
 
-use crate::calibration::{Fingerprint, HardwareCalibration, Settings, Tool};
+use crate::calibration::{
+    Fingerprint, HardwareCalibration, ObservedCache, ObservedGpu, Settings, Tool,
+};
 use crate::imported::ImportedMachine;
 
 /// What the machine of a side has to do with that of the first one.
@@ -36,17 +38,22 @@ impl Machine {
         Self::Imported(machine.clone())
     }
 
-    /// Whether both are the same: processor, cores, caches, memory and GPU. What a user can change
-    /// without a screwdriver may differ.
-    pub(super) fn is(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Observed(this), Self::Observed(other)) => is_same(&this.0, &other.0),
-            (Self::Imported(this), Self::Imported(other)) => {
-                let key = |one: &ImportedMachine| (one.id.clone(), one.backend, one.processors);
-                key(this) == key(other)
-            }
-            _ => false,
-        }
+    /// What makes them two machines, a phrase each: `logical cores 2 and 12`. That is processor, cores,
+    /// caches, memory and GPU; what a user can change without a screwdriver may differ.
+    pub(super) fn differences(&self, other: &Self) -> Vec<String> {
+        let all = match (self, other) {
+            (Self::Observed(this), Self::Observed(other)) => hardware(&this.0, &other.0),
+            (Self::Imported(this), Self::Imported(other)) => vec![
+                ("machine", this.id.clone(), other.id.clone()),
+                ("backend", this.backend.to_string(), other.backend.to_string()),
+                ("processors", this.processors.to_string(), other.processors.to_string()),
+            ],
+            _ => return vec!["only one of them is an imported profile".to_owned()],
+        };
+        all.into_iter()
+            .filter(|(_, this, other)| this != other)
+            .map(|(what, this, other)| format!("{what} {this} and {other}"))
+            .collect()
     }
 
     /// What changed from this one to the other, a phrase each: `microcode 0x1 -> 0x2`.
@@ -86,20 +93,41 @@ impl Machine {
     }
 }
 
-fn is_same(this: &Fingerprint, other: &Fingerprint) -> bool {
+/// The facts of both machines that are equal on one machine, each with its name.
+fn hardware(this: &Fingerprint, other: &Fingerprint) -> Vec<(&'static str, String, String)> {
+    let or_none = |text: Option<String>| text.unwrap_or_else(|| "none".to_owned());
+    let cores = |one: &Fingerprint| or_none(one.physical_cores.map(|count| count.to_string()));
+    let caches = |one: &Fingerprint| {
+        let cache = |one: &ObservedCache| {
+            format!("L{} {} bytes by {}", one.level, one.bytes, one.shared_by)
+        };
+        one.caches.iter().map(cache).collect::<Vec<_>>().join(", ")
+    };
+    let gpu = |one: &Fingerprint| {
+        let gpu = one.gpu.as_ref();
+        or_none(gpu.map(|gpu| {
+            let ObservedGpu { name, architecture, processors, memory_bytes, .. } = gpu;
+            format!("{name} ({architecture}, {processors} processors, {memory_bytes} bytes)")
+        }))
+    };
+    let family = |one: &Fingerprint| or_none(one.cpu_family_model_stepping.clone());
+    let mut facts = vec![
+        ("processor", this.cpu_model.clone(), other.cpu_model.clone()),
+        ("vendor", this.cpu_vendor.clone(), other.cpu_vendor.clone()),
+        ("family, model and stepping", family(this), family(other)),
+        ("physical cores", cores(this), cores(other)),
+        ("logical cores", this.logical_cores.to_string(), other.logical_cores.to_string()),
+        ("features", this.features.join(" "), other.features.join(" ")),
+        ("caches", caches(this), caches(other)),
+        ("GPU", gpu(this), gpu(other)),
+    ];
     #[expect(clippy::cast_precision_loss, reason = "a share")]
     let memory = this.memory_bytes as f64 / other.memory_bytes as f64;
-    let is_same_processor = this.cpu_model == other.cpu_model
-        && this.cpu_vendor == other.cpu_vendor
-        && this.cpu_family_model_stepping == other.cpu_family_model_stepping
-        && (this.physical_cores, this.logical_cores) == (other.physical_cores, other.logical_cores)
-        && this.features == other.features
-        && this.caches == other.caches;
-    let gpu = |one: &Fingerprint| {
-        let gpu = one.gpu.as_ref()?;
-        Some((gpu.name.clone(), gpu.architecture.clone(), gpu.processors, gpu.memory_bytes))
-    };
-    is_same_processor && (memory - 1.0).abs() <= MEMORY_SHARE && gpu(this) == gpu(other)
+    if (memory - 1.0).abs() > MEMORY_SHARE {
+        let bytes = |one: &Fingerprint| format!("{} bytes", one.memory_bytes);
+        facts.push(("memory", bytes(this), bytes(other)));
+    }
+    facts
 }
 
 #[cfg(test)]
@@ -121,23 +149,30 @@ mod tests {
 
     #[test]
     fn software_may_change_and_the_processor_may_not() {
-        assert!(machine().is(&machine()) && machine().changes(&machine()).is_empty());
+        assert!(machine().differences(&machine()).is_empty());
+        assert!(machine().changes(&machine()).is_empty());
         let newer = changed(|one| {
             one.microcode = Some("0x2".to_owned());
             one.memory_bytes += 1 << 20;
             one.governor = Some("performance".to_owned());
         });
-        assert!(machine().is(&newer));
+        assert!(machine().differences(&newer).is_empty());
         assert_eq!(
             machine().changes(&newer),
             ["microcode 0x1 -> 0x2", "governor none -> performance"]
         );
-        for other in [
-            changed(|one| one.cpu_family_model_stepping = Some("6/1/1".to_owned())),
-            changed(|one| one.logical_cores += 1),
-            changed(|one| one.memory_bytes *= 2),
+        for (other, expected) in [
+            (
+                changed(|one| one.cpu_family_model_stepping = Some("6/1/1".to_owned())),
+                "family, model and stepping 6/167/8 and 6/1/1",
+            ),
+            (changed(|one| one.logical_cores += 1), "logical cores 2 and 3"),
+            (
+                changed(|one| one.memory_bytes *= 2),
+                "memory 25276502016 bytes and 50553004032 bytes",
+            ),
         ] {
-            assert!(!machine().is(&other));
+            assert_eq!(machine().differences(&other), [expected]);
         }
     }
 }

@@ -109,6 +109,8 @@ pub struct ComparedSide {
     pub relation: Relation,
     /// What changed on the same machine, a phrase each.
     pub changes: Vec<String>,
+    /// What makes it another machine, or another target of it, a phrase each; empty for the same.
+    pub differences: Vec<String>,
 }
 
 impl Comparison {
@@ -119,6 +121,7 @@ impl Comparison {
             facts: first.facts.clone(),
             relation: Relation::Same,
             changes: Vec::new(),
+            differences: Vec::new(),
         }];
         let (mut pairs, mut single_ops) = (Vec::new(), Vec::new());
         let (mut not_compared, mut common) = (Vec::new(), Vec::new());
@@ -173,11 +176,17 @@ impl Comparison {
 }
 
 fn compared_side(first: &Side, other: &Side) -> ComparedSide {
-    let is_same = first.machine.is(&other.machine) && first.facts.target == other.facts.target;
+    let mut differences = first.machine.differences(&other.machine);
+    let targets = [first.facts.target, other.facts.target];
+    if targets[0] != targets[1] {
+        differences.push(format!("target {} and {}", targets[0], targets[1]));
+    }
+    let is_same = differences.is_empty();
     ComparedSide {
         facts: other.facts.clone(),
         relation: if is_same { Relation::Same } else { Relation::Other },
         changes: if is_same { first.machine.changes(&other.machine) } else { Vec::new() },
+        differences,
     }
 }
 

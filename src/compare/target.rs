@@ -112,13 +112,15 @@ impl FromStr for TargetParts {
                 parts.clock.replace(clock).is_none()
             } else if let Ok(dtype) = word.parse() {
                 parts.dtype.replace(dtype).is_none()
+            } else if word.contains('@') {
+                parts.implementation.replace(word.parse()?).is_none()
             } else if let Ok(implementation) = word.parse() {
                 parts.implementation.replace(implementation).is_none()
             } else {
                 let backends = Backend::ALL.map(Backend::name);
                 let clocks = Clock::ALL.map(Clock::name);
                 let dtypes = DType::ALL.map(DType::name);
-                let implementations = Implementation::ALL.map(Implementation::name);
+                let implementations = ["native", "vendor"];
                 let known = [&backends[..], &clocks, &dtypes, &implementations].concat();
                 return Err(Error::unknown_name("part of a target", word, known));
             };
@@ -153,6 +155,11 @@ mod tests {
         let on_cpu =
             SideTarget { backend: Backend::Cpu, threads: 12, clock: Clock::Host, ..target };
         assert_eq!(on_cpu.to_string(), "cpu/12/bf16/native");
+        let runtime = SideTarget { implementation: "pytorch@2.9.1".parse().unwrap(), ..on_cpu };
+        assert_eq!(runtime.to_string(), "cpu/12/bf16/pytorch@2.9.1");
+        assert!("12/pytorch@2.9.1".parse::<TargetParts>().unwrap().are_of(&runtime));
+        assert!(!"pytorch@2.10.0".parse::<TargetParts>().unwrap().are_of(&runtime));
+        assert!("cpu/pytorch@".parse::<TargetParts>().is_err());
     }
 
     #[test]

@@ -88,12 +88,14 @@ impl View {
     }
 }
 
-/// The target in words: `cpu, 8 threads, warm caches`.
+/// The target in words: `cpu, 8 threads, warm caches`. Kernels of a CPU are named unless they are the
+/// project's own.
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { backend, threads, cache_state, clock, implementation } = self;
         let on = match clock {
-            Clock::Host => format!("{threads} threads"),
+            Clock::Host if implementation.is_native() => format!("{threads} threads"),
+            Clock::Host => format!("{threads} threads, {implementation} kernels"),
             clock => format!("{clock} clock, {implementation} kernels"),
         };
         f.pad(&format!("{backend}, {on}, {cache_state} caches"))

@@ -71,6 +71,13 @@ const ALIASES: &[Alias] = &[
     ("gate", &[op(P::Mul)]),
 ];
 
+/// Names that mean something else where they come from ONNX, whose default slope of a hard sigmoid is
+/// 0.2. PyTorch's is 1/6.
+const ONNX_ALIASES: &[Alias] = &[("hardsigmoid", &[op(P::OnnxHardSigmoid)])];
+
+/// The namespaces of ONNX.
+const ONNX: &[&str] = &["onnx::", "ai.onnx."];
+
 /// Prefixes that say where a name comes from and not what it is.
 const NAMESPACES: &[&str] = &[
     "torch.nn.functional.",
@@ -106,6 +113,13 @@ fn reduce(name: &str) -> String {
 /// The ops that a canonical or foreign name stands for.
 pub(super) fn lookup(name: &str) -> Option<Vec<Op>> {
     let wanted = reduce(name);
+    let lower = name.trim().to_ascii_lowercase();
+    if ONNX.iter().any(|namespace| lower.starts_with(namespace)) {
+        let alias = ONNX_ALIASES.iter().find(|(alias, _)| *alias == wanted);
+        if let Some((_, ops)) = alias {
+            return Some(ops.to_vec());
+        }
+    }
     if let Some(op) = Op::all().find(|op| reduce(op.name()) == wanted) {
         return Some(vec![op]);
     }
@@ -173,6 +187,17 @@ mod tests {
             ("aten._softmax.int", "softmax"),
             ("LayerNormalization", "layer_norm"),
             ("MaxPool2d", "max_pool"),
+        ] {
+            let ops = lookup(name).unwrap_or_else(|| panic!("{name} is unknown"));
+            assert_eq!(ops.iter().map(|op| op.name()).collect::<Vec<_>>(), [canonical]);
+        }
+        for (name, canonical) in [
+            ("nn.Hardsigmoid", "hardsigmoid"),
+            ("HardSigmoid", "hardsigmoid"),
+            ("onnx::HardSigmoid", "onnx_hardsigmoid"),
+            ("ai.onnx.HardSigmoid", "onnx_hardsigmoid"),
+            ("onnx_hardsigmoid", "onnx_hardsigmoid"),
+            ("onnx::Relu", "relu"),
         ] {
             let ops = lookup(name).unwrap_or_else(|| panic!("{name} is unknown"));
             assert_eq!(ops.iter().map(|op| op.name()).collect::<Vec<_>>(), [canonical]);

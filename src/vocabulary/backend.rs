@@ -113,48 +113,6 @@ impl fmt::Display for Clock {
     }
 }
 
-/// Whose kernels run.
-#[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
-)]
-#[serde(rename_all = "lowercase")]
-pub enum Implementation {
-    /// The project's own, with the same core in both variants.
-    #[default]
-    Native,
-    /// Those of a vendor's library: its fused entry point against its plain one with separate
-    /// kernels after it.
-    Vendor,
-}
-
-impl Implementation {
-    /// Every implementation.
-    pub const ALL: [Self; 2] = [Self::Native, Self::Vendor];
-
-    /// The name on the command line and in files.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Native => "native",
-            Self::Vendor => "vendor",
-        }
-    }
-}
-
-impl FromStr for Implementation {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        by_name("implementation", text, Self::ALL, Self::name)
-    }
-}
-
-impl fmt::Display for Implementation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
 /// What the caches held when a sample began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

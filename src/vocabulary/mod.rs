@@ -5,6 +5,7 @@ mod backend;
 mod chain;
 mod dtype;
 mod form;
+mod implementation;
 mod op;
 mod pattern;
 mod pointwise;
@@ -17,15 +18,16 @@ mod steps;
 mod typed_sizes;
 mod value;
 
-pub use backend::{Backend, CacheState, Clock, Implementation};
+pub use backend::{Backend, CacheState, Clock};
 pub use chain::Chain;
 pub use dtype::DType;
 pub use form::Form;
+pub use implementation::{Implementation, RuntimeId};
 pub use op::Op;
 pub use pattern::{Family, PATTERNS, Pattern};
 pub use pointwise::{
     DROPOUT_PROBABILITY, LEAKY_SLOPE, MAX_FOLDED, NORM_EPSILON, Operand, OperandKind, Operands,
-    Pointwise,
+    Pointwise, RMS_EPSILON,
 };
 pub use problem::Problem;
 pub use rewrite::Rewrite;

@@ -7,8 +7,12 @@
 
 use super::value::{FlopCounter, Value};
 
-/// Added to the variance in batch, layer and RMS normalisation (PyTorch's default).
+/// Added to the variance in batch and layer normalisation (PyTorch's default).
 pub const NORM_EPSILON: f64 = 1e-5;
+
+/// Added to the mean square in RMS normalisation: PyTorch's default, the distance from 1 to the next
+/// f32.
+pub const RMS_EPSILON: f64 = f32::EPSILON as f64;
 
 /// Probability that dropout zeroes an element. PyTorch's default for `nn.Dropout` is 0.5; 0.1 is
 /// what transformers train with.
@@ -230,6 +234,10 @@ pointwise_ops! {
     /// same elements.
     Dropout "dropout" [chance: Random]
         => |x| (x * (1.0 / (1.0 - DROPOUT_PROBABILITY))).zero_where_less(chance, DROPOUT_PROBABILITY);
+
+    /// `min(max(0.2 x + 0.5, 0), 1)`: hard sigmoid with the slope that ONNX has by default.
+    OnnxHardSigmoid "onnx_hardsigmoid" []
+        => |x| (x * 0.2 + 0.5).clamp_min(0.0).clamp_max(1.0);
 }
 
 impl Pointwise {
@@ -276,6 +284,7 @@ mod tests {
             (Pointwise::Mul, 1),
             (Pointwise::Scale, 1),
             (Pointwise::Dropout, 1),
+            (Pointwise::OnnxHardSigmoid, 2),
         ];
         assert_eq!(expected.len(), Pointwise::ALL.len());
         for (op, flops) in expected {

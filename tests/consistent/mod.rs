@@ -13,6 +13,9 @@ pub(crate) fn make_consistent(calibration: &mut HardwareCalibration) {
         let traffic = Traffic::of(&record.problem);
         record.unfused_latency_ms = record.fused_latency_ms * record.speedup_factor;
         record.efficiency_improvement = record.speedup_factor - 1.0;
+        let rows = record.problem.steps().last().map_or(0, |step| step.output.rows);
+        record.verification.rows = rows;
+        record.verification.reference_rows = record.verification.reference_rows.min(rows);
         record.unfused_gflops = traffic.flops as f64 / record.unfused_latency_ms / 1e6;
         record.fused_gflops = traffic.flops as f64 / record.fused_latency_ms / 1e6;
         let of_record = (record.backend, record.dtype, record.threads, record.clock);

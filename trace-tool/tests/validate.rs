@@ -78,6 +78,41 @@ fn reports_read_as_they_should() {
 }
 
 #[test]
+fn operators_of_a_workload_are_a_comparison_for_each_way() {
+    let folder = folder();
+    let path = folder.path();
+    let operators = json!({"operators": [
+        {"way": "unfused", "problem": "relu/f32/m4.n4", "times": 2, "evidence": "measured",
+         "predicted_ms": {"value": 0.3, "low": 0.2, "high": 0.4}, "measured_ms": 0.2},
+        {"way": "best-partition", "problem": "add_relu/f32/m4.n4", "times": 1,
+         "evidence": "roofline", "predicted_ms": {"value": 0.5, "low": 0.4, "high": 0.6},
+         "measured_ms": 0.4},
+    ]});
+    fs::write(path.join("w.json"), operators.to_string()).unwrap();
+    let text = stdout(validate(path).args(["--operators", "w.json"]));
+    insta::assert_snapshot!("validate_operators", text);
+    let found = parsed(validate(path).args(["--operators", "w.json", "--json"]));
+    let names: Vec<&Value> =
+        found["scenarios"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
+    assert_eq!(names, ["unfused", "best-partition"]);
+    validate(path)
+        .args(["--operators", "w.json", "--max-wmape", "30"])
+        .assert()
+        .code(4)
+        .stderr(contains("regression: unfused: ").and(contains("best-partition").not()));
+    validate(path)
+        .args(["--operators", "model.json"])
+        .assert()
+        .code(1)
+        .stderr(contains("expected the JSON or CSV of `calibrate workload`"));
+    validate(path)
+        .args(["--operators", "w.json", "--compat"])
+        .assert()
+        .code(2)
+        .stderr(contains("cannot be used with"));
+}
+
+#[test]
 fn a_limit_that_is_exceeded_is_a_regression() {
     let folder = folder();
     let path = folder.path();

@@ -1,4 +1,4 @@
-//! The call that launched each kernel.
+//! The call, and the operator, that launched each kernel.
 //!
 //! A kernel and its launch have the same correlation id. The id is not unique: every kernel of
 //! one graph replay has that of the replay, and a call of the runtime may contain one of the
@@ -24,6 +24,38 @@ pub(crate) fn launches(trace: &Trace) -> Vec<u32> {
         found.push(last.1);
     }
     found
+}
+
+/// For each kernel the row of the operator that launched it, or [`NONE`]: by its own id, else by
+/// that of its launch.
+pub(crate) fn operators(trace: &Trace, launches: &[u32]) -> Vec<u32> {
+    let ids = &trace.ops.external_id;
+    let lowest = ids.iter().copied().filter(|id| *id != 0).min().unwrap_or(0);
+    let limit = ids.len().saturating_mul(SPARSEST);
+    let place = |id: u64| {
+        let offset = usize::try_from(id.checked_sub(lowest)?).ok();
+        offset.filter(|offset| id != 0 && *offset < limit)
+    };
+    let highest = ids.iter().filter_map(|id| place(*id)).max();
+    let mut dense = vec![NONE; highest.map_or(0, |highest| highest + 1)];
+    let mut others: FxHashMap<u64, u32> = FxHashMap::default();
+    for (row, &id) in (0_u32..).zip(ids.iter()).filter(|(_, id)| **id != 0) {
+        match place(id).and_then(|place| dense.get_mut(place)) {
+            Some(last) => *last = row,
+            None => {
+                others.insert(id, row);
+            }
+        }
+    }
+    let row_of = |id: u64| {
+        let row = place(id).and_then(|place| dense.get(place).copied());
+        row.or_else(|| others.get(&id).copied()).filter(|row| id != 0 && *row != NONE)
+    };
+    let of_launch = |launch: u32| trace.launches.external_id.get(launch as usize).copied();
+    let kernels = trace.kernels.external_id.iter().zip(launches);
+    kernels
+        .map(|(&id, &launch)| row_of(id).or_else(|| row_of(of_launch(launch)?)).unwrap_or(NONE))
+        .collect()
 }
 
 /// No launch.

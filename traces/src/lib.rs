@@ -72,6 +72,7 @@ mod rows;
 mod section;
 pub mod segment;
 mod select;
+mod shapes;
 mod shrinking;
 mod stream;
 mod summary;
@@ -90,6 +91,7 @@ pub use names::{NameId, Names};
 pub use ranks::{RankFile, RankWarning, Ranks};
 pub use rows::{Extent, RowFormat, RowWriter, Rows, Table};
 pub use segment::Segments;
+pub use shapes::{Input, Problem, Shape};
 pub use shrinking::end_with_message_when_files_shrink;
 pub use stream::{Streamed, Totals, TotalsSummary};
 pub use summary::{

@@ -29,6 +29,9 @@ pub struct Trace {
     pub threads: Vec<Thread>,
     /// The streams of the devices, for the columns called `lane`.
     pub lanes: Vec<Lane>,
+    /// What operators were called with, for the columns called `shape`: each distinct one once, as
+    /// [`Shape`](crate::Shape) reads it. The first is empty, for events that do not say.
+    pub shapes: Names,
     /// How many events the file has, with those that are not kept.
     pub events: u64,
     /// How many bytes of JSON were read.
@@ -186,6 +189,8 @@ columns! {
         on_device: bool,
         /// Ties it to what was launched in it.
         external_id: u64,
+        /// What it was called with, of a collective: an index into [`Trace::shapes`].
+        shape: u32,
     }
 }
 
@@ -196,6 +201,8 @@ columns! {
         thread: u32,
         /// Ties it to what it launched.
         external_id: u64,
+        /// What it was called with: an index into [`Trace::shapes`].
+        shape: u32,
     }
 }
 

@@ -52,12 +52,23 @@ impl Names {
         Self { texts, ids: FxHashMap::default() }
     }
 
-    /// The id of a name, which is added if it is new. What is not UTF-8 becomes U+FFFD.
-    pub(crate) fn intern(&mut self, bytes: &[u8]) -> NameId {
+    /// The id of a name that may be there.
+    pub(crate) fn find(&mut self, bytes: &[u8]) -> Option<NameId> {
+        self.index();
+        self.ids.get(bytes).copied()
+    }
+
+    /// Makes names from an index ready to be looked for.
+    fn index(&mut self) {
         if self.ids.is_empty() {
             let texts = self.texts.iter().map(|text| text.as_bytes().into());
             self.ids.extend(texts.zip((0..).map(NameId)));
         }
+    }
+
+    /// The id of a name, which is added if it is new. What is not UTF-8 becomes U+FFFD.
+    pub(crate) fn intern(&mut self, bytes: &[u8]) -> NameId {
+        self.index();
         if let Some(&id) = self.ids.get(bytes) {
             return id;
         }

@@ -55,6 +55,11 @@ pub enum Warning {
         /// Where the first one begins.
         first_at: u64,
     },
+    /// Operators were called with more distinct shapes than are kept.
+    ManyShapes {
+        /// How many operators have a shape that was not kept.
+        count: u64,
+    },
     /// A part of the metadata cannot be read.
     BadMetadata {
         /// Its keys.
@@ -91,6 +96,7 @@ impl Warning {
             Self::BadTimes { .. } => "bad-times",
             Self::BadDurations { .. } => "bad-durations",
             Self::BadIds { .. } => "bad-ids",
+            Self::ManyShapes { .. } => "many-shapes",
             Self::BadMetadata { .. } => "bad-metadata",
             Self::TrailingData { .. } => "trailing-data",
             Self::NoKernels => "no-kernels",
@@ -116,6 +122,9 @@ impl Warning {
                 "look at the `dur` of the event at that byte; totals may be too small"
             }
             Self::BadIds { .. } => "these events cannot be tied to what launched them",
+            Self::ManyShapes { .. } => {
+                "what is said of sizes, tokens and FLOPs may miss them; record fewer steps"
+            }
             Self::BadMetadata { .. } => "the device may be unknown; the events are not affected",
             Self::TrailingData { .. } => "two traces in one file? only the first was read",
             Self::NoKernels => {
@@ -169,6 +178,9 @@ impl fmt::Display for Warning {
                 "{count} events have ids that are not 64-bit numbers, the first at byte \
                  {first_at}"
             ),
+            Self::ManyShapes { count } => {
+                write!(f, "the shapes of {count} operators were not kept, as there are too many")
+            }
             Self::BadMetadata { keys } => {
                 write!(f, "metadata that cannot be read: {}", keys.join(", "))
             }

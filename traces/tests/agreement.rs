@@ -96,6 +96,16 @@ fn object(members: Vec<(&'static str, BoxedStrategy<String>)>) -> impl Strategy<
     )
 }
 
+/// What an operator was called with.
+fn dims() -> impl Strategy<Value = String> {
+    let size = prop_oneof![4 => (0_u64..5000).prop_map(|size| size.to_string()), 1 => string()];
+    let tensor = (prop::collection::vec(size, 0..4), space())
+        .prop_map(|(sizes, space)| format!("[{space}{}]", sizes.join(&format!(",{space}"))));
+    (prop::collection::vec(tensor, 0..4), space()).prop_map(|(tensors, space)| {
+        format!("[{space}{}{space}]", tensors.join(&format!(", {space}")))
+    })
+}
+
 fn args() -> BoxedStrategy<String> {
     object(vec![
         ("External id", scalar().boxed()),
@@ -104,6 +114,9 @@ fn args() -> BoxedStrategy<String> {
         ("correlation", scalar().boxed()),
         ("graph node id", scalar().boxed()),
         ("external id", scalar().boxed()),
+        ("Input Dims", prop_oneof![value().boxed(), dims().boxed()].boxed()),
+        ("Input type", value().boxed()),
+        ("Concrete Inputs", value().boxed()),
     ])
     .boxed()
 }

@@ -25,7 +25,9 @@ impl Model {
             Some(name) => model.expecting_hardware(name)?,
             None => model,
         };
-        let targets = model.targets().iter().map(Target::of).collect::<Result<_, _>>()?;
+        // A runtime has a name and a version, which no number stands for.
+        let known = model.targets().iter().filter(|one| one.implementation.runtime().is_none());
+        let targets = known.map(Target::of).collect::<Result<_, _>>()?;
         Ok(Self { model: Arc::new(model), targets })
     }
 }

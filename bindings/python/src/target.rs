@@ -63,7 +63,7 @@ impl Target {
     }
 
     #[getter]
-    fn implementation(&self) -> &'static str {
+    fn implementation(&self) -> &str {
         self.0.implementation.name()
     }
 

@@ -17,7 +17,7 @@ Examples:
 
 A row is a record. Columns have the names of the calibration file, nested keys joined with dots: \
 unfused_timing.median_ms, extra_params.n, tool.version, fingerprint.cpu_model. Lists are JSON in CSV \
-and Parquet. In CSV, an apostrophe is put before text that a spreadsheet would take for a formula.")]
+and Parquet.")]
 pub struct ExportArgs {
     /// Calibration files
     #[arg(value_name = "FILE", required = true, num_args = 1..)]
@@ -28,6 +28,10 @@ pub struct ExportArgs {
     /// Where it goes.
     #[command(flatten)]
     pub file: FileArgs,
+    /// Leave cells of CSV as they are that a spreadsheet would take for formulas; else an apostrophe
+    /// is put before them
+    #[arg(long)]
+    pub raw_cells: bool,
 }
 
 impl ExportArgs {

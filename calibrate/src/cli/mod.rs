@@ -1,6 +1,7 @@
 //! The command line.
 
 mod compare;
+mod defaults;
 mod export;
 mod file;
 mod import;
@@ -12,10 +13,11 @@ mod report;
 mod run;
 mod target;
 mod validate;
+mod workload;
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use fused_kernels::worker;
 use fusion_cost_model::{CacheState, Problem, Rewrite};
@@ -25,6 +27,7 @@ use crate::machine::fingerprint;
 use crate::selftest::against_itself::Planted;
 
 pub use compare::{CompareArgs, CompareBy, CompareFormat};
+pub use defaults::{Defaults, Setting, Source, parse};
 pub use export::{ExportArgs, ExportFormat};
 pub use file::FileArgs;
 pub use import::ImportArgs;
@@ -33,9 +36,10 @@ pub use next::NextArgs;
 pub use output::{OutputArgs, OutputFormat};
 pub use partition::PartitionArgs;
 pub use report::{ReportArgs, ReportFormat};
-pub use run::{ClockChoice, ImplementationChoice, RunArgs};
+pub use run::{ClockChoice, ImplementationChoice, ProgressChoice, RunArgs};
 pub use target::TargetArgs;
 pub use validate::{LeaveOutName, ValidateArgs};
+pub use workload::{WorkloadArgs, WorkloadFormat};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -50,6 +54,7 @@ Examples:
   calibrate --fusion conv_bn_relu --rewrite bn_folded    and with the batch norm folded away
   calibrate --fusion all --backend cuda --dtype bf16            the first NVIDIA GPU
   calibrate --fusion linear --backend hip --device 1 --clock device
+  calibrate --baseline q.toml --fusion all        and what became of each since an older calibration
   calibrate selftest                              how often the intervals are right on this machine
   calibrate --for resnet50.onnx --dim batch=8     just what the decisions about a model need
   calibrate --refresh q.toml                      has an older calibration drifted?
@@ -61,11 +66,19 @@ Examples:
   calibrate report xeon.toml -o xeon.html         a calibration as a page with figures
   calibrate export xeon.toml -o records.parquet   a row for each record, for other programs
   calibrate partition bert.onnx --profile q.toml --dim batch=1 --dim sequence=128
+  calibrate workload resnet50 --profile q.toml    a model really run, against its prediction
   calibrate validate q.toml                       how well its records predict each other
 
 Tables fit the terminal, or COLUMNS characters where that variable is set: a pattern is a heading, \
 and columns without room are left out, the ceiling first and the speedup with its verdict last. A \
 pipe or a file gets every column, and each problem with its whole name on one line.
+
+Defaults of options are read from $XDG_CONFIG_HOME/calibrate/config.toml (or ~/.config/calibrate), \
+and from variables such as CALIBRATE_THREADS, which come before the file; `calibrate config` lists \
+them. Other variables: CALIBRATE_CONFIG names the file; NO_COLOR and TERM=dumb turn colours off; \
+COLUMNS is the width of tables; XDG_CACHE_HOME is where compiled kernels and states of the machine \
+are kept; SLURM_ARRAY_TASK_ID (with _COUNT, _MIN and _STEP) and JOB_COMPLETION_INDEX say which part \
+--shard auto is.
 
 Exit codes: 0 done, 1 failure, 2 usage, 3 with --strict when not everything can be trusted, \
 4 failed \
@@ -92,6 +105,12 @@ pub struct Cli {
     /// How to calibrate.
     #[command(flatten)]
     pub run: RunArgs,
+    /// When texts have colours: on a terminal unless NO_COLOR is set, always, or never
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = ColorChoice::Auto)]
+    pub color: ColorChoice,
+    /// The file of defaults [default: calibrate/config.toml in $XDG_CONFIG_HOME or ~/.config]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
 }
 
 /// What to do instead of calibrating.
@@ -115,10 +134,14 @@ pub enum Command {
     Import(ImportArgs),
     /// Split a model (ONNX or JSON) into the kernels that take the least time
     Partition(PartitionArgs),
+    /// Predict a whole model unfused, always fused and in its best partition, and really run it
+    Workload(WorkloadArgs),
     /// Test how well the records of a calibration file predict each other, and what decisions cost
     Validate(ValidateArgs),
     /// Test the procedure on this machine: kernels against themselves, and a simulation
     Selftest(SelftestArgs),
+    /// Say which options have other defaults, and where these are read from
+    Config,
     /// Look into GPU profiler traces (Kineto JSON, plain or gzipped)
     #[command(subcommand)]
     Trace(TraceCommand),
@@ -161,6 +184,7 @@ Examples:
   calibrate selftest --runs 240            a sharper answer, which takes longer
   calibrate selftest --simulations 1000 --runs 0    the simulation alone
   calibrate selftest --simulations 0 --runs 40 --planted 2%    is a difference of 2 % found?
+  calibrate selftest --simulations 0 --runtime onnxruntime     other people's kernels
   calibrate selftest --json > selftest.json
 
 Exit codes: 0 passed, 1 failure, 3 undecided (too few runs to tell, or too noisy a machine), 4 the intervals were right too rarely, 130 interrupted.")]
@@ -175,10 +199,20 @@ pub struct SelftestArgs {
     #[arg(long, value_name = "PERCENT", value_parser = planted)]
     pub planted: Option<Planted>,
 
+    /// Measure the kernels of a runtime instead (see `calibrate list runtimes`), or of a file that
+    /// names one
+    #[arg(long, value_name = "NAME|FILE", conflicts_with = "planted")]
+    pub runtime: Option<String>,
+
     /// Simulated calibrations of each kind of disturbance, in large runs and in small ones
     #[arg(long, value_name = "N", default_value_t = 1000,
         value_parser = clap::value_parser!(u32).range(..=MOST_RUNS))]
     pub simulations: u32,
+
+    /// Fresh processes for each run, as of a calibration; one that is still undecided gets up to twice
+    /// as many [default: 10]
+    #[arg(long, value_name = "N", value_parser = run::processes)]
+    pub processes: Option<u32>,
 
     /// Threads of the kernels [default: the physical cores]
     #[arg(long, value_name = "N", value_parser = threads)]
@@ -212,7 +246,8 @@ impl SelftestArgs {
 Examples:
   calibrate list patterns
   calibrate list devices                                what this machine can run on
-  calibrate list devices --gpu-lib-dir /opt/cuda/lib64  with libraries of another folder")]
+  calibrate list devices --gpu-lib-dir /opt/cuda/lib64  with libraries of another folder
+  calibrate list runtimes                               whose kernels can be measured")]
 pub struct ListArgs {
     /// Only one kind of name
     #[arg(value_enum)]
@@ -231,10 +266,15 @@ pub enum Listed {
     Ops,
     /// The sets of sizes
     Shapes,
+    /// The models that can be run as a whole
+    Workloads,
     /// The machines with a data sheet
     Hardware,
     /// What this machine can run on
     Devices,
+    /// Other people's kernels that can be measured; each is started to ask for its version, so only
+    /// when it is named
+    Runtimes,
 }
 
 /// Which file to show.

@@ -10,9 +10,9 @@ use crate::exit::UsageError;
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "What to measure next")]
 pub struct NextArgs {
-    /// Measure just what the decisions about a model need: an ONNX file, the JSON of a graph, or a
-    /// .txt file with a problem on each line. Records are added to the file of --output, or to those
-    /// of --profile
+    /// Measure just what the decisions about a model need: a workload (see `calibrate list
+    /// workloads`), an ONNX file, the JSON of a graph, or a .txt file with a problem on each line.
+    /// Records are added to the file of --output, or to those of --profile
     #[arg(long = "for", value_name = "MODEL", group = "goal",
         conflicts_with_all = ["fusion", "shapes", "problem"])]
     pub for_model: Option<PathBuf>,

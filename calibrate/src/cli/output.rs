@@ -22,6 +22,10 @@ pub struct OutputArgs {
     /// Replace the file that has the name of --output, if there is one
     #[arg(long, requires = "output")]
     pub overwrite: bool,
+    /// Leave cells of CSV as they are that a spreadsheet would take for formulas; else an apostrophe
+    /// is put before them
+    #[arg(long)]
+    pub raw_cells: bool,
 }
 
 impl OutputArgs {

@@ -17,15 +17,21 @@ Examples:
   calibrate report h200.toml --target device/native -o h200.html
   calibrate report xeon.toml --threshold 1.2 > xeon.html
   calibrate report xeon.toml --plots figures/                only its figures, as SVG files
+  calibrate report --index *.toml -o index.html              one row for each, to compare at a glance
+  calibrate report --index -o index.html                     the calibrations that are built in
 
 The page is one file, without scripts and without anything from elsewhere. It has the verdicts, every \
 chain with its interval, ceiling and noise on one axis in three orders, the roofline, patterns against \
 sizes, and the machine with its checks and settings. `calibrate show` prints the same figures as text, \
 and `calibrate compare` compares files with each other.")]
 pub struct ReportArgs {
-    /// Calibration files
-    #[arg(value_name = "FILE", required = true, num_args = 1..=26)]
+    /// Calibration files; with --index also imported profiles
+    #[arg(value_name = "FILE", required_unless_present = "index", num_args = 1..)]
     pub files: Vec<PathBuf>,
+    /// List the files instead, a row for each target of each: machine, ceilings, verdicts, and the
+    /// geometric mean of the speedups by family; without files, what is built in
+    #[arg(long, conflicts_with = "plots")]
+    pub index: bool,
     /// How to write it
     #[arg(long, value_enum, default_value_t = ReportFormat::Html)]
     pub format: ReportFormat,

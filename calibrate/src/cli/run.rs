@@ -19,6 +19,9 @@ use crate::worker::{Device, Gpu};
 /// The heading of the options that only a GPU has.
 const GPU_OPTIONS: &str = "GPUs";
 
+/// The project's own kernels, among the names of runtimes.
+const NATIVE: &str = "native";
+
 /// What the times of a GPU begin and end with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ClockChoice {
@@ -60,9 +63,20 @@ impl ImplementationChoice {
         match self {
             Self::Native => vec![Implementation::Native],
             Self::Vendor => vec![Implementation::Vendor],
-            Self::All => Implementation::ALL.to_vec(),
+            Self::All => Implementation::BUILT_IN.to_vec(),
         }
     }
+}
+
+/// How progress is said on stderr.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ProgressChoice {
+    /// A bar on a terminal, lines elsewhere
+    Auto,
+    /// Lines for people
+    Log,
+    /// An object of JSON on each line, also of what else is said there
+    Json,
 }
 
 /// How to calibrate.
@@ -92,6 +106,11 @@ pub struct RunArgs {
     /// Whose kernels to measure [default: native, and vendor where there is a fused form]
     #[arg(long, value_enum, help_heading = GPU_OPTIONS)]
     pub implementation: Option<ImplementationChoice>,
+
+    /// Whose kernels to measure on a CPU, in turns: native and runtimes, separated by commas (see
+    /// `calibrate list runtimes`), or files that name a runtime [default: native]
+    #[arg(long, value_name = "NAME|FILE", value_delimiter = ',')]
+    pub runtime: Vec<String>,
 
     /// Folder of compiled kernels [default: fusion-cost-model in $XDG_CACHE_HOME or ~/.cache]
     #[arg(long, value_name = "DIR", help_heading = GPU_OPTIONS)]
@@ -200,6 +219,15 @@ pub struct RunArgs {
     #[arg(long)]
     pub overwrite: bool,
 
+    /// An older calibration of this machine: say behind each problem, as it is finished, what became
+    /// of its speedup; `calibrate compare` judges all of them together
+    #[arg(long, value_name = "FILE")]
+    pub baseline: Option<PathBuf>,
+
+    /// How progress is said on stderr
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = ProgressChoice::Auto)]
+    pub progress: ProgressChoice,
+
     /// Print the calibration as JSON instead of tables
     #[arg(long)]
     pub json: bool,
@@ -240,9 +268,17 @@ impl RunArgs {
                 }
             }
             let threads = self.threads.unwrap_or_else(fingerprint::default_threads);
-            return Ok(Device::cpu(threads, !self.unbound));
+            if !self.rewrite.is_empty() && !self.is_native() {
+                let text = "--rewrite is for the project's own kernels; add native to --runtime";
+                return Err(UsageError(text.to_owned()).into());
+            }
+            return Device::cpu(threads, !self.unbound).with_runtimes(self.runtimes());
         }
-        let of_cpu = [(self.threads.is_some(), "--threads"), (self.unbound, "--unbound")];
+        let of_cpu = [
+            (self.threads.is_some(), "--threads"),
+            (self.unbound, "--unbound"),
+            (!self.runtime.is_empty(), "--runtime"),
+        ];
         if let Some((_, option)) = of_cpu.into_iter().find(|(is_given, _)| *is_given) {
             let text =
                 format!("{option} is for the cpu backend; leave it out with --backend {backend}");
@@ -268,12 +304,27 @@ impl RunArgs {
         }
     }
 
-    /// By which clocks and with whose kernels each problem is to be measured.
+    /// Whether the project's own kernels are measured on a CPU.
+    fn is_native(&self) -> bool {
+        self.runtime.is_empty() || self.runtime.iter().any(|one| one == NATIVE)
+    }
+
+    /// The runtimes that are asked for, each once.
+    fn runtimes(&self) -> impl Iterator<Item = &str> {
+        let is_first = |(index, name): &(usize, &String)| !self.runtime[..*index].contains(name);
+        let all = self.runtime.iter().enumerate().filter(is_first);
+        all.map(|(_, name)| name.as_str()).filter(|name| *name != NATIVE)
+    }
+
+    /// By which clocks and with whose kernels each problem is to be measured on a target.
     #[must_use]
-    pub fn ways(&self) -> Ways {
+    pub fn ways(&self, target: &Target) -> Ways {
         let rewrites = self.rewrite.clone();
         if self.backend == Backend::Cpu {
-            return Ways { rewrites, ..Ways::of_cpu() };
+            let native = self.is_native().then_some(Implementation::Native);
+            let runtimes = target.runtimes().iter().map(|runtime| runtime.implementation);
+            let implementations = native.into_iter().chain(runtimes).collect();
+            return Ways { rewrites, implementations, ..Ways::of_cpu() };
         }
         let implementations = self.implementation.unwrap_or(ImplementationChoice::All);
         Ways {
@@ -324,7 +375,7 @@ impl RunArgs {
 }
 
 /// Reads a number of processes.
-fn processes(text: &str) -> Result<u32, String> {
+pub(super) fn processes(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(processes @ (1 | 3..=1000)) => Ok(processes),
         Ok(2) => {
@@ -335,7 +386,7 @@ fn processes(text: &str) -> Result<u32, String> {
 }
 
 /// Reads `10m` or `1h30m`.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
     match duration_or_none(text)? {
         Duration::ZERO => Err("it must be longer than nothing".to_owned()),
         duration => Ok(duration),
@@ -343,7 +394,7 @@ fn duration(text: &str) -> Result<Duration, String> {
 }
 
 /// The same, or `0s`.
-fn duration_or_none(text: &str) -> Result<Duration, String> {
+pub(super) fn duration_or_none(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text)
         .map_err(|error| format!("{error}; write it as 90s, 10m or 1h30m"))
 }

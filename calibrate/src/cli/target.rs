@@ -1,7 +1,7 @@
 //! On what a question is about.
 
 use clap::Args;
-use fusion_cost_model::{Backend, Clock, Implementation};
+use fusion_cost_model::{Backend, Clock};
 
 use super::CachePolicy;
 
@@ -21,7 +21,8 @@ pub struct TargetArgs {
     /// the file's records]
     #[arg(long, value_name = "CLOCK")]
     pub clock: Option<Clock>,
-    /// Whose kernels would run: native or vendor
-    #[arg(long, value_name = "NAME", default_value_t = Implementation::Native)]
-    pub implementation: Implementation,
+    /// Whose kernels would run: native, vendor, or a runtime such as pytorch, with its version where
+    /// the file has several of it: pytorch@2.9.1 [default: native, or the only one of the file]
+    #[arg(long, value_name = "NAME")]
+    pub implementation: Option<String>,
 }

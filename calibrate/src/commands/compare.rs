@@ -1,18 +1,17 @@
 //! `calibrate compare A B`: on which machine fusion gains more, and whether it changed.
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::path::Path;
 
-use anyhow::Context;
 use cli_support::output::{Destination, Replace, Target};
 use cli_support::plain;
 use cli_support::width::Width;
-use fusion_cost_model::FileKind;
+use fusion_cost_model::MeasuredFile;
 use fusion_cost_model::calibration::HardwareCalibration;
 use fusion_cost_model::compare::{
-    CompareOptions, Comparison, Relation, Side, SideFacts, SideTarget, TargetParts,
+    CompareOptions, Comparison, Relation, Side, SideFacts, SideTarget, TargetParts, WhyNot,
 };
-use fusion_cost_model::imported::ImportedProfile;
 
 use crate::cli::{CompareArgs, CompareBy, CompareFormat};
 use crate::exit::{self, UsageError};
@@ -42,7 +41,10 @@ pub fn compare(args: &CompareArgs) -> anyhow::Result<u8> {
     let top = usize::try_from(args.top)?;
     let fail_on = args.fail_on_regression;
     let report = CompareReport { comparison: &comparison, top, fail_on };
-    let mut out = Destination::new(output)?;
+    let mut out = match format {
+        CompareFormat::Csv => Destination::for_csv(output, args.raw_cells)?,
+        _ => Destination::new(output)?,
+    };
     let width = if args.output.is_some() { Width::Unlimited } else { Width::of_stdout() };
     match format {
         CompareFormat::Text => out.write_text(&report.text(args.table, width))?,
@@ -56,24 +58,6 @@ pub fn compare(args: &CompareArgs) -> anyhow::Result<u8> {
     out.finish()?;
     let is_found = fail_on.is_some_and(|share| comparison.regressions(share).next().is_some());
     Ok(if is_found { exit::FOUND } else { exit::DONE })
-}
-
-/// A file that has something to compare.
-enum Loaded {
-    Calibration(Box<HardwareCalibration>),
-    Imported(Box<ImportedProfile>),
-}
-
-impl Loaded {
-    fn load(path: &Path) -> anyhow::Result<Self> {
-        let text = std::fs::read_to_string(path)
-            .with_context(|| format!("cannot read {}", path.display()))?;
-        Ok(if FileKind::of(&text) == Some(FileKind::Imported) {
-            Self::Imported(Box::new(ImportedProfile::load(path)?))
-        } else {
-            Self::Calibration(Box::new(HardwareCalibration::load(path)?))
-        })
-    }
 }
 
 fn sides(args: &CompareArgs) -> anyhow::Result<Vec<Side>> {
@@ -105,15 +89,15 @@ fn sides_of_files(args: &CompareArgs) -> anyhow::Result<Vec<Side>> {
             );
         }
     }
-    let files: Vec<Loaded> =
-        args.files.iter().map(|file| Loaded::load(file)).collect::<anyhow::Result<_>>()?;
+    let files: Vec<MeasuredFile> =
+        args.files.iter().map(MeasuredFile::load).collect::<Result<_, _>>()?;
     let parts_of = |index: usize| {
         let parts = if index == 0 { args.a } else { args.b.or(args.a) };
         parts.unwrap_or_default()
     };
-    let candidates = |index: usize, file: &Loaded| match file {
-        Loaded::Calibration(one) => targets(one, parts_of(index)),
-        Loaded::Imported(_) => Vec::new(),
+    let candidates = |index: usize, file: &MeasuredFile| match file {
+        MeasuredFile::Calibration(one) => targets(one, parts_of(index)),
+        MeasuredFile::Imported(_) => Vec::new(),
     };
     // What the first file that has only one is about is what is meant of the others.
     let meant =
@@ -125,12 +109,12 @@ fn sides_of_files(args: &CompareArgs) -> anyhow::Result<Vec<Side>> {
     for (index, (path, file)) in args.files.iter().zip(&files).enumerate() {
         let (label, name) = (letter(index), path.display().to_string());
         sides.push(match file {
-            Loaded::Calibration(calibration) => {
+            MeasuredFile::Calibration(calibration) => {
                 let option = if index == 0 { "--a" } else { "--b" };
                 let target = chosen(&name, calibration, parts_of(index), meant, option)?;
                 Side::of(label, name, calibration, target)
             }
-            Loaded::Imported(profile) => Side::of_imported(label, name, profile),
+            MeasuredFile::Imported(profile) => Side::of_imported(label, name, profile),
         });
     }
     Ok(sides)
@@ -183,7 +167,7 @@ fn list(targets: &[(SideTarget, usize)]) -> String {
 /// A side for each value of a part of the target.
 fn sides_within(args: &CompareArgs, path: &Path, by: CompareBy) -> anyhow::Result<Vec<Side>> {
     let name = path.display().to_string();
-    let Loaded::Calibration(calibration) = Loaded::load(path)? else {
+    let MeasuredFile::Calibration(calibration) = MeasuredFile::load(path)? else {
         return Err(UsageError(format!("{name} is an imported profile, of one target")).into());
     };
     let found = targets(&calibration, args.a.unwrap_or_default());
@@ -247,10 +231,18 @@ fn check_common(comparison: &Comparison) -> Result<(), UsageError> {
             continue;
         }
         let [first, second] = [&comparison.sides[0].facts, &side.facts];
-        let why = if first.target.dtype == second.target.dtype {
-            "calibrate both with the same --shapes and --cache".to_owned()
-        } else {
+        let caches = [WhyNot::OnlyOnFirst, WhyNot::OnlyOnSecond]
+            .map(|why| caches_of(comparison, index, why));
+        let why = if first.target.dtype != second.target.dtype {
             "--across-dtypes joins problems that differ only in their dtype".to_owned()
+        } else if caches[0] == caches[1] {
+            "calibrate both with the same --shapes".to_owned()
+        } else {
+            format!(
+                "{} has {} caches and {} has {}, and records are compared with the same; calibrate \
+                 both with the same --cache",
+                first.label, caches[0], second.label, caches[1]
+            )
         };
         let has = |facts: &SideFacts| {
             format!("{} ({}) has {} of {}", facts.label, facts.file, facts.records, facts.target)
@@ -264,14 +256,23 @@ fn check_common(comparison: &Comparison) -> Result<(), UsageError> {
     Ok(())
 }
 
+/// What the caches held in the records that only one of two sides has.
+fn caches_of(comparison: &Comparison, side: usize, why: WhyNot) -> String {
+    let of_side = comparison.not_compared.iter().filter(|one| (one.side, one.why) == (side, why));
+    let states: BTreeSet<&str> = of_side.map(|one| one.cache_state.name()).collect();
+    states.into_iter().collect::<Vec<_>>().join(" and ")
+}
+
 fn check_same_machine(comparison: &Comparison) -> Result<(), UsageError> {
     let Some(other) = comparison.sides.iter().find(|side| side.relation == Relation::Other) else {
         return Ok(());
     };
+    let first = &comparison.sides[0].facts;
     let is = |facts: &SideFacts| format!("{} is {}, {}", facts.label, facts.machine, facts.target);
     Err(UsageError(format!(
-        "--fail-on-regression is for one machine and one target: {}; {}",
-        is(&comparison.sides[0].facts),
-        is(&other.facts)
+        "--fail-on-regression is for one machine and one target: {}; {}; they differ in {}",
+        is(first),
+        is(&other.facts),
+        other.differences.join("; ")
     )))
 }

@@ -25,12 +25,12 @@ pub fn export(args: &ExportArgs) -> anyhow::Result<u8> {
         files.push((file.display().to_string(), HardwareCalibration::load(file)?));
     }
     let rows = Rows::of(&files)?;
-    let mut out = Destination::new(target)?;
+    let mut out = match format {
+        ExportFormat::Csv => Destination::for_csv(target, args.raw_cells)?,
+        ExportFormat::Jsonl | ExportFormat::Parquet => Destination::new(target)?,
+    };
     match format {
-        ExportFormat::Csv => {
-            out = out.for_spreadsheets();
-            out.write_all(&export::csv(&rows)?)?;
-        }
+        ExportFormat::Csv => out.write_all(&export::csv(&rows)?)?,
         ExportFormat::Jsonl => out.write_all(export::json_lines(&rows).as_bytes())?,
         ExportFormat::Parquet => out.write_all(&parquet(&rows)?)?,
     }

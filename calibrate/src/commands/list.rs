@@ -5,12 +5,14 @@ use std::io::Write as _;
 use std::path::{PathBuf, absolute};
 
 use cli_support::plain;
+use cli_support::width::Width;
 use fusion_cost_model::{Backend, Chain, DType, Family, Op, PATTERNS};
 
 use crate::cli::{ListArgs, Listed};
 use crate::machine::fingerprint;
+use crate::run::introduced;
 use crate::worker::{Device, Gpu, SURVEY_LIMIT, SurveyTask, probe};
-use crate::{exit, profiles};
+use crate::{exit, profiles, runtimes};
 
 /// Prints the names that can be used.
 ///
@@ -18,42 +20,56 @@ use crate::{exit, profiles};
 ///
 /// When stdout cannot be written.
 pub fn list(args: &ListArgs) -> anyhow::Result<u8> {
-    let all = [Listed::Patterns, Listed::Ops, Listed::Shapes, Listed::Hardware, Listed::Devices];
-    let wanted = all.into_iter().filter(|kind| args.what.is_none_or(|what| what == *kind));
-    let mut sections = Vec::new();
+    let all = [
+        Listed::Patterns,
+        Listed::Ops,
+        Listed::Shapes,
+        Listed::Workloads,
+        Listed::Hardware,
+        Listed::Devices,
+    ];
+    // Runtimes are started to be listed, so they must be named.
+    let wanted = args.what.map_or_else(|| all.to_vec(), |what| vec![what]);
+    let (width, mut sections) = (Width::of_stdout(), Vec::new());
     for kind in wanted {
         sections.push(match kind {
-            Listed::Patterns => patterns()?,
-            Listed::Ops => ops(),
-            Listed::Shapes => shapes()?,
-            Listed::Hardware => hardware()?,
-            Listed::Devices => devices(&args.gpu_lib_dir)?,
+            Listed::Patterns => patterns(width)?,
+            Listed::Ops => ops(width),
+            Listed::Shapes => shapes(width)?,
+            Listed::Workloads => workloads(width)?,
+            Listed::Hardware => hardware(width)?,
+            Listed::Devices => devices(&args.gpu_lib_dir, width)?,
+            Listed::Runtimes => runtimes(width)?,
         });
     }
     std::io::stdout().write_all(plain::text(&sections.join("\n")).as_bytes())?;
     Ok(exit::DONE)
 }
 
-fn patterns() -> anyhow::Result<String> {
+/// A line of a list, whose last column goes on below itself where the page is too narrow for it.
+fn line(width: Width, lead: &str, last: &str) -> String {
+    let hang = lead.chars().count();
+    if width.holds(hang + last.chars().count()) {
+        return format!("{lead}{last}").trim_end().to_owned() + "\n";
+    }
+    width.wrap(lead, last, hang)
+}
+
+fn patterns(width: Width) -> anyhow::Result<String> {
     let mut text = String::from("Patterns, for --fusion (or a family, or all):\n");
     for family in Family::ALL {
         let _ = writeln!(text, "  {family}");
         for pattern in PATTERNS.iter().filter(|pattern| pattern.family == family) {
             let chain = Chain::new(pattern.ops)?;
-            let _ = writeln!(
-                text,
-                "    {:<26}{:<36}{}",
-                pattern.name,
-                chain.to_string(),
-                chain.form().size_syntax()
-            );
+            let lead = format!("    {:<26}{:<36}", pattern.name, chain.to_string());
+            text += &line(width, &lead, &chain.form().size_syntax());
         }
     }
     text.push_str("  Any other chain of ops works too: --fusion conv2d+bias+hardswish\n");
     Ok(text)
 }
 
-fn ops() -> String {
+fn ops(width: Width) -> String {
     let mut text = String::from("Ops, for chains:\n");
     for op in Op::all() {
         let kind = match op {
@@ -67,56 +83,91 @@ fn ops() -> String {
         let foreign: Vec<&str> = op.foreign_names().collect();
         let also =
             if foreign.is_empty() { String::new() } else { format!("also {}", foreign.join(", ")) };
-        let line = format!("  {:<13}{kind:<11}{:<30}{also}", op.name(), operands.join(", "));
-        let _ = writeln!(text, "{}", line.trim_end());
+        let lead = format!("  {:<18}{kind:<11}{:<30}", op.name(), operands.join(", "));
+        text += &line(width, &lead, &also);
     }
-    text.push_str(
-        "  Names are read in upper or lower case, with or without nn., aten::, torch. and the like.\n",
-    );
-    text
+    text + &line(
+        width,
+        "  ",
+        "Names are read in upper or lower case, with or without nn., aten::, torch. and the like.",
+    )
 }
 
-fn shapes() -> anyhow::Result<String> {
+fn shapes(width: Width) -> anyhow::Result<String> {
     let mut text = String::from("Sets of sizes, for --shapes (or a .toml file):\n");
     for name in profiles::shape_names() {
         let set = profiles::find_shapes(name)?;
         let count: usize =
             set.all_chains().iter().map(|chain| set.problems(chain, DType::F32).len()).sum();
-        let _ = writeln!(text, "  {name:<11}{count:>4} problems: {}", set.description);
+        let lead = format!("  {name:<11}{count:>4} problems: ");
+        text += &line(width, &lead, &set.description);
     }
     Ok(text)
 }
 
-fn hardware() -> anyhow::Result<String> {
+fn workloads(width: Width) -> anyhow::Result<String> {
+    let mut text = String::from("Workloads, for `calibrate workload` (or an ONNX or JSON file):\n");
+    for name in profiles::workload_names() {
+        let model = profiles::find_model(name, &[])?;
+        let description = model.description.unwrap_or_default();
+        text += &line(width, &format!("  {name:<16}"), &description);
+    }
+    Ok(text)
+}
+
+fn hardware(width: Width) -> anyhow::Result<String> {
     let mut text =
         String::from("Machines with a data sheet, for --hardware (or auto, or a file):\n");
     for spec in profiles::hardware()? {
         let peak = spec
             .peak_gflops(DType::F32)
             .map_or_else(String::new, |gflops| format!("{gflops:>9.0} GFLOP/s f32"));
-        let _ = writeln!(
-            text,
-            "  {:<24}{:<5}{peak} {:>6.0} GB/s  {}",
-            spec.id, spec.processor, spec.memory.bandwidth_gb_per_s, spec.name
+        let lead = format!(
+            "  {:<24}{:<5}{peak} {:>6.0} GB/s  ",
+            spec.id, spec.processor, spec.memory.bandwidth_gb_per_s
         );
+        text += &line(width, &lead, &spec.name);
     }
     Ok(text)
 }
 
+/// The runtimes that are built in, each asked for its version, or what to install for it.
+fn runtimes(width: Width) -> anyhow::Result<String> {
+    let mut text = String::from("Runtimes, for --runtime (or a .toml file):\n");
+    for name in runtimes::names() {
+        let device = Device::cpu(1, false).with_runtimes([name.as_str()])?;
+        let found = introduced(&device, &device.runtimes[0]);
+        let found = found.map_or_else(
+            |error| format!("not found: {}", why(&error, &name)),
+            |used| format!("{}, on {}", used.version, used.device),
+        );
+        text += &line(width, &format!("  {name:<13}"), &found);
+    }
+    Ok(text)
+}
+
+/// Why a runtime cannot be used, behind its name.
+fn why(error: &anyhow::Error, name: &str) -> String {
+    let text = exit::message(error);
+    let known = format!("the runtime {name} cannot be used: ");
+    text.strip_prefix(&known).unwrap_or(&text).to_owned()
+}
+
 /// What this machine can run on. Nothing that is missing or broken is an error: each backend is
 /// looked for in a process of its own, which a library may end.
-fn devices(library_folders: &[PathBuf]) -> anyhow::Result<String> {
+fn devices(library_folders: &[PathBuf], width: Width) -> anyhow::Result<String> {
     let observed = fingerprint::observe();
     let cores =
         observed.physical_cores.map_or_else(String::new, |cores| format!("{cores} cores, "));
-    let mut text = format!(
-        "Devices of this machine, for --backend and --device:\n  cpu   {}: {cores}{} threads, {:.1} \
-         GiB; {}\n",
+    let cpu = format!(
+        "{}: {cores}{} threads, {:.1} GiB; {}",
         observed.cpu_model,
         observed.logical_cores,
         observed.memory_bytes as f64 / f64::from(1 << 30),
         observed.features.join(" ")
     );
+    let mut text = String::from("Devices of this machine, for --backend and --device:\n");
+    text += &line(width, "  cpu   ", &cpu);
     let library_folders: Vec<PathBuf> =
         library_folders.iter().map(absolute).collect::<Result<_, _>>()?;
     for (backend, label) in [
@@ -124,9 +175,9 @@ fn devices(library_folders: &[PathBuf]) -> anyhow::Result<String> {
         (Backend::Hip, "AMD GPUs; emulated and compiled, never run on hardware"),
     ] {
         let gpu = Gpu { library_folders: library_folders.clone(), ..Gpu::default() };
-        let _ = writeln!(text, "  {:<6}{label}", backend.name());
-        for line in found(&Device::gpu(backend, gpu)) {
-            let _ = writeln!(text, "        {line}");
+        text += &line(width, &format!("  {:<6}", backend.name()), label);
+        for found in found(&Device::gpu(backend, gpu)) {
+            text += &line(width, "        ", &found);
         }
     }
     Ok(text)

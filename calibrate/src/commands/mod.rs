@@ -2,8 +2,10 @@
 
 pub mod compare;
 pub mod completions;
+pub mod config;
 pub mod export;
 pub mod import;
+mod index;
 pub mod list;
 pub mod man;
 pub mod merge;
@@ -16,4 +18,5 @@ pub mod selftest;
 pub mod show;
 mod target;
 pub mod validate;
+pub mod workload;
 mod written;

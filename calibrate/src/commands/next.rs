@@ -193,6 +193,9 @@ fn same_options(args: &RunArgs) -> String {
     if args.cache == CachePolicy::Cold {
         options += " --cache cold";
     }
+    if !args.runtime.is_empty() {
+        options += &format!(" --runtime {}", args.runtime.join(","));
+    }
     options
 }
 
@@ -228,16 +231,16 @@ fn existing(output: &Path, machine: &Machine) -> anyhow::Result<Option<HardwareC
 /// Where a partitioner would ask.
 fn model_target(args: &RunArgs, target: &Target) -> ModelTarget {
     let cache = args.cache.into();
-    let ways = args.ways();
+    let ways = args.ways(target);
+    let implementation = ways.implementations.first().copied().unwrap_or_default();
     match target.device.backend {
         Backend::Cpu => ModelTarget::cpu(u32::try_from(target.device.threads).unwrap_or(u32::MAX)),
         backend => {
             let clock = ways.clocks.first().copied().unwrap_or_default();
-            let implementation = ways.implementations.first().copied();
-            let on = ModelTarget::gpu(backend, clock);
-            implementation.map_or(on, |implementation| on.with_implementation(implementation))
+            ModelTarget::gpu(backend, clock)
         }
     }
+    .with_implementation(implementation)
     .with_cache_state(cache)
 }
 

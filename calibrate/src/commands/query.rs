@@ -7,8 +7,8 @@ use cli_support::width::Width;
 use fusion_cost_model::calibration::{HardwareCalibration, Timing};
 use fusion_cost_model::cost::Traffic;
 use fusion_cost_model::{
-    CacheState, Clock, Decision, Estimate, Evidence, FusionCostModel, Interval, OnTarget, Policy,
-    Problem, Target, WhenUnknown,
+    Backend, CacheState, Clock, Decision, Estimate, Evidence, FusionCostModel, Implementation,
+    Interval, OnTarget, Policy, Problem, Rewrite, Target, WhenUnknown,
 };
 use serde_json::json;
 
@@ -36,10 +36,12 @@ pub fn query(args: &QueryArgs) -> anyhow::Result<u8> {
     };
     let decision = on_target.decide(&problem, &policy)?;
     let text = if args.json {
-        let json = serde_json::to_string_pretty(&as_json(&problem, &decision, on_target))? + "\n";
+        let json = as_json(&problem, &decision, on_target, args.rewrite);
+        let json = serde_json::to_string_pretty(&json)? + "\n";
         plain::json(&json).into_owned()
     } else {
-        plain::text(&as_text(&problem, &decision, on_target, &policy)).into_owned()
+        let answer = as_text(&problem, &decision, on_target, args.rewrite, &policy);
+        plain::text(&answer).into_owned()
     };
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(exit::DONE)
@@ -49,15 +51,14 @@ fn as_text(
     problem: &Problem,
     decision: &Decision<'_>,
     on_target: OnTarget<'_>,
+    rewrite: Option<Rewrite>,
     policy: &Policy,
 ) -> String {
     let traffic = Traffic::of(problem);
     let target = on_target.target();
-    let mut lines = vec![
-        ("problem", problem.to_string()),
-        ("target", target.to_string()),
-        ("evidence", evidence(&decision.estimate())),
-    ];
+    let mut lines = vec![("problem", problem.to_string()), ("target", target.to_string())];
+    lines.extend(rewrite.map(|rewrite| ("rewrite", rewrite.to_string())));
+    lines.push(("evidence", evidence(&decision.estimate())));
     let estimate = decision.estimate();
     let time = |interval: Interval| {
         let [value, low, high] =
@@ -84,7 +85,7 @@ fn as_text(
     if problem.chain().is_single() {
         lines.push(("bytes", traffic.unfused_bytes.to_string()));
         if estimate.evidence() != Evidence::Measured {
-            lines.push(("to measure", to_measure(problem, target)));
+            lines.push(("to measure", to_measure(problem, target, rewrite)));
         }
         return wrapped(&lines);
     }
@@ -103,13 +104,23 @@ fn as_text(
     let [decided, _] = decision_words(decision);
     lines.push(("decision", format!("{decided} at a threshold of {}", policy.threshold)));
     if estimate.evidence() != Evidence::Measured {
-        lines.push(("to measure", to_measure(problem, target)));
+        lines.push(("to measure", to_measure(problem, target, rewrite)));
     }
     wrapped(&lines)
 }
 
-fn to_measure(problem: &Problem, target: Target) -> String {
-    format!("calibrate --problem {problem}{}", options(target))
+/// The calibration that would measure it, if one can.
+fn to_measure(problem: &Problem, target: Target, rewrite: Option<Rewrite>) -> String {
+    if (target.backend, target.implementation) == (Backend::Cpu, Implementation::Vendor) {
+        return "not possible: calibrate runs no vendor kernels on a cpu; ask for --implementation \
+                native"
+            .to_owned();
+    }
+    if let Some(rewrite) = rewrite.filter(|one| !one.applies_to(problem.chain())) {
+        return format!("not possible: {} has nothing that is {rewrite}", problem.chain());
+    }
+    let rewrite = rewrite.map(|rewrite| format!(" --rewrite {rewrite}")).unwrap_or_default();
+    format!("calibrate --problem {problem}{}{rewrite}", options(target))
 }
 
 fn wrapped(lines: &[(&str, String)]) -> String {
@@ -133,13 +144,16 @@ fn options(target: Target) -> String {
         Clock::Host => format!(" --threads {threads}"),
         clock => format!(" --backend {backend} --clock {clock} --implementation {implementation}"),
     };
-    on + if cache_state == CacheState::Cold { " --cache cold" } else { "" }
+    let runtime = implementation.runtime().map(|id| format!(" --runtime {}", id.name()));
+    on + &runtime.unwrap_or_default()
+        + if cache_state == CacheState::Cold { " --cache cold" } else { "" }
 }
 
 fn as_json(
     problem: &Problem,
     decision: &Decision<'_>,
     on_target: OnTarget<'_>,
+    rewrite: Option<Rewrite>,
 ) -> serde_json::Value {
     let traffic = Traffic::of(problem);
     let target = on_target.target();
@@ -165,6 +179,7 @@ fn as_json(
         "cache_state": target.cache_state,
         "clock": target.clock,
         "implementation": target.implementation,
+        "rewrite": rewrite,
         "evidence": estimate.evidence().to_string(),
         "octaves_beyond": estimate.octaves_beyond(),
         "nearest": nearest,

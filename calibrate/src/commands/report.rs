@@ -1,4 +1,4 @@
-//! `calibrate report FILE...`: calibrations as one page.
+//! `calibrate report FILE...`: calibrations as one page, or a page that lists them.
 
 use std::collections::HashSet;
 use std::io::Write as _;
@@ -9,9 +9,13 @@ use cli_support::output::{Destination, Target};
 use fusion_cost_model::calibration::HardwareCalibration;
 use fusion_cost_model::compare::SideTarget;
 
+use super::index::index;
 use crate::cli::{ReportArgs, ReportFormat};
 use crate::exit::{self, UsageError};
 use crate::report::html::{Part, Plot, ReportPage};
+
+/// Each has a letter on the page.
+const MOST_FILES: usize = 26;
 
 /// Makes a page of calibrations, or writes its figures.
 ///
@@ -23,6 +27,16 @@ pub fn report(args: &ReportArgs) -> anyhow::Result<u8> {
     let mut seen = HashSet::new();
     if let Some(twice) = args.files.iter().find(|file| !seen.insert(Target::place_of(file))) {
         return Err(UsageError(format!("{} is named twice", twice.display())).into());
+    }
+    if args.index {
+        return index(args, target);
+    }
+    if args.files.len() > MOST_FILES {
+        let text = format!(
+            "a page has {MOST_FILES} files at most, and {} are named; list them with --index",
+            args.files.len()
+        );
+        return Err(UsageError(text).into());
     }
     let load = |file: &PathBuf| Ok((file.display().to_string(), HardwareCalibration::load(file)?));
     let files: Vec<(String, HardwareCalibration)> =

@@ -1,19 +1,22 @@
 //! `calibrate`: the main job.
 
-use std::io::Write as _;
-use std::path::PathBuf;
+use std::io::{Write as _, stderr};
+use std::path::{Path, PathBuf};
 
 use cli_support::say;
 use cli_support::width::Width;
-use fusion_cost_model::calibration::{FusionRecord, HardwareCalibration, RunEnd, Verdict};
+use fusion_cost_model::CacheState;
+use fusion_cost_model::calibration::{
+    Fingerprint, FusionRecord, HardwareCalibration, RunEnd, Verdict,
+};
 
 use super::show;
-use crate::cli::RunArgs;
+use crate::cli::{ProgressChoice, RunArgs};
 use crate::exit::UsageError;
 use crate::machine::{KnownStates, Machine, MachineLock, preflight};
-use crate::plan::{EmptyShard, Request, Wanted, controls, wanted};
+use crate::plan::{EmptyShard, Plan, Request, Wanted, controls, wanted};
 use crate::record::{Files, Run, calibration, extended};
-use crate::report::Progress;
+use crate::report::{Baseline, Progress, ProgressLines};
 use crate::run::{Begun, Journal, Outcome, Part, RunKey, Session, Target};
 use crate::stop::Stop;
 use crate::worker::{Processes, TASK_LIMIT};
@@ -65,7 +68,7 @@ fn run_asked(args: &RunArgs) -> anyhow::Result<u8> {
 fn print_plan(args: &RunArgs) -> anyhow::Result<u8> {
     let wanted = filtered(args, &args.request())?;
     let target = Target::find(args.device()?)?;
-    let (plan, needs) = target.plan(wanted, &args.ways(), args.cache.into())?;
+    let (plan, needs) = target.plan(wanted, &args.ways(&target), args.cache.into())?;
     let controls = controls(&plan.subjects, target.l2_bytes())?.len();
     let procedure = args.procedure();
     let width = Width::of_stdout();
@@ -102,7 +105,7 @@ pub fn measure(
     let target = Target::find(device)?;
     let machine = Machine::identify(&args.hardware, target.observe())?;
     machine.warn_of_mismatch(args.require_hardware)?;
-    let (plan, needs) = target.plan(wanted, &args.ways(), args.cache.into())?;
+    let (plan, needs) = target.plan(wanted, &args.ways(&target), args.cache.into())?;
     let files = Files::choose(
         &machine.id(),
         args.output.as_deref(),
@@ -111,6 +114,11 @@ pub fn measure(
     )?;
     let checks = preflight::check(&needs);
     let forced = preflight::go_on_with(&checks, args.force)?;
+    let cache: CacheState = args.cache.into();
+    let baseline = match &args.baseline {
+        Some(file) => Some(baseline(file, &machine, &target, cache, &plan)?),
+        None => None,
+    };
     let _lock = MachineLock::take();
     let stop = Stop::listen()?;
 
@@ -120,19 +128,31 @@ pub fn measure(
         Journal::begin(&files.journal(), &key, args.seed()?, part)?;
     let settings = args.settings(&target, seed);
     let limit = args.process_limit.unwrap_or(TASK_LIMIT);
-    let mut workers = Processes::new(target.device, &stop)?.with_limit(limit);
+    let mut workers = Processes::new(target.device.clone(), &stop)?.with_limit(limit);
     let session = Session::new(&mut workers, settings, &plan.subjects, &stop)?;
-    let session = session.observed_by(Progress::new()).with_journal(journal, entries);
-    let mut outcome = session.run()?;
+    let session = match args.progress {
+        ProgressChoice::Auto => session.observed_by(Progress::new().against(baseline)),
+        ProgressChoice::Log => session.observed_by(Progress::new().as_log().against(baseline)),
+        ProgressChoice::Json => session.observed_by(ProgressLines::new(stderr(), baseline)),
+    };
+    let mut outcome = session.with_journal(journal, entries).run()?;
 
     let (settings, quick) = (&settings, args.quick);
     let known = KnownStates::of_user(&machine.fingerprint, settings.threads);
-    let other_states = &known.other_than(outcome.machine.describe())[..];
-    let run = Run { machine: &machine, plan: &plan, settings, parts: &parts, quick, other_states };
+    let earlier_states = &known.other_than(outcome.machine.describe())[..];
+    let run = Run {
+        machine: &machine,
+        runtimes: target.runtimes(),
+        plan: &plan,
+        settings,
+        parts: &parts,
+        quick,
+        earlier_states,
+    };
     let measured = calibration(&run, &outcome);
     // A debug build or a busy machine, which only --force measures, shows states that nobody returns to.
     if !settings.forced {
-        known.remember(outcome.machine.describe());
+        known.remember(outcome.undisturbed_states().describe());
     }
     let nothing = measured.records.is_empty();
     let calibration = match base {
@@ -148,13 +168,43 @@ pub fn measure(
              all the same with --force"
         );
     }
-    if saved.is_some() {
+    if let Some(saved) = &saved {
         machine.warn_of_mismatch(false)?;
+        if let Some(baseline) = &args.baseline {
+            let (old, new) = (baseline.display(), saved.display());
+            say!("what changed, all problems together: calibrate compare {old} {new}");
+        }
     } else {
         say!("nothing was measured; no file was written: {}", why_nothing(outcome.end));
     }
     let exit_code = exit_code(&outcome, &calibration, saved.is_some(), args.strict);
     Ok(Done { calibration, saved, exit_code })
+}
+
+/// Reads the calibration that a run is held against, and says what of it is comparable.
+fn baseline(
+    file: &Path,
+    machine: &Machine,
+    target: &Target,
+    cache: CacheState,
+    plan: &Plan,
+) -> anyhow::Result<Baseline> {
+    let calibration = HardwareCalibration::load(file)?;
+    let (old, now) = (&calibration.fingerprint, &machine.fingerprint);
+    let gpu = |of: &Fingerprint| of.gpu.as_ref().map(|gpu| gpu.name.clone());
+    let file = file.display();
+    if (&old.cpu_model, gpu(old)) != (&now.cpu_model, gpu(now)) {
+        say!(
+            "warning: {file} is of another machine, {}; changes are between machines",
+            calibration.hardware.name
+        );
+    }
+    let threads = u32::try_from(target.device.threads).unwrap_or(u32::MAX);
+    let baseline = Baseline::of(&calibration, target.device.backend, threads, cache);
+    let all = plan.subjects.len();
+    let held = plan.subjects.iter().filter(|subject| baseline.holds(subject)).count();
+    say!("{file} has {held} of {all} problems");
+    Ok(baseline)
 }
 
 fn why_nothing(end: RunEnd) -> &'static str {

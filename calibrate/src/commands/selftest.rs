@@ -12,7 +12,7 @@ use crate::cli::SelftestArgs;
 use crate::machine::preflight::{self, Needs};
 use crate::machine::{MachineLock, fingerprint};
 use crate::measure::Procedure;
-use crate::run::RunSettings;
+use crate::run::{RunSettings, Target};
 use crate::selftest::against_itself::{self, AgainstItself, measure_planted};
 use crate::selftest::simulation::{Disturbance, PROBLEMS, Simulated, Simulation};
 use crate::selftest::{Answer, SelfTest};
@@ -31,7 +31,11 @@ const MEMORY_BYTES: u64 = 512 << 20;
 /// When the command line asks for what cannot be, or no kernel can be run.
 pub fn selftest(args: &SelftestArgs) -> anyhow::Result<u8> {
     let threads = args.threads();
-    let procedure = Procedure::STANDARD;
+    let procedure = Procedure::STANDARD.with(args.processes, None);
+    let device = Device::cpu(threads, !args.unbound).with_runtimes(args.runtime.as_deref())?;
+    let device = Target::find(device)?.device;
+    let runtime = device.runtimes.first().and_then(|runtime| runtime.implementation);
+    let implementation = runtime.unwrap_or_default();
     let stop = Stop::listen()?;
     let checks = preflight::check(&Needs { threads, memory_bytes: MEMORY_BYTES, gpu: None });
     // How the procedure does on a machine in a bad state is worth knowing too.
@@ -48,7 +52,6 @@ pub fn selftest(args: &SelftestArgs) -> anyhow::Result<u8> {
         let machines = Simulation { disturbance, problems, procedure, seed: args.seed };
         simulation.push(machines.run(args.simulations, &stop)?);
     }
-    let device = Device::cpu(threads, !args.unbound);
     let settings = RunSettings {
         procedure,
         backend: device.backend,
@@ -65,7 +68,10 @@ pub fn selftest(args: &SelftestArgs) -> anyhow::Result<u8> {
         let mut workers = Processes::new(device, &stop)?;
         let (runs, progress) = (args.runs, report::Progress::new);
         against_itself = match args.planted {
-            None => against_itself::measure(&mut workers, settings, runs, &stop, progress())?,
+            None => {
+                let whose = implementation;
+                against_itself::measure(&mut workers, settings, whose, runs, &stop, progress())?
+            }
             Some(planted) => {
                 vec![measure_planted(&mut workers, settings, planted, runs, &stop, progress())?]
             }
@@ -82,6 +88,7 @@ pub fn selftest(args: &SelftestArgs) -> anyhow::Result<u8> {
         fingerprint: fingerprint::observe(),
         checks,
         threads: settings.threads,
+        implementation,
         seed: args.seed,
         against_itself,
         simulation,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use fusion_cost_model::{Backend, Clock, FusionCostModel, Target};
+use fusion_cost_model::{Backend, Clock, FusionCostModel, Implementation, Target};
 
 use crate::cli::TargetArgs;
 use crate::exit::UsageError;
@@ -26,6 +26,19 @@ pub(super) fn chosen(args: &TargetArgs, model: &FusionCostModel) -> Result<Targe
             only(model, backend, "clock", |target| target.clock)?.unwrap_or(Clock::Device)
         }
     };
+    match (backend, clock.is_host()) {
+        (Backend::Cpu, false) => {
+            return Err(UsageError(format!(
+                "--clock {clock} is for GPUs; times of a cpu are those of the host's clock"
+            )));
+        }
+        (Backend::Cuda | Backend::Hip, true) => {
+            return Err(UsageError(format!(
+                "--clock host is for the cpu backend; choose device or launch-inclusive for {backend}"
+            )));
+        }
+        _ => {}
+    }
     let target = match backend {
         Backend::Cpu => Target::cpu(threads),
         Backend::Cuda | Backend::Hip => Target::gpu(backend, clock).with_threads(threads),
@@ -33,7 +46,35 @@ pub(super) fn chosen(args: &TargetArgs, model: &FusionCostModel) -> Result<Targe
     Ok(target
         .with_clock(clock)
         .with_cache_state(args.cache.into())
-        .with_implementation(args.implementation))
+        .with_implementation(implementation(args, model)?))
+}
+
+/// Whose kernels are asked about: a runtime by its name, where the file has one version of it.
+fn implementation(
+    args: &TargetArgs,
+    model: &FusionCostModel,
+) -> Result<Implementation, UsageError> {
+    let of_backend = model.targets().iter().filter(|target| target.backend == args.backend);
+    let known: BTreeSet<Implementation> = of_backend.map(|target| target.implementation).collect();
+    let Some(name) = &args.implementation else {
+        let only = known.first().filter(|_| known.len() == 1);
+        return Ok(only.copied().unwrap_or_default());
+    };
+    let is_called_so = |one: &&Implementation| one.runtime().is_some_and(|id| id.name() == name);
+    let called_so: Vec<Implementation> = known.iter().filter(is_called_so).copied().collect();
+    match called_so[..] {
+        [only] => Ok(only),
+        [] => name.parse().map_err(|error: fusion_cost_model::Error| {
+            let known: Vec<String> = known.iter().map(ToString::to_string).collect();
+            UsageError(format!("{error}; the file has records of {}", known.join(", ")))
+        }),
+        _ => {
+            let all: Vec<String> = called_so.iter().map(ToString::to_string).collect();
+            let all = all.join(", ");
+            let how = "name one of them with --implementation";
+            Err(UsageError(format!("the file has several versions of {name}: {all}; {how}")))
+        }
+    }
 }
 
 /// The same, of which the file must have records.

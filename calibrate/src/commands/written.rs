@@ -28,7 +28,10 @@ pub(super) fn write(
     args: &OutputArgs,
     target: Option<Target>,
 ) -> anyhow::Result<()> {
-    let mut out = Destination::new(target)?;
+    let mut out = match args.format() {
+        OutputFormat::Csv => Destination::for_csv(target, args.raw_cells)?,
+        OutputFormat::Text | OutputFormat::Json => Destination::new(target)?,
+    };
     match args.format() {
         OutputFormat::Text => {
             let width = match args.output {

@@ -52,6 +52,9 @@ pub enum Kind {
     Bool,
     /// Whole numbers.
     Integer,
+    /// Whole numbers, some beyond the signed ones of 64 bits. None of a calibration is
+    /// negative.
+    Unsigned,
     /// Numbers.
     Number,
     /// Words.
@@ -66,6 +69,7 @@ impl Kind {
             Value::Null => None,
             Value::Bool(_) => Some(Self::Bool),
             Value::Number(number) if number.is_f64() => Some(Self::Number),
+            Value::Number(number) if number.as_i64().is_none() => Some(Self::Unsigned),
             Value::Number(_) => Some(Self::Integer),
             Value::String(_) => Some(Self::Text),
             Value::Array(_) | Value::Object(_) => Some(Self::List),
@@ -75,9 +79,9 @@ impl Kind {
     /// What holds the values of both.
     const fn with(self, other: Self) -> Self {
         match (self, other) {
-            (Self::Integer | Self::Number, Self::Number) | (Self::Number, Self::Integer) => {
-                Self::Number
-            }
+            (Self::Number, Self::Integer | Self::Unsigned)
+            | (Self::Integer | Self::Unsigned, Self::Number) => Self::Number,
+            (Self::Integer, Self::Unsigned) => Self::Unsigned,
             (kind, _) => kind,
         }
     }

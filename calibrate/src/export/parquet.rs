@@ -44,6 +44,7 @@ fn field(column: &Column) -> Result<Arc<Type>, ParquetError> {
     let (physical, logical) = match column.kind {
         Kind::Bool => (PhysicalType::BOOLEAN, None),
         Kind::Integer => (PhysicalType::INT64, Some(LogicalType::integer(64, true))),
+        Kind::Unsigned => (PhysicalType::INT64, Some(LogicalType::integer(64, false))),
         Kind::Number => (PhysicalType::DOUBLE, None),
         Kind::Text => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
         Kind::List => (PhysicalType::BYTE_ARRAY, Some(LogicalType::Json)),
@@ -62,6 +63,11 @@ fn write<'v, I: Iterator<Item = &'v Value>>(
     match kind {
         Kind::Bool => batch::<BoolType>(writer, values().map(Value::as_bool)),
         Kind::Integer => batch::<Int64Type>(writer, values().map(Value::as_i64)),
+        // The format keeps them as signed ones of the same bits.
+        Kind::Unsigned => {
+            let bits = |value: &Value| value.as_u64().map(u64::cast_signed);
+            batch::<Int64Type>(writer, values().map(bits))
+        }
         Kind::Number => batch::<DoubleType>(writer, values().map(Value::as_f64)),
         Kind::Text => batch::<ByteArrayType>(writer, values().map(|one| one.as_str().map(bytes))),
         Kind::List => {
@@ -85,4 +91,39 @@ fn batch<T: DataType>(
     let values: Vec<T::T> = values.into_iter().flatten().collect();
     writer.typed::<T>().write_batch(&values, Some(&is_there), None)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::Field;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_whole_number_of_64_bits_is_kept() {
+        let column = |name: &str, kind| Column { name: name.to_owned(), kind };
+        let rows = Rows {
+            columns: vec![column("small", Kind::Integer), column("large", Kind::Unsigned)],
+            rows: vec![
+                vec![json!(i64::MAX), json!(u64::MAX)],
+                vec![json!(1), json!(1)],
+                vec![Value::Null, Value::Null],
+            ],
+        };
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&parquet(&rows).unwrap()).unwrap();
+        let file = SerializedFileReader::new(file).unwrap();
+        let read: Vec<Vec<Field>> = file
+            .get_row_iter(None)
+            .unwrap()
+            .map(|row| row.unwrap().into_columns().into_iter().map(|(_, field)| field).collect())
+            .collect();
+        assert_eq!(read[0], [Field::Long(i64::MAX), Field::ULong(u64::MAX)]);
+        assert_eq!(read[1], [Field::Long(1), Field::ULong(1)]);
+        assert_eq!(read[2], [Field::Null, Field::Null]);
+    }
 }

@@ -88,5 +88,6 @@ pub(super) fn read(text: &str) -> anyhow::Result<Profile> {
         let keys: Vec<&str> = object.keys().take(6).map(String::as_str).collect();
         bail!("{WHAT}: it has no `metadata` at its top level, only {}", keys.join(", "));
     }
-    Profile::deserialize(&value).map_err(|error| anyhow::anyhow!("{WHAT}: {error}"))
+    // From the text once more, since only its errors have a line.
+    serde_json::from_str(text).map_err(|error| anyhow::anyhow!("{WHAT}: {error}"))
 }

@@ -12,6 +12,7 @@ mod notes;
 use std::path::Path;
 
 use anyhow::{Context, bail};
+use cli_support::input;
 use fusion_cost_model::imported::{
     IMPORTED_SCHEMA_VERSION, ImportSource, ImportedMachine, ImportedProfile, ImportedRates,
     ImportedRecord, LeftOut,
@@ -23,6 +24,9 @@ use crate::profiles;
 
 use graphs::Profile;
 
+/// The bytes of such a profile at most; the largest one that is known has 100 kB.
+const MOST_BYTES: u64 = 20 << 20;
+
 /// Reads a profile of branes-ai/graphs.
 ///
 /// # Errors
@@ -30,7 +34,7 @@ use graphs::Profile;
 /// When the file cannot be read, is no such profile, or has nothing that can be imported.
 pub fn import(path: &Path) -> anyhow::Result<ImportedProfile> {
     let file = path.display();
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {file}"))?;
+    let text = input::text(path, MOST_BYTES).with_context(|| format!("cannot read {file}"))?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     from_json(&text, &name).with_context(|| file.to_string())
 }
@@ -198,6 +202,7 @@ mod tests {
         assert!(message(r#"{"curves": {}, "hardware_id": "x"}"#).contains("no `metadata`"));
         assert!(message("[]").contains("not a calibration profile"));
         assert!(message("{").contains("JSON"));
-        assert!(message(r#"{"metadata": {}}"#).contains("hardware_name"));
+        let message = message("{\"metadata\": {\n}}");
+        assert!(message.contains("hardware_name") && message.contains("line 2"), "{message}");
     }
 }

@@ -1,6 +1,5 @@
 //! The fourth stage: what a measurement says, and what it does not.
 
-mod known_state;
 mod noise;
 mod reason;
 mod surroundings;
@@ -16,7 +15,6 @@ use fusion_cost_model::{Clock, Problem};
 use crate::digits::rounded;
 use crate::measure::{Cause, Estimate, Procedure, Surroundings, Unit};
 
-pub use known_state::KnownState;
 pub use noise::{LEAST_FLOOR, control, controls_for, noise_floor, same_margin};
 pub use reason::{InState, Reason};
 pub use surroundings::{LEAST_SPAN, span};
@@ -76,8 +74,6 @@ pub struct Case<'a> {
     pub surroundings: &'a [Surroundings],
     /// The states of the machine in this run.
     pub states: &'a [MachineState],
-    /// States that it was in at other times.
-    pub other_states: &'a [KnownState],
 }
 
 /// Judges a measurement. The verdict starts at AMBIGUOUS and must earn another one.

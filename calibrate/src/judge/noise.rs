@@ -1,11 +1,11 @@
 //! How noisy the machine is, by kernels that were measured against themselves.
 
 use fusion_cost_model::calibration::{NoiseFloor, Verdict};
-use fusion_cost_model::{Backend, Clock, Family};
+use fusion_cost_model::{Backend, Family};
 
 use crate::digits::rounded;
 use crate::measure::{Estimate, chi_squared_quantile, normal_quantile};
-use crate::plan::Subject;
+use crate::plan::{Subject, yardstick_of};
 
 /// A ratio that differs from 1 by less than this counts as 1, however quiet the machine.
 pub const LEAST_FLOOR: f64 = 0.01;
@@ -26,6 +26,7 @@ pub fn control(
         backend,
         threads,
         clock: subject.clock,
+        implementation: subject.implementation,
         own_tensors: subject.comparison.has_copy(),
         ratio: rounded(estimate.ratio),
         ratio_low: rounded(estimate.low),
@@ -36,11 +37,16 @@ pub fn control(
     })
 }
 
-/// The usable A/A runs that speak for a kind of problem by a clock: those of its family, else all.
-/// What they say by one clock is nothing for another.
+/// The usable A/A runs that speak for a subject: those of its family, else all. What they say by one
+/// clock is nothing for another, nor is what they say of one runtime.
 #[must_use]
-pub fn controls_for(noise: &[NoiseFloor], clock: Clock, family: Family) -> Vec<NoiseFloor> {
-    let by_clock = || noise.iter().filter(|one| one.clock == clock && !one.disturbed);
+pub fn controls_for(noise: &[NoiseFloor], subject: &Subject) -> Vec<NoiseFloor> {
+    let (clock, family) = (subject.clock, subject.family());
+    let whose = yardstick_of(subject.implementation);
+    let is_usable = move |one: &&NoiseFloor| {
+        one.clock == clock && yardstick_of(one.implementation) == whose && !one.disturbed
+    };
+    let by_clock = || noise.iter().filter(is_usable);
     let is_alike = |one: &&NoiseFloor| Family::of(one.problem.chain().form()) == family;
     let alike: Vec<NoiseFloor> = by_clock().filter(is_alike).cloned().collect();
     if alike.is_empty() { by_clock().cloned().collect() } else { alike }
@@ -80,6 +86,8 @@ pub fn same_margin(floor: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use fusion_cost_model::{Clock, Implementation};
+
     use super::*;
 
     fn control(problem: &str, ratio: f64, standard_error: f64) -> NoiseFloor {
@@ -89,6 +97,7 @@ mod tests {
             backend: fusion_cost_model::Backend::Cpu,
             threads: 2,
             clock: Clock::Host,
+            implementation: Implementation::Native,
             own_tensors: true,
             ratio,
             ratio_low: ratio * (-half).exp(),
@@ -126,10 +135,16 @@ mod tests {
         let linear = control("linear_bias_relu/f32/m64.k64.n64", 1.02, 0.001);
         let disturbed = NoiseFloor { disturbed: true, ..control(ADD, 1.5, 0.001) };
         let all = [linear.clone(), control(ADD, 1.0, 0.001), disturbed];
-        let of = |family| controls_for(&all, Clock::Host, family);
-        assert_eq!(of(Family::Linear), [linear]);
-        assert_eq!(of(Family::Elementwise).len(), 1);
-        assert_eq!(of(Family::Conv).len(), 2);
-        assert!(controls_for(&all, Clock::Device, Family::Conv).is_empty());
+        let of = |text: &str| controls_for(&all, &Subject::fusion(text.parse().unwrap()));
+        let conv = "conv_relu/f32/n1.c1.h4.w4.k1.r1.s1";
+        assert_eq!(of("linear_bias/f32/m1.k1.n1"), [linear]);
+        assert_eq!(of(ADD).len(), 1);
+        assert_eq!(of(conv).len(), 2);
+        let by = |clock, implementation| {
+            controls_for(&all, &Subject::of(conv.parse().unwrap(), clock, implementation))
+        };
+        assert!(by(Clock::Device, Implementation::Native).is_empty());
+        assert_eq!(by(Clock::Host, Implementation::Vendor).len(), 2);
+        assert!(by(Clock::Host, "pytorch@2.9.1".parse().unwrap()).is_empty());
     }
 }

@@ -4,8 +4,6 @@ use std::fmt;
 
 use fusion_cost_model::calibration::{Disturbed, MachineState, NoiseFloor, ReasonCode};
 
-use super::known_state::KnownState;
-
 /// What was measured in one state of the machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InState {
@@ -82,13 +80,6 @@ pub enum Reason {
     Throttled(Vec<String>),
     /// The speedup depends on the state of the machine.
     StateChanged(Vec<InState>),
-    /// The machine has states that this measurement did not meet.
-    OtherStates {
-        /// Those that it met.
-        met: Vec<MachineState>,
-        /// Those that were seen at other times.
-        known: Vec<KnownState>,
-    },
     /// Other programs used the machine.
     Neighbour {
         /// The processors that they kept busy, in the mean.
@@ -124,7 +115,7 @@ impl Reason {
             Self::OrderSensitive(_) => ReasonCode::OrderSensitive,
             Self::Unobserved(_) => ReasonCode::Unobserved,
             Self::Throttled(_) => ReasonCode::Throttled,
-            Self::StateChanged(_) | Self::OtherStates { .. } => ReasonCode::StateChanged,
+            Self::StateChanged(_) => ReasonCode::StateChanged,
             Self::Neighbour { .. } => ReasonCode::Neighbour,
             Self::ShortSpan { .. } => ReasonCode::ShortSpan,
         }
@@ -174,10 +165,6 @@ impl Reason {
             }
             Self::StateChanged(_) => {
                 "the interval holds all of them; ask the cost model for the state that you run in"
-            }
-            Self::OtherStates { .. } => {
-                "what fusion gains there is not in the interval; calibrate again when the machine \
-                 is in that state, or for longer"
             }
             Self::Neighbour { .. } => {
                 "what streams through memory was measured under their load; stop them, or take the \
@@ -236,14 +223,14 @@ impl fmt::Display for Reason {
                 margin * 100.0
             )?,
             Self::WithinProcess => f.write_str(
-                "one process, so the interval does not cover what differs between processes",
+                "one process, so the interval assumes how far others would lie from it",
             )?,
             Self::FewProcesses { processes, planned, over_rounds } => {
                 write!(f, "{processes} of {planned} processes were measured")?;
                 if *over_rounds {
                     f.write_str(
-                        ", so that the interval is over rounds and does not cover what differs \
-                         between processes",
+                        ", so that the interval is over rounds and assumes how far processes lie \
+                         apart",
                     )?;
                 }
             }
@@ -272,17 +259,6 @@ impl fmt::Display for Reason {
                     let times = if *processes == 1 { "process" } else { "processes" };
                     write!(f, "{comma}{ratio:.3} [{low:.3}, {high:.3}] in {processes} {times} ")?;
                     write!(f, "with {state}")?;
-                }
-            }
-            Self::OtherStates { met, known } => {
-                f.write_str("the machine has other states: it was measured with ")?;
-                for (index, state) in met.iter().enumerate() {
-                    let and = if index > 0 { " and " } else { "" };
-                    write!(f, "{and}{}", Looks(state.handoff_us, state.triad_gb_per_s))?;
-                }
-                for KnownState { seen_at, handoff_us, triad_gb_per_s, .. } in known {
-                    let state = Looks(*handoff_us, *triad_gb_per_s);
-                    write!(f, ", and on {seen_at} the machine had {state}")?;
                 }
             }
             Self::Neighbour { processors, lowest_triad_gb_per_s } => {

@@ -2,22 +2,17 @@
 
 use std::time::Duration;
 
-use fusion_cost_model::calibration::MachineState;
-
 use super::Case;
 use super::reason::{InState, Reason};
-use crate::measure::Surroundings;
+use crate::measure::{MOST_OTHERS_BUSY, Surroundings};
 
 /// The processes of a problem lie apart by this time at least, so that they meet more than one state
 /// of a machine whose states last minutes.
 pub const LEAST_SPAN: Duration = Duration::from_secs(120);
 
-/// Processes start when the machine is ready for them, so a run that meant to spread them that far
-/// may miss it by a little.
-const NEARLY: f64 = 0.9;
-
-/// Other programs that keep more processors busy than this, in the mean, are named.
-const MOST_OTHERS_BUSY: f64 = 0.2;
+/// The first pass of a run is longer than those after it, which begin when the machine is ready for
+/// them: a run that meant to spread its processes that far misses it by as much.
+const NEARLY: f64 = 0.8;
 
 /// Seconds from the first process to the last one; `None` for fewer than two with a time.
 #[must_use]
@@ -36,13 +31,8 @@ pub(super) fn remarks(case: &Case<'_>) -> Vec<Reason> {
         Some(InState { state, processes: one.processes, speedup: [one.low, one.ratio, one.high] })
     });
     let by_state: Vec<InState> = by_state.collect();
-    let met: Vec<MachineState> =
-        case.estimate.states.iter().filter_map(|id| described(*id)).collect();
     if !by_state.is_empty() {
         reasons.push(Reason::StateChanged(by_state));
-    } else if !met.is_empty() && !case.other_states.is_empty() {
-        let known = case.other_states.to_vec();
-        reasons.push(Reason::OtherStates { met, known });
     }
     if let Some(processors) = others_busy(case.surroundings).filter(|one| *one > MOST_OTHERS_BUSY) {
         let triads = case.surroundings.iter().filter_map(Surroundings::reading);

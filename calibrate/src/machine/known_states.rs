@@ -9,10 +9,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use fusion_cost_model::calibration::{Fingerprint, MachineState};
+use fusion_cost_model::calibration::{EarlierState, Fingerprint, MachineState};
 use serde::{Deserialize, Serialize};
 
-use crate::judge::KnownState;
+use crate::digits::rounded;
 use crate::timestamp;
 
 /// Hand-off times that differ by less than this factor are of one state.
@@ -33,7 +33,7 @@ struct Seen {
     /// What makes machines comparable.
     machine: String,
     #[serde(flatten)]
-    state: KnownState,
+    state: EarlierState,
 }
 
 /// The states of earlier runs. Without a file, or with one that cannot be read, there are none.
@@ -65,13 +65,13 @@ impl KnownStates {
 
     /// The states that none of those that a run met is like.
     #[must_use]
-    pub fn other_than(&self, met: &[MachineState]) -> Vec<KnownState> {
+    pub fn other_than(&self, met: &[MachineState]) -> Vec<EarlierState> {
         if met.is_empty() {
             return Vec::new();
         }
         let is_here =
             |one: &&Seen| one.machine == self.machine && one.state.threads == self.threads;
-        let is_other = |state: &&KnownState| !met.iter().any(|one| is_like(one, state));
+        let is_other = |state: &&EarlierState| !met.iter().any(|one| is_like(one, state));
         self.seen.iter().filter(is_here).map(|one| &one.state).filter(is_other).cloned().collect()
     }
 
@@ -86,9 +86,10 @@ impl KnownStates {
         });
         let seen_at = timestamp::now();
         self.seen.extend(met.iter().map(|state| {
-            let MachineState { handoff_us, triad_gb_per_s, .. } = *state;
+            let triad_gb_per_s = rounded(state.triad_gb_per_s);
+            let handoff_us = state.handoff_us.map(rounded);
             let seen_at = seen_at.clone();
-            let state = KnownState { seen_at, threads, handoff_us, triad_gb_per_s };
+            let state = EarlierState { seen_at, threads, handoff_us, triad_gb_per_s };
             Seen { machine: machine.clone(), state }
         }));
         let first = self.seen.len().saturating_sub(MOST_STATES);
@@ -108,14 +109,14 @@ fn write(path: &Path, seen: &[Seen]) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn is_like(met: &MachineState, known: &KnownState) -> bool {
+fn is_like(met: &MachineState, known: &EarlierState) -> bool {
     let differ = |one: f64, other: f64| (one / other).ln().abs();
     let handoff = met.handoff_us.zip(known.handoff_us).map_or(0.0, |(a, b)| differ(a, b));
     handoff < OTHER_HANDOFF.ln()
         && differ(met.triad_gb_per_s, known.triad_gb_per_s) < OTHER_TRIAD.ln()
 }
 
-fn is_recent(state: &KnownState) -> bool {
+fn is_recent(state: &EarlierState) -> bool {
     let seen = humantime::parse_rfc3339(&state.seen_at);
     // A time in the future is that of a clock that was set.
     seen.is_ok_and(|at| at.elapsed().unwrap_or_default() < FORGET_AFTER)

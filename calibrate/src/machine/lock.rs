@@ -70,6 +70,17 @@ impl MachineLock {
     }
 }
 
+impl Drop for MachineLock {
+    /// Not by closing the file alone: a process that another thread is about to start has it open, too,
+    /// until it runs its program.
+    fn drop(&mut self) {
+        if let Some(file) = &self.file {
+            // Closing it is the other way.
+            let _ = file.unlock();
+        }
+    }
+}
+
 /// The file: the same for all users, whatever their folder of temporary files.
 fn place() -> PathBuf {
     let folder = if cfg!(unix) { PathBuf::from("/tmp") } else { std::env::temp_dir() };

@@ -12,8 +12,8 @@ mod system_files;
 use cli_support::say;
 use fusion_cost_model::calibration::{Fingerprint, MeasuredCeilings, ObservedGpu};
 use fusion_cost_model::hardware::{
-    Cache, CacheKind, Cores, HARDWARE_SCHEMA_VERSION, HardwareSpec, Memory, Peak, PeakUnit,
-    Processor,
+    Cache, CacheKind, Cores, HARDWARE_SCHEMA_VERSION, HardwareSpec, Memory, OBSERVED, Peak,
+    PeakUnit, Processor,
 };
 
 use fusion_cost_model::{CacheState, Clock, FileKind};
@@ -26,9 +26,6 @@ pub use lock::MachineLock;
 
 /// The value of `--hardware` that asks for whatever is there.
 pub const AUTO: &str = "auto";
-
-/// Where the figures of an observed machine come from.
-const OBSERVED: &str = "observed by calibrate";
 
 /// The machine that kernels will run on.
 #[derive(Debug, Clone)]

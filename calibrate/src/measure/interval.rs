@@ -1,6 +1,6 @@
 //! Intervals over processes that are neither independent nor all alike.
 
-use super::statistics::{mean, mean_and_error, t_factor};
+use super::statistics::{mean, mean_and_error, normal_quantile, t_factor};
 
 /// What an interval of some tens of processes never claims to resolve, in the logarithm: 1 %. A rare
 /// effect that none of ten processes met moves the truth by about this much (10 % in a tenth of all
@@ -56,10 +56,14 @@ pub(super) struct Found {
 /// states, and each state counts once in the centre: how long the machine stayed in one while it was
 /// measured says nothing of how long it stays there for a user. The centres of all series are made
 /// with the same weights, so that what is true of their values is true of them.
+///
+/// `unseen` is the standard error of what the values do not show, in the logarithm: rounds of one
+/// process do not show how others differ from it.
 pub(super) fn over_processes<const N: usize>(
     series: [&[f64]; N],
     states: &[u32],
     method: &Method<'_>,
+    unseen: f64,
 ) -> [Found; N] {
     let mut groups: Vec<(u32, Vec<usize>)> = Vec::new();
     for (index, &state) in states.iter().enumerate() {
@@ -71,16 +75,18 @@ pub(super) fn over_processes<const N: usize>(
     groups.sort_unstable();
     let layouts = series.map(|values| OneWay::of(values, &groups, method.correlation));
     if !layouts.iter().any(OneWay::differs) {
-        return series.map(|values| of_one_state(values, method));
+        return series.map(|values| of_one_state(values, method, unseen));
     }
     layouts.map(|layout| layout.found(&groups, method.level))
 }
 
 /// The interval of values that are all of one kind.
-fn of_one_state(values: &[f64], method: &Method<'_>) -> Found {
+fn of_one_state(values: &[f64], method: &Method<'_>, unseen: f64) -> Found {
     let (centre, error) = mean_and_error(values);
     let error = error * inflation(values.len(), method.correlation);
-    let half = half_width(values.len(), values.len().saturating_sub(1), method.level, error);
+    let half = half_width(values.len(), values.len().saturating_sub(1), method.level, error)
+        .hypot(normal_quantile(0.5 + 0.5 * method.level) * unseen);
+    let error = error.hypot(unseen);
     Found { centre, low: centre - half, high: centre + half, error, by_state: Vec::new() }
 }
 
@@ -208,7 +214,7 @@ mod tests {
     const PLAIN: Method<'_> = Method { level: 0.95, correlation: 0.0, states: &[] };
 
     fn over(values: &[f64], states: &[u32]) -> Found {
-        let [found] = over_processes([values], states, &PLAIN);
+        let [found] = over_processes([values], states, &PLAIN, 0.0);
         found
     }
 
@@ -251,6 +257,14 @@ mod tests {
     }
 
     #[test]
+    fn what_the_values_do_not_show_makes_the_interval_wider() {
+        let [found] = over_processes([&[0.1; 4]], &[0; 4], &PLAIN, 0.04);
+        let half = (1.959_964 * 0.04_f64).hypot(RESOLUTION);
+        assert!((found.high - 0.1 - half).abs() < 1e-6, "{found:?}");
+        assert!((found.error - 0.04).abs() < 1e-12);
+    }
+
+    #[test]
     fn states_that_do_not_differ_are_one() {
         let values = [0.10, 0.12, 0.11, 0.13, 0.09, 0.11];
         assert_eq!(over(&values, &[1, 2, 1, 2, 1, 2]), over(&values, &[1; 6]));
@@ -276,7 +290,7 @@ mod tests {
         let fused = [0.5, 0.6, 0.5, 0.6, 0.5];
         let ratio: Vec<f64> = unfused.iter().zip(fused).map(|(a, b)| a - b).collect();
         for states in [[1; 5], [1, 1, 1, 2, 2]] {
-            let [u, f, r] = over_processes([&unfused, &fused, &ratio], &states, &PLAIN);
+            let [u, f, r] = over_processes([&unfused, &fused, &ratio], &states, &PLAIN, 0.0);
             assert!((u.centre - f.centre - r.centre).abs() < 1e-12);
         }
     }

@@ -4,13 +4,7 @@ use fused_kernels::MachineReading;
 use fusion_cost_model::calibration::MachineState;
 
 use super::statistics::{median, quantile_of};
-use super::surroundings::Surroundings;
-
-/// States whose hand-off times differ by less than this factor are one.
-const LEAST_HANDOFF_RATIO: f64 = 1.5;
-
-/// States whose triads differ by less than this factor are one.
-const LEAST_TRIAD_RATIO: f64 = 1.25;
+use super::surroundings::{LEAST_HANDOFF_RATIO, LEAST_TRIAD_RATIO, Surroundings};
 
 /// Between two states there is a valley: the middle half of the way from one to the other has at most
 /// this share of the readings of the smaller one.

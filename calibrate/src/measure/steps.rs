@@ -2,7 +2,7 @@
 
 use fused_kernels::{BackendError, Prepared, Variant};
 
-use super::sample::Samples;
+use super::samples::Samples;
 use super::statistics::median;
 
 /// Samples of the steps in one process, at most. They come after all pairs, so that they disturb
@@ -42,7 +42,7 @@ pub fn step_seconds(
 mod tests {
     use std::time::Duration;
 
-    use super::super::sample::Round;
+    use super::super::samples::Round;
     use super::super::{Order, Pair};
     use super::*;
 

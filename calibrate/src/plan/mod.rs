@@ -3,8 +3,10 @@
 mod questions;
 mod request;
 mod shard;
+mod stable_hash;
 mod subject;
 mod sweep;
+pub mod workload;
 
 use std::collections::HashSet;
 
@@ -21,7 +23,8 @@ use crate::units::gibibytes;
 pub use questions::{Questions, questions};
 pub use request::Request;
 pub use shard::{Shard, ShardChoice};
-pub use subject::{Comparison, Subject, clocks_of, controls};
+pub use stable_hash::stable_hash;
+pub use subject::{Comparison, Subject, clocks_of, controls, yardstick_of};
 pub use sweep::Sweep;
 
 /// What will be measured.

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use cli_support::input;
 use fusion_cost_model::{Problem, possible_kernels};
-use model_graphs::{Dims, Graph};
 
 use crate::exit::UsageError;
+use crate::profiles::find_model;
 
 /// The problems that a model raises.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +19,7 @@ pub struct Questions {
     pub opaque: usize,
 }
 
-/// Reads a model, and lists every kernel that a split of it may have, single ops among them: a split
+/// Reads a model, which may be a built-in workload, and lists every kernel that a split of it may have, single ops among them: a split
 /// has a cost only when all of its parts have one. Or reads a list of problems, a line each, from a
 /// file that ends in `.txt`.
 ///
@@ -39,24 +40,24 @@ pub fn questions(path: &Path, dims: &[String]) -> Result<Questions, UsageError> 
 }
 
 fn of_model(path: &Path, dims: &[String]) -> Result<(Vec<Problem>, usize), UsageError> {
-    let wrong = |error: model_graphs::Error| UsageError(error.to_string());
-    let mut sizes = Dims::default();
-    for text in dims {
-        sizes.set(text).map_err(wrong)?;
-    }
-    let found = Graph::load(path).map_err(wrong)?.segments(&sizes).map_err(wrong)?;
-    let kernels = possible_kernels(&found.graph_nodes().map_err(wrong)?)
-        .map_err(|error| UsageError(error.to_string()))?;
+    let wrong = |error: anyhow::Error| UsageError(format!("{error:#}"));
+    let model = find_model(path, dims).map_err(wrong)?;
+    let found = model.segments().map_err(wrong)?;
+    let nodes = found.graph_nodes().map_err(|error| UsageError(error.to_string()))?;
+    let kernels = possible_kernels(&nodes).map_err(|error| UsageError(error.to_string()))?;
     let all = kernels.iter().flat_map(|one| std::iter::repeat_n(one.problem, one.places));
     Ok((all.collect(), found.opaque().len()))
 }
+
+/// The bytes of a list of problems at most: a hundred thousand lines.
+const MOST_BYTES: u64 = 10 << 20;
 
 fn of_list(path: &Path, dims: &[String]) -> Result<Vec<Problem>, UsageError> {
     let name = path.display();
     if !dims.is_empty() {
         return Err(UsageError(format!("--dim is for models; {name} is a list of problems")));
     }
-    let text = std::fs::read_to_string(path)
+    let text = input::text(path, MOST_BYTES)
         .map_err(|error| UsageError(format!("cannot read {name}: {error}")))?;
     let lines = text.lines().map(str::trim).zip(1..);
     let lines = lines.filter(|(line, _)| !line.is_empty() && !line.starts_with('#'));

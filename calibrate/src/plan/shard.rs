@@ -2,12 +2,11 @@
 //! task agrees on it whatever else the plan holds.
 
 use std::fmt;
-use std::hash::Hasher;
 use std::str::FromStr;
 
-use fnv::FnvHasher;
 use fusion_cost_model::Problem;
 
+use super::stable_hash::stable_hash;
 use crate::exit::UsageError;
 
 /// As many tasks as a plan can be dealt to.
@@ -30,9 +29,7 @@ impl Shard {
     /// Whether a problem is of this part: it is of one of all.
     #[must_use]
     pub fn holds(self, problem: &Problem) -> bool {
-        let mut hasher = FnvHasher::default();
-        hasher.write(problem.to_string().as_bytes());
-        hasher.finish() % u64::from(self.count) == u64::from(self.index)
+        stable_hash(&problem.to_string()) % u64::from(self.count) == u64::from(self.index)
     }
 }
 

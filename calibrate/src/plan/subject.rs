@@ -122,40 +122,53 @@ impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { clock, implementation, .. } = *self;
         let clock = (!clock.is_host()).then(|| clock.to_string());
-        let vendor = (implementation != Implementation::Native).then(|| implementation.to_string());
+        let whose = (!implementation.is_native()).then(|| implementation.to_string());
         let rewrite = self.rewrite.map(|rewrite| rewrite.to_string());
-        let ways: Vec<String> = [clock, vendor, rewrite].into_iter().flatten().collect();
+        let ways: Vec<String> = [clock, whose, rewrite].into_iter().flatten().collect();
         write!(f, "{}", self.problem)?;
         if ways.is_empty() { Ok(()) } else { write!(f, " ({})", ways.join(", ")) }
     }
 }
 
-/// The A/A runs of a run: on a CPU two for each family that is measured, each against a copy with
-/// tensors of its own, which is as hard as comparing two variants; on a GPU two for each clock, which
-/// depend on its second-level cache.
+/// Whose A/A runs say how noisy measurements of an implementation are: its own for a runtime, whose
+/// process is another one, else those of the project's kernels.
+#[must_use]
+pub fn yardstick_of(implementation: Implementation) -> Implementation {
+    if implementation.runtime().is_some() { implementation } else { Implementation::Native }
+}
+
+/// The A/A runs of a run, for each implementation that has its own: on a CPU two for each family that
+/// is measured, each against a copy with tensors of its own, which is as hard as comparing two
+/// variants; on a GPU two for each clock, which depend on its second-level cache.
 ///
 /// # Errors
 ///
 /// Never, since the texts are fixed; they are parsed like any other.
 pub fn controls(subjects: &[Subject], l2_bytes: Option<u64>) -> anyhow::Result<Vec<Subject>> {
     let mut controls = Vec::new();
-    let control = |clock: Clock, text: &str, comparison| -> anyhow::Result<Subject> {
-        let subject = Subject::of(text.parse()?, clock, Implementation::Native);
+    let control = |(clock, implementation), text: &str, comparison| -> anyhow::Result<Subject> {
+        let subject = Subject::of(text.parse()?, clock, implementation);
         Ok(Subject { comparison, ..subject })
     };
-    for clock in clocks_of(subjects) {
+    let yardstick = |one: &Subject| yardstick_of(one.implementation);
+    let mut yardsticks: Vec<Implementation> = subjects.iter().map(yardstick).collect();
+    yardsticks.sort_unstable();
+    yardsticks.dedup();
+    let clocks = clocks_of(subjects).into_iter();
+    let kinds = clocks.flat_map(|clock| yardsticks.iter().map(move |&one| (clock, one)));
+    for kind in kinds {
         let Some(l2_bytes) = l2_bytes else {
             let is_measured =
                 |family: Family| subjects.iter().any(|subject| subject.family() == family);
             for (_, texts) in CPU_CONTROLS.iter().filter(|(family, _)| is_measured(*family)) {
                 for text in texts {
-                    controls.push(control(clock, text, Comparison::UnfusedCopy)?);
+                    controls.push(control(kind, text, Comparison::UnfusedCopy)?);
                 }
             }
             continue;
         };
         for text in [SMALL_GPU_CONTROL.to_owned(), large_gpu_control(l2_bytes)] {
-            controls.push(control(clock, &text, Comparison::UnfusedUnfused)?);
+            controls.push(control(kind, &text, Comparison::UnfusedUnfused)?);
         }
     }
     Ok(controls)
@@ -215,6 +228,18 @@ mod tests {
         for l2_bytes in [0, u64::MAX] {
             assert!(controls(&subjects, Some(l2_bytes)).is_ok());
         }
+    }
+
+    #[test]
+    fn a_runtime_has_controls_of_its_own() {
+        let problem = "mul_add/f32/m3.n4".parse().unwrap();
+        let runtime: Implementation = "pytorch@2.9.1".parse().unwrap();
+        let of = |whose| Subject::of(problem, Clock::Host, whose);
+        let both = controls(&[of(runtime), of(Implementation::Native)], None).unwrap();
+        let whose: Vec<_> = both.iter().map(|control| control.implementation).collect();
+        assert_eq!(whose, [Implementation::Native, Implementation::Native, runtime, runtime]);
+        let vendor = controls(&[of(Implementation::Vendor)], None).unwrap();
+        assert!(vendor.iter().all(|control| control.implementation.is_native()));
     }
 
     #[test]

@@ -1,22 +1,29 @@
-//! The data sheets and sets of sizes under `profiles/`, built into the program.
+//! The data sheets, sets of sizes, workloads and calibrations under `profiles/`, built into the
+//! program.
 
+mod models;
+mod node_line;
 mod shapes;
+mod workloads;
 
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
 use anyhow::Context;
+use cli_support::input;
 use fusion_cost_model::Error;
 use fusion_cost_model::hardware::HardwareSpec;
 use include_dir::{Dir, include_dir};
 
 use crate::exit::UsageError;
 
+pub use models::{Model, find_model};
 pub use shapes::{ShapeSet, ShapesError};
+pub use workloads::{Workload, WorkloadError};
 
 static HARDWARE: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/profiles/hardware");
 static SHAPES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/profiles/shapes");
+static WORKLOADS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/profiles/workloads");
+static CALIBRATIONS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/profiles/calibrations");
 
 /// The TOML files of a folder: stem and text, by name.
 fn files(folder: &'static Dir<'_>) -> Vec<(&'static str, &'static str)> {
@@ -43,6 +50,12 @@ pub fn hardware() -> anyhow::Result<Vec<HardwareSpec>> {
         .collect()
 }
 
+/// The calibrations and imported profiles of the project: stem and text, by name.
+#[must_use]
+pub fn calibrations() -> Vec<(&'static str, &'static str)> {
+    files(&CALIBRATIONS)
+}
+
 /// Whether a name on the command line means a file and not something built in.
 fn is_path(name: &str) -> bool {
     name.contains(['/', '\\']) || name.ends_with(".toml")
@@ -52,15 +65,8 @@ fn is_path(name: &str) -> bool {
 const MOST_BYTES: u64 = 1 << 20;
 
 fn read(path: &str) -> anyhow::Result<String> {
-    let mut text = String::new();
-    let read = File::open(Path::new(path))
-        .and_then(|file| file.take(MOST_BYTES + 1).read_to_string(&mut text));
-    let reason = match read {
-        Ok(bytes) if bytes as u64 > MOST_BYTES => "it has more than 1 MiB".to_owned(),
-        Ok(_) => return Ok(text),
-        Err(error) => error.to_string(),
-    };
-    Err(UsageError(format!("cannot read {path}: {reason}")).into())
+    let text = input::text(Path::new(path), MOST_BYTES);
+    text.map_err(|error| UsageError(format!("cannot read {path}: {error}")).into())
 }
 
 /// A machine by id, name, alias, or the path of a hardware file.
@@ -90,11 +96,17 @@ pub fn shape_names() -> Vec<&'static str> {
     files(&SHAPES).into_iter().map(|(stem, _)| stem).collect()
 }
 
+/// The names of the built-in workloads.
+#[must_use]
+pub fn workload_names() -> Vec<&'static str> {
+    files(&WORKLOADS).into_iter().map(|(stem, _)| stem).collect()
+}
+
 /// A set of sizes by name or path.
 ///
 /// # Errors
 ///
-/// [`UsageError`] or [`Error`] when there is none, or it is damaged.
+/// [`UsageError`] when there is none, or it is damaged; an [`Error`] when a built-in one is.
 pub fn find_shapes(name: &str) -> anyhow::Result<ShapeSet> {
     if is_path(name) {
         return ShapeSet::from_toml(&read(name)?)
@@ -105,8 +117,11 @@ pub fn find_shapes(name: &str) -> anyhow::Result<ShapeSet> {
         Some((_, text)) => {
             Ok(ShapeSet::from_toml(text).with_context(|| format!("profiles/shapes/{name}.toml"))?)
         }
-        None => Err(Error::unknown_name("shape set", name, shape_names()))
-            .context("see `calibrate list shapes`, or name a .toml file"),
+        None => {
+            let unknown = Error::unknown_name("shape set", name, shape_names());
+            let advice = "see `calibrate list shapes`, or name a .toml file";
+            Err(UsageError(format!("{unknown}; {advice}")).into())
+        }
     }
 }
 
@@ -122,7 +137,7 @@ mod tests {
     #[test]
     fn every_machine_is_whole_and_found_by_all_its_names() {
         let machines = hardware().unwrap();
-        assert!(machines.len() >= 15);
+        assert!(machines.len() >= 24);
         for (stem, _) in files(&HARDWARE) {
             assert_eq!(find_hardware(stem).unwrap().id, stem, "id and file name differ");
         }
@@ -156,6 +171,14 @@ mod tests {
             ("NVIDIA A100-SXM4-80GB", "a100-80gb"),
             ("NVIDIA GeForce RTX 4090", "rtx-4090"),
             ("AMD Instinct MI300X", "mi300x"),
+            ("AMD Ryzen 9 9950X 16-Core Processor", "ryzen-9-9950x"),
+            ("AMD EPYC 9755 128-Core Processor", "epyc-9755"),
+            ("Intel(R) Xeon(R) 6980P", "xeon-6980p"),
+            ("Apple M4 Max", "m4-max"),
+            ("NVIDIA B200", "b200"),
+            ("NVIDIA GB200", "gb200"),
+            ("NVIDIA GeForce RTX 5090", "rtx-5090"),
+            ("AMD Instinct MI355X", "mi355x"),
         ] {
             assert_eq!(detected(reported), [id], "{reported}");
         }
@@ -169,6 +192,17 @@ mod tests {
             "NVIDIA H100 PCIe",
             "NVIDIA GeForce RTX 4090 D",
             "NVIDIA GeForce RTX 4090 Laptop GPU",
+            "AMD Ryzen 9 9950X3D 16-Core Processor",
+            "Intel(R) Xeon(R) 6979P",
+            "Apple M4",
+            "Apple M4 Pro",
+            // Of several machines, which only their users can name.
+            "Neoverse-V2",
+            "NVIDIA B300",
+            "NVIDIA GB300",
+            "NVIDIA GeForce RTX 5090 D",
+            "NVIDIA GeForce RTX 5090 Laptop GPU",
+            "AMD Instinct MI350X",
         ] {
             assert_eq!(detected(sibling), Vec::<String>::new(), "{sibling}");
         }
@@ -183,6 +217,10 @@ mod tests {
             ("h100-sxm", DType::Bf16, 989.4e3),
             ("h200", DType::F8, 1979e3),
             ("mi300x", DType::F16, 1307.4e3),
+            ("b200", DType::Bf16, 2250e3),
+            ("gb200", DType::F8, 5000e3),
+            ("rtx-5090", DType::Bf16, 209.5e3),
+            ("mi355x", DType::F8, 5033.2e3),
         ] {
             let peak = machine(id).peak_gflops(dtype).unwrap();
             assert!((peak / gflops - 1.0).abs() < 0.001, "{id} {dtype}: {peak}");
@@ -192,7 +230,7 @@ mod tests {
 
     #[test]
     fn every_shape_set_is_whole() {
-        for name in ["quick", "standard", "resnet50", "bert-base", "llama-8b"] {
+        for name in ["quick", "standard", "resnet50", "bert-base", "llama-8b", "peers"] {
             let set = find_shapes(name).unwrap();
             assert_eq!(set.name, name);
             assert!(!set.all_chains().is_empty(), "{name} is empty");
@@ -229,19 +267,15 @@ mod tests {
 
     #[test]
     fn every_calibration_of_the_project_can_be_read() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/profiles/calibrations");
-        let mut count = 0;
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            let text = std::fs::read_to_string(&path).unwrap();
-            let records = match FileKind::of(&text) {
-                Some(FileKind::Imported) => ImportedProfile::load(&path).unwrap().records.len(),
-                _ => HardwareCalibration::load(&path).unwrap().records.len(),
+        let all = calibrations();
+        assert!(all.len() >= 2);
+        for (stem, text) in all {
+            let records = match FileKind::of(text) {
+                Some(FileKind::Imported) => ImportedProfile::from_toml(text).unwrap().records.len(),
+                _ => HardwareCalibration::from_toml(text).unwrap().records.len(),
             };
-            assert!(records > 0, "{}", path.display());
-            count += 1;
+            assert!(records > 0, "{stem}");
         }
-        assert!(count > 0);
     }
 
     #[test]

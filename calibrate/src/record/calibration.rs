@@ -1,7 +1,8 @@
 //! The calibration of a whole run.
 
 use fusion_cost_model::calibration::{
-    FusionRecord, HardwareCalibration, MachineState, RunEnd, SCHEMA_VERSION, Settings, Skipped,
+    EarlierState, FusionRecord, HardwareCalibration, MachineState, RunEnd, RuntimeUsed,
+    SCHEMA_VERSION, Settings, Skipped,
 };
 
 use fusion_cost_model::FileKind;
@@ -9,7 +10,6 @@ use fusion_cost_model::FileKind;
 use super::{Context, record};
 use crate::build_info;
 use crate::digits::rounded;
-use crate::judge::KnownState;
 use crate::machine::Machine;
 use crate::measure::States;
 use crate::plan::Plan;
@@ -20,6 +20,8 @@ use crate::run::{Measured, Outcome, Part, RunSettings, State};
 pub struct Run<'a> {
     /// Where it was made.
     pub machine: &'a Machine,
+    /// The runtimes whose kernels were to be measured.
+    pub runtimes: &'a [RuntimeUsed],
     /// What was to be measured.
     pub plan: &'a Plan,
     /// How it was made.
@@ -28,16 +30,16 @@ pub struct Run<'a> {
     pub parts: &'a Part,
     /// Whether it was shortened.
     pub quick: bool,
-    /// States that the machine was in when it was calibrated before.
-    pub other_states: &'a [KnownState],
+    /// States that the machine was in when it was calibrated before, and that this run did not meet.
+    pub earlier_states: &'a [EarlierState],
 }
 
 /// The calibration that comes of a run.
 #[must_use]
 pub fn calibration(run: &Run<'_>, outcome: &Outcome) -> HardwareCalibration {
-    let Run { machine, plan, settings, parts, quick, other_states } = *run;
+    let Run { machine, runtimes, plan, settings, parts, quick, earlier_states } = *run;
     let Outcome { measured, noise, ceilings, end, .. } = outcome;
-    let records = records(measured, &Context::of(settings, outcome, other_states));
+    let records = records(measured, &Context::of(settings, outcome));
     HardwareCalibration {
         kind: FileKind::Calibration,
         schema_version: SCHEMA_VERSION,
@@ -61,8 +63,10 @@ pub fn calibration(run: &Run<'_>, outcome: &Outcome) -> HardwareCalibration {
         fingerprint: machine.fingerprint.clone(),
         additions: Vec::new(),
         checks: parts.checks.clone(),
+        runtimes: runtimes.to_vec(),
         skipped: skipped(plan, measured, *end),
         states: outcome.machine.describe().iter().cloned().map(rounded_state).collect(),
+        earlier_states: earlier_states.to_vec(),
         ceilings: ceilings.clone(),
         noise: noise.clone(),
         records,
@@ -75,7 +79,8 @@ pub fn of_nothing(machine: &Machine, settings: &RunSettings) -> HardwareCalibrat
     let (shapes, subjects, skipped) = (String::new(), Vec::new(), Vec::new());
     let plan = &Plan { shapes, subjects, skipped };
     let parts = &Part::now(settings.forced, Vec::new());
-    let run = Run { machine, plan, settings, parts, quick: false, other_states: &[] };
+    let (runtimes, earlier_states) = (&[][..], &[][..]);
+    let run = Run { machine, runtimes, plan, settings, parts, quick: false, earlier_states };
     let outcome = Outcome {
         measured: Vec::new(),
         controls: Vec::new(),

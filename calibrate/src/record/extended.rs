@@ -37,14 +37,17 @@ pub fn why_not_extended(base: &HardwareCalibration, machine: &Machine) -> Option
 #[must_use]
 pub fn extended(base: HardwareCalibration, added: HardwareCalibration) -> HardwareCalibration {
     let mut all = base;
+    // Records that later runs added to that file are counted in the entries of those runs.
+    let by_others: u64 = added.additions.iter().map(|one| one.records).sum();
     all.additions.push(Addition {
         started_at: added.tool.started_at,
         shapes: added.settings.shapes,
         seed: added.settings.seed,
         quick: added.settings.quick,
         forced: added.settings.forced,
-        records: added.num_records,
+        records: added.num_records.saturating_sub(by_others),
     });
+    all.additions.extend(added.additions);
     let states = u32::try_from(all.states.len()).unwrap_or(u32::MAX);
     let later = |state: u32| state.saturating_add(states);
     all.states.extend(added.states.into_iter().map(|mut state| {
@@ -55,6 +58,17 @@ pub fn extended(base: HardwareCalibration, added: HardwareCalibration) -> Hardwa
         ceilings.state = ceilings.state.map(later);
         ceilings
     }));
+    for runtime in added.runtimes {
+        match all.runtimes.iter_mut().find(|one| one.implementation == runtime.implementation) {
+            Some(known) => *known = runtime,
+            None => all.runtimes.push(runtime),
+        }
+    }
+    for state in added.earlier_states {
+        if !all.earlier_states.contains(&state) {
+            all.earlier_states.push(state);
+        }
+    }
     all.noise.extend(added.noise);
     for mut record in added.records {
         record.states.iter_mut().for_each(|state| *state = later(*state));
@@ -152,6 +166,24 @@ pub(super) mod tests {
         let again = extended(all, second);
         assert_eq!((again.additions.len(), again.states.len(), again.records.len()), (2, 3, 3));
         assert!(HardwareCalibration::from_toml(&again.to_toml().unwrap()).is_ok());
+    }
+
+    #[test]
+    fn the_history_of_what_is_added_is_kept() {
+        let [mut first, second, third] = [0..1, 1..2, 2..3].map(in_a_state);
+        first.tool.started_at = "2026-11-22T00:00:00Z".to_owned();
+        let grown = |one: HardwareCalibration, later: &str, added: HardwareCalibration| {
+            let mut added = added;
+            added.tool.started_at = later.to_owned();
+            extended(one, added)
+        };
+        let part = grown(second, "2026-11-22T02:00:00Z", third);
+        let all = extended(first, part.clone());
+        let records: Vec<u64> = all.additions.iter().map(|one| one.records).collect();
+        assert_eq!(records, [1, 1]);
+        let began: Vec<&str> = all.additions.iter().map(|one| &one.started_at[..]).collect();
+        assert_eq!(began, [&part.tool.started_at[..], "2026-11-22T02:00:00Z"]);
+        assert_eq!(HardwareCalibration::from_toml(&all.to_toml().unwrap()).unwrap(), all);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use fusion_cost_model::cost::{LeastTime, PeakMemory, Traffic};
 use fusion_cost_model::{Backend, CacheState, Clock};
 
 use crate::digits::rounded;
-use crate::judge::{self, Case, KnownState, controls_for, judge, noise_floor, span, throttle};
+use crate::judge::{self, Case, controls_for, judge, noise_floor, span, throttle};
 use crate::measure::{Estimate, SensorRange, Surroundings, Unit, VariantTime};
 use crate::plan::Subject;
 use crate::run::{Outcome, RunSettings};
@@ -36,20 +36,14 @@ pub struct Context<'a> {
     pub ceilings: &'a [MeasuredCeilings],
     /// The states that the machine was in.
     pub states: &'a [MachineState],
-    /// States that it was in at other times.
-    pub other_states: &'a [KnownState],
 }
 
 impl<'a> Context<'a> {
     /// What a run left.
     #[must_use]
-    pub fn of(
-        settings: &'a RunSettings,
-        outcome: &'a Outcome,
-        other_states: &'a [KnownState],
-    ) -> Self {
+    pub fn of(settings: &'a RunSettings, outcome: &'a Outcome) -> Self {
         let Outcome { noise, ceilings, machine, .. } = outcome;
-        Self { settings, noise, ceilings, states: machine.describe(), other_states }
+        Self { settings, noise, ceilings, states: machine.describe() }
     }
 }
 
@@ -63,13 +57,13 @@ pub fn record(
     estimate: &Estimate,
     context: &Context<'_>,
 ) -> FusionRecord {
-    let Context { settings, noise, ceilings, states, other_states } = *context;
+    let Context { settings, noise, ceilings, states } = *context;
     let problem = &subject.problem;
     let own_control = judge::control(subject, estimate, settings.backend, settings.threads);
     let of_one_kernel = problem.chain().is_single().then(|| estimate.of_one_kernel());
     let estimate = of_one_kernel.as_ref().unwrap_or(estimate);
     let variants = subject.comparison.variants();
-    let noise = &controls_for(noise, subject.clock, subject.family())[..];
+    let noise = &controls_for(noise, subject)[..];
     let ceilings = |clock: Clock, cache_state: CacheState| {
         let is_of_kind = move |one: &MeasuredCeilings| {
             (one.dtype, one.cache_state, one.clock) == (problem.dtype(), cache_state, clock)
@@ -111,7 +105,6 @@ pub fn record(
         ),
         surroundings: &surroundings,
         states,
-        other_states,
     });
 
     let (traffic, peak) = (Traffic::of(problem), PeakMemory::of(problem));

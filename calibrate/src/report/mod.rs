@@ -13,13 +13,14 @@ mod plan;
 mod progress;
 mod selftest;
 pub mod validation;
+pub mod workload;
 
 pub use calibration::page;
 pub use compare::{CompareReport, CompareTable};
 pub use coverage::coverage;
 pub use drift::drift;
-pub use estimated::decision_words;
+pub use estimated::{Range, decision_words};
 pub use imported::imported;
 pub use plan::plan;
-pub use progress::Progress;
+pub use progress::{Baseline, Progress, ProgressLines};
 pub use selftest::selftest;

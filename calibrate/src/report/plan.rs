@@ -13,6 +13,10 @@ use crate::plan::{Plan, Subject};
 /// cores. One of a problem whose run takes longer than 10 ms takes longer.
 const SECONDS_PER_PROCESS: f64 = 0.25;
 
+/// What starting a runtime takes in addition: a second or two for an interpreter and its libraries,
+/// and several seconds where it compiles.
+const SECONDS_PER_RUNTIME: f64 = 2.0;
+
 /// The problems, how many processes they take, and about how long.
 #[must_use]
 pub fn plan(
@@ -33,9 +37,13 @@ pub fn plan(
         text += &width.wrap("- ", &format!("not measured: {}", skipped.reason), 2);
     }
     let processes = |each: u32| (subjects + controls) as u64 * u64::from(each);
+    let of_runtimes = plan.subjects.iter().filter(|one| one.implementation.runtime().is_some());
+    #[expect(clippy::cast_precision_loss, reason = "minutes")]
+    let share_of_runtimes = of_runtimes.count() as f64 / subjects.max(1) as f64;
+    let seconds_each = SECONDS_PER_PROCESS + share_of_runtimes * SECONDS_PER_RUNTIME;
     let minutes = |each: u32| {
         #[expect(clippy::cast_precision_loss, reason = "minutes")]
-        let seconds = (processes(each) as f64 * SECONDS_PER_PROCESS).max(spread.as_secs_f64());
+        let seconds = (processes(each) as f64 * seconds_each).max(spread.as_secs_f64());
         match seconds {
             ..90.0 => format!("{seconds:.0} s"),
             _ => format!("{:.0} min", seconds / 60.0),
@@ -64,6 +72,8 @@ fn name(subject: &Subject) -> String {
     let mut name = subject.problem.to_string();
     if !subject.clock.is_host() {
         name += &format!(", {} clock, {} kernels", subject.clock, subject.implementation);
+    } else if !subject.implementation.is_native() {
+        name += &format!(", {} kernels", subject.implementation);
     }
     name
 }

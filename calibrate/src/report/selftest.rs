@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use cli_support::ranked::{Column, RankedTable};
 use cli_support::units::percent;
 use cli_support::width::Width;
+use fusion_cost_model::Implementation;
 
 use crate::selftest::against_itself::{AgainstItself, Kind};
 use crate::selftest::simulation::Simulated;
@@ -22,9 +23,10 @@ pub fn selftest(result: &SelfTest, width: Width) -> String {
     }
     for measured in &result.against_itself {
         let what = format!(
-            "{} on {} threads: {}, whose true speedup is {}",
+            "{} on {} threads{}: {}, whose true speedup is {}",
             result.fingerprint.cpu_model,
             result.threads,
+            whose(result.implementation),
             measured.kind.words(),
             truth(measured)
         );
@@ -61,6 +63,11 @@ fn simulation(simulated: &[Simulated]) -> RankedTable {
         table.row(result.disturbance.name(), cells);
     }
     table
+}
+
+/// Whose kernels ran, where they are not the project's own.
+fn whose(implementation: Implementation) -> String {
+    if implementation.is_native() { String::new() } else { format!(", {implementation} kernels") }
 }
 
 /// The true ratio in words: `1`, or `1.02`.

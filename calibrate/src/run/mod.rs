@@ -2,7 +2,8 @@
 //!
 //! `target` is the device that it runs on. `session` makes the passes with its `settings` and its
 //! `seed`, `findings` and `ceilings` join what several passes say of the machine, and `journal` keeps
-//! every result, from which an ended run goes on. An `observer` hears what is being done.
+//! every result, from which an ended run goes on. An `observer` hears what is being done. `workload`
+//! lets a session measure whole models.
 
 mod ceilings;
 mod entry;
@@ -15,6 +16,7 @@ mod seed;
 mod session;
 mod settings;
 mod target;
+pub mod workload;
 
 pub use entry::{Entry, Part, RunKey};
 pub use journal::{Begun, Journal, Recovered};
@@ -23,4 +25,4 @@ pub use outcome::{Measured, Outcome, State};
 pub use seed::Seed;
 pub use session::Session;
 pub use settings::RunSettings;
-pub use target::Target;
+pub use target::{Target, introduced};

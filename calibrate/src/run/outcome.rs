@@ -114,6 +114,14 @@ impl Outcome {
         self.measured.iter().chain(&self.controls)
     }
 
+    /// The states that the machine was in while nothing disturbed it: those that it returns to.
+    #[must_use]
+    pub fn undisturbed_states(&self) -> States {
+        let mut surroundings: Vec<_> = self.all().flat_map(Measured::surroundings).collect();
+        surroundings.retain(Surroundings::is_undisturbed);
+        States::find(&surroundings)
+    }
+
     /// Whether a kernel computed something wrong, or could not be measured.
     #[must_use]
     pub fn has_failures(&self) -> bool {

@@ -5,17 +5,15 @@
 //! It also means that a run which is ended early knows something of every problem.
 
 use std::collections::HashMap;
-use std::hash::Hasher;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use fnv::FnvHasher;
 use fusion_cost_model::calibration::{MeasuredCeilings, NoiseFloor, RunEnd};
 use fusion_cost_model::{Clock, DType, Implementation};
 
 use crate::judge::{controls_for, noise_floor, same_margin};
 use crate::measure::{States, draw_pass, enough};
-use crate::plan::{Subject, controls};
+use crate::plan::{Subject, controls, stable_hash};
 use crate::prove::Proof;
 use crate::stop::Stop;
 use crate::worker::{CeilingsTask, MeasureAnswer, MeasureTask, NoAnswer, ProcessReport, Workers};
@@ -230,9 +228,10 @@ impl<'a> Session<'a> {
         self.end_before(0.0)
     }
 
-    /// Whether something was measured in the first pass and nothing of it is usable.
+    /// Whether problems were measured in the first pass and none of them is usable. An A/A run that
+    /// had better luck, and was repeated for it, is no use without them.
     fn is_hopeless(&self) -> bool {
-        let made = || self.measured.iter().filter(|one| !one.processes.is_empty());
+        let made = || self.measured[self.controls..].iter().filter(|one| !one.processes.is_empty());
         !self.settings.forced && made().count() > 0 && made().all(Measured::ended_disturbed)
     }
 
@@ -363,8 +362,12 @@ impl<'a> Session<'a> {
             subject: *subject,
             cache: self.settings.cache,
             procedure: self.settings.procedure,
-            input_seed: seed ^ seed_of(&name),
-            process_seed: seed_of(&format!("{seed} {subject} {comparison:?} {repetition} {pass}")),
+            // Each problem has a seed of its own whatever else is measured, so that it can be reproduced
+            // by itself.
+            input_seed: seed ^ stable_hash(&name),
+            process_seed: stable_hash(&format!(
+                "{seed} {subject} {comparison:?} {repetition} {pass}"
+            )),
             reference_budget: if pass == 0 { FIRST_REFERENCE_BUDGET } else { REFERENCE_BUDGET },
             proved: self.proved(subject),
             planted: None,
@@ -373,9 +376,7 @@ impl<'a> Session<'a> {
 
     /// Looks at a problem between two passes, and finishes it if it needs no more processes.
     fn look(&mut self, index: usize) {
-        let Subject { clock, .. } = self.measured[index].subject;
-        let family = self.measured[index].subject.family();
-        let floor = noise_floor(&controls_for(&self.noise(), clock, family));
+        let floor = noise_floor(&controls_for(&self.noise(), &self.measured[index].subject));
         let measured = &mut self.measured[index];
         let looks = self.settings.procedure.looks(measured.is_short());
         let Measured { estimate: Some(estimate), processes, state: State::Unfinished, .. } =
@@ -473,15 +474,7 @@ impl<'a> Session<'a> {
         let (controls, problems) = self.measured.split_at(self.controls);
         let singles = problems.iter().filter(|one| one.subject.problem.chain().is_single());
         // What a vendor's kernel says of itself is nothing about the machine's own.
-        let singles = singles.filter(|one| one.subject.implementation == Implementation::Native);
+        let singles = singles.filter(|one| one.subject.implementation != Implementation::Vendor);
         findings::noise(controls.iter().chain(singles), &self.settings)
     }
-}
-
-/// A number for a text, so that each problem has a seed of its own whatever else is measured, and
-/// can be reproduced by itself. Another hash would draw other inputs and orders.
-fn seed_of(text: &str) -> u64 {
-    let mut hasher = FnvHasher::default();
-    hasher.write(text.as_bytes());
-    hasher.finish()
 }

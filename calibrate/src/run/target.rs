@@ -1,9 +1,12 @@
 //! What a run measures on: a device, and what was found at its place.
 
+use std::time::Duration;
+
 use cli_support::memory;
 use fused_kernels::cpu::Cpu;
+use fused_kernels::runtime::Runtime;
 use fusion_cost_model::CacheState;
-use fusion_cost_model::calibration::Fingerprint;
+use fusion_cost_model::calibration::{Fingerprint, RuntimeUsed};
 
 use crate::exit::NoDeviceError;
 use crate::machine::fingerprint;
@@ -11,7 +14,10 @@ use crate::machine::preflight::{GpuNeeds, Needs};
 use crate::plan::{
     Available, Needed, Plan, Subject, Wanted, Ways, bytes_needed, controls, device_bytes,
 };
-use crate::worker::{Device, FoundGpu, IdentifyTask, NoAnswer, PROBE_LIMIT, PlanTask, probe};
+use crate::runtimes::RuntimeChoice;
+use crate::worker::{
+    Device, FoundGpu, IdentifyTask, IntroduceTask, NoAnswer, PROBE_LIMIT, PlanTask, probe,
+};
 
 /// A device that is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +26,8 @@ pub struct Target {
     pub device: Device,
     /// What is at its place; `None` for a CPU, which needs no looking for.
     found: Option<FoundGpu>,
+    /// What the runtimes of the device said of themselves.
+    runtimes: Vec<RuntimeUsed>,
 }
 
 impl Target {
@@ -28,14 +36,26 @@ impl Target {
     /// # Errors
     ///
     /// [`NoDeviceError`] when it is not there.
-    pub fn find(device: Device) -> anyhow::Result<Self> {
+    pub fn find(mut device: Device) -> anyhow::Result<Self> {
         if device.gpu.is_none() {
-            return Ok(Self { device, found: None });
+            let mut runtimes = Vec::new();
+            for index in 0..device.runtimes.len() {
+                let used = introduced(&device, &device.runtimes[index])?;
+                device.runtimes[index].implementation = Some(used.implementation);
+                runtimes.push(used);
+            }
+            return Ok(Self { device, found: None, runtimes });
         }
         match probe(&device, IdentifyTask, PROBE_LIMIT) {
-            Ok(found) => Ok(Self { device, found: Some(found) }),
+            Ok(found) => Ok(Self { device, found: Some(found), runtimes: Vec::new() }),
             Err(reason) => Err(unusable(&device, &reason)),
         }
+    }
+
+    /// The runtimes whose kernels can run.
+    #[must_use]
+    pub fn runtimes(&self) -> &[RuntimeUsed] {
+        &self.runtimes
     }
 
     /// Observes the machine that it belongs to.
@@ -83,8 +103,24 @@ impl Target {
             // Only to plan with, so it needs no more threads than there are processors: kernels run
             // in processes of their own.
             let planner = Cpu::new(device.threads.min(fingerprint::available_threads()))?;
-            let bytes = |subject: &Subject| device_bytes(&planner, subject, cache);
-            return Ok(subjects.iter().map(bytes).collect());
+            let mut by_runtime = Vec::new();
+            for RuntimeUsed { implementation, name, .. } in &self.runtimes {
+                let is_its = |subject: &&Subject| subject.implementation == *implementation;
+                let subjects: Vec<Subject> = subjects.iter().filter(is_its).copied().collect();
+                let answers = probe(device, PlanTask { subjects, cache }, PLAN_LIMIT)
+                    .map_err(|reason| unusable_runtime(name, &reason.to_string(), None))?;
+                by_runtime.push((*implementation, answers.into_iter()));
+            }
+            let mut bytes = |subject: &Subject| {
+                let whose = subject.implementation;
+                match by_runtime.iter_mut().find(|(runtime, _)| *runtime == whose) {
+                    Some((_, answers)) => {
+                        answers.next().unwrap_or_else(|| Err(format!("{subject}: no answer")))
+                    }
+                    None => device_bytes(&planner, subject, cache),
+                }
+            };
+            return Ok(subjects.iter().map(&mut bytes).collect());
         }
         let answers = probe(device, PlanTask { subjects, cache }, PROBE_LIMIT);
         answers.map_err(|reason| unusable(device, &reason))
@@ -116,6 +152,27 @@ impl Target {
         });
         Needs { threads: self.device.threads, memory_bytes: host, gpu }
     }
+}
+
+/// How long a runtime may take to say which of many problems it runs.
+const PLAN_LIMIT: Duration = Duration::from_secs(300);
+
+/// What a runtime says of itself.
+///
+/// # Errors
+///
+/// [`NoDeviceError`] when it cannot be used, with what to install.
+pub fn introduced(device: &Device, choice: &RuntimeChoice) -> anyhow::Result<RuntimeUsed> {
+    let task = IntroduceTask { runtime: choice.name.clone() };
+    probe(device, task, Runtime::START_LIMIT + PROBE_LIMIT).map_err(|reason| {
+        unusable_runtime(&choice.name, &reason.to_string(), choice.install().as_deref())
+    })
+}
+
+fn unusable_runtime(name: &str, reason: &str, install: Option<&str>) -> anyhow::Error {
+    let reason = reason.strip_prefix(&format!("{name}: ")).unwrap_or(reason);
+    let advice = install.map(|how| format!("; if that is missing: {how}")).unwrap_or_default();
+    NoDeviceError(format!("the runtime {name} cannot be used: {reason}{advice}")).into()
 }
 
 fn unusable(device: &Device, reason: &NoAnswer) -> anyhow::Error {

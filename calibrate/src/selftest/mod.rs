@@ -8,6 +8,7 @@
 pub mod against_itself;
 pub mod simulation;
 
+use fusion_cost_model::Implementation;
 use fusion_cost_model::calibration::{Check, Fingerprint};
 use serde::Serialize;
 
@@ -40,6 +41,8 @@ pub struct SelfTest {
     pub checks: Vec<Check>,
     /// Threads of the kernels.
     pub threads: u32,
+    /// Whose kernels were measured against themselves.
+    pub implementation: Implementation,
     /// The seed.
     pub seed: u64,
     /// Kernels against themselves, by what their second side is; empty if none was asked for, or the

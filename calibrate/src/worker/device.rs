@@ -2,11 +2,17 @@
 
 use std::path::PathBuf;
 
+use anyhow::Context;
 use fused_kernels::cpu::Cpu;
 use fused_kernels::gpu::GpuOptions;
-use fusion_cost_model::Backend;
-use fusion_cost_model::calibration::ObservedGpu;
+use fused_kernels::runtime::Runtime;
+use fused_kernels::worker::WorkerError;
+use fusion_cost_model::calibration::{ObservedGpu, RuntimeUsed};
+use fusion_cost_model::{Backend, Clock, Implementation, RuntimeId};
 use serde::{Deserialize, Serialize};
+
+use crate::exit::UsageError;
+use crate::runtimes::{PrivateFolder, RuntimeChoice};
 
 /// What runs the kernels.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +26,12 @@ pub struct Device {
     /// Which GPU; `None` for a CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu: Option<Gpu>,
+    /// Runtimes whose kernels run, in addition to the project's own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runtimes: Vec<RuntimeChoice>,
+    /// A private folder for a runtime's process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<PathBuf>,
 }
 
 /// Which GPU, and what is needed to use it.
@@ -46,19 +58,42 @@ impl Device {
     /// A CPU.
     #[must_use]
     pub const fn cpu(threads: usize, bound: bool) -> Self {
-        Self { backend: Backend::Cpu, threads, bound, gpu: None }
+        let backend = Backend::Cpu;
+        Self { backend, threads, bound, gpu: None, runtimes: Vec::new(), folder: None }
     }
 
     /// A GPU.
     #[must_use]
     pub const fn gpu(backend: Backend, gpu: Gpu) -> Self {
-        Self { backend, threads: 1, bound: false, gpu: Some(gpu) }
+        let gpu = Some(gpu);
+        Self { backend, threads: 1, bound: false, gpu, runtimes: Vec::new(), folder: None }
+    }
+
+    /// The same with runtimes, by their names or files.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`RuntimeChoice::find`], and [`UsageError`] when two have the same name.
+    pub fn with_runtimes<'n>(
+        self,
+        names: impl IntoIterator<Item = &'n str>,
+    ) -> anyhow::Result<Self> {
+        let mut runtimes: Vec<RuntimeChoice> = Vec::new();
+        for choice in names.into_iter().map(RuntimeChoice::find) {
+            let choice = choice?;
+            if runtimes.iter().any(|known| known.name == choice.name) {
+                let text = format!("--runtime names two that are called {}", choice.name);
+                return Err(UsageError(text).into());
+            }
+            runtimes.push(choice);
+        }
+        Ok(Self { runtimes, ..self })
     }
 
     /// What of it makes processes comparable: not where compiled kernels are kept.
     #[must_use]
     pub fn for_journal(&self) -> Self {
-        let mut device = self.clone();
+        let mut device = Self { folder: None, ..self.clone() };
         if let Some(gpu) = &mut device.gpu {
             gpu.code_cache = None;
         }
@@ -82,8 +117,61 @@ impl Device {
         Ok(fused_kernels::gpu::Gpu::open(self.backend, index, &self.gpu_options())?)
     }
 
-    /// Takes hold of it.
-    pub(super) fn open(&self) -> anyhow::Result<Opened> {
+    /// The same with a private folder, if a runtime may need one, which is removed with the second
+    /// value.
+    pub(super) fn with_folder(&self) -> Result<(Self, Option<PrivateFolder>), WorkerError> {
+        if self.runtimes.is_empty() {
+            return Ok((self.clone(), None));
+        }
+        let folder = PrivateFolder::new().map_err(WorkerError::Start)?;
+        let path = Some(folder.path().to_owned());
+        Ok((Self { folder: path, ..self.clone() }, Some(folder)))
+    }
+
+    /// Starts a runtime in the private folder.
+    fn start(&self, choice: &RuntimeChoice) -> anyhow::Result<Runtime> {
+        let folder = self.folder.as_ref().context("there is no folder for a runtime")?;
+        let program = choice.program(folder)?;
+        Ok(Runtime::start(&program, self.threads, self.bound)?)
+    }
+
+    /// Starts a runtime to ask what it is.
+    pub(super) fn introduce(&self, name: &str) -> anyhow::Result<RuntimeUsed> {
+        let choice = self.runtimes.iter().find(|choice| choice.name == name);
+        let runtime = self.start(choice.context("there is no such runtime")?)?;
+        let said = runtime.introduction().clone();
+        anyhow::ensure!(said.name == name, "{name}: it says that it is {}", said.name);
+        anyhow::ensure!(
+            said.clock == Clock::Host.name(),
+            "{name}: its clock is {}; on a CPU it must be host",
+            said.clock
+        );
+        let id = RuntimeId::new(&said.name, &said.version)?;
+        Ok(RuntimeUsed {
+            implementation: Implementation::Runtime(id),
+            name: said.name,
+            version: said.version,
+            device: said.device,
+            options: said.options,
+        })
+    }
+
+    /// Takes hold of it, and of the runtime if it is that whose kernels run.
+    pub(super) fn open(&self, implementation: Implementation) -> anyhow::Result<Opened> {
+        if implementation.runtime().is_some() {
+            let is_it = |choice: &&RuntimeChoice| choice.implementation == Some(implementation);
+            let choice = self.runtimes.iter().find(is_it);
+            let choice = choice.with_context(|| format!("{implementation} is not there"))?;
+            let runtime = self.start(choice)?;
+            let said = runtime.introduction();
+            let now = Implementation::Runtime(RuntimeId::new(&said.name, &said.version)?);
+            anyhow::ensure!(
+                now == implementation,
+                "{}: this process of it is {now}, and the run began with {implementation}",
+                choice.name
+            );
+            return Ok(Opened::Runtime(Box::new(runtime)));
+        }
         match self.backend {
             Backend::Cpu if self.bound => {
                 Ok(Opened::Cpu(Box::new(Cpu::with_bound_threads(self.threads)?)))
@@ -97,6 +185,7 @@ impl Device {
 /// A device that tasks can be done on.
 pub(super) enum Opened {
     Cpu(Box<Cpu>),
+    Runtime(Box<Runtime>),
     Gpu(fused_kernels::gpu::Gpu),
 }
 
@@ -105,6 +194,7 @@ impl Opened {
     pub(super) fn backend(&mut self) -> &mut dyn fused_kernels::Backend {
         match self {
             Self::Cpu(cpu) => &mut **cpu,
+            Self::Runtime(runtime) => &mut **runtime,
             Self::Gpu(gpu) => gpu,
         }
     }

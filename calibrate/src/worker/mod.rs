@@ -12,6 +12,7 @@ mod measure;
 mod planted;
 mod probe;
 mod processes;
+mod sequence;
 mod serve;
 mod task;
 
@@ -24,8 +25,8 @@ pub use probe::{PROBE_LIMIT, SURVEY_LIMIT, probe};
 pub use processes::{NoAnswer, Processes, TASK_LIMIT};
 pub use serve::serve;
 pub use task::{
-    CeilingsReport, CeilingsTask, IdentifyTask, MeasureAnswer, MeasureTask, PlanTask,
-    ProcessReport, SurveyTask, Task,
+    CeilingsReport, CeilingsTask, IdentifyTask, IntroduceTask, MeasureAnswer, MeasureTask,
+    PlanTask, ProcessReport, SequenceAnswer, SequenceReport, SequenceTask, SurveyTask, Task,
 };
 
 /// Does the tasks of a run, each in a fresh process; in tests, whatever a test needs.

@@ -22,9 +22,12 @@ pub const SURVEY_LIMIT: Duration = Duration::from_secs(30);
 /// [`NoAnswer`], whatever becomes of the worker.
 pub fn probe<T: Task>(device: &Device, task: T, limit: Duration) -> Result<T::Answer, NoAnswer> {
     let backend = device.backend;
-    let question = OnDevice { device: device.clone(), time_left: None, task };
+    let (device, _folder) = device.with_folder().map_err(NoAnswer::NotStarted)?;
+    let is_gpu = device.gpu.is_some();
+    let question = OnDevice { device, time_left: None, task };
     let answer = ask(&question, limit).map_err(|error| {
         NoAnswer::NoDevice(match error {
+            other if !is_gpu => other.to_string(),
             WorkerError::TimeLimit { .. } => format!(
                 "the {backend} driver gave no answer in {} s, and the process that asked it was \
                  ended",

@@ -6,7 +6,10 @@ use fused_kernels::worker::{Program, Worker, WorkerError};
 use thiserror::Error;
 
 use super::task::{Failure, OnDevice};
-use super::{CeilingsReport, CeilingsTask, Device, MeasureAnswer, MeasureTask, Task, Workers};
+use super::{
+    CeilingsReport, CeilingsTask, Device, MeasureAnswer, MeasureTask, SequenceAnswer, SequenceTask,
+    Task, Workers,
+};
 use crate::stop::Stop;
 
 /// Why a task has no answer.
@@ -73,8 +76,23 @@ impl<'a> Processes<'a> {
         Self { limit, ..self }
     }
 
+    /// Measures two sequences of layers.
+    ///
+    /// # Errors
+    ///
+    /// [`NoAnswer`].
+    pub fn sequences(
+        &mut self,
+        task: SequenceTask,
+        time_left: Option<Duration>,
+    ) -> Result<SequenceAnswer, NoAnswer> {
+        self.ask(task, time_left)
+    }
+
     fn ask<T: Task>(&self, task: T, time_left: Option<Duration>) -> Result<T::Answer, NoAnswer> {
-        let question = OnDevice { device: self.device.clone(), time_left, task };
+        // Removed below, whatever becomes of the worker.
+        let (device, _folder) = self.device.with_folder().map_err(NoAnswer::NotStarted)?;
+        let question = OnDevice { device, time_left, task };
         let began = Instant::now();
         let mut worker = Worker::start(&self.program).map_err(NoAnswer::NotStarted)?;
         // Ctrl-C closes the input, upon which the worker leaves.

@@ -4,11 +4,16 @@ use std::time::Duration;
 
 use fused_kernels::CompileService;
 use fused_kernels::{Backend, BackendError, worker};
+use fusion_cost_model::Implementation;
 
 use super::device::{Device, FoundGpu, Opened};
 use super::measure::measure_on;
+use super::sequence::measure_sequences;
 use super::task::{Failure, OnDevice};
-use super::{CeilingsReport, CeilingsTask, IdentifyTask, MeasureTask, PlanTask, SurveyTask, Task};
+use super::{
+    CeilingsReport, CeilingsTask, IdentifyTask, IntroduceTask, MeasureTask, PlanTask,
+    SequenceAnswer, SequenceTask, SurveyTask, Task,
+};
 use crate::exit;
 use crate::measure::Surroundings;
 use crate::plan::device_bytes;
@@ -24,6 +29,7 @@ pub fn serve() -> anyhow::Result<u8> {
     let mut compiler = CompileService::default();
     worker::serve(|request| match request.name() {
         MeasureTask::NAME => request.answer(|it| on_backend(it, measure_on)),
+        SequenceTask::NAME => request.answer(sequences),
         CeilingsTask::NAME => {
             request.answer(|it| on_backend(it, |backend, task| ceilings(backend, *task)))
         }
@@ -33,6 +39,13 @@ pub fn serve() -> anyhow::Result<u8> {
             })
         }),
         IdentifyTask::NAME => request.answer(identify),
+        IntroduceTask::NAME => {
+            request.answer(|OnDevice::<IntroduceTask> { device, task, .. }| {
+                device
+                    .introduce(&task.runtime)
+                    .map_err(|error| Failure::NoDevice(exit::message(&error)))
+            })
+        }
         SurveyTask::NAME => {
             request.answer(|OnDevice::<SurveyTask> { device, .. }| Ok(device.survey()))
         }
@@ -49,7 +62,7 @@ fn on_backend<T: Task>(
     if let Some(time_left) = time_left {
         leave_after(time_left);
     }
-    let mut opened = open(&device)?;
+    let mut opened = open(&device, task.implementation())?;
     does(opened.backend(), &task).map_err(|error| Failure::Failed(error.to_string()))
 }
 
@@ -64,18 +77,36 @@ fn ceilings(
     Ok(ceilings.map(|ceilings| CeilingsReport { ceilings, surroundings }))
 }
 
+fn sequences(
+    OnDevice { device, time_left, task }: OnDevice<SequenceTask>,
+) -> Result<SequenceAnswer, Failure> {
+    if let Some(time_left) = time_left {
+        leave_after(time_left);
+    }
+    match open(&device, Implementation::Native)? {
+        Opened::Cpu(mut cpu) => {
+            measure_sequences(&mut cpu, &task).map_err(|error| Failure::Failed(error.to_string()))
+        }
+        Opened::Gpu(_) | Opened::Runtime(_) => {
+            Err(Failure::Failed("only the cpu backend runs sequences of layers".to_owned()))
+        }
+    }
+}
+
 fn identify(question: OnDevice<IdentifyTask>) -> Result<FoundGpu, Failure> {
-    match open(&question.device)? {
+    match open(&question.device, Implementation::Native)? {
         Opened::Gpu(gpu) => match gpu.free_memory() {
             Ok(free_memory) => Ok(FoundGpu { observed: gpu.observed(), free_memory }),
             Err(error) => Err(Failure::NoDevice(error.to_string())),
         },
-        Opened::Cpu(_) => Err(Failure::Failed("only a GPU is identified by a worker".to_owned())),
+        Opened::Cpu(_) | Opened::Runtime(_) => {
+            Err(Failure::Failed("only a GPU is identified by a worker".to_owned()))
+        }
     }
 }
 
-fn open(device: &Device) -> Result<Opened, Failure> {
-    device.open().map_err(|error| {
+fn open(device: &Device, implementation: Implementation) -> Result<Opened, Failure> {
+    device.open(implementation).map_err(|error| {
         let why = exit::message(&error);
         if device.gpu.is_some() { Failure::NoDevice(why) } else { Failure::Failed(why) }
     })

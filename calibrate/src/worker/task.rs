@@ -4,15 +4,16 @@ use std::time::Duration;
 
 use fused_kernels::OutputDigest;
 use fused_kernels::worker::Question;
-use fusion_cost_model::calibration::{GpuKernel, Verification};
+use fusion_cost_model::calibration::{GpuKernel, RuntimeUsed, Verification};
 use fusion_cost_model::cost::Ceilings;
-use fusion_cost_model::{CacheState, Clock, DType};
+use fusion_cost_model::{CacheState, Clock, DType, Implementation, Problem};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::device::{Device, FoundGpu};
 use crate::measure::{Procedure, Samples, Surroundings};
 use crate::plan::Subject;
+use crate::plan::workload::Layer;
 use crate::prove::{Proof, WrongResult};
 
 /// A piece of work for a worker that has a device.
@@ -21,6 +22,11 @@ pub trait Task: Serialize + DeserializeOwned {
     const NAME: &'static str;
     /// What comes of it.
     type Answer: Serialize + DeserializeOwned;
+
+    /// Whose kernels it runs.
+    fn implementation(&self) -> Implementation {
+        Implementation::Native
+    }
 }
 
 /// A task with what it is done on: what a worker really is asked.
@@ -124,6 +130,61 @@ impl ProcessReport {
     }
 }
 
+/// Measure two sequences of layers against each other in one process.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SequenceTask {
+    /// The layers of both, in their order.
+    pub sides: [Vec<Layer>; 2],
+    /// How much.
+    pub procedure: Procedure,
+    /// The seed of the inputs, the same in every process.
+    pub input_seed: u64,
+    /// The seed of the layouts and the schedule, of this process alone.
+    pub process_seed: u64,
+    /// Multiply-adds that the reference of a problem may cost.
+    pub reference_budget: u64,
+    /// What other processes of the run proved on the same inputs.
+    pub proved: Vec<(Problem, Proof)>,
+}
+
+impl SequenceTask {
+    /// The problems of all layers, each once.
+    #[must_use]
+    pub fn problems(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        for layer in self.sides.iter().flatten() {
+            if !problems.contains(&layer.problem) {
+                problems.push(layer.problem);
+            }
+        }
+        problems
+    }
+}
+
+/// What came of measuring sequences.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum SequenceAnswer {
+    /// The samples.
+    Measured(Box<SequenceReport>),
+    /// A layer computed something wrong, or the sequences do not compute the same, and why.
+    Wrong(String),
+    /// The backend has no kernels for this problem.
+    NoKernels(Problem),
+}
+
+/// What one process measured of two sequences.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SequenceReport {
+    /// As of a problem; its verification is that of the layers' problem that is nearest to its bound.
+    pub report: ProcessReport,
+    /// Seconds of each layer of both sides where it stands in its sequence.
+    pub layer_seconds: [Vec<f64>; 2],
+    /// The proofs of all problems.
+    pub proofs: Vec<(Problem, Proof)>,
+    /// How far the results of the two sequences are apart, over their size.
+    pub apart: f64,
+}
+
 /// Measure the ceilings of the device for a dtype, as a clock sees them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CeilingsTask {
@@ -158,6 +219,13 @@ pub struct PlanTask {
     pub cache: CacheState,
 }
 
+/// Say what a runtime is, which is started for that.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IntroduceTask {
+    /// Its name.
+    pub runtime: String,
+}
+
 /// Say what devices of the backend there are, in words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SurveyTask;
@@ -165,6 +233,20 @@ pub struct SurveyTask;
 impl Task for MeasureTask {
     const NAME: &'static str = "measure";
     type Answer = MeasureAnswer;
+
+    fn implementation(&self) -> Implementation {
+        self.subject.implementation
+    }
+}
+
+impl Task for IntroduceTask {
+    const NAME: &'static str = "introduce";
+    type Answer = RuntimeUsed;
+}
+
+impl Task for SequenceTask {
+    const NAME: &'static str = "sequences";
+    type Answer = SequenceAnswer;
 }
 
 impl Task for CeilingsTask {
@@ -182,6 +264,12 @@ impl Task for PlanTask {
     const NAME: &'static str = "plan";
     /// For each subject the bytes of the device's memory that it needs, or why it cannot be run.
     type Answer = Vec<Result<u64, String>>;
+
+    /// That of all its subjects, where it is a runtime's.
+    fn implementation(&self) -> Implementation {
+        let first = self.subjects.first().map(|subject| subject.implementation);
+        first.filter(|one| one.runtime().is_some()).unwrap_or_default()
+    }
 }
 
 impl Task for SurveyTask {

@@ -11,7 +11,9 @@ pub(super) const CALIBRATION: Target = Target {
     name: "calibration",
     seeds: || {
         let whole = include_str!("../../../tests/data/example.toml");
-        vec![whole.into(), with_few_records(whole).into_bytes()]
+        let whole = HardwareCalibration::from_toml(whole).unwrap();
+        let seeds = [with_one_record(whole.clone()), without_ceilings(whole)];
+        seeds.map(|seed| seed.to_toml().unwrap().into_bytes()).to_vec()
     },
     run: |bytes| text(bytes, read),
 };
@@ -51,10 +53,26 @@ fn read(text: &str) -> String {
     String::new()
 }
 
-/// The example with one record, which is read several times as fast.
-fn with_few_records(whole: &str) -> String {
-    let mut parts = whole.split("[[fusion]]");
-    let (head, record) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-    let head = head.replace("num_records = 3", "num_records = 1");
-    format!("{head}[[fusion]]{record}")
+/// One record with the ceilings that its own follow from, and no more of the rest than an entry of each
+/// kind: it is read several times as fast.
+fn with_one_record(mut calibration: HardwareCalibration) -> HardwareCalibration {
+    calibration.records.truncate(1);
+    calibration.num_records = 1;
+    calibration.checks.truncate(1);
+    calibration.noise.truncate(1);
+    calibration.tool.crates.truncate(1);
+    calibration
+}
+
+/// Two records without ceilings, which are most of the lines of a file.
+fn without_ceilings(mut calibration: HardwareCalibration) -> HardwareCalibration {
+    calibration.records.drain(..1);
+    calibration.num_records = calibration.records.len() as u64;
+    calibration.checks.clear();
+    calibration.ceilings.clear();
+    for record in &mut calibration.records {
+        record.ceiling_speedup = None;
+        (record.bottleneck_unfused, record.bottleneck_fused) = (None, None);
+    }
+    calibration
 }

@@ -1,6 +1,7 @@
 //! Journals.
 
 use std::fs;
+use std::sync::LazyLock;
 
 use calibrate::measure::{Order, Pair, Procedure, Round, Samples, Surroundings};
 use calibrate::plan::Subject;
@@ -11,7 +12,7 @@ use fusion_cost_model::cost::Ceilings;
 use fusion_cost_model::{CacheState, Clock, DType};
 use twox_hash::XxHash3_64;
 
-use super::{folder, said_of};
+use super::{file_with, folder, said_of};
 use crate::Target;
 
 /// A journal that is opened is whole from then on: opened again, it has the same entries. Of most
@@ -25,10 +26,8 @@ pub(super) const JOURNAL: Target = Target {
 fn run(bytes: &[u8]) -> String {
     let Some((mode, lines)) = bytes.split_first() else { return String::new() };
     let lines = if mode % 4 == 0 { lines.to_vec() } else { mended(lines) };
-    let folder = folder();
-    let path = folder.path().join("x.journal");
-    fs::write(&path, &lines).unwrap();
-    let open = || Journal::open(&path, &key(), Seed::Drawn(1)).map(|(_, recovered)| recovered);
+    let path = file_with("x.journal", &lines);
+    let open = || Journal::open(&path, &KEY, Seed::Drawn(1)).map(|(_, recovered)| recovered);
     match open() {
         Ok(first) => {
             let second = open().expect("what was opened can be opened again");
@@ -67,7 +66,7 @@ fn mended(lines: &[u8]) -> Vec<u8> {
     mended
 }
 
-fn key() -> RunKey {
+static KEY: LazyLock<RunKey> = LazyLock::new(|| {
     let example = include_str!("../../../tests/data/example.toml");
     RunKey {
         tool_version: "1".to_owned(),
@@ -77,13 +76,13 @@ fn key() -> RunKey {
         cache: CacheState::Warm,
         procedure: Procedure::QUICK,
     }
-}
+});
 
 /// A journal with a line of each kind.
 fn journal() -> Vec<u8> {
     let folder = folder();
     let path = folder.path().join("x.journal");
-    let (mut journal, _) = Journal::open(&path, &key(), Seed::Given(1)).unwrap();
+    let (mut journal, _) = Journal::open(&path, &KEY, Seed::Given(1)).unwrap();
     for entry in entries() {
         journal.append(&entry).unwrap();
     }

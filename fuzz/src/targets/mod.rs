@@ -11,7 +11,8 @@ mod shapes;
 mod trace;
 mod worker;
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::str;
 
 use tempfile::TempDir;
@@ -52,6 +53,23 @@ fn folder() -> TempDir {
     let memory = Path::new("/dev/shm");
     let folder = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
     folder.unwrap()
+}
+
+thread_local! {
+    /// The folder of this thread's files: making one takes longer than most inputs.
+    static FOLDER: TempDir = folder();
+}
+
+/// The path of a file with these bytes, in a folder that is empty but for it.
+fn file_with(name: &str, bytes: &[u8]) -> PathBuf {
+    FOLDER.with(|folder| {
+        for entry in fs::read_dir(folder.path()).unwrap() {
+            fs::remove_file(entry.unwrap().path()).unwrap();
+        }
+        let path = folder.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        path
+    })
 }
 
 /// What was said of a file, without the folder that it is in.

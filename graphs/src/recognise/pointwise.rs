@@ -27,8 +27,9 @@ fn unary_op(flow: &Flow, node: &Node) -> Result<Pointwise, Reason> {
         "Gelu" if node.attributes.text("approximate") == Some("tanh") => {
             return Ok(Pointwise::GeluTanh);
         }
+        "HardSigmoid" if is_onnx_hard_sigmoid(node) => return Ok(Pointwise::OnnxHardSigmoid),
         "HardSigmoid" if !is_hard_sigmoid(node) => {
-            return Err("its slope is not 1/6 or its offset not 1/2".to_owned());
+            return Err("its slope is neither 0.2 nor 1/6, or its offset not 1/2".to_owned());
         }
         "LeakyRelu" if !is_near(number("alpha", LEAKY_SLOPE), LEAKY_SLOPE) => {
             return Err(format!("its slope is not {LEAKY_SLOPE}"));
@@ -45,12 +46,20 @@ fn unary_op(flow: &Flow, node: &Node) -> Result<Pointwise, Reason> {
     }
 }
 
-/// Whether a HardSigmoid is the one of the vocabulary, which is PyTorch's: ONNX's has another slope
-/// by default.
+/// Whether a HardSigmoid is PyTorch's.
 pub(crate) fn is_hard_sigmoid(node: &Node) -> bool {
+    has_slope(node, 1.0 / 6.0)
+}
+
+/// Whether a HardSigmoid is the one that ONNX has by default.
+fn is_onnx_hard_sigmoid(node: &Node) -> bool {
+    has_slope(node, 0.2)
+}
+
+fn has_slope(node: &Node, slope: f64) -> bool {
     let number = |name, default| node.attributes.float(name).unwrap_or(default);
     // The slope and offset that ONNX has by default are 0.2 and 0.5.
-    is_near(number("alpha", 0.2), 1.0 / 6.0) && is_near(number("beta", 0.5), 0.5)
+    is_near(number("alpha", 0.2), slope) && is_near(number("beta", 0.5), 0.5)
 }
 
 /// The bounds of a Clip, which older operators have as attributes.

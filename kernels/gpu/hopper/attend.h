@@ -342,7 +342,7 @@ PORT_DEVICE void attend(const TensorMap& queries, const TensorMap& keys, const T
             }
         }
         sync_warp();
-        registers_acquire<REGISTERS>();
+        take_registers_back();
     } else {
         registers_acquire<CONSUMER_REGISTERS>();
         AttentionConsumer<T, WIDTH, PAIR, Before, After, Output> consumer{
@@ -356,7 +356,7 @@ PORT_DEVICE void attend(const TensorMap& queries, const TensorMap& keys, const T
         if (group == 1) consumer.take_turn();
         // A phase that comes next may copy what was written.
         fence_async_proxy();
-        registers_release<REGISTERS>();
+        give_registers_back(group - 1);
     }
     sync_block();
     if (thread() == 0) {

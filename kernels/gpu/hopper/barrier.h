@@ -80,8 +80,9 @@ PORT_DEVICE void arrive_threads(int number, int count) {
     asm volatile("bar.arrive %0, %1;" ::"r"(number), "r"(count) : "memory");
 }
 
-// A warpgroup gives registers back, or waits for more: a multiple of 8 from 24 to 256 for each
-// thread (PTX ISA, "setmaxnreg"). All of its warps call together.
+// A warpgroup gives registers back to the block, or waits until the block has more for it: a
+// multiple of 8 from 24 to 256 for each thread (PTX ISA, "setmaxnreg"). All of its warps call, and
+// meet at a barrier before any of them calls again.
 template <int COUNT>
 PORT_DEVICE void registers_release() {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(COUNT));

@@ -23,6 +23,9 @@ constexpr int GEMM_THREADS = (1 + CONSUMERS) * WARPGROUP;
 constexpr int REGISTERS = 168;
 constexpr int PRODUCER_REGISTERS = 40;
 constexpr int CONSUMER_REGISTERS = 232;
+// Barriers of a part of the block: attention's turns are 1 and 2, and those of each consumer by
+// itself come after this one.
+constexpr int REGISTERS_RETURNED = 3;
 // Sums of so few columns need none of the producer's, and the assembler would share nothing.
 constexpr int COLS_WITHOUT_SHARING = 64;
 // Tiles of this many rows are done before the next columns, so that what the blocks read at a time
@@ -204,6 +207,20 @@ PORT_DEVICE void produce(const TensorMap& a, const TensorMap& b, Tiles tiles, i6
     }
 }
 
+// The end of sharing registers. A producer's warp that took its own back while a consumer still
+// waits for more would leave too few, and neither would ever go on: so the consumers give first.
+// Between two changes, all warps of a warpgroup meet, as setmaxnreg wants it.
+PORT_DEVICE void take_registers_back() {
+    sync_threads(REGISTERS_RETURNED, GEMM_THREADS);
+    registers_acquire<REGISTERS>();
+}
+
+PORT_DEVICE void give_registers_back(int consumer) {
+    sync_threads(REGISTERS_RETURNED + 1 + consumer, WARPGROUP);
+    registers_release<REGISTERS>();
+    arrive_threads(REGISTERS_RETURNED, GEMM_THREADS);
+}
+
 // The GEMM of all tiles of a block by consumer 0 or 1.
 template <int COLS, int STAGES, bool BATCHED, int N_MAJOR, typename T, class Tail>
 PORT_DEVICE void consume(int consumer, const GemmOutput<T, Tail>& output, Tiles tiles, i64 count,
@@ -283,14 +300,14 @@ PORT_DEVICE void gemm(const TensorMap& a, const TensorMap& b,
         if (thread() == 0)
             produce<COLS, STAGES, BATCHED, N_MAJOR>(a, b, tiles, count, depth, block, blocks);
         sync_warp();
-        if constexpr (SHARES) registers_acquire<REGISTERS>();
+        if constexpr (SHARES) take_registers_back();
     } else {
         if constexpr (SHARES) registers_acquire<CONSUMER_REGISTERS>();
         consume<COLS, STAGES, BATCHED, N_MAJOR>(group - 1, output, tiles, count, depth, block,
                                                 blocks);
         // A phase that comes next may copy what was written.
         fence_async_proxy();
-        if constexpr (SHARES) registers_release<REGISTERS>();
+        if constexpr (SHARES) give_registers_back(group - 1);
     }
     sync_block();
     if (thread() == 0) {

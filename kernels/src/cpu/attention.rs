@@ -5,6 +5,8 @@
 //! transform it, and from where it is multiplied with the values. The score matrix never exists.
 //! The unfused GEMMs of queries and keys, and of probabilities and values, are the same code
 //! with the other parts left out.
+//!
+//! A thread packs the keys of a head once, for all blocks of its queries. Values are read as they lie.
 
 use std::ops::Range;
 
@@ -15,18 +17,49 @@ use super::gemm::{View, gemm, share};
 use super::kernel::{Kernel, Located};
 use super::layer::Layer;
 use super::pool::Pool;
-use super::row_ops::Target;
+use super::row_ops::{RowOp, Target};
 use super::row_stage::RowStage;
+use super::strip::{Cut, Factors, Source, Strip};
 use super::tail::{Block, Stretch, Tail};
 use super::tensors::Tensors;
+use super::transpose;
 
 /// Where the panels of scores come from.
 #[derive(Debug)]
 pub(crate) enum Scores {
     /// Queries times keys times a scale.
-    Gemm { queries: Located, keys: Located, scale: f32 },
+    Gemm { queries: Located, keys: Located, scale: Scale },
     /// They are the input.
     Given(Located),
+}
+
+/// What scores are multiplied with before they are written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Scale {
+    /// It belongs to the op.
+    Number(f32),
+    /// It is an op of its own, right after the scores.
+    Operand(Located),
+}
+
+impl Scale {
+    fn factors(&self) -> Factors {
+        match self {
+            Self::Number(number) => Factors::all(number),
+            Self::Operand(operand) => Factors::all(operand.at(0)),
+        }
+    }
+
+    /// # Safety
+    ///
+    /// The operand must be valid.
+    unsafe fn number(&self) -> f32 {
+        match self {
+            Self::Number(number) => *number,
+            // SAFETY: the caller's guarantee.
+            Self::Operand(operand) => unsafe { *operand.at(0) },
+        }
+    }
 }
 
 /// The sizes of an attention as the kernel uses them.
@@ -55,10 +88,10 @@ impl Shape {
     /// Queries per block so that a panel of scores fits into `cache_bytes`. `joined`: all heads of
     /// a block are one piece of work.
     pub(crate) fn block_in_cache(&self, joined: bool, threads: usize, cache_bytes: usize) -> usize {
-        // Below 32 rows the GEMMs waste the micro-kernel.
+        // Fewer rows read the keys and values too often.
         let fitting = cache_bytes / size_of::<f32>() / self.keys.max(1);
         let pieces = if joined { self.batch } else { self.batch * self.heads };
-        self.block_of(fitting.max(32), pieces, threads)
+        self.block_of(fitting.max(24), pieces, threads)
     }
 
     /// As many queries per block as the threads can share: for kernels that keep nothing in
@@ -92,8 +125,10 @@ pub(crate) struct AttentionKernel {
     /// The linear layer on the joined heads.
     pub(crate) projection: Option<Layer>,
     pub(crate) output: Located,
-    /// For each thread room for a panel of scores and for a block of joined heads.
-    pub(crate) scratch: Vec<[Located; 2]>,
+    pub(crate) cut: Cut,
+    /// For each thread room for a panel of scores with a number for each row, for a block of joined
+    /// heads, and for packed keys.
+    pub(crate) scratch: Vec<[Located; 3]>,
 }
 
 impl AttentionKernel {
@@ -104,14 +139,34 @@ impl AttentionKernel {
     }
 
     /// Numbers of scratch that a thread needs.
-    pub(crate) fn scratch_numbers(&self) -> [usize; 2] {
+    pub(crate) fn scratch_numbers(&self) -> [usize; 3] {
         let Shape { heads, keys, d, .. } = self.shape;
         let given = matches!(self.scores, Scores::Given(_));
         let panel = Self::has_panel(self.values.is_some(), given, !self.stages.is_empty());
+        let joined = self.projection.is_some();
+        let packed_heads = if joined { heads } else { 1 };
         [
-            if panel { self.block * keys } else { 0 },
-            if self.projection.is_some() { self.block * heads * d } else { 0 },
+            if panel { self.block * (keys + 1) } else { 0 },
+            if joined { self.block * heads * d } else { 0 },
+            if self.packs_keys() { packed_heads * self.packed_numbers() } else { 0 },
         ]
+    }
+
+    /// Whether keys are packed: for few queries that would take longer than it saves.
+    fn packs_keys(&self) -> bool {
+        const FEW_QUERIES: usize = 8;
+        matches!(self.scores, Scores::Gemm { .. }) && self.shape.queries >= FEW_QUERIES
+    }
+
+    /// Numbers that the packed keys of a head take.
+    fn packed_numbers(&self) -> usize {
+        transpose::numbers(self.cut, [self.shape.keys, self.shape.d])
+    }
+
+    /// Whether the softmax does not divide by the sums, but the product with the values is: it has
+    /// fewer numbers.
+    fn divides_product(&self) -> bool {
+        self.values.is_some() && matches!(self.stages.last(), Some(RowStage::RowOp(RowOp::Softmax)))
     }
 
     /// Blocks of queries per head.
@@ -130,8 +185,11 @@ impl AttentionKernel {
 impl Kernel for AttentionKernel {
     fn name(&self) -> String {
         let mut parts = Vec::new();
-        if matches!(self.scores, Scores::Gemm { .. }) {
+        if let Scores::Gemm { scale, .. } = &self.scores {
             parts.push("qk".to_owned());
+            if matches!(scale, Scale::Operand(_)) {
+                parts.push("scale".to_owned());
+            }
         }
         parts.extend(self.stages.iter().map(RowStage::name));
         if self.values.is_some() {
@@ -155,9 +213,12 @@ impl Kernel for AttentionKernel {
 
     fn locate(&mut self, tensors: &Tensors) {
         match &mut self.scores {
-            Scores::Gemm { queries, keys, .. } => {
+            Scores::Gemm { queries, keys, scale } => {
                 queries.locate(tensors);
                 keys.locate(tensors);
+                if let Scale::Operand(operand) = scale {
+                    operand.locate(tensors);
+                }
             }
             Scores::Given(scores) => scores.locate(tensors),
         }
@@ -178,21 +239,52 @@ impl Kernel for AttentionKernel {
         }
         let (arch, threads) = (pool.arch(), pool.threads());
         pool.run(&|thread| {
+            let mut packed = None;
             for piece in share(self.len(), thread, threads) {
                 // SAFETY: pieces are disjoint parts of the output, scratch belongs to a thread.
-                unsafe { self.piece(arch, thread, piece) };
+                unsafe {
+                    self.pack_keys(arch, thread, piece / self.blocks(), &mut packed);
+                    self.piece(arch, thread, piece);
+                }
             }
         });
     }
 }
 
 impl AttentionKernel {
+    /// Packs the keys of a head, or of all heads of a batch where they are joined, unless that was the
+    /// last that the thread has packed.
+    ///
+    /// # Safety
+    ///
+    /// The scratch of `thread` must belong to the calling thread.
+    unsafe fn pack_keys(
+        &self,
+        arch: Arch,
+        thread: usize,
+        above: usize,
+        packed: &mut Option<usize>,
+    ) {
+        let Scores::Gemm { keys: located, .. } = self.scores else { return };
+        if !self.packs_keys() || packed.replace(above) == Some(above) {
+            return;
+        }
+        let Shape { heads, keys, d, .. } = self.shape;
+        let count = if self.projection.is_some() { heads } else { 1 };
+        for head in 0..count {
+            let source = located.at((above * count + head) * keys * d);
+            let target = self.scratch[thread][2].at(head * self.packed_numbers());
+            // SAFETY: the caller's guarantee; there is room for as many heads.
+            unsafe { transpose::pack(arch, self.cut, source, [keys, d], target) };
+        }
+    }
+
     /// Computes a block of queries of one head, or of all heads where they are joined.
     ///
     /// # Safety
     ///
-    /// The piece's rows of the output, and the scratch of `thread`, must belong to the calling
-    /// thread.
+    /// The piece's rows of the output, and the scratch of `thread` with its packed keys, must belong to
+    /// the calling thread.
     unsafe fn piece(&self, arch: Arch, thread: usize, piece: usize) {
         let Shape { heads, queries, d, .. } = self.shape;
         let start = piece % self.blocks() * self.block;
@@ -243,25 +335,24 @@ impl AttentionKernel {
             given.is_some(),
             !self.stages.is_empty(),
         );
+        let [scratch, _, packed] = self.scratch[thread];
         let panel = match (has_panel, given) {
-            (true, _) => self.scratch[thread][0].at(0),
+            (true, _) => scratch.at(0),
             (false, Some(given)) if self.values.is_some() => given,
             (false, _) => self.output.at(first_row * keys),
         };
-        if let Scores::Gemm { queries, keys: located, scale } = self.scores {
-            let left = View::rows(queries.at(first_row * d), d);
-            let right = View::rows(located.at(matrix * keys * d), d).transposed();
-            // SAFETY: the panel has the block's rows of `keys` scores.
-            unsafe { gemm([rows.len(), d, keys], panel, keys, left, right, scale) };
-        }
-        let source = given.unwrap_or(panel);
-        // SAFETY: the rows are in the panel, and in the given scores if there are any.
+        let packed_head = if self.projection.is_some() { head } else { 0 };
+        let packed = packed.at(packed_head * self.packed_numbers());
+        let shares = self.divides_product().then(|| scratch.at(self.block * keys));
+        // SAFETY: the panel has the block's rows of `keys` scores, and the rows are in the given scores
+        // if there are any.
         unsafe {
+            self.scores(arch, [matrix, first_row], rows.len(), packed, panel);
             RowStage::apply_all(
                 &self.stages,
                 arch,
-                source,
-                Target { data: panel, room: None },
+                given.unwrap_or(panel),
+                Target { shares, ..Target::plain(panel) },
                 first_row..first_row + rows.len(),
                 keys,
             );
@@ -279,12 +370,65 @@ impl AttentionKernel {
             },
             matrix_cols: width,
         };
-        let left = View::rows(panel, keys);
-        let right = View::rows(values.at(matrix * keys * d), d);
+        for col in (0..d).step_by(self.cut.width) {
+            let strip = Strip {
+                rows: rows.len(),
+                k: keys,
+                cols: self.cut.cols(d, col),
+                source: Source::rows(panel, keys),
+                panel: values.at(matrix * keys * d + col),
+                panel_stride: d,
+                target: block.data.wrapping_add(col),
+                target_stride: width,
+                factors: shares.map_or(Factors::one(), |one| Factors::each(one)),
+                depth: self.cut.depth,
+            };
+            // SAFETY: the caller's guarantee.
+            unsafe { strip.compute(arch) };
+        }
         // SAFETY: the caller's guarantee.
-        unsafe {
-            gemm([rows.len(), keys, d], block.data, width, left, right, 1.0);
-            self.tail.apply_to_block(arch, &block);
+        unsafe { self.tail.apply_to_block(arch, &block) };
+    }
+
+    /// Computes rows of scores, if they are not given.
+    ///
+    /// # Safety
+    ///
+    /// The panel must be valid for the rows and belong to this thread, and the keys of the matrix be
+    /// packed.
+    unsafe fn scores(
+        &self,
+        arch: Arch,
+        [matrix, first_row]: [usize; 2],
+        rows: usize,
+        packed: *const f32,
+        panel: *mut f32,
+    ) {
+        let Scores::Gemm { queries, keys: located, scale } = &self.scores else { return };
+        let Shape { keys, d, .. } = self.shape;
+        let source = queries.at(first_row * d).cast_const();
+        if !self.packs_keys() {
+            let left = View::rows(source, d);
+            let right = View::rows(located.at(matrix * keys * d), d).transposed();
+            // SAFETY: the caller's guarantee.
+            unsafe { gemm([rows, d, keys], panel, keys, left, right, scale.number()) };
+            return;
+        }
+        for col in (0..keys).step_by(self.cut.width) {
+            let strip = Strip {
+                rows,
+                k: d,
+                cols: self.cut.cols(keys, col),
+                source: Source::rows(source, d),
+                panel: packed.wrapping_add(col * d),
+                panel_stride: self.cut.packed_cols(keys, col),
+                target: panel.wrapping_add(col),
+                target_stride: keys,
+                factors: scale.factors(),
+                depth: self.cut.depth,
+            };
+            // SAFETY: as above.
+            unsafe { strip.compute(arch) };
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The caches of the processor, as the system reports them.
 
 use std::path::Path;
+use std::sync::LazyLock;
 
 use fusion_cost_model::calibration::ObservedCache;
 
@@ -17,7 +18,14 @@ const FALLBACK_LAST_LEVEL_BYTES: u64 = 32 << 20;
 /// The data and unified caches of the first processor; empty where the system reports nothing.
 #[must_use]
 pub fn observed_caches() -> Vec<ObservedCache> {
-    read(Path::new("/sys/devices/system/cpu/cpu0/cache"))
+    observed().to_vec()
+}
+
+/// The same, read once: they stay what they are while a program runs.
+fn observed() -> &'static [ObservedCache] {
+    static OBSERVED: LazyLock<Vec<ObservedCache>> =
+        LazyLock::new(|| read(Path::new("/sys/devices/system/cpu/cpu0/cache")));
+    &OBSERVED
 }
 
 fn read(folder: &Path) -> Vec<ObservedCache> {
@@ -59,6 +67,17 @@ fn count_list(list: &str) -> u32 {
     u32::try_from(topology::parse_list(list).count()).unwrap_or(u32::MAX).max(1)
 }
 
+/// A first-level cache that current processors have at least.
+const FALLBACK_L1_BYTES: u64 = 32 << 10;
+
+/// Bytes of the first-level cache for data of a thread.
+pub(crate) fn first_level_bytes() -> usize {
+    let caches = observed_caches();
+    let first = caches.iter().find(|cache| cache.level == 1);
+    let bytes = first.map_or(FALLBACK_L1_BYTES, |cache| cache.bytes / u64::from(cache.shared_by));
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
 /// How much of its second-level cache a thread should fill with intermediate results: half, so
 /// that the operands fit in addition to them.
 pub(crate) fn block_bytes() -> usize {
@@ -67,8 +86,7 @@ pub(crate) fn block_bytes() -> usize {
 
 /// Bytes of the second-level cache that a thread has for itself.
 pub(crate) fn second_level_bytes() -> u64 {
-    let caches = observed_caches();
-    let second = caches.iter().find(|cache| cache.level == 2);
+    let second = observed().iter().find(|cache| cache.level == 2);
     second.map_or(FALLBACK_L2_BYTES, |cache| cache.bytes / u64::from(cache.shared_by))
 }
 
@@ -79,7 +97,7 @@ pub(crate) fn second_level_bytes() -> u64 {
 pub(crate) fn last_level_bytes(threads: usize) -> u64 {
     let online = std::fs::read_to_string("/sys/devices/system/cpu/online");
     let processors = online.map_or(1, |list| count_list(list.trim()));
-    last_level_of(&observed_caches(), processors, threads)
+    last_level_of(observed(), processors, threads)
 }
 
 fn last_level_of(caches: &[ObservedCache], processors: u32, threads: usize) -> u64 {

@@ -2,20 +2,20 @@
 
 use fusion_cost_model::Pointwise;
 
-use super::tensors::TensorId;
+use super::panels::InputTensor;
 use crate::inputs::Inputs;
 use crate::reference::Real;
 
 /// Where the folded filter lies, and the bias that is left of the batch norm.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Folded {
-    pub(crate) filter: TensorId,
-    pub(crate) bias: TensorId,
+    pub(crate) filter: InputTensor,
+    pub(crate) bias: InputTensor,
 }
 
 impl Folded {
     /// The numbers of both, computed ahead of time as a compiler does: in f64, and rounded once.
-    pub(crate) fn numbers(self, inputs: &Inputs) -> [(TensorId, Vec<f32>); 2] {
+    pub(crate) fn numbers(self, inputs: &Inputs) -> [(InputTensor, Vec<f32>); 2] {
         let filter = inputs.operands_of(0).next().unwrap_or_default();
         let operands: Vec<&[f32]> = inputs.operands_of(1).collect();
         let channels = operands.first().map_or(0, |one| one.len());

@@ -1,5 +1,4 @@
-//! GEMMs: the one core behind linear layers, convolutions and attention, in both
-//! variants.
+//! GEMMs of the `gemm` crate, and how the results of GEMMs are cut among threads.
 
 use std::ops::Range;
 
@@ -75,61 +74,64 @@ pub(crate) unsafe fn gemm(
     }
 }
 
-/// Columns of a panel: wide enough for the micro-kernel, narrow enough that a panel of the result
-/// is still in the second-level cache when the tail is applied.
-const PANEL_COLS: usize = 256;
-/// Numbers in a tile of the result, 1 MiB: half of the second-level cache of current servers.
-const TILE_NUMBERS: usize = 1 << 18;
-/// Tiles are not split below this many rows or columns for the sake of more threads.
-const MIN_SPLIT: usize = 64;
-
-/// How an `m x n` result is cut into tiles.
+/// How an `m x n` result is cut into tiles of some rows of one panel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Grid {
     m: usize,
     n: usize,
-    tile_rows: usize,
+    /// Blocks of rows; a tile is one block.
+    blocks: usize,
     tile_cols: usize,
+    /// Whether the threads share the rows, or else the panels.
+    by_rows: bool,
 }
 
 impl Grid {
-    /// A grid with tiles that stay in cache and can be shared among `threads`.
+    /// A grid with panels of `width` columns and at most `rows_in_cache` rows in a tile, which
+    /// `threads` threads share.
     ///
-    /// Each thread has rows of its own where there are enough: threads that write neighbouring
-    /// columns of the same rows would prefetch each other's lines. Within a thread the tiles are
-    /// panels of columns, because a panel of rows would pack the whole right side again.
-    pub(crate) fn new(m: usize, n: usize, threads: usize) -> Self {
-        let panels = n.div_ceil(PANEL_COLS).max(1);
-        let (blocks, panels) = if m / threads >= MIN_SPLIT {
-            (threads, panels)
-        } else if n / panels.next_multiple_of(threads) >= MIN_SPLIT {
-            (1, panels.next_multiple_of(threads))
+    /// Each thread has rows of its own where there are more of them than columns, or too few panels.
+    /// Otherwise each has panels of its own, so that none reads all weights.
+    pub(crate) fn new(
+        [m, n]: [usize; 2],
+        width: usize,
+        rows_in_cache: usize,
+        threads: usize,
+    ) -> Self {
+        /// Fewer rows than this are not worth reading all weights for.
+        const MIN_ROWS: usize = 48;
+        /// Fewer than this are no work for the micro-kernel.
+        const FEW_ROWS: usize = 12;
+        let by_rows = if n.div_ceil(width) < 2 * threads {
+            m >= FEW_ROWS * threads
         } else {
-            (1, panels)
+            m >= MIN_ROWS * threads && m >= n
         };
-        let tile_cols = n.div_ceil(panels).next_multiple_of(16).min(n.max(1));
-        let rows_in_cache = (TILE_NUMBERS / tile_cols).max(1);
-        // A multiple of the threads where it is one already, so that the shares stay equal.
-        let blocks = m.div_ceil(rows_in_cache).next_multiple_of(blocks).max(1);
-        Self { m, n, tile_rows: m.div_ceil(blocks).max(1), tile_cols }
+        let blocks = m.div_ceil(rows_in_cache.max(MIN_ROWS));
+        // A multiple of the threads where they share rows, so that the shares are equal.
+        let blocks = if by_rows { blocks.next_multiple_of(threads) } else { blocks };
+        Self { m, n, blocks, tile_cols: width, by_rows }
     }
 
-    /// All rows of panels of columns.
-    pub(crate) fn of_panels(m: usize, n: usize, width: usize) -> Self {
-        Self { m, n, tile_rows: m.max(1), tile_cols: width }
-    }
-
-    /// How many tiles there are.
-    pub(crate) fn len(&self) -> usize {
-        self.m.div_ceil(self.tile_rows) * self.n.div_ceil(self.tile_cols)
-    }
-
-    /// Rows and columns of a tile; the panels of one block of rows are neighbours.
-    pub(crate) fn tile(&self, index: usize) -> (Range<usize>, Range<usize>) {
-        let panels = self.n.div_ceil(self.tile_cols);
-        let row = index / panels * self.tile_rows;
-        let col = index % panels * self.tile_cols;
-        (row..(row + self.tile_rows).min(self.m), col..(col + self.tile_cols).min(self.n))
+    /// Rows and columns of the tiles of a thread; the panels of one block of rows are neighbours.
+    pub(crate) fn tiles(
+        &self,
+        thread: usize,
+        threads: usize,
+    ) -> impl Iterator<Item = (Range<usize>, Range<usize>)> {
+        let Self { m, n, blocks, tile_cols, by_rows } = *self;
+        let panels = n.div_ceil(tile_cols);
+        let (of_thread, panels) = if by_rows {
+            (share(blocks, thread, threads), 0..panels)
+        } else {
+            (0..blocks, share(panels, thread, threads))
+        };
+        of_thread.flat_map(move |block| {
+            let rows = share(m, block, blocks);
+            panels.clone().map(move |panel| {
+                (rows.clone(), panel * tile_cols..((panel + 1) * tile_cols).min(n))
+            })
+        })
     }
 }
 
@@ -146,12 +148,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_tiles_cover_every_element_once(m in 1_usize..300, n in 1_usize..900, threads in 1_usize..9) {
-            let grid = Grid::new(m, n, threads);
+        fn the_tiles_cover_every_element_once(
+            m in 1_usize..300,
+            n in 1_usize..900,
+            width in 1_usize..65,
+            in_cache in 1_usize..200,
+            threads in 1_usize..9,
+        ) {
+            let grid = Grid::new([m, n], width, in_cache, threads);
             let mut covered = vec![0_u8; m * n];
-            for index in 0..grid.len() {
-                let (rows, cols) = grid.tile(index);
-                prop_assert!(!rows.is_empty() && !cols.is_empty());
+            for (rows, cols) in (0..threads).flat_map(|thread| grid.tiles(thread, threads)) {
+                prop_assert!(!rows.is_empty() && (1..=width).contains(&cols.len()));
                 for row in rows {
                     for col in cols.clone() {
                         covered[row * n + col] += 1;
@@ -175,8 +182,13 @@ mod tests {
 
     #[test]
     fn threads_get_equal_work_at_common_sizes() {
-        for (m, n) in [(512, 512), (1024, 1024), (128, 3072), (32, 4096), (4096, 64)] {
-            assert_eq!(Grid::new(m, n, 2).len() % 2, 0, "{m} x {n}");
+        for (m, n) in [(512, 512), (1024, 1024), (128, 3072), (32, 4096), (4096, 64), (30, 64)] {
+            let grid = Grid::new([m, n], 64, 500, 2);
+            let work = |thread| {
+                let tiles = grid.tiles(thread, 2);
+                tiles.map(|(rows, cols)| rows.len() * cols.len()).sum::<usize>()
+            };
+            assert_eq!(work(0), work(1), "{m} x {n}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use fusion_cost_model::kernel::Value;
-use pulp::Simd;
+use pulp::{MemMask, Simd};
 
 use super::approximation as approx;
 use super::nontemporal;
@@ -14,6 +14,16 @@ use crate::random;
 pub(crate) struct Lanes<S: Simd, const U: usize> {
     pub(crate) simd: S,
     pub(crate) v: [S::f32s; U],
+}
+
+/// Which lanes of a vector are read or written.
+pub(crate) type LaneMask<S> = MemMask<<S as Simd>::m32s>;
+
+/// The first `count` lanes, at most all.
+#[inline(always)]
+pub(crate) fn first_lanes<S: Simd>(simd: S, count: usize) -> LaneMask<S> {
+    // Only the lanes: with the functions that `pulp` puts into a mask of its own, each load is a call.
+    MemMask::new(simd.mask_between_m32s(0, count as u32).mask())
 }
 
 /// Applies an expression to every register.
@@ -84,6 +94,28 @@ impl<S: Simd, const U: usize> Lanes<S, U> {
         Self { simd, v }
     }
 
+    /// The same of the lanes in a mask; the others are zero.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::load_apart`], for those lanes.
+    #[inline(always)]
+    pub(crate) unsafe fn load_some(
+        simd: S,
+        source: *const f32,
+        step: usize,
+        lanes: LaneMask<S>,
+    ) -> Self {
+        let mut v = [simd.splat_f32s(0.0); U];
+        let mut i = 0;
+        while i < U {
+            // SAFETY: the caller's guarantee.
+            v[i] = unsafe { simd.mask_load_ptr_f32s(lanes, source.wrapping_add(i * step)) };
+            i += 1;
+        }
+        Self { simd, v }
+    }
+
     /// Writes [`Self::COUNT`] numbers.
     ///
     /// # Safety
@@ -110,7 +142,23 @@ impl<S: Simd, const U: usize> Lanes<S, U> {
         }
     }
 
-    /// The same around the caches.
+    /// The same of the lanes in a mask.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::store_apart`], for those lanes.
+    #[inline(always)]
+    pub(crate) unsafe fn store_some(self, target: *mut f32, step: usize, lanes: LaneMask<S>) {
+        let mut i = 0;
+        while i < U {
+            let target = target.wrapping_add(i * step);
+            // SAFETY: the caller's guarantee.
+            unsafe { self.simd.mask_store_ptr_f32s(lanes, target, self.v[i]) };
+            i += 1;
+        }
+    }
+
+    /// Like [`Self::store_apart`], around the caches.
     ///
     /// # Safety
     ///

@@ -4,11 +4,12 @@ use std::ops::Range;
 
 use pulp::Arch;
 
-use super::gemm::{Grid, View, gemm};
+use super::gemm::Grid;
 use super::kernel::Located;
-use super::panels::{PanelProduct, Panels};
+use super::panels::Panels;
 use super::row_ops::Target;
 use super::row_stage::RowStage;
+use super::strip::{Factors, Source, Strip};
 use super::tail::{Block, Stretch, Tail};
 use super::tensors::Tensors;
 
@@ -18,8 +19,10 @@ pub(crate) struct Layer {
     pub(crate) k: usize,
     pub(crate) n: usize,
     pub(crate) w: Located,
-    /// How the weights are packed, if they are.
-    pub(crate) panels: Option<Panels>,
+    /// How the weights are packed.
+    pub(crate) panels: Panels,
+    /// Bytes of the rows of the input that stay in the second-level cache.
+    pub(crate) block_bytes: usize,
     /// Pointwise ops, applied to each panel of the result while it is hot.
     pub(crate) tail: Tail,
     /// What comes after the first op that needs whole rows, with that op.
@@ -58,28 +61,20 @@ impl Layer {
         first_row: usize,
         rows: usize,
     ) {
-        let grid = self.grid(rows, 1);
-        for index in 0..grid.len() {
+        for tile in self.grid(rows, 1).tiles(0, 1) {
             // SAFETY: the caller's guarantee; the tile is part of the rows.
-            unsafe { self.tile(arch, source, target, first_row, grid.tile(index)) };
+            unsafe { self.tile(arch, source, target, first_row, tile) };
         }
         let rows = first_row..first_row + rows;
-        let in_place = Target { data: target, room: None };
+        let in_place = Target::plain(target);
         // SAFETY: as above.
         unsafe { RowStage::apply_all(&self.stages, arch, target, in_place, rows, self.n) };
     }
 
     /// How a result of `rows` rows is cut into tiles that `threads` threads can share.
     pub(crate) fn grid(&self, rows: usize, threads: usize) -> Grid {
-        match &self.panels {
-            None => Grid::new(rows, self.n, threads),
-            Some(panels) => Grid::of_panels(rows, self.n, panels.width),
-        }
-    }
-
-    /// How it is computed, for the record.
-    pub(crate) fn core(&self) -> &'static str {
-        if self.panels.is_some() { "packed panels" } else { "tiled gemm" }
+        let rows_in_cache = self.block_bytes / size_of::<f32>() / self.k.max(1);
+        Grid::new([rows, self.n], self.panels.cut.width, rows_in_cache, threads)
     }
 
     /// Computes a tile of the GEMM, and applies the tail to it while it is hot. The rows of the
@@ -105,20 +100,22 @@ impl Layer {
             first: Stretch { col: cols.start, element: first_row * n + offset, len: cols.len() },
             matrix_cols: n,
         };
-        let source = source.wrapping_add(rows.start * k);
-        // SAFETY: the caller's guarantee; the weights are a matrix of k x n, or panels of it, of
-        // which a tile is one.
+        let (place, panel_stride) = self.panels.place(cols.start);
+        let strip = Strip {
+            rows: rows.len(),
+            k,
+            cols: cols.len(),
+            source: Source::rows(source.wrapping_add(rows.start * k), k),
+            panel: w.at(place).cast_const(),
+            panel_stride,
+            target: block.data,
+            target_stride: n,
+            factors: Factors::one(),
+            depth: self.panels.cut.depth,
+        };
+        // SAFETY: the caller's guarantee; the columns of a tile are one panel of the weights.
         unsafe {
-            if self.panels.is_some() {
-                let (rows, panel) = (rows.len(), w.at(cols.start * k).cast_const());
-                let (target, stride) = (block.data, n);
-                let cols = cols.len();
-                PanelProduct { rows, k, cols, source, panel, target, stride }.compute(arch);
-            } else {
-                let right = View::rows(w.at(cols.start), n);
-                let sizes = [rows.len(), k, cols.len()];
-                gemm(sizes, block.data, n, View::rows(source, k), right, 1.0);
-            }
+            strip.compute(arch);
             tail.apply_to_block(arch, &block);
         }
     }

@@ -1,6 +1,6 @@
 //! A linear layer with a pointwise tail: `Y = tail(X W)`.
 
-use super::gemm::{Grid, share};
+use super::gemm::Grid;
 use super::kernel::{Kernel, Located};
 use super::layer::Layer;
 use super::pool::Pool;
@@ -19,11 +19,11 @@ pub(crate) struct LinearKernel {
 
 impl Kernel for LinearKernel {
     fn name(&self) -> String {
-        let core = self.layer.core();
+        let core = "linear: packed panels";
         if self.layer.tail.is_empty() {
-            format!("linear: {core}")
+            core.to_owned()
         } else {
-            format!("linear: {core}, {} on each tile in cache", self.layer.tail.name())
+            format!("{core}, {} on each tile in cache", self.layer.tail.name())
         }
     }
 
@@ -39,9 +39,9 @@ impl Kernel for LinearKernel {
         let Self { layer, x, y, grid } = self;
         let (arch, threads) = (pool.arch(), pool.threads());
         pool.run(&|thread| {
-            for index in share(grid.len(), thread, threads) {
+            for tile in grid.tiles(thread, threads) {
                 // SAFETY: the tiles of Y are disjoint, X and the operands are only read.
-                unsafe { layer.tile(arch, x.at(0), y.at(0), 0, grid.tile(index)) };
+                unsafe { layer.tile(arch, x.at(0), y.at(0), 0, tile) };
             }
         });
     }

@@ -3,10 +3,9 @@
 use fusion_cost_model::kernel::Step;
 use fusion_cost_model::kernel::{Form, MAX_FOLDED, OperandKind};
 use fusion_cost_model::{Op, Pointwise, Problem, Rewrite};
-use pulp::Arch;
 
-use super::attention::{AttentionKernel, Scores, Shape as AttentionShape};
-use super::conv::{ConvKernel, PoolStage, Shape as ConvShape, Tiling};
+use super::attention::{AttentionKernel, Scale, Scores, Shape as AttentionShape};
+use super::conv::{ConvKernel, Core, PoolStage, Shape as ConvShape, Tiling};
 use super::elementwise::ElementwiseKernel;
 use super::folded::Folded;
 use super::kernel::{Kernel, Located};
@@ -14,10 +13,11 @@ use super::layer::Layer;
 use super::linear::LinearKernel;
 use super::max_pool::MaxPoolKernel;
 use super::nontemporal::{self, LINE, Thresholds};
-use super::panels::{MOST_ROWS, Panels};
+use super::panels::{InputTensor, Panels};
 use super::row_ops::RowOp;
 use super::row_stage::RowStage;
 use super::rows::RowsKernel;
+use super::strip::Cut;
 use super::tail::{Tail, TailOp};
 use super::tensors::{TensorId, TensorTable};
 use crate::inputs::{InputSpec, attention_scale};
@@ -25,20 +25,26 @@ use crate::inputs::{InputSpec, attention_scale};
 /// What the kernels may assume of the machine.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Machine {
-    pub(crate) arch: Arch,
     pub(crate) threads: usize,
     /// How much of its cache a thread may fill with intermediate results.
     pub(crate) block_bytes: usize,
+    /// How panels of matrices are cut.
+    pub(crate) cut: Cut,
     /// Beyond how many bytes results are written around the caches.
     pub(crate) stream: Thresholds,
 }
 
-/// An input of a problem in memory.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct InputTensor {
-    pub(crate) id: TensorId,
-    /// How it is packed, if it is: weights that both variants read in the same order.
-    pub(crate) panels: Option<Panels>,
+/// How the weights of a step are packed, if they are.
+fn packing(problem: &Problem, step: &Step, cut: Cut) -> Option<Panels> {
+    let n = step.output.cols as usize;
+    match step.op {
+        Op::Linear => Some(Panels { k: step.input.cols as usize, n, cut }),
+        Op::Conv2d => {
+            let shape = ConvShape::from(problem.sizes().conv()?);
+            (shape.core() == Core::Direct).then(|| Panels { k: shape.depth(), n, cut })
+        }
+        _ => None,
+    }
 }
 
 /// Both variants of a problem, before there is memory for their tensors.
@@ -101,11 +107,7 @@ impl<'p> Builder<'p> {
         let mut operands = vec![Vec::new(); steps.len()];
         for (index, spec) in specs.iter().enumerate() {
             let step = &steps[spec.step];
-            let (k, n) = (step.input.cols as usize, step.output.cols as usize);
-            let few = step.input.rows <= MOST_ROWS as u64;
-            let packed = index > 0 && step.op == Op::Linear && few;
-            let panels =
-                packed.then(|| Panels::new(machine.arch, k, n)).filter(Panels::mostly_full);
+            let panels = if index == 0 { None } else { packing(problem, step, machine.cut) };
             let numbers = panels.map_or(spec.shape.elements() as usize, |one| one.numbers());
             let id = table.add(numbers);
             if index > 0 {
@@ -123,7 +125,7 @@ impl<'p> Builder<'p> {
     }
 
     /// Scratch of this many numbers for each thread.
-    fn scratch(&mut self, numbers: [usize; 2]) -> Vec<[Located; 2]> {
+    fn scratch<const N: usize>(&mut self, numbers: [usize; N]) -> Vec<[Located; N]> {
         (0..self.machine.threads)
             .map(|_| numbers.map(|count| self.add_scratch(count).into()))
             .collect()
@@ -182,7 +184,7 @@ impl<'p> Builder<'p> {
                     Op::Qk => self.queries_and_keys(index, input)?,
                     _ => Scores::Given(input),
                 };
-                Box::new(AttentionKernel {
+                self.with_scratch(AttentionKernel {
                     shape,
                     block: shape.block_for_threads(threads),
                     scores,
@@ -191,6 +193,7 @@ impl<'p> Builder<'p> {
                     tail: Tail::default(),
                     projection: None,
                     output,
+                    cut: self.machine.cut,
                     scratch: Vec::new(),
                 })
             }
@@ -208,14 +211,16 @@ impl<'p> Builder<'p> {
         let folded = Rewrite::BnFolded.apply(self.problem)?;
         self.steps = folded.steps().collect();
         let specs = InputSpec::of(&folded);
-        let mut add = |step: usize| {
-            let of_step = |spec: &&InputSpec| spec.step == step && spec.name != "input";
-            let spec = specs.iter().find(of_step)?;
-            Some(self.table.add(spec.shape.elements() as usize))
+        let mut add = |index: usize| {
+            let of_step = |spec: &&InputSpec| spec.step == index && spec.name != "input";
+            let elements = specs.iter().find(of_step)?.shape.elements() as usize;
+            let panels = packing(self.problem, &self.steps[index], self.machine.cut);
+            let id = self.table.add(panels.map_or(elements, |one| one.numbers()));
+            Some(InputTensor { id, panels })
         };
         let (filter, bias) = (add(0)?, add(1)?);
-        self.operands[0] = vec![filter];
-        self.operands[1] = vec![bias];
+        self.operands[0] = vec![filter.id];
+        self.operands[1] = vec![bias.id];
         Some(Folded { filter, bias })
     }
 
@@ -253,9 +258,16 @@ impl<'p> Builder<'p> {
         let (pv, linear) = (position(Op::Pv), position(Op::Linear));
         let shape = AttentionShape::from(self.problem.sizes().attention()?);
         let starts_with_qk = self.steps[0].op == Op::Qk;
-        let scores =
+        let mut scores =
             if starts_with_qk { self.queries_and_keys(0, input)? } else { Scores::Given(input) };
-        let stages = self.row_stages(usize::from(starts_with_qk)..pv.unwrap_or(count))?;
+        let mut first_stage = usize::from(starts_with_qk);
+        if let Scores::Gemm { scale, .. } = &mut scores
+            && self.steps.get(1).is_some_and(|step| step.op == Op::Pointwise(Pointwise::Scale))
+        {
+            *scale = Scale::Operand(self.operand(1)?);
+            first_stage = 2;
+        }
+        let stages = self.row_stages(first_stage..pv.unwrap_or(count))?;
         let tail = match pv {
             Some(at) => self.tail(at + 1..linear.unwrap_or(count)),
             None => Tail::default(),
@@ -264,20 +276,25 @@ impl<'p> Builder<'p> {
             Some(at) => Some(self.layer(at, count)?),
             None => None,
         };
-        let Machine { threads, block_bytes, .. } = self.machine;
-        let mut kernel = AttentionKernel {
+        let Machine { threads, block_bytes, cut, .. } = self.machine;
+        let kernel = AttentionKernel {
             shape,
-            block: shape.block_in_cache(projection.is_some(), threads, block_bytes),
+            block: shape.block_in_cache(projection.is_some(), threads, block_bytes / 4),
             scores,
             stages,
             values: pv.and_then(|at| self.operand(at)),
             tail,
             projection,
             output,
+            cut,
             scratch: Vec::new(),
         };
-        kernel.scratch = self.scratch(kernel.scratch_numbers());
-        Some(Box::new(kernel))
+        Some(self.with_scratch(kernel))
+    }
+
+    fn with_scratch(&mut self, kernel: AttentionKernel) -> Box<dyn Kernel> {
+        let scratch = self.scratch(kernel.scratch_numbers());
+        Box::new(AttentionKernel { scratch, ..kernel })
     }
 
     /// Linear layers with everything between and after them.
@@ -313,9 +330,9 @@ impl<'p> Builder<'p> {
         let keys = self.operand(step)?;
         // A chain with a scale of its own applies it there (see `Op::Qk`).
         let scale = if self.problem.chain().contains(&Op::Pointwise(Pointwise::Scale)) {
-            1.0
+            Scale::Number(1.0)
         } else {
-            attention_scale(self.problem.sizes().attention()?.d)
+            Scale::Number(attention_scale(self.problem.sizes().attention()?.d))
         };
         Some(Scores::Gemm { queries, keys, scale })
     }
@@ -343,11 +360,15 @@ impl<'p> Builder<'p> {
     ) -> Option<Box<dyn Kernel>> {
         let shape = ConvShape::from(self.problem.sizes().conv()?);
         let filter = self.operand(index)?;
+        let Machine { threads, block_bytes, cut, .. } = self.machine;
+        let panels = packing(self.problem, &self.steps[index], cut);
         let pool_sizes = pool.as_ref().map(|stage| &stage.sizes);
-        let tiling = Tiling::new(&shape, pool_sizes, self.machine.threads);
+        let tiling = Tiling::new(&shape, pool_sizes, block_bytes / 2, threads);
         let numbers = ConvKernel::scratch_numbers(&shape, pool_sizes, &tiling);
         let scratch = self.scratch(numbers);
-        Some(Box::new(ConvKernel { shape, input, filter, output, tail, pool, tiling, scratch }))
+        let kernel =
+            ConvKernel { shape, input, filter, panels, output, tail, pool, tiling, scratch };
+        Some(Box::new(kernel))
     }
 
     /// Pointwise and row ops on a matrix.
@@ -409,12 +430,12 @@ impl<'p> Builder<'p> {
         let pointwise =
             self.steps[at + 1..end].iter().take_while(|step| step.op.is_pointwise()).count();
         let tail_end = at + 1 + pointwise;
-        let weights = *self.operands[at].first()?;
         Some(Layer {
             k: input.cols as usize,
             n: output.cols as usize,
-            w: weights.into(),
-            panels: self.inputs.iter().find(|one| one.id == weights)?.panels,
+            w: self.operand(at)?,
+            panels: packing(self.problem, &self.steps[at], self.machine.cut)?,
+            block_bytes: self.machine.block_bytes / 2,
             tail: self.tail(at + 1..tail_end),
             stages: self.row_stages(tail_end..end)?,
         })

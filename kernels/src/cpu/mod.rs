@@ -2,10 +2,11 @@
 //!
 //! `lower` turns a problem into kernels; each kernel file holds one core with the parts that
 //! may follow it, so that the unfused and the fused variant run the same code. Below them are
-//! `gemm` (the `gemm` crate), `panels` (packed weights on few rows), `tail` (pointwise ops on vector
-//! registers), `row_ops`, and the `pool`.
+//! `strip` (the micro-kernel of GEMMs), `panels` and `transpose` (packed weights and keys), `gemm` (the
+//! `gemm` crate), `tail` (pointwise ops on vector registers), `row_ops`, and the `pool`.
 //!
-//! `prepared` gives the kernels their `tensors` in an `arena`, and runs them.
+//! `prepared` gives the kernels their `tensors` in an `arena`, and runs them; `sequences` runs the
+//! layers of a model one after the other.
 
 mod approximation;
 mod arena;
@@ -35,10 +36,14 @@ mod prepared;
 mod row_ops;
 mod row_stage;
 mod rows;
+mod sequences;
+mod strip;
 mod tail;
 mod tensors;
 mod topology;
+mod transpose;
 
 pub use caches::observed_caches;
 pub use counters::{counters_of_this_thread, processor_time_of_this_process};
 pub use prepared::{Cpu, Vectors};
+pub use sequences::{Feed, Layer, Sequences};

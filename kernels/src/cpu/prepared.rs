@@ -10,9 +10,11 @@ use pulp::Arch;
 
 use super::ceilings::Look;
 use super::kernel::Kernel;
-use super::lower::{InputTensor, Machine, Plan};
+use super::lower::{Machine, Plan};
 use super::nontemporal::Thresholds;
+use super::panels::InputTensor;
 use super::pool::Pool;
+use super::strip::Cut;
 use super::tensors::{LINE, TensorId, TensorSets};
 use super::{caches, ceilings, counters, gemm, numeric};
 use crate::backend::{
@@ -105,7 +107,9 @@ impl Cpu {
         let threads = pool.threads();
         let cache_bytes = caches::last_level_bytes(threads);
         let stream = Thresholds::of(threads, caches::second_level_bytes(), cache_bytes);
-        let machine = Machine { arch, threads, block_bytes: caches::block_bytes(), stream };
+        let cut = Cut::new(arch, caches::first_level_bytes());
+        let block_bytes = caches::block_bytes();
+        let machine = Machine { threads, block_bytes, cut, stream };
         Ok(Self { pool, machine, cache_bytes, look: None })
     }
 
@@ -125,8 +129,10 @@ impl Cpu {
         if setup.clock != Clock::Host {
             return Err(Unsupported::NoClock(setup.clock));
         }
-        if setup.implementation == Implementation::Vendor {
-            return Err(Unsupported::NoVendor);
+        match setup.implementation {
+            Implementation::Native => {}
+            Implementation::Vendor => return Err(Unsupported::NoVendor),
+            Implementation::Runtime(_) => return Err(Unsupported::NoKernels),
         }
         let sets = match setup.cache {
             CacheState::Warm => 1,
@@ -134,6 +140,11 @@ impl Cpu {
         };
         let no_plan = setup.rewrite.map_or(Unsupported::NoKernels, Unsupported::NoRewrite);
         Ok((Plan::new(problem, setup.rewrite, self.machine).ok_or(no_plan)?, sets))
+    }
+
+    /// The threads that kernels run on.
+    pub(super) const fn pool(&self) -> &Pool {
+        &self.pool
     }
 
     /// What [`Backend::prepare`] makes.
@@ -234,7 +245,7 @@ pub(crate) struct PreparedCpu<'b> {
     inputs: &'b Inputs,
     input_tensors: Vec<InputTensor>,
     /// Tensors that a rewrite computes ahead of time, with their numbers.
-    ahead: Vec<(TensorId, Vec<f32>)>,
+    ahead: Vec<(InputTensor, Vec<f32>)>,
     output: TensorId,
     pub(crate) tensors: TensorSets,
     /// The set that the last run used.
@@ -264,8 +275,7 @@ impl PreparedCpu<'_> {
 
     fn write_inputs_of(&mut self, set: usize) {
         let given = self.input_tensors.iter().copied().zip(&self.inputs.tensors);
-        let ahead =
-            self.ahead.iter().map(|(id, numbers)| (InputTensor { id: *id, panels: None }, numbers));
+        let ahead = self.ahead.iter().map(|(tensor, numbers)| (*tensor, numbers));
         for (InputTensor { id, panels }, numbers) in given.chain(ahead) {
             self.pool.share(self.tensors.get(set, id), LINE, &|first, part| match panels {
                 None => part.copy_from_slice(&numbers[first..][..part.len()]),
@@ -311,17 +321,53 @@ impl PreparedCpu<'_> {
 
     /// Points the kernels of a variant to the current set.
     fn locate(&mut self, variant: Variant) {
-        let tensors = self.tensors.set(self.current);
+        self.locate_with(variant, &[]);
+    }
+
+    fn locate_with(&mut self, variant: Variant, elsewhere: &[(TensorId, *mut f32)]) {
+        let tensors = self.tensors.set(self.current).with(elsewhere);
         match variant {
             Variant::Unfused => self.unfused.iter_mut().for_each(|kernel| kernel.locate(&tensors)),
             Variant::Fused => self.fused.locate(&tensors),
         }
     }
 
-    fn run_once(&mut self, variant: Variant) {
-        // SAFETY: the kernels were located in the current set and layout by `new_layout`, and
-        // where there are several sets by `run_cold`; `&mut self` makes this the only one that
-        // runs.
+    /// The address of the output, until the next layout.
+    pub(super) fn output_address(&self) -> *mut f32 {
+        self.tensors.set(self.current).pointer(self.output)
+    }
+
+    /// How many numbers the output has.
+    pub(super) fn output_len(&mut self) -> usize {
+        self.tensors.get(self.current, self.output).len()
+    }
+
+    /// How many numbers an input has, in the order of [`InputSpec::of`](crate::InputSpec::of);
+    /// `None` where there is no such input, or it is packed.
+    pub(super) fn input_len(&mut self, input: usize) -> Option<usize> {
+        let InputTensor { id, panels } = *self.input_tensors.get(input)?;
+        let len = self.tensors.get(self.current, id).len();
+        panels.is_none().then_some(len)
+    }
+
+    /// Points the kernels of a variant to the current set, but for some inputs, which are read at
+    /// other addresses until the next layout.
+    ///
+    /// # Safety
+    ///
+    /// Until then as many numbers as the input has must lie there, and nothing may write to them
+    /// while a kernel runs.
+    pub(super) unsafe fn read_elsewhere(&mut self, variant: Variant, inputs: &[(usize, *mut f32)]) {
+        let id = |input: usize| self.input_tensors.get(input).map(|one| one.id);
+        let elsewhere: Vec<(TensorId, *mut f32)> =
+            inputs.iter().filter_map(|&(input, address)| Some((id(input)?, address))).collect();
+        self.locate_with(variant, &elsewhere);
+    }
+
+    pub(super) fn run_once(&mut self, variant: Variant) {
+        // SAFETY: the kernels were located in the current set and layout by `new_layout`, perhaps
+        // with inputs elsewhere by `read_elsewhere`, and where there are several sets by
+        // `run_cold`; `&mut self` makes this the only one that runs.
         unsafe {
             match variant {
                 Variant::Unfused => {

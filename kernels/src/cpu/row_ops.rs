@@ -1,13 +1,14 @@
 //! Softmax and normalisation of one row.
 //!
-//! Each is a few passes over a row that stays in the first-level cache: whole vectors, then the
-//! numbers that are left, one by one.
+//! Each is a few passes over a row that stays in the first-level cache: whole vectors, then one for
+//! what is left.
 
-use fusion_cost_model::kernel::NORM_EPSILON;
-use pulp::{Arch, Scalar, Simd, WithSimd};
+use fusion_cost_model::kernel::{NORM_EPSILON, RMS_EPSILON};
+use pulp::{Arch, Simd, WithSimd};
 
 use super::approximation as approx;
 use super::kernel::Located;
+use super::lanes::{LaneMask, first_lanes};
 use super::nontemporal;
 use super::tensors::Tensors;
 
@@ -18,8 +19,6 @@ pub(crate) enum RowOp {
     LayerNorm { weight: Located, shift: Located },
     RmsNorm { weight: Located },
 }
-
-const EPSILON: f32 = NORM_EPSILON as f32;
 
 impl RowOp {
     pub(crate) const fn name(&self) -> &'static str {
@@ -42,13 +41,13 @@ impl RowOp {
     }
 
     /// Reads rows of `len` numbers that lie one after the other and writes the results in the same
-    /// way; `source` and the target may be the same.
+    /// way; `source` and the target may be the same. Meanwhile it fetches what comes `ahead`.
     ///
     /// # Safety
     ///
     /// `source` must be valid for reads and the target for writes of the rows, the operands for
     /// reads of `len` numbers, and no other thread may write any of them meanwhile. What holds for
-    /// a [`Target`] with room must hold.
+    /// a [`Target`] must hold.
     pub(crate) unsafe fn apply(
         &self,
         arch: Arch,
@@ -56,8 +55,9 @@ impl RowOp {
         target: Target,
         rows: usize,
         len: usize,
+        ahead: Ahead,
     ) {
-        arch.dispatch(Apply { op: self, source, target, rows, len });
+        arch.dispatch(Apply { op: self, source, target, rows, len, ahead });
     }
 }
 
@@ -70,6 +70,23 @@ pub(crate) struct Target {
     /// target is then written once, around the caches, and every row of it begins at a cache line
     /// and has a whole number of lines.
     pub(crate) room: Option<*mut f32>,
+    /// Where a softmax at the end leaves a number for each row, and does not multiply the row with it.
+    pub(crate) shares: Option<*mut f32>,
+}
+
+impl Target {
+    /// Rows that are written as usual, and may be where they are read.
+    pub(crate) const fn plain(data: *mut f32) -> Self {
+        Self { data, room: None, shares: None }
+    }
+}
+
+/// What the thread reads after the rows at hand: fetching it while it computes keeps the memory busy.
+/// The addresses need not be valid.
+#[derive(Clone, Copy)]
+pub(crate) struct Ahead {
+    pub(crate) source: *const f32,
+    pub(crate) operand: *const f32,
 }
 
 /// Applies a row op. Made only by [`RowOp::apply`], whose caller guarantees what the code below
@@ -80,6 +97,7 @@ struct Apply<'a> {
     target: Target,
     rows: usize,
     len: usize,
+    ahead: Ahead,
 }
 
 impl WithSimd for Apply<'_> {
@@ -87,23 +105,97 @@ impl WithSimd for Apply<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { op, source, target, rows, len } = self;
+        let Self { op, source, target, rows, len, ahead } = self;
+        let columns = Columns::new(simd, len);
         for row in 0..rows {
             let first = row * len;
             let source = source.wrapping_add(first);
-            let room = target.room.map(|room| room.wrapping_add(first));
-            let target = Target { data: target.data.wrapping_add(first), room };
+            let target = Target {
+                data: target.data.wrapping_add(first),
+                room: target.room.map(|room| room.wrapping_add(first)),
+                shares: target.shares.map(|shares| shares.wrapping_add(row)),
+            };
+            let ahead = Ahead {
+                source: ahead.source.wrapping_add(first),
+                operand: ahead.operand.wrapping_add(first),
+            };
             // SAFETY: the guarantee of the caller of `RowOp::apply`.
             unsafe {
                 match op {
-                    RowOp::Softmax => softmax(simd, source, target, len),
+                    RowOp::Softmax => softmax(columns, source, target, ahead),
                     RowOp::LayerNorm { weight, shift } => {
-                        layer_norm(simd, source, target, len, weight.at(0), shift.at(0));
+                        let operands = [weight.at(0).cast_const(), shift.at(0).cast_const()];
+                        layer_norm(columns, source, target, operands, ahead);
                     }
-                    RowOp::RmsNorm { weight } => rms_norm(simd, source, target, len, weight.at(0)),
+                    RowOp::RmsNorm { weight } => {
+                        rms_norm(columns, source, target, weight.at(0), ahead);
+                    }
                 }
             }
         }
+    }
+}
+
+/// Asks for a line that will be read, into all cache levels.
+#[inline(always)]
+fn fetch(address: *const f32) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: SSE is part of x86-64, and any address may be asked for.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(address.cast());
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = address;
+}
+
+/// How a row is cut into vectors.
+#[derive(Clone, Copy)]
+struct Columns<S: Simd> {
+    simd: S,
+    len: usize,
+    /// Where the whole vectors end.
+    whole: usize,
+    /// The lanes that are left then.
+    rest: LaneMask<S>,
+}
+
+impl<S: Simd> Columns<S> {
+    #[inline(always)]
+    fn new(simd: S, len: usize) -> Self {
+        let whole = len / S::F32_LANES * S::F32_LANES;
+        Self { simd, len, whole, rest: first_lanes(simd, len - whole) }
+    }
+
+    #[inline(always)]
+    fn has_rest(&self) -> bool {
+        self.whole < self.len
+    }
+
+    /// What is left of a row; the other lanes are zero.
+    ///
+    /// # Safety
+    ///
+    /// The row must be valid.
+    #[inline(always)]
+    unsafe fn load_rest(&self, row: *const f32) -> S::f32s {
+        // SAFETY: the caller's guarantee.
+        unsafe { self.simd.mask_load_ptr_f32s(self.rest, row.add(self.whole)) }
+    }
+
+    /// # Safety
+    ///
+    /// The row must be valid for writes.
+    #[inline(always)]
+    unsafe fn store_rest(&self, row: *mut f32, v: S::f32s) {
+        // SAFETY: the caller's guarantee.
+        unsafe { self.simd.mask_store_ptr_f32s(self.rest, row.add(self.whole), v) }
+    }
+
+    /// The lanes that are left of a row, and `others` in the other ones.
+    #[inline(always)]
+    fn only_rest(&self, v: S::f32s, others: f32) -> S::f32s {
+        self.simd.select_f32s(self.rest.mask(), v, self.simd.splat_f32s(others))
     }
 }
 
@@ -142,142 +234,157 @@ unsafe fn finish<S: Simd>(target: Target, i: usize, v: S::f32s) {
     }
 }
 
-/// Where the whole vectors of a row end.
-#[inline(always)]
-fn whole<S: Simd>(len: usize) -> usize {
-    len / S::F32_LANES * S::F32_LANES
-}
-
 /// The sum over a row of an expression of each number, in four independent sums so that additions
-/// need not wait for each other.
+/// need not wait for each other; and with what is fetched meanwhile.
 ///
 /// A macro, because a closure cannot be made to inline, and would be compiled without the vector
-/// instructions. Expands to unsafe code: `source` must be valid for reads of `len` numbers.
+/// instructions. Expands to unsafe code: `source` must be valid for reads of the row.
 macro_rules! sum {
-    ($simd:ident, $source:ident, $len:ident, |$x:ident| $vector:expr, |$y:ident| $number:expr $(,)?) => {{
+    ($columns:ident, $source:ident, $ahead:expr, |$x:ident| $vector:expr $(,)?) => {{
+        let Columns { simd, whole, .. } = $columns;
         let lanes = S::F32_LANES;
-        let whole = whole::<S>($len);
-        let mut sums = [$simd.splat_f32s(0.0); 4];
+        let ahead: *const f32 = $ahead;
+        let mut sums = [simd.splat_f32s(0.0); 4];
         let mut i = 0;
         while i + 4 * lanes <= whole {
             let mut part = 0;
             while part < 4 {
                 let $x = load::<S>($source, i + part * lanes);
-                sums[part] = $simd.add_f32s(sums[part], $vector);
+                fetch(ahead.wrapping_add(i + part * lanes));
+                sums[part] = simd.add_f32s(sums[part], $vector);
                 part += 1;
             }
             i += 4 * lanes;
         }
         while i < whole {
             let $x = load::<S>($source, i);
-            sums[0] = $simd.add_f32s(sums[0], $vector);
+            fetch(ahead.wrapping_add(i));
+            sums[0] = simd.add_f32s(sums[0], $vector);
             i += lanes;
         }
-        let pairs = [$simd.add_f32s(sums[0], sums[1]), $simd.add_f32s(sums[2], sums[3])];
-        let mut total = $simd.reduce_sum_f32s($simd.add_f32s(pairs[0], pairs[1]));
-        while i < $len {
-            let $y = *$source.add(i);
-            total += $number;
-            i += 1;
+        if $columns.has_rest() {
+            let $x = $columns.load_rest($source);
+            sums[1] = simd.add_f32s(sums[1], $columns.only_rest($vector, 0.0));
         }
-        total
+        let pairs = [simd.add_f32s(sums[0], sums[1]), simd.add_f32s(sums[2], sums[3])];
+        simd.reduce_sum_f32s(simd.add_f32s(pairs[0], pairs[1]))
     }};
+}
+
+/// The largest number of a row. NaN may be lost, which the exponentials then bring back.
+///
+/// # Safety
+///
+/// The row must be valid.
+#[inline(always)]
+unsafe fn largest<S: Simd>(columns: Columns<S>, source: *const f32) -> f32 {
+    let Columns { simd, whole, .. } = columns;
+    let lanes = S::F32_LANES;
+    let mut largest = [simd.splat_f32s(f32::NEG_INFINITY); 4];
+    // SAFETY: every access is within the row.
+    unsafe {
+        let mut i = 0;
+        while i + 4 * lanes <= whole {
+            let mut part = 0;
+            while part < 4 {
+                let x = load::<S>(source, i + part * lanes);
+                largest[part] = simd.max_f32s(largest[part], x);
+                part += 1;
+            }
+            i += 4 * lanes;
+        }
+        while i < whole {
+            largest[0] = simd.max_f32s(largest[0], load::<S>(source, i));
+            i += lanes;
+        }
+        if columns.has_rest() {
+            let x = columns.only_rest(columns.load_rest(source), f32::NEG_INFINITY);
+            largest[1] = simd.max_f32s(largest[1], x);
+        }
+    }
+    let pairs = [simd.max_f32s(largest[0], largest[1]), simd.max_f32s(largest[2], largest[3])];
+    simd.reduce_max_f32s(simd.max_f32s(pairs[0], pairs[1]))
 }
 
 /// # Safety
 ///
 /// As for [`RowOp::apply`].
 #[inline(always)]
-unsafe fn softmax<S: Simd>(simd: S, source: *const f32, target: Target, len: usize) {
+unsafe fn softmax<S: Simd>(columns: Columns<S>, source: *const f32, target: Target, ahead: Ahead) {
+    let Columns { simd, whole, .. } = columns;
     let lanes = S::F32_LANES;
-    let whole = whole::<S>(len);
     let powers = target.room.unwrap_or(target.data);
     // SAFETY: every access below is within the row.
     unsafe {
-        let mut largest = simd.splat_f32s(f32::NEG_INFINITY);
+        let shift = simd.splat_f32s(largest(columns, source));
+        let mut sums = simd.splat_f32s(0.0);
         let mut i = 0;
         while i < whole {
-            largest = simd.max_f32s(largest, load::<S>(source, i));
-            i += lanes;
-        }
-        let mut largest = simd.reduce_max_f32s(largest);
-        while i < len {
-            largest = largest.max(*source.add(i));
-            i += 1;
-        }
-
-        let shift = simd.splat_f32s(largest);
-        let mut sums = simd.splat_f32s(0.0);
-        i = 0;
-        while i < whole {
             let e = approx::exp(simd, simd.sub_f32s(load::<S>(source, i), shift));
+            fetch(ahead.source.wrapping_add(i));
             store::<S>(powers, i, e);
             sums = simd.add_f32s(sums, e);
             i += lanes;
         }
-        let mut total = simd.reduce_sum_f32s(sums);
-        while i < len {
-            let e = approx::exp(Scalar::new(), *source.add(i) - largest);
-            *powers.add(i) = e;
-            total += e;
-            i += 1;
+        if columns.has_rest() {
+            let e = approx::exp(simd, simd.sub_f32s(columns.load_rest(source), shift));
+            columns.store_rest(powers, e);
+            sums = simd.add_f32s(sums, columns.only_rest(e, 0.0));
         }
-
-        let share = 1.0 / total;
+        let share = 1.0 / simd.reduce_sum_f32s(sums);
+        if let Some(place) = target.shares {
+            *place = share;
+            return;
+        }
+        let share = simd.splat_f32s(share);
         i = 0;
         while i < whole {
             let e = load::<S>(powers.cast_const(), i);
-            finish::<S>(target, i, simd.mul_f32s(e, simd.splat_f32s(share)));
+            fetch(ahead.operand.wrapping_add(i));
+            finish::<S>(target, i, simd.mul_f32s(e, share));
             i += lanes;
         }
-        while i < len {
-            *target.data.add(i) = *powers.add(i) * share;
-            i += 1;
+        if columns.has_rest() {
+            let e = columns.load_rest(powers.cast_const());
+            columns.store_rest(target.data, simd.mul_f32s(e, share));
         }
     }
 }
 
 /// # Safety
 ///
-/// As for [`RowOp::apply`].
+/// As for [`RowOp::apply`]; the operands are the weights and the shifts.
 #[inline(always)]
 unsafe fn layer_norm<S: Simd>(
-    simd: S,
+    columns: Columns<S>,
     source: *const f32,
     target: Target,
-    len: usize,
-    weight: *const f32,
-    shift: *const f32,
+    [weight, shift]: [*const f32; 2],
+    ahead: Ahead,
 ) {
+    let Columns { simd, len, whole, .. } = columns;
     let lanes = S::F32_LANES;
-    let whole = whole::<S>(len);
     // SAFETY: every access below is within the row.
     unsafe {
-        let mean = sum!(simd, source, len, |x| x, |x| x) / len as f32;
-        let mean_lanes = simd.splat_f32s(mean);
-        let squares = sum!(
-            simd,
-            source,
-            len,
-            |x| {
-                let centred = simd.sub_f32s(x, mean_lanes);
-                simd.mul_f32s(centred, centred)
-            },
-            |x| (x - mean) * (x - mean),
-        );
-        let scale = 1.0 / (squares / len as f32 + EPSILON).sqrt();
-        let scale_lanes = simd.splat_f32s(scale);
+        let mean = sum!(columns, source, source, |x| x) / len as f32;
+        let mean = simd.splat_f32s(mean);
+        let squares = sum!(columns, source, ahead.source, |x| {
+            let centred = simd.sub_f32s(x, mean);
+            simd.mul_f32s(centred, centred)
+        });
+        let scale = simd.splat_f32s(1.0 / (squares / len as f32 + NORM_EPSILON as f32).sqrt());
         let mut i = 0;
         while i < whole {
-            let centred = simd.sub_f32s(load::<S>(source, i), mean_lanes);
-            let scaled = simd.mul_f32s(centred, scale_lanes);
+            let scaled = simd.mul_f32s(simd.sub_f32s(load::<S>(source, i), mean), scale);
             let y = simd.mul_add_e_f32s(scaled, load::<S>(weight, i), load::<S>(shift, i));
+            fetch(ahead.operand.wrapping_add(i));
             finish::<S>(target, i, y);
             i += lanes;
         }
-        while i < len {
-            *target.data.add(i) = (*source.add(i) - mean) * scale * *weight.add(i) + *shift.add(i);
-            i += 1;
+        if columns.has_rest() {
+            let scaled = simd.mul_f32s(simd.sub_f32s(columns.load_rest(source), mean), scale);
+            let [weight, shift] = [columns.load_rest(weight), columns.load_rest(shift)];
+            columns.store_rest(target.data, simd.mul_add_e_f32s(scaled, weight, shift));
         }
     }
 }
@@ -287,28 +394,28 @@ unsafe fn layer_norm<S: Simd>(
 /// As for [`RowOp::apply`].
 #[inline(always)]
 unsafe fn rms_norm<S: Simd>(
-    simd: S,
+    columns: Columns<S>,
     source: *const f32,
     target: Target,
-    len: usize,
     weight: *const f32,
+    ahead: Ahead,
 ) {
+    let Columns { simd, len, whole, .. } = columns;
     let lanes = S::F32_LANES;
-    let whole = whole::<S>(len);
     // SAFETY: every access below is within the row.
     unsafe {
-        let squares = sum!(simd, source, len, |x| simd.mul_f32s(x, x), |x| x * x);
-        let scale = 1.0 / (squares / len as f32 + EPSILON).sqrt();
-        let scale_lanes = simd.splat_f32s(scale);
+        let squares = sum!(columns, source, ahead.source, |x| simd.mul_f32s(x, x));
+        let scale = simd.splat_f32s(1.0 / (squares / len as f32 + RMS_EPSILON as f32).sqrt());
         let mut i = 0;
         while i < whole {
-            let scaled = simd.mul_f32s(load::<S>(source, i), scale_lanes);
+            let scaled = simd.mul_f32s(load::<S>(source, i), scale);
+            fetch(ahead.operand.wrapping_add(i));
             finish::<S>(target, i, simd.mul_f32s(scaled, load::<S>(weight, i)));
             i += lanes;
         }
-        while i < len {
-            *target.data.add(i) = *source.add(i) * scale * *weight.add(i);
-            i += 1;
+        if columns.has_rest() {
+            let scaled = simd.mul_f32s(columns.load_rest(source), scale);
+            columns.store_rest(target.data, simd.mul_f32s(scaled, columns.load_rest(weight)));
         }
     }
 }
@@ -320,9 +427,10 @@ mod tests {
     fn softmax_of(row: &[f32]) -> Vec<f32> {
         let mut row = row.to_vec();
         let data = row.as_mut_ptr();
-        let target = Target { data, room: None };
+        let (source, target) = (data.cast_const(), Target::plain(data));
+        let ahead = Ahead { source, operand: source };
         // SAFETY: source and target are the row itself, as is allowed.
-        unsafe { RowOp::Softmax.apply(Arch::new(), data.cast_const(), target, 1, row.len()) };
+        unsafe { RowOp::Softmax.apply(Arch::new(), source, target, 1, row.len(), ahead) };
         row
     }
 

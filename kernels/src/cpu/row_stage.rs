@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use pulp::Arch;
 
-use super::row_ops::{RowOp, Target};
+use super::kernel::Located;
+use super::row_ops::{Ahead, RowOp, Target};
 use super::tail::{Stretch, Tail};
 use super::tensors::Tensors;
 
@@ -55,7 +56,7 @@ impl RowStage {
     /// # Safety
     ///
     /// Source and target must be valid for the rows, the operands of the stages must cover them,
-    /// and no other thread may write any of them. What holds for a [`Target`] with room must hold.
+    /// and no other thread may write any of them. What holds for a [`Target`] must hold.
     pub(crate) unsafe fn apply_all(
         stages: &[Self],
         arch: Arch,
@@ -65,15 +66,27 @@ impl RowStage {
         cols: usize,
     ) {
         let group = Self::group(cols);
+        let operand = stages.first().and_then(Self::operand);
         for start in rows.clone().step_by(group) {
             let count = group.min(rows.end - start);
             let offset = (start - rows.start) * cols;
-            let target = Target { data: target.data.wrapping_add(offset), ..target };
+            let target = Target {
+                data: target.data.wrapping_add(offset),
+                shares: target.shares.map(|one| one.wrapping_add(start - rows.start)),
+                ..target
+            };
             let mut from = source.wrapping_add(offset);
+            let source = from.wrapping_add(group * cols);
+            let operand = operand.map(|one| one.at((start + group) * cols).cast_const());
+            let ahead = Ahead { source, operand: operand.unwrap_or(from) };
             for (index, stage) in stages.iter().enumerate() {
                 let last = index + 1 == stages.len();
                 let between = target.room.filter(|_| !last);
-                let to = between.map_or(target, |data| Target { data, room: None });
+                let to = match between {
+                    Some(room) => Target::plain(room),
+                    None if last => target,
+                    None => Target::plain(target.data),
+                };
                 // SAFETY: the caller's guarantee; after the first stage the rows are where it left
                 // them.
                 unsafe {
@@ -82,11 +95,19 @@ impl RowStage {
                             let first = Stretch { col: 0, element: start * cols, len: cols };
                             tail.apply(arch, from, to.data, first, count, to.room.is_some());
                         }
-                        Self::RowOp(op) => op.apply(arch, from, to, count, cols),
+                        Self::RowOp(op) => op.apply(arch, from, to, count, cols, ahead),
                     }
                 }
                 from = to.data.cast_const();
             }
+        }
+    }
+
+    /// A second tensor of the same shape that the stage reads, if there is one.
+    fn operand(&self) -> Option<Located> {
+        match self {
+            Self::Tail(tail) => tail.operand(),
+            Self::RowOp(_) => None,
         }
     }
 }

@@ -109,7 +109,7 @@ impl RowsKernel {
         let mut source = input.at(first * cols).cast_const();
         if !stages.is_empty() {
             let room = self.stream.then(|| self.scratch[thread].at(0));
-            let target = Target { data: output.at(first * cols), room };
+            let target = Target { room, ..Target::plain(output.at(first * cols)) };
             // SAFETY: the caller's guarantee; a chain with stages first has no layers. Where it
             // streams, rows are whole lines of a tensor, which begins at one.
             unsafe {

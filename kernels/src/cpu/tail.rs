@@ -10,7 +10,7 @@ use fusion_cost_model::kernel::{OperandKind, Operands};
 use pulp::{Arch, Scalar, Simd, WithSimd};
 
 use super::kernel::Located;
-use super::lanes::Lanes;
+use super::lanes::{LaneMask, Lanes, first_lanes};
 use super::tensors::Tensors;
 
 /// Vector registers in the main tile.
@@ -69,6 +69,16 @@ impl Tail {
     pub(crate) fn name(&self) -> String {
         let names: Vec<&str> = self.ops.iter().map(|op| op.op.name()).collect();
         names.join("+")
+    }
+
+    /// The first tensor of the shape of the matrix that an op reads, if there is one.
+    pub(crate) fn operand(&self) -> Option<Located> {
+        let is_matrix = |kind| kind == OperandKind::PerElement;
+        let of_op = |one: &TailOp| {
+            let mut operands = one.op.operands().iter().zip(&one.operands);
+            operands.find(|(operand, _)| is_matrix(operand.kind)).map(|(_, located)| *located)
+        };
+        self.ops.iter().find_map(of_op)
     }
 
     pub(crate) fn locate(&mut self, tensors: &Tensors) {
@@ -164,8 +174,22 @@ impl Tail {
     /// it or write the operands meanwhile.
     pub(crate) unsafe fn apply_to_block(&self, arch: Arch, block: &Block) {
         if !self.is_empty() {
+            let block = &self.flat(*block);
             arch.dispatch(Apply { tail: self, source: block.data, block, stream: false });
         }
+    }
+
+    /// The block as a single row, where its rows lie one after the other and no op asks for the column:
+    /// what is left after whole vectors is then met once, and not in each row.
+    fn flat(&self, block: Block) -> Block {
+        let Block { rows, stride, first, matrix_cols, .. } = block;
+        let is_whole = stride == first.len && matrix_cols == first.len;
+        if !is_whole || self.ops.iter().any(|one| one.op.is_per_channel()) {
+            return block;
+        }
+        let len = rows * first.len;
+        let first = Stretch { len, ..first };
+        Block { rows: 1, stride: len, matrix_cols: len, first, ..block }
     }
 
     /// Reads whole rows that lie one after the other, applies every op, and writes them to
@@ -189,21 +213,22 @@ impl Tail {
     ) {
         let cols = first.len;
         let block = Block { data: target, stride: cols, rows, first, matrix_cols: cols };
-        arch.dispatch(Apply { tail: self, source, block: &block, stream });
+        let block = &self.flat(block);
+        arch.dispatch(Apply { tail: self, source, block, stream });
     }
 
     /// # Safety
     ///
-    /// The operands must cover the tile at this place.
+    /// The operands must cover the tile at this place, with `REST` the lanes of the place.
     #[inline(always)]
-    unsafe fn transform<S: Simd, const U: usize>(
+    unsafe fn transform<S: Simd, const U: usize, const REST: bool>(
         &self,
         mut tile: Lanes<S, U>,
-        place: Place,
+        place: Place<S>,
     ) -> Lanes<S, U> {
         let simd = tile.simd;
         for tail_op in &self.ops {
-            tile = tail_op.op.apply(tile, AtTile { simd, tail_op, place });
+            tile = tail_op.op.apply(tile, AtTile::<S, REST> { simd, tail_op, place });
         }
         tile
     }
@@ -212,7 +237,7 @@ impl Tail {
 /// Where the registers of a tile stand in the matrix: side by side in one row, or below each other
 /// in as many rows.
 #[derive(Clone, Copy)]
-struct Place {
+struct Place<S: Simd> {
     /// The column of the first number.
     col: usize,
     /// Columns from one register to the next.
@@ -221,34 +246,49 @@ struct Place {
     element: usize,
     /// Numbers from one register to the next in the whole matrix.
     element_step: usize,
+    /// The lanes of each register that are in the matrix, where not all are.
+    lanes: LaneMask<S>,
 }
 
-/// The operands of an op at a tile. Made only by [`Tail::transform`], whose caller guarantees that
-/// they cover it.
-struct AtTile<'a, S> {
+/// The operands of an op at a tile, with `REST` for some of its lanes. Made only by
+/// [`Tail::transform`], whose caller guarantees that they cover it.
+struct AtTile<'a, S: Simd, const REST: bool> {
     simd: S,
     tail_op: &'a TailOp,
-    place: Place,
+    place: Place<S>,
 }
 
-impl<S: Simd, const U: usize> Operands<Lanes<S, U>> for AtTile<'_, S> {
+impl<S: Simd, const REST: bool> AtTile<'_, S, REST> {
+    /// # Safety
+    ///
+    /// The registers must be valid, with `REST` their lanes.
+    #[inline(always)]
+    unsafe fn load<const U: usize>(&self, source: *const f32, step: usize) -> Lanes<S, U> {
+        // SAFETY: the caller's guarantee.
+        unsafe {
+            if REST {
+                Lanes::load_some(self.simd, source, step, self.place.lanes)
+            } else {
+                Lanes::load_apart(self.simd, source, step)
+            }
+        }
+    }
+}
+
+impl<S: Simd, const U: usize, const REST: bool> Operands<Lanes<S, U>> for AtTile<'_, S, REST> {
     #[inline(always)]
     fn get(&mut self, index: usize) -> Lanes<S, U> {
         let Self { simd, tail_op, place } = *self;
-        let Place { col, col_step, element, element_step } = place;
+        let Place { col, col_step, element, element_step, .. } = place;
         let TailOp { op, operands, folded, cols } = tail_op;
         // SAFETY: the guarantee of the caller of `transform`; a scalar is one number.
         unsafe {
             if let Some(folded) = folded {
-                return Lanes::load_apart(simd, folded.at(index * cols + col), col_step);
+                return self.load(folded.at(index * cols + col), col_step);
             }
             match op.operands()[index].kind {
-                OperandKind::PerChannel => {
-                    Lanes::load_apart(simd, operands[index].at(col), col_step)
-                }
-                OperandKind::PerElement => {
-                    Lanes::load_apart(simd, operands[index].at(element), element_step)
-                }
+                OperandKind::PerChannel => self.load(operands[index].at(col), col_step),
+                OperandKind::PerElement => self.load(operands[index].at(element), element_step),
                 #[expect(clippy::cast_possible_truncation, reason = "see `uniform`")]
                 OperandKind::Random => Lanes::uniform(simd, element as u32, element_step as u32),
                 OperandKind::Scalar | OperandKind::Matrix => {
@@ -280,11 +320,13 @@ impl WithSimd for Apply<'_> {
         let Block { rows, first: Stretch { len, .. }, .. } = *self.block;
         let large = len / Lanes::<S, TILE>::COUNT * Lanes::<S, TILE>::COUNT;
         let whole = len / S::F32_LANES * S::F32_LANES;
+        // What is left of a row after its whole vectors is a part of one.
+        let rest = first_lanes(simd, len - whole);
         let mut row = 0;
         while row < rows {
             // What is left of a few rows goes through the ops together: a narrow matrix would
             // otherwise walk them for every register.
-            let tall = whole > large && rows - row >= TILE;
+            let tall = len > large && rows - row >= TILE;
             let count = if tall { TILE } else { 1 };
             // SAFETY: every tile lies within the rows, which the callers guarantee to be valid.
             unsafe {
@@ -292,21 +334,27 @@ impl WithSimd for Apply<'_> {
                     let row = self.row(row);
                     let mut col = 0;
                     while col < large {
-                        self.tile::<S, TILE, false>(simd, row, col);
+                        self.tile::<S, TILE, false, false>(simd, row, col, rest);
                         col += Lanes::<S, TILE>::COUNT;
                     }
                     while !tall && col < whole {
-                        self.tile::<S, 1, false>(simd, row, col);
+                        self.tile::<S, 1, false, false>(simd, row, col, rest);
                         col += S::F32_LANES;
                     }
-                    for col in whole..len {
-                        self.tile::<Scalar, 1, false>(Scalar::new(), row, col);
+                    if !tall && whole < len {
+                        self.tile::<S, 1, false, true>(simd, row, whole, rest);
                     }
                 }
-                let mut col = large;
-                while tall && col < whole {
-                    self.tile::<S, TILE, true>(simd, self.row(row), col);
-                    col += S::F32_LANES;
+                if tall {
+                    let row = self.row(row);
+                    let mut col = large;
+                    while col < whole {
+                        self.tile::<S, TILE, true, false>(simd, row, col, rest);
+                        col += S::F32_LANES;
+                    }
+                    if whole < len {
+                        self.tile::<S, TILE, true, true>(simd, row, whole, rest);
+                    }
                 }
             }
             row += count;
@@ -335,18 +383,19 @@ impl Apply<'_> {
     }
 
     /// Takes a tile through the ops: `U` registers side by side, or below each other from the row
-    /// on. Which of them is known to the compiler: a step that it does not know costs 10 to 20 % in
-    /// a cache.
+    /// on; with `REST` the lanes of them that are given. Which of them is known to the compiler: a step
+    /// that it does not know costs 10 to 20 % in a cache.
     ///
     /// # Safety
     ///
     /// The tile must lie within the block.
     #[inline(always)]
-    unsafe fn tile<S: Simd, const U: usize, const BELOW: bool>(
+    unsafe fn tile<S: Simd, const U: usize, const BELOW: bool, const REST: bool>(
         &self,
         simd: S,
         row: Row,
         col: usize,
+        lanes: LaneMask<S>,
     ) {
         let Self { tail, block, stream, .. } = *self;
         let Block { stride, first, matrix_cols, .. } = *block;
@@ -356,16 +405,25 @@ impl Apply<'_> {
             col_step: if BELOW { 0 } else { S::F32_LANES },
             element: row.element + col,
             element_step: if BELOW { matrix_cols } else { S::F32_LANES },
+            lanes,
         };
         // SAFETY: the caller's guarantee; streamed rows begin at cache lines, so that their whole
         // vectors are aligned.
         unsafe {
-            let tile = Lanes::<S, U>::load_apart(simd, row.source.add(col), step);
-            let tile = tail.transform(tile, place);
-            if stream {
-                tile.stream_apart(row.target.add(col), step);
+            let source = row.source.add(col);
+            let tile = if REST {
+                Lanes::<S, U>::load_some(simd, source, step, lanes)
             } else {
-                tile.store_apart(row.target.add(col), step);
+                Lanes::<S, U>::load_apart(simd, source, step)
+            };
+            let tile = tail.transform::<S, U, REST>(tile, place);
+            let target = row.target.add(col);
+            if REST {
+                tile.store_some(target, step, lanes);
+            } else if stream {
+                tile.stream_apart(target, step);
+            } else {
+                tile.store_apart(target, step);
             }
         }
     }

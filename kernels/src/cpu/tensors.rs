@@ -88,11 +88,21 @@ pub(crate) struct Tensors<'a> {
     base: *mut f32,
     /// Lines from there to each tensor.
     offsets: &'a [usize],
+    /// Tensors that lie elsewhere, where another prepared problem writes them.
+    elsewhere: &'a [(TensorId, *mut f32)],
 }
 
-impl Tensors<'_> {
+impl<'a> Tensors<'a> {
+    /// The same set, but for some tensors that lie elsewhere.
+    pub(crate) fn with(self, elsewhere: &'a [(TensorId, *mut f32)]) -> Self {
+        Self { elsewhere, ..self }
+    }
+
     /// The first number of a tensor.
     pub(crate) fn pointer(&self, id: TensorId) -> *mut f32 {
+        if let Some((_, address)) = self.elsewhere.iter().find(|(other, _)| *other == id) {
+            return *address;
+        }
         // Within the arena: the offsets were laid out for its size.
         self.base.wrapping_add(self.offsets[id.0] * LINE)
     }
@@ -106,7 +116,7 @@ impl TensorSets {
 
     /// One of the sets.
     pub(crate) fn set(&self, set: usize) -> Tensors<'_> {
-        Tensors { base: self.arena.base(), offsets: self.placement.of_set(set) }
+        Tensors { base: self.arena.base(), offsets: self.placement.of_set(set), elsewhere: &[] }
     }
 
     /// Draws a new placement. The contents of the tensors are lost.

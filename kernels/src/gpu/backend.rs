@@ -70,6 +70,9 @@ impl Gpu {
         if let Some(rewrite) = setup.rewrite {
             return Err(Unsupported::NoRewrite(rewrite));
         }
+        if setup.implementation.runtime().is_some() {
+            return Err(Unsupported::NoKernels);
+        }
         let is_vendors = setup.implementation == Implementation::Vendor;
         if is_vendors && (self.gemm_library.is_none() || Epilogue::of(problem).is_none()) {
             return Err(Unsupported::NoVendor);
@@ -144,6 +147,7 @@ impl Gpu {
                 Some(work) => work,
                 None => return Ok(None),
             },
+            Implementation::Runtime(_) => return Ok(None),
         };
         let bytes = DeviceTensors::bytes_for(&table, sets);
         let tensors = match DeviceTensors::allocate(self.driver(), table, sets) {

@@ -102,6 +102,8 @@ mod tests {
             (Pointwise::Silu, -2.0, &[], -0.238_405_844_044_24),
             (Pointwise::HardSigmoid, 1.5, &[], 0.75),
             (Pointwise::HardSigmoid, 4.0, &[], 1.0),
+            (Pointwise::OnnxHardSigmoid, 1.5, &[], 0.8),
+            (Pointwise::OnnxHardSigmoid, -2.6, &[], 0.0),
             (Pointwise::HardSwish, 1.0, &[], 2.0 / 3.0),
             (Pointwise::HardSwish, -4.0, &[], 0.0),
             (Pointwise::HardSwish, 5.0, &[], 5.0),

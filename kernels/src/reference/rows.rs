@@ -7,7 +7,7 @@
 //! bounds. Where a step is ill-conditioned for the row at hand (two numbers that are close to each
 //! other are normalised, or a softmax decides between two large scores), they are large.
 
-use fusion_cost_model::kernel::NORM_EPSILON;
+use fusion_cost_model::kernel::{NORM_EPSILON, RMS_EPSILON};
 
 use super::product::{Arithmetic, Right};
 use crate::inputs::INPUT_RMS;
@@ -151,7 +151,7 @@ pub(super) fn layer_norm(row: &mut [f64], rounding: &mut [f64], weight: &[f32], 
         *error = own.hypot(through_mean).hypot(subtracted);
         *value -= mean;
     }
-    let of_scale = relative_error_of_scale(variance, rounding);
+    let of_scale = relative_error_of_scale(variance, NORM_EPSILON, rounding);
     let parameters = weight.iter().zip(shift);
     for ((value, error), (&weight, &shift)) in row.iter_mut().zip(rounding).zip(parameters) {
         let [weight, shift] = [weight, shift].map(f64::from);
@@ -166,8 +166,8 @@ pub(super) fn layer_norm(row: &mut [f64], rounding: &mut [f64], weight: &[f32], 
 pub(super) fn rms_norm(row: &mut [f64], rounding: &mut [f64], weight: &[f32]) {
     let count = row.len() as f64;
     let mean_square = square(row) / count;
-    let scale = 1.0 / (mean_square + NORM_EPSILON).sqrt();
-    let of_scale = relative_error_of_scale(mean_square, rounding);
+    let scale = 1.0 / (mean_square + RMS_EPSILON).sqrt();
+    let of_scale = relative_error_of_scale(mean_square, RMS_EPSILON, rounding);
     for ((value, error), &weight) in row.iter_mut().zip(rounding).zip(weight) {
         let weight = f64::from(weight);
         let scaled = *value * scale * weight;
@@ -179,11 +179,11 @@ pub(super) fn rms_norm(row: &mut [f64], rounding: &mut [f64], weight: &[f32]) {
 
 /// The relative error of `1 / sqrt(mean_square + epsilon)`, from the errors of the numbers whose
 /// mean square it is.
-fn relative_error_of_scale(mean_square: f64, errors: &[f64]) -> f64 {
+fn relative_error_of_scale(mean_square: f64, epsilon: f64, errors: &[f64]) -> f64 {
     let count = errors.len() as f64;
     let typical_error = (square(errors) / count).sqrt();
     let of_mean_square = mean_square.sqrt() * typical_error + typical_error * typical_error / 2.0;
-    of_mean_square / (mean_square + NORM_EPSILON) + UNIT * (2.0 + count.sqrt() / 2.0)
+    of_mean_square / (mean_square + epsilon) + UNIT * (2.0 + count.sqrt() / 2.0)
 }
 
 /// How far two normalised rows can be apart at most: a row whose mean square is 1 has no number
@@ -215,7 +215,7 @@ mod tests {
         assert!((row[0] + 1.499_990_000_075).abs() < 1e-11, "{row:?}");
         let norm = |row: &mut [f64], rounding: &mut [f64]| rms_norm(row, rounding, &[1.0, 2.0]);
         let row = applied(norm, &[3.0, 4.0], 0.0).values;
-        assert!((row[1] - 8.0 / 12.500_01_f64.sqrt()).abs() < 1e-12, "{row:?}");
+        assert!((row[1] - 8.0 / (12.5 + 2.0_f64.powi(-23)).sqrt()).abs() < 1e-12, "{row:?}");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::process::ExitStatus;
 const SIGKILL: i32 = 9;
 
 /// Says how a process ended by itself, and what it last wrote to its standard error.
-pub(super) fn how(status: ExitStatus, last_words: &str, is_truncated: bool) -> String {
+pub(crate) fn how(status: ExitStatus, last_words: &str, is_truncated: bool) -> String {
     let last_words = last_words.strip_prefix("error: ").unwrap_or(last_words);
     let after = |text: String| {
         if last_words.is_empty() { text } else { format!("{text}: {last_words}") }

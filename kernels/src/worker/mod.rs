@@ -51,15 +51,17 @@
 //! - A worker that dies is an error with its signal or exit status and with what it last wrote to
 //!   its standard error, which is read all the time and never makes the worker wait.
 
-mod ended;
+pub(crate) mod ended;
 mod error;
 mod frame;
+#[cfg(unix)]
+pub(crate) mod groups;
 mod input;
 mod message;
 mod process;
 mod program;
 mod service;
-mod standard_error;
+pub(crate) mod standard_error;
 
 /// What goes over the pipes, as bytes, for tests of the protocol.
 pub mod wire {

@@ -122,6 +122,8 @@ const TIME_FOR_LIBRARIES: Duration = Duration::from_secs(2);
 
 /// Ends this worker at once, in the middle of whatever it does, and whatever a library does then.
 pub fn leave() -> ! {
+    #[cfg(unix)]
+    super::groups::end_all();
     end_in_time();
     std::process::exit(i32::from(LEFT))
 }

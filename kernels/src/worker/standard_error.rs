@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 /// A thread that reads it to its end, so that a worker with much to say never waits for a reader.
 #[derive(Debug)]
-pub(super) struct StandardError {
+pub(crate) struct StandardError {
     text: Arc<Mutex<Ends>>,
     ended: Receiver<()>,
 }
@@ -30,7 +30,7 @@ struct Ends {
 }
 
 impl StandardError {
-    pub(super) fn read(mut from: ChildStderr) -> Self {
+    pub(crate) fn read(mut from: ChildStderr) -> Self {
         let text = Arc::new(Mutex::new(Ends::default()));
         let (end, ended) = mpsc::channel();
         let reading = Arc::clone(&text);
@@ -45,7 +45,7 @@ impl StandardError {
     }
 
     /// All of it, once the process has ended.
-    pub(super) fn after_the_end(&self) -> String {
+    pub(crate) fn after_the_end(&self) -> String {
         let _ = self.ended.recv_timeout(PATIENCE);
         self.text.lock().unwrap_or_else(PoisonError::into_inner).text()
     }

@@ -93,6 +93,7 @@ pub(crate) const CHAINS: &[&str] = &[
     "bias+leaky_relu+dropout+add+rms_norm+mul",
     "batch_norm+relu",
     "scale+hardsigmoid+mul+dropout+tanh",
+    "onnx_hardsigmoid",
     "linear",
     "conv2d",
     "max_pool",

@@ -1,8 +1,8 @@
 // Barriers, fences and named barriers of sm_90a on a host, for kernels/gpu/hopper/barrier.h.
 //
 // After the PTX ISA's "mbarrier" and "bar": a barrier in shared memory counts arrivals and bytes,
-// and its phase is complete when both are zero. Fences do nothing here, so a missing one is not
-// found; nor are registers counted.
+// and its phase is complete when both are zero. After "setmaxnreg", warps give registers to their
+// block and wait for some of it. Fences do nothing here, so a missing one is not found.
 #pragma once
 
 #include <map>
@@ -36,6 +36,12 @@ struct Copy {
     u64* barrier;
 };
 
+// What a warp has of its block's registers.
+struct Registers {
+    int of_thread;
+    int changes = 0;
+};
+
 // What all threads of a block share. Found by the address of its shared memory, so it must be
 // distinguished from that of an earlier block there: see `barrier_init`.
 struct Block {
@@ -44,6 +50,8 @@ struct Block {
     u64 made = 0;
     std::map<u64, Barrier> barriers;
     Named named[16];
+    std::vector<Registers> registers; // of each warp; none before the first changes
+    int free_registers = 0;
     std::vector<Copy> copies;
     u64 random = 0x9E3779B97F4A7C15;
 };
@@ -161,15 +169,55 @@ inline void sync_threads(int number, int count, PORT_PLACE) {
     while (emulated::here().named[number].generation == generation) pause(file, line);
 }
 
+namespace emulated {
+
+constexpr int WARPS_OF_A_GROUP = 4;
+
+// What each thread begins with: its share of a processor's 64 Ki.
+inline int registers_at_start() {
+    const int share = (64 << 10) / threads() / 8 * 8;
+    return share < 256 ? share : 256;
+}
+
+// The registers of this warp, which is about to change them.
+inline Registers& change_registers(PORT_PLACE) {
+    Block& block = here();
+    if (block.registers.empty()) block.registers.resize(threads() / WARP, {registers_at_start()});
+    Registers& mine = block.registers[warp()];
+    const int first = warp() / WARPS_OF_A_GROUP * WARPS_OF_A_GROUP;
+    for (int other = first; other < first + WARPS_OF_A_GROUP; other++)
+        if (block.registers[other].changes < mine.changes)
+            host::fail("registers change again before all warps of the group have met", file, line);
+    mine.changes++;
+    return mine;
+}
+
+} // namespace emulated
+
 template <int COUNT>
 inline void registers_release(PORT_PLACE) {
     static_assert(COUNT % 8 == 0 && COUNT >= 24 && COUNT <= 256, "what setmaxnreg takes");
+    if (lane() == 0) {
+        emulated::Registers& mine = emulated::change_registers(file, line);
+        if (COUNT > mine.of_thread) host::fail("more registers than before", file, line);
+        emulated::here().free_registers += (mine.of_thread - COUNT) * WARP;
+        mine.of_thread = COUNT;
+    }
     sync_warp(file, line);
 }
 
 template <int COUNT>
 inline void registers_acquire(PORT_PLACE) {
-    registers_release<COUNT>(file, line);
+    static_assert(COUNT % 8 == 0 && COUNT >= 24 && COUNT <= 256, "what setmaxnreg takes");
+    if (lane() == 0) {
+        emulated::Registers& mine = emulated::change_registers(file, line);
+        if (COUNT < mine.of_thread) host::fail("fewer registers than before", file, line);
+        const int wanted = (COUNT - mine.of_thread) * WARP;
+        while (emulated::here().free_registers < wanted) pause(file, line);
+        emulated::here().free_registers -= wanted;
+        mine.of_thread = COUNT;
+    }
+    sync_warp(file, line);
 }
 
 } // namespace port::hopper

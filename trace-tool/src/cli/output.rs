@@ -38,7 +38,6 @@ impl OutputArgs {
     ///
     /// When no file can be written there.
     pub fn for_csv(&self, target: Option<Target>) -> anyhow::Result<Destination> {
-        let destination = Destination::new(target)?;
-        Ok(if self.raw_cells { destination } else { destination.for_spreadsheets() })
+        Destination::for_csv(target, self.raw_cells)
     }
 }

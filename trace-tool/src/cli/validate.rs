@@ -17,6 +17,7 @@ Examples:
       --op-map op_mapping.yaml --passes 2 --max-wmape 15
   calibrate trace validate --predicted model.json --measured rank0.json.gz --measured-by class
   calibrate trace validate --scenarios scenarios.toml --json > validation.json
+  calibrate trace validate --operators resnet50.json --max-wmape 15
   calibrate trace validate --scenarios scenarios.yaml --compat --json --output op_comparison.json
 
 Scenarios are a list in TOML ([[scenarios]]) or YAML, each with name, predicted, measured and, if \
@@ -35,7 +36,7 @@ pub struct TraceValidateArgs {
     #[arg(
         long,
         value_name = "TRACE",
-        required_unless_present = "scenarios",
+        required_unless_present_any = ["scenarios", "operators"],
         requires = "measured"
     )]
     pub predicted: Option<PathBuf>,
@@ -44,7 +45,7 @@ pub struct TraceValidateArgs {
     #[arg(
         long,
         value_name = "KERNELS",
-        required_unless_present = "scenarios",
+        required_unless_present_any = ["scenarios", "operators"],
         requires = "predicted"
     )]
     pub measured: Option<PathBuf>,
@@ -66,6 +67,10 @@ pub struct TraceValidateArgs {
     #[arg(long, value_name = "FILE",
         conflicts_with_all = ["predicted", "measured", "op_map", "passes", "process", "measured_by"])]
     pub scenarios: Option<PathBuf>,
+    /// Both sides in one file: the JSON or CSV of `calibrate workload`, each of its ways a comparison
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["predicted", "measured", "op_map",
+        "passes", "process", "measured_by", "scenarios", "compat"])]
+    pub operators: Option<PathBuf>,
     /// Reproduce the figures, keys and tables of the script of msmodeling, oddities included
     #[arg(long)]
     pub compat: bool,

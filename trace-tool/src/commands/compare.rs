@@ -47,6 +47,9 @@ pub(super) fn compare(args: &TraceCompareArgs) -> anyhow::Result<()> {
         .iter()
         .flat_map(|(file, calibration)| fusion_records(&comparison.fusions, file, calibration))
         .collect();
+    if format == CompareFormat::Csv && !comparison.same_work.headline.is_of_a_step() {
+        say!("warning: different-work: {}; see --table work", comparison.differences());
+    }
     let top = usize::try_from(args.top)?;
     let report = CompareReport { comparison: &comparison, records: &records, ranks, top };
     let mut out = match format {

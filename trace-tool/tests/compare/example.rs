@@ -2,10 +2,11 @@
 
 use fusion_cost_model::calibration::HardwareCalibration;
 use kernel_traces::compare::{
-    Amount, Basis, Cause, CauseKind, ClassPart, CompareWarning, Comparison, Fusion, FusionEvidence,
-    FusionRecords, Gap, ImplementationDifference, ImplementationKind, KernelRow, LayerComparison,
-    LayerKind, LayerNumber, OverlapPart, Part, PhasePart, Ratio, Role, RolePart, SameKernel,
-    Severity, SideSummary, Slot, SlotKernel, SlotStatus, Which, fusion_records,
+    Amount, Answer, Basis, Cause, CauseKind, ClassPart, CompareWarning, Comparison, Fusion,
+    FusionEvidence, FusionRecords, Gap, Headline, ImplementationDifference, ImplementationKind,
+    KernelRow, LayerComparison, LayerKind, LayerNumber, MatchedOperator, MatchedWork, OverlapPart,
+    Part, PhasePart, Question, Ratio, Role, RolePart, SameKernel, SameWork, Severity, SideSummary,
+    Slot, SlotKernel, SlotStatus, Which, WorkAspect, WorkRate, fusion_records,
 };
 use kernel_traces::segment::{Marker, Phase};
 use trace_tool::report::CompareReport;
@@ -278,6 +279,61 @@ fn layers() -> LayerComparison {
 }
 
 /// MI300X against H100.
+/// The same work, by the sizes of all operators.
+fn same_work() -> SameWork {
+    let question = |about, both: &str, evidence: &str| Question {
+        about,
+        phase: None,
+        first: Some(both.to_owned()),
+        second: Some(both.to_owned()),
+        answer: Answer::Same,
+        evidence: evidence.to_owned(),
+    };
+    SameWork {
+        headline: Headline::OfAStep,
+        questions: vec![
+            question(WorkAspect::Model, "24 layers, dense", "sizes of weights"),
+            question(WorkAspect::Tokens, "32", "marks of steps, mean of a step"),
+            question(WorkAspect::Dtype, "bf16", "operands"),
+        ],
+        rates: Vec::new(),
+        matched: MatchedWork {
+            first_share: 0.61,
+            second_share: 0.58,
+            ratio: Some(1.25),
+            operators: vec![MatchedOperator {
+                operator: "mm".to_owned(),
+                sizes: "[32x1024, 1024x2816]".to_owned(),
+                first_calls: 230,
+                second_calls: 460,
+                first_mean_ns: 310_000.0,
+                second_mean_ns: 200_000.0,
+                ratio: Some(1.55),
+            }],
+        },
+    }
+}
+
+/// The same times of steps with other numbers of tokens.
+pub(super) fn of_other_tokens() -> Comparison {
+    let mut comparison = comparison();
+    let work = &mut comparison.same_work;
+    work.headline = Headline::ForAToken;
+    work.questions[1].second = Some("64".to_owned());
+    work.questions[1].answer = Answer::Different;
+    let [first_ns, second_ns] = [comparison.gap.first_ns / 32.0, comparison.gap.second_ns / 64.0];
+    work.rates = vec![WorkRate {
+        phase: None,
+        first_units: 32.0,
+        second_units: 64.0,
+        first_ns,
+        second_ns,
+        ratio: first_ns / second_ns,
+    }];
+    comparison.gap.ratio = None;
+    comparison
+}
+
 pub(super) fn comparison() -> Comparison {
     let gap = gap();
     let row = |side, kernel: &str, class: &str, us: f64, share| {
@@ -296,6 +352,7 @@ pub(super) fn comparison() -> Comparison {
         second: side("H100", "NVIDIA", 20.0, 8),
         phase: None,
         layer: None,
+        same_work: same_work(),
         basis: Basis::Layers,
         layers: layers(),
         fusions: vec![Fusion {

@@ -13,3 +13,4 @@ mod ranks;
 mod real;
 mod schema;
 mod text;
+mod work;

@@ -1,5 +1,6 @@
 //! Where the gap between two traces comes from.
 //!
+//! `same_work` asks whether both did the same work, which decides what may be said of their times.
 //! `side` chooses what is compared of each trace, and `attribution` whose each nanosecond of the
 //! device is. `models` says whether layers can be compared, `basis` what a step is. `variants` are
 //! the distinct layers of each side, and the `stretches`
@@ -34,6 +35,7 @@ pub mod older;
 mod places;
 mod result;
 mod roles;
+mod same_work;
 mod sentences;
 mod side;
 mod stretches;
@@ -47,10 +49,11 @@ pub use document::{Document, RanksOfSides};
 pub use error::CompareError;
 pub use measured::{FusionRecords, MeasuredPattern, MeasuredSpeedup, fusion_records};
 pub use result::{
-    Amount, Basis, Cause, CauseKind, ClassPart, Comparison, Fusion, FusionEvidence, Gap,
-    ImplementationDifference, ImplementationKind, KernelRow, LayerComparison, LayerKind,
-    LayerNumber, OverlapPart, Part, PhasePart, Ratio, RolePart, SameKernel, SideSummary, Slot,
-    SlotKernel, SlotStatus, Which,
+    Amount, Answer, Basis, Cause, CauseKind, ClassPart, Comparison, Fusion, FusionEvidence, Gap,
+    Headline, ImplementationDifference, ImplementationKind, KernelRow, LayerComparison, LayerKind,
+    LayerNumber, MatchedOperator, MatchedWork, OverlapPart, Part, PhasePart, Question, Ratio,
+    RolePart, SameKernel, SameWork, SideSummary, Slot, SlotKernel, SlotStatus, Which, WorkAspect,
+    WorkRate,
 };
 pub use roles::Role;
 pub use side::{CompareOptions, Side};
@@ -108,13 +111,26 @@ impl Comparison {
         let mut layers =
             layers::compare(&sides, &steps, &variants, &kinds, &ledger, &explanation.slots);
         layers.none_because = mismatch.as_ref().map(|mismatch| mismatch.reason(&labels));
+        let mut gap = gap::gap(&steps, &kinds, &ledger, explanation.causes);
+        let same_work = same_work::Evidence {
+            sides: &sides,
+            steps: &steps,
+            mismatch: mismatch.as_ref(),
+            options,
+            little_in_common: notes::little_in_common(&gap.classes),
+            step_ns: [gap.first_ns, gap.second_ns],
+            phases: &gap.phases,
+        }
+        .same_work();
+        gap.ratio = gap.ratio.filter(|_| same_work.headline.is_of_a_step());
         let mut comparison = Self {
+            same_work,
             first: summary(0),
             second: summary(1),
             phase: options.phase,
             layer: options.layer,
             basis: steps.basis,
-            gap: gap::gap(&steps, &kinds, &ledger, explanation.causes),
+            gap,
             layers,
             fusions: explanation.fusions,
             implementation: explanation.implementation,

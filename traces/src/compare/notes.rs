@@ -2,7 +2,7 @@
 
 use super::basis::Steps;
 use super::models::Mismatch;
-use super::result::{Basis, Comparison, Part, SideSummary};
+use super::result::{Basis, ClassPart, Comparison, Headline, Part, SideSummary};
 use super::side::Chosen;
 use super::text::number;
 use super::warnings::{CompareWarning, Severity};
@@ -30,6 +30,7 @@ pub(super) fn notes(
     comparison: &Comparison,
 ) -> Vec<CompareWarning> {
     let mut notes = Notes::default();
+    notes.of_headline(comparison);
     if let Some(mismatch) = mismatch {
         notes.mismatch(mismatch, labels);
     }
@@ -41,6 +42,34 @@ pub(super) fn notes(
     notes.of_sum(sides, comparison);
     notes.list.sort_by_key(|note| std::cmp::Reverse(note.severity));
     notes.list
+}
+
+/// The share of each side's time in classes that the other has; none of a side without kernels.
+fn shares_in_common(classes: &[ClassPart]) -> [Option<f64>; 2] {
+    // A fused kernel has something in common with each of its parts.
+    let is_on = |side: usize, part: &Part| [part.first_amount, part.second_amount][side].count > 0;
+    [0, 1].map(|side| {
+        let others: Vec<&str> = classes
+            .iter()
+            .filter(|class| is_on(1 - side, &class.part))
+            .flat_map(|class| class.class.split('+'))
+            .collect();
+        let (mut all_ns, mut common_ns) = (0_u64, 0_u64);
+        for class in classes {
+            let total_ns = [class.part.first_amount, class.part.second_amount][side].total_ns;
+            all_ns = all_ns.saturating_add(total_ns);
+            if class.class.split('+').any(|part| others.contains(&part)) {
+                common_ns = common_ns.saturating_add(total_ns);
+            }
+        }
+        (all_ns > 0).then(|| ratio(common_ns, all_ns))
+    })
+}
+
+/// The smaller share, if it is so small that the sides hardly ran the same work.
+pub(super) fn little_in_common(classes: &[ClassPart]) -> Option<f64> {
+    let shares = shares_in_common(classes).into_iter().flatten();
+    shares.min_by(f64::total_cmp).filter(|share| *share < LITTLE_IN_COMMON)
 }
 
 #[derive(Default)]
@@ -147,26 +176,8 @@ impl Notes {
 
     /// Traces of different work can be compared, and mean nothing.
     fn of_work(&mut self, labels: &[String; 2], comparison: &Comparison) {
-        // A fused kernel has something in common with each of its parts.
-        let is_on =
-            |side: usize, part: &Part| [part.first_amount, part.second_amount][side].count > 0;
-        let classes = &comparison.gap.classes;
-        for side in [0, 1] {
-            let others: Vec<&str> = classes
-                .iter()
-                .filter(|class| is_on(1 - side, &class.part))
-                .flat_map(|class| class.class.split('+'))
-                .collect();
-            let (mut all_ns, mut common_ns) = (0_u64, 0_u64);
-            for class in classes {
-                let total_ns = [class.part.first_amount, class.part.second_amount][side].total_ns;
-                all_ns = all_ns.saturating_add(total_ns);
-                if class.class.split('+').any(|part| others.contains(&part)) {
-                    common_ns = common_ns.saturating_add(total_ns);
-                }
-            }
-            let share = ratio(common_ns, all_ns);
-            if all_ns > 0 && share < LITTLE_IN_COMMON {
+        for (side, share) in shares_in_common(&comparison.gap.classes).into_iter().enumerate() {
+            if let Some(share) = share.filter(|share| *share < LITTLE_IN_COMMON) {
                 let message = format!(
                     "only {:.0} % of the time of {} is in classes of kernels that {} has, too",
                     100.0 * share,
@@ -176,6 +187,32 @@ impl Notes {
                 let advice = "compare traces of the same work; of different work the gap says \
                               nothing about the devices";
                 self.add("little-in-common", Severity::Warning, None, message, advice);
+            }
+        }
+    }
+
+    /// Whether the times of a step may be compared.
+    fn of_headline(&mut self, comparison: &Comparison) {
+        match comparison.same_work.headline {
+            Headline::OfAStep => {}
+            Headline::Unconfirmed => {
+                let advice = "see to it that model, batch, tokens and dtype are the same; recording \
+                              with record_shapes=True lets the comparison do that";
+                self.add("unconfirmed-work", Severity::Info, None, comparison.doubt(), advice);
+            }
+            headline => {
+                let advice = match headline {
+                    Headline::Withheld => {
+                        "gaps and ratios below are of different work; compare traces of the same \
+                         model and phase, or one phase with --phase"
+                    }
+                    _ => {
+                        "gaps and ratios below are of steps of different sizes; only the times for \
+                         a token or a TFLOP, and the operators with the same sizes, are alike"
+                    }
+                };
+                let message = comparison.differences();
+                self.add("different-work", Severity::Warning, None, message, advice);
             }
         }
     }

@@ -1,10 +1,10 @@
 //! The sentences about a whole comparison and its fusions. Causes, differences and warnings carry
 //! theirs with them.
 
-use super::text::{capitalised, time};
+use super::text::{capitalised, list, time};
 use super::{
-    Basis, CauseKind, Comparison, Fusion, FusionEvidence, Gap, ImplementationKind, SideSummary,
-    SlotStatus, Which,
+    Answer, Basis, CauseKind, Comparison, Fusion, FusionEvidence, Gap, Headline,
+    ImplementationKind, Question, SideSummary, SlotStatus, Which, WorkAspect, WorkRate,
 };
 
 /// Ratios closer to one than this count as equal.
@@ -20,9 +20,81 @@ impl Comparison {
         }
     }
 
-    /// Who is faster and by how much, in one sentence without a full stop.
+    /// Who is faster and by how much, in one sentence without a full stop. Where the sides did
+    /// different work, that, and who is faster for a token or a TFLOP, if that is known.
     #[must_use]
     pub fn verdict(&self) -> String {
+        match self.same_work.headline {
+            Headline::OfAStep | Headline::Unconfirmed => self.verdict_of_a_step(),
+            Headline::ForAToken => self.verdict_of_rates("token"),
+            Headline::ForATflop => self.verdict_of_rates("TFLOP"),
+            Headline::Withheld => {
+                let Gap { first_ns, second_ns, .. } = self.gap;
+                format!(
+                    "{}; so their times, {} and {}, do not say which is faster",
+                    self.differences(),
+                    time(first_ns),
+                    time(second_ns)
+                )
+            }
+        }
+    }
+
+    fn verdict_of_rates(&self, unit: &str) -> String {
+        let (first, second) = (&self.first.label, &self.second.label);
+        let rates = self.same_work.rates.iter().map(|rate| {
+            let WorkRate { phase, first_ns, second_ns, ratio, .. } = rate;
+            let phase = phase.map_or_else(String::new, |phase| format!(" of {}", phase.name()));
+            let faster = match ratio {
+                ratio if NO_DIFFERENCE.contains(ratio) => "no difference to speak of".to_owned(),
+                ratio if *ratio > 1.0 => format!("{second} is {ratio:.2} times as fast"),
+                ratio => format!("{first} is {:.2} times as fast", 1.0 / ratio),
+            };
+            let times = [time(*first_ns), time(*second_ns)];
+            format!(
+                "for a {unit}{phase} {first} takes {} and {second} {}: {faster}",
+                times[0], times[1]
+            )
+        });
+        format!("{}; {}", self.differences(), rates.collect::<Vec<_>>().join("; "))
+    }
+
+    /// In what the work of the sides differs, in a sentence without a full stop.
+    #[must_use]
+    pub fn differences(&self) -> String {
+        let questions = self.same_work.questions.iter();
+        let differs = questions.filter(|one| one.answer == Answer::Different);
+        let differences: Vec<String> = differs.map(difference).collect();
+        let (first, second) = (&self.first.label, &self.second.label);
+        format!("{first} and {second} did not do the same work: {}", differences.join(", "))
+    }
+
+    /// What the traces do not say about the work of the sides, in a sentence without a full stop.
+    #[must_use]
+    pub fn doubt(&self) -> String {
+        let known = [Answer::Same, Answer::Different];
+        let is_known = |about: WorkAspect| {
+            let mut of = self.same_work.questions.iter().filter(|one| one.about == about);
+            of.any(|one| known.contains(&one.answer))
+        };
+        let aspects = [
+            WorkAspect::Model,
+            WorkAspect::Phase,
+            WorkAspect::Batch,
+            WorkAspect::Tokens,
+            WorkAspect::Sizes,
+            WorkAspect::Dtype,
+        ];
+        let unknown = aspects.into_iter().filter(|about| !is_known(*about));
+        let unknown: Vec<String> = unknown.map(|about| about.name().to_owned()).collect();
+        let both = match unknown[..] {
+            [_] => "is",
+            _ => "are",
+        };
+        format!("the traces do not say whether {} {both} the same on both sides", list(&unknown))
+    }
+
+    fn verdict_of_a_step(&self) -> String {
         let Gap { first_ns, second_ns, ratio, .. } = self.gap;
         let (first, second) = (&self.first.label, &self.second.label);
         let phase = self.phase.map_or_else(String::new, |phase| format!("{} ", phase.name()));
@@ -77,6 +149,18 @@ impl Comparison {
     }
 }
 
+/// What differs, with both sides.
+fn difference(question: &Question) -> String {
+    let phase = question.phase.map_or_else(String::new, |phase| format!("{} ", phase.name()));
+    let about = question.about.name();
+    match (&question.first, &question.second) {
+        (Some(first), Some(second)) if first != second => {
+            format!("{phase}{about} {first} against {second}")
+        }
+        _ => format!("{phase}{about} ({})", question.evidence),
+    }
+}
+
 impl Which {
     /// The other side.
     #[must_use]
@@ -121,7 +205,7 @@ impl CauseKind {
             Self::Communication => "communication",
             Self::Copies => "copies",
             Self::Fills => "fills",
-            Self::Class => "same work",
+            Self::Class => "same class",
             Self::OutsideSteps => "outside of steps",
             Self::Idle => "idle",
             Self::PhaseMix => "mix of phases",

@@ -13,7 +13,7 @@ use memmap2::{Mmap, MmapMut};
 use super::Unfit;
 use super::layout::{self, FORMAT, Header, MAGIC, Section, WITH_FRAMES};
 use super::stamp::Stamp;
-use super::write::{DESCRIPTION, Description, NAMES_END, NAMES_TEXT};
+use super::write::{DESCRIPTION, Description, NAMES_END, NAMES_TEXT, SHAPES_END, SHAPES_TEXT};
 use crate::section::{Damage, Element, Sections};
 use crate::{Annotations, Column, Frames, Kernels, Launches, NameId, Names, Ops, Trace};
 
@@ -160,11 +160,12 @@ impl Index {
         let description = sections.bytes(DESCRIPTION, "json")?;
         let description: Description =
             serde_json::from_slice(description).map_err(|_| impossible(DESCRIPTION))?;
-        let text = sections.bytes(NAMES_TEXT, "utf-8")?;
-        let ends: Column<u64> = sections.column(NAMES_END)?;
+        let names = names_of(&mut sections, NAMES_TEXT, NAMES_END)?;
+        let shapes = names_of(&mut sections, SHAPES_TEXT, SHAPES_END)?;
         let trace = Trace {
             metadata: description.metadata,
-            names: names(text, &ends)?,
+            names,
+            shapes,
             threads: description.threads,
             lanes: description.lanes,
             events: description.events,
@@ -222,9 +223,15 @@ fn impossible(section: &'static str) -> Damage {
     Damage::Values { section: section.to_owned() }
 }
 
-/// Cuts a text into names.
-fn names(text: &[u8], ends: &[u64]) -> Result<Names, Damage> {
-    let text = str::from_utf8(text).map_err(|_| impossible(NAMES_TEXT))?;
+/// Takes two sections: a text, and where in it the names end.
+fn names_of(
+    sections: &mut InOrder<'_>,
+    text_name: &'static str,
+    ends_name: &'static str,
+) -> Result<Names, Damage> {
+    let text = sections.bytes(text_name, "utf-8")?;
+    let ends: Column<u64> = sections.column(ends_name)?;
+    let text = str::from_utf8(text).map_err(|_| impossible(text_name))?;
     let mut start = 0;
     let cut = ends.iter().map(|&end| {
         let end = usize::try_from(end).ok()?;
@@ -233,8 +240,8 @@ fn names(text: &[u8], ends: &[u64]) -> Result<Names, Damage> {
         start = end;
         Some(name.into())
     });
-    let texts: Vec<Box<str>> = cut.collect::<Option<_>>().ok_or_else(|| impossible(NAMES_END))?;
-    if start == text.len() { Ok(Names::from_texts(texts)) } else { Err(impossible(NAMES_END)) }
+    let texts: Vec<Box<str>> = cut.collect::<Option<_>>().ok_or_else(|| impossible(ends_name))?;
+    if start == text.len() { Ok(Names::from_texts(texts)) } else { Err(impossible(ends_name)) }
 }
 
 /// Whether all that rows refer to is there.
@@ -246,12 +253,14 @@ fn check_ids(trace: &Trace) -> Result<(), Damage> {
         ("Ops.name", &trace.ops.name),
         ("Frames.name", &trace.frames.name),
     ];
-    let others: [(&'static str, &[u32], usize); 5] = [
+    let others: [(&'static str, &[u32], usize); 7] = [
         ("Kernels.lane", &trace.kernels.lane, trace.lanes.len()),
         ("Launches.thread", &trace.launches.thread, trace.threads.len()),
         ("Annotations.thread", &trace.annotations.thread, trace.threads.len()),
         ("Ops.thread", &trace.ops.thread, trace.threads.len()),
         ("Frames.thread", &trace.frames.thread, trace.threads.len()),
+        ("Annotations.shape", &trace.annotations.shape, trace.shapes.len()),
+        ("Ops.shape", &trace.ops.shape, trace.shapes.len()),
     ];
     let names = names
         .into_iter()

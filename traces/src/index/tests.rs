@@ -22,7 +22,8 @@ const TEXT: &str = r#"{"deviceProperties": [{"id": 0, "name": "NVIDIA H100", "wa
   {"ph": "X", "cat": "gpu_user_annotation", "name": "step", "pid": 0, "tid": 7, "ts": 0, "dur": 9},
   {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 2, "ts": "x", "dur": 9},
   {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 2, "ts": 0, "dur": 9,
-   "args": {"External id": 99999999999999999999}},
+   "args": {"External id": 99999999999999999999, "Input Dims": [[2, 3], []],
+            "Input type": ["float", "Scalar"], "Concrete Inputs": ["", "4"]}},
   {"ph": "X", "cat": "python_function", "name": "f(x)", "pid": 1, "tid": "t", "ts": 1e1, "dur": 9},
   {"ph": "M", "name": "process_name"}
 ]} trailing"#;
@@ -265,7 +266,8 @@ fn impossible_values() {
         let wrong = after(|parts| parts.content(name)[..4].copy_from_slice(&names.to_le_bytes()));
         assert_eq!(wrong, values(name));
     }
-    for name in ["Kernels.lane", "Launches.thread", "Annotations.thread", "Ops.thread"] {
+    for name in ["Kernels.lane", "Launches.thread", "Annotations.thread", "Ops.thread", "Ops.shape"]
+    {
         let wrong = after(|parts| parts.content(name)[..4].copy_from_slice(&3_u32.to_le_bytes()));
         assert_eq!(wrong, values(name));
     }
@@ -339,7 +341,7 @@ fn a_parser_that_reads_otherwise_has_another_version() {
     }
     assert_eq!(
         (layout::PARSER, layout::checksum(&text)),
-        (1, 6_198_558_591_240_328_865),
+        (2, 10_226_139_430_287_853_424),
         "if the loader gives something else now, raise the version of the parser"
     );
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::layout::{self, FORMAT, Header, MAGIC, Section, WITH_FRAMES};
 use super::stamp::Stamp;
 use crate::section::Part;
-use crate::{Lane, Metadata, Thread, Trace, Warning};
+use crate::{Lane, Metadata, Names, Thread, Trace, Warning};
 
 /// The name of the section that is a [`Description`].
 pub(super) const DESCRIPTION: &str = "description";
@@ -15,6 +15,10 @@ pub(super) const DESCRIPTION: &str = "description";
 pub(super) const NAMES_TEXT: &str = "names.text";
 /// The name of the section that says where in that text each name ends.
 pub(super) const NAMES_END: &str = "names.end";
+
+/// The names of the sections with the shapes, in the same form.
+pub(super) const SHAPES_TEXT: &str = "shapes.text";
+pub(super) const SHAPES_END: &str = "shapes.end";
 
 /// Everything in a trace except columns and names.
 #[derive(Serialize, Deserialize)]
@@ -45,16 +49,14 @@ pub(super) fn write(
         bytes: trace.bytes,
         warnings: trace.warnings.clone(),
     })?;
-    let mut text = String::new();
-    let mut ends = Vec::with_capacity(trace.names.len());
-    for (_, name) in trace.names.iter() {
-        text.push_str(name);
-        ends.push(text.len() as u64);
-    }
+    let (text, ends) = joined(&trace.names);
+    let (shapes_text, shapes_ends) = joined(&trace.shapes);
     let mut parts = vec![
         Part { name: DESCRIPTION, kind: "json", bytes: &description },
         Part { name: NAMES_TEXT, kind: "utf-8", bytes: text.as_bytes() },
         Part::of(NAMES_END, &ends),
+        Part { name: SHAPES_TEXT, kind: "utf-8", bytes: shapes_text.as_bytes() },
+        Part::of(SHAPES_END, &shapes_ends),
     ];
     parts.extend(trace.kernels.columns());
     parts.extend(trace.launches.columns());
@@ -62,6 +64,17 @@ pub(super) fn write(
     parts.extend(trace.ops.columns());
     parts.extend(trace.frames.columns());
     write_parts(&parts, stamp, has_frames, out)
+}
+
+/// All names without anything between, and where each one ends.
+fn joined(names: &Names) -> (String, Vec<u64>) {
+    let mut text = String::new();
+    let mut ends = Vec::with_capacity(names.len());
+    for (_, name) in names.iter() {
+        text.push_str(name);
+        ends.push(text.len() as u64);
+    }
+    (text, ends)
 }
 
 fn write_parts(

@@ -2,7 +2,8 @@
 
 use rustc_hash::FxHashMap;
 
-use super::event::{Category, Event, Field};
+use super::event::{Category, Event, Field, Inputs};
+use super::shapes::Interner;
 use crate::number::scaled;
 use crate::{DeviceWork, Lane, Thread, Trace, Warning};
 
@@ -40,6 +41,7 @@ pub(crate) struct Builder {
     last_thread: LastThread,
     /// The same for streams.
     last_lane: Option<(Lane, u32)>,
+    shapes: Interner,
     keep_frames: bool,
     /// Whether rows that were given away had kernels.
     gave_kernels: bool,
@@ -48,6 +50,7 @@ pub(crate) struct Builder {
     bad_times: Tally,
     bad_durations: Tally,
     bad_ids: Tally,
+    lost_shapes: Tally,
 }
 
 impl Builder {
@@ -141,6 +144,7 @@ impl Builder {
             }
             Category::Annotation | Category::DeviceAnnotation => {
                 let thread = self.thread(event);
+                let shape = self.shape(&event.inputs, at);
                 let table = &mut self.trace.annotations;
                 table.start_ns.push(start_ns);
                 table.duration_ns.push(duration_ns);
@@ -148,16 +152,19 @@ impl Builder {
                 table.thread.push(thread);
                 table.on_device.push(event.category == Category::DeviceAnnotation);
                 table.external_id.push(id(args.external_id));
+                table.shape.push(shape);
                 args.external_id == Field::Bad
             }
             Category::Op => {
                 let thread = self.thread(event);
+                let shape = self.shape(&event.inputs, at);
                 let table = &mut self.trace.ops;
                 table.start_ns.push(start_ns);
                 table.duration_ns.push(duration_ns);
                 table.name.push(name);
                 table.thread.push(thread);
                 table.external_id.push(id(args.external_id));
+                table.shape.push(shape);
                 args.external_id == Field::Bad
             }
             Category::Frame => {
@@ -172,6 +179,13 @@ impl Builder {
             Category::Other => false,
         };
         self.bad_ids.add(u64::from(has_bad_id), at);
+    }
+
+    /// The id of what an operator was called with.
+    fn shape(&mut self, inputs: &Inputs<'_>, at: u64) -> u32 {
+        let id = self.shapes.id(inputs, &mut self.trace.shapes);
+        self.lost_shapes.add(u64::from(id.is_none()), at);
+        id.unwrap_or(0)
     }
 
     fn thread(&mut self, event: &Event<'_>) -> u32 {
@@ -250,6 +264,17 @@ impl Builder {
             .map(|thread| self.new_thread(thread.process, thread.thread))
             .collect();
         let lanes: Vec<u32> = other.lanes.into_iter().map(|lane| self.lane(lane)).collect();
+        let shapes = self.shapes.absorb(&other.shapes, &mut self.trace.shapes);
+        let lost = |column: &[u32]| {
+            let is_lost = |id: &&u32| shapes.get(**id as usize).is_some_and(Option::is_none);
+            column.iter().filter(is_lost).count() as u64
+        };
+        let lost = if shapes.iter().all(Option::is_some) {
+            0
+        } else {
+            lost(&other.ops.shape) + lost(&other.annotations.shape)
+        };
+        let shapes: Vec<u32> = shapes.into_iter().map(Option::unwrap_or_default).collect();
         let renumber = |column: &mut [u32], ids: &[u32]| {
             for id in column {
                 *id = ids.get(*id as usize).copied().unwrap_or(*id);
@@ -264,6 +289,8 @@ impl Builder {
         ] {
             renumber(column, &threads);
         }
+        renumber(&mut other.ops.shape, &shapes);
+        renumber(&mut other.annotations.shape, &shapes);
         self.trace.kernels.append(other.kernels, &names);
         self.trace.launches.append(other.launches, &names);
         self.trace.annotations.append(other.annotations, &names);
@@ -275,6 +302,8 @@ impl Builder {
         self.bad_times.add(part.bad_times.count, part.bad_times.first_at);
         self.bad_durations.add(part.bad_durations.count, part.bad_durations.first_at);
         self.bad_ids.add(part.bad_ids.count, part.bad_ids.first_at);
+        self.lost_shapes.add(part.lost_shapes.count, part.lost_shapes.first_at);
+        self.lost_shapes.add(lost, 0);
     }
 
     /// The trace, with warnings about its events.
@@ -296,6 +325,10 @@ impl Builder {
         let Tally { count, first_at } = self.bad_ids;
         if count > 0 {
             trace.warnings.push(Warning::BadIds { count, first_at });
+        }
+        let Tally { count, .. } = self.lost_shapes;
+        if count > 0 {
+            trace.warnings.push(Warning::ManyShapes { count });
         }
         if trace.kernels.is_empty() && !self.gave_kernels {
             trace.warnings.push(Warning::NoKernels);

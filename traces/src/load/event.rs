@@ -76,6 +76,7 @@ pub(crate) struct Event<'b> {
     pub(crate) start_ns: Field<i64>,
     pub(crate) duration_ns: Field<i64>,
     pub(crate) args: Args,
+    pub(crate) inputs: Inputs<'b>,
 }
 
 impl Event<'_> {
@@ -94,7 +95,24 @@ impl Event<'_> {
             external_id: Field::Missing,
             graph_node: Field::Missing,
         },
+        inputs: Inputs::NONE,
     };
+}
+
+/// What an operator was called with, as JSON; empty where the event does not say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Inputs<'b> {
+    /// The sizes of its tensors.
+    pub(crate) dims: Cow<'b, [u8]>,
+    /// The types of its inputs.
+    pub(crate) types: Cow<'b, [u8]>,
+    /// The values of those that are no tensors.
+    pub(crate) values: Cow<'b, [u8]>,
+}
+
+impl Inputs<'_> {
+    pub(crate) const NONE: Self =
+        Self { dims: Cow::Borrowed(b""), types: Cow::Borrowed(b""), values: Cow::Borrowed(b"") };
 }
 
 /// What is kept of the arguments of an event.
@@ -115,6 +133,9 @@ pub(crate) enum Arg {
     Correlation,
     ExternalId,
     GraphNode,
+    Dims,
+    Types,
+    Values,
 }
 
 impl Arg {
@@ -127,6 +148,10 @@ impl Arg {
             // The second is that of profilers of 2022 and before.
             b"External id" | b"external id" => Some(Self::ExternalId),
             b"graph node id" => Some(Self::GraphNode),
+            b"Input Dims" => Some(Self::Dims),
+            // The second is that of profilers of 2022 and before.
+            b"Input type" | b"Input Type" => Some(Self::Types),
+            b"Concrete Inputs" => Some(Self::Values),
             _ => None,
         }
     }

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use super::event::{Arg, Args, Category, Event, Field};
+use super::event::{Arg, Args, Category, Event, Field, Inputs};
 use super::layout::{Layout, Place};
 use super::scan::{Cursor, Stop};
 use crate::number::{plain_nanoseconds, plain_whole};
@@ -58,6 +58,7 @@ pub(crate) fn parse<'b>(
     let mut start_ns = Field::Missing;
     let mut duration_ns = Field::Missing;
     let mut args = Args::default();
+    let mut inputs = Inputs::NONE;
     let mut has_args = false;
     let mut place = Place::START;
     loop {
@@ -90,7 +91,7 @@ pub(crate) fn parse<'b>(
             Member::Args if !has_args => {
                 has_args = true;
                 let layout = &mut layouts.args[category.unwrap_or(Category::Other) as usize];
-                read_args(&mut at, category, layout, &mut args)?;
+                read_args(&mut at, category, layout, &mut args, &mut inputs)?;
             }
             _ => at.skip_value()?,
         }
@@ -106,6 +107,7 @@ pub(crate) fn parse<'b>(
         start_ns,
         duration_ns,
         args,
+        inputs,
     };
     Ok((true, at.position()))
 }
@@ -175,11 +177,12 @@ fn id_text<'b>(at: &mut Cursor<'b>) -> Result<&'b [u8], Stop> {
 }
 
 #[inline]
-fn read_args(
-    at: &mut Cursor<'_>,
+fn read_args<'b>(
+    at: &mut Cursor<'b>,
     category: Option<Category>,
     layout: &mut Layout<ArgsMember>,
     args: &mut Args,
+    inputs: &mut Inputs<'b>,
 ) -> Result<(), Stop> {
     if at.peek()? != b'{' || category == Some(Category::Frame) {
         return at.skip_value();
@@ -197,17 +200,22 @@ fn read_args(
             Some(Arg::Device) if args.device.is_missing() => args.device = signed(at)?,
             Some(Arg::Stream) if args.stream.is_missing() => args.stream = signed(at)?,
             Some(Arg::Correlation) if args.correlation.is_missing() => args.correlation = id(at)?,
-            Some(Arg::ExternalId) if args.external_id.is_missing() => {
-                args.external_id = id(at)?;
-                // Operators have many more arguments, and none that is kept.
-                if category == Some(Category::Op) {
-                    return at.skip_to_close(1);
-                }
-            }
+            Some(Arg::ExternalId) if args.external_id.is_missing() => args.external_id = id(at)?,
             Some(Arg::GraphNode) if args.graph_node.is_missing() => args.graph_node = id(at)?,
+            Some(Arg::Dims) if inputs.dims.is_empty() => inputs.dims = passed(at)?,
+            Some(Arg::Types) if inputs.types.is_empty() => inputs.types = passed(at)?,
+            Some(Arg::Values) if inputs.values.is_empty() => inputs.values = passed(at)?,
             _ => at.skip_value()?,
         }
     }
+}
+
+/// Goes past a value of any kind: its text.
+#[inline(always)]
+fn passed<'b>(at: &mut Cursor<'b>) -> Result<Cow<'b, [u8]>, Stop> {
+    let start = at.position();
+    at.skip_value()?;
+    Ok(Cow::Borrowed(at.since(start)))
 }
 
 #[inline(always)]

@@ -15,6 +15,7 @@ mod list;
 mod nesting;
 mod parallel;
 mod scan;
+mod shapes;
 mod source;
 mod strict;
 mod tail;

@@ -7,7 +7,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::event::{Arg, Args, Category, Event, Field};
+use super::event::{Arg, Args, Category, Event, Field, Inputs};
 use crate::number::{nanoseconds, scaled};
 use crate::repair::repaired;
 
@@ -67,6 +67,7 @@ fn event(members: &Members<'_>) -> Option<Event<'static>> {
         Cow::Owned(text.into_owned().into_bytes())
     };
     let mut args = Args::default();
+    let mut inputs = Inputs::NONE;
     let object = members.get("args").and_then(|raw| serde_json::from_str::<Members<'_>>(raw).ok());
     for (key, raw) in object.iter().flat_map(|object| &object.0) {
         let Some(arg) = Arg::of(key.as_bytes()) else { continue };
@@ -76,6 +77,9 @@ fn event(members: &Members<'_>) -> Option<Event<'static>> {
             Arg::Correlation => set(&mut args.correlation, raw.get(), whole),
             Arg::ExternalId => set(&mut args.external_id, raw.get(), whole),
             Arg::GraphNode => set(&mut args.graph_node, raw.get(), whole),
+            Arg::Dims => keep(&mut inputs.dims, raw.get()),
+            Arg::Types => keep(&mut inputs.types, raw.get()),
+            Arg::Values => keep(&mut inputs.values, raw.get()),
         }
     }
     let name = members.get("name").and_then(string).unwrap_or_default();
@@ -90,7 +94,15 @@ fn event(members: &Members<'_>) -> Option<Event<'static>> {
         start_ns,
         duration_ns,
         args,
+        inputs,
     })
+}
+
+/// Takes the text of a value if there was none before.
+fn keep(text: &mut Cow<'static, [u8]>, raw: &str) {
+    if text.is_empty() {
+        *text = Cow::Owned(raw.as_bytes().to_vec());
+    }
 }
 
 /// Takes a value if there was none before.

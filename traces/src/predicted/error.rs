@@ -89,6 +89,17 @@ pub enum PredictedError {
         /// What gave it away.
         reason: String,
     },
+    /// The file of operators is something else.
+    #[error(
+        "{} has no operators with both times: {reason}; expected the JSON or CSV of `calibrate workload`",
+        path.display()
+    )]
+    NotOperators {
+        /// The file.
+        path: PathBuf,
+        /// What gave it away.
+        reason: String,
+    },
     /// The table contains the types itself.
     #[error(
         "{}: names and classes are of traces and their rows; this table has types of its own",

@@ -4,7 +4,8 @@
 //! cost nothing and which kernels the others are; `attribution` says which time each type of kernel
 //! is predicted to take, for which `literal` reads how an operator's time is split. `measured`
 //! reads what really ran. [`Comparison`] puts both together, and [`original`] writes it as the
-//! script did that these files were made for.
+//! script did that these files were made for. `operators` reads both sides from the one file that
+//! `calibrate workload` writes.
 //!
 //! ```no_run
 //! use std::num::NonZero;
@@ -29,6 +30,7 @@ mod literal;
 mod measured;
 mod model_trace;
 mod op_map;
+mod operators;
 pub mod original;
 mod passes;
 #[cfg(test)]
@@ -43,6 +45,7 @@ pub use literal::{LiteralError, sub_kernel_durations};
 pub use measured::{Measured, MeasuredBy, MeasuredKernels, Skipped};
 pub use model_trace::{ModelTrace, Process};
 pub use op_map::OpMap;
+pub use operators::Operators;
 pub use passes::Passes;
 pub use validation::{
     FailedScenario, LimitVerdict, ScenarioFiles, ScenarioResult, Validation, Worst,

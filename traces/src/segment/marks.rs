@@ -92,6 +92,64 @@ fn execute_phase(rest: &str) -> Option<Option<Phase>> {
     }))
 }
 
+/// How much work the mark of a step says that it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StepSize {
+    /// Sequences, with prompts and generating.
+    pub sequences: Option<u64>,
+    /// Tokens that the model reads, of prompts and one or a few for each sequence that generates.
+    pub tokens: Option<u64>,
+    /// Tokens that attention looks back at, over all sequences.
+    pub context: Option<u64>,
+}
+
+impl StepSize {
+    /// Reads the name of a step.
+    #[must_use]
+    pub fn of(name: &str) -> Self {
+        if let Some(rest) = name.strip_prefix("execute_") {
+            return Self::of_execute(rest).unwrap_or_default();
+        }
+        let Some((word, rest)) = name.split_once('[') else { return Self::default() };
+        let value = |key: &str| {
+            let words = rest.trim_end_matches(']').split(' ');
+            words.filter_map(|word| word.strip_prefix(key)?.strip_prefix('=')?.parse().ok()).next()
+        };
+        let sequences = value("bs");
+        // Who generates reads a token for each sequence.
+        let one_each = sequences.filter(|_| word == "decode" || rest.starts_with("DECODE"));
+        Self { sequences, tokens: value("toks").or(one_each), context: None }
+    }
+
+    /// `context_2(900)_generation_30(30)`, or with `sq900sk900sqsq..sqsk..` in the brackets.
+    fn of_execute(rest: &str) -> Option<Self> {
+        let mut sums = Self { sequences: Some(0), tokens: Some(0), context: Some(0) };
+        let add = |sum: &mut Option<u64>, value: Option<u64>| {
+            *sum = sum.zip(value).and_then(|(sum, value)| sum.checked_add(value));
+        };
+        for word in ["context_", "generation_"] {
+            let (_, tail) = rest.split_once(word)?;
+            let (count, tail) = tail.split_once('(')?;
+            let (inside, _) = tail.split_once(')')?;
+            add(&mut sums.sequences, count.parse().ok());
+            if inside.starts_with("sq") {
+                let length = |key: &str| leading_number(inside.split_once(key)?.1);
+                add(&mut sums.tokens, length("sq"));
+                add(&mut sums.context, length("sk"));
+            } else {
+                add(&mut sums.tokens, inside.parse().ok());
+                sums.context = None;
+            }
+        }
+        Some(sums)
+    }
+}
+
+fn leading_number(text: &str) -> Option<u64> {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    text.get(..end)?.parse().ok()
+}
+
 /// SGLang's modes of a forward pass. Verifying what a smaller model drafted generates tokens; an
 /// idle pass, or an unknown mode, is of no phase.
 fn forward_mode(mode: &str) -> Option<Phase> {
@@ -106,6 +164,28 @@ fn forward_mode(mode: &str) -> Option<Phase> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_of_steps() {
+        let cases = [
+            ("execute_context_1(2048)_generation_0(0)", [Some(1), Some(2048), None]),
+            ("execute_context_2(100)_generation_30(30)", [Some(32), Some(130), None]),
+            (
+                "execute_8192_context_9(sq8155sk8430sqsq1sqsk2)_generation_37(sq37sk34489sqsq1sqsk9)",
+                [Some(46), Some(8192), Some(42_919)],
+            ),
+            ("step[EXTEND bs=2 toks=900]", [Some(2), Some(900), None]),
+            ("step[DECODE bs=32]", [Some(32), Some(32), None]),
+            ("prefill[bs=1]", [Some(1), None, None]),
+            ("decode[bs=8]", [Some(8), Some(8), None]),
+            ("execute_diffusion_3", [None, None, None]),
+            ("ProfilerStep#12", [None, None, None]),
+            ("execute_context_99999999999999999999(1)_generation_1(1)", [None, Some(2), None]),
+        ];
+        for (name, [sequences, tokens, context]) in cases {
+            assert_eq!(StepSize::of(name), StepSize { sequences, tokens, context }, "{name}");
+        }
+    }
 
     #[test]
     fn names_of_steps() {

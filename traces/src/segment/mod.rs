@@ -26,7 +26,7 @@ mod windows;
 
 pub use family::{Family, FamilyEvidence};
 pub use layers::{Layer, Layers, Marker, NoLayers, Pass, Pattern};
-pub use marks::{MarkKind, Phase};
+pub use marks::{MarkKind, Phase, StepSize};
 pub use steps::{Assignment, Assignments, Step, Steps};
 
 use crate::launched::launches;

@@ -42,6 +42,7 @@ fn collected(path: &Path, options: &Options) -> Result<(Trace, usize), TraceErro
             whole.names = part.names.clone();
             whole.threads = part.threads.clone();
             whole.lanes = part.lanes.clone();
+            whole.shapes = part.shapes.clone();
             ControlFlow::Continue(())
         },
         &mut |done, total| {

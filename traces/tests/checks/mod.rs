@@ -1,5 +1,7 @@
 //! What must hold of any bytes, for tests with fixed seeds and for the fuzz targets.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::io::Write;
 use std::num::NonZero;
 use std::sync::LazyLock;
@@ -276,10 +278,29 @@ impl<'b> Choices<'b> {
     }
 }
 
+/// A synthetic trace, which is made once for all inputs that ask for it; empty if there is none.
+fn synthetic_text(plan: &Plan) -> Vec<u8> {
+    /// Inputs that were changed one after the other ask for few of them.
+    const MOST: usize = 256;
+    thread_local! {
+        static MADE: RefCell<HashMap<String, Vec<u8>>> = RefCell::default();
+    }
+    let make = || synthetic::text(plan).map_or_else(|_| Vec::new(), |(text, _)| text);
+    MADE.with_borrow_mut(|made| {
+        if made.len() > MOST {
+            made.clear();
+        }
+        made.entry(format!("{plan:?}")).or_insert_with(make).clone()
+    })
+}
+
 /// A synthetic trace after changes, all by the same numbers.
 pub(crate) fn changed_trace(bytes: &[u8]) -> Vec<u8> {
     let mut choices = Choices::new(bytes);
-    let Ok((mut text, _)) = synthetic::text(&choices.plan()) else { return Vec::new() };
+    let mut text = synthetic_text(&choices.plan());
+    if text.is_empty() {
+        return text;
+    }
     if choices.below(8) == 0 {
         text.truncate(choices.below(text.len()));
     }

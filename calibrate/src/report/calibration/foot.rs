@@ -1,10 +1,11 @@
 //! What to know of the records, and of what has none.
 
 use std::collections::{BTreeMap, HashSet};
+use std::fmt::Display;
 
 use cli_support::width::Width;
-use fusion_cost_model::Problem;
 use fusion_cost_model::calibration::{HardwareCalibration, RunEnd, Verdict};
+use fusion_cost_model::{Implementation, Problem};
 
 use super::by_heading;
 
@@ -54,35 +55,51 @@ fn of_records(count: usize) -> String {
     format!("{count} {noun}")
 }
 
-/// What is to be said about the records, by the word of its code: the problem and the text, in the
-/// order of the records.
-fn reasons(calibration: &HardwareCalibration) -> BTreeMap<&str, Vec<(Problem, &str)>> {
-    let mut reasons: BTreeMap<&str, Vec<(Problem, &str)>> = BTreeMap::new();
+/// What is to be said about a record.
+#[derive(Clone, Copy)]
+struct Said<'c> {
+    problem: Problem,
+    /// Whose kernels ran, where they are not the project's own.
+    whose: Option<Implementation>,
+    text: &'c str,
+}
+
+impl Said<'_> {
+    /// A name of the problem, with whose kernels ran.
+    fn of(&self, name: impl Display) -> String {
+        self.whose.map_or_else(|| name.to_string(), |whose| format!("{name} ({whose})"))
+    }
+}
+
+/// What is to be said about the records, by the word of its code, in the order of the records.
+fn reasons(calibration: &HardwareCalibration) -> BTreeMap<&str, Vec<Said<'_>>> {
+    let mut reasons: BTreeMap<&str, Vec<Said<'_>>> = BTreeMap::new();
     for record in &calibration.records {
         for reason in &record.reasons {
             let found = reasons.entry(reason.code.name()).or_default();
-            found.push((record.problem, &reason.text));
+            let whose = Some(record.implementation).filter(|one| one.runtime().is_some());
+            found.push(Said { problem: record.problem, whose, text: &reason.text });
         }
     }
     reasons
 }
 
 /// A reason once: its text, how many records have it, and which.
-fn reason(code: &str, found: &[(Problem, &str)], records: usize, width: Width) -> String {
-    let Some((_, text)) = found.first() else { return String::new() };
-    let texts: HashSet<&str> = found.iter().map(|(_, text)| *text).collect();
+fn reason(code: &str, found: &[Said<'_>], records: usize, width: Width) -> String {
+    let Some(Said { text, .. }) = found.first() else { return String::new() };
+    let texts: HashSet<&str> = found.iter().map(|said| said.text).collect();
     let of_first = if texts.len() > 1 { "; of the first" } else { "" };
     let is_all = found.len() == records && records > 1;
     let all = if is_all { "all " } else { "" };
     let many = of_records(found.len());
     if width == Width::Unlimited && !is_all {
-        let names: Vec<String> = found.iter().map(|(problem, _)| problem.to_string()).collect();
+        let names: Vec<String> = found.iter().map(|said| said.of(said.problem)).collect();
         return format!("- {code}, {many} ({}){of_first}: {text}\n", names.join(", "));
     }
     let mut note = width.wrap("- ", &format!("{code}, {all}{many}{of_first}: {text}"), 2);
     if !is_all {
-        for (heading, sizes) in by_heading(found.iter().copied()) {
-            let sizes: Vec<String> = sizes.into_iter().map(|(sizes, _)| sizes).collect();
+        for (heading, sizes) in by_heading(found.iter().map(|said| (said.problem, said))) {
+            let sizes: Vec<String> = sizes.iter().map(|(sizes, said)| said.of(sizes)).collect();
             note += &width.wrap("    ", &format!("{heading}: {}", sizes.join(", ")), 6);
         }
     }

@@ -2,7 +2,9 @@
 
 use cli_support::units::ratio;
 use cli_support::width::Width;
-use fusion_cost_model::calibration::{HardwareCalibration, MeasuredCeilings, NoiseFloor};
+use fusion_cost_model::calibration::{
+    EarlierState, HardwareCalibration, MeasuredCeilings, NoiseFloor, RuntimeUsed,
+};
 use fusion_cost_model::cost::BandwidthPoint;
 use fusion_cost_model::{CacheState, Clock, Implementation};
 
@@ -19,7 +21,7 @@ pub(super) fn head(calibration: &HardwareCalibration, width: Width) -> String {
         format!(
             "{} against itself{}: {}{}",
             noise.problem,
-            by(noise.clock, Implementation::Native),
+            by(noise.clock, noise.implementation),
             ratio(noise.ratio, noise.ratio_low, noise.ratio_high),
             if noise.disturbed { ", mostly disturbed" } else { "" }
         )
@@ -27,7 +29,9 @@ pub(super) fn head(calibration: &HardwareCalibration, width: Width) -> String {
     [
         ("machine", vec![machine(calibration)]),
         ("run", vec![run(calibration)]),
+        ("runtimes", calibration.runtimes.iter().map(of_runtime).collect()),
         ("ceilings", ceilings.collect()),
+        ("states", not_met(calibration).into_iter().collect()),
         ("noise", noise.chain(of_singles(&singles)).collect()),
     ]
     .into_iter()
@@ -44,6 +48,29 @@ fn of_singles(noise: &[&NoiseFloor]) -> Option<String> {
     let (least, most) = (ratios().reduce(f64::min)?, ratios().reduce(f64::max)?);
     let ops = if noise.len() == 1 { "op" } else { "ops" };
     Some(format!("{} single {ops} against a copy: {least:.3} to {most:.3}", noise.len()))
+}
+
+/// A runtime with its options.
+fn of_runtime(runtime: &RuntimeUsed) -> String {
+    let RuntimeUsed { name, version, device, options, .. } = runtime;
+    let options = options.iter().map(|(key, value)| format!("; {key}: {value}"));
+    format!("{name} {version} on {device}{}", options.collect::<String>())
+}
+
+/// The states of earlier runs that this one did not meet.
+fn not_met(calibration: &HardwareCalibration) -> Option<String> {
+    let states = calibration.earlier_states.iter().map(|state| {
+        let EarlierState { seen_at, handoff_us, triad_gb_per_s, .. } = state;
+        let handoff = handoff_us.map(|us| format!("{us:.2} us and ")).unwrap_or_default();
+        format!("{handoff}{triad_gb_per_s:.0} GB/s on {}", seen_at.get(..10).unwrap_or(seen_at))
+    });
+    let states: Vec<String> = states.collect();
+    (!states.is_empty()).then(|| {
+        format!(
+            "not met in this run, and so in no interval: {} (time of a hand-off, and triad)",
+            states.join("; ")
+        )
+    })
 }
 
 fn machine(calibration: &HardwareCalibration) -> String {

@@ -1,5 +1,5 @@
-//! A calibration as a page: what was measured how, a table for each family, and what to know of the
-//! records.
+//! A calibration as a page: what was measured how, a table for each family, one of all kernels beside
+//! each other where there are those of runtimes, and what to know of the records.
 //!
 //! On a page with a width, a pattern with its dtype is a heading, and a row is named by its sizes.
 //! Without one, which is what a pipe gets, each row has the problem's whole name.
@@ -7,6 +7,7 @@
 mod ask;
 mod foot;
 mod head;
+mod peers;
 mod table;
 
 use std::path::Path;
@@ -20,8 +21,13 @@ use fusion_cost_model::{Clock, Family, Implementation, Problem, Rewrite};
 #[must_use]
 pub fn page(calibration: &HardwareCalibration, file: Option<&Path>, width: Width) -> String {
     let mut text = head::head(calibration, width);
-    let kinds =
-        Clock::ALL.into_iter().flat_map(|clock| Implementation::ALL.map(|one| (clock, one)));
+    let mut implementations: Vec<Implementation> =
+        calibration.records.iter().map(|record| record.implementation).collect();
+    implementations.sort_unstable();
+    implementations.dedup();
+    let kinds = Clock::ALL
+        .into_iter()
+        .flat_map(|clock| implementations.iter().map(move |&one| (clock, one)));
     let rewrites = || std::iter::once(None).chain(Rewrite::ALL.map(Some));
     let tables = kinds.flat_map(|kind| {
         Family::ALL
@@ -42,6 +48,7 @@ pub fn page(calibration: &HardwareCalibration, file: Option<&Path>, width: Width
             text.push_str(&table::table(&title, &records, width));
         }
     }
+    text.push_str(&peers::peers(calibration, &implementations, width));
     text.push('\n');
     text.push_str(&foot::foot(calibration, width));
     if let (Some(file), Width::Columns(_)) = (file, width) {
@@ -56,6 +63,9 @@ fn by(clock: Clock, implementation: Implementation) -> String {
     match implementation {
         Implementation::Native => clock,
         Implementation::Vendor => clock + ", kernels of the vendor's library",
+        Implementation::Runtime(id) => {
+            format!("{clock}, kernels of {} {}", id.name(), id.version())
+        }
     }
 }
 

@@ -89,7 +89,7 @@ fn column(record: &FusionRecord) -> String {
 }
 
 /// `gain-2`, `loss-1` or `even`.
-fn class(speedup: f64) -> String {
+pub(super) fn class(speedup: f64) -> String {
     let change = speedup.max(1.0 / speedup) - 1.0;
     match DEPTHS.iter().filter(|depth| change >= **depth).count() {
         0 => "even".to_owned(),
@@ -117,22 +117,29 @@ fn cell_of(record: Option<&FusionRecord>) -> Markup {
 
 /// What the colours mean.
 pub(super) fn legend() -> Markup {
+    html! {
+        ul.legend.heat-key {
+            (scale())
+            li { span class="box even open" {} " AMBIGUOUS" }
+            li { span class="box invalid" {} " INVALID" }
+        }
+    }
+}
+
+/// The colours of changes, as entries of a legend.
+pub(super) fn scale() -> Markup {
     let percent = |depth: usize| format!("{:.0}", 100.0 * DEPTHS[depth]);
     let range = |depth: usize| match DEPTHS.get(depth) {
         Some(next) => format!("{} to {:.0} %", percent(depth - 1), 100.0 * next),
         None => format!("{} % and more", percent(depth - 1)),
     };
     html! {
-        ul.legend.heat-key {
-            @for depth in (1..=DEPTHS.len()).rev() {
-                li { span class={ "box loss-" (depth) } {} " " (range(depth)) " slower" }
-            }
-            li { span class="box even" {} " within " (percent(0)) " %" }
-            @for depth in 1..=DEPTHS.len() {
-                li { span class={ "box gain-" (depth) } {} " " (range(depth)) " faster" }
-            }
-            li { span class="box even open" {} " AMBIGUOUS" }
-            li { span class="box invalid" {} " INVALID" }
+        @for depth in (1..=DEPTHS.len()).rev() {
+            li { span class={ "box loss-" (depth) } {} " " (range(depth)) " slower" }
+        }
+        li { span class="box even" {} " within " (percent(0)) " %" }
+        @for depth in 1..=DEPTHS.len() {
+            li { span class={ "box gain-" (depth) } {} " " (range(depth)) " faster" }
         }
     }
 }

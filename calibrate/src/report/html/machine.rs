@@ -109,6 +109,14 @@ fn run(part: &Part<'_>, settings: &Settings) -> Markup {
             (fact("Processes", processes))
             (fact("Rounds", rounds))
             (fact("Spread", format!("{} s at least", settings.spread_s)))
+            @for state in &part.calibration().earlier_states {
+                (fact("State not met", format!(
+                    "{}{} GB/s, seen on {}",
+                    state.handoff_us.map(|us| format!("hand-off {us:.2} us, ")).unwrap_or_default(),
+                    three_digits(state.triad_gb_per_s),
+                    state.seen_at
+                )))
+            }
             @if settings.quick { (fact("Procedure", "quick")) }
             @if settings.forced { (fact("Forced", "it went on in spite of a failed check")) }
             (fact("Seed", settings.seed.to_string()))

@@ -7,6 +7,7 @@
 
 mod forests;
 mod heat;
+mod index;
 mod machine;
 mod part;
 mod reading;
@@ -15,6 +16,7 @@ mod strip;
 use cli_support::page;
 use maud::{Markup, html};
 
+pub use index::{IndexPage, IndexRow};
 pub use part::Part;
 
 use super::figures;

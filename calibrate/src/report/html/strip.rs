@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use super::Part;
 
 /// The verdicts of chains, in the order in which they stand.
-const VERDICTS: [Verdict; 5] =
+pub(super) const VERDICTS: [Verdict; 5] =
     [Verdict::Faster, Verdict::Same, Verdict::Ambiguous, Verdict::Slower, Verdict::Invalid];
 
 fn count(part: &Part<'_>, verdict: Verdict) -> usize {

@@ -1,6 +1,9 @@
 //! Progress on stderr: on a terminal a bar, and above it the first interval of each problem;
-//! elsewhere a line per pass and per finished problem, and one now and then between them.
+//! elsewhere a line per pass and per finished problem, and one now and then between them. `json` says
+//! the same to programs, and a `baseline` is what problems are held against as they finish.
 
+mod baseline;
+mod json;
 mod pace;
 
 use std::collections::HashSet;
@@ -10,6 +13,8 @@ use std::time::{Duration, Instant};
 use cli_support::plain;
 use indicatif::{ProgressBar, ProgressStyle};
 
+pub use self::baseline::Baseline;
+pub use self::json::ProgressLines;
 use self::pace::{Pace, left_in_words};
 use crate::measure::{Estimate, LEAST_PROCESSES, Unit};
 use crate::plan::Subject;
@@ -36,7 +41,10 @@ pub struct Progress<W = Stderr> {
     finished: u64,
     /// Problems whose first interval is on the terminal.
     shown: HashSet<Subject>,
+    /// What subjects are called that stand for something else than their problem.
+    names: Vec<(Subject, String)>,
     spoke: Instant,
+    baseline: Option<Baseline>,
 }
 
 impl Progress {
@@ -61,8 +69,36 @@ impl<W: Write> Progress<W> {
             timed_before: 0,
             finished: 0,
             shown: HashSet::new(),
+            names: Vec::new(),
             spoke: Instant::now(),
+            baseline: None,
         }
+    }
+
+    /// The same, with other names for some subjects than those of their problems.
+    #[must_use]
+    pub fn naming(mut self, names: Vec<(Subject, String)>) -> Self {
+        self.names = names;
+        self
+    }
+
+    fn name(&self, subject: &Subject) -> String {
+        let own = self.names.iter().find(|(one, _)| one == subject);
+        own.map_or_else(|| subject.to_string(), |(_, name)| name.clone())
+    }
+
+    /// The same as lines also where there is a terminal.
+    #[must_use]
+    pub fn as_log(mut self) -> Self {
+        self.is_terminal = false;
+        self
+    }
+
+    /// The same, with what became of each problem since an older calibration.
+    #[must_use]
+    pub fn against(mut self, baseline: Option<Baseline>) -> Self {
+        self.baseline = baseline;
+        self
     }
 
     /// Says what is being done.
@@ -132,7 +168,8 @@ impl<W: Write> Observer for Progress<W> {
     fn process_starts(&mut self, subject: &Subject, pass: u32) {
         // Kernels of a GPU come from the compiler in the first pass, and then from its cache.
         let compiles = if pass == 0 && !subject.clock.is_host() { ", compiling" } else { "" };
-        self.start(&format!("process {}{compiles}, {subject}", pass + 1));
+        let name = self.name(subject);
+        self.start(&format!("process {}{compiles}, {name}", pass + 1));
         self.pace.process_starts(Instant::now());
     }
 
@@ -151,7 +188,8 @@ impl<W: Write> Observer for Progress<W> {
         let is_first = estimate.unit == Unit::Processes && !self.shown.contains(subject);
         if self.bar.is_some() && is_first {
             self.shown.insert(*subject);
-            self.note(&format!("so far {subject}: {}", in_words(subject, estimate)));
+            let name = self.name(subject);
+            self.note(&format!("so far {name}: {}", in_words(subject, estimate)));
         }
     }
 
@@ -160,22 +198,24 @@ impl<W: Write> Observer for Progress<W> {
         self.finished += 1;
         self.pace.problem_ends(processes.len());
         self.count();
+        let name = self.name(subject);
         let (result, error) = match (state, estimate) {
             (State::Wrong(wrong), _) => ("WRONG".to_owned(), Some(wrong)),
             (State::Failed(reason), _) => ("failed".to_owned(), Some(reason)),
             (State::Finished | State::Unfinished, Some(estimate)) => {
-                (in_words(subject, estimate), None)
+                let change = self.baseline.as_ref().map(|one| one.in_words(subject, estimate));
+                (in_words(subject, estimate) + &change.unwrap_or_default(), None)
             }
             _ => ("no kernels".to_owned(), None),
         };
         if self.bar.is_none() {
             let Extent { problems, .. } = self.extent;
-            self.note(&format!("[{}/{problems}] {subject}: {result}", self.finished));
-        } else if self.shown.insert(*subject) {
-            self.note(&format!("{subject}: {result}"));
+            self.note(&format!("[{}/{problems}] {name}: {result}", self.finished));
+        } else if self.shown.insert(*subject) || self.baseline.is_some() {
+            self.note(&format!("{name}: {result}"));
         }
         if let Some(error) = error {
-            self.note(&format!("error: {subject}: {error}"));
+            self.note(&format!("error: {name}: {error}"));
         }
     }
 

@@ -3,6 +3,8 @@
 mod planted;
 mod series;
 
+use fusion_cost_model::Implementation;
+
 use crate::plan::{Comparison, Subject};
 use crate::run::{Measured, Observer, Outcome, RunSettings, Session, State};
 use crate::stop::Stop;
@@ -52,7 +54,7 @@ fn subjects(cases: &[&str], kind: Kind, runs: u32) -> anyhow::Result<Vec<Subject
     numbers.map(subject).collect()
 }
 
-/// Makes A/A runs of either kind, `runs` of each.
+/// Makes A/A runs of either kind, `runs` of each, with these kernels.
 ///
 /// # Errors
 ///
@@ -60,6 +62,7 @@ fn subjects(cases: &[&str], kind: Kind, runs: u32) -> anyhow::Result<Vec<Subject
 pub fn measure(
     workers: &mut dyn Workers,
     settings: RunSettings,
+    implementation: Implementation,
     runs: u32,
     stop: &Stop,
     observer: impl Observer,
@@ -68,6 +71,7 @@ pub fn measure(
     for kind in KINDS {
         all.extend(subjects(&CASES, kind, runs)?);
     }
+    all.iter_mut().for_each(|subject| subject.implementation = implementation);
     let outcome = run(workers, settings, &all, stop, observer)?;
     let of = |kind| AgainstItself::of(kind, 1.0, &CASES, &settings, &outcome);
     Ok(KINDS.into_iter().map(of).collect())

@@ -114,7 +114,7 @@ impl AgainstItself {
         outcome: &Outcome,
     ) -> Self {
         let Outcome { noise, measured, end, .. } = outcome;
-        let context = Context::of(settings, outcome, &[]);
+        let context = Context::of(settings, outcome);
         let finished = |one: &&Measured| one.state == State::Finished && kind.is_of(one);
         let records: Vec<FusionRecord> = measured
             .iter()

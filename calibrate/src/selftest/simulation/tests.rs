@@ -11,7 +11,7 @@ fn simulation(disturbance: Disturbance, problems: u32, seed: u64) -> Simulation 
 /// everything would be easy.
 fn widest(disturbance: Disturbance) -> f64 {
     match disturbance {
-        Disturbance::LayoutEffect => 0.08,
+        Disturbance::LayoutEffect | Disturbance::MoreInTenthOfProcesses => 0.08,
         Disturbance::ProcessEffect
         | Disturbance::TenthOfLayouts
         | Disturbance::FiftiethOfLayouts
@@ -77,15 +77,23 @@ fn what_the_counters_show_is_dropped() {
     }
 }
 
-/// The simulation can fail: without its safeguards the procedure misses the truth.
+/// The simulation can fail: an effect that is larger than what intervals are made for, and that most
+/// processes do not have, is missed.
 #[test]
-fn a_worse_procedure_is_caught() {
-    // One process shows nothing of the spread between processes.
+fn what_processes_did_not_meet_is_missed() {
+    let simulation = simulation(Disturbance::MoreInTenthOfProcesses, 100, 1);
+    let result = simulation.run(500, &Stop::default()).unwrap();
+    assert!((0.5..0.8).contains(&result.coverage()), "{result:?}");
+}
+
+/// One process shows nothing of the spread between processes, and its interval assumes one.
+#[test]
+fn one_process_allows_for_others() {
     let procedure = Procedure { rounds: 8, ..Procedure::STANDARD.with(Some(1), None) };
     let within = Simulation { procedure, ..simulation(Disturbance::ProcessEffect, 100, 1) };
     let result = within.run(200, &Stop::default()).unwrap();
-    assert!(result.coverage() < 0.7, "{result:?}");
-    assert_eq!(result.answer(), Answer::Failed);
+    assert!(result.coverage() >= LEAST_COVERAGE, "{result:?}");
+    assert!(result.half_width < 0.12, "{result:?}");
 }
 
 /// The fewest processes that an interval over processes can have, and slow problems, whose rounds

@@ -1,12 +1,13 @@
 //! Convolution of NHWC images with a pointwise tail and a max-pool.
 //!
-//! A tile is a few rows of one output image and a range of output channels. The patches of the
-//! tile are gathered into a matrix that stays in cache (im2col) and multiplied with the filters;
-//! a 1x1 convolution multiplies the image itself, and a depthwise one sums its taps directly. The
-//! tail is applied while the tile is hot, and so is the pool, whose input then never leaves the
-//! cache. With nothing after it, this is the unfused convolution: the same core.
+//! A tile is a few rows of one output image and a range of output channels. The windows of its pixels
+//! are multiplied with the filters as they lie in the image; those of a group of channels are gathered
+//! first, and a depthwise convolution sums its taps. The tail is applied while the tile is hot, and so
+//! is the pool, whose input then never leaves the cache. With nothing after it, this is the unfused
+//! convolution: the same core.
 
 mod depthwise;
+mod direct;
 mod patches;
 mod shape;
 
@@ -16,19 +17,16 @@ use fusion_cost_model::kernel::PoolSizes;
 use pulp::Arch;
 
 use self::depthwise::Depthwise;
+use self::direct::Direct;
 use self::patches::gather;
-use self::shape::Core;
-pub(crate) use self::shape::Shape;
+pub(crate) use self::shape::{Core, Shape};
 use super::gemm::{View, gemm, share};
 use super::kernel::{Kernel, Located};
 use super::max_pool::{Image, PoolRows};
+use super::panels::Panels;
 use super::pool::Pool;
 use super::tail::{Block, Stretch, Tail};
 use super::tensors::Tensors;
-
-/// Numbers of gathered patches per tile, 512 KiB: a quarter of the second-level cache of current
-/// servers, in addition to the filters and the results.
-const PATCH_NUMBERS: usize = 1 << 17;
 
 /// Output channels are not split below this for the sake of more threads.
 const MIN_CHANNELS: usize = 64;
@@ -46,11 +44,14 @@ pub(crate) struct ConvKernel {
     pub(crate) shape: Shape,
     pub(crate) input: Located,
     pub(crate) filter: Located,
+    /// How the filters are packed: those of a direct convolution are.
+    pub(crate) panels: Option<Panels>,
     pub(crate) output: Located,
     pub(crate) tail: Tail,
     pub(crate) pool: Option<PoolStage>,
     pub(crate) tiling: Tiling,
-    /// For each thread room for the patches and, with a pool, for the tile before it.
+    /// For each thread room for the rows of the image with padding, or for the patches, and, with a
+    /// pool, for the tile before it.
     pub(crate) scratch: Vec<[Located; 2]>,
 }
 
@@ -66,10 +67,20 @@ pub(crate) struct Tiling {
 }
 
 impl Tiling {
-    pub(crate) fn new(shape: &Shape, pool: Option<&PoolSizes>, threads: usize) -> Self {
+    /// Tiles whose input and result take at most `cache_bytes`, for this many threads.
+    pub(crate) fn new(
+        shape: &Shape,
+        pool: Option<&PoolSizes>,
+        cache_bytes: usize,
+        threads: usize,
+    ) -> Self {
         let final_h = pool.map_or(shape.out_h, |pool| pool.out_h() as usize);
-        let per_row = shape.out_w * shape.depth().max(shape.out_channels);
-        let fitting = (PATCH_NUMBERS / per_row.max(1)).max(1);
+        let input = match shape.core() {
+            Core::Gathered => shape.out_w * shape.depth(),
+            Core::Direct | Core::Depthwise => shape.stride * shape.padded_row(),
+        };
+        let per_row = input + shape.out_w * shape.out_channels;
+        let fitting = (cache_bytes / size_of::<f32>() / per_row.max(1)).max(1);
         let rows = match pool {
             None => fitting,
             // Rows of the convolution that this many pooled rows need.
@@ -98,6 +109,7 @@ impl Tiling {
 }
 
 /// Where a tile lies.
+#[derive(Clone)]
 struct Tile {
     image: usize,
     /// Rows of the final image.
@@ -105,6 +117,24 @@ struct Tile {
     /// Rows of the convolution's image that they need.
     conv_rows: Range<usize>,
     channels: Range<usize>,
+}
+
+/// Moves the rows of the convolution that two neighbouring tiles both pool to where the second one
+/// begins. Returns how many there are.
+///
+/// # Safety
+///
+/// The rows of the first tile must lie at `data`, `row` numbers each.
+unsafe fn keep(before: &Tile, tile: &Tile, data: *mut f32, row: usize) -> usize {
+    let is_neighbour = before.image == tile.image && before.channels == tile.channels;
+    let shared = tile.conv_rows.start..before.conv_rows.end.min(tile.conv_rows.end);
+    if !is_neighbour || before.conv_rows.start > shared.start {
+        return 0;
+    }
+    let from = data.wrapping_add((shared.start - before.conv_rows.start) * row);
+    // SAFETY: the caller's guarantee.
+    unsafe { from.copy_to(data, shared.len() * row) };
+    shared.len()
 }
 
 impl ConvKernel {
@@ -118,8 +148,12 @@ impl ConvKernel {
             ((tiling.rows - 1) * pool.stride as usize + pool.window as usize).min(shape.out_h)
         });
         let pixels = conv_rows * shape.out_w;
-        let patches = if shape.core() == Core::Gathered { pixels * shape.depth() } else { 0 };
-        [patches, if pool.is_some() { pixels * shape.out_channels } else { 0 }]
+        let input = match shape.core() {
+            Core::Gathered => pixels * shape.depth(),
+            Core::Direct if shape.pad > 0 => shape.padded_rows(conv_rows) * shape.padded_row(),
+            Core::Direct | Core::Depthwise => 0,
+        };
+        [input, if pool.is_some() { pixels * shape.out_channels } else { 0 }]
     }
 
     fn tile(&self, index: usize) -> Tile {
@@ -141,19 +175,18 @@ impl ConvKernel {
                 first..end.saturating_sub(pad).min(self.shape.out_h)
             }
         };
-        Tile {
-            image,
-            rows,
-            conv_rows,
-            channels: share(self.shape.out_channels, range, channel_ranges),
-        }
+        let channels = self.shape.out_channels;
+        let width = self.panels.map_or(1, |panels| panels.cut.width);
+        let panels = share(channels.div_ceil(width), range, channel_ranges);
+        let channels = panels.start * width..(panels.end * width).min(channels);
+        Tile { image, rows, conv_rows, channels }
     }
 }
 
 impl Kernel for ConvKernel {
     fn name(&self) -> String {
         let core = match self.shape.core() {
-            Core::Pointwise => "conv2d: 1x1 gemm",
+            Core::Direct => "conv2d: direct, packed panels",
             Core::Gathered => "conv2d: row-blocked im2col and gemm",
             Core::Depthwise => "conv2d: direct depthwise",
         };
@@ -191,9 +224,12 @@ impl Kernel for ConvKernel {
         }
         let (arch, threads) = (pool.arch(), pool.threads());
         pool.run(&|thread| {
+            let mut before = None;
             for index in share(self.tiling.len(self.shape.images), thread, threads) {
+                let tile = self.tile(index);
                 // SAFETY: tiles are disjoint parts of the output, scratch belongs to a thread.
-                unsafe { self.compute(arch, thread, &self.tile(index)) };
+                unsafe { self.compute(arch, thread, &tile, before.as_ref()) };
+                before = Some(tile);
             }
         });
     }
@@ -202,8 +238,9 @@ impl Kernel for ConvKernel {
 impl ConvKernel {
     /// # Safety
     ///
-    /// The tile of the output, and the scratch of `thread`, must belong to the calling thread.
-    unsafe fn compute(&self, arch: Arch, thread: usize, tile: &Tile) {
+    /// The tile of the output, and the scratch of `thread`, must belong to the calling thread, and the
+    /// tile `before` be what it computed last.
+    unsafe fn compute(&self, arch: Arch, thread: usize, tile: &Tile, before: Option<&Tile>) {
         let Shape { out_h, out_w, out_channels, .. } = self.shape;
         let first_pixel = (tile.image * out_h + tile.conv_rows.start) * out_w;
         let element = first_pixel * out_channels + tile.channels.start;
@@ -221,14 +258,38 @@ impl ConvKernel {
         };
         // SAFETY: the caller's guarantee; everything else is only read.
         unsafe {
-            if self.shape.core() == Core::Depthwise {
-                self.convolve_depthwise(arch, tile, &block);
-            } else {
-                self.convolve(thread, tile, &block);
-                self.tail.apply_to_block(arch, &block);
+            let Some(stage) = &self.pool else {
+                self.convolve_with_tail(arch, thread, tile, &block);
+                return;
+            };
+            let kept = before.map_or(0, |before| keep(before, tile, data, out_w * stride));
+            let (row, first) = (kept * out_w, block.first);
+            let fresh = Block {
+                data: data.wrapping_add(row * stride),
+                rows: block.rows - row,
+                first: Stretch { element: first.element + row * out_channels, ..first },
+                ..block
+            };
+            let conv_rows = tile.conv_rows.start + kept..tile.conv_rows.end;
+            let of_fresh = Tile { conv_rows, ..tile.clone() };
+            if fresh.rows > 0 {
+                self.convolve_with_tail(arch, thread, &of_fresh, &fresh);
             }
-            if let Some(stage) = &self.pool {
-                self.max_pool(arch, tile, &block, stage);
+            self.max_pool(arch, tile, &block, stage);
+        }
+    }
+
+    /// # Safety
+    ///
+    /// The block must be valid and belong to this thread.
+    unsafe fn convolve_with_tail(&self, arch: Arch, thread: usize, tile: &Tile, block: &Block) {
+        // SAFETY: the caller's guarantee.
+        unsafe {
+            if self.shape.core() == Core::Depthwise {
+                self.convolve_depthwise(arch, tile, block);
+            } else {
+                self.convolve(arch, thread, tile, block);
+                self.tail.apply_to_block(arch, block);
             }
         }
     }
@@ -236,34 +297,29 @@ impl ConvKernel {
     /// # Safety
     ///
     /// The block must be valid and belong to this thread.
-    unsafe fn convolve(&self, thread: usize, tile: &Tile, block: &Block) {
+    unsafe fn convolve(&self, arch: Arch, thread: usize, tile: &Tile, block: &Block) {
         let shape = &self.shape;
-        let Shape { in_channels, out_w, out_channels, groups, .. } = *shape;
-        let image = self.image(tile);
-        let core = shape.core();
-        let (depth, pixels) = (shape.depth(), block.rows);
-        let channels = shape.group_channels();
-        let filters = out_channels / groups;
+        let Shape { out_channels, groups, .. } = *shape;
+        let (image, rows) = (self.image(tile), tile.conv_rows.clone());
+        let room = self.scratch[thread][0].at(0);
+        if let Some(panels) = &self.panels {
+            let (filter, channels) = (self.filter, tile.channels.clone());
+            let direct = Direct { shape, image, filter, panels, rows, channels, padded: room };
+            // SAFETY: the caller's guarantee; the scratch holds the rows of the largest tile.
+            unsafe { direct.compute(arch, block) };
+            return;
+        }
+        let (depth, filters) = (shape.depth(), out_channels / groups);
         for group in 0..groups {
-            let left = if core == Core::Pointwise {
-                let first = tile.conv_rows.start * out_w * in_channels + group * channels;
-                View::rows(image.wrapping_add(first), in_channels)
-            } else {
-                let patches = self.scratch[thread][0].at(0);
-                // SAFETY: the scratch holds the patches of the largest tile.
-                unsafe { gather(shape, image, group, tile.conv_rows.clone(), patches) };
-                View::rows(patches, depth)
-            };
-            // One group: the tile's range of channels. Several: all channels of each.
-            let (first, count) = if groups == 1 {
-                (tile.channels.start, tile.channels.len())
-            } else {
-                (group * filters, filters)
-            };
-            let target = block.data.wrapping_add(first - tile.channels.start);
-            let right = View::rows(self.filter.at(first), out_channels);
+            // SAFETY: the scratch holds the patches of the largest tile.
+            unsafe { gather(shape, image, group, rows.clone(), room) };
+            let target = block.data.wrapping_add(group * filters);
+            let (left, right) = (
+                View::rows(room, depth),
+                View::rows(self.filter.at(group * filters), out_channels),
+            );
             // SAFETY: the caller's guarantee; the filter is a matrix of depth x out_channels.
-            unsafe { gemm([pixels, depth, count], target, block.stride, left, right, 1.0) };
+            unsafe { gemm([block.rows, depth, filters], target, block.stride, left, right, 1.0) };
         }
     }
 

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use super::shape::Shape;
 
-/// Gathers the patches of output rows: one row of `depth` numbers per output pixel.
+/// Gathers the patches of a group of channels for output rows: one row of `depth` numbers per output
+/// pixel.
 ///
 /// # Safety
 ///
@@ -25,17 +26,9 @@ pub(super) unsafe fn gather(
                 // Coordinates in the padded image; what lies in the padding is zero.
                 let in_y = (y * stride + tap_y).wrapping_sub(pad);
                 let first_x = (x * stride).wrapping_sub(pad);
-                let inside = in_y < in_h && first_x < in_w && first_x + s <= in_w;
                 // SAFETY: the source is inside the image, the target inside the patches: each
                 // tap writes `channels` numbers, and there are r s taps for each pixel.
                 unsafe {
-                    if inside && channels == in_channels {
-                        // The taps of a row lie side by side.
-                        let source = image.add((in_y * in_w + first_x) * in_channels);
-                        target.copy_from_nonoverlapping(source, s * channels);
-                        target = target.add(s * channels);
-                        continue;
-                    }
                     for tap_x in 0..s {
                         let in_x = first_x.wrapping_add(tap_x);
                         if in_y < in_h && in_x < in_w {

@@ -40,10 +40,10 @@ impl From<ConvSizes> for Shape {
 
 /// How the core computes a tile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Core {
-    /// The image itself is the left side of the GEMM.
-    Pointwise,
-    /// Patches are gathered first.
+pub(crate) enum Core {
+    /// The windows of the pixels are the rows of a GEMM, as they lie in the image.
+    Direct,
+    /// The windows of a group of channels are gathered first.
     Gathered,
     /// One filter per channel: a sum of taps, not a GEMM.
     Depthwise,
@@ -55,17 +55,27 @@ impl Shape {
     }
 
     /// Terms in the sum of one output.
-    pub(super) fn depth(&self) -> usize {
+    pub(crate) fn depth(&self) -> usize {
         self.r * self.s * self.group_channels()
     }
 
-    pub(super) fn core(&self) -> Core {
+    pub(crate) fn core(&self) -> Core {
         if self.group_channels() == 1 && self.in_channels == self.out_channels {
             Core::Depthwise
-        } else if self.r == 1 && self.s == 1 && self.stride == 1 && self.pad == 0 {
-            Core::Pointwise
+        } else if self.groups == 1 {
+            Core::Direct
         } else {
             Core::Gathered
         }
+    }
+
+    /// Numbers in a row of the image with its padding.
+    pub(super) fn padded_row(&self) -> usize {
+        (self.in_w + 2 * self.pad) * self.in_channels
+    }
+
+    /// Rows of the image with its padding that this many rows of the output need.
+    pub(super) fn padded_rows(&self, out_rows: usize) -> usize {
+        out_rows.saturating_sub(1) * self.stride + self.r
     }
 }

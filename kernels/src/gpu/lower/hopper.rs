@@ -312,14 +312,32 @@ mod tests {
         are_missed(&CHANGES[2..]);
     }
 
-    /// Makes each change by itself, and sees that the kernels are wrong then.
+    /// One tile, which fits into the ring of stages: the producer is done before the consumers have
+    /// begun.
+    #[test]
+    fn a_producer_that_takes_its_registers_back_too_early_is_seen() {
+        let changes = [
+            // Before the consumers have theirs: nobody ever goes on.
+            ("sync_threads(REGISTERS_RETURNED, GEMM_THREADS);", "sync_threads(9, WARPGROUP);"),
+            // Before its own warps have met.
+            ("sync_threads(REGISTERS_RETURNED, GEMM_THREADS);", ""),
+        ];
+        let orders: Vec<Order> = (1..=24).map(Order::Shuffled).collect();
+        are_missed_in("linear+bias/bf16/m100.k72.n248", &changes, &orders);
+    }
+
     fn are_missed(changes: &[(&str, &str)]) {
+        are_missed_in("attention_head/f16/b2.h3.q131.kv72.d64", changes, &[Order::Forward]);
+    }
+
+    /// Makes each change by itself, and sees that the kernels are wrong then.
+    fn are_missed_in(problem: &str, changes: &[(&str, &str)], orders: &[Order]) {
         if compiler().is_none() {
             return;
         }
         let mut device = device("sm_90a");
         device.processors = 2;
-        let problem = ["attention_head/f16/b2.h3.q131.kv72.d64".parse().unwrap()];
+        let problem = [problem.parse().unwrap()];
         for &(from, to) in changes {
             let change = |(name, text): &(&str, &str)| {
                 let changed = *name == "hopper/gemm.h";
@@ -328,7 +346,7 @@ mod tests {
                 ((*name).to_owned(), text)
             };
             let headers = Headers::new(HEADERS.iter().map(change).collect());
-            let found = failures_on(&problem, &device, &headers, &[Order::Forward]);
+            let found = failures_on(&problem, &device, &headers, orders);
             let text: Vec<String> = found.iter().map(ToString::to_string).collect();
             assert!(!text.is_empty(), "`{from}` as `{to}` goes unnoticed");
             assert!(!text[0].contains("does not compile"), "`{from}` as `{to}`: {}", text[0]);

@@ -159,7 +159,7 @@ fn changes() -> Vec<Mutation> {
         change("conv.h", "after.template apply<V>(most, at_row, at_col);", ""),
         change("conv.h", "x[v] : max(most[v], x[v]);", "x[v] : most[v];"),
         change("rows.h", "x[c][i] *= scale;", ";"),
-        change("rows.h", "+ EPSILON);", ");"),
+        change("rows.h", "+ epsilon);", ");"),
         change("rows.h", "port::fma(x, LOG2_E, -offset)", "port::fma(x, 1.0f, -offset)"),
         change("attention.h", "rows.sum[tile][r] *= shrink;", ""),
         change("attention.h", "rows.output[tile][n].x[i] *= shrink;", ";"),

@@ -6,13 +6,14 @@
 mod scenarios;
 
 use std::io::Write;
+use std::path::Path;
 
 use cli_support::exit;
 use cli_support::output::Destination;
 use cli_support::say;
 use kernel_traces::predicted::{
-    Comparison, FailedScenario, LimitVerdict, Measured, ModelTrace, OpMap, Passes, PredictedError,
-    Rules, ScenarioResult, Validation,
+    Comparison, FailedScenario, LimitVerdict, Measured, ModelTrace, OpMap, Operators, Passes,
+    PredictedError, Rules, ScenarioFiles, ScenarioResult, Validation,
 };
 
 use super::write_json;
@@ -24,14 +25,19 @@ use scenarios::{PassesFrom, Scenario};
 pub(super) fn validate(args: &TraceValidateArgs) -> anyhow::Result<u8> {
     let rules = args.rules();
     let target = args.out.target()?;
-    let scenarios = scenarios::of(args)?;
-    let is_list = args.scenarios.is_some();
-    let outcomes = scenarios.iter().map(|scenario| {
-        let outcome = compare(scenario, rules);
-        tell(&outcome, is_list);
-        outcome
-    });
-    let validation = Validation::new(outcomes.collect());
+    let is_list = args.scenarios.is_some() || args.operators.is_some();
+    let outcomes: Vec<_> = match &args.operators {
+        Some(path) => {
+            let of_ways = compare_operators(path, args.max_wmape)?;
+            of_ways.into_iter().inspect(|outcome| tell(outcome, is_list)).collect()
+        }
+        None => {
+            let outcomes = scenarios::of(args)?;
+            let outcomes = outcomes.iter().map(|scenario| compare(scenario, rules));
+            outcomes.inspect(|outcome| tell(outcome, is_list)).collect()
+        }
+    };
+    let validation = Validation::new(outcomes);
     if !is_list && validation.failed().next().is_some() {
         return Ok(exit::FAILURE);
     }
@@ -59,6 +65,22 @@ pub(super) fn validate(args: &TraceValidateArgs) -> anyhow::Result<u8> {
     }
     out.finish()?;
     Ok(exit_code(&validation))
+}
+
+/// Compares each way of a file of operators.
+fn compare_operators(
+    path: &Path,
+    max_wmape: Option<f64>,
+) -> anyhow::Result<Vec<Result<ScenarioResult, FailedScenario>>> {
+    let files = ScenarioFiles::new(path.to_owned(), path.to_owned(), None);
+    let result = |operators: Operators| {
+        let Operators { name, model, measured, .. } = operators;
+        let map = OpMap::default();
+        let comparison = Comparison::of(&model, &map, &measured, Passes::ONE, Rules::Own);
+        let rows = measured.rows;
+        Ok(ScenarioResult::new(name, files.clone(), rows, comparison, max_wmape))
+    };
+    Ok(Operators::load(path)?.into_iter().map(result).collect())
 }
 
 fn compare(scenario: &Scenario, rules: Rules) -> Result<ScenarioResult, FailedScenario> {

@@ -7,6 +7,7 @@ use clap::ValueEnum;
 use cli_support::sheet::{Sheet, number};
 use kernel_traces::compare::older::{self, Sums};
 use kernel_traces::compare::{Amount, Comparison, Part, Slot, SlotKernel};
+use kernel_traces::segment::Phase;
 
 use super::CompareReport;
 
@@ -25,6 +26,10 @@ pub enum CompareTable {
     Implementation,
     /// Kernels with the same name on both sides
     SameKernels,
+    /// Whether both sides did the same work: the questions and their answers
+    Work,
+    /// The operators that both sides called with the same sizes
+    Matched,
     /// The gap by cause, class, role and phase, with times of a step
     Gap,
     /// The kernels of both sides by name
@@ -45,6 +50,8 @@ pub fn trace_compare_csv(report: CompareReport<'_>, table: CompareTable) -> csv:
         CompareTable::Fusion => fusion(report),
         CompareTable::Implementation => implementation(comparison),
         CompareTable::SameKernels => same_kernels(comparison),
+        CompareTable::Work => work(comparison),
+        CompareTable::Matched => matched(comparison),
         CompareTable::Gap => gap(comparison),
         CompareTable::Kernels => kernels(comparison),
     };
@@ -300,6 +307,57 @@ fn same_kernels(comparison: &Comparison) -> Sheet {
         cells
     });
     Sheet { header: header(comparison, &names, &own), rows: rows.collect() }
+}
+
+/// The first row is what may be said of the times.
+fn work(comparison: &Comparison) -> Sheet {
+    let work = &comparison.same_work;
+    let words = |side: &Option<String>| side.clone().unwrap_or_default();
+    let phase = |phase: Option<Phase>| phase.map_or_else(String::new, |one| one.name().to_owned());
+    let row = |cells: [&str; 6]| cells.map(ToOwned::to_owned).to_vec();
+    let mut rows = vec![row(["verdict", "", "", "", work.headline.name(), &comparison.verdict()])];
+    for one in &work.questions {
+        let (first, second) = (words(&one.first), words(&one.second));
+        let (about, answer) = (one.about.name(), one.answer.name());
+        rows.push(row([about, &phase(one.phase), &first, &second, answer, &one.evidence]));
+    }
+    for rate in &work.rates {
+        let [first, second] = [rate.first_ns, rate.second_ns].map(number);
+        let ratio = format!("ratio {:.4}", rate.ratio);
+        rows.push(row([work.headline.name(), &phase(rate.phase), &first, &second, "", &ratio]));
+    }
+    Sheet {
+        header: header(
+            comparison,
+            &["about", "phase", "first", "second", "answer", "evidence"],
+            &[],
+        ),
+        rows,
+    }
+}
+
+fn matched(comparison: &Comparison) -> Sheet {
+    let names = [
+        "operator",
+        "sizes",
+        "first_calls",
+        "second_calls",
+        "first_mean_ns",
+        "second_mean_ns",
+        "ratio",
+    ];
+    let rows = comparison.same_work.matched.operators.iter().map(|one| {
+        vec![
+            one.operator.clone(),
+            one.sizes.clone(),
+            one.first_calls.to_string(),
+            one.second_calls.to_string(),
+            number(one.first_mean_ns),
+            number(one.second_mean_ns),
+            number(one.ratio),
+        ]
+    });
+    Sheet { header: header(comparison, &names, &[]), rows: rows.collect() }
 }
 
 /// Each way of splitting the gap adds up to the row `gap` on its own.

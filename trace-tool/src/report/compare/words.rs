@@ -2,7 +2,8 @@
 
 use cli_support::units::milliseconds;
 use kernel_traces::compare::{
-    Basis, Comparison, Gap, LayerKind, Ratio, SideSummary, Slot, SlotStatus, Which,
+    Basis, Comparison, Gap, Headline, LayerKind, Question, Ratio, Severity, SideSummary, Slot,
+    SlotStatus, Which,
 };
 
 use crate::report::{counted, percent};
@@ -160,6 +161,43 @@ pub(super) fn layer_kind(kind: &LayerKind) -> String {
 /// What a kind is a kind of.
 pub(super) const fn one_such(kind: &LayerKind) -> &'static str {
     if kind.is_outside { "stretch" } else { "layer" }
+}
+
+/// What must be known before any number: what the traces leave open, and the serious warnings.
+pub(super) fn caveats(comparison: &Comparison) -> Vec<String> {
+    let doubt = (comparison.same_work.headline == Headline::Unconfirmed)
+        .then(|| format!("Note: {}", comparison.doubt()));
+    let serious = comparison.warnings.iter().filter(|warning| {
+        // The verdict says so.
+        warning.severity == Severity::Warning && warning.code != "different-work"
+    });
+    let serious = serious.map(|warning| {
+        let file =
+            warning.file.as_ref().map_or_else(String::new, |name| format!(" ({})", file(name)));
+        format!("Warning: {}{file}", warning.message)
+    });
+    doubt.into_iter().chain(serious).collect()
+}
+
+/// What was asked about the work of both sides.
+pub(super) fn question(question: &Question) -> String {
+    let about = question.about.name();
+    question.phase.map_or_else(|| about.to_owned(), |phase| format!("{about}, {}", phase.name()))
+}
+
+/// What both sides did with operators of the same sizes, where not everything is alike.
+pub(super) fn matched(comparison: &Comparison) -> Option<String> {
+    let matched = &comparison.same_work.matched;
+    let ratio = matched.ratio.filter(|_| !comparison.same_work.headline.is_of_a_step())?;
+    let (first, second) = (&comparison.first.label, &comparison.second.label);
+    let longer = if ratio >= 1.0 { first } else { second };
+    Some(format!(
+        "Operators with the same sizes on both sides have {} of the time of {first} and {} of that \
+         of {second}; called as often, {longer} takes {:.2} times as long for them",
+        percent(matched.first_share),
+        percent(matched.second_share),
+        ratio.max(1.0 / ratio)
+    ))
 }
 
 /// What a limited list leaves out; empty if nothing.

@@ -45,11 +45,11 @@ pub struct LayerTotal<'c> {
 /// The layers by number.
 #[must_use]
 pub fn layer_totals(comparison: &Comparison) -> Vec<LayerTotal<'_>> {
-    comparison.layers.numbers.iter().map(LayerTotal::of).collect()
+    comparison.layers.numbers.iter().map(|number| LayerTotal::of(comparison, number)).collect()
 }
 
 impl<'c> LayerTotal<'c> {
-    fn of(number: &'c LayerNumber) -> Self {
+    fn of(comparison: &Comparison, number: &'c LayerNumber) -> Self {
         let LayerNumber { layer, is_backward, first_layers, second_layers, part } = number;
         let sums = Sums::of(part);
         let in_both = *first_layers > 0 && *second_layers > 0;
@@ -73,7 +73,7 @@ impl<'c> LayerTotal<'c> {
             trace2_total_ms: second,
             ratio,
             gap_ms: sums.gap_ms,
-            status,
+            status: status.of(comparison),
             in_both,
             number,
         }

@@ -34,6 +34,8 @@ pub enum Status {
     Faster,
     /// The difference is below the thresholds of older tools.
     Similar,
+    /// The sides did different work: sums of recordings do not compare.
+    NotComparable,
     /// The second side lacks it.
     #[serde(rename = "trace1_only")]
     FirstOnly,
@@ -43,6 +45,15 @@ pub enum Status {
 }
 
 impl Status {
+    /// What a comparison may say of it.
+    fn of(self, comparison: &Comparison) -> Self {
+        match self {
+            Self::FirstOnly | Self::SecondOnly => self,
+            _ if comparison.same_work.headline.is_of_a_step() => self,
+            _ => Self::NotComparable,
+        }
+    }
+
     /// The name in files.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -50,6 +61,7 @@ impl Status {
             Self::Slower => "slower",
             Self::Faster => "faster",
             Self::Similar => "similar",
+            Self::NotComparable => "not_comparable",
             Self::FirstOnly => "trace1_only",
             Self::SecondOnly => "trace2_only",
         }

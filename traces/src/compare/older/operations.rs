@@ -97,7 +97,8 @@ impl<'c> Operation<'c> {
                 gap if gap > OPERATION_GAP_MS => Status::Slower,
                 gap if gap < -OPERATION_GAP_MS => Status::Faster,
                 _ => Status::Similar,
-            },
+            }
+            .of(comparison),
             trace1_kernel: trace1_kernels.first().map(|kernel| kernel.name),
             trace2_kernel: trace2_kernels.first().map(|kernel| kernel.name),
             trace1_kernels,

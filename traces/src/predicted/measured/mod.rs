@@ -124,7 +124,7 @@ impl Measured {
         Ok(measured)
     }
 
-    fn add(&mut self, kernel_type: &str, duration_us: f64) {
+    pub(super) fn add(&mut self, kernel_type: &str, duration_us: f64) {
         let id = self.ids.get(kernel_type).copied().unwrap_or_else(|| {
             let new = MeasuredKernels { kernel_type: kernel_type.to_owned(), ..Default::default() };
             self.kernels.push(new);

@@ -57,18 +57,19 @@ fn usual_sizes(form: Form) -> &'static [&'static str] {
 /// Which chains are compiled for an architecture.
 #[derive(Debug, Clone, Copy)]
 enum Chains {
-    /// All of them: some minutes.
+    /// All of them, many in two sizes: some minutes.
     All,
-    /// Every chain for one of the architectures of a compiler.
+    /// Every chain for one of the architectures of a compiler, in one size.
     Dealt,
 }
 
-/// The kernels of an architecture: those of its chains, each in one of the usual sizes, and every
-/// second one in one of the others, too. Which sizes, and in which dtypes, differs from
-/// chain to chain and from one architecture to the next: everything for each would take hours.
+/// The kernels of an architecture: those of its chains, each in one of the usual sizes, and, where all
+/// are chosen, every second one in one of the others, too. Which sizes, and in which dtypes, differs
+/// from chain to chain and from one architecture to the next: everything for each would take hours.
 fn kernels(
     name: &str,
     turn: usize,
+    chosen: Chains,
     is_compiled: impl Fn(usize) -> bool,
     wrong: &mut Vec<String>,
 ) -> Vec<(DType, KernelPlan)> {
@@ -81,7 +82,8 @@ fn kernels(
         let form = chain.parse::<Chain>().unwrap().form();
         let turn = index + turn;
         let pick = |sizes: &'static [&'static str]| sizes[turn % sizes.len()];
-        let other = turn.is_multiple_of(2).then(|| (pick(sizes(form)), turn + 1));
+        let has_other = matches!(chosen, Chains::All) && turn.is_multiple_of(2);
+        let other = has_other.then(|| (pick(sizes(form)), turn + 1));
         for (sizes, turn) in [(pick(usual_sizes(form)), turn)].into_iter().chain(other) {
             let dtype = DTYPES[turn % DTYPES.len()];
             let problem: Problem = format!("{chain}/{dtype}/{sizes}").parse().unwrap();
@@ -114,7 +116,7 @@ fn check(toolchain: &dyn Toolchain, architectures: &[&str], chains: Chains) -> V
             Chains::All => true,
             Chains::Dealt => chain % architectures.len() == index,
         };
-        let kernels = kernels(name, index, is_compiled, &mut wrong);
+        let kernels = kernels(name, index, chains, is_compiled, &mut wrong);
         let next = Mutex::new(kernels.iter());
         let compiled = Mutex::new(Vec::new());
         std::thread::scope(|scope| {

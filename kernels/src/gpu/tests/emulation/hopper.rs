@@ -266,6 +266,12 @@ fn what_a_device_would_not_do_is_told() {
                 .to_owned(),
             "a copy has not come yet",
         ),
+        (
+            "registers_without_a_barrier",
+            "registers_release<128>();\nregisters_acquire<256>();".to_owned(),
+            "before all warps of the group have met",
+        ),
+        ("more_released", "registers_acquire<128>();".to_owned(), "fewer registers than before"),
         ("lanes_apart", "if (port::lane() == 3) wgmma_fence();\nelse wgmma_commit();".to_owned(), "different places"),
     ];
     let map = Map { matrices: 1, rows: 16, cols: 64, box_rows: 16 };
@@ -273,6 +279,13 @@ fn what_a_device_would_not_do_is_told() {
         let error = run(name, "bf16", &format!("{begin}{body}"), map, 128, Order::Forward).err();
         let error = error.unwrap_or_else(|| panic!("{name} went well"));
         assert!(error.contains(expected), "{name}: {error}");
+    }
+    // Registers that nobody gives: 384 threads begin with 168.
+    for (release, enough) in [("", false), ("else registers_release<40>();", true)] {
+        let body = format!("if (port::thread() >= 128) registers_acquire<232>(); {release}");
+        let found = run("registers", "bf16", &body, map, 384, Order::Reverse);
+        assert_eq!(found.is_ok(), enough, "{found:?}");
+        assert!(found.err().is_none_or(|error| error.contains("pause forever")));
     }
     // Not an error, but what the hardware may show: a result that was not waited for.
     let body = format!("{begin}{multiply} args.y[port::thread()] = c[0];\nwgmma_wait<0>();");

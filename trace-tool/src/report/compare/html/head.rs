@@ -1,12 +1,12 @@
 //! What is compared, the verdict, and how to read the page.
 
-use cli_support::page::bars;
+use cli_support::page::{bars, scrolling};
 use kernel_traces::compare::{Basis, Comparison, SideSummary, Which};
 use maud::{Markup, html};
 
 use super::super::{CompareReport, words};
-use super::look;
 use super::names::Names;
+use super::{left_out, look};
 use crate::report::{capital, counted, percent};
 
 pub(super) fn head(report: CompareReport<'_>, names: &Names, title: &str) -> Markup {
@@ -15,12 +15,18 @@ pub(super) fn head(report: CompareReport<'_>, names: &Names, title: &str) -> Mar
         header {
             h1 { (names.text(title)) }
             p.verdict { (names.text(&comparison.verdict())) "." }
+            @let caveats = words::caveats(comparison);
+            @if !caveats.is_empty() {
+                ul.caveats { @for caveat in &caveats { li { (names.text(caveat)) } } }
+            }
+            @if !comparison.same_work.headline.is_of_a_step() { (same_work(report, names)) }
             p.basis { (comparison.basis_sentence()) }
             div.sides {
                 (card(comparison, Which::First, comparison.gap.first_ns, names))
                 (card(comparison, Which::Second, comparison.gap.second_ns, names))
             }
             nav aria-label="Parts of this page" {
+                @if !comparison.same_work.headline.is_of_a_step() { a href="#work" { "The work" } }
                 a href="#gap" { "The gap" }
                 a href="#layers" { "Layers" }
                 a href="#fusions" { "Fusions" }
@@ -29,6 +35,73 @@ pub(super) fn head(report: CompareReport<'_>, names: &Names, title: &str) -> Mar
                 a href="#kernels" { "Kernels" }
                 a href="#warnings" { "What to know" }
                 a href="#reading" { "How to read this" }
+            }
+        }
+    }
+}
+
+/// Whether the sides did the same work, and what of it is alike.
+fn same_work(report: CompareReport<'_>, names: &Names) -> Markup {
+    let CompareReport { comparison, top, .. } = report;
+    let work = &comparison.same_work;
+    let (first, second) = (&comparison.first.label, &comparison.second.label);
+    let side =
+        |side: &Option<String>| side.as_ref().map_or_else(|| "-".to_owned(), |one| names.text(one));
+    let questions = html! {
+        table {
+            thead {
+                tr {
+                    th scope="col" { "The same work?" }
+                    th scope="col" { (names.text(first)) }
+                    th scope="col" { (names.text(second)) }
+                    th scope="col" { "Answer" }
+                    th scope="col" { "By" }
+                }
+            }
+            tbody {
+                @for question in &work.questions {
+                    tr {
+                        th scope="row" { (words::question(question)) }
+                        td { (side(&question.first)) }
+                        td { (side(&question.second)) }
+                        td { (question.answer.name()) }
+                        td { (names.text(&question.evidence)) }
+                    }
+                }
+            }
+        }
+    };
+    let matched = html! {
+        table {
+            thead {
+                tr {
+                    th scope="col" { "Operator" }
+                    th scope="col" { "Sizes" }
+                    th.number scope="col" { (names.text(first)) }
+                    th.number scope="col" { (names.text(second)) }
+                    th.number scope="col" { "Ratio" }
+                }
+            }
+            tbody {
+                @for one in work.matched.operators.iter().take(top) {
+                    tr {
+                        th scope="row" { (names.kernel(&one.operator)) }
+                        td { (names.text(&one.sizes)) }
+                        td.number { (words::time(one.first_mean_ns)) }
+                        td.number { (words::time(one.second_mean_ns)) }
+                        td.number { @if let Some(ratio) = one.ratio { (format!("{ratio:.2}")) } }
+                    }
+                }
+            }
+        }
+    };
+    html! {
+        section #work {
+            (scrolling("Whether it is the same work", &questions))
+            @if let Some(sentence) = words::matched(comparison) {
+                p { (names.text(&sentence)) "." }
+                (scrolling("Operators with the same sizes", &matched))
+                (left_out(work.matched.operators.len(), top, "operator"))
             }
         }
     }

@@ -24,6 +24,7 @@ const WIDTH: u16 = 120;
 #[must_use]
 pub fn trace_compare(report: CompareReport<'_>) -> String {
     let mut text = head::head(report.comparison);
+    head::write_matched(&mut text, report);
     write_ranks(&mut text, report);
     gap::write(&mut text, report);
     findings::write(&mut text, report);

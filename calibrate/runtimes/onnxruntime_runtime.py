@@ -1,0 +1,124 @@
+"""ONNX Runtime on the CPU: a model for each op with optimisation off, against one model with all of it."""
+
+import os
+
+import onnx_chain
+from calibrate_runtime import Prepared, no_dropout, serve
+
+
+class OnnxRuntime:
+    name, needs, nchw = "onnxruntime", ["numpy", "onnxruntime"], True
+
+    def version(self):
+        import onnxruntime
+
+        return onnxruntime.__version__
+
+    def options(self, threads):
+        import onnxruntime as ort
+
+        # One pool for all models: the threads of one would spin beside those of another.
+        ort.set_global_thread_pool_sizes(threads, 1)
+        return {"graph_optimization_level": "off for each op, all for the chain"}
+
+    def supports(self, problem):
+        no_dropout(problem)
+        onnx_chain.check(problem)
+
+    def session(self, graph, level):
+        import onnxruntime as ort
+
+        options = ort.SessionOptions()
+        options.graph_optimization_level = level
+        options.use_per_session_threads = False
+        options.log_severity_level = 3
+        optimised = None
+        if level != ort.GraphOptimizationLevel.ORT_DISABLE_ALL:
+            # What it made of the chain, for the record. The folder is private.
+            optimised = options.optimized_model_filepath = os.path.abspath("optimised.onnx")
+        session = ort.InferenceSession(graph.model(), options, providers=["CPUExecutionProvider"])
+        return session, optimised
+
+    def prepare(self, problem, tensors, threads):
+        import numpy as np
+        import onnxruntime as ort
+
+        levels = ort.GraphOptimizationLevel
+        count = range(len(problem.ops))
+        steps = [onnx_chain.Graph(problem, tensors, i, i + 1, contrib=True) for i in count]
+        sessions = [self.session(step, levels.ORT_DISABLE_ALL)[0] for step in steps]
+        chain = onnx_chain.Graph(problem, tensors)
+        whole, optimised = self.session(chain, levels.ORT_ENABLE_ALL)
+        kernels = {
+            "unfused": [" + ".join(op for op, *_ in step.nodes) for step in steps],
+            "fused": [", ".join(ops_of(optimised))],
+        }
+        os.remove(optimised)
+        between = [np.zeros(step.shape, np.float32) for step in steps[:-1]]
+
+        def bound(session, graph, x, y):
+            binding = session.io_binding()
+            for number in graph.names():
+                name = "x" if number is None else f"i{number}"
+                array = x if number is None else tensors.input(number)
+                binding.bind_input(name, "cpu", 0, np.float32, array.shape, array.ctypes.data)
+            binding.bind_output("y", "cpu", 0, np.float32, y.shape, y.ctypes.data)
+            return lambda: session.run_with_iobinding(binding)
+
+        def bind():
+            x, calls = tensors.input(0), []
+            for session, graph, y in zip(sessions, steps, [*between, tensors.output]):
+                calls.append(bound(session, graph, x, y))
+                x = y
+
+            def unfused():
+                for call in calls:
+                    call()
+
+            return {"unfused": unfused, "fused": bound(whole, chain, tensors.input(0), tensors.output)}
+
+        return Prepared(tensors, kernels, bind)
+
+
+def ops_of(path):
+    """The ops of a model, read from its protobuf: field 7 is the graph, 1 of that a node, 4 its op."""
+    with open(path, "rb") as file:
+        data = file.read()
+    return [
+        op.decode()
+        for graph in fields(data, 7)
+        for node in fields(graph, 1)
+        for op in fields(node, 4)
+    ]
+
+
+def fields(data, wanted):
+    at = 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            value |= (byte & 127) << shift
+            if byte < 128:
+                return value
+            shift += 7
+
+    while at < len(data):
+        key = varint()
+        kind = key & 7
+        if kind == 0:
+            varint()
+        elif kind == 2:
+            length = varint()
+            if key >> 3 == wanted:
+                yield data[at : at + length]
+            at += length
+        else:
+            at += 8 if kind == 1 else 4
+
+
+if __name__ == "__main__":
+    serve(OnnxRuntime())

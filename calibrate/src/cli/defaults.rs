@@ -1,0 +1,417 @@
+//! Defaults of options, from a file and from variables: the command line comes first, then a
+//! variable, then the file.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{ArgMatches, ColorChoice, Command, CommandFactory, FromArgMatches, ValueEnum as _};
+use fused_kernels::worker;
+use fusion_cost_model::Backend;
+use toml::{Spanned, Value};
+
+use super::Cli;
+use crate::exit::UsageError;
+
+/// Options that describe a machine and its user. What to measure is said by each command.
+const KEYS: [&str; 17] = [
+    "backend",
+    "cache",
+    "clock",
+    "code-cache",
+    "color",
+    "device",
+    "dtype",
+    "gpu-lib-dir",
+    "hardware",
+    "implementation",
+    "process-limit",
+    "processes",
+    "progress",
+    "rounds",
+    "spread",
+    "threads",
+    "time-budget",
+];
+
+/// The one that may have several values: folders, in a variable separated like those of `PATH`.
+const LIST: &str = "gpu-lib-dir";
+
+/// Keys that only one kind of backend has; on the other one their defaults say nothing.
+const OF_CPU: [&str; 1] = ["threads"];
+const OF_GPU: [&str; 5] = ["clock", "code-cache", "device", "gpu-lib-dir", "implementation"];
+
+/// Where a default is from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// A variable of the environment.
+    Variable(String),
+    /// A line of the file.
+    Line(PathBuf, usize),
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Variable(name) => f.write_str(name),
+            Self::Line(file, line) => write!(f, "{}:{line}", file.display()),
+        }
+    }
+}
+
+/// The default of an option.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setting {
+    /// The option, without its hyphens.
+    pub key: &'static str,
+    /// Its values: one, but of folders of libraries.
+    pub values: Vec<String>,
+    /// Where they are from.
+    pub source: Source,
+}
+
+/// Everything that is set.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Defaults {
+    /// The file that is read if it is there; `None` where the user has no folder for it.
+    pub file: Option<PathBuf>,
+    /// Whether it is there.
+    pub is_there: bool,
+    /// In the order of their keys, each once.
+    pub settings: Vec<Setting>,
+}
+
+impl Defaults {
+    /// The options that can be set.
+    #[must_use]
+    pub const fn keys() -> &'static [&'static str] {
+        &KEYS
+    }
+
+    /// Reads the file that the command line or a variable names, or the user's own if there is one,
+    /// and the variables.
+    ///
+    /// # Errors
+    ///
+    /// When a file that was named cannot be read, or something in it is no default.
+    pub fn read(
+        args: &[OsString],
+        variable: &dyn Fn(&str) -> Option<OsString>,
+    ) -> Result<Self, UsageError> {
+        let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
+        let named = option(args, "--config").or_else(|| variable("CALIBRATE_CONFIG"));
+        let file = named.clone().map(PathBuf::from).or_else(|| usual_file(&variable));
+        let mut settings = BTreeMap::new();
+        let mut is_there = false;
+        if let Some(file) = &file {
+            match std::fs::read_to_string(file) {
+                Ok(text) => {
+                    is_there = true;
+                    for setting in of_file(file, &text)? {
+                        settings.insert(setting.key, setting);
+                    }
+                }
+                // The user's own file need not be there.
+                Err(error) if named.is_none() && error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => {
+                    return Err(UsageError(format!("cannot read {}: {error}", file.display())));
+                }
+            }
+        }
+        for key in KEYS {
+            let name = format!("CALIBRATE_{}", key.to_uppercase().replace('-', "_"));
+            if let Some(value) = variable(&name) {
+                let values = if key == LIST {
+                    std::env::split_paths(&value).map(|one| one.display().to_string()).collect()
+                } else {
+                    vec![value.to_string_lossy().into_owned()]
+                };
+                settings.insert(key, Setting { key, values, source: Source::Variable(name) });
+            }
+        }
+        let settings: Vec<Setting> = settings.into_values().collect();
+        settings.iter().try_for_each(check)?;
+        Ok(Self { file, is_there, settings })
+    }
+
+    /// The parser with these defaults.
+    #[must_use]
+    pub fn applied_to(&self, command: Command) -> Command {
+        self.settings.iter().fold(command, |command, setting| {
+            // The parser keeps what is known when the program is compiled; this is kept as long.
+            let values: Vec<&'static str> = setting
+                .values
+                .iter()
+                .map(|one| &*Box::leak(one.clone().into_boxed_str()))
+                .collect();
+            command.mut_arg(id(setting.key), |arg| arg.default_values(values))
+        })
+    }
+}
+
+/// What the parser calls an option.
+fn id(key: &str) -> String {
+    key.replace('-', "_")
+}
+
+/// The command line with `--color` and `--config`, which all commands have, behind the name of the
+/// command where they stand before it.
+fn behind_the_command(mut args: Vec<OsString>) -> Vec<OsString> {
+    let names = ["--color", "--config"];
+    let length = |arg: &OsString| {
+        let (name, value) = arg.to_str().map(|arg| arg.split_once('=').unwrap_or((arg, "")))?;
+        names.contains(&name).then_some(if value.is_empty() { 2 } else { 1 })
+    };
+    let mut end = 1;
+    while let Some(more) = args.get(end).and_then(length) {
+        end += more;
+    }
+    if args.get(end).is_some_and(|arg| !arg.to_string_lossy().starts_with('-')) {
+        args[1..=end].rotate_right(1);
+    }
+    args
+}
+
+/// The value of an option that is needed before the command line is parsed.
+fn option(args: &[OsString], name: &str) -> Option<OsString> {
+    let mut args = args.iter().take_while(|arg| *arg != "--");
+    while let Some(arg) = args.next() {
+        if arg == name {
+            return args.next().cloned();
+        }
+        if let Some(value) = arg.to_str().and_then(|arg| arg.strip_prefix(name)?.strip_prefix('='))
+        {
+            return Some(value.into());
+        }
+    }
+    None
+}
+
+fn usual_file(variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let folder = variable("XDG_CONFIG_HOME")
+        .map(PathBuf::from)
+        .or_else(|| variable("HOME").map(|home| PathBuf::from(home).join(".config")))
+        .or_else(|| variable("APPDATA").map(PathBuf::from));
+    Some(folder?.join("calibrate").join("config.toml"))
+}
+
+fn of_file(file: &Path, text: &str) -> Result<Vec<Setting>, UsageError> {
+    let line_of = |at: usize| text[..at.min(text.len())].matches('\n').count() + 1;
+    let wrong = |line: usize, what: &str| UsageError(format!("{}:{line}: {what}", file.display()));
+    let table: BTreeMap<Spanned<String>, Spanned<Value>> =
+        toml::from_str(text).map_err(|error| {
+            let at = error.span().map_or(0, |span| span.start);
+            wrong(line_of(at), error.message())
+        })?;
+    let mut settings = Vec::new();
+    for (name, value) in table {
+        let line = line_of(name.span().start);
+        let name = name.get_ref();
+        let Some(key) = KEYS.into_iter().find(|key| key == name) else {
+            let what = format!("unknown key `{name}`; the keys are {}", KEYS.join(", "));
+            return Err(wrong(line, &what));
+        };
+        let one = |value: &Value| match value {
+            Value::String(text) => Some(text.clone()),
+            Value::Integer(number) => Some(number.to_string()),
+            _ => None,
+        };
+        let values = match value.get_ref() {
+            Value::Array(all) if key == LIST => all.iter().map(one).collect(),
+            value => one(value).map(|value| vec![value]),
+        };
+        let Some(values) = values else {
+            let list = if key == LIST { ", or a list of them" } else { "" };
+            return Err(wrong(line, &format!("{key} must be a text or a whole number{list}")));
+        };
+        settings.push(Setting { key, values, source: Source::Line(file.to_owned(), line) });
+    }
+    Ok(settings)
+}
+
+/// Fails if the parser refuses a value.
+fn check(setting: &Setting) -> Result<(), UsageError> {
+    for value in &setting.values {
+        let args = ["calibrate".to_owned(), format!("--{}={value}", setting.key)];
+        let Err(error) = Cli::command().try_get_matches_from(args) else { continue };
+        if matches!(error.kind(), ErrorKind::InvalidValue | ErrorKind::ValueValidation) {
+            let text = error.to_string();
+            let message = text.split("\n\n").next().unwrap_or_default();
+            let words: Vec<&str> = message.split_whitespace().collect();
+            let message = words.join(" ");
+            let message = message.strip_prefix("error: ").unwrap_or(&message);
+            return Err(UsageError(format!("{}: {message}", setting.source)));
+        }
+    }
+    Ok(())
+}
+
+/// Reads the command line, with the defaults of this user. A worker has none: it gets all that it
+/// needs with its task.
+///
+/// # Errors
+///
+/// When the defaults cannot be read. A wrong command line ends the program.
+pub fn parse(args: Vec<OsString>) -> anyhow::Result<(Cli, Defaults)> {
+    if args.get(1).is_some_and(|arg| arg == OsStr::new(worker::ARGUMENT)) {
+        let matches = Cli::command().get_matches_from(args);
+        return Ok((Cli::from_arg_matches(&matches)?, Defaults::default()));
+    }
+    let args = behind_the_command(args);
+    let defaults = Defaults::read(&args, &|name| std::env::var_os(name))?;
+    let of_file = || defaults.settings.iter().find(|one| one.key == "color");
+    let colour = option(&args, "--color").and_then(|when| when.into_string().ok());
+    let colour = colour.or_else(|| of_file().and_then(|one| one.values.first().cloned()));
+    let colour = colour.and_then(|when| ColorChoice::from_str(&when, true).ok());
+    let command = defaults.applied_to(Cli::command()).color(colour.unwrap_or_default());
+    let matches = command.get_matches_from(args);
+    let mut cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    leave_other_backends(&mut cli, &matches);
+    Ok((cli, defaults))
+}
+
+/// Takes defaults away that have no meaning on the backend of a run: a file may be for several.
+fn leave_other_backends(cli: &mut Cli, matches: &ArgMatches) {
+    let is_default = |key: &str| matches.value_source(&id(key)) == Some(ValueSource::DefaultValue);
+    let run = &mut cli.run;
+    let others = if run.backend == Backend::Cpu { &OF_GPU[..] } else { &OF_CPU[..] };
+    for key in others.iter().copied().filter(|key| is_default(key)) {
+        match key {
+            "threads" => run.threads = None,
+            "clock" => run.clock = None,
+            "code-cache" => run.code_cache = None,
+            "device" => run.device = None,
+            "implementation" => run.implementation = None,
+            _ => run.gpu_lib_dir.clear(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str, variables: &[(&str, &str)]) -> Result<Vec<(String, String)>, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config.toml");
+        std::fs::write(&file, text).unwrap();
+        let args = ["calibrate".into(), format!("--config={}", file.display()).into()];
+        let variable = |name: &str| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| OsString::from(value))
+        };
+        let defaults = Defaults::read(&args, &variable).map_err(|error| error.to_string())?;
+        let said = |one: &Setting| {
+            let source = one.source.to_string();
+            let source = source.rsplit(['/', '\\']).next().unwrap_or_default().to_owned();
+            (format!("{}={}", one.key, one.values.join(",")), source)
+        };
+        Ok(defaults.settings.iter().map(said).collect())
+    }
+
+    #[test]
+    fn a_variable_comes_before_the_file() {
+        let text = "# mine\nthreads = 2\nbackend = \"cuda\"\ngpu-lib-dir = [\"/a\", \"/b\"]\n";
+        let variables = [("CALIBRATE_THREADS", "4"), ("CALIBRATE_ROUNDS", "")];
+        let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+        assert_eq!(
+            read(text, &variables).unwrap(),
+            [
+                pair("backend=cuda", "config.toml:3"),
+                pair("gpu-lib-dir=/a,/b", "config.toml:4"),
+                pair("threads=4", "CALIBRATE_THREADS"),
+            ]
+        );
+        assert_eq!(read("", &[]).unwrap(), []);
+    }
+
+    #[test]
+    fn what_is_no_default_is_refused_with_its_line() {
+        for (text, message) in [
+            (
+                "threads = 2\nthread = 3\n",
+                "config.toml:2: unknown key `thread`; the keys are backend,",
+            ),
+            ("\nthreads = 0", "config.toml:2: invalid value '0' for '--threads <N>': it must be a"),
+            (
+                "cache = \"hot\"",
+                "config.toml:1: invalid value 'hot' for '--cache <CACHE>' [possible",
+            ),
+            ("threads = true", "config.toml:1: threads must be a text or a whole number"),
+            ("threads = [1]", "config.toml:1: threads must be a text or a whole number"),
+            ("a = 1\nb = = 2", "config.toml:2: "),
+            ("[run]\nthreads = 1", "config.toml:1: unknown key `run`"),
+            ("problem = \"x\"", "config.toml:1: unknown key `problem`"),
+        ] {
+            let error = read(text, &[]).unwrap_err();
+            assert!(error.contains(message), "{error}");
+        }
+        let error = read("", &[("CALIBRATE_SPREAD", "soon")]).unwrap_err();
+        assert!(error.starts_with("CALIBRATE_SPREAD: invalid value 'soon'"), "{error}");
+        let args = ["calibrate".into(), "--config".into(), "/no/such.toml".into()];
+        let error = Defaults::read(&args, &|_| None).unwrap_err().to_string();
+        assert!(error.starts_with("cannot read /no/such.toml: "), "{error}");
+    }
+
+    #[test]
+    fn what_all_commands_have_may_stand_before_them() {
+        let moved = |text: &str| {
+            let args = behind_the_command(text.split(' ').map(OsString::from).collect());
+            args.iter().map(|arg| arg.to_string_lossy()).collect::<Vec<_>>().join(" ")
+        };
+        for (given, expected) in [
+            ("c --color never show x", "c show --color never x"),
+            ("c --config=f --color=never show x", "c show --config=f --color=never x"),
+            ("c --color never --quick", "c --color never --quick"),
+            ("c show --color never", "c show --color never"),
+            ("c --color", "c --color"),
+            ("c", "c"),
+        ] {
+            assert_eq!(moved(given), expected);
+        }
+    }
+
+    #[test]
+    fn every_key_is_an_option_of_the_program() {
+        let command = Cli::command();
+        for key in KEYS {
+            let arg = command.get_arguments().find(|arg| arg.get_id().as_str() == id(key));
+            assert_eq!(arg.and_then(clap::Arg::get_long), Some(key));
+        }
+    }
+
+    #[test]
+    fn the_command_line_comes_first() {
+        let settings = |all: &[(&'static str, &str)]| Defaults {
+            settings: all
+                .iter()
+                .map(|(key, value)| Setting {
+                    key,
+                    values: vec![(*value).to_owned()],
+                    source: Source::Variable("X".to_owned()),
+                })
+                .collect(),
+            ..Defaults::default()
+        };
+        let parsed = |all: &[(&'static str, &str)], args: &[&str]| {
+            let args = ["calibrate"].iter().chain(args);
+            let matches = settings(all).applied_to(Cli::command()).get_matches_from(args);
+            let mut cli = Cli::from_arg_matches(&matches).unwrap();
+            leave_other_backends(&mut cli, &matches);
+            cli.run
+        };
+        let all = [("threads", "3"), ("clock", "device"), ("rounds", "5")];
+        let run = parsed(&all, &["--quick"]);
+        assert_eq!((run.threads, run.clock, run.rounds), (Some(3), None, Some(5)));
+        let run = parsed(&all, &["--threads", "1", "--rounds", "2"]);
+        assert_eq!((run.threads, run.rounds), (Some(1), Some(2)));
+        let run = parsed(&all, &["--backend", "cuda"]);
+        assert!(run.threads.is_none() && run.clock.is_some());
+        // What was asked for is refused as ever.
+        let run = parsed(&all, &["--backend", "cuda", "--threads", "1"]);
+        assert!(run.device().is_err());
+    }
+}

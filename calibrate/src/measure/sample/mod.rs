@@ -1,0 +1,182 @@
+//! Taking the samples of one process.
+
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use fused_kernels::{BackendError, Prepared, Sensors, ThreadCounters, Variant};
+use fusion_cost_model::Clock;
+use rand::{Rng, RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::disturbance::{Cause, causes_between, clock_changed, observable};
+use super::procedure::Procedure;
+use super::samples::{Pair, Round, Samples, SensorRange};
+use super::schedule::{Order, draw_orders};
+use super::statistics::median;
+use super::watch::{self, Watch};
+
+/// What a measurement is made with, apart from the device.
+pub struct Instruments<'a> {
+    /// Observes the machine.
+    pub watch: &'a mut dyn Watch,
+    /// What times begin and end with.
+    pub clock: Clock,
+    /// The smallest step of the clock.
+    pub tick: Duration,
+    /// Reads the counters of the threads whose disturbance would be one of the samples.
+    pub counters: fn(&mut dyn Prepared) -> Vec<ThreadCounters>,
+}
+
+/// Samples in each block of the back-to-back pass, at most, and half as many as a round has pairs: a
+/// few in each of many processes.
+const BACK_TO_BACK: usize = 2;
+
+/// Measures two variants against each other in this process.
+///
+/// A variant against itself is an A/A run. Every sample is preceded by an untimed run of the same
+/// variant, so that it starts from the caches that the variant itself leaves.
+///
+/// # Errors
+///
+/// [`BackendError`] when the device fails.
+pub fn measure(
+    prepared: &mut dyn Prepared,
+    variants: [Variant; 2],
+    procedure: &Procedure,
+    seed: u64,
+    instruments: &mut Instruments<'_>,
+) -> Result<Samples, BackendError> {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    prepared.new_layout(random.next_u64())?;
+    let least = procedure.sample.max(instruments.tick * Procedure::TICKS);
+    let [first, second] = variants;
+    let once =
+        [seconds_per_run(prepared, first, least)?, seconds_per_run(prepared, second, least)?];
+    let iterations = once.map(|seconds| runs_in(least, seconds));
+    let sample = |index: usize| once[index] * (f64::from(iterations[index]) + 1.0);
+    let (rounds_planned, pairs) = procedure.affordable(sample(0) + sample(1));
+
+    let counters = instruments.counters;
+    let is_observed_by_clock = |cause: &Cause| Cause::of_clock(instruments.clock).contains(cause);
+    let mut observed = observable(&counters(prepared));
+    let first_reading = prepared.sensors();
+    observed.extend(first_reading.clock_mhz.map(|_| Cause::ClockChange));
+    let mut range = SensorRange::default();
+    let mut shortest = Duration::MAX;
+    let mut take = |prepared: &mut dyn Prepared, index: usize, seen: &mut Seen| {
+        let before = counters(prepared);
+        let untimed = prepared.run(variants[index], 1)?;
+        // Behind the untimed run, so that the device is at work when it is asked.
+        let sensors_before = prepared.sensors();
+        // A clock that did not move would make a ratio of nothing.
+        let time = prepared.run(variants[index], iterations[index])?.max(instruments.tick);
+        seen.causes.extend(causes_between(&before, &counters(prepared), untimed + time));
+        for reading in [sensors_before, prepared.sensors()] {
+            range.add(reading);
+            seen.sensors.push(reading);
+        }
+        shortest = shortest.min(time);
+        Ok::<_, BackendError>(time.as_secs_f64() / f64::from(iterations[index]))
+    };
+
+    let mut readings = vec![instruments.watch.read()];
+    let mut rounds = Vec::new();
+    for number in 0..rounds_planned {
+        // The first round has the layout in which the runs of a sample were counted.
+        if number > 0 {
+            prepared.new_layout(random.next_u64())?;
+        }
+        let mut round = Round { pairs: Vec::with_capacity(pairs) };
+        for order in draw_orders(pairs, &mut random) {
+            let (mut seconds, mut seen) = ([0.0; 2], Seen::default());
+            for index in order.positions() {
+                seconds[index] = take(prepared, index, &mut seen)?;
+            }
+            let Seen { mut causes, sensors } = seen;
+            causes.extend(clock_changed(&sensors).then_some(Cause::ClockChange));
+            causes.retain(is_observed_by_clock);
+            causes.sort_unstable();
+            causes.dedup();
+            round.pairs.push(Pair { seconds, order, causes });
+        }
+        rounds.push(round);
+        readings.push(instruments.watch.read());
+    }
+
+    let order = if random.random() { Order::FirstSecond } else { Order::SecondFirst };
+    let mut blocks = [0.0; 2];
+    for index in order.positions() {
+        let block =
+            (0..BACK_TO_BACK.min(pairs / 2)).map(|_| take(prepared, index, &mut Seen::default()));
+        blocks[index] = median(&block.collect::<Result<Vec<_>, _>>()?);
+    }
+
+    let of_rounds = watch::causes_of_rounds(&readings, instruments.watch.processors());
+    for (round, causes) in rounds.iter_mut().zip(of_rounds) {
+        let causes: Vec<Cause> = causes.into_iter().filter(is_observed_by_clock).collect();
+        round.pairs.iter_mut().for_each(|pair| pair.causes.extend_from_slice(&causes));
+    }
+    observed.extend(watch::observable(&readings[0]));
+    observed.retain(is_observed_by_clock);
+    let ticks = shortest.as_nanos() / instruments.tick.as_nanos().max(1);
+    Ok(Samples {
+        rounds,
+        iterations,
+        ticks: u64::try_from(ticks).unwrap_or(u64::MAX),
+        back_to_back: (blocks[0] / blocks[1]).ln(),
+        observable: observed,
+        sensors: Some(range).filter(|range| *range != SensorRange::default()),
+    })
+}
+
+/// What was seen around the samples of a pair.
+#[derive(Default)]
+struct Seen {
+    causes: Vec<Cause>,
+    sensors: Vec<Sensors>,
+}
+
+/// How many runs a sample needs to last at least `least`.
+fn runs_in(least: Duration, seconds: f64) -> u32 {
+    let wanted = (least.as_secs_f64() / seconds).ceil();
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+    let wanted = wanted as u32;
+    wanted.clamp(1, MOST_RUNS)
+}
+
+/// A sample has no more runs than this, even where the clock does not move.
+const MOST_RUNS: u32 = 1 << 24;
+
+/// A run that takes this many times as long as a sample has to needs no further ones to be timed by.
+const SLOW: u32 = 20;
+
+/// Seconds that one run takes, after warming up unless it is slow.
+fn seconds_per_run(
+    prepared: &mut dyn Prepared,
+    variant: Variant,
+    sample: Duration,
+) -> Result<f64, BackendError> {
+    let first = prepared.run(variant, 1)?;
+    if first >= sample * SLOW {
+        // Unless something held it up.
+        let again = first.min(prepared.run(variant, 1)?);
+        if again >= sample * SLOW {
+            return Ok(again.as_secs_f64());
+        }
+    }
+    let mut iterations = 1;
+    loop {
+        let mut time = prepared.run(variant, iterations)?;
+        if time >= sample / 4 {
+            // Once more: what holds up a single call would make all samples too short.
+            time = time.min(prepared.run(variant, iterations)?);
+        }
+        if time >= sample / 4 || iterations >= MOST_RUNS {
+            let seconds = time.max(Duration::from_nanos(1)).as_secs_f64();
+            return Ok(seconds / f64::from(iterations));
+        }
+        iterations *= 2;
+    }
+}

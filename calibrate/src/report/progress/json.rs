@@ -1,0 +1,164 @@
+//! Progress for programs: an object of JSON on each line.
+
+use std::io::{Stderr, Write};
+use std::time::{Duration, Instant};
+
+use cli_support::plain;
+use cli_support::stderr::Message;
+use fusion_cost_model::compare::Figure;
+use fusion_cost_model::{Clock, Implementation, Problem, Rewrite};
+use serde::Serialize;
+
+use super::baseline::Baseline;
+use super::pace::Pace;
+use crate::measure::Estimate;
+use crate::plan::Subject;
+use crate::run::{Extent, Measured, Observer, State};
+
+/// What happened: docs/progress.md has every key.
+#[derive(Debug, Serialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+enum Event<'r> {
+    RunStart { problems: u64, controls: u64, processes: u32, spread_s: f64 },
+    Ceilings,
+    Wait { seconds: f64 },
+    ProcessStart { subject: Name, pass: u32 },
+    ProcessEnd { done: u64, expected: u64, left_s: Option<f64> },
+    ProblemProgress { subject: Name, found: Found },
+    ProblemEnd { subject: Name, state: &'static str, error: Option<&'r str>, found: Option<Found> },
+    PassEnd { pass: u32, unfinished: usize },
+}
+
+/// What is measured.
+#[derive(Debug, Serialize)]
+struct Name {
+    problem: Problem,
+    clock: Clock,
+    implementation: Implementation,
+    rewrite: Option<Rewrite>,
+}
+
+/// What is known of it.
+#[derive(Debug, Serialize)]
+struct Found {
+    /// `None` of a single op.
+    speedup: Option<Figure>,
+    /// Of the unfused variant, or of a single op.
+    ms: Figure,
+    processes: usize,
+    mostly_disturbed: bool,
+    /// Over what the baseline has: the speedup, or the time of a single op.
+    change: Option<Figure>,
+}
+
+/// The progress of a run, as lines of JSON.
+#[derive(Debug)]
+pub struct ProgressLines<W = Stderr> {
+    out: W,
+    pace: Pace,
+    baseline: Option<Baseline>,
+}
+
+impl<W: Write> ProgressLines<W> {
+    /// Of a run that has not started, which may be held against an older calibration.
+    pub fn new(out: W, baseline: Option<Baseline>) -> Self {
+        Self { out, pace: Pace::default(), baseline }
+    }
+
+    /// Prints a line. A closed stderr does not end the run.
+    fn say(&mut self, event: &Event<'_>) {
+        // Numbers and names can always be written.
+        let line = serde_json::to_string(event).unwrap_or_default();
+        self.print(&line);
+    }
+
+    fn print(&mut self, line: &str) {
+        let _ = self.out.write_all((plain::json(line).into_owned() + "\n").as_bytes());
+    }
+
+    fn found(&self, subject: &Subject, estimate: &Estimate) -> Found {
+        let is_single = subject.problem.chain().is_single();
+        let time = if is_single { estimate.of_one_kernel().times[0] } else { estimate.times[0] };
+        let [ms, low, high] = [time.seconds, time.low, time.high].map(|seconds| seconds * 1e3);
+        let interval = Some([estimate.low, estimate.high]);
+        let change = |baseline: &Baseline| baseline.change(subject, estimate);
+        Found {
+            speedup: (!is_single).then_some(Figure { value: estimate.ratio, interval }),
+            ms: Figure { value: ms, interval: Some([low, high]) },
+            processes: estimate.processes,
+            mostly_disturbed: estimate.mostly_disturbed,
+            change: self.baseline.as_ref().and_then(change),
+        }
+    }
+}
+
+fn name(subject: &Subject) -> Name {
+    let Subject { problem, clock, implementation, rewrite, .. } = *subject;
+    Name { problem, clock, implementation, rewrite }
+}
+
+impl<W: Write> Observer for ProgressLines<W> {
+    fn run_starts(&mut self, extent: Extent) {
+        self.pace.run_starts(extent);
+        let Extent { problems, controls, processes, spread } = extent;
+        let spread_s = spread.as_secs_f64();
+        self.say(&Event::RunStart { problems, controls, processes, spread_s });
+    }
+
+    fn ceilings_start(&mut self) {
+        self.say(&Event::Ceilings);
+    }
+
+    fn waits(&mut self, time: Duration) {
+        self.say(&Event::Wait { seconds: time.as_secs_f64() });
+    }
+
+    fn process_starts(&mut self, subject: &Subject, pass: u32) {
+        self.pace.process_starts(Instant::now());
+        self.say(&Event::ProcessStart { subject: name(subject), pass });
+    }
+
+    fn process_ends(&mut self) {
+        self.pace.process_ends();
+        let left_s = self.pace.left(Instant::now()).map(|left| left.as_secs_f64());
+        let (done, expected) = (self.pace.done(), self.pace.expected());
+        self.say(&Event::ProcessEnd { done, expected, left_s });
+    }
+
+    fn processes_added(&mut self, count: u64) {
+        self.pace.processes_added(count);
+    }
+
+    fn problem_goes_on(&mut self, measured: &Measured) {
+        if let Measured { subject, estimate: Some(estimate), .. } = measured {
+            let found = self.found(subject, estimate);
+            self.say(&Event::ProblemProgress { subject: name(subject), found });
+        }
+    }
+
+    fn problem_ends(&mut self, measured: &Measured) {
+        let Measured { subject, processes, estimate, state, .. } = measured;
+        self.pace.problem_ends(processes.len());
+        let (state, error) = match state {
+            State::Wrong(reason) => ("wrong", Some(&reason[..])),
+            State::Failed(reason) => ("failed", Some(&reason[..])),
+            State::NoKernels => ("no-kernels", None),
+            State::Finished | State::Unfinished => ("finished", None),
+        };
+        let is_measured = state == "finished";
+        let estimate = estimate.as_ref().filter(|_| is_measured);
+        let found = estimate.map(|estimate| self.found(subject, estimate));
+        self.say(&Event::ProblemEnd { subject: name(subject), state, error, found });
+    }
+
+    fn pass_ends(&mut self, pass: u32, problems: &[Measured]) {
+        let goes_on = |one: &&Measured| one.state == State::Unfinished;
+        let unfinished = problems.iter().filter(goes_on).count();
+        self.say(&Event::PassEnd { pass, unfinished });
+    }
+
+    fn warn(&mut self, warning: &str) {
+        let line = format!("warning: {warning}");
+        self.print(&Message::of(&line).json());
+    }
+}

@@ -1,0 +1,189 @@
+//! The figures of ways and their layers, predicted and measured.
+
+use fusion_cost_model::{Estimate as Answer, Evidence, Interval, OnTarget, Problem};
+
+use super::{Known, Operator, WayReport};
+use crate::measure::Estimate;
+use crate::plan::workload::{Layer, Way, Ways};
+use crate::report::estimated::Range;
+use crate::report::partition::Splits;
+use crate::run::workload::{MeasuredPair, MeasuredWorkload};
+
+/// What there is to know of the ways to run a model.
+pub(super) struct Figures<'a> {
+    pub(super) ways: &'a Ways,
+    pub(super) on: OnTarget<'a>,
+    /// By how much the ways differ by the cost model.
+    pub(super) splits: &'a Splits,
+    pub(super) measured: Option<&'a MeasuredWorkload>,
+}
+
+/// The ratio of a measurement with its interval.
+pub(super) fn ratio(estimate: &Estimate) -> Range {
+    let Estimate { ratio: value, low, high, .. } = *estimate;
+    Range { value, low, high }
+}
+
+/// Predicted less measured, in per cent of the latter.
+pub(super) fn error_pct(predicted: Option<f64>, measured: Option<f64>) -> Option<f64> {
+    let (predicted, measured) = (predicted?, measured?);
+    (measured > 0.0).then(|| 100.0 * (predicted - measured) / measured)
+}
+
+impl Figures<'_> {
+    /// What the cost model expects of a layer.
+    pub(super) fn predicted(&self, layer: &Layer) -> Option<Range> {
+        let answer = self.on.estimate(&layer.problem);
+        let time: Option<Interval> =
+            if layer.fused { answer.fused_ms() } else { answer.unfused_ms() };
+        time.map(Range::from)
+    }
+
+    fn evidence(&self, problem: &Problem) -> Evidence {
+        let answer: Answer<'_> = self.on.estimate(problem);
+        answer.evidence()
+    }
+
+    /// The layers whose times speak for a way: another way's, where both are the same.
+    fn measured_as(&self, way: Way) -> Way {
+        match way {
+            Way::AlwaysFused if self.ways.is_best_to_always_fuse() => Way::BestPartition,
+            other => other,
+        }
+    }
+
+    /// Milliseconds of a layer of a way, as it was measured in its place.
+    pub(super) fn measured_ms(&self, way: Way, layer: usize) -> Option<f64> {
+        let seconds = self.measured?.layer_seconds.get(&self.measured_as(way))?;
+        seconds.get(layer).map(|seconds| 1e3 * seconds)
+    }
+
+    /// The problems of a way, each once.
+    pub(super) fn operators(&self, way: Way) -> Vec<Operator> {
+        let mut operators: Vec<Operator> = Vec::new();
+        for (at, layer) in self.ways.of_way(way).iter().enumerate() {
+            let measured = self.measured_ms(way, at);
+            let known = operators.iter_mut().find(|known| known.problem == layer.problem);
+            if let Some(known) = known {
+                known.times += 1;
+                known.measured_ms = known.measured_ms.zip(measured).map(|(a, b)| a + b);
+                continue;
+            }
+            operators.push(Operator {
+                way,
+                problem: layer.problem,
+                times: 1,
+                evidence: self.evidence(&layer.problem),
+                predicted_ms: self.predicted(layer),
+                measured_ms: measured,
+                error_pct: None,
+            });
+        }
+        for operator in &mut operators {
+            operator.predicted_ms = operator.predicted_ms.map(|one| times(one, operator.times));
+            let predicted = operator.predicted_ms.map(|time| time.value);
+            operator.error_pct = error_pct(predicted, operator.measured_ms);
+        }
+        operators
+    }
+
+    /// What the cost model expects that a layer saves as one kernel against one for each op.
+    pub(super) fn saved_ms(&self, layer: &Layer) -> Option<f64> {
+        let answer = self.on.estimate(&layer.problem);
+        let (speedup, fused) = (answer.speedup()?, answer.fused_ms()?);
+        Some(if layer.fused { fused.value * (speedup.value - 1.0) } else { 0.0 })
+    }
+
+    /// The time of a way that the cost model expects: that of the kernels of the best partition, and
+    /// by how much another way is slower, as `calibrate partition` has it. Speedups are known better
+    /// than times of different problems, from whose sums the ways could not be told apart.
+    fn total(&self, way: Way) -> Option<Range> {
+        let operators = self.operators(Way::BestPartition).into_iter();
+        let best = sum(operators.map(|one| one.predicted_ms).collect::<Option<Vec<Range>>>()?);
+        let slower = match way {
+            Way::Unfused => self.splits.never.slower_by_ms,
+            Way::AlwaysFused => self.splits.always.slower_by_ms,
+            Way::BestPartition => return Some(best),
+        };
+        Some(sum([best, slower]))
+    }
+
+    pub(super) fn way(&self, way: Way) -> WayReport {
+        let predicted_ms = self.total(way);
+        let unfused = self.total(Way::Unfused);
+        let measured_ms = self.time(way);
+        let measured = measured_ms.map(|time| time.value);
+        let pair = self.pair(way).filter(|_| way != Way::Unfused);
+        let kernels = self.ways.of_way(way).iter();
+        let kernels =
+            kernels.map(|layer| if layer.fused { 1 } else { layer.problem.chain().len() });
+        let same_as = self.measured_as(way);
+        WayReport {
+            way,
+            same_as: (same_as != way).then_some(same_as),
+            kernels: kernels.sum(),
+            predicted_ms,
+            measured_ms,
+            error_pct: error_pct(predicted_ms.map(|time| time.value), measured),
+            predicted_speedup: unfused
+                .zip(predicted_ms)
+                .filter(|_| way != Way::Unfused)
+                .map(|(unfused, own)| unfused.value / own.value),
+            speedup: pair.map(|pair| ratio(&pair.estimate)),
+            verdict: pair.map(|pair| pair.verdict),
+        }
+    }
+
+    /// What was measured of the unfused way against another one.
+    fn pair(&self, way: Way) -> Option<&MeasuredPair> {
+        let way = self.measured_as(way);
+        self.measured?.pairs.iter().find(|pair| pair.ways == [Way::Unfused, way])
+    }
+
+    /// The measured time of a way. The unfused one has that of its pair with the best partition.
+    fn time(&self, way: Way) -> Option<Range> {
+        let (pair, side) = match way {
+            Way::Unfused => (self.pair(Way::BestPartition)?, 0),
+            other => (self.pair(other)?, 1),
+        };
+        let time = pair.estimate.times[side];
+        let [value, low, high] = [time.seconds, time.low, time.high].map(|seconds| 1e3 * seconds);
+        Some(Range { value, low, high })
+    }
+
+    pub(super) fn known(&self) -> Known {
+        let mut known = Known::default();
+        for problem in self.ways.problems() {
+            known.problems += 1;
+            match self.evidence(&problem) {
+                Evidence::Measured => {
+                    known.measured += 1;
+                    continue;
+                }
+                Evidence::Roofline => known.roofline += 1,
+                Evidence::Unknown => known.unknown += 1,
+                _ => known.interpolated += 1,
+            }
+            known.missing.push(problem);
+        }
+        known
+    }
+}
+
+/// The time of several places of one problem, whose predictions are off by the same.
+fn times(one: Range, count: usize) -> Range {
+    #[expect(clippy::cast_precision_loss, reason = "a count of layers")]
+    let of = |value: f64| value * count as f64;
+    Range { value: of(one.value), low: of(one.low), high: of(one.high) }
+}
+
+/// The sum of times of different problems, whose predictions are off independently.
+fn sum(all: impl IntoIterator<Item = Range>) -> Range {
+    let (mut value, mut below, mut above) = (0.0, 0.0_f64, 0.0_f64);
+    for one in all {
+        value += one.value;
+        below = below.hypot(one.value - one.low);
+        above = above.hypot(one.high - one.value);
+    }
+    Range { value, low: value - below, high: value + above }
+}

@@ -1,0 +1,228 @@
+//! Runtimes: which are known, and how each is started.
+//!
+//! Those of `runtimes/` are built into the program, so that they are found wherever it is installed:
+//! the files are written into the private folder of each process that starts one. A user's own is a
+//! file that names its command.
+
+mod folder;
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf, absolute};
+
+use anyhow::Context;
+use fused_kernels::runtime::RuntimeProgram;
+use fusion_cost_model::{Error, Implementation};
+use include_dir::{Dir, include_dir};
+use serde::{Deserialize, Serialize};
+
+pub use folder::PrivateFolder;
+
+use crate::exit::UsageError;
+
+static BUILT_IN: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/runtimes");
+
+/// The version of the format of these files.
+const SCHEMA_VERSION: u32 = 1;
+
+/// The bytes of such a file at most.
+const MOST_BYTES: u64 = 1 << 16;
+
+/// A runtime that was chosen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RuntimeChoice {
+    /// Its name, as its file says.
+    pub name: String,
+    /// Its file; `None` for one that is built in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<PathBuf>,
+    /// What its records are called; `None` until it was asked for its version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub implementation: Option<Implementation>,
+}
+
+/// What a file says of a runtime.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Definition {
+    kind: String,
+    schema_version: u32,
+    name: String,
+    /// The program and its arguments. One that names a file beside this one means that file.
+    command: Vec<String>,
+    /// How to install what it needs.
+    #[serde(default)]
+    install: Option<String>,
+}
+
+impl Definition {
+    fn from_toml(text: &str) -> Result<Self, String> {
+        let definition: Self = toml::from_str(text).map_err(|error| error.to_string())?;
+        let Self { kind, schema_version, name, command, .. } = &definition;
+        if kind != "runtime" {
+            return Err(format!("its kind is {kind:?}, and that of a runtime is \"runtime\""));
+        }
+        if *schema_version != SCHEMA_VERSION {
+            let text = "and this program reads only";
+            return Err(format!("schema_version is {schema_version}, {text} {SCHEMA_VERSION}"));
+        }
+        fusion_cost_model::RuntimeId::new(name, "1").map_err(|error| error.to_string())?;
+        if command.is_empty() || matches!(name.as_str(), "native" | "vendor") {
+            return Err("it needs a command, and a name that is not native or vendor".to_owned());
+        }
+        Ok(definition)
+    }
+}
+
+/// The names of those that are built in.
+#[must_use]
+pub fn names() -> Vec<String> {
+    let is_toml = |path: &Path| path.extension().is_some_and(|extension| extension == "toml");
+    let stem = |path: &Path| path.file_stem()?.to_str().map(str::to_owned);
+    let files = BUILT_IN.files().map(include_dir::File::path);
+    let names: BTreeSet<String> = files.filter(|path| is_toml(path)).filter_map(stem).collect();
+    names.into_iter().collect()
+}
+
+impl RuntimeChoice {
+    /// A runtime by its name or the path of its file.
+    ///
+    /// # Errors
+    ///
+    /// [`UsageError`] when there is none, or its file says something else.
+    pub fn find(name: &str) -> anyhow::Result<Self> {
+        let is_path = name.contains(['/', '\\']) || name.ends_with(".toml");
+        if is_path {
+            let file = Some(absolute(name)?);
+            let mut choice = Self { name: name.to_owned(), file, implementation: None };
+            choice.name = choice.definition()?.name;
+            return Ok(choice);
+        }
+        let known = names();
+        if !known.iter().any(|one| one == name) {
+            let unknown = Error::unknown_name("runtime", name, known.iter().map(String::as_str));
+            let advice = "see `calibrate list runtimes`, or name a .toml file";
+            return Err(UsageError(format!("{unknown}; {advice}")).into());
+        }
+        Ok(Self { name: name.to_owned(), file: None, implementation: None })
+    }
+
+    /// How to install what it needs, if its file says so.
+    #[must_use]
+    pub fn install(&self) -> Option<String> {
+        self.definition().ok()?.install
+    }
+
+    fn definition(&self) -> anyhow::Result<Definition> {
+        let (text, place) = match &self.file {
+            Some(file) => (read(file)?, file.display().to_string()),
+            None => {
+                let place = format!("{}.toml", self.name);
+                let file = BUILT_IN.get_file(&place).and_then(include_dir::File::contents_utf8);
+                (file.with_context(|| format!("{place} is not built in"))?.to_owned(), place)
+            }
+        };
+        Definition::from_toml(&text)
+            .map_err(|reason| UsageError(format!("{place}: {reason}")).into())
+    }
+
+    /// How it is started with a private folder.
+    ///
+    /// # Errors
+    ///
+    /// When its file cannot be read, or the folder not be written to.
+    pub fn program(&self, folder: &Path) -> anyhow::Result<RuntimeProgram> {
+        let Definition { name, command, .. } = self.definition()?;
+        let beside = match &self.file {
+            Some(file) => file.parent().unwrap_or(Path::new("/")).to_owned(),
+            None => {
+                let program = folder.join("program");
+                fs::create_dir_all(&program)?;
+                BUILT_IN.extract(&program)?;
+                program
+            }
+        };
+        let word = |word: String| -> OsString {
+            let file = beside.join(&word);
+            if file.is_file() { file.into() } else { word.into() }
+        };
+        let command = command.into_iter().map(word).collect();
+        let cache = cache().map(|cache| cache.join(&name));
+        Ok(RuntimeProgram { name, command, folder: folder.to_owned(), cache })
+    }
+}
+
+fn read(file: &Path) -> anyhow::Result<String> {
+    let mut text = String::new();
+    let read = File::open(file).and_then(|file| file.take(MOST_BYTES).read_to_string(&mut text));
+    read.map_err(|error| UsageError(format!("cannot read {}: {error}", file.display())))?;
+    Ok(text)
+}
+
+/// Where runtimes keep what they compile: beside the compiled kernels of GPUs.
+fn cache() -> Option<PathBuf> {
+    let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache"));
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(home)?;
+    cache.is_absolute().then(|| cache.join("fusion-cost-model").join("runtimes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_built_in_runtime_is_whole() {
+        assert_eq!(names(), ["numpy", "onnxruntime", "openvino", "pytorch", "template"]);
+        let folder = PrivateFolder::new().unwrap();
+        for name in names() {
+            let choice = RuntimeChoice::find(&name).unwrap();
+            assert_eq!(choice.definition().unwrap().name, name);
+            let program = choice.program(folder.path()).unwrap();
+            assert_eq!(program.command.len(), 2);
+            assert!(Path::new(&program.command[1]).is_file(), "{:?}", program.command);
+        }
+        let message = format!("{:#}", RuntimeChoice::find("pytroch").unwrap_err());
+        assert!(message.contains("did you mean `pytorch`?"), "{message}");
+    }
+
+    #[test]
+    fn a_file_of_ones_own_names_a_program_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let toml = folder.path().join("mine.toml");
+        let write = |text: &str| fs::write(&toml, text).unwrap();
+        let find = || RuntimeChoice::find(toml.to_str().unwrap());
+        write(
+            "kind = \"runtime\"\nschema_version = 1\nname = \"mine\"\ncommand = [\"run.sh\", \"-v\"]",
+        );
+        fs::write(folder.path().join("run.sh"), "").unwrap();
+        let program = find().unwrap().program(folder.path()).unwrap();
+        assert_eq!(program.command, [folder.path().join("run.sh").into(), OsString::from("-v")]);
+        for (text, why) in [
+            ("kind = \"shapes\"\nschema_version = 1\nname = \"a\"\ncommand = [\"b\"]", "kind is"),
+            (
+                "kind = \"runtime\"\nschema_version = 2\nname = \"a\"\ncommand = [\"b\"]",
+                "reads only 1",
+            ),
+            (
+                "kind = \"runtime\"\nschema_version = 1\nname = \"A b\"\ncommand = [\"b\"]",
+                "small letters",
+            ),
+            (
+                "kind = \"runtime\"\nschema_version = 1\nname = \"native\"\ncommand = [\"b\"]",
+                "not native",
+            ),
+            (
+                "kind = \"runtime\"\nschema_version = 1\nname = \"a\"\ncommand = []",
+                "needs a command",
+            ),
+            ("kind = \"runtime\"\nschema_version = 1\nname = \"a\"\ncomand = []", "comand"),
+        ] {
+            write(text);
+            let message = format!("{:#}", find().unwrap_err());
+            assert!(message.contains(why), "{message}");
+        }
+        assert!(RuntimeChoice::find("no/such.toml").is_err());
+    }
+}

@@ -1,0 +1,131 @@
+//! What people read: lists, help, files and answers.
+
+use calibrate::selftest::simulation::Disturbance;
+use predicates::prelude::*;
+use predicates::str::contains;
+
+use super::program::{EXAMPLE, calibrate, folder};
+
+#[test]
+fn lists_and_help_read_as_they_should() {
+    let folder = folder();
+    for what in ["patterns", "ops", "shapes", "workloads", "hardware"] {
+        let output = calibrate(folder.path()).args(["list", what]).assert().success();
+        let text = String::from_utf8(output.get_output().stdout.clone()).unwrap();
+        insta::assert_snapshot!(format!("list_{what}"), text);
+    }
+    calibrate(folder.path())
+        .args(["list", "devices"])
+        .assert()
+        .success()
+        .stdout(contains("cpu   ").and(contains("\n  cuda  ")).and(contains("\n  hip   ")));
+    let output = calibrate(folder.path()).args(["--help"]).assert().success();
+    let text = String::from_utf8(output.get_output().stdout.clone()).unwrap();
+    insta::assert_snapshot!("help", text);
+    calibrate(folder.path()).assert().code(2).stderr(contains("Usage: calibrate"));
+    for shell in ["bash", "zsh", "fish"] {
+        calibrate(folder.path())
+            .args(["completions", shell])
+            .assert()
+            .success()
+            .stdout(contains("require-hardware"));
+    }
+    calibrate(folder.path()).arg("man").assert().success().stdout(contains(".TH calibrate 1"));
+    calibrate(folder.path()).args(["man", "--output", "man1"]).assert().success();
+    for page in ["calibrate.1", "calibrate-show.1", "calibrate-trace-compare.1"] {
+        assert!(folder.path().join("man1").join(page).exists(), "{page}");
+    }
+}
+
+#[test]
+fn lists_fit_the_page() {
+    let folder = folder();
+    let output = calibrate(folder.path()).arg("list").env("COLUMNS", "80").assert().success();
+    let text = String::from_utf8(output.get_output().stdout.clone()).unwrap();
+    assert!(text.contains("NVIDIA Jetson"), "{text}");
+    for line in text.lines() {
+        assert!(line.chars().count() <= 80 && line.trim_end() == line, "{line:?}");
+    }
+}
+
+#[test]
+fn show_reads_as_it_should() {
+    let folder = folder();
+    std::fs::write(folder.path().join("e.toml"), EXAMPLE).unwrap();
+    let output = calibrate(folder.path()).args(["show", "e.toml"]).assert().success();
+    insta::assert_snapshot!("show", String::from_utf8(output.get_output().stdout.clone()).unwrap());
+    let query = ["query", "e.toml", "--problem", "add_relu/f32/m4096.n1024"];
+    let output = calibrate(folder.path()).args(query).assert().success();
+    insta::assert_snapshot!(
+        "query",
+        String::from_utf8(output.get_output().stdout.clone()).unwrap()
+    );
+}
+
+/// The simulation through the command line, with too few draws to say anything about coverage.
+#[test]
+fn the_selftest_reports_for_people_and_for_programs() {
+    let folder = folder();
+    calibrate(folder.path())
+        .args(["selftest", "--runs", "0", "--simulations", "1"])
+        .assert()
+        .stdout(contains("position bias").and(contains("half-width")));
+    let output = calibrate(folder.path())
+        .args(["selftest", "--runs", "1", "--processes", "3", "--simulations", "1"])
+        .args(["--threads", "1", "--json"])
+        .assert();
+    let result: serde_json::Value = serde_json::from_slice(&output.get_output().stdout).unwrap();
+    // Each script for a large and for a small run.
+    assert_eq!(result["simulation"].as_array().unwrap().len(), 2 * Disturbance::ALL.len());
+    let kinds = result["against_itself"].as_array().unwrap();
+    assert!(kinds.len() == 2 && kinds.iter().all(|kind| kind["runs"] == 1), "{kinds:?}");
+    let code = match result["result"].as_str().unwrap() {
+        "passed" => 0,
+        "undecided" => 3,
+        _ => 4,
+    };
+    output.code(code);
+}
+
+#[test]
+fn a_trace_is_summed_up_for_people_and_for_programs() {
+    let folder = folder();
+    let event = |name: &str, ts: u32, dur: u32| {
+        format!(
+            "{{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"{name}\", \"pid\": 0, \"tid\": 7, \
+             \"ts\": {ts}, \"dur\": {dur}, \"args\": {{\"device\": 0, \"stream\": 7}}}}"
+        )
+    };
+    let events = [event("ampere_sgemm_128x64_tn", 0, 30), event("what_is_this", 40, 10)];
+    let device = "{\"id\": 0, \"name\": \"NVIDIA A100\", \"warpSize\": 32, \"numSms\": 108}";
+    let text =
+        format!("{{\"deviceProperties\": [{device}], \"traceEvents\": [{}]}}", events.join(","));
+    std::fs::write(folder.path().join("t.json"), text).unwrap();
+    calibrate(folder.path())
+        .args(["trace", "info", "t.json"])
+        .assert()
+        .success()
+        .stdout(contains("vendor      NVIDIA").and(contains("NVIDIA A100, 108 multiprocessors")));
+    calibrate(folder.path()).args(["trace", "kernels", "t.json"]).assert().success().stdout(
+        contains("2 kernels, copies and fills, 40.0 us together; busy for 40.0 us of 50.0 us")
+            .and(contains("75.0 %"))
+            .and(contains("25.0 % of the time is in kernels that no rule knows")),
+    );
+    let output = calibrate(folder.path()).args(["trace", "kernels", "t.json", "--json"]).assert();
+    let summary: serde_json::Value =
+        serde_json::from_slice(&output.success().get_output().stdout).unwrap();
+    assert_eq!(summary["by_class"][0]["name"], "GEMM");
+    assert_eq!(summary["total_ns"], 40_000);
+
+    std::fs::write(folder.path().join("no.json"), "# a heading").unwrap();
+    for (file, message) in
+        [("no.json", "is not a profiler trace"), ("missing.json", "cannot read missing.json")]
+    {
+        calibrate(folder.path())
+            .args(["trace", "kernels", file])
+            .assert()
+            .code(1)
+            .stdout("")
+            .stderr(contains(message).and(contains("os error 2): ").not()));
+    }
+}

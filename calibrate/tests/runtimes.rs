@@ -1,0 +1,324 @@
+//! `calibrate --runtime` as a user meets it: a tiny runtime in plain Python, its broken siblings, and
+//! ONNX Runtime where it is installed. With `CALIBRATE_NEEDS_ONNXRUNTIME` set, a Python without it is a
+//! failure.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::path::{Path, PathBuf};
+use std::process;
+use std::time::{Duration, Instant};
+
+use assert_cmd::Command;
+use fusion_cost_model::calibration::{HardwareCalibration, ReasonCode, Verdict};
+use fusion_cost_model::{Implementation, Target};
+use predicates::prelude::*;
+use predicates::str::contains;
+use tempfile::TempDir;
+
+const TINY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../kernels/tests/runtime/tiny.py");
+
+const PROBLEM: &str = "mul+relu/f32/m16.n100";
+
+fn calibrate(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_calibrate"));
+    // What is left behind is left here.
+    let temporary = folder.join("tmp");
+    std::fs::create_dir_all(&temporary).unwrap();
+    command
+        .current_dir(folder)
+        .env("TMPDIR", temporary)
+        .env("XDG_CACHE_HOME", folder.join("cache"));
+    command
+}
+
+/// The shortest calibration: one process for each problem.
+fn shortest(folder: &Path) -> Command {
+    let mut command = calibrate(folder);
+    command.args(["--quick", "--processes", "1", "--rounds", "2", "--threads", "1", "--force"]);
+    command.args(["--output", "r.toml"]);
+    command
+}
+
+/// The files of tiny runtimes, each called after its flaw, or `tiny` without one.
+fn folder(flaws: &[&str]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for flaw in flaws {
+        let name = if *flaw == "none" { "tiny" } else { flaw };
+        let text = format!(
+            "kind = \"runtime\"\nschema_version = 1\nname = {name:?}\n\
+             command = [\"python3\", {TINY:?}, {flaw:?}, {name:?}]\n\
+             install = \"pip install tiny\"\n"
+        );
+        std::fs::write(folder.path().join(format!("{flaw}.toml")), text).unwrap();
+    }
+    folder
+}
+
+fn load(folder: &Path) -> HardwareCalibration {
+    HardwareCalibration::load(folder.join("r.toml")).unwrap()
+}
+
+/// The private folders of runtimes.
+fn left(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder.join("tmp")).unwrap();
+    let is_one = |path: &PathBuf| path.to_string_lossy().contains("calibrate-runtime");
+    entries.map(|entry| entry.unwrap().path()).filter(is_one).collect()
+}
+
+fn assert_nothing_is_left(folder: &Path) {
+    let left = left(folder);
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn a_runtime_is_measured_in_turns_with_native_and_told_apart() {
+    let folder = folder(&["none"]);
+    shortest(folder.path())
+        .args(["--runtime", "native,./none.toml"])
+        .args(["--problem", PROBLEM, "--problem", "add_relu/f32/m16.n100"])
+        .assert()
+        .success()
+        .stdout(contains("kernels of tiny 1.2").and(contains("3 records")));
+    assert_nothing_is_left(folder.path());
+    let calibration = load(folder.path());
+    let tiny: Implementation = "tiny@1.2".parse().unwrap();
+    let whose: Vec<_> = calibration.records.iter().map(|one| one.implementation).collect();
+    assert_eq!(whose, [Implementation::Native, tiny, Implementation::Native]);
+    // What it does not run is listed, and what is native is measured all the same.
+    let [skipped] = &calibration.skipped[..] else { panic!("{:?}", calibration.skipped) };
+    assert!(skipped.reason.contains("tiny does not run it: it has no add"), "{skipped:?}");
+    assert_eq!(calibration.runtimes.len(), 1);
+    assert_eq!(calibration.runtimes[0].device, "cpu");
+    let record = &calibration.records[1];
+    assert_eq!(record.unfused_kernels, ["mul", "relu"]);
+    assert_eq!(record.fused_kernel, "mul+relu");
+    assert!(record.verification.unfused_error <= record.verification.tolerance);
+    assert!(record.disturbed.run_delay.is_some() && record.disturbed.off_processor.is_some());
+    assert!(!record.reasons.iter().any(|one| one.code == ReasonCode::WrongAfterTiming));
+
+    let model = fusion_cost_model::FusionCostModel::new(calibration.clone());
+    assert!(model.targets().contains(&Target::cpu(1).with_implementation(tiny)));
+    let query = |options: &[&str]| {
+        let mut command = calibrate(folder.path());
+        command.args(["query", "r.toml", "--problem", PROBLEM]).args(options);
+        command
+    };
+    query(&["--implementation", "tiny"]).assert().success().stdout(contains("tiny@1.2 kernels"));
+    query(&["--implementation", "tiny@1.3"]).assert().stdout(contains("measured").not());
+    query(&["--implementation", "tinny"]).assert().code(2).stderr(contains("tiny@1.2"));
+    calibrate(folder.path())
+        .args(["compare", "r.toml", "--by", "implementation"])
+        .assert()
+        .success()
+        .stdout(contains("cpu/1/f32/tiny@1.2"));
+}
+
+#[test]
+fn a_broken_runtime_loses_the_problem_with_its_reason_and_the_run_goes_on() {
+    let flaws = [
+        ("late-crash", "its process was ended by signal 6 (at `run`)"),
+        ("slow-clock", "its clock cannot be right"),
+        ("wrong-fused", "wrong result: the fused variant is off by"),
+    ];
+    let folder = folder(&flaws.map(|(flaw, _)| flaw));
+    shortest(folder.path())
+        .args(["--runtime", "./late-crash.toml,./slow-clock.toml,native,./wrong-fused.toml"])
+        .args(["--problem", PROBLEM])
+        .assert()
+        .code(1);
+    let calibration = load(folder.path());
+    assert_eq!(calibration.records.len(), 1);
+    assert!(calibration.records[0].implementation.is_native());
+    assert_eq!(calibration.skipped.len(), flaws.len(), "{:?}", calibration.skipped);
+    for (flaw, reason) in flaws {
+        let begins = format!("{PROBLEM} ({flaw}@1.2): ");
+        let is_its = |reason: &&str| reason.starts_with(&begins);
+        let found = calibration.skipped.iter().map(|skipped| skipped.reason.as_str()).find(is_its);
+        assert!(found.is_some_and(|found| found.contains(reason)), "{:?}", calibration.skipped);
+    }
+    assert_nothing_is_left(folder.path());
+}
+
+/// Whether a process works in a folder.
+fn is_at_work(folder: &Path) -> bool {
+    let folder = folder.canonicalize().unwrap();
+    let works_there = |entry: &std::fs::DirEntry| {
+        std::fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd == folder)
+    };
+    std::fs::read_dir("/proc").unwrap().flatten().any(|entry| works_there(&entry))
+}
+
+#[test]
+fn what_is_left_when_calibrate_is_killed_is_removed_by_the_next_run() {
+    let folder = folder(&["hang", "none"]);
+    let temporary = folder.path().join("tmp");
+    std::fs::create_dir(&temporary).unwrap();
+    let mut killed = process::Command::new(env!("CARGO_BIN_EXE_calibrate"))
+        .args(["--runtime", "./hang.toml", "--problem", PROBLEM, "--quick", "--force"])
+        .args(["--threads", "1", "--output", "r.toml"])
+        .current_dir(folder.path())
+        .env("TMPDIR", &temporary)
+        .env("XDG_CACHE_HOME", folder.path().join("cache"))
+        .stdout(process::Stdio::null())
+        .stderr(process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let until = Instant::now() + Duration::from_secs(60);
+    let wait_for = |what: &dyn Fn() -> bool| {
+        while !what() {
+            assert!(Instant::now() < until);
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    wait_for(&|| left(folder.path()).iter().any(|one| one.join("hanging").exists()));
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    let abandoned = left(folder.path());
+    assert_eq!(abandoned.len(), 1, "{abandoned:?}");
+    wait_for(&|| !is_at_work(&abandoned[0]));
+    calibrate(folder.path())
+        .args(["--runtime", "./none.toml", "--problem", PROBLEM, "--plan"])
+        .assert()
+        .success()
+        .stdout(contains("tiny@1.2 kernels"));
+    assert_nothing_is_left(folder.path());
+}
+
+#[test]
+fn the_selftest_measures_a_runtime_against_itself() {
+    let folder = folder(&["none"]);
+    let mut command = calibrate(folder.path());
+    command.args(["selftest", "--simulations", "0", "--runs", "1", "--processes", "3"]);
+    command.args(["--threads", "1", "--runtime", "./none.toml"]);
+    // Its first case has an addition, which the tiny one lacks: nothing is found out.
+    command.assert().code(3).stdout(contains("on 1 threads, tiny@1.2 kernels: "));
+    assert_nothing_is_left(folder.path());
+    calibrate(folder.path())
+        .args(["selftest", "--runtime", "numpi"])
+        .assert()
+        .code(2)
+        .stderr(contains("did you mean `numpy`?"));
+}
+
+#[test]
+fn one_that_cannot_be_used_says_what_to_install() {
+    let folder = folder(&["missing", "rubbish", "leaves"]);
+    std::fs::copy(folder.path().join("leaves.toml"), folder.path().join("same.toml")).unwrap();
+    let run = |runtime: &str| {
+        let mut command = shortest(folder.path());
+        command.args(["--runtime", runtime, "--problem", PROBLEM]);
+        command
+    };
+    run("./missing.toml").assert().code(5).stderr(
+        contains("the runtime missing cannot be used: No module named 'tiny'")
+            .and(contains("pip install tiny")),
+    );
+    run("./rubbish.toml").assert().code(5).stderr(contains("cannot be read"));
+    run("./no-such.toml").assert().code(2).stderr(contains("cannot read"));
+    run("pytroch").assert().code(2).stderr(contains(
+        "error: unknown runtime `pytroch`; did you mean `pytorch`?; see `calibrate list runtimes`",
+    ));
+    run("./leaves.toml,./same.toml")
+        .assert()
+        .code(2)
+        .stderr(contains("--runtime names two that are called leaves"));
+    calibrate(folder.path())
+        .args(["--runtime", "./leaves.toml", "--backend", "cuda"])
+        .assert()
+        .code(2)
+        .stderr(contains("--runtime is for the cpu backend"));
+    run("./leaves.toml").arg("--plan").assert().success();
+    assert_nothing_is_left(folder.path());
+}
+
+/// A clock that is right for one variant only would make a speedup of nothing.
+#[test]
+fn a_clock_that_leaves_out_half_of_one_variant_makes_no_speedup() {
+    let folder = folder(&["half-fused"]);
+    let mut command = shortest(folder.path());
+    command.args(["--runtime", "./half-fused.toml", "--problem", PROBLEM]).assert().success();
+    let calibration = load(folder.path());
+    let [record] = &calibration.records[..] else { panic!("{:?}", calibration.records) };
+    assert_eq!(record.verdict, Verdict::Invalid, "{record:?}");
+    assert!(record.disturbed.off_processor > Some(record.pairs / 2), "{record:?}");
+}
+
+/// How many processes work in the private folders.
+fn processes_in(folder: &Path) -> usize {
+    let folder = folder.join("tmp").canonicalize().unwrap();
+    let works_there = |entry: &std::fs::DirEntry| {
+        std::fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(&folder))
+    };
+    std::fs::read_dir("/proc").unwrap().flatten().filter(works_there).count()
+}
+
+#[test]
+fn an_interrupted_run_ends_what_a_runtime_has_started() {
+    let folder = folder(&["leaves"]);
+    std::fs::create_dir_all(folder.path().join("tmp")).unwrap();
+    let mut child = process::Command::new(env!("CARGO_BIN_EXE_calibrate"))
+        .current_dir(folder.path())
+        .env("TMPDIR", folder.path().join("tmp"))
+        .env("XDG_CACHE_HOME", folder.path().join("cache"))
+        .args(["--threads", "1", "--force", "--output", "r.toml", "--runtime", "./leaves.toml"])
+        .args(["--problem", PROBLEM, "--processes", "40", "--spread", "10m"])
+        .stderr(process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let wait_for = |is_so: &dyn Fn(usize) -> bool| {
+        let began = Instant::now();
+        while !is_so(processes_in(folder.path())) {
+            assert!(began.elapsed() < Duration::from_secs(60));
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    // The runtime, and what it has started.
+    wait_for(&|count| count >= 2);
+    let signal = process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(signal.unwrap().success());
+    child.wait().unwrap();
+    wait_for(&|count| count == 0);
+}
+
+#[test]
+fn runtimes_are_listed_with_their_versions_or_what_they_lack() {
+    let folder = folder(&[]);
+    calibrate(folder.path()).args(["list", "runtimes"]).assert().success().stdout(
+        contains("pytorch")
+            .and(contains("onnxruntime"))
+            .and(contains("template     3."))
+            .and(contains("on cpu"))
+            .and(contains("Traceback").not()),
+    );
+    assert_nothing_is_left(folder.path());
+}
+
+#[test]
+fn onnx_runtime_is_proved_and_measured() {
+    let installed = process::Command::new("python3").args(["-c", "import onnxruntime"]).output();
+    if !installed.is_ok_and(|output| output.status.success()) {
+        let is_needed = std::env::var_os("CALIBRATE_NEEDS_ONNXRUNTIME").is_some();
+        assert!(!is_needed, "python3 has no onnxruntime");
+        return;
+    }
+    let folder = folder(&[]);
+    let problems =
+        ["conv_bn_relu/f32/n1.c8.h10.w9.k16.r3.s3.pad1", "attention_head/f32/b1.h2.q16.d8"];
+    let mut command = shortest(folder.path());
+    command.args(["--runtime", "onnxruntime"]);
+    for problem in problems {
+        command.args(["--problem", problem]);
+    }
+    command.assert().success();
+    let calibration = load(folder.path());
+    assert_eq!(calibration.records.len(), problems.len());
+    for record in &calibration.records {
+        assert!(record.verification.fused_error <= record.verification.tolerance);
+        assert!(record.implementation.runtime().is_some_and(|id| id.name() == "onnxruntime"));
+    }
+    // Whether it reorders the image as well depends on the processor.
+    let convolution = &calibration.records[0].fused_kernel;
+    assert!(convolution.contains("Conv") && !convolution.contains("Relu"), "{convolution}");
+    assert_nothing_is_left(folder.path());
+}

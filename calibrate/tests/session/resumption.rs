@@ -1,0 +1,57 @@
+//! Going on after an end.
+
+use calibrate::run::{Entry, Journal, Outcome, Seed, Session};
+use calibrate::stop::Stop;
+use fusion_cost_model::calibration::RunEnd;
+
+use super::scripted::{SETTINGS, Scripted, key, run, subjects};
+
+/// Wherever a run ends, going on from its journal leads to the same result as never ending, and
+/// no process is made twice.
+#[test]
+fn a_run_that_goes_on_makes_every_process_once() {
+    let subjects = subjects(3);
+    let mut whole = Scripted::new();
+    let expected = run(&mut whole, SETTINGS, &subjects);
+    for end in 0..whole.tasks.len() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.journal");
+        let part = |workers: &mut Scripted| {
+            let (journal, recovered) = Journal::open(&path, &key(), Seed::Given(1)).unwrap();
+            let stop = Stop::default();
+            let session = Session::new(workers, SETTINGS, &subjects, &stop).unwrap();
+            session.with_journal(journal, recovered.entries).run().unwrap()
+        };
+        let mut first = Scripted { stop_before: Some(end), ..Scripted::new() };
+        assert_eq!(part(&mut first).end, RunEnd::Interrupted);
+        let mut second = Scripted::new();
+        let outcome = part(&mut second);
+        assert_eq!(outcome.end, RunEnd::Complete);
+        assert!(outcome.left_over.is_empty());
+        assert_eq!(first.tasks.len() + second.tasks.len(), whole.tasks.len(), "ended at {end}");
+        assert_eq!([first.tasks, second.tasks].concat(), whole.tasks);
+        let results = |outcome: &Outcome| -> Vec<_> {
+            let all = outcome.measured.iter();
+            all.map(|measured| (measured.processes.clone(), measured.estimate.clone())).collect()
+        };
+        assert_eq!(results(&outcome), results(&expected));
+        assert_eq!(outcome.noise, expected.noise);
+    }
+}
+
+#[test]
+fn launches_of_other_problems_stay_in_the_journal() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.journal");
+    for (count, left_over) in [(3, 0), (1, 20)] {
+        let (journal, recovered) = Journal::open(&path, &key(), Seed::Given(1)).unwrap();
+        let stop = Stop::default();
+        let (mut workers, subjects) = (Scripted::new(), subjects(count));
+        let session = Session::new(&mut workers, SETTINGS, &subjects, &stop).unwrap();
+        let outcome = session.with_journal(journal, recovered.entries).run().unwrap();
+        assert_eq!((outcome.end, outcome.left_over.len()), (RunEnd::Complete, left_over));
+    }
+    let (_, recovered) = Journal::open(&path, &key(), Seed::Given(1)).unwrap();
+    let is_process = |entry: &&Entry| matches!(entry, Entry::Process { .. });
+    assert_eq!(recovered.entries.iter().filter(is_process).count(), 5 * 10);
+}

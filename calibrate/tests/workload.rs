@@ -1,0 +1,338 @@
+//! `calibrate workload` as a user meets it.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use assert_cmd::Command;
+use calibrate::plan::workload::Way;
+use calibrate::report::Range;
+use calibrate::report::partition::OpaqueNodes;
+use calibrate::report::workload::{
+    Apart, Gain, Known, Measurement, Operator, Question, Times, WayReport, WorkloadReport,
+};
+use cli_support::width::Width;
+use fusion_cost_model::calibration::{HardwareCalibration, RuntimeUsed, Verdict};
+use fusion_cost_model::{Evidence, Target};
+use predicates::prelude::*;
+use predicates::str::contains;
+use serde_json::Value;
+use tempfile::TempDir;
+
+const EXAMPLE: &str = include_str!("../../tests/data/example.toml");
+
+/// Two blocks that take no time, and a node that the vocabulary lacks.
+const TINY: &str = r#"
+kind = "workload"
+schema_version = 1
+name = "tiny"
+description = "two residual blocks"
+dtype = "f32"
+dims = { batch = 16 }
+inputs = [{ name = "x", shape = ["batch", 64] }]
+
+[[blocks]]
+name = "block"
+times = 2
+weights = { "up" = [96, 64], "down" = [64, 96], "b1" = [96], "b2 gain shift" = [64] }
+nodes = """
+a = Linear(in, up, b1)
+r = Relu(a)
+d = Linear(r, down, b2)
+s = Add(d, in)
+out = LayerNormalization(s, gain, shift)
+"""
+
+[[blocks]]
+name = "odd"
+nodes = "out = CumSum(in, 1.0)"
+"#;
+
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("e.toml"), EXAMPLE).unwrap();
+    std::fs::write(folder.path().join("tiny.toml"), TINY).unwrap();
+    folder
+}
+
+/// A calibration as if the kernels of a runtime had been measured.
+fn of_a_runtime(text: &str) -> String {
+    let mut calibration = HardwareCalibration::from_toml(text).unwrap();
+    let implementation = "other@1.2".parse().unwrap();
+    calibration.records.iter_mut().for_each(|record| record.implementation = implementation);
+    calibration.runtimes.push(RuntimeUsed {
+        implementation,
+        name: "other".to_owned(),
+        version: "1.2".to_owned(),
+        device: "cpu".to_owned(),
+        options: BTreeMap::new(),
+    });
+    calibration.to_toml().unwrap()
+}
+
+fn calibrate(folder: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_calibrate"));
+    command.current_dir(folder).args(args).env_remove("COLUMNS");
+    command.env("XDG_CACHE_HOME", "/dev/null");
+    command
+}
+
+fn stdout(command: &mut Command) -> String {
+    String::from_utf8(command.assert().success().get_output().stdout.clone()).unwrap()
+}
+
+const WORKLOAD: [&str; 4] = ["workload", "tiny.toml", "--profile", "e.toml"];
+
+#[test]
+fn a_prediction_measures_nothing() {
+    let folder = folder();
+    let mut command = calibrate(folder.path(), &WORKLOAD);
+    let text = stdout(command.arg("--predict-only").env("COLUMNS", "90"));
+    assert!(text.lines().all(|line| line.chars().count() <= 90), "{text}");
+    insta::assert_snapshot!("predicted_90", text);
+    let mut command = calibrate(folder.path(), &WORKLOAD);
+    let text = stdout(command.args(["--predict-only", "--format", "markdown"]));
+    assert!(
+        text.contains("| unfused |") && text.contains("- **workload** tiny, batch=16"),
+        "{text}"
+    );
+    let mut command = calibrate(folder.path(), &WORKLOAD);
+    let json = stdout(command.args(["--predict-only", "--json", "--batch", "8"]));
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&json["dims"]["batch"], &json["ops"]), (&8.into(), &14.into()));
+    assert_eq!(json["measurement"], Value::Null);
+    assert_eq!(json["opaque"][0]["op"], "CumSum");
+    for way in json["ways"].as_array().unwrap() {
+        assert!(way["predicted_ms"]["value"].as_f64().unwrap() > 0.0, "{way}");
+        assert_eq!(way["measured_ms"], Value::Null);
+    }
+}
+
+#[test]
+fn the_commands_for_what_is_missing_can_be_run() {
+    let folder = folder();
+    let text = stdout(calibrate(folder.path(), &WORKLOAD).arg("--missing"));
+    assert!(text.contains("calibrate --for tiny.toml --profile e.toml --threads 2\n"), "{text}");
+    assert!(text.contains("--output missing.toml \\\n  --problem "), "{text}");
+    let problems = text.lines().filter_map(|line| line.trim().strip_prefix("--problem "));
+    let problems: Vec<&str> = problems.map(|line| line.trim_end_matches(" \\")).collect();
+    let mut plan = calibrate(folder.path(), &["--plan"]);
+    problems.iter().for_each(|problem| _ = plan.args(["--problem", problem]));
+    plan.assert().success();
+    // The other one reads workloads by their names.
+    calibrate(folder.path(), &["--for", "tiny.toml", "--dry-run", "--threads", "2"])
+        .assert()
+        .success()
+        .stdout(contains("tiny.toml"));
+}
+
+#[test]
+fn a_model_is_run_in_every_way() {
+    let folder = folder();
+    let mut command = calibrate(folder.path(), &WORKLOAD);
+    command.args(["--quick", "--force", "--seed", "3", "--json", "--output", "w.json"]);
+    command.assert().success().stdout("").stderr(contains("tiny, unfused against best partition"));
+    let json = std::fs::read_to_string(folder.path().join("w.json")).unwrap();
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let ways = json["ways"].as_array().unwrap();
+    let names: Vec<&str> = ways.iter().map(|way| way["way"].as_str().unwrap()).collect();
+    assert_eq!(names, ["unfused", "always-fused", "best-partition"]);
+    for way in ways {
+        let time = &way["measured_ms"];
+        let [low, value, high] = ["low", "value", "high"].map(|key| time[key].as_f64().unwrap());
+        assert!(0.0 < low && low <= value && value <= high, "{way}");
+        let error = way["error_pct"].as_f64().unwrap();
+        let predicted = way["predicted_ms"]["value"].as_f64().unwrap();
+        assert!((error - 100.0 * (predicted / value - 1.0)).abs() < 1e-6, "{way}");
+    }
+    assert_eq!(ways[0]["kernels"], 14);
+    assert!(ways[1]["kernels"].as_u64().unwrap() < 14);
+    let measurement = &json["measurement"];
+    assert_eq!((&measurement["seed"], &measurement["processes"]), (&3.into(), &3.into()));
+    assert!(measurement["against_itself"]["value"].as_f64().unwrap() > 0.0);
+    assert!(measurement["results_apart"].as_f64().unwrap() < 1e-5);
+    assert!(measurement["proved"].as_u64().unwrap() >= 1);
+    // The layers together take about as long as the way that they are of.
+    let of_unfused = json["operators"].as_array().unwrap().iter();
+    let of_unfused = of_unfused.filter(|one| one["way"] == "unfused");
+    let sum: f64 = of_unfused.map(|one| one["measured_ms"].as_f64().unwrap()).sum();
+    let whole = ways[0]["measured_ms"]["value"].as_f64().unwrap();
+    assert!(sum > 0.3 * whole && sum < 5.0 * whole, "{sum} {whole}");
+
+    let mut validate = calibrate(folder.path(), &["trace", "validate", "--operators", "w.json"]);
+    validate.assert().success().stdout(contains("unfused").and(contains("best-partition")));
+}
+
+#[test]
+fn what_cannot_be_is_said() {
+    let folder = folder();
+    let path = folder.path();
+    std::fs::write(path.join("half.toml"), TINY.replace("\"f32\"", "\"f16\"")).unwrap();
+    std::fs::write(path.join("empty.toml"), "kind = \"workload\"\nschema_version = 1\n").unwrap();
+    for (args, code, message) in [
+        (&["workload", "tinny", "--profile", "e.toml"][..], 2, "unknown workload `tinny`"),
+        (&["workload", "resnet", "--profile", "e.toml"], 2, "`resnet50`"),
+        (&["workload", "no.onnx", "--profile", "e.toml"], 1, "cannot read no.onnx"),
+        (&["workload", "empty.toml", "--profile", "e.toml"], 2, "empty.toml: "),
+        (&["workload", "tiny.toml", "--profile", "no.toml"], 1, "no.toml"),
+        (&["workload", "tiny.toml"], 2, "--profile"),
+        (&["workload", "tiny.toml", "--profile", "e.toml", "--dim", "tokens=8"], 2, "tokens"),
+        (&["workload", "tiny.toml", "--profile", "e.toml", "--batch", "0"], 2, "--batch"),
+        (&["workload", "tiny.toml", "--profile", "e.toml", "--threads", "7"], 2, "no records"),
+        (&["workload", "tiny.toml", "--profile", "e.toml", "--processes", "2"], 2, "--processes"),
+        (&["workload", "half.toml", "--profile", "e.toml"], 2, "no f16 kernels"),
+    ] {
+        calibrate(path, args).assert().code(code).stderr(contains(message));
+    }
+    std::fs::write(path.join("runtime.toml"), of_a_runtime(EXAMPLE)).unwrap();
+    calibrate(path, &["workload", "tiny.toml", "--profile", "runtime.toml"])
+        .assert()
+        .code(2)
+        .stderr(contains("own kernels only").and(contains("those of other@1.2")));
+    std::fs::write(path.join("there.txt"), "mine").unwrap();
+    calibrate(path, &WORKLOAD)
+        .args(["--predict-only", "--output", "there.txt"])
+        .assert()
+        .code(2)
+        .stderr(contains("--overwrite"));
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_run_leaves_nothing() {
+    use std::io::{BufRead, BufReader};
+    use std::process::{Command, Stdio};
+
+    let folder = folder();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_calibrate"))
+        .current_dir(folder.path())
+        .args(WORKLOAD)
+        .args(["--force", "--spread", "10m", "--output", "w.txt"])
+        .env("XDG_CACHE_HOME", "/dev/null")
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    // The first pass is made, and the second one is far away.
+    assert!(lines.any(|line| line.contains("waiting ")));
+    let signal = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(signal.success());
+    let rest: Vec<String> = lines.collect();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{rest:?}");
+    assert!(rest.iter().any(|line| line.contains("nothing is written")), "{rest:?}");
+    assert!(!folder.path().join("w.txt").exists());
+}
+
+fn range(value: f64, half: f64) -> Range {
+    Range { value, low: value - half, high: value + half }
+}
+
+/// The example of the documentation, with made-up numbers.
+fn report() -> WorkloadReport {
+    let problem = |text: &str| text.parse().unwrap();
+    let way = |way, kernels, predicted: f64, measured: f64| WayReport {
+        way,
+        same_as: None,
+        kernels,
+        predicted_ms: Some(range(predicted, 1.8)),
+        measured_ms: Some(range(measured, 0.5)),
+        error_pct: Some(100.0 * (predicted / measured - 1.0)),
+        predicted_speedup: (way != Way::Unfused).then_some(71.4 / predicted),
+        speedup: (way != Way::Unfused).then(|| range(72.6 / measured, 0.009)),
+        verdict: (way != Way::Unfused).then_some(Verdict::Faster),
+    };
+    let times = |unfused_ms: f64, best_ms: f64| {
+        Some(Times { unfused_ms, best_ms, gain_ms: unfused_ms - best_ms })
+    };
+    let gain = |name: &str, times_in, predicted, measured| Gain {
+        problems: vec![name.to_owned()],
+        best: vec![name.to_owned()],
+        times: times_in,
+        predicted,
+        measured,
+    };
+    let operator = |text: &str, times, evidence, predicted: f64, measured: f64| Operator {
+        way: Way::BestPartition,
+        problem: problem(text),
+        times,
+        evidence,
+        predicted_ms: Some(range(predicted, 0.1)),
+        measured_ms: Some(measured),
+        error_pct: Some(100.0 * (predicted / measured - 1.0)),
+    };
+    let (norm, gelu) = ("add_layernorm/f32/m128.n768", "linear_bias_gelu/f32/m128.k768.n3072");
+    WorkloadReport {
+        kind: "workload-report",
+        schema_version: 1,
+        question: Question {
+            workload: "bert-base".to_owned(),
+            description: Some("The encoder of BERT-base".to_owned()),
+            dims: BTreeMap::from([("batch".to_owned(), 1), ("sequence".to_owned(), 128)]),
+            profile: "q.toml".to_owned(),
+            target: Target::cpu(2),
+            threshold: 1.0,
+            ops: 158,
+        },
+        known: Known {
+            problems: 46,
+            measured: 41,
+            interpolated: 3,
+            roofline: 0,
+            unknown: 2,
+            missing: vec![problem("add/f32/m128.n768")],
+        },
+        ways: vec![
+            way(Way::Unfused, 158, 71.4, 72.6),
+            way(Way::AlwaysFused, 74, 70.2, 71.0),
+            way(Way::BestPartition, 86, 67.9, 68.3),
+        ],
+        gains: vec![
+            gain(norm, 25, times(24.9, 21.8), times(25.1, 21.9)),
+            gain(gelu, 12, times(38.2, 37.6), times(38.5, 37.7)),
+            gain("relu/f32/m128.n768", 1, None, None),
+        ],
+        operators: vec![
+            operator(gelu, 12, Evidence::Measured, 37.6, 37.7),
+            operator(norm, 25, Evidence::Interpolated, 21.8, 21.9),
+        ],
+        apart: vec![Apart {
+            problem: problem("mlp/f32/m128.k768.n3072.o768"),
+            times: 12,
+            speedup: Some(range(0.95, 0.01)),
+            evidence: Evidence::Measured,
+        }],
+        opaque: vec![OpaqueNodes {
+            op: "Gather".to_owned(),
+            reason: "no op of the vocabulary".to_owned(),
+            nodes: 3,
+        }],
+        assumed: BTreeMap::new(),
+        measurement: Some(Measurement {
+            machine: "Example 9000".to_owned(),
+            is_of_profile: true,
+            processes: 10,
+            pairs: 160,
+            pairs_kept: 155,
+            seed: 7,
+            against_itself: Some(range(1.001, 0.004)),
+            noise_floor: 0.01,
+            proved: 41,
+            results_apart: 3.2e-6,
+            states: 2,
+        }),
+    }
+}
+
+#[test]
+fn figures_read_as_they_should() {
+    let report = report();
+    let narrow = report.text(2, Width::Columns(100));
+    assert!(narrow.lines().all(|line| line.chars().count() <= 100), "{narrow}");
+    insta::assert_snapshot!("measured_100", narrow);
+    insta::assert_snapshot!("measured_80", report.text(10, Width::Columns(80)));
+    insta::assert_snapshot!("measured_unlimited", report.text(10, Width::Unlimited));
+    insta::assert_snapshot!("measured_markdown", report.markdown(10));
+    let csv = String::from_utf8(report.sheet().csv().unwrap()).unwrap();
+    insta::assert_snapshot!("measured_csv", csv);
+}

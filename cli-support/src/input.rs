@@ -1,0 +1,50 @@
+//! Texts that are read whole.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// The text of a file with at most this many bytes, without a byte order mark. It is read once, so that
+/// it can be a pipe; what is larger is refused before it is read, where it has a size.
+///
+/// # Errors
+///
+/// When it cannot be read, is no UTF-8, or is too large.
+pub fn text(path: &Path, most_bytes: u64) -> io::Result<String> {
+    let too_large = || {
+        let reason = format!("it has more than {} MiB", most_bytes >> 20);
+        io::Error::new(io::ErrorKind::FileTooLarge, reason)
+    };
+    let file = File::open(path)?;
+    if file.metadata()?.len() > most_bytes {
+        return Err(too_large());
+    }
+    let mut text = String::new();
+    file.take(most_bytes + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > most_bytes {
+        return Err(too_large());
+    }
+    Ok(match text.strip_prefix('\u{feff}') {
+        Some(rest) => rest.to_owned(),
+        None => text,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_comes_without_its_mark_and_a_large_one_not_at_all() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "\u{feff}{}\n").unwrap();
+        assert_eq!(text(file.path(), 1 << 20).unwrap(), "{}\n");
+        assert_eq!(text(file.path(), 2).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        file.as_file().set_len(5 << 30).unwrap();
+        let message = text(file.path(), 20 << 20).unwrap_err().to_string();
+        assert_eq!(message, "it has more than 20 MiB");
+        assert!(text(Path::new("/nonexistent"), 1).is_err());
+        #[cfg(unix)]
+        assert!(text(Path::new("/dev/zero"), 1 << 20).is_err());
+    }
+}

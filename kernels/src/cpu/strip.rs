@@ -1,0 +1,369 @@
+//! The micro-kernel of GEMMs: some rows of one matrix times a panel, which is a few neighbouring
+//! columns of another.
+//!
+//! The sums of six rows and a few vectors of columns stay in registers. A part of the panel that fits
+//! into the first-level cache is multiplied with all rows before the next part. Nothing is packed here:
+//! the rows are read as they lie, one number at a time, and the panel a vector at a time. So a GEMM on
+//! few rows costs no more per row than one on many, and a kernel may cut its rows as its caches want;
+//! and a row may be the window of a pixel, whose numbers lie in several places.
+
+use pulp::{Arch, Simd, WithSimd};
+
+use super::gemm::share;
+use super::lanes::{LaneMask, first_lanes};
+
+/// Rows that are computed together: with four vectors of columns and 32 registers, or two and 16,
+/// their sums, a row of the panel and a number of the source fit into the registers.
+const ROWS: usize = 6;
+
+/// How panels are cut for the vectors and caches of this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Cut {
+    /// Columns of a whole panel.
+    pub(crate) width: usize,
+    /// Columns of a vector.
+    pub(crate) lanes: usize,
+    /// Rows of a panel that all rows of the source are multiplied with before the next ones.
+    pub(crate) depth: usize,
+}
+
+impl Cut {
+    /// For these vectors, and for a first-level cache of this many bytes, two thirds of which a part
+    /// of a panel takes: the rest is for the source and the target.
+    pub(crate) fn new(arch: Arch, first_level_bytes: usize) -> Self {
+        let [width, lanes] = arch.dispatch(Width);
+        let depth = first_level_bytes * 2 / 3 / (width * size_of::<f32>());
+        Self { width, lanes, depth: depth.max(32) }
+    }
+
+    /// How many of `n` columns the panel that begins at column `col` has.
+    pub(crate) fn cols(&self, n: usize, col: usize) -> usize {
+        self.width.min(n - col)
+    }
+
+    /// Columns of the packed panel that begins there, with its padding to whole vectors.
+    pub(crate) fn packed_cols(&self, n: usize, col: usize) -> usize {
+        self.cols(n, col).next_multiple_of(self.lanes)
+    }
+}
+
+/// Columns of a panel, and of a vector.
+struct Width;
+
+impl WithSimd for Width {
+    type Output = [usize; 2];
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> [usize; 2] {
+        let vectors = if S::REGISTER_COUNT >= 32 { 4 } else { 2 };
+        [vectors * S::F32_LANES, S::F32_LANES]
+    }
+}
+
+/// What the rows of a product are multiplied with: one number, or one for each row.
+#[derive(Clone, Copy)]
+pub(crate) struct Factors {
+    first: *const f32,
+    step: usize,
+}
+
+static ONE: f32 = 1.0;
+
+impl Factors {
+    /// Nothing changes.
+    pub(crate) fn one() -> Self {
+        Self::all(&raw const ONE)
+    }
+
+    /// The same for all rows.
+    pub(crate) fn all(factor: *const f32) -> Self {
+        Self { first: factor, step: 0 }
+    }
+
+    /// One after the other.
+    pub(crate) fn each(first: *const f32) -> Self {
+        Self { first, step: 1 }
+    }
+}
+
+/// A matrix in memory whose rows are multiplied with panels: rows of numbers, or the windows of the
+/// pixels of an image.
+#[derive(Clone, Copy)]
+pub(crate) struct Source {
+    /// Its first row.
+    pub(crate) data: *const f32,
+    /// Numbers from one row to the next, within a line.
+    pub(crate) stride: usize,
+    /// Rows in a line, and numbers from one line to the next.
+    pub(crate) line: usize,
+    pub(crate) line_stride: usize,
+    /// Numbers of a row that lie side by side, and numbers from there to the next of them.
+    pub(crate) run: usize,
+    pub(crate) run_stride: usize,
+}
+
+impl Source {
+    /// Rows of numbers that lie side by side, `stride` numbers from one row to the next.
+    pub(crate) const fn rows(data: *const f32, stride: usize) -> Self {
+        let (line, run) = (usize::MAX, usize::MAX);
+        Self { data, stride, line, line_stride: 0, run, run_stride: 0 }
+    }
+
+    #[inline(always)]
+    fn row(&self, index: usize) -> *const f32 {
+        let (line, inside) = divide(index, self.line);
+        self.data.wrapping_add(line * self.line_stride + inside * self.stride)
+    }
+}
+
+/// Quotient and rest, at once where the quotient is zero: a division takes as long as a few vectors.
+#[inline(always)]
+fn divide(number: usize, by: usize) -> (usize, usize) {
+    if number < by { (0, number) } else { (number / by, number % by) }
+}
+
+/// Some rows times one panel.
+#[derive(Clone, Copy)]
+pub(crate) struct Strip {
+    pub(crate) rows: usize,
+    /// Terms of each sum.
+    pub(crate) k: usize,
+    /// Columns of the panel, at most the width of a [`Cut`].
+    pub(crate) cols: usize,
+    pub(crate) source: Source,
+    pub(crate) panel: *const f32,
+    /// Numbers from one row of the panel to the next.
+    pub(crate) panel_stride: usize,
+    pub(crate) target: *mut f32,
+    /// Numbers from one row of the target to the next.
+    pub(crate) target_stride: usize,
+    pub(crate) factors: Factors,
+    /// As in [`Cut`].
+    pub(crate) depth: usize,
+}
+
+impl Strip {
+    /// Computes it on the calling thread.
+    ///
+    /// # Safety
+    ///
+    /// Source, panel, factors and target must be valid for the sizes, and no other thread may access
+    /// the target or write the others meanwhile.
+    pub(crate) unsafe fn compute(self, arch: Arch) {
+        arch.dispatch(Compute(self));
+    }
+}
+
+/// Made only by [`Strip::compute`], whose caller guarantees what the code below relies on.
+struct Compute(Strip);
+
+impl WithSimd for Compute {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let vectors = self.0.cols.div_ceil(S::F32_LANES);
+        let whole = self.0.cols.is_multiple_of(S::F32_LANES);
+        if S::REGISTER_COUNT >= 32 {
+            match (vectors, whole) {
+                (1, _) => self.0.parts::<S, 1, true>(simd),
+                (2, _) => self.0.parts::<S, 2, true>(simd),
+                (3, _) => self.0.parts::<S, 3, true>(simd),
+                (_, false) => self.0.parts::<S, 4, true>(simd),
+                (_, true) => self.0.parts::<S, 4, false>(simd),
+            }
+        } else {
+            match (vectors, whole) {
+                (1, _) => self.0.parts::<S, 1, true>(simd),
+                (_, false) => self.0.parts::<S, 2, true>(simd),
+                (_, true) => self.0.parts::<S, 2, false>(simd),
+            }
+        }
+    }
+}
+
+impl Strip {
+    /// `V` vectors of columns; the last one may be cut short.
+    #[inline(always)]
+    fn parts<S: Simd, const V: usize, const REST: bool>(self, simd: S) {
+        let blocks = self.rows.div_ceil(ROWS);
+        let mut from = 0;
+        while from < self.k {
+            let to = (from + self.depth).min(self.k);
+            // What is not yet a whole sum is not multiplied.
+            let factors = if to == self.k { self.factors } else { Factors::one() };
+            for block in 0..blocks {
+                let rows = share(self.rows, block, blocks);
+                let part = Part { strip: Self { factors, ..self }, first: rows.start, from, to };
+                // A function of its own for each count of rows: in one large function the sums would
+                // not stay in registers.
+                match rows.len() {
+                    1 => simd.vectorize(Sums::<1, V, 4, REST>(part)),
+                    2 => simd.vectorize(Sums::<2, V, 2, REST>(part)),
+                    3 => simd.vectorize(Sums::<3, V, 1, REST>(part)),
+                    4 => simd.vectorize(Sums::<4, V, 1, REST>(part)),
+                    5 => simd.vectorize(Sums::<5, V, 1, REST>(part)),
+                    _ => simd.vectorize(Sums::<6, V, 1, REST>(part)),
+                }
+            }
+            from = to;
+        }
+    }
+}
+
+/// A few rows from `first` on times the rows `from..to` of the panel.
+#[derive(Clone, Copy)]
+struct Part {
+    strip: Strip,
+    first: usize,
+    from: usize,
+    to: usize,
+}
+
+/// Computes a part with `R` rows, and adds to what the rows of the panel before it left. Sums go on
+/// side by side, `U` of them for each result. With `REST` the last of `V` vectors is no whole one. Made
+/// only by [`Strip::parts`].
+struct Sums<const R: usize, const V: usize, const U: usize, const REST: bool>(Part);
+
+impl<const R: usize, const V: usize, const U: usize, const REST: bool> WithSimd
+    for Sums<R, V, U, REST>
+{
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Part { strip, first, from, to } = self.0;
+        let Strip { cols, source, panel, panel_stride, target, target_stride, .. } = strip;
+        let last = first_lanes(simd, cols - (V - 1) * S::F32_LANES);
+        let mut rows = [source.data; R];
+        let mut r = 0;
+        while r < R {
+            rows[r] = source.row(first + r);
+            r += 1;
+        }
+        let mut sums = [[[simd.splat_f32s(0.0); V]; R]; U];
+        let (mut run, mut inside) = divide(from, source.run);
+        let mut at = from;
+        while at < to {
+            let count = (source.run - inside).min(to - at);
+            // From the number at `at` of the run to where it lies.
+            let offset = (run * source.run_stride + inside).wrapping_sub(at);
+            let end = at + count;
+            // SAFETY: the guarantee of the caller of `Strip::compute`: the rows of the panel and the
+            // numbers of the source are those of the sizes.
+            unsafe {
+                while at + U <= end {
+                    let mut u = 0;
+                    while u < U {
+                        let row = panel.wrapping_add((at + u) * panel_stride);
+                        let row = Row::<S, V, REST>::load(simd, row, last);
+                        row.multiply_add(&mut sums[u], rows, offset.wrapping_add(at + u));
+                        u += 1;
+                    }
+                    at += U;
+                }
+                while at < end {
+                    let row = panel.wrapping_add(at * panel_stride);
+                    let row = Row::<S, V, REST>::load(simd, row, last);
+                    row.multiply_add(&mut sums[0], rows, offset.wrapping_add(at));
+                    at += 1;
+                }
+            }
+            run += 1;
+            inside = 0;
+        }
+        let target = target.wrapping_add(first * target_stride);
+        let factors = strip.factors.first.wrapping_add(first * strip.factors.step);
+        let mut r = 0;
+        while r < R {
+            // SAFETY: as above.
+            let factor = unsafe { *factors.wrapping_add(r * strip.factors.step) };
+            let mut v = 0;
+            while v < V {
+                let mut sum = sums[0][r][v];
+                let mut u = 1;
+                while u < U {
+                    sum = simd.add_f32s(sum, sums[u][r][v]);
+                    u += 1;
+                }
+                let target = target.wrapping_add(r * target_stride + v * S::F32_LANES);
+                // SAFETY: as above.
+                unsafe {
+                    if REST && v + 1 == V {
+                        if from > 0 {
+                            sum = simd.add_f32s(sum, simd.mask_load_ptr_f32s(last, target));
+                        }
+                        sum = simd.mul_f32s(sum, simd.splat_f32s(factor));
+                        simd.mask_store_ptr_f32s(last, target, sum);
+                    } else {
+                        let target = target.cast::<S::f32s>();
+                        if from > 0 {
+                            sum = simd.add_f32s(sum, target.read_unaligned());
+                        }
+                        sum = simd.mul_f32s(sum, simd.splat_f32s(factor));
+                        target.write_unaligned(sum);
+                    }
+                }
+                v += 1;
+            }
+            r += 1;
+        }
+    }
+}
+
+/// A row of a panel, in registers.
+struct Row<S: Simd, const V: usize, const REST: bool> {
+    simd: S,
+    v: [S::f32s; V],
+}
+
+impl<S: Simd, const V: usize, const REST: bool> Row<S, V, REST> {
+    /// # Safety
+    ///
+    /// The row must be valid, with `REST` the first lanes of its last vector.
+    #[inline(always)]
+    unsafe fn load(simd: S, row: *const f32, last: LaneMask<S>) -> Self {
+        let mut vectors = [simd.splat_f32s(0.0); V];
+        let mut v = 0;
+        while v < V {
+            let row = row.wrapping_add(v * S::F32_LANES);
+            // SAFETY: the caller's guarantee; unaligned is allowed.
+            vectors[v] = unsafe {
+                if REST && v + 1 == V {
+                    simd.mask_load_ptr_f32s(last, row)
+                } else {
+                    row.cast::<S::f32s>().read_unaligned()
+                }
+            };
+            v += 1;
+        }
+        Self { simd, v: vectors }
+    }
+
+    /// Adds a number of each of `R` rows, the one at `at`, times this row.
+    ///
+    /// # Safety
+    ///
+    /// The numbers must be valid.
+    #[inline(always)]
+    unsafe fn multiply_add<const R: usize>(
+        &self,
+        sums: &mut [[S::f32s; V]; R],
+        rows: [*const f32; R],
+        at: usize,
+    ) {
+        let mut r = 0;
+        while r < R {
+            // Like a vector, without the checks of a build with debug assertions: their branches would
+            // push the sums out of the registers.
+            // SAFETY: the caller's guarantee.
+            let number = self.simd.splat_f32s(unsafe { rows[r].wrapping_add(at).read_unaligned() });
+            let mut v = 0;
+            while v < V {
+                sums[r][v] = self.simd.mul_add_e_f32s(number, self.v[v], sums[r][v]);
+                v += 1;
+            }
+            r += 1;
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! A runtime as a backend.
+
+use std::cell::{Cell, RefCell};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use fusion_cost_model::cost::Ceilings;
+use fusion_cost_model::{Backend as BackendName, CacheState, Clock, DType, Problem};
+
+use super::conversation::Conversation;
+use super::describe::Description;
+use super::error::RuntimeError;
+use super::message::{Hello, Introduction, PROTOCOL, Prepare, Request, Supports};
+use super::prepared::{Files, PreparedRuntime, Watched};
+use super::program::RuntimeProgram;
+use crate::backend::{
+    Backend, BackendError, MachineReading, Prepared, Requirements, Setup, Unsupported, Variant,
+};
+use crate::copies::Copies;
+use crate::cpu::Cpu;
+use crate::inputs::Inputs;
+
+/// How often a runtime keeps a tensor at most: as it was given, where it runs, and packed.
+const COPIES: u64 = 3;
+
+/// A runtime that is there.
+pub struct Runtime {
+    shared: Shared,
+    folder: PathBuf,
+    introduction: Introduction,
+    prepared: Cell<u32>,
+}
+
+/// What all of a runtime's problems share.
+pub(super) struct Shared {
+    pub(super) conversation: RefCell<Conversation>,
+    pub(super) watched: RefCell<Watched>,
+    /// What it is called in messages.
+    pub(super) name: String,
+    /// The threads that it may use.
+    pub(super) threads: usize,
+    /// The processors that it is bound to.
+    pub(super) processors: Option<Vec<u32>>,
+}
+
+impl Shared {
+    pub(super) fn ask<R: Request>(&self, request: &R) -> Result<R::Answer, BackendError> {
+        self.conversation.borrow_mut().ask(request).map_err(|error| self.error(error))
+    }
+
+    pub(super) fn error(&self, error: RuntimeError) -> BackendError {
+        BackendError::Device(format!("{}: {error}", self.name).into())
+    }
+}
+
+impl Runtime {
+    /// How long one may take to introduce itself.
+    pub const START_LIMIT: Duration = <Hello<'_> as Request>::LIMIT;
+
+    /// Starts a runtime that is to compute on this many threads, each of them bound to a processor
+    /// or free.
+    ///
+    /// # Errors
+    ///
+    /// [`BackendError`] when there are no threads, or the program cannot be started, lacks something,
+    /// or does not introduce itself.
+    pub fn start(
+        program: &RuntimeProgram,
+        threads: usize,
+        bound: bool,
+    ) -> Result<Self, BackendError> {
+        let processors = if bound {
+            Cpu::with_bound_threads(threads)?.pinned().map(<[u32]>::to_vec)
+        } else {
+            None
+        };
+        let named =
+            |error: RuntimeError| BackendError::Device(format!("{}: {error}", program.name).into());
+        let mut conversation =
+            Conversation::start(program, threads, processors.as_deref()).map_err(named)?;
+        let cache = program.cache.as_deref();
+        let hello = Hello { protocol: PROTOCOL, threads, device: "cpu", cache };
+        let introduction = conversation.ask(&hello).map_err(named)?;
+        let process = conversation.process().ok_or_else(|| named(RuntimeError::Gone))?;
+        let watched = RefCell::new(Watched::of(process));
+        let name = program.name.clone();
+        let conversation = RefCell::new(conversation);
+        let shared = Shared { conversation, watched, name, threads, processors };
+        let (folder, prepared) = (program.folder.clone(), Cell::new(0));
+        Ok(Self { shared, folder, introduction, prepared })
+    }
+
+    /// What it says of itself.
+    #[must_use]
+    pub fn introduction(&self) -> &Introduction {
+        &self.introduction
+    }
+
+    /// Our own kernels on the processors of the runtime, which sleeps meanwhile. They are not kept:
+    /// their threads would spin beside those of the runtime.
+    fn cpu(&self) -> Result<Cpu, BackendError> {
+        match &self.shared.processors {
+            Some(_) => Cpu::with_bound_threads(self.shared.threads),
+            None => Cpu::new(self.shared.threads),
+        }
+    }
+
+    /// Why a problem is not run in this way, apart from what the runtime says.
+    fn check(&self, problem: &Problem, setup: Setup) -> Result<(), Unsupported> {
+        if setup.clock != Clock::Host {
+            return Err(Unsupported::NoClock(setup.clock));
+        }
+        if let Some(rewrite) = setup.rewrite {
+            return Err(Unsupported::NoRewrite(rewrite));
+        }
+        let no =
+            |reason: String| Err(Unsupported::Runtime { name: self.shared.name.clone(), reason });
+        if setup.cache != CacheState::Warm {
+            return no("runtimes are measured with warm caches only".to_owned());
+        }
+        let dtype = problem.dtype();
+        if dtype != DType::F32 || !self.introduction.dtypes.iter().any(|one| one == dtype.name()) {
+            return no(format!("it does not compute in {dtype}"));
+        }
+        Ok(())
+    }
+
+    /// Whether it says that it runs a problem.
+    fn supports(&self, problem: &Problem) -> Result<(), RuntimeError> {
+        let request = Supports { problem: &Description::of(problem) };
+        self.shared.conversation.borrow_mut().ask(&request).map(|_| ())
+    }
+
+    /// The same in some way.
+    fn runs(&self, problem: &Problem, setup: Setup) -> Result<bool, BackendError> {
+        if self.check(problem, setup).is_err() {
+            return Ok(false);
+        }
+        match self.supports(problem) {
+            Ok(()) => Ok(true),
+            Err(RuntimeError::Unsupported(_)) => Ok(false),
+            Err(error) => Err(self.shared.error(error)),
+        }
+    }
+
+    fn prepare_one<'b>(
+        &'b self,
+        problem: &Problem,
+        inputs: &Inputs,
+    ) -> Result<PreparedRuntime<'b>, BackendError> {
+        let id = self.prepared.get();
+        self.prepared.set(id + 1);
+        let wrong = |source| self.shared.error(RuntimeError::Tensors(source));
+        let mut files = Files(Vec::new());
+        for (index, tensor) in inputs.tensors.iter().enumerate() {
+            files.0.push(self.folder.join(format!("problem-{id}-input-{index}.f32")));
+            write_numbers(&files.0[index], tensor).map_err(wrong)?;
+        }
+        let numbers = problem.steps().last().map_or(0, |step| step.output.elements());
+        let output = self.folder.join(format!("problem-{id}-output.f32"));
+        files.0.push(output.clone());
+        let file = File::options().read(true).write(true).create_new(true).open(&output);
+        let file = file.and_then(|file| file.set_len(4 * numbers).map(|()| file)).map_err(wrong)?;
+        let problem = &Description::of(problem);
+        let paths = files.0[..inputs.tensors.len()].iter().map(PathBuf::as_path).collect();
+        let request = Prepare { id, problem, files: paths, output: &output };
+        let ready = self.shared.ask(&request)?;
+        drop(files);
+        let numbers = usize::try_from(numbers).unwrap_or(usize::MAX);
+        PreparedRuntime::new(&self.shared, id, (ready.kernels, ready.layouts), (file, numbers))
+    }
+}
+
+fn write_numbers(path: &Path, numbers: &[f32]) -> std::io::Result<()> {
+    let mut file = BufWriter::new(File::options().write(true).create_new(true).open(path)?);
+    for number in numbers {
+        file.write_all(&number.to_le_bytes())?;
+    }
+    file.flush()
+}
+
+impl Backend for Runtime {
+    fn name(&self) -> BackendName {
+        BackendName::Cpu
+    }
+
+    fn threads(&self) -> u32 {
+        u32::try_from(self.shared.threads).unwrap_or(u32::MAX)
+    }
+
+    fn requirements(&self, problem: &Problem, setup: Setup) -> Result<Requirements, Unsupported> {
+        self.check(problem, setup)?;
+        self.supports(problem).map_err(|error| Unsupported::Runtime {
+            name: self.shared.name.clone(),
+            reason: error.to_string(),
+        })?;
+        let elements = |step: fusion_cost_model::kernel::Step| {
+            step.output.elements() + step.operand_elements()
+        };
+        let first = problem.steps().next().map_or(0, |step| step.input.elements());
+        let numbers = problem.steps().map(elements).fold(first, u64::saturating_add);
+        Ok(Requirements::new(numbers.saturating_mul(4 * COPIES)))
+    }
+
+    fn prepare<'b>(
+        &'b mut self,
+        problem: &Problem,
+        inputs: &'b Inputs,
+        setup: Setup,
+    ) -> Result<Option<Box<dyn Prepared + 'b>>, BackendError> {
+        if !self.runs(problem, setup)? {
+            return Ok(None);
+        }
+        Ok(Some(Box::new(self.prepare_one(problem, inputs)?)))
+    }
+
+    fn prepare_copies<'b>(
+        &'b mut self,
+        problem: &Problem,
+        inputs: &'b Inputs,
+        setup: Setup,
+        variant: Variant,
+    ) -> Result<Option<Box<dyn Prepared + 'b>>, BackendError> {
+        if !self.runs(problem, setup)? {
+            return Ok(None);
+        }
+        let first = self.prepare_one(problem, inputs)?;
+        let second = self.prepare_one(problem, inputs)?;
+        Ok(Some(Box::new(Copies::new([first, second], variant))))
+    }
+
+    fn ceilings(
+        &mut self,
+        dtype: DType,
+        clock: Clock,
+        rounds: u32,
+    ) -> Result<Option<Ceilings>, BackendError> {
+        self.cpu()?.ceilings(dtype, clock, rounds)
+    }
+
+    fn look_at_machine(&mut self) -> Result<Option<MachineReading>, BackendError> {
+        self.cpu()?.look_at_machine()
+    }
+
+    fn pinned(&self) -> Option<&[u32]> {
+        self.shared.processors.as_deref()
+    }
+}

@@ -1,0 +1,93 @@
+//! Why a runtime gave no answer that can be used.
+
+use std::io;
+use std::time::Duration;
+
+use thiserror::Error;
+
+/// Why a runtime gave no answer that can be used.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum RuntimeError {
+    /// There is no process.
+    #[error("`{command}` cannot be started: {source}")]
+    Start {
+        /// What was to be started.
+        command: String,
+        /// Why it was not.
+        source: io::Error,
+    },
+    /// It lacks something that can be installed, as it says itself.
+    #[error("{0}")]
+    Missing(String),
+    /// It does not run a problem, as it says itself.
+    #[error("{0}")]
+    Unsupported(String),
+    /// It failed, as it says itself.
+    #[error("its `{step}` failed: {reason}")]
+    Failed {
+        /// What it was asked.
+        step: &'static str,
+        /// What it says.
+        reason: String,
+    },
+    /// It ended by itself; this is how.
+    #[error("{how} (at `{step}`)")]
+    Ended {
+        /// What it was asked.
+        step: &'static str,
+        /// How it ended.
+        how: String,
+    },
+    /// It was killed because its time was over.
+    #[error("it gave no answer to `{step}` in {} s and was killed", .limit.as_secs_f64())]
+    TimeLimit {
+        /// What it was asked.
+        step: &'static str,
+        /// The time that it had.
+        limit: Duration,
+    },
+    /// It wrote more than an answer can have.
+    #[error("its answer to `{step}` has more than {} MiB and no end of a line", .most_bytes >> 20)]
+    TooLong {
+        /// What it was asked.
+        step: &'static str,
+        /// The most bytes that an answer has.
+        most_bytes: usize,
+    },
+    /// It wrote something that is not an answer.
+    #[error("its answer to `{step}` cannot be read: {reason}; it begins with {shown:?}")]
+    Unreadable {
+        /// What it was asked.
+        step: &'static str,
+        /// What is wrong with the answer.
+        reason: String,
+        /// Its beginning.
+        shown: String,
+    },
+    /// It wrote without being asked, or answered another request.
+    #[error("it answered out of turn at `{step}`: {reason}")]
+    OutOfTurn {
+        /// What it was asked.
+        step: &'static str,
+        /// What it did.
+        reason: String,
+    },
+    /// Its clock does not agree with the one here.
+    #[error("its clock cannot be right: {0}")]
+    Clock(String),
+    /// It computes on more threads than it may.
+    #[error("it keeps {found} threads busy and was given {allowed}")]
+    Threads {
+        /// How many it keeps busy.
+        found: usize,
+        /// How many it was given.
+        allowed: usize,
+    },
+    /// The tensors cannot be passed to it, or its output not be read.
+    #[error("its tensors: {0}")]
+    Tensors(#[source] io::Error),
+    /// It is used after it had failed before.
+    #[error("it was ended before")]
+    Gone,
+}

@@ -1,0 +1,27 @@
+//! Runtimes: other people's kernels, behind a protocol.
+//!
+//! A *runtime* is a program that runs problems with kernels of its own: a framework, a compiler, a
+//! library. It is started once for each process that measures, and asked on its standard input. What
+//! a time means, whether a result is right and when a sample counts is not its business: the proof,
+//! the schedule and the sensors are those of every backend.
+//!
+//! `describe` puts a problem into words that any language reads, `message` has the requests and
+//! their answers, `conversation` passes them, with a time limit for each, to a `program`. `prepared`
+//! makes a problem of it that can be run, `clock` holds its times against those that went by here,
+//! and `threads` reads what the system counts for its threads. docs/adding-a-runtime.md is the
+//! protocol.
+
+mod backend;
+mod clock;
+mod conversation;
+mod describe;
+mod error;
+mod message;
+mod prepared;
+mod program;
+mod threads;
+
+pub use backend::Runtime;
+pub use error::RuntimeError;
+pub use message::{Introduction, PROTOCOL};
+pub use program::RuntimeProgram;

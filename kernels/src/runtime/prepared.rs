@@ -1,0 +1,230 @@
+//! A problem that a runtime has made ready.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use super::backend::Shared;
+use super::clock::ClockCheck;
+use super::error::RuntimeError;
+use super::message::{Kernels, Layout, Output, Poison, Run};
+use super::threads::Threads;
+use crate::backend::{BackendError, Prepared, ThreadCounters, Variant};
+
+/// Messages without a run by which it is seen what one takes.
+const EMPTY_RUNS: u32 = 20;
+
+/// A problem that a runtime has made ready.
+pub(super) struct PreparedRuntime<'b> {
+    pub(super) shared: &'b Shared,
+    /// What the runtime calls it.
+    pub(super) id: u32,
+    pub(super) kernels: Kernels,
+    /// Whether it moves its tensors.
+    pub(super) layouts: bool,
+    /// Where its output goes.
+    pub(super) output: File,
+    /// How many numbers that has.
+    pub(super) elements: usize,
+    clock: ClockCheck,
+}
+
+/// The threads of the runtime, which all of its problems share.
+pub(super) struct Watched {
+    threads: Threads,
+    /// The time of all runs of the problem.
+    runs: Duration,
+    /// When that is this long, it is looked at again which threads compute.
+    next_look: Duration,
+    /// How many threads are bound.
+    bound: usize,
+    /// What was found and could not be said yet.
+    too_many: Option<RuntimeError>,
+}
+
+impl Watched {
+    pub(super) fn of(process: u32) -> Self {
+        let (threads, never) = (Threads::of(process), Duration::ZERO);
+        Self { threads, runs: never, next_look: never, bound: 0, too_many: None }
+    }
+
+    /// Begins anew, with another problem.
+    fn begin(&mut self) {
+        self.threads.begin();
+        (self.runs, self.next_look, self.bound) = (Duration::ZERO, Duration::ZERO, 0);
+    }
+
+    /// Looks at which threads compute, after runs of twice the time each: for a short time, the host of
+    /// a virtual machine can have had a processor. Refuses more threads than the runtime was given, and
+    /// binds each of them; those that are bound stay where they are.
+    fn look(&mut self, allowed: usize, processors: Option<&[u32]>) {
+        if self.runs < self.next_look {
+            return;
+        }
+        let Some(busy) = self.threads.busy(self.runs) else { return };
+        self.next_look = 2 * self.runs;
+        let found = busy.len();
+        if found > allowed {
+            self.too_many = Some(RuntimeError::Threads { found, allowed });
+        } else if let Some(processors) = processors.filter(|_| found > self.bound) {
+            Threads::bind(&busy, processors);
+            self.bound = found;
+        }
+    }
+}
+
+/// The files through which tensors are passed; their names are gone when it is.
+pub(super) struct Files(pub(super) Vec<PathBuf>);
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        for file in &self.0 {
+            // The runtime may have removed them, and the folder is removed by whoever made it.
+            let _ = std::fs::remove_file(file);
+        }
+    }
+}
+
+impl<'b> PreparedRuntime<'b> {
+    pub(super) fn new(
+        shared: &'b Shared,
+        id: u32,
+        (kernels, layouts): (Kernels, bool),
+        (output, elements): (File, usize),
+    ) -> Result<Self, BackendError> {
+        let mut new = Self {
+            shared,
+            id,
+            kernels,
+            layouts,
+            output,
+            elements,
+            clock: ClockCheck::new(Duration::ZERO),
+        };
+        new.clock = ClockCheck::new(new.message()?);
+        shared.watched.borrow_mut().begin();
+        Ok(new)
+    }
+
+    /// What a message without a run takes at most, which the threads learn too.
+    fn message(&mut self) -> Result<Duration, BackendError> {
+        let mut longest = Duration::ZERO;
+        for index in 0..EMPTY_RUNS {
+            let began = Instant::now();
+            let said = self.ask_to_run(Variant::Fused, 0)?;
+            let took = began.elapsed();
+            if said > took {
+                let text = format!("it says {said:.1?} of no run at all");
+                return Err(self.shared.error(RuntimeError::Clock(text)));
+            }
+            self.shared.watched.borrow_mut().threads.learn_message();
+            // The first ones wake it up.
+            if index >= EMPTY_RUNS / 4 {
+                longest = longest.max(took);
+            }
+        }
+        Ok(longest)
+    }
+
+    fn ask_to_run(&mut self, variant: Variant, iterations: u32) -> Result<Duration, BackendError> {
+        let request = Run { id: self.id, variant: variant.name(), iterations };
+        let ran = self.shared.ask(&request)?;
+        self.shared.watched.borrow_mut().threads.count_message();
+        Ok(Duration::from_nanos(ran.ns))
+    }
+}
+
+impl Prepared for PreparedRuntime<'_> {
+    fn kernels(&self, variant: Variant) -> Vec<String> {
+        let mut kernels = match variant {
+            Variant::Unfused => self.kernels.unfused.clone(),
+            Variant::Fused => self.kernels.fused.clone(),
+        };
+        if let (false, Some(last)) = (self.layouts, kernels.last_mut()) {
+            last.push_str(" (its tensors were not moved)");
+        }
+        kernels
+    }
+
+    fn new_layout(&mut self, seed: u64) -> Result<(), BackendError> {
+        if self.layouts {
+            // JavaScript and others have no larger whole numbers than 2^53.
+            #[expect(clippy::cast_possible_truncation, reason = "half of the bits are enough")]
+            let seed = (seed ^ (seed >> 32)) as u32;
+            self.shared.ask(&Layout { id: self.id, seed })?;
+        }
+        Ok(())
+    }
+
+    fn poison(&mut self) -> Result<(), BackendError> {
+        self.shared.ask(&Poison { id: self.id }).map(|_| ())
+    }
+
+    fn run(&mut self, variant: Variant, iterations: u32) -> Result<Duration, BackendError> {
+        let too_many = self.shared.watched.borrow_mut().too_many.take();
+        if let Some(error) = too_many {
+            return Err(self.shared.error(error));
+        }
+        let began = Instant::now();
+        let said = self.ask_to_run(variant, iterations)?;
+        let passed = began.elapsed();
+        let mut watched = self.shared.watched.borrow_mut();
+        watched.runs += said;
+        let missing = self.clock.add(variant, passed, said);
+        let missing = missing.map_err(|error| self.shared.error(error))?;
+        watched.threads.count_run(said.saturating_sub(missing));
+        Ok(said)
+    }
+
+    fn output(&mut self) -> Result<Vec<f32>, BackendError> {
+        let wrong = |source| self.shared.error(RuntimeError::Tensors(source));
+        // What an earlier output left must not pass for this one.
+        fill_with_nan(&mut self.output, self.elements).map_err(wrong)?;
+        self.shared.ask(&Output { id: self.id })?;
+        read_numbers(&mut self.output, self.elements).map_err(wrong)
+    }
+
+    fn counters(&mut self) -> Vec<ThreadCounters> {
+        let mut watched = self.shared.watched.borrow_mut();
+        watched.look(self.shared.threads, self.shared.processors.as_deref());
+        watched.threads.read()
+    }
+}
+
+/// Numbers that are written or read at a time.
+const PART: usize = 1 << 14;
+
+fn fill_with_nan(file: &mut File, numbers: usize) -> std::io::Result<()> {
+    use std::io::{Seek, SeekFrom, Write};
+
+    file.seek(SeekFrom::Start(0))?;
+    let part: Vec<u8> = f32::NAN.to_le_bytes().repeat(PART.min(numbers));
+    let mut left = numbers;
+    while left > 0 {
+        let now = left.min(PART);
+        file.write_all(&part[..4 * now])?;
+        left -= now;
+    }
+    Ok(())
+}
+
+/// All of a file that must have this many numbers.
+fn read_numbers(file: &mut File, numbers: usize) -> std::io::Result<Vec<f32>> {
+    use std::io::{Error, ErrorKind, Read, Seek, SeekFrom};
+
+    let (found, expected) = (file.metadata()?.len(), 4 * numbers as u64);
+    if found != expected {
+        let text = format!("its output has {found} bytes, and {expected} were expected");
+        return Err(Error::new(ErrorKind::InvalidData, text));
+    }
+    file.seek(SeekFrom::Start(0))?;
+    let mut output = Vec::with_capacity(numbers);
+    let mut bytes = vec![0; 4 * PART];
+    while output.len() < numbers {
+        let part = &mut bytes[..4 * PART.min(numbers - output.len())];
+        file.read_exact(part)?;
+        let number = |bytes: &[u8]| f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+        output.extend(part.chunks_exact(4).map(number));
+    }
+    Ok(output)
+}

@@ -1,0 +1,162 @@
+//! Runtimes that do as they should, and ones that do not. They are written in plain Python.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use fused_kernels::runtime::{Runtime, RuntimeProgram};
+use fused_kernels::{Backend, Expected, Inputs, OutputDigest, Setup, Unsupported, Variant};
+use fusion_cost_model::{CacheState, Problem};
+
+const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/runtime/tiny.py");
+
+fn program(folder: &Path, flaw: &str) -> RuntimeProgram {
+    RuntimeProgram {
+        name: "tiny".to_owned(),
+        command: ["python3", PROGRAM, flaw].map(Into::into).to_vec(),
+        folder: folder.to_owned(),
+        cache: None,
+    }
+}
+
+fn setup() -> Setup {
+    CacheState::Warm.into()
+}
+
+fn problem() -> Problem {
+    "mul+relu/f32/m16.n100".parse().unwrap()
+}
+
+/// Proves a problem as often as it takes to notice a flaw, and what became of that.
+fn proved(flaw: &str, runs: u32) -> Result<(), String> {
+    let folder = tempfile::tempdir().unwrap();
+    let message = |error: fused_kernels::BackendError| error.to_string();
+    let mut runtime = Runtime::start(&program(folder.path(), flaw), 1, true).map_err(message)?;
+    let problem = problem();
+    let inputs = Inputs::random(&problem, 7);
+    let expected = Expected::compute(&problem, &inputs, u64::MAX);
+    let prepared = runtime.prepare(&problem, &inputs, setup()).map_err(message)?;
+    let mut prepared = prepared.ok_or("it has no kernels")?;
+    for variant in Variant::ALL {
+        prepared.poison().map_err(message)?;
+        for _ in 0..runs {
+            prepared.run(variant, 8).map_err(message)?;
+            prepared.counters();
+        }
+        let output = prepared.output().map_err(message)?;
+        let error = expected.error(&output);
+        if error.is_nan() || error > expected.tolerance() {
+            return Err(format!("wrong result of {variant}"));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_runtime_is_a_backend_like_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut runtime = Runtime::start(&program(folder.path(), "none"), 1, true).unwrap();
+    let said = runtime.introduction().clone();
+    assert_eq!((said.name.as_str(), said.version.as_str()), ("tiny", "1.2"));
+    assert_eq!((runtime.threads(), runtime.pinned().map(<[u32]>::len)), (1, Some(1)));
+    assert!(runtime.look_at_machine().unwrap().is_some());
+
+    let problem = problem();
+    assert!(runtime.requirements(&problem, setup()).unwrap().memory_bytes >= 3 * 4 * 1600);
+    let add: Problem = "add_relu/f32/m4.n4".parse().unwrap();
+    let refused = runtime.requirements(&add, setup()).unwrap_err();
+    assert_eq!(refused.to_string(), "tiny does not run it: it has no add");
+    let cold = runtime.requirements(&problem, CacheState::Cold.into()).unwrap_err();
+    assert!(matches!(cold, Unsupported::Runtime { .. }), "{cold}");
+    let inputs = Inputs::random(&problem, 3);
+    assert!(runtime.prepare(&add, &Inputs::random(&add, 3), setup()).unwrap().is_none());
+
+    let expected = Expected::compute(&problem, &inputs, u64::MAX);
+    let mut copies =
+        runtime.prepare_copies(&problem, &inputs, setup(), Variant::Fused).unwrap().unwrap();
+    assert_eq!(copies.kernels(Variant::Unfused), ["mul+relu"]);
+    // The names of all tensors are gone, and so nothing is left however it ends.
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    for side in Variant::ALL {
+        copies.new_layout(5).unwrap();
+        copies.poison().unwrap();
+        assert!(copies.output().unwrap().iter().all(|number| number.is_nan()));
+        let time = copies.run(side, 3).unwrap();
+        assert!(time > Duration::ZERO);
+        let output = copies.output().unwrap();
+        assert!(expected.error(&output) <= expected.tolerance());
+        assert_eq!(copies.output_digest().unwrap(), OutputDigest::of(&output));
+    }
+    let before = copies.counters();
+    copies.run(Variant::Fused, 1).unwrap();
+    let after = copies.counters();
+    assert_eq!(before.len(), after.len());
+    assert!(!after.is_empty() && after.iter().all(|thread| thread.run_delay.is_some()));
+}
+
+#[test]
+fn each_flaw_has_one_clear_reason() {
+    assert_eq!(proved("none", 20), Ok(()));
+    for (flaw, reason) in [
+        ("wrong", "wrong result of unfused"),
+        ("wrong-fused", "wrong result of fused"),
+        ("crash", "tiny: its process failed: out of ideas (at `run`)"),
+        ("late-crash", "tiny: its process was ended by signal 6 (at `run`)"),
+        ("rubbish", "its answer to `hello` cannot be read"),
+        ("huge", "its answer to `hello` has more than 1 MiB and no end of a line"),
+        (
+            "out-of-turn",
+            "it answered out of turn at `hello`: it has n = 2, and request 1 was asked",
+        ),
+        ("talks", "it answered out of turn at `supports`: it wrote without being asked"),
+        ("refuses", "tiny: its `prepare` failed: no kernels today"),
+        ("missing", "tiny: No module named 'tiny'"),
+        ("fast-clock", "its clock cannot be right: it says"),
+        ("slow-clock", "its clock cannot be right: it says"),
+        ("silent-output", "wrong result of unfused"),
+        ("short-output", "its output has 4 bytes, and 6400 were expected"),
+        ("many-threads", "threads busy and was given 1"),
+    ] {
+        let found = proved(flaw, 20).expect_err(flaw);
+        assert!(found.contains(reason), "{flaw}: {found}");
+    }
+}
+
+#[test]
+fn a_runtime_that_hangs_is_killed_with_all_that_it_started() {
+    // Its limits are minutes; whoever measures has one of its own and drops it.
+    let folder = tempfile::tempdir().unwrap();
+    let began = Instant::now();
+    let runtime = Runtime::start(&program(folder.path(), "leaves"), 1, false).unwrap();
+    let sleepers = || processes_in(folder.path());
+    assert!(sleepers() >= 2, "the runtime and what it has started");
+    drop(runtime);
+    // The group is gone at once, whoever its leader left behind.
+    while sleepers() > 0 {
+        assert!(began.elapsed() < Duration::from_secs(20));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// How many processes work in a folder.
+fn processes_in(folder: &Path) -> usize {
+    let folder = folder.canonicalize().unwrap();
+    let works_there = |entry: &std::fs::DirEntry| {
+        std::fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd == folder)
+    };
+    std::fs::read_dir("/proc").unwrap().flatten().filter(works_there).count()
+}
+
+#[test]
+fn what_is_no_program_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut none = program(folder.path(), "none");
+    none.command = vec!["no-such-program".into(), "x".into()];
+    let error = Runtime::start(&none, 1, false).map(|_| ()).unwrap_err().to_string();
+    assert!(error.starts_with("tiny: `no-such-program x` cannot be started"), "{error}");
+    none.command = vec!["true".into()];
+    let error = Runtime::start(&none, 1, false).map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("its process ended without an answer"), "{error}");
+}

@@ -1,0 +1,128 @@
+"""A tiny runtime for tests: `mul` and `relu` in plain Python. Its arguments are a flaw, or `none`, and its
+name."""
+
+import array
+import json
+import math
+import mmap
+import os
+import subprocess
+import sys
+import threading
+import time
+
+FLAW, NAME = [*sys.argv[1:], "tiny"][:2]
+OPS = {
+    "mul": lambda x, other: [a * b for a, b in zip(x, other)],
+    "relu": lambda x: [max(a, 0.0) for a in x],
+}
+problems = {}
+runs = 0
+
+
+def prepare(state, problem, files, output):
+    read = lambda path: array.array("f", open(path, "rb").read())
+    state["inputs"] = [read(path) for path in files]
+    state["ops"] = [(OPS[op["op"]], op["operands"]) for op in problem["ops"]]
+    size = 4 * math.prod(problem["output"])
+    state["file"] = mmap.mmap(os.open(output, os.O_RDWR), size)
+    state["handle"] = os.open(output, os.O_RDWR)
+
+
+def compute(state):
+    x = state["inputs"][0]
+    for op, operands in state["ops"]:
+        x = op(x, *(state["inputs"][operand] for operand in operands))
+    state["result"] = x
+
+
+def run(state, variant, iterations):
+    global runs
+    if not iterations:
+        return {"ns": 0}
+    runs += 1
+    if FLAW == "hang":
+        open("hanging", "w").close()
+        time.sleep(3600)
+    if FLAW == "crash":
+        sys.exit("error: out of ideas")
+    if FLAW == "late-crash" and runs > 20:
+        os.abort()
+    begin = time.perf_counter_ns()
+    for _ in range(iterations):
+        compute(state)
+    if FLAW == "many-threads":
+        if runs == 1:
+            for _ in range(2):
+                threading.Thread(target=spin, args=(math.inf,), daemon=True).start()
+        spin(time.perf_counter() + 0.02)
+    if FLAW == "fast-clock":
+        spin(time.perf_counter() + 0.15)  # So long that no message explains the half of it.
+    taken = time.perf_counter_ns() - begin
+    if FLAW == "wrong" or FLAW == "wrong-fused" and variant == "fused":
+        state["result"] = [x + 0.5 for x in state["result"]]
+    if FLAW == "fast-clock":
+        taken = taken // 2
+    if FLAW == "half-fused" and variant == "fused":
+        taken = taken // 2
+    if FLAW == "slow-clock":
+        taken = taken * 2 + 1_000_000
+    return {"ns": taken}
+
+
+def spin(until):
+    import hashlib
+
+    block = bytes(1 << 23)
+    while time.perf_counter() < until:
+        hashlib.sha256(block)  # Without the lock of the interpreter, so that threads do not take turns.
+
+
+def answer(do, id=0, problem=None, files=(), output="", variant="", iterations=0, **_):
+    if do == "hello":
+        if FLAW == "missing":
+            return {"missing": "No module named 'tiny'"}
+        if FLAW == "leaves":
+            open("left-behind", "w").close()
+            subprocess.Popen(["sleep", "3600"], stdout=subprocess.DEVNULL)
+        return dict(name=NAME, version="1.2", device="cpu", dtypes=["f32"], clock="host")
+    if do == "supports":
+        lacking = [op["op"] for op in problem["ops"] if op["op"] not in OPS]
+        return {"unsupported": f"it has no {lacking[0]}"} if lacking else {}
+    if do == "prepare":
+        if FLAW == "refuses":
+            return {"error": "no kernels today"}
+        prepare(problems.setdefault(id, {}), problem, files, output)
+        names = [op["op"] for op in problem["ops"]]
+        return dict(kernels=dict(unfused=names, fused=["+".join(names)]), layouts=True)
+    state = problems[id]
+    if do == "run":
+        return run(state, variant, iterations)
+    if do == "poison":
+        state["result"] = [math.nan] * (len(state["file"]) // 4)
+    if do == "output":
+        if FLAW == "silent-output":
+            return {}
+        if FLAW == "short-output":
+            os.ftruncate(state["handle"], 4)
+            return {}
+        state["file"][:] = array.array("f", state["result"]).tobytes()
+    return {}
+
+
+def write(text):
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+for line in sys.stdin:
+    request = json.loads(line)
+    if request["do"] == "end":
+        break
+    if FLAW == "rubbish":
+        write("Loading weights: 100 %\n")
+    if FLAW == "huge":
+        while True:
+            write("x" * (1 << 16))
+    number = request["n"] + (FLAW == "out-of-turn")
+    write(json.dumps(answer(**request) | {"n": number}) + "\n" * (1 + (FLAW == "talks")))

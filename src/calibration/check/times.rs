@@ -1,0 +1,192 @@
+//! What must be true of the times of a record: in all processes, of every step, and in every state of
+//! the machine.
+
+use super::contradiction::{Checked, DIGITS, fail, follows, is_mirrored, is_positive};
+use crate::calibration::{FusionRecord, StateSpeedup, StepTime, Timing};
+use crate::place::Place;
+
+/// Processes from which on an interval is made over them, and not over their rounds.
+const LEAST_PROCESSES: usize = 3;
+
+/// Checks the times of a record in a file with this many states of the machine.
+pub(super) fn check(record: &FusionRecord, states: usize) -> Checked {
+    check_timings(record)?;
+    check_steps(record)?;
+    check_states(record, states)
+}
+
+fn check_timings(record: &FusionRecord) -> Checked {
+    for (table, timing, time) in [
+        ("unfused_timing", &record.unfused_timing, record.unfused_latency_ms),
+        ("fused_timing", &record.fused_timing, record.fused_latency_ms),
+    ] {
+        let Timing { median_ms, q1_ms, q3_ms, low_ms, high_ms, ref process_ms, .. } = *timing;
+        let place = |key| Place::within(table, key);
+        let given = [("median_ms", median_ms), ("q1_ms", q1_ms), ("q3_ms", q3_ms)];
+        let ends = [("low_ms", low_ms), ("high_ms", high_ms)];
+        let ends = ends.into_iter().filter_map(|(key, end)| Some((key, end?)));
+        for (key, value) in given.into_iter().chain(ends) {
+            if !is_positive(value) {
+                return fail(place(key), format!("it is {value}; it must be a positive number"));
+            }
+        }
+        if !(q1_ms <= median_ms && median_ms <= q3_ms) {
+            return fail(place("median_ms"), "it must lie between q1_ms and q3_ms");
+        }
+        if low_ms.is_some() != high_ms.is_some() {
+            return fail(place("low_ms"), "low_ms and high_ms stand together");
+        }
+        if let Some((low, high)) = low_ms.zip(high_ms) {
+            check_interval(record, place, time, [low, high])?;
+        }
+        if !process_ms.is_empty() {
+            check_processes(record, place("process_ms"), time, process_ms)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a record was measured in at most one state of the machine. Over several of them each state
+/// counts once, and how many processes were in which is not in the file for each time.
+fn is_of_one_state(record: &FusionRecord) -> bool {
+    record.states.len() < 2
+}
+
+fn check_interval(
+    record: &FusionRecord,
+    place: impl Fn(&'static str) -> Place,
+    time: f64,
+    [low, high]: [f64; 2],
+) -> Checked {
+    if low > time || high < time {
+        return fail(place("low_ms"), format!("the time of {time} ms is outside its interval"));
+    }
+    if is_of_one_state(record) && !is_mirrored(low, time, high) {
+        let why = format!(
+            "it is {high}, but an interval is as wide upwards as downwards, as factors: from {low} \
+             by {time} to {:.6}",
+            time * time / low
+        );
+        return fail(place("high_ms"), why);
+    }
+    Ok(())
+}
+
+/// The time is the mean of the processes in the logarithm, where there were enough of them.
+fn check_processes(record: &FusionRecord, place: Place, time: f64, process_ms: &[f64]) -> Checked {
+    if process_ms.len() != record.processes as usize {
+        let (given, processes) = (process_ms.len(), record.processes);
+        return fail(place, format!("it has {given} times of {processes} processes"));
+    }
+    if !process_ms.iter().copied().all(is_positive) {
+        return fail(place, "every time must be a positive number");
+    }
+    let least = process_ms.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = process_ms.iter().copied().fold(0.0, f64::max);
+    if time < least * (1.0 - DIGITS) || time > most * (1.0 + DIGITS) {
+        return fail(place, format!("the time of {time} ms is below or above all processes"));
+    }
+    #[expect(clippy::cast_precision_loss, reason = "a count of processes")]
+    let count = process_ms.len() as f64;
+    let expected = (process_ms.iter().map(|ms| ms.ln()).sum::<f64>() / count).exp();
+    let is_mean = process_ms.len() >= LEAST_PROCESSES && is_of_one_state(record);
+    if is_mean && !follows(time, expected, 0.0) {
+        let why = format!("the time is {time} ms, but the mean of the processes {expected:.6} ms");
+        return fail(place, why);
+    }
+    Ok(())
+}
+
+fn check_steps(record: &FusionRecord) -> Checked {
+    let FusionRecord { steps, share_outside_steps, unfused_latency_ms: time, .. } = record;
+    if steps.is_empty() {
+        return match share_outside_steps {
+            None => Ok(()),
+            Some(_) => fail(Place::of("share_outside_steps"), "there are no steps"),
+        };
+    }
+    for (index, step) in steps.iter().enumerate() {
+        let StepTime { ref op, ms, low_ms, high_ms } = *step;
+        let place = |key| Place::of_nth("step", index, key);
+        if record.operators.get(index) != Some(op) {
+            return fail(place("op"), format!("{op} is not op {} of the chain", index + 1));
+        }
+        let ends = [low_ms, high_ms].map(|end| end.unwrap_or(ms));
+        if ![ms, ends[0], ends[1]].into_iter().all(is_positive) {
+            return fail(place("ms"), "a time must be a positive number");
+        }
+        if !(ends[0] <= ms && ms <= ends[1]) || low_ms.is_some() != high_ms.is_some() {
+            return fail(place("ms"), "it must lie between low_ms and high_ms");
+        }
+    }
+    if steps.len() != record.operators.len() {
+        let (steps, ops) = (steps.len(), record.operators.len());
+        return fail(Place::of("operators"), format!("there are {steps} steps of {ops} ops"));
+    }
+    let sum: f64 = steps.iter().map(|step| step.ms).sum();
+    let expected = 1.0 - sum / time;
+    let is_it = |share: f64| follows(share, expected, 1.0);
+    if share_outside_steps.is_some_and(is_it) {
+        Ok(())
+    } else {
+        let why = format!("it must be {expected:.6}, the unfused time less the sum of the steps");
+        fail(Place::of("share_outside_steps"), why)
+    }
+}
+
+fn check_states(record: &FusionRecord, states: usize) -> Checked {
+    if !record.states.is_sorted_by(|a, b| a < b) {
+        return fail(Place::of("states"), "each state stands once, in order");
+    }
+    if let Some(state) = record.states.iter().find(|id| **id == 0 || **id as usize > states) {
+        let why = format!("state {state} is named, and there are {states} states");
+        return fail(Place::of("states"), why);
+    }
+    for (index, one) in record.by_state.iter().enumerate() {
+        let StateSpeedup { state, speedup_factor, speedup_low, speedup_high, .. } = *one;
+        let place = |key| Place::of_nth("by_state", index, key);
+        let ends = [speedup_low, speedup_factor, speedup_high];
+        if !(ends.iter().all(|end| is_positive(*end)) && ends.is_sorted()) {
+            let why = format!("by_state: the speedup in state {state} is not in its interval");
+            return fail(place("speedup_factor"), why);
+        }
+        if !is_mirrored(speedup_low, speedup_factor, speedup_high) {
+            let why = "it must lie in the middle of its interval, in the logarithm";
+            return fail(place("speedup_factor"), why);
+        }
+    }
+    if record.by_state.is_empty() { Ok(()) } else { check_over_states(record) }
+}
+
+/// Each state counts once in the speedup, and its interval holds that of every state.
+fn check_over_states(record: &FusionRecord) -> Checked {
+    let FusionRecord { by_state, speedup_low, speedup_high, speedup_factor, .. } = record;
+    let place = |key| Place::of_nth("by_state", 0, key);
+    if !by_state.iter().map(|one| one.state).eq(record.states.iter().copied()) {
+        return fail(place("state"), "they must be those of `states`, in the same order");
+    }
+    let processes: u32 = by_state.iter().map(|one| one.processes).sum();
+    if processes != record.processes {
+        let why = format!("{processes} processes are in states, of {}", record.processes);
+        return fail(place("processes"), why);
+    }
+    #[expect(clippy::cast_precision_loss, reason = "a handful of states")]
+    let count = by_state.len() as f64;
+    let mean = (by_state.iter().map(|one| one.speedup_factor.ln()).sum::<f64>() / count).exp();
+    if !follows(*speedup_factor, mean, 0.0) {
+        let why =
+            format!("the mean over the states is {mean:.6}, and the record's {speedup_factor}");
+        return fail(place("speedup_factor"), why);
+    }
+    let low = by_state.iter().map(|one| one.speedup_low).fold(f64::INFINITY, f64::min);
+    let high = by_state.iter().map(|one| one.speedup_high).fold(0.0, f64::max);
+    for (key, given, expected) in
+        [("speedup_low", *speedup_low, low), ("speedup_high", *speedup_high, high)]
+    {
+        if !follows(given, expected, 0.0) {
+            let why = format!("it is {given}, but that of the states is {expected}");
+            return fail(Place::of(key), why);
+        }
+    }
+    Ok(())
+}

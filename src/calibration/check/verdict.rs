@@ -1,0 +1,96 @@
+//! What must be true of a verdict and its reasons.
+
+use super::contradiction::{Checked, fail};
+use crate::calibration::{
+    FusionRecord, HardwareCalibration, Reason, ReasonCode, Settings, Verdict,
+};
+use crate::place::Place;
+
+/// Checks that the verdict of a record is that of its interval and its reasons, and that these are
+/// true.
+pub(super) fn check(record: &FusionRecord, calibration: &HardwareCalibration) -> Checked {
+    check_verdict(record)?;
+    check_reasons(record, calibration)
+}
+
+fn check_verdict(record: &FusionRecord) -> Checked {
+    let FusionRecord { verdict, speedup_factor: speedup, noise_floor, .. } = *record;
+    let ends = [record.speedup_low, record.speedup_high];
+    let place = Place::of("verdict");
+    let code = |is: fn(ReasonCode) -> bool| {
+        record.reasons.iter().map(|reason: &Reason| reason.code).find(|code| is(*code))
+    };
+    let is_single = record.problem.chain().is_single();
+    if is_single
+        && (speedup, ends, record.unfused_latency_ms) != (1.0, [1.0; 2], record.fused_latency_ms)
+    {
+        let why = "a single op is one kernel: its speedup is 1, and both times are the same";
+        return fail(Place::of("speedup_factor"), why);
+    }
+    let by_reasons = code(ReasonCode::is_invalidity);
+    let expected = match by_reasons {
+        Some(_) => Verdict::Invalid,
+        None if is_single => Verdict::Single,
+        None => Verdict::by_interval(speedup, ends, noise_floor),
+    };
+    if verdict != expected {
+        let because = match by_reasons {
+            Some(code) => format!("it has the reason {code}"),
+            None if is_single => "the chain has a single op".to_owned(),
+            None => format!(
+                "the speedup is {speedup} [{}, {}] and the noise floor {noise_floor}",
+                ends[0], ends[1]
+            ),
+        };
+        return fail(place, format!("it is {verdict}, but must be {expected}: {because}"));
+    }
+    let is_undecided = code(|code| code == ReasonCode::Undecided).is_some();
+    if is_undecided != (verdict == Verdict::Ambiguous) {
+        return fail(place, "AMBIGUOUS and the reason undecided stand together");
+    }
+    Ok(())
+}
+
+/// Reasons that the other figures of the record contradict, or that they demand.
+fn check_reasons(record: &FusionRecord, calibration: &HardwareCalibration) -> Checked {
+    let FusionRecord { pairs, pairs_kept, rounds, processes, .. } = *record;
+    let is_mostly_disturbed = 2 * u64::from(pairs_kept) < u64::from(pairs);
+    let given = |code: ReasonCode| record.reasons.iter().any(|reason| reason.code == code);
+    if is_mostly_disturbed && !given(ReasonCode::MostlyDisturbed) {
+        let code = ReasonCode::MostlyDisturbed;
+        let why = format!("{pairs_kept} of {pairs} pairs are few, and there is no reason {code}");
+        return fail(Place::of("pairs_kept"), why);
+    }
+    let Settings { processes: planned, .. } = calibration.settings;
+    let is_of_one_run = calibration.is_of_one_run();
+    for (index, reason) in record.reasons.iter().enumerate() {
+        let why = match reason.code {
+            ReasonCode::MostlyDisturbed if pairs_kept == pairs && rounds > 1 => {
+                Some("no pair was disturbed".to_owned())
+            }
+            ReasonCode::WithinProcess if is_of_one_run && planned != 1 => {
+                Some(format!("{planned} processes were planned"))
+            }
+            ReasonCode::FewProcesses if is_of_one_run && processes >= planned => {
+                Some(format!("all {planned} processes that were planned count"))
+            }
+            ReasonCode::AboveCeiling if is_of_one_run && !is_above_ceiling(record) => {
+                Some("the speedup is below ceiling_speedup".to_owned())
+            }
+            ReasonCode::OrderSensitive if record.order_sensitivity.is_none() => {
+                Some("order_sensitivity was not measured".to_owned())
+            }
+            ReasonCode::Throttled if record.gpu.is_none() => Some("it ran on no GPU".to_owned()),
+            _ => None,
+        };
+        if let Some(why) = why {
+            let place = Place::of_nth("reason", index, "code");
+            return fail(place, format!("it is {}, but {why}", reason.code));
+        }
+    }
+    Ok(())
+}
+
+fn is_above_ceiling(record: &FusionRecord) -> bool {
+    record.ceiling_speedup.is_some_and(|ceiling| record.speedup_factor > ceiling)
+}

@@ -1,0 +1,9 @@
+//! The trace tool as a user meets it.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod index;
+mod outputs;
+mod program;
+mod ranks;
+mod reports;

@@ -1,0 +1,364 @@
+//! Whether both sides did the same work: the same model in the same phase, with the same batch,
+//! tokens and number type. Where they did not, the times of a step say nothing about the devices.
+//!
+//! `workload` is the work of a side, from the shapes of its operators and the marks of its steps;
+//! `model` asks whether it is one model, and `matched` what is alike whatever else differs.
+
+mod matched;
+mod model;
+mod workload;
+
+use super::basis::{PHASES, Steps, place};
+use super::models::Mismatch;
+use super::result::{Answer, Basis, Headline, PhasePart, Question, SameWork, WorkAspect, WorkRate};
+use super::side::{Chosen, CompareOptions, on_both};
+use super::text::{number, percent};
+use crate::classify::AttnPhase;
+use crate::segment::Phase;
+use crate::summary::ratio;
+use model::near;
+use workload::{MarkedSize, Workload};
+
+/// Numbers of tokens, sequences and FLOPs that differ by less are the same.
+const SAME_AMOUNT: f64 = 0.02;
+
+/// Calls of a step that differ by less are as often: recordings may cut a step.
+const SAME_CALLS: f64 = 0.1;
+
+/// From this share of the main work on, operators with the same sizes are the same work.
+const SAME_SIZES: f64 = 0.8;
+
+/// With shapes for less of the main work than this, nothing is said of sizes.
+const ENOUGH_SHAPES: f64 = 0.5;
+
+/// A sequence of at least this many tokens is a prompt where another has one token.
+const PROMPT: u64 = 8;
+
+/// What is compared, as far as it is known before the questions.
+pub(super) struct Evidence<'e, 't> {
+    pub(super) sides: &'e [Chosen<'t>; 2],
+    pub(super) steps: &'e Steps,
+    pub(super) mismatch: Option<&'e Mismatch>,
+    pub(super) options: &'e CompareOptions,
+    /// The smaller share of a side's time in classes that the other has, if it is little.
+    pub(super) little_in_common: Option<f64>,
+    /// The times of a step, and of a step of each phase.
+    pub(super) step_ns: [f64; 2],
+    pub(super) phases: &'e [PhasePart],
+}
+
+impl Evidence<'_, '_> {
+    /// Asks all questions.
+    pub(super) fn same_work(&self) -> SameWork {
+        let works = on_both(&|side| Workload::of(&self.sides[side]));
+        let matched = matched::matched(&works);
+        let mut questions = vec![
+            model::question(self.sides, &works, self.steps, self.mismatch, self.little_in_common),
+            self.phase(&works),
+        ];
+        let marked = self.marked(&works);
+        let is_marked = marked.iter().any(|one| one.about == WorkAspect::Tokens);
+        questions.extend(marked);
+        if !is_marked {
+            questions.extend(self.shaped(&works));
+        }
+        questions.push(self.sizes(&works));
+        questions.extend(self.amount(&works));
+        questions.push(of_words(
+            WorkAspect::Dtype,
+            works.each_ref().map(|work| work.dtype.clone()),
+            "operands",
+        ));
+        let (headline, rates) = self.headline(&works, &questions);
+        SameWork { headline, questions, rates, matched }
+    }
+
+    /// The same phase?
+    fn phase(&self, works: &[Workload; 2]) -> Question {
+        let question = |answer, [first, second]: [Option<String>; 2], evidence: &str| Question {
+            about: WorkAspect::Phase,
+            phase: None,
+            first,
+            second,
+            answer,
+            evidence: evidence.to_owned(),
+        };
+        let names = works.each_ref().map(|work| {
+            let phases = work.marked.iter().filter_map(|(phase, _)| Some((*phase)?.name()));
+            phases.collect::<Vec<_>>()
+        });
+        let words = names.each_ref().map(|names| (!names.is_empty()).then(|| names.join(", ")));
+        if let Some(phase) = self.options.phase {
+            let words = [(); 2].map(|()| Some(phase.name().to_owned()));
+            return question(Answer::Same, words, "only this phase is compared");
+        }
+        if names.iter().all(|names| !names.is_empty()) {
+            let are_common = names[0].iter().any(|name| names[1].contains(name));
+            let answer = if are_common { Answer::Same } else { Answer::Different };
+            let evidence = match are_common && self.steps.have_different_mixes() {
+                true => "marks of steps; compared in the same shares",
+                false => "marks of steps",
+            };
+            return question(answer, words, evidence);
+        }
+        if let [Some(first), Some(second)] = works.each_ref().map(|work| work.is_training)
+            && (first || second)
+        {
+            let word = |is: bool| Some(if is { "training" } else { "inference" }.to_owned());
+            let answer = if first == second { Answer::Same } else { Answer::Different };
+            return question(answer, [word(first), word(second)], "operators of a backward pass");
+        }
+        let sequences = works.each_ref().map(|work| work.sequence);
+        if let [Some(first), Some(second)] = sequences
+            && first.min(second) == 1
+            && first.max(second) >= PROMPT
+        {
+            let word =
+                |length: u64| Some(if length == 1 { "decode" } else { "prefill" }.to_owned());
+            return question(
+                Answer::Different,
+                [word(first), word(second)],
+                "tokens of a sequence",
+            );
+        }
+        if let [Some(first), Some(second)] = works.each_ref().map(|work| work.attention) {
+            let answer = if first == second { Answer::Same } else { Answer::Different };
+            let word = |phase: AttnPhase| Some(phase.name().to_owned());
+            return question(answer, [word(first), word(second)], "kernels of attention");
+        }
+        if let [Some(first), Some(second)] = sequences
+            && (first == 1) == (second == 1)
+        {
+            let word =
+                |length: u64| Some(if length == 1 { "decode" } else { "forward" }.to_owned());
+            return question(Answer::Same, [word(first), word(second)], "tokens of a sequence");
+        }
+        if works.iter().all(|work| work.is_training == Some(false) && work.convolutions > 0) {
+            let word = || Some("inference".to_owned());
+            return question(Answer::Same, [word(), word()], "no operators of a backward pass");
+        }
+        question(Answer::Unknown, words, "no marks of steps")
+    }
+
+    /// What the marks of steps say of their sizes, phase by phase.
+    fn marked(&self, works: &[Workload; 2]) -> Vec<Question> {
+        let mut questions = Vec::new();
+        for (phase, first) in &works[0].marked {
+            if !self.is_compared(*phase) {
+                continue;
+            }
+            let Some((_, second)) = works[1].marked.iter().find(|(other, _)| other == phase) else {
+                continue;
+            };
+            let mut ask = |about, of: fn(&MarkedSize) -> Option<f64>| {
+                let sizes = [of(first), of(second)];
+                if sizes.iter().any(Option::is_some) {
+                    questions.push(Question {
+                        phase: *phase,
+                        ..of_numbers(about, sizes, SAME_AMOUNT, "marks of steps, mean of a step")
+                    });
+                }
+            };
+            ask(WorkAspect::Batch, |size| size.sequences);
+            ask(WorkAspect::Tokens, |size| size.tokens);
+            ask(WorkAspect::Context, |size| size.context);
+        }
+        questions
+    }
+
+    fn is_compared(&self, phase: Option<Phase>) -> bool {
+        self.steps.compares(place(phase)) || self.options.phase.is_none()
+    }
+
+    /// What the shapes of operators say of batch, sequence and tokens.
+    fn shaped(&self, works: &[Workload; 2]) -> Vec<Question> {
+        #[expect(clippy::cast_precision_loss, reason = "sizes")]
+        let size = |size: Option<u64>| size.map(|size| size as f64);
+        let batch = works.each_ref().map(|work| size(work.batch));
+        let sequence = works.each_ref().map(|work| size(work.sequence));
+        let tokens = [0, 1].map(|side| self.tokens_of_step(&works[side], side));
+        let mut questions = vec![
+            of_numbers(WorkAspect::Batch, batch, SAME_AMOUNT, "sizes of inputs"),
+            of_numbers(WorkAspect::Sequence, sequence, SAME_AMOUNT, "sizes of inputs"),
+        ];
+        questions.retain(|one| one.first.is_some() || one.second.is_some());
+        if self.steps.basis != Basis::Recording && tokens.iter().all(Option::is_some) {
+            // Recordings that begin or end in a pass have its tokens and not all of its layers.
+            questions.push(of_numbers(WorkAspect::Tokens, tokens, SAME_CALLS, "tokens looked up"));
+        }
+        questions
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "tokens")]
+    fn tokens_of_step(&self, work: &Workload, side: usize) -> Option<f64> {
+        let steps = self.steps.counts[side];
+        let tokens = work.tokens.filter(|_| steps > 0.0)? as f64;
+        // Where the recording begins in a step, its tokens may have been looked up before.
+        Some(match (work.batch, work.sequence) {
+            (Some(batch), Some(sequence))
+                if near(tokens / steps, (batch * sequence) as f64, 0.5) =>
+            {
+                (batch * sequence) as f64
+            }
+            _ => tokens / steps,
+        })
+    }
+
+    /// Do the operators that take the time have the same sizes?
+    fn sizes(&self, works: &[Workload; 2]) -> Question {
+        let shares = [0, 1].map(|side: usize| {
+            let (own, other) = (&works[side], &works[1 - side]);
+            let both = own.calls.iter().filter(|(key, _)| other.calls.contains_key(*key));
+            ratio(both.map(|(_, calls)| calls.main_ns).sum(), own.shaped_ns)
+        });
+        let has_shapes = works.iter().all(|work| work.shaped_share() >= ENOUGH_SHAPES);
+        let flops = [0, 1].map(|side| Some(works[side].flops? / self.steps.counts[side]));
+        let words = shares.map(|share| format!("{} of the time alike", percent(share)));
+        let question = |answer, words: [Option<String>; 2], evidence: &str| {
+            let [first, second] = words;
+            let evidence = evidence.to_owned();
+            Question { about: WorkAspect::Sizes, phase: None, first, second, answer, evidence }
+        };
+        if !has_shapes {
+            let evidence = "too few operators with sizes; record with record_shapes=True";
+            return question(Answer::Unknown, [None, None], evidence);
+        }
+        let operators = "sizes of GEMMs, convolutions and attention";
+        if shares.iter().all(|share| *share >= SAME_SIZES) {
+            return question(Answer::Same, words.map(Some), operators);
+        }
+        if let [Some(first), Some(second)] = flops
+            && near(first, second, SAME_AMOUNT)
+        {
+            let words =
+                [first, second].map(|flops| Some(format!("{} TFLOP", number(flops / 1e12))));
+            return question(Answer::Same, words, "arithmetic of a step");
+        }
+        question(Answer::Different, words.map(Some), operators)
+    }
+
+    /// Are the operators that both have called as often? A recording without steps may have more
+    /// of them, and so may a step.
+    fn amount(&self, works: &[Workload; 2]) -> Option<Question> {
+        if self.steps.basis == Basis::Layers {
+            return None;
+        }
+        let mut calls = [0_u64; 2];
+        for (key, first) in works[0].calls.iter().filter(|(_, calls)| calls.main_ns > 0) {
+            if let Some(second) = works[1].calls.get(key) {
+                calls[0] += first.count;
+                calls[1] += second.count;
+            }
+        }
+        if calls.contains(&0) {
+            return None;
+        }
+        #[expect(clippy::cast_precision_loss, reason = "counts of calls")]
+        let of_step = [0, 1].map(|side| Some(calls[side] as f64 / self.steps.counts[side]));
+        let share = if self.steps.basis == Basis::Recording { SAME_AMOUNT } else { SAME_CALLS };
+        Some(of_numbers(WorkAspect::Amount, of_step, share, "calls of operators that both have"))
+    }
+
+    /// What may be said of the times, and the times for tokens or FLOPs.
+    fn headline(&self, works: &[Workload; 2], questions: &[Question]) -> (Headline, Vec<WorkRate>) {
+        let is =
+            |about, answer| questions.iter().any(|one| one.about == about && one.answer == answer);
+        if [WorkAspect::Model, WorkAspect::Phase].iter().any(|about| is(*about, Answer::Different))
+        {
+            return (Headline::Withheld, Vec::new());
+        }
+        let differs = questions.iter().any(|one| one.answer == Answer::Different);
+        if !differs {
+            let is_known = is(WorkAspect::Model, Answer::Same)
+                && (is(WorkAspect::Sizes, Answer::Same) || is(WorkAspect::Tokens, Answer::Same));
+            let headline = if is_known { Headline::OfAStep } else { Headline::Unconfirmed };
+            return (headline, Vec::new());
+        }
+        // Of a layer alone the tokens of a step are not its work alone, but in the same relation.
+        let by_token = self.by_token(works);
+        if !by_token.is_empty() {
+            return (Headline::ForAToken, by_token);
+        }
+        let flops = works.each_ref().map(|work| work.flops);
+        if let [Some(first), Some(second)] = flops
+            && self.options.layer.is_none()
+        {
+            let units = [first, second];
+            let units = [0, 1].map(|side| units[side] / self.steps.counts[side] / 1e12);
+            if let Some(rate) = rate(None, units, self.step_ns) {
+                return (Headline::ForATflop, vec![rate]);
+            }
+        }
+        (Headline::Withheld, Vec::new())
+    }
+
+    /// The times for a token, of each phase that both sides have; none if the tokens of one are
+    /// not known.
+    fn by_token(&self, works: &[Workload; 2]) -> Vec<WorkRate> {
+        let tokens = |side: usize, phase: Option<Phase>| {
+            let sizes = works[side].marked.iter().find(|(of, _)| *of == phase);
+            sizes.and_then(|(_, size)| size.tokens)
+        };
+        if self.steps.by_phase && self.phases.len() < PHASES {
+            let both = self
+                .phases
+                .iter()
+                .filter_map(|part| Some((part.phase, [part.first_ns?, part.second_ns?])));
+            let rates: Option<Vec<WorkRate>> = both
+                .map(|(phase, times)| {
+                    let units = [tokens(0, Some(phase))?, tokens(1, Some(phase))?];
+                    rate(Some(phase), units, times)
+                })
+                .collect();
+            return rates.unwrap_or_default();
+        }
+        let of_step = [0, 1].map(|side| {
+            let marked = tokens(side, None).filter(|_| works[side].marked.len() == 1);
+            marked.or_else(|| self.tokens_of_step(&works[side], side))
+        });
+        let rate = match of_step {
+            [Some(first), Some(second)] => rate(None, [first, second], self.step_ns),
+            _ => None,
+        };
+        rate.into_iter().collect()
+    }
+}
+
+fn rate(phase: Option<Phase>, units: [f64; 2], step_ns: [f64; 2]) -> Option<WorkRate> {
+    let is_positive = |value: &f64| *value > 0.0 && value.is_finite();
+    if !units.iter().chain(&step_ns).all(is_positive) {
+        return None;
+    }
+    let [first_ns, second_ns] = [0, 1].map(|side| step_ns[side] / units[side]);
+    let [first_units, second_units] = units;
+    Some(WorkRate {
+        phase,
+        first_units,
+        second_units,
+        first_ns,
+        second_ns,
+        ratio: first_ns / second_ns,
+    })
+}
+
+fn of_numbers(about: WorkAspect, values: [Option<f64>; 2], share: f64, evidence: &str) -> Question {
+    let answer = match values {
+        [Some(first), Some(second)] if near(first, second, share) || first == second => {
+            Answer::Same
+        }
+        [Some(_), Some(_)] => Answer::Different,
+        _ => Answer::Unknown,
+    };
+    let [first, second] = values.map(|value| value.map(number));
+    Question { about, phase: None, first, second, answer, evidence: evidence.to_owned() }
+}
+
+fn of_words(about: WorkAspect, words: [Option<String>; 2], evidence: &str) -> Question {
+    let answer = match &words {
+        [Some(first), Some(second)] if first == second => Answer::Same,
+        [Some(_), Some(_)] => Answer::Different,
+        _ => Answer::Unknown,
+    };
+    let [first, second] = words;
+    Question { about, phase: None, first, second, answer, evidence: evidence.to_owned() }
+}

@@ -1,0 +1,267 @@
+//! The work of a side: its operators with their sizes, and what follows from those.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::super::side::Chosen;
+use crate::NameId;
+use crate::classify::{AttnPhase, Class};
+use crate::launched::{NONE, launches, operators};
+use crate::segment::{Phase, StepSize};
+use crate::shapes::{Problem, Shape, base};
+
+/// FLOPs are those of a recording if so much of the time of GEMMs, convolutions and attention is in
+/// operators whose arithmetic is known.
+const ENOUGH_COUNTED: f64 = 0.9;
+
+/// Calls of one operator with one shape.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Calls {
+    pub(super) count: u64,
+    /// The durations of the kernels that they launched.
+    pub(super) total_ns: u64,
+    /// The part in kernels that are GEMMs, convolutions or attention.
+    pub(super) main_ns: u64,
+}
+
+/// The sizes that the model gives, of an operator with weights.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Weights {
+    /// Of a GEMM: the sizes `m`, `n` and `k`; one of them is the number of tokens.
+    Gemm([u64; 3]),
+    /// Of a convolution.
+    Conv(Vec<u64>),
+    /// Of a table of tokens.
+    Embedding([u64; 2]),
+}
+
+/// The work of a side.
+#[derive(Debug, Default)]
+pub(super) struct Workload {
+    /// By operator without its library, and sizes.
+    pub(super) calls: FxHashMap<(String, String), Calls>,
+    /// The calls of operators with weights.
+    pub(super) weights: FxHashMap<Weights, u64>,
+    /// The durations of all kernels.
+    pub(super) all_ns: u64,
+    /// Those of GEMMs, convolutions and attention.
+    pub(super) main_ns: u64,
+    /// The part of these in operators with a shape.
+    pub(super) shaped_ns: u64,
+    /// Of the recording, in FLOPs; none if too much of it is not known.
+    pub(super) flops: Option<f64>,
+    /// Sequences or images at once, of most calls that show it.
+    pub(super) batch: Option<u64>,
+    /// Tokens of a sequence.
+    pub(super) sequence: Option<u64>,
+    /// Tokens of the recording, looked up in the largest table.
+    pub(super) tokens: Option<u64>,
+    /// The number type in which most of the time is spent.
+    pub(super) dtype: Option<String>,
+    /// Convolutions in the recording.
+    pub(super) convolutions: u64,
+    /// GEMMs with weights in the recording.
+    pub(super) gemms: u64,
+    /// Whether gradients are computed; none if operators were not recorded.
+    pub(super) is_training: Option<bool>,
+    /// The phase of all attention, by the names of its kernels.
+    pub(super) attention: Option<AttnPhase>,
+    /// What the marks say of the steps of each phase.
+    pub(super) marked: Vec<(Option<Phase>, MarkedSize)>,
+}
+
+/// The mean sizes of marked steps.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct MarkedSize {
+    pub(super) sequences: Option<f64>,
+    pub(super) tokens: Option<f64>,
+    pub(super) context: Option<f64>,
+}
+
+impl Workload {
+    pub(super) fn of(side: &Chosen<'_>) -> Self {
+        let trace = side.side.trace;
+        let mut work = Self { marked: marked(side), ..Self::default() };
+        let operators = operators(trace, &launches(trace));
+        let mut seen: FxHashMap<(NameId, u32), Calls> = FxHashMap::default();
+        let mut is_counted = vec![false; trace.ops.len()];
+        let mut attention = [0_u64; 2];
+        for &row in &side.rows {
+            let kernel = row as usize;
+            let duration_ns = trace.kernels.duration_ns[kernel];
+            let class = side.side.classes.get(kernel);
+            work.all_ns = work.all_ns.saturating_add(duration_ns);
+            let is_main = is_main(class.main);
+            if is_main {
+                work.main_ns = work.main_ns.saturating_add(duration_ns);
+            }
+            match class.phase {
+                AttnPhase::Prefill => attention[0] += 1,
+                AttnPhase::Decode => attention[1] += 1,
+                AttnPhase::Unknown => {}
+            }
+            let op = operators.get(kernel).copied().unwrap_or(NONE) as usize;
+            let (Some(&name), Some(&shape)) = (trace.ops.name.get(op), trace.ops.shape.get(op))
+            else {
+                continue;
+            };
+            let calls = seen.entry((name, shape)).or_default();
+            if let Some(counted) = is_counted.get_mut(op).filter(|counted| !**counted) {
+                *counted = true;
+                calls.count += 1;
+            }
+            calls.total_ns = calls.total_ns.saturating_add(duration_ns);
+            if is_main {
+                calls.main_ns = calls.main_ns.saturating_add(duration_ns);
+            }
+        }
+        work.attention = match attention {
+            [0, 0] => None,
+            [0, _] => Some(AttnPhase::Decode),
+            [_, 0] => Some(AttnPhase::Prefill),
+            _ => None,
+        };
+        let text = |id: NameId| trace.names.text(id);
+        if !trace.ops.is_empty() {
+            let used: FxHashSet<NameId> = trace.ops.name.iter().copied().collect();
+            work.is_training = Some(used.into_iter().any(|name| is_of_training(text(name))));
+        }
+        let mut seen: Vec<_> = seen.into_iter().collect();
+        seen.sort_unstable_by_key(|(key, _)| *key);
+        work.take(
+            seen.iter().map(|((name, shape), calls)| {
+                (text(*name), trace.shapes.text(NameId(*shape)), calls)
+            }),
+        );
+        work
+    }
+
+    fn take<'t>(&mut self, calls: impl Iterator<Item = (&'t str, &'t str, &'t Calls)>) {
+        let (mut flops, mut counted_ns) = (0.0, 0_u64);
+        let (mut batches, mut sequences) = (Votes::default(), Votes::default());
+        let mut dtypes: FxHashMap<String, u64> = FxHashMap::default();
+        let mut tables: FxHashMap<[u64; 2], u64> = FxHashMap::default();
+        let mut images = Votes::default();
+        for (op, shape, calls) in calls {
+            match base(op) {
+                "convolution" | "_convolution" => self.convolutions += calls.count,
+                "mm" | "addmm" | "linear" => self.gemms += calls.count,
+                _ => {}
+            }
+            // Symbols may stand for anything.
+            if shape.is_empty() || shape.contains('?') {
+                continue;
+            }
+            self.shaped_ns = self.shaped_ns.saturating_add(calls.main_ns);
+            let key = (base(op).to_owned(), Shape::sizes(shape));
+            let all = self.calls.entry(key).or_default();
+            all.count += calls.count;
+            all.total_ns = all.total_ns.saturating_add(calls.total_ns);
+            all.main_ns = all.main_ns.saturating_add(calls.main_ns);
+            if let Some(dtype) = Shape::of(shape).dtype().filter(|_| calls.main_ns > 0) {
+                *dtypes.entry(dtype).or_default() += calls.main_ns;
+            }
+            let Some(problem) = Problem::of(op, shape) else { continue };
+            #[expect(clippy::cast_precision_loss, reason = "a count of calls")]
+            let count = calls.count as f64;
+            flops += problem.flops() * count;
+            counted_ns = counted_ns.saturating_add(calls.main_ns);
+            match problem {
+                Problem::Gemm { batch: 1, m, n, k } => {
+                    *self.weights.entry(Weights::Gemm([m, n, k])).or_default() += calls.count;
+                }
+                Problem::Gemm { .. } => {}
+                Problem::Conv { batch, weights, .. } => {
+                    images.add(batch, calls.count);
+                    *self.weights.entry(Weights::Conv(weights)).or_default() += calls.count;
+                }
+                Problem::Attention { batch, queries, .. } => {
+                    batches.add(batch, calls.count);
+                    sequences.add(queries, calls.count);
+                }
+                Problem::Embedding { vocabulary, width, tokens } => {
+                    let table = [vocabulary, width];
+                    *self.weights.entry(Weights::Embedding(table)).or_default() += calls.count;
+                    let all: u64 = tokens.iter().product();
+                    *tables.entry(table).or_default() += all.saturating_mul(calls.count);
+                    if let [batch, sequence] = tokens[..] {
+                        batches.add(batch, calls.count);
+                        sequences.add(sequence, calls.count);
+                    }
+                }
+            }
+        }
+        #[expect(clippy::cast_precision_loss, reason = "a share")]
+        let is_enough = counted_ns as f64 >= ENOUGH_COUNTED * self.main_ns as f64;
+        self.flops = (flops > 0.0 && is_enough).then_some(flops);
+        self.batch = batches.most().or(images.most());
+        self.sequence = sequences.most();
+        self.tokens = tables.into_iter().max().map(|(_, tokens)| tokens).filter(|all| *all > 0);
+        let most = dtypes.into_iter().max_by(|a, b| a.1.cmp(&b.1).then_with(|| b.0.cmp(&a.0)));
+        self.dtype = most.map(|(dtype, _)| dtype);
+    }
+
+    /// The share of the main work whose shapes are known.
+    pub(super) fn shaped_share(&self) -> f64 {
+        crate::summary::ratio(self.shaped_ns, self.main_ns)
+    }
+}
+
+/// Whether kernels of a class are what most of the arithmetic is in.
+fn is_main(class: Class) -> bool {
+    matches!(class, Class::Gemm | Class::MoeGemm | Class::Conv | Class::Attn)
+}
+
+/// Whether an operator is of the backward pass.
+fn is_of_training(op: &str) -> bool {
+    op.starts_with("autograd::engine") || op.contains("Backward") || op.ends_with("_backward")
+}
+
+/// How often each value was seen.
+#[derive(Debug, Default)]
+struct Votes(FxHashMap<u64, u64>);
+
+impl Votes {
+    fn add(&mut self, value: u64, count: u64) {
+        *self.0.entry(value).or_default() += count;
+    }
+
+    /// The most frequent value, of equals the largest.
+    fn most(&self) -> Option<u64> {
+        let votes = self.0.iter().max_by_key(|(value, count)| (**count, **value));
+        votes.map(|(value, _)| *value)
+    }
+}
+
+/// The mean sizes of the marked steps that have kernels, by phase.
+fn marked(side: &Chosen<'_>) -> Vec<(Option<Phase>, MarkedSize)> {
+    let trace = side.side.trace;
+    let steps = &side.side.segments.steps;
+    let used: FxHashSet<usize> =
+        side.rows.iter().filter_map(|row| steps.step(*row as usize)).collect();
+    let phases = Phase::ALL.into_iter().map(Some).chain([None]);
+    let mut found = Vec::new();
+    for phase in phases {
+        let of_phase = steps.list.iter().enumerate();
+        let sizes: Vec<StepSize> = of_phase
+            .filter(|(at, step)| step.phase == phase && used.contains(at))
+            .map(|(_, step)| StepSize::of(trace.names.text(step.name)))
+            .collect();
+        if sizes.is_empty() {
+            continue;
+        }
+        let mean = |of: fn(&StepSize) -> Option<u64>| {
+            let values: Option<Vec<u64>> = sizes.iter().map(of).collect();
+            #[expect(clippy::cast_precision_loss, reason = "a mean")]
+            values.map(|values| {
+                values.iter().map(|value| *value as f64).sum::<f64>() / values.len() as f64
+            })
+        };
+        let size = MarkedSize {
+            sequences: mean(|size| size.sequences),
+            tokens: mean(|size| size.tokens),
+            context: mean(|size| size.context),
+        };
+        found.push((phase, size));
+    }
+    found
+}

@@ -1,0 +1,523 @@
+//! Whether two traces are of the same work is asked before any headline.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod real;
+
+use std::fmt::Write;
+
+use kernel_traces::compare::{
+    Answer, CompareOptions, Comparison, Headline, Side, WorkAspect, older,
+};
+use kernel_traces::segment::Phase;
+use kernel_traces::{Classes, Options, Segments, Trace};
+
+/// A step: sequences, tokens of each, and what marks it.
+#[derive(Clone, Copy)]
+struct Step {
+    batch: u64,
+    sequence: u64,
+    mark: Mark,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Mark {
+    None,
+    Vllm,
+}
+
+/// What the operators of a trace say of their inputs.
+#[derive(Clone, Copy, PartialEq)]
+enum Sizes {
+    All,
+    None,
+    Symbols,
+}
+
+/// A program and the device that it runs on.
+#[derive(Clone)]
+struct Plan {
+    layers: u64,
+    hidden: u64,
+    convolutions: u64,
+    joined_qkv: bool,
+    dtype: &'static str,
+    sizes: Sizes,
+    steps: Vec<Step>,
+    /// Nanoseconds for a token of a decode step, and of others, of each kernel.
+    pace: [u64; 2],
+    device: &'static str,
+}
+
+const STEP: Step = Step { batch: 4, sequence: 64, mark: Mark::None };
+
+impl Plan {
+    fn transformer() -> Self {
+        Self {
+            layers: 6,
+            hidden: 512,
+            convolutions: 0,
+            joined_qkv: true,
+            dtype: "c10::BFloat16",
+            sizes: Sizes::All,
+            steps: vec![STEP; 3],
+            pace: [40, 40],
+            device: "NVIDIA H100",
+        }
+    }
+
+    fn of_images(convolutions: u64, batch: u64) -> Self {
+        let step = Step { batch, ..STEP };
+        Self { layers: 0, convolutions, steps: vec![step; 3], ..Self::transformer() }
+    }
+
+    fn amd(self) -> Self {
+        Self { device: "AMD Instinct MI300X", ..self }
+    }
+
+    fn steps(self, batch: u64, sequence: u64, mark: Mark) -> Self {
+        Self { steps: vec![Step { batch, sequence, mark }; 3], ..self }
+    }
+
+    /// The trace, as the profiler writes it.
+    fn text(&self) -> String {
+        let warp = if self.device.starts_with("AMD") { 64 } else { 32 };
+        let mut out =
+            Writer { text: String::new(), id: 0, host_ns: 1000, device_ns: 5000, plan: self };
+        for step in &self.steps {
+            out.step(*step);
+        }
+        let events = out.text.trim_end_matches(",\n");
+        format!(
+            "{{\"deviceProperties\": [{{\"id\": 0, \"name\": \"{}\", \"warpSize\": {warp}}}], \
+             \"traceEvents\": [\n{events}\n]}}",
+            self.device
+        )
+    }
+}
+
+struct Writer<'p> {
+    text: String,
+    id: u64,
+    host_ns: u64,
+    device_ns: u64,
+    plan: &'p Plan,
+}
+
+impl Writer<'_> {
+    fn step(&mut self, step: Step) {
+        let start = self.host_ns;
+        let at = self.text.len();
+        let Plan { layers, hidden, joined_qkv, .. } = *self.plan;
+        let Step { batch, sequence, mark } = step;
+        let tokens = batch * sequence;
+        let pace = self.plan.pace[usize::from(sequence > 1)];
+        let long = tokens * pace;
+        let gemm = |n: u64, k: u64| format!("[[{tokens}, {k}], [{k}, {n}]]");
+        if layers > 0 {
+            let table = format!("[[32000, {hidden}], [{batch}, {sequence}]]");
+            self.op(
+                "aten::embedding",
+                &table,
+                "void at::native::vectorized_gather_kernel<16, long>()",
+                long / 4,
+            );
+        }
+        for _ in 0..layers {
+            self.op(
+                "aten::rms_norm",
+                &format!("[[{tokens}, {hidden}], [{hidden}]]"),
+                "rms_norm_kernel",
+                long / 8,
+            );
+            if joined_qkv {
+                self.op("aten::mm", &gemm(3 * hidden, hidden), "nvjet_tst_qkv", 3 * long);
+            } else {
+                for _ in 0..3 {
+                    self.op("aten::mm", &gemm(hidden, hidden), "nvjet_tst_one", long);
+                }
+            }
+            let heads = hidden / 64;
+            let one = format!("[{batch}, {sequence}, {heads}, 64]");
+            self.op(
+                "aten::_flash_attention_forward",
+                &format!("[{one}, {one}, {one}]"),
+                "flash_fwd_kernel",
+                long,
+            );
+            self.op("aten::mm", &gemm(hidden, hidden), "nvjet_tst_out", long);
+            self.op("aten::mm", &gemm(4 * hidden, hidden), "nvjet_tst_up", 4 * long);
+            self.op(
+                "aten::silu",
+                &format!("[[{tokens}, {}]]", 4 * hidden),
+                "silu_kernel",
+                long / 8,
+            );
+            self.op("aten::mm", &gemm(hidden, 4 * hidden), "nvjet_tst_down", 4 * long);
+        }
+        if layers > 0 {
+            self.op("aten::mm", &gemm(32000, hidden), "nvjet_tst_head", 8 * long);
+        }
+        for number in 0..self.plan.convolutions {
+            // Deeper models repeat the sizes of shallow ones, and have wider ones as well.
+            let channels = 64 << (number / 12);
+            let sizes = format!(
+                "[[{batch}, {channels}, 28, 28], [{channels}, {channels}, 3, 3], [], [1], [1], [1]]"
+            );
+            self.op("aten::cudnn_convolution", &sizes, "implicit_convolve_sgemm", long);
+            self.op(
+                "aten::relu",
+                &format!("[[{batch}, {channels}, 28, 28]]"),
+                "relu_kernel",
+                long / 8,
+            );
+        }
+        if self.plan.convolutions > 0 {
+            self.op(
+                "aten::addmm",
+                &format!("[[1000], [{batch}, 512], [512, 1000]]"),
+                "ampere_sgemm",
+                long / 4,
+            );
+        }
+        self.host_ns = self.host_ns.max(self.device_ns) + 1000;
+        if mark == Mark::Vllm {
+            let (prompts, running) = if sequence > 1 { (batch, 0) } else { (0, batch) };
+            let name = format!(
+                "execute_context_{prompts}({})_generation_{running}({running})",
+                prompts * sequence
+            );
+            let event = Self::event("user_annotation", &name, (1, 1), start..self.host_ns, "");
+            self.text.insert_str(at, &event);
+        }
+        self.host_ns += 1000;
+    }
+
+    fn op(&mut self, name: &str, dims: &str, kernel: &str, ns: u64) {
+        self.id += 1;
+        let id = self.id;
+        let inputs = dims.matches('[').count();
+        let kinds = vec![format!("\"{}\"", self.plan.dtype); inputs].join(", ");
+        let args = match self.plan.sizes {
+            Sizes::All => format!(", \"Input type\": [{kinds}], \"Input Dims\": {dims}"),
+            Sizes::None => String::new(),
+            Sizes::Symbols => {
+                let symbols = dims.replace(|c: char| c.is_ascii_digit(), "");
+                let symbols = symbols.replace("[,", "[\"s0\",").replace(", ]", ", \"s1\"]");
+                format!(", \"Input Dims\": {symbols}")
+            }
+        };
+        let host = self.host_ns;
+        self.text += &Self::event(
+            "cpu_op",
+            name,
+            (1, 1),
+            host..host + 900,
+            &format!("\"External id\": {id}{args}"),
+        );
+        let launch = format!("\"External id\": {id}, \"correlation\": {id}");
+        self.text += &Self::event(
+            "cuda_runtime",
+            "cudaLaunchKernel",
+            (1, 1),
+            host + 100..host + 500,
+            &launch,
+        );
+        self.host_ns += 1000;
+        let start = self.device_ns.max(self.host_ns);
+        let end = start + ns.max(50);
+        self.text += &Self::event(
+            "kernel",
+            kernel,
+            (0, 7),
+            start..end,
+            &format!("\"device\": 0, \"stream\": 7, {launch}"),
+        );
+        self.device_ns = end + 10;
+    }
+
+    fn event(
+        category: &str,
+        name: &str,
+        (process, thread): (u64, u64),
+        time: std::ops::Range<u64>,
+        args: &str,
+    ) -> String {
+        let us = |ns: u64| format!("{}.{:03}", ns / 1000, ns % 1000);
+        let mut text = String::new();
+        writeln!(
+            text,
+            "{{\"ph\": \"X\", \"cat\": \"{category}\", \"name\": \"{name}\", \"pid\": {process}, \
+             \"tid\": {thread}, \"ts\": {}, \"dur\": {}, \"args\": {{{args}}}}},",
+            us(time.start),
+            us(time.end - time.start)
+        )
+        .unwrap();
+        text
+    }
+}
+
+struct Loaded {
+    trace: Trace,
+    classes: Classes,
+    segments: Segments,
+}
+
+impl Loaded {
+    fn of(trace: Trace) -> Self {
+        let classes = Classes::of(&trace);
+        let segments = Segments::of(&trace, &classes);
+        Self { trace, classes, segments }
+    }
+
+    fn made(plan: &Plan) -> Self {
+        let trace = Trace::from_json(plan.text().as_bytes(), &Options::default()).unwrap();
+        assert_eq!(trace.warnings, []);
+        Self::of(trace)
+    }
+
+    fn side<'t>(&'t self, name: &'t str) -> Side<'t> {
+        let Self { trace, classes, segments } = self;
+        Side { trace, classes, segments, name }
+    }
+}
+
+/// Compares in both orders, which must give the same answers.
+fn compare(first: &Loaded, second: &Loaded) -> Comparison {
+    let [first, second] = [first.side("a.json"), second.side("b.json")];
+    let options = CompareOptions::default();
+    let there = Comparison::of(first, second, &options).unwrap();
+    let back = Comparison::of(second, first, &options).unwrap();
+    let (one, other) = (&there.same_work, &back.same_work);
+    assert_eq!(one.headline, other.headline, "{}\n{}", there.verdict(), back.verdict());
+    assert_eq!(one.questions.len(), other.questions.len());
+    for (a, b) in one.questions.iter().zip(&other.questions) {
+        assert_eq!((a.about, a.answer), (b.about, b.answer), "{a:?}");
+        assert_eq!((&a.first, &a.second), (&b.second, &b.first));
+    }
+    for (a, b) in one.rates.iter().zip(&other.rates) {
+        assert!((a.ratio * b.ratio - 1.0).abs() < 1e-9);
+    }
+    let ratios = one.matched.ratio.zip(other.matched.ratio);
+    assert!(ratios.is_none_or(|(a, b)| (a * b - 1.0).abs() < 1e-9));
+    honest(&there);
+    honest(&back);
+    there
+}
+
+/// Steps of different work have no headline of a step anywhere, and the first warning says so.
+fn honest(found: &Comparison) {
+    let verdict = found.verdict();
+    let is_of_a_step = found.same_work.headline.is_of_a_step();
+    assert_eq!(verdict.contains("did not do the same work"), !is_of_a_step, "{verdict}");
+    if is_of_a_step {
+        return;
+    }
+    assert_eq!(found.gap.ratio, None);
+    assert_eq!(found.warnings[0].code, "different-work");
+    let is_withheld = found.same_work.headline == Headline::Withheld;
+    assert!(!is_withheld || !verdict.contains("as fast"), "{verdict}");
+    assert!(is_withheld || verdict.contains("for a t") || verdict.contains("for a TFLOP"));
+    let of = older::operations(found).into_iter().map(|one| one.status.name());
+    assert!(of.into_iter().all(|status| status == "not_comparable"));
+}
+
+fn answer(found: &Comparison, about: WorkAspect) -> Option<Answer> {
+    found.same_work.questions.iter().find(|one| one.about == about).map(|one| one.answer)
+}
+
+fn pair(first: &Plan, second: &Plan) -> Comparison {
+    compare(&Loaded::made(first), &Loaded::made(second))
+}
+
+#[test]
+fn the_same_work_has_its_headline() {
+    let slower = Plan { pace: [60, 60], ..Plan::transformer().amd() };
+    for (first, second) in [
+        (Plan::transformer(), slower.clone()),
+        // One GEMM for three is the same work.
+        (Plan::transformer(), Plan { joined_qkv: false, ..slower }),
+        (Plan::of_images(20, 8), Plan { pace: [60, 60], ..Plan::of_images(20, 8).amd() }),
+        (
+            Plan::transformer().steps(8, 1, Mark::Vllm),
+            Plan { pace: [60, 60], ..Plan::transformer().steps(8, 1, Mark::Vllm) },
+        ),
+    ] {
+        let found = pair(&first, &second);
+        assert_eq!(found.same_work.headline, Headline::OfAStep, "{:#?}", found.same_work.questions);
+        assert!(found.verdict().contains("times as fast"), "{}", found.verdict());
+    }
+}
+
+#[test]
+fn batches_are_compared_by_token() {
+    let small = Plan::transformer().steps(2, 64, Mark::None);
+    let large = Plan { pace: [20, 20], ..Plan::transformer().steps(128, 64, Mark::None) };
+    let found = pair(&small, &large);
+    assert_eq!(found.same_work.headline, Headline::ForAToken);
+    assert_eq!(answer(&found, WorkAspect::Batch), Some(Answer::Different));
+    assert_eq!(answer(&found, WorkAspect::Sequence), Some(Answer::Same));
+    assert_eq!(answer(&found, WorkAspect::Model), Some(Answer::Same));
+    let rate = found.same_work.rates[0];
+    assert_eq!((rate.first_units, rate.second_units), (128.0, 8192.0));
+    // Twice as fast, and short kernels wait for the host.
+    assert!((1.9..10.0).contains(&rate.ratio), "{}", rate.ratio);
+    assert!(found.verdict().contains("batch 2 against 128"), "{}", found.verdict());
+}
+
+#[test]
+fn images_are_compared_by_arithmetic() {
+    let found = pair(&Plan::of_images(20, 32), &Plan::of_images(20, 64));
+    assert_eq!(found.same_work.headline, Headline::ForATflop, "{:#?}", found.same_work.questions);
+    assert_eq!(answer(&found, WorkAspect::Batch), Some(Answer::Different));
+    let [rate] = found.same_work.rates[..] else { panic!("one rate") };
+    assert!((rate.second_units / rate.first_units - 2.0).abs() < 1e-6);
+}
+
+#[test]
+fn recordings_of_different_lengths_without_steps() {
+    let long = Plan { steps: vec![Step { batch: 8, ..STEP }; 5], ..Plan::of_images(20, 8) };
+    let found = pair(&Plan::of_images(20, 8), &long);
+    assert_eq!(found.same_work.headline, Headline::ForATflop, "{:#?}", found.same_work.questions);
+    assert_eq!(answer(&found, WorkAspect::Amount), Some(Answer::Different));
+    let [rate] = found.same_work.rates[..] else { panic!("one rate") };
+    assert!((rate.ratio - 1.0).abs() < 0.05, "{}", rate.ratio);
+    assert!((found.same_work.matched.ratio.unwrap() - 1.0).abs() < 0.01);
+}
+
+#[test]
+fn decode_against_prefill() {
+    let decode = Plan::transformer().steps(32, 1, Mark::Vllm);
+    let prefill = Plan::transformer().steps(15, 1024, Mark::Vllm);
+    let found = pair(&decode, &prefill);
+    assert_eq!(found.same_work.headline, Headline::Withheld);
+    assert_eq!(answer(&found, WorkAspect::Phase), Some(Answer::Different));
+    assert!(found.verdict().contains("phase decode against prefill"), "{}", found.verdict());
+    // Without marks, and without shapes of anything but the tokens.
+    let unmarked = |plan: Plan| Plan {
+        steps: plan.steps.iter().map(|step| Step { mark: Mark::None, ..*step }).collect(),
+        ..plan
+    };
+    let found = pair(&unmarked(decode), &unmarked(prefill));
+    assert_eq!(found.same_work.headline, Headline::Withheld, "{:#?}", found.same_work.questions);
+}
+
+#[test]
+fn other_models() {
+    let deep = Plan { layers: 9, ..Plan::transformer() };
+    let found = pair(&Plan::transformer(), &deep);
+    assert_eq!(found.same_work.headline, Headline::Withheld);
+    assert_eq!(answer(&found, WorkAspect::Model), Some(Answer::Different));
+    let wide = Plan { hidden: 640, ..Plan::transformer() };
+    let found = pair(&Plan::transformer(), &wide);
+    assert_eq!(found.same_work.headline, Headline::Withheld, "{:#?}", found.same_work.questions);
+    // Of residual networks the deeper one has all sizes of the other; and without sizes.
+    for sizes in [Sizes::All, Sizes::None] {
+        let of = |convolutions| Plan { sizes, ..Plan::of_images(convolutions, 8) };
+        let found = pair(&of(20), &of(53));
+        assert_eq!(
+            found.same_work.headline,
+            Headline::Withheld,
+            "{:#?}",
+            found.same_work.questions
+        );
+        assert_eq!(answer(&found, WorkAspect::Model), Some(Answer::Different));
+    }
+}
+
+#[test]
+fn what_the_traces_do_not_say_is_said() {
+    for (first, second) in [
+        (Sizes::None, Sizes::None),
+        (Sizes::All, Sizes::None),
+        (Sizes::Symbols, Sizes::Symbols),
+        (Sizes::Symbols, Sizes::All),
+    ] {
+        let of = |sizes| Plan { sizes, ..Plan::transformer() };
+        let found = pair(&of(first), &of(second));
+        assert_eq!(found.same_work.headline, Headline::Unconfirmed);
+        assert!(found.doubt().contains("sizes"), "{}", found.doubt());
+        assert!(found.warnings.iter().any(|warning| warning.code == "unconfirmed-work"));
+    }
+}
+
+#[test]
+fn another_number_type() {
+    let single = Plan { dtype: "float", ..Plan::transformer() };
+    let found = pair(&Plan::transformer(), &single);
+    assert_eq!(found.same_work.headline, Headline::ForAToken);
+    assert_eq!(answer(&found, WorkAspect::Dtype), Some(Answer::Different));
+    assert!(found.verdict().contains("dtype bf16 against f32"), "{}", found.verdict());
+}
+
+#[test]
+fn each_phase_has_its_own_statement() {
+    let prefill = Step { batch: 2, sequence: 512, mark: Mark::Vllm };
+    let decode = Step { batch: 64, sequence: 1, mark: Mark::Vllm };
+    let of = |batch, pace| Plan {
+        steps: vec![prefill, Step { batch, ..decode }, Step { batch, ..decode }],
+        pace,
+        ..Plan::transformer()
+    };
+    // The first is faster in decoding and slower in prefill.
+    let found = pair(&of(64, [2000, 60]).amd(), &of(96, [3000, 40]));
+    assert_eq!(found.same_work.headline, Headline::ForAToken);
+    let of_phase = |phase| {
+        let mut rates = found.same_work.rates.iter();
+        rates.find(|rate| rate.phase == Some(phase)).unwrap().ratio
+    };
+    assert!((0.5..0.9).contains(&of_phase(Phase::Decode)), "{}", found.verdict());
+    assert!((1.3..1.7).contains(&of_phase(Phase::Prefill)), "{}", found.verdict());
+    let verdict = found.verdict();
+    assert!(verdict.contains("of prefill") && verdict.contains("of decode"), "{verdict}");
+}
+
+fn real(path: &str) -> Loaded {
+    let path = real::folder().join("..").join(path);
+    Loaded::of(Trace::load(path, &Options::default(), &mut |_, _| {}).unwrap())
+}
+
+#[test]
+#[ignore = "needs the public traces in ../shared/traces"]
+fn public_pairs_of_the_same_work() {
+    for name in ["qwen1.5-0.5b_eager", "bert-small_eager", "timesformer_eager"] {
+        let of = |device| real(&format!("traces/{device}_{name}.json.gz"));
+        let found = compare(&of("mi300x"), &of("h100"));
+        println!("{name}: {}\n{:#?}", found.verdict(), found.same_work.questions);
+        assert_eq!(found.same_work.headline, Headline::OfAStep, "{name}");
+    }
+}
+
+#[test]
+#[ignore = "needs the public traces in ../shared/traces and ../shared/more_traces"]
+fn three_batch_sizes_are_distinguished() {
+    let of =
+        |batch| real(&format!("more_traces/a100_particle-transformer_forward_bs{batch}.json.gz"));
+    let traces = [2, 128, 256].map(of);
+    for (first, second) in [(0, 1), (1, 2), (0, 2)] {
+        let found = compare(&traces[first], &traces[second]);
+        println!("{}\n{:#?}", found.verdict(), found.same_work.questions);
+        assert!(!found.same_work.headline.is_of_a_step(), "{}", found.verdict());
+        assert_eq!(answer(&found, WorkAspect::Model), Some(Answer::Same));
+    }
+    assert_eq!(compare(&traces[1], &traces[1]).same_work.headline, Headline::OfAStep);
+}
+
+#[test]
+#[ignore = "needs the public traces in ../shared/traces and ../shared/more_traces"]
+fn public_pairs_of_different_work() {
+    for (first, second) in [
+        ("more_traces/mi300x_resnet18_ddp_train", "more_traces/v100_resnet50_train_rank0"),
+        (
+            "traces/mi300x_qwen3-8b_sglang_decode_graph",
+            "traces/mi300x_gpt-oss-20b_vllm_prefilldecode",
+        ),
+        ("traces/mi300x_qwen1.5-0.5b_eager", "traces/h100_bert-small_eager"),
+        ("more_traces/mi300x_flux_aiter", "traces/h100_qwen1.5-0.5b_eager"),
+    ] {
+        let [one, other] = [first, second].map(|path| real(&format!("{path}.json.gz")));
+        let found = compare(&one, &other);
+        println!("{}\n{:#?}", found.verdict(), found.same_work.questions);
+        assert_eq!(found.same_work.headline, Headline::Withheld, "{first}, {second}");
+    }
+}
