@@ -149,7 +149,10 @@ fn a_model_is_run_in_every_way() {
     assert_eq!(ways[0]["kernels"], 14);
     assert!(ways[1]["kernels"].as_u64().unwrap() < 14);
     let measurement = &json["measurement"];
-    assert_eq!((&measurement["seed"], &measurement["processes"]), (&3.into(), &3.into()));
+    assert_eq!(measurement["seed"], 3);
+    // Beside other work, all samples of a process may be disturbed.
+    let processes = measurement["processes"].as_u64().unwrap();
+    assert!((1..=3).contains(&processes), "{measurement}");
     assert!(measurement["against_itself"]["value"].as_f64().unwrap() > 0.0);
     assert!(measurement["results_apart"].as_f64().unwrap() < 1e-5);
     assert!(measurement["proved"].as_u64().unwrap() >= 1);

@@ -120,7 +120,7 @@ impl FromStr for TargetParts {
                 let backends = Backend::ALL.map(Backend::name);
                 let clocks = Clock::ALL.map(Clock::name);
                 let dtypes = DType::ALL.map(DType::name);
-                let implementations = ["native", "vendor"];
+                let implementations = Implementation::BUILT_IN.each_ref().map(Implementation::name);
                 let known = [&backends[..], &clocks, &dtypes, &implementations].concat();
                 return Err(Error::unknown_name("part of a target", word, known));
             };

@@ -204,6 +204,11 @@ fn is_of_library(op: &str) -> bool {
 /// What operators of makers' libraries begin with.
 const LIBRARIES: [&str; 3] = ["cudnn_", "miopen_", "mkldnn_"];
 
+/// The product of sizes, at most the largest number: a file may say any sizes.
+pub(crate) fn saturating_product(sizes: impl IntoIterator<Item = u64>) -> u64 {
+    sizes.into_iter().fold(1, u64::saturating_mul)
+}
+
 fn gemm(base: &str, shape: &Shape<'_>) -> Option<Problem> {
     // What is added comes first.
     let first = usize::from(matches!(base, "addmm" | "baddbmm" | "addbmm" | "addmv"));
@@ -230,10 +235,10 @@ fn product_of(a: &[u64], b: &[u64], is_transposed: bool) -> Option<Problem> {
         (_, true) => rows,
         _ => return None,
     };
-    let batches: u64 = batches.iter().product();
+    let batches = saturating_product(batches.iter().copied());
     // One matrix for all rows is one multiplication.
     if b.len() == 2 {
-        return Some(Problem::Gemm { batch: 1, m: m * batches, n, k });
+        return Some(Problem::Gemm { batch: 1, m: m.saturating_mul(batches), n, k });
     }
     Some(Problem::Gemm { batch: batches, m, n, k })
 }
@@ -255,17 +260,17 @@ fn conv(shape: &Shape<'_>, is_of_library: bool) -> Option<Problem> {
     };
     let points = image.iter().zip(window).zip(stride.iter().zip(&padding));
     let points = points.map(|((image, window), (stride, padding))| {
-        let room = (image + 2 * padding).saturating_sub(*window);
-        room / (*stride).max(1) + 1
+        let room = image.saturating_add(padding.saturating_mul(2)).saturating_sub(*window);
+        (room / (*stride).max(1)).saturating_add(1)
     });
-    let points = points.product();
+    let points = saturating_product(points);
     Some(Problem::Conv { batch: *batch, image: image.to_vec(), points, times: 1, weights })
 }
 
 /// Of the gradient of the output, the input, and the weights.
 fn conv_backward(shape: &Shape<'_>) -> Option<Problem> {
     let (gradient, image, weights) = (shape.known(0)?, shape.known(1)?, shape.known(2)?);
-    let points = gradient.get(2..)?.iter().product();
+    let points = saturating_product(gradient.get(2..)?.iter().copied());
     let image = image.get(2..)?.to_vec();
     Some(Problem::Conv { batch: *gradient.first()?, weights, image, points, times: 2 })
 }
@@ -280,7 +285,13 @@ fn attention(base: &str, shape: &Shape<'_>) -> Option<Problem> {
     // The operators of the framework have heads before tokens, those of libraries behind.
     let (queries, heads, keys) =
         if base.contains("scaled_dot_product") { (b, a, key_b) } else { (a, b, key_a) };
-    Some(Problem::Attention { batch, queries, keys, width: heads * size, is_backward })
+    Some(Problem::Attention {
+        batch,
+        queries,
+        keys,
+        width: heads.saturating_mul(size),
+        is_backward,
+    })
 }
 
 #[cfg(test)]
@@ -333,6 +344,28 @@ mod tests {
             Problem::of("aten::_scaled_dot_product_flash_attention", "2x16x7x64;2x16x9x64");
         assert_eq!(library, framework);
         assert_eq!(library.unwrap().flops(), (4 * 2 * 7 * 9 * 16 * 64) as f64);
+    }
+
+    #[test]
+    fn no_size_is_too_large() {
+        let all = u64::MAX;
+        let gemm = Problem::of("aten::linear", &format!("{all}x{all}x64;64x64;64"));
+        assert_eq!(gemm, Some(Problem::Gemm { batch: 1, m: all, n: 64, k: 64 }));
+        let conv = |text: &str| Problem::of("aten::convolution", text);
+        for image in [format!("1x1x{all}x{all}"), format!("{all}x{all}x{all}x{all}")] {
+            let value = format!("[{all}, {all}]");
+            for padding in ["[0, 0]", &value] {
+                let text = format!("{image};1x1x1x1; =; ScalarList=[1, 1]; ScalarList={padding}");
+                let found = conv(&text);
+                assert!(matches!(found, Some(Problem::Conv { points, .. }) if points == all));
+            }
+        }
+        let sizes = format!("{all}x{all}x{all}x{all}");
+        let both = format!("{sizes};{sizes};{sizes}");
+        for op in ["aten::convolution_backward", "aten::_flash_attention_forward"] {
+            let flops = Problem::of(op, &both).unwrap().flops();
+            assert!(flops > 1e50 && flops.is_finite(), "{op}: {flops}");
+        }
     }
 
     #[test]

@@ -194,14 +194,10 @@ impl Evidence<'_, '_> {
         let steps = self.steps.counts[side];
         let tokens = work.tokens.filter(|_| steps > 0.0)? as f64;
         // Where the recording begins in a step, its tokens may have been looked up before.
-        Some(match (work.batch, work.sequence) {
-            (Some(batch), Some(sequence))
-                if near(tokens / steps, (batch * sequence) as f64, 0.5) =>
-            {
-                (batch * sequence) as f64
-            }
-            _ => tokens / steps,
-        })
+        let looked_up = tokens / steps;
+        let of_batch =
+            work.batch.zip(work.sequence).map(|(batch, sequence)| batch as f64 * sequence as f64);
+        Some(of_batch.filter(|tokens| near(looked_up, *tokens, 0.5)).unwrap_or(looked_up))
     }
 
     /// Do the operators that take the time have the same sizes?

@@ -1,6 +1,6 @@
 //! Whether both sides ran the same model.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
 use super::super::basis::Steps;
 use super::super::models::Mismatch;
@@ -135,16 +135,16 @@ fn shared(own: &Workload, other: &Workload) -> f64 {
     let exact: FxHashSet<&Weights> = other.weights.keys().collect();
     // The place of the tokens is free: that of the rows going forward, that of the sum for the
     // gradients of weights.
-    let mut free: FxHashMap<(bool, u64, u64), ()> = FxHashMap::default();
+    let mut free: FxHashSet<(bool, u64, u64)> = FxHashSet::default();
     for weights in other.weights.keys() {
         if let Weights::Gemm([m, n, k]) = *weights {
-            free.insert((true, n, k), ());
-            free.insert((false, m, n), ());
+            free.insert((true, n, k));
+            free.insert((false, m, n));
         }
     }
     let is_shared = |weights: &Weights| match weights {
         Weights::Gemm([m, n, k]) => {
-            free.contains_key(&(true, *n, *k)) || free.contains_key(&(false, *m, *n))
+            free.contains(&(true, *n, *k)) || free.contains(&(false, *m, *n))
         }
         _ => exact.contains(weights),
     };

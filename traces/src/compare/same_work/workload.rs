@@ -7,7 +7,7 @@ use crate::NameId;
 use crate::classify::{AttnPhase, Class};
 use crate::launched::{NONE, launches, operators};
 use crate::segment::{Phase, StepSize};
-use crate::shapes::{Problem, Shape, base};
+use crate::shapes::{Problem, Shape, base, saturating_product};
 
 /// FLOPs are those of a recording if so much of the time of GEMMs, convolutions and attention is in
 /// operators whose arithmetic is known.
@@ -181,8 +181,9 @@ impl Workload {
                 Problem::Embedding { vocabulary, width, tokens } => {
                     let table = [vocabulary, width];
                     *self.weights.entry(Weights::Embedding(table)).or_default() += calls.count;
-                    let all: u64 = tokens.iter().product();
-                    *tables.entry(table).or_default() += all.saturating_mul(calls.count);
+                    let all = saturating_product(tokens.iter().copied().chain([calls.count]));
+                    let of_table = tables.entry(table).or_default();
+                    *of_table = of_table.saturating_add(all);
                     if let [batch, sequence] = tokens[..] {
                         batches.add(batch, calls.count);
                         sequences.add(sequence, calls.count);

@@ -1,0 +1,270 @@
+//! Traces of made-up programs, as the profiler writes them.
+
+use std::fmt::Write;
+
+/// A step: sequences, tokens of each, and what marks it.
+#[derive(Clone, Copy)]
+pub(crate) struct Step {
+    pub(crate) batch: u64,
+    pub(crate) sequence: u64,
+    pub(crate) mark: Mark,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Mark {
+    None,
+    Vllm,
+}
+
+/// What the operators of a trace say of their inputs.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Sizes {
+    All,
+    None,
+    Symbols,
+    /// Larger than any machine has.
+    Huge,
+}
+
+/// A program and the device that it runs on.
+#[derive(Clone)]
+pub(crate) struct Plan {
+    pub(crate) layers: u64,
+    pub(crate) hidden: u64,
+    pub(crate) convolutions: u64,
+    pub(crate) joined_qkv: bool,
+    pub(crate) dtype: &'static str,
+    pub(crate) sizes: Sizes,
+    pub(crate) steps: Vec<Step>,
+    /// Nanoseconds for a token of a decode step, and of others, of each kernel.
+    pub(crate) pace: [u64; 2],
+    pub(crate) device: &'static str,
+}
+
+pub(crate) const STEP: Step = Step { batch: 4, sequence: 64, mark: Mark::None };
+
+impl Plan {
+    pub(crate) fn transformer() -> Self {
+        Self {
+            layers: 6,
+            hidden: 512,
+            convolutions: 0,
+            joined_qkv: true,
+            dtype: "c10::BFloat16",
+            sizes: Sizes::All,
+            steps: vec![STEP; 3],
+            pace: [40, 40],
+            device: "NVIDIA H100",
+        }
+    }
+
+    pub(crate) fn of_images(convolutions: u64, batch: u64) -> Self {
+        let step = Step { batch, ..STEP };
+        Self { layers: 0, convolutions, steps: vec![step; 3], ..Self::transformer() }
+    }
+
+    pub(crate) fn amd(self) -> Self {
+        Self { device: "AMD Instinct MI300X", ..self }
+    }
+
+    pub(crate) fn steps(self, batch: u64, sequence: u64, mark: Mark) -> Self {
+        Self { steps: vec![Step { batch, sequence, mark }; 3], ..self }
+    }
+
+    /// The trace, as the profiler writes it.
+    pub(crate) fn text(&self) -> String {
+        let warp = if self.device.starts_with("AMD") { 64 } else { 32 };
+        let mut out =
+            Writer { text: String::new(), id: 0, host_ns: 1000, device_ns: 5000, plan: self };
+        for step in &self.steps {
+            out.step(*step);
+        }
+        let events = out.text.trim_end_matches(",\n");
+        format!(
+            "{{\"deviceProperties\": [{{\"id\": 0, \"name\": \"{}\", \"warpSize\": {warp}}}], \
+             \"traceEvents\": [\n{events}\n]}}",
+            self.device
+        )
+    }
+}
+
+struct Writer<'p> {
+    text: String,
+    id: u64,
+    host_ns: u64,
+    device_ns: u64,
+    plan: &'p Plan,
+}
+
+impl Writer<'_> {
+    fn step(&mut self, step: Step) {
+        let start = self.host_ns;
+        let at = self.text.len();
+        let Plan { layers, hidden, joined_qkv, .. } = *self.plan;
+        let Step { batch, sequence, mark } = step;
+        let tokens = batch * sequence;
+        let pace = self.plan.pace[usize::from(sequence > 1)];
+        let long = tokens * pace;
+        let gemm = |n: u64, k: u64| format!("[[{tokens}, {k}], [{k}, {n}]]");
+        if layers > 0 {
+            let table = format!("[[32000, {hidden}], [{batch}, {sequence}]]");
+            self.op(
+                "aten::embedding",
+                &table,
+                "void at::native::vectorized_gather_kernel<16, long>()",
+                long / 4,
+            );
+        }
+        for _ in 0..layers {
+            self.op(
+                "aten::rms_norm",
+                &format!("[[{tokens}, {hidden}], [{hidden}]]"),
+                "rms_norm_kernel",
+                long / 8,
+            );
+            if joined_qkv {
+                self.op("aten::mm", &gemm(3 * hidden, hidden), "nvjet_tst_qkv", 3 * long);
+            } else {
+                for _ in 0..3 {
+                    self.op("aten::mm", &gemm(hidden, hidden), "nvjet_tst_one", long);
+                }
+            }
+            let heads = hidden / 64;
+            let one = format!("[{batch}, {sequence}, {heads}, 64]");
+            self.op(
+                "aten::_flash_attention_forward",
+                &format!("[{one}, {one}, {one}]"),
+                "flash_fwd_kernel",
+                long,
+            );
+            self.op("aten::mm", &gemm(hidden, hidden), "nvjet_tst_out", long);
+            self.op("aten::mm", &gemm(4 * hidden, hidden), "nvjet_tst_up", 4 * long);
+            self.op(
+                "aten::silu",
+                &format!("[[{tokens}, {}]]", 4 * hidden),
+                "silu_kernel",
+                long / 8,
+            );
+            self.op("aten::mm", &gemm(hidden, 4 * hidden), "nvjet_tst_down", 4 * long);
+        }
+        if layers > 0 {
+            self.op("aten::mm", &gemm(32000, hidden), "nvjet_tst_head", 8 * long);
+        }
+        for number in 0..self.plan.convolutions {
+            // Deeper models repeat the sizes of shallow ones, and have wider ones as well.
+            let channels = 64 << (number / 12);
+            let sizes = format!(
+                "[[{batch}, {channels}, 28, 28], [{channels}, {channels}, 3, 3], [], [1], [1], [1]]"
+            );
+            self.op("aten::cudnn_convolution", &sizes, "implicit_convolve_sgemm", long);
+            self.op(
+                "aten::relu",
+                &format!("[[{batch}, {channels}, 28, 28]]"),
+                "relu_kernel",
+                long / 8,
+            );
+        }
+        if self.plan.convolutions > 0 {
+            self.op(
+                "aten::addmm",
+                &format!("[[1000], [{batch}, 512], [512, 1000]]"),
+                "ampere_sgemm",
+                long / 4,
+            );
+        }
+        self.host_ns = self.host_ns.max(self.device_ns) + 1000;
+        if mark == Mark::Vllm {
+            let (prompts, running) = if sequence > 1 { (batch, 0) } else { (0, batch) };
+            let name = format!(
+                "execute_context_{prompts}({})_generation_{running}({running})",
+                prompts * sequence
+            );
+            let event = Self::event("user_annotation", &name, (1, 1), start..self.host_ns, "");
+            self.text.insert_str(at, &event);
+        }
+        self.host_ns += 1000;
+    }
+
+    fn op(&mut self, name: &str, dims: &str, kernel: &str, ns: u64) {
+        self.id += 1;
+        let id = self.id;
+        let inputs = dims.matches('[').count();
+        let kinds = vec![format!("\"{}\"", self.plan.dtype); inputs].join(", ");
+        let args = match self.plan.sizes {
+            Sizes::All => format!(", \"Input type\": [{kinds}], \"Input Dims\": {dims}"),
+            Sizes::None => String::new(),
+            Sizes::Huge => {
+                let huge = of_eighteen_digits(dims);
+                format!(", \"Input type\": [{kinds}], \"Input Dims\": {huge}")
+            }
+            Sizes::Symbols => {
+                let symbols = dims.replace(|c: char| c.is_ascii_digit(), "");
+                let symbols = symbols.replace("[,", "[\"s0\",").replace(", ]", ", \"s1\"]");
+                format!(", \"Input Dims\": {symbols}")
+            }
+        };
+        let host = self.host_ns;
+        self.text += &Self::event(
+            "cpu_op",
+            name,
+            (1, 1),
+            host..host + 900,
+            &format!("\"External id\": {id}{args}"),
+        );
+        let launch = format!("\"External id\": {id}, \"correlation\": {id}");
+        self.text += &Self::event(
+            "cuda_runtime",
+            "cudaLaunchKernel",
+            (1, 1),
+            host + 100..host + 500,
+            &launch,
+        );
+        self.host_ns += 1000;
+        let start = self.device_ns.max(self.host_ns);
+        let end = start + ns.max(50);
+        self.text += &Self::event(
+            "kernel",
+            kernel,
+            (0, 7),
+            start..end,
+            &format!("\"device\": 0, \"stream\": 7, {launch}"),
+        );
+        self.device_ns = end + 10;
+    }
+
+    fn event(
+        category: &str,
+        name: &str,
+        (process, thread): (u64, u64),
+        time: std::ops::Range<u64>,
+        args: &str,
+    ) -> String {
+        let us = |ns: u64| format!("{}.{:03}", ns / 1000, ns % 1000);
+        let mut text = String::new();
+        writeln!(
+            text,
+            "{{\"ph\": \"X\", \"cat\": \"{category}\", \"name\": \"{name}\", \"pid\": {process}, \
+             \"tid\": {thread}, \"ts\": {}, \"dur\": {}, \"args\": {{{args}}}}},",
+            us(time.start),
+            us(time.end - time.start)
+        )
+        .unwrap();
+        text
+    }
+}
+
+/// Each number with zeros behind it, so that it has 18 digits.
+fn of_eighteen_digits(dims: &str) -> String {
+    let mut all = String::new();
+    let mut digits = 0;
+    for letter in dims.chars() {
+        if letter.is_ascii_digit() {
+            digits += 1;
+        } else if digits > 0 {
+            all.extend(std::iter::repeat_n('0', 18 - digits));
+            digits = 0;
+        }
+        all.push(letter);
+    }
+    all
+}
