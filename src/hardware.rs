@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::file_kind::FileKind;
+use crate::place::Place;
 use crate::vocabulary::DType;
 
 /// The version of the hardware file format that this crate reads and writes.
@@ -173,33 +174,25 @@ impl HardwareSpec {
     pub fn from_toml(text: &str) -> Result<Self, Error> {
         FileKind::Hardware.expect(text, HARDWARE_SCHEMA_VERSION)?;
         let spec: Self = toml::from_str(text).map_err(invalid)?;
-        spec.check().map_err(|(key, why)| invalid(format!("`{key}`: {why}")))?;
-        ranges::check(&spec).map_err(invalid)?;
+        spec.check().map_err(|(place, why)| invalid(format!("`{}`: {why}", place.name())))?;
         Ok(spec)
     }
 
-    /// Checks what the format alone does not guarantee. An error has the key.
-    pub(crate) fn check(&self) -> Result<(), (&'static str, String)> {
+    /// Checks what the format alone does not guarantee. An error says where.
+    pub(crate) fn check(&self) -> Result<(), (Place, String)> {
         if self.kind != FileKind::Hardware {
-            return Err(("kind", format!("it is {}, not hardware", self.kind)));
+            return Err((Place::of("kind"), format!("it is {}, not hardware", self.kind)));
         }
         if self.schema_version != HARDWARE_SCHEMA_VERSION {
             let why = format!("it is {}, not {HARDWARE_SCHEMA_VERSION}", self.schema_version);
-            return Err(("schema_version", why));
+            return Err((Place::of("schema_version"), why));
         }
         let is_slug = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if self.id.is_empty() || !self.id.chars().all(is_slug) {
-            return Err(("id", "must be lower-case letters, digits and dashes".to_owned()));
+            let why = "must be lower-case letters, digits and dashes";
+            return Err((Place::of("id"), why.to_owned()));
         }
-        let good = |rate: f64| rate.is_finite() && rate > 0.0;
-        let wrong = || "must be a positive number".to_owned();
-        if !good(self.memory.bandwidth_gb_per_s) {
-            return Err(("memory.bandwidth_gb_per_s", wrong()));
-        }
-        if !self.peaks.iter().all(|peak| good(peak.gflops)) {
-            return Err(("peak.gflops", wrong()));
-        }
-        Ok(())
+        ranges::check(self)
     }
 
     /// Whether `name` is the id, the name or an alias, in upper or lower case.

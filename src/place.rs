@@ -72,7 +72,7 @@ impl Place {
     }
 
     /// The key in words: `unfused_timing.q1_ms`.
-    fn name(self) -> String {
+    pub(crate) fn name(self) -> String {
         let Self { table, nth, key } = self;
         match (table, nth) {
             ("", _) => key.to_owned(),

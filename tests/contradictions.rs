@@ -57,7 +57,12 @@ const CONTRADICTIONS: &[(&str, &str, &str)] = &[
     ("unfused_error", "1.0", "verification.unfused_error"),
     ("fused_error", "nan", "verification.fused_error"),
     ("tolerance", "0.0", "verification.tolerance"),
+    ("tolerance", "1.0", "verification.tolerance"),
     ("reference_rows", "1000000", "verification.reference_rows"),
+    ("reference_rows", "0", "verification.reference_rows"),
+    ("sample_ticks", "0", "sample_ticks"),
+    ("threads", "0", "threads"),
+    ("threads", "64", "threads"),
     ("rows", "511", "verification.rows"),
     ("code", "\"mostly-disturbed\"", "verdict"),
     ("code", "\"few-processes\"", "verdict"),
@@ -107,11 +112,23 @@ fn what_is_not_in_a_record_is_refused_with_its_key_and_line() {
         ("[hardware]", 0, "name", "\"Another\"", "hardware.name"),
         ("[hardware]", 0, "processor", "\"gpu\"", "hardware.processor"),
         ("[hardware]", 0, "detect", "[\"Another\"]", "hardware.detect"),
-        ("[hardware.cores]", 0, "count", "64", "hardware.cores.count"),
+        ("[hardware.cores]", 0, "count", "64", "hardware.cores.threads"),
         ("[hardware.cores]", 0, "threads", "64", "hardware.cores.threads"),
+        (
+            "[hardware.memory]",
+            0,
+            "bandwidth_gb_per_s",
+            "1e30",
+            "hardware.memory.bandwidth_gb_per_s",
+        ),
+        ("[[hardware.cache]]", 0, "instances", "0", "hardware.cache.instances"),
         ("[[hardware.cache]]", 1, "bytes", "4096", "hardware.cache 2, bytes"),
         ("[[hardware.peak]]", 0, "gflops", "-1.0", "hardware.peak.gflops"),
+        ("[[hardware.peak]]", 0, "gflops", "1e30", "hardware.peak.gflops"),
         ("[[ceilings]]", 0, "peak_gflops", "nan", "peak_gflops"),
+        ("[[ceilings]]", 0, "peak_gflops", "1e30", "peak_gflops"),
+        ("[[ceilings]]", 0, "threads", "0", "threads"),
+        ("[[ceilings]]", 0, "threads", "64", "threads"),
         ("[[ceilings]]", 0, "launch_us", "-1.0", "launch_us"),
         ("[[ceilings.bandwidth]]", 1, "gb_per_s", "0.0", "bandwidth 2, gb_per_s"),
         ("[[ceilings.bandwidth]]", 2, "working_set_bytes", "1", "bandwidth 3, working_set_bytes"),
@@ -122,6 +139,7 @@ fn what_is_not_in_a_record_is_refused_with_its_key_and_line() {
         ("[[noise]]", 1, "standard_error", "0.02", "standard_error"),
         ("[[noise]]", 1, "standard_error", "nan", "standard_error"),
         ("[[noise]]", 1, "processes", "0", "processes"),
+        ("[[noise]]", 1, "threads", "64", "threads"),
         ("[[noise]]", 1, "problem", "\"add_relu/f32/m64.n1024\"", "problem"),
     ] {
         let (text, line) = edited(EXAMPLE, header, nth, key, value);
@@ -130,8 +148,8 @@ fn what_is_not_in_a_record_is_refused_with_its_key_and_line() {
         let named_line = if named.ends_with(key) {
             line
         } else {
-            let (_, line) = edited(EXAMPLE, header, nth, named, "0");
-            line
+            let other = named.rsplit('.').next().unwrap();
+            edited(EXAMPLE, header, nth, other, "0").1
         };
         let expected = format!("{named} at line {named_line}: ");
         assert!(message.contains(&expected), "{key} = {value}: {message}\n{expected}");

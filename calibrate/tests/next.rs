@@ -97,7 +97,12 @@ fn what_a_model_needs_is_added_to_a_file() {
     {
         assert!(found.iter().any(|one| one == expected), "{expected}: {found:?}");
     }
-    assert_eq!(after.records[0], before.records[0]);
+    // What follows from the ceilings may change: the better ones of both runs count.
+    let [kept, first] = [&after.records[0], &before.records[0]];
+    assert_eq!((kept.problem, kept.speedup_factor), (first.problem, first.speedup_factor));
+    assert_eq!(kept.unfused_timing, first.unfused_timing);
+    assert_eq!(kept.fused_timing, first.fused_timing);
+    assert_eq!(kept.verification, first.verification);
     let [addition] = &after.additions[..] else { panic!("{:?}", after.additions) };
     assert_eq!((addition.shapes.as_str(), addition.records), ("for model.json", 3));
     // A check can fail at one time and not at the other: other tests keep the machine busy.

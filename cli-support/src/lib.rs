@@ -6,6 +6,7 @@
 pub mod colour;
 pub mod exit;
 pub mod input;
+pub mod markdown;
 pub mod memory;
 pub mod output;
 pub mod page;

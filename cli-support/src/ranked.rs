@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crate::markdown;
 use crate::width::Width;
 
 /// Between two columns.
@@ -147,9 +148,8 @@ impl RankedTable {
     #[must_use]
     pub fn markdown(&self) -> String {
         let line = |name: &str, cells: &mut dyn Iterator<Item = &str>| {
-            let escaped = |cell: &str| cell.replace('|', "\\|");
-            let cells: String = cells.map(|cell| format!(" {} |", escaped(cell))).collect();
-            format!("| {} |{cells}\n", escaped(name))
+            let cells: String = cells.map(|cell| format!(" {} |", markdown::cell(cell))).collect();
+            format!("| {} |{cells}\n", markdown::cell(name))
         };
         let mut text = line(&self.title, &mut self.heads.iter().map(String::as_str));
         text.push_str("|---|");

@@ -1,5 +1,6 @@
 //! The last stage: what people read.
 
+mod block;
 mod calibration;
 mod compare;
 mod coverage;

@@ -209,6 +209,17 @@ fn send(signal: &str, process: &str) {
     assert!(sent.success());
 }
 
+/// Stops a child, and returns when all of its threads stand still: on a busy machine they go on for a
+/// while after the signal was sent.
+#[cfg(unix)]
+fn stop(process: &str) {
+    use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+    send("-STOP", process);
+    let id = nix::unistd::Pid::from_raw(process.parse().unwrap());
+    let status = waitpid(id, Some(WaitPidFlag::WUNTRACED)).unwrap();
+    assert!(matches!(status, WaitStatus::Stopped(..)), "{status:?}");
+}
+
 #[cfg(unix)]
 #[test]
 fn a_stopped_worker_is_killed_when_its_time_is_over_or_nobody_wants_its_answer() {
@@ -216,7 +227,7 @@ fn a_stopped_worker_is_killed_when_its_time_is_over_or_nobody_wants_its_answer()
         let mut worker = worker();
         worker.ask(&Behave::Well, LONG).unwrap();
         let id = worker.id().unwrap().to_string();
-        send("-STOP", &id);
+        stop(&id);
         worker
     };
     let error = stopped().ask(&Behave::Well, SHORT).unwrap_err();

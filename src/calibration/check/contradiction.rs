@@ -2,9 +2,11 @@
 
 use std::fmt::Display;
 
+use crate::calibration::HardwareCalibration;
 use crate::error::Error;
 use crate::file_kind::FileKind;
 use crate::place::{Place, Section};
+use crate::vocabulary::Backend;
 
 /// Something that cannot be.
 #[derive(Debug)]
@@ -28,6 +30,24 @@ impl Contradiction {
 
 pub(in crate::calibration) fn invalid(reason: impl Display) -> Error {
     Error::invalid_file(FileKind::Calibration.name(), reason)
+}
+
+/// Threads beyond the processors take turns, which only a forced run does.
+pub(super) fn check_threads(
+    calibration: &HardwareCalibration,
+    backend: Backend,
+    threads: u32,
+) -> Checked {
+    let HardwareCalibration { settings, fingerprint, .. } = calibration;
+    let processors = fingerprint.logical_cores;
+    if backend == Backend::Cpu && threads == 0 {
+        return fail(Place::of("threads"), "kernels of a CPU run on at least 1");
+    }
+    if backend == Backend::Cpu && threads > processors && !settings.forced {
+        let why = format!("it is {threads}, and the fingerprint has {processors} processors");
+        return fail(Place::of("threads"), why);
+    }
+    Ok(())
 }
 
 /// Numbers in a file have six digits, so that what follows from several of them is off by a few in

@@ -1,7 +1,7 @@
 //! What must be true of the machine: of how it was measured, of what it is, of its states and of its
 //! ceilings.
 
-use super::contradiction::{Checked, fail, is_positive};
+use super::contradiction::{Checked, check_threads, fail, is_positive};
 use crate::calibration::{
     CeilingsSpread, EarlierState, Fingerprint, HardwareCalibration, MachineState, MeasuredCeilings,
     Settings,
@@ -29,7 +29,8 @@ pub(super) fn check(calibration: &HardwareCalibration, text: &str) -> Result<(),
             .map_err(|wrong| wrong.within(Section::nth("earlier_state", index), text))?;
     }
     for (index, measured) in ceilings.iter().enumerate() {
-        check_ceilings(measured, states.len())
+        check_threads(calibration, measured.backend, measured.threads)
+            .and_then(|()| check_ceilings(measured, states.len()))
             .map_err(|wrong| wrong.within(Section::nth("ceilings", index), text))?;
     }
     Ok(())
@@ -62,7 +63,7 @@ fn check_settings(settings: &Settings, hardware: &HardwareSpec) -> Checked {
 /// The hardware is that of the fingerprint: by its name where there is a data sheet, and in all that
 /// was observed where there is none.
 fn check_hardware(hardware: &HardwareSpec, fingerprint: &Fingerprint) -> Checked {
-    hardware.check().or_else(|(key, why)| fail(place_in_hardware(key), why))?;
+    hardware.check().or_else(|(place, why)| fail(place, why))?;
     let (processor, name) = match &fingerprint.gpu {
         None => (Processor::Cpu, &fingerprint.cpu_model),
         Some(gpu) if gpu.name.is_empty() => (Processor::Gpu, &gpu.architecture),
@@ -118,16 +119,9 @@ fn check_observed(hardware: &HardwareSpec, fingerprint: &Fingerprint, name: &str
     Ok(())
 }
 
-fn place_in_hardware(key: &'static str) -> Place {
-    match key.split_once('.') {
-        Some((table, key)) => Place::within(table, key),
-        None => Place::of(key),
-    }
-}
-
 /// States are numbered from 1 in order.
 fn check_state(state: &MachineState, index: usize) -> Checked {
-    let MachineState { id, handoff_us, triad_gb_per_s, triad_range, .. } = *state;
+    let MachineState { id, handoff_us, triad_gb_per_s, triad_range, processes, .. } = *state;
     if id as usize != index + 1 {
         let why =
             format!("it is {id}; states are numbered from 1, so that it must be {}", index + 1);
@@ -144,6 +138,13 @@ fn check_state(state: &MachineState, index: usize) -> Checked {
             "both must be positive numbers, the lower one first",
         );
     }
+    let [lowest, highest] = triad_range;
+    if !(lowest <= triad_gb_per_s && triad_gb_per_s <= highest) {
+        return fail(Place::of("triad_gb_per_s"), "it is outside triad_range");
+    }
+    if processes == 0 {
+        return fail(Place::of("processes"), "a state is that of at least 1");
+    }
     Ok(())
 }
 
@@ -157,14 +158,22 @@ fn check_earlier_state(state: &EarlierState) -> Checked {
     Ok(())
 }
 
+/// What is said of another one.
+const RATE: &str = "a rate must be a positive number, and one that a machine can have";
+
+/// Whether a rate is one in GFLOP/s or GB/s: a factor of a hundred above everything that was built.
+fn is_rate(rate: f64) -> bool {
+    is_positive(rate) && rate <= 1e9
+}
+
 fn check_ceilings(measured: &MeasuredCeilings, states: usize) -> Checked {
     let Ceilings { peak_gflops, launch_us, ref bandwidth } = measured.ceilings;
     if let Some(state) = measured.state.filter(|id| *id == 0 || *id as usize > states) {
         let why = format!("state {state} is named, and there are {states} states");
         return fail(Place::of("state"), why);
     }
-    if !is_positive(peak_gflops) {
-        return fail(Place::of("peak_gflops"), "a rate must be a positive number");
+    if !is_rate(peak_gflops) {
+        return fail(Place::of("peak_gflops"), RATE);
     }
     if !(launch_us.is_finite() && launch_us >= 0.0) {
         return fail(Place::of("launch_us"), "it must be a number of at least 0");
@@ -176,9 +185,8 @@ fn check_ceilings(measured: &MeasuredCeilings, states: usize) -> Checked {
             ("nontemporal_gb_per_s", point.nontemporal_gb_per_s),
             ("read_gb_per_s", point.read_gb_per_s),
         ] {
-            if rate.is_some_and(|rate| !is_positive(rate)) {
-                let place = Place::of_nth("bandwidth", index, key);
-                return fail(place, "a rate must be a positive number");
+            if rate.is_some_and(|rate| !is_rate(rate)) {
+                return fail(Place::of_nth("bandwidth", index, key), RATE);
             }
         }
         let before = index.checked_sub(1).map(|before| bandwidth[before].working_set_bytes);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-use super::contradiction::{Checked, DIGITS, fail, is_mirrored, is_positive};
+use super::contradiction::{Checked, DIGITS, check_threads, fail, is_mirrored, is_positive};
 use crate::calibration::{FusionRecord, HardwareCalibration, NoiseFloor};
 use crate::error::Error;
 use crate::place::{Place, Section};
@@ -28,7 +28,8 @@ pub(super) fn check(calibration: &HardwareCalibration, text: &str) -> Result<(),
             let why = format!("{problem} is there {times} times, of {runs} runs");
             fail(Place::of("problem"), why)
         } else {
-            check_one(noise, is_one_state)
+            check_threads(calibration, backend, threads)
+                .and_then(|()| check_one(noise, is_one_state))
         };
         checked.map_err(|wrong| wrong.within(Section::nth("noise", index), text))?;
     }

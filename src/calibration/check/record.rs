@@ -1,7 +1,7 @@
 //! What must be true of a record: its derived figures follow from its problem and from what was
 //! measured, and its verdict from its interval.
 
-use super::contradiction::{Checked, fail, follows, is_mirrored, is_positive};
+use super::contradiction::{Checked, check_threads, fail, follows, is_mirrored, is_positive};
 use super::{model, times, verdict};
 use crate::calibration::{FusionRecord, HardwareCalibration, Verification};
 use crate::place::Place;
@@ -10,6 +10,7 @@ use crate::vocabulary::{Backend, Problem};
 /// Checks a record of a calibration.
 pub(super) fn check(record: &FusionRecord, calibration: &HardwareCalibration) -> Checked {
     check_problem(record)?;
+    check_threads(calibration, record.backend, record.threads)?;
     check_speedup(record)?;
     times::check(record, calibration.states.len())?;
     model::check(record, &calibration.ceilings)?;
@@ -114,22 +115,39 @@ fn check_counts(record: &FusionRecord) -> Checked {
         let why = format!("{pairs_kept} pairs were used, of {pairs}");
         return fail(Place::of("pairs_kept"), why);
     }
+    let left_out = pairs - pairs_kept;
+    let mut by_causes = 0_u32;
+    // Only a GPU has clocks that are read for each pair. What a system cannot observe has no count.
+    let is_whole = record.disturbed.causes().iter().all(|(cause, count)| {
+        count.is_some() || (*cause == "clock_change" && record.backend == Backend::Cpu)
+    });
     for (cause, count) in record.disturbed.causes() {
-        if count.is_some_and(|count| count > pairs) {
-            let why = format!("it disturbed more than all {pairs} pairs");
+        let count = count.unwrap_or(0);
+        if count > left_out {
+            let why = format!("it disturbed {count} pairs, and {left_out} of {pairs} are left out");
             return fail(Place::within("disturbed", cause), why);
         }
+        by_causes = by_causes.saturating_add(count);
+    }
+    if is_whole && by_causes < left_out {
+        let why = format!("{left_out} of {pairs} pairs are left out, and {by_causes} disturbed");
+        return fail(Place::of("pairs_kept"), why);
     }
     let is_share = |share: f64| (0.0..=1.0).contains(&share);
     if !record.placement.huge_page_share.is_none_or(is_share) {
         let why = "a share lies between 0 and 1";
         return fail(Place::within("placement", "huge_page_share"), why);
     }
+    if !record.process_correlation.is_none_or(|one| (-1.0..=1.0).contains(&one)) {
+        return fail(Place::of("process_correlation"), "it must lie between -1 and 1");
+    }
+    if record.sample_ticks == 0 {
+        return fail(Place::of("sample_ticks"), "a sample of no ticks has no time");
+    }
     let at_least = |least: f64| move |number: f64| number.is_finite() && number >= least;
     for (key, value, least) in [
         ("noise_floor", Some(record.noise_floor), 0.0),
         ("order_sensitivity", record.order_sensitivity, -1.0),
-        ("process_correlation", record.process_correlation, -1.0),
         ("span_s", record.span_s, 0.0),
     ] {
         if !value.is_none_or(at_least(least)) {
@@ -143,8 +161,9 @@ fn check_counts(record: &FusionRecord) -> Checked {
 /// A kernel that is wrong is never timed.
 fn check_proof(proof: &Verification, problem: &Problem) -> Checked {
     let place = |key| Place::within("verification", key);
-    if !is_positive(proof.tolerance) {
-        return fail(place("tolerance"), "it must be a positive number");
+    // Errors are relative: a tolerance of 1 takes zeros for any result.
+    if !(is_positive(proof.tolerance) && proof.tolerance < 1.0) {
+        return fail(place("tolerance"), "it must be a number between 0 and 1");
     }
     for (key, error) in [("unfused_error", proof.unfused_error), ("fused_error", proof.fused_error)]
     {
@@ -160,6 +179,9 @@ fn check_proof(proof: &Verification, problem: &Problem) -> Checked {
     }
     if proof.reference_rows > proof.rows {
         return fail(place("reference_rows"), "there are fewer rows");
+    }
+    if proof.reference_rows == 0 {
+        return fail(place("reference_rows"), "no row was compared: that proves nothing");
     }
     Ok(())
 }

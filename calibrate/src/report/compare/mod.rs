@@ -13,7 +13,8 @@ use cli_support::width::Width;
 use fusion_cost_model::compare::{ComparedSide, Comparison, Relation};
 use serde::Serialize;
 
-use page::{Block, page};
+use super::block::Block;
+use page::page;
 
 /// What a report of a comparison shows.
 #[derive(Debug, Clone, Copy)]

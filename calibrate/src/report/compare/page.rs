@@ -2,59 +2,14 @@
 //! of each family, and the records that the conclusions rest on.
 
 use cli_support::ranked::RankedTable;
-use cli_support::width::Width;
 use fusion_cost_model::compare::{
     CommonChange, ComparedSide, NotCompared, Pair, PairVerdict, WhyNot,
 };
 
+use super::super::block::Block;
 use super::View;
 use super::tables;
 use super::words::{counted, hidden, slower, verdict};
-
-/// The width of the labels.
-const LABEL: usize = 12;
-
-/// A part of a page.
-pub(super) enum Block {
-    /// A line with a label, or without one after another.
-    Line { label: String, text: String },
-    /// An entry of a list.
-    Item(String),
-    /// A sentence.
-    Sentence(String),
-    /// An empty line.
-    Gap,
-    /// A table.
-    Table(RankedTable),
-}
-
-impl Block {
-    pub(super) fn text(&self, width: Width) -> String {
-        match self {
-            Self::Line { label, text } => width.wrap(&format!("{label:<LABEL$}"), text, LABEL),
-            Self::Item(text) => width.wrap("- ", text, 2),
-            Self::Sentence(text) => width.wrap("", text, 0),
-            Self::Gap => "\n".to_owned(),
-            Self::Table(table) => table.render(width),
-        }
-    }
-
-    pub(super) fn markdown(&self) -> String {
-        match self {
-            Self::Line { label, text } if label.is_empty() => format!("- {text}\n"),
-            Self::Line { label, text } => format!("- **{label}** {text}\n"),
-            Self::Item(text) => format!("- {text}\n"),
-            // A line right below a table would be a row of it.
-            Self::Sentence(text) => format!("\n{text}\n"),
-            Self::Gap => "\n".to_owned(),
-            Self::Table(table) => table.markdown(),
-        }
-    }
-}
-
-fn line(label: &str, text: impl Into<String>) -> Block {
-    Block::Line { label: label.to_owned(), text: text.into() }
-}
 
 pub(super) fn page(view: View<'_>) -> Vec<Block> {
     let comparison = view.comparison;
@@ -67,10 +22,10 @@ pub(super) fn page(view: View<'_>) -> Vec<Block> {
         } else {
             " (--table not-compared lists what is left out)"
         };
-        line(label, joined(view, other) + listed)
+        Block::line(label, joined(view, other) + listed)
     }));
     blocks.extend(
-        others.clone().filter_map(|other| Some(line("machine", same_machine(view, other)?))),
+        others.clone().filter_map(|other| Some(Block::line("machine", same_machine(view, other)?))),
     );
     let tables = [tables::ceilings(view), tables::families(view)];
     for table in tables.into_iter().filter(|table| !table.is_empty()) {
@@ -87,9 +42,9 @@ pub(super) fn page(view: View<'_>) -> Vec<Block> {
     }
     blocks.push(Block::Gap);
     for other in others {
-        blocks.extend(times(view, other).map(|times| line("times", times)));
+        blocks.extend(times(view, other).map(|times| Block::line("times", times)));
         let label = if view.is_pair() { "verdicts" } else { view.labels(other)[1] };
-        blocks.push(line(label, verdicts(view, other)));
+        blocks.push(Block::line(label, verdicts(view, other)));
     }
     blocks
 }
@@ -97,9 +52,13 @@ pub(super) fn page(view: View<'_>) -> Vec<Block> {
 fn side(side: &ComparedSide) -> Vec<Block> {
     let facts = &side.facts;
     let what = format!("{}, {}, {}", facts.machine, facts.target, run_of(side));
-    let mut blocks =
-        vec![line(&facts.label, what), line("", format!("{}; {}", facts.file, facts.run))];
-    blocks.extend(facts.warnings.iter().map(|warning| line("", format!("warning: {warning}"))));
+    let mut blocks = vec![
+        Block::line(&facts.label, what),
+        Block::line("", format!("{}; {}", facts.file, facts.run)),
+    ];
+    blocks.extend(
+        facts.warnings.iter().map(|warning| Block::line("", format!("warning: {warning}"))),
+    );
     blocks
 }
 

@@ -8,10 +8,8 @@ use fusion_cost_model::calibration::Verdict;
 use super::gains::{Gain, Times};
 use super::{Apart, Known, Measurement, Operator, WayReport, WorkloadReport};
 use crate::plan::workload::Way;
+use crate::report::block::Block;
 use crate::report::estimated::{Range, short, signed};
-
-/// The width of the labels.
-const LABEL: usize = 12;
 
 const WAYS: [Column; 6] = [
     Column::numbers("predicted [95 %]", 0),
@@ -43,33 +41,6 @@ const OPERATORS: [Column; 5] = [
     Column::numbers("measured", 0),
     Column::numbers("error", 0),
 ];
-
-/// A part of the page.
-enum Block {
-    /// A line with a label, or without one after another.
-    Line(&'static str, String),
-    Table(RankedTable),
-    Gap,
-}
-
-impl Block {
-    fn text(&self, width: Width) -> String {
-        match self {
-            Self::Line(label, text) => width.wrap(&format!("{label:<LABEL$}"), text, LABEL),
-            Self::Table(table) => table.render(width),
-            Self::Gap => "\n".to_owned(),
-        }
-    }
-
-    fn markdown(&self) -> String {
-        match self {
-            Self::Line("", text) => format!("- {text}\n"),
-            Self::Line(label, text) => format!("- **{label}** {text}\n"),
-            Self::Table(table) => table.markdown(),
-            Self::Gap => "\n".to_owned(),
-        }
-    }
-}
 
 impl WorkloadReport {
     /// The page as text. Lists have `top` entries.
@@ -113,10 +84,10 @@ impl WorkloadReport {
         let what = question.description.iter().map(|text| format!("; {text}")).collect::<String>();
         let model = format!("{}{dims}: {} ops{what}", question.workload, question.ops);
         vec![
-            Block::Line("workload", model),
-            Block::Line("profile", question.profile.clone()),
-            Block::Line("target", question.target.to_string()),
-            Block::Line("problems", known(&self.known)),
+            Block::line("workload", model),
+            Block::line("profile", question.profile.clone()),
+            Block::line("target", question.target.to_string()),
+            Block::line("problems", known(&self.known)),
         ]
     }
 
@@ -207,7 +178,7 @@ impl WorkloadReport {
             "most pairs of unfused against {} were disturbed: do not use their times",
             ways.join(" and ")
         );
-        vec![Block::Line("INVALID", text)]
+        vec![Block::line("INVALID", text)]
     }
 
     fn foot(&self, top: usize) -> Vec<Block> {
@@ -218,15 +189,15 @@ impl WorkloadReport {
                 0 => String::new(),
                 rest => format!(", and {rest} others"),
             };
-            blocks.push(Block::Line("left apart", format!("{}{more}", shown.join(", "))));
+            blocks.push(Block::line("left apart", format!("{}{more}", shown.join(", "))));
         }
         for (index, opaque) in self.opaque.iter().enumerate() {
             let label = if index == 0 { "opaque" } else { "" };
             let line = format!("{} x {}: {}", opaque.nodes, opaque.op, opaque.reason);
-            blocks.push(Block::Line(label, line));
+            blocks.push(Block::line(label, line));
         }
         if !self.opaque.is_empty() {
-            blocks.push(Block::Line("", "they run in none of the ways".to_owned()));
+            blocks.push(Block::line("", "they run in none of the ways".to_owned()));
         }
         blocks
     }
@@ -333,11 +304,11 @@ fn procedure(measurement: &Measurement) -> Vec<Block> {
     if measurement.states > 1 {
         text += &format!("; the machine was in {} states", measurement.states);
     }
-    let mut blocks = vec![Block::Line("measured", text)];
+    let mut blocks = vec![Block::line("measured", text)];
     if let Some(Range { value, low, high }) = measurement.against_itself {
         let floor = percent_of(measurement.noise_floor);
         let itself = ratio(value, low, high);
-        blocks.push(Block::Line(
+        blocks.push(Block::line(
             "",
             format!("unfused against a copy: {itself}; noise floor {floor}"),
         ));
@@ -349,7 +320,7 @@ fn procedure(measurement: &Measurement) -> Vec<Block> {
         }
     };
     let kernels = counted(measurement.proved, "problem", "problems");
-    blocks.push(Block::Line("proved", format!("the kernels of {kernels}, and {results}")));
+    blocks.push(Block::line("proved", format!("the kernels of {kernels}, and {results}")));
     blocks
 }
 
