@@ -20,7 +20,12 @@ fn run(cli: Cli, defaults: &Defaults) -> anyhow::Result<u8> {
         ColorChoice::Always => colour::When::Always,
         ColorChoice::Never => colour::When::Never,
     });
-    if cli.command.is_none() && cli.run.progress == ProgressChoice::Json {
+    let progress = match &cli.command {
+        None => Some(cli.run.progress),
+        Some(Command::Workload(args)) => Some(args.progress),
+        Some(_) => None,
+    };
+    if progress == Some(ProgressChoice::Json) {
         stderr::as_json();
     }
     match cli.command {

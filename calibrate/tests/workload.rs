@@ -132,7 +132,12 @@ fn a_model_is_run_in_every_way() {
     let folder = folder();
     let mut command = calibrate(folder.path(), &WORKLOAD);
     command.args(["--quick", "--force", "--seed", "3", "--json", "--output", "w.json"]);
-    command.assert().success().stdout("").stderr(contains("tiny, unfused against best partition"));
+    let said = command.args(["--progress", "json"]).assert().success().stdout("");
+    let said = String::from_utf8(said.get_output().stderr.clone()).unwrap();
+    let events = said.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let mut ends = events.filter(|event| event["event"] == "problem-end");
+    let names: Vec<Value> = ends.by_ref().map(|end| end["subject"]["name"].clone()).collect();
+    assert!(names.contains(&"tiny, unfused against best partition".into()), "{said}");
     let json = std::fs::read_to_string(folder.path().join("w.json")).unwrap();
     let json: Value = serde_json::from_str(&json).unwrap();
     let ways = json["ways"].as_array().unwrap();

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_build_is_observed_by_clock() {
+    fn the_build_is_named() {
         let tool = tool("2025-01-01T00:00:00Z".to_owned());
         assert!(tool.compiler.starts_with("rustc 1."), "{}", tool.compiler);
         assert!(!tool.compiler_flags.contains('\u{1f}'));
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn every_crate_that_kernels_are_made_of_is_observed_by_clock() {
+    fn every_crate_that_kernels_are_made_of_is_named() {
         let tool = tool(String::new());
         for name in ["gemm ", "pulp "] {
             assert!(tool.crates.iter().any(|with_version| with_version.starts_with(name)));

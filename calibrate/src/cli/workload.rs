@@ -7,8 +7,8 @@ use clap::{Args, ValueEnum};
 use cli_support::output::{Replace, Target as Place};
 use fusion_cost_model::{CacheState, Policy, Target};
 
-use super::TargetArgs;
 use super::run::{duration, duration_or_none, processes};
+use super::{ProgressChoice, TargetArgs};
 use crate::exit::UsageError;
 use crate::judge::LEAST_SPAN;
 use crate::measure::Procedure;
@@ -90,6 +90,9 @@ pub struct WorkloadArgs {
     #[arg(long, value_name = "N",
         value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     pub seed: Option<u64>,
+    /// How progress is said on stderr
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = ProgressChoice::Auto)]
+    pub progress: ProgressChoice,
     /// How many entries lists have in text and Markdown
     #[arg(long, value_name = "N", default_value_t = 10,
         value_parser = clap::value_parser!(u32).range(1..))]

@@ -130,11 +130,11 @@ pub fn measure(
     let limit = args.process_limit.unwrap_or(TASK_LIMIT);
     let mut workers = Processes::new(target.device.clone(), &stop)?.with_limit(limit);
     let session = Session::new(&mut workers, settings, &plan.subjects, &stop)?;
-    let session = match args.progress {
-        ProgressChoice::Auto => session.observed_by(Progress::new().against(baseline)),
-        ProgressChoice::Log => session.observed_by(Progress::new().as_log().against(baseline)),
-        ProgressChoice::Json => session.observed_by(ProgressLines::new(stderr(), baseline)),
-    };
+    let session = session.observed_by(match args.progress {
+        ProgressChoice::Auto => Box::new(Progress::new().against(baseline)),
+        ProgressChoice::Log => Box::new(Progress::new().as_log().against(baseline)),
+        ProgressChoice::Json => Box::new(ProgressLines::new(stderr()).against(baseline)),
+    });
     let mut outcome = session.with_journal(journal, entries).run()?;
 
     let (settings, quick) = (&settings, args.quick);

@@ -66,7 +66,7 @@ pub fn selftest(args: &SelftestArgs) -> anyhow::Result<u8> {
     let mut against_itself = Vec::new();
     if args.runs > 0 && !stop.requested() {
         let mut workers = Processes::new(device, &stop)?;
-        let (runs, progress) = (args.runs, report::Progress::new);
+        let (runs, progress) = (args.runs, || Box::new(report::Progress::new()));
         against_itself = match args.planted {
             None => {
                 let whose = implementation;

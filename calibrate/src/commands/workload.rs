@@ -1,6 +1,6 @@
 //! `calibrate workload NAME --profile FILE`: a model in several ways, predicted and really run.
 
-use std::io::Write as _;
+use std::io::{Write as _, stderr};
 
 use cli_support::output::{Destination, Target as Place, write_json};
 use cli_support::say;
@@ -14,18 +14,18 @@ use fusion_cost_model::{
 use model_graphs::Segments;
 
 use super::target;
-use crate::cli::{WorkloadArgs, WorkloadFormat};
+use crate::cli::{ProgressChoice, WorkloadArgs, WorkloadFormat};
 use crate::exit::{self, UsageError};
 use crate::machine::preflight::{self, Needs};
 use crate::machine::{Machine, MachineLock, fingerprint};
 use crate::plan::workload::{Layer, Way, Ways};
 use crate::plan::{Comparison, Subject, device_bytes};
 use crate::profiles::{Model, find_model};
-use crate::report::Progress;
 use crate::report::partition::{Question as SplitQuestion, SplitModel};
 use crate::report::workload::{MeasuredOn, Question, WorkloadReport};
-use crate::run::Seed;
+use crate::report::{Progress, ProgressLines};
 use crate::run::workload::{MeasuredWorkload, measure_workload, stand_ins};
+use crate::run::{Observer, Seed};
 use crate::stop::Stop;
 use crate::worker::{Device, Processes, TASK_LIMIT};
 
@@ -143,7 +143,11 @@ fn measure(
     let device = Device::cpu(threads, !args.unbound);
     let limit = args.process_limit.unwrap_or(TASK_LIMIT);
     let mut processes = Processes::new(device, &stop)?.with_limit(limit);
-    let progress = Progress::new().naming(names);
+    let progress: Box<dyn Observer> = match args.progress {
+        ProgressChoice::Auto => Box::new(Progress::new().naming(names)),
+        ProgressChoice::Log => Box::new(Progress::new().as_log().naming(names)),
+        ProgressChoice::Json => Box::new(ProgressLines::new(stderr()).naming(names)),
+    };
     let layers = &ways.layers;
     let measured =
         measure_workload(&mut processes, settings, problem, layers, &pairs, &stop, progress)?;

@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gpu_is_observed_by_clock_by_its_own_name_and_not_by_its_hosts() {
+    fn a_gpu_is_known_by_its_own_name_and_not_by_its_hosts() {
         for (name, id) in [
             ("NVIDIA H200", "h200"),
             ("NVIDIA H100 80GB HBM3", "h100-sxm"),

@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_not_plain_is_observed_by_clock() {
+    fn only_what_is_not_plain_is_named() {
         let problem = "add_relu/f32/m1.n1".parse().unwrap();
         assert_eq!(Subject::fusion(problem).to_string(), "add_relu/f32/m1.n1");
         let vendor = Subject::of(problem, Clock::Device, Implementation::Vendor);

@@ -95,8 +95,8 @@ impl<'a> Session<'a> {
 
     /// The same run with an observer of its progress.
     #[must_use]
-    pub fn observed_by(mut self, observer: impl Observer + 'a) -> Self {
-        self.observer = Box::new(observer);
+    pub fn observed_by(mut self, observer: Box<dyn Observer + 'a>) -> Self {
+        self.observer = observer;
         self
     }
 

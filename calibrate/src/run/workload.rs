@@ -155,7 +155,7 @@ pub fn measure_workload<'a>(
     ways: &HashMap<Way, Vec<Layer>>,
     pairs: &[Pair],
     stop: &'a Stop,
-    observer: impl Observer + 'a,
+    observer: Box<dyn Observer + 'a>,
 ) -> anyhow::Result<MeasuredWorkload> {
     let subjects = stand_ins(problem, pairs);
     let mut workers = SequenceWorkers {

@@ -22,6 +22,6 @@ fn a_log_says_how_far_a_run_is() {
     let mut workers = Scripted { spread: wide, answer: Some(answer), ..Scripted::new() };
     let (mut log, stop, subjects) = (Vec::new(), Stop::default(), subjects(4));
     let session = Session::new(&mut workers, SETTINGS, &subjects, &stop).unwrap();
-    session.observed_by(Progress::log(&mut log)).run().unwrap();
+    session.observed_by(Box::new(Progress::log(&mut log))).run().unwrap();
     insta::assert_snapshot!("progress_log", String::from_utf8(log).unwrap());
 }

@@ -111,7 +111,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn the_own_work_is_observed_by_clock() {
+    fn the_own_work_is_known() {
         let mut processes = Processes::watch();
         let start = std::time::Instant::now();
         while processes.own_work() == 0 {

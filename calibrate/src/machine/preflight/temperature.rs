@@ -41,9 +41,8 @@ fn inputs(files: &SystemFiles, sensor: &str) -> Vec<f64> {
     let labelled: Vec<_> = labelled.collect();
     // `Tctl` controls the fan and reads up to 27 degrees above the real value, which is `Tdie`.
     let is = |label: &Option<String>, name: &str| label.as_deref() == Some(name);
-    let truth_is_observed_by_clock = labelled.iter().any(|(label, _)| is(label, "Tdie"));
-    let believed =
-        labelled.iter().filter(|(label, _)| !(truth_is_observed_by_clock && is(label, "Tctl")));
+    let has_tdie = labelled.iter().any(|(label, _)| is(label, "Tdie"));
+    let believed = labelled.iter().filter(|(label, _)| !(has_tdie && is(label, "Tctl")));
     believed.filter_map(|(_, path)| degrees(files, path)).collect()
 }
 

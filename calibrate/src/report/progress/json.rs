@@ -15,23 +15,51 @@ use crate::measure::Estimate;
 use crate::plan::Subject;
 use crate::run::{Extent, Measured, Observer, State};
 
-/// What happened: docs/progress.md has every key.
+/// What happened: docs/options.md has every key.
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 enum Event<'r> {
-    RunStart { problems: u64, controls: u64, processes: u32, spread_s: f64 },
+    RunStart {
+        problems: u64,
+        controls: u64,
+        processes: u32,
+        spread_s: f64,
+    },
     Ceilings,
-    Wait { seconds: f64 },
-    ProcessStart { subject: Name, pass: u32 },
-    ProcessEnd { done: u64, expected: u64, left_s: Option<f64> },
-    ProblemProgress { subject: Name, found: Found },
-    ProblemEnd { subject: Name, state: &'static str, error: Option<&'r str>, found: Option<Found> },
-    PassEnd { pass: u32, unfinished: usize },
+    Wait {
+        seconds: f64,
+    },
+    ProcessStart {
+        subject: Name<'r>,
+        pass: u32,
+    },
+    ProcessEnd {
+        done: u64,
+        expected: u64,
+        left_s: Option<f64>,
+    },
+    ProblemProgress {
+        subject: Name<'r>,
+        found: Found,
+    },
+    ProblemEnd {
+        subject: Name<'r>,
+        state: &'static str,
+        error: Option<&'r str>,
+        found: Option<Found>,
+    },
+    PassEnd {
+        pass: u32,
+        unfinished: usize,
+    },
 }
 
 /// What is measured.
 #[derive(Debug, Serialize)]
-struct Name {
+struct Name<'r> {
+    /// What it stands for, if that is something else than the problem.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'r str>,
     problem: Problem,
     clock: Clock,
     implementation: Implementation,
@@ -56,24 +84,34 @@ struct Found {
 pub struct ProgressLines<W = Stderr> {
     out: W,
     pace: Pace,
+    /// What subjects are called that stand for something else than their problem.
+    names: Vec<(Subject, String)>,
     baseline: Option<Baseline>,
 }
 
 impl<W: Write> ProgressLines<W> {
-    /// Of a run that has not started, which may be held against an older calibration.
-    pub fn new(out: W, baseline: Option<Baseline>) -> Self {
-        Self { out, pace: Pace::default(), baseline }
+    /// Of a run that has not started.
+    pub fn new(out: W) -> Self {
+        Self { out, pace: Pace::default(), names: Vec::new(), baseline: None }
+    }
+
+    /// The same, with names for some subjects.
+    #[must_use]
+    pub fn naming(mut self, names: Vec<(Subject, String)>) -> Self {
+        self.names = names;
+        self
+    }
+
+    /// The same, with what became of each problem since an older calibration.
+    #[must_use]
+    pub fn against(mut self, baseline: Option<Baseline>) -> Self {
+        self.baseline = baseline;
+        self
     }
 
     /// Prints a line. A closed stderr does not end the run.
     fn say(&mut self, event: &Event<'_>) {
-        // Numbers and names can always be written.
-        let line = serde_json::to_string(event).unwrap_or_default();
-        self.print(&line);
-    }
-
-    fn print(&mut self, line: &str) {
-        let _ = self.out.write_all((plain::json(line).into_owned() + "\n").as_bytes());
+        say(&mut self.out, event);
     }
 
     fn found(&self, subject: &Subject, estimate: &Estimate) -> Found {
@@ -92,9 +130,20 @@ impl<W: Write> ProgressLines<W> {
     }
 }
 
-fn name(subject: &Subject) -> Name {
+fn name<'n>(subject: &Subject, names: &'n [(Subject, String)]) -> Name<'n> {
+    let own = names.iter().find(|(one, _)| one == subject);
+    let name = own.map(|(_, name)| name.as_str());
     let Subject { problem, clock, implementation, rewrite, .. } = *subject;
-    Name { problem, clock, implementation, rewrite }
+    Name { name, problem, clock, implementation, rewrite }
+}
+
+fn say(out: &mut impl Write, event: &Event<'_>) {
+    // Numbers and names can always be written.
+    print(out, &serde_json::to_string(event).unwrap_or_default());
+}
+
+fn print(out: &mut impl Write, line: &str) {
+    let _ = out.write_all((plain::json(line).into_owned() + "\n").as_bytes());
 }
 
 impl<W: Write> Observer for ProgressLines<W> {
@@ -115,7 +164,8 @@ impl<W: Write> Observer for ProgressLines<W> {
 
     fn process_starts(&mut self, subject: &Subject, pass: u32) {
         self.pace.process_starts(Instant::now());
-        self.say(&Event::ProcessStart { subject: name(subject), pass });
+        let subject = name(subject, &self.names);
+        say(&mut self.out, &Event::ProcessStart { subject, pass });
     }
 
     fn process_ends(&mut self) {
@@ -132,7 +182,8 @@ impl<W: Write> Observer for ProgressLines<W> {
     fn problem_goes_on(&mut self, measured: &Measured) {
         if let Measured { subject, estimate: Some(estimate), .. } = measured {
             let found = self.found(subject, estimate);
-            self.say(&Event::ProblemProgress { subject: name(subject), found });
+            let subject = name(subject, &self.names);
+            say(&mut self.out, &Event::ProblemProgress { subject, found });
         }
     }
 
@@ -148,7 +199,8 @@ impl<W: Write> Observer for ProgressLines<W> {
         let is_measured = state == "finished";
         let estimate = estimate.as_ref().filter(|_| is_measured);
         let found = estimate.map(|estimate| self.found(subject, estimate));
-        self.say(&Event::ProblemEnd { subject: name(subject), state, error, found });
+        let subject = name(subject, &self.names);
+        say(&mut self.out, &Event::ProblemEnd { subject, state, error, found });
     }
 
     fn pass_ends(&mut self, pass: u32, problems: &[Measured]) {
@@ -159,6 +211,6 @@ impl<W: Write> Observer for ProgressLines<W> {
 
     fn warn(&mut self, warning: &str) {
         let line = format!("warning: {warning}");
-        self.print(&Message::of(&line).json());
+        print(&mut self.out, &Message::of(&line).json());
     }
 }

@@ -65,7 +65,7 @@ pub fn measure(
     implementation: Implementation,
     runs: u32,
     stop: &Stop,
-    observer: impl Observer,
+    observer: Box<dyn Observer>,
 ) -> anyhow::Result<Vec<AgainstItself>> {
     let mut all = Vec::new();
     for kind in KINDS {
@@ -83,7 +83,7 @@ fn run(
     settings: RunSettings,
     subjects: &[Subject],
     stop: &Stop,
-    observer: impl Observer,
+    observer: Box<dyn Observer>,
 ) -> anyhow::Result<Outcome> {
     let outcome = Session::new(workers, settings, subjects, stop)?.observed_by(observer).run()?;
     for Measured { subject, state, .. } in &outcome.measured {

@@ -79,7 +79,7 @@ pub fn measure_planted(
     planted: Planted,
     runs: u32,
     stop: &Stop,
-    observer: impl Observer,
+    observer: Box<dyn Observer>,
 ) -> anyhow::Result<AgainstItself> {
     let subjects = subjects(&CASES, Kind::Planted, runs)?;
     let mut workers = Planting { workers, planted };
