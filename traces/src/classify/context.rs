@@ -100,6 +100,20 @@ pub(super) fn of_op(op: &str) -> Option<Classification> {
     (!is_guess).then_some(found)
 }
 
+/// What an operator's name proves that its kernel does, whatever that is called: the operators of
+/// `aten` that add a bias, or compute an activation, in their GEMM, and others by their words.
+pub(super) fn proven(op: &str) -> ClassSet {
+    let base = op.rsplit("::").next().unwrap_or(op);
+    match base {
+        "addmm" | "baddbmm" | "addmv" if op.starts_with("aten::") => {
+            ClassSet::of(&[Class::Elementwise])
+        }
+        "_addmm_activation" => ClassSet::of(&[Class::Elementwise, Class::Act]),
+        _ if op.starts_with("aten::") => ClassSet::EMPTY,
+        _ => super::fused::epilogues(&name::words(base)),
+    }
+}
+
 /// The class of a python frame: `nn.Module: Qwen2RMSNorm_3`,
 /// `vllm/model_executor/layers/layernorm.py(98): forward_cuda`. The function says more than the
 /// file; folders say nothing.

@@ -9,7 +9,7 @@
 
 use super::class::{Class, ClassSet};
 use super::name::Parts;
-use super::rules::has_word;
+use super::rules::{ACTIVATIONS, has_word};
 
 /// The other classes of a kernel whose main class is known.
 pub(super) fn others(parts: &Parts, main: Class) -> ClassSet {
@@ -77,6 +77,22 @@ pub(super) fn others(parts: &Parts, main: Class) -> ClassSet {
         _ => {}
     }
     also
+}
+
+/// What the words of a GEMM, or of an operator around one, say that is done with its result.
+pub(super) fn epilogues(words: &str) -> ClassSet {
+    let any = |list: &[&str]| list.iter().any(|word| has_word(words, word));
+    let mut found = ClassSet::EMPTY;
+    for (class, list) in [
+        (Class::Act, ACTIVATIONS),
+        (Class::Elementwise, &["bias", "residual", "add"]),
+        (Class::Norm, &["norm", "rmsnorm", "rms_norm", "layernorm", "layer_norm"]),
+        (Class::Rope, &["rope", "rotary"]),
+        (Class::Softmax, &["softmax"]),
+    ] {
+        found = if any(list) { found.with(class) } else { found };
+    }
+    found
 }
 
 /// Whether this kernel adds a residual and whether it quantises. Its template arguments say so, in

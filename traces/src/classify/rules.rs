@@ -150,7 +150,7 @@ const FILLS: &[&str] = &[
 
 /// Activations by name.
 #[rustfmt::skip]
-const ACTIVATIONS: &[&str] = &[
+pub(super) const ACTIVATIONS: &[&str] = &[
     "gelu", "silu", "swiglu", "geglu", "reglu", "relu", "relu6", "sigmoid", "tanh", "mish", "elu",
     "selu", "celu", "softplus", "hardswish", "hardsigmoid", "hardtanh", "swish", "quick_gelu",
     "leaky_relu", "prelu", "glu", "erf", "logsigmoid", "log_sigmoid", "swigluoai",

@@ -11,6 +11,7 @@
 //! with what of a fusion lies at the `ends` of passes;
 //! `gap`, `layers`, `kernels` and `notes` make the rest of the `result`.
 
+mod absence;
 mod align;
 mod attribution;
 mod basis;

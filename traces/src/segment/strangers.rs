@@ -42,7 +42,9 @@ pub(super) fn divide(sequence: &Sequence<'_>, markers: &[usize], begins: Vec<usi
     for pass in passes {
         divided.push(pass.start);
         let Some(length) = usual[usize::from(is_backward(&pass))] else { continue };
-        if pass.len() <= length {
+        // Passes of another model are left whole.
+        let is_of_the_model = (pass.start..pass.end - 1).any(|at| inner.contains(stretch(at)));
+        if pass.len() <= length || !is_of_the_model {
             continue;
         }
         if pass.len() % length == 0 {
