@@ -34,14 +34,14 @@ impl Evidence<'_, '_> {
         &self,
         explanation: &mut Explanation,
         all: &[Vec<Place<'_>>],
-        missing: [ClassSet; 2],
+        missing: &[[ClassSet; 2]],
     ) {
         let mut found: Vec<(usize, Found)> = Vec::new();
         let proofs = Proofs::of(self.sides);
         for (number, (kind, places)) in self.kinds.list.iter().zip(all).enumerate() {
             // A fusion is between layers that both sides have.
             if kind.variants.iter().all(|side| !side.is_empty()) {
-                let of_kind = fusion::find(places, missing, !kind.key.is_outside, &proofs);
+                let of_kind = fusion::find(places, missing[number], kind.key.goes_on(), &proofs);
                 found.extend(of_kind.into_iter().map(|found| (number, found)));
             }
         }
