@@ -88,7 +88,7 @@ fn labels() -> HashMap<String, String> {
     let mut labels: HashMap<String, String> =
         labelled.into_iter().map(|row| (row[4].clone(), row[0].clone())).collect();
     for row in rows(&real::folder().join("../more_traces").join("label_corrections.tsv"), 3) {
-        let label = labels.get_mut(&row[2]).expect("a correction is of a label");
+        let label = labels.get_mut(&row[2]).unwrap();
         assert_eq!(*label, row[0], "another label was corrected: {}", row[2]);
         label.clone_from(&row[1]);
     }

@@ -47,7 +47,7 @@ pub(super) fn divide(sequence: &Sequence<'_>, markers: &[usize], begins: Vec<usi
         if pass.len() <= length || !is_of_the_model {
             continue;
         }
-        if pass.len() % length == 0 {
+        if pass.len().is_multiple_of(length) {
             divided.extend((pass.start..pass.end).step_by(length).skip(1));
             continue;
         }
