@@ -55,6 +55,7 @@ pub mod classify;
 pub mod collectives;
 mod column;
 pub mod compare;
+mod enclosing;
 mod error;
 pub mod index;
 mod launched;

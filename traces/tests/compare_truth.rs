@@ -103,12 +103,25 @@ fn found_fusions(comparison: &Comparison) -> BTreeSet<Finding> {
     comparison.fusions.iter().map(finding).collect()
 }
 
+/// What shows only in a little time is missed in a few of the pairs, and only that.
+fn may_be_missed(pair: &PairPlan) -> bool {
+    matches!(pair.difference, Difference::CheapAct | Difference::ModestAct | Difference::CheapRope)
+}
+
 #[test]
 fn fusions_are_exactly_those_that_were_planted() {
     let counts = Mutex::new([0_usize; 3]);
+    let cheap: Mutex<BTreeMap<String, [usize; 2]>> = Mutex::default();
     for_each(|pair, _, [comparison, _]| {
         let (planted, found) = (planted_fusions(pair), found_fusions(comparison));
         let right = planted.intersection(&found).count();
+        if may_be_missed(pair) {
+            let mut cheap = cheap.lock().unwrap();
+            let of = cheap.entry(format!("{:?}", pair.difference)).or_default();
+            *of = [of[0] + right, of[1] + planted.len()];
+            let invented = found.difference(&planted);
+            return invented.map(|finding| format!("invented {finding:?}")).collect();
+        }
         let mut counts = counts.lock().unwrap();
         for (count, more) in counts.iter_mut().zip([planted.len(), found.len(), right]) {
             *count += more;
@@ -123,7 +136,12 @@ fn fusions_are_exactly_those_that_were_planted() {
         }
         wrong
     });
-    // Precision and recall are both one.
+    // Of epilogues that cost a twentieth or a quarter of what they replace nine in ten are found.
+    for (difference, [found, planted]) in cheap.into_inner().unwrap() {
+        println!("{difference}: {found} of {planted}");
+        assert!(planted >= 12 && found * 10 >= planted * 9, "{difference}: {found} of {planted}");
+    }
+    // Of the others precision and recall are both one.
     let [planted, found, right] = counts.into_inner().unwrap();
     assert!(planted > 100);
     assert_eq!((found, right), (planted, planted));
@@ -202,6 +220,7 @@ fn the_first_cause_is_what_was_planted() {
                 }
                 vec![format!("{steps:?}, {gap_ns} ns")]
             }
+            _ if may_be_missed(pair) && comparison.fusions.is_empty() => vec![],
             _ if is_planted(pair, comparison, first) => {
                 let is_sign = (first.part.gap_ns > 0.0) == (truth.gap_ns > 0.0);
                 if is_sign { vec![] } else { vec![format!("sign of {gap_ns}")] }

@@ -7,7 +7,7 @@ mod real;
 use std::fs::File;
 
 use kernel_traces::classify::Class;
-use kernel_traces::segment::{Marker, NoLayers, Phase};
+use kernel_traces::segment::{self, Marker, NoLayers, Phase};
 use kernel_traces::{Classes, Options, Segments, Trace};
 use serde_json::Value;
 
@@ -89,6 +89,41 @@ fn eager_layers() {
         assert!(matches!(end, Class::Elementwise | Class::Norm), "{name}: {end:?}");
         assert!(last.classes.contains(&Class::Act), "{name}");
     }
+}
+
+/// Blocks of a diffusion transformer and of a residual network, not those of a text encoder and not
+/// those of all steps together.
+#[test]
+#[ignore = "needs the public traces in ../shared/more_traces"]
+fn blocks_of_images() {
+    let (_, segments) = load("../more_traces/mi300x_flux_aiter");
+    let layers = &segments.layers;
+    assert_eq!((layers.count, layers.marker), (57, Some(Marker::Attention)));
+    let lengths: Vec<_> =
+        layers.passes.iter().map(|pass| (pass.layers.len(), pass.is_cut)).collect();
+    assert_eq!(lengths, [(57, false); 4]);
+    // No module of the transformer was recorded, since it is compiled.
+    assert_eq!(layers.modules, None);
+    // The text encoder, and the attention of what decodes the images.
+    let others: Vec<_> = layers.others.iter().map(|one| (one.layers, one.passes)).collect();
+    assert_eq!(others, [(12, 1), (1, 1)]);
+    // 19 blocks with two streams of tokens have twice the GEMMs of the 38 with one.
+    let gemms = |layer: &segment::Layer| {
+        let classes = &layers.patterns[layer.pattern as usize].classes;
+        classes.iter().filter(|class| **class == Class::Gemm).count()
+    };
+    let of_first_pass = &layers.list[layers.passes[0].layers.clone()];
+    let doubles = of_first_pass.iter().take_while(|layer| gemms(layer) > 7).count();
+    assert_eq!(doubles, 19);
+    assert!(of_first_pass[19..].iter().all(|layer| gemms(layer) <= 7));
+
+    let (_, segments) = load("../more_traces/mi300x_resnet18_ddp_train");
+    let layers = &segments.layers;
+    assert_eq!((layers.count, layers.marker), (8, Some(Marker::Module)));
+    assert_eq!(layers.modules, Some(("BasicBlock".to_owned(), 8)));
+    let lengths: Vec<_> =
+        layers.passes.iter().map(|pass| (pass.layers.len(), pass.is_cut)).collect();
+    assert_eq!(lengths, [(8, false); 5]);
 }
 
 #[test]

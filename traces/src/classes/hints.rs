@@ -5,8 +5,8 @@
 
 use rustc_hash::FxHashMap;
 
-use super::enclosing::{Intervals, Moment};
 use crate::classify::{class_of_frame, class_of_op};
+use crate::enclosing::{Intervals, Moment};
 use crate::launched::{NONE, launches};
 use crate::{NameId, Trace};
 

@@ -2,11 +2,10 @@
 //! stands around it.
 //!
 //! `hints` finds the operator and the python frame that launched a kernel, with the help of
-//! `enclosing`, which finds what was open on a thread at a time. `neighbours` settles what is
-//! still unknown and always stands at the same place of a layer. None of it is looked at for
+//! [`enclosing`](crate::enclosing), which finds what was open on a thread at a time. `neighbours` settles what is
+//! still unknown, or a guess, and always stands at the same place of a layer. None of it is looked at for
 //! kernels whose name is enough.
 
-mod enclosing;
 mod hints;
 mod neighbours;
 #[cfg(test)]
@@ -14,7 +13,7 @@ mod tests;
 
 use rustc_hash::FxHashMap;
 
-use crate::classify::{Class, Classification, certain, classify, classify_with};
+use crate::classify::{Classification, certain, classify, classify_with};
 use crate::{NameId, Trace};
 use hints::Hint;
 
@@ -57,7 +56,7 @@ impl Classes {
     #[must_use]
     pub fn of(trace: &Trace) -> Self {
         let mut classes = Self::default();
-        let uncertain = classes.classify_names(trace);
+        let mut uncertain = classes.classify_names(trace);
         if uncertain.is_empty() {
             return classes;
         }
@@ -70,11 +69,8 @@ impl Classes {
             });
             classes.of_kernel[kernel] = id;
         }
-        let unknown: Vec<usize> = uncertain
-            .into_iter()
-            .filter(|&kernel| classes.get(kernel).main == Class::Unclassified)
-            .collect();
-        for (class, kernels) in neighbours::settled(trace, &classes, &unknown) {
+        uncertain.retain(|&kernel| neighbours::may_settle(classes.get(kernel)));
+        for (class, kernels) in neighbours::settled(trace, &classes, &uncertain) {
             let id = classes.add(class);
             for kernel in kernels {
                 classes.of_kernel[kernel] = id;

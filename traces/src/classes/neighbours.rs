@@ -19,6 +19,10 @@ const REACH: usize = 8;
 
 /// A place in a layer that only one class can have.
 struct Place {
+    /// What is known of the kernel there: [`Classification::why`].
+    known_as: &'static str,
+    /// No kernel of the trace is of it.
+    absent: ClassSet,
     /// What comes before it.
     after: ClassSet,
     /// What may stand between that and the place, and between the place and what follows.
@@ -28,21 +32,43 @@ struct Place {
     class: Class,
 }
 
-const PLACES: [Place; 2] = [
+const PLACES: [Place; 3] = [
     Place {
+        known_as: UNKNOWN,
+        absent: ClassSet::EMPTY,
         after: ClassSet::of(&[Class::KvCache]),
         between: ClassSet::of(&[Class::Quant]),
         before: ClassSet::of(&[Class::Gemm]),
         class: Class::Attn,
     },
     Place {
+        known_as: UNKNOWN,
+        absent: ClassSet::EMPTY,
         after: ClassSet::of(&[Class::MoeRouting]),
         // Not known GEMMs: then what is between them is their activation.
         between: ClassSet::of(&[Class::Quant, Class::Act]),
         before: ClassSet::of(&[Class::MoeFinalize]),
         class: Class::MoeGemm,
     },
+    // What joins the rotated halves of queries and keys computes them, though only the joining is
+    // in its name. Latent attention joins other parts, and rotates them before.
+    Place {
+        known_as: "inductor.joined",
+        absent: ClassSet::of(&[Class::Rope]),
+        after: ClassSet::of(&[Class::Gemm]),
+        between: ClassSet::of(&[Class::Norm, Class::Quant, Class::Copy]),
+        before: ClassSet::of(&[Class::KvCache]),
+        class: Class::Rope,
+    },
 ];
+
+/// What no rule knows.
+const UNKNOWN: &str = Classification::UNCLASSIFIED.why;
+
+/// Whether a place may say more of a kernel than what is known.
+pub(super) fn may_settle(known: Classification) -> bool {
+    PLACES.iter().any(|place| place.known_as == known.why)
+}
 
 /// The classes that follow for some kernels without a class, and for which of them.
 pub(super) fn settled(
@@ -50,13 +76,17 @@ pub(super) fn settled(
     classes: &Classes,
     unknown: &[usize],
 ) -> Vec<(Classification, Vec<usize>)> {
+    let mut present = ClassSet::EMPTY;
+    if !unknown.is_empty() {
+        present = classes.known().iter().fold(present, |present, one| present.union(one.parts()));
+    }
     let mut by_name: FxHashMap<NameId, (Vec<usize>, Option<Class>)> = FxHashMap::default();
     for stream in streams(trace, unknown) {
         for (place, &kernel) in stream.iter().enumerate() {
-            if classes.get(kernel).main != Class::Unclassified {
+            if !may_settle(classes.get(kernel)) {
                 continue;
             }
-            let class = class_at(trace, classes, &stream, place);
+            let class = class_at(trace, classes, present, &stream, place);
             let (kernels, agreed) =
                 by_name.entry(trace.kernels.name[kernel]).or_insert((Vec::new(), class));
             kernels.push(kernel);
@@ -97,9 +127,18 @@ fn streams(trace: &Trace, unknown: &[usize]) -> Vec<Vec<usize>> {
 }
 
 /// The only class that the kernel at a place of a stream can have, if there is one.
-fn class_at(trace: &Trace, classes: &Classes, stream: &[usize], place: usize) -> Option<Class> {
+fn class_at(
+    trace: &Trace,
+    classes: &Classes,
+    present: ClassSet,
+    stream: &[usize],
+    place: usize,
+) -> Option<Class> {
     let name = trace.kernels.name[stream[place]];
-    PLACES.iter().find_map(|known| {
+    let known_as = classes.get(stream[place]).why;
+    let is_possible =
+        |place: &&Place| place.known_as == known_as && !place.absent.intersects(present);
+    PLACES.iter().filter(is_possible).find_map(|known| {
         // Attention may be several kernels of one name, and so may experts.
         let passes = |kernel: &usize| {
             trace.kernels.name[*kernel] == name || known.between.contains(classes.get(*kernel).main)

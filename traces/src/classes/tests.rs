@@ -1,4 +1,5 @@
 use super::*;
+use crate::classify::Class;
 use crate::synthetic::{self, Plan};
 use crate::{Launches, Options};
 
@@ -128,6 +129,33 @@ fn neighbours_settle_nothing_that_stands_elsewhere_too() {
     let experts =
         ["topkGatingSoftmax", "fused_moe_kernel", "kernel_1", "fused_moe_kernel", "moe_sum"];
     assert_eq!(in_order(&experts.repeat(5))[2].main, Class::Unclassified);
+}
+
+#[test]
+fn what_joins_rotated_halves_before_the_cache_rotates() {
+    let cat = ["triton_poi_fused_cat_3", "triton_poi_fused_cat_4"];
+    let layer =
+        ["nvjet_tst_128x8", cat[0], cat[1], "reshape_and_cache_flash_kernel", "flash_fwd_kernel"];
+    let found = in_order(&layer.repeat(3));
+    assert!(found.chunks(5).all(|layer| layer[1].main == Class::Rope));
+    assert!(
+        found.chunks(5).all(|layer| (layer[2].main, layer[2].why) == (Class::Rope, "neighbours"))
+    );
+    // Elsewhere they join, and where another kernel rotates they do too.
+    let elsewhere = ["nvjet_tst_128x8", cat[0], "nvjet_tst_64x8"];
+    assert_eq!(in_order(&elsewhere.repeat(5))[1].main, Class::Copy);
+    let mut latent = layer.to_vec();
+    latent.insert(1, "rotary_embedding_kernel");
+    latent.insert(2, "nvjet_tst_64x8");
+    assert_eq!(in_order(&latent.repeat(5))[3].main, Class::Copy);
+    // The operator of such a kernel is called like it, and says no more.
+    let launched = [
+        kernel(cat[0], 100, ", \"correlation\": 5"),
+        event("cuda_runtime", "cudaLaunchKernel", 10, 2, "\"correlation\": 5"),
+        event("cpu_op", cat[0], 5, 20, ""),
+        event("python_function", "layers/rotary_embedding.py(9): forward", 2, 40, ""),
+    ];
+    assert_eq!(first(&launched), (Class::Rope, "frame"));
 }
 
 #[test]

@@ -10,9 +10,11 @@ pub enum Class {
     Gemm,
     /// What a library launches after a GEMM: split-K and post-GSU reductions, scaling, dot tails.
     GemmEpilogue,
-    /// Convolutions, and what their libraries launch around them: layout changes, pooling, and
-    /// cuDNN's batch normalisation. The short causal convolution of a state-space layer too.
+    /// Convolutions, and what their libraries launch around them: layout changes, scaling. The
+    /// short causal convolution of a state-space layer too.
     Conv,
+    /// Pooling over windows: the largest or the mean value of each.
+    Pool,
     /// Attention, with its reduction and scheduling helpers.
     Attn,
     /// The scans of state-space models and of linear attention, with what prepares and joins their
@@ -56,10 +58,11 @@ pub enum Class {
 
 impl Class {
     /// Every class, in the order of reports.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::Gemm,
         Self::GemmEpilogue,
         Self::Conv,
+        Self::Pool,
         Self::Attn,
         Self::Ssm,
         Self::KvCache,
@@ -88,6 +91,7 @@ impl Class {
             Self::Gemm => "GEMM",
             Self::GemmEpilogue => "GEMM_EPILOGUE",
             Self::Conv => "CONV",
+            Self::Pool => "POOL",
             Self::Attn => "ATTN",
             Self::Ssm => "SSM",
             Self::KvCache => "KVCACHE",
@@ -167,6 +171,12 @@ impl ClassSet {
         self.0 & 1 << class as u32 != 0
     }
 
+    /// Whether both sets have a class in common.
+    #[must_use]
+    pub const fn intersects(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
     /// Whether there is no class in the set.
     #[must_use]
     pub const fn is_empty(self) -> bool {
@@ -226,7 +236,7 @@ pub struct Classification {
 }
 
 /// The order in which the parts of a fused kernel are written: as they follow in a network.
-const FLOW: [Class; 22] = [
+const FLOW: [Class; 23] = [
     Class::Comm,
     Class::EmbedIndex,
     Class::Elementwise,
@@ -238,6 +248,7 @@ const FLOW: [Class; 22] = [
     Class::Attn,
     Class::Ssm,
     Class::Conv,
+    Class::Pool,
     Class::MoeRouting,
     Class::Gemm,
     Class::MoeGemm,

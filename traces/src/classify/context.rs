@@ -14,8 +14,12 @@ const OPERATORS: &[(Class, &[&str])] = &[
     ]),
     (Class::Conv, &[
         "conv1d", "conv2d", "conv3d", "convolution", "_convolution", "cudnn_convolution",
-        "miopen_convolution", "convolution_backward", "conv_transpose2d", "max_pool2d",
-        "max_pool2d_with_indices", "avg_pool2d", "adaptive_avg_pool2d",
+        "miopen_convolution", "convolution_backward", "conv_transpose2d",
+    ]),
+    (Class::Pool, &[
+        "max_pool1d", "max_pool2d", "max_pool3d", "max_pool2d_with_indices",
+        "max_pool3d_with_indices", "max_pool2d_with_indices_backward", "avg_pool1d", "avg_pool2d",
+        "avg_pool3d", "adaptive_avg_pool2d", "_adaptive_avg_pool2d", "adaptive_max_pool2d",
     ]),
     (Class::Attn, &[
         "scaled_dot_product_attention", "_scaled_dot_product_flash_attention",
@@ -90,9 +94,24 @@ pub(super) fn of_op(op: &str) -> Option<Classification> {
     if op.starts_with("aten::") {
         return known(base).map(|main| by(main, "op"));
     }
-    let mut found = super::by_name(op)?.0;
+    // A guess says no more than the name of the kernel, which many of these operators are called by.
+    let (mut found, is_guess) = super::by_name(op)?;
     found.why = "op";
-    Some(found)
+    (!is_guess).then_some(found)
+}
+
+/// What an operator's name proves that its kernel does, whatever that is called: the operators of
+/// `aten` that add a bias, or compute an activation, in their GEMM, and others by their words.
+pub(super) fn proven(op: &str) -> ClassSet {
+    let base = op.rsplit("::").next().unwrap_or(op);
+    match base {
+        "addmm" | "baddbmm" | "addmv" if op.starts_with("aten::") => {
+            ClassSet::of(&[Class::Elementwise])
+        }
+        "_addmm_activation" => ClassSet::of(&[Class::Elementwise, Class::Act]),
+        _ if op.starts_with("aten::") => ClassSet::EMPTY,
+        _ => super::fused::epilogues(&name::words(base)),
+    }
 }
 
 /// The class of a python frame: `nn.Module: Qwen2RMSNorm_3`,

@@ -3,12 +3,13 @@
 //! Two things that look like proof are not taken for it: `relu` in the name of a cuBLAS or CUTLASS
 //! GEMM (the library uses those kernels for plain GEMMs too), and a GEMM in the name of
 //! an Inductor pointwise or reduction kernel (such kernels contain none: the name lists the
-//! operators whose results are read). Nor is an `add` in an Inductor norm unless nothing but
-//! a residual explains it: it may be the epsilon of an RMS norm, or the shift after a scale.
+//! operators whose results are read). An `add` in an Inductor norm is read as it is listed, though
+//! it may be that of the epsilon: a comparison calls it a fusion only where the other side has an
+//! addition of its own that is missing here.
 
 use super::class::{Class, ClassSet};
 use super::name::Parts;
-use super::rules::has_word;
+use super::rules::{ACTIVATIONS, has_word};
 
 /// The other classes of a kernel whose main class is known.
 pub(super) fn others(parts: &Parts, main: Class) -> ClassSet {
@@ -34,15 +35,11 @@ pub(super) fn others(parts: &Parts, main: Class) -> ClassSet {
             add(Class::Quant, quant);
         }
         Class::Norm => {
-            let explicit = any(&["native_layer_norm", "rms_norm", "native_group_norm"]);
             let residual = any(&["add", "residual", "residual_add", "resadd"]);
             let switch = |name: &str| {
                 parts.args.contains(name) && !parts.args.contains(&format!("{name}=0"))
             };
-            add(
-                Class::Elementwise,
-                (residual && (!inductor || explicit && !any(&["mul"]))) || switch("fusedaddenum"),
-            );
+            add(Class::Elementwise, residual || switch("fusedaddenum"));
             add(Class::Quant, quantises || switch("fusedquantenum"));
             add(Class::Rope, rope || inductor && any(&["cos"]) && any(&["sin"]));
             add(Class::EmbedIndex, inductor && any(&["embedding"]));
@@ -80,6 +77,22 @@ pub(super) fn others(parts: &Parts, main: Class) -> ClassSet {
         _ => {}
     }
     also
+}
+
+/// What the words of a GEMM, or of an operator around one, say that is done with its result.
+pub(super) fn epilogues(words: &str) -> ClassSet {
+    let any = |list: &[&str]| list.iter().any(|word| has_word(words, word));
+    let mut found = ClassSet::EMPTY;
+    for (class, list) in [
+        (Class::Act, ACTIVATIONS),
+        (Class::Elementwise, &["bias", "residual", "add"]),
+        (Class::Norm, &["norm", "rmsnorm", "rms_norm", "layernorm", "layer_norm"]),
+        (Class::Rope, &["rope", "rotary"]),
+        (Class::Softmax, &["softmax"]),
+    ] {
+        found = if any(list) { found.with(class) } else { found };
+    }
+    found
 }
 
 /// Whether this kernel adds a residual and whether it quantises. Its template arguments say so, in

@@ -51,6 +51,7 @@ pub fn legacy_name(class: Class, name: &str) -> &'static str {
         Class::ScanSort if has(&["scan"]) => "Reduce",
         Class::ScanSort => "Sorting",
         Class::Conv
+        | Class::Pool
         | Class::Ssm
         | Class::Rope
         | Class::Quant

@@ -52,6 +52,16 @@ pub(crate) fn class_of_op(op: &str) -> Option<Classification> {
     context::of_op(op)
 }
 
+/// What an operator proves of a kernel that it launches, besides what its name says.
+pub(crate) fn proven_by_op(op: &str) -> ClassSet {
+    context::proven(op)
+}
+
+/// What the words of a name say that is done with the result of a GEMM.
+pub(crate) fn proven_by_words(words: &str) -> ClassSet {
+    fused::epilogues(words)
+}
+
 /// What a python frame says of a kernel that is launched in it.
 pub(crate) fn class_of_frame(frame: &str) -> Option<Classification> {
     context::of_frame(frame)

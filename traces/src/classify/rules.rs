@@ -8,7 +8,7 @@
 
 use Class::{
     Act, Attn, Comm, Conv, Copy, Elementwise, EmbedIndex, Fill, Gemm, GemmEpilogue, KvCache,
-    MoeFinalize, MoeGemm, MoeRouting, Norm, Quant, Reduce, Rope, ScanSort, Softmax, Ssm,
+    MoeFinalize, MoeGemm, MoeRouting, Norm, Pool, Quant, Reduce, Rope, ScanSort, Softmax, Ssm,
 };
 use Test::{Arg, Has, Name, NoOps, Not, Only, Root, Space, Starts, Word};
 
@@ -150,7 +150,7 @@ const FILLS: &[&str] = &[
 
 /// Activations by name.
 #[rustfmt::skip]
-const ACTIVATIONS: &[&str] = &[
+pub(super) const ACTIVATIONS: &[&str] = &[
     "gelu", "silu", "swiglu", "geglu", "reglu", "relu", "relu6", "sigmoid", "tanh", "mish", "elu",
     "selu", "celu", "softplus", "hardswish", "hardsigmoid", "hardtanh", "swish", "quick_gelu",
     "leaky_relu", "prelu", "glu", "erf", "logsigmoid", "log_sigmoid", "swigluoai",
@@ -162,23 +162,19 @@ pub(super) const RULES: &[Rule] = &[
     // Copies and fills of the runtime.
     rule("memcpy", Copy, &[Name(&["memcpy", "hipmemcpy", "cudamemcpy", "[cuda memcpy", "__amd_rocclr_copy"])], "Memcpy HtoD (Pageable -> Device)"),
     rule("memset", Fill, &[Name(&["memset", "hipmemset", "cudamemset", "[cuda memset", "__amd_rocclr_fill"])], "Memset (Device)"),
-    // Communication.
-    rule("nccl", Comm, &[Starts(&["nccl", "rccl", "msccl", "mscclpp"])], "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"),
-    rule("comm.one_device", Comm, &[Has(&["cross_device_reduce", "quickreduce", "quick_all_reduce", "multimem_", "multimemall", "two_shot", "twoshot", "one_shot_all", "oneshot", "lamport", "userbuffers"])], "void vllm::cross_device_reduce_1stage<__nv_bfloat16, 8>(vllm::RankData*, vllm::RankSignals, vllm::Signal*, __nv_bfloat16*, int, int)"),
-    rule("comm.collective", Comm, &[Has(&["allreduce", "all_reduce", "allgather", "all_gather", "reducescatter", "reduce_scatter", "alltoall", "all_to_all", "all2all", "a2a_dispatch", "a2a_combine", "a2adispatch", "a2acombine", "allbroadcast"])], "void flashinfer::trtllm_allreduce::allreduce_kernel<__half>(flashinfer::Params)"),
-    rule("comm.library", Comm, &[Space(&["deep_ep", "nvshmem", "internode", "intranode", "internode_ll", "mori", "symm_mem", "c10d", "pplx"])], "void deep_ep::intranode::dispatch<8, 768, 8192>(int4*, float*)"),
-    rule("comm.shmem", Comm, &[Starts(&["nvshmem", "rocshmem", "epdispatch", "epcombine", "barrier_on_stream", "sendrecv"])], "nvshmemi_barrier_all_kernel"),
-    // Inductor.
+    // Inductor. A collective in the name of its kernel is one whose result it reads.
     rule("inductor.moe", MoeRouting, &[INDUCTOR, Word(&["moe_forward", "moe_forward_shared", "moe", "fused_moe"])], "triton_poi_fused_constant_pad_nd_moe_forward_0"),
     rule("inductor.attention", Attn, &[INDUCTOR_TEMPLATE, Word(&["attention", "flex_attention"])], "triton_tem_fused_flex_attention_0"),
     rule("inductor.convolution", Conv, &[INDUCTOR_TEMPLATE, Word(&["convolution", "conv"])], "triton_tem_fused_convolution_3"),
     rule("inductor.template", Gemm, &[INDUCTOR_TEMPLATE], "triton_tem_fused_addmm_relu_1"),
+    rule("inductor.pool", Pool, &[INDUCTOR, Has(&["max_pool", "avg_pool"])], "triton_poi_fused_max_pool2d_with_indices_relu_4"),
     rule("inductor.norm", Norm, &[INDUCTOR, Word(&["rsqrt", "var_mean", "layer_norm", "rms_norm", "group_norm", "batch_norm", "native_layer_norm", "native_group_norm", "layernorm", "rmsnorm"])], "triton_red_fused__to_copy_add_mean_mul_pow_rsqrt_0"),
     rule("inductor.norm.mean_square", Norm, &[INDUCTOR_REDUCTION, Word(&["mean"]), Word(&["pow"]), Not(&Word(&["sub", "loss"]))], "triton_per_fused__to_copy_mean_pow_7"),
     rule("inductor.softmax", Softmax, &[INDUCTOR, Word(&["softmax", "log_softmax", "logsumexp"])], "triton_per_fused__softmax_2"),
     rule("inductor.rope.named", Rope, &[INDUCTOR, Word(&["rotary", "rotary_embedding", "rope", "apply_rotary"])], "triton_poi_fused_apply_rotary_3"),
     rule("inductor.rope", Rope, &[INDUCTOR, Word(&["cos"]), Word(&["sin"]), Word(&["neg", "cat", "stack", "sub", "split", "slice"]), Not(&Word(&["arange"]))], "triton_poi_fused_add_cat_cos_mul_neg_sin_slice_4"),
     rule("inductor.rope.applied", Rope, &[Starts(&["triton_poi_"]), Word(&["neg"]), Word(&["cat", "stack"]), Word(&["mul"]), Word(&["add"])], "triton_poi_fused_add_cat_mul_neg_slice_2"),
+    rule("inductor.rope.halves", Rope, &[Starts(&["triton_poi_"]), Word(&["cat", "stack"]), Word(&["mul"]), Word(&["sub"]), Word(&["add", "split", "slice", "index", "index_select", "unbind", "select"])], "triton_poi_fused_add_cat_index_select_mul_split_sub_unsqueeze_3"),
     rule("inductor.act", Act, &[INDUCTOR, Word(ACTIVATIONS)], "triton_poi_fused__unsafe_view_mul_silu_2"),
     rule("inductor.quant", Quant, &[INDUCTOR, Word(&["quant", "quantize", "dequantize", "scaled_fp8_quant", "abs_amax", "amax_clamp", "quantize_per_tensor"])], "triton_red_fused__to_copy_abs_amax_clamp_div_1"),
     rule("inductor.kvcache", KvCache, &[INDUCTOR, Word(&["reshape_and_cache", "kv_cache", "kvcache"])], "triton_poi_fused_reshape_and_cache_1"),
@@ -186,9 +182,16 @@ pub(super) const RULES: &[Rule] = &[
     rule("inductor.index", EmbedIndex, &[INDUCTOR, Word(&["embedding", "index", "gather", "scatter", "index_select", "index_put", "embedding_dense_backward", "nonzero", "take"])], "triton_poi_fused_embedding_0"),
     rule("inductor.reduce", Reduce, &[INDUCTOR_REDUCTION], "triton_red_fused_sum_1"),
     rule("inductor.fill", Fill, &[INDUCTOR, Only(FILLS)], "triton_poi_fused_new_zeros_0"),
+    rule("inductor.joined", Copy, &[INDUCTOR, Only(MOVES), Word(&["cat", "stack"])], "triton_poi_fused_cat_5").weak(),
     rule("inductor.copy", Copy, &[INDUCTOR, Only(MOVES)], "triton_poi_fused__to_copy_1"),
     rule("inductor.unnamed", Elementwise, &[INDUCTOR, NoOps], "triton_poi_fused_0").weak(),
     rule("inductor.pointwise", Elementwise, &[INDUCTOR], "triton_poi_fused__unsafe_view_add_3"),
+    // Communication.
+    rule("nccl", Comm, &[Starts(&["nccl", "rccl", "msccl", "mscclpp"])], "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"),
+    rule("comm.one_device", Comm, &[Has(&["cross_device_reduce", "quickreduce", "quick_all_reduce", "multimem_", "multimemall", "two_shot", "twoshot", "one_shot_all", "oneshot", "lamport", "userbuffers"])], "void vllm::cross_device_reduce_1stage<__nv_bfloat16, 8>(vllm::RankData*, vllm::RankSignals, vllm::Signal*, __nv_bfloat16*, int, int)"),
+    rule("comm.collective", Comm, &[Has(&["allreduce", "all_reduce", "allgather", "all_gather", "reducescatter", "reduce_scatter", "alltoall", "all_to_all", "all2all", "a2a_dispatch", "a2a_combine", "a2adispatch", "a2acombine", "allbroadcast"])], "void flashinfer::trtllm_allreduce::allreduce_kernel<__half>(flashinfer::Params)"),
+    rule("comm.library", Comm, &[Space(&["deep_ep", "nvshmem", "internode", "intranode", "internode_ll", "mori", "symm_mem", "c10d", "pplx"])], "void deep_ep::intranode::dispatch<8, 768, 8192>(int4*, float*)"),
+    rule("comm.shmem", Comm, &[Starts(&["nvshmem", "rocshmem", "epdispatch", "epcombine", "barrier_on_stream", "sendrecv"])], "nvshmemi_barrier_all_kernel"),
     // PyTorch's loops: the functor decides.
     rule("at.scatter_gather", EmbedIndex, &[Starts(&["_scatter_gather", "index_elementwise_kernel"])], "void at::native::_scatter_gather_elementwise_kernel<128, 4, at::native::_cuda_scatter_gather_internal_kernel<true, float> >(int)"),
     rule("at.reduce.norms", Reduce, &[LOOP, Arg(&["lpnorm", "l2norm", "maxnorm", "lpmax"])], "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::native::(anonymous namespace)::TensorListMetadata<1>, at::native::(anonymous namespace)::LpNormFunctor<float, (at::native::NormType)1, float, 1, 1, 0> >(int)"),
@@ -236,7 +239,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("moe.act", Act, &[Space(&["moe"]), Has(&["activation"])], "void moe::dev::activation::activationKernel<moe::dev::activation::KernelParams>(int)"),
     rule("moe.act.gated", Act, &[Has(&["doactivation", "dogatedactivation"])], "void tensorrt_llm::kernels::cutlass_kernels::doActivationKernel<__nv_bfloat16>(int)"),
     rule("moe.quant", Quant, &[Space(&["moe"]), Has(&["convertsf", "permutequant", "quantize"])], "void moe::dev::convertsf::convertSfKernel<moe::dev::convertsf::KernelParams>(int)"),
-    rule("moe.gemm", MoeGemm, &[Has(&["fused_moe_kernel", "matmul_ogs", "moe_gemm", "moegemm", "fmoe", "moe_mxgemm", "moeflatmm", "moe_flatmm", "moe_wna16", "fused_moe", "moe_stage", "moe_ck2stages", "cktile_moe", "grouped_gemm", "groupedgemm", "group_gemm", "grouped_matmul", "moefcgemm", "moe_mlp", "moe_matmul", "invoke_moe"]), Not(&Has(&["get_group_gemm", "routing", "offsets", "starts_data"]))], "fused_moe_kernel"),
+    rule("moe.gemm", MoeGemm, &[Has(&["fused_moe_kernel", "matmul_ogs", "moe_gemm", "moegemm", "fmoe", "moe_mxgemm", "moeflatmm", "moe_flatmm", "moe_wna16", "fused_moe", "moe_stage", "moe_ck2stages", "cktile_moe", "grouped_gemm", "groupedgemm", "group_gemm", "grouped_matmul", "moefcgemm", "moe_mlp", "moe_matmul", "invoke_moe", "moe_fused_kernel", "grouped_mm"]), Not(&Has(&["get_group_gemm", "routing", "offsets", "starts_data"]))], "fused_moe_kernel"),
     rule("moe.gemm.marlin", MoeGemm, &[Space(&["moe_wna16", "moe_marlin"])], "void marlin_moe_wna16::Marlin<__nv_bfloat16, 1125899907892224l, 128, 1, 8, 8>(int4 const*)"),
     rule("moe.gemm.batched", MoeGemm, &[Starts(&["batched_triton_kernel"])], "batched_triton_kernel"),
     rule("moe.gemm.run", MoeGemm, &[Space(&["fused_moe"]), Starts(&["run_global"])], "void tensorrt_llm::kernels::cutlass_kernels_oss::fused_moe::run_global<cutlass::bfloat16_t>(int)"),
@@ -248,6 +251,14 @@ pub(super) const RULES: &[Rule] = &[
     rule("moe.routing.word", MoeRouting, &[Word(&["moe", "expert", "experts", "routing", "router", "gating"])], "void moe::dev::routing::routingRenormalize::routingMainKernel<int>(int)"),
     rule("moe.routing.wrapped", MoeRouting, &[WRAPPER, Arg(&["moesorting"])], "void ck_tile::kentry<1, ck_tile::MoeSortingKernel<ck_tile::MoeSortingProblemEx<int, float, 8, true, false> > >(int)"),
     rule("moe.routing.space", MoeRouting, &[Space(&["moe::routing", "moe::dev::routing", "vllm::moe", "fused_router"])], "void moe::dev::routing::topk::reduceKernel<int>(int)"),
+    // Pooling, and the norms of the libraries of convolutions.
+    rule("pool.cudnn", Pool, &[Space(&["cudnn"]), Has(&["pooling", "maxpool", "avgpool"])], "void cudnn::pooling_fw_4d_kernel<float, float, cudnn::maxpooling_func<float, float, (cudnnNanPropagation_t)0>, 0, false>(cudnnTensorStruct, float const*)"),
+    rule("pool.miopen", Pool, &[Starts(&["mlopool", "mlo_pool", "miopenpool"])], "mloPoolingG"),
+    rule("pool.named", Pool, &[Has(&["max_pool", "avg_pool", "maxpool", "avgpool", "average_pool", "adaptiveaveragepool", "adaptivemaxpool", "adaptive_average", "fractional_max", "pooling"]), Not(&Has(&["embedding", "pooled_emb"]))], "void at::native::(anonymous namespace)::max_pool_forward_nchw<float, float>(int, float const*)"),
+    rule("norm.cudnn", Norm, &[Space(&["cudnn"]), Starts(&["bn_fw", "bn_bw", "batchnorm", "batch_norm", "bnfw", "bnbw", "layernorm", "layer_norm", "instancenorm", "rmsnorm"])], "void cudnn::bn_fw_tr_1C11_kernel_NCHW<float, float, int, 128, true, 1, true>(cudnnTensorStruct, float const*)"),
+    rule("norm.cudnn.name", Norm, &[Has(&["cudnn"]), Has(&["batchnorm", "batch_norm", "layernorm", "layer_norm", "rmsnorm", "rms_norm", "instancenorm", "_bn_fw", "_bn_bw"]), Not(&Has(&["conv", "gemm"]))], "nhwc_batch_norm_fwd_cudnn"),
+    rule("softmax.cudnn", Softmax, &[Space(&["cudnn"]), Has(&["softmax"])], "void cudnn::softmax_fw_kernel<2, float, float, 256, 1, 1, 1>(cudnnTensorStruct, float const*)"),
+    rule("act.cudnn", Act, &[Space(&["cudnn"]), Has(&["activation_fw", "activation_bw"])], "void cudnn::activation_fw_4d_kernel<float, float, 128, 1, 4, cudnn::relu_func<float, (cudnnNanPropagation_t)0> >(cudnnTensorStruct, float const*)"),
     // Convolutions and their libraries.
     rule("conv.cudnn", Conv, &[Space(&["cudnn", "cask"])], "void cudnn::ops::nchwToNhwcKernel<float, float, float, false, true, (cudnnKernelDataType_t)2>(int)"),
     rule("conv.cudnn.name", Conv, &[Has(&["cudnn"])], "cudnn_infer_ampere_scudnn_128x64_relu_xregs_large_nn_v1"),
@@ -258,9 +269,9 @@ pub(super) const RULES: &[Rule] = &[
     rule("conv.fft", Conv, &[Starts(&["fft2d_r2c", "fft2d_c2r", "fft1d_r2c", "fft1d_c2r"])], "void fft2d_r2c_32x32<float, false, 1u, false>(float2*, float const*, int, int)"),
     rule("conv.act.miopen", Act, &[Starts(&["miopenactive", "miopenneuron"])], "MIOpenActiveFwdLite"),
     rule("conv.norm.miopen", Norm, &[Starts(&["miopenbatchnorm", "miopenlayernorm", "miopengroupnorm"])], "MIOpenBatchNormFwdTrainSpatial"),
+    rule("conv.softmax.miopen", Softmax, &[Starts(&["miopensoftmax"])], "MIOpenSoftmaxForward"),
     rule("conv.miopen", Conv, &[Starts(&["miopen", "igemm_", "batched_transpose_", "subtensorop", "op1dtensor", "op2dtensor", "op3dtensor", "op4dtensor", "op5dtensor", "naive_conv", "gridwise_conv", "_zn2ck16kernel_gemm_conv"])], "igemm_fwd_gtcx3_nhwc_bf16_bx0_ex1_bt256x64x8_wt64x16x4_ws1x1_wr2x2_ta1x1x8x1_1x8x1x32_tb1x1x2x1_1x8x1x32_me"),
     rule("conv.word", Conv, &[Word(&["conv", "conv1d", "conv2d", "conv3d", "convolution", "conv_depthwise2d", "conv_depthwise3d", "depthwise", "deconv"])], "_causal_conv1d_fwd_kernel"),
-    rule("conv.pool", Conv, &[Has(&["max_pool", "avg_pool", "maxpool", "avgpool", "average_pool", "adaptiveaveragepool", "adaptive_average", "pooling"])], "void at::native::(anonymous namespace)::max_pool_forward_nchw<float, float>(int, float const*)"),
     // Activations that carry a GEMM's name.
     rule("act.before_gemm", Act, &[Has(&["silu_mul_fp8_quant", "act_and_mul", "silu_and_mul", "gelu_and_mul", "silu_mul_quant"])], "_ZN7sgl_hip10activation18act_and_mul_kernelI14__hip_bfloat16TnPFT_RKS3_EXadL_Z4siluIS2_ES3_S5_EEEEvPS3_PS4_i"),
     rule("act.gated", Act, &[Has(&["gated_act"])], "void transformer_engine::gated_act_kernel<__nv_bfloat16, __nv_bfloat16, float>(int)"),

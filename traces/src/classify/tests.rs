@@ -161,9 +161,11 @@ fn fused_kernels_are_told_from_their_names() {
         ("_ZN5aiter24add_rmsnorm_quant_kernelIDF16bDB8_Li64ELi8ELb1EEEvPT0_", "ADD+NORM+QUANT"),
         ("_matmul_ogs_NNT_bf16xbf16xmxfp4_64x128x128x1_swiglu", "ACT+MOE_GEMM"),
         ("cutlass_80_tensorop_bf16_s16816gemm_relu_bf16_64x64_64x6_tn_align8", "GEMM"),
-        ("triton_red_fused__to_copy_add_mean_mul_pow_rocm_unquantized_gemm_rsqrt_0", "NORM"),
+        ("triton_red_fused__to_copy_add_mean_mul_pow_rocm_unquantized_gemm_rsqrt_0", "ADD+NORM"),
+        ("triton_red_fused__to_copy_mean_pow_rsqrt_0", "NORM"),
+        ("triton_red_fused_add_all_reduce_embedding_mean_mul_pow_rsqrt_0", "EMBED_INDEX+ADD+NORM"),
         ("triton_per_fused_add_native_layer_norm_2", "ADD+NORM"),
-        ("triton_red_fused_add_addmm_mul_native_layer_norm_split_unsqueeze_view_16", "NORM"),
+        ("triton_red_fused_add_addmm_mul_native_layer_norm_split_unsqueeze_view_16", "ADD+NORM"),
         ("triton_tem_fused_addmm_gelu_1", "ACT+GEMM"),
         (
             "void flashinfer::trtllm_allreduce_fusion::allreduce_fusion_kernel_oneshot_lamport<(flashinfer::trtllm_allreduce_fusion::AllReduceFusionPattern)1, __nv_bfloat16, 8>(int)",

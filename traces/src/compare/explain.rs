@@ -5,11 +5,15 @@ use rustc_hash::FxHashMap;
 
 use super::basis::Steps;
 use super::fusion;
-use super::kinds::Kinds;
+use super::kinds::{Kind, Kinds};
 use super::ledger::Ledger;
 use super::places::{Place, places};
 use super::result::{Cause, Fusion, ImplementationDifference};
 use super::side::Chosen;
+use crate::classify::{Class, ClassSet};
+
+/// Something is done as often on both sides if the numbers differ by no more than this share.
+const SAME_OFTEN: f64 = 0.05;
 
 /// What a place of a layer is a part of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -47,14 +51,14 @@ impl Evidence<'_, '_> {
             .zip(&self.ledger.slots)
             .map(|(kind, slots)| places(kind, slots))
             .collect();
-        let missing = fusion::missing_classes(all.iter().flatten());
+        let missing = self.missing(&all);
         let mut explanation = Explanation {
             causes: Vec::new(),
             fusions: Vec::new(),
             implementation: Vec::new(),
             slots: all.iter().map(|places| vec![Explained::default(); places.len()]).collect(),
         };
-        self.add_fusions(&mut explanation, &all, missing);
+        self.add_fusions(&mut explanation, &all, &missing);
         let mut known = FxHashMap::default();
         for (kind, places) in all.iter().enumerate() {
             if self.kinds.list[kind].variants.iter().any(Vec::is_empty) {
@@ -71,6 +75,42 @@ impl Evidence<'_, '_> {
         self.describe(&mut explanation);
         explanation.causes = self.causes(&explanation, &all);
         explanation
+    }
+
+    /// For the layers of each kind the classes that no layer of each side has. Of the calls of an
+    /// operator it is those that none of them has, if each side does as much of them elsewhere:
+    /// otherwise one side only does it at another place.
+    fn missing(&self, all: &[Vec<Place<'_>>]) -> Vec<[ClassSet; 2]> {
+        let kinds = &self.kinds.list;
+        let of_layers = kinds.iter().zip(all).filter(|(kind, _)| kind.key.operator.is_none());
+        let of_layers = fusion::missing_classes(of_layers.flat_map(|(_, places)| places));
+        let of_kind = |(kind, places): (&Kind, &Vec<Place<'_>>)| {
+            if kind.key.operator.is_none() {
+                return of_layers;
+            }
+            let missing = fusion::missing_classes(places.iter());
+            missing.map(|missing| {
+                let elsewhere =
+                    missing.iter().filter(|class| self.is_as_often_elsewhere(*class, places));
+                elsewhere.fold(ClassSet::EMPTY, ClassSet::with)
+            })
+        };
+        kinds.iter().zip(all).map(of_kind).collect()
+    }
+
+    /// Whether both sides run kernels of a class as often, but for those at some places.
+    #[expect(clippy::cast_precision_loss, reason = "counts of kernels")]
+    fn is_as_often_elsewhere(&self, class: Class, places: &[Place<'_>]) -> bool {
+        let [first, second] = [0, 1].map(|side: usize| {
+            let works = self.ledger.works.iter().filter(|((work, _), _)| work.main == class);
+            let all: u64 = works.map(|(_, both)| both.0[side].count).sum();
+            let here = places
+                .iter()
+                .filter(|place| place.works[side].is_some_and(|work| work.main == class));
+            let here: u64 = here.map(|place| place.sums.both.0[side].count).sum();
+            all.saturating_sub(here) as f64 / self.steps.counts[side].max(f64::MIN_POSITIVE)
+        });
+        (first - second).abs() <= SAME_OFTEN * first.max(second)
     }
 
     /// The largest gaps first.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
+use super::absence::Proofs;
 use super::ends::{At, across_ends, at_ends, is_at_end};
 use super::explain::{Evidence, Explained, Explanation};
 use super::fusion::{self, Found};
@@ -33,20 +34,21 @@ impl Evidence<'_, '_> {
         &self,
         explanation: &mut Explanation,
         all: &[Vec<Place<'_>>],
-        missing: [ClassSet; 2],
+        missing: &[[ClassSet; 2]],
     ) {
         let mut found: Vec<(usize, Found)> = Vec::new();
+        let proofs = Proofs::of(self.sides);
         for (number, (kind, places)) in self.kinds.list.iter().zip(all).enumerate() {
             // A fusion is between layers that both sides have.
             if kind.variants.iter().all(|side| !side.is_empty()) {
-                let of_kind = fusion::find(places, missing, !kind.key.is_outside);
+                let of_kind = fusion::find(places, missing[number], kind.key.goes_on(), &proofs);
                 found.extend(of_kind.into_iter().map(|found| (number, found)));
             }
         }
         let (partial, whole): (Vec<_>, Vec<_>) =
             found.into_iter().partition(|(_, found)| found.is_partial);
         let mut known = FxHashMap::default();
-        let whole: Vec<(usize, Found, usize)> = whole
+        let mut whole: Vec<(usize, Found, usize)> = whole
             .into_iter()
             .map(|(kind, found)| {
                 let index = self.add_fusion(explanation, &mut known, kind, &all[kind], &found);
@@ -66,6 +68,7 @@ impl Evidence<'_, '_> {
                 for at in found.places() {
                     self.add_place(explanation, index, kind, &all[kind], at, side);
                 }
+                whole.push((kind, found, index));
             }
         }
         for (kind, found, index) in &whole {
@@ -200,11 +203,9 @@ impl Evidence<'_, '_> {
 
     /// What the fused kernel does; of attention what the other side runs for it.
     fn operation(&self, found: &Found, fused: &Place<'_>) -> String {
-        let own = fused.works[found.side].map(Work::label).unwrap_or_default();
         match found.by {
-            FusionEvidence::Name => own,
             FusionEvidence::Definition => "GEMM+SOFTMAX+GEMM".to_owned(),
-            FusionEvidence::Absence => {
+            FusionEvidence::Name | FusionEvidence::Absence => {
                 let main = fused.works[found.side].map_or(Class::Unclassified, |work| work.main);
                 Work { main, also: found.parts.without(main) }.label()
             }

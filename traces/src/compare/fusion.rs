@@ -6,10 +6,11 @@
 //!   paired with it does not;
 //! - by definition: attention in one kernel, against GEMMs around a softmax;
 //! - by absence: a class that no layer of one side has, while the neighbour that would do its work
-//!   takes correspondingly longer there.
+//!   shows that it does (`absence`).
 //!
 //! More kernels of a class on one side are not evidence.
 
+use super::absence::{Proofs, by_absence};
 use super::places::Place;
 use super::result::{FusionEvidence, Which};
 use super::roles::Role;
@@ -40,7 +41,12 @@ pub(super) struct Found {
 /// The fusions in the layers of a kind. `missing` are the classes that no layer of each side has,
 /// and `goes_on` says whether a layer is followed by the beginning of another one: then the first
 /// place is behind the last one.
-pub(super) fn find(places: &[Place<'_>], missing: [ClassSet; 2], goes_on: bool) -> Vec<Found> {
+pub(super) fn find(
+    places: &[Place<'_>],
+    missing: [ClassSet; 2],
+    goes_on: bool,
+    proofs: &Proofs<'_>,
+) -> Vec<Found> {
     let around = Around { places, goes_on };
     let mut taken = vec![false; places.len()];
     let mut found: Vec<Found> = Vec::new();
@@ -61,7 +67,7 @@ pub(super) fn find(places: &[Place<'_>], missing: [ClassSet; 2], goes_on: bool) 
         take(more([0, 1].map(on_side)), &mut taken);
     }
     for at in 0..places.len() {
-        let on_side = |side: usize| by_absence(&around, side, at, missing[side], &taken);
+        let on_side = |side: usize| by_absence(&around, side, at, (missing[side], proofs), &taken);
         take(more([0, 1].map(on_side)), &mut taken);
     }
     found
@@ -167,106 +173,22 @@ fn by_definition(places: &[Place<'_>], side: usize, at: usize, taken: &[bool]) -
     })
 }
 
-/// What a neighbour can do on the way: it reads or writes the same numbers.
-const ABSORBED: ClassSet = ClassSet::of(&[
-    Class::Elementwise,
-    Class::Norm,
-    Class::Act,
-    Class::Rope,
-    Class::Softmax,
-    Class::Reduce,
-]);
-
-/// The neighbour takes longer by this part of what the missing kernel would take, at least and at
-/// most: less does not show that it does more, and more shows something else.
-const LEAST_EXCESS: f64 = 0.5;
-const MOST_EXCESS: f64 = 2.0;
-
-/// A class that no layer of a side has, at a place where the other side has it.
-fn by_absence(
-    around: &Around<'_>,
-    side: usize,
-    at: usize,
-    missing: ClassSet,
-    taken: &[bool],
-) -> Option<Found> {
-    let places = around.places;
-    let place = &places[at];
-    let work = place.works[1 - side].filter(|_| place.is_only_of(1 - side) && !taken[at])?;
-    if !missing.contains(work.main) || !ABSORBED.contains(work.main) {
-        return None;
-    }
-    let mean = |at: usize, side: usize| places[at].sums.both.0[side].mean_ns();
-    let is_neighbour = |other: &usize| places[*other].is_paired();
-    let before = around.before(at).find(is_neighbour);
-    let after = around.after(at).find(is_neighbour);
-    let neighbours = [before, after].into_iter().flatten().filter(|other| !taken[*other]);
-    let tried = neighbours.filter_map(|neighbour| {
-        let usual = usual_ratio(places, side, neighbour)?;
-        let expected = mean(at, 1 - side)? * usual;
-        let excess = mean(neighbour, side)? - mean(neighbour, 1 - side)? * usual;
-        let interval = places[neighbour].sums.both.ratio()?.interval;
-        let least = interval.map(|(low, high)| if side == 0 { low } else { 1.0 / high });
-        let excess = excess / expected;
-        let is_shown = least.is_some_and(|least| least > usual);
-        (LEAST_EXCESS..=MOST_EXCESS).contains(&excess).then_some((neighbour, excess, is_shown))
-    });
-    // What the excess explains best.
-    let off = |excess: f64| (excess - 1.0).abs();
-    let by_fit = |a: &(usize, f64, bool), b: &(usize, f64, bool)| {
-        b.2.cmp(&a.2).then_with(|| off(a.1).total_cmp(&off(b.1)))
-    };
-    let (neighbour, excess, is_shown) = tried.min_by(by_fit)?;
-    let neighbour_work = places[neighbour].works[side]?;
-    let separate =
-        if before == Some(neighbour) { vec![neighbour, at] } else { vec![at, neighbour] };
-    Some(Found {
-        side,
-        fused: neighbour,
-        separate,
-        parts: neighbour_work.parts().union(work.parts()),
-        by: FusionEvidence::Absence,
-        confidence: 0.6,
-        is_partial: !is_shown,
-        excess: Some(excess),
-    })
-}
-
-/// The time of a side divided by that of the other, for what both have, except one place: for
-/// kernels of the same class if there are others, else for all.
-fn usual_ratio(places: &[Place<'_>], side: usize, except: usize) -> Option<f64> {
-    let class = |at: usize| places[at].works[side].map(|work| work.main);
-    let others = |same_class: bool| {
-        let mut ratios: Vec<f64> = (0..places.len())
-            .filter(|at| *at != except && places[*at].is_paired())
-            .filter(|at| !same_class || class(*at) == class(except))
-            .filter_map(|at| {
-                let ratio = places[at].sums.both.ratio()?.value;
-                Some(if side == 0 { ratio } else { 1.0 / ratio })
-            })
-            .collect();
-        ratios.sort_by(f64::total_cmp);
-        ratios.get(ratios.len() / 2).copied()
-    };
-    others(true).or_else(|| others(false))
-}
-
 /// The places of a kind with the order in which they run.
-struct Around<'p> {
-    places: &'p [Place<'p>],
+pub(super) struct Around<'p> {
+    pub(super) places: &'p [Place<'p>],
     goes_on: bool,
 }
 
 impl Around<'_> {
     /// The places before one, the nearest first; those at the end too, if the layer before this one
     /// ends with them.
-    fn before(&self, at: usize) -> impl Iterator<Item = usize> + use<> {
+    pub(super) fn before(&self, at: usize) -> impl Iterator<Item = usize> + use<> {
         let from_end = if self.goes_on { at + 1..self.places.len() } else { 0..0 };
         (0..at).rev().chain(from_end.rev())
     }
 
     /// The places after one likewise.
-    fn after(&self, at: usize) -> impl Iterator<Item = usize> + use<> {
+    pub(super) fn after(&self, at: usize) -> impl Iterator<Item = usize> + use<> {
         let from_start = if self.goes_on { 0..at } else { 0..0 };
         (at + 1..self.places.len()).chain(from_start)
     }

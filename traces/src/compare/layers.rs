@@ -23,7 +23,8 @@ pub(super) fn compare(
     explained: &[Vec<Explained>],
 ) -> LayerComparison {
     let all = kinds.list.iter().zip(&ledger.slots).zip(explained);
-    let mut list: Vec<LayerKind> = all
+    let of_layers = all.filter(|((kind, _), _)| kind.key.operator.is_none());
+    let mut list: Vec<LayerKind> = of_layers
         .map(|((kind, sums), explained)| {
             let phase = steps.place(kind.key.phase);
             let slots = places(kind, sums);
@@ -46,7 +47,7 @@ pub(super) fn compare(
         kind.kind = number;
     }
     let mut aligned: FxHashSet<u32> = FxHashSet::default();
-    for kind in &kinds.list {
+    for kind in kinds.list.iter().filter(|kind| kind.key.operator.is_none()) {
         let numbers = |side: usize| -> FxHashSet<u32> {
             let of = kind.variants[side].iter();
             of.flat_map(|variant| variants[side].list[*variant].numbers.iter().copied()).collect()

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use super::basis::{PHASES, Steps};
 use super::kinds::Kinds;
 use super::side::{Chosen, on_both};
-use super::tally::{Both, Tally};
+use super::tally::{Both, Shares, Tally};
 use super::variants::{Variants, WorkIds};
 use super::work::Work;
 use crate::{DeviceWork, NameId};
@@ -50,6 +50,10 @@ pub(super) struct SlotSums {
     pub(super) works: [Vec<(Work, u64)>; 2],
     /// How many are copies or fills of the runtime.
     pub(super) by_runtime: u64,
+    /// Of a column that both sides have, the shares of each side's kernels of such columns.
+    pub(super) shares: [Shares; 2],
+    /// A kernel of each side.
+    pub(super) examples: [Option<u32>; 2],
 }
 
 impl SlotSums {
@@ -102,10 +106,12 @@ impl Ledger {
     fn take_second(&mut self, other: Self) {
         let Self { slots, outside, works, phases, names, numbers, beside } = other;
         for (slot, other) in self.slots.iter_mut().flatten().zip(slots.into_iter().flatten()) {
-            let SlotSums { both, names: [_, names], works: [_, works], by_runtime } = other;
+            let SlotSums { both, names: [_, names], works: [_, works], .. } = other;
             slot.both.0[1] = both.0[1];
             (slot.names[1], slot.works[1]) = (names, works);
-            slot.by_runtime += by_runtime;
+            slot.by_runtime += other.by_runtime;
+            slot.shares[1] = other.shares[1];
+            slot.examples[1] = other.examples[1];
         }
         for (key, both) in outside {
             self.outside.entry(key).or_default().0[1] = both.0[1];
@@ -179,6 +185,7 @@ impl Ledger {
                     count(&mut slot.names[index], name);
                     count(&mut slot.works[index], work);
                     slot.by_runtime += u64::from(device_work != DeviceWork::Kernel);
+                    slot.examples[index].get_or_insert(row);
                 }
                 None => {
                     let key = OutsideKey {
@@ -191,6 +198,7 @@ impl Ledger {
                 }
             }
         }
+        self.add_shares(index, side, variants, kinds);
         for (work, tallies) in works.works().iter().zip(by_work.chunks(PHASES)) {
             for (phase, tally) in tallies.iter().enumerate().filter(|(_, tally)| tally.count > 0) {
                 self.works.entry((*work, phase)).or_default().0[index].merge(tally);
@@ -206,6 +214,27 @@ impl Ledger {
         }
         let names = (0..).map(NameId).zip(by_name);
         self.names[index] = names.filter_map(|(name, sums)| Some((name, sums?))).collect();
+    }
+}
+
+impl Ledger {
+    /// Puts down what part each kernel has of those of its layer that both sides have.
+    #[expect(clippy::cast_precision_loss, reason = "a share")]
+    fn add_shares(&mut self, index: usize, side: &Chosen<'_>, variants: &Variants, kinds: &Kinds) {
+        let durations = &side.side.trace.kernels.duration_ns;
+        for (variant, kernels) in &variants.instances {
+            let (kind, columns) = &kinds.places[index][*variant];
+            let paired =
+                |column: usize| kinds.list[*kind].columns[column].items.iter().all(Option::is_some);
+            let of_both = || {
+                let all = kernels.iter().zip(columns).filter(|(_, column)| paired(**column));
+                all.map(|(kernel, column)| (durations[*kernel as usize] as f64, *column))
+            };
+            let total: f64 = of_both().map(|(duration, _)| duration).sum();
+            for (duration, column) in of_both().filter(|_| total > 0.0) {
+                self.slots[*kind][column].shares[index].add(duration / total);
+            }
+        }
     }
 }
 

@@ -11,6 +11,7 @@
 //! with what of a fusion lies at the `ends` of passes;
 //! `gap`, `layers`, `kernels` and `notes` make the rest of the `result`.
 
+mod absence;
 mod align;
 mod attribution;
 mod basis;
@@ -32,6 +33,7 @@ mod measured;
 mod models;
 mod notes;
 pub mod older;
+mod operators;
 mod places;
 mod result;
 mod roles;
@@ -89,6 +91,9 @@ impl Comparison {
         let steps = Steps::of(&sides, mismatch.is_none(), options.phase);
         let variants = if mismatch.is_none() {
             on_both(&|side| Variants::of(&sides[side], &steps, options.layer))
+        } else if mismatch.as_ref().is_some_and(Mismatch::may_be_one_model) {
+            let calls = operators::calls(&sides, &steps);
+            on_both(&|side| Variants::of_calls(&sides[side], &steps, &calls[side]))
         } else {
             <[Variants; 2]>::default()
         };

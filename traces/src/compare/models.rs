@@ -39,6 +39,11 @@ impl Mismatch {
         (are_known && families[0] != families[1]).then_some(Self::Families(families))
     }
 
+    /// Whether nothing says that the models differ.
+    pub(super) fn may_be_one_model(&self) -> bool {
+        matches!(self, Self::NoLayers { .. })
+    }
+
     /// The reason in words.
     pub(super) fn reason(&self, labels: &[String; 2]) -> String {
         let [first, second] = labels;

@@ -102,7 +102,8 @@ impl Notes {
         };
         let advice = match mismatch {
             Mismatch::NoLayers { .. } => {
-                "classes are compared instead, and no fusions are looked for; recording the \
+                "classes are compared instead, and fusions are looked for only in calls of \
+                 operators that both sides have; recording the \
                  modules (with_modules=True, or with_stack=True) may show the layers"
             }
             Mismatch::Counts(_) => {

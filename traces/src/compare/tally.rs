@@ -68,6 +68,31 @@ impl Tally {
     }
 }
 
+/// The shares that some kernels have of their layers: unlike their times, they do not depend on how
+/// much there was to do in a step, or on how fast the device is.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(super) struct Shares {
+    count: f64,
+    mean: f64,
+    squares: f64,
+}
+
+impl Shares {
+    pub(super) fn add(&mut self, share: f64) {
+        self.count += 1.0;
+        let off = share - self.mean;
+        self.mean += off / self.count;
+        self.squares += off * (share - self.mean);
+    }
+
+    /// The logarithm of the mean, and the variance of that, which one share alone does not show.
+    pub(super) fn logarithm(&self) -> Option<(f64, f64)> {
+        let variance = self.squares / (self.count - 1.0) / self.count / (self.mean * self.mean);
+        let known = if self.count < 2.0 { f64::INFINITY } else { variance };
+        (self.mean > 0.0).then(|| (self.mean.ln(), known))
+    }
+}
+
 /// The times of some kernels of both sides, each in one phase, by side.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Both(pub(super) [Tally; 2]);

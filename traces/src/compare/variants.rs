@@ -5,6 +5,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::align::{Item, words};
 use super::basis::{PHASES, Steps};
+use super::operators::Call;
 use super::roles::{Role, roles};
 use super::side::Chosen;
 use super::stretches::stretches;
@@ -38,6 +39,15 @@ pub(super) struct Key {
     pub(super) is_backward: bool,
     /// Whether they are outside of layers.
     pub(super) is_outside: bool,
+    /// Of a call in place of a layer, which operator is called.
+    pub(super) operator: Option<u32>,
+}
+
+impl Key {
+    /// Whether the end of one is the beginning of the next.
+    pub(super) fn goes_on(&self) -> bool {
+        !self.is_outside && self.operator.is_none()
+    }
 }
 
 /// Some layers, or stretches, of one side.
@@ -67,13 +77,39 @@ impl Variants {
             let phase = side.layer_phase(index).filter(|_| place + 1 < PHASES);
             let ends_pass =
                 layers.patterns.get(entry.pattern as usize).is_some_and(|own| own.ends_pass);
-            let key = Key { phase, is_backward, is_outside: false };
+            let key = Key { phase, is_backward, is_outside: false, operator: None };
             let variant = grouping.variant(key, ends_pass, layers.kernels(entry));
             grouping.numbers[variant].insert(entry.number);
             grouping.take(variant, layers.kernels(entry));
         }
         if layer.is_none() {
             grouping.add_stretches(steps);
+        }
+        grouping.finish()
+    }
+}
+
+impl Variants {
+    /// Groups calls of operators, in place of layers.
+    pub(super) fn of_calls(side: &Chosen<'_>, steps: &Steps, calls: &[Call]) -> Self {
+        let mut grouping = Grouping::new(side);
+        for call in calls {
+            let Some(first) = call.kernels.first() else { continue };
+            let phase = side.phase(*first as usize);
+            let place = steps.place(phase);
+            if !steps.compares(place) {
+                continue;
+            }
+            let key = Key {
+                phase: phase.filter(|_| place + 1 < PHASES),
+                is_backward: false,
+                is_outside: false,
+                operator: Some(call.operator),
+            };
+            let variant = grouping.variant(key, false, &call.kernels);
+            // All calls of an operator are the same part of the model.
+            grouping.numbers[variant].insert(0);
+            grouping.take(variant, &call.kernels);
         }
         grouping.finish()
     }
@@ -111,7 +147,7 @@ impl<'c> Grouping<'c> {
                 continue;
             }
             let phase = phase.filter(|_| place + 1 < PHASES);
-            let key = Key { phase, is_backward: false, is_outside: true };
+            let key = Key { phase, is_backward: false, is_outside: true, operator: None };
             if self.found.list.len() - before >= MOST_STRETCHES && !self.knows(key, &kernels) {
                 continue;
             }

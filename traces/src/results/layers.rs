@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::segment::{Assignments, Family, Layers, Marker, NoLayers};
+use crate::segment::{Assignments, Family, Layers, Marker, NoLayers, OtherModel};
 use crate::{
     Classes, LayerTime, PatternTime, PhaseTime, RankFile, SegmentSummary, Segments, StepTime,
     Taxonomy, Trace,
@@ -65,6 +65,8 @@ pub struct LayersFound {
     pub module: Option<String>,
     /// How many modules of that type there are.
     pub modules: Option<usize>,
+    /// Passes through other models, whose kernels are in no layer.
+    pub others: Vec<OtherModel>,
     /// Why none were found.
     pub none_because: Option<NoLayers>,
     /// The passes through the model, device by device.
@@ -139,6 +141,7 @@ impl LayersFound {
             marker: layers.marker,
             module,
             modules,
+            others: layers.others.clone(),
             none_because: layers.none_because,
             passes: passes.collect(),
             by_number,

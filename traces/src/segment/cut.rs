@@ -5,13 +5,13 @@ use std::ops::Range;
 use rustc_hash::FxHashMap;
 
 use super::ends::{common_prefix, common_suffix};
-use super::layers::NoLayers;
 use super::markers::{self, Marker};
 use super::modules::Modules;
+use super::no_layers::NoLayers;
 use super::sequence::Sequence;
 use super::shape::{Shape, most_common};
 use super::steps::Steps;
-use super::{passes, repetition};
+use super::{passes, repetition, strangers};
 use crate::Trace;
 use crate::classify::Class;
 use crate::launched::NONE;
@@ -25,6 +25,8 @@ pub(super) struct Cut {
     /// The share of the layers that look exactly like another one.
     pub(super) repeated_share: f64,
     pub(super) passes: Vec<CutPass>,
+    /// Those of other models.
+    pub(super) others: Vec<CutPass>,
 }
 
 /// The layers of a pass, as places in the sequence.
@@ -35,6 +37,14 @@ pub(super) struct CutPass {
     pub(super) has_open_end: bool,
 }
 
+impl CutPass {
+    /// The layers with both ends.
+    pub(super) fn whole_layers(&self) -> impl Iterator<Item = &Range<usize>> {
+        let open = usize::from(self.has_open_end);
+        self.layers.iter().take(self.layers.len().saturating_sub(open))
+    }
+}
+
 /// Finds the passes and layers of a sequence, or says why there are none.
 pub(super) fn cut(
     trace: &Trace,
@@ -43,21 +53,18 @@ pub(super) fn cut(
     steps: &Steps,
     modules: Option<&Modules>,
 ) -> Result<Cut, NoLayers> {
-    let (marker, passes) = if let Some((marker, markers)) = markers::find(sequence) {
+    let (marker, mut passes) = if let Some((marker, markers)) = markers::find(sequence) {
         let markers = first_of_each_call(trace, sequence, launches, modules, markers);
         if markers.len() < 2 {
             return Err(NoLayers::OneMarker { marker });
         }
-        (marker, at_markers(sequence, &markers, launches, steps))
+        (marker, at_markers(trace, sequence, &markers, launches, steps, modules))
     } else if let Some(calls) = calls(trace, sequence, launches, modules) {
-        (Marker::Module, whole_layers(sequence, calls, launches, steps))
+        (Marker::Module, whole_layers(trace, sequence, calls, launches, steps, modules))
     } else {
-        let found = repetition::find(sequence, steps);
-        if found.is_empty() {
-            return Err(NoLayers::NoMarker);
-        }
+        let found = repetition::find(sequence, steps)?;
         let ranges = found.into_iter().map(|(from, to)| from..to).collect();
-        (Marker::Repetition, whole_layers(sequence, ranges, launches, steps))
+        (Marker::Repetition, whole_layers(trace, sequence, ranges, launches, steps, None))
     };
     let repeated = repeated(sequence, &passes);
     if repeated.nearly < LEAST_REPEATED {
@@ -65,7 +72,8 @@ pub(super) fn cut(
         let repeated_share = repeated.nearly;
         return Err(NoLayers::NoRepetition { marker, markers, repeated_share });
     }
-    Ok(Cut { marker, passes, repeated_share: repeated.exactly })
+    let others = strangers::take_out(trace, sequence, &mut passes);
+    Ok(Cut { marker, passes, others, repeated_share: repeated.exactly })
 }
 
 /// Leaves out the markers of a module's call after its first one, if calls have several. A marker
@@ -116,14 +124,28 @@ fn calls(
     (found.len() > 1).then(|| found.into_iter().map(|(_, range)| range).collect())
 }
 
+/// The module, of those that are the layers, that a kernel was launched in.
+fn module_of<'c>(
+    trace: &'c Trace,
+    launches: &'c [u32],
+    modules: Option<&'c Modules>,
+) -> impl Fn(usize) -> Option<u32> + 'c {
+    move |kernel| modules?.module(trace, launches.get(kernel).copied().unwrap_or(NONE))
+}
+
 /// Cuts at markers. The last layer of a pass ends where its pattern does.
 fn at_markers(
+    trace: &Trace,
     sequence: &Sequence<'_>,
     markers: &[usize],
     launches: &[u32],
     steps: &Steps,
+    modules: Option<&Modules>,
 ) -> Vec<CutPass> {
-    let mut begins = passes::begins(sequence, markers, launches, steps);
+    let module = module_of(trace, launches, modules);
+    let begins = passes::begins(sequence, markers, launches, steps, module);
+    let begins = passes::between_sends(trace, sequence, markers, begins);
+    let mut begins = strangers::divide(sequence, markers, begins);
     begins.push(markers.len());
     let passes: Vec<Range<usize>> = begins.windows(2).map(|pair| pair[0]..pair[1]).collect();
     let is_backward = |pass: &Range<usize>| {
@@ -149,16 +171,19 @@ fn at_markers(
 
 /// Puts layers with both ends into passes.
 fn whole_layers(
+    trace: &Trace,
     sequence: &Sequence<'_>,
     layers: Vec<Range<usize>>,
     launches: &[u32],
     steps: &Steps,
+    modules: Option<&Modules>,
 ) -> Vec<CutPass> {
     let markers: Vec<usize> = layers.iter().map(|layer| layer.start).collect();
     if markers.is_empty() {
         return Vec::new();
     }
-    let mut begins = passes::begins(sequence, &markers, launches, steps);
+    let module = module_of(trace, launches, modules);
+    let mut begins = passes::begins(sequence, &markers, launches, steps, module);
     begins.push(markers.len());
     begins
         .windows(2)

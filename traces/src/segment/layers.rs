@@ -1,14 +1,14 @@
 //! The layers of a trace.
 
-use std::fmt;
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use super::cut::{Cut, cut};
+use super::cut::{Cut, CutPass, cut};
 pub use super::markers::Marker;
 use super::modules::Modules;
+use super::no_layers::NoLayers;
 use super::order::StreamOrder;
 use super::sequence::Sequence;
 use super::steps::Steps;
@@ -50,6 +50,19 @@ pub struct Pass {
     pub is_cut: bool,
 }
 
+/// Passes through another model than the one that the layers are of. Its kernels are in no layer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct OtherModel {
+    /// How many layers a pass has.
+    pub layers: usize,
+    /// How many passes there are.
+    pub passes: usize,
+    /// The kernel that its layers begin with.
+    pub marker: String,
+    /// The durations of the kernels of its layers together, in nanoseconds.
+    pub total_ns: u64,
+}
+
 /// Layers with the same classes in the same order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
@@ -65,72 +78,8 @@ pub struct Pattern {
     pub ends_pass: bool,
 }
 
-/// Why a trace has no layers.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case", tag = "reason")]
-pub enum NoLayers {
-    /// Nothing ran on a device.
-    NoKernels,
-    /// There is no attention, no write of a cache, no scan, no module called like a layer, and no
-    /// sequence that repeats.
-    NoMarker,
-    /// There is one marker, and it takes two layers to see that they repeat.
-    OneMarker {
-        /// What the marker is.
-        marker: Marker,
-    },
-    /// The kernels between the markers are different every time.
-    NoRepetition {
-        /// What the markers are.
-        marker: Marker,
-        /// How many there are.
-        markers: usize,
-        /// The share of them that are followed by a sequence that occurs at least twice.
-        repeated_share: f64,
-    },
-}
-
 /// From this share of repeated layers on, all streams of a device are taken together.
 const CLEAR_SHARE: f64 = 0.9;
-
-impl fmt::Display for NoLayers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoKernels => f.write_str("nothing ran on a device"),
-            Self::NoMarker => f.write_str(
-                "there is no attention, no write of a key-value cache, no state-space scan, no \
-                 recorded module whose name ends in Layer or Block, and no sequence of kernels \
-                 that repeats over at least half of a step",
-            ),
-            Self::OneMarker { marker } => {
-                write!(
-                    f,
-                    "{marker} is there only once, and one layer alone does not stand out from \
-                           what is around it"
-                )
-            }
-            Self::NoRepetition { marker, markers, repeated_share } => write!(
-                f,
-                "{marker} is there {markers} times, but only {:.0} % of the stretches between \
-                 look like another one",
-                100.0 * repeated_share
-            ),
-        }
-    }
-}
-
-impl fmt::Display for Marker {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::CacheWrite => "a write of the key-value cache before attention",
-            Self::Attention => "attention",
-            Self::StateSpace => "a state-space scan",
-            Self::Softmax => "a softmax between two GEMMs",
-            Self::Module => "a call of a recorded module",
-            Self::Repetition => "a sequence that repeats",
-        })
-    }
-}
 
 /// The layers of a trace.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -148,6 +97,8 @@ pub struct Layers {
     pub list: Vec<Layer>,
     /// The distinct ones, the most frequent first.
     pub patterns: Vec<Pattern>,
+    /// What ran of other models.
+    pub others: Vec<OtherModel>,
     /// Why there are none.
     pub none_because: Option<NoLayers>,
     /// The kernels of all layers, one layer after another.
@@ -178,11 +129,7 @@ impl Layers {
         order: &StreamOrder,
     ) -> Self {
         let modules = Modules::of(trace, launches);
-        let mut layers = Self {
-            modules: modules.as_ref().map(|found| (found.type_name.clone(), found.count)),
-            of_kernel: vec![NONE; trace.kernels.len()],
-            ..Self::default()
-        };
+        let mut layers = Self { of_kernel: vec![NONE; trace.kernels.len()], ..Self::default() };
         let mut failures = Vec::new();
         let mut patterns: FxHashMap<(Vec<Class>, bool), usize> = FxHashMap::default();
         let cut = |sequence: &Sequence<'_>| cut(trace, sequence, launches, steps, modules.as_ref());
@@ -194,7 +141,9 @@ impl Layers {
             let share = together.as_ref().map_or(0.0, |cut| cut.repeated_share);
             // Streams that do not wait for each other look different together in every layer.
             if lanes.len() > 1 && share < CLEAR_SHARE {
-                let alone = lanes.iter().map(|lane| (lane, sequence_of(order.of_lane(*lane))));
+                let alone = lanes
+                    .iter()
+                    .map(|lane| (lane, sequence_of(order.of_lane(*lane)).with_sends_of(&all)));
                 // A stream that only communicates or copies has no layers of its own.
                 let alone = alone.filter(|(_, sequence)| sequence.computes());
                 let alone = alone.filter_map(|(lane, sequence)| {
@@ -228,6 +177,9 @@ impl Layers {
         let is_truncated =
             trace.warnings.iter().any(|warning| matches!(warning, Warning::Truncated { .. }));
         layers.number(is_truncated);
+        layers.modules = modules
+            .filter(|modules| layers.are_called_in(trace, launches, modules))
+            .map(|found| (found.type_name, found.count));
         layers.sort_patterns();
         layers
     }
@@ -242,6 +194,7 @@ impl Layers {
         patterns: &mut FxHashMap<(Vec<Class>, bool), usize>,
     ) {
         self.marker = self.marker.or(Some(cut.marker));
+        cut.others.iter().for_each(|pass| self.add_other(trace, sequence, pass));
         for pass in &cut.passes {
             let first = self.list.len();
             let number = u32::try_from(self.passes.len()).unwrap_or(NONE);
@@ -289,6 +242,37 @@ impl Layers {
                 is_backward: pass.is_backward,
                 is_cut: false,
             });
+        }
+    }
+
+    /// Whether the kernels that most layers begin with were launched in calls of modules.
+    fn are_called_in(&self, trace: &Trace, launches: &[u32], modules: &Modules) -> bool {
+        let is_in_call = |layer: &&Layer| {
+            let first = self.kernels(layer).first().copied().unwrap_or(NONE);
+            let launch = launches.get(first as usize).copied().unwrap_or(NONE);
+            modules.call(trace, launch).is_some()
+        };
+        self.list.iter().filter(is_in_call).count() * 2 >= self.list.len()
+    }
+
+    fn add_other(&mut self, trace: &Trace, sequence: &Sequence<'_>, pass: &CutPass) {
+        let name = pass.layers.first().and_then(|first| {
+            trace.kernels.name.get(sequence.kernel(first.start)).map(|name| trace.names.text(*name))
+        });
+        let marker = name.unwrap_or_default();
+        let of_layers = pass.layers.iter().map(|layer| sequence.total_ns(trace, layer.clone()));
+        let total_ns = of_layers.fold(0, u64::saturating_add);
+        let layers = pass.layers.len();
+        let known = self.others.iter_mut();
+        match known.into_iter().find(|one| one.layers == layers && one.marker == marker) {
+            Some(one) => {
+                one.passes += 1;
+                one.total_ns = one.total_ns.saturating_add(total_ns);
+            }
+            None => {
+                let marker = marker.to_owned();
+                self.others.push(OtherModel { layers, passes: 1, marker, total_ns });
+            }
         }
     }
 

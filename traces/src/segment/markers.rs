@@ -3,6 +3,8 @@
 //! Kernels of one kind with no GEMM between them are one marker: attention that is
 //! split into parts and put together again is still one attention.
 
+use std::fmt;
+
 use super::sequence::Sequence;
 use crate::classify::Class;
 
@@ -23,6 +25,19 @@ pub enum Marker {
     Module,
     /// The first kernel of a sequence that repeats.
     Repetition,
+}
+
+impl fmt::Display for Marker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::CacheWrite => "a write of the key-value cache before attention",
+            Self::Attention => "attention",
+            Self::StateSpace => "a state-space scan",
+            Self::Softmax => "a softmax between two GEMMs",
+            Self::Module => "a call of a recorded module",
+            Self::Repetition => "a sequence that repeats",
+        })
+    }
 }
 
 /// Smallest share of the layers with attention that must write the cache: what comes before the

@@ -3,8 +3,8 @@
 //! `order` puts the kernels in the order of their streams, `marks` reads what the program marked,
 //! and `steps` puts kernels into the marks by their launches, with `windows` that say which marks
 //! contain a time. `cut` makes passes and layers of a `sequence` of kernels: `markers`, `modules`
-//! or a `repetition` say where layers begin, `passes` where the model begins again, and the `shape`
-//! of its layers where the last one `ends`. `layers` puts together what was found on all devices,
+//! or a `repetition` say where layers begin, `passes` where the model begins again, `strangers` which
+//! passes are of other models, and the `shape` of its layers where the last one `ends`. `layers` puts together what was found on all devices,
 //! and `family` says what kind of model it looks like.
 
 mod cut;
@@ -14,19 +14,22 @@ mod layers;
 mod markers;
 mod marks;
 mod modules;
+mod no_layers;
 mod order;
 mod passes;
 mod repetition;
 mod sequence;
 mod shape;
 mod steps;
+mod strangers;
 #[cfg(test)]
 mod tests;
 mod windows;
 
 pub use family::{Family, FamilyEvidence};
-pub use layers::{Layer, Layers, Marker, NoLayers, Pass, Pattern};
+pub use layers::{Layer, Layers, Marker, OtherModel, Pass, Pattern};
 pub use marks::{MarkKind, Phase, StepSize};
+pub use no_layers::NoLayers;
 pub use steps::{Assignment, Assignments, Step, Steps};
 
 use crate::launched::launches;

@@ -1,6 +1,6 @@
 //! Calls of the modules that are a model's layers, from the recorded Python frames.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::windows::{Window, Windows};
 use crate::Trace;
@@ -23,26 +23,46 @@ pub(super) struct Modules {
     /// How many of them there are.
     pub(super) count: usize,
     calls: Windows,
+    /// Which of them each call is of.
+    called: Vec<u32>,
+}
+
+/// The modules of a type.
+struct Type<'t> {
+    name: &'t str,
+    /// By the numbers in their names.
+    ids: FxHashMap<&'t str, u32>,
+    calls: Vec<Window>,
+    called: Vec<u32>,
 }
 
 impl Modules {
     /// The type of modules that launches the most, among those that are called like layers.
     pub(super) fn of(trace: &Trace, launches: &[u32]) -> Option<Self> {
-        let mut types: Vec<(&str, FxHashSet<&str>, Vec<Window>)> = Vec::new();
+        let mut types: Vec<Type<'_>> = Vec::new();
         let mut type_ids: FxHashMap<&str, usize> = FxHashMap::default();
-        let mut of_name: Vec<Option<Option<usize>>> = vec![None; trace.names.len()];
+        let mut of_name: Vec<Option<Option<(usize, u32)>>> = vec![None; trace.names.len()];
         for (row, name) in trace.frames.name.iter().enumerate() {
             let Some(known) = of_name.get_mut(name.0 as usize) else { continue };
             let id = *known.get_or_insert_with(|| {
                 let (type_name, number) = layer_module(trace.names.text(*name))?;
                 let id = *type_ids.entry(type_name).or_insert_with(|| {
-                    types.push((type_name, FxHashSet::default(), Vec::new()));
+                    let ids = FxHashMap::default();
+                    types.push(Type {
+                        name: type_name,
+                        ids,
+                        calls: Vec::new(),
+                        called: Vec::new(),
+                    });
                     types.len() - 1
                 });
-                types.get_mut(id)?.1.insert(number);
-                Some(id)
+                let ids = &mut types.get_mut(id)?.ids;
+                let next = u32::try_from(ids.len()).unwrap_or(NONE);
+                Some((id, *ids.entry(number).or_insert(next)))
             });
-            let Some((_, _, calls)) = id.and_then(|id| types.get_mut(id)) else { continue };
+            let Some((id, module)) = id else { continue };
+            let Some(Type { calls, called, .. }) = types.get_mut(id) else { continue };
+            called.push(module);
             let start_ns = trace.frames.start_ns.get(row).copied().unwrap_or_default();
             let duration = trace.frames.duration_ns.get(row).copied().unwrap_or_default();
             let thread = trace.frames.thread.get(row).copied().unwrap_or_default();
@@ -50,10 +70,10 @@ impl Modules {
             let end_ns = start_ns.saturating_add_unsigned(duration);
             calls.push(Window { start_ns, end_ns, thread, item });
         }
-        types.retain(|(_, numbers, _)| numbers.len() > 1);
-        let candidates = types.into_iter().map(|(type_name, numbers, calls)| {
+        types.retain(|one| one.ids.len() > 1);
+        let candidates = types.into_iter().map(|Type { name, ids, calls, called }| {
             let calls = Windows::new(calls, &trace.threads);
-            let modules = Self { type_name: type_name.to_owned(), count: numbers.len(), calls };
+            let modules = Self { type_name: name.to_owned(), count: ids.len(), calls, called };
             let sample = launches.iter().step_by(launches.len() / SAMPLE + 1);
             let covered = sample.filter(|launch| modules.call(trace, **launch).is_some());
             (covered.count(), modules)
@@ -73,6 +93,11 @@ impl Modules {
         let is_here = |window: &Window| window.thread == thread;
         let (_, innermost) = self.calls.around_where(time, is_here)?;
         Some(innermost.item)
+    }
+
+    /// The module that the innermost call is of, in which a launch lies.
+    pub(super) fn module(&self, trace: &Trace, launch: u32) -> Option<u32> {
+        self.called.get(self.call(trace, launch)? as usize).copied()
     }
 }
 

@@ -1,27 +1,32 @@
 //! Where the model begins again: between two markers lies a layer, or the end of one pass and the
 //! beginning of the next.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::ends::{common_prefix, common_suffix};
 use super::sequence::Sequence;
 use super::steps::Steps;
+use crate::Trace;
 use crate::classify::Class;
 use crate::launched::NONE;
 
 /// Patterns of layers that a pass boundary is distinguished from.
 const PATTERNS: usize = 8;
 
-/// The places in a list of markers at which passes begin, the first one included.
+/// The places in a list of markers at which passes begin, the first one included. `module` is the
+/// recorded module that a kernel was launched in, if it is one of the layers'.
 pub(super) fn begins(
     sequence: &Sequence<'_>,
     markers: &[usize],
     launches: &[u32],
     steps: &Steps,
+    module: impl Fn(usize) -> Option<u32>,
 ) -> Vec<usize> {
     let replays = markers_of_launches(sequence, markers, launches);
     let outer = has_outer(sequence, markers);
     let mut begins = vec![0];
+    let mut called: FxHashSet<u32> = FxHashSet::default();
+    called.extend(markers.first().and_then(|first| module(sequence.kernel(*first))));
     for (index, pair) in markers.windows(2).enumerate() {
         let &[one, next] = pair else { continue };
         let (a, b) = (sequence.kernel(one), sequence.kernel(next));
@@ -31,11 +36,42 @@ pub(super) fn begins(
         let whole = |launch: u32| replays.get(&launch).is_some_and(|markers| *markers >= 2);
         let other_replay = launch(a) != launch(b) && whole(launch(a)) && whole(launch(b));
         let outside = outer.get(index).copied().unwrap_or_default();
-        if other_step || other_direction || other_replay || outside {
+        // A pass calls each of its layers once.
+        let own = module(b);
+        let again = own.is_some_and(|own| called.contains(&own));
+        if other_step || other_direction || other_replay || outside || again {
             begins.push(index + 1);
+            called.clear();
         }
+        called.extend(own);
     }
     begins
+}
+
+/// The beginnings of passes with those behind which something was sent: a stage of a pipeline passes
+/// on what it computed. That is so if all passes then have the same number of layers, except those
+/// at the ends of the recording; experts exchange tokens in every layer, or begin to early.
+pub(super) fn between_sends(
+    trace: &Trace,
+    sequence: &Sequence<'_>,
+    markers: &[usize],
+    begins: Vec<usize>,
+) -> Vec<usize> {
+    let start = |marker: &usize| trace.kernels.start_ns.get(sequence.kernel(*marker)).copied();
+    let mut all = begins.clone();
+    for (index, pair) in markers.windows(2).enumerate() {
+        let (from, to) = (pair.first().and_then(start), pair.last().and_then(start));
+        let sends = sequence.sends();
+        let after = sends.partition_point(|send| Some(*send) <= from);
+        if sends.get(after).is_some_and(|send| Some(*send) <= to) {
+            all.push(index + 1);
+        }
+    }
+    all.sort_unstable();
+    all.dedup();
+    let inner: Vec<usize> = all.windows(2).skip(1).map(|pair| pair[1] - pair[0]).collect();
+    let is_even = inner.len() > 1 && inner.iter().all(|length| *length > 1 && *length == inner[0]);
+    if is_even { all } else { begins }
 }
 
 /// How many markers each launch has. A graph with several is a replay of the whole model.

@@ -1,5 +1,10 @@
 //! Layers of a model without markers: a sequence of classes that repeats.
+//!
+//! Iterations repeat too. A layer is inside of a step, which has something before its first layer
+//! or behind its last one; where a recording without marks is one sequence over and over, and
+//! nothing else, the sequence is a step.
 
+use super::no_layers::NoLayers;
 use super::sequence::Sequence;
 use super::steps::Steps;
 use crate::classify::Class;
@@ -27,26 +32,30 @@ struct Run {
 }
 
 /// The places where layers begin and end, as far as a repeated sequence shows them.
-pub(super) fn find(sequence: &Sequence<'_>, steps: &Steps) -> Vec<(usize, usize)> {
+pub(super) fn find(
+    sequence: &Sequence<'_>,
+    steps: &Steps,
+) -> Result<Vec<(usize, usize)>, NoLayers> {
     let (from, to) = longest_step(sequence, steps);
     let classes = sequence.between(from, to.min(from + LOOKED_AT));
-    let Some(run) = longest_run(classes) else { return Vec::new() };
-    let run = match inside_of_one_step(sequence, from, &run) {
-        None => run,
+    let run = longest_run(classes).ok_or(NoLayers::NoMarker)?;
+    let is_all = steps.list.is_empty() && run.begin == 0 && run.end == sequence.len();
+    let run = if is_all || is_a_step(sequence, from, &run) {
         // The steps repeat; the layers are in one of them.
-        Some(step) => match longest_run(step) {
-            Some(inner) => {
-                Run { begin: run.begin + inner.begin, end: run.begin + inner.end, ..inner }
-            }
-            None => return Vec::new(),
-        },
+        let step = classes.get(run.begin..run.begin + run.period).unwrap_or_default();
+        let repetitions = (run.end - run.begin) / run.period;
+        let inner = longest_run(step)
+            .ok_or(NoLayers::OnlySteps { steps: repetitions, kernels: run.period })?;
+        Run { begin: run.begin + inner.begin, end: run.begin + inner.end, ..inner }
+    } else {
+        run
     };
     let pattern = classes.get(run.begin..run.begin + run.period).unwrap_or_default();
     let covered = occurrences(classes, pattern).len() * pattern.len();
     if (covered as f64) < LEAST_SHARE * classes.len() as f64 {
-        return Vec::new();
+        return Err(NoLayers::NoMarker);
     }
-    occurrences(&sequence.classes, pattern)
+    Ok(occurrences(&sequence.classes, pattern))
 }
 
 /// The step with the most kernels, or everything if there are no steps.
@@ -100,15 +109,11 @@ fn is_varied(classes: &[Class]) -> bool {
     has_gemm && classes.iter().filter(|class| Some(*class) != first).count() * 3 >= classes.len()
 }
 
-/// The classes of one repetition if it looks like a whole step, with what comes before the first
-/// layer or after the last.
-fn inside_of_one_step<'s>(
-    sequence: &'s Sequence<'_>,
-    from: usize,
-    run: &Run,
-) -> Option<&'s [Class]> {
+/// Whether one repetition looks like a whole step, with what comes before the first layer or after
+/// the last.
+fn is_a_step(sequence: &Sequence<'_>, from: usize, run: &Run) -> bool {
     let (begin, end) = (from + run.begin, from + run.begin + run.period);
-    (begin..end).any(|at| sequence.is_outer(at)).then(|| sequence.between(begin, end))
+    (begin..end).any(|at| sequence.is_outer(at))
 }
 
 /// Where a pattern is in a sequence, from left to right without overlap.

@@ -3,8 +3,10 @@
 
 use std::ops::Range;
 
+use rustc_hash::FxHashMap;
+
 use crate::classify::Class;
-use crate::{Classes, Trace};
+use crate::{Classes, NameId, Trace};
 
 /// The kernels of a device or of one of its streams in their order.
 pub(super) struct Sequence<'s> {
@@ -13,6 +15,8 @@ pub(super) struct Sequence<'s> {
     /// The main class of each.
     pub(super) classes: Vec<Class>,
     hints: Vec<u8>,
+    /// When something was sent to one other device, or received from there, in nanoseconds.
+    sends: Vec<i64>,
 }
 
 /// It writes the key-value cache, whatever else it does.
@@ -22,7 +26,7 @@ const PRODUCT: u8 = 2;
 /// It belongs to a backward pass.
 const BACKWARD: u8 = 4;
 /// It is seldom found between the first and the last layer: looking up tokens, choosing tokens,
-/// fetching inputs, handing out results.
+/// fetching inputs, handing out results, a loss, new weights.
 const OUTER: u8 = 8;
 /// It is on another stream than most. There, the next step may be prepared in any layer.
 const BESIDE: u8 = 16;
@@ -55,7 +59,18 @@ impl<'s> Sequence<'s> {
             main.push(found.main);
             hints.push(hint);
         }
-        Self { rows, classes: main, hints }
+        let mut of_name: FxHashMap<NameId, bool> = FxHashMap::default();
+        let is_send = |row: &&u32| {
+            let kernel = **row as usize;
+            trace.kernels.name.get(kernel).is_some_and(|name| {
+                classes.get(kernel).main == Class::Comm
+                    && *of_name.entry(*name).or_insert_with(|| is_send(trace.names.text(*name)))
+            })
+        };
+        let starts = rows.iter().filter(is_send);
+        let sends = starts.filter_map(|row| trace.kernels.start_ns.get(*row as usize).copied());
+        let sends = sends.collect();
+        Self { rows, classes: main, hints, sends }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -89,6 +104,17 @@ impl<'s> Sequence<'s> {
 
     pub(super) fn is_outer(&self, at: usize) -> bool {
         self.has(at, OUTER) && !self.is_beside(at)
+    }
+
+    /// The sequence of a stream, with what is sent on all streams of its device.
+    pub(super) fn with_sends_of(mut self, device: &Self) -> Self {
+        self.sends.clone_from(&device.sends);
+        self
+    }
+
+    /// When something was sent, in order.
+    pub(super) fn sends(&self) -> &[i64] {
+        &self.sends
     }
 
     pub(super) fn is_beside(&self, at: usize) -> bool {
@@ -125,10 +151,28 @@ fn busiest(lanes: impl Iterator<Item = u32>, count: usize) -> Option<u32> {
         .map(|(lane, _)| lane)
 }
 
+/// What the names of losses and of optimizers have.
+const TRAINING: [&str; 8] = [
+    "nll_loss",
+    "mse_",
+    "cross_entropy",
+    "fusedoptimizer",
+    "adam",
+    "fusedsgd",
+    "_lamb",
+    "optimizer",
+];
+
+fn is_send(name: &str) -> bool {
+    let lower = name.to_lowercase();
+    ["sendrecv", "kernel_send", "kernel_recv"].iter().any(|part| lower.contains(part))
+}
+
 fn by_name(name: &str) -> u8 {
     let lower = name.to_lowercase();
     let backward = lower.contains("backward") || lower.contains("bwd");
     // `Memcpy HtoD (Pageable -> Device)`.
     let between_host_and_device = name.contains("HtoD") || name.contains("DtoH");
-    u8::from(backward) * BACKWARD + u8::from(between_host_and_device) * OUTER
+    let ends_training = TRAINING.iter().any(|part| lower.contains(part));
+    u8::from(backward) * BACKWARD + u8::from(between_host_and_device || ends_training) * OUTER
 }

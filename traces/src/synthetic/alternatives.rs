@@ -30,6 +30,9 @@ kernels! {
     GATE_UP_ACT, "gate_up_act", Gemm, "aten::mm",
         "triton_tem_fused_mm_mul_silu_3",
         "triton_tem_fused_mm_mul_silu_5";
+    GATE_UP_OF_OPERATOR, "gate_up", Gemm, "aten::_addmm_activation",
+        "nvjet_tst_256x128_64x4_2x1_v_bz_coopA_TNN",
+        "Cijk_Alik_Bljk_BBS_BH_Bias_HA_S_SAV_UserArgs_MT256x256x64_MI16x16x1_SN_LDSB0_AFC1_AFEM1_AFEM1_ASEM1_CLR1_CADS0";
     EXPERTS_UP, "experts_up", MoeGemm, "vllm::fused_experts",
         "fused_moe_kernel",
         "fused_moe_kernel";

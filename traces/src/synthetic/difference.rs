@@ -29,6 +29,14 @@ pub enum Difference {
     SilentAct,
     /// The changed side rotates while it writes the cache, and no name says so.
     SilentRope,
+    /// As `SilentAct`, and the GEMM takes longer by a twentieth of the activation.
+    CheapAct,
+    /// As `SilentAct`, and the GEMM takes longer by a quarter of the activation.
+    ModestAct,
+    /// As `SilentRope`, and the write takes longer by a twentieth of the rotation.
+    CheapRope,
+    /// The changed side computes the activation in the GEMM for nothing, and the operator says so.
+    OperatorAct,
     /// The changed side has no activations.
     NoAct,
     /// The changed side does not rotate.
@@ -106,7 +114,7 @@ pub enum Planted {
 
 impl Difference {
     /// All of them.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 31] = [
         Self::None,
         Self::SeparateAddNorm,
         Self::FusedRopeCache,
@@ -118,6 +126,10 @@ impl Difference {
         Self::SeparateAttention,
         Self::SilentAct,
         Self::SilentRope,
+        Self::CheapAct,
+        Self::ModestAct,
+        Self::CheapRope,
+        Self::OperatorAct,
         Self::NoAct,
         Self::NoRope,
         Self::NoGatedNorm,
@@ -158,8 +170,11 @@ impl Difference {
             Self::SeparateAttention => {
                 fusion(false, "GEMM+SOFTMAX+GEMM", &["GEMM", "SOFTMAX", "GEMM"])
             }
-            Self::SilentAct => silent("ACT+GEMM", &["GEMM", "ACT"]),
-            Self::SilentRope => silent("ROPE+KVCACHE", &["ROPE", "KVCACHE"]),
+            Self::SilentAct | Self::CheapAct | Self::ModestAct => {
+                silent("ACT+GEMM", &["GEMM", "ACT"])
+            }
+            Self::OperatorAct => fusion(true, "ACT+GEMM", &["GEMM", "ACT"]),
+            Self::SilentRope | Self::CheapRope => silent("ROPE+KVCACHE", &["ROPE", "KVCACHE"]),
             Self::NoAct => less(Class::Act),
             Self::NoRope => less(Class::Rope),
             Self::NoGatedNorm => less(Class::Norm),
@@ -191,6 +206,10 @@ impl Difference {
             Self::SeparateAttention => Edit::SeparateAttention,
             Self::SilentAct => Edit::SilentAct,
             Self::SilentRope => Edit::SilentRope,
+            Self::CheapAct => Edit::CheapAct(5),
+            Self::ModestAct => Edit::CheapAct(25),
+            Self::CheapRope => Edit::CheapRope(5),
+            Self::OperatorAct => Edit::OperatorAct,
             Self::NoAct => Edit::NoAct,
             Self::NoRope => Edit::NoRope,
             Self::NoGatedNorm => Edit::NoGatedNorm,

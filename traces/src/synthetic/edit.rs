@@ -34,6 +34,12 @@ pub enum Edit {
     SilentAct,
     /// The write of the cache rotates and takes longer, and its name is as before.
     SilentRope,
+    /// The same as `SilentAct`, but it takes longer by only so many hundredths of the activation.
+    CheapAct(u8),
+    /// The same as `SilentRope`, but it takes longer by only so many hundredths of the rotation.
+    CheapRope(u8),
+    /// The GEMM before an activation computes it for nothing, and only its operator says so.
+    OperatorAct,
     /// There is no activation, and nothing else takes longer.
     NoAct,
     /// There is no rotation, and nothing else takes longer.
@@ -113,8 +119,11 @@ impl Edit {
                 let parts = || -> Kernels { vec![&a::SCORES, &a::ATTENTION_SOFTMAX, &a::VALUES] };
                 vec![(&k::ATTENTION_PREFILL, parts()), (&k::WINDOW_PREFILL, parts())]
             }
-            Self::SilentAct | Self::NoAct => vec![(&k::ACT_MUL, vec![])],
-            Self::SilentRope | Self::NoRope => vec![(&k::ROPE, vec![])],
+            Self::SilentAct | Self::CheapAct(_) | Self::NoAct => vec![(&k::ACT_MUL, vec![])],
+            Self::SilentRope | Self::CheapRope(_) | Self::NoRope => vec![(&k::ROPE, vec![])],
+            Self::OperatorAct => {
+                vec![(&k::GATE_UP, vec![&a::GATE_UP_OF_OPERATOR]), (&k::ACT_MUL, vec![])]
+            }
             Self::NoGatedNorm => vec![(&k::GATED_NORM, vec![])],
             Self::SplitK => vec![
                 (&k::QKV, vec![&k::QKV, &a::QKV_SPLIT_K]),
@@ -147,6 +156,10 @@ impl Edit {
         match (self, kernel.role) {
             (Self::SilentAct, "gate_up" | "experts_up") => most_of("act"),
             (Self::SilentRope, "kv_cache") => most_of("rope"),
+            (Self::CheapAct(percent), "gate_up" | "experts_up") => {
+                usual_ns("act") * u64::from(percent) / 100
+            }
+            (Self::CheapRope(percent), "kv_cache") => usual_ns("rope") * u64::from(percent) / 100,
             _ => 0,
         }
     }

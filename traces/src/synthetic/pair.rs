@@ -76,8 +76,10 @@ impl PairPlan {
         match self.difference.planted() {
             // It is the GEMM of the experts that computes the activation.
             Planted::Fusion(fused)
-                if self.difference == Difference::SilentAct
-                    && self.first.model == Model::MixtureOfExperts =>
+                if matches!(
+                    self.difference,
+                    Difference::SilentAct | Difference::CheapAct | Difference::ModestAct
+                ) && self.first.model == Model::MixtureOfExperts =>
             {
                 let (operation, separate) = ("ACT+MOE_GEMM", &["MOE_GEMM", "ACT"]);
                 Planted::Fusion(Fused { operation, separate, ..fused })

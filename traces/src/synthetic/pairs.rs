@@ -66,7 +66,13 @@ fn plan(difference: Difference, number: usize) -> Plan {
         Model::Dense => &[Variation::None, Variation::SlidingWindow, Variation::OneExtra],
         // The activation must be fused with the same in all layers.
         Model::MixtureOfExperts
-            if !matches!(difference, Difference::FusedExpertsAct | Difference::SilentAct) =>
+            if !matches!(
+                difference,
+                Difference::FusedExpertsAct
+                    | Difference::SilentAct
+                    | Difference::CheapAct
+                    | Difference::ModestAct
+            ) =>
         {
             &[Variation::None, Variation::FirstDense]
         }
@@ -95,12 +101,17 @@ fn plan(difference: Difference, number: usize) -> Plan {
         steps: if difference == Difference::MoreSteps { 3 } else { steps + number as u64 / 3 % 2 },
         variation: pick(variations, number / 3, Variation::None),
         phases: pick(&phases(difference), number / 2, vec![Phase::Decode]),
-        launching: pick(&Launching::ALL, number + number / 4, Launching::Eager),
+        launching: if difference == Difference::OperatorAct {
+            // What is in a graph has no operator.
+            Launching::Eager
+        } else {
+            pick(&Launching::ALL, number + number / 4, Launching::Eager)
+        },
         timing: pick(&Timing::ALL, number + number / 3, Timing::Synchronous),
         annotations: pick(&annotations, number, &[]).to_vec(),
         communication: pick(communications, number / 2, Communication::None),
         copies: number % 5 == 1,
-        operators: number % 4 == 2,
+        operators: number % 4 == 2 || difference == Difference::OperatorAct,
         device_annotations: number.is_multiple_of(2),
         frames: u64::from(number % 6 == 3),
         edits,
@@ -115,13 +126,18 @@ fn models(difference: Difference) -> &'static [Model] {
         Difference::FusedExpertsAct => &[MixtureOfExperts],
         Difference::NoGatedNorm => &[StateSpace],
         // Kernels of a class must be missing in every layer, and the backward pass has its own.
-        Difference::SilentAct | Difference::NoAct => &[Dense, MixtureOfExperts],
-        Difference::FusedRopeCache | Difference::SilentRope | Difference::NoRope => {
-            &[Dense, MixtureOfExperts, Dense]
-        }
-        Difference::FusedActQuant | Difference::FusedGemmAct | Difference::SeparateAttention => {
-            &[Dense]
-        }
+        Difference::SilentAct
+        | Difference::CheapAct
+        | Difference::ModestAct
+        | Difference::NoAct => &[Dense, MixtureOfExperts],
+        Difference::FusedRopeCache
+        | Difference::SilentRope
+        | Difference::CheapRope
+        | Difference::NoRope => &[Dense, MixtureOfExperts, Dense],
+        Difference::OperatorAct
+        | Difference::FusedActQuant
+        | Difference::FusedGemmAct
+        | Difference::SeparateAttention => &[Dense],
         Difference::SeparateQkv | Difference::SeparateAddNorm => {
             &[Dense, MixtureOfExperts, Training, Dense]
         }

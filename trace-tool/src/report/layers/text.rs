@@ -150,6 +150,15 @@ fn passes(layers: &LayersFound) -> String {
     {
         let _ = write!(text, "; of {least} to {most} layers");
     }
+    for other in &layers.others {
+        let _ = write!(
+            text,
+            "; and {} of another model, of {}, which begin at {}",
+            counted(other.passes as u64, "pass"),
+            counted(other.layers as u64, "layer"),
+            shortened(&other.marker)
+        );
+    }
     text
 }
 

@@ -1,0 +1,168 @@
+//! A class that no layer of a side has, at a place where the other side runs it: which neighbour does
+//! it on the way, and what shows that.
+//!
+//! An epilogue may cost nearly nothing, so the time that it adds is small. It shows in the share that
+//! the kernel has of its layer: that share differs between the sides as those of other kernels do,
+//! unless the kernel does more. Where the launching operator, or a word of its name that no other
+//! kernel of the layer has, says so, the time need not.
+
+use std::cell::OnceCell;
+
+use super::fusion::{Around, Found};
+use super::places::Place;
+use super::result::FusionEvidence;
+use super::side::Chosen;
+use crate::classify::{Class, ClassSet, Words, proven_by_op, proven_by_words};
+use crate::launched::{NONE, launches, operators};
+
+/// What a neighbour can do on the way: it reads or writes the same numbers.
+const ABSORBED: ClassSet = ClassSet::of(&[
+    Class::Elementwise,
+    Class::Norm,
+    Class::Act,
+    Class::Rope,
+    Class::Softmax,
+    Class::Reduce,
+]);
+
+/// The neighbour takes longer by this part of what the missing kernel would take, at least and at
+/// most: less does not show that it does more, and more shows something else.
+const LEAST_EXCESS: f64 = 0.03;
+const MOST_EXCESS: f64 = 2.0;
+
+/// A share that is off by this many deviations from what is usual is no chance: one in a thousand
+/// is, on one side of a normal distribution.
+const DEVIATIONS: f64 = 3.1;
+
+/// It must be off by this many times as much as the share of any other kernel of its class. On
+/// devices of two vendors these differ by far more than chance, and then a little shows nothing.
+const OFF_MORE: f64 = 1.5;
+
+/// A class that no layer of a side has, at a place where the other side has it.
+pub(super) fn by_absence(
+    around: &Around<'_>,
+    side: usize,
+    at: usize,
+    (missing, proofs): (ClassSet, &Proofs<'_>),
+    taken: &[bool],
+) -> Option<Found> {
+    let places = around.places;
+    let place = &places[at];
+    let work = place.works[1 - side].filter(|_| place.is_only_of(1 - side) && !taken[at])?;
+    if !missing.contains(work.main) || !ABSORBED.contains(work.main) {
+        return None;
+    }
+    let is_neighbour = |other: &usize| places[*other].is_paired();
+    let before = around.before(at).find(is_neighbour);
+    let after = around.after(at).find(is_neighbour);
+    let neighbours = || [before, after].into_iter().flatten().filter(|other| !taken[*other]);
+    let found = |neighbour: usize, by, confidence, is_partial, excess| {
+        let own = places[neighbour].works[side]?;
+        let separate =
+            if before == Some(neighbour) { vec![neighbour, at] } else { vec![at, neighbour] };
+        let parts = own.parts().union(work.parts());
+        Some(Found { side, fused: neighbour, separate, parts, by, confidence, is_partial, excess })
+    };
+    if let Some(proven) = neighbours().find(|one| proofs.prove(places, side, *one, work.main)) {
+        return found(proven, FusionEvidence::Name, 0.9, false, None);
+    }
+    let mean = |at: usize| places[at].sums.both.0[1 - side].mean_ns();
+    let tried = neighbours().filter_map(|neighbour| {
+        let (growth, is_more) = growth(places, side, neighbour, taken).unwrap_or((0.0, false));
+        // The speed of the device is in both, and so is how much there is to do.
+        let excess = growth * mean(neighbour)? / mean(at)?;
+        let is_shown = is_more && excess >= LEAST_EXCESS;
+        (excess <= MOST_EXCESS).then_some((neighbour, excess, is_shown))
+    });
+    // What the excess explains best.
+    let off = |excess: f64| (excess - 1.0).abs();
+    let by_fit = |a: &(usize, f64, bool), b: &(usize, f64, bool)| {
+        b.2.cmp(&a.2).then_with(|| off(a.1).total_cmp(&off(b.1)))
+    };
+    let (neighbour, excess, is_shown) = tried.min_by(by_fit)?;
+    found(neighbour, FusionEvidence::Absence, 0.6, !is_shown, Some(excess))
+}
+
+/// By which part a kernel takes longer on a side than other kernels of the layer explain, and
+/// whether chance does not explain that either.
+fn growth(places: &[Place<'_>], side: usize, of: usize, taken: &[bool]) -> Option<(f64, bool)> {
+    let ratio = |place: &Place<'_>| -> Option<(f64, f64)> {
+        let (own, own_variance) = place.sums.shares[side].logarithm()?;
+        let (other, other_variance) = place.sums.shares[1 - side].logarithm()?;
+        Some((own - other, own_variance + other_variance))
+    };
+    let class = places[of].works[side]?.main;
+    let others = |is_one: &dyn Fn(Class) -> bool| -> Vec<(f64, f64)> {
+        let places = places.iter().enumerate().filter(|(at, place)| {
+            *at != of && !taken[*at] && place.is_paired() && !place.sums.is_of_runtime()
+        });
+        let alike =
+            places.filter(|(_, place)| place.works[side].is_some_and(|work| is_one(work.main)));
+        alike.filter_map(|(_, place)| ratio(place)).collect()
+    };
+    // Kernels of one class depend on the device in the same way.
+    let mut others_of = others(&|other| other == class);
+    if others_of.len() < 2 {
+        others_of = others(&|other| other != Class::Comm);
+    }
+    others_of.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (usual, _) = *others_of.get(others_of.len() / 2)?;
+    let (own, variance) = ratio(&places[of])?;
+    let off = own - usual;
+    let count = others_of.len() as f64;
+    let variance_of_others = others_of.iter().map(|(_, variance)| variance).sum::<f64>() / count;
+    let most = others_of.iter().map(|(other, _)| (other - usual).abs()).fold(0.0, f64::max);
+    let deviation = (variance + variance_of_others).sqrt();
+    Some((off.exp_m1(), off > DEVIATIONS * deviation && off > OFF_MORE * most))
+}
+
+/// What names and operators prove of a kernel beyond its class.
+pub(super) struct Proofs<'s> {
+    sides: &'s [Chosen<'s>; 2],
+    /// For each kernel of a side the operator that launched it.
+    operators: [OnceCell<Vec<u32>>; 2],
+}
+
+impl<'s> Proofs<'s> {
+    pub(super) fn of(sides: &'s [Chosen<'s>; 2]) -> Self {
+        Self { sides, operators: [OnceCell::new(), OnceCell::new()] }
+    }
+
+    /// Whether a kernel of a side that both sides have does something of a class too.
+    fn prove(&self, places: &[Place<'_>], side: usize, at: usize, class: Class) -> bool {
+        self.by_operator(places, side, at, class) || self.by_words(places, side, at, class)
+    }
+
+    /// The operator of this side's kernel says so, and that of the other side's does not.
+    fn by_operator(&self, places: &[Place<'_>], side: usize, at: usize, class: Class) -> bool {
+        let proves = |side: usize| {
+            self.operator(side, &places[at]).is_some_and(|op| proven_by_op(op).contains(class))
+        };
+        proves(side) && !proves(1 - side)
+    }
+
+    /// A word of the name says so, which neither the other side's kernel has nor any other kernel
+    /// of this side's layer: libraries have words in the names of all kernels of a family.
+    fn by_words(&self, places: &[Place<'_>], side: usize, at: usize, class: Class) -> bool {
+        let proves = |side: usize, place: &Place<'_>| {
+            let words = Words::of(place.name(side, self.sides[side].side.trace));
+            proven_by_words(&words.base).contains(class)
+        };
+        let is_gemm = |place: &Place<'_>| place.works[side].is_some_and(|work| work.is_gemm());
+        let others =
+            || places.iter().enumerate().filter(|(other, one)| *other != at && is_gemm(one));
+        is_gemm(&places[at])
+            && proves(side, &places[at])
+            && !proves(1 - side, &places[at])
+            && others().count() > 0
+            && !others().any(|(_, place)| proves(side, place))
+    }
+
+    fn operator(&self, side: usize, place: &Place<'_>) -> Option<&str> {
+        let trace = self.sides[side].side.trace;
+        let operators = self.operators[side].get_or_init(|| operators(trace, &launches(trace)));
+        let row = *operators.get(place.sums.examples[side]? as usize)?;
+        let name = (row != NONE).then(|| trace.ops.name.get(row as usize)).flatten()?;
+        Some(trace.names.text(*name))
+    }
+}
