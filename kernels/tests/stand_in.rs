@@ -37,7 +37,8 @@ const PROBLEMS: [&str; 6] = [
 #[test]
 #[ignore = "it is started by other tests"]
 fn compile_worker_process() {
-    CompileService::serve().unwrap();
+    let Err(error) = CompileService::serve();
+    panic!("{error}");
 }
 
 fn options(stand_in: &StandIn) -> GpuOptions {
@@ -47,6 +48,7 @@ fn options(stand_in: &StandIn) -> GpuOptions {
         library_folders: vec![stand_in.folder().to_owned()],
         cache_folder: Some(stand_in.folder().join("cache")),
         compile_worker: Some(Program::new(program, arguments.map(Into::into).to_vec())),
+        ..GpuOptions::default()
     }
 }
 
@@ -445,8 +447,16 @@ fn ceilings_are_measured_to_the_end() {
     {
         let Some(stand_in) = stand_in else { return };
         let mut gpu = Gpu::open(backend, 0, &options(&stand_in)).unwrap();
-        let ceilings = gpu.ceilings(DType::F32, Clock::Device, 1).unwrap();
+        let mut heard: Vec<String> = Vec::new();
+        let ceilings = gpu
+            .ceilings(DType::F32, Clock::Device, 1, &mut |kernel| {
+                heard.extend(kernel.map(str::to_owned))
+            })
+            .unwrap();
         assert!(ceilings.is_some());
+        for kind in ["nothing", "triad", "read", "multiply", "linear"] {
+            assert!(heard.iter().any(|name| name.contains(kind)), "{kind}: {heard:?}");
+        }
         drop(gpu);
         assert_eq!(stand_in.counts(library).alive(), build::Counts::default());
     }

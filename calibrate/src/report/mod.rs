@@ -3,6 +3,7 @@
 mod calibration;
 mod compare;
 mod coverage;
+pub mod doctor;
 mod drift;
 mod estimated;
 pub mod figures;

@@ -17,7 +17,9 @@ const SHORT: Option<Duration> = Some(Duration::from_millis(500));
 enum Behave {
     Well,
     PrintFromC,
-    Complain { bytes: usize },
+    Complain {
+        bytes: usize,
+    },
     Exit(i32),
     Abort,
     Panic,
@@ -25,6 +27,13 @@ enum Behave {
     HangAtExit,
     WaitAtExit,
     StartAWorker,
+    /// Says that it does so.
+    SayAndHang {
+        limit: Option<Duration>,
+    },
+    SayAndExit,
+    /// Has a library write this file at the end of the process.
+    WriteAtExit(std::path::PathBuf),
 }
 
 impl Question for Behave {
@@ -72,7 +81,7 @@ impl Question for Unsendable {
     type Answer = ();
 }
 
-fn behave(behaviour: Behave) -> String {
+fn behave(behaviour: Behave, notes: &Notes) -> String {
     match behaviour {
         Behave::Well => {}
         Behave::PrintFromC => {
@@ -95,7 +104,7 @@ fn behave(behaviour: Behave) -> String {
         Behave::Abort => std::process::abort(),
         Behave::Panic => panic!("out of ideas"),
         Behave::HangAtExit => {
-            behave(Behave::WaitAtExit);
+            behave(Behave::WaitAtExit, notes);
             wait_for_ever();
         }
         Behave::WaitAtExit => {
@@ -115,8 +124,34 @@ fn behave(behaviour: Behave) -> String {
                 Err(error) => error.to_string(),
             };
         }
+        Behave::SayAndHang { limit } => {
+            notes.doing("read the future", None);
+            notes.doing("waited for it", limit);
+            wait_for_ever();
+        }
+        Behave::SayAndExit => {
+            notes.doing("read the future", None);
+            return behave(Behave::Exit(3), notes);
+        }
+        Behave::WriteAtExit(path) => {
+            WRITTEN_AT_EXIT.set(path).unwrap();
+            #[cfg(unix)]
+            // SAFETY: the function is there as long as the program.
+            unsafe {
+                libc::atexit(write_a_file);
+            }
+        }
     }
     "done".to_owned()
+}
+
+static WRITTEN_AT_EXIT: std::sync::OnceLock<std::path::PathBuf> = std::sync::OnceLock::new();
+
+/// What a library may do at the end of a process.
+extern "C" fn write_a_file() {
+    if let Some(path) = WRITTEN_AT_EXIT.get() {
+        let _ = std::fs::write(path, "");
+    }
 }
 
 /// What a hostile library does at the end of a process.
@@ -145,12 +180,12 @@ fn the_worker() {
     if !is_worker() {
         return;
     }
-    let served = serve(|request| match request.name() {
-        Behave::NAME => request.answer(behave),
+    let Err(error) = serve(|request| match request.name() {
+        Behave::NAME => request.answer(|it| behave(it, &request.notes())),
         Double::NAME => request.answer(|Double(bytes)| Double(bytes.repeat(2))),
         _ => request.unknown(),
     });
-    served.unwrap();
+    panic!("{error}");
 }
 
 #[test]
@@ -201,6 +236,43 @@ fn a_worker_that_hangs_is_killed() {
     assert_eq!(error.to_string(), "its process gave no answer in 0.5 s and was killed");
     let error = worker.ask(&Behave::Well, LONG).unwrap_err().to_string();
     assert_eq!(error, "its process has ended before");
+}
+
+#[test]
+fn what_a_worker_says_last_is_in_the_error_and_limits_its_time() {
+    let mut worker = worker();
+    let error = worker.ask(&Behave::SayAndHang { limit: SHORT }, LONG).unwrap_err();
+    assert!(matches!(error, WorkerError::TimeLimit { is_of_note: true, .. }), "{error:?}");
+    let killed = "its process gave no answer in 0.5 s while it waited for it, and was killed";
+    assert_eq!(error.to_string(), killed);
+    // The whole answer has its own time.
+    let error = self::worker().ask(&Behave::SayAndHang { limit: LONG }, SHORT).unwrap_err();
+    assert!(matches!(error, WorkerError::TimeLimit { is_of_note: false, .. }), "{error:?}");
+    assert_eq!(error.to_string(), killed);
+    let error = self::worker().ask(&Behave::SayAndExit, LONG).unwrap_err().to_string();
+    assert!(error.ends_with("it broke (while it read the future)"), "{error}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_worker_leaves_without_asking_libraries() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, is_finished) in [("finished", true), ("called off", false)] {
+        let path = folder.path().join(name);
+        let mut worker = worker();
+        worker.ask(&Behave::WriteAtExit(path.clone()), LONG).unwrap();
+        if is_finished {
+            worker.finish();
+        } else {
+            let input = worker.input();
+            std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_millis(300));
+                input.close();
+            });
+            worker.ask(&Behave::Hang, LONG).unwrap_err();
+        }
+        assert!(!path.exists(), "{name}");
+    }
 }
 
 #[cfg(unix)]
@@ -295,7 +367,7 @@ fn a_program_that_is_not_there_cannot_be_started() {
 mod other_programs {
     use super::*;
 
-    const GREETING: &str = r"printf '\0calibrate worker protocol 1\n'";
+    const GREETING: &str = r"printf '\0calibrate worker protocol 2\n'";
 
     /// The error for a shell script that is not a worker, or is a broken one.
     fn error_of(script: &str, limit: Option<Duration>) -> WorkerError {
