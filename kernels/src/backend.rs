@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::digest::OutputDigest;
-use crate::gpu::DeviceError;
 use crate::inputs::Inputs;
 
 /// One of the two ways to run a problem.
@@ -86,6 +85,14 @@ pub enum BackendError {
     /// The device, or its driver or compiler, does not do what it should.
     #[error(transparent)]
     Device(Box<dyn std::error::Error + Send + Sync>),
+    /// Kernels fail on a device that is there.
+    #[error("{source}")]
+    Kernels {
+        /// How.
+        failure: KernelFailure,
+        /// What the device or the compiler says.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The system gives no threads.
     #[error("cannot start {threads} threads: {source}")]
     Threads {
@@ -97,12 +104,12 @@ pub enum BackendError {
 }
 
 impl BackendError {
-    /// How it shows that kernels failed, and not the device or its memory.
+    /// How kernels failed, if it is they and not the device or its memory.
     #[must_use]
     pub fn of_kernels(&self) -> Option<KernelFailure> {
         match self {
-            Self::Device(error) => error.downcast_ref::<DeviceError>()?.of_kernels(),
-            Self::Memory { .. } | Self::Threads { .. } => None,
+            Self::Kernels { failure, .. } => Some(*failure),
+            Self::Device(_) | Self::Memory { .. } | Self::Threads { .. } => None,
         }
     }
 }

@@ -6,6 +6,8 @@
 
 #[path = "stand_in/build.rs"]
 mod build;
+#[path = "stand_in/cores.rs"]
+mod cores;
 
 use std::path::PathBuf;
 

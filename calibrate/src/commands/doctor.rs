@@ -36,7 +36,7 @@ pub fn doctor(args: &DoctorArgs) -> anyhow::Result<u8> {
     let mut file = target.create()?;
     file.write_all(report::doctor::page(&examination, Width::Columns(FILE_COLUMNS)).as_bytes())?;
     file.finish()?;
-    say!("written to {}; it is all that a report of a problem needs", args.output.display());
+    say!("that file is all that a report of a problem needs");
     Ok(if examination.is_interrupted {
         exit::INTERRUPTED
     } else if examination.count(Status::Failed) > 0 {

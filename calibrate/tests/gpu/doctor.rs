@@ -34,14 +34,14 @@ fn a_device_on_which_everything_works_is_examined_to_the_end() {
 
 #[test]
 fn each_failure_is_printed_with_what_repeats_it() {
-    let flaws = ["wgmma hang linear_wgmma", "mma wrong linear", "plain launch linear"];
+    let flaws = ["wgmma hang 0_wgmma", "mma wrong linear", "plain launch linear"];
     let flaws = flaws.map(|flaw| format!("flaw {flaw}")).join("\n");
     let Some(stand_ins) = StandIns::new(&format!("device sm_90\n{flaws}")) else { return };
     doctor(&stand_ins, &["--kernel-limit", "20s"])
         .assert()
         .code(1)
         .stdout(contains("FAILED  a ring of 1 to 9 steps (wgmma)"))
-        .stdout(contains("while it ran linear_wgmma_").and(contains("and was killed")))
+        .stdout(contains("while it ran linear_0_wgmma_").and(contains("and was killed")))
         .stdout(contains("FAILED  a tile of the matrix core, f16 (mma)"))
         .stdout(contains("wrong result: the unfused variant is off by"))
         .stdout(contains("FAILED  a tile of the matrix core, bf16 (plain)"))
@@ -82,5 +82,5 @@ fn a_processor_is_examined_too() {
         .success()
         .stdout(contains("passed  convolution and pooling").and(contains("passed  memory")))
         .stdout(contains(" 0 missing, 0 failed"))
-        .stderr(contains("written to calibrate-doctor.txt"));
+        .stderr(contains("wrote calibrate-doctor.txt"));
 }

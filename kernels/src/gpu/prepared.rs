@@ -41,7 +41,10 @@ const MOST_STEP_RUNS: u32 = 8;
 
 impl From<DeviceError> for BackendError {
     fn from(error: DeviceError) -> Self {
-        Self::Device(Box::new(error))
+        match error.of_kernels() {
+            Some(failure) => Self::Kernels { failure, source: Box::new(error) },
+            None => Self::Device(Box::new(error)),
+        }
     }
 }
 

@@ -90,11 +90,12 @@ impl Queue {
         has_lead: bool,
     ) -> Result<Duration, DeviceError> {
         let parts = Self::split(work, variant, runs, sets);
-        // The last part once more, on the sets before the first one.
-        let lead = parts.last().filter(|_| has_lead).map(|last| {
-            let back = last.runs as usize % sets.count;
+        // The longest part once more, on the sets before the first one: a short one would be over
+        // before the host has submitted the rest, and the device's time would have a gap in it.
+        let lead = parts.first().filter(|_| has_lead).map(|longest| {
+            let back = longest.runs as usize % sets.count;
             let first_set = (sets.first + sets.count - back) % sets.count;
-            Stretch { first_set, ..*last }
+            Stretch { first_set, ..*longest }
         });
         for part in lead.iter().chain(&parts) {
             self.prepare(work, *part, sets.count)?;

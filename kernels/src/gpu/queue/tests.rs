@@ -95,6 +95,24 @@ fn long_stretches_are_recorded_in_parts() {
     }
 }
 
+/// 513 kernels are a graph of 512 and one of a single kernel, which is over at once.
+#[test]
+fn the_lead_is_as_long_as_the_longest_part() {
+    let driver = Rc::new(Scripted::new());
+    let (mut queue, work, _tensors) = queue(&driver);
+    let runs = MOST_KERNELS as u32 + 1;
+    let calls = calls_of(&driver, || {
+        // SAFETY: as above.
+        unsafe { queue.device_time(&work, Variant::Fused, runs, SETS, true) }.unwrap();
+    });
+    let recorded: Vec<usize> = calls
+        .split(|call| call == "begin")
+        .map(|part| part.iter().filter(|call| call.starts_with("launch")).count())
+        .filter(|kernels| *kernels > 0)
+        .collect();
+    assert_eq!(recorded, [MOST_KERNELS, MOST_KERNELS, 1]);
+}
+
 #[test]
 fn the_hosts_time_is_of_each_run_by_itself() {
     let driver = Rc::new(Scripted::new());
