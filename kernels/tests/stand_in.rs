@@ -19,9 +19,7 @@ use fused_kernels::worker::Program;
 use fused_kernels::{
     Backend, BackendError, CompileService, Expected, Inputs, Setup, Unsupported, Variant, survey,
 };
-use fusion_cost_model::{
-    Backend as BackendName, CacheState, Clock, DType, Implementation, Problem,
-};
+use fusion_cost_model::{Backend as BackendName, CacheState, Clock, Implementation, Problem};
 
 const CUDA: &str = "libcuda.so.1";
 const HIP: &str = "libamdhip64.so.6";
