@@ -20,14 +20,11 @@ PORT_DEVICE float to_float(bf16 x) { return float_of_bits(static_cast<u32>(x.bit
 template <typename T> PORT_DEVICE T from_float(float x);
 template <> PORT_DEVICE float from_float<float>(float x) { return x; }
 
-// Both results and a choice of one: a compiler makes a branch of an early return, in which it masks
-// lanes for every number.
 PORT_DEVICE u16 bf16_bits(float x) {
     const u32 all = bits(x);
-    const u32 rounded = all + 0x7fff + (all >> 16 & 1);
     // The carry of a NaN's bits could make an infinity, or a zero, of it.
-    const u32 quiet = all | 0x400000;
-    return static_cast<u16>((is_nan(x) ? quiet : rounded) >> 16);
+    if (is_nan(x)) return static_cast<u16>(all >> 16 | 0x40);
+    return static_cast<u16>((all + 0x7fff + (all >> 16 & 1)) >> 16);
 }
 
 // Two numbers in a word, the first one in its lower half.

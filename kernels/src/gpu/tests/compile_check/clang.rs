@@ -1,6 +1,6 @@
 //! clang for AMD's architectures, and what the object says of registers.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::{Facts, Toolchain};
@@ -34,21 +34,6 @@ impl Clang {
 
 impl Toolchain for Clang {
     fn compile(&self, code: &Code, architecture: &Architecture) -> Result<Facts, String> {
-        let object = self.compiled(code, architecture, &[])?;
-        let facts = read(&object);
-        std::fs::remove_file(object).unwrap();
-        facts
-    }
-}
-
-impl Clang {
-    /// The file that the compiler makes of a program.
-    fn compiled(
-        &self,
-        code: &Code,
-        architecture: &Architecture,
-        more: &[&str],
-    ) -> Result<PathBuf, String> {
         let source = self.folder.path().join(format!("{}.{}.hip", code.entry, architecture.name));
         let object = source.with_extension("o");
         std::fs::write(&source, &code.text).unwrap();
@@ -58,7 +43,6 @@ impl Clang {
             .arg(format!("--offload-arch={}", architecture.name))
             .args(architecture.defines())
             .arg(format!("-I{}", self.folder.path().display()))
-            .args(more)
             .arg(&source)
             .arg("-o")
             .arg(&object)
@@ -67,18 +51,11 @@ impl Clang {
         if !output.status.success() {
             return Err(String::from_utf8_lossy(&output.stderr).into_owned());
         }
-        std::fs::remove_file(source).unwrap();
-        Ok(object)
-    }
-
-    /// How many instructions of a program say which lanes take part: those of branches that lanes take
-    /// differently.
-    pub(super) fn masks(&self, code: &Code, architecture: &Architecture) -> Result<usize, String> {
-        let object = self.compiled(code, architecture, &["-S"])?;
-        let text = std::fs::read_to_string(&object).unwrap();
-        std::fs::remove_file(object).unwrap();
-        let is_instruction = |line: &&str| !line.trim_start().starts_with([';', '.']);
-        Ok(text.lines().filter(is_instruction).filter(|line| line.contains("exec")).count())
+        let facts = read(&object);
+        for file in [source, object] {
+            std::fs::remove_file(file).unwrap();
+        }
+        facts
     }
 }
 

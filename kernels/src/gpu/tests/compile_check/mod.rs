@@ -250,30 +250,6 @@ fn clang_takes_all_chains_for_amd_and_keeps_them_in_registers() {
     by_clang(Chains::Dealt);
 }
 
-/// Rounding to bf16 is a choice between two results and no branch, on architectures without an
-/// instruction for it: attention would mask lanes for every number that it stores.
-#[test]
-fn rounding_to_bf16_masks_no_lanes() {
-    let Some(clang) = clang::Clang::find() else {
-        return skipped("clang++-19 with lld and llvm-readelf");
-    };
-    let text = "#include \"port.h\"\n#include \"number.h\"\n\
-                struct Args { const float* x; u16* y; };\n\
-                PORT_KERNEL(round_them, Args, 256) {\n\
-                for (int k = 0; k < 8; ++k)\n\
-                args.y[8 * port::thread() + k] = port::bf16_bits(args.x[8 * port::thread() + k]);\n\
-                }\n";
-    let rounding = Code { entry: "round_them".to_owned(), text: text.to_owned() };
-    for (name, most) in [("gfx90a", 40), ("gfx942", 40), ("gfx1100", 40), ("gfx1201", 40)] {
-        let device = device(name);
-        assert_eq!(clang.masks(&rounding, &device.architecture), Ok(0), "{name}");
-        let problem = "attention_head/bf16/b8.h16.q1024.kv1024.d64".parse().unwrap();
-        let attention = lower(&problem, &device).unwrap().fused.code;
-        let masks = clang.masks(&attention, &device.architecture).unwrap();
-        assert!(masks <= most, "{name}: {masks} instructions mask lanes");
-    }
-}
-
 #[test]
 #[ignore = "takes some minutes: ALL_ARCHITECTURES=1 .ci/run runs it, and so does the workflow"]
 fn nvidias_compiler_takes_all_chains_for_all_architectures() {
