@@ -97,7 +97,7 @@ pub use model::{
     possible_kernels,
 };
 pub use vocabulary::{
-    AttentionSizes, Backend, CacheState, Chain, Clock, ConvSizes, DType, Family, ImageSizes,
+    AttentionSizes, Backend, CacheState, Chain, Clock, ConvSizes, Core, DType, Family, ImageSizes,
     Implementation, LinearSizes, MlpSizes, Op, PATTERNS, Pattern, Pointwise, PoolWindow, Problem,
     Rewrite, RowsSizes, RuntimeId, Sizes,
 };

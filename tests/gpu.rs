@@ -6,12 +6,12 @@ mod consistent;
 
 use consistent::make_consistent;
 use fusion_cost_model::calibration::{
-    Disturbed, GpuDetails, GpuKernel, HardwareCalibration, ObservedGpu,
+    Disturbed, FailedCore, GpuDetails, GpuKernel, HardwareCalibration, KernelFailure, ObservedGpu,
 };
 use fusion_cost_model::hardware::Processor;
 use fusion_cost_model::{
-    Backend, Clock, Decision, Evidence, FusionCostModel, Implementation, Policy, Problem, Target,
-    WhenUnknown,
+    Backend, Clock, Core, Decision, Evidence, FusionCostModel, Implementation, Policy, Problem,
+    Target, WhenUnknown,
 };
 
 const CPU: &str = include_str!("data/example.toml");
@@ -56,6 +56,12 @@ fn calibration() -> HardwareCalibration {
         record.clock = Clock::Device;
         record.disturbed = Disturbed { clock_change: Some(3), ..Disturbed::default() };
         record.gpu = Some(GpuDetails {
+            core: Some(Core::Mma),
+            failed_cores: vec![FailedCore {
+                core: Core::Wgmma,
+                failure: KernelFailure::Hung,
+                reason: "no answer in 60 s".to_owned(),
+            }],
             lowest_clock_mhz: Some(1755),
             highest_clock_mhz: Some(1980),
             throttle_reasons: Some(vec!["sw-power-cap".to_owned()]),
@@ -103,6 +109,8 @@ fn it_comes_back_as_it_was() {
         "clock = \"launch-inclusive\"",
         "implementation = \"vendor\"",
         "[fusion.gpu]",
+        "core = \"mma\"",
+        "[[fusion.gpu.failed_core]]\ncore = \"wgmma\"\nfailure = \"hung\"\n",
         "[[fusion.gpu.unfused_kernel]]",
         "[[fusion.gpu.fused_kernel]]",
         "lowest_clock_mhz = 1755",
@@ -129,7 +137,12 @@ fn nothing_of_it_is_in_the_file_of_a_cpu() {
 #[test]
 fn a_key_that_the_tables_do_not_have_is_refused() {
     let text = calibration().to_toml().unwrap();
-    for header in ["[fingerprint.gpu]", "[fusion.gpu]", "[[fusion.gpu.unfused_kernel]]"] {
+    for header in [
+        "[fingerprint.gpu]",
+        "[fusion.gpu]",
+        "[[fusion.gpu.unfused_kernel]]",
+        "[[fusion.gpu.failed_core]]",
+    ] {
         let with = |line: &str| text.replacen(header, &format!("{header}\n{line}"), 1);
         let message = HardwareCalibration::from_toml(&with("nonsense = 1")).unwrap_err();
         assert!(message.to_string().contains("unknown field `nonsense`"), "{header}: {message}");

@@ -18,6 +18,7 @@
 //! | [`export`] | records as rows for other programs |
 //! | [`import`] | profiles of other calibrators |
 //! | [`drift`] | how far a newer calibration is off an older one |
+//! | [`doctor`] | what there is on a machine, and which kinds of kernels work |
 //! | [`selftest`] | whole runs whose true result is known |
 //! | [`report`] | what people read |
 //!
@@ -30,6 +31,7 @@ pub mod build_info;
 pub mod cli;
 pub mod commands;
 pub mod digits;
+pub mod doctor;
 pub mod drift;
 pub mod export;
 pub mod flat;

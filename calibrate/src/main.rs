@@ -42,11 +42,12 @@ fn run(cli: Cli, defaults: &Defaults) -> anyhow::Result<u8> {
         Some(Command::Partition(args)) => commands::partition::partition(&args),
         Some(Command::Workload(args)) => commands::workload::workload(&args),
         Some(Command::Validate(args)) => commands::validate::validate(&args),
+        Some(Command::Doctor(args)) => commands::doctor::doctor(&args),
         Some(Command::Selftest(args)) => commands::selftest::selftest(&args),
         Some(Command::Config) => commands::config::config(defaults),
         Some(Command::Trace(command)) => trace_tool::run(&command),
         Some(Command::Completions(args)) => commands::completions::completions(&args),
         Some(Command::Man(args)) => commands::man::man(&args),
-        Some(Command::Worker) => worker::serve(),
+        Some(Command::Worker) => match worker::serve()? {},
     }
 }

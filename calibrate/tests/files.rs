@@ -11,7 +11,8 @@ use calibrate::record::{Context, record};
 use calibrate::run::{Measured, Outcome, RunSettings, Session};
 use calibrate::stop::Stop;
 use calibrate::worker::{
-    CeilingsReport, CeilingsTask, MeasureAnswer, MeasureTask, NoAnswer, ProcessReport, Workers,
+    CeilingsReport, CeilingsTask, CoreChoice, MeasureAnswer, MeasureTask, NoAnswer, ProcessReport,
+    Workers,
 };
 use fused_kernels::MachineReading;
 use fusion_cost_model::calibration::{HardwareCalibration, Verification};
@@ -127,6 +128,7 @@ impl Workers for Machine {
             steps,
             scratch_bytes: [0, 64],
             gpu_kernels: Default::default(),
+            ladder: Default::default(),
             surroundings: self.surroundings(&mut random),
         })))
     }
@@ -168,6 +170,7 @@ const SETTINGS: RunSettings = RunSettings {
     spread: Duration::ZERO,
     forced: true,
     time_budget: None,
+    cores: CoreChoice::None,
 };
 
 proptest! {

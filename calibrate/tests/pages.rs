@@ -68,6 +68,7 @@ fn example() -> HardwareCalibration {
     calibration.skipped = vec![Skipped {
         problem: "mlp/f32/m1.k1.n1.o1".parse().unwrap(),
         reason: "mlp/f32/m1.k1.n1.o1: its process was ended by signal 11".to_owned(),
+        failure: None,
     }];
     calibration
 }

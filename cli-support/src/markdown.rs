@@ -4,13 +4,23 @@
 ///
 /// ```
 /// # use cli_support::markdown::plain;
-/// assert_eq!(plain("<b>1.2</b> [1.1, 1.3]"), "&lt;b>1.2&lt;/b> [1.1, 1.3]");
+/// assert_eq!(plain("<b>1.2</b> [1.1, 1.3] <1e-9"), "&lt;b>1.2&lt;/b> [1.1, 1.3] <1e-9");
 /// assert_eq!(plain("![](x:y)"), "![]\\(x:y)");
 /// ```
 #[must_use]
 pub fn plain(text: &str) -> String {
-    // `[low, high]` is no link unless a parenthesis or another bracket follows it.
-    text.replace('&', "&amp;").replace('<', "&lt;").replace("](", "]\\(").replace("][", "]\\[")
+    let mut all = String::with_capacity(text.len());
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let next = letters.peek().copied().unwrap_or(' ');
+        match letter {
+            '<' if next.is_ascii_alphabetic() || "/!?".contains(next) => all.push_str("&lt;"),
+            // `[low, high]` is no link unless one of these follows it.
+            ']' if "([".contains(next) => all.push_str("]\\"),
+            other => all.push(other),
+        }
+    }
+    all
 }
 
 /// A cell of a table.

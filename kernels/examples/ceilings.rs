@@ -25,7 +25,9 @@ fn main() -> Result<(), BackendError> {
     println!("clock tick {:?}", clock_tick());
 
     let start = Instant::now();
-    let Some(ceilings) = cpu.ceilings(DType::F32, Clock::Host, 3)? else { return Ok(()) };
+    let Some(ceilings) = cpu.ceilings(DType::F32, Clock::Host, 3, &mut |_| {})? else {
+        return Ok(());
+    };
     println!("measured in {:.2} s", start.elapsed().as_secs_f64());
     println!("peak {:.1} GFLOP/s, launch {:.3} us", ceilings.peak_gflops, ceilings.launch_us);
     println!("\n{:>13} {:>10} {:>10} {:>10}", "working set", "add", "streamed", "read");

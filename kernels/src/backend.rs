@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fusion_cost_model::calibration::KernelFailure;
 use fusion_cost_model::cost::Ceilings;
 use fusion_cost_model::{
     Backend as BackendName, CacheState, Clock, DType, Implementation, Problem, Rewrite,
@@ -63,6 +64,10 @@ impl From<CacheState> for Setup {
     }
 }
 
+/// Hears the name of each kernel that is about to run for the first time, and `None` when it has
+/// ended, so that somebody knows which one hangs.
+pub type FirstRuns<'f> = dyn FnMut(Option<&str>) + 'f;
+
 /// What a backend cannot do.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -80,6 +85,14 @@ pub enum BackendError {
     /// The device, or its driver or compiler, does not do what it should.
     #[error(transparent)]
     Device(Box<dyn std::error::Error + Send + Sync>),
+    /// Kernels fail on a device that is there.
+    #[error("{source}")]
+    Kernels {
+        /// How.
+        failure: KernelFailure,
+        /// What the device or the compiler says.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The system gives no threads.
     #[error("cannot start {threads} threads: {source}")]
     Threads {
@@ -88,6 +101,17 @@ pub enum BackendError {
         /// Why there are fewer.
         source: std::io::Error,
     },
+}
+
+impl BackendError {
+    /// How kernels failed, if it is they and not the device or its memory.
+    #[must_use]
+    pub fn of_kernels(&self) -> Option<KernelFailure> {
+        match self {
+            Self::Kernels { failure, .. } => Some(*failure),
+            Self::Device(_) | Self::Memory { .. } | Self::Threads { .. } => None,
+        }
+    }
 }
 
 /// Why a backend does not run a problem.
@@ -202,6 +226,7 @@ pub trait Backend {
         dtype: DType,
         clock: Clock,
         rounds: u32,
+        hears: &mut FirstRuns<'_>,
     ) -> Result<Option<Ceilings>, BackendError>;
 
     /// A short look at the state that the machine is in: some 6 ms, and what it takes to touch the
@@ -293,6 +318,16 @@ pub trait Prepared {
     ///
     /// [`BackendError`] when the device fails.
     fn poison(&mut self) -> Result<(), BackendError>;
+
+    /// Runs each kernel of both variants once by itself, and waits for it. Nothing on a CPU, where a
+    /// kernel is a call that returns.
+    ///
+    /// # Errors
+    ///
+    /// [`BackendError`] when the device fails.
+    fn run_each(&mut self, _hears: &mut FirstRuns<'_>) -> Result<(), BackendError> {
+        Ok(())
+    }
 
     /// Runs a variant `iterations` times and returns how long that took. In the cold state each
     /// run is timed by itself, and what lies between two runs is not counted.

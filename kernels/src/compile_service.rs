@@ -1,5 +1,7 @@
 //! The compile worker's side: the compiler, and its answers.
 
+use std::convert::Infallible;
+
 #[cfg(feature = "hip")]
 use hiprtc as compiler;
 #[cfg(not(feature = "hip"))]
@@ -38,7 +40,7 @@ impl CompileService {
     /// # Errors
     ///
     /// When the caller of the worker cannot be read from or written to.
-    pub fn serve() -> Result<(), ServeError> {
+    pub fn serve() -> Result<Infallible, ServeError> {
         let mut service = Self::default();
         worker::serve(|request| service.answer(request))
     }

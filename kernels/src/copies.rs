@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::backend::{BackendError, KernelFacts, Prepared, Sensors, ThreadCounters, Variant};
+use crate::backend::{
+    BackendError, FirstRuns, KernelFacts, Prepared, Sensors, ThreadCounters, Variant,
+};
 use crate::digest::OutputDigest;
 
 /// Two copies of a problem, for an A/A run in which only the kernels are the same. A variant here is
@@ -43,6 +45,10 @@ impl<P: Prepared> Prepared for Copies<P> {
 
     fn poison(&mut self) -> Result<(), BackendError> {
         self.copies.iter_mut().try_for_each(P::poison)
+    }
+
+    fn run_each(&mut self, hears: &mut FirstRuns<'_>) -> Result<(), BackendError> {
+        self.copies.iter_mut().try_for_each(|copy| copy.run_each(hears))
     }
 
     fn run(&mut self, side: Variant, iterations: u32) -> Result<Duration, BackendError> {

@@ -33,8 +33,8 @@ pub mod runtime;
 pub mod worker;
 
 pub use backend::{
-    Backend, BackendError, KernelFacts, MachineReading, Prepared, Requirements, Sensors, Setup,
-    ThreadCounters, Unsupported, Variant,
+    Backend, BackendError, FirstRuns, KernelFacts, MachineReading, Prepared, Requirements, Sensors,
+    Setup, ThreadCounters, Unsupported, Variant,
 };
 pub use clock::clock_tick;
 pub use compile_service::CompileService;

@@ -6,6 +6,10 @@
 
 #[path = "stand_in/build.rs"]
 mod build;
+#[path = "stand_in/ceilings.rs"]
+mod ceilings;
+#[path = "stand_in/cores.rs"]
+mod cores;
 
 use std::path::PathBuf;
 
@@ -15,9 +19,7 @@ use fused_kernels::worker::Program;
 use fused_kernels::{
     Backend, BackendError, CompileService, Expected, Inputs, Setup, Unsupported, Variant, survey,
 };
-use fusion_cost_model::{
-    Backend as BackendName, CacheState, Clock, DType, Implementation, Problem,
-};
+use fusion_cost_model::{Backend as BackendName, CacheState, Clock, Implementation, Problem};
 
 const CUDA: &str = "libcuda.so.1";
 const HIP: &str = "libamdhip64.so.6";
@@ -37,7 +39,8 @@ const PROBLEMS: [&str; 6] = [
 #[test]
 #[ignore = "it is started by other tests"]
 fn compile_worker_process() {
-    CompileService::serve().unwrap();
+    let Err(error) = CompileService::serve();
+    panic!("{error}");
 }
 
 fn options(stand_in: &StandIn) -> GpuOptions {
@@ -47,6 +50,7 @@ fn options(stand_in: &StandIn) -> GpuOptions {
         library_folders: vec![stand_in.folder().to_owned()],
         cache_folder: Some(stand_in.folder().join("cache")),
         compile_worker: Some(Program::new(program, arguments.map(Into::into).to_vec())),
+        ..GpuOptions::default()
     }
 }
 
@@ -435,20 +439,6 @@ fn a_program_that_does_not_compile_is_an_error_with_the_compilers_words() {
         let Some(stand_in) = stand_in else { return };
         let message = failure(backend, &stand_in).unwrap();
         assert!(message.contains("does not compile"), "{message}");
-    }
-}
-
-#[test]
-fn ceilings_are_measured_to_the_end() {
-    for (backend, library, stand_in) in
-        [(BackendName::Cuda, CUDA, cuda("")), (BackendName::Hip, HIP, hip(""))]
-    {
-        let Some(stand_in) = stand_in else { return };
-        let mut gpu = Gpu::open(backend, 0, &options(&stand_in)).unwrap();
-        let ceilings = gpu.ceilings(DType::F32, Clock::Device, 1).unwrap();
-        assert!(ceilings.is_some());
-        drop(gpu);
-        assert_eq!(stand_in.counts(library).alive(), build::Counts::default());
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod ceilings;
 mod check;
+mod failed_core;
 mod file;
 mod machine_state;
 mod noise;
@@ -13,6 +14,7 @@ mod verdict;
 use serde::{Deserialize, Serialize};
 
 pub use ceilings::{CeilingsSpread, MeasuredCeilings};
+pub use failed_core::{FailedCore, KernelFailure};
 pub use machine_state::{EarlierState, MachineState, StateSpeedup};
 pub use noise::NoiseFloor;
 pub use reason::{Reason, ReasonCode};
@@ -305,4 +307,7 @@ pub struct Skipped {
     pub problem: Problem,
     /// Why the record is missing.
     pub reason: String,
+    /// How its kernels failed; absent where none of them did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<KernelFailure>,
 }

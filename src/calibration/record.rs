@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Reason, StateSpeedup, Verdict};
+use super::{FailedCore, Reason, StateSpeedup, Verdict};
 use crate::cost::Bottleneck;
-use crate::vocabulary::{Backend, CacheState, Clock, DType, Implementation, Problem, Rewrite};
+use crate::vocabulary::{
+    Backend, CacheState, Clock, Core, DType, Implementation, Problem, Rewrite,
+};
 
 /// The time of one variant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -156,6 +158,9 @@ pub struct GpuKernel {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GpuDetails {
+    /// The matrix instructions that both variants were written with; absent for kernels of others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub core: Option<Core>,
     /// The lowest clock of its processors that was read around a sample; absent where it does not
     /// report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -167,6 +172,9 @@ pub struct GpuDetails {
     /// where the GPU does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttle_reasons: Option<Vec<String>>,
+    /// Better cores, on which the kernels failed.
+    #[serde(default, rename = "failed_core", skip_serializing_if = "Vec::is_empty")]
+    pub failed_cores: Vec<FailedCore>,
     /// The kernels of the unfused variant, in order.
     #[serde(default, rename = "unfused_kernel", skip_serializing_if = "Vec::is_empty")]
     pub unfused_kernels: Vec<GpuKernel>,

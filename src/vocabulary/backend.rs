@@ -49,7 +49,7 @@ impl FromStr for Backend {
 }
 
 /// The one of `all` that is called so, in upper or lower case.
-fn by_name<T: Copy, const N: usize>(
+pub(super) fn by_name<T: Copy, const N: usize>(
     what: &'static str,
     text: &str,
     all: [T; N],

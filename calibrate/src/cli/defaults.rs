@@ -17,17 +17,19 @@ use super::Cli;
 use crate::exit::UsageError;
 
 /// Options that describe a machine and its user. What to measure is said by each command.
-const KEYS: [&str; 17] = [
+const KEYS: [&str; 19] = [
     "backend",
     "cache",
     "clock",
     "code-cache",
     "color",
+    "core",
     "device",
     "dtype",
     "gpu-lib-dir",
     "hardware",
     "implementation",
+    "kernel-limit",
     "process-limit",
     "processes",
     "progress",
@@ -42,7 +44,8 @@ const LIST: &str = "gpu-lib-dir";
 
 /// Keys that only one kind of backend has; on the other one their defaults say nothing.
 const OF_CPU: [&str; 1] = ["threads"];
-const OF_GPU: [&str; 5] = ["clock", "code-cache", "device", "gpu-lib-dir", "implementation"];
+const OF_GPU: [&str; 7] =
+    ["clock", "code-cache", "core", "device", "gpu-lib-dir", "implementation", "kernel-limit"];
 
 /// Where a default is from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -281,11 +284,7 @@ fn leave_other_backends(cli: &mut Cli, matches: &ArgMatches) {
     for key in others.iter().copied().filter(|key| is_default(key)) {
         match key {
             "threads" => run.threads = None,
-            "clock" => run.clock = None,
-            "code-cache" => run.code_cache = None,
-            "device" => run.device = None,
-            "implementation" => run.implementation = None,
-            _ => run.gpu_lib_dir.clear(),
+            key => run.gpu.forget(key),
         }
     }
 }
@@ -405,11 +404,11 @@ mod tests {
         };
         let all = [("threads", "3"), ("clock", "device"), ("rounds", "5")];
         let run = parsed(&all, &["--quick"]);
-        assert_eq!((run.threads, run.clock, run.rounds), (Some(3), None, Some(5)));
+        assert_eq!((run.threads, run.gpu.clock, run.rounds), (Some(3), None, Some(5)));
         let run = parsed(&all, &["--threads", "1", "--rounds", "2"]);
         assert_eq!((run.threads, run.rounds), (Some(1), Some(2)));
         let run = parsed(&all, &["--backend", "cuda"]);
-        assert!(run.threads.is_none() && run.clock.is_some());
+        assert!(run.threads.is_none() && run.gpu.clock.is_some());
         // What was asked for is refused as ever.
         let run = parsed(&all, &["--backend", "cuda", "--threads", "1"]);
         assert!(run.device().is_err());

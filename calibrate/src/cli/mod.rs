@@ -2,8 +2,11 @@
 
 mod compare;
 mod defaults;
+mod doctor;
+mod duration;
 mod export;
 mod file;
+mod gpu;
 mod import;
 mod merge;
 mod next;
@@ -28,15 +31,17 @@ use crate::selftest::against_itself::Planted;
 
 pub use compare::{CompareArgs, CompareBy, CompareFormat};
 pub use defaults::{Defaults, Setting, Source, parse};
+pub use doctor::DoctorArgs;
 pub use export::{ExportArgs, ExportFormat};
 pub use file::FileArgs;
+pub use gpu::{ClockChoice, GpuArgs, ImplementationChoice};
 pub use import::ImportArgs;
 pub use merge::MergeArgs;
 pub use next::NextArgs;
 pub use output::{OutputArgs, OutputFormat};
 pub use partition::PartitionArgs;
 pub use report::{ReportArgs, ReportFormat};
-pub use run::{ClockChoice, ImplementationChoice, ProgressChoice, RunArgs};
+pub use run::{ProgressChoice, RunArgs};
 pub use target::TargetArgs;
 pub use validate::{LeaveOutName, ValidateArgs};
 pub use workload::{WorkloadArgs, WorkloadFormat};
@@ -55,6 +60,7 @@ Examples:
   calibrate --fusion all --backend cuda --dtype bf16            the first NVIDIA GPU
   calibrate --fusion linear --backend hip --device 1 --clock device
   calibrate --baseline q.toml --fusion all        and what became of each since an older calibration
+  calibrate doctor --backend cuda                 what works on this GPU, and what does not
   calibrate selftest                              how often the intervals are right on this machine
   calibrate --for resnet50.onnx --dim batch=8     just what the decisions about a model need
   calibrate --refresh q.toml                      has an older calibration drifted?
@@ -138,6 +144,8 @@ pub enum Command {
     Workload(WorkloadArgs),
     /// Test how well the records of a calibration file predict each other, and what decisions cost
     Validate(ValidateArgs),
+    /// Examine a backend: its libraries and devices, and each kind of kernel by itself
+    Doctor(DoctorArgs),
     /// Test the procedure on this machine: kernels against themselves, and a simulation
     Selftest(SelftestArgs),
     /// Say which options have other defaults, and where these are read from

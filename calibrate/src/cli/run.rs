@@ -1,72 +1,24 @@
 //! The command line of a calibration.
 
-use std::path::{PathBuf, absolute};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use fusion_cost_model::{Backend, Clock, DType, Implementation, Rewrite};
+use fusion_cost_model::{Backend, DType, Implementation, Rewrite};
 use regex::Regex;
 
-use super::{CachePolicy, NextArgs};
+use super::duration::{duration, duration_or_none};
+use super::{CachePolicy, ClockChoice, GpuArgs, ImplementationChoice, NextArgs};
 use crate::exit::UsageError;
 use crate::judge::LEAST_SPAN;
 use crate::machine::fingerprint;
 use crate::measure::Procedure;
 use crate::plan::{Request, ShardChoice, Sweep, Ways};
 use crate::run::{RunSettings, Seed, Target};
-use crate::worker::{Device, Gpu};
-
-/// The heading of the options that only a GPU has.
-const GPU_OPTIONS: &str = "GPUs";
+use crate::worker::Device;
 
 /// The project's own kernels, among the names of runtimes.
 const NATIVE: &str = "native";
-
-/// What the times of a GPU begin and end with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ClockChoice {
-    /// The GPU's own clock, with its queue full: what a captured graph pays
-    Device,
-    /// The host's, from handing the work to an idle GPU to its end: what eager execution pays
-    LaunchInclusive,
-    /// Both, each with its own records
-    Both,
-}
-
-impl ClockChoice {
-    /// The clocks.
-    #[must_use]
-    pub fn clocks(self) -> Vec<Clock> {
-        match self {
-            Self::Device => vec![Clock::Device],
-            Self::LaunchInclusive => vec![Clock::LaunchInclusive],
-            Self::Both => vec![Clock::Device, Clock::LaunchInclusive],
-        }
-    }
-}
-
-/// Whose kernels to measure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ImplementationChoice {
-    /// The project's own
-    Native,
-    /// Those of the vendor's library, where it has a fused form
-    Vendor,
-    /// Both; problems that the vendor's library lacks are listed
-    All,
-}
-
-impl ImplementationChoice {
-    /// The implementations.
-    #[must_use]
-    pub fn implementations(self) -> Vec<Implementation> {
-        match self {
-            Self::Native => vec![Implementation::Native],
-            Self::Vendor => vec![Implementation::Vendor],
-            Self::All => Implementation::BUILT_IN.to_vec(),
-        }
-    }
-}
 
 /// How progress is said on stderr.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -91,30 +43,14 @@ pub struct RunArgs {
     #[arg(long, value_name = "NAME|FILE|auto", default_value = "auto")]
     pub hardware: String,
 
-    /// Which GPU, by its number in `calibrate list devices` [default: 0]
-    #[arg(long, value_name = "N", help_heading = GPU_OPTIONS)]
-    pub device: Option<u32>,
-
-    /// Search this folder first for the GPU vendor's libraries; can be repeated
-    #[arg(long, value_name = "DIR", help_heading = GPU_OPTIONS)]
-    pub gpu_lib_dir: Vec<PathBuf>,
-
-    /// What the times of a GPU begin and end with [default: both]
-    #[arg(long, value_enum, help_heading = GPU_OPTIONS)]
-    pub clock: Option<ClockChoice>,
-
-    /// Whose kernels to measure [default: native, and vendor where there is a fused form]
-    #[arg(long, value_enum, help_heading = GPU_OPTIONS)]
-    pub implementation: Option<ImplementationChoice>,
+    /// What only a GPU has.
+    #[command(flatten)]
+    pub gpu: GpuArgs,
 
     /// Whose kernels to measure on a CPU, in turns: native and runtimes, separated by commas (see
     /// `calibrate list runtimes`), or files that name a runtime [default: native]
     #[arg(long, value_name = "NAME|FILE", value_delimiter = ',')]
     pub runtime: Vec<String>,
-
-    /// Folder of compiled kernels [default: fusion-cost-model in $XDG_CACHE_HOME or ~/.cache]
-    #[arg(long, value_name = "DIR", help_heading = GPU_OPTIONS)]
-    pub code_cache: Option<PathBuf>,
 
     /// What to measure, separated by commas: all, a family (linear, conv, attention, elementwise),
     /// a pattern, or a chain of ops joined with +; all and a family include the single ops that
@@ -255,18 +191,7 @@ impl RunArgs {
     pub fn device(&self) -> anyhow::Result<Device> {
         let backend = self.backend;
         if backend == Backend::Cpu {
-            for (is_given, option) in [
-                (self.device.is_some(), "--device"),
-                (!self.gpu_lib_dir.is_empty(), "--gpu-lib-dir"),
-                (self.clock.is_some(), "--clock"),
-                (self.implementation.is_some(), "--implementation"),
-                (self.code_cache.is_some(), "--code-cache"),
-            ] {
-                if is_given {
-                    let text = format!("{option} is for GPUs; name one with --backend cuda or hip");
-                    return Err(UsageError(text).into());
-                }
-            }
+            self.gpu.refuse()?;
             let threads = self.threads.unwrap_or_else(fingerprint::default_threads);
             if !self.rewrite.is_empty() && !self.is_native() {
                 let text = "--rewrite is for the project's own kernels; add native to --runtime";
@@ -284,10 +209,7 @@ impl RunArgs {
                 format!("{option} is for the cpu backend; leave it out with --backend {backend}");
             return Err(UsageError(text).into());
         }
-        let library_folders = self.gpu_lib_dir.iter().map(absolute).collect::<Result<_, _>>()?;
-        let code_cache = self.code_cache.as_ref().map(absolute).transpose()?;
-        let index = self.device.unwrap_or(0);
-        Ok(Device::gpu(backend, Gpu { index, library_folders, code_cache }))
+        Ok(Device::gpu(backend, self.gpu.gpu()?))
     }
 
     /// The problems that are asked for.
@@ -326,12 +248,12 @@ impl RunArgs {
             let implementations = native.into_iter().chain(runtimes).collect();
             return Ways { rewrites, implementations, ..Ways::of_cpu() };
         }
-        let implementations = self.implementation.unwrap_or(ImplementationChoice::All);
+        let implementations = self.gpu.implementation.unwrap_or(ImplementationChoice::All);
         Ways {
-            clocks: self.clock.unwrap_or(ClockChoice::Both).clocks(),
+            clocks: self.gpu.clock.unwrap_or(ClockChoice::Both).clocks(),
             implementations: implementations.implementations(),
             rewrites,
-            tells_vendor: self.implementation.is_some(),
+            tells_vendor: self.gpu.implementation.is_some(),
         }
     }
 
@@ -370,6 +292,7 @@ impl RunArgs {
             spread: self.spread(),
             forced: self.force,
             time_budget: self.time_budget,
+            cores: target.cores(),
         }
     }
 }
@@ -383,18 +306,4 @@ pub(super) fn processes(text: &str) -> Result<u32, String> {
         }
         _ => Err("it must be 1, or from 3 to 1000".to_owned()),
     }
-}
-
-/// Reads `10m` or `1h30m`.
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    match duration_or_none(text)? {
-        Duration::ZERO => Err("it must be longer than nothing".to_owned()),
-        duration => Ok(duration),
-    }
-}
-
-/// The same, or `0s`.
-pub(super) fn duration_or_none(text: &str) -> Result<Duration, String> {
-    humantime::parse_duration(text)
-        .map_err(|error| format!("{error}; write it as 90s, 10m or 1h30m"))
 }

@@ -7,12 +7,14 @@ use clap::{Args, ValueEnum};
 use cli_support::output::{Replace, Target as Place};
 use fusion_cost_model::{CacheState, Policy, Target};
 
-use super::run::{duration, duration_or_none, processes};
+use super::duration::{duration, duration_or_none};
+use super::run::processes;
 use super::{ProgressChoice, TargetArgs};
 use crate::exit::UsageError;
 use crate::judge::LEAST_SPAN;
 use crate::measure::Procedure;
 use crate::run::RunSettings;
+use crate::worker::CoreChoice;
 
 /// A model to predict and to measure.
 #[derive(Debug, Args)]
@@ -175,6 +177,7 @@ impl WorkloadArgs {
             spread: self.spread(),
             forced: self.force,
             time_budget: None,
+            cores: CoreChoice::None,
         }
     }
 }

@@ -3,6 +3,7 @@
 pub mod compare;
 pub mod completions;
 pub mod config;
+pub mod doctor;
 pub mod export;
 pub mod import;
 mod index;

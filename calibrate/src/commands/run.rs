@@ -19,7 +19,7 @@ use crate::record::{Files, Run, calibration, extended};
 use crate::report::{Baseline, Progress, ProgressLines};
 use crate::run::{Begun, Journal, Outcome, Part, RunKey, Session, Target};
 use crate::stop::Stop;
-use crate::worker::{Processes, TASK_LIMIT};
+use crate::worker::{KERNEL_LIMIT, Processes, TASK_LIMIT};
 use crate::{exit, report};
 
 /// What came of a run.
@@ -128,7 +128,9 @@ pub fn measure(
         Journal::begin(&files.journal(), &key, args.seed()?, part)?;
     let settings = args.settings(&target, seed);
     let limit = args.process_limit.unwrap_or(TASK_LIMIT);
-    let mut workers = Processes::new(target.device.clone(), &stop)?.with_limit(limit);
+    let kernel_limit = args.gpu.kernel_limit.unwrap_or(KERNEL_LIMIT);
+    let workers = Processes::new(target.device.clone(), &stop)?.with_limit(limit);
+    let mut workers = workers.with_kernel_limit(kernel_limit);
     let session = Session::new(&mut workers, settings, &plan.subjects, &stop)?;
     let session = session.observed_by(match args.progress {
         ProgressChoice::Auto => Box::new(Progress::new().against(baseline)),

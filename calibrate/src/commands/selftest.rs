@@ -17,7 +17,7 @@ use crate::selftest::against_itself::{self, AgainstItself, measure_planted};
 use crate::selftest::simulation::{Disturbance, PROBLEMS, Simulated, Simulation};
 use crate::selftest::{Answer, SelfTest};
 use crate::stop::Stop;
-use crate::worker::{Device, Processes};
+use crate::worker::{CoreChoice, Device, Processes};
 use crate::{build_info, exit, report};
 
 /// What the largest problem of the test needs: some tensors of 16 MiB, twice where it is measured
@@ -62,6 +62,7 @@ pub fn selftest(args: &SelftestArgs) -> anyhow::Result<u8> {
         spread: Duration::ZERO,
         forced: true,
         time_budget: None,
+        cores: CoreChoice::None,
     };
     let mut against_itself = Vec::new();
     if args.runs > 0 && !stop.requested() {

@@ -240,7 +240,11 @@ impl Wanted {
                 let reason = reason.unwrap_or_else(|| format!("{problem} cannot be measured"));
                 return Err(UsageError(reason).into());
             }
-            plan.skipped.extend(reasons.into_iter().map(|reason| Skipped { problem, reason }));
+            plan.skipped.extend(reasons.into_iter().map(|reason| Skipped {
+                problem,
+                reason,
+                failure: None,
+            }));
         }
         if plan.subjects.is_empty() {
             let reason = plan.skipped.first().map_or_else(

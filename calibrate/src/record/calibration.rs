@@ -111,8 +111,10 @@ fn skipped(plan: &Plan, measured: &[Measured], end: RunEnd) -> Vec<Skipped> {
     for Measured { subject, processes, state, .. } in measured {
         let problem = subject.problem;
         let reason = match state {
-            State::Wrong(wrong) => format!("{subject}: {wrong}"),
-            State::Failed(reason) => format!("{subject}: {reason}"),
+            State::Wrong(reason)
+            | State::Hung(reason)
+            | State::Broken(_, reason)
+            | State::Failed(reason) => format!("{subject}: {reason}"),
             State::NoKernels => format!("{subject}: the backend has no kernels for it"),
             State::Unfinished if processes.is_empty() => {
                 let why = match end {
@@ -124,7 +126,8 @@ fn skipped(plan: &Plan, measured: &[Measured], end: RunEnd) -> Vec<Skipped> {
             }
             State::Finished | State::Unfinished => continue,
         };
-        skipped.push(Skipped { problem, reason });
+        let failure = state.failure().and_then(|(failure, _)| failure);
+        skipped.push(Skipped { problem, reason, failure });
     }
     skipped
 }

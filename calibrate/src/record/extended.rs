@@ -202,7 +202,7 @@ pub(super) mod tests {
     #[test]
     fn what_was_skipped_before_and_has_a_record_now_is_not_missing() {
         let (mut first, second) = (in_a_state(0..1), in_a_state(1..2));
-        let skip = |problem| Skipped { problem, reason: "no time".to_owned() };
+        let skip = |problem| Skipped { problem, reason: "no time".to_owned(), failure: None };
         let never = "mlp/f32/m1.k2.n3.o4".parse().unwrap();
         first.skipped = vec![skip(second.records[0].problem), skip(never)];
         assert_eq!(extended(first, second).skipped, [skip(never)]);

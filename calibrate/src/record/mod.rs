@@ -18,7 +18,7 @@ use crate::judge::{self, Case, controls_for, judge, noise_floor, span, throttle}
 use crate::measure::{Estimate, SensorRange, Surroundings, Unit, VariantTime};
 use crate::plan::Subject;
 use crate::run::{Outcome, RunSettings};
-use crate::worker::ProcessReport;
+use crate::worker::{Ladder, ProcessReport};
 
 pub use calibration::{Run, calibration, of_nothing};
 pub use extended::{extended, why_not_extended};
@@ -226,7 +226,11 @@ fn gpu_details(
 ) -> GpuDetails {
     let [unfused_kernels, fused_kernels] =
         processes.first().map(|report| report.gpu_kernels.clone()).unwrap_or_default();
+    let Ladder { core, failed: failed_cores, .. } =
+        processes.first().map(|report| report.ladder.clone()).unwrap_or_default();
     GpuDetails {
+        core,
+        failed_cores,
         lowest_clock_mhz: sensors.clock_mhz.map(|[lowest, _]| lowest),
         highest_clock_mhz: sensors.clock_mhz.map(|[_, highest]| highest),
         throttle_reasons: sensors

@@ -4,6 +4,7 @@ mod block;
 mod calibration;
 mod compare;
 mod coverage;
+pub mod doctor;
 mod drift;
 mod estimated;
 pub mod figures;

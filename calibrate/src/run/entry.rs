@@ -9,7 +9,7 @@ use crate::machine::Machine;
 use crate::measure::Procedure;
 use crate::plan::Subject;
 use crate::timestamp;
-use crate::worker::{CeilingsReport, Device, ProcessReport};
+use crate::worker::{CeilingsReport, Device, Ladder, ProcessReport};
 
 /// What makes the processes of two runs comparable, besides the seed: everything but the list of
 /// problems.
@@ -110,6 +110,14 @@ pub enum Entry {
         subject: Subject,
         /// What was wrong.
         reason: String,
+    },
+    /// Kernels failed on a core of a GPU: both variants go on with another one, and what was measured
+    /// before counts for nothing.
+    Fell {
+        /// What was to be measured.
+        subject: Subject,
+        /// Where it goes on, and what failed.
+        ladder: Ladder,
     },
     /// The run was started, or started again.
     Part(Part),

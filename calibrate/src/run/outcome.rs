@@ -3,13 +3,15 @@
 use anyhow::Context;
 use cli_support::output::Target;
 use cli_support::say;
-use fusion_cost_model::calibration::{MeasuredCeilings, NoiseFloor, RunEnd};
+use fusion_cost_model::calibration::{
+    FailedCore, KernelFailure, MeasuredCeilings, NoiseFloor, RunEnd,
+};
 
 use super::entry::{Entry, Part};
 use super::journal::Journal;
 use crate::measure::{Estimate, Method, Procedure, Samples, States, Surroundings, estimate};
 use crate::plan::Subject;
-use crate::worker::ProcessReport;
+use crate::worker::{CoreChoice, Ladder, ProcessReport};
 
 /// What became of a subject.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,10 +22,37 @@ pub enum State {
     Finished,
     /// A variant computes something wrong.
     Wrong(String),
-    /// It could not be measured.
+    /// A kernel, or the process that ran it, did not end in time.
+    Hung(String),
+    /// Its kernels could not be compiled or launched, or their process crashed.
+    Broken(KernelFailure, String),
+    /// It could not be measured for another reason.
     Failed(String),
     /// The backend has no kernels for it.
     NoKernels,
+}
+
+impl State {
+    /// That of kernels which failed and for which there is no other core.
+    pub(super) fn of_failure(failure: KernelFailure, reason: String) -> Self {
+        match failure {
+            KernelFailure::Wrong => Self::Wrong(reason),
+            KernelFailure::Hung => Self::Hung(reason),
+            failure => Self::Broken(failure, reason),
+        }
+    }
+
+    /// How and why it has no record; `None` where it has one, or may have one.
+    #[must_use]
+    pub fn failure(&self) -> Option<(Option<KernelFailure>, &str)> {
+        match self {
+            Self::Wrong(reason) => Some((Some(KernelFailure::Wrong), reason)),
+            Self::Hung(reason) => Some((Some(KernelFailure::Hung), reason)),
+            Self::Broken(failure, reason) => Some((Some(*failure), reason)),
+            Self::Failed(reason) => Some((None, reason)),
+            Self::Unfinished | Self::Finished | Self::NoKernels => None,
+        }
+    }
 }
 
 /// A subject with what is known about it.
@@ -37,14 +66,25 @@ pub struct Measured {
     pub estimate: Option<Estimate>,
     /// Whether that is all.
     pub state: State,
+    /// On which core of a GPU its processes ran, and on which its kernels failed.
+    pub ladder: Ladder,
     /// How long the last process took, an estimate for the next one.
     pub(super) seconds: f64,
 }
 
 impl Measured {
-    pub(super) fn new(subject: Subject) -> Self {
-        let state = State::Unfinished;
-        Self { subject, processes: Vec::new(), estimate: None, state, seconds: 0.0 }
+    pub(super) fn new(subject: Subject, cores: CoreChoice) -> Self {
+        // Others' kernels are written with what their vendor chose.
+        let cores = if subject.implementation.is_native() { cores } else { CoreChoice::None };
+        let (state, ladder) = (State::Unfinished, Ladder::of(cores));
+        Self { subject, processes: Vec::new(), estimate: None, state, ladder, seconds: 0.0 }
+    }
+
+    /// Ends it with the failure of the core before, whose kernels are those of this one.
+    pub(super) fn fail_as_before(&mut self) {
+        if let Some(FailedCore { failure, reason, .. }) = self.ladder.failed.last() {
+            self.state = State::of_failure(*failure, self.ladder.in_words(reason));
+        }
     }
 
     pub(super) fn add(&mut self, report: ProcessReport) {
@@ -126,7 +166,7 @@ impl Outcome {
     #[must_use]
     pub fn has_failures(&self) -> bool {
         self.all().any(|one| {
-            matches!(one.state, State::Wrong(_) | State::Failed(_))
+            one.state.failure().is_some()
                 || one.processes.iter().any(|report| report.wrong_after.is_some())
         })
     }
@@ -148,7 +188,10 @@ impl Outcome {
             return Ok(());
         }
         let path = journal.path().display();
-        if self.all().any(|one| matches!(one.state, State::Failed(_))) {
+        let is_retried = |one: &Measured| {
+            one.state.failure().is_some_and(|(how, _)| how != Some(KernelFailure::Wrong))
+        };
+        if self.all().any(is_retried) {
             say!("note: {path} stays; run the same command again to retry what failed");
             return Ok(());
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use fusion_cost_model::{Backend, CacheState};
 
 use crate::measure::Procedure;
+use crate::worker::CoreChoice;
 
 /// How a run is made.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -27,4 +28,6 @@ pub struct RunSettings {
     pub forced: bool,
     /// When the run has to be over.
     pub time_budget: Option<Duration>,
+    /// Which cores of a GPU the kernels may be written with.
+    pub cores: CoreChoice,
 }

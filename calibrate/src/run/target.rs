@@ -16,7 +16,8 @@ use crate::plan::{
 };
 use crate::runtimes::RuntimeChoice;
 use crate::worker::{
-    Device, FoundGpu, IdentifyTask, IntroduceTask, NoAnswer, PROBE_LIMIT, PlanTask, probe,
+    CoreChoice, Device, FoundGpu, IdentifyTask, IntroduceTask, NoAnswer, PROBE_LIMIT, PlanTask,
+    probe,
 };
 
 /// A device that is there.
@@ -69,6 +70,17 @@ impl Target {
     #[must_use]
     pub fn l2_bytes(&self) -> Option<u64> {
         self.found.as_ref().map(|found| found.observed.l2_bytes)
+    }
+
+    /// Which cores of a GPU kernels may be written with.
+    #[must_use]
+    pub fn cores(&self) -> CoreChoice {
+        let is_named = self.device.gpu.as_ref().is_some_and(|gpu| gpu.core.is_some());
+        match &self.found {
+            None => CoreChoice::None,
+            Some(found) if is_named => CoreChoice::Only(found.core),
+            Some(found) => CoreChoice::From(found.core),
+        }
     }
 
     /// Plans what can be measured on it, and says what that needs of the machine.

@@ -11,7 +11,7 @@ use fusion_cost_model::Problem;
 use fusion_cost_model::calibration::{MachineState, RunEnd, Verdict};
 
 use super::observer::Observer;
-use super::outcome::{Outcome, State};
+use super::outcome::Outcome;
 use super::session::Session;
 use super::settings::RunSettings;
 use crate::judge::{control, noise_floor};
@@ -169,7 +169,7 @@ pub fn measure_workload<'a>(
     let outcome =
         Session::new(&mut workers, settings, &subjects, stop)?.observed_by(observer).run()?;
     for measured in outcome.all() {
-        if let State::Wrong(reason) | State::Failed(reason) = &measured.state {
+        if let Some((_, reason)) = measured.state.failure() {
             anyhow::bail!("the model could not be measured: {reason}");
         }
     }

@@ -8,7 +8,7 @@ use fused_kernels::gpu::GpuOptions;
 use fused_kernels::runtime::Runtime;
 use fused_kernels::worker::WorkerError;
 use fusion_cost_model::calibration::{ObservedGpu, RuntimeUsed};
-use fusion_cost_model::{Backend, Clock, Implementation, RuntimeId};
+use fusion_cost_model::{Backend, Clock, Core, Implementation, RuntimeId};
 use serde::{Deserialize, Serialize};
 
 use crate::exit::UsageError;
@@ -43,6 +43,9 @@ pub struct Gpu {
     pub library_folders: Vec<PathBuf>,
     /// Where compiled kernels are kept; `None` for the user's cache folder.
     pub code_cache: Option<PathBuf>,
+    /// The core that kernels are written with; `None` for the best that it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub core: Option<Core>,
 }
 
 /// A GPU that was opened.
@@ -52,6 +55,8 @@ pub struct FoundGpu {
     pub observed: ObservedGpu,
     /// Unused bytes of its memory.
     pub free_memory: u64,
+    /// The core that kernels are written with.
+    pub core: Core,
 }
 
 impl Device {
@@ -90,6 +95,16 @@ impl Device {
         Ok(Self { runtimes, ..self })
     }
 
+    /// The same with kernels of a core, where one is named.
+    #[must_use]
+    pub(super) fn on_core(&self, core: Option<Core>) -> Self {
+        let mut device = self.clone();
+        if let Some(gpu) = &mut device.gpu {
+            gpu.core = core.or(gpu.core);
+        }
+        device
+    }
+
     /// What of it makes processes comparable: not where compiled kernels are kept.
     #[must_use]
     pub fn for_journal(&self) -> Self {
@@ -108,8 +123,8 @@ impl Device {
     }
 
     fn gpu_options(&self) -> GpuOptions {
-        let Gpu { library_folders, code_cache, .. } = self.gpu.clone().unwrap_or_default();
-        GpuOptions { library_folders, cache_folder: code_cache, ..GpuOptions::default() }
+        let Gpu { library_folders, code_cache, core, .. } = self.gpu.clone().unwrap_or_default();
+        GpuOptions { library_folders, cache_folder: code_cache, core, ..GpuOptions::default() }
     }
 
     fn open_gpu(&self) -> anyhow::Result<fused_kernels::gpu::Gpu> {

@@ -10,6 +10,7 @@ use fusion_cost_model::calibration::GpuKernel;
 use fusion_cost_model::{Backend as BackendName, Clock};
 
 use super::planted::Planted;
+use super::progress::Progress;
 use super::{MeasureAnswer, MeasureTask, ProcessReport};
 use crate::measure::{
     Instruments, Others, Surroundings, SystemWatch, measure, step_seconds, warm_up,
@@ -17,14 +18,18 @@ use crate::measure::{
 use crate::plan::{Comparison, Subject};
 use crate::prove::Prover;
 
+/// What a process does first.
+const READY: &str = "made its kernels ready";
+
 /// Measures a problem on a backend, in this process.
 pub(super) fn measure_on(
     backend: &mut dyn Backend,
     task: &MeasureTask,
+    progress: &Progress,
 ) -> Result<MeasureAnswer, BackendError> {
     let others = Others::start(processor_time_of_this_process);
     let before = backend.look_at_machine()?;
-    let (answer, began_s) = sample(backend, task)?;
+    let (answer, began_s) = sample(backend, task, progress)?;
     let MeasureAnswer::Measured(report) = answer else { return Ok(answer) };
     let readings = [before, backend.look_at_machine()?];
     let surroundings = Surroundings { began_s, readings, others_busy: others.busy() };
@@ -36,6 +41,7 @@ pub(super) fn measure_on(
 fn sample(
     backend: &mut dyn Backend,
     task: &MeasureTask,
+    progress: &Progress,
 ) -> Result<(MeasureAnswer, f64), BackendError> {
     let MeasureTask { subject, procedure, .. } = task;
     let Subject { problem, comparison, clock, .. } = subject;
@@ -44,6 +50,7 @@ fn sample(
     let prover = Prover::new(subject, &inputs, task.reference_budget);
     let pinned = backend.pinned().map(<[u32]>::to_vec);
     let setup = subject.setup(task.cache);
+    progress.doing(READY);
     let (prepared, variants) = if comparison.has_copy() {
         let variant = comparison.variants()[0];
         (backend.prepare_copies(problem, &inputs, setup, variant)?, Variant::ALL)
@@ -54,10 +61,13 @@ fn sample(
         return Ok((MeasureAnswer::NoKernels, 0.0));
     };
     let prepared = &mut *prepared;
+    prepared.run_each(&mut progress.first_runs(READY))?;
+    progress.doing("proved the results");
     let proof = match prover.prove(prepared, task.proved)? {
         Ok(proof) => proof,
         Err(wrong) => return Ok((MeasureAnswer::Wrong(wrong), 0.0)),
     };
+    progress.doing("timed its kernels");
     let mut instruments = Instruments {
         watch: &mut SystemWatch::open(pinned.as_deref()),
         clock: *clock,
@@ -100,6 +110,7 @@ fn sample(
         scratch_bytes: Variant::ALL.map(|variant| prepared.scratch_bytes(variant)),
         gpu_kernels: Variant::ALL
             .map(|variant| prepared.kernel_facts(variant).into_iter().map(gpu_kernel).collect()),
+        ladder: task.ladder.clone(),
         surroundings: Surroundings::default(),
     };
     Ok((MeasureAnswer::Measured(Box::new(report)), began_s))

@@ -8,10 +8,13 @@
 //! for its memory, costs one problem and not the run.
 
 mod device;
+mod examine;
+mod ladder;
 mod measure;
 mod planted;
 mod probe;
 mod processes;
+mod progress;
 mod sequence;
 mod serve;
 mod task;
@@ -21,8 +24,10 @@ use std::time::{Duration, Instant};
 use crate::stop::Stop;
 
 pub use device::{Device, FoundGpu, Gpu};
+pub use examine::{ExamineTask, Examined};
+pub use ladder::{CoreChoice, Ladder};
 pub use probe::{PROBE_LIMIT, SURVEY_LIMIT, probe};
-pub use processes::{NoAnswer, Processes, TASK_LIMIT};
+pub use processes::{KERNEL_LIMIT, NoAnswer, Processes, TASK_LIMIT};
 pub use serve::serve;
 pub use task::{
     CeilingsReport, CeilingsTask, IdentifyTask, IntroduceTask, MeasureAnswer, MeasureTask,

@@ -24,7 +24,7 @@ pub fn probe<T: Task>(device: &Device, task: T, limit: Duration) -> Result<T::An
     let backend = device.backend;
     let (device, _folder) = device.with_folder().map_err(NoAnswer::NotStarted)?;
     let is_gpu = device.gpu.is_some();
-    let question = OnDevice { device, time_left: None, task };
+    let question = OnDevice { device, time_left: None, kernel_limit: limit, task };
     let answer = ask(&question, limit).map_err(|error| {
         NoAnswer::NoDevice(match error {
             other if !is_gpu => other.to_string(),

@@ -11,7 +11,7 @@ use fused_kernels::{Backend, BackendError, Inputs, Prepared, Variant, clock_tick
 use fusion_cost_model::calibration::Verification;
 use fusion_cost_model::{CacheState, Clock, Problem};
 
-use super::{ProcessReport, SequenceAnswer, SequenceReport, SequenceTask};
+use super::{Ladder, ProcessReport, SequenceAnswer, SequenceReport, SequenceTask};
 use crate::measure::{Instruments, Others, Samples, Surroundings, SystemWatch, measure, median};
 use crate::plan::workload::Layer;
 use crate::plan::{Comparison, Subject};
@@ -84,6 +84,7 @@ pub(super) fn measure_sequences(
         steps: Vec::new(),
         scratch_bytes: Variant::ALL.map(|side| sequences.scratch_bytes(side)),
         gpu_kernels: [Vec::new(), Vec::new()],
+        ladder: Ladder::default(),
         surroundings: Surroundings::default(),
     };
     drop(sequences);

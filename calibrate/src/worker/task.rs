@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use fused_kernels::OutputDigest;
 use fused_kernels::worker::Question;
-use fusion_cost_model::calibration::{GpuKernel, RuntimeUsed, Verification};
+use fusion_cost_model::calibration::{GpuKernel, KernelFailure, RuntimeUsed, Verification};
 use fusion_cost_model::cost::Ceilings;
-use fusion_cost_model::{CacheState, Clock, DType, Implementation, Problem};
+use fusion_cost_model::{CacheState, Clock, Core, DType, Implementation, Problem};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::device::{Device, FoundGpu};
+use super::ladder::Ladder;
 use crate::measure::{Procedure, Samples, Surroundings};
 use crate::plan::Subject;
 use crate::plan::workload::Layer;
@@ -27,6 +28,11 @@ pub trait Task: Serialize + DeserializeOwned {
     fn implementation(&self) -> Implementation {
         Implementation::Native
     }
+
+    /// The core of a GPU that its kernels are written with; `None` for that of the device.
+    fn core(&self) -> Option<Core> {
+        None
+    }
 }
 
 /// A task with what it is done on: what a worker really is asked.
@@ -35,6 +41,8 @@ pub(super) struct OnDevice<T> {
     pub(super) device: Device,
     /// The worker leaves when this time is over.
     pub(super) time_left: Option<Duration>,
+    /// How long a kernel of a GPU may take when it runs for the first time.
+    pub(super) kernel_limit: Duration,
     pub(super) task: T,
 }
 
@@ -48,6 +56,8 @@ impl<T: Task> Question for OnDevice<T> {
 pub(super) enum Failure {
     /// The device is not there, and why.
     NoDevice(String),
+    /// Kernels failed, and how.
+    Kernels(KernelFailure, String),
     /// Something else, and why.
     Failed(String),
 }
@@ -70,6 +80,9 @@ pub struct MeasureTask {
     /// What another process of the run proved on the same inputs.
     #[serde(default)]
     pub proved: Option<Proof>,
+    /// On which core its kernels run.
+    #[serde(default)]
+    pub ladder: Ladder,
     /// For a self-test: the first side makes one run more whenever the second has made this many.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planted: Option<u32>,
@@ -84,6 +97,8 @@ pub enum MeasureAnswer {
     Wrong(WrongResult),
     /// The backend has no kernels for it.
     NoKernels,
+    /// On this core they are the very kernels that failed on another one.
+    SameKernels,
 }
 
 /// What one process measured.
@@ -116,6 +131,9 @@ pub struct ProcessReport {
     /// The kernels of each variant as they were compiled; nothing on a CPU.
     #[serde(default)]
     pub gpu_kernels: [Vec<GpuKernel>; 2],
+    /// On which core of a GPU they ran.
+    #[serde(default)]
+    pub ladder: Ladder,
     /// What the machine was like meanwhile.
     #[serde(default)]
     pub surroundings: Surroundings,
@@ -194,6 +212,8 @@ pub struct CeilingsTask {
     pub clock: Clock,
     /// How often everything is measured; the best counts.
     pub rounds: u32,
+    /// The core of a GPU; `None` for that of the device.
+    pub core: Option<Core>,
 }
 
 /// What one process found of the ceilings.
@@ -237,6 +257,10 @@ impl Task for MeasureTask {
     fn implementation(&self) -> Implementation {
         self.subject.implementation
     }
+
+    fn core(&self) -> Option<Core> {
+        self.ladder.core
+    }
 }
 
 impl Task for IntroduceTask {
@@ -253,6 +277,10 @@ impl Task for CeilingsTask {
     const NAME: &'static str = "ceilings";
     /// `None` if the device does not compute in that dtype.
     type Answer = Option<CeilingsReport>;
+
+    fn core(&self) -> Option<Core> {
+        self.core
+    }
 }
 
 impl Task for IdentifyTask {

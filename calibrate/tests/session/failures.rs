@@ -9,7 +9,7 @@ use calibrate::run::{Journal, Measured, RunSettings, Seed, Session, State};
 use calibrate::stop::Stop;
 use calibrate::worker::{MeasureAnswer, MeasureTask, NoAnswer, Workers};
 use fusion_cost_model::Problem;
-use fusion_cost_model::calibration::{RunEnd, Verdict};
+use fusion_cost_model::calibration::{KernelFailure, RunEnd, Verdict};
 
 use super::scripted::{
     Answer, Asked, SETTINGS, Scripted, disturbed, key, processes, run, subjects,
@@ -115,7 +115,9 @@ fn a_process_that_crashes_is_tried_once_more() {
     };
     assert_eq!(workers.tasks.iter().filter(of_second).count(), 2);
     let state = &outcome.measured[1].state;
-    assert!(matches!(state, State::Failed(reason) if reason.contains("signal 9")), "{state:?}");
+    let (failure, reason) = state.failure().unwrap();
+    assert_eq!(failure, Some(KernelFailure::Crash));
+    assert!(reason.contains("signal 9"), "{reason}");
 }
 
 /// From disturbed samples to an INVALID record that says why.

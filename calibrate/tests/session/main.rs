@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod failures;
+mod ladder;
 mod log;
 mod machine;
 mod passes;

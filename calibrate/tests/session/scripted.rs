@@ -8,8 +8,8 @@ use calibrate::record::{Context, record};
 use calibrate::run::{Measured, Outcome, RunKey, RunSettings, Session};
 use calibrate::stop::Stop;
 use calibrate::worker::{
-    CeilingsReport, CeilingsTask, Device, MeasureAnswer, MeasureTask, NoAnswer, ProcessReport,
-    Workers,
+    CeilingsReport, CeilingsTask, CoreChoice, Device, MeasureAnswer, MeasureTask, NoAnswer,
+    ProcessReport, Workers,
 };
 use fusion_cost_model::calibration::{FusionRecord, HardwareCalibration, Verification};
 use fusion_cost_model::cost::{BandwidthPoint, Ceilings};
@@ -146,6 +146,7 @@ impl Workers for Scripted {
             },
             scratch_bytes: [64, 128],
             gpu_kernels: Default::default(),
+            ladder: Default::default(),
             surroundings: (self.around)(self.tasks.len()),
         })))
     }
@@ -166,6 +167,7 @@ pub(super) const SETTINGS: RunSettings = RunSettings {
     spread: Duration::ZERO,
     forced: false,
     time_budget: None,
+    cores: CoreChoice::None,
 };
 
 pub(super) fn run(workers: &mut Scripted, settings: RunSettings, subjects: &[Subject]) -> Outcome {

@@ -130,6 +130,7 @@ pub(super) fn process() -> ProcessReport {
         steps: Vec::new(),
         scratch_bytes: [0; 2],
         gpu_kernels: Default::default(),
+        ladder: Default::default(),
         surroundings: Surroundings::default(),
     }
 }

@@ -75,6 +75,7 @@ fn seeds() -> Vec<Vec<u8>> {
         process_seed: 2,
         reference_budget: 1000,
         proved: None,
+        ladder: Default::default(),
         planted: None,
     };
     let plan = PlanTask { subjects: vec![subject], cache: CacheState::Cold };

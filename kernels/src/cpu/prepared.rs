@@ -18,8 +18,8 @@ use super::strip::Cut;
 use super::tensors::{LINE, TensorId, TensorSets};
 use super::{caches, ceilings, counters, gemm, numeric};
 use crate::backend::{
-    Backend, BackendError, MachineReading, Prepared, Requirements, Setup, ThreadCounters,
-    Unsupported, Variant,
+    Backend, BackendError, FirstRuns, MachineReading, Prepared, Requirements, Setup,
+    ThreadCounters, Unsupported, Variant,
 };
 use crate::cold;
 use crate::copies::Copies;
@@ -220,6 +220,7 @@ impl Backend for Cpu {
         dtype: DType,
         clock: Clock,
         rounds: u32,
+        _: &mut FirstRuns<'_>,
     ) -> Result<Option<Ceilings>, BackendError> {
         if dtype != DType::F32 || clock != Clock::Host {
             return Ok(None);

@@ -7,6 +7,7 @@ use cudarc::driver::sys::{
     CUcontext, CUdevice, CUevent, CUevent_flags, CUfunction, CUfunction_attribute as Attribute,
     CUgraph, CUgraphExec, CUmodule, CUresult, CUstream, CUstream_flags, CUstreamCaptureMode,
 };
+use fusion_cost_model::Core;
 
 use super::device::Runtime;
 use super::functions::Cuda;
@@ -14,6 +15,7 @@ use super::nvml::{Management, Monitor};
 use super::tensor_map;
 use crate::backend::Sensors;
 use crate::gpu::library::call;
+use crate::gpu::listing;
 use crate::gpu::{
     Address, Calls, DeviceError, DeviceFacts, Event, Function, FunctionAttribute, Graph,
     LaunchShape, MemoryFacts, Module, Recording, Stream, StreamDriver, TensorMap,
@@ -32,12 +34,17 @@ pub(crate) struct CudaCalls {
 }
 
 impl CudaDriver {
-    /// Opens a device.
-    pub(crate) fn open(runtime: &Runtime, index: u32) -> Result<Self, DeviceError> {
+    /// Opens a device for kernels of a core; of the best one if none is named.
+    pub(crate) fn open(
+        runtime: &Runtime,
+        index: u32,
+        core: Option<Core>,
+    ) -> Result<Self, DeviceError> {
         let listed = runtime.describe(index)?;
         let Some(architecture) = listed.architecture() else {
             return Err(DeviceError::Unsupported(listed.too_old()));
         };
+        let architecture = listing::on_core(architecture, core)?;
         let calls = CudaCalls::open(runtime, listed.own.device, &listed.bus_id)?;
         let last_level_bytes = listed.l2_bytes;
         let version = runtime.interface_version();

@@ -76,6 +76,6 @@ pub(crate) fn open(
     let runtime = listing::with_device(Runtime::start(&search), index)?;
     let compiler = NvrtcCompiler::find(&search, Some(runtime.version))
         .map_err(|missing| DeviceError::Library(Box::new(missing)))?;
-    let driver = CudaDriver::open(&runtime, index)?;
+    let driver = CudaDriver::open(&runtime, index, options.core)?;
     Ok((Rc::new(driver), Rc::new(compiler)))
 }

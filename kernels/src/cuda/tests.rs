@@ -209,7 +209,7 @@ int cuEventElapsedTime(float* ms, void* start, void* end) { *ms = 1.5f; return 0
 fn driver_over(stubs: &Stubs, more: &str) -> Option<CudaDriver> {
     stubs.build_returning("libcuda.so.1", Cuda::REQUIRED, 0, &format!("{DEVICE}{more}"))?;
     let runtime = Runtime::start(&Search::only(&[stubs.path().into()])).unwrap();
-    Some(CudaDriver::open(&runtime, 0).unwrap())
+    Some(CudaDriver::open(&runtime, 0, None).unwrap())
 }
 
 #[test]

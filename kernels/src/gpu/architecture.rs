@@ -1,5 +1,7 @@
 //! What kernels may assume of a GPU's instruction set.
 
+use fusion_cost_model::Core;
+
 /// The matrix instructions that kernels of an architecture are written with. Each is a header in
 /// `kernels/gpu/matrix_core/`, and all have the same interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -25,11 +27,35 @@ pub(crate) struct Architecture {
     pub(crate) name: String,
     /// Threads that run in step: 32, or 64 on AMD's gfx9.
     pub(crate) warp: u32,
-    /// The matrix instructions for f16 and bf16.
+    /// The matrix instructions for f16 and bf16 that kernels are written with: the best that it has,
+    /// unless another one was chosen.
     pub(crate) matrix_core: MatrixCore,
+    /// The best.
+    best: MatrixCore,
 }
 
 impl Architecture {
+    /// An architecture with its best matrix instructions.
+    pub(crate) const fn new(name: String, warp: u32, best: MatrixCore) -> Self {
+        Self { name, warp, matrix_core: best, best }
+    }
+
+    /// The cores that kernels can be written with, the best first.
+    pub(crate) fn cores(&self) -> impl Iterator<Item = Core> {
+        std::iter::successors(Some(self.best.core()), |core| core.next())
+    }
+
+    /// The same with kernels of another core; `None` if it does not have that.
+    pub(crate) fn with_core(&self, core: Core) -> Option<Self> {
+        let matrix_core = match core {
+            _ if core == self.best.core() => self.best,
+            _ if !self.cores().any(|one| one == core) => return None,
+            Core::Mma => MatrixCore::Mma,
+            _ => MatrixCore::Plain,
+        };
+        Some(Self { matrix_core, ..self.clone() })
+    }
+
     /// NVIDIA's of a compute capability; `None` before 7.5, which the current compilers do not
     /// know any more.
     pub(crate) fn of_compute_capability(major: u32, minor: u32) -> Option<Self> {
@@ -40,7 +66,7 @@ impl Architecture {
             75..80 => ("", MatrixCore::Plain),
             _ => return None,
         };
-        Some(Self { name: format!("sm_{number}{suffix}"), warp: 32, matrix_core })
+        Some(Self::new(format!("sm_{number}{suffix}"), 32, matrix_core))
     }
 
     /// AMD's of the name that the runtime reports, such as `gfx942:sramecc+:xnack-`; `None` for
@@ -55,11 +81,22 @@ impl Architecture {
             _ if name.starts_with("gfx12") => (32, MatrixCore::Wmma12),
             _ => return None,
         };
-        Some(Self { name: name.to_owned(), warp, matrix_core })
+        Some(Self::new(name.to_owned(), warp, matrix_core))
     }
 }
 
 impl MatrixCore {
+    /// What users and files call it.
+    pub(crate) const fn core(self) -> Core {
+        match self {
+            Self::Plain => Core::Plain,
+            Self::Mma => Core::Mma,
+            Self::Wgmma => Core::Wgmma,
+            Self::Mfma => Core::Mfma,
+            Self::Wmma11 | Self::Wmma12 => Core::Wmma,
+        }
+    }
+
     /// What headers choose by.
     pub(crate) const fn define(self) -> &'static str {
         match self {
@@ -100,6 +137,24 @@ mod tests {
             let found = found.as_ref().map(|found| (found.name.as_str(), found.matrix_core));
             assert_eq!(found, expected, "{major}.{minor}");
         }
+    }
+
+    #[test]
+    fn each_has_the_cores_below_its_best() {
+        let sm_90a = Architecture::of_compute_capability(9, 0).unwrap();
+        for (architecture, cores) in [
+            (sm_90a.clone(), &[MatrixCore::Wgmma, MatrixCore::Mma, MatrixCore::Plain][..]),
+            (Architecture::of_gfx("gfx1201").unwrap(), &[MatrixCore::Wmma12, MatrixCore::Plain]),
+            (Architecture::of_gfx("gfx942").unwrap(), &[MatrixCore::Mfma, MatrixCore::Plain]),
+            (Architecture::of_gfx("gfx1030").unwrap(), &[MatrixCore::Plain]),
+        ] {
+            let of = |core| architecture.with_core(core).unwrap().matrix_core;
+            assert_eq!(architecture.cores().map(of).collect::<Vec<_>>(), cores);
+        }
+        assert_eq!(sm_90a.with_core(Core::Mfma), None);
+        // There is a way back.
+        let plain = sm_90a.with_core(Core::Plain).unwrap();
+        assert_eq!(plain.with_core(Core::Wgmma), Some(sm_90a));
     }
 
     #[test]

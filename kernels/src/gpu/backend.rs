@@ -19,7 +19,9 @@ use super::prepared::PreparedGpu;
 use super::queue::{Launch, Queue, Work};
 use super::tensors::{Role, TensorId};
 use super::vendor::{Epilogue, Gemm, GemmLibrary, GemmTensors, LocatedGemm, WORKSPACE_BYTES};
-use crate::backend::{Backend, BackendError, Prepared, Requirements, Setup, Unsupported, Variant};
+use crate::backend::{
+    Backend, BackendError, FirstRuns, Prepared, Requirements, Setup, Unsupported, Variant,
+};
 use crate::cold;
 use crate::copies::Copies;
 use crate::inputs::Inputs;
@@ -226,13 +228,14 @@ impl Backend for Gpu {
         dtype: DType,
         clock: Clock,
         _: u32,
+        hears: &mut FirstRuns<'_>,
     ) -> Result<Option<Ceilings>, BackendError> {
         let has_kernels = matches!(dtype, DType::F32 | DType::F16 | DType::Bf16);
         if !has_kernels || clock == Clock::Host {
             return Ok(None);
         }
         let loader = Rc::clone(&self.loader);
-        ceilings::measure(self, &loader, dtype, clock).map(Some)
+        ceilings::measure(self, &loader, dtype, clock, hears).map(Some)
     }
 
     fn pinned(&self) -> Option<&[u32]> {

@@ -13,7 +13,7 @@ use super::numbers::decode;
 use super::plan::KernelPlan;
 use super::queue::{Launch, Queue, Sets, Work};
 use super::tensors::{Role, TensorId, TensorTable};
-use crate::backend::{Backend, BackendError, Setup, Variant};
+use crate::backend::{Backend, BackendError, FirstRuns, Setup, Variant};
 use crate::inputs::Inputs;
 
 /// A sample lasts at least this long, so that the resolution of events, half a microsecond, does
@@ -40,13 +40,14 @@ pub(super) fn measure(
     loader: &Loader,
     dtype: DType,
     clock: Clock,
+    hears: &mut FirstRuns<'_>,
 ) -> Result<Ceilings, BackendError> {
-    let launch_us = launch_us(loader, clock)?;
-    let bandwidth = bandwidth(loader)?;
-    let in_registers = multiply_gflops(loader, dtype)?;
+    let launch_us = launch_us(loader, clock, hears)?;
+    let bandwidth = bandwidth(loader, hears)?;
+    let in_registers = multiply_gflops(loader, dtype, hears)?;
     // Where a whole kernel is faster than the loop in registers, the loop is not the ceiling: the
     // latter is written with instructions that a newer processor has faster alternatives to.
-    let whole = gemm_gflops(backend, dtype)?;
+    let whole = gemm_gflops(backend, dtype, hears)?;
     Ok(Ceilings { peak_gflops: in_registers.max(whole), launch_us, bandwidth })
 }
 
@@ -58,10 +59,21 @@ struct Probe {
 }
 
 impl Probe {
-    fn new(loader: &Loader, table: TensorTable, plan: KernelPlan) -> Result<Self, DeviceError> {
+    /// A kernel that has run once.
+    fn new(
+        loader: &Loader,
+        table: TensorTable,
+        plan: KernelPlan,
+        hears: &mut FirstRuns<'_>,
+    ) -> Result<Self, DeviceError> {
         let mut kernel = loader.load(plan)?;
         let tensors = DeviceTensors::allocate(loader.driver(), table, 1)?;
         kernel.locate(&tensors)?;
+        hears(Some(&kernel.name()));
+        // SAFETY: it was just located where the tensors are.
+        unsafe { kernel.launch(0)? };
+        loader.driver().synchronize()?;
+        hears(None);
         let queue = Queue::new(loader.driver())?;
         Ok(Self {
             queue,
@@ -103,13 +115,16 @@ impl Probe {
 
 /// What a launch costs: on the device, the time between the starts of two kernels that do nothing;
 /// on the host, that of handing one to an idle device and waiting for it.
-fn launch_us(loader: &Loader, clock: Clock) -> Result<f64, DeviceError> {
-    let mut probe = Probe::new(loader, TensorTable::default(), nothing())?;
+fn launch_us(loader: &Loader, clock: Clock, hears: &mut FirstRuns<'_>) -> Result<f64, DeviceError> {
+    let mut probe = Probe::new(loader, TensorTable::default(), nothing(), hears)?;
     Ok(probe.best(clock)? * 1e6)
 }
 
 /// Bandwidth over the working set, from a part of the second-level cache to far beyond the last.
-fn bandwidth(loader: &Loader) -> Result<Vec<BandwidthPoint>, DeviceError> {
+fn bandwidth(
+    loader: &Loader,
+    hears: &mut FirstRuns<'_>,
+) -> Result<Vec<BandwidthPoint>, DeviceError> {
     let facts = loader.driver().facts();
     let free = loader.driver().memory()?.free;
     let (l2, last) = (facts.l2_bytes.max(1 << 16), facts.last_level_bytes.max(1 << 16));
@@ -121,16 +136,20 @@ fn bandwidth(loader: &Loader) -> Result<Vec<BandwidthPoint>, DeviceError> {
         .collect();
     tiles.sort_unstable();
     tiles.dedup();
-    tiles.into_iter().map(|tiles| bandwidth_at(loader, tiles)).collect()
+    tiles.into_iter().map(|tiles| bandwidth_at(loader, tiles, hears)).collect()
 }
 
 /// Bandwidth of three arrays of `tiles` tiles.
 #[expect(clippy::cast_precision_loss, reason = "rates")]
-fn bandwidth_at(loader: &Loader, tiles: u64) -> Result<BandwidthPoint, DeviceError> {
+fn bandwidth_at(
+    loader: &Loader,
+    tiles: u64,
+    hears: &mut FirstRuns<'_>,
+) -> Result<BandwidthPoint, DeviceError> {
     let bytes = 3 * tiles * TILE_BYTES;
     let mut table = TensorTable::default();
     let arrays = [0; 3].map(|_| table.add(tiles * TILE_BYTES, Role::Input));
-    let mut probe = Probe::new(loader, table, triad(arrays, tiles))?;
+    let mut probe = Probe::new(loader, table, triad(arrays, tiles), hears)?;
     probe.fill(arrays)?;
     let triad_seconds = probe.best(Clock::Device)?;
     drop(probe);
@@ -138,7 +157,7 @@ fn bandwidth_at(loader: &Loader, tiles: u64) -> Result<BandwidthPoint, DeviceErr
     let mut table = TensorTable::default();
     let array = table.add(3 * tiles * TILE_BYTES, Role::Input);
     let never = table.add(4, Role::Result);
-    let mut probe = Probe::new(loader, table, read(array, never, 3 * tiles))?;
+    let mut probe = Probe::new(loader, table, read(array, never, 3 * tiles), hears)?;
     probe.fill([array])?;
     let read_seconds = probe.best(Clock::Device)?;
     Ok(BandwidthPoint {
@@ -172,7 +191,11 @@ impl Probe {
 
 /// The rate of multiply-adds on numbers in registers, in 10^9 flops per second.
 #[expect(clippy::cast_precision_loss, reason = "a rate")]
-fn multiply_gflops(loader: &Loader, dtype: DType) -> Result<f64, DeviceError> {
+fn multiply_gflops(
+    loader: &Loader,
+    dtype: DType,
+    hears: &mut FirstRuns<'_>,
+) -> Result<f64, DeviceError> {
     let facts = loader.driver().facts();
     let blocks = u64::from(facts.processors) * BLOCKS_PER_PROCESSOR;
     let mut repeats = 4;
@@ -181,7 +204,7 @@ fn multiply_gflops(loader: &Loader, dtype: DType) -> Result<f64, DeviceError> {
         let result = table.add(8, Role::Result);
         let plan = multiply(result, blocks, repeats, dtype);
         let warps = blocks * u64::from(plan.shape.threads / facts.architecture.warp);
-        let mut probe = Probe::new(loader, table, plan)?;
+        let mut probe = Probe::new(loader, table, plan, hears)?;
         // As long as a sample by itself, so that its start and end do not matter.
         if probe.time(1, Clock::Device)? < SAMPLE && repeats < 1 << 20 {
             repeats *= 4;
@@ -197,7 +220,11 @@ fn multiply_gflops(loader: &Loader, dtype: DType) -> Result<f64, DeviceError> {
 /// The rate that the project's own kernel reaches on a large GEMM, in 10^9 flops per second; 0
 /// where there is none.
 #[expect(clippy::cast_precision_loss, reason = "a rate")]
-fn gemm_gflops(backend: &mut dyn Backend, dtype: DType) -> Result<f64, BackendError> {
+fn gemm_gflops(
+    backend: &mut dyn Backend,
+    dtype: DType,
+    hears: &mut FirstRuns<'_>,
+) -> Result<f64, BackendError> {
     /// The side of the largest GEMM: 400 MB in f16, 800 MB in f32.
     const LARGEST: u64 = 8192;
     let setup = Setup {
@@ -215,6 +242,7 @@ fn gemm_gflops(backend: &mut dyn Backend, dtype: DType) -> Result<f64, BackendEr
         let Some(mut prepared) = backend.prepare(&problem, &inputs, setup)? else {
             return Ok(best);
         };
+        prepared.run_each(hears)?;
         let mut shortest = Duration::MAX;
         for _ in 0..SAMPLES {
             shortest = shortest.min(prepared.run(Variant::Fused, 1)?);

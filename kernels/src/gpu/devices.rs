@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use fusion_cost_model::Backend;
+use fusion_cost_model::{Backend, Core};
 
 use super::driver::{Compiler, DeviceError, Driver};
 use super::search::{MissingLibrary, Surroundings};
@@ -17,6 +17,9 @@ pub struct GpuOptions {
     pub library_folders: Vec<PathBuf>,
     /// The folder of compiled kernels; `None` for the user's cache folder.
     pub cache_folder: Option<PathBuf>,
+    /// The matrix instructions that kernels are written with; `None` for the best that the device
+    /// has.
+    pub core: Option<Core>,
     /// The program whose worker compiles for AMD's GPUs, in a [`CompileService`]; `None` for this
     /// program with the argument [`worker::ARGUMENT`](crate::worker::ARGUMENT).
     ///

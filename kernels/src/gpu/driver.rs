@@ -7,6 +7,7 @@
 
 use std::ffi::{CStr, c_void};
 
+use fusion_cost_model::calibration::KernelFailure;
 use thiserror::Error;
 
 use super::architecture::Architecture;
@@ -70,6 +71,18 @@ pub enum DeviceError {
     /// The runtime cannot do something at all.
     #[error("{0}")]
     Unsupported(String),
+}
+
+impl DeviceError {
+    /// How it shows that kernels failed; `None` where memory or a library is what is missing. A
+    /// kernel that breaks the device's state shows in any call after it.
+    pub(crate) const fn of_kernels(&self) -> Option<KernelFailure> {
+        match self {
+            Self::Compile { .. } | Self::CompilerEnded { .. } => Some(KernelFailure::Compile),
+            Self::Call { .. } | Self::Unsupported(_) => Some(KernelFailure::Launch),
+            Self::OutOfMemory { .. } | Self::Library(_) => None,
+        }
+    }
 }
 
 /// An address in a device's memory.

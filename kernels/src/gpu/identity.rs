@@ -1,8 +1,12 @@
 //! What an opened GPU is.
 
 use fusion_cost_model::calibration::ObservedGpu;
+use fusion_cost_model::{Core, Problem};
 
 use super::backend::Gpu;
+use super::driver::DeviceFacts;
+use super::lower::lower;
+use super::plan::Code;
 use crate::backend::BackendError;
 
 impl Gpu {
@@ -23,6 +27,26 @@ impl Gpu {
             compiler: self.compiler_version().to_owned(),
             libraries: self.library_versions(),
         }
+    }
+
+    /// The matrix instructions that its kernels are written with.
+    #[must_use]
+    pub fn core(&self) -> Core {
+        self.driver().facts().architecture.matrix_core.core()
+    }
+
+    /// Whether it would run the very same kernels for a problem if they were written with the
+    /// instructions of another core.
+    #[must_use]
+    pub fn has_kernels_of(&self, core: Core, problem: &Problem) -> bool {
+        let facts = self.driver().facts();
+        let Some(architecture) = facts.architecture.with_core(core) else { return false };
+        let others = DeviceFacts { architecture, ..facts.clone() };
+        let sources = |facts| -> Option<Vec<Code>> {
+            let plan = lower(problem, facts)?;
+            Some(plan.unfused.into_iter().chain([plan.fused]).map(|kernel| kernel.code).collect())
+        };
+        sources(facts) == sources(&others)
     }
 
     /// Unused bytes of its memory.

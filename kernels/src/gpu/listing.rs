@@ -1,5 +1,7 @@
 //! Listing a vendor's devices: what is the same for all vendors.
 
+use fusion_cost_model::Core;
+
 use super::architecture::Architecture;
 use super::devices::{DeviceSummary, LibrarySummary, Survey, no_such_device};
 use super::driver::{DeviceError, DeviceFacts};
@@ -78,6 +80,19 @@ pub(crate) fn with_device<R: Runtime>(
         return Err(no_such_device(index, count));
     }
     Ok(runtime)
+}
+
+/// An architecture with kernels of a core; of its best one if none is named.
+pub(crate) fn on_core(
+    architecture: Architecture,
+    core: Option<Core>,
+) -> Result<Architecture, DeviceError> {
+    let Some(core) = core else { return Ok(architecture) };
+    architecture.with_core(core).ok_or_else(|| {
+        let cores: Vec<String> = architecture.cores().map(|core| core.to_string()).collect();
+        let (name, cores) = (&architecture.name, cores.join(", "));
+        DeviceError::Unsupported(format!("{name} has no {core} instructions; it has {cores}"))
+    })
 }
 
 /// What the runtime says of each device.

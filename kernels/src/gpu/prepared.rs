@@ -8,7 +8,7 @@ use super::memory::DeviceTensors;
 use super::numbers::{decode, encode};
 use super::queue::{Queue, Sets, Work};
 use super::tensors::TensorId;
-use crate::backend::{BackendError, KernelFacts, Prepared, Sensors, Variant};
+use crate::backend::{BackendError, FirstRuns, KernelFacts, Prepared, Sensors, Variant};
 use crate::gpu::driver::{DeviceError, Driver};
 use std::rc::Rc;
 
@@ -41,7 +41,10 @@ const MOST_STEP_RUNS: u32 = 8;
 
 impl From<DeviceError> for BackendError {
     fn from(error: DeviceError) -> Self {
-        Self::Device(Box::new(error))
+        match error.of_kernels() {
+            Some(failure) => Self::Kernels { failure, source: Box::new(error) },
+            None => Self::Device(Box::new(error)),
+        }
     }
 }
 
@@ -93,6 +96,18 @@ impl Prepared for PreparedGpu {
         self.tensors.poison()?;
         self.write_inputs()?;
         self.poisoned = true;
+        Ok(())
+    }
+
+    fn run_each(&mut self, hears: &mut FirstRuns<'_>) -> Result<(), BackendError> {
+        self.driver.synchronize()?;
+        for kernel in Variant::ALL.into_iter().flat_map(|variant| self.work.of(variant)) {
+            hears(Some(&kernel.name()));
+            // SAFETY: as in `run`; there is at least one set.
+            unsafe { kernel.launch(0)? };
+            self.driver.synchronize()?;
+            hears(None);
+        }
         Ok(())
     }
 

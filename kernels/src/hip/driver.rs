@@ -6,6 +6,8 @@ use std::ffi::{CStr, c_int, c_void};
 use std::path::{Path, PathBuf};
 use std::ptr;
 
+use fusion_cost_model::Core;
+
 use super::clock;
 use super::device::Runtime;
 use super::raw::{
@@ -16,6 +18,7 @@ use super::raw::{
 };
 use crate::backend::Sensors;
 use crate::gpu::library::call;
+use crate::gpu::listing;
 use crate::gpu::{
     Address, Calls, DeviceError, DeviceFacts, Event, Function, FunctionAttribute, Graph,
     LaunchShape, MemoryFacts, Module, Recording, Stream, StreamDriver, TensorMap,
@@ -37,12 +40,18 @@ pub(super) struct HipCalls {
 }
 
 impl HipDriver {
-    /// Opens a device.
-    pub(super) fn open(runtime: &Runtime, index: u32, root: &Path) -> Result<Self, DeviceError> {
+    /// Opens a device for kernels of a core; of the best one if none is named.
+    pub(super) fn open(
+        runtime: &Runtime,
+        index: u32,
+        root: &Path,
+        core: Option<Core>,
+    ) -> Result<Self, DeviceError> {
         let listed = runtime.describe(index)?;
         let Some(architecture) = listed.architecture() else {
             return Err(DeviceError::Unsupported(listed.unknown()));
         };
+        let architecture = listing::on_core(architecture, core)?;
         let calls = HipCalls {
             hip: runtime.hip,
             ordinal: listed.own.ordinal,

@@ -71,7 +71,7 @@ pub(crate) fn open(
 ) -> Result<Opened, DeviceError> {
     let search = Search::rocm(&options.library_folders, surroundings);
     let runtime = listing::with_device(Runtime::start(&search, surroundings.root), index)?;
-    let driver = HipDriver::open(&runtime, index, surroundings.root)?;
+    let driver = HipDriver::open(&runtime, index, surroundings.root, options.core)?;
     let compiler = HiprtcCompiler::find(options).map_err(DeviceError::Unsupported)?;
     Ok((Rc::new(driver), Rc::new(compiler)))
 }

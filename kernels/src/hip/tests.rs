@@ -192,7 +192,7 @@ fn driver_over(stubs: &Stubs, more: &str) -> Option<HipDriver> {
     stubs.build_returning("libamdhip64.so.5", Hip::REQUIRED, 0, &source)?;
     let search = Search::only(&[stubs.path().into()]);
     let runtime = Runtime::start(&search, stubs.path()).unwrap();
-    Some(HipDriver::open(&runtime, 0, stubs.path()).unwrap())
+    Some(HipDriver::open(&runtime, 0, stubs.path(), None).unwrap())
 }
 
 const COOPERATIVE: LaunchShape =

@@ -16,7 +16,8 @@ use super::message::{Hello, Introduction, PROTOCOL, Prepare, Request, Supports};
 use super::prepared::{Files, PreparedRuntime, Watched};
 use super::program::RuntimeProgram;
 use crate::backend::{
-    Backend, BackendError, MachineReading, Prepared, Requirements, Setup, Unsupported, Variant,
+    Backend, BackendError, FirstRuns, MachineReading, Prepared, Requirements, Setup, Unsupported,
+    Variant,
 };
 use crate::copies::Copies;
 use crate::cpu::Cpu;
@@ -236,8 +237,9 @@ impl Backend for Runtime {
         dtype: DType,
         clock: Clock,
         rounds: u32,
+        hears: &mut FirstRuns<'_>,
     ) -> Result<Option<Ceilings>, BackendError> {
-        self.cpu()?.ceilings(dtype, clock, rounds)
+        self.cpu()?.ceilings(dtype, clock, rounds, hears)
     }
 
     fn look_at_machine(&mut self) -> Result<Option<MachineReading>, BackendError> {

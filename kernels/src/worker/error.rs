@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use super::VERSION;
+use super::{Note, VERSION};
 
 /// Why a worker gave no answer. Each text is about "its process", the worker's.
 #[derive(Debug, Error)]
@@ -19,13 +19,18 @@ pub enum WorkerError {
     Ended(String),
     /// It was killed because its time was over.
     #[error(
-        "its process gave no answer in {} s and was killed{}",
+        "its process gave no answer in {} s{} and was killed{}",
         .limit.as_secs_f64(),
+        .note.as_ref().map(|note| format!(" while it {},", note.doing)).unwrap_or_default(),
         if *.is_stuck { ", but does not end: a driver holds it" } else { "" }
     )]
     TimeLimit {
-        /// The time that it had.
+        /// The time that it had: for the answer, or for what its last note says.
         limit: Duration,
+        /// What it said last that it was doing.
+        note: Option<Note>,
+        /// Whether it is the time of what that note says that was over.
+        is_of_note: bool,
         /// Whether it was still there some time after it was killed.
         is_stuck: bool,
     },

@@ -36,10 +36,11 @@ impl Input {
 
     /// Closes it, at the latest when a question that is just being written has been.
     pub fn close(&self) {
-        *self.state() = State::Closed;
+        // First, so that whoever waits does not take the end of the worker for its own doing.
         if let Some(call) = &self.on_close {
             call();
         }
+        *self.state() = State::Closed;
     }
 
     /// Writes without keeping anybody from closing it.

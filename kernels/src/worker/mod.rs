@@ -28,7 +28,10 @@
 //!    of a question is the [`Question`] itself, that of an answer a `Result`: `Ok` with a
 //!    [`Question::Answer`], or `Err` with the reason for which the worker refuses the question.
 //!    Structs are maps with the names of their fields, and bytes are bytes (`serde_bytes`).
-//! 4. The answer carries the name of its question, so that an answer to another question is an
+//! 4. Before its answer the worker may write *notes*, frames with the name `note`: what it is doing
+//!    from now on, and how long that may take by itself. They are no answer. The caller keeps the
+//!    last one, to say what was being done when the worker died or was killed.
+//! 5. The answer carries the name of its question, so that an answer to another question is an
 //!    error and never taken for this one's.
 //!
 //! From the greeting on, only the protocol writes to that pipe: for everybody else in the worker,
@@ -39,12 +42,13 @@
 //! - The caller keeps the worker's input open as long as it wants an answer. When the input ends,
 //!   the worker leaves at once, in the middle of whatever it does. So Ctrl-C only has to close the
 //!   [`Input`], and a caller that is killed leaves no worker behind.
-//! - [`Worker::ask`] takes a time limit. When it is over, the worker is killed. A driver can hold a
+//! - [`Worker::ask`] takes a time limit. When it is over, or that of a note, the worker is killed. A
+//!   driver can hold a
 //!   process in the system's kernel so that even then it does not end: the error says so, and the
 //!   caller goes on without waiting for it.
 //! - A worker that is stopped (SIGSTOP) cannot leave: who asked it is called when the input is
-//!   closed, and kills it after 5 s. A library that keeps a process from ending when it exits is
-//!   given 2 s. On Linux the system kills a worker when the thread that started it ends, which also
+//!   closed, and kills it after 5 s. A worker ends without asking any library what it has left to do
+//!   (`_exit`): a driver would wait for a kernel that hangs. On Linux the system kills a worker when the thread that started it ends, which also
 //!   reaches one that is stopped.
 //! - [`Worker::finish`] closes the input and waits until the process is gone, so that it disturbs
 //!   nothing that comes after it. One that does not leave in 5 s is killed.
@@ -58,6 +62,7 @@ mod frame;
 pub(crate) mod groups;
 mod input;
 mod message;
+mod note;
 mod process;
 mod program;
 mod service;
@@ -72,6 +77,7 @@ pub mod wire {
 pub use error::WorkerError;
 pub use input::Input;
 pub use message::Question;
+pub use note::{Note, Notes};
 pub use process::Worker;
 pub use program::Program;
 pub use service::{LEFT, Reply, Request, ServeError, leave, serve};
@@ -80,7 +86,7 @@ pub use service::{LEFT, Reply, Request, ServeError, leave, serve};
 pub const ARGUMENT: &str = "worker";
 
 /// The version of the protocol: of the greeting, the frames and their encoding.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 #[cfg(test)]
 pub(crate) use program::is_worker;

@@ -12,6 +12,7 @@ use super::error::WorkerError;
 use super::frame::{self, NoGreeting};
 use super::input::Input;
 use super::message::{self, Message, Question};
+use super::note::{self, Note};
 use super::program::Program;
 use super::standard_error::StandardError;
 
@@ -28,8 +29,18 @@ pub struct Worker {
     child: Option<Child>,
     input: Input,
     questions: Sender<Vec<u8>>,
-    answers: Receiver<Result<Vec<u8>, Silence>>,
+    heard: Receiver<Result<Heard, Silence>>,
+    /// What it said last that it was doing, and since when.
+    note: Option<(Note, Instant)>,
     standard_error: StandardError,
+}
+
+/// What a worker wrote.
+#[derive(Debug)]
+enum Heard {
+    Note(Note),
+    /// The body of an answer.
+    Answer(Vec<u8>),
 }
 
 /// Why there is no frame to read.
@@ -60,17 +71,17 @@ impl Worker {
             return Err(WorkerError::Start(io::Error::other("it has no standard streams")));
         };
         let (questions, to_ask) = mpsc::channel();
-        let (answered, answers) = mpsc::channel();
-        let called_off = answered.clone();
+        let (hears, heard) = mpsc::channel();
+        let called_off = hears.clone();
         let input = Input::new(input).on_close(move || {
             let _ = called_off.send(Err(Silence::CalledOff));
         });
         let to_write = input.clone();
         // A thread of its own, so that its caller can stop waiting for it. It sleeps while the
         // worker works: whatever it did would disturb a measurement.
-        std::thread::spawn(move || converse(&to_write, output, to_ask, &answered));
+        std::thread::spawn(move || converse(&to_write, output, to_ask, &hears));
         let standard_error = StandardError::read(errors);
-        Ok(Self { child: Some(child), input, questions, answers, standard_error })
+        Ok(Self { child: Some(child), input, questions, heard, note: None, standard_error })
     }
 
     /// Its input, for whoever may have to end it.
@@ -103,11 +114,8 @@ impl Worker {
         if self.questions.send(body).is_err() {
             return Err(self.ended(false));
         }
-        let received = match limit {
-            Some(limit) => self.answers.recv_timeout(limit),
-            None => self.answers.recv().map_err(|_| RecvTimeoutError::Disconnected),
-        };
-        match received {
+        self.note = None;
+        match self.wait_for_answer(limit) {
             Ok(Ok(body)) => self.read(asked, &body),
             Ok(Err(Silence::Closed { is_truncated })) => Err(self.ended(is_truncated)),
             Err(RecvTimeoutError::Disconnected) => Err(self.ended(false)),
@@ -118,9 +126,39 @@ impl Worker {
                 Err(self.give_up(WorkerError::Unreadable { asked, reason }))
             }
             Err(RecvTimeoutError::Timeout) => {
-                let limit = limit.unwrap_or_default();
-                let is_stuck = !self.kill();
-                Err(WorkerError::TimeLimit { limit, is_stuck })
+                let (note, since) = self.note.take().unzip();
+                let limit_of_note = note.as_ref().and_then(|note| note.limit);
+                let is_over = |limit: &Duration| since.is_some_and(|it| it.elapsed() >= *limit);
+                let limit_of_note = limit_of_note.filter(is_over);
+                let limit = limit_of_note.or(limit).unwrap_or_default();
+                let (is_of_note, is_stuck) = (limit_of_note.is_some(), !self.kill());
+                Err(WorkerError::TimeLimit { limit, note, is_of_note, is_stuck })
+            }
+        }
+    }
+
+    /// Waits for the body of the answer, within `limit` and within the limits of the notes.
+    fn wait_for_answer(
+        &mut self,
+        limit: Option<Duration>,
+    ) -> Result<Result<Vec<u8>, Silence>, RecvTimeoutError> {
+        let after = |limit: Option<Duration>| limit.and_then(|one| Instant::now().checked_add(one));
+        let whole = after(limit);
+        let mut until = whole;
+        loop {
+            let heard = match until {
+                Some(until) => {
+                    self.heard.recv_timeout(until.saturating_duration_since(Instant::now()))?
+                }
+                None => self.heard.recv().map_err(|_| RecvTimeoutError::Disconnected)?,
+            };
+            match heard {
+                Ok(Heard::Answer(body)) => return Ok(Ok(body)),
+                Ok(Heard::Note(note)) => {
+                    until = [whole, after(note.limit)].into_iter().flatten().min();
+                    self.note = Some((note, Instant::now()));
+                }
+                Err(silence) => return Ok(Err(silence)),
             }
         }
     }
@@ -173,7 +211,11 @@ impl Worker {
         match self.wait(TIME_TO_END) {
             Some(status) => {
                 let last_words = self.standard_error.after_the_end();
-                WorkerError::Ended(ended::how(status, &last_words, is_truncated))
+                let how = ended::how(status, &last_words, is_truncated);
+                WorkerError::Ended(match &self.note {
+                    Some((note, _)) => format!("{how} (while it {})", note.doing),
+                    None => how,
+                })
             }
             None => self.give_up(WorkerError::Ended(
                 "its process closed its output without an answer, and was killed".to_owned(),
@@ -229,20 +271,20 @@ fn converse(
     input: &Input,
     output: ChildStdout,
     questions: Receiver<Vec<u8>>,
-    answers: &Sender<Result<Vec<u8>, Silence>>,
+    heard: &Sender<Result<Heard, Silence>>,
 ) {
     let mut output = BufReader::new(output);
     let mut greeted = frame::read_greeting(&mut output).map_err(Silence::from);
     while let Ok(question) = questions.recv() {
         let answer = std::mem::replace(&mut greeted, Ok(()))
-            .and_then(|()| pass(input, &mut output, &question));
+            .and_then(|()| pass(input, &mut output, &question, heard));
         if answer.is_err() {
             // Whoever has the answer knows that the next question cannot be asked.
             drop(questions);
-            let _ = answers.send(answer);
+            let _ = heard.send(answer.map(Heard::Answer));
             return;
         }
-        if answers.send(answer).is_err() {
+        if heard.send(answer.map(Heard::Answer)).is_err() {
             return;
         }
     }
@@ -252,9 +294,18 @@ fn pass(
     input: &Input,
     output: &mut BufReader<ChildStdout>,
     question: &[u8],
+    heard: &Sender<Result<Heard, Silence>>,
 ) -> Result<Vec<u8>, Silence> {
     input.write(|mut input| frame::write(&mut input, question))?;
-    frame::read(output)?.ok_or(Silence::Closed { is_truncated: false })
+    loop {
+        let body = frame::read(output)?.ok_or(Silence::Closed { is_truncated: false })?;
+        match note::of(&body) {
+            // Without anybody to hear it, the question is soon called off.
+            Some(Ok(note)) => drop(heard.send(Ok(Heard::Note(note)))),
+            Some(Err(reason)) => return Err(Silence::NoFrame(reason)),
+            None => return Ok(body),
+        }
+    }
 }
 
 impl From<NoGreeting> for Silence {

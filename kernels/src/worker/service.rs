@@ -1,10 +1,11 @@
 //! The worker's side: questions on the standard input, answers on the standard output.
 
+use std::convert::Infallible;
 use std::fs::File;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -12,9 +13,13 @@ use thiserror::Error;
 
 use super::frame;
 use super::message::{self, Message, Question};
+use super::note::Notes;
 
 /// The exit code of a worker that leaves before it has answered: that of an interrupted program.
 pub const LEFT: u8 = 130;
+
+/// The exit code of a worker that has answered everything.
+const DONE: u8 = 0;
 
 /// Why a process cannot serve as a worker.
 #[derive(Debug, Error)]
@@ -29,8 +34,11 @@ pub enum ServeError {
 }
 
 /// A question that was asked, which can be of any type.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Request(Message);
+#[derive(Debug, Clone)]
+pub struct Request {
+    message: Message,
+    notes: Notes,
+}
 
 /// An answer, or the reason for which there is none, as it is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +48,13 @@ impl Request {
     /// The [`Question::NAME`] of the question.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.0.name
+        &self.message.name
+    }
+
+    /// Where to say what is being done, until there is an answer.
+    #[must_use]
+    pub fn notes(&self) -> Notes {
+        self.notes.clone()
     }
 
     /// Answers it as a question of this type, and refuses it if it is another one.
@@ -48,7 +62,7 @@ impl Request {
         if self.name() != Q::NAME {
             return self.refuse(&format!("the worker takes it for `{}`", Q::NAME));
         }
-        match self.0.content::<Q>() {
+        match self.message.content::<Q>() {
             Ok(question) => {
                 let answer: Result<Q::Answer, String> = Ok(answer(question));
                 match message::body(self.name(), &answer) {
@@ -77,18 +91,24 @@ impl Request {
 /// Serves the caller of this process until that has enough.
 ///
 /// While a question is being answered, the end of the input ends the process at once; see
-/// [`leave`]. After it returns, the program must end, and is ended if it does not.
+/// [`leave`]. When there are no more questions, the process ends here without asking any library
+/// what it still has to do: a driver whose kernel hangs waits for it at the end of a process.
 ///
 /// # Errors
 ///
-/// [`ServeError`].
-pub fn serve(answer: impl FnMut(&Request) -> Reply) -> Result<(), ServeError> {
+/// [`ServeError`]: why this process cannot be a worker. After it returns, the program must end, and
+/// is ended if it does not.
+pub fn serve(answer: impl FnMut(&Request) -> Reply) -> Result<Infallible, ServeError> {
     #[cfg(target_os = "linux")]
     end_with_caller();
-    let served = converse(answer);
-    // The program ends now, and nobody may be left to end it by force.
-    end_in_time();
-    served
+    match converse(answer) {
+        Ok(()) => end(DONE),
+        Err(error) => {
+            // The program ends now, and nobody may be left to end it by force.
+            end_in_time();
+            Err(error)
+        }
+    }
 }
 
 /// Has the system end this process with the thread that started it: one that is stopped (SIGSTOP)
@@ -103,29 +123,29 @@ fn end_with_caller() {
 }
 
 fn converse(mut answer: impl FnMut(&Request) -> Reply) -> Result<(), ServeError> {
-    let mut output = take_output().map_err(ServeError::Output)?;
+    let output = Arc::new(Mutex::new(take_output().map_err(ServeError::Output)?));
+    let locked = || output.lock().unwrap_or_else(PoisonError::into_inner);
     let is_busy = Arc::new(AtomicBool::new(false));
     let questions = read_questions(Arc::clone(&is_busy));
-    frame::write_greeting(&mut output).map_err(ServeError::Output)?;
+    frame::write_greeting(&mut *locked()).map_err(ServeError::Output)?;
     while let Ok(question) = questions.recv() {
         let question = question.map_err(ServeError::NoQuestion)?;
-        let Reply(body) = answer(&Request(question));
+        let Reply(body) = answer(&Request { message: question, notes: Notes::new(&output) });
         // The caller may close the input as soon as it has the answer.
         is_busy.store(false, Ordering::SeqCst);
-        frame::write(&mut output, &body).map_err(ServeError::Output)?;
+        frame::write(&mut *locked(), &body).map_err(ServeError::Output)?;
     }
     Ok(())
 }
 
-/// How long what libraries do at the end of a process may take.
+/// How long what libraries do at the end of a process that cannot be a worker may take.
 const TIME_FOR_LIBRARIES: Duration = Duration::from_secs(2);
 
-/// Ends this worker at once, in the middle of whatever it does, and whatever a library does then.
+/// Ends this worker at once, in the middle of whatever it does.
 pub fn leave() -> ! {
     #[cfg(unix)]
     super::groups::end_all();
-    end_in_time();
-    std::process::exit(i32::from(LEFT))
+    end(LEFT)
 }
 
 /// Ends this process soon, if a library keeps it from ending by itself.
@@ -133,20 +153,20 @@ fn end_in_time() {
     // Without a thread to spare, libraries are trusted.
     let _ = thread::Builder::new().spawn(|| {
         thread::sleep(TIME_FOR_LIBRARIES);
-        end()
+        end(LEFT)
     });
 }
 
 /// Ends this process without asking anybody.
 #[cfg(unix)]
-fn end() -> ! {
+fn end(code: u8) -> ! {
     // SAFETY: it takes any number, touches no memory of this process and does not return.
-    unsafe { libc::_exit(i32::from(LEFT)) }
+    unsafe { libc::_exit(i32::from(code)) }
 }
 
 #[cfg(not(unix))]
-fn end() -> ! {
-    std::process::abort()
+fn end(code: u8) -> ! {
+    std::process::exit(i32::from(code))
 }
 
 /// Reads questions in a thread, which also notices the end of the input while one is answered.

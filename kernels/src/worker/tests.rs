@@ -1,5 +1,8 @@
 //! Workers that answer, and workers that do what they should not.
 
+#[cfg(unix)]
+mod other_programs;
+
 use std::ffi::OsString;
 use std::time::Duration;
 
@@ -17,7 +20,9 @@ const SHORT: Option<Duration> = Some(Duration::from_millis(500));
 enum Behave {
     Well,
     PrintFromC,
-    Complain { bytes: usize },
+    Complain {
+        bytes: usize,
+    },
     Exit(i32),
     Abort,
     Panic,
@@ -25,6 +30,13 @@ enum Behave {
     HangAtExit,
     WaitAtExit,
     StartAWorker,
+    /// Says that it does so.
+    SayAndHang {
+        limit: Option<Duration>,
+    },
+    SayAndExit,
+    /// Has a library write this file at the end of the process.
+    WriteAtExit(std::path::PathBuf),
 }
 
 impl Question for Behave {
@@ -72,7 +84,7 @@ impl Question for Unsendable {
     type Answer = ();
 }
 
-fn behave(behaviour: Behave) -> String {
+fn behave(behaviour: Behave, notes: &Notes) -> String {
     match behaviour {
         Behave::Well => {}
         Behave::PrintFromC => {
@@ -95,7 +107,7 @@ fn behave(behaviour: Behave) -> String {
         Behave::Abort => std::process::abort(),
         Behave::Panic => panic!("out of ideas"),
         Behave::HangAtExit => {
-            behave(Behave::WaitAtExit);
+            behave(Behave::WaitAtExit, notes);
             wait_for_ever();
         }
         Behave::WaitAtExit => {
@@ -115,8 +127,34 @@ fn behave(behaviour: Behave) -> String {
                 Err(error) => error.to_string(),
             };
         }
+        Behave::SayAndHang { limit } => {
+            notes.doing("read the future", None);
+            notes.doing("waited for it", limit);
+            wait_for_ever();
+        }
+        Behave::SayAndExit => {
+            notes.doing("read the future", None);
+            return behave(Behave::Exit(3), notes);
+        }
+        Behave::WriteAtExit(path) => {
+            WRITTEN_AT_EXIT.set(path).unwrap();
+            #[cfg(unix)]
+            // SAFETY: the function is there as long as the program.
+            unsafe {
+                libc::atexit(write_a_file);
+            }
+        }
     }
     "done".to_owned()
+}
+
+static WRITTEN_AT_EXIT: std::sync::OnceLock<std::path::PathBuf> = std::sync::OnceLock::new();
+
+/// What a library may do at the end of a process.
+extern "C" fn write_a_file() {
+    if let Some(path) = WRITTEN_AT_EXIT.get() {
+        let _ = std::fs::write(path, "");
+    }
 }
 
 /// What a hostile library does at the end of a process.
@@ -145,12 +183,12 @@ fn the_worker() {
     if !is_worker() {
         return;
     }
-    let served = serve(|request| match request.name() {
-        Behave::NAME => request.answer(behave),
+    let Err(error) = serve(|request| match request.name() {
+        Behave::NAME => request.answer(|it| behave(it, &request.notes())),
         Double::NAME => request.answer(|Double(bytes)| Double(bytes.repeat(2))),
         _ => request.unknown(),
     });
-    served.unwrap();
+    panic!("{error}");
 }
 
 #[test]
@@ -201,6 +239,43 @@ fn a_worker_that_hangs_is_killed() {
     assert_eq!(error.to_string(), "its process gave no answer in 0.5 s and was killed");
     let error = worker.ask(&Behave::Well, LONG).unwrap_err().to_string();
     assert_eq!(error, "its process has ended before");
+}
+
+#[test]
+fn what_a_worker_says_last_is_in_the_error_and_limits_its_time() {
+    let mut worker = worker();
+    let error = worker.ask(&Behave::SayAndHang { limit: SHORT }, LONG).unwrap_err();
+    assert!(matches!(error, WorkerError::TimeLimit { is_of_note: true, .. }), "{error:?}");
+    let killed = "its process gave no answer in 0.5 s while it waited for it, and was killed";
+    assert_eq!(error.to_string(), killed);
+    // The whole answer has its own time.
+    let error = self::worker().ask(&Behave::SayAndHang { limit: LONG }, SHORT).unwrap_err();
+    assert!(matches!(error, WorkerError::TimeLimit { is_of_note: false, .. }), "{error:?}");
+    assert_eq!(error.to_string(), killed);
+    let error = self::worker().ask(&Behave::SayAndExit, LONG).unwrap_err().to_string();
+    assert!(error.ends_with("it broke (while it read the future)"), "{error}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_worker_leaves_without_asking_libraries() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, is_finished) in [("finished", true), ("called off", false)] {
+        let path = folder.path().join(name);
+        let mut worker = worker();
+        worker.ask(&Behave::WriteAtExit(path.clone()), LONG).unwrap();
+        if is_finished {
+            worker.finish();
+        } else {
+            let input = worker.input();
+            std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_millis(300));
+                input.close();
+            });
+            worker.ask(&Behave::Hang, LONG).unwrap_err();
+        }
+        assert!(!path.exists(), "{name}");
+    }
 }
 
 #[cfg(unix)]
@@ -300,167 +375,4 @@ fn workers_start_workers_but_not_for_ever() {
 fn a_program_that_is_not_there_cannot_be_started() {
     let error = Worker::start(&Program::new("/nowhere/at/all".into(), Vec::new())).unwrap_err();
     assert!(error.to_string().starts_with("its process cannot be started: "), "{error}");
-}
-
-#[cfg(unix)]
-mod other_programs {
-    use super::*;
-
-    const GREETING: &str = r"printf '\0calibrate worker protocol 1\n'";
-
-    /// The error for a shell script that is not a worker, or is a broken one.
-    fn error_of(script: &str, limit: Option<Duration>) -> WorkerError {
-        let program = Program::new("/bin/sh".into(), vec!["-c".into(), script.into()]);
-        let mut worker = Worker::start(&program).unwrap();
-        worker.ask(&Behave::Well, limit).unwrap_err()
-    }
-
-    /// A command of a shell that prints bytes.
-    fn print(bytes: &[u8]) -> String {
-        let octal: String = bytes.iter().map(|byte| format!("\\{byte:03o}")).collect();
-        format!("printf '{octal}'")
-    }
-
-    fn framed(body: &[u8]) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        frame::write(&mut bytes, body).unwrap();
-        bytes
-    }
-
-    /// A worker that greets and then prints something, after which it waits.
-    fn after_the_greeting(bytes: &[u8]) -> WorkerError {
-        error_of(&format!("echo loading; {GREETING}; {}; cat >/dev/null", print(bytes)), LONG)
-    }
-
-    #[test]
-    fn a_program_without_the_greeting_is_no_worker() {
-        let error = error_of("yes", LONG);
-        assert!(matches!(error, WorkerError::NotAWorker), "{error:?}");
-        let error = error_of(r"printf '\0calibrate worker protocol 7\n'; cat >/dev/null", LONG);
-        assert!(matches!(&error, WorkerError::Version(version) if version == "7"), "{error:?}");
-        assert!(error.to_string().contains("use one build of both"), "{error}");
-        for script in ["echo hello; exec sleep 1000", "cat >/dev/null"] {
-            let error = error_of(script, SHORT);
-            assert!(matches!(error, WorkerError::TimeLimit { .. }), "{script}: {error:?}");
-        }
-        for (script, expected) in [
-            ("echo it broke >&2; exit 3", "its process failed: it broke"),
-            ("exit 0", "its process ended without an answer (exit status: 0)"),
-            (
-                "kill -KILL $$",
-                "its process was ended by signal 9; most likely it needed too much memory",
-            ),
-            (
-                "echo LLVM ERROR >&2; kill -SEGV $$",
-                "its process was ended by signal 11: LLVM ERROR",
-            ),
-        ] {
-            assert_eq!(error_of(script, LONG).to_string(), expected, "{script}");
-        }
-    }
-
-    #[test]
-    fn garbage_instead_of_an_answer_is_an_error() {
-        let other = message::body("survey", &Ok::<(), String>(())).unwrap();
-        let error = after_the_greeting(&framed(&other)).to_string();
-        assert_eq!(error, "its process was asked `behave` and answered `survey`");
-
-        let wrong_type = message::body("behave", &Ok::<u32, String>(1)).unwrap();
-        let mut and_more = message::body("behave", &Ok::<_, String>("done")).unwrap();
-        and_more.extend(b"and more");
-        let cases: [&[u8]; 6] = [
-            b"no answer at all",
-            &framed(b""),
-            &framed(b"no message"),
-            &framed(&wrong_type),
-            &framed(&and_more),
-            &u64::MAX.to_le_bytes(),
-        ];
-        for bytes in cases {
-            let error = after_the_greeting(bytes);
-            assert!(matches!(error, WorkerError::Unreadable { .. }), "{bytes:?}: {error:?}");
-        }
-        let error = after_the_greeting(&u64::MAX.to_le_bytes()).to_string();
-        let expected = "its process answered `behave` with something that cannot be read: a frame";
-        assert!(error.starts_with(expected), "{error}");
-    }
-
-    #[test]
-    fn an_answer_that_is_cut_off_is_an_error() {
-        let answer = framed(&message::body("behave", &Ok::<_, String>("done")).unwrap());
-        let question = framed(&message::body("behave", &Behave::Well).unwrap()).len();
-        let greeting = format!("{GREETING}; head -c {question} >/dev/null");
-        let whole = format!("{greeting}; {}", print(&answer));
-        let mut worker =
-            Worker::start(&Program::new("/bin/sh".into(), vec!["-c".into(), whole.into()]))
-                .unwrap();
-        // Whether it ends afterwards does not matter.
-        assert_eq!(worker.ask(&Behave::Well, LONG).unwrap(), "done");
-        for length in [1, 8, 9, answer.len() - 1] {
-            let script = format!("{greeting}; {}", print(&answer[..length]));
-            let error = error_of(&script, LONG).to_string();
-            let expected = "its process ended in the middle of its answer (exit status: 0)";
-            assert_eq!(error, expected, "{length}");
-        }
-        let error = error_of(&format!("{greeting}; exec >&-; exec sleep 1000"), LONG).to_string();
-        assert!(error.contains("closed its output"), "{error}");
-    }
-
-    /// Not a test, but a caller whose worker hangs.
-    #[test]
-    #[ignore = "another test starts it and kills it"]
-    fn the_caller() {
-        if let Some(folder) = std::env::var_os("TEST_FOLDER") {
-            let mut worker = worker();
-            worker.ask(&Behave::Well, LONG).unwrap();
-            let id = worker.id().unwrap().to_string();
-            std::fs::write(std::path::Path::new(&folder).join("id"), id).unwrap();
-            let _ = worker.ask(&Behave::Hang, LONG);
-        }
-    }
-
-    /// Whether a process is there and not just waiting for its parent.
-    #[cfg(target_os = "linux")]
-    fn runs(id: &str) -> bool {
-        let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
-        status.lines().any(|line| line.starts_with("State:") && !line.contains('Z'))
-    }
-
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn a_worker_ends_when_its_caller_is_killed() {
-        kill_a_caller(false);
-        kill_a_caller(true);
-    }
-
-    /// Kills a caller whose worker hangs, or is stopped, and waits for the end of the worker.
-    #[cfg(target_os = "linux")]
-    fn kill_a_caller(is_stopped: bool) {
-        let folder = tempfile::tempdir().unwrap();
-        let Program { path, arguments } = this_test_program("other_programs::the_caller");
-        let mut caller = std::process::Command::new(path)
-            .args(arguments)
-            .env("TEST_FOLDER", folder.path())
-            .stdout(std::process::Stdio::null())
-            .spawn()
-            .unwrap();
-        let began = std::time::Instant::now();
-        let is_late = || began.elapsed() > Duration::from_secs(100);
-        let mut id = String::new();
-        while id.is_empty() {
-            assert!(!is_late(), "it started no worker");
-            std::thread::sleep(Duration::from_millis(10));
-            id = std::fs::read_to_string(folder.path().join("id")).unwrap_or_default();
-        }
-        assert!(runs(&id));
-        if is_stopped {
-            send("-STOP", &id);
-        }
-        caller.kill().unwrap();
-        caller.wait().unwrap();
-        while runs(&id) {
-            assert!(!is_late(), "the worker is still there");
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    }
 }

@@ -64,7 +64,7 @@ fn build(folder: &Path, library: &str, sources: &[&str]) {
     if library.contains("hip") {
         command.arg("-DSTAND_IN_HIP");
     }
-    let common = ["device.cpp", "fibers.cpp"];
+    let common = ["device.cpp", "settings.cpp", "fibers.cpp"];
     command.args(sources.iter().chain(&common).map(|name| format!("{SOURCES}/{name}")));
     // Such as those of a sanitizer.
     let more = std::env::var("CALIBRATE_STAND_IN_FLAGS").unwrap_or_default();

@@ -4,12 +4,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <dlfcn.h>
 #include <elf.h>
-#include <fstream>
 #include <cstring>
-#include <sstream>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -65,61 +62,12 @@ const Description* description(int result) {
     return nullptr;
 }
 
-constexpr Kind KINDS[] = {
-    {"sm_70", 7, 0, 32, 96 << 10, 48 << 10},    {"sm_75", 7, 5, 32, 64 << 10, 48 << 10},
-    {"sm_80", 8, 0, 32, 163 << 10, 48 << 10},   {"sm_90", 9, 0, 32, 227 << 10, 48 << 10},
-    {"gfx90a", 9, 0, 64, 64 << 10, 64 << 10},   {"gfx942", 9, 4, 64, 64 << 10, 64 << 10},
-    {"gfx1030", 10, 3, 32, 64 << 10, 64 << 10}, {"gfx1100", 11, 0, 32, 64 << 10, 64 << 10},
-    {"gfx1201", 12, 0, 32, 64 << 10, 64 << 10}, {"gfx803", 8, 0, 64, 64 << 10, 64 << 10},
-};
-
-Settings read_settings() {
-    Settings settings;
-    std::ifstream file(folder() + "stand_in.txt");
-    std::string line;
-    while (std::getline(file, line)) {
-        std::istringstream words(line);
-        std::string word, name;
-        words >> word;
-        if (word == "device") {
-            words >> name;
-            if (const Kind* kind = kind_of(name))
-                settings.devices.push_back(kind);
-        } else if (word == "version") {
-            words >> settings.version;
-        } else if (word == "runtime") {
-            words >> settings.runtime;
-        } else if (word == "memory") {
-            words >> settings.memory;
-        } else if (word == "objects") {
-            words >> settings.objects;
-        } else if (word == "fault") {
-            words >> settings.fault;
-        } else if (word == "fail") {
-            Settings::Failure failure{"", 0, 0, false};
-            words >> failure.function >> failure.result >> failure.nth;
-            settings.failures.push_back(failure);
-        } else if (word == "abort") {
-            words >> name;
-            settings.failures.push_back({name, 0, 0, true});
-        }
-    }
-    return settings;
-}
-
 double now_in_milliseconds() {
     auto now = std::chrono::steady_clock::now().time_since_epoch();
     return std::chrono::duration<double, std::milli>(now).count();
 }
 
 } // namespace
-
-std::string folder() {
-    Dl_info info{};
-    dladdr(reinterpret_cast<const void*>(&result_name), &info);
-    std::string path = info.dli_fname != nullptr ? info.dli_fname : "";
-    return path.substr(0, path.find_last_of('/') + 1);
-}
 
 const char* result_name(int result) {
     const Description* known = description(result);
@@ -133,31 +81,6 @@ const char* result_name(int result) {
 const char* result_meaning(int result) {
     const Description* known = description(result);
     return known != nullptr ? known->meaning : "unknown error";
-}
-
-const Kind* kind_of(const std::string& name) {
-    for (const Kind& kind : KINDS)
-        if (kind.name == name)
-            return &kind;
-    return nullptr;
-}
-
-const Settings& settings() {
-    static Settings read = read_settings();
-    return read;
-}
-
-int injected(const char* function) {
-    static std::map<std::string, u64> calls;
-    u64 call = ++calls[function];
-    for (const Settings::Failure& failure : settings().failures) {
-        if (failure.function != function || (failure.nth != 0 && failure.nth != call))
-            continue;
-        if (failure.abort)
-            abort();
-        return failure.result;
-    }
-    return SUCCESS;
 }
 
 std::unique_lock<std::recursive_mutex> alone() {
@@ -401,6 +324,8 @@ int Device::launch(Function* function, u64 blocks, u32 threads, u32 shared_bytes
         return INVALID_VALUE;
     if (blocks == 0 || threads == 0 || threads > function->facts->threads)
         return INVALID_VALUE;
+    if (is_flawed("launch", function->facts->core, function->name))
+        return LAUNCH_OUT_OF_RESOURCES;
     int resident = 0;
     resident_blocks(&resident, function, int(threads), shared_bytes);
     if (resident == 0)
@@ -420,6 +345,10 @@ int Device::launch(Function* function, u64 blocks, u32 threads, u32 shared_bytes
         counts.launches++;
         if (++kernels == settings().fault)
             return ILLEGAL_ADDRESS;
+        while (is_flawed("hang", called.facts->core, called.name))
+            pause();
+        if (is_flawed("wrong", called.facts->core, called.name))
+            return SUCCESS;
         port::host::Launch launch{};
         launch.name = called.name.c_str();
         launch.entry = called.entry;

@@ -15,6 +15,10 @@
 //     fail cuLaunchKernel 701 3      or only at the third one
 //     fault 2                        the second kernel that runs accesses memory that is not there
 //     abort hiprtcCompileProgram     a function that ends the process
+//     flaw wgmma hang linear         kernels of a core whose names contain a word never end,
+//     flaw mma wrong linear          compute nothing,
+//     flaw plain launch linear       are refused when they are launched,
+//     flaw mfma compile linear       or do not compile
 #pragma once
 
 #include "launch.h"
@@ -82,12 +86,19 @@ struct Settings {
         bool abort;
     };
     std::vector<Failure> failures;
+    struct Flaw {
+        std::string core, kind, word;
+    };
+    std::vector<Flaw> flaws;
 };
 
 const Settings& settings();
 
 // What a call of a function is to return in any case; counts the calls.
 int injected(const char* function);
+
+// Whether a kernel of a core has a flaw of this kind.
+bool is_flawed(const char* kind, const std::string& core, const std::string& kernel);
 
 constexpr int PROCESSORS = 3;
 constexpr int L2_BYTES = 64 << 10;

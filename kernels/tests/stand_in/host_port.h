@@ -75,7 +75,20 @@ struct KernelFacts {
     u32 arguments_bytes;
     u32 threads;
     u32 warp;
+    const char* core; // the matrix instructions that it was written with
 };
+
+#if defined(PORT_CORE_WGMMA)
+#define PORT_CORE_NAME "wgmma"
+#elif defined(PORT_CORE_MMA)
+#define PORT_CORE_NAME "mma"
+#elif defined(PORT_CORE_MFMA)
+#define PORT_CORE_NAME "mfma"
+#elif defined(PORT_CORE_WMMA11) || defined(PORT_CORE_WMMA12)
+#define PORT_CORE_NAME "wmma"
+#else
+#define PORT_CORE_NAME "plain"
+#endif
 
 // Every lane of the warp gives `bytes` bytes and gets those of all lanes, WARP * bytes.
 inline void gather(const void* mine, size_t bytes, void* all, PORT_PLACE) {
@@ -142,7 +155,8 @@ inline void pause(PORT_PLACE) { host::self().table->pause({"pause", file, line})
     static void body_of_##entry(const Args& args);                                                 \
     extern "C" {                                                                                   \
     PORT_EXPORTED extern const port::host::KernelFacts port_facts_of_##entry;                      \
-    const port::host::KernelFacts port_facts_of_##entry = {sizeof(Args), threads, port::WARP};     \
+    const port::host::KernelFacts port_facts_of_##entry = {sizeof(Args), threads, port::WARP,      \
+                                                           PORT_CORE_NAME};                        \
     PORT_EXPORTED void entry(const void* args) {                                                   \
         body_of_##entry(*static_cast<const Args*>(args));                                          \
     }                                                                                              \

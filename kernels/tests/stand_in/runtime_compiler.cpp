@@ -32,6 +32,15 @@ u64 digest(const std::string& text) {
     return hash;
 }
 
+// Whether kernels are to be written with the instructions of a core: `-DPORT_CORE_WMMA12` is wmma.
+bool has_core(const std::vector<std::string>& options, std::string core) {
+    std::transform(core.begin(), core.end(), core.begin(), [](char c) { return toupper(c); });
+    const std::string define = "-DPORT_CORE_" + core;
+    return std::any_of(options.begin(), options.end(), [&](const std::string& option) {
+        return option.rfind(define, 0) == 0;
+    });
+}
+
 } // namespace
 
 Program* create_program(const char* text, const char* name, int headers, const char* const* texts,
@@ -61,6 +70,11 @@ int compile(Program& program, const std::vector<std::string>& options,
     for (const std::string& option : options)
         if (option.rfind("-DPORT_", 0) == 0 && option != vendor)
             command += " " + option;
+    for (const char* core : {"wgmma", "mma", "mfma", "wmma", "plain"})
+        if (has_core(options, core) && is_flawed("compile", core, program.name)) {
+            program.log = "error: the stand-in does not compile " + program.name;
+            return COMPILER_COMPILATION;
+        }
     std::string all = command + program.text;
     for (const auto& [name, text] : program.headers)
         all += name + text;

@@ -192,7 +192,8 @@ impl<W: Write> Observer for ProgressLines<W> {
         self.pace.problem_ends(processes.len());
         let (state, error) = match state {
             State::Wrong(reason) => ("wrong", Some(&reason[..])),
-            State::Failed(reason) => ("failed", Some(&reason[..])),
+            State::Hung(reason) => ("hung", Some(&reason[..])),
+            State::Broken(_, reason) | State::Failed(reason) => ("failed", Some(&reason[..])),
             State::NoKernels => ("no-kernels", None),
             State::Finished | State::Unfinished => ("finished", None),
         };

@@ -201,7 +201,10 @@ impl<W: Write> Observer for Progress<W> {
         let name = self.name(subject);
         let (result, error) = match (state, estimate) {
             (State::Wrong(wrong), _) => ("WRONG".to_owned(), Some(wrong)),
-            (State::Failed(reason), _) => ("failed".to_owned(), Some(reason)),
+            (State::Hung(reason), _) => ("hung".to_owned(), Some(reason)),
+            (State::Broken(_, reason) | State::Failed(reason), _) => {
+                ("failed".to_owned(), Some(reason))
+            }
             (State::Finished | State::Unfinished, Some(estimate)) => {
                 let change = self.baseline.as_ref().map(|one| one.in_words(subject, estimate));
                 (in_words(subject, estimate) + &change.unwrap_or_default(), None)

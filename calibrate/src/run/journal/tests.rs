@@ -53,6 +53,7 @@ fn entries() -> Vec<Entry> {
             steps: Vec::new(),
             scratch_bytes: [0; 2],
             gpu_kernels: Default::default(),
+            ladder: Default::default(),
             surroundings: Default::default(),
         }),
     };

@@ -6,7 +6,7 @@ mod series;
 use fusion_cost_model::Implementation;
 
 use crate::plan::{Comparison, Subject};
-use crate::run::{Measured, Observer, Outcome, RunSettings, Session, State};
+use crate::run::{Measured, Observer, Outcome, RunSettings, Session};
 use crate::stop::Stop;
 use crate::worker::Workers;
 
@@ -87,7 +87,7 @@ fn run(
 ) -> anyhow::Result<Outcome> {
     let outcome = Session::new(workers, settings, subjects, stop)?.observed_by(observer).run()?;
     for Measured { subject, state, .. } in &outcome.measured {
-        if let State::Wrong(reason) | State::Failed(reason) = state {
+        if let Some((_, reason)) = state.failure() {
             anyhow::bail!("{}: {reason}", subject.problem);
         }
     }

@@ -26,6 +26,7 @@ use crate::measure::Procedure;
 use crate::plan::Subject;
 use crate::run::{Measured, Outcome, RunSettings, Session, State};
 use crate::stop::Stop;
+use crate::worker::CoreChoice;
 use machine::Machine;
 use process::plain_speedup;
 use script::States;
@@ -81,6 +82,7 @@ impl Simulation {
                 spread: LEAST_SPAN,
                 forced: true,
                 time_budget: None,
+                cores: CoreChoice::None,
             };
             let mut machine = Machine::new(disturbance, seed);
             let outcome = Session::new(&mut machine, settings, &subjects, stop)?.run()?;

@@ -81,6 +81,7 @@ impl Workers for Machine {
             steps: Vec::new(),
             scratch_bytes: [0; 2],
             gpu_kernels: Default::default(),
+            ladder: Default::default(),
             surroundings: Surroundings { began_s, readings, others_busy: Some(others_busy) },
         })))
     }

@@ -28,7 +28,8 @@ impl CompileWorker {
 #[ignore = "serves as the compile worker of other tests"]
 fn the_worker() {
     if is_worker() {
-        CompileService::serve().unwrap();
+        let Err(error) = CompileService::serve();
+        panic!("{error}");
     }
 }
 

@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime};
 use libloading::Library;
 use twox_hash::XxHash3_64;
 
+use crate::gpu::architecture::MatrixCore;
 use crate::gpu::headers::HEADERS;
 use crate::gpu::{Architecture, Code};
 
@@ -200,11 +201,7 @@ pub(super) fn fibers() -> &'static Library {
         let headers = Headers::shipped();
         let text = std::fs::read_to_string(Path::new(STAND_IN).join("fibers.cpp")).unwrap();
         let code = Code { entry: String::from("fibers"), text };
-        let architecture = Architecture {
-            name: String::from("host"),
-            warp: 1,
-            matrix_core: crate::gpu::architecture::MatrixCore::Plain,
-        };
+        let architecture = Architecture::new(String::from("host"), 1, MatrixCore::Plain);
         let object = object_of(&code, &architecture, &headers);
         if !object.exists() {
             let mut options: Vec<String> = options().into_iter().map(str::to_owned).collect();

@@ -33,6 +33,7 @@ struct KernelFacts {
     arguments_bytes: u32,
     threads: u32,
     warp: u32,
+    core: *const c_char,
 }
 
 #[repr(C)]

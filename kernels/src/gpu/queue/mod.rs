@@ -6,13 +6,18 @@
 //! event comes after a lead of further runs, during which the host submits everything else. The
 //! launch-inclusive time is the host's, from handing a run to an idle device to its end.
 
+mod events;
+mod work;
+
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use super::driver::{DeviceError, Driver, Event, Graph};
-use super::memory::DeviceTensors;
-use crate::backend::{KernelFacts, Variant};
+use crate::backend::Variant;
+use events::Events;
+
+pub(crate) use work::{Launch, Work};
 
 /// Kernels of a graph at most. A graph is recorded and made ready anew for every layout, which
 /// takes some microseconds for each of its kernels.
@@ -28,47 +33,6 @@ struct Stretch {
     variant: Variant,
     first_set: usize,
     runs: u32,
-}
-
-/// A kernel, of the project or of a library, that can be submitted.
-pub(crate) trait Launch {
-    /// What it is, for the record.
-    fn name(&self) -> String;
-
-    /// How it was compiled and is launched, where that is known.
-    fn facts(&self) -> Option<KernelFacts>;
-
-    /// Looks up where its tensors lie in every set.
-    fn locate(&mut self, tensors: &DeviceTensors) -> Result<(), DeviceError>;
-
-    /// Submits it on a set of tensors.
-    ///
-    /// # Safety
-    ///
-    /// The tensors must still lie where [`Self::locate`] found them.
-    unsafe fn launch(&self, set: usize) -> Result<(), DeviceError>;
-}
-
-/// The kernels of each variant in their order.
-pub(crate) struct Work {
-    pub(crate) unfused: Vec<Box<dyn Launch>>,
-    pub(crate) fused: Vec<Box<dyn Launch>>,
-}
-
-impl Work {
-    pub(crate) fn of(&self, variant: Variant) -> &[Box<dyn Launch>] {
-        match variant {
-            Variant::Unfused => &self.unfused,
-            Variant::Fused => &self.fused,
-        }
-    }
-
-    pub(crate) fn of_mut(&mut self, variant: Variant) -> &mut [Box<dyn Launch>] {
-        match variant {
-            Variant::Unfused => &mut self.unfused,
-            Variant::Fused => &mut self.fused,
-        }
-    }
 }
 
 /// Submits runs to a device and times them.
@@ -126,11 +90,12 @@ impl Queue {
         has_lead: bool,
     ) -> Result<Duration, DeviceError> {
         let parts = Self::split(work, variant, runs, sets);
-        // The last part once more, on the sets before the first one.
-        let lead = parts.last().filter(|_| has_lead).map(|last| {
-            let back = last.runs as usize % sets.count;
+        // The longest part once more, on the sets before the first one: a short one would be over
+        // before the host has submitted the rest, and the device's time would have a gap in it.
+        let lead = parts.first().filter(|_| has_lead).map(|longest| {
+            let back = longest.runs as usize % sets.count;
             let first_set = (sets.first + sets.count - back) % sets.count;
-            Stretch { first_set, ..*last }
+            Stretch { first_set, ..*longest }
         });
         for part in lead.iter().chain(&parts) {
             self.prepare(work, *part, sets.count)?;
@@ -290,32 +255,6 @@ impl Queue {
     }
 }
 
-/// Events that are given back together.
-struct Events<'d> {
-    driver: &'d Rc<dyn Driver>,
-    all: Vec<Event>,
-}
-
-impl<'d> Events<'d> {
-    const fn new(driver: &'d Rc<dyn Driver>) -> Self {
-        Self { driver, all: Vec::new() }
-    }
-
-    fn add(&mut self) -> Result<(), DeviceError> {
-        self.all.push(self.driver.create_event()?);
-        Ok(())
-    }
-}
-
-impl Drop for Events<'_> {
-    fn drop(&mut self) {
-        for &event in &self.all {
-            // SAFETY: it was made by this driver, and nothing else owns it.
-            unsafe { self.driver.destroy_event(event) };
-        }
-    }
-}
-
 impl Drop for Queue {
     fn drop(&mut self) {
         let _ = self.driver.synchronize();
@@ -338,162 +277,4 @@ pub(crate) struct Sets {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::cache::CodeCache;
-    use super::super::loaded::Loader;
-    use super::super::lower::probes;
-    use super::super::tensors::TensorTable;
-    use super::*;
-    use crate::gpu::tests::scripted::{NoCompiler, Scripted};
-
-    /// A queue with a variant of two kernels and one of one.
-    fn queue(driver: &Rc<Scripted>) -> (Queue, Work, DeviceTensors) {
-        let shared: Rc<dyn Driver> = Rc::clone(driver) as Rc<dyn Driver>;
-        let loader = Loader::new(Rc::clone(&shared), Rc::new(NoCompiler), CodeCache::default());
-        let tensors = DeviceTensors::allocate(&shared, TensorTable::default(), 3).unwrap();
-        let kernel = || {
-            let mut kernel = loader.load(probes::nothing()).unwrap();
-            kernel.locate(&tensors).unwrap();
-            Box::new(kernel) as Box<dyn Launch>
-        };
-        let work = Work { unfused: vec![kernel(), kernel()], fused: vec![kernel()] };
-        (Queue::new(&shared).unwrap(), work, tensors)
-    }
-
-    fn calls_of(driver: &Scripted, run: impl FnOnce()) -> Vec<String> {
-        driver.calls.borrow_mut().clear();
-        run();
-        driver.calls.borrow().clone()
-    }
-
-    const SETS: Sets = Sets { first: 1, count: 3 };
-
-    #[test]
-    fn the_first_event_comes_after_a_lead_and_all_recording() {
-        let driver = Rc::new(Scripted::new());
-        let (mut queue, work, _tensors) = queue(&driver);
-        let calls = calls_of(&driver, || {
-            // SAFETY: the kernels were located where the tensors are.
-            let time = unsafe { queue.device_time(&work, Variant::Unfused, 2, SETS, true) };
-            assert_eq!(time.unwrap(), Duration::from_micros(1));
-        });
-        let launches = ["launch 1"; 4];
-        let mut expected = vec!["begin"];
-        expected.extend(launches);
-        expected.extend(["end", "begin"]);
-        expected.extend(launches);
-        expected.extend(["end", "graph", "record", "graph", "record", "synchronize", "elapsed"]);
-        assert_eq!(calls, expected);
-        // What was recorded serves again, until the tensors move.
-        let calls = calls_of(&driver, || {
-            // SAFETY: as above.
-            let time = unsafe { queue.device_time(&work, Variant::Unfused, 2, SETS, true) };
-            assert!(time.is_ok());
-        });
-        assert_eq!(calls, ["graph", "record", "graph", "record", "synchronize", "elapsed"]);
-        assert_eq!(calls_of(&driver, || queue.forget()), ["destroy graph"; 2]);
-    }
-
-    #[test]
-    fn a_runtime_that_records_nothing_gets_kernels_one_by_one() {
-        for failing in ["begin_capture", "end_capture"] {
-            let driver = Rc::new(Scripted::new());
-            let (mut queue, work, _tensors) = queue(&driver);
-            driver.failing.borrow_mut().push(failing);
-            for _ in 0..2 {
-                // SAFETY: as above.
-                let time = unsafe { queue.device_time(&work, Variant::Fused, 5, SETS, true) };
-                assert_eq!(time.unwrap(), Duration::from_micros(5));
-            }
-            assert!(!queue.records());
-            let calls = driver.calls.borrow();
-            assert_eq!(calls.iter().filter(|call| *call == "begin").count(), 1, "{failing}");
-        }
-    }
-
-    #[test]
-    fn long_stretches_are_recorded_in_parts() {
-        let driver = Rc::new(Scripted::new());
-        let (mut queue, work, _tensors) = queue(&driver);
-        let runs = 3 * (MOST_KERNELS as u32 / 2) + 7;
-        // SAFETY: as above.
-        unsafe { queue.device_time(&work, Variant::Unfused, runs, SETS, true) }.unwrap();
-        let calls = driver.calls.borrow();
-        let of = |name: &str| calls.iter().filter(|call| call.starts_with(name)).count();
-        // The three whole parts begin at the same set, as many runs are a multiple of three sets
-        // away or not; what is launched is all of them and the lead.
-        assert_eq!(of("graph"), 3 + 1 + 1);
-        assert_eq!(of("record"), 2);
-        let parts = Queue::split(&work, Variant::Unfused, runs, SETS);
-        assert_eq!(parts.iter().map(|part| part.runs).sum::<u32>(), runs);
-        let mut set = SETS.first;
-        for part in parts {
-            assert_eq!(part.first_set, set);
-            set = (set + part.runs as usize) % SETS.count;
-        }
-    }
-
-    #[test]
-    fn the_hosts_time_is_of_each_run_by_itself() {
-        let driver = Rc::new(Scripted::new());
-        let (mut queue, work, _tensors) = queue(&driver);
-        let calls = calls_of(&driver, || {
-            // SAFETY: as above.
-            let time = unsafe { queue.launch_inclusive_time(&work, Variant::Unfused, 2, SETS) };
-            assert!(time.is_ok());
-        });
-        let run = ["launch 1", "launch 1", "synchronize"];
-        assert_eq!(calls, [&["synchronize"][..], &run, &run].concat());
-    }
-
-    #[test]
-    fn kernels_are_timed_one_by_one_behind_a_lead() {
-        let driver = Rc::new(Scripted::new());
-        let (mut queue, work, _tensors) = queue(&driver);
-        let calls = calls_of(&driver, || {
-            // SAFETY: as above.
-            let seconds = unsafe { queue.step_times(&work, 2, SETS) }.unwrap();
-            assert_eq!(seconds.len(), 2);
-            assert!(seconds.iter().all(|one| (one - 1e-6).abs() < 1e-12), "{seconds:?}");
-        });
-        let graph = calls.iter().position(|call| call == "graph").unwrap();
-        let run = ["launch 1", "record"];
-        assert_eq!(
-            calls[graph + 1..][..10],
-            [&["record"][..], &run, &run, &run, &run, &["synchronize"]].concat()
-        );
-        assert_eq!(
-            calls[graph + 11..],
-            [["elapsed"; 4].as_slice(), &["destroy event"; 5]].concat()
-        );
-    }
-
-    #[test]
-    fn events_of_steps_are_given_back_whatever_fails() {
-        for failing in ["create_event", "launch", "record", "synchronize", "elapsed"] {
-            let driver = Rc::new(Scripted::new());
-            let (mut queue, work, tensors) = queue(&driver);
-            driver.failing.borrow_mut().push(failing);
-            // SAFETY: as above.
-            assert!(unsafe { queue.step_times(&work, 2, SETS) }.is_err(), "{failing}");
-            drop((queue, work, tensors));
-            assert_eq!(driver.alive.get(), 0, "{failing}");
-        }
-    }
-
-    #[test]
-    fn everything_is_given_back_whatever_fails() {
-        for failing in
-            ["launch", "record", "synchronize", "elapsed", "launch_graph", "begin_capture"]
-        {
-            let driver = Rc::new(Scripted::new());
-            let (mut queue, work, tensors) = queue(&driver);
-            driver.failing.borrow_mut().push(failing);
-            // SAFETY: as above.
-            let time = unsafe { queue.device_time(&work, Variant::Unfused, 2, SETS, true) };
-            assert_eq!(time.is_ok(), failing == "begin_capture", "{failing}");
-            drop((queue, work, tensors));
-            assert_eq!(driver.alive.get(), 0, "{failing}");
-        }
-    }
-}
+mod tests;

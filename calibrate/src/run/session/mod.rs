@@ -4,19 +4,21 @@
 //! changes on the machine within minutes is in its interval and not a difference between two runs.
 //! It also means that a run which is ended early knows something of every problem.
 
+mod ceilings;
+mod process;
+
 use std::collections::HashMap;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use fusion_cost_model::calibration::{MeasuredCeilings, NoiseFloor, RunEnd};
-use fusion_cost_model::{Clock, DType, Implementation};
+use fusion_cost_model::Implementation;
+use fusion_cost_model::calibration::{NoiseFloor, RunEnd};
 
 use crate::judge::{controls_for, noise_floor, same_margin};
 use crate::measure::{States, draw_pass, enough};
-use crate::plan::{Subject, controls, stable_hash};
-use crate::prove::Proof;
+use crate::plan::{Subject, controls};
 use crate::stop::Stop;
-use crate::worker::{CeilingsTask, MeasureAnswer, MeasureTask, NoAnswer, ProcessReport, Workers};
+use crate::worker::{Ladder, ProcessReport, Workers};
 
 use super::entry::Entry;
 use super::findings::{self, PassCeilings};
@@ -24,23 +26,6 @@ use super::journal::Journal;
 use super::observer::{Extent, Observer, Silent};
 use super::outcome::{Measured, Outcome, State};
 use super::settings::RunSettings;
-
-/// Multiply-adds that the reference of one problem may cost in its first process: about half a
-/// second on two cores.
-const FIRST_REFERENCE_BUDGET: u64 = 500_000_000;
-
-/// The same in every further process, which runs the same kernels on the same inputs.
-const REFERENCE_BUDGET: u64 = 50_000_000;
-
-/// The ceilings are measured before the first pass and again whenever this many passes are made, so
-/// that every state that the machine stays in has its own.
-const PASSES_BETWEEN_CEILINGS: u32 = 4;
-
-/// How often a process of an A/A run is made again when most of its pairs were disturbed.
-const MOST_REPEATS: u32 = 2;
-
-/// The repeated processes of a pass have numbers of their own, this far from its own number.
-const REPEAT: u32 = 1 << 16;
 
 /// A run that is going on.
 pub struct Session<'a> {
@@ -60,6 +45,8 @@ pub struct Session<'a> {
     machine: States,
     /// The correlation of successive processes so far.
     correlation: f64,
+    /// On which core of a GPU the ceilings are measured.
+    ladder_of_ceilings: Ladder,
 }
 
 impl<'a> Session<'a> {
@@ -76,7 +63,7 @@ impl<'a> Session<'a> {
     ) -> anyhow::Result<Self> {
         let controls = controls(subjects, settings.l2_bytes)?;
         let all = controls.iter().chain(subjects);
-        let measured: Vec<Measured> = all.copied().map(Measured::new).collect();
+        let measured = all.copied().map(|subject| Measured::new(subject, settings.cores)).collect();
         Ok(Self {
             workers,
             settings,
@@ -90,6 +77,7 @@ impl<'a> Session<'a> {
             journal: None,
             machine: States::default(),
             correlation: findings::correlation(&[]),
+            ladder_of_ceilings: Ladder::of(settings.cores),
         })
     }
 
@@ -113,9 +101,19 @@ impl<'a> Session<'a> {
                     self.seen_ceilings.push(PassCeilings { dtype, clock, pass, report });
                 }
                 Entry::Wrong { subject, reason } => {
-                    let same = |measured: &&mut Measured| measured.subject == subject;
-                    if let Some(measured) = self.measured.iter_mut().find(same) {
+                    if let Some(measured) =
+                        self.measured.iter_mut().find(|it| it.subject == subject)
+                    {
                         measured.state = State::Wrong(reason);
+                        self.recovered.retain(|(of, _), _| *of != subject);
+                    }
+                }
+                Entry::Fell { subject, ladder } => {
+                    if let Some(measured) =
+                        self.measured.iter_mut().find(|it| it.subject == subject)
+                    {
+                        measured.ladder = ladder;
+                        // They ran on the core that failed.
                         self.recovered.retain(|(of, _), _| *of != subject);
                     }
                 }
@@ -272,108 +270,6 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Measures one subject in one process. One of an A/A run in which most pairs were disturbed
-    /// counts for nothing and is made again: it would be missing in every verdict.
-    fn measure(&mut self, index: usize, pass: u32) -> anyhow::Result<Option<RunEnd>> {
-        for repeat in 0..=MOST_REPEATS {
-            let before = self.measured[index].processes.len();
-            let end = self.measure_once(index, pass + repeat * REPEAT)?;
-            let measured = &self.measured[index];
-            let is_made = measured.processes.len() > before;
-            let is_lost = is_made && index < self.controls && measured.ended_disturbed();
-            if end.is_some() || !is_lost || repeat == MOST_REPEATS {
-                return Ok(end);
-            }
-            self.measured[index].processes.pop();
-            self.observer.processes_added(1);
-        }
-        Ok(None)
-    }
-
-    /// Measures one subject in one process, which has this number among all of its own.
-    fn measure_once(&mut self, index: usize, number: u32) -> anyhow::Result<Option<RunEnd>> {
-        let Measured { subject, seconds, .. } = self.measured[index];
-        if let Some(report) = self.recovered.remove(&(subject, number)) {
-            self.measured[index].add(report);
-            self.observer.process_ends();
-            return Ok(None);
-        }
-        if let Some(end) = self.end_before(seconds) {
-            return Ok(Some(end));
-        }
-        self.observer.process_starts(&subject, number % REPEAT);
-        let began = Instant::now();
-        let (task, time_left) = (self.task(&subject, number), self.time_left());
-        let mut answer = self.workers.measure(task.clone(), time_left);
-        // The system ends a process for the memory that another one took, and any program can send
-        // it a signal.
-        if let Err(NoAnswer::Crashed(reason)) = &answer {
-            self.observer.warn(&format!("{subject}: {reason}; it is tried once more"));
-            answer = self.workers.measure(task, self.time_left());
-        }
-        let measured = &mut self.measured[index];
-        measured.seconds = began.elapsed().as_secs_f64();
-        match answer {
-            Ok(MeasureAnswer::Measured(report)) => {
-                if let Some(journal) = &mut self.journal {
-                    let report = report.clone();
-                    journal.append(&Entry::Process { subject, index: number, report })?;
-                }
-                measured.add(*report);
-                self.observer.process_ends();
-                return Ok(None);
-            }
-            Ok(MeasureAnswer::Wrong(wrong)) => {
-                let reason = wrong.to_string();
-                if let Some(journal) = &mut self.journal {
-                    journal.append(&Entry::Wrong { subject, reason: reason.clone() })?;
-                }
-                measured.state = State::Wrong(reason);
-            }
-            Ok(MeasureAnswer::NoKernels) => measured.state = State::NoKernels,
-            Err(
-                NoAnswer::Failed(reason) | NoAnswer::Crashed(reason) | NoAnswer::NoDevice(reason),
-            ) => {
-                measured.state = State::Failed(reason);
-            }
-            Err(NoAnswer::Stopped) => return Ok(Some(RunEnd::Interrupted)),
-            Err(NoAnswer::TimeUp) => return Ok(Some(RunEnd::TimeBudget)),
-            Err(error @ NoAnswer::NotStarted(_)) => return Err(error.into()),
-        }
-        if index >= self.controls {
-            self.observer.problem_ends(measured);
-        } else if let State::Wrong(reason) | State::Failed(reason) = &measured.state {
-            self.observer.warn(&format!("A/A run of {subject}: {reason}"));
-        }
-        Ok(None)
-    }
-
-    /// What the first process of a subject proved, so that the others need no reference.
-    fn proved(&self, subject: &Subject) -> Option<Proof> {
-        let measured = self.measured.iter().find(|one| one.subject == *subject)?;
-        measured.processes.iter().find_map(ProcessReport::proof)
-    }
-
-    fn task(&self, subject: &Subject, pass: u32) -> MeasureTask {
-        let Subject { problem, comparison, repetition, .. } = *subject;
-        let seed = self.settings.seed;
-        let name = problem.to_string();
-        MeasureTask {
-            subject: *subject,
-            cache: self.settings.cache,
-            procedure: self.settings.procedure,
-            // Each problem has a seed of its own whatever else is measured, so that it can be reproduced
-            // by itself.
-            input_seed: seed ^ stable_hash(&name),
-            process_seed: stable_hash(&format!(
-                "{seed} {subject} {comparison:?} {repetition} {pass}"
-            )),
-            reference_budget: if pass == 0 { FIRST_REFERENCE_BUDGET } else { REFERENCE_BUDGET },
-            proved: self.proved(subject),
-            planted: None,
-        }
-    }
-
     /// Looks at a problem between two passes, and finishes it if it needs no more processes.
     fn look(&mut self, index: usize) {
         let floor = noise_floor(&controls_for(&self.noise(), &self.measured[index].subject));
@@ -408,66 +304,6 @@ impl<'a> Session<'a> {
             let all = undecided + self.controls_of(pass + 1).len();
             self.observer.processes_added(all as u64 * u64::from(next - pass - 1));
         }
-    }
-
-    /// Measures the ceilings for every dtype and clock that occur, before some of the planned passes.
-    fn measure_ceilings(&mut self, pass: u32) -> anyhow::Result<Option<RunEnd>> {
-        if pass >= self.settings.procedure.processes
-            || !pass.is_multiple_of(PASSES_BETWEEN_CEILINGS)
-        {
-            return Ok(None);
-        }
-        for (dtype, clock) in self.kinds_of_ceilings() {
-            let is_it = |known: &PassCeilings| {
-                (known.dtype, known.clock, known.pass) == (dtype, clock, pass)
-            };
-            if self.seen_ceilings.iter().any(is_it) {
-                continue;
-            }
-            if let Some(end) = self.end_before(0.0) {
-                return Ok(Some(end));
-            }
-            self.observer.ceilings_start();
-            let task =
-                CeilingsTask { dtype, clock, rounds: self.settings.procedure.ceiling_rounds };
-            match self.workers.ceilings(task, self.time_left()) {
-                Ok(Some(report)) => {
-                    if let Some(journal) = &mut self.journal {
-                        let report = report.clone();
-                        journal.append(&Entry::Ceilings { dtype, clock, pass, report })?;
-                    }
-                    self.seen_ceilings.push(PassCeilings { dtype, clock, pass, report });
-                }
-                Ok(None) => {}
-                Err(NoAnswer::Stopped) => return Ok(Some(RunEnd::Interrupted)),
-                Err(NoAnswer::TimeUp) => return Ok(Some(RunEnd::TimeBudget)),
-                // Another pass may have them, and speedups are worth something without.
-                Err(
-                    NoAnswer::Failed(reason)
-                    | NoAnswer::Crashed(reason)
-                    | NoAnswer::NoDevice(reason),
-                ) => {
-                    self.observer.warn(&format!("cannot measure the ceilings: {reason}"));
-                }
-                Err(error @ NoAnswer::NotStarted(_)) => return Err(error.into()),
-            }
-        }
-        Ok(None)
-    }
-
-    /// The dtypes of the problems, each with the clocks by which they are measured.
-    fn kinds_of_ceilings(&self) -> Vec<(DType, Clock)> {
-        let all = DType::ALL.into_iter().flat_map(|dtype| Clock::ALL.map(|clock| (dtype, clock)));
-        let occurs = |kind: &(DType, Clock)| {
-            let kind_of = |subject: &Subject| (subject.problem.dtype(), subject.clock);
-            self.measured[self.controls..].iter().any(|one| kind_of(&one.subject) == *kind)
-        };
-        all.filter(occurs).collect()
-    }
-
-    fn ceilings(&self) -> Vec<MeasuredCeilings> {
-        let kinds = self.kinds_of_ceilings();
-        findings::ceilings_by_state(&self.seen_ceilings, &kinds, &self.machine, &self.settings)
     }
 
     fn noise(&self) -> Vec<NoiseFloor> {

@@ -1,0 +1,40 @@
+//! The libraries and devices of a backend.
+
+use fusion_cost_model::Backend;
+
+use super::{Finding, Status, permissions};
+use crate::exit;
+use crate::run::Target;
+use crate::worker::{Device, SURVEY_LIMIT, SurveyTask, probe};
+
+/// What there is of a backend.
+pub(super) struct Libraries {
+    /// What was found.
+    pub(super) findings: Vec<Finding>,
+    /// The device, if it can be used.
+    pub(super) target: Option<Target>,
+}
+
+/// Looks for the libraries and devices of a backend, and opens one.
+pub(super) fn look(device: &Device) -> Libraries {
+    let mut findings = Vec::new();
+    let backend = device.backend;
+    if backend != Backend::Cpu {
+        let lines = probe(device, SurveyTask, SURVEY_LIMIT)
+            .unwrap_or_else(|reason| vec![reason.to_string()]);
+        findings.push(Finding::new("libraries and devices", Status::Noted, lines));
+    }
+    match Target::find(device.clone()) {
+        Ok(target) => {
+            if let Some(libraries) = findings.first_mut() {
+                libraries.status = Status::Passed;
+            }
+            Libraries { findings, target: Some(target) }
+        }
+        Err(error) => {
+            findings.push(Finding::new("device", Status::Missing, vec![exit::message(&error)]));
+            findings.extend(permissions::of(backend));
+            Libraries { findings, target: None }
+        }
+    }
+}

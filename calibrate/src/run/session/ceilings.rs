@@ -1,0 +1,93 @@
+//! The ceilings of the machine, measured between passes.
+
+use fusion_cost_model::calibration::{MeasuredCeilings, RunEnd};
+use fusion_cost_model::{Clock, DType};
+
+use super::super::entry::Entry;
+use super::super::findings::{self, PassCeilings};
+use super::Session;
+use crate::plan::Subject;
+use crate::worker::{CeilingsTask, NoAnswer};
+
+/// The ceilings are measured before the first pass and again whenever this many passes are made, so
+/// that every state that the machine stays in has its own.
+const PASSES_BETWEEN_CEILINGS: u32 = 4;
+
+impl Session<'_> {
+    /// Measures the ceilings for every dtype and clock that occur, before some of the planned passes.
+    pub(super) fn measure_ceilings(&mut self, pass: u32) -> anyhow::Result<Option<RunEnd>> {
+        if pass >= self.settings.procedure.processes
+            || !pass.is_multiple_of(PASSES_BETWEEN_CEILINGS)
+        {
+            return Ok(None);
+        }
+        for (dtype, clock) in self.kinds_of_ceilings() {
+            let is_it = |known: &PassCeilings| {
+                (known.dtype, known.clock, known.pass) == (dtype, clock, pass)
+            };
+            if self.seen_ceilings.iter().any(is_it) {
+                continue;
+            }
+            if let Some(end) = self.end_before(0.0) {
+                return Ok(Some(end));
+            }
+            self.observer.ceilings_start();
+            if let Some(end) = self.measure_ceilings_of(dtype, clock, pass)? {
+                return Ok(Some(end));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Measures one kind, on the next core where the kernels of one fail.
+    fn measure_ceilings_of(
+        &mut self,
+        dtype: DType,
+        clock: Clock,
+        pass: u32,
+    ) -> anyhow::Result<Option<RunEnd>> {
+        loop {
+            let (rounds, core) =
+                (self.settings.procedure.ceiling_rounds, self.ladder_of_ceilings.core);
+            let task = CeilingsTask { dtype, clock, rounds, core };
+            let error = match self.workers.ceilings(task, self.time_left()) {
+                Ok(Some(report)) => {
+                    if let Some(journal) = &mut self.journal {
+                        let report = report.clone();
+                        journal.append(&Entry::Ceilings { dtype, clock, pass, report })?;
+                    }
+                    self.seen_ceilings.push(PassCeilings { dtype, clock, pass, report });
+                    return Ok(None);
+                }
+                Ok(None) => return Ok(None),
+                Err(NoAnswer::Stopped) => return Ok(Some(RunEnd::Interrupted)),
+                Err(NoAnswer::TimeUp) => return Ok(Some(RunEnd::TimeBudget)),
+                Err(error @ NoAnswer::NotStarted(_)) => return Err(error.into()),
+                Err(error) => error,
+            };
+            self.observer.warn(&format!("cannot measure the ceilings: {error}"));
+            let reason = error.to_string();
+            let failure = error.of_kernels();
+            let falls = failure.is_some_and(|how| self.ladder_of_ceilings.fail(how, &reason));
+            // Another pass may have them, and speedups are worth something without.
+            if !falls {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// The dtypes of the problems, each with the clocks by which they are measured.
+    fn kinds_of_ceilings(&self) -> Vec<(DType, Clock)> {
+        let all = DType::ALL.into_iter().flat_map(|dtype| Clock::ALL.map(|clock| (dtype, clock)));
+        let occurs = |kind: &(DType, Clock)| {
+            let kind_of = |subject: &Subject| (subject.problem.dtype(), subject.clock);
+            self.measured[self.controls..].iter().any(|one| kind_of(&one.subject) == *kind)
+        };
+        all.filter(occurs).collect()
+    }
+
+    pub(super) fn ceilings(&self) -> Vec<MeasuredCeilings> {
+        let kinds = self.kinds_of_ceilings();
+        findings::ceilings_by_state(&self.seen_ceilings, &kinds, &self.machine, &self.settings)
+    }
+}

@@ -1,0 +1,34 @@
+//! What a worker says while it works, so that its caller knows which kernel hangs.
+
+use std::time::Duration;
+
+use fused_kernels::worker::Notes;
+
+/// Where a worker says what it is doing, and how long a kernel may take.
+pub(super) struct Progress {
+    notes: Notes,
+    kernel_limit: Duration,
+}
+
+impl Progress {
+    /// Notes, in which a kernel may take this long when it runs for the first time.
+    pub(super) const fn new(notes: Notes, kernel_limit: Duration) -> Self {
+        Self { notes, kernel_limit }
+    }
+
+    /// Says what is done from now on, in words that follow "while it".
+    pub(super) fn doing(&self, doing: impl Into<String>) {
+        self.notes.doing(doing, None);
+    }
+
+    /// Says which kernel runs for the first time, and `after` when it has ended.
+    pub(super) fn first_runs(&self, after: &str) -> impl FnMut(Option<&str>) {
+        move |kernel| match kernel {
+            Some(kernel) => {
+                let doing = format!("ran {kernel} for the first time");
+                self.notes.doing(doing, Some(self.kernel_limit));
+            }
+            None => self.doing(after),
+        }
+    }
+}
