@@ -1,6 +1,7 @@
 //! The commands of the trace tool. `open` finds and reads the traces for each of them.
 
 mod compare;
+mod copies;
 mod index;
 mod info;
 mod kernels;

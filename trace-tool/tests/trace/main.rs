@@ -7,3 +7,4 @@ mod outputs;
 mod program;
 mod ranks;
 mod reports;
+mod sources;

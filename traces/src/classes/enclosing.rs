@@ -6,23 +6,23 @@ use rustc_hash::FxHashMap;
 const DEEPEST: usize = 256;
 
 /// Intervals on the threads of the host, as columns of one table.
-pub(super) struct Intervals<'a> {
-    pub(super) start_ns: &'a [i64],
-    pub(super) duration_ns: &'a [u64],
-    pub(super) thread: &'a [u32],
+pub(crate) struct Intervals<'a> {
+    pub(crate) start_ns: &'a [i64],
+    pub(crate) duration_ns: &'a [u64],
+    pub(crate) thread: &'a [u32],
 }
 
 /// A moment on a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Moment {
-    pub(super) thread: u32,
-    pub(super) time_ns: i64,
+pub(crate) struct Moment {
+    pub(crate) thread: u32,
+    pub(crate) time_ns: i64,
 }
 
 impl Intervals<'_> {
     /// Calls `found` with each moment's place in the list and the rows that contain the moment,
     /// the innermost first. Only the threads of the moments are sorted.
-    pub(super) fn around(&self, moments: &[Moment], mut found: impl FnMut(usize, &[usize])) {
+    pub(crate) fn around(&self, moments: &[Moment], mut found: impl FnMut(usize, &[usize])) {
         let mut threads: FxHashMap<u32, (Vec<usize>, Vec<usize>)> = FxHashMap::default();
         for (place, moment) in moments.iter().enumerate() {
             threads.entry(moment.thread).or_default().0.push(place);

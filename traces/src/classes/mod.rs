@@ -6,7 +6,7 @@
 //! still unknown and always stands at the same place of a layer. None of it is looked at for
 //! kernels whose name is enough.
 
-mod enclosing;
+pub(crate) mod enclosing;
 mod hints;
 mod neighbours;
 #[cfg(test)]
