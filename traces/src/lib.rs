@@ -68,6 +68,7 @@ mod number;
 pub mod predicted;
 mod quantile;
 mod ranks;
+pub mod rates;
 mod repair;
 pub mod results;
 mod rows;

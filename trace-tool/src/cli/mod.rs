@@ -4,6 +4,7 @@ mod compare;
 mod input;
 mod output;
 mod program;
+mod rates;
 mod trace;
 mod validate;
 
@@ -11,6 +12,7 @@ pub use compare::{CompareFormat, ComparePhase, TraceCompareArgs};
 pub use input::{IndexArgs, IndexPlace, TraceFiles, TraceInput};
 pub use output::OutputArgs;
 pub use program::program;
+pub use rates::{RatesFormat, TraceProblemsArgs, TraceRatesArgs};
 pub use trace::{
     LayersFormat, OutputFormat, PhaseName, TableName, TaxonomyName, TraceCommand, TraceIndexArgs,
     TraceInfoArgs, TraceKernelsArgs, TraceLayersArgs,

@@ -5,6 +5,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use super::compare::TraceCompareArgs;
 use super::input::{IndexArgs, IndexPlace, TraceFiles, TraceInput};
 use super::output::OutputArgs;
+use super::rates::{TraceProblemsArgs, TraceRatesArgs};
 use super::validate::TraceValidateArgs;
 
 /// What to look for in a trace.
@@ -16,6 +17,10 @@ pub enum TraceCommand {
     Kernels(TraceKernelsArgs),
     /// Steps, phases, layers, and the kind of model
     Layers(TraceLayersArgs),
+    /// How fast kernels computed and moved data, against the machine's peaks
+    Rates(TraceRatesArgs),
+    /// The GEMMs, convolutions and attentions of a model, as a set of sizes to measure
+    Problems(TraceProblemsArgs),
     /// Where the gap between two traces comes from
     Compare(TraceCompareArgs),
     /// Make the next load fast

@@ -6,5 +6,6 @@ mod index;
 mod outputs;
 mod program;
 mod ranks;
+mod rates;
 mod reports;
 mod sources;

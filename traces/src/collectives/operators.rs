@@ -1,7 +1,8 @@
 //! The operators that launched collectives, where the names of the kernels say too little.
 //!
 //! Kernels of AMD's library have no name, and NCCL does an all-to-all by sending. The operator is
-//! found by its id, else as the one that was open when the kernel was launched.
+//! found by its id, else as the one that was open when the kernel was launched; where there is none,
+//! the mark counts that the framework puts around each collective, `nccl:all_to_all`.
 
 use rustc_hash::FxHashMap;
 
@@ -75,7 +76,19 @@ fn by_time(trace: &Trace, rows: &[usize]) -> FxHashMap<usize, Operator> {
         duration_ns: &trace.ops.duration_ns,
         thread: &trace.ops.thread,
     };
+    let marks = Intervals {
+        start_ns: &trace.annotations.start_ns,
+        duration_ns: &trace.annotations.duration_ns,
+        thread: &trace.annotations.thread,
+    };
     let mut found = FxHashMap::default();
+    // Operators come last, since they also say how large it is.
+    marks.around(&moments, |place, open| {
+        let named = open.iter().find_map(|mark| marked(trace, *mark));
+        if let (Some(operator), Some(row)) = (named, rows.get(place)) {
+            found.insert(*row, operator);
+        }
+    });
     ops.around(&moments, |place, open| {
         let named = open.iter().find_map(|op| operator(trace, *op));
         if let (Some(operator), Some(row)) = (named, rows.get(place)) {
@@ -83,6 +96,13 @@ fn by_time(trace: &Trace, rows: &[usize]) -> FxHashMap<usize, Operator> {
         }
     });
     found
+}
+
+/// What the framework's mark of a collective says.
+fn marked(trace: &Trace, mark: usize) -> Option<Operator> {
+    let name = trace.names.text(*trace.annotations.name.get(mark)?).strip_prefix("nccl:")?;
+    let operation = Operation::of(name);
+    (operation != Operation::Unnamed).then_some(Operator { operation, bytes: None })
 }
 
 /// What an operator says, if it names an operation.

@@ -8,7 +8,9 @@
 mod info;
 mod kernels;
 mod layers;
+mod rates;
 
 pub use info::{Counts, InfoParts, RankInfo, RunInfo};
 pub use kernels::{ClassEvidence, RankKernels, RankTime, RanksSummary};
 pub use layers::{FamilyName, LayersFound, PassTime, RankLayers, RanksLayers};
+pub use rates::{RankRates, RanksRates};
