@@ -57,6 +57,7 @@ mod column;
 pub mod compare;
 mod dtypes;
 mod error;
+pub mod idle;
 pub mod index;
 mod launched;
 mod load;

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod compare;
+mod idle;
 mod input;
 mod output;
 mod program;
@@ -9,6 +10,7 @@ mod trace;
 mod validate;
 
 pub use compare::{CompareFormat, ComparePhase, TraceCompareArgs};
+pub use idle::TraceIdleArgs;
 pub use input::{IndexArgs, IndexPlace, TraceFiles, TraceInput};
 pub use output::OutputArgs;
 pub use program::program;

@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::compare::TraceCompareArgs;
+use super::idle::TraceIdleArgs;
 use super::input::{IndexArgs, IndexPlace, TraceFiles, TraceInput};
 use super::output::OutputArgs;
 use super::rates::{TraceProblemsArgs, TraceRatesArgs};
@@ -19,6 +20,8 @@ pub enum TraceCommand {
     Layers(TraceLayersArgs),
     /// How fast kernels computed and moved data, against the machine's peaks
     Rates(TraceRatesArgs),
+    /// Where devices wait, and for what
+    Idle(TraceIdleArgs),
     /// The GEMMs, convolutions and attentions of a model, as a set of sizes to measure
     Problems(TraceProblemsArgs),
     /// Where the gap between two traces comes from

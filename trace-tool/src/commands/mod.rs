@@ -2,6 +2,7 @@
 
 mod compare;
 mod copies;
+mod idle;
 mod index;
 mod info;
 mod kernels;
@@ -34,6 +35,7 @@ pub fn run(command: &TraceCommand, machines: Machines) -> anyhow::Result<u8> {
         TraceCommand::Kernels(args) if args.rows => rows::rows(args)?,
         TraceCommand::Kernels(args) => kernels::kernels(args)?,
         TraceCommand::Layers(args) => layers::layers(args)?,
+        TraceCommand::Idle(args) => idle::idle(args)?,
         TraceCommand::Rates(args) => rates::rates(args, machines)?,
         TraceCommand::Problems(args) => problems::problems(args)?,
         TraceCommand::Compare(args) => compare::compare(args)?,

@@ -4,6 +4,7 @@ mod collectives;
 mod compare;
 mod devices;
 mod formats;
+mod idle;
 mod info;
 mod kernels;
 mod layers;
@@ -17,6 +18,7 @@ pub use compare::{
     CompareReport, CompareTable, trace_compare, trace_compare_csv, trace_compare_html,
     trace_compare_json,
 };
+pub use idle::trace_idle;
 pub use info::{bytes, trace_file, trace_info};
 pub use kernels::trace_kernels;
 pub use layers::{ShownPatterns, trace_layers, trace_layers_csv};

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod idle;
 mod index;
 mod outputs;
 mod program;
