@@ -58,7 +58,8 @@ impl Host {
         let from = calls.partition_point(|(_, end)| *end <= start_ns);
         let calls = calls.get(from..).unwrap_or_default().iter();
         let inside = calls.take_while(|(start, _)| *start < end_ns);
-        inside.map(|(start, end)| between((*start).max(start_ns), (*end).min(end_ns))).sum()
+        let waits = inside.map(|(start, end)| between((*start).max(start_ns), (*end).min(end_ns)));
+        waits.fold(0, u64::saturating_add)
     }
 
     /// What the host did in most of each part that waits for it: of what was open in the middle,

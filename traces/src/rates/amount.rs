@@ -20,6 +20,12 @@ pub(super) struct Amount {
 impl Amount {
     /// The work of an operator; none if it is not known.
     pub(super) fn of(op: &str, text: &str) -> Option<Self> {
+        let amount = Self::by_sizes(op, text)?;
+        // A file may say any sizes.
+        (amount.flops.is_finite() && amount.bytes.is_finite()).then_some(amount)
+    }
+
+    fn by_sizes(op: &str, text: &str) -> Option<Self> {
         // Symbols may stand for anything.
         if text.is_empty() || text.contains('?') {
             return None;
