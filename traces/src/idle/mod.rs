@@ -147,6 +147,9 @@ struct Sums {
     placed: u64,
 }
 
+/// What gaps of one place have in common: the cause, what the host did, and the kernel behind.
+type Place = (Cause, Option<(Doing, NameId)>, NameId);
+
 /// At most this many places of a device are kept.
 const MOST_PLACES: usize = 200;
 
@@ -188,7 +191,7 @@ impl IdleDevice {
         let at = places_in_steps(steps, rows);
         let idle_ns = parts.iter().fold(0_u64, |sum, part| sum.saturating_add(part.ns));
         let mut causes: BTreeMap<Cause, Sums> = BTreeMap::new();
-        let mut places: BTreeMap<(Cause, Option<(Doing, NameId)>, NameId), Sums> = BTreeMap::new();
+        let mut places: BTreeMap<Place, Sums> = BTreeMap::new();
         for (part, doing) in parts.iter().zip(doing) {
             let step = steps.step(part.kernel);
             let at = at.get(&part.kernel).copied();
