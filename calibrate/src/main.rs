@@ -5,7 +5,7 @@
 use std::process::ExitCode;
 
 use calibrate::cli::{self, Cli, Command, Defaults, ProgressChoice};
-use calibrate::{commands, exit, worker};
+use calibrate::{commands, exit, profiles, worker};
 use clap::ColorChoice;
 use cli_support::{colour, stderr};
 
@@ -45,7 +45,7 @@ fn run(cli: Cli, defaults: &Defaults) -> anyhow::Result<u8> {
         Some(Command::Doctor(args)) => commands::doctor::doctor(&args),
         Some(Command::Selftest(args)) => commands::selftest::selftest(&args),
         Some(Command::Config) => commands::config::config(defaults),
-        Some(Command::Trace(command)) => trace_tool::run(&command),
+        Some(Command::Trace(command)) => trace_tool::run(&command, profiles::hardware),
         Some(Command::Completions(args)) => commands::completions::completions(&args),
         Some(Command::Man(args)) => commands::man::man(&args),
         Some(Command::Worker) => match worker::serve()? {},

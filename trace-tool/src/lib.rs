@@ -10,4 +10,4 @@ mod commands;
 pub mod report;
 
 pub use cli::TraceCommand;
-pub use commands::run;
+pub use commands::{Machines, run};

@@ -12,7 +12,7 @@ use trace_tool::cli::program;
 fn main() -> ExitCode {
     let matches = program().get_matches();
     match TraceCommand::from_arg_matches(&matches) {
-        Ok(command) => exit::report(trace_tool::run(&command)),
+        Ok(command) => exit::report(trace_tool::run(&command, || Ok(Vec::new()))),
         Err(error) => error.exit(),
     }
 }

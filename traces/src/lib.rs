@@ -55,11 +55,14 @@ pub mod classify;
 pub mod collectives;
 mod column;
 pub mod compare;
+mod dtypes;
 mod enclosing;
 mod error;
+pub mod idle;
 pub mod index;
 mod launched;
 mod load;
+mod messages;
 mod metadata;
 mod model;
 mod names;
@@ -67,6 +70,7 @@ mod number;
 pub mod predicted;
 mod quantile;
 mod ranks;
+pub mod rates;
 mod repair;
 pub mod results;
 mod rows;
@@ -86,6 +90,7 @@ pub use column::Column;
 pub use error::TraceError;
 pub use index::{IndexPolicy, IndexUse};
 pub use load::{Options, trace_files};
+pub use messages::Message;
 pub use metadata::{Device, Distributed, Metadata, Vendor};
 pub use model::{Annotations, DeviceWork, Frames, Kernels, Lane, Launches, Ops, Thread, Trace};
 pub use names::{NameId, Names};
@@ -100,4 +105,4 @@ pub use summary::{
     PhaseTime, Position, SegmentSummary, StepTime, StreamTime, Summary, Taxonomy, Times,
     Unclassified, busy_and_span, device_times, phase_times,
 };
-pub use warning::Warning;
+pub use warning::{OtherDevice, Warning};

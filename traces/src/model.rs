@@ -32,6 +32,9 @@ pub struct Trace {
     /// What operators were called with, for the columns called `shape`: each distinct one once, as
     /// [`Shape`](crate::Shape) reads it. The first is empty, for events that do not say.
     pub shapes: Names,
+    /// What collectives were called with, for the column called `message`: each distinct one once, as
+    /// [`Message`](crate::Message) reads it. The first is empty, for kernels that do not say.
+    pub messages: Names,
     /// How many events the file has, with those that are not kept.
     pub events: u64,
     /// How many bytes of JSON were read.
@@ -165,6 +168,10 @@ columns! {
         external_id: u64,
         /// The node of a graph that it is.
         graph_node: u64,
+        /// What it was called with, of a collective: an index into [`Trace::messages`].
+        message: u32,
+        /// The number of a collective in its process group, the same on all ranks.
+        sequence: u32,
     }
 }
 

@@ -23,6 +23,8 @@ const COMPRESSION: f64 = 21.0;
 pub struct RankFile {
     /// Where it is.
     pub path: PathBuf,
+    /// What reports call it: its path, unless it is a copy of what was named.
+    pub named: PathBuf,
     /// Its size, in bytes.
     pub bytes: u64,
     /// Whether it is compressed, whatever its name says.
@@ -50,7 +52,8 @@ impl RankFile {
         let told = metadata.distributed.as_ref().and_then(|place| place.rank);
         let rank = told.or_else(|| rank_in(&name_of(&path)));
         let is_compressed = start == GZIP;
-        Ok(Self { path, bytes: information.len(), is_compressed, metadata, rank })
+        let named = path.clone();
+        Ok(Self { path, named, bytes: information.len(), is_compressed, metadata, rank })
     }
 
     /// About how many bytes of memory it takes to load and sum it up, rather too many than too
@@ -82,24 +85,25 @@ impl Ranks {
     ///
     /// # Errors
     ///
-    /// For the first file that cannot be read, and for the first one that is not a trace although
-    /// it is named or its name contains a rank: figures over the ranks that happen to be whole are
-    /// not what was asked for. Other files of a folder that are not traces give a warning. When a
-    /// folder has no traces.
+    /// For the first file that cannot be read, and for the first one that is named and is not a
+    /// trace. Files of a folder that are not traces give a warning, another one if their name
+    /// contains a rank. When a folder has no traces.
     pub fn find<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Result<Self, TraceError> {
         let mut files = Vec::new();
-        let mut others = Vec::new();
+        let (mut others, mut lost) = (Vec::new(), Vec::new());
         for path in paths {
             let path = path.as_ref();
             let before = files.len();
             let mut first_other = None;
             for file in trace_files(path)? {
-                let may_be_other = file != path && rank_in(&name_of(&file)).is_none();
                 match RankFile::of(&file) {
                     Ok(file) => files.push(file),
-                    Err(error @ TraceError::NotATrace { .. }) if may_be_other => {
-                        first_other.get_or_insert(error);
-                        others.push(file);
+                    Err(TraceError::NotATrace { path: file, reason }) if file != path => {
+                        match rank_in(&name_of(&file)) {
+                            Some(_) => lost.push((file.clone(), reason.clone())),
+                            None => others.push(file.clone()),
+                        }
+                        first_other.get_or_insert(TraceError::NotATrace { path: file, reason });
                     }
                     Err(error) => return Err(error),
                 }
@@ -116,6 +120,9 @@ impl Ranks {
         let mut warnings = mismatches(&files);
         if !others.is_empty() {
             warnings.push(RankWarning::NoTraces { files: others });
+        }
+        if !lost.is_empty() {
+            warnings.push(RankWarning::LostRanks { files: lost });
         }
         Ok(Self { files, warnings })
     }
@@ -154,6 +161,11 @@ pub enum RankWarning {
         /// The files.
         files: Vec<PathBuf>,
     },
+    /// Files of a folder are not traces although their names contain a rank.
+    LostRanks {
+        /// The files, and why each is not a trace.
+        files: Vec<(PathBuf, String)>,
+    },
 }
 
 impl RankWarning {
@@ -165,6 +177,7 @@ impl RankWarning {
             Self::WorldSizes { .. } => "world-sizes",
             Self::MissingRanks { .. } => "missing-ranks",
             Self::NoTraces { .. } => "no-traces",
+            Self::LostRanks { .. } => "lost-ranks",
         }
     }
 
@@ -177,6 +190,9 @@ impl RankWarning {
             Self::MissingRanks { .. } => "sums are of the ranks that are there",
             Self::NoTraces { .. } => {
                 "they are left out; name the files of the run if one is missing"
+            }
+            Self::LostRanks { .. } => {
+                "figures are of the other ranks only; copy or record these again"
             }
         }
     }
@@ -197,6 +213,13 @@ impl fmt::Display for RankWarning {
             }
             Self::NoTraces { files } => {
                 write!(f, "files of the folder are not traces: {}", listed(files))
+            }
+            Self::LostRanks { files } => {
+                let files: Vec<String> = files
+                    .iter()
+                    .map(|(file, reason)| format!("{} ({reason})", file.display()))
+                    .collect();
+                write!(f, "traces of ranks cannot be read: {}", files.join(", "))
             }
         }
     }
@@ -242,7 +265,7 @@ fn name_of(path: &Path) -> String {
 
 /// The rank in a file's name: `rank3.json`, `trace_Rank-3.json.gz`, `1751-TP-3.json`.
 /// Other numbers are times and ids of processes.
-fn rank_in(name: &str) -> Option<u64> {
+pub(crate) fn rank_in(name: &str) -> Option<u64> {
     let name = name.to_lowercase();
     ["rank", "tp"].iter().find_map(|word| {
         name.match_indices(word).find_map(|(at, _)| {
@@ -357,7 +380,12 @@ mod tests {
         assert_eq!(Ranks::find([path.join("rank1.json")]).unwrap().warnings, []);
 
         fs::write(path.join("rank3.json"), "{}").unwrap();
-        let error = Ranks::find([path]).unwrap_err().to_string();
+        let warnings = Ranks::find([path]).unwrap().warnings;
+        let Some(RankWarning::LostRanks { files }) = warnings.last() else {
+            panic!("{warnings:?}")
+        };
+        assert_eq!(files, &[(path.join("rank3.json"), "it has no traceEvents".to_owned())]);
+        let error = Ranks::find([path.join("rank3.json")]).unwrap_err().to_string();
         assert!(error.contains("rank3.json is not a profiler trace"), "{error}");
         let error = Ranks::find([path.join("no.json")]).unwrap_err().to_string();
         assert!(error.starts_with("cannot read"), "{error}");

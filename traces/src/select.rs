@@ -13,6 +13,7 @@ impl Trace {
             kernels: self.kernels.only(&rows),
             names: self.names.clone(),
             lanes: self.lanes.clone(),
+            messages: self.messages.clone(),
             ..Self::default()
         };
         (trace, classes.select(&rows))
@@ -24,8 +25,18 @@ impl Kernels {
         fn some<T: Copy>(column: &[T], rows: &[usize]) -> Column<T> {
             rows.iter().filter_map(|row| column.get(*row).copied()).collect()
         }
-        let Self { start_ns, duration_ns, name, lane, work, correlation, external_id, graph_node } =
-            self;
+        let Self {
+            start_ns,
+            duration_ns,
+            name,
+            lane,
+            work,
+            correlation,
+            external_id,
+            graph_node,
+            message,
+            sequence,
+        } = self;
         Self {
             start_ns: some(start_ns, rows),
             duration_ns: some(duration_ns, rows),
@@ -35,6 +46,8 @@ impl Kernels {
             correlation: some(correlation, rows),
             external_id: some(external_id, rows),
             graph_node: some(graph_node, rows),
+            message: some(message, rows),
+            sequence: some(sequence, rows),
         }
     }
 }

@@ -116,6 +116,10 @@ pub enum Problem {
         weights: Vec<u64>,
         /// The size of an image that comes in.
         image: Vec<u64>,
+        /// The channels that come in.
+        channels: u64,
+        /// The stride and the padding, if they are known and the same in all directions.
+        window: Option<[u64; 2]>,
         /// Points of an image that goes out.
         points: u64,
         /// How many times the arithmetic of the forward pass it does: 2 for both gradients.
@@ -131,6 +135,8 @@ pub enum Problem {
         keys: u64,
         /// Heads times the size of a head.
         width: u64,
+        /// Heads.
+        heads: u64,
         /// Whether it computes gradients.
         is_backward: bool,
     },
@@ -180,7 +186,7 @@ impl Problem {
             Self::Conv { batch, weights, points, times, .. } => {
                 2.0 * product(weights) * product(&[*batch, *points, *times])
             }
-            Self::Attention { batch, queries, keys, width, is_backward } => {
+            Self::Attention { batch, queries, keys, width, is_backward, .. } => {
                 // Two products forward, five backward.
                 let products = if *is_backward { 5.0 } else { 2.0 };
                 2.0 * products * product(&[*batch, *queries, *keys, *width])
@@ -245,7 +251,7 @@ fn product_of(a: &[u64], b: &[u64], is_transposed: bool) -> Option<Problem> {
 
 fn conv(shape: &Shape<'_>, is_of_library: bool) -> Option<Problem> {
     let (image, weights) = (shape.known(0)?, shape.known(1)?);
-    let [batch, _, image @ ..] = &image[..] else { return None };
+    let [batch, channels, image @ ..] = &image[..] else { return None };
     let window = weights.get(2..)?;
     if image.len() != window.len() {
         return None;
@@ -258,21 +264,35 @@ fn conv(shape: &Shape<'_>, is_of_library: bool) -> Option<Problem> {
         [stride, padding, ..] => (stride.clone(), padding.clone()),
         _ => (vec![1; image.len()], window.iter().map(|size| size / 2).collect()),
     };
+    let all_alike = |list: &[u64]| list.iter().all(|one| Some(one) == list.first());
+    let of_window = match (stride.first(), padding.first()) {
+        (Some(&one), Some(&pad)) if all_alike(&stride) && all_alike(&padding) => Some([one, pad]),
+        _ => None,
+    };
     let points = image.iter().zip(window).zip(stride.iter().zip(&padding));
     let points = points.map(|((image, window), (stride, padding))| {
         let room = image.saturating_add(padding.saturating_mul(2)).saturating_sub(*window);
         (room / (*stride).max(1)).saturating_add(1)
     });
     let points = saturating_product(points);
-    Some(Problem::Conv { batch: *batch, image: image.to_vec(), points, times: 1, weights })
+    Some(Problem::Conv {
+        batch: *batch,
+        image: image.to_vec(),
+        channels: *channels,
+        window: of_window,
+        points,
+        times: 1,
+        weights,
+    })
 }
 
 /// Of the gradient of the output, the input, and the weights.
 fn conv_backward(shape: &Shape<'_>) -> Option<Problem> {
     let (gradient, image, weights) = (shape.known(0)?, shape.known(1)?, shape.known(2)?);
     let points = saturating_product(gradient.get(2..)?.iter().copied());
-    let image = image.get(2..)?.to_vec();
-    Some(Problem::Conv { batch: *gradient.first()?, weights, image, points, times: 2 })
+    let (channels, image) = (*image.get(1)?, image.get(2..)?.to_vec());
+    let batch = *gradient.first()?;
+    Some(Problem::Conv { batch, weights, image, channels, window: None, points, times: 2 })
 }
 
 fn attention(base: &str, shape: &Shape<'_>) -> Option<Problem> {
@@ -290,6 +310,7 @@ fn attention(base: &str, shape: &Shape<'_>) -> Option<Problem> {
         queries,
         keys,
         width: heads.saturating_mul(size),
+        heads,
         is_backward,
     })
 }

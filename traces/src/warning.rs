@@ -70,8 +70,20 @@ pub enum Warning {
         /// Where it begins.
         at: u64,
     },
+    /// Something that is not gzip follows a whole compressed trace.
+    TrailingBytes {
+        /// What the decompression says.
+        decompression: String,
+    },
     /// Nothing ran on a device.
     NoKernels,
+    /// Nothing ran on a device that is known, but another one was used.
+    OtherDevice {
+        /// What kind of device it is.
+        device: OtherDevice,
+        /// How many of its events there are.
+        count: u64,
+    },
     /// Much of the time is in kernels that no rule knows.
     Unclassified {
         /// How many kernels.
@@ -83,6 +95,15 @@ pub enum Warning {
         /// The name with the longest durations.
         longest: String,
     },
+}
+
+/// A device whose kernels the trace does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum OtherDevice {
+    /// An Intel GPU.
+    Xpu,
+    /// An accelerator of Meta.
+    Mtia,
 }
 
 impl Warning {
@@ -99,7 +120,8 @@ impl Warning {
             Self::ManyShapes { .. } => "many-shapes",
             Self::BadMetadata { .. } => "bad-metadata",
             Self::TrailingData { .. } => "trailing-data",
-            Self::NoKernels => "no-kernels",
+            Self::TrailingBytes { .. } => "trailing-bytes",
+            Self::NoKernels | Self::OtherDevice { .. } => "no-kernels",
             Self::Unclassified { .. } => "unclassified",
         }
     }
@@ -127,6 +149,14 @@ impl Warning {
             }
             Self::BadMetadata { .. } => "the device may be unknown; the events are not affected",
             Self::TrailingData { .. } => "two traces in one file? only the first was read",
+            Self::TrailingBytes { .. } => "the trace is whole; they were not read",
+            Self::OtherDevice { device: OtherDevice::Xpu, .. } => {
+                "record with ProfilerActivity.XPU and a PyTorch whose profiler writes kernels of \
+                 XPUs, as an Intel GPU build does"
+            }
+            Self::OtherDevice { device: OtherDevice::Mtia, .. } => {
+                "kernels of MTIA devices are not read; only what ran on the host is shown"
+            }
             Self::NoKernels => {
                 "record with ProfilerActivity.CUDA, and see that the profiled steps use the device"
             }
@@ -187,7 +217,18 @@ impl fmt::Display for Warning {
             Self::TrailingData { at } => {
                 write!(f, "there is more after the end of the trace at byte {at}")
             }
+            Self::TrailingBytes { decompression } => {
+                write!(f, "what follows the compressed trace is not gzip ({decompression})")
+            }
             Self::NoKernels => f.write_str("the trace has no kernels"),
+            Self::OtherDevice { device, count } => write!(
+                f,
+                "the trace has no kernels, but {count} events of {}",
+                match device {
+                    OtherDevice::Xpu => "Intel's XPU runtime",
+                    OtherDevice::Mtia => "the MTIA runtime",
+                }
+            ),
             Self::Unclassified { count, time_ns, all_ns, longest } => write!(
                 f,
                 "{:.1} % of the time is in {count} kernels that no rule knows, most of it in \

@@ -4,7 +4,7 @@
 
 mod real;
 
-use kernel_traces::collectives::{RankName, RankRecord, Reason, Representative, Skew};
+use kernel_traces::collectives::{Operation, RankName, RankRecord, Reason, Representative, Skew};
 use kernel_traces::{Classes, Options, RankFile, Segments, Trace};
 
 #[test]
@@ -38,14 +38,14 @@ fn ranks_of_different_runs_are_not_matched() {
         .iter()
         .map(|one| (one.name.rank, one.stream, one.collectives, one.reason))
         .collect();
-    // Two runs are of as many ranks and sum up with the same kernel, though not as often.
+    // Two runs are of as many ranks and sum up with the same kernel, though not as often. Some of
+    // NCCL's transfers are all-to-alls, by their operators or the framework's marks.
     let expected = [
-        (Some(0), 40, 15, Reason::TooFew),
         (Some(0), 40, 6, Reason::OneRoot),
-        (Some(1), 15, 21, Reason::TooFew),
-        (Some(1), 15, 43, Reason::NoCounterpart),
-        (Some(3), 21, 18, Reason::NoCounterpart),
-        (Some(3), 21, 42, Reason::NoCounterpart),
+        (Some(0), 40, 15, Reason::TooFew),
+        (Some(1), 15, 1, Reason::NoCounterpart),
+        (Some(1), 15, 63, Reason::TooFew),
+        (Some(3), 21, 60, Reason::NoCounterpart),
     ];
     let mut sorted = unmatched.clone();
     sorted.sort_by_key(|one| (one.0, one.2));
@@ -56,4 +56,38 @@ fn ranks_of_different_runs_are_not_matched() {
         assert_eq!((rank.matched, rank.unmatched_ns), (0, rank.collective_ns));
     }
     assert!(Representative::of(&records).is_some());
+}
+
+/// As a plain parser counts it, with the collectives in the order of each rank's only stream: all
+/// wait 46.8 ms, of them 35.5 ms for rank 7.
+#[test]
+#[ignore = "needs the public traces in ../shared/more_traces"]
+fn eight_ranks_with_eight_collectives_each_name_their_straggler() {
+    let records = real::more().join("dlrm_8ranks");
+    let files = kernel_traces::Ranks::find([records]).unwrap().files;
+    assert_eq!(files.len(), 8);
+    let records: Vec<RankRecord> = files
+        .iter()
+        .map(|file| {
+            let trace = Trace::load(&file.path, &Options::default(), &mut |_, _| {}).unwrap();
+            let classes = Classes::of(&trace);
+            RankRecord::of(&trace, &classes, None, RankName::from(file))
+        })
+        .collect();
+    let skew = Skew::of(&records);
+    assert_eq!(skew.waiting_ns, 46_806_000);
+    assert!(skew.unmatched.is_empty(), "{:?}", skew.unmatched);
+    let [group] = skew.groups.as_slice() else { panic!("{} groups", skew.groups.len()) };
+    assert_eq!((group.members.len(), group.collectives), (8, 8));
+    let straggler = group.straggler.as_ref().unwrap();
+    assert_eq!((straggler.name.rank, straggler.last), (Some(7), 5));
+    assert_eq!(straggler.others_waited_ns, 35_543_000);
+    // The sizes are those of the operators; NCCL's all-to-all only sends and receives.
+    let sized = |time: &&kernel_traces::collectives::CollectiveTime| time.bytes.is_some();
+    let all_to_all: Vec<_> = group.by_family.iter().filter(sized).collect();
+    assert!(all_to_all.iter().all(|time| time.operation == Operation::AllToAll));
+    let of_size = |bytes: u64| all_to_all.iter().find(|time| time.bytes == Some(bytes)).unwrap();
+    assert_eq!(of_size(6144 * 4).count, 2);
+    // 7 / 8 of 24,576 bytes in 10 us, and again.
+    assert!((of_size(6144 * 4).bus_gb_per_s.unwrap() - 0.875 * 2.4576).abs() < 1e-9);
 }

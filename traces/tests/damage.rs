@@ -288,3 +288,48 @@ fn threads_make_no_difference_to_damage() {
     }
     assert!(ended < 3, "{ended} of 5 lists ended early");
 }
+
+#[test]
+fn what_follows_a_compressed_trace_is_not_missing_from_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.json.gz");
+    let (text, truth) = synthetic::text(&plan(&[])).unwrap();
+    let load = |bytes: &[u8]| {
+        fs::write(&path, bytes).unwrap();
+        Trace::load(&path, &Options::default(), &mut |_, _| {}).unwrap()
+    };
+    let packed = compress(&text);
+    for more in [&[0; 512][..], b"\n", b"something else"] {
+        let trace = load(&[packed.as_slice(), more].concat());
+        let [warning] = trace.warnings.as_slice() else { panic!("{:?}", trace.warnings) };
+        assert_eq!(warning.code(), "trailing-bytes");
+        assert_eq!(trace.kernels.len(), truth.kernels.len());
+    }
+    // Damage in it is damage still, although the text comes to its end.
+    let mut broken = packed.clone();
+    let checksum = broken.len() - 8;
+    broken[checksum] ^= 1;
+    let codes: Vec<_> = load(&broken).warnings.iter().map(Warning::code).collect();
+    assert_eq!(codes, ["truncated"]);
+    // And so is an end that is missing.
+    let codes: Vec<_> =
+        load(&packed[..packed.len() - 100]).warnings.iter().map(Warning::code).collect();
+    assert_eq!(codes, ["truncated"]);
+}
+
+#[test]
+fn devices_whose_kernels_are_not_there_have_their_own_advice() {
+    let advice = |category: &str| {
+        let event = format!(
+            "[{{\"ph\": \"X\", \"cat\": \"{category}\", \"name\": \"a\", \"ts\": 1, \"dur\": 2, \
+             \"pid\": 0, \"tid\": 1}}]"
+        );
+        let trace = Trace::from_json(event.as_bytes(), &Options::default()).unwrap();
+        let [warning] = trace.warnings.as_slice() else { panic!("{:?}", trace.warnings) };
+        assert_eq!(warning.code(), "no-kernels");
+        warning.advice()
+    };
+    assert!(advice("cuda_runtime").contains("ProfilerActivity.CUDA"));
+    assert!(advice("xpu_runtime").contains("ProfilerActivity.XPU"));
+    assert!(advice("mtia_runtime").contains("MTIA"));
+}

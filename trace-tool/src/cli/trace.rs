@@ -3,8 +3,10 @@
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::compare::TraceCompareArgs;
+use super::idle::TraceIdleArgs;
 use super::input::{IndexArgs, IndexPlace, TraceFiles, TraceInput};
 use super::output::OutputArgs;
+use super::rates::{TraceProblemsArgs, TraceRatesArgs};
 use super::validate::TraceValidateArgs;
 
 /// What to look for in a trace.
@@ -16,6 +18,12 @@ pub enum TraceCommand {
     Kernels(TraceKernelsArgs),
     /// Steps, phases, layers, and the kind of model
     Layers(TraceLayersArgs),
+    /// How fast kernels computed and moved data, against the machine's peaks
+    Rates(TraceRatesArgs),
+    /// Where devices wait, and for what
+    Idle(TraceIdleArgs),
+    /// The GEMMs, convolutions and attentions of a model, as a set of sizes to measure
+    Problems(TraceProblemsArgs),
     /// Where the gap between two traces comes from
     Compare(TraceCompareArgs),
     /// Make the next load fast

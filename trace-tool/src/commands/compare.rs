@@ -29,15 +29,15 @@ pub(super) fn compare(args: &TraceCompareArgs) -> anyhow::Result<()> {
     // What is wrong with the output and with small files shows before large ones are read.
     let target = args.out.target()?;
     let calibrations = calibrations(args)?;
-    let first = open::ranks([&args.first], args.rank_a)?;
-    let second = open::ranks([&args.second], args.rank_b)?;
+    let (first, _copy_of_first) = open::ranks([&args.first], args.rank_a)?;
+    let (second, _copy_of_second) = open::ranks([&args.second], args.rank_b)?;
     let first = chosen(args, first, "--rank-a")?;
     let second = chosen(args, second, "--rank-b")?;
     if first.file.path.canonicalize().ok() == second.file.path.canonicalize().ok() {
         say!(
             "warning: same-file: {} is compared with itself; name another trace, or another rank \
              with --rank-b",
-            first.file.path.display()
+            first.file.named.display()
         );
     }
     let mut comparison = comparison(args, first.file, second.file)?;
@@ -98,7 +98,7 @@ fn chosen(args: &TraceCompareArgs, files: Vec<RankFile>, option: &str) -> anyhow
     inputs.note(&format!(
         "note: of {} ranks, {} is compared; {option} N names another",
         files.len(),
-        file.path.display()
+        file.named.display()
     ));
     Ok(Chosen { file, ranks: Some(ranks) })
 }
@@ -138,7 +138,7 @@ fn comparison(
         let second = scope.spawn(|| parts(&traces[1]));
         (parts(&traces[0]), second.join().unwrap_or_else(|_| parts(&traces[1])))
     });
-    let names = [&first, &second].map(|file| file.path.display().to_string());
+    let names = [&first, &second].map(|file| file.named.display().to_string());
     let options = CompareOptions { phase: args.phase.only(), layer: args.layer };
     let first = side(&traces[0], &of_first, &names[0]);
     let second = side(&traces[1], &of_second, &names[1]);

@@ -19,7 +19,7 @@ pub(super) fn index(args: &TraceIndexArgs) -> anyhow::Result<u8> {
         if !args.check {
             inputs.build_index(file)?;
         }
-        let name = || file.path.display().to_string();
+        let name = || file.named.display().to_string();
         indexes.push(IndexState::of(file, &inputs.policy).with_context(name)?);
     }
     drop(inputs);

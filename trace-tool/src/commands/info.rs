@@ -3,11 +3,12 @@
 use std::ops::ControlFlow;
 
 use cli_support::output::Destination;
+use kernel_traces::collectives::{RankRecord, RankSurvey};
 use kernel_traces::results::{InfoParts, RankInfo, RunInfo};
 use kernel_traces::{Options, RankFile};
 
 use super::open::{self, Inputs, Opened};
-use super::write_json;
+use super::{survey, write_json};
 use crate::cli::TraceInfoArgs;
 use crate::report;
 
@@ -15,8 +16,15 @@ use crate::report;
 pub(super) fn info(args: &TraceInfoArgs) -> anyhow::Result<()> {
     let mut inputs = open::find_input(&args.input)?;
     let files = inputs.files.clone();
-    let ranks: Result<Vec<_>, _> = files.iter().map(|file| rank(&mut inputs, file)).collect();
-    let run = RunInfo::new(ranks?);
+    let several = files.len() > 1;
+    let (mut ranks, mut records) = (Vec::new(), Vec::new());
+    for file in &files {
+        let (rank, record) = rank(&mut inputs, file, several)?;
+        ranks.push(rank);
+        records.extend(record);
+    }
+    let is_whole = several && records.len() == ranks.len();
+    let run = RunInfo::new(ranks, is_whole.then(|| RankSurvey::of(records)));
     drop(inputs);
     let mut out = Destination::new(None)?;
     if args.json {
@@ -27,16 +35,24 @@ pub(super) fn info(args: &TraceInfoArgs) -> anyhow::Result<()> {
     out.finish()
 }
 
-fn rank(inputs: &mut Inputs, file: &RankFile) -> anyhow::Result<RankInfo> {
+/// What was recorded in a trace, and what is compared between ranks if there are several.
+fn rank(
+    inputs: &mut Inputs,
+    file: &RankFile,
+    several: bool,
+) -> anyhow::Result<(RankInfo, Option<RankRecord>)> {
     match inputs.open(file)? {
-        Opened::Whole(trace) => Ok(RankInfo::of(file, &trace)),
+        Opened::Whole(trace) => {
+            let record = several.then(|| survey::record(file, &trace));
+            Ok((RankInfo::of(file, &trace), record))
+        }
         Opened::InParts => {
             let mut parts = InfoParts::default();
             let streamed = inputs.stream(file, &Options::default(), &mut |part| {
                 parts.add(part);
                 ControlFlow::Continue(())
             })?;
-            Ok(parts.finish(file, streamed))
+            Ok((parts.finish(file, streamed), None))
         }
     }
 }

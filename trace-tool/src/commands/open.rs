@@ -14,6 +14,7 @@ use kernel_traces::{
     IndexPolicy, IndexUse, Options, RankFile, Ranks, Streamed, Trace, Warning, index,
 };
 
+use super::copies::Copies;
 use crate::cli::{TraceFiles, TraceInput};
 use crate::report;
 
@@ -26,6 +27,8 @@ pub(super) struct Inputs {
     stream: bool,
     verbose: bool,
     bar: Option<ProgressBar>,
+    /// Copies of what cannot be read twice, which are there as long as this is.
+    copies: Copies,
     /// The bytes of the files that were read.
     pub(super) done: u64,
 }
@@ -48,21 +51,26 @@ pub(super) fn find(
     policy: IndexPolicy,
     stream: bool,
 ) -> anyhow::Result<Inputs> {
-    let files = ranks(&input.paths, input.rank)?;
-    Ok(Inputs::new(files, policy, stream, input.verbose))
+    let (files, copies) = ranks(&input.paths, input.rank)?;
+    let mut inputs = Inputs::new(files, policy, stream, input.verbose);
+    inputs.copies = copies;
+    Ok(inputs)
 }
 
 /// The traces that paths name, or those of one rank.
 pub(super) fn ranks<P: AsRef<Path>>(
     paths: impl IntoIterator<Item = P>,
     rank: Option<u64>,
-) -> anyhow::Result<Vec<RankFile>> {
-    let Ranks { mut files, warnings } = Ranks::find(paths)?;
+) -> anyhow::Result<(Vec<RankFile>, Copies)> {
+    let (paths, copies) = Copies::of(paths)?;
+    let Ranks { mut files, warnings } =
+        Ranks::find(paths).map_err(|error| copies.name_in(error))?;
+    copies.name(&mut files);
     let Some(rank) = rank else {
         for warning in warnings {
             say!("warning: {}: {warning}; {}", warning.code(), warning.advice());
         }
-        return Ok(files);
+        return Ok((files, copies));
     };
     let known: Vec<String> =
         files.iter().filter_map(|file| file.rank).map(|rank| rank.to_string()).collect();
@@ -72,7 +80,7 @@ pub(super) fn ranks<P: AsRef<Path>>(
         let message = format!("no trace is of rank {rank}; there are: {known}");
         return Err(UsageError(message).into());
     }
-    Ok(files)
+    Ok((files, copies))
 }
 
 fn bar(bytes: u64) -> ProgressBar {
@@ -100,7 +108,7 @@ impl Inputs {
         }
         let bytes = files.iter().map(|file| file.bytes).sum();
         let bar = is_terminal.then(|| bar(bytes));
-        Self { files, policy, stream, verbose, bar, done: 0 }
+        Self { files, policy, stream, verbose, bar, copies: Copies::default(), done: 0 }
     }
 
     /// Whether a trace is read in parts: it was asked for, or the memory is not enough.
@@ -130,7 +138,7 @@ impl Inputs {
         lacks.then(|| {
             format!(
                 "{} may need {} of memory and {} are free",
-                file.path.display(),
+                file.named.display(),
                 gibibytes(needed),
                 gibibytes(free)
             )
@@ -165,7 +173,7 @@ impl Inputs {
             (first, second.join())
         });
         let second =
-            second.map_err(|_| anyhow::anyhow!("reading {} failed", files[1].path.display()))?;
+            second.map_err(|_| anyhow::anyhow!("reading {} failed", files[1].named.display()))?;
         Ok([self.opened(files[0], first?), self.opened(files[1], second?)])
     }
 
@@ -186,7 +194,7 @@ impl Inputs {
     fn progress_beside(&self, file: &RankFile) -> Box<dyn FnMut(u64, u64) + Send> {
         let (bar, mut before) = (self.bar.clone(), 0);
         if let Some(bar) = &bar {
-            bar.set_message(plain::text(&file.path.display().to_string()).into_owned());
+            bar.set_message(plain::text(&file.named.display().to_string()).into_owned());
         }
         Box::new(move |done, _| {
             if let Some(bar) = &bar {
@@ -212,7 +220,7 @@ impl Inputs {
     pub(super) fn progress(&self, file: &RankFile) -> impl FnMut(u64, u64) + use<> {
         let (bar, before) = (self.bar.clone(), self.done);
         if let Some(bar) = &bar {
-            bar.set_message(plain::text(&file.path.display().to_string()).into_owned());
+            bar.set_message(plain::text(&file.named.display().to_string()).into_owned());
         }
         move |done, _| {
             if let Some(bar) = &bar {
@@ -231,7 +239,7 @@ impl Inputs {
     pub(super) fn warn(&self, file: &RankFile, warnings: &[Warning]) {
         let which = match self.files.len() {
             1 => String::new(),
-            _ => format!(" ({})", file.path.display()),
+            _ => format!(" ({})", file.named.display()),
         };
         for warning in warnings {
             let (code, advice) = (warning.code(), warning.advice());

@@ -42,7 +42,7 @@ fn write_file(
     extent: Extent,
     writer: &mut RowWriter<'_>,
 ) -> anyhow::Result<()> {
-    let name = file.path.display().to_string();
+    let name = file.named.display().to_string();
     if extent == Extent::Whole {
         let trace = inputs.load(file)?;
         return Ok(writer.write(&Rows::whole(&trace, &name, file.rank))?);

@@ -2,7 +2,7 @@
 //! stands for all.
 
 use kernel_traces::collectives::{RankName, RankRecord, RankSurvey};
-use kernel_traces::{Classes, RankFile, Segments};
+use kernel_traces::{Classes, RankFile, Segments, Trace};
 
 use super::open::Inputs;
 
@@ -12,9 +12,14 @@ pub(super) fn survey(files: &[RankFile], inputs: &mut Inputs) -> anyhow::Result<
     for file in files {
         inputs.note_memory(file);
         let trace = inputs.load(file)?;
-        let classes = Classes::of(&trace);
-        let segments = Segments::of(&trace, &classes);
-        records.push(RankRecord::of(&trace, &classes, Some(&segments), RankName::from(file)));
+        records.push(record(file, &trace));
     }
     Ok(RankSurvey::of(records))
+}
+
+/// What is compared between ranks.
+pub(super) fn record(file: &RankFile, trace: &Trace) -> RankRecord {
+    let classes = Classes::of(trace);
+    let segments = Segments::of(trace, &classes);
+    RankRecord::of(trace, &classes, Some(&segments), RankName::from(file))
 }

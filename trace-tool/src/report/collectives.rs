@@ -6,8 +6,8 @@ use cli_support::tables::{right, styled};
 use cli_support::units::percent as rounded;
 use comfy_table::{Cell, Table};
 use kernel_traces::collectives::{
-    GroupSkew, NoStraggler, Operation, RankRecord, RankSkew, RankSurvey, Reason, Representative,
-    Skew, Straggler,
+    CollectiveTime, GroupSkew, NoStraggler, Operation, RankRecord, RankSkew, RankSurvey, Reason,
+    Representative, Skew, Straggler,
 };
 
 use super::{capital, percent, ranks, share, time};
@@ -31,6 +31,43 @@ pub(super) fn rank_table(survey: &RankSurvey) -> Table {
         }));
     }
     table
+}
+
+/// At most this many kinds of collectives are listed; the JSON has all.
+const MOST_KINDS: usize = 12;
+
+/// A row for each operation, kernel and size of matched collectives; none if nothing was matched.
+pub(super) fn collective_table(skew: &Skew) -> Option<Table> {
+    let kinds = skew.groups.iter().flat_map(|group| &group.by_family);
+    let mut kinds: Vec<&CollectiveTime> = kinds.collect();
+    if kinds.is_empty() {
+        return None;
+    }
+    kinds.sort_by_key(|kind| std::cmp::Reverse(kind.transfer_ns.saturating_add(kind.waiting_ns)));
+    let mut table = styled();
+    table.set_header([
+        "collective",
+        "kernel",
+        "size",
+        "count",
+        "transfer",
+        "waiting",
+        "bus bandwidth",
+    ]);
+    for kind in kinds.into_iter().take(MOST_KINDS) {
+        table.add_row([
+            Cell::new(kind.operation.name()),
+            Cell::new(&kind.kernel),
+            right(kind.bytes.map_or_else(|| "?".to_owned(), super::bytes)),
+            right(kind.count.to_string()),
+            right(time(kind.transfer_ns)),
+            right(time(kind.waiting_ns)),
+            right(
+                kind.bus_gb_per_s.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.2} GB/s")),
+            ),
+        ]);
+    }
+    Some(table)
 }
 
 /// The cells of [`RANK_COLUMNS`] of each rank.

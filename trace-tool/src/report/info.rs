@@ -3,15 +3,16 @@
 use std::fmt::Write;
 
 use cli_support::units::gibibytes;
+use kernel_traces::collectives::RankSurvey;
 use kernel_traces::results::RunInfo;
 use kernel_traces::{Device, RankFile, Vendor};
 
-use super::ranks;
+use super::{collectives, ranks};
 
 /// A file, in one line, before it is read.
 #[must_use]
 pub fn trace_file(file: &RankFile) -> String {
-    let mut line = format!("{}: {}", file.path.display(), bytes(file.bytes));
+    let mut line = format!("{}: {}", file.named.display(), bytes(file.bytes));
     if let Some(rank) = file.rank {
         let _ = write!(line, ", rank {rank}");
     }
@@ -45,6 +46,7 @@ pub fn trace_info(run: &RunInfo) -> String {
     let counts = [
         ("events", all.events),
         ("kernels", kernels as u64),
+        ("copies", all.copies as u64),
         ("launches", all.launches as u64),
         ("operators", all.operators as u64),
         ("marks", all.annotations as u64),
@@ -56,6 +58,24 @@ pub fn trace_info(run: &RunInfo) -> String {
     }
     if ranks.len() > 1 {
         let _ = writeln!(text, "\n{}", ranks::table(ranks.iter().map(|rank| &rank.time)));
+    }
+    if let Some(survey) = &run.survey {
+        text.push_str(&skew(survey));
+    }
+    text
+}
+
+/// Which rank waits for which, and how fast data moves between them.
+fn skew(survey: &RankSurvey) -> String {
+    let mut text = format!("\n{}\n", collectives::rank_table(survey));
+    for warning in &survey.skew.warnings {
+        let _ = writeln!(text, "Warning: {warning}; {}", warning.advice());
+    }
+    for sentence in collectives::rank_sentences(survey) {
+        let _ = writeln!(text, "{sentence}");
+    }
+    if let Some(table) = collectives::collective_table(&survey.skew) {
+        let _ = writeln!(text, "\n{table}");
     }
     text
 }

@@ -31,8 +31,8 @@ fn who_waits_for_whom_is_said_of_each_side() {
     let runs = runs();
     let outcome = compare(runs.path(), &["late", "even"]);
     let text = String::from_utf8(outcome.get_output().stdout.clone()).unwrap();
-    let (_, ranks) = text.split_once("The ranks of first").unwrap();
-    let (late, even) = ranks.split_once("The ranks of second").unwrap();
+    let (_, ranks) = text.split_once("The ranks of late").unwrap();
+    let (late, even) = ranks.split_once("The ranks of even").unwrap();
     assert!(late.contains("Rank 3 arrives last in"), "{late}");
     assert!(!even.split("Where the gap").next().unwrap().contains("arrives last in"), "{even}");
     // Rank 3 waits least and the others most, so it stands for none.

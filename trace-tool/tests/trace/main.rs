@@ -2,8 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod idle;
 mod index;
 mod outputs;
 mod program;
 mod ranks;
+mod rates;
 mod reports;
+mod sources;

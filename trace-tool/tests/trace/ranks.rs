@@ -45,10 +45,14 @@ fn ranks_come_in_their_order_and_are_summed_up() {
         .assert()
         .success()
         .stderr(contains("warning: no-traces: files of the folder are not traces: ranks/labels"));
-    // A rank that cannot be read ends it, whatever the others are.
+    // A rank that cannot be read is said to be missing, and ends what names it.
     fs::write(folder.path().join("ranks/rank5.json"), "").unwrap();
+    trace(folder.path()).args(["kernels", "ranks"]).assert().success().stderr(contains(
+        "warning: lost-ranks: traces of ranks cannot be read: ranks/rank5.json (it is empty); \
+         figures are of the other ranks only",
+    ));
     trace(folder.path())
-        .args(["kernels", "ranks"])
+        .args(["kernels", "ranks/rank5.json"])
         .assert()
         .code(1)
         .stdout("")

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use kernel_traces::synthetic::{self, Model, Plan};
+use kernel_traces::synthetic::{self, Lockstep, Model, Naming, Plan};
 use predicates::str::contains;
 use serde_json::Value;
 
@@ -136,4 +136,44 @@ fn mistakes_are_told_in_one_line() {
     ] {
         trace(folder.path()).args(args).assert().code(code).stdout("").stderr(contains(message));
     }
+}
+
+/// Copies and fills have their own number, and are none of the kernels.
+#[test]
+fn info_counts_kernels_without_copies() {
+    let folder = served();
+    let info = json(trace(folder.path()).args(["info", "served.json", "--json"]));
+    let parts = json(trace(folder.path()).args(["info", "served.json", "--json", "--stream"]));
+    let all = json(trace(folder.path()).args(["kernels", "served.json", "--json"]));
+    let count = |value: &Value, key: &str| value["ranks"][0][key].as_u64().unwrap();
+    assert!(count(&info, "copies") > 0);
+    assert_eq!(count(&info, "kernels") + count(&info, "copies"), all["kernels"].as_u64().unwrap());
+    for key in ["kernels", "copies"] {
+        assert_eq!(count(&info, key), count(&parts, key));
+    }
+    trace(folder.path())
+        .args(["info", "served.json"])
+        .assert()
+        .stdout(contains(format!("\nkernels     {}\ncopies      ", count(&info, "kernels"))));
+}
+
+/// The ranks of a folder are compared with each other, as in `compare`.
+#[test]
+fn info_of_a_folder_says_which_rank_waits_for_which() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = Lockstep {
+        late: vec![(2, 90_000)],
+        naming: Naming::Sequences,
+        steps: 2,
+        ..Lockstep::default()
+    };
+    run.write(folder.path()).unwrap();
+    let shown = stdout(trace(folder.path()).args(["info", "."]));
+    insta::assert_snapshot!("trace_info_skew", shown);
+    let json = json(trace(folder.path()).args(["info", ".", "--json"]));
+    let group = &json["survey"]["skew"]["groups"][0];
+    assert_eq!(group["straggler"]["rank"], 2);
+    assert!(group["by_family"][0]["bus_gb_per_s"].as_f64().unwrap() > 0.0);
+    let one = super::program::json(trace(folder.path()).args(["info", "rank0.json", "--json"]));
+    assert_eq!(one["survey"], Value::Null);
 }

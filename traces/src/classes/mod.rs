@@ -2,8 +2,8 @@
 //! stands around it.
 //!
 //! `hints` finds the operator and the python frame that launched a kernel, with the help of
-//! [`enclosing`](crate::enclosing), which finds what was open on a thread at a time. `neighbours` settles what is
-//! still unknown, or a guess, and always stands at the same place of a layer. None of it is looked at for
+//! `enclosing`, which finds what was open on a thread at a time. `neighbours` settles what is still
+//! unknown, or a guess, and always stands at the same place of a layer. None of it is looked at for
 //! kernels whose name is enough.
 
 mod hints;

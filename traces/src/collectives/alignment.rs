@@ -18,6 +18,10 @@ pub(super) struct Item {
     pub(super) duration_ns: u64,
     pub(super) end_ns: i64,
     pub(super) step: Option<u64>,
+    /// Its number in its group; 0 if the trace does not say.
+    pub(super) sequence: u32,
+    /// How large it is; 0 if the trace does not say.
+    pub(super) bytes: u64,
 }
 
 /// How two queues belong together.
@@ -28,7 +32,7 @@ pub(super) struct Alignment {
     /// So close are the ends of three quarters of them, when the clocks are set by each other.
     pub(super) within_ns: u64,
     /// How many have the numbers of different steps.
-    other_steps: usize,
+    pub(super) other_steps: usize,
 }
 
 /// Why two queues do not belong together, the poorest evidence for it last.
@@ -48,12 +52,17 @@ pub(super) enum Mismatch {
 /// that keep step without waiting for each other, one pair in a thousand passes.
 const FEWEST: usize = 12;
 
+/// Fewer are enough if their ends are so much closer than their starts: at least this many, for of
+/// simulated ranks that do not wait for each other no pair in ten thousand passes.
+const FEWEST_CLEAR: usize = 6;
+const CLEARLY_CLOSER: f64 = 10.0;
+
 /// The same where many positions are tried.
 const FEWEST_SHIFTED: usize = 24;
 
 /// Ends of one collective are so close. Ranks that do not wait for each other run apart by more in
 /// every step.
-const CLOSE_NS: f64 = 50_000.0;
+pub(super) const CLOSE_NS: f64 = 50_000.0;
 
 /// The ends are so much closer than the starts: what is waited away is the difference in arriving.
 const CLOSER: f64 = 3.0;
@@ -136,7 +145,7 @@ pub(super) fn shifted(a: &[Item], b: &[Item], families: &[Family]) -> Result<Ali
 /// The alignment in one position.
 fn at(a: &[Item], b: &[Item], shift: i64, families: &[Family]) -> Result<Alignment, Mismatch> {
     let (a, b) = overlap(a, b, shift);
-    if a.len() < FEWEST {
+    if a.len() < FEWEST_CLEAR {
         return Err(Mismatch::TooShort);
     }
     let numbered = a.iter().zip(b).filter_map(|(a, b)| a.step.zip(b.step));
@@ -149,6 +158,15 @@ fn at(a: &[Item], b: &[Item], shift: i64, families: &[Family]) -> Result<Alignme
     let ends = apart(a, b, |item| item.end_ns).filter(|ends| *ends <= CLOSE_NS);
     let starts = apart(a, b, |item| item.end_ns.saturating_sub_unsigned(item.duration_ns));
     let (Some(ends), Some(starts)) = (ends, starts) else { return Err(Mismatch::Ends) };
+    if a.len() < FEWEST {
+        // Profilers of old write whole microseconds.
+        let is_clear = ends.max(LEAST_NS as f64) * CLEARLY_CLOSER <= starts;
+        return if is_clear {
+            Ok(Alignment { shift, within_ns: ends.round() as u64, other_steps: all - same })
+        } else {
+            Err(Mismatch::TooShort)
+        };
+    }
     if ends > TOGETHER_NS && ends * CLOSER > starts {
         return Err(Mismatch::Ends);
     }
@@ -156,7 +174,7 @@ fn at(a: &[Item], b: &[Item], shift: i64, families: &[Family]) -> Result<Alignme
 }
 
 /// Whether every collective of `a` could be the one of `b` at its position.
-fn may_be(a: &[Item], b: &[Item], families: &[Family]) -> bool {
+pub(super) fn may_be(a: &[Item], b: &[Item], families: &[Family]) -> bool {
     let family = |item: &Item| families.get(item.family as usize);
     a.iter().zip(b).all(|(a, b)| {
         a.family == b.family
@@ -165,7 +183,7 @@ fn may_be(a: &[Item], b: &[Item], families: &[Family]) -> bool {
 }
 
 /// The parts of two queues that overlap under a shift.
-fn overlap<'i>(a: &'i [Item], b: &'i [Item], shift: i64) -> (&'i [Item], &'i [Item]) {
+pub(super) fn overlap<'i>(a: &'i [Item], b: &'i [Item], shift: i64) -> (&'i [Item], &'i [Item]) {
     let skip = |count: i64| usize::try_from(count).unwrap_or(0);
     let a = a.get(skip(-shift)..).unwrap_or_default();
     let b = b.get(skip(shift)..).unwrap_or_default();
@@ -175,7 +193,7 @@ fn overlap<'i>(a: &'i [Item], b: &'i [Item], shift: i64) -> (&'i [Item], &'i [It
 
 /// How far three quarters of the ends, or of other times, are at most from the line that the clocks
 /// give, in nanoseconds. `None` without any.
-fn apart(a: &[Item], b: &[Item], time_ns: fn(&Item) -> i64) -> Option<f64> {
+pub(super) fn apart(a: &[Item], b: &[Item], time_ns: fn(&Item) -> i64) -> Option<f64> {
     let (first_a, first_b) = (time_ns(a.first()?), time_ns(b.first()?));
     // Times since 1970 have more digits than floats.
     let since = |item: &Item, first: i64| time_ns(item).saturating_sub(first) as f64;
@@ -215,6 +233,8 @@ mod tests {
             duration_ns: 1000,
             end_ns: end_ns(n),
             step: None,
+            sequence: 0,
+            bytes: 0,
         };
         (0..count).map(item).collect()
     }
@@ -261,6 +281,8 @@ mod tests {
                 duration_ns: 1000,
                 end_ns: n * 1_000_000,
                 step: has_steps.then_some(n as u64 / 4),
+                sequence: 0,
+                bytes: 0,
             };
             range.map(item).collect()
         };
@@ -284,13 +306,20 @@ mod tests {
                 state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(0x1405_7B7E_F767_814F);
             ((state >> 33) % bound) as i64
         };
-        for (count, most) in [(12, 5), (24, 0)] {
+        for (count, most) in [(6, 0), (8, 0), (12, 5), (24, 0)] {
             let mut queue = || {
                 let mut end_ns = 0;
                 let mut item = |_| {
                     let duration = 10_000 + random(20_000);
                     end_ns += 20_000 + random(20_000) + duration;
-                    Item { family: 0, duration_ns: duration.unsigned_abs(), end_ns, step: None }
+                    Item {
+                        family: 0,
+                        duration_ns: duration.unsigned_abs(),
+                        end_ns,
+                        step: None,
+                        sequence: 0,
+                        bytes: 0,
+                    }
                 };
                 (0..count).map(&mut item).collect::<Vec<_>>()
             };

@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::alignment::{Alignment, Item, Mismatch, in_place, shifted};
+use super::named;
 use super::operation::{Family, Participation};
 use super::record::RankRecord;
 
@@ -11,6 +12,10 @@ use super::record::RankRecord;
 pub(super) struct Line {
     /// The rank: an index into the list of records.
     pub(super) record: usize,
+    /// The process group and its ranks, in the words of the profiler.
+    pub(super) group: Option<String>,
+    /// How many ranks the group has; 0 if the trace does not say.
+    pub(super) group_size: u64,
     pub(super) stream: i64,
     pub(super) participation: Participation,
     pub(super) items: Vec<Item>,
@@ -139,7 +144,9 @@ impl Finding<'_> {
             if !self.may_join(line, &groups[group]) {
                 continue;
             }
-            match align(&lines[first(group)].items, &lines[line].items, self.families) {
+            let (one, other) = (&lines[first(group)], &lines[line]);
+            let by_name = named::align(one, other, self.families);
+            match by_name.unwrap_or_else(|| align(&one.items, &other.items, self.families)) {
                 Ok(Alignment { shift, within_ns, .. }) => {
                     return Some((group, Member { line, shift, within_ns }));
                 }
@@ -163,10 +170,12 @@ impl Finding<'_> {
             let named = self.records[other.record];
             let same_rank = record.name.rank.is_some() && record.name.rank == named.name.rank;
             let worlds = record.world_size.zip(named.world_size);
+            let groups = line.group.as_ref().zip(other.group.as_ref());
             other.record != line.record
                 && !same_rank
                 && other.participation == line.participation
                 && worlds.is_none_or(|(one, other)| one == other)
+                && groups.is_none_or(|(one, other)| one == other)
         })
     }
 }
@@ -196,12 +205,20 @@ fn lines(records: &[&RankRecord]) -> (Vec<Line>, Vec<Family>) {
                     .filter_map(|one| {
                         let &(family, kind) = ids.get(one.family as usize)?;
                         let (duration_ns, end_ns) = (one.duration_ns, one.end_ns());
-                        let item = Item { family, duration_ns, end_ns, step: one.step };
+                        let (step, sequence, bytes) = (one.step, one.sequence, one.bytes);
+                        let item = Item { family, duration_ns, end_ns, step, sequence, bytes };
                         (kind == participation).then_some(item)
                     })
                     .collect();
                 if !items.is_empty() {
-                    lines.push(Line { record: index, stream: queue.stream, participation, items });
+                    lines.push(Line {
+                        record: index,
+                        group: queue.group.clone(),
+                        group_size: queue.group_size,
+                        stream: queue.stream,
+                        participation,
+                        items,
+                    });
                 }
             }
         }

@@ -4,8 +4,9 @@
 //! Traces of many ranks do not fit into memory together. So [`RankRecord`] keeps of each what is
 //! needed here: the times of its device, and its collectives with their [`Operation`]. [`Skew`]
 //! compares the collectives: `groups` finds the queues of different ranks that ran the same ones,
-//! with `alignment` as the evidence, `waits` adds up who waits for whom, and `straggler` says
-//! whether one rank stands out. [`Representative`] chooses the rank that is nearest to the
+//! with what profilers say (`named`) or else `alignment` as the evidence, `waits` adds up who waits
+//! for whom, `bandwidth` says how fast the data moved, and `straggler` whether one rank stands
+//! out. [`Representative`] chooses the rank that is nearest to the
 //! medians.
 //!
 //! Clocks of different ranks differ, so starts are never compared. A collective that all ranks
@@ -13,8 +14,11 @@
 //! kernel, and what the kernels of the others take longer is waiting.
 
 mod alignment;
+mod bandwidth;
 mod groups;
+mod named;
 mod operation;
+mod operators;
 mod record;
 mod representative;
 mod skew;

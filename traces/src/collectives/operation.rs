@@ -143,11 +143,12 @@ pub(super) struct Family {
 }
 
 impl Family {
-    /// The family of a kernel, whose operator is asked if its name says nothing.
+    /// The family of a kernel, whose operator is asked if its name says nothing, or only that it
+    /// sends: NCCL's all-to-all is made of transfers.
     pub(super) fn of(name: &str, operator: impl FnOnce() -> Option<Operation>) -> Self {
         let words = Words::of(name);
         let operation = match Operation::in_words(&words) {
-            Operation::Unnamed => operator().unwrap_or(Operation::Unnamed),
+            unclear @ (Operation::Unnamed | Operation::SendRecv) => operator().unwrap_or(unclear),
             known => known,
         };
         let base = words.base.trim_matches('_');

@@ -7,11 +7,12 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use super::operation::{Family, Operation};
+use super::operators::Operators;
 use crate::classify::Class;
 use crate::segment::MarkKind;
 use crate::summary::ratio;
 use crate::{
-    Classes, DeviceTime, DeviceWork, NameId, Overlap, RankFile, Segments, Trace, Vendor,
+    Classes, DeviceTime, DeviceWork, Message, NameId, Overlap, RankFile, Segments, Trace, Vendor,
     device_times,
 };
 
@@ -43,7 +44,7 @@ impl fmt::Display for RankName {
 
 impl From<&RankFile> for RankName {
     fn from(file: &RankFile) -> Self {
-        Self { rank: file.rank, file: file.path.display().to_string() }
+        Self { rank: file.rank, file: file.named.display().to_string() }
     }
 }
 
@@ -92,10 +93,15 @@ pub struct RankRecord {
     pub(super) queues: Vec<Queue>,
 }
 
-/// The collectives of one stream, in the order in which they ran. A communicator of PyTorch has a
-/// stream of its own.
+/// The collectives of one process group, or of one stream where the trace names no groups, in the
+/// order in which they ran. A communicator of PyTorch has a stream of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Queue {
+    /// The group and its ranks, in the words of the profiler.
+    pub(super) group: Option<String>,
+    /// How many ranks the group has; 0 if the trace does not say.
+    pub(super) group_size: u64,
+    /// The stream of the first.
     pub(super) stream: i64,
     pub(super) collectives: Vec<Collective>,
 }
@@ -110,6 +116,10 @@ pub(super) struct Collective {
     pub(super) duration_ns: u64,
     /// The number that the profiler gave to its step, which is the same on all ranks.
     pub(super) step: Option<u64>,
+    /// Its number in its group, which is the same on all ranks; 0 if the trace does not say.
+    pub(super) sequence: u32,
+    /// How large it is; 0 if the trace does not say.
+    pub(super) bytes: u64,
 }
 
 impl Collective {
@@ -196,7 +206,9 @@ impl RankRecord {
         let operators = Operators::of(trace, &rows);
         let mut families: FxHashMap<(NameId, Option<Operation>), u32> = FxHashMap::default();
         let mut known: FxHashMap<Family, u32> = FxHashMap::default();
-        let mut queues: BTreeMap<i64, Vec<Collective>> = BTreeMap::new();
+        let messages: Vec<Option<Message>> =
+            trace.messages.iter().map(|(_, text)| Message::of(text)).collect();
+        let mut queues: BTreeMap<(Option<String>, i64), Queue> = BTreeMap::new();
         for row in rows {
             let (Some(&name), Some(&start_ns), Some(&duration_ns), Some(lane)) = (
                 kernels.name.get(row),
@@ -206,7 +218,13 @@ impl RankRecord {
             ) else {
                 continue;
             };
-            let operator = operators.operation(trace, row);
+            let message =
+                kernels.message.get(row).and_then(|id| messages.get(*id as usize)?.as_ref());
+            let launched_by = operators.of_kernel(row);
+            let operator = message
+                .map(|message| Operation::of(&message.collective))
+                .filter(|operation| *operation != Operation::Unnamed)
+                .or(launched_by.map(|operator| operator.operation));
             let family = *families.entry((name, operator)).or_insert_with(|| {
                 let family = Family::of(trace.names.text(name), || operator);
                 *known.entry(family.clone()).or_insert_with(|| {
@@ -215,16 +233,29 @@ impl RankRecord {
                 })
             });
             let step = segments.and_then(|segments| step_number(trace, segments, row));
-            let one = Collective { family, start_ns, duration_ns, step };
-            queues.entry(lane.stream).or_default().push(one);
+            let bytes = message.and_then(Message::bytes);
+            let bytes = bytes.or(launched_by.and_then(|operator| operator.bytes)).unwrap_or(0);
+            let sequence = kernels.sequence.get(row).copied().unwrap_or(0);
+            let one = Collective { family, start_ns, duration_ns, step, sequence, bytes };
+            let group = message.filter(|message| !message.group.is_empty());
+            let key = match group {
+                Some(Message { group, ranks, .. }) => (Some(format!("{group} {ranks}")), 0),
+                None => (None, lane.stream),
+            };
+            let queue = queues.entry(key).or_insert_with_key(|(name, _)| Queue {
+                group: name.clone(),
+                group_size: group.map_or(0, |message| message.group_size),
+                stream: lane.stream,
+                collectives: Vec::new(),
+            });
+            queue.collectives.push(one);
             self.collectives += 1;
             self.collective_ns = self.collective_ns.saturating_add(duration_ns);
         }
-        let queue = |(stream, mut collectives): (i64, Vec<Collective>)| {
-            collectives.sort_by_key(|one| one.start_ns);
-            Queue { stream, collectives }
-        };
-        self.queues = queues.into_iter().map(queue).collect();
+        self.queues = queues.into_values().collect();
+        for queue in &mut self.queues {
+            queue.collectives.sort_by_key(|one| one.start_ns);
+        }
     }
 
     /// Whether its trace is all that was recorded, judged by its warnings.
@@ -268,36 +299,4 @@ fn unclassified_share(trace: &Trace, classes: &Classes, device: Option<i64>) -> 
         }
     }
     ratio(unknown_ns, all_ns)
-}
-
-/// The operators that launched some kernels, as far as they name an operation.
-struct Operators {
-    /// By the operators' ids. The first one that names an operation counts.
-    by_id: FxHashMap<u64, Option<Operation>>,
-}
-
-impl Operators {
-    fn of(trace: &Trace, kernels: &[usize]) -> Self {
-        let id_of = |kernel: &usize| trace.kernels.external_id.get(*kernel).copied();
-        let is_unnamed = |kernel: &&usize| {
-            let name = trace.kernels.name.get(**kernel);
-            name.is_some_and(|name| Operation::of(trace.names.text(*name)) == Operation::Unnamed)
-        };
-        let ids = kernels.iter().filter(is_unnamed).filter_map(id_of).filter(|id| *id != 0);
-        let mut by_id: FxHashMap<u64, Option<Operation>> = ids.map(|id| (id, None)).collect();
-        if !by_id.is_empty() {
-            for (id, name) in trace.ops.external_id.iter().zip(trace.ops.name.iter()) {
-                if let Some(found @ None) = by_id.get_mut(id) {
-                    let operation = Operation::of(trace.names.text(*name));
-                    *found = (operation != Operation::Unnamed).then_some(operation);
-                }
-            }
-        }
-        Self { by_id }
-    }
-
-    fn operation(&self, trace: &Trace, kernel: usize) -> Option<Operation> {
-        let id = trace.kernels.external_id.get(kernel)?;
-        self.by_id.get(id).copied().flatten()
-    }
 }

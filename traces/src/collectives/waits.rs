@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::alignment::Item;
+use super::bandwidth::bus_gb_per_s;
 use super::groups::{Group, Groups};
 use super::operation::{Family, Operation};
 use super::record::{RankName, RankRecord};
@@ -15,6 +16,8 @@ use crate::summary::ratio;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GroupSkew {
+    /// The process group and its ranks in the words of the profiler, if it names them.
+    pub group: Option<String>,
     /// The ranks, in their order.
     pub members: Vec<MemberSkew>,
     /// The collectives that all of them recorded.
@@ -30,7 +33,7 @@ pub struct GroupSkew {
     /// Three quarters of the collectives end on all ranks within so long, once clocks are set by
     /// each other.
     pub ends_within_ns: u64,
-    /// The collectives by operation and kernel, the longest waiting first.
+    /// The collectives by operation, kernel and size, the longest waiting first.
     pub by_family: Vec<CollectiveTime>,
     /// The rank that the others wait for, if one stands out.
     pub straggler: Option<Straggler>,
@@ -55,20 +58,25 @@ pub struct MemberSkew {
     pub others_waited_ns: u64,
 }
 
-/// Collectives of one operation and kernel. All times are in nanoseconds.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// Collectives of one operation, kernel and size. All times are in nanoseconds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CollectiveTime {
     /// What they do.
     pub operation: Operation,
     /// The words of the kernel's name.
     pub kernel: String,
+    /// How large one is, of the rank that moves most, if the traces say.
+    pub bytes: Option<u64>,
     /// How many, each counted once for all ranks.
     pub count: usize,
     /// The least durations added up.
     pub transfer_ns: u64,
     /// The waiting of all ranks.
     pub waiting_ns: u64,
+    /// The bandwidth of the bus as NCCL's tests define it, over the least durations, in gigabytes
+    /// (10^9) a second.
+    pub bus_gb_per_s: Option<f64>,
 }
 
 /// Waiting of less than a microsecond does not count: profilers are not more precise.
@@ -90,7 +98,10 @@ impl GroupSkew {
             .collect();
         let collectives = common.first().map_or(0, |items| items.len());
         let mut caused = Vec::with_capacity(collectives);
-        let mut by_family: BTreeMap<&Family, CollectiveTime> = BTreeMap::new();
+        let lines = || group.members.iter().filter_map(|member| all.lines.get(member.line));
+        let name = lines().find_map(|line| line.group.clone());
+        let size = lines().map(|line| line.group_size).max().unwrap_or(0).max(members.len() as u64);
+        let mut by_family: BTreeMap<(&Family, u64), CollectiveTime> = BTreeMap::new();
         let (mut transfer_ns, mut with_last) = (0_u64, 0);
         for number in 0..collectives {
             let items: Vec<&Item> = common.iter().filter_map(|items| items.get(number)).collect();
@@ -110,7 +121,10 @@ impl GroupSkew {
             // Of a collective that has no name on some ranks, the one that has.
             let families = items.iter().filter_map(|item| all.families.get(item.family as usize));
             if let Some(family) = families.min() {
-                let time = by_family.entry(family).or_insert_with(|| CollectiveTime::none(family));
+                let bytes = items.iter().map(|item| item.bytes).max().unwrap_or(0);
+                let time = by_family
+                    .entry((family, bytes))
+                    .or_insert_with(|| CollectiveTime::none(family, bytes));
                 time.count += 1;
                 time.transfer_ns = time.transfer_ns.saturating_add(one.transfer_ns);
                 time.waiting_ns = time.waiting_ns.saturating_add(one.waiting_ns);
@@ -128,8 +142,13 @@ impl GroupSkew {
             Some(Straggler { name, last, others_waited_ns, share, parts_led, parts })
         });
         let mut by_family: Vec<CollectiveTime> = by_family.into_values().collect();
+        for time in &mut by_family {
+            let bytes = time.bytes.unwrap_or(0).saturating_mul(time.count as u64);
+            time.bus_gb_per_s = bus_gb_per_s(time.operation, size, bytes, time.transfer_ns);
+        }
         by_family.sort_by_key(|time| std::cmp::Reverse(time.waiting_ns));
         Self {
+            group: name,
             members,
             collectives,
             with_last,
@@ -145,9 +164,17 @@ impl GroupSkew {
 }
 
 impl CollectiveTime {
-    fn none(family: &Family) -> Self {
+    fn none(family: &Family, bytes: u64) -> Self {
         let Family { operation, kernel } = family.clone();
-        Self { operation, kernel, count: 0, transfer_ns: 0, waiting_ns: 0 }
+        Self {
+            operation,
+            kernel,
+            bytes: Some(bytes).filter(|bytes| *bytes > 0),
+            count: 0,
+            transfer_ns: 0,
+            waiting_ns: 0,
+            bus_gb_per_s: None,
+        }
     }
 }
 

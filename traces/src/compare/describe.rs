@@ -18,8 +18,8 @@ pub(super) fn gpu(side: &Chosen<'_>) -> String {
     own.or(devices.first()).map(|device| device.name.clone()).unwrap_or_default()
 }
 
-/// A short name for each side: the device's model, or else its maker; if both have the same,
-/// their places.
+/// A short name for each side: the device's model, or else its maker; if both have the same, what
+/// tells their files apart.
 pub(super) fn labels(sides: &[Chosen<'_>; 2]) -> [String; 2] {
     let label = |side: &Chosen<'_>| {
         let gpu = gpu(side);
@@ -37,7 +37,7 @@ pub(super) fn labels(sides: &[Chosen<'_>; 2]) -> [String; 2] {
     };
     let labels = sides.each_ref().map(label);
     if labels[0] == labels[1] || labels.iter().any(String::is_empty) {
-        ["first", "second"].map(str::to_owned)
+        super::files::labels(sides.each_ref().map(|side| side.side.name))
     } else {
         labels
     }

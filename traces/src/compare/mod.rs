@@ -21,6 +21,7 @@ mod document;
 mod ends;
 mod error;
 mod explain;
+mod files;
 mod findings;
 mod fusion;
 mod gap;

@@ -7,9 +7,9 @@
 //!
 //! The first section, `description`, is JSON: the metadata, warnings, threads and streams. Two
 //! more have the names: `names.text` all of them without anything between, and `names.end` where
-//! in that text each one ends; `shapes.text` and `shapes.end` have the shapes in the same form. The
-//! others are the columns of the tables, as `Kernels.start_ns`, with as many bytes a row as in
-//! memory, so that nothing has to be unpacked: 49 for a kernel, 40 for a launch, 36 for an operator,
+//! in that text each one ends; `shapes.text` and `shapes.end` have the shapes in the same form, and
+//! `messages.text` and `messages.end` the messages of collectives. The others are the columns of the tables, as `Kernels.start_ns`, with as many bytes a row as in
+//! memory, so that nothing has to be unpacked: 57 for a kernel, 40 for a launch, 36 for an operator,
 //! 24 for a Python frame.
 
 use bytemuck::{Pod, Zeroable};
@@ -21,11 +21,11 @@ use super::stamp::Stamp;
 pub(super) const MAGIC: [u8; 8] = *b"ktindex\0";
 
 /// The version of what this module describes.
-pub(super) const FORMAT: u32 = 2;
+pub(super) const FORMAT: u32 = 3;
 
 /// The version of what the loader makes of a file. Raise it with every change after which some
 /// file gives other rows, names, metadata or warnings: indexes of before are rebuilt then.
-pub(super) const PARSER: u32 = 2;
+pub(super) const PARSER: u32 = 3;
 
 /// Where a section may begin: where a cache line does, and every element may.
 pub(super) const ALIGNMENT: usize = 64;

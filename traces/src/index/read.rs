@@ -13,7 +13,10 @@ use memmap2::{Mmap, MmapMut};
 use super::Unfit;
 use super::layout::{self, FORMAT, Header, MAGIC, Section, WITH_FRAMES};
 use super::stamp::Stamp;
-use super::write::{DESCRIPTION, Description, NAMES_END, NAMES_TEXT, SHAPES_END, SHAPES_TEXT};
+use super::write::{
+    DESCRIPTION, Description, MESSAGES_END, MESSAGES_TEXT, NAMES_END, NAMES_TEXT, SHAPES_END,
+    SHAPES_TEXT,
+};
 use crate::section::{Damage, Element, Sections};
 use crate::{Annotations, Column, Frames, Kernels, Launches, NameId, Names, Ops, Trace};
 
@@ -162,10 +165,12 @@ impl Index {
             serde_json::from_slice(description).map_err(|_| impossible(DESCRIPTION))?;
         let names = names_of(&mut sections, NAMES_TEXT, NAMES_END)?;
         let shapes = names_of(&mut sections, SHAPES_TEXT, SHAPES_END)?;
+        let messages = names_of(&mut sections, MESSAGES_TEXT, MESSAGES_END)?;
         let trace = Trace {
             metadata: description.metadata,
             names,
             shapes,
+            messages,
             threads: description.threads,
             lanes: description.lanes,
             events: description.events,
@@ -262,11 +267,13 @@ fn check_ids(trace: &Trace) -> Result<(), Damage> {
         ("Annotations.shape", &trace.annotations.shape, trace.shapes.len()),
         ("Ops.shape", &trace.ops.shape, trace.shapes.len()),
     ];
+    // Of a trace whose kernels all do not say, there is no message to refer to.
+    let messages = trace.messages.len().max(1);
+    let others = others.into_iter().chain([("Kernels.message", &*trace.kernels.message, messages)]);
     let names = names
         .into_iter()
         .map(|(section, ids)| (section, ids.iter().map(|id| id.0).max(), trace.names.len()));
-    let others =
-        others.into_iter().map(|(section, ids, count)| (section, ids.iter().copied().max(), count));
+    let others = others.map(|(section, ids, count)| (section, ids.iter().copied().max(), count));
     for (section, most, count) in names.chain(others) {
         if most.is_some_and(|most| most as usize >= count) {
             return Err(impossible(section));

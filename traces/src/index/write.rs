@@ -20,6 +20,10 @@ pub(super) const NAMES_END: &str = "names.end";
 pub(super) const SHAPES_TEXT: &str = "shapes.text";
 pub(super) const SHAPES_END: &str = "shapes.end";
 
+/// The same for the messages of collectives.
+pub(super) const MESSAGES_TEXT: &str = "messages.text";
+pub(super) const MESSAGES_END: &str = "messages.end";
+
 /// Everything in a trace except columns and names.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Description {
@@ -51,12 +55,15 @@ pub(super) fn write(
     })?;
     let (text, ends) = joined(&trace.names);
     let (shapes_text, shapes_ends) = joined(&trace.shapes);
+    let (messages_text, messages_ends) = joined(&trace.messages);
     let mut parts = vec![
         Part { name: DESCRIPTION, kind: "json", bytes: &description },
         Part { name: NAMES_TEXT, kind: "utf-8", bytes: text.as_bytes() },
         Part::of(NAMES_END, &ends),
         Part { name: SHAPES_TEXT, kind: "utf-8", bytes: shapes_text.as_bytes() },
         Part::of(SHAPES_END, &shapes_ends),
+        Part { name: MESSAGES_TEXT, kind: "utf-8", bytes: messages_text.as_bytes() },
+        Part::of(MESSAGES_END, &messages_ends),
     ];
     parts.extend(trace.kernels.columns());
     parts.extend(trace.launches.columns());

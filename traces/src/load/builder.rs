@@ -3,9 +3,10 @@
 use rustc_hash::FxHashMap;
 
 use super::event::{Category, Event, Field, Inputs};
+use super::messages;
 use super::shapes::Interner;
 use crate::number::scaled;
-use crate::{DeviceWork, Lane, Thread, Trace, Warning};
+use crate::{DeviceWork, Lane, OtherDevice, Thread, Trace, Warning};
 
 /// How often something was wrong, and where first.
 #[derive(Debug, Clone, Copy, Default)]
@@ -42,9 +43,12 @@ pub(crate) struct Builder {
     /// The same for streams.
     last_lane: Option<(Lane, u32)>,
     shapes: Interner,
+    messages: Interner,
     keep_frames: bool,
     /// Whether rows that were given away had kernels.
     gave_kernels: bool,
+    /// Calls of the runtimes of XPUs and of MTIA devices.
+    other_devices: [u64; 2],
     broken: Tally,
     broken_bytes: u64,
     bad_times: Tally,
@@ -118,6 +122,7 @@ impl Builder {
                     stream: number_or(args.stream, &event.thread),
                 };
                 let lane = self.lane(lane);
+                let (message, sequence) = self.message(&event.collective);
                 let table = &mut self.trace.kernels;
                 table.start_ns.push(start_ns);
                 table.duration_ns.push(duration_ns);
@@ -127,11 +132,15 @@ impl Builder {
                 table.correlation.push(id(args.correlation));
                 table.external_id.push(id(args.external_id));
                 table.graph_node.push(id(args.graph_node));
+                table.message.push(message);
+                table.sequence.push(sequence);
                 args.device == Field::Bad
                     || args.stream == Field::Bad
                     || [args.correlation, args.external_id, args.graph_node].contains(&Field::Bad)
             }
-            Category::Launch => {
+            Category::Launch | Category::XpuLaunch | Category::MtiaLaunch => {
+                self.other_devices[0] += u64::from(event.category == Category::XpuLaunch);
+                self.other_devices[1] += u64::from(event.category == Category::MtiaLaunch);
                 let thread = self.thread(event);
                 let table = &mut self.trace.launches;
                 table.start_ns.push(start_ns);
@@ -179,6 +188,18 @@ impl Builder {
             Category::Other => false,
         };
         self.bad_ids.add(u64::from(has_bad_id), at);
+    }
+
+    /// The id of what a collective was called with, and its number in its group. Both are 0 if
+    /// that is not known, or if there are too many.
+    fn message(&mut self, args: &[u8]) -> (u32, u32) {
+        if args.is_empty() {
+            return (0, 0);
+        }
+        let Some((message, sequence)) = messages::read(args) else { return (0, 0) };
+        let Ok(text) = serde_json::to_string(&message) else { return (0, 0) };
+        let id = self.messages.add(&text, &mut self.trace.messages);
+        id.map_or((0, 0), |id| (id, sequence))
     }
 
     /// The id of what an operator was called with.
@@ -275,12 +296,15 @@ impl Builder {
             lost(&other.ops.shape) + lost(&other.annotations.shape)
         };
         let shapes: Vec<u32> = shapes.into_iter().map(Option::unwrap_or_default).collect();
+        let messages = self.messages.absorb(&other.messages, &mut self.trace.messages);
+        let messages: Vec<u32> = messages.into_iter().map(Option::unwrap_or_default).collect();
         let renumber = |column: &mut [u32], ids: &[u32]| {
             for id in column {
                 *id = ids.get(*id as usize).copied().unwrap_or(*id);
             }
         };
         renumber(&mut other.kernels.lane, &lanes);
+        renumber(&mut other.kernels.message, &messages);
         for column in [
             &mut other.launches.thread,
             &mut other.annotations.thread,
@@ -297,6 +321,9 @@ impl Builder {
         self.trace.ops.append(other.ops, &names);
         self.trace.frames.append(other.frames, &names);
         self.trace.events += other.events;
+        for (count, more) in self.other_devices.iter_mut().zip(part.other_devices) {
+            *count += more;
+        }
         self.broken.add(part.broken.count, part.broken.first_at);
         self.broken_bytes += part.broken_bytes;
         self.bad_times.add(part.bad_times.count, part.bad_times.first_at);
@@ -331,7 +358,11 @@ impl Builder {
             trace.warnings.push(Warning::ManyShapes { count });
         }
         if trace.kernels.is_empty() && !self.gave_kernels {
-            trace.warnings.push(Warning::NoKernels);
+            trace.warnings.push(match self.other_devices {
+                [0, 0] => Warning::NoKernels,
+                [0, count] => Warning::OtherDevice { device: OtherDevice::Mtia, count },
+                [count, _] => Warning::OtherDevice { device: OtherDevice::Xpu, count },
+            });
         }
         trace
     }

@@ -9,6 +9,10 @@ pub(crate) enum Category {
     Memcpy,
     Memset,
     Launch,
+    /// A call of the runtime of Intel's GPUs.
+    XpuLaunch,
+    /// A call of the runtime of MTIA devices.
+    MtiaLaunch,
     Annotation,
     DeviceAnnotation,
     Op,
@@ -18,7 +22,7 @@ pub(crate) enum Category {
 }
 
 /// Names of categories; profilers of 2022 and before capitalise them and have shorter ones.
-const CATEGORIES: [(&[u8], Category); 17] = [
+const CATEGORIES: [(&[u8], Category); 21] = [
     (b"cpu_op", Category::Op),
     (b"kernel", Category::Kernel),
     (b"cuda_runtime", Category::Launch),
@@ -30,6 +34,10 @@ const CATEGORIES: [(&[u8], Category); 17] = [
     (b"gpu_user_annotation", Category::DeviceAnnotation),
     (b"hip_runtime", Category::Launch),
     (b"hip_driver", Category::Launch),
+    (b"xpu_runtime", Category::XpuLaunch),
+    (b"xpu_driver", Category::XpuLaunch),
+    (b"mtia_runtime", Category::MtiaLaunch),
+    (b"mtia_ccp_events", Category::MtiaLaunch),
     (b"runtime", Category::Launch),
     (b"driver", Category::Launch),
     (b"memcpy", Category::Memcpy),
@@ -77,6 +85,8 @@ pub(crate) struct Event<'b> {
     pub(crate) duration_ns: Field<i64>,
     pub(crate) args: Args,
     pub(crate) inputs: Inputs<'b>,
+    /// All arguments of a kernel that names its collective, as JSON; else empty.
+    pub(crate) collective: Cow<'b, [u8]>,
 }
 
 impl Event<'_> {
@@ -96,6 +106,7 @@ impl Event<'_> {
             graph_node: Field::Missing,
         },
         inputs: Inputs::NONE,
+        collective: Cow::Borrowed(b""),
     };
 }
 
@@ -133,6 +144,7 @@ pub(crate) enum Arg {
     Correlation,
     ExternalId,
     GraphNode,
+    Collective,
     Dims,
     Types,
     Values,
@@ -148,6 +160,7 @@ impl Arg {
             // The second is that of profilers of 2022 and before.
             b"External id" | b"external id" => Some(Self::ExternalId),
             b"graph node id" => Some(Self::GraphNode),
+            b"Collective name" => Some(Self::Collective),
             b"Input Dims" => Some(Self::Dims),
             // The second is that of profilers of 2022 and before.
             b"Input type" | b"Input Type" => Some(Self::Types),

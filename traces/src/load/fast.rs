@@ -59,6 +59,7 @@ pub(crate) fn parse<'b>(
     let mut duration_ns = Field::Missing;
     let mut args = Args::default();
     let mut inputs = Inputs::NONE;
+    let mut collective = &b""[..];
     let mut has_args = false;
     let mut place = Place::START;
     loop {
@@ -91,7 +92,10 @@ pub(crate) fn parse<'b>(
             Member::Args if !has_args => {
                 has_args = true;
                 let layout = &mut layouts.args[category.unwrap_or(Category::Other) as usize];
-                read_args(&mut at, category, layout, &mut args, &mut inputs)?;
+                let start = at.position();
+                if read_args(&mut at, category, layout, &mut args, &mut inputs)? {
+                    collective = at.since(start);
+                }
             }
             _ => at.skip_value()?,
         }
@@ -108,6 +112,7 @@ pub(crate) fn parse<'b>(
         duration_ns,
         args,
         inputs,
+        collective: Cow::Borrowed(collective),
     };
     Ok((true, at.position()))
 }
@@ -176,6 +181,7 @@ fn id_text<'b>(at: &mut Cursor<'b>) -> Result<&'b [u8], Stop> {
     Ok(at.since(start))
 }
 
+/// Reads the arguments of an event: whether they are of a kernel and name its collective.
 #[inline]
 fn read_args<'b>(
     at: &mut Cursor<'b>,
@@ -183,15 +189,17 @@ fn read_args<'b>(
     layout: &mut Layout<ArgsMember>,
     args: &mut Args,
     inputs: &mut Inputs<'b>,
-) -> Result<(), Stop> {
+) -> Result<bool, Stop> {
     if at.peek()? != b'{' || category == Some(Category::Frame) {
-        return at.skip_value();
+        at.skip_value()?;
+        return Ok(false);
     }
+    let mut is_collective = false;
     let mut place = Place::START;
     loop {
         let member = layout.pass(at, &mut place, args_member)?;
         let arg = match member {
-            ArgsMember::End => return Ok(()),
+            ArgsMember::End => return Ok(is_collective),
             ArgsMember::Arg(arg) => Some(arg),
             ArgsMember::Other => None,
         };
@@ -205,6 +213,10 @@ fn read_args<'b>(
             Some(Arg::Dims) if inputs.dims.is_empty() => inputs.dims = passed(at)?,
             Some(Arg::Types) if inputs.types.is_empty() => inputs.types = passed(at)?,
             Some(Arg::Values) if inputs.values.is_empty() => inputs.values = passed(at)?,
+            Some(Arg::Collective) => {
+                is_collective = category == Some(Category::Kernel);
+                at.skip_value()?;
+            }
             _ => at.skip_value()?,
         }
     }

@@ -12,6 +12,7 @@ mod event;
 mod fast;
 mod layout;
 mod list;
+mod messages;
 mod nesting;
 mod parallel;
 mod scan;
@@ -230,13 +231,14 @@ pub(crate) fn load<'t>(
     let decompression = walk.feed.decompression_error();
     let is_complete = end != Err(End::Enough);
     // What is wrong behind the events is not a reason to throw them away.
-    let (is_truncated, is_broken) = match end {
+    let (is_truncated, is_broken) = match end.clone() {
         Err(End::NotATrace(reason)) if !walk.has_events => {
             return Err(decompression.map_or(reason, undone));
         }
         Ok(()) if !walk.has_events => return Err("it has no traceEvents".to_owned()),
         Err(_) if !walk.has_events => return Err("it ends before its events".to_owned()),
-        Ok(()) => (decompression.is_some(), false),
+        // What follows the end of the compressed text, such as padding, is not of the trace.
+        Ok(()) => (decompression.is_some() && !walk.feed.is_broken_behind(), false),
         Err(End::NotATrace(_)) => (decompression.is_some(), true),
         Err(End::Truncated) => (true, false),
         Err(End::Enough) => (false, false),
@@ -246,6 +248,9 @@ pub(crate) fn load<'t>(
         return Err("its list has no complete event".to_owned());
     }
     let mut warnings = walk.warnings;
+    if let (Ok(()), false, Some(decompression)) = (&end, is_truncated, &decompression) {
+        warnings.push(Warning::TrailingBytes { decompression: decompression.clone() });
+    }
     if is_broken {
         warnings.push(Warning::BrokenEnd { at: complete_bytes, dropped_bytes });
     }

@@ -70,7 +70,11 @@ impl Interner {
         other.iter().map(|(_, text)| self.add(text, shapes)).collect()
     }
 
-    fn add(&mut self, text: &str, shapes: &mut Names) -> Option<u32> {
+    /// The number of a text, which is added if it is new; 0 is the empty one.
+    pub(super) fn add(&mut self, text: &str, shapes: &mut Names) -> Option<u32> {
+        if shapes.is_empty() {
+            shapes.intern(b"");
+        }
         if let Some(id) = shapes.find(text.as_bytes()) {
             return Some(id.0);
         }

@@ -2,13 +2,13 @@
 //! another thread.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, BufRead, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use flate2::read::MultiGzDecoder;
+use flate2::bufread::GzDecoder;
 
 /// The size of a block of decompressed bytes: large compared to the cost of handing it over.
 const BLOCK: usize = 1 << 20;
@@ -30,13 +30,22 @@ enum Source<'s> {
 }
 
 struct Stream {
-    blocks: Receiver<io::Result<Vec<u8>>>,
+    blocks: Receiver<Result<Vec<u8>, Broken>>,
     /// Used blocks go back.
     empty: SyncSender<Vec<u8>>,
     buffer: Vec<u8>,
-    ended: Option<Option<String>>,
+    ended: Option<Option<Broken>>,
     /// How many bytes of the file were read.
     read: Arc<AtomicU64>,
+}
+
+/// Where decompression came to its end before the file did.
+#[derive(Debug)]
+struct Broken {
+    /// What it says.
+    reason: String,
+    /// All parts before were whole, and what follows is no part.
+    is_behind: bool,
 }
 
 impl<'s> Feed<'s> {
@@ -106,8 +115,16 @@ impl<'s> Feed<'s> {
     pub(crate) fn decompression_error(&self) -> Option<String> {
         match &self.source {
             Source::Whole(_) => None,
-            Source::Stream(stream) => stream.ended.clone().flatten(),
+            Source::Stream(stream) => {
+                stream.ended.as_ref()?.as_ref().map(|broken| broken.reason.clone())
+            }
         }
+    }
+
+    /// Whether it says so only of what follows the end of what was compressed.
+    pub(crate) fn is_broken_behind(&self) -> bool {
+        let Source::Stream(stream) = &self.source else { return false };
+        matches!(&stream.ended, Some(Some(Broken { is_behind: true, .. })))
     }
 
     /// Makes the rest longer, at least twice as long so that long values are scanned only a few
@@ -125,7 +142,7 @@ impl<'s> Feed<'s> {
                     // Without room for it, it is not needed any more.
                     let _ = stream.empty.try_send(block);
                 }
-                Ok(Err(error)) => stream.ended = Some(Some(error.to_string())),
+                Ok(Err(broken)) => stream.ended = Some(Some(broken)),
                 Err(_) => stream.ended = Some(None),
             }
         }
@@ -157,8 +174,50 @@ impl Read for Counted {
     }
 }
 
-fn decompress(file: Counted, send: &SyncSender<io::Result<Vec<u8>>>, used: &Receiver<Vec<u8>>) {
-    let mut decoder = MultiGzDecoder::new(io::BufReader::with_capacity(BLOCK / 4, file));
+/// Decompresses the parts of a file, which follow one another.
+struct Parts<R> {
+    /// None only while the next part takes the place of the last.
+    part: Option<GzDecoder<R>>,
+    is_first: bool,
+    /// Whether the part has given something.
+    has_begun: bool,
+}
+
+impl<R: BufRead> Parts<R> {
+    fn new(file: R) -> Self {
+        Self { part: Some(GzDecoder::new(file)), is_first: true, has_begun: false }
+    }
+
+    fn read(&mut self, room: &mut [u8]) -> Result<usize, Broken> {
+        loop {
+            let Some(part) = &mut self.part else { return Ok(0) };
+            let found = match part.read(room) {
+                Ok(0) => part.get_mut().fill_buf().map(|rest| (0, rest.is_empty())),
+                Ok(bytes) => Ok((bytes, false)),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => Err(error),
+            };
+            match found {
+                Ok((0, true)) => return Ok(0),
+                Ok((0, false)) => {
+                    self.part = self.part.take().map(|part| GzDecoder::new(part.into_inner()));
+                    (self.is_first, self.has_begun) = (false, false);
+                }
+                Ok((bytes, _)) => {
+                    self.has_begun = true;
+                    return Ok(bytes);
+                }
+                Err(error) => {
+                    let is_behind = !self.is_first && !self.has_begun;
+                    return Err(Broken { reason: error.to_string(), is_behind });
+                }
+            }
+        }
+    }
+}
+
+fn decompress(file: Counted, send: &SyncSender<Result<Vec<u8>, Broken>>, used: &Receiver<Vec<u8>>) {
+    let mut parts = Parts::new(io::BufReader::with_capacity(BLOCK / 4, file));
     loop {
         let mut block = used.try_recv().unwrap_or_default();
         block.resize(BLOCK, 0);
@@ -167,11 +226,10 @@ fn decompress(file: Counted, send: &SyncSender<io::Result<Vec<u8>>>, used: &Rece
             let Some(room) = block.get_mut(filled..).filter(|room| !room.is_empty()) else {
                 break None;
             };
-            match decoder.read(room) {
+            match parts.read(room) {
                 Ok(0) => break Some(Ok(())),
                 Ok(bytes) => filled += bytes,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => break Some(Err(error)),
+                Err(broken) => break Some(Err(broken)),
             }
         };
         block.truncate(filled);
@@ -181,9 +239,9 @@ fn decompress(file: Counted, send: &SyncSender<io::Result<Vec<u8>>>, used: &Rece
         match end {
             None => {}
             Some(Ok(())) => return,
-            Some(Err(error)) => {
+            Some(Err(broken)) => {
                 // Nobody waiting means that nobody wants to know.
-                let _ = send.send(Err(error));
+                let _ = send.send(Err(broken));
                 return;
             }
         }

@@ -68,6 +68,7 @@ fn event(members: &Members<'_>) -> Option<Event<'static>> {
     };
     let mut args = Args::default();
     let mut inputs = Inputs::NONE;
+    let mut collective = Cow::Borrowed(&b""[..]);
     let object = members.get("args").and_then(|raw| serde_json::from_str::<Members<'_>>(raw).ok());
     for (key, raw) in object.iter().flat_map(|object| &object.0) {
         let Some(arg) = Arg::of(key.as_bytes()) else { continue };
@@ -77,6 +78,11 @@ fn event(members: &Members<'_>) -> Option<Event<'static>> {
             Arg::Correlation => set(&mut args.correlation, raw.get(), whole),
             Arg::ExternalId => set(&mut args.external_id, raw.get(), whole),
             Arg::GraphNode => set(&mut args.graph_node, raw.get(), whole),
+            Arg::Collective => {
+                if category == Category::Kernel {
+                    keep(&mut collective, members.get("args").unwrap_or_default());
+                }
+            }
             Arg::Dims => keep(&mut inputs.dims, raw.get()),
             Arg::Types => keep(&mut inputs.types, raw.get()),
             Arg::Values => keep(&mut inputs.values, raw.get()),
@@ -95,6 +101,7 @@ fn event(members: &Members<'_>) -> Option<Event<'static>> {
         duration_ns,
         args,
         inputs,
+        collective,
     })
 }
 

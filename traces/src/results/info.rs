@@ -3,8 +3,10 @@
 use serde::Serialize;
 
 use super::RankTime;
+use crate::collectives::RankSurvey;
 use crate::{
-    Device, NameClasses, RankFile, Streamed, Taxonomy, Totals, Trace, Vendor, busy_and_span,
+    Device, DeviceWork, NameClasses, RankFile, Streamed, Taxonomy, Totals, Trace, Vendor,
+    busy_and_span,
 };
 
 /// What was recorded of a run.
@@ -13,6 +15,8 @@ use crate::{
 pub struct RunInfo {
     /// Each of its traces.
     pub ranks: Vec<RankInfo>,
+    /// Which rank waits for which; none of a single trace, and of traces that were read in parts.
+    pub survey: Option<RankSurvey>,
 }
 
 /// What was recorded in one trace.
@@ -37,6 +41,8 @@ pub struct RankInfo {
 pub struct Counts {
     /// Events, with those that are not kept.
     pub events: u64,
+    /// Copies and fills, which are not among the kernels here.
+    pub copies: usize,
     /// Calls of the runtime or the driver.
     pub launches: usize,
     /// Operators.
@@ -52,8 +58,8 @@ pub struct Counts {
 impl RunInfo {
     /// The run of these traces.
     #[must_use]
-    pub const fn new(ranks: Vec<RankInfo>) -> Self {
-        Self { ranks }
+    pub const fn new(ranks: Vec<RankInfo>, survey: Option<RankSurvey>) -> Self {
+        Self { ranks, survey }
     }
 
     /// What was recorded in all traces together.
@@ -61,6 +67,7 @@ impl RunInfo {
     pub fn counts(&self) -> Counts {
         self.ranks.iter().fold(Counts::default(), |all, rank| Counts {
             events: all.events + rank.counts.events,
+            copies: all.copies + rank.counts.copies,
             launches: all.launches + rank.counts.launches,
             operators: all.operators + rank.counts.operators,
             annotations: all.annotations + rank.counts.annotations,
@@ -73,6 +80,8 @@ impl RunInfo {
 impl Counts {
     /// Adds the rows of a trace or of a part of one, but not its events.
     fn add(&mut self, part: &Trace) {
+        let is_copy = |work: &&DeviceWork| **work != DeviceWork::Kernel;
+        self.copies += part.kernels.work.iter().filter(is_copy).count();
         self.launches += part.launches.len();
         self.operators += part.ops.len();
         self.annotations += part.annotations.len();
@@ -90,9 +99,9 @@ impl RankInfo {
         counts.add(trace);
         Self {
             time: RankTime {
-                file: file.path.display().to_string(),
+                file: file.named.display().to_string(),
                 rank: file.rank,
-                kernels: trace.kernels.len(),
+                kernels: trace.kernels.len() - counts.copies,
                 total_ns: u64::try_from(trace.kernels.total_ns()).unwrap_or(u64::MAX),
                 busy_ns: Some(busy_ns),
                 span_ns,
@@ -142,8 +151,10 @@ impl InfoParts {
             Vendor::Unknown => self.vendor,
             known => known,
         };
+        let mut time = RankTime::of_parts(file, &self.totals);
+        time.kernels = time.kernels.saturating_sub(self.counts.copies);
         RankInfo {
-            time: RankTime::of_parts(file, &self.totals),
+            time,
             vendor,
             devices: streamed.metadata.devices,
             counts: Counts { events: streamed.events, ..self.counts },

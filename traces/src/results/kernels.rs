@@ -68,7 +68,7 @@ impl RankTime {
     pub fn of_parts(file: &RankFile, totals: &Totals) -> Self {
         let summary = totals.summary();
         Self {
-            file: file.path.display().to_string(),
+            file: file.named.display().to_string(),
             rank: file.rank,
             kernels: summary.kernels,
             total_ns: summary.total_ns,
@@ -108,7 +108,7 @@ impl RankKernels {
     ) -> (Self, Summary) {
         let mut summary = Summary::with(trace, classes, taxonomy);
         let time = RankTime {
-            file: file.path.display().to_string(),
+            file: file.named.display().to_string(),
             rank: file.rank,
             kernels: summary.kernels,
             total_ns: summary.total_ns,

@@ -109,7 +109,7 @@ impl RankLayers {
         let SegmentSummary { phases, steps, patterns, layers } = summary;
         let family = FamilyName { name: segments.family.name(), evidence: segments.family.clone() };
         Self {
-            file: file.path.display().to_string(),
+            file: file.named.display().to_string(),
             rank: file.rank,
             kernels: trace.kernels.len(),
             family,

@@ -35,6 +35,8 @@ pub struct Lockstep {
     pub missing: Vec<(u64, u64)>,
     /// Whether the clocks of the ranks differ: by seconds, and by some parts per million.
     pub own_clocks: bool,
+    /// What kernels say of their collectives.
+    pub naming: Naming,
     /// Whether the steps are marked.
     pub marks: bool,
     /// Where the durations come from.
@@ -53,10 +55,22 @@ impl Default for Lockstep {
             spread_ns: 60_000,
             missing: Vec::new(),
             own_clocks: true,
+            naming: Naming::Nothing,
             marks: true,
             seed: 1,
         }
     }
+}
+
+/// What profilers write beside the kernels of collectives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Naming {
+    /// Nothing, as before 2024.
+    Nothing,
+    /// The process group and the size.
+    Groups,
+    /// Also a number that counts the collectives of the group.
+    Sequences,
 }
 
 /// A collective on one rank, as its trace has it.
@@ -69,6 +83,9 @@ pub struct CollectiveTruth {
     /// The step that launched it.
     pub step: u64,
 }
+
+/// The elements of each collective, of two bytes.
+pub const COLLECTIVE_ELEMENTS: u64 = 1 << 20;
 
 /// AMD's library gives one in this many collectives no correlation id.
 const LOST_EVERY: usize = 3;
@@ -198,7 +215,9 @@ impl Lockstep {
                     let call = ("cuda_runtime", if plan.is_amd() { HIP } else { CUDA });
                     let time = (launched, launched + 1);
                     event(&mut json, call, (851, 852), time, &args)?;
-                    let args = format!("\"device\": 0, \"stream\": {stream}, {args}");
+                    let message =
+                        if is_one { self.message(rank, step, truth.len()) } else { String::new() };
+                    let args = format!("\"device\": 0, \"stream\": {stream}, {args}{message}");
                     event(&mut json, ("kernel", name), (0, stream), (start, end), &args)?;
                 }
                 let duration_ns = end - arrival;
@@ -208,6 +227,32 @@ impl Lockstep {
         json.end()?;
         out.flush()?;
         Ok(truth)
+    }
+}
+
+impl Lockstep {
+    /// What the kernel of a collective says of it: its step, and its place on this rank.
+    fn message(&self, rank: u64, step: u64, place: usize) -> String {
+        if self.naming == Naming::Nothing {
+            return String::new();
+        }
+        let size = self.group.max(1);
+        let (group, first) = (rank / size, rank / size * size);
+        let ranks: Vec<String> =
+            (first..(first + size).min(self.ranks)).map(|rank| rank.to_string()).collect();
+        let of_step = place as u64 % self.collectives.max(1);
+        let sequence = match self.naming {
+            Naming::Sequences => format!(", \"Seq\": {}", step * self.collectives + of_step + 1),
+            _ => String::new(),
+        };
+        format!(
+            ", \"Collective name\": \"allreduce\", \"In msg nelems\": {COLLECTIVE_ELEMENTS}, \
+             \"Out msg nelems\": {COLLECTIVE_ELEMENTS}, \"Group size\": {}, \"dtype\": \"BFloat16\", \
+             \"Process Group Name\": \"{group}\", \"Process Group Description\": \"tp\", \
+             \"Process Group Ranks\": \"[{}]\"{sequence}",
+            ranks.len(),
+            ranks.join(", ")
+        )
     }
 }
 

@@ -37,7 +37,7 @@ use std::io::{self, Write};
 pub use annotation::Annotation;
 pub use difference::{Difference, Fused, OneSided, Planted};
 pub use edit::Edit;
-pub use lockstep::{CollectiveTruth, Lockstep};
+pub use lockstep::{COLLECTIVE_ELEMENTS, CollectiveTruth, Lockstep, Naming};
 pub use oddity::Oddity;
 pub use pace::Pace;
 pub use pair::{PairPlan, PairTruth, Side, pair_text};

@@ -3,9 +3,20 @@
 use std::path::{Path, PathBuf};
 
 /// The folder `shared/traces` above the crate, which the tests marked with `ignore` need.
-#[allow(clippy::expect_used, reason = "a test fails by panicking")]
 pub(crate) fn folder() -> PathBuf {
+    shared("traces")
+}
+
+/// The folder `shared/more_traces`, likewise.
+#[allow(dead_code, reason = "not every test needs it")]
+pub(crate) fn more() -> PathBuf {
+    shared("more_traces")
+}
+
+#[allow(clippy::expect_used, reason = "a test fails by panicking")]
+fn shared(name: &str) -> PathBuf {
     let start = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let found = start.ancestors().map(|folder| folder.join("shared/traces")).find(|f| f.is_dir());
-    found.expect("a folder shared/traces above the crate")
+    let found = start.ancestors().map(|folder| folder.join("shared").join(name));
+    let found = found.into_iter().find(|folder| folder.is_dir());
+    found.expect("a folder with the public traces above the crate")
 }

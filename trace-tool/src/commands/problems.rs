@@ -1,0 +1,37 @@
+//! `calibrate trace problems`: what a model ran, as a set of sizes to measure.
+
+use cli_support::exit::UsageError;
+use cli_support::output::Destination;
+use kernel_traces::rates::problems::ModelProblems;
+
+use super::{open, write_json};
+use crate::cli::TraceProblemsArgs;
+use crate::report;
+
+/// Writes the problems of a trace.
+pub(super) fn problems(args: &TraceProblemsArgs) -> anyhow::Result<()> {
+    let target = args.out.target()?;
+    let mut inputs = open::find(&args.files, args.index.policy(), false)?;
+    let files = inputs.files.clone();
+    let [file] = files.as_slice() else {
+        let message = "problems are those of one trace; choose a rank with --rank N";
+        return Err(UsageError(message.to_owned()).into());
+    };
+    inputs.note_memory(file);
+    let found = ModelProblems::of(&inputs.load(file)?);
+    drop(inputs);
+    if found.problems.is_empty() && !args.json {
+        let message = format!(
+            "{} says no sizes of GEMMs, convolutions or attention; record with record_shapes=True",
+            file.named.display()
+        );
+        return Err(anyhow::anyhow!(message));
+    }
+    let mut out = Destination::new(target)?;
+    if args.json {
+        write_json(&mut out, &found)?;
+    } else {
+        out.write_text(&report::trace_problems(&found, &file.named, args.top))?;
+    }
+    out.finish()
+}

@@ -1,0 +1,191 @@
+//! The operators of a trace as problems of the cost model, so that they can be measured.
+
+use std::collections::BTreeMap;
+
+use fusion_cost_model::{AttentionSizes, Chain, ConvSizes, LinearSizes, Problem as Measurable};
+use rustc_hash::FxHashSet;
+use serde::Serialize;
+
+use super::amount;
+use crate::launched::{NONE, launches, operators};
+use crate::shapes::{Problem, Shape, base};
+use crate::summary::ratio;
+use crate::{NameId, Trace};
+
+/// What of a trace can be measured as it ran.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct ModelProblems {
+    /// The problems, those with the longest kernels first.
+    pub problems: Vec<ModelProblem>,
+    /// Operators with known sizes that the vocabulary has no problem for.
+    pub left_out: Vec<LeftOut>,
+    /// The durations of all kernels, in nanoseconds.
+    pub total_ns: u64,
+}
+
+/// A problem with the calls that it stands for.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct ModelProblem {
+    /// The problem in its text form.
+    pub problem: String,
+    /// Its chain.
+    pub chain: String,
+    /// Its sizes.
+    pub sizes: String,
+    /// Its dtype.
+    pub dtype: &'static str,
+    /// Calls of operators.
+    pub calls: u64,
+    /// The durations of their kernels, in nanoseconds.
+    pub total_ns: u64,
+    /// The part of the durations of all kernels.
+    pub share: f64,
+}
+
+/// Calls of an operator that are no problem.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct LeftOut {
+    /// The operator.
+    pub operator: String,
+    /// Why.
+    pub reason: &'static str,
+    /// How many calls.
+    pub calls: u64,
+    /// The durations of their kernels, in nanoseconds.
+    pub total_ns: u64,
+}
+
+impl ModelProblems {
+    /// The GEMMs, convolutions and attentions whose sizes the trace says.
+    #[must_use]
+    pub fn of(trace: &Trace) -> Self {
+        let mut shapes: BTreeMap<(NameId, u32), (u64, u64)> = BTreeMap::new();
+        let mut counted: FxHashSet<u32> = FxHashSet::default();
+        let mut total_ns = 0_u64;
+        for (row, op) in operators(trace, &launches(trace)).into_iter().enumerate() {
+            let duration_ns = trace.kernels.duration_ns.get(row).copied().unwrap_or(0);
+            total_ns = total_ns.saturating_add(duration_ns);
+            let place = op as usize;
+            let (Some(&name), Some(&shape)) =
+                (trace.ops.name.get(place), trace.ops.shape.get(place))
+            else {
+                continue;
+            };
+            if op == NONE {
+                continue;
+            }
+            let (calls, ns) = shapes.entry((name, shape)).or_default();
+            *calls += u64::from(counted.insert(op));
+            *ns = ns.saturating_add(duration_ns);
+        }
+        let mut problems: BTreeMap<String, (Measurable, u64, u64)> = BTreeMap::new();
+        let mut left_out: BTreeMap<(String, &'static str), (u64, u64)> = BTreeMap::new();
+        for ((name, shape), (calls, ns)) in shapes {
+            let (op, shape) = (trace.names.text(name), trace.shapes.text(NameId(shape)));
+            let Some(problem) = Problem::of(op, shape).filter(|one| one.flops() > 0.0) else {
+                continue;
+            };
+            let sums = match measurable(op, shape, &problem) {
+                Ok(problem) => {
+                    let (_, calls, ns) =
+                        problems.entry(problem.to_string()).or_insert((problem, 0, 0));
+                    (calls, ns)
+                }
+                Err(reason) => {
+                    let (calls, ns) = left_out.entry((op.to_owned(), reason)).or_default();
+                    (calls, ns)
+                }
+            };
+            *sums.0 += calls;
+            *sums.1 = sums.1.saturating_add(ns);
+        }
+        let mut problems: Vec<ModelProblem> = problems
+            .into_iter()
+            .map(|(text, (problem, calls, ns))| ModelProblem {
+                problem: text,
+                chain: problem.chain().name(),
+                sizes: problem.sizes().to_string(),
+                dtype: problem.dtype().name(),
+                calls,
+                total_ns: ns,
+                share: ratio(ns, total_ns),
+            })
+            .collect();
+        problems.sort_by_key(|problem| std::cmp::Reverse(problem.total_ns));
+        let mut left_out: Vec<LeftOut> = left_out
+            .into_iter()
+            .map(|((operator, reason), (calls, total_ns))| LeftOut {
+                operator,
+                reason,
+                calls,
+                total_ns,
+            })
+            .collect();
+        left_out.sort_by_key(|one| std::cmp::Reverse(one.total_ns));
+        Self { problems, left_out, total_ns }
+    }
+}
+
+/// The problem that an operator is, or why it is none.
+fn measurable(op: &str, text: &str, problem: &Problem) -> Result<Measurable, &'static str> {
+    let shape = Shape::of(text);
+    let tensor = |place: usize| shape.inputs.get(place).is_some_and(|input| !input.dims.is_empty());
+    let operands = shape.inputs.iter().find(|input| input.dims.len() >= 2);
+    let dtype =
+        operands.and_then(|input| amount::dtype(input.kind)).ok_or("its dtype is not known")?;
+    let of_chain = |name: &str| name.parse::<Chain>().map_err(|_| "there is no such chain");
+    let too_large = |_| "its sizes are too large";
+    match *problem {
+        Problem::Gemm { batch: 1, m, n, k } => {
+            let has_bias = match base(op) {
+                "addmm" => true,
+                "linear" => tensor(2),
+                _ => false,
+            };
+            let chain = of_chain(if has_bias { "linear_bias" } else { "matmul" })?;
+            Measurable::linear(chain, dtype, LinearSizes { m, k, n }).map_err(too_large)
+        }
+        Problem::Gemm { .. } => Err("several GEMMs at once"),
+        Problem::Conv { batch, ref weights, ref image, times: 1, channels, ref window, .. } => {
+            let (&[k, of_group, r, s], &[h, w]) = (&weights[..], &image[..]) else {
+                return Err("not of two dimensions");
+            };
+            let Some(&[stride, pad]) = window.as_ref() else {
+                return Err("its stride or its padding is not the same in both directions");
+            };
+            let groups = channels.checked_div(of_group).filter(|groups| *groups > 0);
+            let groups = groups.ok_or("its channels are not those of its weights")?;
+            let chain = of_chain(if tensor(2) { "conv_bias" } else { "conv2d" })?;
+            let sizes = ConvSizes { n: batch, c: channels, h, w, k, r, s, stride, pad, groups };
+            Measurable::conv(chain, dtype, sizes).map_err(too_large)
+        }
+        Problem::Attention { batch, queries, keys, width, heads, is_backward: false } => {
+            let sizes = AttentionSizes {
+                b: batch,
+                h: heads,
+                q: queries,
+                kv: keys,
+                d: width / heads.max(1),
+            };
+            Measurable::attention(of_chain("attention_head")?, dtype, sizes).map_err(too_large)
+        }
+        Problem::Conv { .. } | Problem::Attention { .. } => Err("gradients"),
+        Problem::Embedding { .. } => Err("looking up"),
+    }
+}
+
+/// The dtypes of problems, that with the most time first.
+#[must_use]
+pub fn dtypes(problems: &[ModelProblem]) -> Vec<&'static str> {
+    let mut times: BTreeMap<&'static str, u64> = BTreeMap::new();
+    for problem in problems {
+        let ns = times.entry(problem.dtype).or_default();
+        *ns = ns.saturating_add(problem.total_ns);
+    }
+    let mut times: Vec<_> = times.into_iter().collect();
+    times.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
+    times.into_iter().map(|(dtype, _)| dtype).collect()
+}
