@@ -174,7 +174,9 @@ impl HardwareSpec {
     pub fn from_toml(text: &str) -> Result<Self, Error> {
         FileKind::Hardware.expect(text, HARDWARE_SCHEMA_VERSION)?;
         let spec: Self = toml::from_str(text).map_err(invalid)?;
-        spec.check().map_err(|(place, why)| invalid(format!("`{}`: {why}", place.name())))?;
+        spec.check()
+            .and_then(|()| ranges::check_names(&spec))
+            .map_err(|(place, why)| invalid(format!("`{}`: {why}", place.name())))?;
         Ok(spec)
     }
 

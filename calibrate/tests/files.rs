@@ -118,7 +118,7 @@ impl Workers for Machine {
                 rows: task.subject.problem.steps().last().map_or(0, |step| step.output.rows),
                 unfused_error: 1e-7 * factor(&mut random),
                 fused_error: 0.0,
-                tolerance: 1.0,
+                tolerance: 0.5,
             },
             outputs: None,
             wrong_after: None,

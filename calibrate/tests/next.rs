@@ -6,7 +6,7 @@ use std::path::Path;
 
 use assert_cmd::Command;
 use fusion_cost_model::Rewrite;
-use fusion_cost_model::calibration::{HardwareCalibration, Reason, ReasonCode, Verdict};
+use fusion_cost_model::calibration::{Disturbed, HardwareCalibration, Reason, ReasonCode, Verdict};
 use predicates::prelude::*;
 use predicates::str::contains;
 use tempfile::TempDir;
@@ -62,6 +62,7 @@ fn make_valid(path: &Path) {
             |reason: &Reason| !reason.code.is_invalidity() && reason.code != ReasonCode::Undecided;
         record.reasons.retain(is_kept);
         record.pairs_kept = record.pairs;
+        record.disturbed = Disturbed::default();
         let ends = [record.speedup_low, record.speedup_high];
         record.verdict = Verdict::by_interval(record.speedup_factor, ends, record.noise_floor);
         if record.verdict == Verdict::Ambiguous {

@@ -10,7 +10,7 @@ use calibrate::plan::workload::Way;
 use calibrate::report::Range;
 use calibrate::report::partition::OpaqueNodes;
 use calibrate::report::workload::{
-    Apart, Gain, Known, Measurement, Operator, Question, Times, WayReport, WorkloadReport,
+    Apart, Gain, Known, Measurement, Memory, Operator, Question, Times, WayReport, WorkloadReport,
 };
 use cli_support::width::Width;
 use fusion_cost_model::calibration::{HardwareCalibration, RuntimeUsed, Verdict};
@@ -290,6 +290,7 @@ fn report() -> WorkloadReport {
             unknown: 2,
             missing: vec![problem("add/f32/m128.n768")],
         },
+        memory: Memory { bytes: 411_000_000, extra_ms: 5.1 },
         ways: vec![
             way(Way::Unfused, 158, 71.4, 72.6),
             way(Way::AlwaysFused, 74, 70.2, 71.0),

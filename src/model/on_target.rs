@@ -272,7 +272,10 @@ impl<'m> OnTarget<'m> {
         self.model.records()
     }
 
-    pub(super) fn ceilings(&self, dtype: DType) -> Option<&'m Ceilings> {
+    /// The measured ceilings: of a state that was asked for, else of the one that most processes met;
+    /// `None` where none were measured, such as with cold caches.
+    #[must_use]
+    pub fn ceilings(&self, dtype: DType) -> Option<&'m Ceilings> {
         self.model.ceilings(&self.view.target, dtype, self.state.map(|asked| asked.id))
     }
 }

@@ -37,7 +37,7 @@ fn each_failure_is_printed_with_what_repeats_it() {
     let flaws = ["wgmma hang 0_wgmma", "mma wrong linear", "plain launch linear"];
     let flaws = flaws.map(|flaw| format!("flaw {flaw}")).join("\n");
     let Some(stand_ins) = StandIns::new(&format!("device sm_90\n{flaws}")) else { return };
-    doctor(&stand_ins, &["--kernel-limit", "20s"])
+    doctor(&stand_ins, &["--kernel-limit", "60s"])
         .assert()
         .code(1)
         .stdout(contains("FAILED  a ring of 1 to 9 steps (wgmma)"))

@@ -123,7 +123,7 @@ fn every_kernel_is_named_before_it_runs_for_the_first_time() {
         let kernels = Variant::ALL.map(|variant| prepared.kernels(variant)).concat();
         (ran.is_ok(), heard, kernels)
     };
-    let (is_done, heard, kernels) = heard_of(&mut gpu, "linear_bias/bf16/m17.k31.n13");
+    let (is_done, heard, kernels) = heard_of(&mut gpu, "linear+softmax/bf16/m17.k31.n13");
     let expected: Vec<_> = kernels.into_iter().flat_map(|name| [Some(name), None]).collect();
     assert!(is_done && heard == expected, "{heard:?}");
     let (is_done, heard, kernels) = heard_of(&mut gpu, "linear+relu/bf16/m17.k31.n13");

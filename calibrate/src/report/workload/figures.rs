@@ -2,7 +2,8 @@
 
 use fusion_cost_model::{Estimate as Answer, Evidence, Interval, OnTarget, Problem};
 
-use super::{Known, Operator, WayReport};
+use super::memory::ModelMemory;
+use super::{Known, Memory, Operator, WayReport};
 use crate::measure::Estimate;
 use crate::plan::workload::{Layer, Way, Ways};
 use crate::report::estimated::Range;
@@ -13,6 +14,8 @@ use crate::run::workload::{MeasuredPair, MeasuredWorkload};
 pub(super) struct Figures<'a> {
     pub(super) ways: &'a Ways,
     pub(super) on: OnTarget<'a>,
+    /// What the caches do not keep.
+    pub(super) memory: ModelMemory<'a>,
     /// By how much the ways differ by the cost model.
     pub(super) splits: &'a Splits,
     pub(super) measured: Option<&'a MeasuredWorkload>,
@@ -31,12 +34,17 @@ pub(super) fn error_pct(predicted: Option<f64>, measured: Option<f64>) -> Option
 }
 
 impl Figures<'_> {
-    /// What the cost model expects of a layer.
+    /// What the cost model expects of a layer, and what it takes longer in this model.
     pub(super) fn predicted(&self, layer: &Layer) -> Option<Range> {
         let answer = self.on.estimate(&layer.problem);
         let time: Option<Interval> =
             if layer.fused { answer.fused_ms() } else { answer.unfused_ms() };
-        time.map(Range::from)
+        let extra = self.memory.extra_ms(layer);
+        time.map(|Interval { value, low, high, .. }| Range {
+            value: value + extra,
+            low: low + extra,
+            high: high + extra,
+        })
     }
 
     fn evidence(&self, problem: &Problem) -> Evidence {
@@ -106,6 +114,14 @@ impl Figures<'_> {
             Way::BestPartition => return Some(best),
         };
         Some(sum([best, slower]))
+    }
+
+    /// What the caches do not keep, of the best partition: the other ways are predicted by how much
+    /// slower they are.
+    pub(super) fn memory(&self) -> Memory {
+        let layers = self.ways.of_way(Way::BestPartition).iter();
+        let extra_ms = layers.map(|layer| self.memory.extra_ms(layer)).sum();
+        Memory { bytes: self.memory.bytes, extra_ms }
     }
 
     pub(super) fn way(&self, way: Way) -> WayReport {

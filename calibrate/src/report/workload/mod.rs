@@ -4,6 +4,7 @@
 mod csv;
 mod figures;
 mod gains;
+mod memory;
 mod text;
 
 use std::collections::BTreeMap;
@@ -31,6 +32,8 @@ pub struct WorkloadReport {
     pub question: Question,
     /// How much is known of the problems of all ways.
     pub known: Known,
+    /// What predictions have beside the records.
+    pub memory: Memory,
     /// The ways.
     pub ways: Vec<WayReport>,
     /// Where the best partition differs from one kernel per op, the largest gains first.
@@ -85,6 +88,15 @@ pub struct Known {
     pub missing: Vec<Problem>,
 }
 
+/// What the caches may not keep of a model: weights, results, and inputs from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Memory {
+    /// The bytes, each touched once in a run of the best partition.
+    pub bytes: u64,
+    /// How much longer every way takes for it than its problems by themselves.
+    pub extra_ms: f64,
+}
+
 /// A way to run a model.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct WayReport {
@@ -94,7 +106,8 @@ pub struct WayReport {
     pub same_as: Option<Way>,
     /// How many kernels it has.
     pub kernels: usize,
-    /// The time that the cost model expects; `None` where that of a kernel is not known.
+    /// The time that is expected, with [`WorkloadReport::memory`]; `None` where that of a kernel is
+    /// not known.
     pub predicted_ms: Option<Range>,
     /// The time that was measured.
     pub measured_ms: Option<Range>,
@@ -209,7 +222,9 @@ impl WorkloadReport {
         measured: Option<(&MeasuredWorkload, MeasuredOn)>,
     ) -> Self {
         let of_run = measured.as_ref().map(|(measured, _)| *measured);
-        let figures = figures::Figures { ways, on, splits: &split.splits, measured: of_run };
+        let memory = memory::ModelMemory::of(ways.of_way(Way::BestPartition), on);
+        let figures =
+            figures::Figures { ways, on, memory, splits: &split.splits, measured: of_run };
         let mut operators: Vec<Operator> =
             Way::ALL.into_iter().flat_map(|way| figures.operators(way)).collect();
         let size = |one: &Operator| {
@@ -221,6 +236,7 @@ impl WorkloadReport {
             kind: "workload-report",
             schema_version: 1,
             known: figures.known(),
+            memory: figures.memory(),
             ways: Way::ALL.into_iter().map(|way| figures.way(way)).collect(),
             gains: gains::of(&figures),
             operators,

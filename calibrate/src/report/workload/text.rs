@@ -1,12 +1,12 @@
 //! A model run in several ways for people, as text and as Markdown.
 
 use cli_support::ranked::{Column, RankedTable};
-use cli_support::units::{milliseconds, percent, ratio, three_digits};
+use cli_support::units::{mebibytes, milliseconds, percent, ratio, three_digits};
 use cli_support::width::Width;
 use fusion_cost_model::calibration::Verdict;
 
 use super::gains::{Gain, Times};
-use super::{Apart, Known, Measurement, Operator, WayReport, WorkloadReport};
+use super::{Apart, Known, Measurement, Memory, Operator, WayReport, WorkloadReport};
 use crate::plan::workload::Way;
 use crate::report::block::Block;
 use crate::report::estimated::{Range, short, signed};
@@ -88,6 +88,7 @@ impl WorkloadReport {
             Block::line("profile", question.profile.clone()),
             Block::line("target", question.target.to_string()),
             Block::line("problems", known(&self.known)),
+            Block::line("memory", memory(&self.memory)),
         ]
     }
 
@@ -256,6 +257,19 @@ fn known(known: &Known) -> String {
         text += " (--missing prints the command that measures the rest)";
     }
     text
+}
+
+fn memory(memory: &Memory) -> String {
+    let Memory { bytes, extra_ms } = *memory;
+    let what = format!("{} of weights and results are touched once in a run", mebibytes(bytes));
+    let longer = match extra_ms {
+        0.0 => "as fast as each problem finds its own".to_owned(),
+        extra => format!(
+            "from where they lie every way takes {} longer than its problems by themselves",
+            milliseconds(extra)
+        ),
+    };
+    format!("{what}: {longer}")
 }
 
 /// A problem without its dtype where there is little room.
