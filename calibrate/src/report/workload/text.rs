@@ -261,13 +261,10 @@ fn known(known: &Known) -> String {
 
 fn memory(memory: &Memory) -> String {
     let Memory { bytes, extra_ms } = *memory;
-    let what = format!("{} of weights and results are touched once in a run", mebibytes(bytes));
+    let what = format!("{} of weights and results, each touched once in a run", mebibytes(bytes));
     let longer = match extra_ms {
         0.0 => "as fast as each problem finds its own".to_owned(),
-        extra => format!(
-            "from where they lie every way takes {} longer than its problems by themselves",
-            milliseconds(extra)
-        ),
+        extra => format!("every way takes {} longer for it than its problems", milliseconds(extra)),
     };
     format!("{what}: {longer}")
 }
