@@ -10,8 +10,9 @@ use super::stand_ins::StandIns;
 
 /// Large enough for `wgmma` on three processors.
 const PROBLEM: &str = "linear_bias/bf16/m256.k64.n256";
-/// Of what hangs. Whatever does not ends in milliseconds, or in some seconds beside other tests.
-const LIMIT: &str = "60s";
+/// Of what hangs. The kernels that measure the peak rate on plain cores take up to a minute in
+/// emulation, beside other tests.
+const LIMIT: &str = "180s";
 
 fn measure(stand_ins: &StandIns, more: &[&str]) -> assert_cmd::assert::Assert {
     let always = ["--problem", PROBLEM, "--clock", "device", "--implementation", "native"];
@@ -31,12 +32,13 @@ fn cores(stand_ins: &StandIns) -> (Option<Core>, Vec<(Core, KernelFailure)>) {
 }
 
 #[test]
+#[ignore = "takes minutes: a kernel hangs, and plain ones are emulated"]
 fn a_hang_and_a_wrong_result_end_on_the_next_cores() {
     let settings = "device sm_90\nflaw wgmma hang linear\nflaw mma wrong linear";
     let Some(stand_ins) = StandIns::new(settings) else { return };
     measure(&stand_ins, &[])
         .success()
-        .stderr(contains("wgmma: hung: its process gave no answer in 60 s while it ran linear"))
+        .stderr(contains("wgmma: hung: its process gave no answer in 180 s while it ran linear"))
         .stderr(contains("for the first time, and was killed; it goes on with mma"))
         .stderr(contains("mma: wrong: wrong result: ").and(contains("it goes on with plain")));
     let failed = vec![(Core::Wgmma, KernelFailure::Hung), (Core::Mma, KernelFailure::Wrong)];
@@ -44,6 +46,7 @@ fn a_hang_and_a_wrong_result_end_on_the_next_cores() {
 }
 
 #[test]
+#[ignore = "takes minutes: a kernel hangs, and plain ones are emulated"]
 fn a_refused_launch_and_a_hang_end_on_the_next_cores() {
     let settings = "device sm_90\nflaw wgmma launch linear\nflaw mma hang linear";
     let Some(stand_ins) = StandIns::new(settings) else { return };
@@ -53,6 +56,7 @@ fn a_refused_launch_and_a_hang_end_on_the_next_cores() {
 }
 
 #[test]
+#[ignore = "takes minutes: a kernel hangs, and plain ones are emulated"]
 fn what_fails_on_every_core_has_no_record_and_all_its_reasons() {
     let flaws = ["wgmma wrong", "mma compile", "plain hang"].map(|it| format!("flaw {it} linear"));
     let Some(stand_ins) = StandIns::new(&format!("device sm_90\n{}", flaws.join("\n"))) else {
