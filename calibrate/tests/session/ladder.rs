@@ -180,7 +180,7 @@ fn a_failed_core_is_in_the_journal() {
     assert_eq!(outcome.measured[0].ladder.failed, [failed]);
 }
 
-/// Nothing else fails with them, and a device that is gone is no failure of kernels.
+/// Nothing else fails with them, and a device that is gone is not a failure of kernels.
 #[test]
 fn what_is_no_failure_of_kernels_does_not_descend() {
     let answer = |task: &MeasureTask| {

@@ -68,7 +68,7 @@ const BF16: &str = r#"["c10::BFloat16", "c10::BFloat16"]"#;
 
 #[test]
 fn rates_are_work_over_time_against_the_peaks() {
-    // 2 * 1000 * 1000 * 500 FLOPs and 2 * (500,000 + 500,000 + 1,000,000) bytes in 2 ms, of which
+    // 2 * 1000 * 1000 * 500 FLOPs and 2 * (500,000 + 500,000 + 1,000,000) bytes in 2 ms;
     // a split takes a part.
     let trace = trace(&[
         Op {

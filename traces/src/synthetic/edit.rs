@@ -34,9 +34,9 @@ pub enum Edit {
     SilentAct,
     /// The write of the cache rotates and takes longer, and its name is as before.
     SilentRope,
-    /// The same as `SilentAct`, but it takes longer by only so many hundredths of the activation.
+    /// The same as `SilentAct`, but it adds only this percentage of the activation's time.
     CheapAct(u8),
-    /// The same as `SilentRope`, but it takes longer by only so many hundredths of the rotation.
+    /// The same as `SilentRope`, but it adds only this percentage of the rotation's time.
     CheapRope(u8),
     /// The GEMM before an activation computes it for nothing, and only its operator says so.
     OperatorAct,
