@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use cli_support::tables::right;
 use comfy_table::Cell;
-use kernel_traces::compare::{Comparison, Gap, Part};
+use kernel_traces::compare::{Comparison, Gap, OverlapPart, Part};
 
 use super::super::{CompareReport, words};
 use super::{at_most, heading, sized, write_sentences, write_table};
@@ -154,12 +154,12 @@ fn phases(text: &mut String, comparison: &Comparison) {
 fn beside(text: &mut String, comparison: &Comparison) {
     let gap = &comparison.gap;
     let all = [("communication", gap.communication), ("copies", gap.copies), ("fills", gap.fills)];
-    let is_there = |part: &kernel_traces::compare::OverlapPart| *part != Default::default();
+    let is_there = |part: &OverlapPart| *part != Default::default();
     if all.iter().all(|(_, part)| !is_there(part)) {
         return;
     }
     heading(text, "Beside computation");
-    for (what, part) in all.iter().filter(|(_, part)| is_there(part)) {
+    let sentence = |(what, part): &(&str, OverlapPart)| {
         let side = |label: &str, exposed: f64, overlapped: f64| {
             let (exposed, overlapped) = (words::time(exposed), words::time(overlapped));
             format!("{label} {exposed} exposed, {overlapped} hidden")
@@ -167,6 +167,7 @@ fn beside(text: &mut String, comparison: &Comparison) {
         let first = side(&comparison.first.label, part.first_exposed_ns, part.first_overlapped_ns);
         let second =
             side(&comparison.second.label, part.second_exposed_ns, part.second_overlapped_ns);
-        let _ = writeln!(text, "{what:<14} {first}; {second}");
-    }
+        (format!("{what:<14}"), format!("{first}; {second}"))
+    };
+    write_sentences(text, all.iter().filter(|(_, part)| is_there(part)).map(sentence));
 }
