@@ -1,7 +1,5 @@
 //! What the gap comes from: causes, classes, roles, phases, and what overlaps computation.
 
-use std::fmt::Write;
-
 use cli_support::tables::right;
 use comfy_table::Cell;
 use kernel_traces::compare::{Comparison, Gap, OverlapPart, Part};
