@@ -1,7 +1,7 @@
 //! An examination of a machine: what is there, and which kinds of kernels work.
 //!
 //! It is what somebody runs first on a machine that nobody has tried. Libraries and devices are
-//! looked for by [`libraries`]; then each of the [`checks`] runs in a process of its own, which is
+//! looked for by `libraries`; then each of the `checks` runs in a process of its own, which is
 //! killed when it takes too long; and at last what the device reaches is held against its data
 //! sheet (`timings`).
 
