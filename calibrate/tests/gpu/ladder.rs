@@ -32,7 +32,7 @@ fn cores(stand_ins: &StandIns) -> (Option<Core>, Vec<(Core, KernelFailure)>) {
 }
 
 #[test]
-#[ignore = "takes minutes: a kernel hangs, and plain ones are emulated"]
+#[ignore = "takes minutes: a kernel hangs, and plain ones are emulated; ALL_ARCHITECTURES=1 .ci/run runs it"]
 fn a_hang_and_a_wrong_result_end_on_the_next_cores() {
     let settings = "device sm_90\nflaw wgmma hang linear\nflaw mma wrong linear";
     let Some(stand_ins) = StandIns::new(settings) else { return };
@@ -46,7 +46,7 @@ fn a_hang_and_a_wrong_result_end_on_the_next_cores() {
 }
 
 #[test]
-#[ignore = "takes minutes: a kernel hangs, and plain ones are emulated"]
+#[ignore = "takes minutes: a kernel hangs, and plain ones are emulated; ALL_ARCHITECTURES=1 .ci/run runs it"]
 fn a_refused_launch_and_a_hang_end_on_the_next_cores() {
     let settings = "device sm_90\nflaw wgmma launch linear\nflaw mma hang linear";
     let Some(stand_ins) = StandIns::new(settings) else { return };
@@ -56,7 +56,7 @@ fn a_refused_launch_and_a_hang_end_on_the_next_cores() {
 }
 
 #[test]
-#[ignore = "takes minutes: a kernel hangs, and plain ones are emulated"]
+#[ignore = "takes minutes: a kernel hangs, and plain ones are emulated; ALL_ARCHITECTURES=1 .ci/run runs it"]
 fn what_fails_on_every_core_has_no_record_and_all_its_reasons() {
     let flaws = ["wgmma wrong", "mma compile", "plain hang"].map(|it| format!("flaw {it} linear"));
     let Some(stand_ins) = StandIns::new(&format!("device sm_90\n{}", flaws.join("\n"))) else {

@@ -28,8 +28,8 @@ pub(crate) struct Cut {
 }
 
 impl Cut {
-    /// For these vectors, and for a first-level cache of this many bytes, two thirds of which a part
-    /// of a panel takes: the rest is for the source and the target.
+    /// For these vectors, and for a first-level cache of this many bytes. A part of a panel takes
+    /// two thirds of them: the rest is for the source and the target.
     pub(crate) fn new(arch: Arch, first_level_bytes: usize) -> Self {
         let [width, lanes] = arch.dispatch(Width);
         let depth = first_level_bytes * 2 / 3 / (width * size_of::<f32>());

@@ -310,7 +310,7 @@ fn procedure(measurement: &Measurement) -> Vec<Block> {
         counted(*processes, "process", "processes")
     );
     if !measurement.is_of_profile {
-        text += ", of which the profile is not";
+        text += " (the profile is of another machine)";
     }
     if measurement.states > 1 {
         text += &format!("; the machine was in {} states", measurement.states);
