@@ -13,6 +13,7 @@ use std::ops::Range;
 use fusion_cost_model::AttentionSizes;
 use pulp::Arch;
 
+use super::epilogue::Epilogue;
 use super::gemm::{View, gemm, share};
 use super::kernel::{Kernel, Located};
 use super::layer::Layer;
@@ -381,6 +382,7 @@ impl AttentionKernel {
                 target: block.data.wrapping_add(col),
                 target_stride: width,
                 factors: shares.map_or(Factors::one(), |one| Factors::each(one)),
+                epilogue: Epilogue::NONE,
                 depth: self.cut.depth,
             };
             // SAFETY: the caller's guarantee.
@@ -425,6 +427,7 @@ impl AttentionKernel {
                 target: panel.wrapping_add(col),
                 target_stride: keys,
                 factors: scale.factors(),
+                epilogue: Epilogue::NONE,
                 depth: self.cut.depth,
             };
             // SAFETY: as above.

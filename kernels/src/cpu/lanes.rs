@@ -116,6 +116,56 @@ impl<S: Simd, const U: usize> Lanes<S, U> {
         Self { simd, v }
     }
 
+    /// Reads vectors side by side, with `REST` only the lanes `last` of the last one.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::load_apart`], for those lanes.
+    #[inline(always)]
+    pub(crate) unsafe fn load_row<const REST: bool>(
+        simd: S,
+        source: *const f32,
+        last: LaneMask<S>,
+    ) -> Self {
+        let mut v = [simd.splat_f32s(0.0); U];
+        let mut i = 0;
+        while i < U {
+            let source = source.wrapping_add(i * S::F32_LANES);
+            // SAFETY: the caller's guarantee; unaligned is allowed.
+            v[i] = unsafe {
+                if REST && i + 1 == U {
+                    simd.mask_load_ptr_f32s(last, source)
+                } else {
+                    source.cast::<S::f32s>().read_unaligned()
+                }
+            };
+            i += 1;
+        }
+        Self { simd, v }
+    }
+
+    /// Writes vectors side by side, with `REST` only the lanes `last` of the last one.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::store_apart`], for those lanes.
+    #[inline(always)]
+    pub(crate) unsafe fn store_row<const REST: bool>(self, target: *mut f32, last: LaneMask<S>) {
+        let mut i = 0;
+        while i < U {
+            let target = target.wrapping_add(i * S::F32_LANES);
+            // SAFETY: the caller's guarantee; unaligned is allowed.
+            unsafe {
+                if REST && i + 1 == U {
+                    self.simd.mask_store_ptr_f32s(last, target, self.v[i]);
+                } else {
+                    target.cast::<S::f32s>().write_unaligned(self.v[i]);
+                }
+            }
+            i += 1;
+        }
+    }
+
     /// Writes [`Self::COUNT`] numbers.
     ///
     /// # Safety

@@ -111,12 +111,13 @@ impl Layer {
             target: block.data,
             target_stride: n,
             factors: Factors::one(),
+            epilogue: tail.epilogue(cols.start),
             depth: self.panels.cut.depth,
         };
         // SAFETY: the caller's guarantee; the columns of a tile are one panel of the weights.
         unsafe {
             strip.compute(arch);
-            tail.apply_to_block(arch, &block);
+            tail.apply_after_epilogue(arch, &block);
         }
     }
 }

@@ -6,8 +6,8 @@ use super::layer::Layer;
 use super::pool::Pool;
 use super::tensors::Tensors;
 
-/// `Y = tail(X W)` over tiles of Y, the tail applied to each tile while it is in cache. With an
-/// empty tail it is the unfused linear kernel: the same GEMM on the same tiles.
+/// `Y = tail(X W)` over tiles of Y, the first ops of the tail applied to a few rows at a time, the others to each tile while
+/// it is in cache. With an empty tail it is the unfused linear kernel: the same GEMM on the same tiles.
 #[derive(Debug)]
 pub(crate) struct LinearKernel {
     /// Without stages that need whole rows.
@@ -19,12 +19,7 @@ pub(crate) struct LinearKernel {
 
 impl Kernel for LinearKernel {
     fn name(&self) -> String {
-        let core = "linear: packed panels";
-        if self.layer.tail.is_empty() {
-            core.to_owned()
-        } else {
-            format!("{core}, {} on each tile in cache", self.layer.tail.name())
-        }
+        format!("linear: packed panels{}", self.layer.tail.places())
     }
 
     fn locate(&mut self, tensors: &Tensors) {

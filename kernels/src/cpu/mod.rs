@@ -18,6 +18,7 @@ mod conforms;
 mod conv;
 mod counters;
 mod elementwise;
+mod epilogue;
 mod folded;
 mod gemm;
 mod huge_pages;

@@ -65,6 +65,7 @@ mod tests {
 
     use super::*;
     use crate::cpu::conforms::{conforms, cpus};
+    use crate::cpu::epilogue::Epilogue;
     use crate::cpu::strip::{Factors, Source, Strip};
 
     #[test]
@@ -156,6 +157,7 @@ mod tests {
                 target: output[col..].as_mut_ptr(),
                 target_stride: n,
                 factors: Factors::one(),
+                epilogue: Epilogue::NONE,
                 depth: cut.depth,
             };
             // SAFETY: all of them have the numbers that the sizes say.

@@ -7,8 +7,11 @@
 //! few rows costs no more per row than one on many, and a kernel may cut its rows as its caches want;
 //! and a row may be the window of a pixel, whose numbers lie in several places.
 
+use std::ops::Range;
+
 use pulp::{Arch, Simd, WithSimd};
 
+use super::epilogue::Epilogue;
 use super::gemm::share;
 use super::lanes::{LaneMask, first_lanes};
 
@@ -138,6 +141,8 @@ pub(crate) struct Strip {
     /// Numbers from one row of the target to the next.
     pub(crate) target_stride: usize,
     pub(crate) factors: Factors,
+    /// What is done to the products then.
+    pub(crate) epilogue: Epilogue,
     /// As in [`Cut`].
     pub(crate) depth: usize,
 }
@@ -204,6 +209,9 @@ impl Strip {
                     4 => simd.vectorize(Sums::<4, V, 1, REST>(part)),
                     5 => simd.vectorize(Sums::<5, V, 1, REST>(part)),
                     _ => simd.vectorize(Sums::<6, V, 1, REST>(part)),
+                }
+                if to == self.k && !self.epilogue.is_none() {
+                    simd.vectorize(Finish::<V, REST> { strip: self, rows });
                 }
             }
             from = to;
@@ -307,6 +315,28 @@ impl<const R: usize, const V: usize, const U: usize, const REST: bool> WithSimd
                 v += 1;
             }
             r += 1;
+        }
+    }
+}
+
+/// Applies the epilogue to a few rows, which lie in the first-level cache: in a function of its own, since
+/// in that of the sums it pushes them out of the registers. Made only by [`Strip::parts`].
+struct Finish<const V: usize, const REST: bool> {
+    strip: Strip,
+    rows: Range<usize>,
+}
+
+impl<const V: usize, const REST: bool> WithSimd for Finish<V, REST> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Strip { cols, target, target_stride, epilogue, .. } = self.strip;
+        let last = first_lanes(simd, cols - (V - 1) * S::F32_LANES);
+        let first = target.wrapping_add(self.rows.start * target_stride);
+        // SAFETY: the guarantee of the caller of `Strip::compute`.
+        unsafe {
+            epilogue.apply::<S, V, REST>(simd, first, target_stride, self.rows.len(), last);
         }
     }
 }

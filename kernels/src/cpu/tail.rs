@@ -67,8 +67,7 @@ impl Tail {
 
     /// The ops' names joined with `+`.
     pub(crate) fn name(&self) -> String {
-        let names: Vec<&str> = self.ops.iter().map(|op| op.op.name()).collect();
-        names.join("+")
+        names(&self.ops)
     }
 
     /// The first tensor of the shape of the matrix that an op reads, if there is one.
@@ -173,23 +172,21 @@ impl Tail {
     /// The block must be valid memory, the operands must cover it, and no other thread may access
     /// it or write the operands meanwhile.
     pub(crate) unsafe fn apply_to_block(&self, arch: Arch, block: &Block) {
-        if !self.is_empty() {
-            let block = &self.flat(*block);
-            arch.dispatch(Apply { tail: self, source: block.data, block, stream: false });
-        }
+        // SAFETY: the caller's guarantee.
+        unsafe { self.apply_from(0, arch, block) };
     }
 
-    /// The block as a single row, where its rows lie one after the other and no op asks for the column:
-    /// what is left after whole vectors is then met once, and not in each row.
-    fn flat(&self, block: Block) -> Block {
-        let Block { rows, stride, first, matrix_cols, .. } = block;
-        let is_whole = stride == first.len && matrix_cols == first.len;
-        if !is_whole || self.ops.iter().any(|one| one.op.is_per_channel()) {
-            return block;
+    /// The same from the op with this index on.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::apply_to_block`].
+    pub(crate) unsafe fn apply_from(&self, first: usize, arch: Arch, block: &Block) {
+        let ops = &self.ops[first..];
+        if !ops.is_empty() {
+            let block = &flat(ops, *block);
+            arch.dispatch(Apply { ops, source: block.data, block, stream: false });
         }
-        let len = rows * first.len;
-        let first = Stretch { len, ..first };
-        Block { rows: 1, stride: len, matrix_cols: len, first, ..block }
     }
 
     /// Reads whole rows that lie one after the other, applies every op, and writes them to
@@ -213,25 +210,45 @@ impl Tail {
     ) {
         let cols = first.len;
         let block = Block { data: target, stride: cols, rows, first, matrix_cols: cols };
-        let block = &self.flat(block);
-        arch.dispatch(Apply { tail: self, source, block, stream });
+        let ops = self.ops.as_slice();
+        let block = &flat(ops, block);
+        arch.dispatch(Apply { ops, source, block, stream });
     }
+}
 
-    /// # Safety
-    ///
-    /// The operands must cover the tile at this place, with `REST` the lanes of the place.
-    #[inline(always)]
-    unsafe fn transform<S: Simd, const U: usize, const REST: bool>(
-        &self,
-        mut tile: Lanes<S, U>,
-        place: Place<S>,
-    ) -> Lanes<S, U> {
-        let simd = tile.simd;
-        for tail_op in &self.ops {
-            tile = tail_op.op.apply(tile, AtTile::<S, REST> { simd, tail_op, place });
-        }
-        tile
+/// The names joined with `+`.
+pub(super) fn names(ops: &[TailOp]) -> String {
+    let names: Vec<&str> = ops.iter().map(|op| op.op.name()).collect();
+    names.join("+")
+}
+
+/// The block as a single row, where its rows lie one after the other and no op asks for the column:
+/// what is left after whole vectors is then met once, and not in each row.
+fn flat(ops: &[TailOp], block: Block) -> Block {
+    let Block { rows, stride, first, matrix_cols, .. } = block;
+    let is_whole = stride == first.len && matrix_cols == first.len;
+    if !is_whole || ops.iter().any(|one| one.op.is_per_channel()) {
+        return block;
     }
+    let len = rows * first.len;
+    let first = Stretch { len, ..first };
+    Block { rows: 1, stride: len, matrix_cols: len, first, ..block }
+}
+
+/// # Safety
+///
+/// The operands must cover the tile at this place, with `REST` the lanes of the place.
+#[inline(always)]
+unsafe fn transform<S: Simd, const U: usize, const REST: bool>(
+    ops: &[TailOp],
+    mut tile: Lanes<S, U>,
+    place: Place<S>,
+) -> Lanes<S, U> {
+    let simd = tile.simd;
+    for tail_op in ops {
+        tile = tail_op.op.apply(tile, AtTile::<S, REST> { simd, tail_op, place });
+    }
+    tile
 }
 
 /// Where the registers of a tile stand in the matrix: side by side in one row, or below each other
@@ -251,7 +268,7 @@ struct Place<S: Simd> {
 }
 
 /// The operands of an op at a tile, with `REST` for some of its lanes. Made only by
-/// [`Tail::transform`], whose caller guarantees that they cover it.
+/// [`transform`], whose caller guarantees that they cover it.
 struct AtTile<'a, S: Simd, const REST: bool> {
     simd: S,
     tail_op: &'a TailOp,
@@ -304,7 +321,7 @@ impl<S: Simd, const U: usize, const REST: bool> Operands<Lanes<S, U>> for AtTile
 ///
 /// One type for both, so that the formulas are compiled once per instruction set.
 struct Apply<'a> {
-    tail: &'a Tail,
+    ops: &'a [TailOp],
     /// Where the block's rows are read; they are written to the block itself.
     source: *const f32,
     block: &'a Block,
@@ -397,7 +414,7 @@ impl Apply<'_> {
         col: usize,
         lanes: LaneMask<S>,
     ) {
-        let Self { tail, block, stream, .. } = *self;
+        let Self { ops, block, stream, .. } = *self;
         let Block { stride, first, matrix_cols, .. } = *block;
         let step = if BELOW { stride } else { S::F32_LANES };
         let place = Place {
@@ -416,7 +433,7 @@ impl Apply<'_> {
             } else {
                 Lanes::<S, U>::load_apart(simd, source, step)
             };
-            let tile = tail.transform::<S, U, REST>(tile, place);
+            let tile = transform::<S, U, REST>(ops, tile, place);
             let target = row.target.add(col);
             if REST {
                 tile.store_some(target, step, lanes);

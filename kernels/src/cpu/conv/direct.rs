@@ -11,7 +11,7 @@ use pulp::Arch;
 use super::super::kernel::Located;
 use super::super::panels::Panels;
 use super::super::strip::{Factors, Source, Strip};
-use super::super::tail::Block;
+use super::super::tail::{Block, Tail};
 use super::shape::Shape;
 
 /// Rows of a direct convolution. Made only by `ConvKernel::convolve`.
@@ -21,6 +21,8 @@ pub(super) struct Direct<'a> {
     pub(super) image: *const f32,
     pub(super) filter: Located,
     pub(super) panels: &'a Panels,
+    /// Its first ops are applied by the micro-kernel.
+    pub(super) tail: &'a Tail,
     /// Rows of the output.
     pub(super) rows: Range<usize>,
     /// Output channels: whole panels, as far as there are channels.
@@ -65,6 +67,7 @@ impl Direct<'_> {
                 target: block.data.wrapping_add(col - self.channels.start),
                 target_stride: block.stride,
                 factors: Factors::one(),
+                epilogue: self.tail.epilogue(col),
                 depth: cut.depth,
             };
             // SAFETY: the caller's guarantee; every window lies in the image or the room.

@@ -191,8 +191,10 @@ impl Kernel for ConvKernel {
             Core::Depthwise => "conv2d: direct depthwise",
         };
         let mut name = core.to_owned();
-        if !self.tail.is_empty() {
-            name += &format!(", {} on each tile in cache", self.tail.name());
+        match self.shape.core() {
+            _ if self.tail.is_empty() => {}
+            Core::Direct => name += &self.tail.places(),
+            _ => name += &format!(", {} on each tile in cache", self.tail.name()),
         }
         if let Some(stage) = &self.pool {
             name += ", max_pool from cache";
@@ -289,11 +291,12 @@ impl ConvKernel {
                 self.convolve_depthwise(arch, tile, block);
             } else {
                 self.convolve(arch, thread, tile, block);
-                self.tail.apply_to_block(arch, block);
             }
         }
     }
 
+    /// With the tail.
+    ///
     /// # Safety
     ///
     /// The block must be valid and belong to this thread.
@@ -304,9 +307,14 @@ impl ConvKernel {
         let room = self.scratch[thread][0].at(0);
         if let Some(panels) = &self.panels {
             let (filter, channels) = (self.filter, tile.channels.clone());
-            let direct = Direct { shape, image, filter, panels, rows, channels, padded: room };
+            let tail = &self.tail;
+            let direct =
+                Direct { shape, image, filter, panels, tail, rows, channels, padded: room };
             // SAFETY: the caller's guarantee; the scratch holds the rows of the largest tile.
-            unsafe { direct.compute(arch, block) };
+            unsafe {
+                direct.compute(arch, block);
+                tail.apply_after_epilogue(arch, block);
+            }
             return;
         }
         let (depth, filters) = (shape.depth(), out_channels / groups);
@@ -321,6 +329,8 @@ impl ConvKernel {
             // SAFETY: the caller's guarantee; the filter is a matrix of depth x out_channels.
             unsafe { gemm([block.rows, depth, filters], target, block.stride, left, right, 1.0) };
         }
+        // SAFETY: the caller's guarantee.
+        unsafe { self.tail.apply_to_block(arch, block) };
     }
 
     /// Sums the taps of a tile, and applies the tail to a few pixels at a time while they are in the
