@@ -13,12 +13,26 @@ pub struct Pair {
     pub seconds: [f64; 2],
     /// Which one was sampled first.
     pub order: Order,
-    /// What disturbed one of the two.
+    /// What disturbed one of the two, whether or not that leaves the pair out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<Cause>,
+    /// Whether the clock of a GPU changed around the sample of the first variant, and of the second.
+    #[serde(default, skip_serializing_if = "is_steady")]
+    pub clock_changed: [bool; 2],
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
+fn is_steady(changed: &[bool; 2]) -> bool {
+    *changed == [false; 2]
 }
 
 impl Pair {
+    /// Whether nothing disturbed it that leaves a pair out.
+    #[must_use]
+    pub fn is_kept(&self) -> bool {
+        !self.causes.iter().any(|cause| cause.leaves_out())
+    }
+
     /// The logarithm of the first variant's time over the second's.
     #[must_use]
     pub fn log_ratio(&self) -> f64 {
@@ -59,11 +73,11 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Whether more than half of the pairs were disturbed.
+    /// Whether more than half of the pairs are left out.
     #[must_use]
     pub fn is_mostly_disturbed(&self) -> bool {
         let pairs = || self.rounds.iter().flat_map(|round| &round.pairs);
-        2 * pairs().filter(|pair| pair.causes.is_empty()).count() < pairs().count()
+        2 * pairs().filter(|pair| pair.is_kept()).count() < pairs().count()
     }
 }
 

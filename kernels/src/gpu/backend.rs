@@ -29,7 +29,7 @@ use crate::inputs::Inputs;
 /// One GPU.
 pub struct Gpu {
     name: BackendName,
-    loader: Rc<Loader>,
+    loader: Loader,
     gemm_library: Option<Rc<dyn GemmLibrary>>,
 }
 
@@ -51,7 +51,7 @@ impl Gpu {
         cache: CodeCache,
         gemm_library: Option<Rc<dyn GemmLibrary>>,
     ) -> Self {
-        Self { name, loader: Rc::new(Loader::new(driver, compiler, cache)), gemm_library }
+        Self { name, loader: Loader::new(driver, compiler, cache), gemm_library }
     }
 
     /// The compiler of its kernels and its version.
@@ -234,8 +234,7 @@ impl Backend for Gpu {
         if !has_kernels || clock == Clock::Host {
             return Ok(None);
         }
-        let loader = Rc::clone(&self.loader);
-        ceilings::measure(self, &loader, dtype, clock, hears).map(Some)
+        Ok(Some(ceilings::measure(&self.loader, dtype, clock, hears)?))
     }
 
     fn pinned(&self) -> Option<&[u32]> {

@@ -169,7 +169,7 @@ fn a_disturbed_sample_marks_its_pair_and_no_other() {
 }
 
 #[test]
-fn a_step_of_the_clock_drops_the_pair_that_it_falls_into_and_no_other() {
+fn a_step_of_the_clock_is_counted_for_the_variant_that_met_it() {
     /// Runs that find out how many make a sample.
     const BEFORE: usize = 9;
     let tick = Duration::from_nanos(500);
@@ -192,6 +192,10 @@ fn a_step_of_the_clock_drops_the_pair_that_it_falls_into_and_no_other() {
     for (index, pair) in pairs.enumerate() {
         let expected: &[Cause] = if index == 5 { &[Cause::ClockChange] } else { &[] };
         assert_eq!(pair.causes, expected, "pair {index}");
+        // The second sample met it.
+        let second = pair.order.positions()[1];
+        assert_eq!(pair.clock_changed, [0, 1].map(|one| index == 5 && one == second));
+        assert!(pair.is_kept());
     }
     assert_eq!(process.observable, [Cause::ClockChange]);
     let range = SensorRange { clock_mhz: Some([1800, 1980]), throttle_reasons: Some(4) };

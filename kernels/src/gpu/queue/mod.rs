@@ -3,10 +3,12 @@
 //! Two times are measured. That of the device lies between two events in the queue, and is only
 //! true while the queue is full: a device that waits for its next kernel counts the waiting. So
 //! runs are recorded into a graph, which the device works off without the host, and the first
-//! event comes after a lead of further runs, during which the host submits everything else. The
+//! event comes after a lead of further runs, during which the host submits everything else. What
+//! starting a graph takes by itself is found out once (`start`) and taken off. The
 //! launch-inclusive time is the host's, from handing a run to an idle device to its end.
 
 mod events;
+mod start;
 mod work;
 
 use std::collections::HashMap;
@@ -42,6 +44,8 @@ pub(crate) struct Queue {
     end: Event,
     /// Recorded for the current layout.
     graphs: HashMap<Stretch, Graph>,
+    /// What starting a graph of a variant takes, where that was found out.
+    starts: HashMap<Variant, Duration>,
     /// Whether the runtime records kernels like these. Once it has refused, they are submitted one
     /// by one.
     records: bool,
@@ -58,7 +62,8 @@ impl Queue {
                 return Err(error);
             }
         };
-        Ok(Self { driver: Rc::clone(driver), start, end, graphs: HashMap::new(), records: true })
+        let (graphs, starts) = (HashMap::new(), HashMap::new());
+        Ok(Self { driver: Rc::clone(driver), start, end, graphs, starts, records: true })
     }
 
     /// Whether runs are recorded into graphs, or submitted one by one because the runtime refuses.
@@ -75,13 +80,36 @@ impl Queue {
         }
     }
 
-    /// Runs a variant on consecutive sets, and returns the device's time. Without a lead, nothing
-    /// runs before, and the time is of little worth.
+    /// Runs a variant on consecutive sets, and returns the device's time of its kernels. Without a
+    /// lead, nothing runs before, and the time is of little worth.
     ///
     /// # Safety
     ///
     /// The kernels must be located where their tensors are.
     pub(crate) unsafe fn device_time(
+        &mut self,
+        work: &Work,
+        variant: Variant,
+        runs: u32,
+        sets: Sets,
+        has_lead: bool,
+    ) -> Result<Duration, DeviceError> {
+        // SAFETY: the caller's guarantee.
+        unsafe {
+            let start =
+                if has_lead { self.start_of_graph(work, variant, sets)? } else { Duration::ZERO };
+            let time = self.between_events(work, variant, runs, sets, has_lead)?;
+            let graphs = Self::split(work, variant, runs, sets).len();
+            Ok(time.saturating_sub(start.saturating_mul(u32::try_from(graphs).unwrap_or(u32::MAX))))
+        }
+    }
+
+    /// The time between two events around the runs, with that of starting their graphs.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::device_time`].
+    unsafe fn between_events(
         &mut self,
         work: &Work,
         variant: Variant,
