@@ -47,6 +47,20 @@ PORT_DEVICE void read(const float* b, float* never, i64 tile) {
     if (sum > 1e6f) never[0] = sum;
 }
 
+#if !defined(PORT_HIP)
+// The cycles of this processor and the device's time, in the place of the processor. Two of them say
+// what its clock was in between.
+PORT_DEVICE void stamp(u64* stamps, i64 processors) {
+    const i64 place = port::processor();
+    if (port::thread() != 0 || place >= processors) return;
+    const u64 time = port::nanoseconds(), count = port::cycles();
+    // At once: other blocks may be on the same processor.
+    const port::Words<16> words = {{static_cast<u32>(count), static_cast<u32>(count >> 32),
+                                    static_cast<u32>(time), static_cast<u32>(time >> 32)}};
+    port::store_words<16>(stamps + 2 * place, words);
+}
+#endif
+
 // Number `i` of an operand. Random enough that the multipliers do not idle: an MMA of zeros takes
 // less power, and so runs at a higher clock.
 template <typename T> PORT_DEVICE T number(int i) {

@@ -169,6 +169,10 @@ pub struct GpuDetails {
     /// The highest one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub highest_clock_mhz: Option<u32>,
+    /// The lowest and the highest clock of a sample, in its mean, as the GPU's processors counted it
+    /// themselves; absent where they were not asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_clock_mhz: Option<[u32; 2]>,
     /// Samples of the unfused and of the fused variant around which the clock changed by more than 2 %;
     /// absent where it is not reported. No pair is left out for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -278,7 +278,7 @@ mod tests {
     #[test]
     fn a_clock_may_move_by_two_percent_around_a_sample() {
         let changed = |clocks: &[Option<u32>]| {
-            let reading = |&clock_mhz| Sensors { clock_mhz, throttle_reasons: None };
+            let reading = |&clock_mhz| Sensors { clock_mhz, ..Sensors::default() };
             clock_changed(&clocks.iter().map(reading).collect::<Vec<_>>())
         };
         assert!(!changed(&[Some(1000), Some(1020), Some(1010), Some(1000)]));

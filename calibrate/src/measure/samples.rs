@@ -86,6 +86,9 @@ impl Samples {
 pub struct SensorRange {
     /// Its lowest and its highest clock.
     pub clock_mhz: Option<[u32; 2]>,
+    /// The same of the clock that it counted itself, in the mean of each sample.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_clock_mhz: Option<[u32; 2]>,
     /// All bits of the reasons for which that was lower than it could be.
     pub throttle_reasons: Option<u64>,
 }
@@ -93,19 +96,26 @@ pub struct SensorRange {
 impl SensorRange {
     /// The same with another reading.
     pub(super) fn add(&mut self, reading: Sensors) {
-        let both = self.clock_mhz.into_iter().chain(reading.clock_mhz.map(|mhz| [mhz; 2]));
-        self.clock_mhz = both.reduce(|a, b| [a[0].min(b[0]), a[1].max(b[1])]);
-        let reasons = self.throttle_reasons.into_iter().chain(reading.throttle_reasons);
-        self.throttle_reasons = reasons.reduce(|a, b| a | b);
+        let Sensors { clock_mhz, device_clock_mhz, throttle_reasons } = reading;
+        *self = self.with(Self {
+            clock_mhz: clock_mhz.map(|mhz| [mhz; 2]),
+            device_clock_mhz: device_clock_mhz.map(|mhz| [mhz; 2]),
+            throttle_reasons,
+        });
     }
 
     /// What two processes reported together.
     #[must_use]
-    pub fn with(mut self, other: Self) -> Self {
-        for clock_mhz in other.clock_mhz.into_iter().flatten() {
-            self.add(Sensors { clock_mhz: Some(clock_mhz), throttle_reasons: None });
+    pub fn with(self, other: Self) -> Self {
+        let range = |one: Option<[u32; 2]>, other: Option<[u32; 2]>| {
+            let both = one.into_iter().chain(other);
+            both.reduce(|a, b| [a[0].min(b[0]), a[1].max(b[1])])
+        };
+        let reasons = self.throttle_reasons.into_iter().chain(other.throttle_reasons);
+        Self {
+            clock_mhz: range(self.clock_mhz, other.clock_mhz),
+            device_clock_mhz: range(self.device_clock_mhz, other.device_clock_mhz),
+            throttle_reasons: reasons.reduce(|a, b| a | b),
         }
-        self.add(Sensors { clock_mhz: None, throttle_reasons: other.throttle_reasons });
-        self
     }
 }

@@ -237,6 +237,7 @@ fn gpu_details(
         failed_cores,
         lowest_clock_mhz: sensors.clock_mhz.map(|[lowest, _]| lowest),
         highest_clock_mhz: sensors.clock_mhz.map(|[_, highest]| highest),
+        device_clock_mhz: sensors.device_clock_mhz,
         clock_changes: estimate.disturbed.clock_change.map(|_| estimate.clock_changes.map(count)),
         throttle_reasons: sensors
             .throttle_reasons

@@ -16,7 +16,7 @@ use super::lower::lower;
 use super::memory::DeviceTensors;
 use super::plan::Plan;
 use super::prepared::PreparedGpu;
-use super::queue::{Launch, Queue, Work};
+use super::queue::{Launch, Queue, Stamps, Work};
 use super::tensors::{Role, TensorId};
 use super::vendor::{Epilogue, Gemm, GemmLibrary, GemmTensors, LocatedGemm, WORKSPACE_BYTES};
 use crate::backend::{
@@ -162,8 +162,11 @@ impl Gpu {
             }
             tensors => tensors?,
         };
+        // Only NVIDIA's processors count cycles beside the device's time in the same way everywhere.
+        let has_stamps = self.name == BackendName::Cuda && setup.clock == Clock::Device;
+        let stamps = has_stamps.then(|| Stamps::new(&self.loader)).transpose()?;
         let mut prepared = PreparedGpu {
-            queue: Queue::new(self.driver())?,
+            queue: Queue::new(self.driver())?.with_stamps(stamps),
             work,
             // The first run takes the first set.
             current: tensors.sets() - 1,

@@ -159,6 +159,6 @@ impl Prepared for PreparedGpu {
     }
 
     fn sensors(&mut self) -> Sensors {
-        self.driver.sensors()
+        Sensors { device_clock_mhz: self.queue.clock_mhz(), ..self.driver.sensors() }
     }
 }

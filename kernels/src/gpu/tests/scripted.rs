@@ -212,7 +212,7 @@ impl Driver for Scripted {
         std::ptr::null_mut()
     }
     fn sensors(&self) -> Sensors {
-        Sensors { clock_mhz: Some(1000), throttle_reasons: Some(0) }
+        Sensors { clock_mhz: Some(1000), throttle_reasons: Some(0), device_clock_mhz: None }
     }
 }
 
