@@ -108,6 +108,7 @@ impl Prepared for PreparedGpu {
             self.driver.synchronize()?;
             hears(None);
         }
+        self.queue.run_stamps(hears)?;
         Ok(())
     }
 

@@ -17,7 +17,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use super::driver::{DeviceError, Driver, Event, Graph};
-use crate::backend::Variant;
+use crate::backend::{FirstRuns, Variant};
 use events::Events;
 use stamps::Moment;
 
@@ -79,6 +79,16 @@ impl Queue {
     pub(crate) fn with_stamps(mut self, stamps: Option<Stamps>) -> Self {
         self.stamps = stamps;
         self
+    }
+
+    /// Runs the kernel of the stamps by itself, and says so.
+    pub(crate) fn run_stamps(&self, hears: &mut FirstRuns<'_>) -> Result<(), DeviceError> {
+        let Some(stamps) = &self.stamps else { return Ok(()) };
+        hears(Some(&stamps.name()));
+        stamps.write(Moment::Before)?;
+        self.driver.synchronize()?;
+        hears(None);
+        Ok(())
     }
 
     /// The clock of the device's processors during the last runs that were timed by it; `None` where

@@ -43,6 +43,11 @@ impl Stamps {
         Ok(Self { kernel, tensors, table: id })
     }
 
+    /// The name of the kernel.
+    pub(super) fn name(&self) -> String {
+        self.kernel.name()
+    }
+
     /// Submits the kernel.
     pub(super) fn write(&self, moment: Moment) -> Result<(), DeviceError> {
         // SAFETY: it was located where the tensors are, which do not move.
