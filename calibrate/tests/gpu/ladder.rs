@@ -10,7 +10,7 @@ use super::stand_ins::StandIns;
 
 /// Large enough for `wgmma` on three processors.
 const PROBLEM: &str = "linear_bias/bf16/m256.k64.n256";
-/// Of what hangs, in seconds: many times what any other kernel takes in emulation, beside other tests.
+/// Of what hangs: many times what any other kernel takes in emulation, beside other tests.
 const LIMIT: &str = "20s";
 
 fn measure(stand_ins: &StandIns, more: &[&str]) -> assert_cmd::assert::Assert {

@@ -66,8 +66,8 @@ impl Stamps {
 /// From cycles and nanoseconds of each processor, two words of eight bytes.
 fn median_mhz(before: &[u8], after: &[u8]) -> Option<u32> {
     let words = |bytes: &[u8]| -> Vec<[u64; 2]> {
-        let word = |bytes: &[u8]| bytes.as_chunks().0.iter().copied().map(u64::from_le_bytes);
-        word(bytes).collect::<Vec<u64>>().as_chunks().0.to_vec()
+        let words = bytes.as_chunks().0.iter().copied().map(u64::from_le_bytes);
+        words.collect::<Vec<u64>>().as_chunks().0.to_vec()
     };
     let mhz = words(before).into_iter().zip(words(after)).filter_map(|(before, after)| {
         let (cycles, time) = (after[0].checked_sub(before[0])?, after[1].checked_sub(before[1])?);

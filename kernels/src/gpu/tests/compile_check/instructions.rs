@@ -7,7 +7,7 @@ use super::clang::Clang;
 use super::nvrtc::Nvrtc;
 use super::skipped;
 use crate::gpu::lower::lower;
-use crate::gpu::{Architecture, Code, HEADERS};
+use crate::gpu::{Code, HEADERS};
 
 /// The fused kernel of a problem.
 fn fused(problem: &str, architecture: &str) -> Code {
@@ -82,7 +82,7 @@ fn instructions(image: &[u8]) -> Vec<u128> {
 /// Fences that all of the device sees: `MEMBAR` (the lowest nine bits) whose scope, in bits 76 and 77,
 /// is the device or the system, and not the block.
 fn device_wide_fences(image: &[u8]) -> usize {
-    let is_fence = |one: &u128| one & 0x1FF == 0x192 && one >> 76 & 3 >= 2;
+    let is_fence = |one: &&u128| **one & 0x1FF == 0x192 && **one >> 76 & 3 >= 2;
     instructions(image).iter().filter(|one| is_fence(one)).count()
 }
 
