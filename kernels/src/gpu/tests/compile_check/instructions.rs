@@ -86,10 +86,11 @@ fn device_wide_fences(image: &[u8]) -> usize {
     instructions(image).iter().filter(|one| is_fence(one)).count()
 }
 
-/// Kernels of several phases wait for other blocks, and see what these have written. Others need no
-/// fence for that, which costs as much as an access of memory by every warp.
+/// Kernels of several phases wait for other blocks, and see what these have written. Others run no
+/// fence for that, at which every warp would wait for its accesses of memory. Attention by `wgmma` has
+/// one in a branch that is never taken, which keeps the assembler from moving its softmax.
 #[test]
-fn kernels_of_one_phase_have_no_fence_of_the_whole_device() {
+fn kernels_of_one_phase_run_no_fence_of_the_whole_device() {
     let Some(nvrtc) = Nvrtc::find() else { return skipped("NVRTC") };
     let count = |problem: &str, name: &str| {
         let code = fused(problem, name);
@@ -108,7 +109,9 @@ fn kernels_of_one_phase_have_no_fence_of_the_whole_device() {
             "add_relu/f32/m4096.n4096",
         ] {
             let (entry, fences) = count(problem, name);
-            assert!(!entry.contains("__") && fences == 0, "{name}, {entry}: {fences} fences");
+            let expected = usize::from(entry.starts_with("attention_wgmma_"));
+            assert!(!entry.contains("__"), "{name}, {entry} has several phases");
+            assert_eq!(fences, expected, "{name}, {entry}");
         }
         // And where there are some, they are found.
         let (entry, fences) = count("linear+bias+layer_norm/bf16/m4096.k1024.n4096", name);
