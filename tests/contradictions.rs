@@ -303,7 +303,8 @@ fn reasons_are_held_against_the_record() {
         let reason = format!("\n[[fusion.reason]]\ncode = \"{code}\"\ntext = \"by hand\"\n");
         EXAMPLE.replacen("\n[[fusion.reason]]", &format!("{reason}\n[[fusion.reason]]"), 1)
     };
-    for code in ["within-process", "few-processes", "above-ceiling", "throttled"] {
+    let codes = ["within-process", "few-processes", "above-ceiling", "throttled"];
+    for code in codes.into_iter().chain(["clock-changed", "lower-core"]) {
         let text = with(code);
         let at = format!("code = \"{code}\"");
         let line = text.lines().zip(1..).find(|(line, _)| *line == at).unwrap().1;

@@ -93,7 +93,7 @@ impl Workers for Machine {
             let seconds = of_process.map(|process| 1.234_567e-3 * process * factor(&mut random));
             let is_disturbed = random.random_bool(self.disturbed);
             let causes = if is_disturbed { vec![Cause::Migration] } else { Vec::new() };
-            Pair { seconds, order, causes }
+            Pair { seconds, order, causes, clock_changed: [false; 2] }
         };
         let mut round =
             || Round { pairs: vec![pair(Order::FirstSecond), pair(Order::SecondFirst)] };

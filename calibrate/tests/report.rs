@@ -9,7 +9,9 @@ use std::path::Path;
 
 use assert_cmd::Command;
 use calibrate::report::html::{Part, ReportPage};
-use fusion_cost_model::calibration::{FusionRecord, HardwareCalibration, Verdict};
+use fusion_cost_model::calibration::{
+    FusionRecord, HardwareCalibration, Reason, ReasonCode, Verdict,
+};
 use fusion_cost_model::compare::TargetParts;
 use headless::{Page, between};
 use predicates::prelude::*;
@@ -55,6 +57,20 @@ fn axis(plot: &str) -> impl Fn(f64) -> f64 {
         .collect();
     let ((at, value), (last_at, last_value)) = (ticks[0], ticks[ticks.len() - 1]);
     move |share| (value + (share - at) / (last_at - at) * (last_value - value)).exp()
+}
+
+#[test]
+fn what_was_measured_on_a_lower_core_is_listed() {
+    let heading = "Measured on a lower core";
+    let mut files = committed();
+    assert!(!page(&files).html().contains(heading));
+    let record = files[0].1.records.iter_mut().find(|record| !record.problem.chain().is_single());
+    let record = record.unwrap();
+    let text = "measured on mma; wgmma: hung: no answer".to_owned();
+    record.reasons.push(Reason { code: ReasonCode::LowerCore, text });
+    let line = format!("<code>{}</code>: measured on mma; wgmma: hung: no answer", record.problem);
+    let html = page(&files).html();
+    assert!(html.contains(heading) && html.contains(&line), "{line}");
 }
 
 /// Everything that a reader of the page could take for the file's is the file's.

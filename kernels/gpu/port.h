@@ -65,6 +65,23 @@ PORT_DEVICE void sync_warp() { __syncwarp(); }
 PORT_DEVICE float shuffle_xor(float x, int mask) { return __shfl_xor_sync(~0u, x, mask); }
 PORT_DEVICE float shuffle(float x, int lane) { return __shfl_sync(~0u, x, lane); }
 PORT_DEVICE void fence_device() { __threadfence(); }
+// Where and when a thread runs: its multiprocessor, the cycles that that has counted, and the device's
+// own time.
+PORT_DEVICE int processor() {
+    int number;
+    asm volatile("mov.u32 %0, %%smid;" : "=r"(number));
+    return number;
+}
+PORT_DEVICE u64 cycles() {
+    u64 count;
+    asm volatile("mov.u64 %0, %%clock64;" : "=l"(count));
+    return count;
+}
+PORT_DEVICE u64 nanoseconds() {
+    u64 time;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));
+    return time;
+}
 PORT_DEVICE void pause() { asm volatile("nanosleep.u32 32;"); }
 // Adds, and returns what was there. Orders memory accesses before and after, for all blocks.
 PORT_DEVICE u32 atomic_add(u32* at, u32 amount) {

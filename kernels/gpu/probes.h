@@ -47,6 +47,34 @@ PORT_DEVICE void read(const float* b, float* never, i64 tile) {
     if (sum > 1e6f) never[0] = sum;
 }
 
+#if !defined(PORT_HIP)
+// The cycles of this processor and the device's time, in the place of the processor. Two of them say
+// what its clock was in between.
+PORT_DEVICE void stamp(u64* stamps, i64 processors) {
+    const i64 place = port::processor();
+    if (port::thread() != 0 || place >= processors) return;
+    const u64 time = port::nanoseconds(), count = port::cycles();
+    // At once: other blocks may be on the same processor.
+    const port::Words<16> words = {{static_cast<u32>(count), static_cast<u32>(count >> 32),
+                                    static_cast<u32>(time), static_cast<u32>(time >> 32)}};
+    port::store_words<16>(stamps + 2 * place, words);
+}
+#endif
+
+// Number `i` of an operand. Random enough that the multipliers do not idle: an MMA of zeros takes
+// less power, and so runs at a higher clock.
+template <typename T> PORT_DEVICE T number(int i) {
+    const u32 hash = static_cast<u32>(i) * 2654435761u >> 8;
+    return port::from_float<T>(static_cast<float>(hash & 0xffff) / 65536.0f - 0.5f);
+}
+
+// Says what a warp multiplies and adds in one turn, and in a way that its sum is needed.
+PORT_DEVICE void finish(float* result, int of_a_turn, float sum) {
+    if (port::block() == 0 && port::thread() == 0) result[0] = static_cast<float>(of_a_turn);
+    if (sum > 1e30f) result[1] = sum;
+    port::sync_block();
+}
+
 // MMAs on fragments that stay in registers, `repeats` times for each of MS x NS results of
 // every warp: independent ones, so that each can start before the others have ended.
 template <typename T> PORT_DEVICE void multiply(float* result, i64 repeats) {
@@ -58,12 +86,7 @@ template <typename T> PORT_DEVICE void multiply(float* result, i64 repeats) {
     constexpr int STRIDE = (LONGER + 15) / 16 * 16;
     constexpr int ROWS = Core::M > Core::K ? Core::M : Core::K;
     T* tile = reinterpret_cast<T*>(port::shared());
-    for (int i = port::thread(); i < ROWS * STRIDE; i += port::threads()) {
-        // Random enough that the multipliers do not idle: an MMA of zeros takes less power, and
-        // so runs at a higher clock.
-        const u32 hash = static_cast<u32>(i) * 2654435761u >> 8;
-        tile[i] = port::from_float<T>(static_cast<float>(hash & 0xffff) / 65536.0f - 0.5f);
-    }
+    for (int i = port::thread(); i < ROWS * STRIDE; i += port::threads()) tile[i] = number<T>(i);
     port::sync_block();
     typename Core::A a[MS];
     typename Core::B b[NS];
@@ -88,12 +111,7 @@ template <typename T> PORT_DEVICE void multiply(float* result, i64 repeats) {
             for (int k = 0; k < Core::SIZE; ++k) sum += c[i][j].x[k];
         }
     }
-    // What a warp multiplies and adds in one turn, and in a way that the sum is needed.
-    if (port::block() == 0 && port::thread() == 0) {
-        result[0] = static_cast<float>(MS * NS * Core::M * Core::N * Core::K);
-    }
-    if (sum > 1e30f) result[1] = sum;
-    port::sync_block();
+    finish(result, MS * NS * Core::M * Core::N * Core::K, sum);
 }
 
 } // namespace probe

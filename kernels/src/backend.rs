@@ -277,8 +277,10 @@ pub struct KernelFacts {
 /// What a GPU says of its own state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sensors {
-    /// The clock of its multiprocessors or compute units.
+    /// The clock of its multiprocessors or compute units, as a library or a file has it.
     pub clock_mhz: Option<u32>,
+    /// That during the last runs of a problem, as the device itself counted it.
+    pub device_clock_mhz: Option<u32>,
     /// Why that is lower than it could be, as the bits of the vendor's library; 0 for no reason.
     pub throttle_reasons: Option<u64>,
 }

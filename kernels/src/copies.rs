@@ -73,8 +73,8 @@ impl<P: Prepared> Prepared for Copies<P> {
     }
 
     fn sensors(&mut self) -> Sensors {
-        // Both are on one device.
-        self.copies[0].sensors()
+        // Both are on one device, but only one of them ran.
+        self.copies[self.last].sensors()
     }
 
     fn counters(&mut self) -> Vec<ThreadCounters> {

@@ -82,6 +82,10 @@ codes! {
     ShortSpan "short-span",
     /// The clock of the GPU was held down.
     Throttled "throttled",
+    /// The clock of the GPU changed around most samples of a variant.
+    ClockChanged "clock-changed",
+    /// The kernels failed on the best core of the GPU, and were measured on another.
+    LowerCore "lower-core",
 }
 
 impl ReasonCode {

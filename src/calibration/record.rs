@@ -72,7 +72,8 @@ pub struct Verification {
     pub tolerance: f64,
 }
 
-/// Pairs that something disturbed, by cause; one pair can have several. A cause without a number
+/// Pairs that something disturbed, by cause; one pair can have several. They are left out, but for those
+/// with `clock_change`. A cause without a number
 /// could not be observed on this system.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -99,7 +100,7 @@ pub struct Disturbed {
     /// Something on the machine waited for a processor during the round.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_pressure: Option<u32>,
-    /// The clock of a GPU was another one around the one sample than around the other.
+    /// The clock of a GPU changed around one of the samples. Such pairs are not left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_change: Option<u32>,
 }
@@ -168,6 +169,14 @@ pub struct GpuDetails {
     /// The highest one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub highest_clock_mhz: Option<u32>,
+    /// The lowest and the highest clock of a sample, in its mean, as the GPU's processors counted it
+    /// themselves; absent where they were not asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_clock_mhz: Option<[u32; 2]>,
+    /// Samples of the unfused and of the fused variant around which the clock changed by more than 2 %;
+    /// absent where it is not reported. No pair is left out for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_changes: Option<[u32; 2]>,
     /// Every reason for which the clock was lower than it could be around some sample; absent
     /// where the GPU does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -8,9 +8,9 @@ mod tests;
 pub mod throttle;
 
 use fused_kernels::Variant;
-use fusion_cost_model::calibration::{MachineState, NoiseFloor, Verdict};
+use fusion_cost_model::calibration::{FailedCore, MachineState, NoiseFloor, Verdict};
 use fusion_cost_model::cost::LeastTime;
-use fusion_cost_model::{Clock, Problem};
+use fusion_cost_model::{Clock, Core, Problem};
 
 use crate::digits::rounded;
 use crate::measure::{Cause, Estimate, Procedure, Surroundings, Unit};
@@ -70,6 +70,10 @@ pub struct Case<'a> {
     pub clock: Clock,
     /// Why the clock of the GPU was held down, if it was.
     pub throttled: &'a [String],
+    /// The core of the GPU on which both variants ran, where there is one to choose.
+    pub core: Option<Core>,
+    /// How they failed on better ones.
+    pub failed_cores: &'a [FailedCore],
     /// What the machine was like around each process.
     pub surroundings: &'a [Surroundings],
     /// The states of the machine in this run.
@@ -192,6 +196,13 @@ fn remarks(case: &Case<'_>, floor: f64, verdict: Verdict) -> Vec<Reason> {
     }
     if !case.throttled.is_empty() {
         reasons.push(Reason::Throttled(case.throttled.to_vec()));
+    }
+    let Estimate { clock_changes: samples, pairs, .. } = *case.estimate;
+    if samples.iter().any(|samples| 2 * samples > pairs) {
+        reasons.push(Reason::ClockChanged { samples, pairs });
+    }
+    if let (Some(core), failed @ [_, ..]) = (case.core, case.failed_cores) {
+        reasons.push(Reason::LowerCore { core, failed: failed.to_vec() });
     }
     reasons
 }

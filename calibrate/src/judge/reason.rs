@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use fusion_cost_model::calibration::{Disturbed, MachineState, NoiseFloor, ReasonCode};
+use fusion_cost_model::Core;
+use fusion_cost_model::calibration::{Disturbed, FailedCore, MachineState, NoiseFloor, ReasonCode};
 
 /// What was measured in one state of the machine.
 #[derive(Debug, Clone, PartialEq)]
@@ -78,6 +79,20 @@ pub enum Reason {
     Unobserved(Vec<&'static str>),
     /// The clock of the GPU was held down, for these reasons.
     Throttled(Vec<String>),
+    /// The clock of the GPU changed around most samples of a variant.
+    ClockChanged {
+        /// Samples of each variant around which it changed.
+        samples: [usize; 2],
+        /// Pairs that were taken, each with a sample of both.
+        pairs: usize,
+    },
+    /// The kernels failed on better cores of the GPU than that on which they were measured.
+    LowerCore {
+        /// The core on which both variants ran.
+        core: Core,
+        /// How they failed, from the best core on.
+        failed: Vec<FailedCore>,
+    },
     /// The speedup depends on the state of the machine.
     StateChanged(Vec<InState>),
     /// Other programs used the machine.
@@ -115,6 +130,8 @@ impl Reason {
             Self::OrderSensitive(_) => ReasonCode::OrderSensitive,
             Self::Unobserved(_) => ReasonCode::Unobserved,
             Self::Throttled(_) => ReasonCode::Throttled,
+            Self::ClockChanged { .. } => ReasonCode::ClockChanged,
+            Self::LowerCore { .. } => ReasonCode::LowerCore,
             Self::StateChanged(_) => ReasonCode::StateChanged,
             Self::Neighbour { .. } => ReasonCode::Neighbour,
             Self::ShortSpan { .. } => ReasonCode::ShortSpan,
@@ -163,6 +180,14 @@ impl Reason {
                 "the ratio stands, since both variants met the same clock, but the times are those \
                  of this clock; look at the power limit and the cooling"
             }
+            Self::ClockChanged { .. } => {
+                "the pairs count all the same: a variant may change the clock by the power that it \
+                 takes; where both do, lock the clocks or look at what else the GPU does"
+            }
+            Self::LowerCore { .. } => {
+                "the speedup is that of fusion on this core, and the times are not the best of \
+                 this GPU; report the failure with the page of calibrate doctor"
+            }
             Self::StateChanged(_) => {
                 "the interval holds all of them; ask the cost model for the state that you run in"
             }
@@ -184,7 +209,9 @@ impl fmt::Display for Reason {
             Self::WrongAfterTiming(wrong) => f.write_str(wrong)?,
             Self::MostlyDisturbed { pairs, pairs_kept, disturbed } => {
                 write!(f, "only {pairs_kept} of {pairs} pairs were undisturbed (")?;
-                let causes = disturbed.causes().into_iter();
+                // Only those that leave a pair out.
+                let left_out = Disturbed { clock_change: None, ..*disturbed };
+                let causes = left_out.causes().into_iter();
                 let causes =
                     causes.filter_map(|(name, count)| Some((name, count.filter(|n| *n > 0)?)));
                 for (index, (name, count)) in causes.enumerate() {
@@ -248,6 +275,17 @@ impl fmt::Display for Reason {
             }
             Self::Throttled(reasons) => {
                 write!(f, "the clock of the GPU was held down ({})", reasons.join(", "))?;
+            }
+            Self::ClockChanged { samples: [unfused, fused], pairs } => write!(
+                f,
+                "the clock of the GPU changed by more than 2 % around {unfused} of {pairs} samples \
+                 of the unfused variant and {fused} of the fused"
+            )?,
+            Self::LowerCore { core, failed } => {
+                write!(f, "measured on {core}")?;
+                for failed in failed {
+                    write!(f, "; {failed}")?;
+                }
             }
             Self::StateChanged(states) => {
                 f.write_str("the speedup depends on the state of the machine: ")?;

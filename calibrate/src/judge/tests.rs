@@ -2,7 +2,7 @@ use super::*;
 use crate::measure::{Quartiles, StateEstimate, VariantTime};
 use fused_kernels::MachineReading;
 use fusion_cost_model::Implementation;
-use fusion_cost_model::calibration::Disturbed;
+use fusion_cost_model::calibration::{Disturbed, KernelFailure};
 
 fn estimate([low, ratio, high]: [f64; 3]) -> Estimate {
     let samples = Quartiles { q1: 1e-3, median: 1e-3, q3: 1e-3 };
@@ -27,6 +27,7 @@ fn estimate([low, ratio, high]: [f64; 3]) -> Estimate {
         order_sensitivity: Some(0.0),
         is_order_sensitive: false,
         disturbed: all_seen(),
+        clock_changes: [0; 2],
     }
 }
 
@@ -92,6 +93,8 @@ fn good(estimate: &Estimate) -> Case<'_> {
         wrong: None,
         clock: Clock::Host,
         throttled: &[],
+        core: None,
+        failed_cores: &[],
         surroundings: &[],
         states: &[],
     }
@@ -290,6 +293,50 @@ fn only_what_can_disturb_a_clock_is_missed() {
     let throttled = ["sw-power-cap".to_owned()];
     let reasons = judged(Clock::Device, told, &throttled);
     assert_eq!(reasons, [Reason::Throttled(throttled.to_vec())]);
+}
+
+#[test]
+fn a_clock_that_changed_around_most_samples_of_a_variant_is_said() {
+    let controls = quiet_controls();
+    let reasons = |clock_changes| {
+        let estimate = Estimate { clock_changes, ..estimate([1.15, 1.2, 1.25]) };
+        let judged = judge(&Case { controls: &controls, ..good(&estimate) });
+        assert_eq!(judged.verdict, Verdict::Faster);
+        judged.reasons
+    };
+    assert_eq!(reasons([0; 2]), []);
+    assert_eq!(reasons([160, 160]), [], "half of 320");
+    let expected = Reason::ClockChanged { samples: [12, 161], pairs: 320 };
+    let text = expected.to_string();
+    assert!(
+        text.starts_with(
+            "the clock of the GPU changed by more than 2 % around 12 of 320 samples of"
+        ),
+        "{text}"
+    );
+    assert!(text.contains(" unfused variant and 161 of the fused; "), "{text}");
+    assert_eq!(reasons([12, 161]), [expected]);
+}
+
+#[test]
+fn a_core_below_the_best_is_said_and_changes_no_verdict() {
+    let (controls, kernels) = (quiet_controls(), vec![kernels(); 5]);
+    let estimate = estimate([1.15, 1.2, 1.25]);
+    let best = Case { kernels: &kernels, controls: &controls, ..good(&estimate) };
+    let best = Case { core: Some(Core::Wgmma), ..best };
+    let failed = [FailedCore {
+        core: Core::Wgmma,
+        failure: KernelFailure::Hung,
+        reason: "no answer in 60 s".to_owned(),
+    }];
+    let lower = Case { core: Some(Core::Mma), failed_cores: &failed, ..best };
+    let [best, lower] = [best, lower].map(|case| judge(&case));
+    assert_eq!((best.verdict, lower.verdict), (Verdict::Faster, Verdict::Faster));
+    let expected = Reason::LowerCore { core: Core::Mma, failed: failed.to_vec() };
+    assert_eq!(lower.reasons.len(), best.reasons.len() + 1);
+    assert_eq!(lower.reasons.last(), Some(&expected));
+    let text = expected.to_string();
+    assert!(text.starts_with("measured on mma; wgmma: hung: no answer in 60 s; the"), "{text}");
 }
 
 #[test]

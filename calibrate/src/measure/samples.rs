@@ -13,12 +13,26 @@ pub struct Pair {
     pub seconds: [f64; 2],
     /// Which one was sampled first.
     pub order: Order,
-    /// What disturbed one of the two.
+    /// What disturbed one of the two, whether or not that leaves the pair out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<Cause>,
+    /// Whether the clock of a GPU changed around the sample of the first variant, and of the second.
+    #[serde(default, skip_serializing_if = "is_steady")]
+    pub clock_changed: [bool; 2],
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
+fn is_steady(changed: &[bool; 2]) -> bool {
+    *changed == [false; 2]
 }
 
 impl Pair {
+    /// Whether nothing disturbed it that leaves a pair out.
+    #[must_use]
+    pub fn is_kept(&self) -> bool {
+        !self.causes.iter().any(|cause| cause.leaves_out())
+    }
+
     /// The logarithm of the first variant's time over the second's.
     #[must_use]
     pub fn log_ratio(&self) -> f64 {
@@ -59,11 +73,11 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Whether more than half of the pairs were disturbed.
+    /// Whether more than half of the pairs are left out.
     #[must_use]
     pub fn is_mostly_disturbed(&self) -> bool {
         let pairs = || self.rounds.iter().flat_map(|round| &round.pairs);
-        2 * pairs().filter(|pair| pair.causes.is_empty()).count() < pairs().count()
+        2 * pairs().filter(|pair| pair.is_kept()).count() < pairs().count()
     }
 }
 
@@ -72,6 +86,9 @@ impl Samples {
 pub struct SensorRange {
     /// Its lowest and its highest clock.
     pub clock_mhz: Option<[u32; 2]>,
+    /// The same of the clock that it counted itself, in the mean of each sample.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_clock_mhz: Option<[u32; 2]>,
     /// All bits of the reasons for which that was lower than it could be.
     pub throttle_reasons: Option<u64>,
 }
@@ -79,19 +96,26 @@ pub struct SensorRange {
 impl SensorRange {
     /// The same with another reading.
     pub(super) fn add(&mut self, reading: Sensors) {
-        let both = self.clock_mhz.into_iter().chain(reading.clock_mhz.map(|mhz| [mhz; 2]));
-        self.clock_mhz = both.reduce(|a, b| [a[0].min(b[0]), a[1].max(b[1])]);
-        let reasons = self.throttle_reasons.into_iter().chain(reading.throttle_reasons);
-        self.throttle_reasons = reasons.reduce(|a, b| a | b);
+        let Sensors { clock_mhz, device_clock_mhz, throttle_reasons } = reading;
+        *self = self.with(Self {
+            clock_mhz: clock_mhz.map(|mhz| [mhz; 2]),
+            device_clock_mhz: device_clock_mhz.map(|mhz| [mhz; 2]),
+            throttle_reasons,
+        });
     }
 
     /// What two processes reported together.
     #[must_use]
-    pub fn with(mut self, other: Self) -> Self {
-        for clock_mhz in other.clock_mhz.into_iter().flatten() {
-            self.add(Sensors { clock_mhz: Some(clock_mhz), throttle_reasons: None });
+    pub fn with(self, other: Self) -> Self {
+        let range = |one: Option<[u32; 2]>, other: Option<[u32; 2]>| {
+            let both = one.into_iter().chain(other);
+            both.reduce(|a, b| [a[0].min(b[0]), a[1].max(b[1])])
+        };
+        let reasons = self.throttle_reasons.into_iter().chain(other.throttle_reasons);
+        Self {
+            clock_mhz: range(self.clock_mhz, other.clock_mhz),
+            device_clock_mhz: range(self.device_clock_mhz, other.device_clock_mhz),
+            throttle_reasons: reasons.reduce(|a, b| a | b),
         }
-        self.add(Sensors { clock_mhz: None, throttle_reasons: other.throttle_reasons });
-        self
     }
 }

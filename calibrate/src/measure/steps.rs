@@ -81,7 +81,12 @@ mod tests {
     }
 
     fn samples(pairs: usize) -> Samples {
-        let pair = Pair { seconds: [1.0; 2], order: Order::FirstSecond, causes: Vec::new() };
+        let pair = Pair {
+            seconds: [1.0; 2],
+            order: Order::FirstSecond,
+            causes: Vec::new(),
+            clock_changed: [false; 2],
+        };
         Samples {
             rounds: vec![Round { pairs: vec![pair; pairs] }; 2],
             iterations: [7, 9],

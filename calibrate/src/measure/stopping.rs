@@ -60,6 +60,7 @@ mod tests {
             order_sensitivity: None,
             is_order_sensitive: false,
             disturbed: Disturbed::default(),
+            clock_changes: [0; 2],
         };
         enough(&estimate, looks, floor, floor.max(0.02))
     }

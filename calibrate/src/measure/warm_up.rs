@@ -102,7 +102,7 @@ mod tests {
         }
         fn sensors(&mut self) -> Sensors {
             let clock_mhz = (self.mhz)(self.now.get().as_secs_f64());
-            Sensors { clock_mhz, throttle_reasons: None }
+            Sensors { clock_mhz, ..Sensors::default() }
         }
     }
 

@@ -79,6 +79,7 @@ pub fn record(
     let bound_by = if subject.clock.is_host() { Clock::Host } else { Clock::Device };
     let sensors = sensors(processes);
     let kernels: Vec<_> = processes.iter().map(|report| report.kernels.clone()).collect();
+    let ladder = processes.first().map(|report| report.ladder.clone()).unwrap_or_default();
     let wrong = processes.iter().find_map(|report| report.wrong_after.as_ref());
     let surroundings: Vec<Surroundings> =
         processes.iter().map(|report| report.surroundings).collect();
@@ -103,6 +104,8 @@ pub fn record(
             settings.backend,
             sensors.throttle_reasons.unwrap_or_default(),
         ),
+        core: ladder.core,
+        failed_cores: &ladder.failed,
         surroundings: &surroundings,
         states,
     });
@@ -193,7 +196,8 @@ pub fn record(
         disturbed: estimate.disturbed,
         placement: placement(processes),
         verification: verification(processes),
-        gpu: (settings.backend != Backend::Cpu).then(|| gpu_details(settings, processes, sensors)),
+        gpu: (settings.backend != Backend::Cpu)
+            .then(|| gpu_details(settings, processes, sensors, ladder, estimate)),
         by_state: estimate
             .by_state
             .iter()
@@ -223,16 +227,18 @@ fn gpu_details(
     settings: &RunSettings,
     processes: &[ProcessReport],
     sensors: SensorRange,
+    Ladder { core, failed: failed_cores, .. }: Ladder,
+    estimate: &Estimate,
 ) -> GpuDetails {
     let [unfused_kernels, fused_kernels] =
         processes.first().map(|report| report.gpu_kernels.clone()).unwrap_or_default();
-    let Ladder { core, failed: failed_cores, .. } =
-        processes.first().map(|report| report.ladder.clone()).unwrap_or_default();
     GpuDetails {
         core,
         failed_cores,
         lowest_clock_mhz: sensors.clock_mhz.map(|[lowest, _]| lowest),
         highest_clock_mhz: sensors.clock_mhz.map(|[_, highest]| highest),
+        device_clock_mhz: sensors.device_clock_mhz,
+        clock_changes: estimate.disturbed.clock_change.map(|_| estimate.clock_changes.map(count)),
         throttle_reasons: sensors
             .throttle_reasons
             .map(|reasons| throttle::names(settings.backend, reasons)),

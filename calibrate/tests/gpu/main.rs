@@ -59,6 +59,10 @@ fn from_the_command_line_to_a_file_to_an_answer() {
         assert!(!record.reasons.iter().any(|reason| reason.code == ReasonCode::Unobserved));
         let gpu = record.gpu.as_ref().unwrap();
         assert!(gpu.lowest_clock_mhz.unwrap() > 0 && gpu.throttle_reasons.is_some());
+        // The management library says 990 MHz, and the processors of a stand-in count 1500.
+        assert_eq!(gpu.lowest_clock_mhz, Some(990));
+        let counted = gpu.device_clock_mhz.map(|range| range.map(|mhz| mhz.abs_diff(1500) <= 1));
+        assert_eq!(counted, (!is_launch_inclusive).then_some([true; 2]));
         assert_eq!(gpu.unfused_kernels.len(), record.operators.len());
         assert_eq!(gpu.fused_kernels.len(), 1);
         let fused = &gpu.fused_kernels[0];

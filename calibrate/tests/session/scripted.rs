@@ -116,7 +116,12 @@ impl Workers for Scripted {
         }
         let share = (measure.process_seed % 1000) as f64 / 1000.0 - 0.5;
         let ratio = ((self.spread)(&measure.subject.problem) * share).exp();
-        let pair = |order| Pair { seconds: [ratio * 1e-3, 1e-3], order, causes: Vec::new() };
+        let pair = |order| Pair {
+            seconds: [ratio * 1e-3, 1e-3],
+            order,
+            causes: Vec::new(),
+            clock_changed: [false; 2],
+        };
         let round = || Round { pairs: vec![pair(Order::FirstSecond), pair(Order::SecondFirst)] };
         Ok(MeasureAnswer::Measured(Box::new(ProcessReport {
             samples: Samples {

@@ -323,8 +323,6 @@ PORT_DEVICE void attend(const TensorMap& queries, const TensorMap& keys, const T
         }
         publish_barriers();
     }
-    // What a phase before has written, here or in memory, comes before the copies.
-    fence_async_proxy();
     sync_block();
     const int group = thread() / WARPGROUP;
     if (group == 0) {
@@ -354,8 +352,6 @@ PORT_DEVICE void attend(const TensorMap& queries, const TensorMap& keys, const T
                           tile % per_head * ROWS + (group - 1) * WGMMA_ROWS);
         }
         if (group == 1) consumer.take_turn();
-        // A phase that comes next may copy what was written.
-        fence_async_proxy();
         give_registers_back(group - 1);
     }
     sync_block();

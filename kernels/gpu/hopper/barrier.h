@@ -96,3 +96,15 @@ PORT_DEVICE void registers_acquire() {
 } // namespace port::hopper
 
 #endif
+
+namespace port::hopper {
+
+// The grid barrier between phases of which one copies by TMA what another has written: its ordinary
+// accesses come before the barrier, and the copies after it. A kernel of one phase has none of it.
+PORT_DEVICE void sync_phases(u32* counters) {
+    fence_async_proxy();
+    sync_grid(counters);
+    fence_async_proxy();
+}
+
+} // namespace port::hopper

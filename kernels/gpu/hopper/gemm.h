@@ -290,8 +290,6 @@ PORT_DEVICE void gemm(const TensorMap& a, const TensorMap& b,
         }
         publish_barriers();
     }
-    // What a phase before has written, here or in memory, comes before the copies.
-    fence_async_proxy();
     sync_block();
     const int group = thread() / WARPGROUP;
     constexpr bool SHARES = COLS > COLS_WITHOUT_SHARING;
@@ -305,8 +303,6 @@ PORT_DEVICE void gemm(const TensorMap& a, const TensorMap& b,
         if constexpr (SHARES) registers_acquire<CONSUMER_REGISTERS>();
         consume<COLS, STAGES, BATCHED, N_MAJOR>(group - 1, output, tiles, count, depth, block,
                                                 blocks);
-        // A phase that comes next may copy what was written.
-        fence_async_proxy();
         if constexpr (SHARES) give_registers_back(group - 1);
     }
     sync_block();

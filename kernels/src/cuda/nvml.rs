@@ -70,6 +70,7 @@ impl Monitor {
         Sensors {
             clock_mhz: (code == SUCCESS).then_some(mhz),
             throttle_reasons: self.throttle_reasons(),
+            device_clock_mhz: None,
         }
     }
 

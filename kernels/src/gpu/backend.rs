@@ -16,7 +16,7 @@ use super::lower::lower;
 use super::memory::DeviceTensors;
 use super::plan::Plan;
 use super::prepared::PreparedGpu;
-use super::queue::{Launch, Queue, Work};
+use super::queue::{Launch, Queue, Stamps, Work};
 use super::tensors::{Role, TensorId};
 use super::vendor::{Epilogue, Gemm, GemmLibrary, GemmTensors, LocatedGemm, WORKSPACE_BYTES};
 use crate::backend::{
@@ -29,7 +29,7 @@ use crate::inputs::Inputs;
 /// One GPU.
 pub struct Gpu {
     name: BackendName,
-    loader: Rc<Loader>,
+    loader: Loader,
     gemm_library: Option<Rc<dyn GemmLibrary>>,
 }
 
@@ -51,7 +51,7 @@ impl Gpu {
         cache: CodeCache,
         gemm_library: Option<Rc<dyn GemmLibrary>>,
     ) -> Self {
-        Self { name, loader: Rc::new(Loader::new(driver, compiler, cache)), gemm_library }
+        Self { name, loader: Loader::new(driver, compiler, cache), gemm_library }
     }
 
     /// The compiler of its kernels and its version.
@@ -162,8 +162,11 @@ impl Gpu {
             }
             tensors => tensors?,
         };
+        // Only NVIDIA's processors count cycles beside the device's time in the same way everywhere.
+        let has_stamps = self.name == BackendName::Cuda && setup.clock == Clock::Device;
+        let stamps = has_stamps.then(|| Stamps::new(&self.loader)).transpose()?;
         let mut prepared = PreparedGpu {
-            queue: Queue::new(self.driver())?,
+            queue: Queue::new(self.driver())?.with_stamps(stamps),
             work,
             // The first run takes the first set.
             current: tensors.sets() - 1,
@@ -234,8 +237,7 @@ impl Backend for Gpu {
         if !has_kernels || clock == Clock::Host {
             return Ok(None);
         }
-        let loader = Rc::clone(&self.loader);
-        ceilings::measure(self, &loader, dtype, clock, hears).map(Some)
+        Ok(Some(ceilings::measure(&self.loader, dtype, clock, hears)?))
     }
 
     fn pinned(&self) -> Option<&[u32]> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fusion_cost_model::cost::{BandwidthPoint, Ceilings};
-use fusion_cost_model::{CacheState, Clock, DType, Implementation, Problem};
+use fusion_cost_model::{Clock, DType};
 
 use super::driver::DeviceError;
 use super::loaded::Loader;
@@ -13,8 +13,7 @@ use super::numbers::decode;
 use super::plan::KernelPlan;
 use super::queue::{Launch, Queue, Sets, Work};
 use super::tensors::{Role, TensorId, TensorTable};
-use crate::backend::{Backend, BackendError, FirstRuns, Setup, Variant};
-use crate::inputs::Inputs;
+use crate::backend::{FirstRuns, Variant};
 
 /// A sample lasts at least this long, so that the resolution of events, half a microsecond, does
 /// not matter.
@@ -26,29 +25,17 @@ const SAMPLES: u32 = 7;
 /// Samples have no more runs, even where the clock does not move.
 const MOST_RUNS: u32 = 1 << 14;
 
-/// Blocks of the multiplying kernel for each processor: enough warps to hide every latency.
-const BLOCKS_PER_PROCESSOR: u64 = 2;
-
-/// The GEMM that shows what a whole kernel reaches grows until it takes this long.
-const GEMM: Duration = Duration::from_millis(3);
-
 /// Measures the ceilings for a dtype, as a clock sees them.
-///
-/// Probes go through the loader, and the GEMM through the backend, as any problem does.
 pub(super) fn measure(
-    backend: &mut dyn Backend,
     loader: &Loader,
     dtype: DType,
     clock: Clock,
     hears: &mut FirstRuns<'_>,
-) -> Result<Ceilings, BackendError> {
+) -> Result<Ceilings, DeviceError> {
     let launch_us = launch_us(loader, clock, hears)?;
     let bandwidth = bandwidth(loader, hears)?;
-    let in_registers = multiply_gflops(loader, dtype, hears)?;
-    // Where a whole kernel is faster than the loop in registers, the loop is not the ceiling: the
-    // latter is written with instructions that a newer processor has faster alternatives to.
-    let whole = gemm_gflops(backend, dtype, hears)?;
-    Ok(Ceilings { peak_gflops: in_registers.max(whole), launch_us, bandwidth })
+    let peak_gflops = multiply_gflops(loader, dtype, hears)?;
+    Ok(Ceilings { peak_gflops, launch_us, bandwidth })
 }
 
 /// A kernel with its tensors, ready to be timed.
@@ -69,6 +56,8 @@ impl Probe {
         let mut kernel = loader.load(plan)?;
         let tensors = DeviceTensors::allocate(loader.driver(), table, 1)?;
         kernel.locate(&tensors)?;
+        // What a kernel does not write is no number, and nothing that was there before.
+        tensors.poison()?;
         hears(Some(&kernel.name()));
         // SAFETY: it was just located where the tensors are.
         unsafe { kernel.launch(0)? };
@@ -189,7 +178,7 @@ impl Probe {
     }
 }
 
-/// The rate of multiply-adds on numbers in registers, in 10^9 flops per second.
+/// The rate of multiply-adds that do nothing else, in 10^9 flops per second.
 #[expect(clippy::cast_precision_loss, reason = "a rate")]
 fn multiply_gflops(
     loader: &Loader,
@@ -197,13 +186,13 @@ fn multiply_gflops(
     hears: &mut FirstRuns<'_>,
 ) -> Result<f64, DeviceError> {
     let facts = loader.driver().facts();
-    let blocks = u64::from(facts.processors) * BLOCKS_PER_PROCESSOR;
-    let mut repeats = 4;
+    let mut repeats = 1;
     loop {
         let mut table = TensorTable::default();
         let result = table.add(8, Role::Result);
-        let plan = multiply(result, blocks, repeats, dtype);
-        let warps = blocks * u64::from(plan.shape.threads / facts.architecture.warp);
+        let plan = multiply(result, repeats, dtype, facts);
+        let shape = plan.shape;
+        let warps = u64::from(shape.grid[0]) * u64::from(shape.threads / facts.architecture.warp);
         let mut probe = Probe::new(loader, table, plan, hears)?;
         // As long as a sample by itself, so that its start and end do not matter.
         if probe.time(1, Clock::Device)? < SAMPLE && repeats < 1 << 20 {
@@ -213,45 +202,12 @@ fn multiply_gflops(
         let seconds = probe.best(Clock::Device)?;
         let found = decode(DType::F32, &probe.tensors.read(0, result)?);
         let per_turn = f64::from(found.first().copied().unwrap_or(0.0));
+        // A kernel that has done nothing would be infinitely fast.
+        if per_turn.is_nan() || per_turn < 1.0 {
+            let kernels = probe.work.unfused.iter().map(|kernel| kernel.name());
+            let names = kernels.collect::<Vec<_>>().join(", ");
+            return Err(DeviceError::Unsupported(format!("{names} left no result")));
+        }
         return Ok(2.0 * per_turn * repeats as f64 * warps as f64 / seconds / 1e9);
-    }
-}
-
-/// The rate that the project's own kernel reaches on a large GEMM, in 10^9 flops per second; 0
-/// where there is none.
-#[expect(clippy::cast_precision_loss, reason = "a rate")]
-fn gemm_gflops(
-    backend: &mut dyn Backend,
-    dtype: DType,
-    hears: &mut FirstRuns<'_>,
-) -> Result<f64, BackendError> {
-    /// The side of the largest GEMM: 400 MB in f16, 800 MB in f32.
-    const LARGEST: u64 = 8192;
-    let setup = Setup {
-        cache: CacheState::Warm,
-        clock: Clock::Device,
-        implementation: Implementation::Native,
-        rewrite: None,
-    };
-    let mut best = 0.0_f64;
-    let mut side = 128;
-    loop {
-        let text = format!("linear_bias/{dtype}/m{side}.k{side}.n{side}");
-        let Ok(problem) = text.parse::<Problem>() else { return Ok(best) };
-        let inputs = Inputs::random(&problem, side);
-        let Some(mut prepared) = backend.prepare(&problem, &inputs, setup)? else {
-            return Ok(best);
-        };
-        prepared.run_each(hears)?;
-        let mut shortest = Duration::MAX;
-        for _ in 0..SAMPLES {
-            shortest = shortest.min(prepared.run(Variant::Fused, 1)?);
-        }
-        let seconds = shortest.as_secs_f64().max(1e-9);
-        best = best.max(2.0 * (side as f64).powi(3) / seconds / 1e9);
-        if shortest >= GEMM || side >= LARGEST {
-            return Ok(best);
-        }
-        side *= 2;
     }
 }

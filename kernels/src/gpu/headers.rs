@@ -13,6 +13,7 @@ pub(crate) const HEADERS: &[(&str, &str)] = &[
     ("hopper/barrier.h", include_str!("../../gpu/hopper/barrier.h")),
     ("hopper/tma.h", include_str!("../../gpu/hopper/tma.h")),
     ("hopper/gemm.h", include_str!("../../gpu/hopper/gemm.h")),
+    ("hopper/probe.h", include_str!("../../gpu/hopper/probe.h")),
     ("hopper/wgmma.h", include_str!("../../gpu/hopper/wgmma.h")),
     ("pointwise.h", include_str!("../../gpu/pointwise.h")),
     ("rows.h", include_str!("../../gpu/rows.h")),

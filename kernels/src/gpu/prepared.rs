@@ -108,6 +108,7 @@ impl Prepared for PreparedGpu {
             self.driver.synchronize()?;
             hears(None);
         }
+        self.queue.run_stamps(hears)?;
         Ok(())
     }
 
@@ -159,6 +160,6 @@ impl Prepared for PreparedGpu {
     }
 
     fn sensors(&mut self) -> Sensors {
-        self.driver.sensors()
+        Sensors { device_clock_mhz: self.queue.clock_mhz(), ..self.driver.sensors() }
     }
 }

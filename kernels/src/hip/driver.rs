@@ -340,6 +340,6 @@ impl Calls for HipCalls {
     }
 
     fn sensors(&self) -> Sensors {
-        Sensors { clock_mhz: clock::read(&self.clock_file), throttle_reasons: None }
+        Sensors { clock_mhz: clock::read(&self.clock_file), ..Sensors::default() }
     }
 }

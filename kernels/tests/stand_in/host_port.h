@@ -6,6 +6,7 @@
 // it at the same place.
 #pragma once
 
+#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
@@ -145,6 +146,18 @@ inline void copy_async_commit() { host::self().table->end_copies(); }
 template <int N> inline void copy_async_wait() { host::self().table->wait_for_copies(N); }
 
 inline void fence_device() {}
+
+// Three processors with a clock of 1500 MHz, whatever a management library says of it.
+inline int processor() { return static_cast<int>(block() % 3); }
+inline thread_local u64 latest_nanoseconds = 0;
+inline u64 nanoseconds() {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    latest_nanoseconds =
+        static_cast<u64>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+    return latest_nanoseconds;
+}
+// Of the time that the thread has read before, or it would be another one.
+inline u64 cycles() { return latest_nanoseconds * 3 / 2; }
 inline void pause(PORT_PLACE) { host::self().table->pause({"pause", file, line}); }
 
 } // namespace port

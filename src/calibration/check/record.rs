@@ -117,11 +117,21 @@ fn check_counts(record: &FusionRecord) -> Checked {
     }
     let left_out = pairs - pairs_kept;
     let mut by_causes = 0_u32;
-    // Only a GPU has clocks that are read for each pair. What a system cannot observe has no count.
-    let is_whole = record.disturbed.causes().iter().all(|(cause, count)| {
-        count.is_some() || (*cause == "clock_change" && record.backend == Backend::Cpu)
-    });
-    for (cause, count) in record.disturbed.causes() {
+    let clock_change = record.disturbed.clock_change.unwrap_or(0);
+    if clock_change > pairs {
+        let why = format!("the clock changed in {clock_change} of {pairs} pairs");
+        return fail(Place::within("disturbed", "clock_change"), why);
+    }
+    let clock_changes = record.gpu.as_ref().and_then(|gpu| gpu.clock_changes).unwrap_or_default();
+    if let Some(most) = clock_changes.into_iter().find(|samples| *samples > clock_change) {
+        let why = format!("{most} samples met a change, and {clock_change} pairs");
+        return fail(Place::within("gpu", "clock_changes"), why);
+    }
+    // A change of the clock leaves no pair out. What a system cannot observe has no count.
+    let causes =
+        record.disturbed.causes().into_iter().filter(|(cause, _)| *cause != "clock_change");
+    let is_whole = causes.clone().all(|(_, count)| count.is_some());
+    for (cause, count) in causes {
         let count = count.unwrap_or(0);
         if count > left_out {
             let why = format!("it disturbed {count} pairs, and {left_out} of {pairs} are left out");

@@ -80,7 +80,14 @@ fn check_reasons(record: &FusionRecord, calibration: &HardwareCalibration) -> Ch
             ReasonCode::OrderSensitive if record.order_sensitivity.is_none() => {
                 Some("order_sensitivity was not measured".to_owned())
             }
-            ReasonCode::Throttled if record.gpu.is_none() => Some("it ran on no GPU".to_owned()),
+            ReasonCode::Throttled | ReasonCode::ClockChanged if record.gpu.is_none() => {
+                Some("it ran on no GPU".to_owned())
+            }
+            ReasonCode::LowerCore
+                if record.gpu.as_ref().is_none_or(|gpu| gpu.failed_cores.is_empty()) =>
+            {
+                Some("its kernels failed on no core".to_owned())
+            }
             _ => None,
         };
         if let Some(why) = why {

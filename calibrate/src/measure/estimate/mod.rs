@@ -10,7 +10,7 @@ use fusion_cost_model::calibration::Disturbed;
 use super::interval::{Method, over_processes};
 use super::samples::{Pair, Samples};
 use super::statistics::{Quartiles, mean_and_error, quartiles, t_factor};
-use rounds::{by_process, is_kept, mean_of, order_sensitivity};
+use rounds::{by_process, mean_of, order_sensitivity};
 
 pub use rounds::log_ratios;
 
@@ -105,6 +105,8 @@ pub struct Estimate {
     pub is_order_sensitive: bool,
     /// The disturbed pairs by cause.
     pub disturbed: Disturbed,
+    /// Samples of either variant around which the clock of a GPU changed.
+    pub clock_changes: [usize; 2],
 }
 
 impl Estimate {
@@ -158,13 +160,13 @@ pub fn estimate(processes: &[&Samples], method: &Method<'_>) -> Option<Estimate>
     }
     let pairs =
         || processes.iter().flat_map(|process| &process.rounds).flat_map(|round| &round.pairs);
-    let (taken, undisturbed) = (pairs().count(), pairs().filter(|pair| is_kept(pair)).count());
+    let (taken, undisturbed) = (pairs().count(), pairs().filter(|pair| pair.is_kept()).count());
     // A measurement discarded for its disturbances still shows its numbers.
     let kept = by_process(processes, false);
     let is_too_few = kept.iter().map(|(_, rounds)| rounds.len()).sum::<usize>() < 2;
     let mostly_disturbed = 2 * undisturbed < taken || is_too_few;
     let rounds = if mostly_disturbed { by_process(processes, true) } else { kept };
-    let used = |pair: &&Pair| mostly_disturbed || is_kept(pair);
+    let used = |pair: &&Pair| mostly_disturbed || pair.is_kept();
 
     let state_of = |index: usize| method.states.get(index).copied().unwrap_or_default();
     let mut states: Vec<u32> = rounds.iter().map(|(index, _)| state_of(*index)).collect();
@@ -236,6 +238,7 @@ pub fn estimate(processes: &[&Samples], method: &Method<'_>) -> Option<Estimate>
         order_sensitivity: (!sensitivities.is_empty()).then_some(sensitivity),
         is_order_sensitive: sensitivity.abs() > half_of_it,
         disturbed: count_causes(processes),
+        clock_changes: [0, 1].map(|one| pairs().filter(|pair| pair.clock_changed[one]).count()),
     })
 }
 

@@ -11,14 +11,10 @@ pub fn log_ratios(processes: &[&Samples]) -> Vec<f64> {
     by_process(processes, false).iter().map(|(_, rounds)| mean_of(rounds)[0]).collect()
 }
 
-pub(super) fn is_kept(pair: &Pair) -> bool {
-    pair.causes.is_empty()
-}
-
 /// For each process with usable pairs its number and, for each of its rounds, the logarithm of the
 /// ratio and the middle of the logarithms of both times.
 pub(super) fn by_process(processes: &[&Samples], all: bool) -> Vec<(usize, Vec<[f64; 2]>)> {
-    let used = |pair: &&Pair| all || is_kept(pair);
+    let used = |pair: &&Pair| all || pair.is_kept();
     let rounds = processes.iter().enumerate().map(|(index, process)| {
         let ratios = of_rounds(process, used);
         let middle = |round: &Round| {

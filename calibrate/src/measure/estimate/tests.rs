@@ -22,7 +22,7 @@ fn with_resolution(half_width: f64) -> f64 {
 }
 
 fn pair(seconds: [f64; 2], order: Order) -> Pair {
-    Pair { seconds, order, causes: Vec::new() }
+    Pair { seconds, order, causes: Vec::new(), clock_changed: [false; 2] }
 }
 
 /// A process from the pairs of its rounds, in turns one way and the other.
@@ -153,6 +153,26 @@ fn processes_without_an_undisturbed_pair_do_not_count() {
     });
     let estimate = estimate(&[whole.clone(), lost, whole]).unwrap();
     assert_eq!((estimate.processes, estimate.unit), (2, Unit::Rounds));
+}
+
+/// The second variant takes more power: in two samples of three the clock goes down by a tenth, and
+/// comes back while the first variant runs. Its time is what it takes so, and not without.
+#[test]
+fn a_variant_that_lowers_the_clock_itself_has_the_time_that_it_takes_so() {
+    let round: &[(f64, f64)] =
+        &[(2.0, 1.0), (2.0, 1.1), (2.0, 1.1), (2.0, 1.0), (2.0, 1.1), (2.0, 1.1)];
+    let mut process = process(&[round; 4]);
+    for pair in process.rounds.iter_mut().flat_map(|round| &mut round.pairs) {
+        if pair.seconds[1] > 1.05 {
+            pair.causes = vec![Cause::ClockChange];
+            pair.clock_changed = [false, true];
+        }
+    }
+    process.observable = vec![Cause::ClockChange];
+    let found = estimate(&[process]).unwrap();
+    assert!((found.ratio - 2.0 / 1.1).abs() < 1e-12, "{}", found.ratio);
+    assert_eq!((found.pairs, found.pairs_kept, found.mostly_disturbed), (24, 24, false));
+    assert_eq!((found.clock_changes, found.disturbed.clock_change), ([0, 16], Some(16)));
 }
 
 #[test]

@@ -91,15 +91,19 @@ pub fn measure(
         let mut round = Round { pairs: Vec::with_capacity(pairs) };
         for order in draw_orders(pairs, &mut random) {
             let (mut seconds, mut seen) = ([0.0; 2], Seen::default());
+            let mut changed = [false; 2];
             for index in order.positions() {
+                // With the last reading before its untimed run, which may be what changes the clock.
+                let from = seen.sensors.len().saturating_sub(1);
                 seconds[index] = take(prepared, index, &mut seen)?;
+                changed[index] = clock_changed(&seen.sensors[from..]);
             }
-            let Seen { mut causes, sensors } = seen;
-            causes.extend(clock_changed(&sensors).then_some(Cause::ClockChange));
+            let mut causes = seen.causes;
+            causes.extend(changed.contains(&true).then_some(Cause::ClockChange));
             causes.retain(is_observed_by_clock);
             causes.sort_unstable();
             causes.dedup();
-            round.pairs.push(Pair { seconds, order, causes });
+            round.pairs.push(Pair { seconds, order, causes, clock_changed: changed });
         }
         rounds.push(round);
         readings.push(instruments.watch.read());

@@ -47,7 +47,10 @@ impl Prepared for Scripted {
     }
     fn sensors(&mut self) -> Sensors {
         let clock_mhz = self.mhz.map(|mhz| mhz(self.calls.len()));
-        Sensors { clock_mhz, throttle_reasons: clock_mhz.map(|mhz| u64::from(mhz < 1900) << 2) }
+        let throttle_reasons = clock_mhz.map(|mhz| u64::from(mhz < 1900) << 2);
+        // The device counts a little less.
+        let device_clock_mhz = clock_mhz.map(|mhz| mhz - 5);
+        Sensors { clock_mhz, throttle_reasons, device_clock_mhz }
     }
 }
 
@@ -169,7 +172,7 @@ fn a_disturbed_sample_marks_its_pair_and_no_other() {
 }
 
 #[test]
-fn a_step_of_the_clock_drops_the_pair_that_it_falls_into_and_no_other() {
+fn a_step_of_the_clock_is_counted_for_the_variant_that_met_it() {
     /// Runs that find out how many make a sample.
     const BEFORE: usize = 9;
     let tick = Duration::from_nanos(500);
@@ -180,7 +183,12 @@ fn a_step_of_the_clock_drops_the_pair_that_it_falls_into_and_no_other() {
     };
     let (all, quiet) = calls(|_| 1980, vec![]);
     assert!(quiet.rounds.iter().flat_map(|round| &round.pairs).all(|one| one.causes.is_empty()));
-    let steady = SensorRange { clock_mhz: Some([1980; 2]), throttle_reasons: Some(0) };
+    let of = |low, high, reasons| SensorRange {
+        clock_mhz: Some([low, high]),
+        device_clock_mhz: Some([low - 5, high - 5]),
+        throttle_reasons: Some(reasons),
+    };
+    let steady = of(1980, 1980, 0);
     assert_eq!(quiet.sensors, Some(steady));
     // The samples last a millisecond each, so the script below is as long as this one.
     assert_eq!((all - CALLS, quiet.ticks), (BEFORE, 2000));
@@ -192,12 +200,16 @@ fn a_step_of_the_clock_drops_the_pair_that_it_falls_into_and_no_other() {
     for (index, pair) in pairs.enumerate() {
         let expected: &[Cause] = if index == 5 { &[Cause::ClockChange] } else { &[] };
         assert_eq!(pair.causes, expected, "pair {index}");
+        // The second sample met it.
+        let second = pair.order.positions()[1];
+        assert_eq!(pair.clock_changed, [0, 1].map(|one| index == 5 && one == second));
+        assert!(pair.is_kept());
     }
     assert_eq!(process.observable, [Cause::ClockChange]);
-    let range = SensorRange { clock_mhz: Some([1800, 1980]), throttle_reasons: Some(4) };
+    let range = of(1800, 1980, 4);
     assert_eq!(process.sensors, Some(range));
-    let other = SensorRange { clock_mhz: Some([1700, 1900]), throttle_reasons: Some(8) };
-    let both = SensorRange { clock_mhz: Some([1700, 1980]), throttle_reasons: Some(12) };
+    let other = of(1700, 1900, 8);
+    let both = of(1700, 1980, 12);
     assert_eq!(range.with(other), both);
     assert_eq!(range.with(SensorRange::default()), range);
 }

@@ -5,8 +5,8 @@ use cli_support::ranked::{Column, RankedTable};
 use cli_support::units::{gibibytes, mebibytes, ratio, three_digits};
 use fusion_cost_model::CacheState;
 use fusion_cost_model::calibration::{
-    Check, CheckStatus, Fingerprint, HardwareCalibration, MachineState, MeasuredCeilings,
-    ObservedCache, Settings,
+    Check, CheckStatus, Fingerprint, FusionRecord, HardwareCalibration, MachineState,
+    MeasuredCeilings, ObservedCache, ReasonCode, Settings,
 };
 use maud::{Markup, html};
 
@@ -20,6 +20,7 @@ pub(super) fn section(part: &Part<'_>, of: &str) -> Markup {
     let facts = part.facts();
     let ceilings = ceilings(part);
     let noise = noise(part);
+    let lower = on_lower_cores(part);
     html! {
         section id=(part.id("machine")) {
             h2 { (of) "Machine and run" }
@@ -34,6 +35,11 @@ pub(super) fn section(part: &Part<'_>, of: &str) -> Markup {
             @if !noise.is_empty() { h3 { "Noise" } (page::table(&noise)) }
             h3 { "Checks before the run" }
             (of_checks(checks))
+            @if !lower.is_empty() {
+                h3 { "Measured on a lower core" }
+                p { "The kernels failed on better cores of this GPU." }
+                ul.warnings { @for (problem, how) in &lower { li { code { (problem) } ": " (how) } } }
+            }
             @if !skipped.is_empty() {
                 h3 { "Not measured" }
                 ul.warnings {
@@ -45,6 +51,17 @@ pub(super) fn section(part: &Part<'_>, of: &str) -> Markup {
             }
         }
     }
+}
+
+/// The problems that were measured on a lower core than the best, with what they were measured on and
+/// what failed.
+fn on_lower_cores(part: &Part<'_>) -> Vec<(String, String)> {
+    let reason = |record: &FusionRecord| {
+        let mut reasons = record.reasons.iter();
+        let found = reasons.find(|reason| reason.code == ReasonCode::LowerCore)?;
+        Some((record.problem.to_string(), found.text.clone()))
+    };
+    part.records().iter().filter_map(|record| reason(record)).collect()
 }
 
 fn fact(name: &str, value: impl AsRef<str>) -> Markup {

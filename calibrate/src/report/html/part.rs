@@ -15,6 +15,7 @@ pub struct Part<'c> {
     target: SideTarget,
     /// How many targets of the file the page has.
     targets: usize,
+    records: Vec<&'c FusionRecord>,
     chains: Vec<&'c FusionRecord>,
 }
 
@@ -31,13 +32,15 @@ impl<'c> Part<'c> {
                 let label = label.map_or_else(|| (parts.len() + 1).to_string(), String::from);
                 let side = Side::of(label, name.clone(), calibration, *target);
                 let of_target = |record: &&FusionRecord| SideTarget::of(record) == *target;
-                let records = calibration.records.iter().filter(of_target);
+                let records: Vec<_> = calibration.records.iter().filter(of_target).collect();
+                let chains = records.iter().copied().filter(|one| !one.problem.chain().is_single());
                 parts.push(Self {
                     facts: side.facts().clone(),
                     calibration,
                     target: *target,
                     targets: targets.len(),
-                    chains: records.filter(|one| !one.problem.chain().is_single()).collect(),
+                    chains: chains.collect(),
+                    records,
                 });
             }
         }
@@ -73,6 +76,11 @@ impl<'c> Part<'c> {
     /// Whether the file has other targets that are on the page too.
     pub(super) const fn has_others(&self) -> bool {
         self.targets > 1
+    }
+
+    /// All of its records.
+    pub(super) fn records(&self) -> &[&'c FusionRecord] {
+        &self.records
     }
 
     /// Its records, but for those of single ops, which have nothing to fuse.

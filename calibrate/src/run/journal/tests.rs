@@ -23,8 +23,12 @@ fn key() -> RunKey {
 }
 
 fn entries() -> Vec<Entry> {
-    let pair =
-        |ratio| Pair { seconds: [ratio * 0.1, 0.3], order: Order::SecondFirst, causes: Vec::new() };
+    let pair = |ratio| Pair {
+        seconds: [ratio * 0.1, 0.3],
+        order: Order::SecondFirst,
+        causes: Vec::new(),
+        clock_changed: [false; 2],
+    };
     let process = |index| Entry::Process {
         subject: Subject::fusion("add_relu/f32/m4.n4".parse().unwrap()),
         index,

@@ -100,6 +100,8 @@ pub(super) fn kernel(
     let shared_bytes = phases.iter().map(|phase| phase.shared_bytes).max().unwrap_or(0);
     let tiles = phases.iter().map(|phase| phase.tiles).max().unwrap_or(0);
     let mut headers: Vec<&str> = vec!["port.h", "number.h"];
+    let copies = phases.iter().flat_map(|phase| &phase.headers).any(|it| it.starts_with("hopper/"));
+    let sync = if copies { "port::hopper::sync_phases" } else { "port::sync_grid" };
     let mut definitions = String::new();
     let mut body = String::new();
     let barrier = cooperative
@@ -112,7 +114,7 @@ pub(super) fn kernel(
         }
         definitions.push_str(&phase.definitions);
         if let (Some(barrier), 1..) = (&barrier, index) {
-            let _ = writeln!(body, "    port::sync_grid({barrier});");
+            let _ = writeln!(body, "    {sync}({barrier});");
         }
         let count = parameters.size(phase.tiles);
         let _ = writeln!(

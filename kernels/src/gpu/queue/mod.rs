@@ -3,10 +3,13 @@
 //! Two times are measured. That of the device lies between two events in the queue, and is only
 //! true while the queue is full: a device that waits for its next kernel counts the waiting. So
 //! runs are recorded into a graph, which the device works off without the host, and the first
-//! event comes after a lead of further runs, during which the host submits everything else. The
+//! event comes after a lead of further runs, during which the host submits everything else. What
+//! starting a graph takes by itself is found out once (`start`) and taken off. The
 //! launch-inclusive time is the host's, from handing a run to an idle device to its end.
 
 mod events;
+mod stamps;
+mod start;
 mod work;
 
 use std::collections::HashMap;
@@ -14,9 +17,11 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use super::driver::{DeviceError, Driver, Event, Graph};
-use crate::backend::Variant;
+use crate::backend::{FirstRuns, Variant};
 use events::Events;
+use stamps::Moment;
 
+pub(crate) use stamps::Stamps;
 pub(crate) use work::{Launch, Work};
 
 /// Kernels of a graph at most. A graph is recorded and made ready anew for every layout, which
@@ -42,6 +47,12 @@ pub(crate) struct Queue {
     end: Event,
     /// Recorded for the current layout.
     graphs: HashMap<Stretch, Graph>,
+    /// What says how fast the device's clock was, where it can.
+    stamps: Option<Stamps>,
+    /// What it said of the last runs.
+    clock_mhz: Option<u32>,
+    /// What starting a graph of a variant takes, where that was found out.
+    starts: HashMap<Variant, Duration>,
     /// Whether the runtime records kernels like these. Once it has refused, they are submitted one
     /// by one.
     records: bool,
@@ -58,7 +69,32 @@ impl Queue {
                 return Err(error);
             }
         };
-        Ok(Self { driver: Rc::clone(driver), start, end, graphs: HashMap::new(), records: true })
+        let (graphs, starts) = (HashMap::new(), HashMap::new());
+        let driver = Rc::clone(driver);
+        let (stamps, clock_mhz, records) = (None, None, true);
+        Ok(Self { driver, start, end, graphs, stamps, clock_mhz, starts, records })
+    }
+
+    /// The same with stamps of the device's clock before and behind all that is timed by it.
+    pub(crate) fn with_stamps(mut self, stamps: Option<Stamps>) -> Self {
+        self.stamps = stamps;
+        self
+    }
+
+    /// Runs the kernel of the stamps by itself, and says so.
+    pub(crate) fn run_stamps(&self, hears: &mut FirstRuns<'_>) -> Result<(), DeviceError> {
+        let Some(stamps) = &self.stamps else { return Ok(()) };
+        hears(Some(&stamps.name()));
+        stamps.write(Moment::Before)?;
+        self.driver.synchronize()?;
+        hears(None);
+        Ok(())
+    }
+
+    /// The clock of the device's processors during the last runs that were timed by it; `None` where
+    /// they were too short, or the device cannot say.
+    pub(crate) fn clock_mhz(&self) -> Option<u32> {
+        self.clock_mhz
     }
 
     /// Whether runs are recorded into graphs, or submitted one by one because the runtime refuses.
@@ -75,13 +111,40 @@ impl Queue {
         }
     }
 
-    /// Runs a variant on consecutive sets, and returns the device's time. Without a lead, nothing
-    /// runs before, and the time is of little worth.
+    /// Runs a variant on consecutive sets, and returns the device's time of its kernels. Without a
+    /// lead, nothing runs before, and the time is of little worth.
     ///
     /// # Safety
     ///
     /// The kernels must be located where their tensors are.
     pub(crate) unsafe fn device_time(
+        &mut self,
+        work: &Work,
+        variant: Variant,
+        runs: u32,
+        sets: Sets,
+        has_lead: bool,
+    ) -> Result<Duration, DeviceError> {
+        // SAFETY: the caller's guarantee.
+        unsafe {
+            let start =
+                if has_lead { self.start_of_graph(work, variant, sets)? } else { Duration::ZERO };
+            let time = self.between_events(work, variant, runs, sets, has_lead)?;
+            self.clock_mhz = match &self.stamps {
+                Some(stamps) if has_lead => stamps.clock_mhz()?,
+                _ => None,
+            };
+            let graphs = Self::split(work, variant, runs, sets).len();
+            Ok(time.saturating_sub(start.saturating_mul(u32::try_from(graphs).unwrap_or(u32::MAX))))
+        }
+    }
+
+    /// The time between two events around the runs, with that of starting their graphs.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::device_time`].
+    unsafe fn between_events(
         &mut self,
         work: &Work,
         variant: Variant,
@@ -105,11 +168,19 @@ impl Queue {
             if let Some(lead) = lead {
                 self.submit(work, lead, sets.count)?;
             }
+            // Not before what must find the tensors as they are.
+            let stamps = self.stamps.as_ref().filter(|_| has_lead);
+            if let Some(stamps) = stamps {
+                stamps.write(Moment::Before)?;
+            }
             self.driver.record(self.start)?;
             for &part in &parts {
                 self.submit(work, part, sets.count)?;
             }
             self.driver.record(self.end)?;
+            if let Some(stamps) = stamps {
+                stamps.write(Moment::After)?;
+            }
             self.driver.synchronize()?;
             let milliseconds = self.driver.elapsed_ms(self.start, self.end)?;
             Ok(Duration::try_from_secs_f64(milliseconds / 1e3).unwrap_or_default())

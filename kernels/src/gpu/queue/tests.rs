@@ -6,7 +6,7 @@ use crate::gpu::loaded::Loader;
 use crate::gpu::lower::probes;
 use crate::gpu::memory::DeviceTensors;
 use crate::gpu::tensors::TensorTable;
-use crate::gpu::tests::scripted::{NoCompiler, Scripted};
+use crate::gpu::tests::scripted::{GRAPH_START, NoCompiler, Scripted};
 
 /// A queue with a variant of two kernels and one of one.
 fn queue(driver: &Rc<Scripted>) -> (Queue, Work, DeviceTensors) {
@@ -30,14 +30,57 @@ fn calls_of(driver: &Scripted, run: impl FnOnce()) -> Vec<String> {
 
 const SETS: Sets = Sets { first: 1, count: 3 };
 
+/// Finds out what starting a graph takes, and forgets what was recorded for that.
+fn find_starts(queue: &mut Queue, work: &Work) {
+    for variant in Variant::ALL {
+        // SAFETY: the kernels were located where the tensors are.
+        let found = unsafe { queue.start_of_graph(work, variant, SETS) };
+        assert_eq!(found.unwrap(), Duration::from_micros(GRAPH_START));
+    }
+    queue.forget();
+}
+
+#[test]
+fn the_time_is_that_of_kernels_without_the_start_of_graphs() {
+    let driver = Rc::new(Scripted::new());
+    let (mut queue, work, _tensors) = queue(&driver);
+    // One graph, and several.
+    for runs in [1, 2, 7, MOST_KERNELS as u32 * 3] {
+        for (variant, kernels) in [(Variant::Unfused, 2), (Variant::Fused, 1)] {
+            // SAFETY: as above.
+            let time = unsafe { queue.device_time(&work, variant, runs, SETS, true) };
+            assert_eq!(time.unwrap(), Duration::from_micros(u64::from(runs) * kernels));
+        }
+    }
+    // It is found out once.
+    let calls = calls_of(&driver, || {
+        // SAFETY: as above.
+        unsafe { queue.device_time(&work, Variant::Fused, 7, SETS, true) }.unwrap();
+    });
+    assert_eq!(calls.iter().filter(|call| *call == "synchronize").count(), 1);
+}
+
+/// What was poisoned is run once, and not by runs that find out something else.
+#[test]
+fn without_a_lead_nothing_runs_before() {
+    let driver = Rc::new(Scripted::new());
+    let (mut queue, work, _tensors) = queue(&driver);
+    let calls = calls_of(&driver, || {
+        // SAFETY: as above.
+        unsafe { queue.device_time(&work, Variant::Fused, 1, SETS, false) }.unwrap();
+    });
+    assert_eq!(calls.iter().filter(|call| *call == "graph").count(), 1);
+}
+
 #[test]
 fn the_first_event_comes_after_a_lead_and_all_recording() {
     let driver = Rc::new(Scripted::new());
     let (mut queue, work, _tensors) = queue(&driver);
+    find_starts(&mut queue, &work);
     let calls = calls_of(&driver, || {
         // SAFETY: the kernels were located where the tensors are.
         let time = unsafe { queue.device_time(&work, Variant::Unfused, 2, SETS, true) };
-        assert_eq!(time.unwrap(), Duration::from_micros(1));
+        assert_eq!(time.unwrap(), Duration::from_micros(4));
     });
     let launches = ["launch 1"; 4];
     let mut expected = vec!["begin"];
@@ -78,6 +121,8 @@ fn long_stretches_are_recorded_in_parts() {
     let driver = Rc::new(Scripted::new());
     let (mut queue, work, _tensors) = queue(&driver);
     let runs = 3 * (MOST_KERNELS as u32 / 2) + 7;
+    find_starts(&mut queue, &work);
+    driver.calls.borrow_mut().clear();
     // SAFETY: as above.
     unsafe { queue.device_time(&work, Variant::Unfused, runs, SETS, true) }.unwrap();
     let calls = driver.calls.borrow();
@@ -101,6 +146,7 @@ fn the_lead_is_as_long_as_the_longest_part() {
     let driver = Rc::new(Scripted::new());
     let (mut queue, work, _tensors) = queue(&driver);
     let runs = MOST_KERNELS as u32 + 1;
+    find_starts(&mut queue, &work);
     let calls = calls_of(&driver, || {
         // SAFETY: as above.
         unsafe { queue.device_time(&work, Variant::Fused, runs, SETS, true) }.unwrap();

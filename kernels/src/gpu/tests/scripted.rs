@@ -11,7 +11,10 @@ use crate::gpu::driver::{
 };
 use crate::gpu::launch::{LaunchShape, TensorMap};
 
-/// Memory is this program's own, kernels do nothing, and every launch takes a microsecond.
+/// What starting a graph takes beside its kernels, in microseconds.
+pub(crate) const GRAPH_START: u64 = 3;
+
+/// Memory is this program's own, kernels do nothing, and each takes a microsecond.
 pub(crate) struct Scripted {
     facts: DeviceFacts,
     /// Every call that changes something, in order.
@@ -23,6 +26,9 @@ pub(crate) struct Scripted {
     next: Cell<usize>,
     blocks: RefCell<Vec<Vec<u64>>>,
     capturing: Cell<bool>,
+    /// Kernels in what is being recorded, and in each graph.
+    recorded: Cell<u64>,
+    graphs: RefCell<Vec<(usize, u64)>>,
     microseconds: Cell<u64>,
     /// The microsecond of each event.
     events: RefCell<Vec<(usize, u64)>>,
@@ -52,6 +58,8 @@ impl Scripted {
             next: Cell::new(1),
             blocks: RefCell::default(),
             capturing: Cell::new(false),
+            recorded: Cell::new(0),
+            graphs: RefCell::default(),
             microseconds: Cell::new(0),
             events: RefCell::default(),
         }
@@ -152,9 +160,8 @@ impl Driver for Scripted {
     ) -> Result<(), DeviceError> {
         assert_eq!(arguments.len() % 64, 0);
         self.call("launch", format!("launch {}", shape.grid[0]))?;
-        if !self.capturing.get() {
-            self.microseconds.set(self.microseconds.get() + 1);
-        }
+        let counted = if self.capturing.get() { &self.recorded } else { &self.microseconds };
+        counted.set(counted.get() + 1);
         Ok(())
     }
     fn synchronize(&self) -> Result<(), DeviceError> {
@@ -180,14 +187,19 @@ impl Driver for Scripted {
     fn begin_capture(&self) -> Result<(), DeviceError> {
         self.call("begin_capture", "begin".to_owned())?;
         self.capturing.set(true);
+        self.recorded.set(0);
         Ok(())
     }
     fn end_capture(&self) -> Result<Graph, DeviceError> {
         self.capturing.set(false);
-        self.call("end_capture", "end".to_owned()).map(|handle| Graph(self.made(handle)))
+        let graph = self.made(self.call("end_capture", "end".to_owned())?);
+        self.graphs.borrow_mut().push((graph, self.recorded.get()));
+        Ok(Graph(graph))
     }
-    unsafe fn launch_graph(&self, _: Graph) -> Result<(), DeviceError> {
-        self.microseconds.set(self.microseconds.get() + 1);
+    unsafe fn launch_graph(&self, graph: Graph) -> Result<(), DeviceError> {
+        let graphs = self.graphs.borrow();
+        let kernels = graphs.iter().find(|(handle, _)| *handle == graph.0).unwrap().1;
+        self.microseconds.set(self.microseconds.get() + GRAPH_START + kernels);
         self.call("launch_graph", "graph".to_owned()).map(drop)
     }
     unsafe fn destroy_graph(&self, _: Graph) {
@@ -200,7 +212,7 @@ impl Driver for Scripted {
         std::ptr::null_mut()
     }
     fn sensors(&self) -> Sensors {
-        Sensors { clock_mhz: Some(1000), throttle_reasons: Some(0) }
+        Sensors { clock_mhz: Some(1000), throttle_reasons: Some(0), device_clock_mhz: None }
     }
 }
 

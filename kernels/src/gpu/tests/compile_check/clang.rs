@@ -1,6 +1,6 @@
 //! clang for AMD's architectures, and what the object says of registers.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::{Facts, Toolchain};
@@ -32,10 +32,21 @@ impl Clang {
     }
 }
 
-impl Toolchain for Clang {
-    fn compile(&self, code: &Code, architecture: &Architecture) -> Result<Facts, String> {
-        let source = self.folder.path().join(format!("{}.{}.hip", code.entry, architecture.name));
-        let object = source.with_extension("o");
+impl Clang {
+    /// Takes another text for a header from here on.
+    pub(super) fn replace(&self, header: &str, text: &str) {
+        std::fs::write(self.folder.path().join(header), text).unwrap();
+    }
+
+    /// Compiles a kernel, as far as `more` options say, to the file of this name.
+    fn run(
+        &self,
+        code: &Code,
+        architecture: &Architecture,
+        more: &[&str],
+        made: &Path,
+    ) -> Result<(), String> {
+        let source = made.with_extension("hip");
         std::fs::write(&source, &code.text).unwrap();
         let output = Command::new(COMPILER)
             .args(["-x", "hip", "--cuda-device-only", "-nogpulib", "-nogpuinc", "-O3"])
@@ -43,18 +54,44 @@ impl Toolchain for Clang {
             .arg(format!("--offload-arch={}", architecture.name))
             .args(architecture.defines())
             .arg(format!("-I{}", self.folder.path().display()))
+            .args(more)
             .arg(&source)
             .arg("-o")
-            .arg(&object)
+            .arg(made)
             .output()
             .unwrap();
-        if !output.status.success() {
-            return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+        std::fs::remove_file(source).unwrap();
+        if output.status.success() {
+            Ok(())
+        } else {
+            Err(String::from_utf8_lossy(&output.stderr).into_owned())
         }
+    }
+
+    fn file(&self, code: &Code, architecture: &Architecture, ending: &str) -> PathBuf {
+        self.folder.path().join(format!("{}.{}.{ending}", code.entry, architecture.name))
+    }
+
+    /// The text of the machine code of a kernel.
+    pub(super) fn assembly(
+        &self,
+        code: &Code,
+        architecture: &Architecture,
+    ) -> Result<String, String> {
+        let file = self.file(code, architecture, "s");
+        self.run(code, architecture, &["-S"], &file)?;
+        let text = std::fs::read_to_string(&file).unwrap();
+        std::fs::remove_file(file).unwrap();
+        Ok(text)
+    }
+}
+
+impl Toolchain for Clang {
+    fn compile(&self, code: &Code, architecture: &Architecture) -> Result<Facts, String> {
+        let object = self.file(code, architecture, "o");
+        self.run(code, architecture, &[], &object)?;
         let facts = read(&object);
-        for file in [source, object] {
-            std::fs::remove_file(file).unwrap();
-        }
+        std::fs::remove_file(object).unwrap();
         facts
     }
 }

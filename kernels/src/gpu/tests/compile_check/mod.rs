@@ -5,6 +5,7 @@
 //! what a device makes of it.
 
 mod clang;
+mod instructions;
 mod nvrtc;
 
 use std::collections::{BTreeMap, HashSet};

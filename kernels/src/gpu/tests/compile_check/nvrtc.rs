@@ -42,25 +42,27 @@ impl Nvrtc {
         None
     }
 
-    fn log(&self, program: Program) -> String {
+    /// A text or an image that the library makes of a program, by the functions that say how long it is
+    /// and that write it.
+    fn part(&self, program: Program, size: &[u8], write: &[u8]) -> Vec<u8> {
         type Size = unsafe extern "C" fn(Program, *mut usize) -> c_int;
-        type Text = unsafe extern "C" fn(Program, *mut c_char) -> c_int;
-        let mut bytes = 0;
+        type Write = unsafe extern "C" fn(Program, *mut c_char) -> c_int;
+        let mut length = 0;
         // SAFETY: the types are those of NVRTC's header, the program is alive, and the buffer is
         // as long as the library says.
         unsafe {
-            let size = self.library.get::<Size>(b"nvrtcGetProgramLogSize\0").unwrap();
-            let text = self.library.get::<Text>(b"nvrtcGetProgramLog\0").unwrap();
-            size(program, &raw mut bytes);
-            let mut log = vec![0_u8; bytes + 1];
-            text(program, log.as_mut_ptr().cast());
-            String::from_utf8_lossy(&log).trim_end_matches('\0').to_owned()
+            let size = self.library.get::<Size>(size).unwrap();
+            let write = self.library.get::<Write>(write).unwrap();
+            size(program, &raw mut length);
+            let mut bytes = vec![0_u8; length + 1];
+            write(program, bytes.as_mut_ptr().cast());
+            bytes.truncate(length);
+            bytes
         }
     }
-}
 
-impl Toolchain for Nvrtc {
-    fn compile(&self, code: &Code, architecture: &Architecture) -> Result<Facts, String> {
+    /// The machine code of a kernel, and what was said of it.
+    fn build(&self, code: &Code, architecture: &Architecture) -> Result<Built, String> {
         type Create = unsafe extern "C" fn(
             *mut Program,
             *const c_char,
@@ -92,7 +94,7 @@ impl Toolchain for Nvrtc {
         let mut program = ptr::null_mut();
         // SAFETY: the types are those of NVRTC's header, all strings outlive the calls, and there
         // are as many as the counts say.
-        let (result, log) = unsafe {
+        let (result, built) = unsafe {
             let create = self.library.get::<Create>(b"nvrtcCreateProgram\0").unwrap();
             let compile = self.library.get::<Compile>(b"nvrtcCompileProgram\0").unwrap();
             let destroy = self.library.get::<Destroy>(b"nvrtcDestroyProgram\0").unwrap();
@@ -107,14 +109,42 @@ impl Toolchain for Nvrtc {
             );
             assert_eq!(created, 0);
             let result = compile(program, options.len() as c_int, pointers(&options).as_ptr());
-            let log = self.log(program);
+            let log = self.part(program, b"nvrtcGetProgramLogSize\0", b"nvrtcGetProgramLog\0");
+            let log = String::from_utf8_lossy(&log).trim_end_matches('\0').to_owned();
+            let image = if result == 0 {
+                self.part(program, b"nvrtcGetCUBINSize\0", b"nvrtcGetCUBIN\0")
+            } else {
+                Vec::new()
+            };
             destroy(&raw mut program);
-            (result, log)
+            (result, Built { log, image })
         };
+        if result == 0 { Ok(built) } else { Err(built.log) }
+    }
+
+    /// The machine code of a kernel.
+    pub(super) fn image(
+        &self,
+        code: &Code,
+        architecture: &Architecture,
+    ) -> Result<Vec<u8>, String> {
+        self.build(code, architecture).map(|built| built.image)
+    }
+}
+
+/// What became of a kernel.
+struct Built {
+    log: String,
+    image: Vec<u8>,
+}
+
+impl Toolchain for Nvrtc {
+    fn compile(&self, code: &Code, architecture: &Architecture) -> Result<Facts, String> {
+        let log = self.build(code, architecture)?.log;
         // Or the compiler makes every `wgmma` wait for the one before (C7510 and others), or does
         // without the registers that a warpgroup asks for (C7508).
         let ignored = log.contains("serialized") || log.contains("setmaxnreg");
-        if result == 0 && !ignored { facts(&log) } else { Err(log) }
+        if ignored { Err(log) } else { facts(&log) }
     }
 }
 

@@ -1,0 +1,107 @@
+//! The clock of the processors, as they count it themselves.
+//!
+//! A management library reports what the clock was some tens of milliseconds ago, or in the mean of
+//! them. Here a kernel before a sample and one behind it write down the cycles of each processor and
+//! the device's time, outside of the two events: the differences are the clock during the sample.
+
+use super::Launch;
+use crate::gpu::driver::DeviceError;
+use crate::gpu::loaded::{LoadedKernel, Loader};
+use crate::gpu::lower::probes;
+use crate::gpu::memory::DeviceTensors;
+use crate::gpu::tensors::{Role, TensorId, TensorTable};
+
+/// The device's time has steps of a microsecond, so that shorter samples would say little.
+const LEAST_NANOSECONDS: u64 = 200_000;
+
+/// Which stamps: those before a sample, or those behind it.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Moment {
+    Before,
+    After,
+}
+
+/// The kernel that writes them, and where.
+pub(crate) struct Stamps {
+    kernel: LoadedKernel,
+    tensors: DeviceTensors,
+    table: TensorId,
+}
+
+impl Stamps {
+    /// Stamps of all processors of the device.
+    pub(crate) fn new(loader: &Loader) -> Result<Self, DeviceError> {
+        let processors = loader.driver().facts().processors;
+        let mut table = TensorTable::default();
+        let id = table.add(16 * u64::from(processors), Role::Result);
+        let mut kernel = loader.load(probes::stamp(id, processors))?;
+        let tensors = DeviceTensors::allocate(loader.driver(), table, 2)?;
+        kernel.locate(&tensors)?;
+        // Zeros where no block ever comes.
+        let zeros = vec![0; usize::try_from(tensors.bytes_of(id)).unwrap_or_default()];
+        tensors.write(id, &zeros)?;
+        Ok(Self { kernel, tensors, table: id })
+    }
+
+    /// The name of the kernel.
+    pub(super) fn name(&self) -> String {
+        self.kernel.name()
+    }
+
+    /// Submits the kernel.
+    pub(super) fn write(&self, moment: Moment) -> Result<(), DeviceError> {
+        // SAFETY: it was located where the tensors are, which do not move.
+        unsafe { self.kernel.launch(moment as usize) }
+    }
+
+    /// The clock between the two moments, in MHz: the median of the processors. `None` where they
+    /// are too close together.
+    pub(super) fn clock_mhz(&self) -> Result<Option<u32>, DeviceError> {
+        let before = self.tensors.read(Moment::Before as usize, self.table)?;
+        let after = self.tensors.read(Moment::After as usize, self.table)?;
+        Ok(median_mhz(&before, &after))
+    }
+}
+
+/// From cycles and nanoseconds of each processor, two words of eight bytes.
+fn median_mhz(before: &[u8], after: &[u8]) -> Option<u32> {
+    let words = |bytes: &[u8]| -> Vec<[u64; 2]> {
+        let words = bytes.as_chunks().0.iter().copied().map(u64::from_le_bytes);
+        words.collect::<Vec<u64>>().as_chunks().0.to_vec()
+    };
+    let mhz = words(before).into_iter().zip(words(after)).filter_map(|(before, after)| {
+        let (cycles, time) = (after[0].checked_sub(before[0])?, after[1].checked_sub(before[1])?);
+        let is_known = before[1] > 0 && time >= LEAST_NANOSECONDS;
+        is_known.then(|| u32::try_from(u128::from(cycles) * 1000 / u128::from(time)).ok())?
+    });
+    let mut mhz: Vec<u32> = mhz.collect();
+    mhz.sort_unstable();
+    mhz.get(mhz.len() / 2).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(stamps: &[[u64; 2]]) -> Vec<u8> {
+        stamps.as_flattened().iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn the_clock_is_the_median_of_processors_that_have_both_stamps() {
+        let before = bytes(&[[1000, 10], [0, 0], [500, 10], [7_000_000, 10], [0, 10]]);
+        let after = bytes(&[
+            [1000 + 1_980_000, 1_000_010],
+            // Never before.
+            [9_000_000, 1_000_010],
+            [500 + 1_965_000, 1_000_010],
+            // Not this time: an older stamp.
+            [6_000_000, 5],
+            [1_410_000, 1_000_010],
+        ]);
+        assert_eq!(median_mhz(&before, &after), Some(1965));
+        let too_early = bytes(&[[1000, 10], [0, 0], [500, 10], [7_000_000, 10], [0, 10]]);
+        assert_eq!(median_mhz(&before, &too_early), None);
+        assert_eq!(median_mhz(&[], &[]), None);
+    }
+}
