@@ -2,7 +2,9 @@
 
 use serde::Serialize;
 
-use crate::segment::{Assignments, Family, Layers, Marker, NoLayers, OtherModel};
+use crate::segment::{
+    Assignments, Family, Layers, Marker, NoLayers, OtherModel, Phase, PhaseFinding,
+};
 use crate::{
     Classes, LayerTime, PatternTime, PhaseTime, RankFile, SegmentSummary, Segments, StepTime,
     Taxonomy, Trace,
@@ -31,8 +33,10 @@ pub struct RankLayers {
     pub family: FamilyName,
     /// How many kernels came to their steps in which way; all are zero without steps.
     pub assignments: Assignments,
-    /// The phases, if steps have any.
+    /// The phases, if any are known.
     pub phases: Vec<PhaseTime>,
+    /// What shows the phases, where no mark tells them.
+    pub phase_evidence: Vec<PhaseFinding>,
     /// The marked steps, in the order of the host.
     pub steps: Vec<StepTime>,
     /// The layers of the model.
@@ -115,6 +119,7 @@ impl RankLayers {
             family,
             assignments: segments.steps.assignments,
             phases,
+            phase_evidence: segments.steps.findings.clone(),
             steps,
             layers: LayersFound::new(&segments.layers, layers),
             patterns,
