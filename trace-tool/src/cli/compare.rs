@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use kernel_traces::segment::Phase;
 
 use super::input::IndexArgs;
 use super::output::OutputArgs;
+use super::phase::PhaseArgs;
 use crate::report::CompareTable;
 
 /// Two traces to compare.
@@ -34,9 +34,9 @@ pub struct TraceCompareArgs {
     /// The second, likewise
     #[arg(value_name = "B")]
     pub second: PathBuf,
-    /// Only what was launched in steps of this phase
-    #[arg(long, value_enum, default_value_t = ComparePhase::All)]
-    pub phase: ComparePhase,
+    /// Which phase.
+    #[command(flatten)]
+    pub phase: PhaseArgs,
     /// Only this layer of the model, from 0
     #[arg(long, value_name = "N")]
     pub layer: Option<u32>,
@@ -93,33 +93,4 @@ pub enum CompareFormat {
     Json,
     /// One page, with everything in it
     Html,
-}
-
-/// The steps that are compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ComparePhase {
-    /// Reading prompts
-    Prefill,
-    /// Generating tokens
-    Decode,
-    /// Both at once
-    Mixed,
-    /// Refining an image or the like
-    Diffusion,
-    /// Everything
-    All,
-}
-
-impl ComparePhase {
-    /// The one phase, if it is one.
-    #[must_use]
-    pub const fn only(self) -> Option<Phase> {
-        match self {
-            Self::Prefill => Some(Phase::Prefill),
-            Self::Decode => Some(Phase::Decode),
-            Self::Mixed => Some(Phase::Mixed),
-            Self::Diffusion => Some(Phase::Diffusion),
-            Self::All => None,
-        }
-    }
 }

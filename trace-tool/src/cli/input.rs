@@ -65,6 +65,6 @@ pub struct TraceInput {
     pub index: IndexArgs,
     /// Read in little memory, whatever the size: without what needs the whole trace, and with
     /// classes by the kernels' names alone [default: when the memory is not enough for all]
-    #[arg(long)]
+    #[arg(long, conflicts_with = "phase")]
     pub stream: bool,
 }

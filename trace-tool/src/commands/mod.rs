@@ -8,6 +8,7 @@ mod info;
 mod kernels;
 mod layers;
 mod open;
+mod phase;
 mod problems;
 mod rates;
 mod rows;

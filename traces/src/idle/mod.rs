@@ -157,6 +157,12 @@ impl IdleTimes {
     /// Those of a trace with its steps.
     #[must_use]
     pub fn of(trace: &Trace, steps: &Steps) -> Self {
+        Self::before(trace, steps, |_| true)
+    }
+
+    /// Those before some kernels, by their rows: a gap is of the kernel that ends it.
+    #[must_use]
+    pub fn before(trace: &Trace, steps: &Steps, is_one: impl Fn(usize) -> bool) -> Self {
         let launches = launches(trace);
         let host = Host::of(trace);
         let mut numbers: Vec<i64> = (0..trace.kernels.len())
@@ -167,6 +173,8 @@ impl IdleTimes {
         let devices = numbers.into_iter().map(|device| {
             let rows = gaps::rows_of(trace, device);
             let (gaps, span_ns) = gaps::gaps(trace, &rows);
+            let gaps: Vec<gaps::Gap> =
+                gaps.into_iter().filter(|gap| is_one(gap.kernel)).collect();
             let parts: Vec<Part> =
                 gaps.iter().flat_map(|gap| gaps::parts(trace, &launches, &host, gap)).collect();
             let doing = host.doing(trace, &parts);

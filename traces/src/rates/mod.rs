@@ -102,12 +102,23 @@ impl Rates {
     /// The rates of all kernels; copies and fills of the runtime are none.
     #[must_use]
     pub fn of(trace: &Trace, classes: &Classes, machine: Option<Machine>) -> Self {
+        Self::of_some(trace, classes, machine, |_| true)
+    }
+
+    /// The rates of some kernels, by their rows.
+    #[must_use]
+    pub fn of_some(
+        trace: &Trace,
+        classes: &Classes,
+        machine: Option<Machine>,
+        keep: impl Fn(usize) -> bool,
+    ) -> Self {
         let work = Work::of(trace, classes);
         let mut by_class: BTreeMap<Key, Sums> = BTreeMap::new();
         let mut by_kernel: BTreeMap<Key, Sums> = BTreeMap::new();
         let mut all = Sums::default();
         for (row, &duration_ns) in trace.kernels.duration_ns.iter().enumerate() {
-            if trace.kernels.work.get(row) != Some(&DeviceWork::Kernel) {
+            if trace.kernels.work.get(row) != Some(&DeviceWork::Kernel) || !keep(row) {
                 continue;
             }
             let name = trace.kernels.name.get(row).copied();

@@ -110,6 +110,33 @@ impl RankLayers {
     #[must_use]
     pub fn of(file: &RankFile, trace: &Trace, classes: &Classes, segments: &Segments) -> Self {
         let summary = SegmentSummary::of(trace, classes, segments, Taxonomy::Classes);
+        Self::with(file, trace, segments, summary)
+    }
+
+    /// What the steps and layers of a phase are made of.
+    #[must_use]
+    pub fn of_phase(
+        file: &RankFile,
+        trace: &Trace,
+        classes: &Classes,
+        segments: &Segments,
+        phase: Phase,
+    ) -> Self {
+        let is_one = |kernel: usize| segments.steps.phase(kernel) == Some(phase);
+        let layers = segments.layers.only(is_one);
+        let segments = Segments { layers, ..segments.clone() };
+        let mut summary = SegmentSummary::of(trace, classes, &segments, Taxonomy::Classes);
+        summary.phases.retain(|one| one.phase == Some(phase));
+        summary.steps.retain(|step| step.phase.is_none() || step.phase == Some(phase));
+        Self::with(file, trace, &segments, summary)
+    }
+
+    fn with(
+        file: &RankFile,
+        trace: &Trace,
+        segments: &Segments,
+        summary: SegmentSummary,
+    ) -> Self {
         let SegmentSummary { phases, steps, patterns, layers } = summary;
         let family = FamilyName { name: segments.family.name(), evidence: segments.family.clone() };
         Self {

@@ -103,7 +103,7 @@ pub struct Layers {
     pub none_because: Option<NoLayers>,
     /// The kernels of all layers, one layer after another.
     kernels: Vec<u32>,
-    of_kernel: Vec<u32>,
+    pub(super) of_kernel: Vec<u32>,
 }
 
 impl Layers {

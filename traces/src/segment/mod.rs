@@ -21,6 +21,7 @@ mod phases;
 mod repetition;
 mod sequence;
 mod shape;
+mod some;
 mod steps;
 mod strangers;
 #[cfg(test)]
