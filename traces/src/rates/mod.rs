@@ -3,9 +3,10 @@
 //! `amount` says how much work an operator is, by the sizes that the profiler recorded: FLOPs that are
 //! exact for GEMMs, convolutions and attention, and the bytes that it must move at least. The work
 //! is that of the kernels that the operator launched. [`Rates`] divides it by their time,
-//! [`Machine`] says what a data sheet promises, and [`problems`] makes the operators problems that
+//! [`Machine`] says what a data sheet promises, `achieved` what of that was reached, and [`problems`] makes the operators problems that
 //! can be measured.
 
+mod achieved;
 mod amount;
 mod machine;
 pub mod problems;
@@ -21,6 +22,7 @@ use crate::classify::Class;
 use crate::launched::{NONE, launches, operators};
 use crate::summary::ratio;
 use crate::{Classes, DeviceWork, NameId, Trace};
+pub(crate) use achieved::{Achieved, Done};
 use amount::Amount;
 pub use machine::Machine;
 
@@ -78,6 +80,7 @@ pub struct Rate {
 
 /// What limits a kernel by the roofline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Bound {
     /// The peak rate.
@@ -168,7 +171,6 @@ impl Sums {
         }
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "a rate")]
     fn rate(
         self,
         name: String,
@@ -177,21 +179,7 @@ impl Sums {
         machine: Option<&Machine>,
     ) -> Rate {
         let Self { count, total_ns, known_ns, flops, bytes } = self;
-        let over = |amount: f64| (known_ns > 0 && amount > 0.0).then(|| amount / known_ns as f64);
-        // Amounts per nanosecond are 10^9 per second.
-        let (gflop_per_s, gb_per_s) = (over(flops), over(bytes));
-        let peak = machine.zip(dtype).and_then(|(machine, dtype)| machine.peak_gflops(dtype));
-        let bandwidth = machine.map(|machine| machine.bandwidth_gb_per_s);
-        let compute_ns = peak.map(|peak| flops / peak);
-        let memory_ns = bandwidth.map(|bandwidth| bytes / bandwidth);
-        // Without the peak of what computes, nothing is known of its roofline.
-        let roofline = match (compute_ns, memory_ns) {
-            (Some(compute), Some(memory)) if compute >= memory => Some((Bound::Compute, compute)),
-            (Some(_), Some(memory)) => Some((Bound::Memory, memory)),
-            (None, Some(memory)) if flops == 0.0 => Some((Bound::Memory, memory)),
-            _ => None,
-        };
-        let roofline = roofline.filter(|(_, least_ns)| known_ns > 0 && *least_ns > 0.0);
+        let achieved = Achieved::of(Done { flops, bytes, ns: known_ns, dtype }, machine);
         Rate {
             name,
             class,
@@ -201,13 +189,13 @@ impl Sums {
             known_ns,
             flops,
             bytes,
-            tflop_per_s: gflop_per_s.map(|rate| rate / 1e3),
-            gb_per_s,
+            tflop_per_s: achieved.tflop_per_s,
+            gb_per_s: achieved.gb_per_s,
             intensity: (flops > 0.0 && bytes > 0.0).then(|| flops / bytes),
-            of_peak: gflop_per_s.zip(peak).map(|(rate, peak)| rate / peak),
-            of_bandwidth: gb_per_s.zip(bandwidth).map(|(rate, most)| rate / most),
-            bound: roofline.map(|(bound, _)| bound),
-            of_roofline: roofline.map(|(_, least_ns)| least_ns / known_ns as f64),
+            of_peak: achieved.of_peak,
+            of_bandwidth: achieved.of_bandwidth,
+            bound: achieved.bound,
+            of_roofline: achieved.of_roofline,
         }
     }
 }
