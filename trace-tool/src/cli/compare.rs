@@ -54,6 +54,13 @@ pub struct TraceCompareArgs {
     /// several times
     #[arg(long, value_name = "FILE")]
     pub profile: Vec<PathBuf>,
+    /// The data sheet of A's machine, a file, or a name that is built in [default: by the name of
+    /// the device, if it is built in]
+    #[arg(long, value_name = "NAME|FILE")]
+    pub hardware_a: Option<String>,
+    /// That of B's machine, likewise
+    #[arg(long, value_name = "NAME|FILE")]
+    pub hardware_b: Option<String>,
     /// How to write it
     #[arg(long, value_enum, default_value_t = CompareFormat::Text)]
     pub format: CompareFormat,

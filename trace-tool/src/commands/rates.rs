@@ -66,7 +66,7 @@ pub(super) fn rates(args: &TraceRatesArgs, machines: Machines) -> anyhow::Result
 }
 
 /// A data sheet by the path of its file, or by a name.
-fn hardware(name: &str, known: &[HardwareSpec]) -> anyhow::Result<HardwareSpec> {
+pub(super) fn hardware(name: &str, known: &[HardwareSpec]) -> anyhow::Result<HardwareSpec> {
     if let Some(spec) = known.iter().find(|spec| spec.is_called(name)) {
         return Ok(spec.clone());
     }

@@ -5,6 +5,7 @@
 mod idle;
 mod index;
 mod outputs;
+mod phases;
 mod program;
 mod ranks;
 mod rates;

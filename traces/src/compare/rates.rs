@@ -3,11 +3,11 @@
 use fusion_cost_model::DType;
 use rustc_hash::FxHashSet;
 
+use super::Comparison;
 use super::basis::Steps;
 use super::result::{RateComparison, RateRow, SideRate};
 use super::side::{Chosen, on_both};
-use super::text::percent;
-use super::Comparison;
+use super::text::{percent, three_digits};
 use crate::rates::{Achieved, Done, Machine, Rate, Rates};
 
 /// Rates that differ by less are the same.
@@ -60,16 +60,15 @@ fn longest(row: &RateRow) -> f64 {
 
 #[expect(clippy::cast_precision_loss, reason = "a mean")]
 fn side_rate(rate: &Rate, steps: f64) -> SideRate {
-    let Rate { known_ns, flops, bytes, .. } = *rate;
+    let &Rate { known_ns, flops, bytes, tflop_per_s, gb_per_s, .. } = rate;
     let step_ns = if steps > 0.0 { known_ns as f64 / steps } else { 0.0 };
-    let of = Rate::clone(rate);
     SideRate {
         step_ns,
         known_ns,
         flops,
         bytes,
-        tflop_per_s: of.tflop_per_s,
-        gb_per_s: of.gb_per_s,
+        tflop_per_s,
+        gb_per_s,
         of_peak: None,
         of_bandwidth: None,
         bound: None,
@@ -154,14 +153,4 @@ impl Comparison {
         };
         Some(format!("{rates}: {cause}"))
     }
-}
-
-/// A number with three digits.
-fn three_digits(value: f64) -> String {
-    let digits = match value {
-        value if value < 9.995 => 2,
-        value if value < 99.95 => 1,
-        _ => 0,
-    };
-    format!("{value:.digits$}")
 }

@@ -51,7 +51,7 @@ pub struct IdleDevice {
 
 /// What a device waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "IdleCause"))]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
     /// The host was busy with something else and had launched nothing.

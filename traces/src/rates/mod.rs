@@ -89,6 +89,17 @@ pub enum Bound {
     Memory,
 }
 
+impl Bound {
+    /// The name in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Compute => "compute",
+            Self::Memory => "memory",
+        }
+    }
+}
+
 /// What kernels have in common: name, label and dtype.
 type Key = (Option<NameId>, String, Option<DType>);
 

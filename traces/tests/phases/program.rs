@@ -16,6 +16,8 @@ pub(crate) struct Program {
     pub(crate) truth: Vec<Option<Phase>>,
     /// Whether the sizes of operators were recorded.
     pub(crate) has_sizes: bool,
+    /// How many times as long as elsewhere GEMMs take.
+    pub(crate) slower: u64,
     text: String,
     id: u64,
     host_ns: u64,
@@ -60,6 +62,7 @@ impl Program {
             vendor,
             truth: Vec::new(),
             has_sizes: true,
+            slower: 1,
             text: String::new(),
             id: 0,
             host_ns: 1000,
@@ -152,11 +155,17 @@ impl Program {
         self.host_ns += 50;
     }
 
+    /// The host does something for a while, which a frame shows.
+    pub(crate) fn pause(&mut self, frame: &str, ns: u64) {
+        self.host_ns = self.host_ns.max(self.device_ns);
+        self.around("python_function", frame, MAIN, |program| program.host_ns += ns);
+    }
+
     fn mm(&mut self, thread: u64, sizes: [u64; 3], phase: Option<Phase>) {
         let [m, n, k] = sizes;
         let kernel = self.of_vendor(GEMM);
         let dims = format!("[[{m}, {k}], [{k}, {n}]]");
-        let ns = (m * n * k / 100_000).max(2000);
+        let ns = self.slower * (m * n * k / 100_000).max(2000);
         self.op(thread, ("aten::mm", &dims, BF16, r#"["", ""]"#), &[kernel], ns, phase);
     }
 
