@@ -166,9 +166,8 @@ struct SideMachines {
 impl SideMachines {
     fn of(args: &TraceCompareArgs, machines: Machines) -> anyhow::Result<Self> {
         let known = machines()?;
-        let named = |name: &Option<String>| {
-            name.as_deref().map(|name| hardware(name, &known)).transpose()
-        };
+        let named =
+            |name: &Option<String>| name.as_deref().map(|name| hardware(name, &known)).transpose();
         let named = [named(&args.hardware_a)?, named(&args.hardware_b)?];
         Ok(Self { known, named })
     }

@@ -3,10 +3,11 @@
 use fusion_cost_model::calibration::HardwareCalibration;
 use kernel_traces::compare::{
     Amount, Answer, Basis, Cause, CauseKind, ClassPart, CompareWarning, Comparison, Fusion,
-    FusionEvidence, FusionRecords, Gap, Headline, IdleComparison, IdleRow, ImplementationDifference, ImplementationKind,
-    KernelRow, LayerComparison, LayerKind, LayerNumber, MatchedOperator, MatchedWork, OverlapPart,
-    Part, PhasePart, Question, RateComparison, RateRow, Ratio, Role, RolePart, SameKernel, SameWork, Severity, SideRate, SideSummary,
-    Slot, SlotKernel, SlotStatus, Which, WorkAspect, WorkRate, fusion_records,
+    FusionEvidence, FusionRecords, Gap, Headline, IdleComparison, IdleRow,
+    ImplementationDifference, ImplementationKind, KernelRow, LayerComparison, LayerKind,
+    LayerNumber, MatchedOperator, MatchedWork, OverlapPart, Part, PhasePart, Question,
+    RateComparison, RateRow, Ratio, Role, RolePart, SameKernel, SameWork, Severity, SideRate,
+    SideSummary, Slot, SlotKernel, SlotStatus, Which, WorkAspect, WorkRate, fusion_records,
 };
 use kernel_traces::idle::Cause as IdleCause;
 use kernel_traces::rates::Bound;

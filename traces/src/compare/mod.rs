@@ -55,11 +55,10 @@ pub use error::CompareError;
 pub use measured::{FusionRecords, MeasuredPattern, MeasuredSpeedup, fusion_records};
 pub use result::{
     Amount, Answer, Basis, Cause, CauseKind, ClassPart, Comparison, Fusion, FusionEvidence, Gap,
-    Headline, IdleComparison, IdleRow, ImplementationDifference, ImplementationKind, KernelRow, LayerComparison, LayerKind,
-    LayerNumber, MatchedOperator, MatchedWork, OverlapPart, Part, PhasePart, Question,
-    RateComparison, RateRow, Ratio, SideRate,
-    RolePart, SameKernel, SameWork, SideSummary, Slot, SlotKernel, SlotStatus, Which, WorkAspect,
-    WorkRate,
+    Headline, IdleComparison, IdleRow, ImplementationDifference, ImplementationKind, KernelRow,
+    LayerComparison, LayerKind, LayerNumber, MatchedOperator, MatchedWork, OverlapPart, Part,
+    PhasePart, Question, RateComparison, RateRow, Ratio, RolePart, SameKernel, SameWork, SideRate,
+    SideSummary, Slot, SlotKernel, SlotStatus, Which, WorkAspect, WorkRate,
 };
 pub use roles::Role;
 pub use side::{CompareOptions, Side};

@@ -1,7 +1,6 @@
 //! How fast the kernels of both sides were, beside each other.
 
 use fusion_cost_model::DType;
-use rustc_hash::FxHashSet;
 
 use super::Comparison;
 use super::basis::Steps;
@@ -20,8 +19,8 @@ const MOST_OF_IT: f64 = 2.0 / 3.0;
 pub(super) fn compare(sides: &[Chosen<'_>; 2], steps: &Steps) -> RateComparison {
     let [first, second] = on_both(&|index| {
         let side = &sides[index];
-        let is_compared: FxHashSet<u32> = side.rows.iter().copied().collect();
-        let keep = |row: usize| u32::try_from(row).is_ok_and(|row| is_compared.contains(&row));
+        let is_compared = side.is_compared();
+        let keep = |row: usize| is_compared.get(row) == Some(&true);
         Rates::of_some(side.side.trace, side.side.classes, None, keep)
     });
     let mut rows: Vec<RateRow> = Vec::new();

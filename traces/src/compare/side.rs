@@ -70,6 +70,17 @@ impl<'t> Chosen<'t> {
         chosen
     }
 
+    /// Of each kernel of the trace whether it is compared.
+    pub(super) fn is_compared(&self) -> Vec<bool> {
+        let mut is_compared = vec![false; self.side.trace.kernels.len()];
+        for row in &self.rows {
+            if let Some(place) = is_compared.get_mut(*row as usize) {
+                *place = true;
+            }
+        }
+        is_compared
+    }
+
     fn fits(&self, row: u32, options: &CompareOptions) -> bool {
         let layers = &self.side.segments.layers;
         let number = || {

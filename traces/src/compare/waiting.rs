@@ -1,8 +1,8 @@
 //! For what the devices of both sides waited, beside each other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::Comparison;
 use super::basis::Steps;
@@ -29,11 +29,10 @@ struct Sums {
 /// Puts the idle times of both sides beside each other.
 pub(super) fn compare(sides: &[Chosen<'_>; 2], steps: &Steps) -> IdleComparison {
     let [first, second] = on_both(&|index| sums(index, &sides[index], steps));
-    let causes: BTreeMap<Cause, ()> =
-        first.keys().chain(second.keys()).map(|cause| (*cause, ())).collect();
+    let causes: BTreeSet<Cause> = first.keys().chain(second.keys()).copied().collect();
     let nothing = Sums::default();
     let mut rows: Vec<IdleRow> = causes
-        .into_keys()
+        .into_iter()
         .map(|cause| {
             let both = [&first, &second].map(|side| side.get(&cause).unwrap_or(&nothing));
             let [first_doing, second_doing] =
@@ -60,10 +59,10 @@ pub(super) fn compare(sides: &[Chosen<'_>; 2], steps: &Steps) -> IdleComparison 
 
 #[expect(clippy::cast_precision_loss, reason = "a time of a step")]
 fn sums(index: usize, side: &Chosen<'_>, steps: &Steps) -> BTreeMap<Cause, Sums> {
-    let is_compared: FxHashSet<u32> = side.rows.iter().copied().collect();
+    let is_compared = side.is_compared();
     let mut causes: BTreeMap<Cause, Sums> = BTreeMap::new();
     for Wait { cause, ns, kernel, doing } in waits(side.side.trace, side.device) {
-        if !u32::try_from(kernel).is_ok_and(|row| is_compared.contains(&row)) {
+        if is_compared.get(kernel) != Some(&true) {
             continue;
         }
         let of_step = ns as f64 * steps.weight(index, steps.place(side.phase(kernel)));
@@ -114,8 +113,8 @@ impl Comparison {
         let gap = idle[0] - idle[1];
         // A cause explains a difference of its own sign.
         let widest = self.idle.rows.iter().find(|row| row.gap_ns * gap > 0.0);
-        let Some(widest) = widest
-            .filter(|row| row.gap_ns.abs() >= LITTLE_IDLE * steps[0].max(steps[1]))
+        let Some(widest) =
+            widest.filter(|row| row.gap_ns.abs() >= LITTLE_IDLE * steps[0].max(steps[1]))
         else {
             return Some(format!("{times}: no difference to speak of"));
         };

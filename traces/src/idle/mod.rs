@@ -201,8 +201,7 @@ impl IdleTimes {
         let devices = numbers.into_iter().map(|device| {
             let rows = gaps::rows_of(trace, device);
             let (gaps, span_ns) = gaps::gaps(trace, &rows);
-            let gaps: Vec<gaps::Gap> =
-                gaps.into_iter().filter(|gap| is_one(gap.kernel)).collect();
+            let gaps: Vec<gaps::Gap> = gaps.into_iter().filter(|gap| is_one(gap.kernel)).collect();
             let parts: Vec<Part> =
                 gaps.iter().flat_map(|gap| gaps::parts(trace, &launches, &host, gap)).collect();
             let doing = host.doing(trace, &parts);

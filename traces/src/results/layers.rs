@@ -131,12 +131,7 @@ impl RankLayers {
         Self::with(file, trace, &segments, summary)
     }
 
-    fn with(
-        file: &RankFile,
-        trace: &Trace,
-        segments: &Segments,
-        summary: SegmentSummary,
-    ) -> Self {
+    fn with(file: &RankFile, trace: &Trace, segments: &Segments, summary: SegmentSummary) -> Self {
         let SegmentSummary { phases, steps, patterns, layers } = summary;
         let family = FamilyName { name: segments.family.name(), evidence: segments.family.clone() };
         Self {

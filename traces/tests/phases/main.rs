@@ -51,7 +51,10 @@ fn known_share(program: &Program, loaded: &Loaded) -> f64 {
     for (kernel, truth) in program.truth.iter().enumerate() {
         let found = loaded.segments.steps.phase(kernel);
         let name = loaded.name(kernel);
-        assert!(found.is_none() || found == *truth, "kernel {kernel}, {name}: {found:?}, {truth:?}");
+        assert!(
+            found.is_none() || found == *truth,
+            "kernel {kernel}, {name}: {found:?}, {truth:?}"
+        );
         all += usize::from(truth.is_some());
         known += usize::from(found.is_some());
     }
@@ -161,13 +164,21 @@ fn names_of_attention_tell_what_they_can() {
         &["_ZN7ck_tile6kentryILi2ENS_38FmhaBatchPrefillWithPagedKVCacheKernelIiEEEEvDpT1_"],
     ];
     let both: [&[&str]; 2] = [
-        &["flashinfer::BatchPrefillWithPagedKVCacheKernel", "flashinfer::BatchDecodeWithPagedKVCacheKernel"],
+        &[
+            "flashinfer::BatchPrefillWithPagedKVCacheKernel",
+            "flashinfer::BatchDecodeWithPagedKVCacheKernel",
+        ],
         &["context_attention_fwd_kernel", "paged_attention_ll4mi_QKV_mfma16_kernel"],
     ];
     for (vendor, place) in VENDORS.into_iter().zip(0..) {
         let [decode, prefill, both] = [decode, prefill, both].map(|of| Attention::Named(of[place]));
-        let passes =
-            [(prefill, PREFILL), (decode, DECODE), (decode, DECODE), (both, MIXED), (decode, DECODE)];
+        let passes = [
+            (prefill, PREFILL),
+            (decode, DECODE),
+            (decode, DECODE),
+            (both, MIXED),
+            (decode, DECODE),
+        ];
         let (program, loaded) = served(vendor, &passes);
         assert_eq!(known_share(&program, &loaded), 1.0, "{vendor:?} {:?}", findings(&loaded));
         // The kernel for prompts decodes as well, where none is made for that.

@@ -98,9 +98,8 @@ fn training_agrees_with_what_programs_mark() {
         ("../more_traces/dlrm_8ranks/rank7", 0.5),
     ];
     for (name, least_known) in names {
-        let loaded = Loaded::of(
-            Trace::load(path(name), &Options::default(), &mut |_, _| {}).unwrap(),
-        );
+        let loaded =
+            Loaded::of(Trace::load(path(name), &Options::default(), &mut |_, _| {}).unwrap());
         let trace = &loaded.trace;
         let windows = |mark: &str| -> Vec<Window> {
             let table = &trace.annotations;
@@ -171,17 +170,14 @@ fn other_traces_have_their_phases_or_none() {
         ("../more_traces/v100_resnet50_train_rank0", &[Forward, Backward, Optimizer]),
     ];
     for (name, phases) in cases {
-        let loaded = Loaded::of(
-            Trace::load(path(name), &Options::default(), &mut |_, _| {}).unwrap(),
-        );
+        let loaded =
+            Loaded::of(Trace::load(path(name), &Options::default(), &mut |_, _| {}).unwrap());
         let found = super::findings(&loaded);
         let durations = loaded.trace.kernels.duration_ns.iter().enumerate();
         let all: u64 = durations.clone().map(|(_, ns)| ns).sum();
         let steps = &loaded.segments.steps;
-        let known: u64 = durations
-            .filter(|(kernel, _)| steps.phase(*kernel).is_some())
-            .map(|(_, ns)| ns)
-            .sum();
+        let known: u64 =
+            durations.filter(|(kernel, _)| steps.phase(*kernel).is_some()).map(|(_, ns)| ns).sum();
         println!("{name}: {:.4} known; {found:?}", known as f64 / all.max(1) as f64);
         let mut names: Vec<Phase> = found.iter().map(|one| one.0).collect();
         names.dedup();

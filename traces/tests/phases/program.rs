@@ -48,10 +48,8 @@ impl Attention {
 /// Names of kernels of both vendors: those of NVIDIA and of AMD.
 const GEMM: [&str; 2] = ["nvjet_tst_128x152_64x4_2x1", "Cijk_Alik_Bljk_BBS_BH_MT256x192x64"];
 const FLASH: [&str; 2] = ["flash_fwd_kernel", "attn_fwd"];
-const ADAM: [&str; 2] = [
-    "multi_tensor_apply_kernel_FusedAdamMathFunctor",
-    "multi_tensor_apply_kernel_fused_adam_hip",
-];
+const ADAM: [&str; 2] =
+    ["multi_tensor_apply_kernel_FusedAdamMathFunctor", "multi_tensor_apply_kernel_fused_adam_hip"];
 
 pub(crate) const LAYERS: u64 = 6;
 const HIDDEN: u64 = 512;
@@ -86,7 +84,14 @@ impl Program {
         names[usize::from(self.vendor == Vendor::Amd)]
     }
 
-    fn event(&mut self, category: &str, name: &str, place: (u64, u64), time: (u64, u64), args: &str) {
+    fn event(
+        &mut self,
+        category: &str,
+        name: &str,
+        place: (u64, u64),
+        time: (u64, u64),
+        args: &str,
+    ) {
         let us = |ns: u64| format!("{}.{:03}", ns / 1000, ns % 1000);
         writeln!(
             self.text,
@@ -119,11 +124,16 @@ impl Program {
             ),
             false => String::new(),
         };
-        self.event("cpu_op", name, (1, thread), (start, end), &format!("\"External id\": {id}{sizes}"));
+        self.event(
+            "cpu_op",
+            name,
+            (1, thread),
+            (start, end),
+            &format!("\"External id\": {id}{sizes}"),
+        );
         for (number, kernel) in (0..).zip(kernels) {
             let at = start + 100 + number * 1000;
-            let args =
-                format!("\"External id\": {id}, \"correlation\": {}", id * 100 + number);
+            let args = format!("\"External id\": {id}, \"correlation\": {}", id * 100 + number);
             let (category, call) = match self.vendor {
                 Vendor::Amd => ("cuda_runtime", "hipLaunchKernel"),
                 _ => ("cuda_runtime", "cudaLaunchKernel"),
@@ -290,10 +300,16 @@ impl Program {
         let (recompute, backward) = (Some(Phase::Recompute), Some(Phase::Backward));
         let again = |program: &mut Self| program.train_forward(AUTOGRAD, recompute);
         let gradients = |program: &mut Self| {
-            for node in ["MmBackward0", "GeluBackward0", "MmBackward0", "NativeLayerNormBackward0"] {
+            for node in ["MmBackward0", "GeluBackward0", "MmBackward0", "NativeLayerNormBackward0"]
+            {
                 program.node(node, |program| match node {
                     "GeluBackward0" => {
-                        program.small(AUTOGRAD, "aten::gelu_backward", "GeluBackwardKernel", backward);
+                        program.small(
+                            AUTOGRAD,
+                            "aten::gelu_backward",
+                            "GeluBackwardKernel",
+                            backward,
+                        );
                     }
                     "MmBackward0" => {
                         program.mm(AUTOGRAD, [256, HIDDEN, HIDDEN], backward);

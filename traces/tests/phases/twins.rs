@@ -39,7 +39,8 @@ fn no_phase_of_serving_is_wrong() {
                     ..Plan::default()
                 };
                 let (_, truth) = synthetic::text(&plan).unwrap();
-                let (text, _) = synthetic::text(&Plan { annotations: vec![], ..plan.clone() }).unwrap();
+                let (text, _) =
+                    synthetic::text(&Plan { annotations: vec![], ..plan.clone() }).unwrap();
                 let loaded = Loaded::of(Trace::from_json(&text, &Options::default()).unwrap());
                 assert_eq!(loaded.trace.kernels.len(), truth.kernels.len());
                 for (kernel, truth) in truth.kernels.iter().enumerate() {

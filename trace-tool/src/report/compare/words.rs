@@ -235,10 +235,8 @@ pub(super) fn rate(side: Option<&SideRate>) -> String {
 /// What of its roofline was reached, and what limits it.
 pub(super) fn of_roofline(side: Option<&SideRate>) -> String {
     let known = side.and_then(|side| side.of_roofline.zip(side.bound));
-    known.map_or_else(
-        || "-".to_owned(),
-        |(of, bound)| format!("{} ({})", percent(of), bound.name()),
-    )
+    known
+        .map_or_else(|| "-".to_owned(), |(of, bound)| format!("{} ({})", percent(of), bound.name()))
 }
 
 /// What the hosts did for most of a cause of idle time.

@@ -105,14 +105,15 @@ fn collect(
     runs: Vec<(Phase, PhaseEvidence)>,
 ) -> Option<Derived> {
     let mut findings: Vec<PhaseFinding> = Vec::new();
-    let mut add = |(phase, by): (Phase, PhaseEvidence), runs: usize, kernels: usize| {
-        match findings.iter_mut().find(|one| (one.phase, one.by) == (phase, by)) {
-            Some(one) => {
-                one.runs += runs;
-                one.kernels += kernels;
-            }
-            None => findings.push(PhaseFinding { phase, by, runs, kernels }),
+    let mut add = |(phase, by): (Phase, PhaseEvidence), runs: usize, kernels: usize| match findings
+        .iter_mut()
+        .find(|one| (one.phase, one.by) == (phase, by))
+    {
+        Some(one) => {
+            one.runs += runs;
+            one.kernels += kernels;
         }
+        None => findings.push(PhaseFinding { phase, by, runs, kernels }),
     };
     by_kernel.iter().flatten().for_each(|found| add(*found, 0, 1));
     runs.into_iter().for_each(|run| add(run, 1, 0));

@@ -191,8 +191,7 @@ impl Around<'_> {
                     lane.device == device && stream.is_none_or(|stream| lane.stream == stream)
                 })
             };
-            let mut rows: Vec<usize> =
-                (0..self.trace.kernels.len()).filter(is_here).collect();
+            let mut rows: Vec<usize> = (0..self.trace.kernels.len()).filter(is_here).collect();
             rows.sort_by_key(|row| self.trace.kernels.start_ns.get(*row).copied());
             let pass_of = |row: usize| {
                 let layer = self.layers.list.get(self.layers.layer(row)?)?;
@@ -228,7 +227,10 @@ impl Around<'_> {
                 }
             }
         };
-        if before.is_some() && after.is_some() && of_before.map(|one| one.0) == of_after.map(|one| one.0) {
+        if before.is_some()
+            && after.is_some()
+            && of_before.map(|one| one.0) == of_after.map(|one| one.0)
+        {
             put(rows, of_before);
             return;
         }

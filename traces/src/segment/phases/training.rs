@@ -10,10 +10,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::super::marks::Phase;
 use super::super::order::StreamOrder;
 use super::{Found, PhaseEvidence};
-use crate::Trace;
 use crate::enclosing::{Intervals, Moment};
 use crate::launched::NONE;
 use crate::shapes::base;
+use crate::{NameId, Trace};
 
 /// What an operator, an annotation or a frame contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,14 +62,16 @@ pub(super) fn parts(
     if !calls.kinds.iter().any(|kind| matches!(kind, Kind::Node | Kind::OwnNode)) {
         return None;
     }
-    let moments: Vec<Option<Moment>> = (0..trace.kernels.len())
-        .map(|kernel| moment(trace, kernel, launches, operators))
-        .collect();
+    let moments: Vec<Option<Moment>> =
+        (0..trace.kernels.len()).map(|kernel| moment(trace, kernel, launches, operators)).collect();
     let again = calls.run_again(trace);
     let mut by_kernel = vec![None; trace.kernels.len()];
     let mut is_inside = vec![false; trace.kernels.len()];
-    let known: Vec<(usize, Moment)> =
-        moments.iter().enumerate().filter_map(|(kernel, moment)| Some((kernel, (*moment)?))).collect();
+    let known: Vec<(usize, Moment)> = moments
+        .iter()
+        .enumerate()
+        .filter_map(|(kernel, moment)| Some((kernel, (*moment)?)))
+        .collect();
     let times: Vec<Moment> = known.iter().map(|(_, moment)| *moment).collect();
     calls.intervals().around(&times, |place, open| {
         let (Some((kernel, moment)), Some(&innermost)) = (known.get(place), open.first()) else {
@@ -77,7 +79,9 @@ pub(super) fn parts(
         };
         is_inside[*kernel] = true;
         by_kernel[*kernel] = match (calls.kinds[innermost], again.get(&innermost)) {
-            (Kind::Optimizer | Kind::ZeroGradients, _) => Some((Phase::Optimizer, PhaseEvidence::Optimizer)),
+            (Kind::Optimizer | Kind::ZeroGradients, _) => {
+                Some((Phase::Optimizer, PhaseEvidence::Optimizer))
+            }
             (Kind::Checkpoint, _) => Some((Phase::Recompute, PhaseEvidence::Checkpoint)),
             (_, None) => Some((Phase::Backward, PhaseEvidence::Autograd)),
             // Where the second run ends, the gradient that needs it is computed: nothing shows
@@ -104,7 +108,12 @@ pub(super) fn parts(
 }
 
 /// When and where a kernel was launched, or its operator began.
-pub(super) fn moment(trace: &Trace, kernel: usize, launches: &[u32], operators: &[u32]) -> Option<Moment> {
+pub(super) fn moment(
+    trace: &Trace,
+    kernel: usize,
+    launches: &[u32],
+    operators: &[u32],
+) -> Option<Moment> {
     let row = |rows: &[u32]| rows.get(kernel).copied().filter(|row| *row != NONE);
     if let Some(launch) = row(launches) {
         let thread = *trace.launches.thread.get(launch as usize)?;
@@ -128,27 +137,44 @@ struct Calls {
 impl Calls {
     fn of(trace: &Trace) -> Self {
         let mut calls = Self::default();
-        let of_name: Vec<Option<Kind>> = trace.names.iter().map(|(_, name)| kind(name)).collect();
-        let kind = |name: crate::NameId| of_name.get(name.0 as usize).copied().flatten();
-        macro_rules! take {
-            ($table:ident, $if:expr) => {
-                let table = &trace.$table;
-                for (row, name) in table.name.iter().enumerate() {
-                    let Some(kind) = kind(*name).filter(|_| $if(row)) else { continue };
-                    calls.start_ns.push(table.start_ns[row]);
-                    calls.duration_ns.push(table.duration_ns[row]);
-                    calls.thread.push(table.thread[row]);
-                    calls.kinds.push(kind);
-                    if let Some(op) = with_gradient(trace.names.text(*name)) {
-                        calls.with_gradient.insert(op);
-                    }
+        let kinds: Vec<Option<Kind>> = trace.names.iter().map(|(_, name)| kind(name)).collect();
+        let Trace { ops, annotations, frames, .. } = trace;
+        macro_rules! rows {
+            ($table:ident) => {
+                &Intervals {
+                    start_ns: &$table.start_ns,
+                    duration_ns: &$table.duration_ns,
+                    thread: &$table.thread,
                 }
             };
         }
-        take!(ops, |_| true);
-        take!(annotations, |row: usize| !trace.annotations.on_device[row]);
-        take!(frames, |_| true);
+        calls.take(&ops.name, rows!(ops), &kinds, |_| true);
+        let on_host = |row: usize| annotations.on_device.get(row) == Some(&false);
+        calls.take(&annotations.name, rows!(annotations), &kinds, on_host);
+        calls.take(&frames.name, rows!(frames), &kinds, |_| true);
+        let is_node = |kind: &Option<Kind>| kind.is_some_and(Kind::is_backward);
+        let nodes = trace.names.iter().zip(&kinds).filter(|(_, kind)| is_node(kind));
+        calls.with_gradient = nodes.filter_map(|((_, name), _)| with_gradient(name)).collect();
         calls
+    }
+
+    /// Takes the rows of a table whose names say something.
+    fn take(
+        &mut self,
+        names: &[NameId],
+        rows: &Intervals<'_>,
+        kinds: &[Option<Kind>],
+        keep: impl Fn(usize) -> bool,
+    ) {
+        for (row, name) in names.iter().enumerate() {
+            let kind = kinds.get(name.0 as usize).copied().flatten();
+            if let Some(kind) = kind.filter(|_| keep(row)) {
+                self.start_ns.push(rows.start_ns[row]);
+                self.duration_ns.push(rows.duration_ns[row]);
+                self.thread.push(rows.thread[row]);
+                self.kinds.push(kind);
+            }
+        }
     }
 
     fn intervals(&self) -> Intervals<'_> {
@@ -226,7 +252,10 @@ impl Calls {
                 let from = run.first()?.0;
                 let to = run.iter().map(|(_, end)| *end).max()?;
                 // What no backward pass follows may be for anything.
-                breaks.get(next(from)).is_some_and(|(_, is_backward)| *is_backward).then_some((from, to))
+                breaks
+                    .get(next(from))
+                    .is_some_and(|(_, is_backward)| *is_backward)
+                    .then_some((from, to))
             });
             *calls = stretches.collect();
         }
