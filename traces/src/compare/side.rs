@@ -91,11 +91,12 @@ impl<'t> Chosen<'t> {
             && options.layer.is_none_or(|layer| number() == Some(layer))
     }
 
-    /// The phase of a kernel; all kernels of a layer have that of their layer.
+    /// The phase of a kernel; by marks, all kernels of a layer have that of their layer.
     pub(super) fn phase(&self, kernel: usize) -> Option<Phase> {
-        match self.side.segments.layers.layer(kernel) {
-            Some(layer) => self.layer_phase(layer),
-            None => self.side.segments.steps.phase(kernel),
+        let Segments { steps, layers, .. } = self.side.segments;
+        match layers.layer(kernel) {
+            Some(layer) if !steps.are_derived() => self.layer_phase(layer),
+            _ => steps.phase(kernel),
         }
     }
 

@@ -88,13 +88,14 @@ fn sizes_of_attention_tell_prompts_from_tokens() {
     for vendor in VENDORS {
         let mut passes = generation(4, 100, 5);
         let (program, loaded) = served(vendor, &passes);
-        assert_eq!(known_share(&program, &loaded), 1.0, "{vendor:?}");
+        // What chooses a token, before a pass of another phase, may be of that.
+        assert!(known_share(&program, &loaded) > 0.99, "{vendor:?}");
         let sizes = PhaseEvidence::Sizes;
         assert_eq!(findings(&loaded), [(Phase::Prefill, sizes, 1), (Phase::Decode, sizes, 5)]);
         // Whichever comes first.
         passes.reverse();
         let (program, loaded) = served(vendor, &passes);
-        assert_eq!(known_share(&program, &loaded), 1.0, "{vendor:?}");
+        assert!(known_share(&program, &loaded) > 0.99, "{vendor:?}");
         assert_eq!(findings(&loaded), [(Phase::Prefill, sizes, 1), (Phase::Decode, sizes, 5)]);
     }
 }
@@ -180,7 +181,7 @@ fn names_of_attention_tell_what_they_can() {
             (decode, DECODE),
         ];
         let (program, loaded) = served(vendor, &passes);
-        assert_eq!(known_share(&program, &loaded), 1.0, "{vendor:?} {:?}", findings(&loaded));
+        assert!(known_share(&program, &loaded) > 0.97, "{vendor:?} {:?}", findings(&loaded));
         // The kernel for prompts decodes as well, where none is made for that.
         let (_, loaded) = served(vendor, &[(prefill, None), (prefill, None)]);
         assert!(!loaded.segments.steps.have_phases());
