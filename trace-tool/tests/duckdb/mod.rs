@@ -22,11 +22,8 @@ pub(crate) fn ask(folder: &Path, query: &str) -> Option<serde_json::Value> {
         eprintln!("SKIPPED: python3 has no DuckDB; python3 -m pip install duckdb");
         return None;
     }
-    let output = Command::new("python3")
-        .args(["-c", script, query])
-        .current_dir(folder)
-        .output()
-        .unwrap();
+    let output =
+        Command::new("python3").args(["-c", script, query]).current_dir(folder).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Some(serde_json::from_slice(&output.stdout).unwrap())
 }

@@ -65,9 +65,9 @@ impl Format {
         at.skip_space();
         at.expect(b'{').ok()?;
         at.skip_space();
-        match (at.short_key().ok()?, text) {
-            (b"rocprofiler-sdk-tool", _) => Some(Self::Rocprof),
-            (b"data" | b"files" | b"Type", _) => Some(Self::NsysLines),
+        match at.short_key().ok()? {
+            b"rocprofiler-sdk-tool" => Some(Self::Rocprof),
+            b"data" | b"files" | b"Type" => Some(Self::NsysLines),
             _ => None,
         }
     }

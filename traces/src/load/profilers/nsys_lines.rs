@@ -139,7 +139,7 @@ fn name<'n>(name: &'n Scalar<'_>, strings: &'n [Cow<'_, str>]) -> Option<&'n str
     let number = name.whole().and_then(|number| usize::try_from(number).ok());
     let known = number.and_then(|number| strings.get(number)).map(|text| &**text);
     known.or(match name {
-        Scalar::Text(text) => Some(text),
+        Scalar::Text(text) => Some(&**text),
         Scalar::None | Scalar::Number(_) => None,
     })
 }

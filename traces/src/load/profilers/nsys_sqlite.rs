@@ -25,11 +25,11 @@ struct Table {
 }
 
 /// The tables with events, in the order in which they are read.
-const TABLES: [Table; 5] = [
+static TABLES: [Table; 5] = [
     Table {
         name: "CUPTI_ACTIVITY_KIND_RUNTIME",
         columns: &["start", "end", "nameId", "globalTid", "correlationId"],
-        add: Rows::call,
+        add: |rows, row| rows.call(row),
     },
     Table {
         name: "CUPTI_ACTIVITY_KIND_KERNEL",
@@ -44,7 +44,7 @@ const TABLES: [Table; 5] = [
             "shortName",
             "graphNodeId",
         ],
-        add: Rows::kernel,
+        add: |rows, row| rows.kernel(row),
     },
     Table {
         name: "CUPTI_ACTIVITY_KIND_MEMCPY",
@@ -58,7 +58,7 @@ const TABLES: [Table; 5] = [
             "copyKind",
             "graphNodeId",
         ],
-        add: Rows::memcpy,
+        add: |rows, row| rows.memcpy(row),
     },
     Table {
         name: "CUPTI_ACTIVITY_KIND_MEMSET",
@@ -71,12 +71,12 @@ const TABLES: [Table; 5] = [
             "globalPid",
             "graphNodeId",
         ],
-        add: Rows::memset,
+        add: |rows, row| rows.memset(row),
     },
     Table {
         name: "NVTX_EVENTS",
         columns: &["start", "end", "text", "textId", "globalTid"],
-        add: Rows::mark,
+        add: |rows, row| rows.mark(row),
     },
 ];
 
@@ -89,7 +89,9 @@ pub(super) fn read(path: &Path, reader: &mut Reader<'_>) -> Result<(), String> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let database = Connection::open_with_flags(path, flags).map_err(damaged)?;
     // Whoever made the file shall not make it run anything, nor a cell be larger than its page.
-    database.execute_batch("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON").map_err(damaged)?;
+    database
+        .execute_batch("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON")
+        .map_err(damaged)?;
     let found: Vec<&Table> = TABLES
         .iter()
         .map(|table| Ok(is_table(&database, table.name)?.then_some(table)))
@@ -101,12 +103,8 @@ pub(super) fn read(path: &Path, reader: &mut Reader<'_>) -> Result<(), String> {
                     rocprofv3 can be read after rocpd convert --output-format csv"
             .to_owned());
     }
-    let mut rows = Rows {
-        reader,
-        strings: FxHashMap::default(),
-        devices: FxHashMap::default(),
-        row: 0,
-    };
+    let mut rows =
+        Rows { reader, strings: FxHashMap::default(), devices: FxHashMap::default(), row: 0 };
     rows.part("TARGET_INFO_GPU", |rows| rows.read_gpus(&database));
     if rows.reader.head_only {
         return Ok(());
@@ -158,7 +156,8 @@ impl Rows<'_, '_> {
             "computeMinor",
         ];
         each(database, "TARGET_INFO_GPU", &columns, |row| {
-            let number = |column| Ok::<_, Error>(whole(row, column)?.and_then(|it| it.try_into().ok()));
+            let number =
+                |column| Ok::<_, Error>(whole(row, column)?.and_then(|it| it.try_into().ok()));
             self.reader.metadata.devices.push(Device {
                 id: whole(row, 0)?.unwrap_or(-1),
                 name: text(row, 1)?.unwrap_or_default().into_owned(),

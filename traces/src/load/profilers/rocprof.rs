@@ -298,9 +298,8 @@ impl Agent<'_> {
         } else {
             format!("{vendor} {name}")
         };
-        let bytes = self.mem_banks.iter().fold(0_u64, |sum, bank| {
-            sum.saturating_add(bank.size_in_bytes)
-        });
+        let bytes =
+            self.mem_banks.iter().fold(0_u64, |sum, bank| sum.saturating_add(bank.size_in_bytes));
         // 90402 is 9.4.2.
         let version = (self.gfx_target_version / 10_000, self.gfx_target_version / 100 % 100);
         Device {
