@@ -92,12 +92,12 @@ pub(super) fn read(path: &Path, reader: &mut Reader<'_>) -> Result<(), String> {
     database
         .execute_batch("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON")
         .map_err(damaged)?;
-    let found: Vec<&Table> = TABLES
-        .iter()
-        .map(|table| Ok(is_table(&database, table.name)?.then_some(table)))
-        .filter_map(Result::transpose)
-        .collect::<Result<_, Error>>()
-        .map_err(damaged)?;
+    let mut found = Vec::new();
+    for table in &TABLES {
+        if is_table(&database, table.name).map_err(damaged)? {
+            found.push(table);
+        }
+    }
     if found.is_empty() && !is_table(&database, "StringIds").map_err(damaged)? {
         return Err("it is an SQLite database without the tables of Nsight Systems; that of \
                     rocprofv3 can be read after rocpd convert --output-format csv"
