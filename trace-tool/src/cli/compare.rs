@@ -28,7 +28,7 @@ gap, slots, fusion and implementation. The sums in the tables operations, layers
 status is slower above 5 ms of gap_ms, faster below -5 ms, else similar; in layers it takes 0.1 ms \
 and a ratio of 1.2.")]
 pub struct TraceCompareArgs {
-    /// The first trace (Kineto JSON, plain or gzipped), or a folder with one for each rank
+    /// The first trace (PyTorch, nsys or rocprofv3), or a folder with one for each rank
     #[arg(value_name = "A")]
     pub first: PathBuf,
     /// The second, likewise

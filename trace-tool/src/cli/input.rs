@@ -8,7 +8,7 @@ use kernel_traces::IndexPolicy;
 /// Which traces.
 #[derive(Debug, Args)]
 pub struct TraceFiles {
-    /// Traces (Kineto JSON, plain or gzipped), or folders with one for each rank; `-` is stdin
+    /// Traces (PyTorch, nsys or rocprofv3), or folders with one for each rank; `-` is stdin
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
     /// Only the trace of this rank
