@@ -80,7 +80,7 @@ impl Walk<'_, '_> {
         if self.head_only {
             // What the beginning of a compressed recording does not say may come later.
             loop {
-                self.read_recording(format)?;
+                let _ = self.read_recording(format)?;
                 if !self.metadata.devices.is_empty() || !self.feed.more() {
                     return Ok(());
                 }

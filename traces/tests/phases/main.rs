@@ -47,7 +47,7 @@ const VENDORS: [Vendor; 2] = [Vendor::Nvidia, Vendor::Amd];
 
 /// No phase is wrong; the share of the kernels that have one of those that are of one.
 fn known_share(program: &Program, loaded: &Loaded) -> f64 {
-    let (mut known, mut all) = (0, 0);
+    let (mut known, mut all) = (0_u32, 0_u32);
     for (kernel, truth) in program.truth.iter().enumerate() {
         let found = loaded.segments.steps.phase(kernel);
         let name = loaded.name(kernel);
@@ -55,10 +55,10 @@ fn known_share(program: &Program, loaded: &Loaded) -> f64 {
             found.is_none() || found == *truth,
             "kernel {kernel}, {name}: {found:?}, {truth:?}"
         );
-        all += usize::from(truth.is_some());
-        known += usize::from(found.is_some());
+        all += u32::from(truth.is_some());
+        known += u32::from(found.is_some());
     }
-    f64::from(known) / f64::from(u32::try_from(all).unwrap().max(1))
+    f64::from(known) / f64::from(all.max(1))
 }
 
 fn findings(loaded: &Loaded) -> Vec<(Phase, PhaseEvidence, usize)> {

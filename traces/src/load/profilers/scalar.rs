@@ -31,7 +31,7 @@ impl Scalar<'_> {
     }
 }
 
-impl<'de> Deserialize<'de> for Scalar<'de> {
+impl<'de: 't, 't> Deserialize<'de> for Scalar<'t> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Any;
         impl<'de> Visitor<'de> for Any {
