@@ -211,7 +211,8 @@ fn random_changes() {
         state ^= state << 17;
         state.to_be_bytes()[3]
     };
-    for name in [LINES, ROCPROF, CSV] {
+    // One text of JSON ends where it is broken; lines and rows go on behind it.
+    for (name, least) in [(LINES, 150), (ROCPROF, 100), (CSV, 150)] {
         let whole = fs::read(data(name)).unwrap();
         let mut read = 0;
         for round in 0..300 {
@@ -225,7 +226,7 @@ fn random_changes() {
             let trace = Trace::from_json(&text, &Options::default());
             read += usize::from(trace.is_ok_and(|trace| !trace.kernels.is_empty()));
         }
-        assert!(read > 150, "{name}: of 300 damaged ones {read} have kernels");
+        assert!(read > least, "{name}: of 300 damaged ones {read} have kernels");
     }
 }
 

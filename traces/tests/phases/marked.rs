@@ -92,12 +92,12 @@ type Window = (u32, i64, i64);
 #[ignore = "needs the public traces in ../shared/traces and ../shared/more_traces"]
 fn training_agrees_with_what_programs_mark() {
     let names = [
-        ("a100_nccl_train", 0.9),
-        ("a100_dlrm_train_control", 0.5),
-        ("../more_traces/dlrm_8ranks/rank0", 0.5),
-        ("../more_traces/dlrm_8ranks/rank7", 0.5),
+        "a100_nccl_train",
+        "a100_dlrm_train_control",
+        "../more_traces/dlrm_8ranks/rank0",
+        "../more_traces/dlrm_8ranks/rank7",
     ];
-    for (name, least_known) in names {
+    for name in names {
         let loaded =
             Loaded::of(Trace::load(path(name), &Options::default(), &mut |_, _| {}).unwrap());
         let trace = &loaded.trace;
@@ -146,8 +146,8 @@ fn training_agrees_with_what_programs_mark() {
             agreement.known(),
             super::findings(&loaded)
         );
-        assert!(agreement.of_known() > 0.99, "{name}: {agreement:?}");
-        assert!(agreement.known() > least_known, "{name}: {agreement:?}");
+        assert!(agreement.of_known() > 0.995, "{name}: {agreement:?}");
+        assert!(agreement.known() > 0.99, "{name}: {agreement:?}");
     }
 }
 

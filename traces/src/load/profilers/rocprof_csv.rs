@@ -59,6 +59,10 @@ impl Columns {
 pub(super) fn read(text: &[u8], reader: &mut Reader<'_>) -> Result<Extent, String> {
     let mut table = ReaderBuilder::new().flexible(true).from_reader(text);
     let header = table.byte_headers().map_err(|error| error.to_string())?.clone();
+    // A column may be cut in its name, or be missing behind the cut.
+    if !text.contains(&b'\n') {
+        return Ok((0, Err(Stop::Incomplete)));
+    }
     let columns = Columns::of(&header)?;
     if reader.head_only {
         return Ok((0, Ok(())));

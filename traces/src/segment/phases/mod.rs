@@ -2,7 +2,8 @@
 //!
 //! `training` looks for the operators of a backward pass around the launches of kernels, `direction`
 //! for passes through the layers that take turns in their direction, and `serving` at the attention
-//! of passes that only go forward, by its `sizes` and by names. What nothing shows has no phase: a wrong one would be worse.
+//! of passes that only go forward, by its `sizes` and by names. What nothing shows has no phase: a
+//! wrong one would be worse.
 
 mod direction;
 mod serving;
