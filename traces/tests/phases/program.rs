@@ -6,8 +6,8 @@ use kernel_traces::Vendor;
 use kernel_traces::segment::Phase;
 
 /// The thread of the program, and that of the backward pass.
-const MAIN: u64 = 1;
-const AUTOGRAD: u64 = 2;
+pub(crate) const MAIN: u64 = 1;
+pub(crate) const AUTOGRAD: u64 = 2;
 
 /// A program while it is written.
 pub(crate) struct Program {
@@ -16,6 +16,8 @@ pub(crate) struct Program {
     pub(crate) truth: Vec<Option<Phase>>,
     /// Whether the sizes of operators were recorded.
     pub(crate) has_sizes: bool,
+    /// How many times as long as elsewhere GEMMs take.
+    pub(crate) slower: u64,
     text: String,
     id: u64,
     host_ns: u64,
@@ -49,7 +51,7 @@ const FLASH: [&str; 2] = ["flash_fwd_kernel", "attn_fwd"];
 const ADAM: [&str; 2] =
     ["multi_tensor_apply_kernel_FusedAdamMathFunctor", "multi_tensor_apply_kernel_fused_adam_hip"];
 
-const LAYERS: u64 = 6;
+pub(crate) const LAYERS: u64 = 6;
 const HIDDEN: u64 = 512;
 
 impl Program {
@@ -58,6 +60,7 @@ impl Program {
             vendor,
             truth: Vec::new(),
             has_sizes: true,
+            slower: 1,
             text: String::new(),
             id: 0,
             host_ns: 1000,
@@ -162,11 +165,18 @@ impl Program {
         self.host_ns += 50;
     }
 
+    /// The host does something for a while, which a frame shows.
+    #[allow(dead_code, reason = "not every test needs it")]
+    pub(crate) fn pause(&mut self, frame: &str, ns: u64) {
+        self.host_ns = self.host_ns.max(self.device_ns);
+        self.around("python_function", frame, MAIN, |program| program.host_ns += ns);
+    }
+
     fn mm(&mut self, thread: u64, sizes: [u64; 3], phase: Option<Phase>) {
         let [m, n, k] = sizes;
         let kernel = self.of_vendor(GEMM);
         let dims = format!("[[{m}, {k}], [{k}, {n}]]");
-        let ns = (m * n * k / 100_000).max(2000);
+        let ns = self.slower * (m * n * k / 100_000).max(2000);
         self.op(thread, ("aten::mm", &dims, BF16, r#"["", ""]"#), &[kernel], ns, phase);
     }
 
