@@ -248,11 +248,16 @@ impl Around<'_> {
         };
         let tail = tail.unwrap_or_default();
         let is_gemm = |row: &usize| self.classes.get(*row).main == Class::Gemm;
+        // Other streams may already copy inputs of the next pass, or still results of the last.
+        let beside = |part: &[usize], shown: &usize| -> Vec<usize> {
+            let lane = self.trace.lane_of(*shown);
+            part.iter().copied().filter(|row| self.trace.lane_of(*row) == lane).collect()
+        };
         if let Some(last) = tail.iter().rposition(is_gemm).filter(|_| before.is_some()) {
-            put(tail.get(..=last).unwrap_or_default(), of_before);
+            put(&beside(&tail[..=last], &tail[last]), of_before);
         }
         if let Some(begins) = begins.filter(|_| after.is_some()) {
-            put(rows.get(begins..).unwrap_or_default(), of_after);
+            put(&beside(&rows[begins..], &rows[begins]), of_after);
         }
     }
 
