@@ -1,13 +1,11 @@
 //! `calibrate export` as a user meets it, and what DuckDB reads.
-//!
-//! DuckDB is the package `duckdb` of Python. With `CALIBRATE_NEEDS_DUCKDB` set, a Python without it
-//! is a failure.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-use std::env;
+#[path = "../../trace-tool/tests/duckdb/mod.rs"]
+mod duckdb;
+
 use std::path::Path;
-use std::process;
 
 use assert_cmd::Command;
 use fusion_cost_model::calibration::{HardwareCalibration, Verdict};
@@ -92,28 +90,6 @@ fn parquet_wants_a_feature() {
         .stderr(contains("built without Parquet").and(contains("--features parquet")));
 }
 
-/// Asks DuckDB; `None` without it.
-fn duckdb(folder: &Path, query: &str) -> Option<serde_json::Value> {
-    let script = "import duckdb, json, sys\n\
-                  print(json.dumps(duckdb.sql(sys.argv[1]).fetchall()))";
-    let has = process::Command::new("python3").args(["-c", "import duckdb"]).output();
-    if !has.is_ok_and(|output| output.status.success()) {
-        assert!(
-            env::var_os("CALIBRATE_NEEDS_DUCKDB").is_none(),
-            "no DuckDB: python3 -m pip install duckdb"
-        );
-        eprintln!("SKIPPED: python3 has no DuckDB; python3 -m pip install duckdb");
-        return None;
-    }
-    let output = process::Command::new("python3")
-        .args(["-c", script, query])
-        .current_dir(folder)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    Some(serde_json::from_slice(&output.stdout).unwrap())
-}
-
 #[test]
 fn duckdb_reads_every_format() {
     let folder = tempfile::tempdir().unwrap();
@@ -133,7 +109,7 @@ fn duckdb_reads_every_format() {
              max(speedup_factor), sum(\"unfused_timing.median_ms\"), any_value(\"settings.quick\"), \
              count(ceiling_speedup) FROM '{name}'"
         );
-        let Some(answer) = duckdb(folder.path(), &query) else { return };
+        let Some(answer) = duckdb::ask(folder.path(), &query) else { return };
         let row = &answer[0];
         assert_eq!(row[0], calibration.records.len(), "{name}");
         assert_eq!((&row[1], &row[2]), (&slower(Verdict::Slower).into(), &bytes.into()), "{name}");

@@ -102,6 +102,8 @@ struct Figures {
     cpu_s: f64,
     /// The most memory outside of mapped files that was observed.
     anonymous_mb: f64,
+    /// The most memory of the process, with what was mapped, since it began.
+    resident_mb: f64,
 }
 
 fn main() -> Outcome<()> {
@@ -111,8 +113,8 @@ fn main() -> Outcome<()> {
         ["--stage", name, path] => {
             let known = STAGES.iter().find(|stage| stage.name == *name);
             let run = known.ok_or("no such stage")?.run;
-            let Figures { wall_s, cpu_s, anonymous_mb } = run(Path::new(path))?;
-            println!("{wall_s} {cpu_s} {anonymous_mb}");
+            let Figures { wall_s, cpu_s, anonymous_mb, resident_mb } = run(Path::new(path))?;
+            println!("{wall_s} {cpu_s} {anonymous_mb} {resident_mb}");
             Ok(())
         }
         [] => {
@@ -155,12 +157,12 @@ fn table(path: &Path, runs: usize) -> Outcome<()> {
     );
     // For the stages that read it.
     let index = index::build(path, &Options::default(), &IndexPolicy::Beside, &mut |_, _| {})?;
-    println!("| stage | GB/s | wall s | median | CPU s | median | anonymous MB |");
-    println!("|---|---:|---:|---:|---:|---:|---:|");
+    println!("| stage | GB/s | wall s | median | CPU s | median | anonymous MB | resident MB |");
+    println!("|---|---:|---:|---:|---:|---:|---:|---:|");
     for Stage { name, file, .. } in STAGES {
         let path = if file == What::Compressed { compressed(path) } else { path.to_owned() };
         if !path.is_file() {
-            println!("| {name} | no such file | | | | | |");
+            println!("| {name} | no such file | | | | | | |");
             continue;
         }
         read(&path)?;
@@ -171,19 +173,20 @@ fn table(path: &Path, runs: usize) -> Outcome<()> {
             sorted
         };
         let (wall, cpu) = (sorted(|it| it.wall_s), sorted(|it| it.cpu_s));
-        let memory = sorted(|it| it.anonymous_mb);
+        let (anonymous, resident) = (sorted(|it| it.anonymous_mb), sorted(|it| it.resident_mb));
         let middle = runs / 2;
         let rate = match file {
             What::Part => String::new(),
             What::Plain | What::Compressed => format!("{:.2}", trace.bytes as f64 / 1e9 / wall[0]),
         };
         println!(
-            "| {name} | {rate} | {:.3} | {:.3} | {:.2} | {:.2} | {:.0} |",
+            "| {name} | {rate} | {:.3} | {:.3} | {:.2} | {:.2} | {:.0} | {:.0} |",
             wall[0],
             wall[middle],
             cpu[0],
             cpu[middle],
-            memory[runs - 1]
+            anonymous[runs - 1],
+            resident[runs - 1]
         );
     }
     Ok(fs::remove_file(index)?)
@@ -198,8 +201,10 @@ fn run(name: &str, path: &Path) -> Outcome<Figures> {
     }
     let text = String::from_utf8(output.stdout)?;
     let numbers = text.split_whitespace().map(str::parse).collect::<Result<Vec<f64>, _>>()?;
-    let [wall_s, cpu_s, anonymous_mb] = numbers[..] else { return Err("no figures".into()) };
-    Ok(Figures { wall_s, cpu_s, anonymous_mb })
+    let [wall_s, cpu_s, anonymous_mb, resident_mb] = numbers[..] else {
+        return Err("no figures".into());
+    };
+    Ok(Figures { wall_s, cpu_s, anonymous_mb, resident_mb })
 }
 
 /// What something takes, without giving back the memory of its result.
@@ -209,7 +214,7 @@ fn measured<T>(work: impl FnOnce() -> Outcome<T>) -> Outcome<Figures> {
         let watch = scope.spawn(|| {
             let mut most: f64 = 0.0;
             while !is_done.load(Ordering::Relaxed) {
-                most = most.max(anonymous_mb().unwrap_or(f64::NAN));
+                most = most.max(memory_mb("RssAnon:").unwrap_or(f64::NAN));
                 thread::park_timeout(MEMORY_PERIOD);
             }
             most
@@ -218,11 +223,13 @@ fn measured<T>(work: impl FnOnce() -> Outcome<T>) -> Outcome<Figures> {
         let result = work();
         let wall_s = start.elapsed().as_secs_f64();
         let cpu_s = cpu_s().zip(cpu_before).map_or(f64::NAN, |(after, before)| after - before);
-        let at_end = anonymous_mb().unwrap_or(f64::NAN);
+        let at_end = memory_mb("RssAnon:").unwrap_or(f64::NAN);
+        let resident_mb = memory_mb("VmHWM:").unwrap_or(f64::NAN);
         is_done.store(true, Ordering::Relaxed);
         watch.thread().unpark();
         let most = watch.join().map_err(|_| "the memory could not be watched")?;
-        result.map(|_| Figures { wall_s, cpu_s, anonymous_mb: most.max(at_end) })
+        let anonymous_mb = most.max(at_end);
+        result.map(|_| Figures { wall_s, cpu_s, anonymous_mb, resident_mb })
     })
 }
 
@@ -235,9 +242,10 @@ fn cpu_s() -> Option<f64> {
     Some((ticks(11)? + ticks(12)?) / 100.0)
 }
 
-fn anonymous_mb() -> Option<f64> {
+/// A figure of the system's about the memory of this process.
+fn memory_mb(key: &str) -> Option<f64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(key))?;
     Some(line.trim().strip_suffix(" kB")?.parse::<f64>().ok()? * 1024.0 / 1e6)
 }
 

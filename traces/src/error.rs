@@ -17,7 +17,8 @@ pub enum TraceError {
     },
     /// The folder has no traces.
     #[error(
-        "{} has no traces: expected files whose names end with .json or .json.gz, one for each rank",
+        "{} has no traces: expected files whose names end with .json, .json.gz, .jsonl, .sqlite or \
+         kernel_trace.csv, one for each rank",
         path.display()
     )]
     NoTraces {
@@ -26,8 +27,8 @@ pub enum TraceError {
     },
     /// The file is something else.
     #[error(
-        "{} is not a profiler trace: {reason}; expected the JSON that torch.profiler's \
-         export_chrome_trace writes, plain or compressed with gzip",
+        "{} is not a profiler trace: {reason}; expected what torch.profiler's export_chrome_trace, \
+         nsys export or rocprofv3 writes, plain or compressed with gzip",
         path.display()
     )]
     NotATrace {

@@ -75,6 +75,18 @@ pub enum Warning {
         /// What the decompression says.
         decompression: String,
     },
+    /// A table of a database cannot be read to its end.
+    DamagedTable {
+        /// Its name.
+        table: String,
+        /// What the database says.
+        reason: String,
+    },
+    /// Graphs were recorded as a whole, so that their kernels are not there.
+    WholeGraphs {
+        /// How often one was launched.
+        count: u64,
+    },
     /// Nothing ran on a device.
     NoKernels,
     /// Nothing ran on a device that is known, but another one was used.
@@ -121,6 +133,8 @@ impl Warning {
             Self::BadMetadata { .. } => "bad-metadata",
             Self::TrailingData { .. } => "trailing-data",
             Self::TrailingBytes { .. } => "trailing-bytes",
+            Self::DamagedTable { .. } => "damaged-table",
+            Self::WholeGraphs { .. } => "whole-graphs",
             Self::NoKernels | Self::OtherDevice { .. } => "no-kernels",
             Self::Unclassified { .. } => "unclassified",
         }
@@ -150,6 +164,12 @@ impl Warning {
             Self::BadMetadata { .. } => "the device may be unknown; the events are not affected",
             Self::TrailingData { .. } => "two traces in one file? only the first was read",
             Self::TrailingBytes { .. } => "the trace is whole; they were not read",
+            Self::DamagedTable { .. } => {
+                "totals and counts are of what was read; copy the database or export it again"
+            }
+            Self::WholeGraphs { .. } => {
+                "times and counts lack these kernels; record with --cuda-graph-trace=node"
+            }
             Self::OtherDevice { device: OtherDevice::Xpu, .. } => {
                 "record with ProfilerActivity.XPU and a PyTorch whose profiler writes kernels of \
                  XPUs, as an Intel GPU build does"
@@ -219,6 +239,12 @@ impl fmt::Display for Warning {
             }
             Self::TrailingBytes { decompression } => {
                 write!(f, "what follows the compressed trace is not gzip ({decompression})")
+            }
+            Self::DamagedTable { table, reason } => {
+                write!(f, "the table {table} cannot be read to its end ({reason})")
+            }
+            Self::WholeGraphs { count } => {
+                write!(f, "{count} launches of CUDA graphs are recorded without their kernels")
             }
             Self::NoKernels => f.write_str("the trace has no kernels"),
             Self::OtherDevice { device, count } => write!(

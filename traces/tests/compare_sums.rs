@@ -95,6 +95,16 @@ fn check(found: &Comparison) {
     let others = ["IDLE", "PHASE_MIX"];
     let without_role = gap.classes.iter().filter(|class| others.contains(&class.class.as_str()));
     near(sum + without_role.map(|class| class.part.gap_ns).sum::<f64>());
+    // Idle time by cause is that of the class.
+    let idle = gap.classes.iter().filter(|class| class.class == "IDLE");
+    let idle = idle
+        .fold([0.0; 2], |sum, class| [sum[0] + class.part.first_ns, sum[1] + class.part.second_ns]);
+    let by_cause = found
+        .idle
+        .rows
+        .iter()
+        .fold([0.0; 2], |sum, row| [sum[0] + row.first_ns, sum[1] + row.second_ns]);
+    assert!(idle.iter().zip(by_cause).all(|(idle, sum)| (idle - sum).abs() < 1e-3), "{by_cause:?}");
     let places = found.layers.kinds.iter();
     for kind in places {
         let (counts, ..) = sums(kind.slots.iter().map(|slot| &slot.part));

@@ -150,7 +150,7 @@ pub enum Command {
     Selftest(SelftestArgs),
     /// Say which options have other defaults, and where these are read from
     Config,
-    /// Look into GPU profiler traces (Kineto JSON, plain or gzipped)
+    /// Look into GPU profiler traces (PyTorch, nsys or rocprofv3)
     #[command(subcommand)]
     Trace(TraceCommand),
     /// Print a completion script for a shell

@@ -7,6 +7,7 @@ mod import;
 mod journal;
 mod predicted;
 mod problem;
+mod recording;
 mod shapes;
 mod trace;
 mod worker;
@@ -35,6 +36,10 @@ pub const TARGETS: &[Target] = &[
     trace::TRACE_HEAD,
     trace::TRACE_INDEX,
     trace::KERNEL_NAME,
+    recording::NSYS_LINES,
+    recording::NSYS_DATABASE,
+    recording::ROCPROF,
+    recording::ROCPROF_TABLE,
     predicted::PREDICTED,
     graph::GRAPH,
     graph::GRAPH_CHANGED,

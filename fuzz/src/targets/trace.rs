@@ -17,7 +17,7 @@ use crate::Target;
 
 #[allow(dead_code, reason = "each user needs some of the checks")]
 #[path = "../../../traces/tests/checks/mod.rs"]
-mod checks;
+pub(super) mod checks;
 
 use checks::Choices;
 
@@ -100,7 +100,7 @@ const HEAD: &str = r#""schemaVersion": 1, "deviceProperties": [{"id": 0, "name":
     "record_shapes": true, "traceName": "data/\u00e9.json", "trace_id": null,
     "baseTimeNanoseconds": 1751410836000000000"#;
 
-fn said(loaded: Result<Trace, TraceError>) -> String {
+pub(super) fn said(loaded: Result<Trace, TraceError>) -> String {
     match loaded {
         Ok(trace) => trace.warnings.iter().map(|warning| warning.code()).collect(),
         Err(error) => error.to_string(),

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use kernel_traces::segment::Phase;
 
 use super::input::IndexArgs;
 use super::output::OutputArgs;
+use super::phase::PhaseArgs;
 use crate::report::CompareTable;
 
 /// Two traces to compare.
@@ -28,15 +28,15 @@ gap, slots, fusion and implementation. The sums in the tables operations, layers
 status is slower above 5 ms of gap_ms, faster below -5 ms, else similar; in layers it takes 0.1 ms \
 and a ratio of 1.2.")]
 pub struct TraceCompareArgs {
-    /// The first trace (Kineto JSON, plain or gzipped), or a folder with one for each rank
+    /// The first trace (PyTorch, nsys or rocprofv3), or a folder with one for each rank
     #[arg(value_name = "A")]
     pub first: PathBuf,
     /// The second, likewise
     #[arg(value_name = "B")]
     pub second: PathBuf,
-    /// Only what was launched in steps of this phase
-    #[arg(long, value_enum, default_value_t = ComparePhase::All)]
-    pub phase: ComparePhase,
+    /// Which phase.
+    #[command(flatten)]
+    pub phase: PhaseArgs,
     /// Only this layer of the model, from 0
     #[arg(long, value_name = "N")]
     pub layer: Option<u32>,
@@ -54,6 +54,13 @@ pub struct TraceCompareArgs {
     /// several times
     #[arg(long, value_name = "FILE")]
     pub profile: Vec<PathBuf>,
+    /// The data sheet of A's machine, a file, or a name that is built in [default: by the name of
+    /// the device, if it is built in]
+    #[arg(long, value_name = "NAME|FILE")]
+    pub hardware_a: Option<String>,
+    /// That of B's machine, likewise
+    #[arg(long, value_name = "NAME|FILE")]
+    pub hardware_b: Option<String>,
     /// How to write it
     #[arg(long, value_enum, default_value_t = CompareFormat::Text)]
     pub format: CompareFormat,
@@ -93,33 +100,4 @@ pub enum CompareFormat {
     Json,
     /// One page, with everything in it
     Html,
-}
-
-/// The steps that are compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ComparePhase {
-    /// Reading prompts
-    Prefill,
-    /// Generating tokens
-    Decode,
-    /// Both at once
-    Mixed,
-    /// Refining an image or the like
-    Diffusion,
-    /// Everything
-    All,
-}
-
-impl ComparePhase {
-    /// The one phase, if it is one.
-    #[must_use]
-    pub const fn only(self) -> Option<Phase> {
-        match self {
-            Self::Prefill => Some(Phase::Prefill),
-            Self::Decode => Some(Phase::Decode),
-            Self::Mixed => Some(Phase::Mixed),
-            Self::Diffusion => Some(Phase::Diffusion),
-            Self::All => None,
-        }
-    }
 }

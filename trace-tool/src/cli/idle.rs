@@ -4,6 +4,7 @@ use clap::Args;
 
 use super::input::{IndexArgs, TraceFiles};
 use super::output::OutputArgs;
+use super::phase::PhaseArgs;
 
 /// Whose idle time.
 #[derive(Debug, Args)]
@@ -22,6 +23,9 @@ pub struct TraceIdleArgs {
     /// Their indexes.
     #[command(flatten)]
     pub index: IndexArgs,
+    /// Which phase.
+    #[command(flatten)]
+    pub phase: PhaseArgs,
     /// How many places to list
     #[arg(long, value_name = "N", default_value_t = 12)]
     pub top: usize,

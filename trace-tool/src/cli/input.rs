@@ -8,7 +8,7 @@ use kernel_traces::IndexPolicy;
 /// Which traces.
 #[derive(Debug, Args)]
 pub struct TraceFiles {
-    /// Traces (Kineto JSON, plain or gzipped), or folders with one for each rank; `-` is stdin
+    /// Traces (PyTorch, nsys or rocprofv3), or folders with one for each rank; `-` is stdin
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
     /// Only the trace of this rank
@@ -65,6 +65,6 @@ pub struct TraceInput {
     pub index: IndexArgs,
     /// Read in little memory, whatever the size: without what needs the whole trace, and with
     /// classes by the kernels' names alone [default: when the memory is not enough for all]
-    #[arg(long)]
+    #[arg(long, conflicts_with = "phase")]
     pub stream: bool,
 }

@@ -16,7 +16,7 @@ const AS_SUBCOMMAND: &str = "calibrate trace";
 pub fn program() -> Command {
     let program = Command::new(NAME)
         .version(env!("CARGO_PKG_VERSION"))
-        .about("Looks into GPU profiler traces (Kineto JSON, plain or gzipped)")
+        .about("Looks into GPU profiler traces (PyTorch, nsys or rocprofv3)")
         .subcommand_required(true)
         .arg_required_else_help(true);
     renamed(TraceCommand::augment_subcommands(program))

@@ -4,6 +4,7 @@ use clap::{Args, ValueEnum};
 
 use super::input::{IndexArgs, TraceFiles};
 use super::output::OutputArgs;
+use super::phase::PhaseArgs;
 
 /// Whose rates, and against which machine.
 #[derive(Debug, Args)]
@@ -24,6 +25,9 @@ pub struct TraceRatesArgs {
     /// Their indexes.
     #[command(flatten)]
     pub index: IndexArgs,
+    /// Which phase.
+    #[command(flatten)]
+    pub phase: PhaseArgs,
     /// The data sheet of the machine, a file, or a name that is built in [default: by the name of
     /// the device, if it is built in]
     #[arg(long, value_name = "NAME|FILE")]
@@ -80,6 +84,9 @@ pub struct TraceProblemsArgs {
     /// Their indexes.
     #[command(flatten)]
     pub index: IndexArgs,
+    /// Which phase.
+    #[command(flatten)]
+    pub phase: PhaseArgs,
     /// At most this many problems, those with the longest kernels
     #[arg(long, value_name = "N", default_value_t = 60)]
     pub top: usize,

@@ -6,6 +6,7 @@ use super::compare::TraceCompareArgs;
 use super::idle::TraceIdleArgs;
 use super::input::{IndexArgs, IndexPlace, TraceFiles, TraceInput};
 use super::output::OutputArgs;
+use super::phase::PhaseArgs;
 use super::rates::{TraceProblemsArgs, TraceRatesArgs};
 use super::validate::TraceValidateArgs;
 
@@ -43,6 +44,9 @@ pub struct TraceInfoArgs {
     /// Which.
     #[command(flatten)]
     pub input: TraceInput,
+    /// Which phase.
+    #[command(flatten)]
+    pub phase: PhaseArgs,
     /// Print it as JSON
     #[arg(long)]
     pub json: bool,
@@ -73,14 +77,14 @@ pub struct TraceKernelsArgs {
     /// How many kernels to list
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub top: usize,
-    /// Only the kernels that were launched in steps of this phase
-    #[arg(long, value_enum, conflicts_with_all = ["stream", "rows"])]
-    pub phase: Option<PhaseName>,
+    /// Which phase.
+    #[command(flatten)]
+    pub phase: PhaseArgs,
     /// The names of the classes
     #[arg(long, value_enum, default_value_t = TaxonomyName::Classes)]
     pub taxonomy: TaxonomyName,
     /// One row for each kernel instead of sums
-    #[arg(long)]
+    #[arg(long, conflicts_with = "phase")]
     pub rows: bool,
     /// Rows of another table
     #[arg(long, value_enum, requires = "rows", default_value_t = TableName::Kernels)]
@@ -112,6 +116,7 @@ Examples:
   calibrate trace layers rank0.json.gz
   calibrate trace layers rank0.json.gz --pattern 0      the kernels of one layer
   calibrate trace layers traces/ --rank 3 --top 1
+  calibrate trace layers rank0.json.gz --phase decode
   calibrate trace layers rank0.json.gz --json > layers.json
   calibrate trace layers traces/ --format csv --output layers.csv
 
@@ -125,6 +130,9 @@ pub struct TraceLayersArgs {
     /// Their indexes.
     #[command(flatten)]
     pub index: IndexArgs,
+    /// Which phase.
+    #[command(flatten)]
+    pub phase: PhaseArgs,
     /// The kernels of this pattern only
     #[arg(long, value_name = "N", conflicts_with = "top")]
     pub pattern: Option<usize>,
@@ -186,30 +194,6 @@ pub struct TraceIndexArgs {
     /// Print it as JSON
     #[arg(long)]
     pub json: bool,
-}
-
-/// What a step is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum PhaseName {
-    /// Reading prompts
-    Prefill,
-    /// Generating tokens
-    Decode,
-    /// Both at once
-    Mixed,
-    /// Refining an image or the like
-    Diffusion,
-}
-
-impl From<PhaseName> for kernel_traces::segment::Phase {
-    fn from(name: PhaseName) -> Self {
-        match name {
-            PhaseName::Prefill => Self::Prefill,
-            PhaseName::Decode => Self::Decode,
-            PhaseName::Mixed => Self::Mixed,
-            PhaseName::Diffusion => Self::Diffusion,
-        }
-    }
 }
 
 /// How results are written.

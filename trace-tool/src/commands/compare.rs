@@ -7,20 +7,24 @@ use cli_support::exit::UsageError;
 use cli_support::output::Destination;
 use cli_support::say;
 use fusion_cost_model::calibration::HardwareCalibration;
+use fusion_cost_model::hardware::HardwareSpec;
 use kernel_traces::collectives::{RankSurvey, SkewWarning};
 use kernel_traces::compare::{
     CompareError, CompareOptions, CompareWarning, Comparison, FusionRecords, Severity, Side,
     fusion_records,
 };
+use kernel_traces::rates::Machine;
 use kernel_traces::{Classes, RankFile, Segments, Trace};
 
+use super::Machines;
 use super::open::{self, Inputs};
+use super::rates::hardware;
 use super::survey::survey;
 use crate::cli::{CompareFormat, TraceCompareArgs};
 use crate::report::{self, CompareReport, CompareTable};
 
 /// Compares two traces.
-pub(super) fn compare(args: &TraceCompareArgs) -> anyhow::Result<()> {
+pub(super) fn compare(args: &TraceCompareArgs, machines: Machines) -> anyhow::Result<()> {
     let format = args.format();
     if args.table.is_some() && format != CompareFormat::Csv {
         let message = "--table is for --format csv; the other formats have all tables";
@@ -29,6 +33,7 @@ pub(super) fn compare(args: &TraceCompareArgs) -> anyhow::Result<()> {
     // What is wrong with the output and with small files shows before large ones are read.
     let target = args.out.target()?;
     let calibrations = calibrations(args)?;
+    let machines = SideMachines::of(args, machines)?;
     let (first, _copy_of_first) = open::ranks([&args.first], args.rank_a)?;
     let (second, _copy_of_second) = open::ranks([&args.second], args.rank_b)?;
     let first = chosen(args, first, "--rank-a")?;
@@ -40,7 +45,7 @@ pub(super) fn compare(args: &TraceCompareArgs) -> anyhow::Result<()> {
             first.file.named.display()
         );
     }
-    let mut comparison = comparison(args, first.file, second.file)?;
+    let mut comparison = comparison(args, first.file, second.file, &machines)?;
     let ranks = [first.ranks.as_ref(), second.ranks.as_ref()];
     comparison.warnings.extend(ranks.into_iter().flatten().flat_map(rank_warnings));
     let records: Vec<FusionRecords> = calibrations
@@ -121,6 +126,7 @@ fn comparison(
     args: &TraceCompareArgs,
     first: RankFile,
     second: RankFile,
+    machines: &SideMachines,
 ) -> anyhow::Result<Comparison> {
     let files = vec![first.clone(), second.clone()];
     let mut inputs = Inputs::new(files, args.index.policy(), false, args.verbose);
@@ -142,11 +148,34 @@ fn comparison(
     let options = CompareOptions { phase: args.phase.only(), layer: args.layer };
     let first = side(&traces[0], &of_first, &names[0]);
     let second = side(&traces[1], &of_second, &names[1]);
-    Comparison::of(first, second, &options).map_err(|error| match error {
-        CompareError::NoKernels { .. } => error.into(),
+    let comparison = Comparison::of(first, second, &options).map_err(|error| match error {
+        CompareError::NoKernels { .. } => anyhow::Error::from(error),
         // What was asked for is not there.
         _ => UsageError(error.to_string()).into(),
-    })
+    })?;
+    let [first, second] = [0, 1].map(|side| machines.machine(side, &traces[side]));
+    Ok(comparison.with_machines([first.as_ref(), second.as_ref()]))
+}
+
+/// The data sheets that are known, and those that were named for the sides.
+struct SideMachines {
+    known: Vec<HardwareSpec>,
+    named: [Option<HardwareSpec>; 2],
+}
+
+impl SideMachines {
+    fn of(args: &TraceCompareArgs, machines: Machines) -> anyhow::Result<Self> {
+        let known = machines()?;
+        let named =
+            |name: &Option<String>| name.as_deref().map(|name| hardware(name, &known)).transpose();
+        let named = [named(&args.hardware_a)?, named(&args.hardware_b)?];
+        Ok(Self { known, named })
+    }
+
+    fn machine(&self, side: usize, trace: &Trace) -> Option<Machine> {
+        let named = self.named.get(side).and_then(Option::as_ref);
+        named.or_else(|| Machine::detected(trace, &self.known)).map(Machine::of)
+    }
 }
 
 fn side<'t>(

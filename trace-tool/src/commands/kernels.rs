@@ -1,13 +1,12 @@
 //! `calibrate trace kernels`: where the time on the devices goes.
 
-use std::collections::BTreeSet;
 use std::io::Write;
 use std::ops::ControlFlow;
 
 use cli_support::exit::UsageError;
 use cli_support::output::Destination;
 use kernel_traces::results::{ClassEvidence, RankKernels, RanksSummary};
-use kernel_traces::segment::{Phase, Steps};
+use kernel_traces::segment::Steps;
 use kernel_traces::{
     Classes, Group, NameClasses, Options, RankFile, Segments, Summary, Taxonomy, Totals,
     TotalsSummary, Trace,
@@ -15,6 +14,7 @@ use kernel_traces::{
 use serde::Serialize;
 
 use super::open::{self, Inputs, Opened};
+use super::phase::{self, Wanted};
 use super::write_json;
 use crate::cli::{OutputFormat, TraceKernelsArgs};
 use crate::report;
@@ -47,16 +47,15 @@ pub(super) fn kernels(args: &TraceKernelsArgs) -> anyhow::Result<()> {
 fn sum_up(args: &TraceKernelsArgs, inputs: &mut Inputs) -> anyhow::Result<RanksSummary> {
     let files = inputs.files.clone();
     let taxonomy = args.taxonomy.into();
-    let wanted = args.phase.map(Phase::from);
+    let mut wanted = Wanted::of(&args.phase);
     let mut all = Totals::new(taxonomy);
     let mut only = None;
     let mut class_evidence = ClassEvidence::NamesAndOperators;
     let mut ranks = Vec::new();
-    let mut phases = BTreeSet::new();
     for file in &files {
         match inputs.open(file)? {
             Opened::Whole(trace) => {
-                let whole = Whole::of(*trace, wanted, &mut phases);
+                let whole = Whole::of(*trace, &mut wanted);
                 let (rank, summary) = whole.sum_up(file, taxonomy);
                 inputs.warn(file, summary.warning().as_slice());
                 if files.len() == 1 {
@@ -66,9 +65,8 @@ fn sum_up(args: &TraceKernelsArgs, inputs: &mut Inputs) -> anyhow::Result<RanksS
                 }
                 ranks.push(rank);
             }
-            Opened::InParts if wanted.is_some() => {
-                let message = "--phase needs the whole trace, for which the memory is not enough";
-                return Err(UsageError(message.to_owned()).into());
+            Opened::InParts if wanted.phase().is_some() => {
+                return Err(phase::needs_all().into());
             }
             Opened::InParts => {
                 class_evidence = ClassEvidence::Names;
@@ -78,9 +76,7 @@ fn sum_up(args: &TraceKernelsArgs, inputs: &mut Inputs) -> anyhow::Result<RanksS
             }
         }
     }
-    if let Some(phase) = wanted.filter(|phase| !phases.contains(phase)) {
-        return Err(no_such_phase(phase, &phases).into());
-    }
+    wanted.check()?;
     let summary = only.unwrap_or_else(|| all.summary());
     Ok(RanksSummary::new(summary, class_evidence, ranks))
 }
@@ -94,15 +90,14 @@ struct Whole {
 }
 
 impl Whole {
-    /// Adds the phases that its kernels have to `phases`, if one is wanted.
-    fn of(trace: Trace, wanted: Option<Phase>, phases: &mut BTreeSet<Phase>) -> Self {
+    fn of(trace: Trace, wanted: &mut Wanted) -> Self {
         let classes = Classes::of(&trace);
-        let steps = Segments::steps_of(&trace);
-        let Some(wanted) = wanted else {
+        let steps = Segments::steps_of(&trace, &classes);
+        if wanted.phase().is_none() {
             return Self { trace, classes, steps: Some(steps) };
-        };
-        phases.extend((0..trace.kernels.len()).filter_map(|kernel| steps.phase(kernel)));
-        let (trace, classes) = trace.only(&classes, |kernel| steps.phase(kernel) == Some(wanted));
+        }
+        wanted.see(&trace, &steps);
+        let (trace, classes) = trace.only(&classes, |kernel| wanted.takes(&steps, kernel));
         Self { trace, classes, steps: None }
     }
 
@@ -125,15 +120,6 @@ fn in_parts(inputs: &mut Inputs, file: &RankFile, taxonomy: Taxonomy) -> anyhow:
 fn totals_of(summary: Summary) -> TotalsSummary {
     let Summary { kernels, total_ns, unclassified_share, by_class, by_kernel, .. } = summary;
     TotalsSummary { kernels, total_ns, unclassified_share, by_class, by_kernel }
-}
-
-fn no_such_phase(wanted: Phase, phases: &BTreeSet<Phase>) -> UsageError {
-    let known: Vec<&str> = phases.iter().map(|phase| phase.name()).collect();
-    let known = match known.as_slice() {
-        [] => "no step tells its phase".to_owned(),
-        _ => format!("there are: {}", known.join(", ")),
-    };
-    UsageError(format!("no kernel is of phase {}; {known}", wanted.name()))
 }
 
 /// A group as a record of CSV.

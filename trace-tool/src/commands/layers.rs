@@ -7,6 +7,7 @@ use cli_support::output::Destination;
 use kernel_traces::results::{RankLayers, RanksLayers};
 use kernel_traces::{Classes, RankFile, Segments};
 
+use super::phase::Wanted;
 use super::{open, write_json};
 use crate::cli::{LayersFormat, TraceLayersArgs};
 use crate::report;
@@ -16,10 +17,12 @@ pub(super) fn layers(args: &TraceLayersArgs) -> anyhow::Result<()> {
     let target = args.out.target()?;
     let mut inputs = open::find(&args.files, args.index.policy(), false)?;
     let files = inputs.files.clone();
+    let mut wanted = Wanted::of(&args.phase);
     let mut ranks = Vec::new();
     for file in &files {
-        ranks.push(rank(&mut inputs, file)?);
+        ranks.push(rank(&mut inputs, file, &mut wanted)?);
     }
+    wanted.check()?;
     drop(inputs);
     let result = RanksLayers::new(ranks);
     if let Some(wanted) = args.pattern {
@@ -40,12 +43,20 @@ pub(super) fn layers(args: &TraceLayersArgs) -> anyhow::Result<()> {
     out.finish()
 }
 
-fn rank(inputs: &mut open::Inputs, file: &RankFile) -> anyhow::Result<RankLayers> {
+fn rank(
+    inputs: &mut open::Inputs,
+    file: &RankFile,
+    wanted: &mut Wanted,
+) -> anyhow::Result<RankLayers> {
     inputs.note_memory(file);
     let trace = inputs.load(file)?;
     let classes = Classes::of(&trace);
     let segments = Segments::of(&trace, &classes);
-    Ok(RankLayers::of(file, &trace, &classes, &segments))
+    wanted.see(&trace, &segments.steps);
+    Ok(match wanted.phase() {
+        Some(phase) => RankLayers::of_phase(file, &trace, &classes, &segments, phase),
+        None => RankLayers::of(file, &trace, &classes, &segments),
+    })
 }
 
 /// A pattern that no trace has is a mistake.

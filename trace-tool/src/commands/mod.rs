@@ -8,6 +8,7 @@ mod info;
 mod kernels;
 mod layers;
 mod open;
+mod phase;
 mod problems;
 mod rates;
 mod rows;
@@ -38,7 +39,7 @@ pub fn run(command: &TraceCommand, machines: Machines) -> anyhow::Result<u8> {
         TraceCommand::Idle(args) => idle::idle(args)?,
         TraceCommand::Rates(args) => rates::rates(args, machines)?,
         TraceCommand::Problems(args) => problems::problems(args)?,
-        TraceCommand::Compare(args) => compare::compare(args)?,
+        TraceCommand::Compare(args) => compare::compare(args, machines)?,
         TraceCommand::Index(args) => return index::index(args),
         TraceCommand::Validate(args) => return validate::validate(args),
     }

@@ -2,8 +2,10 @@
 
 use cli_support::exit::UsageError;
 use cli_support::output::Destination;
+use kernel_traces::Classes;
 use kernel_traces::rates::problems::ModelProblems;
 
+use super::phase::Wanted;
 use super::{open, write_json};
 use crate::cli::TraceProblemsArgs;
 use crate::report;
@@ -18,7 +20,11 @@ pub(super) fn problems(args: &TraceProblemsArgs) -> anyhow::Result<()> {
         return Err(UsageError(message.to_owned()).into());
     };
     inputs.note_memory(file);
-    let found = ModelProblems::of(&inputs.load(file)?);
+    let trace = inputs.load(file)?;
+    let mut wanted = Wanted::of(&args.phase);
+    let steps = wanted.steps(&trace, &Classes::of(&trace));
+    wanted.check()?;
+    let found = ModelProblems::of_some(&trace, |kernel| wanted.takes(&steps, kernel));
     drop(inputs);
     if found.problems.is_empty() && !args.json {
         let message = format!(

@@ -11,6 +11,7 @@ use kernel_traces::rates::{Machine, Rates};
 use kernel_traces::results::{RankRates, RanksRates};
 use kernel_traces::{Classes, Trace};
 
+use super::phase::Wanted;
 use super::{Machines, open, write_json};
 use crate::cli::{RatesFormat, TraceRatesArgs};
 use crate::report;
@@ -25,6 +26,7 @@ pub(super) fn rates(args: &TraceRatesArgs, machines: Machines) -> anyhow::Result
     let named = args.hardware.as_deref().map(|name| hardware(name, &known)).transpose()?;
     let mut inputs = open::find(&args.files, args.index.policy(), false)?;
     let files = inputs.files.clone();
+    let mut wanted = Wanted::of(&args.phase);
     let mut ranks = Vec::new();
     for file in &files {
         inputs.note_memory(file);
@@ -33,7 +35,10 @@ pub(super) fn rates(args: &TraceRatesArgs, machines: Machines) -> anyhow::Result
         if spec.is_none() {
             inputs.note(&format!("note: {}", no_machine(&trace)));
         }
-        let rates = Rates::of(&trace, &Classes::of(&trace), spec.map(Machine::of));
+        let classes = Classes::of(&trace);
+        let steps = wanted.steps(&trace, &classes);
+        let takes = |kernel| wanted.takes(&steps, kernel);
+        let rates = Rates::of_some(&trace, &classes, spec.map(Machine::of), takes);
         if rates.known_share == 0.0 {
             inputs.note(
                 "note: no kernel's work is known: the trace has no sizes of operators, or replays \
@@ -43,6 +48,7 @@ pub(super) fn rates(args: &TraceRatesArgs, machines: Machines) -> anyhow::Result
         ranks.push(RankRates::new(file, rates));
     }
     drop(inputs);
+    wanted.check()?;
     let result = RanksRates::new(ranks);
     let mut out = match args.format() {
         RatesFormat::Csv => args.out.for_csv(target)?,
@@ -60,7 +66,7 @@ pub(super) fn rates(args: &TraceRatesArgs, machines: Machines) -> anyhow::Result
 }
 
 /// A data sheet by the path of its file, or by a name.
-fn hardware(name: &str, known: &[HardwareSpec]) -> anyhow::Result<HardwareSpec> {
+pub(super) fn hardware(name: &str, known: &[HardwareSpec]) -> anyhow::Result<HardwareSpec> {
     if let Some(spec) = known.iter().find(|spec| spec.is_called(name)) {
         return Ok(spec.clone());
     }

@@ -160,7 +160,7 @@ fn wrong_use_says_what_to_do() {
         (["amd.json", "missing.json"], &[][..], 1, "missing.json"),
         (["amd.json", "empty"], &[], 1, "empty has no traces"),
         (["no.json", "amd.json"], &[], 1, "no.json is not a profiler trace"),
-        (pair, &["--phase", "sideways"], 2, "possible values: prefill, decode, mixed"),
+        (pair, &["--phase", "sideways"], 2, "possible values: all, prefill, decode, mixed"),
         (pair, &["--phase", "diffusion"], 2, "no kernels of the phase diffusion; there are: "),
         (pair, &["--layer", "6"], 2, "has no layer 6; they are numbered from 0 to 5"),
         (["amd.json", "bag.json"], &["--layer", "0"], 2, "bag.json has no layer 0"),

@@ -113,6 +113,8 @@ fn every_table_is_csv_whatever_the_names_are() {
     comparison.gap.causes[0].name = hostile.to_owned();
     comparison.same_work.questions[0].evidence = hostile.to_owned();
     comparison.same_work.matched.operators[0].operator = hostile.to_owned();
+    comparison.rates.rows[0].class = hostile.to_owned();
+    comparison.idle.rows[0].first_doing = Some(hostile.to_owned());
     comparison.same_kernels[0].ratio.value = f64::INFINITY;
     for table in CompareTable::value_variants() {
         let text = csv(&comparison, *table);
@@ -135,6 +137,8 @@ fn tables_have_a_header_where_there_is_nothing() {
     comparison.layers.numbers.clear();
     comparison.gap.classes.clear();
     comparison.same_work.matched.operators.clear();
+    comparison.rates.rows.clear();
+    comparison.idle.rows.clear();
     for table in CompareTable::value_variants() {
         let full = header(&example::comparison(), *table);
         let text = csv(&comparison, *table);

@@ -3,11 +3,14 @@
 use fusion_cost_model::calibration::HardwareCalibration;
 use kernel_traces::compare::{
     Amount, Answer, Basis, Cause, CauseKind, ClassPart, CompareWarning, Comparison, Fusion,
-    FusionEvidence, FusionRecords, Gap, Headline, ImplementationDifference, ImplementationKind,
-    KernelRow, LayerComparison, LayerKind, LayerNumber, MatchedOperator, MatchedWork, OverlapPart,
-    Part, PhasePart, Question, Ratio, Role, RolePart, SameKernel, SameWork, Severity, SideSummary,
-    Slot, SlotKernel, SlotStatus, Which, WorkAspect, WorkRate, fusion_records,
+    FusionEvidence, FusionRecords, Gap, Headline, IdleComparison, IdleRow,
+    ImplementationDifference, ImplementationKind, KernelRow, LayerComparison, LayerKind,
+    LayerNumber, MatchedOperator, MatchedWork, OverlapPart, Part, PhasePart, Question,
+    RateComparison, RateRow, Ratio, Role, RolePart, SameKernel, SameWork, Severity, SideRate,
+    SideSummary, Slot, SlotKernel, SlotStatus, Which, WorkAspect, WorkRate, fusion_records,
 };
+use kernel_traces::idle::Cause as IdleCause;
+use kernel_traces::rates::Bound;
 use kernel_traces::segment::{Marker, Phase};
 use trace_tool::report::CompareReport;
 
@@ -314,6 +317,64 @@ fn same_work() -> SameWork {
     }
 }
 
+/// GEMMs that reach a quarter and a half of their rooflines, and attention without peaks.
+fn rates() -> RateComparison {
+    let side = |us: f64, tflop_per_s: f64, of_roofline: Option<f64>| {
+        Some(SideRate {
+            step_ns: us * US,
+            known_ns: 10_000_000,
+            flops: tflop_per_s * 1e10,
+            bytes: 1e9,
+            tflop_per_s: Some(tflop_per_s),
+            gb_per_s: Some(100.0),
+            of_peak: of_roofline,
+            of_bandwidth: of_roofline.map(|_| 0.02),
+            bound: of_roofline.map(|_| Bound::Compute),
+            of_roofline,
+        })
+    };
+    RateComparison {
+        first_machine: Some("AMD Instinct MI300X".to_owned()),
+        second_machine: Some("NVIDIA H100 SXM".to_owned()),
+        first_known_share: 0.8,
+        second_known_share: 0.7,
+        rows: vec![
+            RateRow {
+                class: "GEMM".to_owned(),
+                dtype: Some("bf16"),
+                first: side(7_130.0, 325.0, Some(0.25)),
+                second: side(4_600.0, 500.0, Some(0.5)),
+            },
+            RateRow {
+                class: "ATTN".to_owned(),
+                dtype: Some("bf16"),
+                first: side(180.0, 100.0, None),
+                second: None,
+            },
+        ],
+    }
+}
+
+/// The first side's host is busy.
+fn idle() -> IdleComparison {
+    let row = |cause, first_us: f64, second_us: f64, doing: Option<&str>| IdleRow {
+        cause,
+        first_ns: first_us * US,
+        second_ns: second_us * US,
+        gap_ns: (first_us - second_us) * US,
+        first_gaps: 40,
+        second_gaps: 60,
+        first_doing: doing.map(str::to_owned),
+        second_doing: None,
+    };
+    IdleComparison {
+        rows: vec![
+            row(IdleCause::Host, 700.0, 100.0, Some("sampler.py(31): forward")),
+            row(IdleCause::Queued, 60.0, 90.0, None),
+        ],
+    }
+}
+
 /// The same times of steps with other numbers of tokens.
 pub(super) fn of_other_tokens() -> Comparison {
     let mut comparison = comparison();
@@ -354,6 +415,8 @@ pub(super) fn comparison() -> Comparison {
         layer: None,
         same_work: same_work(),
         basis: Basis::Layers,
+        rates: rates(),
+        idle: idle(),
         layers: layers(),
         fusions: vec![Fusion {
             fused_by: Which::Second,

@@ -1,10 +1,16 @@
 //! The trace tool as a user meets it.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[cfg(feature = "parquet")]
+#[path = "../duckdb/mod.rs"]
+mod duckdb;
 mod idle;
 mod index;
+#[cfg(feature = "parquet")]
+mod many_ranks;
 mod outputs;
+mod phases;
 mod program;
 mod ranks;
 mod rates;

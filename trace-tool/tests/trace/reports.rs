@@ -111,7 +111,10 @@ fn a_phase_is_a_part_of_the_whole() {
         trace(folder.path()).args(args).assert().code(2).stdout("").stderr(contains(message));
     };
     refused(&["--phase", "mixed"], "no kernel is of phase mixed; there are: prefill, decode");
-    refused(&["--phase", "training"], "[possible values: prefill, decode, mixed, diffusion]");
+    refused(
+        &["--phase", "training"],
+        "[possible values: all, prefill, decode, mixed, diffusion, forward",
+    );
     refused(&["--phase", "decode", "--stream"], "cannot be used with");
 }
 

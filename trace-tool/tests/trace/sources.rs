@@ -59,3 +59,46 @@ fn a_pipe_says_that_it_waits() {
         .stderr(contains("note: pipe is a pipe; waiting").and(contains("json").not()));
     writer.join().unwrap().unwrap();
 }
+
+/// Recordings of other profilers, which the tests of the library have.
+const RECORDINGS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../traces/tests/data/profilers");
+
+#[test]
+fn recordings_of_other_profilers_are_traces_like_any_other() {
+    for (name, classes) in [
+        ("nsys.jsonl", &["GEMM", "NORM", "COPY", "FILL"][..]),
+        #[cfg(feature = "sqlite")]
+        ("nsys.sqlite", &["GEMM", "NORM", "COPY", "FILL"]),
+        ("rocprofv3.json", &["GEMM", "NORM", "COPY"]),
+        ("rocprofv3_kernel_trace.csv", &["GEMM", "NORM"]),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        fs::copy(format!("{RECORDINGS}/{name}"), folder.path().join(name)).unwrap();
+        // By their names in a folder, too.
+        for path in [name, "."] {
+            let all = json(trace(folder.path()).args(["kernels", path, "--json"]));
+            let found = all["by_class"].as_array().unwrap().iter();
+            let mut found: Vec<&str> = found.map(|one| one["name"].as_str().unwrap()).collect();
+            found.sort_unstable();
+            let mut expected = classes.to_vec();
+            expected.sort_unstable();
+            assert_eq!(found, expected, "{name}");
+            assert_eq!(all["kernels"], classes.len(), "{name}");
+        }
+        // Read in parts it is the same.
+        let whole = json(trace(folder.path()).args(["kernels", name, "--json"]));
+        let parts = json(trace(folder.path()).args(["kernels", name, "--stream", "--json"]));
+        assert_eq!(parts["by_kernel"], whole["by_kernel"], "{name}");
+    }
+}
+
+#[cfg(not(feature = "sqlite"))]
+#[test]
+fn databases_want_a_feature() {
+    trace(std::path::Path::new(RECORDINGS))
+        .args(["info", "nsys.sqlite"])
+        .assert()
+        .code(1)
+        .stdout("")
+        .stderr(contains("--features sqlite").and(contains("nsys export --type jsonlines")));
+}

@@ -1,7 +1,8 @@
 //! What a step is, how many each side has, and what a nanosecond of a recording is in a step.
 //!
 //! Recordings differ in how many steps they have, and in which phases these are. Everything is
-//! compared for one step of the same mix of phases on both sides: the mean of the two mixes.
+//! compared for one step of the same mix of phases on both sides: the mean of the two mixes. The
+//! parts of steps of training are in every step, and so are no mix.
 
 use super::result::{Basis, PhasePart};
 use super::side::Chosen;
@@ -10,6 +11,9 @@ use crate::segment::Phase;
 
 /// The phases in the order of reports, and after them what is of no phase.
 pub(super) const PHASES: usize = Phase::ALL.len() + 1;
+
+/// From this share of the durations on, the parts of steps are known where no mark tells them.
+const ENOUGH_KNOWN: f64 = 0.9;
 
 /// The place of a phase in a table.
 pub(super) fn place(phase: Option<Phase>) -> usize {
@@ -27,8 +31,8 @@ pub(super) struct Steps {
     pub(super) by_phase: bool,
     /// How many steps each side has.
     pub(super) counts: [f64; 2],
-    /// The place of the only phase that is compared, if one was asked for.
-    wanted: Option<usize>,
+    /// The only phase that is compared, if one was asked for.
+    wanted: Option<Phase>,
     /// How many steps of each phase each side has.
     pub(super) of_phase: [[f64; PHASES]; 2],
 }
@@ -36,7 +40,11 @@ pub(super) struct Steps {
 impl Steps {
     /// Counts the steps of both sides, by their layers if those are compared.
     pub(super) fn of(sides: &[Chosen<'_>; 2], has_layers: bool, phase: Option<Phase>) -> Self {
-        let have_phases = sides.iter().all(|side| side.side.segments.steps.have_phases());
+        let have_phases = sides.iter().all(tells_phases);
+        let has_parts = |side: &Chosen<'_>| {
+            let mut findings = side.side.segments.steps.findings.iter();
+            findings.any(|found| found.phase.is_part_of_step())
+        };
         let marked = sides.each_ref().map(marked_steps);
         let is_marked = marked.iter().all(|steps| sum(steps) > 0.0);
         let (basis, mut of_phase) = if has_layers {
@@ -51,12 +59,14 @@ impl Steps {
         // Recordings without a phase in common are compared as they are.
         let are_common =
             (0..PHASES - 1).any(|phase| of_phase.iter().all(|steps| steps[phase] > 0.0));
+        let are_common = are_common || sides.iter().all(has_parts);
         let by_phase = have_phases && are_common || phase.is_some();
         for steps in &mut of_phase {
             if let Some(phase) = phase {
-                let kept = steps[place(Some(phase))];
+                let own = place_of_step(Some(phase));
+                let kept = if phase.is_part_of_step() { sum(steps) } else { steps[own] };
                 *steps = [0.0; PHASES];
-                steps[place(Some(phase))] = kept;
+                steps[own] = kept;
             }
             if !by_phase {
                 let all = sum(steps);
@@ -65,8 +75,7 @@ impl Steps {
             }
         }
         let counts = of_phase.each_ref().map(sum);
-        let wanted = phase.map(|phase| place(Some(phase)));
-        Self { basis, by_phase, wanted, counts, of_phase }
+        Self { basis, by_phase, wanted: phase, counts, of_phase }
     }
 
     /// Whether kernels outside of all marks are outside of what a step is.
@@ -74,21 +83,32 @@ impl Steps {
         self.basis == Basis::MarkedSteps
     }
 
-    /// Whether a phase is compared, by its place in tables.
-    pub(super) fn compares(&self, phase: usize) -> bool {
-        self.wanted.is_none_or(|wanted| wanted == phase)
+    /// Whether a phase is compared.
+    pub(super) fn compares(&self, phase: Option<Phase>) -> bool {
+        self.wanted.is_none_or(|wanted| phase == Some(wanted))
     }
 
-    /// The place of a kernel's phase in tables.
+    /// The place of a kernel's phase in tables; parts of steps are of no phase in all of them but
+    /// that of phases.
     pub(super) fn place(&self, phase: Option<Phase>) -> usize {
+        place(self.of_steps(phase))
+    }
+
+    /// The place of a kernel's phase in the table of phases.
+    pub(super) fn place_with_parts(&self, phase: Option<Phase>) -> usize {
         place(phase.filter(|_| self.by_phase))
+    }
+
+    /// The phase that layers must have in common to be compared.
+    pub(super) fn of_steps(&self, phase: Option<Phase>) -> Option<Phase> {
+        phase.filter(|phase| self.by_phase && !phase.is_part_of_step())
     }
 
     /// What a nanosecond of a phase of a side is in the step that is compared.
     pub(super) fn weight(&self, side: usize, phase: usize) -> f64 {
         let share = |side: usize| ratio(self.of_phase[side][phase], self.counts[side]);
-        if phase == PHASES - 1 {
-            // What is of no phase is of all steps.
+        if phase == PHASES - 1 || Phase::ALL.get(phase).is_some_and(|one| one.is_part_of_step()) {
+            // What is of no phase is of all steps, and so are their parts.
             return ratio(1.0, self.counts[side]);
         }
         if self.of_phase.iter().any(|steps| steps[phase] == 0.0) {
@@ -122,7 +142,12 @@ impl Steps {
             return Vec::new();
         }
         let part = |(place, phase): (usize, Phase)| {
-            let steps = |side: usize| self.of_phase[side][place];
+            let is_part = phase.is_part_of_step();
+            let steps = |side: usize| match of_phase[side][place].count {
+                0 if is_part => 0.0,
+                _ if is_part => self.counts[side],
+                _ => self.of_phase[side][place],
+            };
             let time = |side: usize| {
                 (steps(side) > 0.0).then(|| of_phase[side][place].passed_ns() / steps(side))
             };
@@ -146,6 +171,33 @@ fn ratio(part: f64, whole: f64) -> f64 {
     if whole == 0.0 { 0.0 } else { part / whole }
 }
 
+/// The place of the steps that have a phase: those of training are of none.
+fn place_of_step(phase: Option<Phase>) -> usize {
+    place(phase.filter(|phase| !phase.is_part_of_step()))
+}
+
+/// Whether the phases of a side are known: by marks, or else of all its layers and, of the parts of
+/// steps, for most of the time.
+fn tells_phases(side: &Chosen<'_>) -> bool {
+    let steps = &side.side.segments.steps;
+    if !steps.are_derived() {
+        return steps.have_phases();
+    }
+    if !steps.findings.iter().any(|found| found.phase.is_part_of_step()) {
+        return side.layers().all(|(layer, _)| side.layer_phase(layer).is_some());
+    }
+    let (mut known_ns, mut all_ns) = (0_u64, 0_u64);
+    for row in &side.rows {
+        let kernel = *row as usize;
+        let duration_ns = side.side.trace.kernels.duration_ns.get(kernel).copied().unwrap_or(0);
+        all_ns = all_ns.saturating_add(duration_ns);
+        if side.phase(kernel).is_some() {
+            known_ns = known_ns.saturating_add(duration_ns);
+        }
+    }
+    crate::summary::ratio(known_ns, all_ns) >= ENOUGH_KNOWN
+}
+
 /// The marked steps that kernels of the device belong to, by phase.
 fn marked_steps(side: &Chosen<'_>) -> [f64; PHASES] {
     let steps = &side.side.segments.steps;
@@ -167,7 +219,7 @@ fn marked_steps(side: &Chosen<'_>) -> [f64; PHASES] {
 fn passes(side: &Chosen<'_>) -> [f64; PHASES] {
     let mut layers = [0_u32; PHASES];
     for (layer, _) in side.layers().filter(|(_, is_backward)| !is_backward) {
-        layers[place(side.layer_phase(layer))] += 1;
+        layers[place_of_step(side.layer_phase(layer))] += 1;
     }
     let of_model = f64::from(side.side.segments.layers.count);
     layers.map(|layers| ratio(f64::from(layers), of_model))

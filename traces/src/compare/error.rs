@@ -41,7 +41,7 @@ pub enum CompareError {
 
 fn there_are(phases: &[&str]) -> String {
     if phases.is_empty() {
-        "no mark in it tells a phase".to_owned()
+        "nothing in it shows a phase".to_owned()
     } else {
         format!("there are: {}", phases.join(", "))
     }

@@ -150,7 +150,7 @@ fn numbers(sides: &[Chosen<'_>; 2], steps: &Steps, ledger: &Ledger) -> Vec<Layer
     let mut ran = [0, 1].map(|_| FxHashMap::<(u32, bool), u64>::default());
     for (ran, side) in ran.iter_mut().zip(sides) {
         for (layer, is_backward) in side.layers() {
-            let phase = steps.place(side.layer_phase(layer));
+            let phase = side.layer_phase(layer);
             if let Some(layer) = side.side.segments.layers.list.get(layer)
                 && steps.compares(phase)
             {

@@ -159,7 +159,7 @@ impl Ledger {
             let name = trace.kernels.name[kernel];
             let device_work = trace.kernels.work[kernel];
 
-            add(&mut self.phases[index][phase]);
+            add(&mut self.phases[index][steps.place_with_parts(side.phase(kernel))]);
             add(&mut by_work[id as usize * PHASES + phase]);
             let sums = by_name[name.0 as usize]
                 .get_or_insert(NameSums { work, phases: [Tally::default(); PHASES] });

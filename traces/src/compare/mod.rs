@@ -9,7 +9,7 @@
 //! puts every kernel down once by place, class, name and phase. `explain` finds `fusion`s and
 //! differences of the `implementation` in the `places` of layers and puts the gap down to causes,
 //! with what of a fusion lies at the `ends` of passes;
-//! `gap`, `layers`, `kernels` and `notes` make the rest of the `result`.
+//! `gap`, `rates`, `waiting`, `layers`, `kernels` and `notes` make the rest of the `result`.
 
 mod absence;
 mod align;
@@ -36,6 +36,7 @@ mod notes;
 pub mod older;
 mod operators;
 mod places;
+mod rates;
 mod result;
 mod roles;
 mod same_work;
@@ -45,6 +46,7 @@ mod stretches;
 mod tally;
 mod text;
 mod variants;
+mod waiting;
 mod warnings;
 mod work;
 
@@ -53,10 +55,10 @@ pub use error::CompareError;
 pub use measured::{FusionRecords, MeasuredPattern, MeasuredSpeedup, fusion_records};
 pub use result::{
     Amount, Answer, Basis, Cause, CauseKind, ClassPart, Comparison, Fusion, FusionEvidence, Gap,
-    Headline, ImplementationDifference, ImplementationKind, KernelRow, LayerComparison, LayerKind,
-    LayerNumber, MatchedOperator, MatchedWork, OverlapPart, Part, PhasePart, Question, Ratio,
-    RolePart, SameKernel, SameWork, SideSummary, Slot, SlotKernel, SlotStatus, Which, WorkAspect,
-    WorkRate,
+    Headline, IdleComparison, IdleRow, ImplementationDifference, ImplementationKind, KernelRow,
+    LayerComparison, LayerKind, LayerNumber, MatchedOperator, MatchedWork, OverlapPart, Part,
+    PhasePart, Question, RateComparison, RateRow, Ratio, RolePart, SameKernel, SameWork, SideRate,
+    SideSummary, Slot, SlotKernel, SlotStatus, Which, WorkAspect, WorkRate,
 };
 pub use roles::Role;
 pub use side::{CompareOptions, Side};
@@ -137,6 +139,8 @@ impl Comparison {
             layer: options.layer,
             basis: steps.basis,
             gap,
+            rates: rates::compare(&sides, &steps),
+            idle: waiting::compare(&sides, &steps),
             layers,
             fusions: explanation.fusions,
             implementation: explanation.implementation,

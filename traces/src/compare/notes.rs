@@ -159,8 +159,8 @@ impl Notes {
         let segments = side.side.segments;
         if !segments.steps.have_phases() {
             let advice = "prefill and decode cannot be distinguished; serving systems mark their \
-                          steps when they profile";
-            let message = "no mark tells a phase";
+                          steps when they profile, and sizes (record_shapes=True) may show them";
+            let message = "nothing shows a phase";
             self.add("no-phases", Severity::Info, name, message, advice);
         }
         let cut = segments.layers.passes.iter().filter(|pass| pass.is_cut).count();
@@ -242,7 +242,7 @@ impl Notes {
         let have = sides.each_ref().map(|side| side.side.segments.steps.have_phases());
         if have[0] != have[1] {
             let who = if have[0] { &labels[0] } else { &labels[1] };
-            let message = format!("only {who} has marks that tell its phases");
+            let message = format!("only the phases of {who} are known");
             let advice = "if the two have prefill and decode in different shares, the gap comes \
                           from that; mark the steps on both sides";
             self.add("phases-on-one-side", Severity::Warning, None, message, advice);

@@ -70,6 +70,17 @@ impl<'t> Chosen<'t> {
         chosen
     }
 
+    /// Of each kernel of the trace whether it is compared.
+    pub(super) fn is_compared(&self) -> Vec<bool> {
+        let mut is_compared = vec![false; self.side.trace.kernels.len()];
+        for row in &self.rows {
+            if let Some(place) = is_compared.get_mut(*row as usize) {
+                *place = true;
+            }
+        }
+        is_compared
+    }
+
     fn fits(&self, row: u32, options: &CompareOptions) -> bool {
         let layers = &self.side.segments.layers;
         let number = || {
@@ -80,11 +91,12 @@ impl<'t> Chosen<'t> {
             && options.layer.is_none_or(|layer| number() == Some(layer))
     }
 
-    /// The phase of a kernel; all kernels of a layer have that of their layer.
+    /// The phase of a kernel; by marks, all kernels of a layer have that of their layer.
     pub(super) fn phase(&self, kernel: usize) -> Option<Phase> {
-        match self.side.segments.layers.layer(kernel) {
-            Some(layer) => self.layer_phase(layer),
-            None => self.side.segments.steps.phase(kernel),
+        let Segments { steps, layers, .. } = self.side.segments;
+        match layers.layer(kernel) {
+            Some(layer) if !steps.are_derived() => self.layer_phase(layer),
+            _ => steps.phase(kernel),
         }
     }
 

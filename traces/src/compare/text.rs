@@ -9,12 +9,17 @@ pub(super) fn time(ns: f64) -> String {
         _ if size < 999.5e6 => (ns / 1e6, "ms"),
         _ => (ns / 1e9, "s"),
     };
+    format!("{} {unit}", three_digits(value))
+}
+
+/// A number with three digits, from 100 on all of its whole ones.
+pub(super) fn three_digits(value: f64) -> String {
     let digits = match value.abs() {
         value if value < 9.995 => 2,
         value if value < 99.95 => 1,
         _ => 0,
     };
-    format!("{value:.digits$} {unit}")
+    format!("{value:.digits$}")
 }
 
 /// Numbers in ascending order, runs of them as `0-22`.

@@ -4,7 +4,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::align::{Item, words};
-use super::basis::{PHASES, Steps};
+use super::basis::Steps;
 use super::operators::Call;
 use super::roles::{Role, roles};
 use super::side::Chosen;
@@ -70,11 +70,11 @@ impl Variants {
         let mut grouping = Grouping::new(side);
         for (index, is_backward) in side.layers() {
             let Some(entry) = layers.list.get(index) else { continue };
-            let place = steps.place(side.layer_phase(index));
-            if !steps.compares(place) || layer.is_some_and(|layer| layer != entry.number) {
+            let phase = side.layer_phase(index);
+            if !steps.compares(phase) || layer.is_some_and(|layer| layer != entry.number) {
                 continue;
             }
-            let phase = side.layer_phase(index).filter(|_| place + 1 < PHASES);
+            let phase = steps.of_steps(phase);
             let ends_pass =
                 layers.patterns.get(entry.pattern as usize).is_some_and(|own| own.ends_pass);
             let key = Key { phase, is_backward, is_outside: false, operator: None };
@@ -96,12 +96,11 @@ impl Variants {
         for call in calls {
             let Some(first) = call.kernels.first() else { continue };
             let phase = side.phase(*first as usize);
-            let place = steps.place(phase);
-            if !steps.compares(place) {
+            if !steps.compares(phase) {
                 continue;
             }
             let key = Key {
-                phase: phase.filter(|_| place + 1 < PHASES),
+                phase: steps.of_steps(phase),
                 is_backward: false,
                 is_outside: false,
                 operator: Some(call.operator),
@@ -142,11 +141,10 @@ impl<'c> Grouping<'c> {
         for kernels in stretches(self.side) {
             let Some(first) = kernels.first() else { continue };
             let phase = self.side.phase(*first as usize);
-            let place = steps.place(phase);
-            if !steps.compares(place) {
+            if !steps.compares(phase) {
                 continue;
             }
-            let phase = phase.filter(|_| place + 1 < PHASES);
+            let phase = steps.of_steps(phase);
             let key = Key { phase, is_backward: false, is_outside: true, operator: None };
             if self.found.list.len() - before >= MOST_STRETCHES && !self.knows(key, &kernels) {
                 continue;

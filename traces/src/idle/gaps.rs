@@ -11,7 +11,7 @@ pub(super) struct Gap {
     start_ns: i64,
     end_ns: i64,
     /// The kernel that ends it.
-    kernel: usize,
+    pub(super) kernel: usize,
     /// The last kernel that ended before it.
     last: usize,
 }

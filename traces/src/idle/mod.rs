@@ -51,6 +51,7 @@ pub struct IdleDevice {
 
 /// What a device waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "IdleCause"))]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
     /// The host was busy with something else and had launched nothing.
@@ -147,6 +148,33 @@ struct Sums {
     placed: u64,
 }
 
+/// A part of a gap of a device that has one cause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Wait {
+    pub(crate) cause: Cause,
+    pub(crate) ns: u64,
+    /// The kernel that ends the gap.
+    pub(crate) kernel: usize,
+    /// What the host did most of the time, if the trace says.
+    pub(crate) doing: Option<NameId>,
+}
+
+/// All parts of the gaps of a device.
+pub(crate) fn waits(trace: &Trace, device: i64) -> Vec<Wait> {
+    let (launches, host) = (launches(trace), Host::of(trace));
+    let (gaps, _) = gaps::gaps(trace, &gaps::rows_of(trace, device));
+    let parts: Vec<Part> =
+        gaps.iter().flat_map(|gap| gaps::parts(trace, &launches, &host, gap)).collect();
+    let doing = host.doing(trace, &parts);
+    let wait = |(part, doing): (&Part, Option<(Doing, NameId)>)| Wait {
+        cause: part.cause,
+        ns: part.ns,
+        kernel: part.kernel,
+        doing: doing.map(|(_, name)| name),
+    };
+    parts.iter().zip(doing).map(wait).collect()
+}
+
 /// What gaps of one place have in common: the cause, what the host did, and the kernel behind.
 type Place = (Cause, Option<(Doing, NameId)>, NameId);
 
@@ -157,6 +185,12 @@ impl IdleTimes {
     /// Those of a trace with its steps.
     #[must_use]
     pub fn of(trace: &Trace, steps: &Steps) -> Self {
+        Self::before(trace, steps, |_| true)
+    }
+
+    /// Those before some kernels, by their rows: a gap is of the kernel that ends it.
+    #[must_use]
+    pub fn before(trace: &Trace, steps: &Steps, is_one: impl Fn(usize) -> bool) -> Self {
         let launches = launches(trace);
         let host = Host::of(trace);
         let mut numbers: Vec<i64> = (0..trace.kernels.len())
@@ -167,6 +201,7 @@ impl IdleTimes {
         let devices = numbers.into_iter().map(|device| {
             let rows = gaps::rows_of(trace, device);
             let (gaps, span_ns) = gaps::gaps(trace, &rows);
+            let gaps: Vec<gaps::Gap> = gaps.into_iter().filter(|gap| is_one(gap.kernel)).collect();
             let parts: Vec<Part> =
                 gaps.iter().flat_map(|gap| gaps::parts(trace, &launches, &host, gap)).collect();
             let doing = host.doing(trace, &parts);

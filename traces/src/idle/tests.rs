@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Options, Segments};
+use crate::{Classes, Options, Segments};
 
 /// An event: category, name, thread, beginning and end in microseconds, and arguments.
 type Row<'r> = (&'r str, &'r str, u64, u64, u64, &'r str);
@@ -17,7 +17,7 @@ fn idle(rows: &[Row<'_>]) -> IdleTimes {
         .collect();
     let text = format!("[{}]", events.join(","));
     let trace = Trace::from_json(text.as_bytes(), &Options::default()).unwrap();
-    IdleTimes::of(&trace, &Segments::steps_of(&trace))
+    IdleTimes::of(&trace, &Segments::steps_of(&trace, &Classes::default()))
 }
 
 fn causes(idle: &IdleTimes) -> Vec<(Cause, u64, u64)> {

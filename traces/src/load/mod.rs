@@ -2,7 +2,8 @@
 //!
 //! [`source`] gives the bytes, [`walk`] finds the metadata and the events at the top level,
 //! [`list`] goes from event to event, [`fast`] or else [`strict`] reads one, and [`builder`] puts
-//! it into columns. [`parallel`] does a long list on several threads.
+//! it into columns. [`parallel`] does a long list on several threads, and [`pages`] gives back the
+//! memory of a mapped file behind them. [`profilers`] reads the recordings of other profilers.
 
 mod block;
 mod boundary;
@@ -14,7 +15,9 @@ mod layout;
 mod list;
 mod messages;
 mod nesting;
+mod pages;
 mod parallel;
+mod profilers;
 mod scan;
 mod shapes;
 mod source;
@@ -124,14 +127,19 @@ impl Trace {
                     walk.tail();
                     Ok(walk.metadata)
                 }
+                Ok(()) if walk.has_events => Ok(walk.metadata),
                 Ok(()) => Err(not(path, "it has no traceEvents".to_owned())),
             }
         })
     }
 }
 
-/// The traces that a path names: the file itself, or every `.json` and `.json.gz` in a folder,
-/// as one for each rank of a distributed run, by name.
+/// What the names of traces end with, apart from `.gz` behind it.
+const ENDS: [&str; 4] = [".json", ".jsonl", ".sqlite", "kernel_trace.csv"];
+
+/// The traces that a path names: the file itself, or every `.json`, `.jsonl`, `.sqlite` and
+/// `kernel_trace.csv` in a folder, with or without `.gz`, as one for each rank of a distributed run,
+/// by name.
 ///
 /// # Errors
 ///
@@ -146,7 +154,8 @@ pub fn trace_files(path: impl AsRef<Path>) -> Result<Vec<PathBuf>, TraceError> {
     for entry in fs::read_dir(path).map_err(read_error)? {
         let file = entry.map_err(read_error)?.path();
         let name = file.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
-        if (name.ends_with(".json") || name.ends_with(".json.gz")) && file.is_file() {
+        let plain = name.strip_suffix(".gz").unwrap_or(&name);
+        if ENDS.iter().any(|end| plain.ends_with(end)) && file.is_file() {
             files.push(file);
         }
     }
@@ -193,7 +202,7 @@ pub(crate) fn with_file<T>(
     // It only makes reading ahead faster.
     #[cfg(unix)]
     let _ = map.advise(memmap2::Advice::Sequential);
-    read(Feed::whole(&map), size)
+    read(Feed::mapped(&map, path), size)
 }
 
 fn new_walk<'w, 's>(feed: Feed<'s>, options: &Options, taker: &'w mut Taker<'w>) -> Walk<'w, 's> {

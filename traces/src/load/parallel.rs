@@ -12,6 +12,7 @@ use std::thread;
 use super::boundary::event_after;
 use super::builder::Builder;
 use super::list::{self, Reading, Stopped};
+use super::pages::Pages;
 use super::walk::Taker;
 
 /// The size of a piece: many for each thread, so that none waits long for another at the end, and
@@ -22,6 +23,16 @@ const PIECE: usize = 4 << 20;
 /// a slow thread holds up no other, and a bound for the memory that they take.
 const AHEAD: usize = 4;
 
+/// What is read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Part<'b> {
+    /// The bytes, from behind the bracket of a list on.
+    pub(super) bytes: &'b [u8],
+    /// What they are on.
+    pub(super) pages: Pages<'b>,
+    pub(super) reading: Reading,
+}
+
 struct Piece {
     start: usize,
     end: usize,
@@ -29,16 +40,18 @@ struct Piece {
     builder: Builder,
 }
 
-/// Reads a list from behind its bracket: how far it came, and why it stopped; at a limit if
-/// threads failed to read what follows. `taker` is called after each piece with the number of bytes
-/// that are done.
-pub(crate) fn read(
-    bytes: &[u8],
+/// Reads a list: how far it came, and why it stopped; at a limit if threads failed to read what
+/// follows. `taker` is called after each piece with the number of bytes that are done.
+///
+/// Whoever has read a piece gives its memory back, so that of a mapped file not more is in memory
+/// than the threads are at.
+pub(super) fn read(
+    part: Part<'_>,
     threads: usize,
-    reading: Reading,
     builder: &mut Builder,
     taker: &mut Taker<'_>,
 ) -> (usize, Stopped) {
+    let Part { bytes, pages, reading } = part;
     let pieces = bytes.len().div_ceil(PIECE).max(1);
     let (order, orders) = channel();
     let mut to_order = 0..pieces;
@@ -62,6 +75,7 @@ pub(crate) fn read(
                     // Nobody may wait for it in vain: who puts the pieces together reads it again.
                     let read = || piece(bytes, index, reading, Builder::new(keep_frames));
                     let piece = catch_unwind(AssertUnwindSafe(read)).ok().flatten();
+                    pages.release(index * PIECE..(index + 1) * PIECE);
                     if send.send((index, piece)).is_err() {
                         return;
                     }
@@ -82,7 +96,10 @@ pub(crate) fn read(
             }
             while let Some(piece) = waiting.get_mut(index).and_then(Option::take) {
                 let limit = ((index + 1) * PIECE).min(bytes.len());
+                let before = at;
                 (at, stopped) = join(bytes, at, limit, piece, reading, builder);
+                // What was read again, and the ends of events that begin in the piece before.
+                pages.release(before..at);
                 index += 1;
                 if taker(builder, at as u64).is_break() {
                     stopped = Stopped::Enough;

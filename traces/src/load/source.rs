@@ -3,12 +3,16 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, Read};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
 use flate2::bufread::GzDecoder;
+use memmap2::Mmap;
+
+use super::pages::Pages;
 
 /// The size of a block of decompressed bytes: large compared to the cost of handing it over.
 const BLOCK: usize = 1 << 20;
@@ -22,10 +26,15 @@ pub(crate) struct Feed<'s> {
     at: usize,
     /// How many bytes were there before the first one of the source's.
     dropped: u64,
+    /// Up to where the memory of a mapped file was given back.
+    released: usize,
+    /// The file, if it is one that is not compressed.
+    path: Option<&'s Path>,
 }
 
 enum Source<'s> {
     Whole(&'s [u8]),
+    Mapped(&'s Mmap),
     Stream(Stream),
 }
 
@@ -50,7 +59,16 @@ struct Broken {
 
 impl<'s> Feed<'s> {
     pub(crate) fn whole(bytes: &'s [u8]) -> Self {
-        Self { source: Source::Whole(bytes), at: 0, dropped: 0 }
+        Self::of(Source::Whole(bytes), None)
+    }
+
+    /// The bytes of a file that is mapped.
+    pub(crate) fn mapped(map: &'s Mmap, path: &'s Path) -> Self {
+        Self::of(Source::Mapped(map), Some(path))
+    }
+
+    fn of(source: Source<'s>, path: Option<&'s Path>) -> Self {
+        Self { source, at: 0, dropped: 0, released: 0, path }
     }
 
     /// The decompressed bytes of a file.
@@ -66,22 +84,45 @@ impl<'s> Feed<'s> {
         // It ends with the file, or when the receiver is gone.
         thread::Builder::new().spawn(move || decompress(counted, &send, &used))?;
         let stream = Stream { blocks, empty, buffer: Vec::new(), ended: None, read };
-        Ok(Self { source: Source::Stream(stream), at: 0, dropped: 0 })
+        Ok(Self::of(Source::Stream(stream), None))
     }
 
     /// The bytes from here on, as far as they are known.
     pub(crate) fn rest(&self) -> &[u8] {
-        let bytes = match &self.source {
+        let bytes: &[u8] = match &self.source {
             Source::Whole(bytes) => bytes,
+            Source::Mapped(map) => map,
             Source::Stream(stream) => stream.buffer.as_slice(),
         };
         bytes.get(self.at..).unwrap_or_default()
+    }
+
+    /// The pages that the bytes from here on are on.
+    pub(super) fn pages(&self) -> Pages<'s> {
+        match self.source {
+            Source::Mapped(map) => Pages::of(map, self.at),
+            Source::Whole(_) | Source::Stream(_) => Pages::NONE,
+        }
+    }
+
+    /// Gives back the memory of what lies behind.
+    pub(super) fn release(&mut self) {
+        if let Source::Mapped(map) = self.source {
+            Pages::of(map, 0).release(self.released..self.at);
+            self.released = self.at;
+        }
+    }
+
+    /// The file, if it is one that is not compressed.
+    pub(super) fn path(&self) -> Option<&'s Path> {
+        self.path
     }
 
     /// The bytes from here on, if they are all in memory.
     pub(crate) fn whole_rest(&self) -> Option<&'s [u8]> {
         match self.source {
             Source::Whole(bytes) => bytes.get(self.at..),
+            Source::Mapped(map) => map.get(self.at..),
             Source::Stream(_) => None,
         }
     }
@@ -89,7 +130,7 @@ impl<'s> Feed<'s> {
     /// Whether no more bytes will come than [`Feed::rest`] has.
     pub(crate) fn is_all(&self) -> bool {
         match &self.source {
-            Source::Whole(_) => true,
+            Source::Whole(_) | Source::Mapped(_) => true,
             Source::Stream(stream) => stream.ended.is_some(),
         }
     }
@@ -106,7 +147,7 @@ impl<'s> Feed<'s> {
     /// How many bytes of the file were read.
     pub(crate) fn file_bytes(&self) -> u64 {
         match &self.source {
-            Source::Whole(_) => self.offset(),
+            Source::Whole(_) | Source::Mapped(_) => self.offset(),
             Source::Stream(stream) => stream.read.load(Ordering::Relaxed),
         }
     }
@@ -114,7 +155,7 @@ impl<'s> Feed<'s> {
     /// What the decompression says about an end that came too early.
     pub(crate) fn decompression_error(&self) -> Option<String> {
         match &self.source {
-            Source::Whole(_) => None,
+            Source::Whole(_) | Source::Mapped(_) => None,
             Source::Stream(stream) => {
                 stream.ended.as_ref()?.as_ref().map(|broken| broken.reason.clone())
             }

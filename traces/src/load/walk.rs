@@ -2,12 +2,14 @@
 
 use std::ops::ControlFlow;
 
+use super::Options;
 use super::builder::Builder;
 use super::list::{self, Reading, Stopped};
+use super::parallel::{self, Part};
+use super::profilers::{self, Format, Reader};
 use super::scan::{Cursor, Stop};
 use super::source::Feed;
 use super::tail::behind_events;
-use super::{Options, parallel};
 use crate::{Metadata, Warning};
 
 /// Below this size a list is read before another thread would be awake.
@@ -54,6 +56,10 @@ impl Walk<'_, '_> {
         if self.feed.rest().starts_with(b"\xef\xbb\xbf") {
             self.feed.advance(3);
         }
+        while self.feed.rest().len() < profilers::HEAD && self.feed.more() {}
+        if let Some(format) = Format::of(self.feed.rest()) {
+            return self.recording(format);
+        }
         match self.peek() {
             Ok(b'{') => self.top()?,
             Ok(b'[') => self.events()?,
@@ -67,6 +73,42 @@ impl Walk<'_, '_> {
             self.warnings.push(Warning::TrailingData { at: self.feed.offset() });
         }
         Ok(())
+    }
+
+    /// The recording of another profiler, all of which is needed before its names are known.
+    fn recording(&mut self, format: Format) -> Result<(), End> {
+        if self.head_only {
+            // What the beginning of a compressed recording does not say may come later.
+            loop {
+                let _ = self.read_recording(format)?;
+                if !self.metadata.devices.is_empty() || !self.feed.more() {
+                    return Ok(());
+                }
+            }
+        }
+        while self.feed.more() {}
+        let (used, end) = self.read_recording(format)?;
+        self.feed.advance(used);
+        if (self.taker)(&mut self.builder, self.feed.file_bytes()).is_break() {
+            return Err(End::Enough);
+        }
+        match end {
+            Ok(()) => Ok(()),
+            Err(Stop::Incomplete) => Err(End::Truncated),
+            Err(Stop::Odd) => Err(self.not_json()),
+        }
+    }
+
+    fn read_recording(&mut self, format: Format) -> Result<profilers::Extent, End> {
+        let mut reader = Reader {
+            builder: &mut self.builder,
+            metadata: &mut self.metadata,
+            warnings: &mut self.warnings,
+            head_only: self.head_only,
+        };
+        let read = format.read(self.feed.rest(), self.feed.path(), &mut reader);
+        self.has_events = read.is_ok();
+        read.map_err(End::NotATrace)
     }
 
     /// The next byte that is not a space.
@@ -204,11 +246,13 @@ impl Walk<'_, '_> {
             let before = self.feed.offset();
             let reading = self.reading();
             let taker = &mut *self.taker;
+            let part = Part { bytes, pages: self.feed.pages(), reading };
             let (used, stopped) =
-                parallel::read(bytes, threads, reading, &mut self.builder, &mut |builder, done| {
+                parallel::read(part, threads, &mut self.builder, &mut |builder, done| {
                     taker(builder, before + done)
                 });
             self.feed.advance(used);
+            self.feed.release();
             match stopped {
                 // What no thread read is read here.
                 Stopped::Limit => {}
@@ -220,6 +264,7 @@ impl Walk<'_, '_> {
             let rest = self.feed.rest();
             let (used, stopped) = list::read(rest, PART_BYTES, reading, &mut self.builder);
             self.feed.advance(used);
+            self.feed.release();
             let flow = (self.taker)(&mut self.builder, self.feed.file_bytes());
             if flow.is_break() {
                 return Err(End::Enough);

@@ -3,9 +3,10 @@
 //! `amount` says how much work an operator is, by the sizes that the profiler recorded: FLOPs that are
 //! exact for GEMMs, convolutions and attention, and the bytes that it must move at least. The work
 //! is that of the kernels that the operator launched. [`Rates`] divides it by their time,
-//! [`Machine`] says what a data sheet promises, and [`problems`] makes the operators problems that
+//! [`Machine`] says what a data sheet promises, `achieved` what of that was reached, and [`problems`] makes the operators problems that
 //! can be measured.
 
+mod achieved;
 mod amount;
 mod machine;
 pub mod problems;
@@ -21,6 +22,7 @@ use crate::classify::Class;
 use crate::launched::{NONE, launches, operators};
 use crate::summary::ratio;
 use crate::{Classes, DeviceWork, NameId, Trace};
+pub(crate) use achieved::{Achieved, Done};
 use amount::Amount;
 pub use machine::Machine;
 
@@ -78,12 +80,24 @@ pub struct Rate {
 
 /// What limits a kernel by the roofline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Bound {
     /// The peak rate.
     Compute,
     /// The bandwidth of the memory.
     Memory,
+}
+
+impl Bound {
+    /// The name in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Compute => "compute",
+            Self::Memory => "memory",
+        }
+    }
 }
 
 /// What kernels have in common: name, label and dtype.
@@ -102,12 +116,23 @@ impl Rates {
     /// The rates of all kernels; copies and fills of the runtime are none.
     #[must_use]
     pub fn of(trace: &Trace, classes: &Classes, machine: Option<Machine>) -> Self {
+        Self::of_some(trace, classes, machine, |_| true)
+    }
+
+    /// The rates of some kernels, by their rows.
+    #[must_use]
+    pub fn of_some(
+        trace: &Trace,
+        classes: &Classes,
+        machine: Option<Machine>,
+        keep: impl Fn(usize) -> bool,
+    ) -> Self {
         let work = Work::of(trace, classes);
         let mut by_class: BTreeMap<Key, Sums> = BTreeMap::new();
         let mut by_kernel: BTreeMap<Key, Sums> = BTreeMap::new();
         let mut all = Sums::default();
         for (row, &duration_ns) in trace.kernels.duration_ns.iter().enumerate() {
-            if trace.kernels.work.get(row) != Some(&DeviceWork::Kernel) {
+            if trace.kernels.work.get(row) != Some(&DeviceWork::Kernel) || !keep(row) {
                 continue;
             }
             let name = trace.kernels.name.get(row).copied();
@@ -157,7 +182,6 @@ impl Sums {
         }
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "a rate")]
     fn rate(
         self,
         name: String,
@@ -166,21 +190,7 @@ impl Sums {
         machine: Option<&Machine>,
     ) -> Rate {
         let Self { count, total_ns, known_ns, flops, bytes } = self;
-        let over = |amount: f64| (known_ns > 0 && amount > 0.0).then(|| amount / known_ns as f64);
-        // Amounts per nanosecond are 10^9 per second.
-        let (gflop_per_s, gb_per_s) = (over(flops), over(bytes));
-        let peak = machine.zip(dtype).and_then(|(machine, dtype)| machine.peak_gflops(dtype));
-        let bandwidth = machine.map(|machine| machine.bandwidth_gb_per_s);
-        let compute_ns = peak.map(|peak| flops / peak);
-        let memory_ns = bandwidth.map(|bandwidth| bytes / bandwidth);
-        // Without the peak of what computes, nothing is known of its roofline.
-        let roofline = match (compute_ns, memory_ns) {
-            (Some(compute), Some(memory)) if compute >= memory => Some((Bound::Compute, compute)),
-            (Some(_), Some(memory)) => Some((Bound::Memory, memory)),
-            (None, Some(memory)) if flops == 0.0 => Some((Bound::Memory, memory)),
-            _ => None,
-        };
-        let roofline = roofline.filter(|(_, least_ns)| known_ns > 0 && *least_ns > 0.0);
+        let achieved = Achieved::of(Done { flops, bytes, ns: known_ns, dtype }, machine);
         Rate {
             name,
             class,
@@ -190,13 +200,13 @@ impl Sums {
             known_ns,
             flops,
             bytes,
-            tflop_per_s: gflop_per_s.map(|rate| rate / 1e3),
-            gb_per_s,
+            tflop_per_s: achieved.tflop_per_s,
+            gb_per_s: achieved.gb_per_s,
             intensity: (flops > 0.0 && bytes > 0.0).then(|| flops / bytes),
-            of_peak: gflop_per_s.zip(peak).map(|(rate, peak)| rate / peak),
-            of_bandwidth: gb_per_s.zip(bandwidth).map(|(rate, most)| rate / most),
-            bound: roofline.map(|(bound, _)| bound),
-            of_roofline: roofline.map(|(_, least_ns)| least_ns / known_ns as f64),
+            of_peak: achieved.of_peak,
+            of_bandwidth: achieved.of_bandwidth,
+            bound: achieved.bound,
+            of_roofline: achieved.of_roofline,
         }
     }
 }

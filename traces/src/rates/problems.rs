@@ -62,10 +62,17 @@ impl ModelProblems {
     /// The GEMMs, convolutions and attentions whose sizes the trace says.
     #[must_use]
     pub fn of(trace: &Trace) -> Self {
+        Self::of_some(trace, |_| true)
+    }
+
+    /// Those that launched some kernels, by their rows.
+    #[must_use]
+    pub fn of_some(trace: &Trace, keep: impl Fn(usize) -> bool) -> Self {
         let mut shapes: BTreeMap<(NameId, u32), (u64, u64)> = BTreeMap::new();
         let mut counted: FxHashSet<u32> = FxHashSet::default();
         let mut total_ns = 0_u64;
-        for (row, op) in operators(trace, &launches(trace)).into_iter().enumerate() {
+        let operators = operators(trace, &launches(trace)).into_iter().enumerate();
+        for (row, op) in operators.filter(|(row, _)| keep(*row)) {
             let duration_ns = trace.kernels.duration_ns.get(row).copied().unwrap_or(0);
             total_ns = total_ns.saturating_add(duration_ns);
             let place = op as usize;

@@ -91,6 +91,19 @@ impl Counts {
 }
 
 impl RankInfo {
+    /// The same with the times of some kernels only, which [`Trace::only`] gives.
+    #[must_use]
+    pub fn with_times_of(mut self, part: &Trace) -> Self {
+        let is_kernel = |work: &&DeviceWork| **work == DeviceWork::Kernel;
+        self.time.kernels = part.kernels.work.iter().filter(is_kernel).count();
+        self.counts.copies = part.kernels.len() - self.time.kernels;
+        self.time.total_ns = u64::try_from(part.kernels.total_ns()).unwrap_or(u64::MAX);
+        // Others run in between.
+        self.time.busy_ns = None;
+        self.time.span_ns = busy_and_span(part).1;
+        self
+    }
+
     /// What was recorded in a trace that was loaded.
     #[must_use]
     pub fn of(file: &RankFile, trace: &Trace) -> Self {

@@ -2,7 +2,9 @@
 
 use serde::Serialize;
 
-use crate::segment::{Assignments, Family, Layers, Marker, NoLayers, OtherModel};
+use crate::segment::{
+    Assignments, Family, Layers, Marker, NoLayers, OtherModel, Phase, PhaseFinding,
+};
 use crate::{
     Classes, LayerTime, PatternTime, PhaseTime, RankFile, SegmentSummary, Segments, StepTime,
     Taxonomy, Trace,
@@ -31,8 +33,10 @@ pub struct RankLayers {
     pub family: FamilyName,
     /// How many kernels came to their steps in which way; all are zero without steps.
     pub assignments: Assignments,
-    /// The phases, if steps have any.
+    /// The phases, if any are known.
     pub phases: Vec<PhaseTime>,
+    /// What shows the phases, where no mark tells them.
+    pub phase_evidence: Vec<PhaseFinding>,
     /// The marked steps, in the order of the host.
     pub steps: Vec<StepTime>,
     /// The layers of the model.
@@ -106,6 +110,28 @@ impl RankLayers {
     #[must_use]
     pub fn of(file: &RankFile, trace: &Trace, classes: &Classes, segments: &Segments) -> Self {
         let summary = SegmentSummary::of(trace, classes, segments, Taxonomy::Classes);
+        Self::with(file, trace, segments, summary)
+    }
+
+    /// What the steps and layers of a phase are made of.
+    #[must_use]
+    pub fn of_phase(
+        file: &RankFile,
+        trace: &Trace,
+        classes: &Classes,
+        segments: &Segments,
+        phase: Phase,
+    ) -> Self {
+        let is_one = |kernel: usize| segments.steps.phase(kernel) == Some(phase);
+        let layers = segments.layers.only(is_one);
+        let segments = Segments { layers, ..segments.clone() };
+        let mut summary = SegmentSummary::of(trace, classes, &segments, Taxonomy::Classes);
+        summary.phases.retain(|one| one.phase == Some(phase));
+        summary.steps.retain(|step| step.phase.is_none() || step.phase == Some(phase));
+        Self::with(file, trace, &segments, summary)
+    }
+
+    fn with(file: &RankFile, trace: &Trace, segments: &Segments, summary: SegmentSummary) -> Self {
         let SegmentSummary { phases, steps, patterns, layers } = summary;
         let family = FamilyName { name: segments.family.name(), evidence: segments.family.clone() };
         Self {
@@ -115,6 +141,7 @@ impl RankLayers {
             family,
             assignments: segments.steps.assignments,
             phases,
+            phase_evidence: segments.steps.findings.clone(),
             steps,
             layers: LayersFound::new(&segments.layers, layers),
             patterns,

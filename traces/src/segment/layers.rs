@@ -31,7 +31,7 @@ pub struct Layer {
     pub pattern: u32,
     /// The durations of its kernels together, in nanoseconds.
     pub total_ns: u64,
-    kernels: Range<usize>,
+    pub(super) kernels: Range<usize>,
 }
 
 /// A run through the model, forward or backward.
@@ -102,8 +102,8 @@ pub struct Layers {
     /// Why there are none.
     pub none_because: Option<NoLayers>,
     /// The kernels of all layers, one layer after another.
-    kernels: Vec<u32>,
-    of_kernel: Vec<u32>,
+    pub(super) kernels: Vec<u32>,
+    pub(super) of_kernel: Vec<u32>,
 }
 
 impl Layers {

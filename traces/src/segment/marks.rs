@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// What a step of serving a model does.
+/// What a step of serving a model does, or what a part of a step of training does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -15,11 +15,28 @@ pub enum Phase {
     Mixed,
     /// It refines an image, for example.
     Diffusion,
+    /// The part of a step of training that computes the loss.
+    Forward,
+    /// The part that computes gradients.
+    Backward,
+    /// Layers that run once more in the backward pass, since their results were not kept.
+    Recompute,
+    /// The part that changes the weights.
+    Optimizer,
 }
 
 impl Phase {
     /// All of them, in the order of reports.
-    pub const ALL: [Self; 4] = [Self::Prefill, Self::Decode, Self::Mixed, Self::Diffusion];
+    pub const ALL: [Self; 8] = [
+        Self::Prefill,
+        Self::Decode,
+        Self::Mixed,
+        Self::Diffusion,
+        Self::Forward,
+        Self::Backward,
+        Self::Recompute,
+        Self::Optimizer,
+    ];
 
     /// The name in reports and files.
     #[must_use]
@@ -29,7 +46,17 @@ impl Phase {
             Self::Decode => "decode",
             Self::Mixed => "mixed",
             Self::Diffusion => "diffusion",
+            Self::Forward => "forward",
+            Self::Backward => "backward",
+            Self::Recompute => "recompute",
+            Self::Optimizer => "optimizer",
         }
+    }
+
+    /// Whether every step of training has it, where other phases are of whole steps.
+    #[must_use]
+    pub const fn is_part_of_step(self) -> bool {
+        matches!(self, Self::Forward | Self::Backward | Self::Recompute | Self::Optimizer)
     }
 }
 

@@ -5,7 +5,7 @@
 //! contain a time. `cut` makes passes and layers of a `sequence` of kernels: `markers`, `modules`
 //! or a `repetition` say where layers begin, `passes` where the model begins again, `strangers` which
 //! passes are of other models, and the `shape` of its layers where the last one `ends`. `layers` puts together what was found on all devices,
-//! and `family` says what kind of model it looks like.
+//! and `family` says what kind of model it looks like. `phases` says what passes are for where no mark does.
 
 mod cut;
 mod ends;
@@ -17,9 +17,11 @@ mod modules;
 mod no_layers;
 mod order;
 mod passes;
+mod phases;
 mod repetition;
 mod sequence;
 mod shape;
+mod some;
 mod steps;
 mod strangers;
 #[cfg(test)]
@@ -30,6 +32,7 @@ pub use family::{Family, FamilyEvidence};
 pub use layers::{Layer, Layers, Marker, OtherModel, Pass, Pattern};
 pub use marks::{MarkKind, Phase, StepSize};
 pub use no_layers::NoLayers;
+pub use phases::{PhaseEvidence, PhaseFinding};
 pub use steps::{Assignment, Assignments, Step, Steps};
 
 use crate::launched::launches;
@@ -52,15 +55,21 @@ impl Segments {
     pub fn of(trace: &Trace, classes: &Classes) -> Self {
         let launches = launches(trace);
         let order = order::by_stream(trace);
-        let steps = Steps::of(trace, &launches, &order);
+        let mut steps = Steps::of(trace, &launches, &order);
         let layers = Layers::of(trace, classes, &launches, &steps, &order);
+        if !steps.have_phases()
+            && let Some(derived) = phases::derive(trace, classes, &launches, &layers, &order)
+        {
+            steps.take(derived);
+        }
         let family = Family::of(trace, classes, &layers);
         Self { steps, layers, family }
     }
 
-    /// Finds the steps alone.
+    /// Finds the steps, and the phases of kernels. Where marks tell those, no layers are looked for.
     #[must_use]
-    pub fn steps_of(trace: &Trace) -> Steps {
-        Steps::of(trace, &launches(trace), &order::by_stream(trace))
+    pub fn steps_of(trace: &Trace, classes: &Classes) -> Steps {
+        let steps = Steps::of(trace, &launches(trace), &order::by_stream(trace));
+        if steps.have_phases() { steps } else { Self::of(trace, classes).steps }
     }
 }

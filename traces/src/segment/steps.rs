@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::marks::{MarkKind, Phase, step_mark};
 use super::order::StreamOrder;
+use super::phases::{Derived, PhaseFinding};
 use super::windows::{Window, Windows};
 use crate::launched::NONE;
 use crate::{NameId, Trace};
@@ -70,6 +71,8 @@ pub struct Steps {
     pub list: Vec<Step>,
     /// How kernels came to their steps.
     pub assignments: Assignments,
+    /// What shows the phases of kernels, where no mark does; empty where marks do.
+    pub findings: Vec<PhaseFinding>,
     of_kernel: Vec<u32>,
     phase_of_kernel: Vec<Option<Phase>>,
 }
@@ -88,10 +91,32 @@ impl Steps {
         self.phase_of_kernel.get(kernel).copied().flatten()
     }
 
-    /// Whether any step has a phase.
+    /// Whether any step, or any kernel, has a phase.
     #[must_use]
     pub fn have_phases(&self) -> bool {
-        self.list.iter().any(|step| step.phase.is_some())
+        self.are_derived() || self.list.iter().any(|step| step.phase.is_some())
+    }
+
+    /// Whether the phases are not those of marks.
+    #[must_use]
+    pub fn are_derived(&self) -> bool {
+        !self.findings.is_empty()
+    }
+
+    /// How many steps are of a phase as a whole; where no mark tells phases, how often it ran.
+    #[must_use]
+    pub fn runs(&self, phase: Option<Phase>) -> usize {
+        if self.are_derived() {
+            let of_phase = self.findings.iter().filter(|found| Some(found.phase) == phase);
+            return of_phase.map(|found| found.runs).sum();
+        }
+        self.list.iter().filter(|step| step.phase == phase).count()
+    }
+
+    /// Takes what was found where no mark tells phases.
+    pub(super) fn take(&mut self, derived: Derived) {
+        let Derived { phases, findings } = derived;
+        (self.phase_of_kernel, self.findings) = (phases, findings);
     }
 
     /// Reads the marks and puts the kernels into them.
@@ -116,7 +141,8 @@ impl Steps {
             *assignments.count_mut(*how) += 1;
         }
         let (of_kernel, phase_of_kernel) = (placing.steps, placing.phases);
-        Self { list: marks.steps, assignments, of_kernel, phase_of_kernel }
+        let findings = Vec::new();
+        Self { list: marks.steps, assignments, findings, of_kernel, phase_of_kernel }
     }
 }
 

@@ -27,7 +27,7 @@ pub struct SegmentSummary {
 pub struct PhaseTime {
     /// The phase; none for the kernels of no phase.
     pub phase: Option<Phase>,
-    /// The steps that are in this phase as a whole.
+    /// The steps that are in this phase as a whole; where no mark tells phases, how often it ran.
     pub steps: usize,
     /// How long its kernels take.
     #[serde(flatten)]
@@ -122,7 +122,7 @@ fn phases_in(
                 .groups(by_duration, times.total_ns, |label| (label.clone(), label.clone()));
             PhaseTime {
                 phase,
-                steps: steps.list.iter().filter(|step| step.phase == phase).count(),
+                steps: steps.runs(phase),
                 times,
                 share: ratio(times.total_ns, whole_ns),
                 by_class,

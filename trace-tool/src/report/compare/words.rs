@@ -1,9 +1,9 @@
 //! The phrases of text and page.
 
-use cli_support::units::milliseconds;
+use cli_support::units::{milliseconds, three_digits};
 use kernel_traces::compare::{
-    Basis, Comparison, Gap, Headline, LayerKind, Question, Ratio, Severity, SideSummary, Slot,
-    SlotStatus, Which,
+    Basis, Comparison, Gap, Headline, IdleRow, LayerKind, Question, Ratio, Severity, SideRate,
+    SideSummary, Slot, SlotStatus, Which,
 };
 
 use crate::report::{counted, percent};
@@ -198,6 +198,68 @@ pub(super) fn matched(comparison: &Comparison) -> Option<String> {
         percent(matched.second_share),
         ratio.max(1.0 / ratio)
     ))
+}
+
+/// At most this many classes are shown with their rates: the longest.
+pub(super) const SHOWN_RATES: usize = 5;
+
+/// The data sheets that rates are set against, and how much of the work is known.
+pub(super) fn machines(comparison: &Comparison) -> String {
+    let rates = &comparison.rates;
+    let known = format!(
+        "The work of {} of the time of {} is known, and of {} of that of {}",
+        percent(rates.first_known_share),
+        comparison.first.label,
+        percent(rates.second_known_share),
+        comparison.second.label
+    );
+    let sheets = [&rates.first_machine, &rates.second_machine];
+    let mut sheets: Vec<&str> = sheets.into_iter().flatten().map(String::as_str).collect();
+    sheets.dedup();
+    match sheets.as_slice() {
+        [] => format!("{known}. No data sheets: rates without rooflines."),
+        sheets => format!("{known}. Rooflines by the data sheets of {}.", sheets.join(" and ")),
+    }
+}
+
+/// What kernels computed, or else moved, in a second.
+pub(super) fn rate(side: Option<&SideRate>) -> String {
+    let Some(side) = side else { return "-".to_owned() };
+    match (side.tflop_per_s, side.gb_per_s) {
+        (Some(rate), _) => format!("{} TFLOP/s", three_digits(rate)),
+        (None, Some(rate)) => format!("{} GB/s", three_digits(rate)),
+        (None, None) => "-".to_owned(),
+    }
+}
+
+/// What of its roofline was reached, and what limits it.
+pub(super) fn of_roofline(side: Option<&SideRate>) -> String {
+    let known = side.and_then(|side| side.of_roofline.zip(side.bound));
+    known
+        .map_or_else(|| "-".to_owned(), |(of, bound)| format!("{} ({})", percent(of), bound.name()))
+}
+
+/// What the hosts did for most of a cause of idle time.
+pub(super) fn doing(comparison: &Comparison, row: &IdleRow) -> String {
+    match (&row.first_doing, &row.second_doing) {
+        (None, None) => "-".to_owned(),
+        (Some(first), Some(second)) if first == second => first.clone(),
+        (first, second) => {
+            let of = |label: &str, doing: &Option<String>| {
+                doing.as_ref().map(|doing| format!("{label}: {doing}"))
+            };
+            let both = [of(&comparison.first.label, first), of(&comparison.second.label, second)];
+            both.into_iter().flatten().collect::<Vec<_>>().join("; ")
+        }
+    }
+}
+
+/// What a short list leaves out, of which there is no more in text and page; empty if nothing.
+pub(super) fn left_out_of_all(all: usize, shown: usize, noun: &str) -> String {
+    match all.saturating_sub(shown) {
+        0 => String::new(),
+        more => format!("and {} more; csv and json have all", counted(more as u64, noun)),
+    }
 }
 
 /// What a limited list leaves out; empty if nothing.

@@ -6,7 +6,7 @@ use cli_support::tables::{right, styled};
 use cli_support::units::milliseconds;
 use comfy_table::{Cell, ColumnConstraint, Table, Width};
 use kernel_traces::results::{LayersFound, PassTime, RankLayers, RanksLayers};
-use kernel_traces::segment::{Assignments, FamilyEvidence};
+use kernel_traces::segment::{Assignments, FamilyEvidence, PhaseFinding};
 use kernel_traces::{PatternTime, StepTime};
 
 use super::super::{counted, percent, phases, ranks, shortened, time};
@@ -43,6 +43,9 @@ fn write_rank(text: &mut String, rank: &RankLayers, shown: ShownPatterns) {
     let _ = writeln!(text, "layers  {}", layers(&rank.layers));
     if !rank.layers.passes.is_empty() {
         let _ = writeln!(text, "passes  {}", passes(&rank.layers));
+    }
+    if !rank.phase_evidence.is_empty() {
+        let _ = writeln!(text, "phases  {}", phases(&rank.phase_evidence));
     }
     if !rank.phases.is_empty() {
         let _ = writeln!(text, "\n{}", phases::table(&rank.phases));
@@ -116,6 +119,15 @@ fn steps(steps: &[StepTime], assignments: &Assignments) -> String {
         };
     }
     text
+}
+
+/// What shows the phases where no mark tells them.
+fn phases(found: &[PhaseFinding]) -> String {
+    let one = |found: &PhaseFinding| {
+        let times = counted(found.runs as u64, "time");
+        format!("{} {times}, by {}", found.phase.name(), found.by.describe())
+    };
+    found.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
 fn layers(layers: &LayersFound) -> String {

@@ -6,7 +6,7 @@ mod roofline;
 mod text;
 
 use cli_support::units::three_digits;
-use kernel_traces::rates::{Bound, Machine, Rate};
+use kernel_traces::rates::{Machine, Rate};
 
 pub use csv::trace_rates_csv;
 pub use html::trace_rates_html;
@@ -33,11 +33,7 @@ const COLUMNS: [&str; 11] = [
 fn cells(rate: &Rate) -> [String; 11] {
     let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), three_digits);
     let part = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), percent);
-    let bound = match rate.bound {
-        Some(Bound::Compute) => " (compute)",
-        Some(Bound::Memory) => " (memory)",
-        None => "",
-    };
+    let bound = rate.bound.map_or_else(String::new, |bound| format!(" ({})", bound.name()));
     [
         rate.class.clone(),
         rate.dtype.unwrap_or("-").to_owned(),

@@ -7,6 +7,7 @@
 mod differences;
 mod gap;
 mod layers;
+mod rates;
 mod same_work;
 
 use serde::Serialize;
@@ -20,6 +21,7 @@ pub use differences::{
 };
 pub use gap::{Amount, Cause, CauseKind, ClassPart, Gap, OverlapPart, Part, PhasePart, RolePart};
 pub use layers::{LayerComparison, LayerKind, LayerNumber, Ratio, Slot, SlotKernel, SlotStatus};
+pub use rates::{IdleComparison, IdleRow, RateComparison, RateRow, SideRate};
 pub use same_work::{
     Answer, Headline, MatchedOperator, MatchedWork, Question, SameWork, WorkAspect, WorkRate,
 };
@@ -42,6 +44,10 @@ pub struct Comparison {
     pub basis: Basis,
     /// The gap between the two, and what it is made of.
     pub gap: Gap,
+    /// How fast kernels were, where their work is known.
+    pub rates: RateComparison,
+    /// For what the devices waited.
+    pub idle: IdleComparison,
     /// The layers, position by position.
     pub layers: LayerComparison,
     /// Where one side does in one kernel what the other does in several.

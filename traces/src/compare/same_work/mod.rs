@@ -8,7 +8,7 @@ mod matched;
 mod model;
 mod workload;
 
-use super::basis::{PHASES, Steps, place};
+use super::basis::{PHASES, Steps};
 use super::models::Mismatch;
 use super::result::{Answer, Basis, Headline, PhasePart, Question, SameWork, WorkAspect, WorkRate};
 use super::side::{Chosen, CompareOptions, on_both};
@@ -83,9 +83,13 @@ impl Evidence<'_, '_> {
             answer,
             evidence: evidence.to_owned(),
         };
-        let names = works.each_ref().map(|work| {
-            let phases = work.marked.iter().filter_map(|(phase, _)| Some((*phase)?.name()));
-            phases.collect::<Vec<_>>()
+        let names = [0, 1].map(|side: usize| {
+            let steps = &self.sides[side].side.segments.steps;
+            let marked = works[side].marked.iter().filter_map(|(phase, _)| *phase);
+            let derived = steps.findings.iter().map(|found| found.phase);
+            let mut phases: Vec<Phase> = marked.chain(derived).collect();
+            phases.dedup();
+            phases.into_iter().map(Phase::name).collect::<Vec<_>>()
         });
         let words = names.each_ref().map(|names| (!names.is_empty()).then(|| names.join(", ")));
         if let Some(phase) = self.options.phase {
@@ -95,11 +99,11 @@ impl Evidence<'_, '_> {
         if names.iter().all(|names| !names.is_empty()) {
             let are_common = names[0].iter().any(|name| names[1].contains(name));
             let answer = if are_common { Answer::Same } else { Answer::Different };
-            let evidence = match are_common && self.steps.have_different_mixes() {
-                true => "marks of steps; compared in the same shares",
-                false => "marks of steps",
-            };
-            return question(answer, words, evidence);
+            let mut evidence = self.phases_by().join(", ");
+            if are_common && self.steps.have_different_mixes() {
+                evidence.push_str("; compared in the same shares");
+            }
+            return question(answer, words, &evidence);
         }
         if let [Some(first), Some(second)] = works.each_ref().map(|work| work.is_training)
             && (first || second)
@@ -140,6 +144,23 @@ impl Evidence<'_, '_> {
         question(Answer::Unknown, words, "no marks of steps")
     }
 
+    /// What the phases of either side are known by, each once.
+    fn phases_by(&self) -> Vec<&'static str> {
+        let mut by = Vec::new();
+        for side in self.sides {
+            let steps = &side.side.segments.steps;
+            let found = steps.findings.iter().map(|found| found.by.describe());
+            let marks = (!steps.are_derived()).then_some("marks of steps");
+            for one in marks.into_iter().chain(found) {
+                if !by.contains(&one) {
+                    by.push(one);
+                }
+            }
+        }
+        by.sort_unstable();
+        by
+    }
+
     /// What the marks of steps say of their sizes, phase by phase.
     fn marked(&self, works: &[Workload; 2]) -> Vec<Question> {
         let mut questions = Vec::new();
@@ -167,7 +188,7 @@ impl Evidence<'_, '_> {
     }
 
     fn is_compared(&self, phase: Option<Phase>) -> bool {
-        self.steps.compares(place(phase)) || self.options.phase.is_none()
+        self.steps.compares(phase)
     }
 
     /// What the shapes of operators say of batch, sequence and tokens.

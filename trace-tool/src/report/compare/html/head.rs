@@ -28,6 +28,8 @@ pub(super) fn head(report: CompareReport<'_>, names: &Names, title: &str) -> Mar
             nav aria-label="Parts of this page" {
                 @if !comparison.same_work.headline.is_of_a_step() { a href="#work" { "The work" } }
                 a href="#gap" { "The gap" }
+                @if !comparison.rates.rows.is_empty() { a href="#rates" { "Rates" } }
+                @if comparison.idle_sentence().is_some() { a href="#idle" { "Idle time" } }
                 a href="#layers" { "Layers" }
                 a href="#fusions" { "Fusions" }
                 a href="#implementation" { "Implementation" }

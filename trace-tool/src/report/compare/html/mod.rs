@@ -10,6 +10,7 @@ mod kernels;
 mod layers;
 mod names;
 mod ranks;
+mod rates;
 mod waterfall;
 
 use cli_support::page::bars::Look;
@@ -37,6 +38,8 @@ pub fn trace_compare_html(report: CompareReport<'_>) -> String {
         (head::head(report, &names, &title))
         main {
             (waterfall::section(report, &names))
+            (rates::rates(report, &names))
+            (rates::idle(report, &names))
             (layers::section(report, &names))
             (findings::fusions(report, &names))
             (findings::implementation(report, &names))

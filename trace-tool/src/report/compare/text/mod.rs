@@ -8,6 +8,7 @@ mod gap;
 mod head;
 mod kernels;
 mod layers;
+mod rates;
 
 use std::fmt::{Display, Write};
 
@@ -27,6 +28,7 @@ pub fn trace_compare(report: CompareReport<'_>) -> String {
     head::write_matched(&mut text, report);
     write_ranks(&mut text, report);
     gap::write(&mut text, report);
+    rates::write(&mut text, report);
     findings::write(&mut text, report);
     layers::write(&mut text, report);
     kernels::write(&mut text, report);

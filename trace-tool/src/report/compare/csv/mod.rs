@@ -3,6 +3,8 @@
 //! Columns under the names of older comparisons come first, with their units; the project's own
 //! follow, in nanoseconds.
 
+mod beside;
+
 use clap::ValueEnum;
 use cli_support::sheet::{Sheet, number};
 use kernel_traces::compare::older::{self, Sums};
@@ -32,6 +34,10 @@ pub enum CompareTable {
     Matched,
     /// The gap by cause, class, role and phase, with times of a step
     Gap,
+    /// How fast kernels were, by class and dtype
+    Rates,
+    /// For what the devices waited, with times of a step
+    Idle,
     /// The kernels of both sides by name
     Kernels,
 }
@@ -53,6 +59,8 @@ pub fn trace_compare_csv(report: CompareReport<'_>, table: CompareTable) -> csv:
         CompareTable::Work => work(comparison),
         CompareTable::Matched => matched(comparison),
         CompareTable::Gap => gap(comparison),
+        CompareTable::Rates => beside::rates(comparison),
+        CompareTable::Idle => beside::idle(comparison),
         CompareTable::Kernels => kernels(comparison),
     };
     sheet.csv()

@@ -1,0 +1,130 @@
+//! What the sizes of attention say: one token of each sequence, or prompts.
+
+use crate::shapes::{Problem, Shape, base};
+
+/// Who verifies what a smaller model drafted reads a few tokens of a sequence, or a tree of them. A
+/// sequence with more is a prompt.
+const MOST_DRAFTED: u64 = 256;
+
+/// What attention was called for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Seen {
+    /// One query token of each sequence, and more keys.
+    OneToken { sequences: u64 },
+    /// Whole prompts: each token attends to those before it.
+    Prompts,
+    /// Neither: several tokens of a sequence, which may be anything.
+    Several,
+}
+
+/// What an operator was called for. It is asked for its attention only if it launched some.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Statement {
+    pub(super) attention: Option<Seen>,
+    /// Rows of a GEMM with weights.
+    pub(super) rows: u64,
+}
+
+impl Statement {
+    pub(super) fn of(op: &str, text: &str) -> Self {
+        if text.is_empty() || text.contains('?') {
+            return Self::default();
+        }
+        match Problem::of(op, text) {
+            Some(Problem::Gemm { batch: 1, m, .. }) => Self { attention: None, rows: m },
+            Some(Problem::Attention { batch, queries, keys, is_backward: false, .. }) => {
+                let seen = match (queries, keys) {
+                    (1, 2..) => Seen::OneToken { sequences: batch },
+                    (2.., _) if queries == keys && is_causal(op, text) => Seen::Prompts,
+                    _ => Seen::Several,
+                };
+                Self { attention: Some(seen), rows: 0 }
+            }
+            _ => Self { attention: of_pages(text), rows: 0 },
+        }
+    }
+}
+
+/// Attention over a cache in pages, for sequences of different lengths: the queries are
+/// `[tokens, heads, size]`, and a table of whole numbers says where the pages of each sequence are.
+fn of_pages(text: &str) -> Option<Seen> {
+    let shape = Shape::of(text);
+    let queries = shape.inputs.iter().find(|input| !input.dims.is_empty())?;
+    let &[Some(tokens), Some(_), Some(_)] = queries.dims.as_slice() else { return None };
+    let is_table = |dims: &[Option<u64>], kind: &str| {
+        dims.len() == 2 && matches!(kind, "int" | "long int" | "long")
+    };
+    let mut tables = shape.inputs.iter().filter(|input| is_table(&input.dims, input.kind));
+    let sequences = tables.next()?.dims.first().copied()??;
+    if tables.next().is_some() {
+        return None;
+    }
+    Some(match tokens.checked_div(sequences)? {
+        1 if tokens == sequences => Seen::OneToken { sequences },
+        MOST_DRAFTED.. if sequences == 1 => Seen::Prompts,
+        _ => Seen::Several,
+    })
+}
+
+/// Whether each token attends to those before it only, by the operator's own input for that.
+fn is_causal(op: &str, text: &str) -> bool {
+    let place = match base(op) {
+        "_scaled_dot_product_flash_attention" => 4,
+        "scaled_dot_product_attention" => 5,
+        "_scaled_dot_product_efficient_attention" | "_scaled_dot_product_cudnn_attention" => 6,
+        "_flash_attention_forward" => 8,
+        _ => return false,
+    };
+    let shape = Shape::of(text);
+    shape.inputs.get(place).is_some_and(|input| input.value.eq_ignore_ascii_case("true"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(op: &str, text: &str) -> Option<Seen> {
+        Statement::of(op, text).attention
+    }
+
+    #[test]
+    fn sizes_of_attention() {
+        let op = "aten::_scaled_dot_product_flash_attention";
+        let call = |queries: u64, keys: u64, causal: &str| {
+            let one = |tokens: u64| format!("4x16x{tokens}x64 c10::BFloat16");
+            format!("{};{};{}; Scalar=0.; Scalar={causal}", one(queries), one(keys), one(keys))
+        };
+        assert_eq!(seen(op, &call(559, 559, "True")), Some(Seen::Prompts));
+        assert_eq!(seen(op, &call(1, 560, "False")), Some(Seen::OneToken { sequences: 4 }));
+        // An encoder; a part of a prompt, or what was drafted; a single token of nothing.
+        for (queries, keys, causal) in [(559, 559, "False"), (8, 560, "True"), (1, 1, "True")] {
+            assert_eq!(seen(op, &call(queries, keys, causal)), Some(Seen::Several));
+        }
+        assert_eq!(seen(op, &call(559, 559, "")), Some(Seen::Several));
+        let gradient = "aten::_flash_attention_backward";
+        assert_eq!(seen(gradient, "1x1x1x1;1x1x2x1;1x1x2x1"), None);
+        assert_eq!(seen(op, "?x16x1x64;?x16x9x64"), None);
+        assert_eq!(Statement::of("aten::mm", "7x64 float;64x32 float").rows, 7);
+        assert_eq!(Statement::of("aten::bmm", "8x7x64 float;8x64x32 float").rows, 0);
+    }
+
+    #[test]
+    fn pages_of_a_cache() {
+        let op = "_vllm_fa3_C::fwd";
+        let call = |tokens: u64, sequences: u64| {
+            format!(
+                "{tokens}x32x128 c10::BFloat16;900x16x8x128 c10::BFloat16;{} int;{sequences}x64 int",
+                sequences + 1
+            )
+        };
+        assert_eq!(seen(op, &call(32, 32)), Some(Seen::OneToken { sequences: 32 }));
+        assert_eq!(seen(op, &call(2048, 1)), Some(Seen::Prompts));
+        // Several prompts, or prompts with others; what was drafted; none.
+        for (tokens, sequences) in [(2048, 9), (64, 1), (33, 32), (96, 32)] {
+            assert_eq!(seen(op, &call(tokens, sequences)), Some(Seen::Several));
+        }
+        assert_eq!(seen(op, &call(5, 0)), None);
+        assert_eq!(seen(op, "32x32x128 c10::BFloat16;33 int"), None);
+        assert_eq!(seen(op, "32x32x128 c10::BFloat16;32x64 int;32x2 int"), None);
+    }
+}

@@ -1,0 +1,278 @@
+//! Phases where no mark tells them are right, or unknown.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod marked;
+mod program;
+#[path = "../real/mod.rs"]
+mod real;
+mod twins;
+
+use kernel_traces::compare::{CompareOptions, Comparison, Side};
+use kernel_traces::segment::{Phase, PhaseEvidence};
+use kernel_traces::{Classes, Options, Segments, Trace, Vendor};
+use program::{Attention, Checkpoint, Program};
+
+struct Loaded {
+    trace: Trace,
+    classes: Classes,
+    segments: Segments,
+}
+
+impl Loaded {
+    fn of(trace: Trace) -> Self {
+        let classes = Classes::of(&trace);
+        let segments = Segments::of(&trace, &classes);
+        Self { trace, classes, segments }
+    }
+
+    fn made(program: &Program) -> Self {
+        let trace = Trace::from_json(program.text().as_bytes(), &Options::default()).unwrap();
+        assert_eq!(trace.warnings, []);
+        assert_eq!(trace.kernels.len(), program.truth.len());
+        Self::of(trace)
+    }
+
+    fn side<'t>(&'t self, name: &'t str) -> Side<'t> {
+        let Self { trace, classes, segments } = self;
+        Side { trace, classes, segments, name }
+    }
+
+    fn name(&self, kernel: usize) -> &str {
+        self.trace.names.text(self.trace.kernels.name[kernel])
+    }
+}
+
+const VENDORS: [Vendor; 2] = [Vendor::Nvidia, Vendor::Amd];
+
+/// No phase is wrong; the share of the kernels that have one of those that are of one.
+fn known_share(program: &Program, loaded: &Loaded) -> f64 {
+    let (mut known, mut all) = (0_u32, 0_u32);
+    for (kernel, truth) in program.truth.iter().enumerate() {
+        let found = loaded.segments.steps.phase(kernel);
+        let name = loaded.name(kernel);
+        assert!(
+            found.is_none() || found == *truth,
+            "kernel {kernel}, {name}: {found:?}, {truth:?}"
+        );
+        all += u32::from(truth.is_some());
+        known += u32::from(found.is_some());
+    }
+    f64::from(known) / f64::from(all.max(1))
+}
+
+fn findings(loaded: &Loaded) -> Vec<(Phase, PhaseEvidence, usize)> {
+    let findings = loaded.segments.steps.findings.iter();
+    findings.map(|found| (found.phase, found.by, found.runs)).collect()
+}
+
+fn served(vendor: Vendor, passes: &[(Attention, Option<Phase>)]) -> (Program, Loaded) {
+    let mut program = Program::new(vendor);
+    passes.iter().for_each(|(attention, phase)| program.serve(*attention, *phase));
+    let loaded = Loaded::made(&program);
+    (program, loaded)
+}
+
+const PREFILL: Option<Phase> = Some(Phase::Prefill);
+const DECODE: Option<Phase> = Some(Phase::Decode);
+const MIXED: Option<Phase> = Some(Phase::Mixed);
+
+fn generation(batch: u64, prompt: u64, tokens: u64) -> Vec<(Attention, Option<Phase>)> {
+    let decode = |token| (Attention::Plain(batch, 1, prompt + token, false), DECODE);
+    let prefill = (Attention::Plain(batch, prompt, prompt, true), PREFILL);
+    [prefill].into_iter().chain((1..=tokens).map(decode)).collect()
+}
+
+#[test]
+fn sizes_of_attention_tell_prompts_from_tokens() {
+    for vendor in VENDORS {
+        let mut passes = generation(4, 100, 5);
+        let (program, loaded) = served(vendor, &passes);
+        // What chooses a token, before a pass of another phase, may be of that.
+        assert!(known_share(&program, &loaded) > 0.99, "{vendor:?}");
+        let sizes = PhaseEvidence::Sizes;
+        assert_eq!(findings(&loaded), [(Phase::Prefill, sizes, 1), (Phase::Decode, sizes, 5)]);
+        // Whichever comes first.
+        passes.reverse();
+        let (program, loaded) = served(vendor, &passes);
+        assert!(known_share(&program, &loaded) > 0.99, "{vendor:?}");
+        assert_eq!(findings(&loaded), [(Phase::Prefill, sizes, 1), (Phase::Decode, sizes, 5)]);
+    }
+}
+
+#[test]
+fn sizes_of_pages_tell_what_they_can() {
+    for vendor in VENDORS {
+        let passes = [
+            (Attention::Pages(2048, 1), PREFILL),
+            (Attention::Pages(32, 32), DECODE),
+            (Attention::Pages(32, 32), DECODE),
+            // Prompts, with others or without.
+            (Attention::Pages(2048, 9), MIXED),
+            (Attention::Pages(32, 32), DECODE),
+        ];
+        let (program, loaded) = served(vendor, &passes);
+        let share = known_share(&program, &loaded);
+        assert!((0.75..0.85).contains(&share), "{share}");
+        let of_mixed = program.truth.iter().enumerate().filter(|(_, truth)| **truth == MIXED);
+        let steps = &loaded.segments.steps;
+        assert!(of_mixed.into_iter().all(|(kernel, _)| steps.phase(kernel).is_none()));
+    }
+}
+
+#[test]
+fn what_sizes_do_not_show_is_unknown() {
+    let unknown = [
+        // An encoder, and what was drafted: attention of several tokens that may be anything.
+        Attention::Plain(4, 100, 100, false),
+        Attention::Plain(4, 5, 105, true),
+        Attention::Pages(96, 32),
+    ];
+    for vendor in VENDORS {
+        for attention in unknown {
+            let (_, loaded) = served(vendor, &[(attention, None), (attention, None)]);
+            assert!(!loaded.segments.steps.have_phases(), "{vendor:?}");
+        }
+        // Without sizes, the names of these kernels say nothing.
+        let mut program = Program::new(vendor);
+        program.has_sizes = false;
+        for (attention, phase) in generation(4, 100, 5) {
+            program.serve(attention, phase);
+        }
+        assert!(!Loaded::made(&program).segments.steps.have_phases());
+    }
+}
+
+/// The last blocks of some encoders attend from one token to all.
+#[test]
+fn one_query_is_no_decoding_where_other_tokens_go_through_the_pass() {
+    let mut program = Program::new(Vendor::Nvidia);
+    for _ in 0..3 {
+        program.serve(Attention::Plain(4, 100, 100, false), None);
+        program.attention(Attention::Plain(4, 1, 101, false), None);
+    }
+    assert!(!Loaded::made(&program).segments.steps.have_phases());
+}
+
+#[test]
+fn names_of_attention_tell_what_they_can() {
+    let decode: [&[&str]; 2] = [
+        &["flashinfer::BatchDecodeWithPagedKVCacheKernel"],
+        &["paged_attention_ll4mi_QKV_mfma16_kernel", "paged_attention_ll4mi_reduce_kernel"],
+    ];
+    let prefill: [&[&str]; 2] = [
+        &["flashinfer::BatchPrefillWithPagedKVCacheKernel"],
+        &["_ZN7ck_tile6kentryILi2ENS_38FmhaBatchPrefillWithPagedKVCacheKernelIiEEEEvDpT1_"],
+    ];
+    let both: [&[&str]; 2] = [
+        &[
+            "flashinfer::BatchPrefillWithPagedKVCacheKernel",
+            "flashinfer::BatchDecodeWithPagedKVCacheKernel",
+        ],
+        &["context_attention_fwd_kernel", "paged_attention_ll4mi_QKV_mfma16_kernel"],
+    ];
+    for (vendor, place) in VENDORS.into_iter().zip(0..) {
+        let [decode, prefill, both] = [decode, prefill, both].map(|of| Attention::Named(of[place]));
+        let passes = [
+            (prefill, PREFILL),
+            (decode, DECODE),
+            (decode, DECODE),
+            (both, MIXED),
+            (decode, DECODE),
+        ];
+        let (program, loaded) = served(vendor, &passes);
+        assert!(known_share(&program, &loaded) > 0.97, "{vendor:?} {:?}", findings(&loaded));
+        // The kernel for prompts decodes as well, where none is made for that.
+        let (_, loaded) = served(vendor, &[(prefill, None), (prefill, None)]);
+        assert!(!loaded.segments.steps.have_phases());
+    }
+}
+
+#[test]
+fn parts_of_training_steps() {
+    for vendor in VENDORS {
+        for checkpoint in
+            [Checkpoint::None, Checkpoint::Function, Checkpoint::Hook, Checkpoint::Unseen]
+        {
+            let mut program = Program::new(vendor);
+            (0..3).for_each(|_| program.train(checkpoint));
+            let loaded = Loaded::made(&program);
+            // Behind a second run that no frame shows, nothing shows whose kernels are next.
+            let least = if checkpoint == Checkpoint::Unseen { 0.9 } else { 1.0 };
+            let share = known_share(&program, &loaded);
+            assert!(share >= least, "{vendor:?}, {checkpoint:?}: {share}");
+            let of = |phase| {
+                let found = findings(&loaded);
+                found.iter().find(|one| one.0 == phase).map(|one| one.2)
+            };
+            assert_eq!(of(Phase::Forward), Some(3), "{checkpoint:?}");
+            let times = (checkpoint != Checkpoint::None).then_some(18);
+            assert_eq!(of(Phase::Recompute), times, "{checkpoint:?}");
+            // Loading inputs and clipping are no part of these.
+            let others = (0..program.truth.len()).filter(|at| program.truth[*at].is_none());
+            assert!(others.into_iter().all(|at| loaded.segments.steps.phase(at).is_none()));
+        }
+    }
+}
+
+/// A device that decodes faster and reads prompts more slowly says so, phase by phase, in both
+/// orders, though nothing is marked.
+#[test]
+fn layers_are_compared_phase_by_phase() {
+    let [(_, first), (_, second)] = VENDORS.map(|vendor| served(vendor, &generation(4, 100, 5)));
+    let options = CompareOptions::default();
+    let [there, back] = [[&first, &second], [&second, &first]].map(|[first, second]| {
+        Comparison::of(first.side("a.json"), second.side("b.json"), &options).unwrap()
+    });
+    for (found, phases) in [(&there, &there.gap.phases), (&back, &back.gap.phases)] {
+        let phases: Vec<_> = phases.iter().map(|part| (part.phase, part.first_steps)).collect();
+        assert_eq!(phases, [(Phase::Prefill, 1.0), (Phase::Decode, 5.0)]);
+        let kinds = found.layers.kinds.iter().filter(|kind| !kind.is_outside);
+        let kinds: Vec<_> = kinds.map(|kind| (kind.phase, kind.first_layers)).collect();
+        assert!(kinds.contains(&(PREFILL, 6)) || kinds.contains(&(PREFILL, 5)), "{kinds:?}");
+        assert!(kinds.iter().any(|(phase, _)| *phase == DECODE), "{kinds:?}");
+        assert!(kinds.iter().all(|(phase, _)| phase.is_some()), "{kinds:?}");
+    }
+    for (one, other) in there.gap.phases.iter().zip(&back.gap.phases) {
+        assert_eq!((one.first_ns, one.second_ns), (other.second_ns, other.first_ns));
+    }
+    let question = &there.same_work.questions[1];
+    assert_eq!(question.first.as_deref(), Some("prefill, decode"));
+    assert_eq!(question.evidence, "sizes of attention");
+    // One phase alone.
+    let options = CompareOptions { phase: DECODE, layer: None };
+    let decode = Comparison::of(first.side("a.json"), second.side("b.json"), &options).unwrap();
+    let of_decode = program_kernels(&first, DECODE);
+    assert_eq!(decode.first.kernels, of_decode);
+    assert_eq!(decode.first.steps, 5.0);
+}
+
+fn program_kernels(loaded: &Loaded, phase: Option<Phase>) -> u64 {
+    let steps = &loaded.segments.steps;
+    (0..loaded.trace.kernels.len()).filter(|kernel| steps.phase(*kernel) == phase).count() as u64
+}
+
+/// The parts of a step of training are parts of each, and no mix of steps.
+#[test]
+fn training_is_compared_part_by_part() {
+    let [first, second] = VENDORS.map(|vendor| {
+        let mut program = Program::new(vendor);
+        (0..3).for_each(|_| program.train(Checkpoint::None));
+        Loaded::made(&program)
+    });
+    let options = CompareOptions::default();
+    let found = Comparison::of(first.side("a.json"), second.side("b.json"), &options).unwrap();
+    let parts: Vec<Phase> = found.gap.phases.iter().map(|part| part.phase).collect();
+    assert_eq!(parts, [Phase::Forward, Phase::Backward, Phase::Optimizer]);
+    assert!(found.gap.classes.iter().all(|class| class.class != "PHASE_MIX"));
+    let sum: f64 = found.gap.phases.iter().filter_map(|part| part.first_ns).sum();
+    assert!(sum <= found.gap.first_ns && sum > 0.8 * found.gap.first_ns, "{sum}");
+    assert!(found.gap.rounding_ns < 1.0);
+    for phase in parts {
+        let options = CompareOptions { phase: Some(phase), layer: None };
+        let part = Comparison::of(first.side("a.json"), second.side("b.json"), &options).unwrap();
+        assert_eq!(part.first.kernels, program_kernels(&first, Some(phase)));
+        let of_whole = found.gap.phases.iter().find(|one| one.phase == phase).unwrap();
+        assert!((part.gap.first_ns - of_whole.first_ns.unwrap()).abs() < 1.0, "{phase:?}");
+    }
+}

@@ -1,0 +1,358 @@
+//! Traces of made-up programs without marks, each kernel with its true phase.
+
+use std::fmt::Write;
+
+use kernel_traces::Vendor;
+use kernel_traces::segment::Phase;
+
+/// The thread of the program, and that of the backward pass.
+pub(crate) const MAIN: u64 = 1;
+pub(crate) const AUTOGRAD: u64 = 2;
+
+/// A program while it is written.
+pub(crate) struct Program {
+    pub(crate) vendor: Vendor,
+    /// Of each kernel in the order of the file; none for what is of no phase.
+    pub(crate) truth: Vec<Option<Phase>>,
+    /// Whether the sizes of operators were recorded.
+    pub(crate) has_sizes: bool,
+    /// How many times as long as elsewhere GEMMs take.
+    pub(crate) slower: u64,
+    text: String,
+    id: u64,
+    host_ns: u64,
+    device_ns: u64,
+}
+
+/// How attention is called.
+#[derive(Clone, Copy)]
+pub(crate) enum Attention {
+    /// Batch, query tokens, key tokens, and whether tokens attend to those before them only.
+    Plain(u64, u64, u64, bool),
+    /// Over pages: tokens, and sequences.
+    Pages(u64, u64),
+    /// Kernels whose names say what they are for, without sizes.
+    Named(&'static [&'static str]),
+}
+
+impl Attention {
+    fn tokens(self) -> u64 {
+        match self {
+            Self::Plain(batch, queries, ..) => batch * queries,
+            Self::Pages(tokens, _) => tokens,
+            Self::Named(_) => 64,
+        }
+    }
+}
+
+/// Names of kernels of both vendors: those of NVIDIA and of AMD.
+const GEMM: [&str; 2] = ["nvjet_tst_128x152_64x4_2x1", "Cijk_Alik_Bljk_BBS_BH_MT256x192x64"];
+const FLASH: [&str; 2] = ["flash_fwd_kernel", "attn_fwd"];
+const ADAM: [&str; 2] =
+    ["multi_tensor_apply_kernel_FusedAdamMathFunctor", "multi_tensor_apply_kernel_fused_adam_hip"];
+
+pub(crate) const LAYERS: u64 = 6;
+const HIDDEN: u64 = 512;
+
+impl Program {
+    pub(crate) fn new(vendor: Vendor) -> Self {
+        Self {
+            vendor,
+            truth: Vec::new(),
+            has_sizes: true,
+            slower: 1,
+            text: String::new(),
+            id: 0,
+            host_ns: 1000,
+            device_ns: 5000,
+        }
+    }
+
+    pub(crate) fn text(&self) -> String {
+        let (name, warp) = match self.vendor {
+            Vendor::Amd => ("AMD Instinct MI300X", 64),
+            _ => ("NVIDIA H100", 32),
+        };
+        format!(
+            "{{\"deviceProperties\": [{{\"id\": 0, \"name\": \"{name}\", \"warpSize\": {warp}}}], \
+             \"traceEvents\": [\n{}\n]}}",
+            self.text.trim_end_matches(",\n")
+        )
+    }
+
+    fn of_vendor(&self, names: [&'static str; 2]) -> &'static str {
+        names[usize::from(self.vendor == Vendor::Amd)]
+    }
+
+    fn event(
+        &mut self,
+        category: &str,
+        name: &str,
+        place: (u64, u64),
+        time: (u64, u64),
+        args: &str,
+    ) {
+        let us = |ns: u64| format!("{}.{:03}", ns / 1000, ns % 1000);
+        writeln!(
+            self.text,
+            "{{\"ph\": \"X\", \"cat\": \"{category}\", \"name\": \"{name}\", \"pid\": {}, \"tid\": {}, \
+             \"ts\": {}, \"dur\": {}, \"args\": {{{args}}}}},",
+            place.0,
+            place.1,
+            us(time.0),
+            us(time.1 - time.0)
+        )
+        .unwrap();
+    }
+
+    /// An operator that launches kernels, with its inputs as the profiler writes them.
+    pub(crate) fn op(
+        &mut self,
+        thread: u64,
+        (name, dims, types, values): (&str, &str, &str, &str),
+        kernels: &[&str],
+        ns: u64,
+        phase: Option<Phase>,
+    ) {
+        self.id += 1;
+        let id = self.id;
+        let start = self.host_ns;
+        let end = start + 600 + 1000 * kernels.len() as u64;
+        let sizes = match self.has_sizes && !dims.is_empty() {
+            true => format!(
+                ", \"Input Dims\": {dims}, \"Input type\": {types}, \"Concrete Inputs\": {values}"
+            ),
+            false => String::new(),
+        };
+        self.event(
+            "cpu_op",
+            name,
+            (1, thread),
+            (start, end),
+            &format!("\"External id\": {id}{sizes}"),
+        );
+        for (number, kernel) in (0..).zip(kernels) {
+            let at = start + 100 + number * 1000;
+            let args = format!("\"External id\": {id}, \"correlation\": {}", id * 100 + number);
+            let (category, call) = match self.vendor {
+                Vendor::Amd => ("cuda_runtime", "hipLaunchKernel"),
+                _ => ("cuda_runtime", "cudaLaunchKernel"),
+            };
+            self.event(category, call, (1, thread), (at, at + 400), &args);
+            let from = self.device_ns.max(at + 3000);
+            let args = format!("\"device\": 0, \"stream\": 7, {args}");
+            self.event("kernel", kernel, (0, 7), (from, from + ns), &args);
+            self.device_ns = from + ns + 20;
+            self.truth.push(phase);
+        }
+        self.host_ns = end + 100;
+    }
+
+    /// What contains what `inside` writes.
+    pub(crate) fn around(
+        &mut self,
+        category: &str,
+        name: &str,
+        thread: u64,
+        inside: impl FnOnce(&mut Self),
+    ) {
+        let start = self.host_ns;
+        self.host_ns += 50;
+        inside(self);
+        self.host_ns += 50;
+        let end = self.host_ns;
+        self.event(category, name, (1, thread), (start, end), "\"External id\": 0");
+        self.host_ns += 50;
+    }
+
+    /// The host does something for a while, which a frame shows.
+    #[allow(dead_code, reason = "not every test needs it")]
+    pub(crate) fn pause(&mut self, frame: &str, ns: u64) {
+        self.host_ns = self.host_ns.max(self.device_ns);
+        self.around("python_function", frame, MAIN, |program| program.host_ns += ns);
+    }
+
+    fn mm(&mut self, thread: u64, sizes: [u64; 3], phase: Option<Phase>) {
+        let [m, n, k] = sizes;
+        let kernel = self.of_vendor(GEMM);
+        let dims = format!("[[{m}, {k}], [{k}, {n}]]");
+        let ns = self.slower * (m * n * k / 100_000).max(2000);
+        self.op(thread, ("aten::mm", &dims, BF16, r#"["", ""]"#), &[kernel], ns, phase);
+    }
+
+    fn small(&mut self, thread: u64, name: &str, kernel: &str, phase: Option<Phase>) {
+        self.op(thread, (name, "", "", ""), &[kernel], 2500, phase);
+    }
+
+    /// A pass of serving, from looking up tokens to choosing them.
+    pub(crate) fn serve(&mut self, attention: Attention, phase: Option<Phase>) {
+        let tokens = attention.tokens();
+        self.around("cpu_op", "aten::embedding", MAIN, |program| {
+            program.small(MAIN, "aten::index_select", "indexSelectLargeIndex", phase);
+        });
+        for _ in 0..LAYERS {
+            self.small(MAIN, "_C::rms_norm", "rms_norm_kernel", phase);
+            self.mm(MAIN, [tokens, 3 * HIDDEN, HIDDEN], phase);
+            self.attention(attention, phase);
+            self.mm(MAIN, [tokens, HIDDEN, HIDDEN], phase);
+            self.mm(MAIN, [tokens, 4 * HIDDEN, HIDDEN], phase);
+            self.small(MAIN, "aten::silu", "act_and_mul_kernel", phase);
+            self.mm(MAIN, [tokens, HIDDEN, 4 * HIDDEN], phase);
+        }
+        self.small(MAIN, "_C::rms_norm", "rms_norm_kernel", phase);
+        self.mm(MAIN, [tokens, 32_000, HIDDEN], phase);
+        self.small(MAIN, "aten::argmax", "reduce_kernel_ArgMaxOps", phase);
+        self.host_ns = self.host_ns.max(self.device_ns);
+    }
+
+    pub(crate) fn attention(&mut self, attention: Attention, phase: Option<Phase>) {
+        let flash = self.of_vendor(FLASH);
+        match attention {
+            Attention::Plain(batch, queries, keys, is_causal) => {
+                let one = |tokens: u64| format!("[{batch}, {tokens}, 8, 64]");
+                let dims = format!(
+                    "[{}, {}, {}, [], [], [], [], [], []]",
+                    one(queries),
+                    one(keys),
+                    one(keys)
+                );
+                let types = r#"["c10::BFloat16", "c10::BFloat16", "c10::BFloat16", "", "", "Scalar", "Scalar", "Scalar", "Scalar"]"#;
+                let is_causal = if is_causal { "True" } else { "False" };
+                let values =
+                    format!(r#"["", "", "", "", "", "{queries}", "{keys}", "0.", "{is_causal}"]"#);
+                let ns = (batch * queries * keys / 10).max(3000);
+                let op = ("aten::_flash_attention_forward", dims.as_str(), types, values.as_str());
+                self.op(MAIN, op, &[flash], ns, phase);
+            }
+            Attention::Pages(tokens, sequences) => {
+                let dims = format!(
+                    "[[{tokens}, 8, 64], [900, 16, 8, 64], [900, 16, 8, 64], [{}], [{sequences}, 64]]",
+                    sequences + 1
+                );
+                let types = r#"["c10::BFloat16", "c10::BFloat16", "c10::BFloat16", "int", "int"]"#;
+                let op = ("_vllm_fa3_C::fwd", dims.as_str(), types, r#"["", "", "", "", ""]"#);
+                self.op(MAIN, op, &[flash], (tokens * 100).max(3000), phase);
+            }
+            Attention::Named(kernels) => {
+                self.op(MAIN, ("vllm::unified_attention", "", "", ""), kernels, 4000, phase);
+            }
+        }
+    }
+}
+
+const BF16: &str = r#"["c10::BFloat16", "c10::BFloat16"]"#;
+
+/// How layers are computed once more in the backward pass.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Checkpoint {
+    None,
+    /// By a function with a node of its own.
+    Function,
+    /// By a hook of Python, which was recorded.
+    Hook,
+    /// By a hook that was not recorded.
+    Unseen,
+}
+
+impl Program {
+    /// A step of training, with what is of no phase: loading inputs, and clipping gradients.
+    pub(crate) fn train(&mut self, checkpoint: Checkpoint) {
+        use Phase::{Backward, Forward, Optimizer};
+        self.op(MAIN, ("aten::copy_", "", "", ""), &["Memcpy_like_copy_kernel"], 2000, None);
+        for _ in 0..LAYERS {
+            self.train_forward(MAIN, Some(Forward));
+        }
+        self.small(MAIN, "aten::nll_loss", "nll_loss_forward_reduce_cuda_kernel_2d", Some(Forward));
+        self.around("user_annotation", "Optimizer.zero_grad#AdamW.zero_grad", MAIN, |program| {
+            program.small(MAIN, "aten::zero_", "FillFunctor", Some(Optimizer));
+        });
+        self.node("NllLossBackward0", |program| {
+            program.small(AUTOGRAD, "aten::nll_loss_backward", "nll_loss_backward", Some(Backward));
+        });
+        for _ in 0..LAYERS {
+            self.train_backward(checkpoint);
+        }
+        self.node("torch::autograd::AccumulateGrad", |program| {
+            program.small(AUTOGRAD, "aten::add_", "elementwise_add_kernel", Some(Backward));
+        });
+        self.small(MAIN, "aten::_foreach_norm", "multi_tensor_apply_lp_norm", None);
+        let adam = self.of_vendor(ADAM);
+        self.around("user_annotation", "Optimizer.step#AdamW.step", MAIN, |program| {
+            program.small(MAIN, "aten::_fused_adamw_", adam, Some(Optimizer));
+            program.small(MAIN, "aten::_fused_adamw_", adam, Some(Optimizer));
+        });
+        self.host_ns = self.host_ns.max(self.device_ns);
+    }
+
+    fn train_forward(&mut self, thread: u64, phase: Option<Phase>) {
+        self.around("cpu_op", "aten::layer_norm", thread, |program| {
+            program.small(thread, "aten::native_layer_norm", "layer_norm_kernel", phase);
+        });
+        self.around("cpu_op", "aten::linear", thread, |program| {
+            program.mm(thread, [256, HIDDEN, HIDDEN], phase);
+        });
+        self.small(thread, "aten::gelu", "gelu_kernel", phase);
+        self.around("cpu_op", "aten::linear", thread, |program| {
+            program.mm(thread, [256, HIDDEN, HIDDEN], phase);
+        });
+    }
+
+    fn train_backward(&mut self, checkpoint: Checkpoint) {
+        let (recompute, backward) = (Some(Phase::Recompute), Some(Phase::Backward));
+        let again = |program: &mut Self| program.train_forward(AUTOGRAD, recompute);
+        let gradients = |program: &mut Self| {
+            for node in ["MmBackward0", "GeluBackward0", "MmBackward0", "NativeLayerNormBackward0"]
+            {
+                program.node(node, |program| match node {
+                    "GeluBackward0" => {
+                        program.small(
+                            AUTOGRAD,
+                            "aten::gelu_backward",
+                            "GeluBackwardKernel",
+                            backward,
+                        );
+                    }
+                    "MmBackward0" => {
+                        program.mm(AUTOGRAD, [256, HIDDEN, HIDDEN], backward);
+                        program.mm(AUTOGRAD, [HIDDEN, HIDDEN, 256], backward);
+                    }
+                    _ => program.small(
+                        AUTOGRAD,
+                        "aten::native_layer_norm_backward",
+                        "layer_norm_grad_input_kernel",
+                        backward,
+                    ),
+                });
+            }
+        };
+        match checkpoint {
+            Checkpoint::None => gradients(self),
+            Checkpoint::Function => self.node("CheckpointFunctionBackward", |program| {
+                again(program);
+                gradients(program);
+            }),
+            Checkpoint::Hook => {
+                let hook = "torch/utils/checkpoint.py(1129): unpack_hook";
+                self.node("MulBackward0", |program| {
+                    program.around("python_function", hook, AUTOGRAD, again);
+                    program.small(AUTOGRAD, "aten::mul", "elementwise_mul_kernel", backward);
+                });
+                gradients(self);
+            }
+            Checkpoint::Unseen => {
+                self.node("MulBackward0", |program| {
+                    again(program);
+                    program.small(AUTOGRAD, "aten::mul", "elementwise_mul_kernel", backward);
+                });
+                gradients(self);
+            }
+        }
+    }
+
+    fn node(&mut self, name: &str, inside: impl FnOnce(&mut Self)) {
+        let engine = format!("autograd::engine::evaluate_function: {name}");
+        self.around("cpu_op", &engine, AUTOGRAD, |program| {
+            program.around("cpu_op", name, AUTOGRAD, inside);
+        });
+    }
+}
