@@ -104,7 +104,12 @@ fn entries() -> [Entry; 4] {
 
 /// What a process may have measured.
 pub(super) fn process() -> ProcessReport {
-    let pair = Pair { seconds: [0.17, 0.3], order: Order::SecondFirst, causes: Vec::new() };
+    let pair = Pair {
+        seconds: [0.17, 0.3],
+        order: Order::SecondFirst,
+        causes: Vec::new(),
+        clock_changed: [false; 2],
+    };
     ProcessReport {
         samples: Samples {
             rounds: vec![Round { pairs: vec![pair] }],
