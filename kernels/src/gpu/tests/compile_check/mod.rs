@@ -7,6 +7,7 @@
 mod clang;
 mod instructions;
 mod nvrtc;
+mod probes;
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Mutex;
