@@ -166,7 +166,7 @@ fn every_kernel_of_the_serving_traces_has_its_phase() {
 fn training_steps() {
     let (trace, segments) = load("a100_dlrm_train_control");
     assert_eq!(segments.steps.list.len(), 6);
-    // No mark says what they are for; their parts are told by operators.
+    // No mark says what they are for; operators show their parts.
     assert!(segments.steps.list.iter().all(|step| step.phase.is_none()));
     let parts: Vec<_> =
         segments.steps.findings.iter().map(|found| (found.phase, found.runs)).collect();

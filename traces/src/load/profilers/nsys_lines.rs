@@ -216,7 +216,7 @@ impl<'t> Call<'t> {
 impl<'t> Mark<'t> {
     fn add(&self, strings: &[Cow<'t, str>], at: u64, reader: &mut Reader<'_>) {
         let text = match &self.text {
-            // A text may be a number, which is no number of a string here.
+            // A text that looks like a number is not the index of a string here.
             Scalar::Text(text) => Some(&**text),
             Scalar::None | Scalar::Number(_) => name(&self.text_id, strings),
         };
