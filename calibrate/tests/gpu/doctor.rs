@@ -33,6 +33,7 @@ fn a_device_on_which_everything_works_is_examined_to_the_end() {
 }
 
 #[test]
+#[ignore = "kernels hang until their limit: minutes; ALL_ARCHITECTURES=1 .ci/run runs it"]
 fn each_failure_is_printed_with_what_repeats_it() {
     // Only one check has tiles of 256 columns, so that there is one limit to wait for.
     let flaws = ["wgmma hang 128x256", "mma wrong linear", "plain launch linear"];

@@ -31,6 +31,7 @@ fn cores(stand_ins: &StandIns) -> (Option<Core>, Vec<(Core, KernelFailure)>) {
 }
 
 #[test]
+#[ignore = "kernels hang until their limit: minutes; ALL_ARCHITECTURES=1 .ci/run runs it"]
 fn a_hang_and_a_wrong_result_end_on_the_next_cores() {
     let settings = "device sm_90\nflaw wgmma hang linear\nflaw mma wrong linear";
     let Some(stand_ins) = StandIns::new(settings) else { return };
