@@ -84,6 +84,7 @@ pub mod kernel;
 mod measured_file;
 mod model;
 mod place;
+mod range;
 mod text_file;
 mod vocabulary;
 

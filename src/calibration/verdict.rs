@@ -36,6 +36,10 @@ impl Verdict {
     pub const ALL: [Self; 6] =
         [Self::Faster, Self::Slower, Self::Same, Self::Single, Self::Ambiguous, Self::Invalid];
 
+    /// A ratio that differs from 1 by less than this counts as 1, however quiet the machine: no noise
+    /// floor is lower.
+    pub const LEAST_NOISE_FLOOR: f64 = 0.01;
+
     /// The word in files and tables.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -1,41 +1,20 @@
 //! What the figures of a data sheet can be.
-//!
-//! The ranges are wide: a factor of a hundred and more around everything that was ever built. What
-//! lies outside is a figure in another unit, or a slip of the hand.
 
 use super::HardwareSpec;
 use crate::place::Place;
+use crate::range::Range;
 
-/// What a figure must lie between, and its unit.
-struct Range {
-    least: f64,
-    most: f64,
-    unit: &'static str,
-}
-
-const CORES: Range = Range { least: 1.0, most: 1e6, unit: "cores" };
-const THREADS: Range = Range { least: 1.0, most: 1e7, unit: "threads" };
-const CLOCK: Range = Range { least: 10.0, most: 20_000.0, unit: "MHz" };
-const BANDWIDTH: Range = Range { least: 0.01, most: 1e6, unit: "GB/s" };
-const CAPACITY: Range = Range { least: 0.01, most: 1e6, unit: "GiB" };
-const LEVEL: Range = Range { least: 1.0, most: 9.0, unit: "" };
-const BYTES: Range = Range { least: 256.0, most: 1e12, unit: "bytes" };
-const INSTANCES: Range = Range { least: 1.0, most: 1e6, unit: "" };
-const PEAK: Range = Range { least: 0.01, most: 1e9, unit: "GFLOP/s" };
+const CORES: Range = Range::new(1.0..=1e6, "cores");
+const THREADS: Range = Range::new(1.0..=1e7, "threads");
+const CLOCK: Range = Range::new(10.0..=20_000.0, "MHz");
+const BANDWIDTH: Range = Range::new(0.01..=1e6, "GB/s");
+const CAPACITY: Range = Range::new(0.01..=1e6, "GiB");
+const LEVEL: Range = Range::new(1.0..=9.0, "");
+const BYTES: Range = Range::new(256.0..=1e12, "bytes");
+const INSTANCES: Range = Range::new(1.0..=1e6, "");
+const PEAK: Range = Range::new(0.01..=1e9, "GFLOP/s");
 
 type Checked = Result<(), (Place, String)>;
-
-impl Range {
-    fn check(&self, place: Place, figure: f64) -> Checked {
-        let Self { least, most, unit } = self;
-        // Also a NaN is outside.
-        if (*least..=*most).contains(&figure) {
-            return Ok(());
-        }
-        let why = format!("it is {figure}; it must be between {least} and {most} {unit}");
-        Err((place, why.trim_end().to_owned()))
-    }
-}
 
 /// Checks the figures.
 pub(super) fn check(spec: &HardwareSpec) -> Checked {
@@ -66,6 +45,11 @@ pub(super) fn check(spec: &HardwareSpec) -> Checked {
         #[expect(clippy::cast_precision_loss, reason = "far from the ends of the range")]
         BYTES.check(of_cache("bytes"), cache.bytes as f64)?;
         INSTANCES.check(of_cache("instances"), f64::from(cache.instances))?;
+        let threads = cores.threads.unwrap_or(cores.count);
+        if cache.instances > threads {
+            let why = format!("it is {}, and there are {threads} threads", cache.instances);
+            return Err((of_cache("instances"), why));
+        }
     }
     for (index, peak) in peaks.iter().enumerate() {
         PEAK.check(Place::of_nth("peak", index, "gflops"), peak.gflops)?;

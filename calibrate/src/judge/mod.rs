@@ -15,7 +15,7 @@ use fusion_cost_model::{Clock, Core, Problem};
 use crate::digits::rounded;
 use crate::measure::{Cause, Estimate, Procedure, Surroundings, Unit};
 
-pub use noise::{LEAST_FLOOR, control, controls_for, noise_floor, same_margin};
+pub use noise::{control, controls_for, noise_floor, same_margin};
 pub use reason::{InState, Reason};
 pub use surroundings::{LEAST_SPAN, span};
 

@@ -7,9 +7,6 @@ use crate::digits::rounded;
 use crate::measure::{Estimate, chi_squared_quantile, normal_quantile};
 use crate::plan::{Subject, yardstick_of};
 
-/// A ratio that differs from 1 by less than this counts as 1, however quiet the machine.
-pub const LEAST_FLOOR: f64 = 0.01;
-
 /// Below this a standard error is that of a script, not of a machine.
 const LEAST_ERROR: f64 = 1e-4;
 
@@ -61,7 +58,7 @@ pub fn controls_for(noise: &[NoiseFloor], subject: &Subject) -> Vec<NoiseFloor> 
 /// (DerSimonian and Laird, Controlled Clinical Trials 1986); and at least 1 %.
 #[must_use]
 pub fn noise_floor(controls: &[NoiseFloor]) -> f64 {
-    let least = LEAST_FLOOR.ln_1p();
+    let least = Verdict::LEAST_NOISE_FLOOR.ln_1p();
     if controls.is_empty() {
         return least;
     }

@@ -1,21 +1,30 @@
 //! What the format alone does not guarantee: that a file does not contradict itself.
 //!
-//! `machine` holds the settings, the hardware, its states and its ceilings against each other,
-//! `runtime` the runtimes, `noise` the A/A runs, and `record` every record against its problem and
-//! against itself: its `times`, what follows from the `model`, and its `verdict`.
+//! `run` holds the settings against the rest, `fingerprint` the hardware against what was observed of
+//! it, `states` and `ceilings` what was measured of the machine, `runtime` the runtimes, `noise` the
+//! A/A runs, and `record` every record against its problem and against itself: its `times`, `counts`
+//! and `gpu`, what follows from the `model`, and its `verdict`. `limits` are what figures can be at
+//! all, and `timestamp` is what a point in time looks like.
 
+mod ceilings;
 mod contradiction;
-mod machine;
+mod counts;
+mod fingerprint;
+mod gpu;
+mod limits;
 mod model;
 mod noise;
 mod record;
+mod run;
 mod runtime;
+mod states;
 mod times;
+mod timestamp;
 mod verdict;
 
 use std::collections::HashMap;
 
-use super::{FusionRecord, HardwareCalibration, SCHEMA_VERSION};
+use super::{Fingerprint, FusionRecord, HardwareCalibration, SCHEMA_VERSION};
 use crate::error::Error;
 use crate::file_kind::FileKind;
 use crate::place::Section;
@@ -42,7 +51,10 @@ impl HardwareCalibration {
                 self.kind, self.schema_version
             )));
         }
-        machine::check(self, text)?;
+        run::check(self, text)?;
+        fingerprint::check(self, text)?;
+        states::check(self, text)?;
+        ceilings::check(self, text)?;
         runtime::check(self, text)?;
         noise::check(self, text)?;
         self.check_number_of_records()?;
@@ -67,6 +79,12 @@ impl HardwareCalibration {
             self.num_records,
             self.records.len()
         )))
+    }
+
+    /// The memory that kernels have: that of the GPU, where there is one.
+    fn memory_bytes(&self) -> u64 {
+        let Fingerprint { gpu, memory_bytes, .. } = &self.fingerprint;
+        gpu.as_ref().map_or(*memory_bytes, |gpu| gpu.memory_bytes)
     }
 
     /// Whether all of its records are of one run.

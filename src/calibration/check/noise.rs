@@ -3,15 +3,25 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-use super::contradiction::{Checked, DIGITS, check_threads, fail, is_mirrored, is_positive};
-use crate::calibration::{FusionRecord, HardwareCalibration, NoiseFloor};
+use super::contradiction::{Checked, DIGITS, check_target, fail, is_mirrored, is_positive};
+use crate::calibration::{FusionRecord, HardwareCalibration, NoiseFloor, Verdict};
 use crate::error::Error;
 use crate::place::{Place, Section};
-use crate::vocabulary::{Backend, Family};
+use crate::vocabulary::Family;
 
 /// Half of an interval has at least this many standard errors: those of a normal distribution, with
 /// as many digits as the numbers have.
 const LEAST_ERRORS: f64 = 1.9599;
+
+/// And at most as many as Student's t has with one degree of freedom, where a result is looked at
+/// three times.
+const MOST_ERRORS: f64 = 28.9;
+
+/// 95 % of a normal distribution lie within this many standard errors, rounded up.
+const MOST_OF_NORMAL: f64 = 1.96;
+
+/// What no interval claims to resolve, in the logarithm, however small its error: 1 %.
+const RESOLUTION: f64 = 0.009_950_331;
 
 pub(super) fn check(calibration: &HardwareCalibration, text: &str) -> Result<(), Error> {
     // Over several states of the machine an interval reaches as far as that of each.
@@ -28,8 +38,9 @@ pub(super) fn check(calibration: &HardwareCalibration, text: &str) -> Result<(),
             let why = format!("{problem} is there {times} times, of {runs} runs");
             fail(Place::of("problem"), why)
         } else {
-            check_threads(calibration, backend, threads)
+            check_target(calibration, backend, clock, threads)
                 .and_then(|()| check_one(noise, is_one_state))
+                .and_then(|()| check_processes(noise, calibration))
         };
         checked.map_err(|wrong| wrong.within(Section::nth("noise", index), text))?;
     }
@@ -38,10 +49,6 @@ pub(super) fn check(calibration: &HardwareCalibration, text: &str) -> Result<(),
 
 fn check_one(noise: &NoiseFloor, is_one_state: bool) -> Checked {
     let NoiseFloor { ratio, ratio_low: low, ratio_high: high, standard_error, .. } = *noise;
-    if (noise.backend == Backend::Cpu) != noise.clock.is_host() {
-        let why = format!("there is no {} clock on {}", noise.clock, noise.backend);
-        return fail(Place::of("clock"), why);
-    }
     if noise.processes == 0 {
         return fail(Place::of("processes"), "it must be at least 1");
     }
@@ -70,6 +77,21 @@ fn check_one(noise: &NoiseFloor, is_one_state: bool) -> Checked {
         let why = format!("it is {standard_error}, too much for an interval up to {high}");
         return fail(Place::of("standard_error"), why);
     }
+    let most = (MOST_ERRORS * standard_error).hypot(RESOLUTION);
+    if is_one_state && half > most + DIGITS {
+        let why = format!("it is {standard_error}, too little for an interval up to {high}");
+        return fail(Place::of("standard_error"), why);
+    }
+    Ok(())
+}
+
+/// Those of one run are not more than were to be made.
+fn check_processes(noise: &NoiseFloor, calibration: &HardwareCalibration) -> Checked {
+    let (processes, most) = (noise.processes, calibration.settings.most_processes);
+    if calibration.is_of_one_run() && processes > most {
+        let why = format!("it is {processes}, and settings.most_processes {most}");
+        return fail(Place::of("processes"), why);
+    }
     Ok(())
 }
 
@@ -78,6 +100,7 @@ fn check_one(noise: &NoiseFloor, is_one_state: bool) -> Checked {
 /// have one correlation.
 pub(super) fn check_of_records(calibration: &HardwareCalibration, text: &str) -> Result<(), Error> {
     let runs = 1 + calibration.additions.len();
+    check_floors(calibration, text)?;
     let floor = |record: &FusionRecord| {
         let family = Family::of(record.problem.chain().form());
         let runtime = record.implementation.runtime().copied();
@@ -87,6 +110,26 @@ pub(super) fn check_of_records(calibration: &HardwareCalibration, text: &str) ->
     check_common(calibration, runs, "noise_floor", floor, text)?;
     let correlation = |record: &FusionRecord| Some(((), record.process_correlation?));
     check_common(calibration, runs, "process_correlation", correlation, text)
+}
+
+/// A noise floor is 1 % at least, and no more than the A/A run explains that is off the most.
+fn check_floors(calibration: &HardwareCalibration, text: &str) -> Result<(), Error> {
+    let usable = calibration.noise.iter().filter(|noise| !noise.disturbed);
+    let off = usable.map(|noise| noise.ratio.ln().abs()).fold(0.0, f64::max);
+    let most = (MOST_OF_NORMAL * off).exp_m1().max(Verdict::LEAST_NOISE_FLOOR);
+    let allowed = Verdict::LEAST_NOISE_FLOOR - DIGITS..=most + DIGITS;
+    for (index, record) in calibration.records.iter().enumerate() {
+        if !allowed.contains(&record.noise_floor) {
+            let why = format!(
+                "it is {}, and the A/A runs give from {} to {most:.6}",
+                record.noise_floor,
+                Verdict::LEAST_NOISE_FLOOR
+            );
+            return fail(Place::of("noise_floor"), why)
+                .map_err(|wrong| wrong.within(Section::nth("fusion", index), text));
+        }
+    }
+    Ok(())
 }
 
 /// Fails if the records of a kind have more values of a key than there were runs.

@@ -1,20 +1,27 @@
 //! What must be true of a record: its derived figures follow from its problem and from what was
 //! measured, and its verdict from its interval.
 
-use super::contradiction::{Checked, check_threads, fail, follows, is_mirrored, is_positive};
-use super::{model, times, verdict};
+use super::contradiction::{
+    Checked, check_target, check_text, fail, follows, is_mirrored, is_positive,
+};
+use super::limits::{RATIO, SPAN_S, TIME_MS};
+use super::{counts, gpu, model, times, verdict};
 use crate::calibration::{FusionRecord, HardwareCalibration, Verification};
 use crate::place::Place;
-use crate::vocabulary::{Backend, Problem};
+use crate::vocabulary::Problem;
 
 /// Checks a record of a calibration.
 pub(super) fn check(record: &FusionRecord, calibration: &HardwareCalibration) -> Checked {
     check_problem(record)?;
-    check_threads(calibration, record.backend, record.threads)?;
+    check_target(calibration, record.backend, record.clock, record.threads)?;
     check_speedup(record)?;
     times::check(record, calibration.states.len())?;
     model::check(record, &calibration.ceilings)?;
-    check_counts(record)?;
+    counts::check(record, calibration)?;
+    gpu::check(record)?;
+    check_figures(record)?;
+    check_kernels(record)?;
+    check_scratch(record, calibration)?;
     check_proof(&record.verification, &record.problem)?;
     verdict::check(record, calibration)
 }
@@ -34,10 +41,6 @@ fn check_problem(record: &FusionRecord) -> Checked {
     if record.fusion_pattern != problem.chain().name() {
         let name = problem.chain().name();
         return fail(Place::of("fusion_pattern"), format!("the name of {problem} is {name}"));
-    }
-    if (record.backend == Backend::Cpu) != record.clock.is_host() {
-        let why = format!("there is no {} clock on {}", record.clock, record.backend);
-        return fail(Place::of("clock"), why);
     }
     if record.dtype != problem.dtype() {
         let why = format!("dtype {} is not that of {problem}", record.dtype);
@@ -78,6 +81,12 @@ fn check_speedup(record: &FusionRecord) -> Checked {
             return fail(Place::of(key), why);
         }
     }
+    for (key, time) in [("unfused_latency_ms", unfused), ("fused_latency_ms", fused)] {
+        TIME_MS.check(Place::of(key), time)?;
+    }
+    for (key, ratio) in [("speedup_low", low), ("speedup_high", high)] {
+        RATIO.check(Place::of(key), ratio)?;
+    }
     let place = Place::of("speedup_factor");
     if !(low <= speedup && speedup <= high) {
         let why = format!("speedup_factor {speedup} is outside its interval {low} to {high}");
@@ -105,63 +114,57 @@ fn check_speedup(record: &FusionRecord) -> Checked {
     Ok(())
 }
 
-fn check_counts(record: &FusionRecord) -> Checked {
-    let FusionRecord { pairs, pairs_kept, processes, rounds, .. } = *record;
-    if processes == 0 || rounds < processes {
-        let why = format!("it is {processes}, and there are {rounds} rounds");
-        return fail(Place::of("processes"), why);
-    }
-    if pairs_kept > pairs {
-        let why = format!("{pairs_kept} pairs were used, of {pairs}");
-        return fail(Place::of("pairs_kept"), why);
-    }
-    let left_out = pairs - pairs_kept;
-    let mut by_causes = 0_u32;
-    let clock_change = record.disturbed.clock_change.unwrap_or(0);
-    if clock_change > pairs {
-        let why = format!("the clock changed in {clock_change} of {pairs} pairs");
-        return fail(Place::within("disturbed", "clock_change"), why);
-    }
-    let clock_changes = record.gpu.as_ref().and_then(|gpu| gpu.clock_changes).unwrap_or_default();
-    if let Some(most) = clock_changes.into_iter().find(|samples| *samples > clock_change) {
-        let why = format!("{most} samples met a change, and {clock_change} pairs");
-        return fail(Place::within("gpu", "clock_changes"), why);
-    }
-    // A change of the clock leaves no pair out. What a system cannot observe has no count.
-    let causes =
-        record.disturbed.causes().into_iter().filter(|(cause, _)| *cause != "clock_change");
-    let is_whole = causes.clone().all(|(_, count)| count.is_some());
-    for (cause, count) in causes {
-        let count = count.unwrap_or(0);
-        if count > left_out {
-            let why = format!("it disturbed {count} pairs, and {left_out} of {pairs} are left out");
-            return fail(Place::within("disturbed", cause), why);
-        }
-        by_causes = by_causes.saturating_add(count);
-    }
-    if is_whole && by_causes < left_out {
-        let why = format!("{left_out} of {pairs} pairs are left out, and {by_causes} disturbed");
-        return fail(Place::of("pairs_kept"), why);
-    }
+fn check_figures(record: &FusionRecord) -> Checked {
     let is_share = |share: f64| (0.0..=1.0).contains(&share);
     if !record.placement.huge_page_share.is_none_or(is_share) {
         let why = "a share lies between 0 and 1";
         return fail(Place::within("placement", "huge_page_share"), why);
     }
-    if !record.process_correlation.is_none_or(|one| (-1.0..=1.0).contains(&one)) {
-        return fail(Place::of("process_correlation"), "it must lie between -1 and 1");
+    if !record.placement.processors.is_sorted_by(|a, b| a < b) {
+        let why = "each processor stands once, in order";
+        return fail(Place::within("placement", "processors"), why);
     }
-    if record.sample_ticks == 0 {
-        return fail(Place::of("sample_ticks"), "a sample of no ticks has no time");
+    if record.placement.pinned && record.placement.processors.is_empty() {
+        return fail(Place::within("placement", "pinned"), "there are no processors");
     }
-    let at_least = |least: f64| move |number: f64| number.is_finite() && number >= least;
-    for (key, value, least) in [
-        ("noise_floor", Some(record.noise_floor), 0.0),
-        ("order_sensitivity", record.order_sensitivity, -1.0),
-        ("span_s", record.span_s, 0.0),
-    ] {
-        if !value.is_none_or(at_least(least)) {
-            let why = format!("{key} must be a number of at least {least}");
+    let floor = Some(record.noise_floor);
+    for (key, off) in [("noise_floor", floor), ("order_sensitivity", record.order_sensitivity)] {
+        if let Some(off) = off.filter(|off| !RATIO.contains(1.0 + off)) {
+            return fail(Place::of(key), format!("it is {off}; it must be a ratio minus 1"));
+        }
+    }
+    if let Some(seconds) = record.span_s {
+        SPAN_S.check(Place::of("span_s"), seconds)?;
+    }
+    Ok(())
+}
+
+/// What ran. A runtime may have no words for its kernels.
+fn check_kernels(record: &FusionRecord) -> Checked {
+    check_text(Place::of("interval_method"), &record.interval_method)?;
+    if record.implementation.runtime().is_some() {
+        return Ok(());
+    }
+    if record.unfused_kernels.is_empty() {
+        return fail(Place::of("unfused_kernels"), "there are none");
+    }
+    for kernel in &record.unfused_kernels {
+        check_text(Place::of("unfused_kernels"), kernel)?;
+    }
+    check_text(Place::of("fused_kernel"), &record.fused_kernel)
+}
+
+/// What the kernels keep for themselves fits into the memory.
+fn check_scratch(record: &FusionRecord, calibration: &HardwareCalibration) -> Checked {
+    let FusionRecord { unfused_scratch_bytes: unfused, fused_scratch_bytes: fused, .. } = *record;
+    if unfused.is_some() != fused.is_some() {
+        let why = "unfused_scratch_bytes and fused_scratch_bytes stand together";
+        return fail(Place::of("unfused_scratch_bytes"), why);
+    }
+    let memory_bytes = calibration.memory_bytes();
+    for (key, bytes) in [("unfused_scratch_bytes", unfused), ("fused_scratch_bytes", fused)] {
+        if let Some(bytes) = bytes.filter(|bytes| *bytes > memory_bytes) {
+            let why = format!("it is {bytes}, and the memory of the fingerprint {memory_bytes}");
             return fail(Place::of(key), why);
         }
     }

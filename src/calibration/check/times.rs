@@ -2,6 +2,7 @@
 //! the machine.
 
 use super::contradiction::{Checked, DIGITS, fail, follows, is_mirrored, is_positive};
+use super::limits::{RATIO, RUNS, TIME_MS};
 use crate::calibration::{FusionRecord, StateSpeedup, StepTime, Timing};
 use crate::place::Place;
 
@@ -11,8 +12,23 @@ const LEAST_PROCESSES: usize = 3;
 /// Checks the times of a record in a file with this many states of the machine.
 pub(super) fn check(record: &FusionRecord, states: usize) -> Checked {
     check_timings(record)?;
+    check_alike(record)?;
     check_steps(record)?;
     check_states(record, states)
+}
+
+/// What is known of the time of one variant is known of the other.
+fn check_alike(record: &FusionRecord) -> Checked {
+    let FusionRecord { unfused_timing: unfused, fused_timing: fused, .. } = record;
+    for (key, is_alike) in [
+        ("low_ms", unfused.low_ms.is_some() == fused.low_ms.is_some()),
+        ("process_ms", unfused.process_ms.is_empty() == fused.process_ms.is_empty()),
+    ] {
+        if !is_alike {
+            return fail(Place::within("fused_timing", key), "both timings have it, or neither");
+        }
+    }
+    Ok(())
 }
 
 fn check_timings(record: &FusionRecord) -> Checked {
@@ -20,15 +36,20 @@ fn check_timings(record: &FusionRecord) -> Checked {
         ("unfused_timing", &record.unfused_timing, record.unfused_latency_ms),
         ("fused_timing", &record.fused_timing, record.fused_latency_ms),
     ] {
-        let Timing { median_ms, q1_ms, q3_ms, low_ms, high_ms, ref process_ms, .. } = *timing;
+        let Timing { median_ms, q1_ms, q3_ms, low_ms, high_ms, inner_iterations, .. } = *timing;
+        let process_ms = &timing.process_ms;
         let place = |key| Place::within(table, key);
         let given = [("median_ms", median_ms), ("q1_ms", q1_ms), ("q3_ms", q3_ms)];
         let ends = [("low_ms", low_ms), ("high_ms", high_ms)];
         let ends = ends.into_iter().filter_map(|(key, end)| Some((key, end?)));
         for (key, value) in given.into_iter().chain(ends) {
-            if !is_positive(value) {
-                return fail(place(key), format!("it is {value}; it must be a positive number"));
-            }
+            TIME_MS.check(place(key), value)?;
+        }
+        let runs = f64::from(inner_iterations);
+        RUNS.check(place("inner_iterations"), runs)?;
+        if !TIME_MS.contains(median_ms * runs) {
+            let why = format!("no sample has {runs} runs of {median_ms} ms");
+            return fail(place("inner_iterations"), why);
         }
         if !(q1_ms <= median_ms && median_ms <= q3_ms) {
             return fail(place("median_ms"), "it must lie between q1_ms and q3_ms");
@@ -78,8 +99,8 @@ fn check_processes(record: &FusionRecord, place: Place, time: f64, process_ms: &
         let (given, processes) = (process_ms.len(), record.processes);
         return fail(place, format!("it has {given} times of {processes} processes"));
     }
-    if !process_ms.iter().copied().all(is_positive) {
-        return fail(place, "every time must be a positive number");
+    for time in process_ms {
+        TIME_MS.check(place, *time)?;
     }
     let least = process_ms.iter().copied().fold(f64::INFINITY, f64::min);
     let most = process_ms.iter().copied().fold(0.0, f64::max);
@@ -112,8 +133,8 @@ fn check_steps(record: &FusionRecord) -> Checked {
             return fail(place("op"), format!("{op} is not op {} of the chain", index + 1));
         }
         let ends = [low_ms, high_ms].map(|end| end.unwrap_or(ms));
-        if ![ms, ends[0], ends[1]].into_iter().all(is_positive) {
-            return fail(place("ms"), "a time must be a positive number");
+        for (key, time) in [("ms", ms), ("low_ms", ends[0]), ("high_ms", ends[1])] {
+            TIME_MS.check(place(key), time)?;
         }
         if !(ends[0] <= ms && ms <= ends[1]) || low_ms.is_some() != high_ms.is_some() {
             return fail(place("ms"), "it must lie between low_ms and high_ms");
@@ -143,9 +164,15 @@ fn check_states(record: &FusionRecord, states: usize) -> Checked {
         return fail(Place::of("states"), why);
     }
     for (index, one) in record.by_state.iter().enumerate() {
-        let StateSpeedup { state, speedup_factor, speedup_low, speedup_high, .. } = *one;
+        let StateSpeedup { state, processes, speedup_factor, speedup_low, speedup_high } = *one;
         let place = |key| Place::of_nth("by_state", index, key);
+        if processes == 0 {
+            return fail(place("processes"), "what no process measured has no speedup");
+        }
         let ends = [speedup_low, speedup_factor, speedup_high];
+        for (key, ratio) in [("speedup_low", speedup_low), ("speedup_high", speedup_high)] {
+            RATIO.check(place(key), ratio)?;
+        }
         if !(ends.iter().all(|end| is_positive(*end)) && ends.is_sorted()) {
             let why = format!("by_state: the speedup in state {state} is not in its interval");
             return fail(place("speedup_factor"), why);
@@ -162,11 +189,14 @@ fn check_states(record: &FusionRecord, states: usize) -> Checked {
 fn check_over_states(record: &FusionRecord) -> Checked {
     let FusionRecord { by_state, speedup_low, speedup_high, speedup_factor, .. } = record;
     let place = |key| Place::of_nth("by_state", 0, key);
+    if by_state.len() < 2 {
+        return fail(place("state"), "it is the only one; a speedup differs between several");
+    }
     if !by_state.iter().map(|one| one.state).eq(record.states.iter().copied()) {
         return fail(place("state"), "they must be those of `states`, in the same order");
     }
-    let processes: u32 = by_state.iter().map(|one| one.processes).sum();
-    if processes != record.processes {
+    let processes: u64 = by_state.iter().map(|one| u64::from(one.processes)).sum();
+    if processes != u64::from(record.processes) {
         let why = format!("{processes} processes are in states, of {}", record.processes);
         return fail(place("processes"), why);
     }

@@ -1,6 +1,6 @@
 //! What must be true of a verdict and its reasons.
 
-use super::contradiction::{Checked, fail};
+use super::contradiction::{Checked, check_text, fail};
 use crate::calibration::{
     FusionRecord, HardwareCalibration, Reason, ReasonCode, Settings, Verdict,
 };
@@ -64,6 +64,7 @@ fn check_reasons(record: &FusionRecord, calibration: &HardwareCalibration) -> Ch
     let Settings { processes: planned, .. } = calibration.settings;
     let is_of_one_run = calibration.is_of_one_run();
     for (index, reason) in record.reasons.iter().enumerate() {
+        check_text(Place::of_nth("reason", index, "text"), &reason.text)?;
         let why = match reason.code {
             ReasonCode::MostlyDisturbed if pairs_kept == pairs && rounds > 1 => {
                 Some("no pair was disturbed".to_owned())
@@ -79,6 +80,15 @@ fn check_reasons(record: &FusionRecord, calibration: &HardwareCalibration) -> Ch
             }
             ReasonCode::OrderSensitive if record.order_sensitivity.is_none() => {
                 Some("order_sensitivity was not measured".to_owned())
+            }
+            ReasonCode::FasterThanTheMachine if calibration.ceilings.is_empty() => {
+                Some("there are no [[ceilings]]".to_owned())
+            }
+            ReasonCode::StateChanged if record.by_state.is_empty() => {
+                Some("there is no [[fusion.by_state]]".to_owned())
+            }
+            ReasonCode::ShortSpan if record.span_s.is_none() => {
+                Some("there is no span_s".to_owned())
             }
             ReasonCode::Throttled | ReasonCode::ClockChanged if record.gpu.is_none() => {
                 Some("it ran on no GPU".to_owned())

@@ -1,0 +1,145 @@
+//! What must be true of the ceilings.
+
+use super::contradiction::{Checked, check_target, fail};
+use super::limits::{RATE, SHORT_TIME_US};
+use crate::calibration::{CeilingsSpread, HardwareCalibration, MeasuredCeilings};
+use crate::cost::{BandwidthPoint, Ceilings};
+use crate::error::Error;
+use crate::place::{Place, Section};
+use crate::vocabulary::{Backend, CacheState, Clock, DType};
+
+pub(super) fn check(calibration: &HardwareCalibration, text: &str) -> Result<(), Error> {
+    for (index, measured) in calibration.ceilings.iter().enumerate() {
+        check_target(calibration, measured.backend, measured.clock, measured.threads)
+            .and_then(|()| check_state(measured, calibration.states.len()))
+            .and_then(|()| check_rates(&measured.ceilings))
+            .and_then(|()| check_curve(&measured.ceilings.bandwidth, calibration))
+            .and_then(|()| check_spread(measured, calibration))
+            .and_then(|()| check_kind(measured, index, calibration))
+            .map_err(|wrong| wrong.within(Section::nth("ceilings", index), text))?;
+    }
+    Ok(())
+}
+
+fn check_state(measured: &MeasuredCeilings, states: usize) -> Checked {
+    match measured.state.filter(|id| *id == 0 || *id as usize > states) {
+        None => Ok(()),
+        Some(state) => {
+            let why = format!("state {state} is named, and there are {states} states");
+            fail(Place::of("state"), why)
+        }
+    }
+}
+
+fn check_rates(ceilings: &Ceilings) -> Checked {
+    RATE.check(Place::of("peak_gflops"), ceilings.peak_gflops)?;
+    SHORT_TIME_US.check(Place::of("launch_us"), ceilings.launch_us)?;
+    for (index, point) in ceilings.bandwidth.iter().enumerate() {
+        for (key, rate) in [
+            ("gb_per_s", Some(point.gb_per_s)),
+            ("nontemporal_gb_per_s", point.nontemporal_gb_per_s),
+            ("read_gb_per_s", point.read_gb_per_s),
+        ] {
+            if let Some(rate) = rate {
+                RATE.check(Place::of_nth("bandwidth", index, key), rate)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_curve(bandwidth: &[BandwidthPoint], calibration: &HardwareCalibration) -> Checked {
+    let memory_bytes = calibration.memory_bytes();
+    for (index, point) in bandwidth.iter().enumerate() {
+        let bytes = point.working_set_bytes;
+        let place = Place::of_nth("bandwidth", index, "working_set_bytes");
+        let before = index.checked_sub(1).map_or(0, |before| bandwidth[before].working_set_bytes);
+        if before >= bytes {
+            return fail(place, format!("it is {bytes}; the working sets must increase from 1"));
+        }
+        if bytes > memory_bytes {
+            let why = format!("it is {bytes}, and the memory of the fingerprint {memory_bytes}");
+            return fail(place, why);
+        }
+    }
+    Ok(())
+}
+
+/// The worst of several measurements; the ceilings are their best.
+fn check_spread(measured: &MeasuredCeilings, calibration: &HardwareCalibration) -> Checked {
+    let Some(spread) = measured.spread else { return Ok(()) };
+    let best = &measured.ceilings;
+    let CeilingsSpread { measurements, lowest_peak_gflops, highest_launch_us, .. } = spread;
+    let place = |key| Place::within("spread", key);
+    if measurements < 2 {
+        return fail(place("measurements"), "a spread is that of several measurements");
+    }
+    // They are made between the planned passes.
+    let processes = calibration.settings.processes;
+    if calibration.is_of_one_run() && measurements > processes {
+        let why = format!("it is {measurements}, and settings.processes {processes}");
+        return fail(place("measurements"), why);
+    }
+    RATE.check(place("lowest_peak_gflops"), lowest_peak_gflops)?;
+    if lowest_peak_gflops > best.peak_gflops {
+        return fail(place("lowest_peak_gflops"), "it is above peak_gflops");
+    }
+    SHORT_TIME_US.check(place("highest_launch_us"), highest_launch_us)?;
+    if highest_launch_us < best.launch_us {
+        return fail(place("highest_launch_us"), "it is below launch_us");
+    }
+    let memory = place("lowest_memory_gb_per_s");
+    match (spread.lowest_memory_gb_per_s, best.bandwidth.last()) {
+        (None, None) => Ok(()),
+        (Some(lowest), Some(last)) => {
+            RATE.check(memory, lowest)?;
+            if lowest > last.gb_per_s {
+                return fail(memory, "it is above the bandwidth of the largest working set");
+            }
+            Ok(())
+        }
+        (Some(_), None) => fail(memory, "there is no bandwidth that it could be of"),
+        (None, Some(_)) => fail(memory, "it is missing, and there is a bandwidth"),
+    }
+}
+
+/// What there is one of.
+#[derive(PartialEq)]
+struct Kind {
+    backend: Backend,
+    dtype: DType,
+    threads: u32,
+    cache_state: CacheState,
+    clock: Clock,
+    state: Option<u32>,
+}
+
+fn kind(measured: &MeasuredCeilings) -> Kind {
+    let MeasuredCeilings { backend, dtype, threads, cache_state, clock, state, .. } = *measured;
+    Kind { backend, dtype, threads, cache_state, clock, state }
+}
+
+/// Each run has one of a kind. Those with cold caches are what warm ones say of memory alone.
+fn check_kind(
+    measured: &MeasuredCeilings,
+    index: usize,
+    calibration: &HardwareCalibration,
+) -> Checked {
+    let all = &calibration.ceilings;
+    let runs = 1 + calibration.additions.len();
+    let times = all[..=index].iter().filter(|other| kind(other) == kind(measured)).count();
+    if times > runs {
+        let why = format!("there are {times} of its kind, of {runs} runs");
+        return fail(Place::of("backend"), why);
+    }
+    if measured.cache_state == CacheState::Warm {
+        return Ok(());
+    }
+    let warm = Kind { cache_state: CacheState::Warm, ..kind(measured) };
+    let mut of_warm = all.iter().filter(|other| kind(other) == warm);
+    if of_warm.any(|warm| warm.ceilings.in_memory() == measured.ceilings) {
+        return Ok(());
+    }
+    let why = "it is cold, and no [[ceilings]] of the same with warm caches say that of memory";
+    fail(Place::of("cache_state"), why)
+}

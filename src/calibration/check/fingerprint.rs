@@ -1,0 +1,181 @@
+//! What must be true of the machine: of what was observed, and of a specification that was written
+//! from it.
+
+use super::contradiction::{Checked, check_text, fail};
+use super::limits::{CLOCK_MHZ, MEMORY, PROCESSORS};
+use crate::calibration::{
+    Fingerprint, HardwareCalibration, MeasuredCeilings, ObservedCache, ObservedGpu,
+};
+use crate::error::Error;
+use crate::hardware::{Cache, CacheKind, HardwareSpec, OBSERVED, Processor};
+use crate::place::{Place, Section};
+use crate::vocabulary::CacheState;
+
+pub(super) fn check(calibration: &HardwareCalibration, text: &str) -> Result<(), Error> {
+    let HardwareCalibration { fingerprint, hardware, ceilings, .. } = calibration;
+    check_fingerprint(fingerprint)
+        .map_err(|wrong| wrong.within(Section::only("fingerprint"), text))?;
+    check_hardware(hardware, fingerprint, ceilings)
+        .map_err(|wrong| wrong.within(Section::only("hardware"), text))
+}
+
+fn check_fingerprint(fingerprint: &Fingerprint) -> Checked {
+    let Fingerprint { cpu_model, cpu_vendor, os, logical_cores, physical_cores, .. } = fingerprint;
+    for (key, text) in [("cpu_model", cpu_model), ("cpu_vendor", cpu_vendor), ("os", os)] {
+        check_text(Place::of(key), text)?;
+    }
+    PROCESSORS.check(Place::of("logical_cores"), f64::from(*logical_cores))?;
+    if let Some(cores) = physical_cores {
+        PROCESSORS.check(Place::of("physical_cores"), f64::from(*cores))?;
+    }
+    check_memory(Place::of("memory_bytes"), fingerprint.memory_bytes)?;
+    for (index, cache) in fingerprint.caches.iter().enumerate() {
+        let place = Place::of_nth("cache", index, "shared_by");
+        PROCESSORS.check(place, f64::from(cache.shared_by))?;
+    }
+    fingerprint.gpu.as_ref().map_or(Ok(()), check_gpu)
+}
+
+fn check_gpu(gpu: &ObservedGpu) -> Checked {
+    let place = |key| Place::within("gpu", key);
+    check_text(place("architecture"), &gpu.architecture)?;
+    PROCESSORS.check(place("processors"), f64::from(gpu.processors))?;
+    check_memory(place("memory_bytes"), gpu.memory_bytes)?;
+    if gpu.l2_bytes > gpu.memory_bytes {
+        return fail(place("l2_bytes"), "it is more than memory_bytes");
+    }
+    // A driver that does not know it says 0.
+    if gpu.clock_mhz > 0 {
+        CLOCK_MHZ.check(place("clock_mhz"), f64::from(gpu.clock_mhz))?;
+    }
+    Ok(())
+}
+
+fn check_memory(place: Place, bytes: u64) -> Checked {
+    #[expect(clippy::cast_precision_loss, reason = "far from the ends of the range")]
+    Ok(MEMORY.check(place, bytes as f64)?)
+}
+
+/// The hardware is that of the fingerprint: by its name where there is a data sheet, and in all that
+/// was observed or measured where there is none.
+fn check_hardware(
+    hardware: &HardwareSpec,
+    fingerprint: &Fingerprint,
+    ceilings: &[MeasuredCeilings],
+) -> Checked {
+    hardware.check()?;
+    let (processor, name) = match &fingerprint.gpu {
+        None => (Processor::Cpu, &fingerprint.cpu_model),
+        Some(gpu) if gpu.name.is_empty() => (Processor::Gpu, &gpu.architecture),
+        Some(gpu) => (Processor::Gpu, &gpu.name),
+    };
+    if hardware.processor != processor {
+        let why = format!("it is {}, and the fingerprint is of a {processor}", hardware.processor);
+        return fail(Place::of("processor"), why);
+    }
+    if !hardware.is_detected_as(name) {
+        let why = format!("the machine of the fingerprint, {name:?}, is not detected as this one");
+        return fail(Place::of("detect"), why);
+    }
+    if hardware.cores.source == OBSERVED {
+        check_observed(hardware, fingerprint, name)?;
+    }
+    check_measured(hardware, ceilings)
+}
+
+/// What was written from the fingerprint.
+fn check_observed(hardware: &HardwareSpec, fingerprint: &Fingerprint, name: &str) -> Checked {
+    let Fingerprint { physical_cores, logical_cores, .. } = fingerprint;
+    let (cores, threads, what_else) = match &fingerprint.gpu {
+        Some(gpu) => (gpu.processors, None, ("architecture", &gpu.architecture)),
+        None => {
+            let cores = physical_cores.unwrap_or(*logical_cores);
+            (cores, Some(*logical_cores), ("vendor", &fingerprint.cpu_vendor))
+        }
+    };
+    let (key, expected) = what_else;
+    let given = if key == "vendor" { &hardware.vendor } else { &hardware.architecture };
+    for (key, given, expected) in
+        [("name", hardware.name.as_str(), name), (key, given.as_str(), expected.as_str())]
+    {
+        if given != expected {
+            let why = format!("it is {given:?}, and the fingerprint says {expected:?}");
+            return fail(Place::of(key), why);
+        }
+    }
+    for (key, given, expected) in [
+        ("count", Some(hardware.cores.count), Some(cores)),
+        ("threads", hardware.cores.threads, threads),
+    ] {
+        if given != expected {
+            let [given, expected] = [given, expected]
+                .map(|count| count.map_or("nothing".to_owned(), |n| n.to_string()));
+            let why = format!("it is {given}, and the fingerprint says {expected}");
+            return fail(Place::within("cores", key), why);
+        }
+    }
+    check_caches(&hardware.caches, fingerprint)
+}
+
+/// The caches, each as the fingerprint has it.
+fn check_caches(caches: &[Cache], fingerprint: &Fingerprint) -> Checked {
+    let unified = CacheKind::Unified;
+    let expected: Vec<(u8, u64, CacheKind, u32)> = match &fingerprint.gpu {
+        Some(gpu) => vec![(2, gpu.l2_bytes, unified, 1)],
+        None => {
+            let of = |cache: &ObservedCache| {
+                let kind = if cache.level == 1 { CacheKind::Data } else { unified };
+                // The processors that this process may use are not all that share it.
+                let instances = (fingerprint.logical_cores / cache.shared_by).max(1);
+                (cache.level, cache.bytes, kind, instances)
+            };
+            fingerprint.caches.iter().map(of).collect()
+        }
+    };
+    for (index, expected) in expected.iter().enumerate() {
+        let (level, bytes, kind, instances) = *expected;
+        let Some(cache) = caches.get(index) else {
+            let why = format!("there is no cache with {bytes} bytes at level {level}");
+            return fail(Place::of_nth("cache", index, "level"), why);
+        };
+        for (key, is_it) in [
+            ("level", cache.level == level),
+            ("bytes", cache.bytes == bytes),
+            ("kind", cache.kind == kind),
+            ("instances", cache.instances == instances),
+        ] {
+            if !is_it {
+                let why = format!(
+                    "the fingerprint has {bytes} bytes at level {level}, in {instances} {}",
+                    if instances == 1 { "instance" } else { "instances" }
+                );
+                return fail(Place::of_nth("cache", index, key), why);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What was taken from the ceilings of the run that wrote it. Later runs add others behind them.
+fn check_measured(hardware: &HardwareSpec, ceilings: &[MeasuredCeilings]) -> Checked {
+    if ceilings.is_empty() {
+        return Ok(());
+    }
+    let memory = &hardware.memory;
+    let mut in_memory = ceilings.iter().filter_map(|measured| measured.ceilings.bandwidth.last());
+    if memory.source == OBSERVED && in_memory.all(|at| at.gb_per_s != memory.bandwidth_gb_per_s) {
+        let why = format!("no [[ceilings]] end with {}", memory.bandwidth_gb_per_s);
+        return fail(Place::within("memory", "bandwidth_gb_per_s"), why);
+    }
+    for (index, peak) in hardware.peaks.iter().enumerate() {
+        let is_it = |measured: &MeasuredCeilings| {
+            (measured.dtype, measured.cache_state) == (peak.dtype, CacheState::Warm)
+                && measured.ceilings.peak_gflops == peak.gflops
+        };
+        if peak.source == OBSERVED && !ceilings.iter().any(is_it) {
+            let why = format!("no [[ceilings]] of {} have a peak of {}", peak.dtype, peak.gflops);
+            return fail(Place::of_nth("peak", index, "gflops"), why);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,96 @@
+//! What must be true of what only a GPU reports.
+
+use super::contradiction::{Checked, check_text, fail};
+use super::limits::CLOCK_MHZ;
+use crate::calibration::{FusionRecord, GpuDetails, GpuKernel};
+use crate::place::Place;
+use crate::vocabulary::{Backend, Core};
+
+pub(super) fn check(record: &FusionRecord) -> Checked {
+    let place = Place::of("backend");
+    let backend = record.backend;
+    match &record.gpu {
+        None if backend == Backend::Cpu => Ok(()),
+        None => fail(place, format!("it is {backend}, and there is no [fusion.gpu]")),
+        Some(_) if backend == Backend::Cpu => fail(place, "it is cpu, and there is [fusion.gpu]"),
+        Some(gpu) => {
+            check_clocks(gpu)?;
+            check_clock_changes(gpu, record)?;
+            check_cores(gpu)?;
+            check_kernels("gpu.unfused_kernel", &gpu.unfused_kernels)?;
+            check_kernels("gpu.fused_kernel", &gpu.fused_kernels)
+        }
+    }
+}
+
+/// A lowest and a highest clock, read around the samples and counted in them.
+fn check_clocks(gpu: &GpuDetails) -> Checked {
+    let (lowest, highest) = (gpu.lowest_clock_mhz, gpu.highest_clock_mhz);
+    if lowest.is_some() != highest.is_some() {
+        let why = "lowest_clock_mhz and highest_clock_mhz stand together";
+        return fail(Place::within("gpu", "lowest_clock_mhz"), why);
+    }
+    let counted = gpu.device_clock_mhz.map(|ends| ("device_clock_mhz", ends));
+    for (key, [lowest, highest]) in
+        lowest.zip(highest).map(|(a, b)| ("lowest_clock_mhz", [a, b])).into_iter().chain(counted)
+    {
+        for clock in [lowest, highest] {
+            CLOCK_MHZ.check(Place::within("gpu", key), f64::from(clock))?;
+        }
+        if lowest > highest {
+            let why = format!("the lowest is {lowest}, and the highest {highest}");
+            return fail(Place::within("gpu", key), why);
+        }
+    }
+    Ok(())
+}
+
+fn check_clock_changes(gpu: &GpuDetails, record: &FusionRecord) -> Checked {
+    let pairs = record.disturbed.clock_change;
+    if gpu.clock_changes.is_some() != pairs.is_some() {
+        let why = "clock_changes and disturbed.clock_change stand together";
+        return fail(Place::within("gpu", "clock_changes"), why);
+    }
+    let pairs = pairs.unwrap_or(0);
+    let changes = gpu.clock_changes.unwrap_or_default();
+    if let Some(most) = changes.into_iter().find(|samples| *samples > pairs) {
+        let why = format!("{most} samples met a change, and {pairs} pairs");
+        return fail(Place::within("gpu", "clock_changes"), why);
+    }
+    Ok(())
+}
+
+/// Cores fail from the best on, down to the one that is left.
+fn check_cores(gpu: &GpuDetails) -> Checked {
+    let left = gpu.failed_cores.iter().map(|failed| failed.core).chain(gpu.core);
+    let cores: Vec<Core> = left.collect();
+    for (index, failed) in gpu.failed_cores.iter().enumerate() {
+        let place = |key| Place::of_nth("gpu.failed_core", index, key);
+        check_text(place("reason"), &failed.reason)?;
+        let next = cores.get(index + 1);
+        if !next.is_some_and(|next| is_below(*next, failed.core)) {
+            let next = next.map_or("nothing", |next| next.name());
+            let why = format!("it is {}, and {next} is not below it", failed.core);
+            return fail(place("core"), why);
+        }
+    }
+    Ok(())
+}
+
+fn is_below(core: Core, other: Core) -> bool {
+    std::iter::successors(other.next(), |core| core.next()).any(|below| below == core)
+}
+
+fn check_kernels(table: &'static str, kernels: &[GpuKernel]) -> Checked {
+    for (index, kernel) in kernels.iter().enumerate() {
+        let place = |key| Place::of_nth(table, index, key);
+        check_text(place("name"), &kernel.name)?;
+        if kernel.blocks == 0 {
+            return fail(place("blocks"), "a kernel is launched with 1 at least");
+        }
+        if kernel.threads == 0 {
+            return fail(place("threads"), "a block has 1 at least");
+        }
+    }
+    Ok(())
+}

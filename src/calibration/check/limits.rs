@@ -1,0 +1,36 @@
+//! What measured figures can be at all, on whatever machine.
+
+use crate::range::Range;
+
+/// One run of a kernel, from a tenth of a nanosecond to eleven days.
+pub(super) const TIME_MS: Range = Range::new(1e-7..=1e9, "ms");
+
+/// A time that can be too short for a clock to see.
+pub(super) const SHORT_TIME_US: Range = Range::new(0.0..=1e9, "us");
+
+/// Handing work to other threads takes their caches' time.
+pub(super) const HANDOFF_US: Range = Range::new(1e-4..=1e9, "us");
+
+/// A measured rate.
+pub(super) const RATE: Range = Range::new(1e-6..=1e9, "GB/s or GFLOP/s");
+
+/// From the first process of a problem to the last one: up to thirty years.
+pub(super) const SPAN_S: Range = Range::new(0.0..=1e9, "s");
+
+/// A ratio of two times of one process.
+pub(super) const RATIO: Range = Range::new(1e-9..=1e9, "");
+
+/// Runs in a sample, which a slow clock makes many.
+pub(super) const RUNS: Range = Range::new(1.0..=1e9, "runs");
+
+/// The memory of a machine or of a GPU.
+pub(super) const MEMORY: Range = Range::new(1e6..=1e18, "bytes");
+
+/// The cores, threads or processors of a machine, and what share a cache.
+pub(super) const PROCESSORS: Range = Range::new(1.0..=1e7, "");
+
+/// The clock of a GPU.
+pub(super) const CLOCK_MHZ: Range = Range::new(10.0..=20_000.0, "MHz");
+
+/// Clocks have steps of a nanosecond; no clock has any of less than a picosecond.
+pub(super) const LEAST_TICK_MS: f64 = 1e-9;

@@ -1,0 +1,110 @@
+//! What must be true of how the file was made: of the program, the settings, the checks before the
+//! run, later runs, and of what has no record.
+
+use std::time::Duration;
+
+use super::contradiction::{Checked, check_text, fail};
+use super::timestamp;
+use crate::calibration::{Addition, Check, CheckStatus, HardwareCalibration, Settings, Tool};
+use crate::error::Error;
+use crate::hardware::HardwareSpec;
+use crate::place::{Place, Section};
+
+/// The `--hardware` that any machine meets.
+const ANY: &str = "auto";
+
+pub(super) fn check(calibration: &HardwareCalibration, text: &str) -> Result<(), Error> {
+    let HardwareCalibration { tool, settings, additions, checks, skipped, .. } = calibration;
+    check_tool(tool).map_err(|wrong| wrong.within(Section::only("tool"), text))?;
+    check_settings(calibration).map_err(|wrong| wrong.within(Section::only("settings"), text))?;
+    for (index, addition) in additions.iter().enumerate() {
+        check_addition(addition, calibration)
+            .map_err(|wrong| wrong.within(Section::nth("addition", index), text))?;
+    }
+    for (index, check) in checks.iter().enumerate() {
+        check_of_machine(check, &checks[..index], settings)
+            .map_err(|wrong| wrong.within(Section::nth("check", index), text))?;
+    }
+    for (index, skipped) in skipped.iter().enumerate() {
+        check_text(Place::of("reason"), &skipped.reason)
+            .map_err(|wrong| wrong.within(Section::nth("skipped", index), text))?;
+    }
+    Ok(())
+}
+
+fn check_tool(tool: &Tool) -> Checked {
+    for (key, text) in [("name", &tool.name), ("version", &tool.version), ("build", &tool.build)] {
+        check_text(Place::of(key), text)?;
+    }
+    timestamp::check(Place::of("started_at"), &tool.started_at)
+}
+
+fn check_settings(calibration: &HardwareCalibration) -> Checked {
+    let HardwareCalibration { settings, hardware, checks, .. } = calibration;
+    let Settings { processes, most_processes, rounds, spread_s, time_budget_s, .. } = *settings;
+    for (key, count) in [("processes", processes), ("rounds", rounds)] {
+        if count == 0 {
+            return fail(Place::of(key), "it must be at least 1");
+        }
+    }
+    if most_processes < processes {
+        let why = format!("it is {most_processes}, and processes {processes}");
+        return fail(Place::of("most_processes"), why);
+    }
+    for (key, seconds) in [("spread_s", Some(spread_s)), ("time_budget_s", time_budget_s)] {
+        if let Some(seconds) = seconds.filter(|one| Duration::try_from_secs_f64(*one).is_err()) {
+            return fail(Place::of(key), format!("it is {seconds:?}, which is no length of time"));
+        }
+    }
+    check_requested(settings, hardware)?;
+    let has_failed = checks.iter().any(|check| check.status == CheckStatus::Fail);
+    if settings.forced && calibration.is_of_one_run() && !has_failed {
+        return fail(Place::of("forced"), "it is true, and no [[check]] failed");
+    }
+    Ok(())
+}
+
+/// Whether the machine is the requested one. What is neither its name nor that of any machine is a
+/// file, which the calibration does not have.
+fn check_requested(settings: &Settings, hardware: &HardwareSpec) -> Checked {
+    let Settings { requested_hardware: requested, hardware_matches: matches, .. } = settings;
+    check_text(Place::of("requested_hardware"), requested)?;
+    let is_file = requested.contains(['/', '\\']) || requested.ends_with(".toml");
+    let is_this = requested == ANY || hardware.is_called(requested);
+    let (given, is) = match matches {
+        false if is_this => ("false", "is"),
+        true if !is_this && !is_file => ("true", "is not"),
+        _ => return Ok(()),
+    };
+    let why = format!("it is {given}, and this machine {is} {requested}, which was asked for");
+    fail(Place::of("hardware_matches"), why)
+}
+
+fn check_addition(addition: &Addition, calibration: &HardwareCalibration) -> Checked {
+    timestamp::check(Place::of("started_at"), &addition.started_at)?;
+    if addition.records > calibration.num_records {
+        let (added, all) = (addition.records, calibration.num_records);
+        return fail(Place::of("records"), format!("it is {added}, and the file has {all}"));
+    }
+    if addition.forced && !calibration.settings.forced {
+        return fail(Place::of("forced"), "it is true, and settings.forced is false");
+    }
+    Ok(())
+}
+
+fn check_of_machine(check: &Check, earlier: &[Check], settings: &Settings) -> Checked {
+    let Check { name, status, found, advice } = check;
+    check_text(Place::of("name"), name)?;
+    check_text(Place::of("found"), found)?;
+    if earlier.iter().any(|one| one.name == *name) {
+        return fail(Place::of("name"), format!("{name} was checked before"));
+    }
+    if *status == CheckStatus::Fail && !settings.forced {
+        let why = "it is fail, and settings.forced is false: such a run does not begin";
+        return fail(Place::of("status"), why);
+    }
+    if advice.is_some() != (*status != CheckStatus::Pass) {
+        return fail(Place::of("status"), format!("it is {status}; all but pass have an advice"));
+    }
+    Ok(())
+}
