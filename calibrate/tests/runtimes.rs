@@ -10,7 +10,7 @@ use std::process;
 use std::time::{Duration, Instant};
 
 use assert_cmd::Command;
-use fusion_cost_model::calibration::{HardwareCalibration, ReasonCode, Verdict};
+use fusion_cost_model::calibration::{HardwareCalibration, KernelFailure, ReasonCode, Verdict};
 use fusion_cost_model::{Implementation, Target};
 use predicates::prelude::*;
 use predicates::str::contains;
@@ -126,7 +126,8 @@ fn a_broken_runtime_loses_the_problem_with_its_reason_and_the_run_goes_on() {
         .args(["--runtime", "./late-crash.toml,./slow-clock.toml,native,./wrong-fused.toml"])
         .args(["--problem", PROBLEM])
         .assert()
-        .code(1);
+        .code(1)
+        .stderr(contains("ended by signal 6 (at `run`); it is tried once more"));
     let calibration = load(folder.path());
     assert_eq!(calibration.records.len(), 1);
     assert!(calibration.records[0].implementation.is_native());
@@ -137,6 +138,24 @@ fn a_broken_runtime_loses_the_problem_with_its_reason_and_the_run_goes_on() {
         let found = calibration.skipped.iter().map(|skipped| skipped.reason.as_str()).find(is_its);
         assert!(found.is_some_and(|found| found.contains(reason)), "{:?}", calibration.skipped);
     }
+    let crashed = calibration.skipped.iter().find(|one| one.reason.contains("(late-crash@1.2)"));
+    assert_eq!(crashed.unwrap().failure, Some(KernelFailure::Crash));
+    assert_nothing_is_left(folder.path());
+}
+
+/// Every process of it dies at its first `hello`, also the one that is asked what it is.
+#[test]
+fn a_runtime_that_dies_at_its_start_is_started_once_more() {
+    let folder = folder(&["dies-once", "dies"]);
+    let run = |runtime: &str| {
+        let mut command = shortest(folder.path());
+        command.args(["--runtime", runtime, "--problem", PROBLEM]);
+        command
+    };
+    run("./dies-once.toml").assert().success().stdout(contains("1 record"));
+    assert!(load(folder.path()).skipped.is_empty());
+    let reason = "the runtime dies cannot be used: its process was ended by signal 9";
+    run("./dies.toml").assert().code(5).stderr(contains(reason));
     assert_nothing_is_left(folder.path());
 }
 
@@ -253,32 +272,60 @@ fn processes_in(folder: &Path) -> usize {
     std::fs::read_dir("/proc").unwrap().flatten().filter(works_there).count()
 }
 
-#[test]
-fn an_interrupted_run_ends_what_a_runtime_has_started() {
-    let folder = folder(&["leaves"]);
-    std::fs::create_dir_all(folder.path().join("tmp")).unwrap();
-    let mut child = process::Command::new(env!("CARGO_BIN_EXE_calibrate"))
-        .current_dir(folder.path())
-        .env("TMPDIR", folder.path().join("tmp"))
-        .env("XDG_CACHE_HOME", folder.path().join("cache"))
-        .args(["--threads", "1", "--force", "--output", "r.toml", "--runtime", "./leaves.toml"])
+/// Starts a run of many processes, and returns when a runtime and what it has started are at work.
+fn start_long(folder: &Path, runtime: &str) -> process::Child {
+    std::fs::create_dir_all(folder.join("tmp")).unwrap();
+    let child = process::Command::new(env!("CARGO_BIN_EXE_calibrate"))
+        .current_dir(folder)
+        .env("TMPDIR", folder.join("tmp"))
+        .env("XDG_CACHE_HOME", folder.join("cache"))
+        .args(["--threads", "1", "--force", "--output", "r.toml", "--runtime", runtime])
         .args(["--problem", PROBLEM, "--processes", "40", "--spread", "10m"])
         .stderr(process::Stdio::null())
         .spawn()
         .unwrap();
-    let wait_for = |is_so: &dyn Fn(usize) -> bool| {
-        let began = Instant::now();
-        while !is_so(processes_in(folder.path())) {
-            assert!(began.elapsed() < Duration::from_secs(60));
-            std::thread::sleep(Duration::from_millis(5));
-        }
+    wait_for_processes(folder, |count| count >= 2);
+    child
+}
+
+fn wait_for_processes(folder: &Path, is_so: fn(usize) -> bool) {
+    let began = Instant::now();
+    while !is_so(processes_in(folder)) {
+        assert!(began.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn an_interrupted_run_ends_what_a_runtime_has_started() {
+    for flaw in ["leaves", "escapes"] {
+        let folder = folder(&[flaw]);
+        let mut child = start_long(folder.path(), &format!("./{flaw}.toml"));
+        let id = child.id().to_string();
+        let signal = process::Command::new("kill").args(["-INT", &id]).status();
+        assert!(signal.unwrap().success());
+        child.wait().unwrap();
+        wait_for_processes(folder.path(), |count| count == 0);
+    }
+}
+
+/// In a session of its own, without a parent, when its worker ends and when it is killed.
+#[test]
+fn what_escapes_from_a_runtime_ends_with_its_worker() {
+    let folder = folder(&["escapes", "escapes-hang"]);
+    let run = |runtime: &str| {
+        let mut command = shortest(folder.path());
+        command.args(["--runtime", runtime, "--problem", PROBLEM]);
+        command
     };
-    // The runtime, and what it has started.
-    wait_for(&|count| count >= 2);
-    let signal = process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
-    assert!(signal.unwrap().success());
-    child.wait().unwrap();
-    wait_for(&|count| count == 0);
+    run("./escapes.toml").assert().success();
+    assert_eq!(processes_in(folder.path()), 0);
+    run("./escapes-hang.toml")
+        .args(["--process-limit", "4s"])
+        .assert()
+        .code(1)
+        .stderr(contains("it is tried once more"));
+    assert_eq!(processes_in(folder.path()), 0);
 }
 
 #[test]

@@ -99,11 +99,14 @@ fn a_runtime_is_a_backend_like_the_others() {
 #[test]
 fn each_flaw_has_one_clear_reason() {
     assert_eq!(proved("none", 20), Ok(()));
+    // One that ends before it has said what it is, is started once more.
+    assert_eq!(proved("dies-once", 20), Ok(()));
     for (flaw, reason) in [
         ("wrong", "wrong result of unfused"),
         ("wrong-fused", "wrong result of fused"),
         ("crash", "tiny: its process failed: out of ideas (at `run`)"),
         ("late-crash", "tiny: its process was ended by signal 6 (at `run`)"),
+        ("dies", "tiny: its process was ended by signal 9; most likely it needed too much memory"),
         ("rubbish", "its answer to `hello` cannot be read"),
         ("huge", "its answer to `hello` has more than 1 MiB and no end of a line"),
         (

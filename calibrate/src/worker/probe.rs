@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use fused_kernels::worker::{Program, Worker, WorkerError};
+use cli_support::say;
+use fused_kernels::worker::{Program, Question, Worker, WorkerError};
 
 use super::processes::NoAnswer;
 use super::task::OnDevice;
@@ -15,7 +16,7 @@ pub const PROBE_LIMIT: Duration = Duration::from_secs(120);
 /// The same for a listing, where the user waits.
 pub const SURVEY_LIMIT: Duration = Duration::from_secs(30);
 
-/// Asks a worker that has the device.
+/// Asks a worker that has the device. One that crashes is asked once more, as it is when it measures.
 ///
 /// # Errors
 ///
@@ -25,7 +26,9 @@ pub fn probe<T: Task>(device: &Device, task: T, limit: Duration) -> Result<T::An
     let (device, _folder) = device.with_folder().map_err(NoAnswer::NotStarted)?;
     let is_gpu = device.gpu.is_some();
     let question = OnDevice { device, time_left: None, kernel_limit: limit, task };
-    let answer = ask(&question, limit).map_err(|error| {
+    let program =
+        Program::this().map_err(|error| NoAnswer::NotStarted(WorkerError::Start(error)))?;
+    let answer = ask(&program, &question, limit).map_err(|error| {
         NoAnswer::NoDevice(match error {
             other if !is_gpu => other.to_string(),
             WorkerError::TimeLimit { .. } => format!(
@@ -39,12 +42,65 @@ pub fn probe<T: Task>(device: &Device, task: T, limit: Duration) -> Result<T::An
     Ok(answer?)
 }
 
-fn ask<Q: fused_kernels::worker::Question>(
+/// Asks a worker, and once more if it crashes.
+fn ask<Q: Question>(
+    program: &Program,
     question: &Q,
     limit: Duration,
 ) -> Result<Q::Answer, WorkerError> {
-    let mut worker = Worker::start(&Program::this().map_err(WorkerError::Start)?)?;
+    match ask_once(program, question, limit) {
+        Err(error @ WorkerError::Ended(_)) => {
+            say!("{}: {error}; it is tried once more", Q::NAME);
+            ask_once(program, question, limit)
+        }
+        answer => answer,
+    }
+}
+
+fn ask_once<Q: Question>(
+    program: &Program,
+    question: &Q,
+    limit: Duration,
+) -> Result<Q::Answer, WorkerError> {
+    let mut worker = Worker::start(program)?;
     let answer = worker.ask(question, Some(limit))?;
     worker.finish();
     Ok(answer)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::super::SurveyTask;
+    use super::*;
+
+    /// How often a shell is asked that notes down that it was, and does this.
+    fn asked(does: &str) -> (WorkerError, usize) {
+        let folder = tempfile::tempdir().unwrap();
+        let notes = folder.path().join("notes");
+        let script = format!("echo asked >> '{}'; {does}", notes.display());
+        let program = Program::new("/bin/sh".into(), vec!["-c".into(), script.into()]);
+        let device = Device::cpu(1, false);
+        let limit = Duration::from_millis(500);
+        let question = OnDevice { device, time_left: None, kernel_limit: limit, task: SurveyTask };
+        let error = ask(&program, &question, limit).unwrap_err();
+        (error, std::fs::read_to_string(notes).unwrap().lines().count())
+    }
+
+    #[test]
+    fn a_worker_that_dies_at_its_start_is_asked_once_more_and_one_that_hangs_is_not() {
+        for does in ["exit 3", "kill -KILL $$", "kill -SEGV $$"] {
+            let (error, times) = asked(does);
+            assert!(matches!(error, WorkerError::Ended(_)), "{does}: {error}");
+            assert_eq!(times, 2, "{does}: {error}");
+        }
+        let (error, times) = asked("exec cat");
+        assert!(matches!(error, WorkerError::TimeLimit { .. }), "{error}");
+        assert_eq!(times, 1);
+        let (error, times) = asked("echo who is there; exec cat");
+        assert!(
+            matches!(error, WorkerError::TimeLimit { .. } | WorkerError::NotAWorker),
+            "{error}"
+        );
+        assert_eq!(times, 1);
+    }
 }

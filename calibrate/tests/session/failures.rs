@@ -35,6 +35,28 @@ fn a_control_that_fails_keeps_its_processes() {
     assert_eq!(ASKED.load(Ordering::Relaxed), 4, "a failure is not tried again");
 }
 
+/// Those of a runtime, whose process is not that of the worker.
+#[test]
+fn kernels_whose_process_crashes_are_tried_once_more_and_no_longer() {
+    static ASKED: AtomicUsize = AtomicUsize::new(0);
+    let crashes = |task: &MeasureTask| {
+        if task.subject.comparison != Comparison::UnfusedFused {
+            return None;
+        }
+        // In its first process once, and in its second one twice.
+        let crashes = [true, false, true, true];
+        let crashes = crashes.get(ASKED.fetch_add(1, Ordering::Relaxed)).copied()?;
+        let (failure, reason) = (KernelFailure::Crash, "signal 11".to_owned());
+        crashes.then_some(Err(NoAnswer::Kernels { failure, reason }))
+    };
+    let mut workers = Scripted { answer: Some(crashes), ..Scripted::new() };
+    let outcome = run(&mut workers, SETTINGS, &subjects(1));
+    assert_eq!(ASKED.load(Ordering::Relaxed), 4);
+    let state = &outcome.measured[0].state;
+    assert_eq!(state.failure(), Some((Some(KernelFailure::Crash), "signal 11")));
+    assert_eq!(processes(&outcome.measured), [1]);
+}
+
 #[test]
 fn a_run_in_which_everything_is_disturbed_ends_after_its_first_pass() {
     let mut workers = Scripted { answer: Some(disturbed), ..Scripted::new() };

@@ -6,6 +6,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use fusion_cost_model::calibration::KernelFailure;
 use fusion_cost_model::cost::Ceilings;
 use fusion_cost_model::{Backend as BackendName, CacheState, Clock, DType, Problem};
 
@@ -52,7 +53,13 @@ impl Shared {
     }
 
     pub(super) fn error(&self, error: RuntimeError) -> BackendError {
-        BackendError::Device(format!("{}: {error}", self.name).into())
+        let has_crashed = matches!(error, RuntimeError::Ended { .. });
+        let source = format!("{}: {error}", self.name).into();
+        if has_crashed {
+            BackendError::Kernels { failure: KernelFailure::Crash, source }
+        } else {
+            BackendError::Device(source)
+        }
     }
 }
 
@@ -61,7 +68,7 @@ impl Runtime {
     pub const START_LIMIT: Duration = <Hello<'_> as Request>::LIMIT;
 
     /// Starts a runtime that is to compute on this many threads, each of them bound to a processor
-    /// or free.
+    /// or free. One that ends before it has said what it is, is started once more.
     ///
     /// # Errors
     ///
@@ -79,11 +86,14 @@ impl Runtime {
         };
         let named =
             |error: RuntimeError| BackendError::Device(format!("{}: {error}", program.name).into());
-        let mut conversation =
-            Conversation::start(program, threads, processors.as_deref()).map_err(named)?;
-        let cache = program.cache.as_deref();
-        let hello = Hello { protocol: PROTOCOL, threads, device: "cpu", cache };
-        let introduction = conversation.ask(&hello).map_err(named)?;
+        let introduced = || introduced(program, threads, processors.as_deref());
+        let (conversation, introduction) = match introduced() {
+            // The system ends a process for the memory that another one took, and any program can
+            // send it a signal.
+            Err(RuntimeError::Ended { .. }) => introduced(),
+            answer => answer,
+        }
+        .map_err(named)?;
         let process = conversation.process().ok_or_else(|| named(RuntimeError::Gone))?;
         let watched = RefCell::new(Watched::of(process));
         let name = program.name.clone();
@@ -172,6 +182,19 @@ impl Runtime {
         let numbers = usize::try_from(numbers).unwrap_or(usize::MAX);
         PreparedRuntime::new(&self.shared, id, (ready.kernels, ready.layouts), (file, numbers))
     }
+}
+
+/// Starts the program of a runtime, and has it say what it is.
+fn introduced(
+    program: &RuntimeProgram,
+    threads: usize,
+    processors: Option<&[u32]>,
+) -> Result<(Conversation, Introduction), RuntimeError> {
+    let mut conversation = Conversation::start(program, threads, processors)?;
+    let cache = program.cache.as_deref();
+    let hello = Hello { protocol: PROTOCOL, threads, device: "cpu", cache };
+    let introduction = conversation.ask(&hello)?;
+    Ok((conversation, introduction))
 }
 
 fn write_numbers(path: &Path, numbers: &[f32]) -> std::io::Result<()> {

@@ -52,9 +52,14 @@
 //!   reaches one that is stopped.
 //! - [`Worker::finish`] closes the input and waits until the process is gone, so that it disturbs
 //!   nothing that comes after it. One that does not leave in 5 s is killed.
+//! - On Linux all that a worker has started ends with it, also what has left its process group or has
+//!   outlived the process that started it: a worker adopts such orphans, and it or its caller ends
+//!   them before it. Only a worker that somebody else kills leaves them.
 //! - A worker that dies is an error with its signal or exit status and with what it last wrote to
 //!   its standard error, which is read all the time and never makes the worker wait.
 
+#[cfg(target_os = "linux")]
+mod descendants;
 pub(crate) mod ended;
 mod error;
 mod frame;

@@ -228,10 +228,12 @@ impl Worker {
         error
     }
 
-    /// Kills it; whether it has ended.
+    /// Kills it, and on Linux all that it has started; whether it has ended.
     fn kill(&mut self) -> bool {
         self.input.close();
         if let Some(child) = &mut self.child {
+            #[cfg(target_os = "linux")]
+            super::descendants::end_those_of(child.id());
             // It fails when the process has ended.
             let _ = child.kill();
         }

@@ -100,7 +100,10 @@ impl Request {
 /// is ended if it does not.
 pub fn serve(answer: impl FnMut(&Request) -> Reply) -> Result<Infallible, ServeError> {
     #[cfg(target_os = "linux")]
-    end_with_caller();
+    {
+        end_with_caller();
+        super::descendants::adopt();
+    }
     match converse(answer) {
         Ok(()) => end(DONE),
         Err(error) => {
@@ -157,9 +160,11 @@ fn end_in_time() {
     });
 }
 
-/// Ends this process without asking anybody.
+/// Ends this process without asking anybody, and on Linux all that it has started.
 #[cfg(unix)]
 fn end(code: u8) -> ! {
+    #[cfg(target_os = "linux")]
+    super::descendants::end_own();
     // SAFETY: it takes any number, touches no memory of this process and does not return.
     unsafe { libc::_exit(i32::from(code)) }
 }

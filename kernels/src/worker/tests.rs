@@ -35,6 +35,8 @@ enum Behave {
         limit: Option<Duration>,
     },
     SayAndExit,
+    /// Starts processes that work in this folder: one in a session of its own, whose parent has ended.
+    LeaveBehind(std::path::PathBuf),
     /// Has a library write this file at the end of the process.
     WriteAtExit(std::path::PathBuf),
 }
@@ -136,6 +138,7 @@ fn behave(behaviour: Behave, notes: &Notes) -> String {
             notes.doing("read the future", None);
             return behave(Behave::Exit(3), notes);
         }
+        Behave::LeaveBehind(folder) => leave_behind(&folder),
         Behave::WriteAtExit(path) => {
             WRITTEN_AT_EXIT.set(path).unwrap();
             #[cfg(unix)]
@@ -146,6 +149,26 @@ fn behave(behaviour: Behave, notes: &Notes) -> String {
         }
     }
     "done".to_owned()
+}
+
+/// A shell in a session of its own that ends at once, and what it has started does not.
+fn leave_behind(folder: &std::path::Path) {
+    #[cfg(unix)]
+    {
+        use std::os::unix::process::CommandExt;
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", "sleep 3600 & true"]).current_dir(folder);
+        // SAFETY: it is one system call, which allocates no memory and takes no lock.
+        unsafe {
+            shell.pre_exec(|| {
+                libc::setsid();
+                Ok(())
+            });
+        }
+        assert!(shell.status().unwrap().success());
+    }
+    #[cfg(not(unix))]
+    let _ = folder;
 }
 
 static WRITTEN_AT_EXIT: std::sync::OnceLock<std::path::PathBuf> = std::sync::OnceLock::new();
@@ -275,6 +298,43 @@ fn a_worker_leaves_without_asking_libraries() {
             worker.ask(&Behave::Hang, LONG).unwrap_err();
         }
         assert!(!path.exists(), "{name}");
+    }
+}
+
+/// How many processes work in a folder.
+#[cfg(target_os = "linux")]
+fn processes_in(folder: &std::path::Path) -> usize {
+    let folder = folder.canonicalize().unwrap();
+    let works_there = |entry: &std::fs::DirEntry| {
+        std::fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd == folder)
+    };
+    std::fs::read_dir("/proc").unwrap().flatten().filter(works_there).count()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_escapes_from_a_worker_ends_with_it_however_it_ends() {
+    let ends: [(&str, fn(Worker)); 4] = [
+        ("finished", Worker::finish),
+        ("called off", |worker| {
+            worker.input().close();
+            worker.finish();
+        }),
+        ("killed for its time", |mut worker| {
+            worker.ask(&Behave::Hang, SHORT).unwrap_err();
+        }),
+        ("stopped", |worker| {
+            stop(&worker.id().unwrap().to_string());
+            drop(worker);
+        }),
+    ];
+    for (how, end) in ends {
+        let folder = tempfile::tempdir().unwrap();
+        let mut worker = worker();
+        worker.ask(&Behave::LeaveBehind(folder.path().to_owned()), LONG).unwrap();
+        assert_eq!(processes_in(folder.path()), 1, "{how}");
+        end(worker);
+        assert_eq!(processes_in(folder.path()), 0, "{how}");
     }
 }
 

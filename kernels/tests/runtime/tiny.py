@@ -6,6 +6,7 @@ import json
 import math
 import mmap
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -41,7 +42,7 @@ def run(state, variant, iterations):
     if not iterations:
         return {"ns": 0}
     runs += 1
-    if FLAW == "hang":
+    if "hang" in FLAW:
         open("hanging", "w").close()
         time.sleep(3600)
     if FLAW == "crash":
@@ -82,6 +83,13 @@ def answer(do, id=0, problem=None, files=(), output="", variant="", iterations=0
     if do == "hello":
         if FLAW == "missing":
             return {"missing": "No module named 'tiny'"}
+        if FLAW == "dies" or FLAW == "dies-once" and not os.path.exists("died"):
+            open("died", "w").close()
+            os.kill(os.getpid(), signal.SIGKILL)
+        if "escapes" in FLAW:
+            # In a session of its own, and an orphan as soon as the shell has ended.
+            escape = "sleep 3600 & true"
+            subprocess.run(escape, shell=True, start_new_session=True, stdout=subprocess.DEVNULL)
         if FLAW == "leaves":
             open("left-behind", "w").close()
             subprocess.Popen(["sleep", "3600"], stdout=subprocess.DEVNULL)

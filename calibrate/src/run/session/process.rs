@@ -98,12 +98,16 @@ impl Session<'_> {
         Ok(None)
     }
 
-    /// Asks a worker. One that crashes is asked once more: the system ends a process for the memory
-    /// that another one took, and any program can send it a signal or stop it.
+    /// Asks a worker. One that crashes, or whose runtime does, is asked once more: the system ends a
+    /// process for the memory that another one took, and any program can send it a signal or stop it.
     fn ask(&mut self, task: &MeasureTask) -> Result<MeasureAnswer, NoAnswer> {
         let answer = self.workers.measure(task.clone(), self.time_left());
         match answer {
-            Err(NoAnswer::Crashed(reason) | NoAnswer::Hung { reason, in_kernel: false }) => {
+            Err(
+                NoAnswer::Crashed(reason)
+                | NoAnswer::Hung { reason, in_kernel: false }
+                | NoAnswer::Kernels { failure: KernelFailure::Crash, reason },
+            ) => {
                 let subject = task.subject;
                 self.observer.warn(&format!("{subject}: {reason}; it is tried once more"));
                 self.workers.measure(task.clone(), self.time_left())

@@ -1,0 +1,100 @@
+//! Every value of a calibration file is changed in every way, one at a time. Nothing is accepted but
+//! what is listed in `free`, with the reason why nothing in the file speaks against it.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+#[path = "../consistent/mod.rs"]
+mod consistent;
+mod documents;
+mod edit;
+mod free;
+#[path = "../on_a_gpu/mod.rs"]
+mod on_a_gpu;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use documents::documents;
+use edit::{Change, Edit};
+use free::FREE;
+use fusion_cost_model::calibration::HardwareCalibration;
+use toml::Table;
+
+fn read(file: &Table) -> Result<HardwareCalibration, String> {
+    let text = toml::to_string_pretty(file).unwrap();
+    HardwareCalibration::from_toml(&text).map_err(|error| error.to_string())
+}
+
+/// What is in backticks behind a word of a message of serde's.
+fn listed(message: &str, behind: &str) -> Vec<String> {
+    let list = message.split_once(behind).map_or("", |(_, list)| list);
+    list.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+/// The words that are known where a file has one that is not.
+fn words(file: &Table) -> Vec<String> {
+    let message = read(file).err().unwrap_or_default();
+    let is_of_list = message.contains("unknown variant");
+    if is_of_list { listed(&message, ", expected") } else { Vec::new() }
+}
+
+fn tables() -> [(&'static str, Table); 3] {
+    documents().map(|(name, calibration)| {
+        let text = calibration.to_toml().unwrap();
+        assert_eq!(HardwareCalibration::from_toml(&text).unwrap(), calibration, "{name}");
+        (name, text.parse().unwrap())
+    })
+}
+
+/// Nothing would be said of a key that none of the files has.
+#[test]
+fn the_files_have_every_key() {
+    let tables = tables();
+    let paths: BTreeSet<String> = tables.iter().flat_map(|(_, file)| edit::paths(file)).collect();
+    let mut missing = BTreeSet::new();
+    let mut known = 0;
+    for (name, file) in &tables {
+        for (path, file) in edit::with_unknown_keys(file) {
+            let message = read(&file).expect_err("a key that no table has");
+            let keys = listed(&message, ", expected");
+            // Tables by name: the sizes of a problem, and the options of a runtime.
+            if keys.is_empty() {
+                assert!(
+                    ["fusion.extra_params", "runtime.options"].contains(&path.as_str()),
+                    "{name}: {path}: {message}"
+                );
+            }
+            known += keys.len();
+            let keys = keys.into_iter().map(|key| format!("{path}.{key}"));
+            missing.extend(keys.filter(|key| !paths.contains(key)));
+        }
+    }
+    assert!(known > 300, "{known}");
+    assert_eq!(missing, BTreeSet::new());
+}
+
+#[test]
+fn no_edit_is_accepted_that_something_speaks_against() {
+    let mut accepted: BTreeMap<(String, Change), String> = BTreeMap::new();
+    let (mut made, mut without_line) = (0, BTreeMap::new());
+    for (name, file) in tables() {
+        for Edit { path, change, value, file } in edit::edits(&file, words) {
+            made += 1;
+            let shown = || format!("{name}: {value:?}");
+            match read(&file) {
+                Ok(_) => _ = accepted.entry((path, change)).or_insert_with(shown),
+                Err(message) if message.contains("line ") => {}
+                Err(message) => _ = without_line.insert(path, message),
+            }
+        }
+    }
+    assert!(made > 5000, "{made}");
+    let free = || FREE.iter().flat_map(|free| free.paths.iter().map(move |path| (free, *path)));
+    let listed: BTreeSet<(String, Change)> = free()
+        .flat_map(|(free, path)| free.changes.iter().map(|change| (path.to_owned(), *change)))
+        .collect();
+    let more: Vec<_> = accepted.iter().filter(|(edit, _)| !listed.contains(*edit)).collect();
+    let fewer: Vec<_> = listed.iter().filter(|edit| !accepted.contains_key(*edit)).collect();
+    assert!(more.is_empty() && fewer.is_empty(), "accepted: {more:#?}\nnot accepted: {fewer:#?}");
+    // What is not there has no line.
+    println!("{made} edits, {} accepted; without a line: {without_line:#?}", accepted.len());
+}
