@@ -26,9 +26,8 @@ pub fn probe<T: Task>(device: &Device, task: T, limit: Duration) -> Result<T::An
     let (device, _folder) = device.with_folder().map_err(NoAnswer::NotStarted)?;
     let is_gpu = device.gpu.is_some();
     let question = OnDevice { device, time_left: None, kernel_limit: limit, task };
-    let program =
-        Program::this().map_err(|error| NoAnswer::NotStarted(WorkerError::Start(error)))?;
-    let answer = ask(&program, &question, limit).map_err(|error| {
+    let program = Program::this().map_err(WorkerError::Start);
+    let answer = program.and_then(|program| ask(&program, &question, limit)).map_err(|error| {
         NoAnswer::NoDevice(match error {
             other if !is_gpu => other.to_string(),
             WorkerError::TimeLimit { .. } => format!(
