@@ -80,7 +80,8 @@ pub struct Cores {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Memory {
-    /// Peak bandwidth in 10^9 bytes per second.
+    /// Peak bandwidth in 10^9 bytes per second; 0 in a calibration of a machine without a data sheet
+    /// whose ceilings could not be measured.
     pub bandwidth_gb_per_s: f64,
     /// Capacity, where the machine fixes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -89,6 +90,13 @@ pub struct Memory {
     pub kind: String,
     /// Where these figures stand.
     pub source: String,
+}
+
+impl Memory {
+    /// Whether nobody knows its bandwidth.
+    pub(crate) fn is_unmeasured(&self) -> bool {
+        self.source == OBSERVED && self.bandwidth_gb_per_s == 0.0
+    }
 }
 
 /// A level of cache.
@@ -175,7 +183,7 @@ impl HardwareSpec {
         FileKind::Hardware.expect(text, HARDWARE_SCHEMA_VERSION)?;
         let spec: Self = toml::from_str(text).map_err(invalid)?;
         spec.check()
-            .and_then(|()| ranges::check_names(&spec))
+            .and_then(|()| ranges::check_sheet(&spec))
             .map_err(|(place, why)| invalid(format!("`{}`: {why}", place.name())))?;
         Ok(spec)
     }
@@ -305,10 +313,20 @@ source = "made up"
             ),
             ("bandwidth_gb_per_s = 10.0", "bandwidth_gb_per_s = 1e18", "1000000 GB/s"),
             ("bandwidth_gb_per_s = 10.0", "bandwidth_gb_per_s = nan", "bandwidth_gb_per_s"),
+            (
+                "bandwidth_gb_per_s = 10.0, kind = \"DDR\", source = \"made up\"",
+                "bandwidth_gb_per_s = 0.0, kind = \"DDR\", source = \"observed by calibrate\"",
+                "it is 0; it must be between 0.01 and 1000000 GB/s",
+            ),
             ("kind = \"DDR\"", "kind = \"DDR\", capacity_gib = -1.0", "capacity_gib"),
             ("level = 1", "level = 0", "`cache.level`"),
             ("bytes = 32768", "bytes = 0", "`cache.bytes`"),
             ("instances = 4", "instances = 0", "`cache.instances`"),
+            (
+                "instances = 4",
+                "instances = 5",
+                "`cache.instances`: it is 5, and there are 4 threads",
+            ),
             ("gflops = 100.0", "gflops = 1e15", "between 0.01 and 1000000000 GFLOP/s"),
             ("[\"Example(R) One\"]", "[\"\"]", "`detect`: it is empty"),
             ("[\"one\"]", "[\" \"]", "`aliases`: it is empty"),

@@ -35,7 +35,9 @@ pub(super) fn check(spec: &HardwareSpec) -> Checked {
         return Err((of_cores("base_clock_mhz"), "it is above boost_clock_mhz".to_owned()));
     }
     let of_memory = |key| Place::within("memory", key);
-    BANDWIDTH.check(of_memory("bandwidth_gb_per_s"), memory.bandwidth_gb_per_s)?;
+    if !memory.is_unmeasured() {
+        BANDWIDTH.check(of_memory("bandwidth_gb_per_s"), memory.bandwidth_gb_per_s)?;
+    }
     if let Some(capacity) = memory.capacity_gib {
         CAPACITY.check(of_memory("capacity_gib"), capacity)?;
     }
@@ -57,9 +59,11 @@ pub(super) fn check(spec: &HardwareSpec) -> Checked {
     Ok(())
 }
 
-/// Checks the names of a data sheet: a blank would be a part of the name of every machine. What a
-/// system calls itself is taken as it is.
-pub(super) fn check_names(spec: &HardwareSpec) -> Checked {
+/// Checks what a data sheet has and a machine that was only observed need not: a bandwidth, and names.
+/// A blank would be a part of the name of every machine. What a system calls itself is taken as it is.
+pub(super) fn check_sheet(spec: &HardwareSpec) -> Checked {
+    let bandwidth = Place::within("memory", "bandwidth_gb_per_s");
+    BANDWIDTH.check(bandwidth, spec.memory.bandwidth_gb_per_s)?;
     let HardwareSpec { name, vendor, aliases, detect, detect_except, .. } = spec;
     for (key, names) in [
         ("name", std::slice::from_ref(name)),

@@ -133,19 +133,15 @@ impl Machine {
             detect: vec![cpu_model.clone()],
             detect_except: Vec::new(),
             cores: Cores {
-                count: physical_cores.unwrap_or(*logical_cores),
+                // Of all cores, a process may be allowed to use a few.
+                count: physical_cores.unwrap_or(*logical_cores).min(*logical_cores),
                 threads: Some(*logical_cores),
                 base_clock_mhz: None,
                 boost_clock_mhz: None,
                 note: None,
                 source: OBSERVED.to_owned(),
             },
-            memory: Memory {
-                bandwidth_gb_per_s: bandwidth(ceilings),
-                capacity_gib: None,
-                kind: "no data sheet; the bandwidth is the measured one".to_owned(),
-                source: OBSERVED.to_owned(),
-            },
+            memory: memory(ceilings, None),
             caches: caches
                 .iter()
                 .map(|cache| Cache {
@@ -175,6 +171,16 @@ impl Machine {
 impl Machine {
     fn gpu_spec(&self, gpu: &ObservedGpu, ceilings: &[MeasuredCeilings]) -> HardwareSpec {
         let (_, name) = observed(&self.fingerprint);
+        #[expect(clippy::cast_precision_loss, reason = "a size for people")]
+        let capacity_gib = gpu.memory_bytes as f64 / f64::from(1 << 30);
+        let cache = Cache {
+            level: 2,
+            kind: CacheKind::Unified,
+            bytes: gpu.l2_bytes,
+            instances: 1,
+            note: None,
+            source: OBSERVED.to_owned(),
+        };
         let of_device = ceilings.iter().filter(|ceilings| {
             (ceilings.clock, ceilings.cache_state) == (Clock::Device, CacheState::Warm)
         });
@@ -197,21 +203,9 @@ impl Machine {
                 note: None,
                 source: OBSERVED.to_owned(),
             },
-            memory: Memory {
-                bandwidth_gb_per_s: bandwidth(ceilings),
-                #[expect(clippy::cast_precision_loss, reason = "a size for people")]
-                capacity_gib: Some(gpu.memory_bytes as f64 / f64::from(1 << 30)),
-                kind: "no data sheet; the bandwidth is the measured one".to_owned(),
-                source: OBSERVED.to_owned(),
-            },
-            caches: vec![Cache {
-                level: 2,
-                kind: CacheKind::Unified,
-                bytes: gpu.l2_bytes,
-                instances: 1,
-                note: None,
-                source: OBSERVED.to_owned(),
-            }],
+            memory: memory(ceilings, Some(capacity_gib)),
+            // A driver that does not know it says 0.
+            caches: Some(cache).filter(|cache| cache.bytes > 0).into_iter().collect(),
             peaks: of_device
                 .map(|ceilings| Peak {
                     dtype: ceilings.dtype,
@@ -235,10 +229,20 @@ fn observed(fingerprint: &Fingerprint) -> (Processor, &str) {
     }
 }
 
-/// The highest bandwidth that was measured at the largest working set.
-fn bandwidth(ceilings: &[MeasuredCeilings]) -> f64 {
+/// The memory by the highest bandwidth that was measured at the largest working set.
+fn memory(ceilings: &[MeasuredCeilings], capacity_gib: Option<f64>) -> Memory {
     let in_memory = ceilings.iter().filter_map(|ceilings| ceilings.ceilings.bandwidth.last());
-    in_memory.map(|point| point.gb_per_s).fold(f64::MIN_POSITIVE, f64::max)
+    let bandwidth = in_memory.map(|point| point.gb_per_s).reduce(f64::max);
+    let kind = match bandwidth {
+        Some(_) => "no data sheet; the bandwidth is the measured one",
+        None => "no data sheet, and the bandwidth could not be measured",
+    };
+    Memory {
+        bandwidth_gb_per_s: bandwidth.unwrap_or(0.0),
+        capacity_gib,
+        kind: kind.to_owned(),
+        source: OBSERVED.to_owned(),
+    }
 }
 
 /// A name in lower-case letters, digits and single dashes.
@@ -340,7 +344,7 @@ mod tests {
     #[test]
     fn a_gpu_without_a_data_sheet_is_described_as_observed() {
         let mut spec = Machine::identify("auto", with_gpu("Some GPU")).unwrap().spec(&[]);
-        // Without ceilings it has none that a file could have.
+        assert!(spec.memory.kind.ends_with("could not be measured"), "{spec:?}");
         spec.memory.bandwidth_gb_per_s = 4000.0;
         assert_eq!((spec.processor, spec.cores.count), (Processor::Gpu, 132));
         assert_eq!((spec.caches[0].bytes, spec.memory.capacity_gib), (60 << 20, Some(141.0)));

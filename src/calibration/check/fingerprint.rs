@@ -15,7 +15,9 @@ pub(super) fn check(calibration: &HardwareCalibration, text: &str) -> Result<(),
     let HardwareCalibration { fingerprint, hardware, ceilings, .. } = calibration;
     check_fingerprint(fingerprint)
         .map_err(|wrong| wrong.within(Section::only("fingerprint"), text))?;
-    check_hardware(hardware, fingerprint, ceilings)
+    let is_of_one_run = calibration.is_of_one_run();
+    check_hardware(hardware, fingerprint)
+        .and_then(|()| check_measured(hardware, ceilings, is_of_one_run))
         .map_err(|wrong| wrong.within(Section::only("hardware"), text))
 }
 
@@ -58,11 +60,7 @@ fn check_memory(place: Place, bytes: u64) -> Checked {
 
 /// The hardware is that of the fingerprint: by its name where there is a data sheet, and in all that
 /// was observed or measured where there is none.
-fn check_hardware(
-    hardware: &HardwareSpec,
-    fingerprint: &Fingerprint,
-    ceilings: &[MeasuredCeilings],
-) -> Checked {
+fn check_hardware(hardware: &HardwareSpec, fingerprint: &Fingerprint) -> Checked {
     hardware.check()?;
     let (processor, name) = match &fingerprint.gpu {
         None => (Processor::Cpu, &fingerprint.cpu_model),
@@ -78,9 +76,9 @@ fn check_hardware(
         return fail(Place::of("detect"), why);
     }
     if hardware.cores.source == OBSERVED {
-        check_observed(hardware, fingerprint, name)?;
+        return check_observed(hardware, fingerprint, name);
     }
-    check_measured(hardware, ceilings)
+    Ok(())
 }
 
 /// What was written from the fingerprint.
@@ -89,7 +87,8 @@ fn check_observed(hardware: &HardwareSpec, fingerprint: &Fingerprint, name: &str
     let (cores, threads, what_else) = match &fingerprint.gpu {
         Some(gpu) => (gpu.processors, None, ("architecture", &gpu.architecture)),
         None => {
-            let cores = physical_cores.unwrap_or(*logical_cores);
+            // Of all cores, a process may be allowed to use a few.
+            let cores = physical_cores.unwrap_or(*logical_cores).min(*logical_cores);
             (cores, Some(*logical_cores), ("vendor", &fingerprint.cpu_vendor))
         }
     };
@@ -121,6 +120,8 @@ fn check_observed(hardware: &HardwareSpec, fingerprint: &Fingerprint, name: &str
 fn check_caches(caches: &[Cache], fingerprint: &Fingerprint) -> Checked {
     let unified = CacheKind::Unified;
     let expected: Vec<(u8, u64, CacheKind, u32)> = match &fingerprint.gpu {
+        // A driver that does not know it says 0.
+        Some(gpu) if gpu.l2_bytes == 0 => Vec::new(),
         Some(gpu) => vec![(2, gpu.l2_bytes, unified, 1)],
         None => {
             let of = |cache: &ObservedCache| {
@@ -156,14 +157,23 @@ fn check_caches(caches: &[Cache], fingerprint: &Fingerprint) -> Checked {
     Ok(())
 }
 
-/// What was taken from the ceilings of the run that wrote it. Later runs add others behind them.
-fn check_measured(hardware: &HardwareSpec, ceilings: &[MeasuredCeilings]) -> Checked {
+/// What was taken from the ceilings of the run that wrote it. Later runs add others behind them, and
+/// can be the first that could measure any.
+fn check_measured(
+    hardware: &HardwareSpec,
+    ceilings: &[MeasuredCeilings],
+    is_of_one_run: bool,
+) -> Checked {
     if ceilings.is_empty() {
         return Ok(());
     }
     let memory = &hardware.memory;
+    let is_measured = is_of_one_run || !memory.is_unmeasured();
     let mut in_memory = ceilings.iter().filter_map(|measured| measured.ceilings.bandwidth.last());
-    if memory.source == OBSERVED && in_memory.all(|at| at.gb_per_s != memory.bandwidth_gb_per_s) {
+    if memory.source == OBSERVED
+        && is_measured
+        && in_memory.all(|at| at.gb_per_s != memory.bandwidth_gb_per_s)
+    {
         let why = format!("no [[ceilings]] end with {}", memory.bandwidth_gb_per_s);
         return fail(Place::within("memory", "bandwidth_gb_per_s"), why);
     }

@@ -36,7 +36,7 @@ fn observe_with(files: &SystemFiles) -> Fingerprint {
     Fingerprint {
         cpu_model: text(first.map(sysinfo::Cpu::brand)),
         cpu_vendor: text(first.map(sysinfo::Cpu::vendor_id)),
-        physical_cores: System::physical_core_count().and_then(|count| u32::try_from(count).ok()),
+        physical_cores: physical_cores(),
         logical_cores: u32::try_from(available_threads()).unwrap_or(u32::MAX),
         features: features(),
         caches: observed_caches(),
@@ -51,6 +51,12 @@ fn observe_with(files: &SystemFiles) -> Fingerprint {
         huge_pages: pages::huge_pages(files),
         gpu: None,
     }
+}
+
+/// Physical cores. What has none that the system can tell apart is counted as 0 by some.
+fn physical_cores() -> Option<u32> {
+    let count = System::physical_core_count().and_then(|count| u32::try_from(count).ok());
+    count.filter(|count| *count > 0)
 }
 
 /// Hardware threads that this process may use.
