@@ -233,6 +233,17 @@ impl ImportedProfile {
                 return Err(invalid(format!("{at}: {key} is {number}, which nothing can have")));
             }
         }
+        for (key, given, reached, stated) in [
+            ("efficiency", efficiency, best_gflops, stated_peak_gflops),
+            ("bandwidth_efficiency", bandwidth_efficiency, measured_gb_per_s, stated_gb_per_s),
+        ] {
+            let expected = if stated > 0.0 { reached / stated } else { 0.0 };
+            if !is_near(given, expected, 0.0) {
+                let at = rates.describe(Place::of(key), text);
+                let why = format!("{reached} of {stated} is {expected:.6}");
+                return Err(invalid(format!("{at}: it is {given}, but {why}")));
+            }
+        }
         Ok(())
     }
 }
@@ -262,9 +273,7 @@ fn contradiction(record: &ImportedRecord) -> Option<(&'static str, String)> {
         ("fused_gflops", record.fused_gflops, expected.fused_gflops, 0.0),
         ("memory_reduction", record.memory_reduction, expected.memory_reduction, 1.0),
     ] {
-        // Nothing is near what is no number.
-        let is_near = (given - expected).abs() <= 3e-5 * expected.abs().max(scale);
-        if !is_near {
+        if !is_near(given, expected, scale) {
             let why = format!(
                 "it is {given}, which is not that of {problem} and its times, {expected:.6}"
             );
@@ -272,6 +281,12 @@ fn contradiction(record: &ImportedRecord) -> Option<(&'static str, String)> {
         }
     }
     None
+}
+
+/// Whether a number is what follows from others, but for the last of six digits. `scale` is the size
+/// of those that it is a difference of. Nothing is near what is no number.
+fn is_near(given: f64, expected: f64, scale: f64) -> bool {
+    (given - expected).abs() <= 3e-5 * expected.abs().max(scale)
 }
 
 fn invalid(reason: impl std::fmt::Display) -> Error {
@@ -361,6 +376,8 @@ mod tests {
             ("speedup_factor", "1.4", "[[fusion]] at line "),
             ("fused_memory_bytes", "1", "[[fusion]] at line "),
             ("best_gflops", "-1.0", "rates.best_gflops at line "),
+            ("efficiency", "0.6", "rates.efficiency at line "),
+            ("bandwidth_efficiency", "1e30", "rates.bandwidth_efficiency at line "),
             ("memory_gib", "nan", "machine.memory_gib at line "),
         ] {
             let is_key = |line: &&str| line.starts_with(&format!("{key} = "));

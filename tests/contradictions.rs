@@ -184,15 +184,29 @@ fn the_times_of_the_processes_are_held_against_the_time() {
     assert!(message(&text).contains(&expected), "{}", message(&text));
 }
 
+/// The example with an A/A run that explains a higher noise floor.
+fn noisier() -> String {
+    let quiet = "ratio = 0.996132\nratio_low = 0.989042\nratio_high = 1.00327\n";
+    let noisy = "ratio = 0.99\nratio_low = 0.983\nratio_high = 0.99705\n";
+    assert!(EXAMPLE.contains(quiet));
+    EXAMPLE.replacen(quiet, noisy, 1)
+}
+
 #[test]
 fn the_records_of_a_run_share_their_noise_floor() {
     // The third record is of the family of the first one.
-    let (text, line) = edited(EXAMPLE, "[[fusion]]", 2, "noise_floor", "0.011");
+    let (text, line) = edited(&noisier(), "[[fusion]]", 2, "noise_floor", "0.011");
     let expected =
         format!("noise_floor at line {line}: it is 0.011, and 0.01 in an earlier record");
     assert!(message(&text).contains(&expected), "{}", message(&text));
-    let (other, _) = edited(EXAMPLE, "[[fusion]]", 1, "noise_floor", "0.011");
+    let (other, _) = edited(&noisier(), "[[fusion]]", 1, "noise_floor", "0.011");
     assert!(HardwareCalibration::from_toml(&other).is_ok(), "the only one of its family");
+    for floor in ["0.009", "0.03"] {
+        let (text, line) = edited(&noisier(), "[[fusion]]", 1, "noise_floor", floor);
+        let expected =
+            format!("noise_floor at line {line}: it is {floor}, and the A/A runs give from 0.01");
+        assert!(message(&text).contains(&expected), "{}", message(&text));
+    }
 }
 
 fn value_of(text: &str, header: &str, key: &str) -> f64 {
@@ -254,7 +268,7 @@ fn the_states_of_a_record_are_held_against_it() {
 
 /// The example with two versions of a runtime; its third record and last A/A run are of one of them.
 fn with_runtimes() -> String {
-    let mut calibration = HardwareCalibration::from_toml(EXAMPLE).unwrap();
+    let mut calibration = HardwareCalibration::from_toml(&noisier()).unwrap();
     let tiny: Implementation = "tiny@1.2".parse().unwrap();
     let of_version = |version: &str| RuntimeUsed {
         implementation: format!("tiny@{version}").parse().unwrap(),

@@ -52,7 +52,8 @@ impl Machine {
     fn surroundings(&self, random: &mut ChaCha8Rng) -> Surroundings {
         let state = 1.0 + f64::from(random.random_range(0..self.states.max(1)));
         let handoff_us = Some(0.1 * state * state);
-        let reading = MachineReading { handoff_us, triad_gb_per_s: 50.0 * state };
+        let triad_gb_per_s = 0.2 * 10_f64.powf(self.rates) * state;
+        let reading = MachineReading { handoff_us, triad_gb_per_s };
         let readings = [(self.states > 0).then_some(reading); 2];
         Surroundings { began_s: random.random_range(0.0..1e3), readings, others_busy: None }
     }
@@ -150,6 +151,9 @@ fn file(machine: &mut Machine, settings: RunSettings, problems: &[&str]) -> Hard
     let mut calibration = HardwareCalibration::from_toml(EXAMPLE).unwrap();
     calibration.settings.processes = settings.procedure.processes;
     calibration.settings.most_processes = settings.procedure.most_processes;
+    // Its rates are those of another machine's ceilings.
+    calibration.hardware.memory.source = "made up".to_owned();
+    calibration.hardware.peaks.clear();
     HardwareCalibration {
         num_records: records.len() as u64,
         states: machine.describe().to_vec(),

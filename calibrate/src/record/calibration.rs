@@ -139,3 +139,63 @@ fn rounded_state(mut state: MachineState) -> MachineState {
     state.triad_range = state.triad_range.map(rounded);
     state
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use fusion_cost_model::calibration::{Fingerprint, ObservedGpu};
+    use fusion_cost_model::{Backend, CacheState};
+
+    use super::*;
+    use crate::measure::Procedure;
+    use crate::worker::CoreChoice;
+
+    const EXAMPLE: &str = include_str!("../../../tests/data/example.toml");
+
+    const SETTINGS: RunSettings = RunSettings {
+        procedure: Procedure::STANDARD,
+        backend: Backend::Cpu,
+        threads: 1,
+        cache: CacheState::Warm,
+        l2_bytes: None,
+        seed: 1,
+        spread: Duration::ZERO,
+        forced: false,
+        time_budget: None,
+        cores: CoreChoice::None,
+    };
+
+    /// Nothing that was measured may be lost for what the machine does not say.
+    #[test]
+    fn machines_that_say_little_have_a_file_without_ceilings_too() {
+        let whole = HardwareCalibration::from_toml(EXAMPLE).unwrap().fingerprint;
+        let gpu = ObservedGpu {
+            name: String::new(),
+            architecture: "gfx1100".to_owned(),
+            processors: 1,
+            memory_bytes: 1 << 30,
+            l2_bytes: 0,
+            clock_mhz: 0,
+            bus_id: String::new(),
+            driver: String::new(),
+            runtime: String::new(),
+            compiler: String::new(),
+            libraries: Vec::new(),
+        };
+        let fingerprints = [
+            whole.clone(),
+            // Bound to one of two processors.
+            Fingerprint { logical_cores: 1, ..whole.clone() },
+            Fingerprint { physical_cores: None, caches: Vec::new(), ..whole.clone() },
+            Fingerprint { cpu_model: "unknown".to_owned(), ..whole.clone() },
+            Fingerprint { gpu: Some(gpu), ..whole },
+        ];
+        for fingerprint in fingerprints {
+            let machine = Machine::identify("auto", fingerprint).unwrap();
+            let calibration = of_nothing(&machine, &SETTINGS);
+            let read = HardwareCalibration::from_toml(&calibration.to_toml().unwrap());
+            assert_eq!(read.unwrap(), calibration, "{machine:?}");
+        }
+    }
+}

@@ -12,13 +12,16 @@ use crate::place::{Place, Section};
 use crate::vocabulary::CacheState;
 
 pub(super) fn check(calibration: &HardwareCalibration, text: &str) -> Result<(), Error> {
-    let HardwareCalibration { fingerprint, hardware, ceilings, .. } = calibration;
+    let HardwareCalibration { fingerprint, hardware, .. } = calibration;
     check_fingerprint(fingerprint)
         .map_err(|wrong| wrong.within(Section::only("fingerprint"), text))?;
-    let is_of_one_run = calibration.is_of_one_run();
     check_hardware(hardware, fingerprint)
-        .and_then(|()| check_measured(hardware, ceilings, is_of_one_run))
         .map_err(|wrong| wrong.within(Section::only("hardware"), text))
+}
+
+/// Checks what the hardware has from the ceilings.
+pub(super) fn check_measured(calibration: &HardwareCalibration, text: &str) -> Result<(), Error> {
+    check_rates(calibration).map_err(|wrong| wrong.within(Section::only("hardware"), text))
 }
 
 fn check_fingerprint(fingerprint: &Fingerprint) -> Checked {
@@ -59,7 +62,7 @@ fn check_memory(place: Place, bytes: u64) -> Checked {
 }
 
 /// The hardware is that of the fingerprint: by its name where there is a data sheet, and in all that
-/// was observed or measured where there is none.
+/// was observed where there is none.
 fn check_hardware(hardware: &HardwareSpec, fingerprint: &Fingerprint) -> Checked {
     hardware.check()?;
     let (processor, name) = match &fingerprint.gpu {
@@ -159,16 +162,13 @@ fn check_caches(caches: &[Cache], fingerprint: &Fingerprint) -> Checked {
 
 /// What was taken from the ceilings of the run that wrote it. Later runs add others behind them, and
 /// can be the first that could measure any.
-fn check_measured(
-    hardware: &HardwareSpec,
-    ceilings: &[MeasuredCeilings],
-    is_of_one_run: bool,
-) -> Checked {
+fn check_rates(calibration: &HardwareCalibration) -> Checked {
+    let HardwareCalibration { hardware, ceilings, .. } = calibration;
     if ceilings.is_empty() {
         return Ok(());
     }
     let memory = &hardware.memory;
-    let is_measured = is_of_one_run || !memory.is_unmeasured();
+    let is_measured = calibration.is_of_one_run() || !memory.is_unmeasured();
     let mut in_memory = ceilings.iter().filter_map(|measured| measured.ceilings.bandwidth.last());
     if memory.source == OBSERVED
         && is_measured

@@ -20,6 +20,10 @@ pub(super) const SPAN_S: Range = Range::new(0.0..=1e9, "s");
 /// A ratio of two times of one process.
 pub(super) const RATIO: Range = Range::new(1e-9..=1e9, "");
 
+/// An end of the interval of a ratio or a time: with two rounds, each of them may be a million times
+/// wider than what was measured.
+pub(super) const END: Range = Range::new(1e-25..=1e25, "");
+
 /// Runs in a sample, which a slow clock makes many.
 pub(super) const RUNS: Range = Range::new(1.0..=1e9, "runs");
 

@@ -53,8 +53,9 @@ impl HardwareCalibration {
         }
         run::check(self, text)?;
         fingerprint::check(self, text)?;
-        states::check(self, text)?;
         ceilings::check(self, text)?;
+        states::check(self, text)?;
+        fingerprint::check_measured(self, text)?;
         runtime::check(self, text)?;
         noise::check(self, text)?;
         self.check_number_of_records()?;

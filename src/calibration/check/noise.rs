@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 
 use super::contradiction::{Checked, DIGITS, check_target, fail, is_mirrored, is_positive};
+use super::limits::END;
 use crate::calibration::{FusionRecord, HardwareCalibration, NoiseFloor, Verdict};
 use crate::error::Error;
 use crate::place::{Place, Section};
@@ -56,6 +57,9 @@ fn check_one(noise: &NoiseFloor, is_one_state: bool) -> Checked {
         if !is_positive(value) {
             return fail(Place::of(key), format!("it is {value}; it must be a positive number"));
         }
+    }
+    for (key, end) in [("ratio_low", low), ("ratio_high", high)] {
+        END.check(Place::of(key), end)?;
     }
     if !(low <= ratio && ratio <= high) {
         let why = format!("it is {ratio}, outside its interval from {low} to {high}");

@@ -4,7 +4,7 @@
 use super::contradiction::{
     Checked, check_target, check_text, fail, follows, is_mirrored, is_positive,
 };
-use super::limits::{RATIO, SPAN_S, TIME_MS};
+use super::limits::{END, RATIO, SPAN_S, TIME_MS};
 use super::{counts, gpu, model, times, verdict};
 use crate::calibration::{FusionRecord, HardwareCalibration, Verification};
 use crate::place::Place;
@@ -85,7 +85,7 @@ fn check_speedup(record: &FusionRecord) -> Checked {
         TIME_MS.check(Place::of(key), time)?;
     }
     for (key, ratio) in [("speedup_low", low), ("speedup_high", high)] {
-        RATIO.check(Place::of(key), ratio)?;
+        END.check(Place::of(key), ratio)?;
     }
     let place = Place::of("speedup_factor");
     if !(low <= speedup && speedup <= high) {

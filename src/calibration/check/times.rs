@@ -2,7 +2,7 @@
 //! the machine.
 
 use super::contradiction::{Checked, DIGITS, fail, follows, is_mirrored, is_positive};
-use super::limits::{RATIO, RUNS, TIME_MS};
+use super::limits::{END, RUNS, TIME_MS};
 use crate::calibration::{FusionRecord, StateSpeedup, StepTime, Timing};
 use crate::place::Place;
 
@@ -39,11 +39,11 @@ fn check_timings(record: &FusionRecord) -> Checked {
         let Timing { median_ms, q1_ms, q3_ms, low_ms, high_ms, inner_iterations, .. } = *timing;
         let process_ms = &timing.process_ms;
         let place = |key| Place::within(table, key);
-        let given = [("median_ms", median_ms), ("q1_ms", q1_ms), ("q3_ms", q3_ms)];
-        let ends = [("low_ms", low_ms), ("high_ms", high_ms)];
-        let ends = ends.into_iter().filter_map(|(key, end)| Some((key, end?)));
-        for (key, value) in given.into_iter().chain(ends) {
+        for (key, value) in [("median_ms", median_ms), ("q1_ms", q1_ms), ("q3_ms", q3_ms)] {
             TIME_MS.check(place(key), value)?;
+        }
+        for (key, end) in [("low_ms", low_ms), ("high_ms", high_ms)] {
+            end.map_or(Ok(()), |end| END.check(place(key), end))?;
         }
         let runs = f64::from(inner_iterations);
         RUNS.check(place("inner_iterations"), runs)?;
@@ -171,7 +171,7 @@ fn check_states(record: &FusionRecord, states: usize) -> Checked {
         }
         let ends = [speedup_low, speedup_factor, speedup_high];
         for (key, ratio) in [("speedup_low", speedup_low), ("speedup_high", speedup_high)] {
-            RATIO.check(place(key), ratio)?;
+            END.check(place(key), ratio)?;
         }
         if !(ends.iter().all(|end| is_positive(*end)) && ends.is_sorted()) {
             let why = format!("by_state: the speedup in state {state} is not in its interval");
