@@ -17,6 +17,8 @@ pub(crate) enum Change {
     Doubled,
     /// A number is half as large.
     Halved,
+    /// A whole number is as large as one of 32 bits can be.
+    Large,
     /// A number is 10^30 times as large; a whole one is as large as it can be.
     Huge,
     /// A number is 10^30 times as small.
@@ -151,9 +153,8 @@ fn changes(value: &Value) -> Vec<(Change, Option<Value>)> {
             to(Change::Negative, Value::from(negative));
             to(Change::Doubled, Value::from(number.saturating_mul(2)));
             to(Change::Halved, Value::from(number / 2));
-            for most in [i64::from(u8::MAX), i64::from(u32::MAX), i64::MAX] {
-                to(Change::Huge, Value::from(most));
-            }
+            to(Change::Large, Value::from(u32::MAX));
+            to(Change::Huge, Value::from(i64::MAX));
         }
         Value::Float(number) => {
             let size = if *number == 0.0 { 1.0 } else { *number };

@@ -2,8 +2,8 @@
 //! disturbed them.
 
 use super::contradiction::{Checked, fail};
-use super::limits::LEAST_TICK_MS;
-use crate::calibration::{FusionRecord, HardwareCalibration, Settings, Timing};
+use super::limits::TICKS;
+use crate::calibration::{FusionRecord, HardwareCalibration, Settings};
 use crate::place::Place;
 use crate::vocabulary::Backend;
 
@@ -17,7 +17,8 @@ pub(super) fn check(record: &FusionRecord, calibration: &HardwareCalibration) ->
     check_processes(record, calibration)?;
     check_pairs(record)?;
     check_disturbed(record)?;
-    check_ticks(record)
+    #[expect(clippy::cast_precision_loss, reason = "far from the ends of the range")]
+    Ok(TICKS.check(Place::of("sample_ticks"), record.sample_ticks as f64)?)
 }
 
 /// Those of one run are not more than were to be made.
@@ -94,23 +95,6 @@ fn check_disturbed(record: &FusionRecord) -> Checked {
     if is_whole && by_causes < left_out {
         let why = format!("{left_out} of {pairs} pairs are left out, and {by_causes} disturbed");
         return fail(Place::of("pairs_kept"), why);
-    }
-    Ok(())
-}
-
-/// The ticks of a sample are as many as a clock can have in it.
-fn check_ticks(record: &FusionRecord) -> Checked {
-    let place = Place::of("sample_ticks");
-    let ticks = record.sample_ticks;
-    if ticks == 0 {
-        return fail(place, "a sample of no ticks has no time");
-    }
-    let sample_ms = |timing: &Timing| timing.q3_ms * f64::from(timing.inner_iterations);
-    let longest_ms = sample_ms(&record.unfused_timing).max(sample_ms(&record.fused_timing));
-    #[expect(clippy::cast_precision_loss, reason = "far from the limit")]
-    if longest_ms / (ticks as f64) < LEAST_TICK_MS {
-        let why = format!("no clock has {ticks} steps in a sample of {longest_ms} ms");
-        return fail(place, why);
     }
     Ok(())
 }

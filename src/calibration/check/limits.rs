@@ -2,14 +2,15 @@
 
 use crate::range::Range;
 
-/// One run of a kernel, from a tenth of a nanosecond to eleven days.
-pub(super) const TIME_MS: Range = Range::new(1e-7..=1e9, "ms");
+/// One run of a kernel, up to eleven days. Where a clock does not move, its step is shared by as many
+/// runs as a sample can have, which is 10^-14 ms for a step of a nanosecond.
+pub(super) const TIME_MS: Range = Range::new(1e-14..=1e9, "ms");
 
 /// A time that can be too short for a clock to see.
 pub(super) const SHORT_TIME_US: Range = Range::new(0.0..=1e9, "us");
 
-/// Handing work to other threads takes their caches' time.
-pub(super) const HANDOFF_US: Range = Range::new(1e-4..=1e9, "us");
+/// What it takes to hand work to other threads.
+pub(super) const HANDOFF_US: Range = Range::new(1e-9..=1e9, "us");
 
 /// A measured rate.
 pub(super) const RATE: Range = Range::new(1e-6..=1e9, "GB/s or GFLOP/s");
@@ -33,8 +34,8 @@ pub(super) const MEMORY: Range = Range::new(1e6..=1e18, "bytes");
 /// The cores, threads or processors of a machine, and what share a cache.
 pub(super) const PROCESSORS: Range = Range::new(1.0..=1e7, "");
 
-/// The clock of a GPU.
-pub(super) const CLOCK_MHZ: Range = Range::new(10.0..=20_000.0, "MHz");
+/// The clock of a GPU, which may sleep.
+pub(super) const CLOCK_MHZ: Range = Range::new(0.0..=20_000.0, "MHz");
 
-/// Clocks have steps of a nanosecond; no clock has any of less than a picosecond.
-pub(super) const LEAST_TICK_MS: f64 = 1e-9;
+/// Ticks of a clock in a sample: up to eleven days in nanoseconds.
+pub(super) const TICKS: Range = Range::new(1.0..=1e15, "ticks");
