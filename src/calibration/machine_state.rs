@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::two::two;
+
 /// A state of the machine: a `[[state]]` table of the file.
 ///
 /// A virtual machine moves between states that it does not report, for minutes at a time: its
@@ -19,6 +21,7 @@ pub struct MachineState {
     /// 10^9 bytes per second of `a = b + c` on tensors that no cache holds, the median.
     pub triad_gb_per_s: f64,
     /// The lowest and the highest of the middle 90 % of the triads.
+    #[serde(deserialize_with = "two")]
     pub triad_range: [f64; 2],
     /// Processes that measured in it.
     pub processes: u32,

@@ -9,6 +9,7 @@ mod noise;
 mod reason;
 mod record;
 mod runtime;
+mod two;
 mod verdict;
 
 use serde::{Deserialize, Serialize};

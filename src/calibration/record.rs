@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::two::two_if_any;
 use super::{FailedCore, Reason, StateSpeedup, Verdict};
 use crate::cost::Bottleneck;
 use crate::vocabulary::{
@@ -171,11 +172,11 @@ pub struct GpuDetails {
     pub highest_clock_mhz: Option<u32>,
     /// The lowest and the highest clock of a sample, in its mean, as the GPU's processors counted it
     /// themselves; absent where they were not asked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "two_if_any", skip_serializing_if = "Option::is_none")]
     pub device_clock_mhz: Option<[u32; 2]>,
     /// Samples of the unfused and of the fused variant around which the clock changed by more than 2 %;
     /// absent where it is not reported. No pair is left out for it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "two_if_any", skip_serializing_if = "Option::is_none")]
     pub clock_changes: Option<[u32; 2]>,
     /// Every reason for which the clock was lower than it could be around some sample; absent
     /// where the GPU does not report it.

@@ -122,6 +122,9 @@ fn path(at: &[Step]) -> String {
     keys.collect::<Vec<_>>().join(".")
 }
 
+/// A list with more entries than this is visited at both of its ends.
+const MOST_ENTRIES: usize = 3;
+
 /// Visits all values but the file itself.
 fn for_each(value: &Value, at: &mut Vec<Step>, visit: &mut impl FnMut(&[Step], &Value)) {
     if !at.is_empty() {
@@ -137,7 +140,10 @@ fn for_each(value: &Value, at: &mut Vec<Step>, visit: &mut impl FnMut(&[Step], &
             table.iter().for_each(|(key, value)| inside(Step::Key(key.clone()), value));
         }
         Value::Array(entries) => {
-            entries.iter().enumerate().for_each(|(at, value)| inside(Step::Index(at), value));
+            let is_visited =
+                |at: usize| entries.len() <= MOST_ENTRIES || at == 0 || at + 1 == entries.len();
+            let visited = entries.iter().enumerate().filter(|(at, _)| is_visited(*at));
+            visited.for_each(|(at, value)| inside(Step::Index(at), value));
         }
         _ => {}
     }

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use documents::documents;
 use edit::{Change, Edit};
-use free::FREE;
+use free::{FREE, Free};
 use fusion_cost_model::calibration::HardwareCalibration;
 use toml::Table;
 
@@ -88,13 +88,19 @@ fn no_edit_is_accepted_that_something_speaks_against() {
         }
     }
     assert!(made > 5000, "{made}");
-    let free = || FREE.iter().flat_map(|free| free.paths.iter().map(move |path| (free, *path)));
-    let listed: BTreeSet<(String, Change)> = free()
-        .flat_map(|(free, path)| free.changes.iter().map(|change| (path.to_owned(), *change)))
-        .collect();
+    let mut listed: BTreeSet<(String, Change)> = BTreeSet::new();
+    for Free { why, keys } in FREE {
+        for (changes, paths) in *keys {
+            for edit in paths.iter().flat_map(|path| changes.iter().map(move |one| (path, *one))) {
+                let is_new = listed.insert(((*edit.0).to_owned(), edit.1));
+                assert!(is_new, "{edit:?} is listed twice, the second time as: {why}");
+            }
+        }
+    }
     let more: Vec<_> = accepted.iter().filter(|(edit, _)| !listed.contains(*edit)).collect();
     let fewer: Vec<_> = listed.iter().filter(|edit| !accepted.contains_key(*edit)).collect();
     assert!(more.is_empty() && fewer.is_empty(), "accepted: {more:#?}\nnot accepted: {fewer:#?}");
     // What is not there has no line.
-    println!("{made} edits, {} accepted; without a line: {without_line:#?}", accepted.len());
+    let at_the_top = without_line.keys().filter(|path| path.contains('.'));
+    assert_eq!(at_the_top.collect::<Vec<_>>(), Vec::<&String>::new(), "{without_line:#?}");
 }

@@ -45,7 +45,7 @@ fn read_one(index: &Path) -> Option<ObservedCache> {
     }
     Some(ObservedCache {
         level: text("level")?.trim().parse().ok()?,
-        bytes: parse_size(text("size")?.trim())?,
+        bytes: parse_size(text("size")?.trim()).filter(|bytes| *bytes > 0)?,
         shared_by: text("shared_cpu_list").map_or(1, |list| count_list(list.trim())),
     })
 }

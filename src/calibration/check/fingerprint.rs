@@ -2,7 +2,7 @@
 //! from it.
 
 use super::contradiction::{Checked, check_text, fail};
-use super::limits::{CLOCK_MHZ, MEMORY, PROCESSORS};
+use super::limits::{CACHE_BYTES, CACHE_LEVEL, CLOCK_MHZ, MEMORY, PROCESSORS};
 use crate::calibration::{
     Fingerprint, HardwareCalibration, MeasuredCeilings, ObservedCache, ObservedGpu,
 };
@@ -35,8 +35,11 @@ fn check_fingerprint(fingerprint: &Fingerprint) -> Checked {
     }
     check_memory(Place::of("memory_bytes"), fingerprint.memory_bytes)?;
     for (index, cache) in fingerprint.caches.iter().enumerate() {
-        let place = Place::of_nth("cache", index, "shared_by");
-        PROCESSORS.check(place, f64::from(cache.shared_by))?;
+        let place = |key| Place::of_nth("cache", index, key);
+        CACHE_LEVEL.check(place("level"), f64::from(cache.level))?;
+        #[expect(clippy::cast_precision_loss, reason = "far from the ends of the range")]
+        CACHE_BYTES.check(place("bytes"), cache.bytes as f64)?;
+        PROCESSORS.check(place("shared_by"), f64::from(cache.shared_by))?;
     }
     fingerprint.gpu.as_ref().map_or(Ok(()), check_gpu)
 }

@@ -1,7 +1,9 @@
 //! What must be true of what only a GPU reports.
 
 use super::contradiction::{Checked, check_text, fail};
-use super::limits::CLOCK_MHZ;
+use super::limits::{
+    BLOCKS, CLOCK_MHZ, ON_CHIP_BYTES, REGISTERS, RESIDENT_BLOCKS, THREADS_OF_BLOCK,
+};
 use crate::calibration::{FusionRecord, GpuDetails, GpuKernel};
 use crate::place::Place;
 use crate::vocabulary::{Backend, Core};
@@ -85,11 +87,16 @@ fn check_kernels(table: &'static str, kernels: &[GpuKernel]) -> Checked {
     for (index, kernel) in kernels.iter().enumerate() {
         let place = |key| Place::of_nth(table, index, key);
         check_text(place("name"), &kernel.name)?;
-        if kernel.blocks == 0 {
-            return fail(place("blocks"), "a kernel is launched with 1 at least");
-        }
-        if kernel.threads == 0 {
-            return fail(place("threads"), "a block has 1 at least");
+        #[expect(clippy::cast_precision_loss, reason = "far from the ends of the range")]
+        BLOCKS.check(place("blocks"), kernel.blocks as f64)?;
+        for (key, figure, range) in [
+            ("threads", kernel.threads, THREADS_OF_BLOCK),
+            ("registers", kernel.registers, REGISTERS),
+            ("spilled_bytes", kernel.spilled_bytes, ON_CHIP_BYTES),
+            ("shared_bytes", kernel.shared_bytes, ON_CHIP_BYTES),
+            ("resident_blocks", kernel.resident_blocks, RESIDENT_BLOCKS),
+        ] {
+            range.check(place(key), f64::from(figure))?;
         }
     }
     Ok(())

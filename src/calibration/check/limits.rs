@@ -28,6 +28,21 @@ pub(super) const END: Range = Range::new(1e-25..=1e25, "");
 /// Runs in a sample, which a slow clock makes many.
 pub(super) const RUNS: Range = Range::new(1.0..=1e9, "runs");
 
+/// Processes or rounds that are planned.
+pub(super) const PLANNED: Range = Range::new(1.0..=1e6, "");
+
+/// A level of cache, and its bytes.
+pub(super) const CACHE_LEVEL: Range = Range::new(1.0..=9.0, "");
+pub(super) const CACHE_BYTES: Range = Range::new(1.0..=1e12, "bytes");
+
+/// What a kernel of a GPU is made of and launched with, from a small device to one that nobody has
+/// built.
+pub(super) const BLOCKS: Range = Range::new(1.0..=1e15, "blocks");
+pub(super) const THREADS_OF_BLOCK: Range = Range::new(1.0..=4096.0, "threads");
+pub(super) const REGISTERS: Range = Range::new(0.0..=4096.0, "registers");
+pub(super) const ON_CHIP_BYTES: Range = Range::new(0.0..=1e9, "bytes");
+pub(super) const RESIDENT_BLOCKS: Range = Range::new(0.0..=1e6, "blocks");
+
 /// The memory of a machine or of a GPU.
 pub(super) const MEMORY: Range = Range::new(1e6..=1e18, "bytes");
 

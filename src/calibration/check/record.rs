@@ -157,9 +157,15 @@ fn check_kernels(record: &FusionRecord) -> Checked {
 /// What the kernels keep for themselves fits into the memory.
 fn check_scratch(record: &FusionRecord, calibration: &HardwareCalibration) -> Checked {
     let FusionRecord { unfused_scratch_bytes: unfused, fused_scratch_bytes: fused, .. } = *record;
-    if unfused.is_some() != fused.is_some() {
-        let why = "unfused_scratch_bytes and fused_scratch_bytes stand together";
-        return fail(Place::of("unfused_scratch_bytes"), why);
+    let is_known = unfused.is_some();
+    for (key, is_alike) in [
+        ("fused_scratch_bytes", fused.is_some() == is_known),
+        ("unfused_peak_bytes", record.unfused_peak_bytes.is_some() == is_known),
+        ("fused_peak_bytes", record.fused_peak_bytes.is_some() == is_known),
+    ] {
+        if !is_alike {
+            return fail(Place::of(key), "peaks and scratch of both variants stand together");
+        }
     }
     let memory_bytes = calibration.memory_bytes();
     for (key, bytes) in [("unfused_scratch_bytes", unfused), ("fused_scratch_bytes", fused)] {

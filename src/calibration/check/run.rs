@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use super::contradiction::{Checked, check_text, fail};
+use super::limits::PLANNED;
 use super::timestamp;
 use crate::calibration::{Addition, Check, CheckStatus, HardwareCalibration, Settings, Tool};
 use crate::error::Error;
@@ -42,10 +43,10 @@ fn check_tool(tool: &Tool) -> Checked {
 fn check_settings(calibration: &HardwareCalibration) -> Checked {
     let HardwareCalibration { settings, hardware, checks, .. } = calibration;
     let Settings { processes, most_processes, rounds, spread_s, time_budget_s, .. } = *settings;
-    for (key, count) in [("processes", processes), ("rounds", rounds)] {
-        if count == 0 {
-            return fail(Place::of(key), "it must be at least 1");
-        }
+    for (key, count) in
+        [("processes", processes), ("most_processes", most_processes), ("rounds", rounds)]
+    {
+        PLANNED.check(Place::of(key), f64::from(count))?;
     }
     if most_processes < processes {
         let why = format!("it is {most_processes}, and processes {processes}");
