@@ -147,10 +147,8 @@ pub(crate) const FREE: &[Free] = &[
             (&[Zero, Doubled, Halved, Reversed], &["fusion.gpu.clock_changes"]),
             (&[Other], &["fusion.gpu.core", "fusion.gpu.failed_core.failure"]),
             (&[Removed, Zero, Doubled, Halved], &["fusion.gpu.device_clock_mhz"]),
-            (
-                &[Removed, Emptied, Shortened],
-                &["fusion.gpu.failed_core", "fusion.gpu.fused_kernel"],
-            ),
+            (&[Removed, Emptied, Shortened], &["fusion.gpu.failed_core"]),
+            (&[Removed, Emptied, Shortened, Lengthened], &["fusion.gpu.fused_kernel"]),
             (&[Doubled], &["fusion.gpu.highest_clock_mhz"]),
             (&[Zero, Halved], &["fusion.gpu.lowest_clock_mhz"]),
             (&[Removed, Emptied, Shortened, Lengthened, Reversed], &["fusion.gpu.unfused_kernel"]),
