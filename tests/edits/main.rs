@@ -97,10 +97,13 @@ fn tried(name: &str, file: &Table) -> Tried {
         tried.edits += 1;
         match read(&file) {
             Ok(_) => _ = tried.accepted.insert((path, change), format!("{name}: {value:?}")),
-            // What is not there has no line, and neither has what stands above all tables.
+            // What is gone has no line, nor has what is missing beside an entry more, nor what stands
+            // above all tables.
             Err(message) => {
-                let is_there =
-                    !matches!(change, Change::Removed | Change::Emptied | Change::Shortened);
+                let is_there = !matches!(
+                    change,
+                    Change::Removed | Change::Emptied | Change::Shortened | Change::Lengthened
+                );
                 if is_there && path.contains('.') && !message.contains("line ") {
                     tried.without_line.insert(path, message);
                 }
