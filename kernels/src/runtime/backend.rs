@@ -86,11 +86,11 @@ impl Runtime {
         };
         let named =
             |error: RuntimeError| BackendError::Device(format!("{}: {error}", program.name).into());
-        let introduced = || introduced(program, threads, processors.as_deref());
-        let (conversation, introduction) = match introduced() {
+        let start = || introduced(program, threads, processors.as_deref());
+        let (conversation, introduction) = match start() {
             // The system ends a process for the memory that another one took, and any program can
             // send it a signal.
-            Err(RuntimeError::Ended { .. }) => introduced(),
+            Err(RuntimeError::Ended { .. }) => start(),
             answer => answer,
         }
         .map_err(named)?;
