@@ -58,7 +58,8 @@ pub fn workload(args: &WorkloadArgs) -> anyhow::Result<u8> {
         SplitModel::of(asked(args, &model, &found, &nodes, target), &found, &nodes, on, &policy)?;
     let report = |measured: Option<(&MeasuredWorkload, MeasuredOn)>| {
         let question = question(args, &model, &nodes, target);
-        WorkloadReport::of(question, &ways, &split, on, measured)
+        let cold = cost_model.on(target.with_cache_state(CacheState::Cold));
+        WorkloadReport::of(question, &ways, &split, [on, cold], measured)
     };
     if args.missing {
         return print_missing(args, &report(None).known.missing, target);

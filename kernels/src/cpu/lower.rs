@@ -388,9 +388,7 @@ impl<'p> Builder<'p> {
             return Some(Box::new(ElementwiseKernel { elements, input, output, tail, stream }));
         }
         let (rows, cols) = (steps[0].input.rows as usize, steps[0].input.cols as usize);
-        // Enough blocks to share evenly, and few enough that sharing costs nothing.
         let threads = self.machine.threads;
-        let block_rows = (rows / (8 * threads)).clamp(1, 16);
         // Streams write whole vectors, which only rows of whole lines consist of.
         let stream = stream && cols.is_multiple_of(LINE);
         let room = RowStage::group(cols) * cols;
@@ -398,7 +396,8 @@ impl<'p> Builder<'p> {
         Some(Box::new(RowsKernel {
             rows,
             cols,
-            block_rows,
+            // The stages go through them a few at a time by themselves.
+            block_rows: rows.max(1),
             input,
             output,
             stages: self.row_stages(range)?,

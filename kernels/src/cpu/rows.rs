@@ -4,6 +4,8 @@
 //! elementwise patterns, the MLP and chains such as `linear+bias+add+layer_norm` are all this one
 //! kernel with other stages, and so is each unfused pointwise or row op.
 
+use std::ops::Range;
+
 use pulp::Arch;
 
 use super::gemm::share;
@@ -82,11 +84,13 @@ impl Kernel for RowsKernel {
             self.layers.iter().for_each(|layer| layer.fold(pool.arch()));
         }
         let (arch, threads) = (pool.arch(), pool.threads());
-        let blocks = self.rows.div_ceil(self.block_rows);
         pool.run(&|thread| {
-            for block in share(blocks, thread, threads) {
+            // Rows are shared and not blocks, so that no thread has a block more than another.
+            let rows = share(self.rows, thread, threads);
+            for start in rows.clone().step_by(self.block_rows) {
+                let end = rows.end.min(start + self.block_rows);
                 // SAFETY: blocks of rows are disjoint parts of the output.
-                unsafe { self.block(arch, thread, block) };
+                unsafe { self.block(arch, thread, start..end) };
             }
             if self.stream {
                 nontemporal::fence();
@@ -101,11 +105,10 @@ impl RowsKernel {
     /// # Safety
     ///
     /// The rows of the output, and the scratch of `thread`, must belong to the calling thread.
-    unsafe fn block(&self, arch: Arch, thread: usize, block: usize) {
-        let Self { rows, cols, block_rows, input, output, ref stages, ref layers, .. } = *self;
+    unsafe fn block(&self, arch: Arch, thread: usize, block: Range<usize>) {
+        let Self { cols, input, output, ref stages, ref layers, .. } = *self;
         let output_cols = layers.last().map_or(cols, |layer| layer.n);
-        let first = block * block_rows;
-        let count = block_rows.min(rows - first);
+        let (first, count) = (block.start, block.len());
         let mut source = input.at(first * cols).cast_const();
         if !stages.is_empty() {
             let room = self.stream.then(|| self.scratch[thread].at(0));
@@ -113,7 +116,7 @@ impl RowsKernel {
             // SAFETY: the caller's guarantee; a chain with stages first has no layers. Where it
             // streams, rows are whole lines of a tensor, which begins at one.
             unsafe {
-                RowStage::apply_all(stages, arch, source, target, first..first + count, cols);
+                RowStage::apply_all(stages, arch, source, target, block, cols);
             }
             return;
         }

@@ -14,35 +14,58 @@ use crate::plan::workload::Layer;
 
 /// The bytes of a model that are touched once in each run.
 pub(super) struct ModelMemory<'m> {
-    on: OnTarget<'m>,
+    warm: OnTarget<'m>,
+    cold: OnTarget<'m>,
     pub(super) bytes: u64,
 }
 
 impl<'m> ModelMemory<'m> {
-    /// Of a way to run it, on a target whose ceilings say how fast memory is.
-    pub(super) fn of(layers: &[Layer], on: OnTarget<'m>) -> Self {
-        Self { on, bytes: layers.iter().map(own_bytes).fold(0, u64::saturating_add) }
+    /// Of a way to run it, on a target whose ceilings say how fast memory is, and on the same target
+    /// with cold caches.
+    pub(super) fn of(layers: &[Layer], warm: OnTarget<'m>, cold: OnTarget<'m>) -> Self {
+        Self { warm, cold, bytes: layers.iter().map(own_bytes).fold(0, u64::saturating_add) }
     }
 
-    /// Milliseconds that a layer takes longer than its record: the bytes of its own at the bandwidth
-    /// of the whole model's working set, less those at the bandwidth of the problem's. Of a record of
-    /// cold caches, and where no bandwidth was measured, none.
+    /// Milliseconds that a layer takes longer than its record. Of a record of cold caches, and where
+    /// no bandwidth was measured, none.
+    ///
+    /// Where the problem was measured with cold caches too, that is what it took longer then, by the
+    /// share that the bytes of its own have of all that it touches, and by how much of the model the
+    /// caches do not hold. Otherwise it is the bytes of its own at the bandwidth of the whole model's
+    /// working set, less those at the bandwidth of the problem's, as if they came one after the other.
     #[expect(clippy::cast_precision_loss, reason = "bytes as a time")]
     pub(super) fn extra_ms(&self, layer: &Layer) -> f64 {
         let problem: &Problem = &layer.problem;
-        if self.on.target().cache_state == CacheState::Cold {
+        if self.warm.target().cache_state == CacheState::Cold {
             return 0.0;
         }
-        let Some(ceilings) = self.on.ceilings(problem.dtype()) else { return 0.0 };
-        let alone = Traffic::of(problem).fused_bytes;
-        let whole = self.bytes.max(alone);
-        let Some((alone, whole)) = ceilings.bandwidth_at(alone).zip(ceilings.bandwidth_at(whole))
+        let Some(ceilings) = self.warm.ceilings(problem.dtype()) else { return 0.0 };
+        let touched = Traffic::of(problem).fused_bytes;
+        // GB/s are bytes per nanosecond.
+        let longer_per_byte = |bytes: u64| {
+            let whole = ceilings.bandwidth_at(bytes.max(touched))?;
+            Some((1.0 / whole - 1.0 / ceilings.bandwidth_at(touched)?).max(0.0))
+        };
+        let (Some(in_model), Some(in_memory)) =
+            (longer_per_byte(self.bytes), longer_per_byte(u64::MAX))
         else {
             return 0.0;
         };
-        // GB/s are bytes per nanosecond.
-        let nanoseconds = own_bytes(layer) as f64 * (1.0 / whole - 1.0 / alone).max(0.0);
-        nanoseconds / 1e6
+        let own = own_bytes(layer) as f64;
+        let Some(cold_ms) = self.longer_when_cold_ms(layer).filter(|_| in_memory > 0.0) else {
+            return own * in_model / 1e6;
+        };
+        cold_ms * (own / touched as f64).min(1.0) * (in_model / in_memory).min(1.0)
+    }
+
+    /// How much longer the kernels of a layer take with cold caches, if that is known from such kernels.
+    fn longer_when_cold_ms(&self, layer: &Layer) -> Option<f64> {
+        let time = |on: OnTarget<'_>| {
+            let answer = on.estimate(&layer.problem);
+            let time = if layer.fused { answer.fused_ms() } else { answer.unfused_ms() };
+            time.filter(|_| answer.evidence().is_from_kernels()).map(|time| time.value)
+        };
+        Some((time(self.cold)? - time(self.warm)?).max(0.0))
     }
 }
 
@@ -85,7 +108,8 @@ mod tests {
         let one = layer("linear_bias/f32/m64.k512.n512", Vec::new());
         let extra = |count: usize, target: Target| {
             let layers = vec![one.clone(); count];
-            ModelMemory::of(&layers, model.on(target)).extra_ms(&one)
+            let cold = target.with_cache_state(CacheState::Cold);
+            ModelMemory::of(&layers, model.on(target), model.on(cold)).extra_ms(&one)
         };
         let on_cpu = Target::cpu(2);
         assert_eq!(extra(1, on_cpu), 0.0);
@@ -97,5 +121,42 @@ mod tests {
         assert!(many <= own_bytes(&one) as f64 / slowest.unwrap() / 1e6);
         assert_eq!(extra(10_000, on_cpu.with_cache_state(CacheState::Cold)), 0.0);
         assert_eq!(extra(10_000, Target::cpu(64)), 0.0);
+    }
+
+    #[test]
+    fn records_of_cold_caches_say_how_much_longer_a_layer_takes() {
+        let mut calibration = HardwareCalibration::from_toml(EXAMPLE).unwrap();
+        let warm = calibration.records[0].clone();
+        assert_eq!(warm.problem.to_string(), "linear_bias_relu/f32/m512.k512.n512");
+        let mut cold = warm.clone();
+        cold.cache_state = CacheState::Cold;
+        cold.fused_latency_ms += 0.5;
+        cold.unfused_latency_ms += 0.7;
+        calibration.records.push(cold);
+        let model = FusionCostModel::new(calibration);
+        let on = [Target::cpu(2), Target::cpu(2).with_cache_state(CacheState::Cold)];
+        let [warm_on, cold_on] = on.map(|target| model.on(target));
+        let extra = |layer: &Layer, count: usize| {
+            ModelMemory::of(&vec![layer.clone(); count], warm_on, cold_on).extra_ms(layer)
+        };
+        // Far more than any cache: all of its own bytes come from memory.
+        let tensor = 512.0 * 512.0 * 4.0;
+        let bias = 512.0 * 4.0;
+        let touched = 3.0 * tensor + bias;
+        let first = layer("linear_bias_relu/f32/m512.k512.n512", Vec::new());
+        let all = extra(&first, 10_000);
+        assert!((all - 0.5).abs() < 1e-9, "{all}");
+        // What another layer has just written is in the caches.
+        let fed = layer("linear_bias_relu/f32/m512.k512.n512", vec![Fed { input: 0, from: 0 }]);
+        let part = extra(&fed, 10_000);
+        assert!((part - 0.5 * (2.0 * tensor + bias) / touched).abs() < 1e-9, "{part}");
+        let apart = extra(&Layer { fused: false, ..fed.clone() }, 10_000);
+        assert!((apart / part - 0.7 / 0.5).abs() < 1e-9, "{apart}");
+        // The caches hold it all, or a part of it.
+        assert_eq!(extra(&first, 1), 0.0);
+        let some = extra(&first, 8);
+        assert!(0.0 < some && some < all, "{some}");
+        let both = ModelMemory::of(&vec![first.clone(); 10_000], cold_on, cold_on);
+        assert_eq!(both.extra_ms(&first), 0.0);
     }
 }

@@ -212,17 +212,18 @@ fn as_texts<S: Serializer>(values: &[impl ToString], serializer: S) -> Result<S:
 }
 
 impl WorkloadReport {
-    /// What is predicted, and what was measured, if it was.
+    /// What is predicted by what is known of a target, and of the same one with cold caches; and what
+    /// was measured, if it was.
     #[must_use]
     pub fn of(
         question: Question,
         ways: &Ways,
         split: &SplitModel,
-        on: OnTarget<'_>,
+        [on, cold]: [OnTarget<'_>; 2],
         measured: Option<(&MeasuredWorkload, MeasuredOn)>,
     ) -> Self {
         let of_run = measured.as_ref().map(|(measured, _)| *measured);
-        let memory = memory::ModelMemory::of(ways.of_way(Way::BestPartition), on);
+        let memory = memory::ModelMemory::of(ways.of_way(Way::BestPartition), on, cold);
         let figures =
             figures::Figures { ways, on, memory, splits: &split.splits, measured: of_run };
         let mut operators: Vec<Operator> =

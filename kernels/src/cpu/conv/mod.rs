@@ -58,7 +58,7 @@ pub(crate) struct ConvKernel {
 /// How the output is cut into tiles.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tiling {
-    /// Rows of the final image (after the pool) per tile.
+    /// Rows of the final image (after the pool) in the largest tile; others have one less.
     rows: usize,
     /// Tiles per image.
     blocks: usize,
@@ -99,8 +99,7 @@ impl Tiling {
             blocks = least;
             channel_ranges = threads;
         }
-        let rows = final_h.div_ceil(blocks);
-        Self { rows, blocks: final_h.div_ceil(rows), channel_ranges }
+        Self { rows: final_h.div_ceil(blocks), blocks, channel_ranges }
     }
 
     fn len(&self, images: usize) -> usize {
@@ -157,15 +156,14 @@ impl ConvKernel {
     }
 
     fn tile(&self, index: usize) -> Tile {
-        let Tiling { rows, blocks, channel_ranges } = self.tiling;
+        let Tiling { blocks, channel_ranges, .. } = self.tiling;
         let image = index / (blocks * channel_ranges);
         let range = index / blocks % channel_ranges;
-        let start = index % blocks * rows;
         let (final_h, conv_rows) = match &self.pool {
             None => (self.shape.out_h, None),
             Some(stage) => (stage.sizes.out_h() as usize, Some(stage.sizes)),
         };
-        let rows = start..(start + rows).min(final_h);
+        let rows = share(final_h, index % blocks, blocks);
         let conv_rows = match conv_rows {
             None => rows.clone(),
             Some(pool) => {
@@ -405,5 +403,45 @@ impl ConvKernel {
         });
         // SAFETY: the caller's guarantee.
         unsafe { stage.tail.apply_to_block(arch, &pooled) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fusion_cost_model::Problem;
+
+    use super::*;
+
+    /// Rows of the final images that each thread computes.
+    fn rows_of_threads(problem: &str, cache_bytes: usize, threads: usize) -> Vec<usize> {
+        let problem: Problem = problem.parse().unwrap();
+        let shape = Shape::from(problem.sizes().conv().unwrap());
+        let pool = problem.sizes().pool();
+        let tiling = Tiling::new(&shape, pool.as_ref(), cache_bytes, threads);
+        let final_h = pool.map_or(shape.out_h, |pool| pool.out_h() as usize);
+        let rows = |thread| {
+            let tiles = share(tiling.len(shape.images), thread, threads);
+            tiles.map(|tile| share(final_h, tile % tiling.blocks, tiling.blocks).len()).sum()
+        };
+        (0..threads).map(rows).collect()
+    }
+
+    #[test]
+    fn threads_get_equal_work() {
+        for (cache_bytes, threads, size) in each_machine([64 << 10, 256 << 10, 1 << 20]) {
+            let sizes = format!("n1.c64.h{size}.w{size}.k64.r3.s3.pad1");
+            for (chain, final_h) in [("conv_bn_relu", size), ("conv_bn_relu_maxpool", size / 2)] {
+                let rows = rows_of_threads(&format!("{chain}/f32/{sizes}"), cache_bytes, threads);
+                assert_eq!(rows.iter().sum::<usize>(), final_h, "{chain} {sizes}, {threads}");
+                let most = rows.iter().max().unwrap();
+                assert!(most - rows.iter().min().unwrap() <= 1, "{chain} {sizes}: {rows:?}");
+            }
+        }
+    }
+
+    fn each_machine(caches: [usize; 3]) -> impl Iterator<Item = (usize, usize, usize)> {
+        let threads = [1, 2, 3, 4, 7].into_iter();
+        let pairs = threads.flat_map(|threads| [14, 28, 31, 56, 112].map(|size| (threads, size)));
+        pairs.flat_map(move |(threads, size)| caches.map(|bytes| (bytes, threads, size)))
     }
 }
