@@ -242,6 +242,12 @@ pub trait Backend {
 
     /// The processors that the threads are bound to; `None` when they are free to move.
     fn pinned(&self) -> Option<&[u32]>;
+
+    /// The time on processors, until now, of all that computes here: of this process, and of a program
+    /// that the backend runs. `None` where the system does not count it.
+    fn processor_time(&self) -> Option<Duration> {
+        crate::cpu::processor_time_of_this_process()
+    }
 }
 
 /// What a machine can do at the moment. A virtual one moves between states that it does not report:

@@ -33,7 +33,7 @@ pub use others::Others;
 pub use procedure::Procedure;
 pub use sample::{Instruments, measure};
 pub use samples::{Pair, Round, Samples, SensorRange};
-pub use schedule::{Order, draw_orders, draw_pass};
+pub use schedule::{Order, draw_beginning, draw_orders, draw_pass};
 pub use states::States;
 pub use statistics::{Quartiles, mean, median, median_interval, quartiles};
 pub(crate) use statistics::{chi_squared_quantile, normal_quantile, t_factor};

@@ -14,7 +14,6 @@ const LEAST: Duration = STAT_TICK.saturating_mul(10);
 pub struct Others {
     began: Instant,
     stat: PathBuf,
-    own: fn() -> Option<Duration>,
     before: Option<Counted>,
 }
 
@@ -24,39 +23,47 @@ struct Counted {
     at: Duration,
     /// Time of all processors in programs and in the system's kernel.
     busy: Duration,
-    /// This process's part of it.
+    /// The measurement's part of it.
     own: Duration,
 }
 
 impl Others {
-    /// Starts to observe; `own` is the time on processors of all threads of this process.
+    /// Starts to observe; `own` is the time on processors of all that measures, until now.
     #[must_use]
-    pub fn start(own: fn() -> Option<Duration>) -> Self {
+    pub fn start(own: Option<Duration>) -> Self {
         Self::start_under(Path::new("/proc"), own)
     }
 
-    fn start_under(proc: &Path, own: fn() -> Option<Duration>) -> Self {
+    fn start_under(proc: &Path, own: Option<Duration>) -> Self {
         let stat = proc.join("stat");
-        let mut others = Self { began: Instant::now(), stat, own, before: None };
-        others.before = others.count();
+        let mut others = Self { began: Instant::now(), stat, before: None };
+        others.before = own.and_then(|own| others.count(own));
         others
     }
 
-    /// How many processors other programs have kept busy since, in the mean; `None` where the system
-    /// does not report it, and after less than a tenth of a second, in which its ticks of 10 ms
-    /// would be off by more than a tenth of a processor.
-    #[must_use]
-    pub fn busy(&self) -> Option<f64> {
-        busy_between(self.before?, self.count()?)
+    /// Waits until it has observed for long enough. The processes of short problems are shorter, and
+    /// without the wait a neighbour of theirs would never be seen.
+    pub fn wait(&self) {
+        if self.before.is_some() {
+            std::thread::sleep(LEAST.saturating_sub(self.began.elapsed()));
+        }
     }
 
-    fn count(&self) -> Option<Counted> {
+    /// How many processors other programs have kept busy since, in the mean, by the time of all that
+    /// measures until now; `None` where the system does not report it, and after less than a tenth of a
+    /// second, in which its ticks of 10 ms would be off by more than a tenth of a processor.
+    #[must_use]
+    pub fn busy(&self, own: Option<Duration>) -> Option<f64> {
+        busy_between(self.before?, self.count(own?)?)
+    }
+
+    fn count(&self, own: Duration) -> Option<Counted> {
         let text = std::fs::read_to_string(&self.stat).ok()?;
-        Some(Counted { at: self.began.elapsed(), busy: parse_busy(&text)?, own: (self.own)()? })
+        Some(Counted { at: self.began.elapsed(), busy: parse_busy(&text)?, own })
     }
 }
 
-/// The processors that are left when this process's own time is taken off; `None` where that cannot
+/// The processors that are left when the measurement's own time is taken off; `None` where that cannot
 /// be known, as when a counter was set back.
 fn busy_between(before: Counted, after: Counted) -> Option<f64> {
     let elapsed = after.at.checked_sub(before.at).filter(|elapsed| *elapsed >= LEAST)?;
@@ -134,13 +141,15 @@ mod tests {
     #[test]
     fn a_system_without_the_file_reports_nothing() {
         let folder = tempfile::tempdir().unwrap();
-        let watch = || Others::start_under(folder.path(), || Some(MS));
-        assert_eq!(watch().busy(), None);
+        let watch = || Others::start_under(folder.path(), Some(MS));
+        assert_eq!(watch().busy(Some(MS)), None);
         std::fs::write(folder.path().join("stat"), "cpu 1 1 1 1 1 1 1\n").unwrap();
         let others = watch();
         assert!(others.before.is_some());
-        assert_eq!(others.busy(), None, "the time is too short");
-        let unknown = Others::start_under(folder.path(), || None);
-        assert_eq!(unknown.before, None);
+        assert_eq!(others.busy(Some(MS)), None, "the time is too short");
+        assert_eq!(Others::start_under(folder.path(), None).before, None);
+        others.wait();
+        assert_eq!(others.busy(Some(MS)), Some(0.0));
+        assert_eq!(others.busy(None), None);
     }
 }

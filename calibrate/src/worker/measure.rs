@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use fused_kernels::cpu::{counters_of_this_thread, processor_time_of_this_process};
+use fused_kernels::cpu::counters_of_this_thread;
 use fused_kernels::{
     Backend, BackendError, Inputs, KernelFacts, Prepared, ThreadCounters, Variant,
 };
@@ -27,12 +27,14 @@ pub(super) fn measure_on(
     task: &MeasureTask,
     progress: &Progress,
 ) -> Result<MeasureAnswer, BackendError> {
-    let others = Others::start(processor_time_of_this_process);
+    let others = Others::start(backend.processor_time());
     let before = backend.look_at_machine()?;
     let (answer, began_s) = sample(backend, task, progress)?;
     let MeasureAnswer::Measured(report) = answer else { return Ok(answer) };
     let readings = [before, backend.look_at_machine()?];
-    let surroundings = Surroundings { began_s, readings, others_busy: others.busy() };
+    others.wait();
+    let others_busy = others.busy(backend.processor_time());
+    let surroundings = Surroundings { began_s, readings, others_busy };
     Ok(MeasureAnswer::Measured(Box::new(ProcessReport { surroundings, ..*report })))
 }
 

@@ -30,7 +30,7 @@ pub(super) fn measure_sequences(
     cpu: &mut Cpu,
     task: &SequenceTask,
 ) -> Result<SequenceAnswer, BackendError> {
-    let others = Others::start(processor_time_of_this_process);
+    let others = Others::start(processor_time_of_this_process());
     let before = cpu.look_at_machine()?;
     let mut proofs = Vec::new();
     for problem in task.problems() {
@@ -89,7 +89,11 @@ pub(super) fn measure_sequences(
     };
     drop(sequences);
     let readings = [before, cpu.look_at_machine()?];
-    let surroundings = Surroundings { began_s, readings, others_busy: others.busy() };
+    let surroundings = Surroundings {
+        began_s,
+        readings,
+        others_busy: others.busy(processor_time_of_this_process()),
+    };
     let report = ProcessReport { surroundings, ..report };
     Ok(SequenceAnswer::Measured(Box::new(SequenceReport { report, layer_seconds, proofs, apart })))
 }

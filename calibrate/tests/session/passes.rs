@@ -77,8 +77,10 @@ fn passes_of_a_short_run_are_spread_over_time() {
     // Nothing takes any time here, so each pass waits until its own time since the start.
     assert_eq!(workers.waited.len(), 9);
     for (waited, pass) in workers.waited.iter().zip(1..) {
+        // A little late, by a time that is drawn.
         let until = Duration::from_secs(10 * pass);
-        assert!(*waited <= until && *waited + Duration::from_secs(5) > until, "{waited:?}");
+        let [least, most] = [until, until + Duration::from_secs(5)];
+        assert!(*waited <= most && *waited + Duration::from_secs(5) > least, "{waited:?}");
     }
     let mut hurried = Scripted::new();
     let _ = run(&mut hurried, SETTINGS, &subjects(1));
@@ -88,6 +90,18 @@ fn passes_of_a_short_run_are_spread_over_time() {
     let mut short = Scripted::new();
     assert_eq!(run(&mut short, settings, &subjects(1)).end, RunEnd::TimeBudget);
     assert_eq!(short.waited.len(), 2);
+}
+
+#[test]
+fn the_processes_that_a_problem_needs_more_are_spread_too() {
+    let mut workers = Scripted { spread: |_| 0.5, ..Scripted::new() };
+    let spread = Duration::from_secs(90);
+    let outcome = run(&mut workers, RunSettings { spread, ..SETTINGS }, &subjects(1));
+    assert_eq!(processes(&outcome.measured), [20]);
+    // The first ten within 90 s, and the others at half their distance.
+    assert_eq!(workers.waited.len(), 19);
+    let last = *workers.waited.last().unwrap();
+    assert!((135.0..145.0).contains(&last.as_secs_f64()), "{last:?}");
 }
 
 #[test]

@@ -67,6 +67,24 @@ pub fn processor_time_of_this_process() -> Option<Duration> {
     None
 }
 
+/// The time that all threads of another process have been on a processor; `None` where there is no such
+/// process, or the system does not say it.
+pub(crate) fn processor_time_of(process: u32) -> Option<Duration> {
+    #[cfg(target_os = "linux")]
+    {
+        use nix::time::{clock_getcpuclockid, clock_gettime};
+        use nix::unistd::Pid;
+
+        let process = Pid::from_raw(i32::try_from(process).ok()?);
+        clock_gettime(clock_getcpuclockid(process).ok()?).ok().map(Duration::from)
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = process;
+        None
+    }
+}
+
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 fn processor_time() -> Option<Duration> {
     use nix::time::{ClockId, clock_gettime};
@@ -137,6 +155,17 @@ mod tests {
         assert_eq!(parse_run_delay("12 34"), None);
         assert_eq!(parse_run_delay(""), None);
         assert_eq!(parse_run_delay("1 -2 3"), None);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn the_time_of_a_process_is_known_by_its_number() {
+        let before = processor_time_of(std::process::id()).unwrap();
+        spin(Duration::from_millis(20));
+        let after = processor_time_of(std::process::id()).unwrap();
+        assert!(after > before);
+        assert!(after <= processor_time_of_this_process().unwrap());
+        assert_eq!(processor_time_of(u32::MAX), None);
     }
 
     #[test]

@@ -45,6 +45,7 @@ mod topology;
 mod transpose;
 
 pub use caches::observed_caches;
+pub(crate) use counters::processor_time_of;
 pub use counters::{counters_of_this_thread, processor_time_of_this_process};
 pub use prepared::{Cpu, Vectors};
 pub use sequences::{Feed, Layer, Sequences};

@@ -15,7 +15,7 @@ use fusion_cost_model::Implementation;
 use fusion_cost_model::calibration::{NoiseFloor, RunEnd};
 
 use crate::judge::{controls_for, noise_floor, same_margin};
-use crate::measure::{States, draw_pass, enough};
+use crate::measure::{States, draw_beginning, draw_pass, enough};
 use crate::plan::{Subject, controls};
 use crate::stop::Stop;
 use crate::worker::{Ladder, ProcessReport, Workers};
@@ -204,16 +204,16 @@ impl<'a> Session<'a> {
         if pass < self.settings.procedure.more_processes { all } else { Vec::new() }
     }
 
-    /// Waits until a pass may begin: the planned passes begin at equal distances over the time that
-    /// the processes of a problem are to be spread over. A run of many problems takes longer anyway.
+    /// Waits until a pass may begin, since the processes of a problem are to be spread over some time. A
+    /// run of many problems takes longer anyway.
     fn wait_for(&mut self, pass: u32, todo: &[usize]) -> Option<RunEnd> {
         let RunSettings { procedure, spread, .. } = self.settings;
         let is_known =
             |index: &usize| self.recovered.contains_key(&(self.measured[*index].subject, pass));
-        if pass == 0 || pass >= procedure.processes || todo.iter().all(is_known) {
+        if todo.iter().all(is_known) {
             return None;
         }
-        let begins = spread.mul_f64(f64::from(pass) / f64::from(procedure.processes - 1));
+        let begins = draw_beginning(pass, procedure.processes, spread, self.settings.seed);
         let time = begins.saturating_sub(self.elapsed());
         if time.is_zero() {
             return None;
