@@ -8,7 +8,7 @@ use std::fs;
 use std::io::Write;
 use std::num::NonZero;
 
-use checks::Choices;
+use checks::{Choices, SEED, random_bytes};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use kernel_traces::synthetic::{
@@ -87,19 +87,6 @@ fn compress(text: &[u8]) -> Vec<u8> {
     encoder.write_all(text).unwrap();
     encoder.finish().unwrap()
 }
-
-/// So many random bytes, the same ones each time: xorshift.
-fn random_bytes(state: &mut u64, count: usize) -> Vec<u8> {
-    let byte = |_| {
-        *state ^= *state << 13;
-        *state ^= *state >> 7;
-        *state ^= *state << 17;
-        (*state >> 32) as u8
-    };
-    (0..count).map(byte).collect()
-}
-
-const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// So many random changes.
 fn change(text: &mut Vec<u8>, changes: usize, state: &mut u64) {

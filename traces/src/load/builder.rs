@@ -6,7 +6,7 @@ use super::event::{Category, Event, Field, Inputs};
 use super::messages;
 use super::shapes::Interner;
 use crate::number::scaled;
-use crate::{DeviceWork, Lane, OtherDevice, Thread, Trace, Warning};
+use crate::{DeviceWork, EventForm, Lane, OtherDevice, Thread, Trace, Warning};
 
 /// How often something was wrong, and where first.
 #[derive(Debug, Clone, Copy, Default)]
@@ -45,6 +45,7 @@ pub(crate) struct Builder {
     shapes: Interner,
     messages: Interner,
     keep_frames: bool,
+    form: EventForm,
     /// Whether rows that were given away had kernels.
     gave_kernels: bool,
     /// Calls of the runtimes of XPUs and of MTIA devices.
@@ -60,6 +61,11 @@ pub(crate) struct Builder {
 impl Builder {
     pub(crate) fn new(keep_frames: bool) -> Self {
         Self { keep_frames, ..Self::default() }
+    }
+
+    /// Says what the events are in the file, for warnings.
+    pub(super) fn set_form(&mut self, form: EventForm) {
+        self.form = form;
     }
 
     pub(crate) fn keeps_frames(&self) -> bool {
@@ -336,22 +342,23 @@ impl Builder {
     /// The trace, with warnings about its events.
     pub(crate) fn finish(self) -> Trace {
         let mut trace = self.trace;
+        let form = self.form;
         let Tally { count, first_at } = self.broken;
         if count > 0 {
             let bytes = self.broken_bytes;
-            trace.warnings.push(Warning::BrokenEvents { count, bytes, first_at });
+            trace.warnings.push(Warning::BrokenEvents { form, count, bytes, first_at });
         }
         let Tally { count, first_at } = self.bad_times;
         if count > 0 {
-            trace.warnings.push(Warning::BadTimes { count, first_at });
+            trace.warnings.push(Warning::BadTimes { form, count, first_at });
         }
         let Tally { count, first_at } = self.bad_durations;
         if count > 0 {
-            trace.warnings.push(Warning::BadDurations { count, first_at });
+            trace.warnings.push(Warning::BadDurations { form, count, first_at });
         }
         let Tally { count, first_at } = self.bad_ids;
         if count > 0 {
-            trace.warnings.push(Warning::BadIds { count, first_at });
+            trace.warnings.push(Warning::BadIds { form, count, first_at });
         }
         let Tally { count, .. } = self.lost_shapes;
         if count > 0 {

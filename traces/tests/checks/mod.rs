@@ -206,6 +206,20 @@ pub(crate) fn classify(bytes: &[u8]) {
     assert_eq!(classify_with(name, None, None), by_name, "a name has one class");
 }
 
+/// Where random bytes begin.
+pub(crate) const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// So many random bytes, the same ones each time: xorshift.
+pub(crate) fn random_bytes(state: &mut u64, count: usize) -> Vec<u8> {
+    let byte = |_| {
+        *state ^= *state << 13;
+        *state ^= *state >> 7;
+        *state ^= *state << 17;
+        (*state >> 32) as u8
+    };
+    (0..count).map(byte).collect()
+}
+
 /// Numbers from the bytes of a fuzzer, or from a generator of random ones; zeros when they end.
 pub(crate) struct Choices<'b> {
     bytes: &'b [u8],
