@@ -111,6 +111,16 @@ fn random_changes() {
     assert!(lost < 500, "{lost} of 1000 were no traces");
 }
 
+/// Events that a reader knows by heart, changed.
+#[test]
+fn random_changes_of_repeated_events() {
+    let mut state = SEED;
+    for _ in 0..500 {
+        let count = 13 + usize::from(random_bytes(&mut state, 1)[0] % 48);
+        checks::load(&checks::repeated_trace(&random_bytes(&mut state, count)));
+    }
+}
+
 #[test]
 fn random_cuts_into_pieces() {
     let mut state = SEED;

@@ -254,8 +254,9 @@ fn what_cannot_be_read_has_the_words_of_its_source() {
     let (before, _) = broken.split_once("\"eventClass\":{3").unwrap();
     let at = before.rfind('\n').unwrap() + 1;
     let bytes = broken[at..].find('\n').unwrap();
-    let expected =
-        format!("lines that cannot be read: 1, the first at byte {at}; {bytes} bytes were passed over");
+    let expected = format!(
+        "lines that cannot be read: 1, the first at byte {at}; {bytes} bytes were passed over"
+    );
     assert_eq!(said(&broken), expected);
 
     // A dispatch that does not say of what is JSON, and no record.

@@ -33,6 +33,7 @@ pub const TARGETS: &[Target] = &[
     problem::PROBLEM,
     trace::TRACE,
     trace::TRACE_CHANGED,
+    trace::TRACE_REPEATED,
     trace::TRACE_COMPRESSED,
     trace::TRACE_HEAD,
     trace::TRACE_INDEX,

@@ -308,6 +308,27 @@ fn synthetic_text(plan: &Plan) -> Vec<u8> {
     })
 }
 
+/// A synthetic trace whose events come three times, the last time after changes: by then a reader
+/// knows them all.
+pub(crate) fn repeated_trace(bytes: &[u8]) -> Vec<u8> {
+    let mut choices = Choices::new(bytes);
+    let mut plan = choices.plan();
+    // The last bracket is the end of the events.
+    let elsewhere = [Oddity::BareList, Oddity::DictOfLists, Oddity::MetadataLast];
+    plan.oddities.retain(|oddity| !elsewhere.contains(oddity));
+    let text = synthetic_text(&plan);
+    let key = b"\"traceEvents\": [";
+    let start = text.windows(key.len()).position(|window| window == key);
+    let end = text.iter().rposition(|&byte| byte == b']');
+    let (Some(start), Some(end)) = (start.map(|start| start + key.len()), end) else { return text };
+    let (head, events, tail) = (&text[..start], &text[start..end], &text[end..]);
+    let mut changed = events.to_vec();
+    while !choices.is_empty() && !changed.is_empty() {
+        choices.change(&mut changed);
+    }
+    [head, events, b", ", events, b", ", &changed, tail].concat()
+}
+
 /// A synthetic trace after changes, all by the same numbers.
 pub(crate) fn changed_trace(bytes: &[u8]) -> Vec<u8> {
     let mut choices = Choices::new(bytes);
