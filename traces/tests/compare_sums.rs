@@ -9,7 +9,7 @@ use kernel_traces::segment;
 use kernel_traces::synthetic::{
     self, Annotation, Communication, Launching, Model, Phase, Plan, Timing, Variation,
 };
-use kernel_traces::{Classes, Options, Trace, Vendor, device_times};
+use kernel_traces::{Options, Trace, Vendor, device_times};
 use loaded::Loaded;
 use proptest::prelude::*;
 

@@ -196,7 +196,7 @@ mod tests {
     use super::super::fast::{Layouts, parse};
     use super::super::list::{self, Reading, Stopped};
     use super::*;
-    use crate::Trace;
+    use crate::{Trace, Warning};
 
     /// Learns a text that comes twice.
     fn learned(repeats: &mut Repeats, text: &str) {
@@ -331,32 +331,26 @@ mod tests {
         })
     }
 
-    /// What the strict parser makes of some events, and what comes of them with templates, in
-    /// parts and in one piece.
-    fn traces(events: &[String], part: usize) -> [Trace; 3] {
-        let one = |strict| {
-            let text = format!("{}]", events.join(", "));
-            let mut builder = Builder::new(true);
-            let reading = Reading { is_all: true, strict, offset: 0 };
-            let end = list::read(text.as_bytes(), usize::MAX, reading, &mut builder);
-            assert_eq!(end, (text.len(), Stopped::ListEnd));
-            builder.finish()
-        };
+    /// What comes of some events in parts: with what is known of the parts before, or without.
+    fn trace(events: &[String], part: usize, remembers: bool) -> Trace {
         let mut whole = Builder::new(true);
         let mut repeats = Repeats::default();
         for events in events.chunks(part) {
             let text = format!("{}]", events.join(", "));
-            let mut builder = Builder::of_part(true, repeats);
+            let known = if remembers { repeats } else { Repeats::default() };
+            let mut builder = Builder::of_part(true, known);
             let reading = Reading { is_all: true, strict: false, offset: 0 };
-            list::read(text.as_bytes(), usize::MAX, reading, &mut builder);
+            let end = list::read(text.as_bytes(), usize::MAX, reading, &mut builder);
+            assert_eq!(end, (text.len(), Stopped::ListEnd));
             repeats = builder.take_repeats();
             whole.absorb(builder);
         }
-        let mut parts = whole.finish();
-        let fast = one(false);
-        // Their places are those in parts.
-        parts.warnings.clone_from(&fast.warnings);
-        [one(true), fast, parts]
+        whole.finish()
+    }
+
+    /// The warnings without the places, which are those in a part.
+    fn take_codes(trace: &mut Trace) -> Vec<&'static str> {
+        std::mem::take(&mut trace.warnings).iter().map(Warning::code).collect()
     }
 
     proptest! {
@@ -373,9 +367,14 @@ mod tests {
             for (at, other) in others {
                 events[at] = other;
             }
-            let [strict, fast, parts] = traces(&events, part);
-            prop_assert!(strict == fast, "{:?}, but strictly {:?}", fast, strict);
-            prop_assert!(fast == parts, "{:?}, in parts {:?}", fast, parts);
+            // One at a time, nothing is known of any before.
+            let mut alone = trace(&events, 1, false);
+            let codes = take_codes(&mut alone);
+            for part in [part, events.len()] {
+                let mut found = trace(&events, part, true);
+                prop_assert_eq!(take_codes(&mut found), codes.clone());
+                prop_assert!(found == alone, "{:?}, but alone {:?}", found, alone);
+            }
         }
     }
 }
