@@ -73,6 +73,7 @@ targets!(
     problem,
     trace,
     trace_changed,
+    trace_repeated,
     trace_compressed,
     trace_head,
     trace_index,

@@ -105,4 +105,4 @@ pub use summary::{
     PhaseTime, Position, SegmentSummary, StepTime, StreamTime, Summary, Taxonomy, Times,
     Unclassified, busy_and_span, device_times, phase_times,
 };
-pub use warning::{OtherDevice, Warning};
+pub use warning::{EventForm, OtherDevice, Warning};

@@ -4,9 +4,44 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+/// What the events of a file are in it, for words about those that cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum EventForm {
+    /// Objects in a list of JSON, as PyTorch's profiler writes them.
+    #[default]
+    Object,
+    /// Lines of JSON of Nsight Systems.
+    Line,
+    /// Records in the JSON of rocprofv3.
+    Record,
+    /// Rows of a table of rocprofv3.
+    Row,
+    /// Rows of a database of Nsight Systems, which are counted over all tables.
+    DatabaseRow,
+}
+
+impl EventForm {
+    const fn plural(self) -> &'static str {
+        match self {
+            Self::Object => "events",
+            Self::Line => "lines",
+            Self::Record => "records",
+            Self::Row | Self::DatabaseRow => "rows",
+        }
+    }
+
+    /// Where something is, by the number that a [`Warning`] has for it.
+    fn place(self, at: u64) -> String {
+        match self {
+            Self::DatabaseRow => format!("in row {at} of all tables"),
+            Self::Object | Self::Line | Self::Record | Self::Row => format!("at byte {at}"),
+        }
+    }
+}
+
 /// Something about a trace that changes what its numbers mean.
 ///
-/// Positions are bytes of the JSON text, after decompression.
+/// Places are bytes of the text, after decompression, and rows of databases.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Warning {
     /// The file ends before the trace does.
@@ -25,8 +60,11 @@ pub enum Warning {
         /// How many bytes it has.
         dropped_bytes: u64,
     },
-    /// Events are not JSON, as with a quote that is not escaped, and were left out.
+    /// Events cannot be read, as JSON with a quote that is not escaped, or rows that are too short,
+    /// and were left out.
     BrokenEvents {
+        /// What they are in the file.
+        form: EventForm,
         /// How many times the reader had to go on at a later event.
         count: u64,
         /// How many bytes were passed over.
@@ -36,6 +74,8 @@ pub enum Warning {
     },
     /// Events have no readable start time and were left out.
     BadTimes {
+        /// What they are in the file.
+        form: EventForm,
         /// How many.
         count: u64,
         /// Where the first one begins.
@@ -43,6 +83,8 @@ pub enum Warning {
     },
     /// Events have no readable duration, or a negative one; it counts as zero.
     BadDurations {
+        /// What they are in the file.
+        form: EventForm,
         /// How many.
         count: u64,
         /// Where the first one begins.
@@ -50,6 +92,8 @@ pub enum Warning {
     },
     /// Ids, as of a correlation or a stream, are not numbers that fit; they count as absent.
     BadIds {
+        /// What they are in the file.
+        form: EventForm,
         /// How many events have such ids.
         count: u64,
         /// Where the first one begins.
@@ -151,12 +195,16 @@ impl Warning {
                 "look at that byte; events behind it are missing, and the device may be unknown"
             }
             Self::BrokenEvents { .. } => {
-                "if many events are missing, record the trace again with a newer profiler"
+                "if many are missing, record the trace again with a newer profiler"
             }
-            Self::BadTimes { .. } => "look at the `ts` of the event at that byte",
-            Self::BadDurations { .. } => {
+            Self::BadTimes { form: EventForm::Object, .. } => {
+                "look at the `ts` of the event at that byte"
+            }
+            Self::BadTimes { .. } => "look at when it begins",
+            Self::BadDurations { form: EventForm::Object, .. } => {
                 "look at the `dur` of the event at that byte; totals may be too small"
             }
+            Self::BadDurations { .. } => "look at when it ends; totals may be too small",
             Self::BadIds { .. } => "these events cannot be tied to what launched them",
             Self::ManyShapes { .. } => {
                 "what is said of sizes, tokens and FLOPs may miss them; record fewer steps"
@@ -208,25 +256,31 @@ impl fmt::Display for Warning {
                 "what follows the events at byte {at} is not JSON: {dropped_bytes} bytes were not \
                  read"
             ),
-            Self::BrokenEvents { count, bytes, first_at } => write!(
+            Self::BrokenEvents { form: EventForm::Object, count, bytes, first_at } => write!(
                 f,
                 "broken JSON in {count} places, the first at byte {first_at}: {bytes} bytes were \
                  passed over"
             ),
-            Self::BadTimes { count, first_at } => write!(
+            Self::BrokenEvents { form, count, bytes, first_at } => write!(
                 f,
-                "{count} events without a readable start time were left out, the first at byte \
-                 {first_at}"
+                "{} that cannot be read: {count}, the first {}; {bytes} bytes were passed over",
+                form.plural(),
+                form.place(*first_at)
             ),
-            Self::BadDurations { count, first_at } => write!(
+            Self::BadTimes { form, count, first_at } => write!(
                 f,
-                "{count} events have no readable duration, which counts as zero, the first at \
-                 byte {first_at}"
+                "{count} events without a readable start time were left out, the first {}",
+                form.place(*first_at)
             ),
-            Self::BadIds { count, first_at } => write!(
+            Self::BadDurations { form, count, first_at } => write!(
                 f,
-                "{count} events have ids that are not 64-bit numbers, the first at byte \
-                 {first_at}"
+                "{count} events have no readable duration, which counts as zero, the first {}",
+                form.place(*first_at)
+            ),
+            Self::BadIds { form, count, first_at } => write!(
+                f,
+                "{count} events have ids that are not 64-bit numbers, the first {}",
+                form.place(*first_at)
             ),
             Self::ManyShapes { count } => {
                 write!(f, "the shapes of {count} operators were not kept, as there are too many")

@@ -2,15 +2,17 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod loaded;
 #[path = "phases/program.rs"]
 #[allow(dead_code, reason = "it writes programs for other tests, too")]
 mod program;
 
 use fusion_cost_model::hardware::HardwareSpec;
-use kernel_traces::compare::{CompareOptions, Comparison, Side};
+use kernel_traces::compare::{CompareOptions, Comparison};
 use kernel_traces::idle::Cause;
 use kernel_traces::rates::{Bound, Machine};
-use kernel_traces::{Classes, Options, Segments, Trace, Vendor};
+use kernel_traces::{Options, Trace, Vendor};
+use loaded::Loaded;
 use program::{Attention, Program};
 
 const PASSES: u64 = 5;
@@ -31,16 +33,9 @@ fn served(vendor: Vendor, slower: u64, pause_ns: u64) -> Program {
 
 fn compare([first, second]: [&Program; 2]) -> Comparison {
     let [first, second] = [first, second].map(|program| {
-        let trace = Trace::from_json(program.text().as_bytes(), &Options::default()).unwrap();
-        let classes = Classes::of(&trace);
-        let segments = Segments::of(&trace, &classes);
-        (trace, classes, segments)
+        Loaded::of(Trace::from_json(program.text().as_bytes(), &Options::default()).unwrap())
     });
-    let side = |(trace, classes, segments), name| Side { trace, classes, segments, name };
-    let sides = [
-        side((&first.0, &first.1, &first.2), "a.json"),
-        side((&second.0, &second.1, &second.2), "b.json"),
-    ];
+    let sides = [first.side("a.json"), second.side("b.json")];
     Comparison::of(sides[0], sides[1], &CompareOptions::default()).unwrap()
 }
 

@@ -2,10 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod loaded;
+
 use std::fmt::Write;
 
-use kernel_traces::compare::{CompareOptions, Comparison, FusionEvidence, Side, Which};
-use kernel_traces::{Classes, Options, Segments, Trace};
+use kernel_traces::compare::{CompareOptions, Comparison, FusionEvidence, Which};
+use kernel_traces::{Options, Trace};
+use loaded::Loaded;
 
 /// Kernels of an operator, with their usual times in nanoseconds.
 type Body = Vec<(&'static str, u64)>;
@@ -114,19 +117,13 @@ type Finding = (Which, String, Vec<String>);
 
 /// The fusions that are found between two programs, and whether names showed them.
 fn found(first: &str, second: &str) -> Vec<(Finding, FusionEvidence)> {
-    let read = |text: &str| {
-        let trace = Trace::from_json(text.as_bytes(), &Options::default()).unwrap();
-        let classes = Classes::of(&trace);
-        let segments = Segments::of(&trace, &classes);
-        assert_eq!(segments.layers.count, 0);
-        (trace, classes, segments)
-    };
-    let sides = [read(first), read(second)];
-    let side = |index: usize| {
-        let (trace, classes, segments) = &sides[index];
-        Side { trace, classes, segments, name: ["first.json", "second.json"][index] }
-    };
-    let comparison = Comparison::of(side(0), side(1), &CompareOptions::default()).unwrap();
+    let [first, second] = [first, second].map(|text| {
+        let loaded = Loaded::of(Trace::from_json(text.as_bytes(), &Options::default()).unwrap());
+        assert_eq!(loaded.segments.layers.count, 0);
+        loaded
+    });
+    let sides = [first.side("first.json"), second.side("second.json")];
+    let comparison = Comparison::of(sides[0], sides[1], &CompareOptions::default()).unwrap();
     assert!(comparison.layers.kinds.is_empty() && comparison.layers.none_because.is_some());
     assert!(comparison.gap.rounding_ns.abs() < 0.1);
     let fusions = comparison.fusions.into_iter();

@@ -2,12 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use kernel_traces::compare::{CompareOptions, Comparison, Part, Side};
+mod loaded;
+
+use kernel_traces::compare::{CompareOptions, Comparison, Part};
 use kernel_traces::segment;
 use kernel_traces::synthetic::{
     self, Annotation, Communication, Launching, Model, Phase, Plan, Timing, Variation,
 };
-use kernel_traces::{Classes, Options, Segments, Trace, Vendor, device_times};
+use kernel_traces::{Options, Trace, Vendor, device_times};
+use loaded::Loaded;
 use proptest::prelude::*;
 
 fn plans() -> impl Strategy<Value = Plan> {
@@ -46,25 +49,9 @@ fn plans() -> impl Strategy<Value = Plan> {
     })
 }
 
-struct Read {
-    trace: Trace,
-    classes: Classes,
-    segments: Segments,
-}
-
-impl Read {
-    fn of(plan: &Plan) -> Self {
-        let (text, _) = synthetic::text(plan).unwrap();
-        let trace = Trace::from_json(&text, &Options::default()).unwrap();
-        let classes = Classes::of(&trace);
-        let segments = Segments::of(&trace, &classes);
-        Self { trace, classes, segments }
-    }
-
-    fn side(&self) -> Side<'_> {
-        let Self { trace, classes, segments } = self;
-        Side { trace, classes, segments, name: "trace" }
-    }
+fn read(plan: &Plan) -> Loaded {
+    let (text, _) = synthetic::text(plan).unwrap();
+    Loaded::of(Trace::from_json(&text, &Options::default()).unwrap())
 }
 
 /// The sums of a split of the gap: kernels and owned time of both sides, and the gap.
@@ -120,9 +107,9 @@ proptest! {
 
     #[test]
     fn every_split_adds_up(first in plans(), second in plans()) {
-        let (first, second) = (Read::of(&first), Read::of(&second));
+        let (first, second) = (read(&first), read(&second));
         let options = CompareOptions::default();
-        let found = Comparison::of(first.side(), second.side(), &options).unwrap();
+        let found = Comparison::of(first.side("trace"), second.side("trace"), &options).unwrap();
         check(&found);
         for (side, read) in [(&found.first, &first), (&found.second, &second)] {
             let device = &device_times(&read.trace, &read.classes)[0];
@@ -130,7 +117,7 @@ proptest! {
             prop_assert_eq!(side.busy_ns, device.busy_ns);
             prop_assert_eq!(side.idle_ns, device.idle.total_ns);
         }
-        let back = Comparison::of(second.side(), first.side(), &options).unwrap();
+        let back = Comparison::of(second.side("trace"), first.side("trace"), &options).unwrap();
         check(&back);
         let gaps = |found: &Comparison, sign: f64| {
             let gaps = found.gap.causes.iter().map(|cause| sign * cause.part.gap_ns);
@@ -147,13 +134,13 @@ proptest! {
 
     #[test]
     fn phases_and_layers_alone_add_up_too(plan in plans(), seed in any::<u64>()) {
-        let (first, second) = (Read::of(&plan), Read::of(&Plan { seed, ..plan }));
+        let (first, second) = (read(&plan), read(&Plan { seed, ..plan }));
         let phases = segment::Phase::ALL.map(Some).into_iter().chain([None]);
         let mut by_phase = 0;
         for phase in phases {
             for layer in [None, Some(0), Some(2)] {
                 let options = CompareOptions { phase, layer };
-                if let Ok(found) = Comparison::of(first.side(), second.side(), &options) {
+                if let Ok(found) = Comparison::of(first.side("trace"), second.side("trace"), &options) {
                     check(&found);
                     if phase.is_some() && layer.is_none() {
                         by_phase += found.first.kernels;

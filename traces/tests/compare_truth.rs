@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod loaded;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
@@ -12,30 +14,15 @@ use kernel_traces::compare::{
 use kernel_traces::synthetic::{
     Difference, Model, PairPlan, PairTruth, Planted, Side, pair_plans, pair_text,
 };
-use kernel_traces::{Classes, Options, Segments, Trace};
+use kernel_traces::{Options, Trace};
+use loaded::Loaded;
 
-struct Read {
-    trace: Trace,
-    classes: Classes,
-    segments: Segments,
-}
-
-impl Read {
-    fn of(text: &[u8]) -> Self {
-        let trace = Trace::from_json(text, &Options::default()).unwrap();
-        let classes = Classes::of(&trace);
-        let segments = Segments::of(&trace, &classes);
-        Self { trace, classes, segments }
-    }
-
-    fn side<'t>(&'t self, name: &'t str) -> compare::Side<'t> {
-        let Self { trace, classes, segments } = self;
-        compare::Side { trace, classes, segments, name }
-    }
+fn read(text: &[u8]) -> Loaded {
+    Loaded::of(Trace::from_json(text, &Options::default()).unwrap())
 }
 
 /// Compares two traces in both orders.
-fn compare(first: &Read, second: &Read) -> [Comparison; 2] {
+fn compare(first: &Loaded, second: &Loaded) -> [Comparison; 2] {
     let (first, second) = (first.side("first.json"), second.side("second.json"));
     [[first, second], [second, first]]
         .map(|[first, second]| Comparison::of(first, second, &CompareOptions::default()).unwrap())
@@ -53,7 +40,7 @@ fn for_each(check: impl Fn(&PairPlan, &PairTruth, &[Comparison; 2]) -> Vec<Strin
             scope.spawn(move || {
                 for (number, pair) in pairs.iter().enumerate().skip(thread).step_by(threads) {
                     let (first, second, truth) = pair_text(pair).unwrap();
-                    let comparisons = compare(&Read::of(&first), &Read::of(&second));
+                    let comparisons = compare(&read(&first), &read(&second));
                     let wrong = check(pair, &truth, &comparisons);
                     if !wrong.is_empty() {
                         failures.lock().unwrap().insert(number, (pair.difference, wrong));

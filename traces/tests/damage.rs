@@ -8,7 +8,7 @@ use std::fs;
 use std::io::Write;
 use std::num::NonZero;
 
-use checks::Choices;
+use checks::{Choices, SEED, random_bytes};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use kernel_traces::synthetic::{
@@ -88,19 +88,6 @@ fn compress(text: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// So many random bytes, the same ones each time: xorshift.
-fn random_bytes(state: &mut u64, count: usize) -> Vec<u8> {
-    let byte = |_| {
-        *state ^= *state << 13;
-        *state ^= *state >> 7;
-        *state ^= *state << 17;
-        (*state >> 32) as u8
-    };
-    (0..count).map(byte).collect()
-}
-
-const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
-
 /// So many random changes.
 fn change(text: &mut Vec<u8>, changes: usize, state: &mut u64) {
     let bytes = random_bytes(state, changes * 12);
@@ -122,6 +109,16 @@ fn random_changes() {
     }
     // A change in a hundred bytes or so of metadata may lose all, most do not.
     assert!(lost < 500, "{lost} of 1000 were no traces");
+}
+
+/// Events that a reader knows by heart, changed.
+#[test]
+fn random_changes_of_repeated_events() {
+    let mut state = SEED;
+    for _ in 0..500 {
+        let count = 13 + usize::from(random_bytes(&mut state, 1)[0] % 48);
+        checks::load(&checks::repeated_trace(&random_bytes(&mut state, count)));
+    }
 }
 
 #[test]

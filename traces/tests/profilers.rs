@@ -11,7 +11,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use checks::Choices;
+use checks::{Choices, SEED, random_bytes};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use kernel_traces::segment::Phase;
@@ -204,13 +204,7 @@ fn every_prefix_gives_what_is_complete() {
 
 #[test]
 fn random_changes() {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut byte = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state.to_be_bytes()[3]
-    };
+    let mut state = SEED;
     // One text of JSON ends where it is broken; lines and rows go on behind it.
     for (name, least) in [(LINES, 150), (ROCPROF, 100), (CSV, 150)] {
         let whole = fs::read(data(name)).unwrap();
@@ -218,8 +212,7 @@ fn random_changes() {
         for round in 0..300 {
             let mut text = whole.clone();
             for _ in 0..1 + round % 6 {
-                let choices: Vec<u8> = (0..12).map(|_| byte()).collect();
-                Choices::new(&choices).change(&mut text);
+                Choices::new(&random_bytes(&mut state, 12)).change(&mut text);
             }
             checks::load(&text);
             checks::summarise(&text);
@@ -247,6 +240,49 @@ fn a_line_or_record_that_is_broken_is_one() {
     let trace = read(broken.as_bytes()).unwrap();
     assert_eq!(rows(&trace)[0].1, 0);
     assert!(matches!(trace.warnings[..], [Warning::BadDurations { count: 1, .. }]));
+}
+
+/// Warnings call events what they are in the file, and say where these are.
+#[test]
+fn what_cannot_be_read_has_the_words_of_its_source() {
+    let said = |text: &str| {
+        let warnings = read(text.as_bytes()).unwrap().warnings;
+        warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    };
+    let lines = fs::read_to_string(data(LINES)).unwrap();
+    let broken = lines.replacen("\"eventClass\":3", "\"eventClass\":{3", 1);
+    let (before, _) = broken.split_once("\"eventClass\":{3").unwrap();
+    let at = before.rfind('\n').unwrap() + 1;
+    let bytes = broken[at..].find('\n').unwrap();
+    let expected = format!(
+        "lines that cannot be read: 1, the first at byte {at}; {bytes} bytes were passed over"
+    );
+    assert_eq!(said(&broken), expected);
+
+    // A dispatch that does not say of what is JSON, and no record.
+    let records = fs::read_to_string(data(ROCPROF)).unwrap();
+    let broken = records.replacen("\"dispatch_info\"", "\"dispatch_info_\"", 1);
+    let (before, behind) = broken.split_once("\"dispatch_info_\"").unwrap();
+    assert!(behind.contains('}'));
+    let said_of_records = said(&broken);
+    let (found, passed) = said_of_records.split_once("; ").unwrap();
+    let at: usize = found.rsplit(' ').next().unwrap().parse().unwrap();
+    assert_eq!(found, format!("records that cannot be read: 1, the first at byte {at}"));
+    assert!(at < before.len() && broken[at..].starts_with('{'));
+    let bytes: usize = passed.split(' ').next().unwrap().parse().unwrap();
+    assert!(serde_json::from_str::<serde_json::Value>(&broken[at..at + bytes]).is_ok());
+
+    let header = "\"Kind\",\"Agent_Id\",\"Start_Timestamp\",\"End_Timestamp\",\"Kernel_Name\"\n";
+    let rows = "\"KERNEL_DISPATCH\",4,100,350,\"f\"\n\"KERNEL_DISPATCH\",4\n";
+    let expected = format!(
+        "rows that cannot be read: 1, the first at byte {}; 20 bytes were passed over",
+        header.len() + rows.find('\n').unwrap() + 1
+    );
+    assert_eq!(said(&format!("{header}{rows}")), expected);
+    let late = "\"KERNEL_DISPATCH\",4,x,350,\"f\"\n";
+    let trace = read(format!("{header}{late}").as_bytes()).unwrap();
+    let bad = &trace.warnings[0];
+    assert_eq!((bad.code(), bad.advice()), ("bad-times", "look at when it begins"));
 }
 
 /// The names are known wherever the file has them.
@@ -330,6 +366,8 @@ mod database {
         };
         assert_eq!(rows(&trace), [row(10, 20, "k"), row(40, 5, "")]);
         assert!(matches!(trace.warnings[..], [Warning::BadTimes { count: 1, .. }]));
+        let said = trace.warnings[0].to_string();
+        assert!(said.ends_with("left out, the first in row 3 of all tables"), "{said}");
     }
 
     #[test]

@@ -94,11 +94,6 @@ fn steps_and_phases() {
             let tells = plan.model != Model::Training && !has(Annotation::Diffusion);
             // Where no mark tells a phase, the trace itself may show the one that was planned.
             if steps.are_derived() && plan.model != Model::Training {
-                // What is copied for the next step may run while the last GEMM of this one does:
-                // a limit that docs/traces.md states.
-                if kernel.role == "inputs" {
-                    continue;
-                }
                 let planned = step.map(|step| plan.phases[step as usize % plan.phases.len()]);
                 let found = steps.phase(index);
                 assert!(

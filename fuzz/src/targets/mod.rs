@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::str;
 
 use tempfile::TempDir;
+use trace::checks::{SEED, random_bytes};
 
 use crate::Target;
 
@@ -32,6 +33,7 @@ pub const TARGETS: &[Target] = &[
     problem::PROBLEM,
     trace::TRACE,
     trace::TRACE_CHANGED,
+    trace::TRACE_REPEATED,
     trace::TRACE_COMPRESSED,
     trace::TRACE_HEAD,
     trace::TRACE_INDEX,
@@ -82,14 +84,8 @@ fn said_of(path: &Path, text: &str) -> String {
     text.replace(&*path.display().to_string(), "it")
 }
 
-/// The same random bytes each time, for targets that make their inputs by themselves: xorshift.
+/// The same random bytes each time, for targets that make their inputs by themselves.
 fn random_seeds(lengths: impl IntoIterator<Item = usize>) -> Vec<Vec<u8>> {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut byte = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state.to_be_bytes()[3]
-    };
-    lengths.into_iter().map(|length| (0..length).map(|_| byte()).collect()).collect()
+    let mut state = SEED;
+    lengths.into_iter().map(|length| random_bytes(&mut state, length)).collect()
 }

@@ -48,6 +48,17 @@ pub(super) const TRACE_CHANGED: Target = Target {
     },
 };
 
+/// The same of events that come again and then with changes, which the reader knows by then.
+pub(super) const TRACE_REPEATED: Target = Target {
+    name: "trace_repeated",
+    seeds: || random_seeds(13..77),
+    run: |bytes| {
+        let text = checks::repeated_trace(bytes);
+        checks::load(&text);
+        said(Trace::from_json(&text, &Options::default()))
+    },
+};
+
 /// What is compressed is a trace or is none, and no error of the system.
 pub(super) const TRACE_COMPRESSED: Target = Target {
     name: "trace_compressed",

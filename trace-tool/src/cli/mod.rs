@@ -14,7 +14,7 @@ pub use compare::{CompareFormat, TraceCompareArgs};
 pub use idle::TraceIdleArgs;
 pub use input::{IndexArgs, IndexPlace, TraceFiles, TraceInput};
 pub use output::OutputArgs;
-pub use phase::{PhaseArgs, PhaseName};
+pub use phase::{PhaseArgs, PhaseChoice};
 pub use program::program;
 pub use rates::{RatesFormat, TraceProblemsArgs, TraceRatesArgs};
 pub use trace::{

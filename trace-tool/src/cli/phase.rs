@@ -1,5 +1,6 @@
 //! The phase that a command is about.
 
+use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use kernel_traces::segment::Phase;
 
@@ -7,47 +8,57 @@ use kernel_traces::segment::Phase;
 #[derive(Debug, Args)]
 pub struct PhaseArgs {
     /// Only what was launched in steps of this phase, or in this part of steps
-    #[arg(long, value_enum, value_name = "PHASE", default_value_t = PhaseName::All)]
-    pub phase: PhaseName,
+    #[arg(long, value_enum, value_name = "PHASE", default_value_t = PhaseChoice(None))]
+    pub phase: PhaseChoice,
 }
 
 impl PhaseArgs {
     /// The one phase, if it is one.
     #[must_use]
     pub const fn only(&self) -> Option<Phase> {
-        match self.phase {
-            PhaseName::All => None,
-            PhaseName::Prefill => Some(Phase::Prefill),
-            PhaseName::Decode => Some(Phase::Decode),
-            PhaseName::Mixed => Some(Phase::Mixed),
-            PhaseName::Diffusion => Some(Phase::Diffusion),
-            PhaseName::Forward => Some(Phase::Forward),
-            PhaseName::Backward => Some(Phase::Backward),
-            PhaseName::Recompute => Some(Phase::Recompute),
-            PhaseName::Optimizer => Some(Phase::Optimizer),
-        }
+        self.phase.0
     }
 }
 
-/// What a step, or a part of it, is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum PhaseName {
-    /// Everything
-    All,
-    /// Reading prompts
-    Prefill,
-    /// Generating tokens
-    Decode,
-    /// Both at once
-    Mixed,
-    /// Refining an image or the like
-    Diffusion,
-    /// Computing the loss, in training
-    Forward,
-    /// Computing gradients
-    Backward,
-    /// Running layers once more for their gradients
-    Recompute,
-    /// Changing the weights
-    Optimizer,
+/// One phase under its name in reports; none is `all`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PhaseChoice(pub Option<Phase>);
+
+impl PhaseChoice {
+    const VALUES: [Self; 1 + Phase::ALL.len()] = {
+        let mut values = [Self(None); 1 + Phase::ALL.len()];
+        let mut at = 0;
+        while at < Phase::ALL.len() {
+            values[1 + at] = Self(Some(Phase::ALL[at]));
+            at += 1;
+        }
+        values
+    };
+}
+
+impl ValueEnum for PhaseChoice {
+    fn value_variants<'a>() -> &'a [Self] {
+        &Self::VALUES
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let (name, help) = match self.0 {
+            None => ("all", "Everything"),
+            Some(phase) => (phase.name(), help(phase)),
+        };
+        Some(PossibleValue::new(name).help(help))
+    }
+}
+
+const fn help(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Prefill => "Reading prompts",
+        Phase::Decode => "Generating tokens",
+        Phase::Mixed => "Both at once",
+        Phase::Diffusion => "Refining an image or the like",
+        Phase::Forward => "Computing the loss, in training",
+        Phase::Backward => "Computing gradients",
+        Phase::Recompute => "Running layers once more for their gradients",
+        Phase::Optimizer => "Changing the weights",
+    }
 }

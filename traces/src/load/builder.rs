@@ -3,10 +3,12 @@
 use rustc_hash::FxHashMap;
 
 use super::event::{Category, Event, Field, Inputs};
+use super::fast::NumberAt;
 use super::messages;
+use super::repeats::Repeats;
+use super::row::{References, Row, has_bad_id};
 use super::shapes::Interner;
-use crate::number::scaled;
-use crate::{DeviceWork, Lane, OtherDevice, Thread, Trace, Warning};
+use crate::{DeviceWork, EventForm, Lane, OtherDevice, Thread, Trace, Warning};
 
 /// How often something was wrong, and where first.
 #[derive(Debug, Clone, Copy, Default)]
@@ -44,7 +46,9 @@ pub(crate) struct Builder {
     last_lane: Option<(Lane, u32)>,
     shapes: Interner,
     messages: Interner,
+    repeats: Repeats,
     keep_frames: bool,
+    form: EventForm,
     /// Whether rows that were given away had kernels.
     gave_kernels: bool,
     /// Calls of the runtimes of XPUs and of MTIA devices.
@@ -60,6 +64,23 @@ pub(crate) struct Builder {
 impl Builder {
     pub(crate) fn new(keep_frames: bool) -> Self {
         Self { keep_frames, ..Self::default() }
+    }
+
+    /// Says what the events are in the file, for warnings.
+    pub(super) fn set_form(&mut self, form: EventForm) {
+        self.form = form;
+    }
+
+    /// A part of a trace, whose events may be written like those of the parts before.
+    pub(super) fn of_part(keep_frames: bool, repeats: Repeats) -> Self {
+        Self { keep_frames, repeats, ..Self::default() }
+    }
+
+    /// What is known of how events are written, for the next part.
+    pub(super) fn take_repeats(&mut self) -> Repeats {
+        let mut repeats = std::mem::take(&mut self.repeats);
+        repeats.forget_references();
+        repeats
     }
 
     pub(crate) fn keeps_frames(&self) -> bool {
@@ -98,96 +119,135 @@ impl Builder {
             self.bad_times.add(1, at);
             return;
         };
-        let duration_ns = match event.duration_ns {
-            Field::Is(duration) => u64::try_from(duration).ok(),
-            Field::Missing | Field::Bad => None,
-        };
+        let duration_ns = duration(event);
         self.bad_durations.add(u64::from(duration_ns.is_none()), at);
-        let duration_ns = duration_ns.unwrap_or(0);
-        self.keep(event, start_ns, duration_ns, at);
+        self.bad_ids.add(u64::from(has_bad_id(event)), at);
+        let references = self.refer(event, at);
+        self.push(&Row::of(event, start_ns, duration_ns.unwrap_or(0)), references);
     }
 
-    fn keep(&mut self, event: &Event<'_>, start_ns: i64, duration_ns: u64, at: u64) {
+    /// Takes the event with which a text begins, if it is written like an earlier one: how many
+    /// bytes it has.
+    #[inline]
+    pub(super) fn add_repeated(&mut self, text: &[u8], at: u64) -> Option<usize> {
+        let found = self.repeats.find(text)?;
+        self.trace.events += 1;
+        if found.row.category == Category::Frame && !self.keep_frames {
+            return Some(found.used);
+        }
+        let references = match found.references {
+            Some(references) => references,
+            None => self.refer_anew(found.template, at),
+        };
+        self.push(&found.row, references);
+        Some(found.used)
+    }
+
+    /// Learns how the event is written that was added last.
+    pub(super) fn learn(&mut self, text: &[u8], event: &Event<'_>, numbers: &[NumberAt]) {
+        let (Field::Is(start_ns), Some(duration_ns)) = (event.start_ns, duration(event)) else {
+            return;
+        };
+        if !has_bad_id(event) && event.collective.is_empty() {
+            self.repeats.learn(text, event, Row::of(event, start_ns, duration_ns), numbers);
+        }
+    }
+
+    /// What an event refers to.
+    fn refer(&mut self, event: &Event<'_>, at: u64) -> References {
         let name = self.trace.names.intern(&event.name);
-        let args = &event.args;
-        let has_bad_id = match event.category {
+        let none = References { name, thread: 0, shape: 0, message: 0, sequence: 0 };
+        match event.category {
             Category::Kernel | Category::Memcpy | Category::Memset => {
-                let work = match event.category {
+                let (message, sequence) = self.message(&event.collective);
+                References { message, sequence, ..none }
+            }
+            Category::Launch | Category::XpuLaunch | Category::MtiaLaunch | Category::Frame => {
+                References { thread: self.thread(event), ..none }
+            }
+            Category::Annotation | Category::DeviceAnnotation | Category::Op => {
+                let thread = self.thread(event);
+                References { thread, shape: self.shape(&event.inputs, at), ..none }
+            }
+            Category::Other => none,
+        }
+    }
+
+    /// What the event of a template refers to, which it has not done since the rows before.
+    #[inline(never)]
+    fn refer_anew(&mut self, template: u32, at: u64) -> References {
+        let event = self.repeats.event(template);
+        let lost = self.lost_shapes.count;
+        let references = self.refer(&event, at);
+        // One of whose shape is not kept is counted each time.
+        if self.lost_shapes.count == lost {
+            self.repeats.refer(template, references);
+        }
+        references
+    }
+
+    #[inline]
+    fn push(&mut self, row: &Row, references: References) {
+        let References { name, thread, shape, message, sequence } = references;
+        match row.category {
+            Category::Kernel | Category::Memcpy | Category::Memset => {
+                let work = match row.category {
                     Category::Memcpy => DeviceWork::Memcpy,
                     Category::Memset => DeviceWork::Memset,
                     _ => DeviceWork::Kernel,
                 };
-                let lane = Lane {
-                    device: number_or(args.device, &event.process),
-                    stream: number_or(args.stream, &event.thread),
-                };
-                let lane = self.lane(lane);
-                let (message, sequence) = self.message(&event.collective);
+                let lane = self.lane(row.lane);
                 let table = &mut self.trace.kernels;
-                table.start_ns.push(start_ns);
-                table.duration_ns.push(duration_ns);
+                table.start_ns.push(row.start_ns);
+                table.duration_ns.push(row.duration_ns);
                 table.name.push(name);
                 table.lane.push(lane);
                 table.work.push(work);
-                table.correlation.push(id(args.correlation));
-                table.external_id.push(id(args.external_id));
-                table.graph_node.push(id(args.graph_node));
+                table.correlation.push(row.correlation);
+                table.external_id.push(row.external_id);
+                table.graph_node.push(row.graph_node);
                 table.message.push(message);
                 table.sequence.push(sequence);
-                args.device == Field::Bad
-                    || args.stream == Field::Bad
-                    || [args.correlation, args.external_id, args.graph_node].contains(&Field::Bad)
             }
             Category::Launch | Category::XpuLaunch | Category::MtiaLaunch => {
-                self.other_devices[0] += u64::from(event.category == Category::XpuLaunch);
-                self.other_devices[1] += u64::from(event.category == Category::MtiaLaunch);
-                let thread = self.thread(event);
+                self.other_devices[0] += u64::from(row.category == Category::XpuLaunch);
+                self.other_devices[1] += u64::from(row.category == Category::MtiaLaunch);
                 let table = &mut self.trace.launches;
-                table.start_ns.push(start_ns);
-                table.duration_ns.push(duration_ns);
+                table.start_ns.push(row.start_ns);
+                table.duration_ns.push(row.duration_ns);
                 table.name.push(name);
                 table.thread.push(thread);
-                table.correlation.push(id(args.correlation));
-                table.external_id.push(id(args.external_id));
-                [args.correlation, args.external_id].contains(&Field::Bad)
+                table.correlation.push(row.correlation);
+                table.external_id.push(row.external_id);
             }
             Category::Annotation | Category::DeviceAnnotation => {
-                let thread = self.thread(event);
-                let shape = self.shape(&event.inputs, at);
                 let table = &mut self.trace.annotations;
-                table.start_ns.push(start_ns);
-                table.duration_ns.push(duration_ns);
+                table.start_ns.push(row.start_ns);
+                table.duration_ns.push(row.duration_ns);
                 table.name.push(name);
                 table.thread.push(thread);
-                table.on_device.push(event.category == Category::DeviceAnnotation);
-                table.external_id.push(id(args.external_id));
+                table.on_device.push(row.category == Category::DeviceAnnotation);
+                table.external_id.push(row.external_id);
                 table.shape.push(shape);
-                args.external_id == Field::Bad
             }
             Category::Op => {
-                let thread = self.thread(event);
-                let shape = self.shape(&event.inputs, at);
                 let table = &mut self.trace.ops;
-                table.start_ns.push(start_ns);
-                table.duration_ns.push(duration_ns);
+                table.start_ns.push(row.start_ns);
+                table.duration_ns.push(row.duration_ns);
                 table.name.push(name);
                 table.thread.push(thread);
-                table.external_id.push(id(args.external_id));
+                table.external_id.push(row.external_id);
                 table.shape.push(shape);
-                args.external_id == Field::Bad
             }
             Category::Frame => {
-                let thread = self.thread(event);
                 let table = &mut self.trace.frames;
-                table.start_ns.push(start_ns);
-                table.duration_ns.push(duration_ns);
+                table.start_ns.push(row.start_ns);
+                table.duration_ns.push(row.duration_ns);
                 table.name.push(name);
                 table.thread.push(thread);
-                false
             }
-            Category::Other => false,
-        };
-        self.bad_ids.add(u64::from(has_bad_id), at);
+            Category::Other => {}
+        }
     }
 
     /// The id of what a collective was called with, and its number in its group. Both are 0 if
@@ -336,22 +396,23 @@ impl Builder {
     /// The trace, with warnings about its events.
     pub(crate) fn finish(self) -> Trace {
         let mut trace = self.trace;
+        let form = self.form;
         let Tally { count, first_at } = self.broken;
         if count > 0 {
             let bytes = self.broken_bytes;
-            trace.warnings.push(Warning::BrokenEvents { count, bytes, first_at });
+            trace.warnings.push(Warning::BrokenEvents { form, count, bytes, first_at });
         }
         let Tally { count, first_at } = self.bad_times;
         if count > 0 {
-            trace.warnings.push(Warning::BadTimes { count, first_at });
+            trace.warnings.push(Warning::BadTimes { form, count, first_at });
         }
         let Tally { count, first_at } = self.bad_durations;
         if count > 0 {
-            trace.warnings.push(Warning::BadDurations { count, first_at });
+            trace.warnings.push(Warning::BadDurations { form, count, first_at });
         }
         let Tally { count, first_at } = self.bad_ids;
         if count > 0 {
-            trace.warnings.push(Warning::BadIds { count, first_at });
+            trace.warnings.push(Warning::BadIds { form, count, first_at });
         }
         let Tally { count, .. } = self.lost_shapes;
         if count > 0 {
@@ -373,15 +434,10 @@ fn thread_key(process: &[u8], thread: &[u8]) -> Vec<u8> {
     [process, thread].join(&0)
 }
 
-fn id(field: Field<u64>) -> u64 {
-    if let Field::Is(value) = field { value } else { 0 }
-}
-
-/// The number of a device or a stream; without an argument the event's process or thread is it.
-fn number_or(field: Field<i64>, text: &[u8]) -> i64 {
-    match field {
-        Field::Is(value) => value,
-        Field::Bad => -1,
-        Field::Missing => scaled(text, 0).and_then(|value| value.try_into().ok()).unwrap_or(-1),
+/// How long an event took, if that can be read.
+fn duration(event: &Event<'_>) -> Option<u64> {
+    match event.duration_ns {
+        Field::Is(duration) => u64::try_from(duration).ok(),
+        Field::Missing | Field::Bad => None,
     }
 }

@@ -3,17 +3,30 @@
 /// How many digits are read at once.
 pub(super) const DIGITS: usize = 8;
 
-/// The value of the digits with which the bytes begin, and how many there are.
+const ZEROS: u64 = u64::from_le_bytes([b'0'; DIGITS]);
+
+/// How many digits the bytes begin with.
 #[inline(always)]
-pub(super) fn leading_digits(bytes: [u8; DIGITS]) -> (u64, usize) {
-    const ZEROS: u64 = u64::from_le_bytes([b'0'; DIGITS]);
+pub(super) fn count_digits(bytes: [u8; DIGITS]) -> usize {
+    count(u64::from_le_bytes(bytes) ^ ZEROS)
+}
+
+/// How many bytes, from the lowest on, are at most nine.
+#[inline(always)]
+fn count(digits: u64) -> usize {
     const LOW_BITS: u64 = u64::from_le_bytes([0x7f; DIGITS]);
     const HIGH_BITS: u64 = u64::from_le_bytes([0x80; DIGITS]);
     // Takes a byte above nine to its highest bit, and no byte into the next.
     const ABOVE_NINE: u64 = u64::from_le_bytes([0x80 - 10; DIGITS]);
-    let digits = u64::from_le_bytes(bytes) ^ ZEROS;
     let others = (((digits & LOW_BITS) + ABOVE_NINE) | digits) & HIGH_BITS;
-    let count = others.trailing_zeros() as usize / 8;
+    others.trailing_zeros() as usize / 8
+}
+
+/// The value of the digits with which the bytes begin, and how many there are.
+#[inline(always)]
+pub(super) fn leading_digits(bytes: [u8; DIGITS]) -> (u64, usize) {
+    let digits = u64::from_le_bytes(bytes) ^ ZEROS;
+    let count = count(digits);
     // As the last of eight, with zeros before them.
     let padded = digits.checked_shl(64 - 8 * count as u32).unwrap_or(0);
     (eight_digits(padded), count)
@@ -46,6 +59,7 @@ mod tests {
                     let text = std::str::from_utf8(&digits[..count]).unwrap();
                     let value = text.parse().unwrap_or(0);
                     assert_eq!(leading_digits(bytes), (value, count), "{bytes:?}");
+                    assert_eq!(count_digits(bytes), count, "{bytes:?}");
                 }
             }
         }

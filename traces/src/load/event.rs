@@ -47,6 +47,11 @@ const CATEGORIES: [(&[u8], Category); 21] = [
 ];
 
 impl Category {
+    /// Whether it is of what ran on a device, and not of calls or marks.
+    pub(crate) fn is_on_device(self) -> bool {
+        matches!(self, Self::Kernel | Self::Memcpy | Self::Memset)
+    }
+
     /// How many there are.
     pub(crate) const COUNT: usize = Self::Other as usize + 1;
 
@@ -108,6 +113,26 @@ impl Event<'_> {
         inputs: Inputs::NONE,
         collective: Cow::Borrowed(b""),
     };
+
+    /// The same with texts of its own.
+    pub(crate) fn into_owned(self) -> Event<'static> {
+        let own = |text: Cow<'_, [u8]>| Cow::Owned(text.into_owned());
+        Event {
+            category: self.category,
+            name: own(self.name),
+            process: own(self.process),
+            thread: own(self.thread),
+            start_ns: self.start_ns,
+            duration_ns: self.duration_ns,
+            args: self.args,
+            inputs: Inputs {
+                dims: own(self.inputs.dims),
+                types: own(self.inputs.types),
+                values: own(self.inputs.values),
+            },
+            collective: own(self.collective),
+        }
+    }
 }
 
 /// What an operator was called with, as JSON; empty where the event does not say.

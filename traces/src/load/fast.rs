@@ -33,12 +33,36 @@ enum ArgsMember {
     End,
 }
 
+/// What a number of an event is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Number {
+    Start,
+    Duration,
+    Device,
+    Stream,
+    Correlation,
+    ExternalId,
+    GraphNode,
+    /// For nothing: it is, or is in, a value that was passed over.
+    Skipped,
+}
+
+/// Where in the text of an event a value is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NumberAt {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    pub(super) number: Number,
+}
+
 /// How the events of a file are written, as far as that is known.
 #[derive(Debug, Default)]
 pub(crate) struct Layouts {
     event: Layout<Member>,
     /// By category, as each has arguments of its own.
     args: [Layout<ArgsMember>; Category::COUNT],
+    /// Where the event that was read last has numbers, and values that were passed over.
+    pub(super) numbers: Vec<NumberAt>,
 }
 
 /// Reads the event that begins with the first byte, into `event` if it is one that is kept:
@@ -49,6 +73,8 @@ pub(crate) fn parse<'b>(
     layouts: &mut Layouts,
     event: &mut Event<'b>,
 ) -> Result<(bool, usize), Stop> {
+    let Layouts { event: layout, args: layouts, numbers } = layouts;
+    numbers.clear();
     let mut at = Cursor::new(bytes);
     let mut has_phase = false;
     let mut category = None;
@@ -63,7 +89,7 @@ pub(crate) fn parse<'b>(
     let mut has_args = false;
     let mut place = Place::START;
     loop {
-        let member = layouts.event.pass(&mut at, &mut place, member)?;
+        let member = layout.pass(&mut at, &mut place, member)?;
         if member == Member::End {
             break;
         }
@@ -87,17 +113,21 @@ pub(crate) fn parse<'b>(
             Member::Name if name.is_none() => name = Some(at.plain_string()?),
             Member::Process if process.is_none() => process = Some(id_text(&mut at)?),
             Member::Thread if thread.is_none() => thread = Some(id_text(&mut at)?),
-            Member::Start if start_ns.is_missing() => start_ns = time(&mut at)?,
-            Member::Duration if duration_ns.is_missing() => duration_ns = time(&mut at)?,
+            Member::Start if start_ns.is_missing() => {
+                start_ns = Field::Is(noted(&mut at, numbers, Number::Start, time)?);
+            }
+            Member::Duration if duration_ns.is_missing() => {
+                duration_ns = Field::Is(noted(&mut at, numbers, Number::Duration, time)?);
+            }
             Member::Args if !has_args => {
                 has_args = true;
-                let layout = &mut layouts.args[category.unwrap_or(Category::Other) as usize];
+                let layout = &mut layouts[category.unwrap_or(Category::Other) as usize];
                 let start = at.position();
-                if read_args(&mut at, category, layout, &mut args, &mut inputs)? {
+                if read_args(&mut at, category, layout, numbers, &mut args, &mut inputs)? {
                     collective = at.since(start);
                 }
             }
-            _ => at.skip_value()?,
+            _ => noted(&mut at, numbers, Number::Skipped, Cursor::skip_value)?,
         }
     }
     let Some(category) = category.filter(|_| has_phase) else {
@@ -139,8 +169,22 @@ fn args_member(at: &mut Cursor<'_>, place: Place) -> Result<ArgsMember, Stop> {
     Ok(key.map_or(ArgsMember::End, |key| Arg::of(key).map_or(ArgsMember::Other, ArgsMember::Arg)))
 }
 
+/// Reads a value, and notes where it is.
 #[inline(always)]
-fn time(at: &mut Cursor<'_>) -> Result<Field<i64>, Stop> {
+fn noted<'b, T>(
+    at: &mut Cursor<'b>,
+    numbers: &mut Vec<NumberAt>,
+    number: Number,
+    read: impl FnOnce(&mut Cursor<'b>) -> Result<T, Stop>,
+) -> Result<T, Stop> {
+    let start = at.position();
+    let value = read(at)?;
+    numbers.push(NumberAt { start, end: at.position(), number });
+    Ok(value)
+}
+
+#[inline(always)]
+pub(super) fn time(at: &mut Cursor<'_>) -> Result<i64, Stop> {
     if at.peek()? == b'"' {
         return time_in_string(at);
     }
@@ -148,16 +192,16 @@ fn time(at: &mut Cursor<'_>) -> Result<Field<i64>, Stop> {
     let thousandths = at.thousandths()?;
     at.expect_end_of_number()?;
     let ns = microseconds.checked_mul(1000).and_then(|ns| ns.checked_add(thousandths));
-    ns.and_then(|ns| i64::try_from(ns).ok()).map(Field::Is).ok_or(Stop::Odd)
+    ns.and_then(|ns| i64::try_from(ns).ok()).ok_or(Stop::Odd)
 }
 
 #[cold]
-fn time_in_string(at: &mut Cursor<'_>) -> Result<Field<i64>, Stop> {
-    plain_nanoseconds(at.plain_string()?).map(Field::Is).ok_or(Stop::Odd)
+fn time_in_string(at: &mut Cursor<'_>) -> Result<i64, Stop> {
+    plain_nanoseconds(at.plain_string()?).ok_or(Stop::Odd)
 }
 
 #[inline(always)]
-fn whole(at: &mut Cursor<'_>) -> Result<u64, Stop> {
+pub(super) fn whole(at: &mut Cursor<'_>) -> Result<u64, Stop> {
     if at.peek()? == b'"' {
         return whole_in_string(at);
     }
@@ -187,11 +231,12 @@ fn read_args<'b>(
     at: &mut Cursor<'b>,
     category: Option<Category>,
     layout: &mut Layout<ArgsMember>,
+    numbers: &mut Vec<NumberAt>,
     args: &mut Args,
     inputs: &mut Inputs<'b>,
 ) -> Result<bool, Stop> {
     if at.peek()? != b'{' || category == Some(Category::Frame) {
-        at.skip_value()?;
+        noted(at, numbers, Number::Skipped, Cursor::skip_value)?;
         return Ok(false);
     }
     let mut is_collective = false;
@@ -205,11 +250,21 @@ fn read_args<'b>(
         };
         at.skip_space();
         match arg {
-            Some(Arg::Device) if args.device.is_missing() => args.device = signed(at)?,
-            Some(Arg::Stream) if args.stream.is_missing() => args.stream = signed(at)?,
-            Some(Arg::Correlation) if args.correlation.is_missing() => args.correlation = id(at)?,
-            Some(Arg::ExternalId) if args.external_id.is_missing() => args.external_id = id(at)?,
-            Some(Arg::GraphNode) if args.graph_node.is_missing() => args.graph_node = id(at)?,
+            Some(Arg::Device) if args.device.is_missing() => {
+                args.device = noted(at, numbers, Number::Device, signed)?;
+            }
+            Some(Arg::Stream) if args.stream.is_missing() => {
+                args.stream = noted(at, numbers, Number::Stream, signed)?;
+            }
+            Some(Arg::Correlation) if args.correlation.is_missing() => {
+                args.correlation = noted(at, numbers, Number::Correlation, id)?;
+            }
+            Some(Arg::ExternalId) if args.external_id.is_missing() => {
+                args.external_id = noted(at, numbers, Number::ExternalId, id)?;
+            }
+            Some(Arg::GraphNode) if args.graph_node.is_missing() => {
+                args.graph_node = noted(at, numbers, Number::GraphNode, id)?;
+            }
             Some(Arg::Dims) if inputs.dims.is_empty() => inputs.dims = passed(at)?,
             Some(Arg::Types) if inputs.types.is_empty() => inputs.types = passed(at)?,
             Some(Arg::Values) if inputs.values.is_empty() => inputs.values = passed(at)?,
@@ -217,7 +272,7 @@ fn read_args<'b>(
                 is_collective = category == Some(Category::Kernel);
                 at.skip_value()?;
             }
-            _ => at.skip_value()?,
+            _ => noted(at, numbers, Number::Skipped, Cursor::skip_value)?,
         }
     }
 }

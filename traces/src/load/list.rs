@@ -56,20 +56,34 @@ pub(crate) fn read(
             b',' | b' ' | b'\n' | b'\r' | b'\t' => at += 1,
             b']' => return (at + 1, Stopped::ListEnd),
             b'{' if at >= limit => return (at, Stopped::Limit),
-            _ => match one(bytes, at, reading, &mut layouts, &mut event) {
-                Ok((is_kept, used)) => {
-                    builder.add(is_kept.then_some(&event), reading.offset + at as u64);
+            _ => {
+                let place = reading.offset + at as u64;
+                let rest = bytes.get(at..).unwrap_or_default();
+                if !reading.strict
+                    && let Some(used) = builder.add_repeated(rest, place)
+                {
                     at += used;
+                    continue;
                 }
-                Err(Stop::Incomplete) if !reading.is_all => return (at, Stopped::NeedsMore),
-                Err(stop) => match recover(bytes, at, stop, reading) {
-                    Ok(next) => {
-                        builder.broken(reading.offset + at as u64, (next - at) as u64);
-                        at = next;
+                match one(bytes, at, reading, &mut layouts, &mut event) {
+                    Ok((is_kept, used)) => {
+                        builder.add(is_kept.then_some(&event), place);
+                        if is_kept {
+                            let text = rest.get(..used).unwrap_or_default();
+                            builder.learn(text, &event, &layouts.numbers);
+                        }
+                        at += used;
                     }
-                    Err(stopped) => return (at, stopped),
-                },
-            },
+                    Err(Stop::Incomplete) if !reading.is_all => return (at, Stopped::NeedsMore),
+                    Err(stop) => match recover(bytes, at, stop, reading) {
+                        Ok(next) => {
+                            builder.broken(place, (next - at) as u64);
+                            at = next;
+                        }
+                        Err(stopped) => return (at, stopped),
+                    },
+                }
+            }
         }
     }
 }
@@ -90,7 +104,8 @@ fn one<'b>(
         match fast::parse(window, layouts, event) {
             Ok(parsed) => return Ok(parsed),
             Err(Stop::Incomplete) if is_last => return Err(Stop::Incomplete),
-            Err(_) => {}
+            // What it saw so far is of no use.
+            Err(_) => layouts.numbers.clear(),
         }
     }
     let mut end = Cursor::new(window);

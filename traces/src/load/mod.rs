@@ -1,8 +1,8 @@
 //! From a file to columns.
 //!
 //! [`source`] gives the bytes, [`walk`] finds the metadata and the events at the top level,
-//! [`list`] goes from event to event, [`fast`] or else [`strict`] reads one, and [`builder`] puts
-//! it into columns. [`parallel`] does a long list on several threads, and [`pages`] gives back the
+//! [`list`] goes from event to event, [`fast`] or else [`strict`] reads one unless [`repeats`] has
+//! one that is written alike, and [`builder`] puts it into columns. [`parallel`] does a long list on several threads, and [`pages`] gives back the
 //! memory of a mapped file behind them. [`profilers`] reads the recordings of other profilers.
 
 mod block;
@@ -18,11 +18,14 @@ mod nesting;
 mod pages;
 mod parallel;
 mod profilers;
+mod repeats;
+mod row;
 mod scan;
 mod shapes;
 mod source;
 mod strict;
 mod tail;
+mod template;
 mod walk;
 
 use std::fs::{self, File};

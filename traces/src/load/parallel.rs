@@ -4,6 +4,7 @@
 //! string. Each piece is read on its own and then taken only if the piece before it ended exactly
 //! where it begins, so a cut at a wrong place costs time and changes nothing.
 
+use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::mpsc::{channel, sync_channel};
@@ -13,6 +14,7 @@ use super::boundary::event_after;
 use super::builder::Builder;
 use super::list::{self, Reading, Stopped};
 use super::pages::Pages;
+use super::repeats::Repeats;
 use super::walk::Taker;
 
 /// The size of a piece: many for each thread, so that none waits long for another at the end, and
@@ -71,10 +73,15 @@ pub(super) fn read(
             let work = move || {
                 // Waiting for an order holds the lock, as nobody else could get one either.
                 let next = || orders.lock().ok()?.recv().ok();
+                let mut repeats = Repeats::default();
                 while let Some(index) = next() {
                     // Nobody may wait for it in vain: who puts the pieces together reads it again.
-                    let read = || piece(bytes, index, reading, Builder::new(keep_frames));
-                    let piece = catch_unwind(AssertUnwindSafe(read)).ok().flatten();
+                    let builder = Builder::of_part(keep_frames, mem::take(&mut repeats));
+                    let read = || piece(bytes, index, reading, builder);
+                    let mut piece = catch_unwind(AssertUnwindSafe(read)).ok().flatten();
+                    if let Some(piece) = &mut piece {
+                        repeats = piece.builder.take_repeats();
+                    }
                     pages.release(index * PIECE..(index + 1) * PIECE);
                     if send.send((index, piece)).is_err() {
                         return;

@@ -3,7 +3,7 @@
 use memchr::memchr2;
 
 use super::block::{LANES, quote_or_backslash};
-use super::digits::{DIGITS, leading_digits};
+use super::digits::{DIGITS, count_digits, leading_digits};
 use super::nesting::end_of_levels;
 
 /// Why a scan did not come to its end.
@@ -67,6 +67,27 @@ impl<'b> Cursor<'b> {
         }
         self.at += 1;
         Ok(())
+    }
+
+    /// Goes past a text that must be there.
+    #[inline(always)]
+    pub(crate) fn pass(&mut self, text: &[u8]) -> Option<()> {
+        self.bytes.get(self.at..)?.starts_with(text).then(|| self.at += text.len())
+    }
+
+    /// Goes past a number of digits alone, of any length.
+    #[inline(always)]
+    pub(crate) fn pass_digits(&mut self) -> Option<()> {
+        let start = self.at;
+        loop {
+            let count = count_digits(*self.first_chunk()?);
+            self.at += count;
+            if count < DIGITS {
+                break;
+            }
+        }
+        let is_number = self.at > start && self.expect_end_of_number().is_ok();
+        is_number.then_some(())
     }
 
     /// Goes past what is before the first value of an object, or before its next one: the key, or

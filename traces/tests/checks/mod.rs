@@ -206,6 +206,20 @@ pub(crate) fn classify(bytes: &[u8]) {
     assert_eq!(classify_with(name, None, None), by_name, "a name has one class");
 }
 
+/// Where random bytes begin.
+pub(crate) const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// So many random bytes, the same ones each time: xorshift.
+pub(crate) fn random_bytes(state: &mut u64, count: usize) -> Vec<u8> {
+    let byte = |_| {
+        *state ^= *state << 13;
+        *state ^= *state >> 7;
+        *state ^= *state << 17;
+        (*state >> 32) as u8
+    };
+    (0..count).map(byte).collect()
+}
+
 /// Numbers from the bytes of a fuzzer, or from a generator of random ones; zeros when they end.
 pub(crate) struct Choices<'b> {
     bytes: &'b [u8],
@@ -292,6 +306,27 @@ fn synthetic_text(plan: &Plan) -> Vec<u8> {
         }
         made.entry(format!("{plan:?}")).or_insert_with(make).clone()
     })
+}
+
+/// A synthetic trace whose events come three times, the last time after changes: by then a reader
+/// knows them all.
+pub(crate) fn repeated_trace(bytes: &[u8]) -> Vec<u8> {
+    let mut choices = Choices::new(bytes);
+    let mut plan = choices.plan();
+    // The last bracket is the end of the events.
+    let elsewhere = [Oddity::BareList, Oddity::DictOfLists, Oddity::MetadataLast];
+    plan.oddities.retain(|oddity| !elsewhere.contains(oddity));
+    let text = synthetic_text(&plan);
+    let key = b"\"traceEvents\": [";
+    let start = text.windows(key.len()).position(|window| window == key);
+    let end = text.iter().rposition(|&byte| byte == b']');
+    let (Some(start), Some(end)) = (start.map(|start| start + key.len()), end) else { return text };
+    let (head, events, tail) = (&text[..start], &text[start..end], &text[end..]);
+    let mut changed = events.to_vec();
+    while !choices.is_empty() && !changed.is_empty() {
+        choices.change(&mut changed);
+    }
+    [head, events, b", ", events, b", ", &changed, tail].concat()
 }
 
 /// A synthetic trace after changes, all by the same numbers.

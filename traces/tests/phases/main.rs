@@ -2,40 +2,26 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "../loaded/mod.rs"]
+mod loaded;
 mod marked;
 mod program;
 #[path = "../real/mod.rs"]
 mod real;
 mod twins;
 
-use kernel_traces::compare::{CompareOptions, Comparison, Side};
+use kernel_traces::compare::{CompareOptions, Comparison};
 use kernel_traces::segment::{Phase, PhaseEvidence};
-use kernel_traces::{Classes, Options, Segments, Trace, Vendor};
+use kernel_traces::{Options, Trace, Vendor};
+use loaded::Loaded;
 use program::{Attention, Checkpoint, Program};
 
-struct Loaded {
-    trace: Trace,
-    classes: Classes,
-    segments: Segments,
-}
-
 impl Loaded {
-    fn of(trace: Trace) -> Self {
-        let classes = Classes::of(&trace);
-        let segments = Segments::of(&trace, &classes);
-        Self { trace, classes, segments }
-    }
-
     fn made(program: &Program) -> Self {
         let trace = Trace::from_json(program.text().as_bytes(), &Options::default()).unwrap();
         assert_eq!(trace.warnings, []);
         assert_eq!(trace.kernels.len(), program.truth.len());
         Self::of(trace)
-    }
-
-    fn side<'t>(&'t self, name: &'t str) -> Side<'t> {
-        let Self { trace, classes, segments } = self;
-        Side { trace, classes, segments, name }
     }
 
     fn name(&self, kernel: usize) -> &str {

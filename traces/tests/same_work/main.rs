@@ -2,39 +2,23 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "../loaded/mod.rs"]
+mod loaded;
 mod program;
 #[path = "../real/mod.rs"]
 mod real;
 
-use kernel_traces::compare::{
-    Answer, CompareOptions, Comparison, Headline, Side, WorkAspect, older,
-};
+use kernel_traces::compare::{Answer, CompareOptions, Comparison, Headline, WorkAspect, older};
 use kernel_traces::segment::Phase;
-use kernel_traces::{Classes, Options, Segments, Trace};
+use kernel_traces::{Options, Trace};
+use loaded::Loaded;
 use program::{Mark, Plan, STEP, Sizes, Step};
 
-struct Loaded {
-    trace: Trace,
-    classes: Classes,
-    segments: Segments,
-}
-
 impl Loaded {
-    fn of(trace: Trace) -> Self {
-        let classes = Classes::of(&trace);
-        let segments = Segments::of(&trace, &classes);
-        Self { trace, classes, segments }
-    }
-
     fn made(plan: &Plan) -> Self {
         let trace = Trace::from_json(plan.text().as_bytes(), &Options::default()).unwrap();
         assert_eq!(trace.warnings, []);
         Self::of(trace)
-    }
-
-    fn side<'t>(&'t self, name: &'t str) -> Side<'t> {
-        let Self { trace, classes, segments } = self;
-        Side { trace, classes, segments, name }
     }
 }
 

@@ -18,7 +18,7 @@ use std::path::Path;
 
 use super::builder::Builder;
 use super::scan::{Cursor, Stop};
-use crate::{Metadata, Warning};
+use crate::{EventForm, Metadata, Warning};
 
 /// How many bytes [`Format::of`] needs.
 pub(super) const HEAD: usize = 64;
@@ -72,6 +72,15 @@ impl Format {
         }
     }
 
+    const fn event_form(self) -> EventForm {
+        match self {
+            Self::NsysLines => EventForm::Line,
+            Self::Sqlite => EventForm::DatabaseRow,
+            Self::Rocprof => EventForm::Record,
+            Self::RocprofCsv => EventForm::Row,
+        }
+    }
+
     /// Reads a recording; or why it is none.
     pub(super) fn read(
         self,
@@ -79,6 +88,7 @@ impl Format {
         path: Option<&Path>,
         reader: &mut Reader<'_>,
     ) -> Result<Extent, String> {
+        reader.builder.set_form(self.event_form());
         match self {
             Self::NsysLines => Ok(nsys_lines::read(text, reader)),
             Self::Rocprof => Ok(rocprof::read(text, reader)),

@@ -6,6 +6,7 @@
 //! `internal` correlation id of the HIP call that made it.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
@@ -31,7 +32,8 @@ struct Process<'t> {
     /// The texts of marks by the ids of the calls.
     marks: FxHashMap<u64, Cow<'t, str>>,
     kernels: FxHashMap<u64, Cow<'t, str>>,
-    records: Vec<(List, Record, usize)>,
+    /// With where each is in the text.
+    records: Vec<(List, Record, Range<usize>)>,
 }
 
 /// A list of records.
@@ -179,12 +181,11 @@ impl<'t> Process<'t> {
                 };
                 elements(at, |at| {
                     let start = at.position();
-                    match value(at)? {
-                        Some(record) => self.records.push((list, record, start)),
-                        None => {
-                            let bytes = (at.position() - start) as u64;
-                            reader.builder.broken(start as u64, bytes);
-                        }
+                    let record = value(at)?;
+                    let place = start..at.position();
+                    match record {
+                        Some(record) => self.records.push((list, record, place)),
+                        None => reader.builder.broken(place.start as u64, place.len() as u64),
                     }
                     Ok(())
                 })
@@ -224,7 +225,7 @@ impl<'t> Process<'t> {
     /// Puts the records into columns: only now their names are known wherever the file has them.
     fn finish(self, reader: &mut Reader<'_>) {
         let pid = self.pid.to_string();
-        for (list, record, at) in &self.records {
+        for (list, record, place) in &self.records {
             let thread = record.thread_id.to_string();
             let correlation = record.correlation_id.internal;
             let found = match list {
@@ -238,7 +239,7 @@ impl<'t> Process<'t> {
                 },
             };
             let Some(mut found) = found else {
-                reader.builder.broken(*at as u64, 0);
+                reader.builder.broken(place.start as u64, place.len() as u64);
                 continue;
             };
             if matches!(list, List::Calls | List::Marks) {
@@ -246,7 +247,7 @@ impl<'t> Process<'t> {
                 found.thread = Cow::Borrowed(thread.as_bytes());
                 found.args = launch(Some(correlation));
             }
-            reader.builder.add(Some(&found), *at as u64);
+            reader.builder.add(Some(&found), place.start as u64);
         }
     }
 

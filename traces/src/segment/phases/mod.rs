@@ -5,6 +5,7 @@
 //! of passes that only go forward, by its `sizes` and by names. What nothing shows has no phase: a
 //! wrong one would be worse.
 
+mod beside;
 mod direction;
 mod serving;
 mod sizes;
@@ -91,20 +92,20 @@ pub(super) fn derive(
         let found = direction::parts(trace, layers);
         return collect(found.by_kernel, found.runs);
     }
-    let found = serving::phases(trace, classes, launches, &operators, layers);
+    let found = serving::phases(trace, classes, launches, &operators, layers, order);
     collect(found.by_kernel, found.runs)
 }
 
+/// A phase, and what shows it; none if nothing does.
+type Known = Option<(Phase, PhaseEvidence)>;
+
 /// What was found: the phase of each kernel with what shows it, and what ran.
 struct Found {
-    by_kernel: Vec<Option<(Phase, PhaseEvidence)>>,
+    by_kernel: Vec<Known>,
     runs: Vec<(Phase, PhaseEvidence)>,
 }
 
-fn collect(
-    by_kernel: Vec<Option<(Phase, PhaseEvidence)>>,
-    runs: Vec<(Phase, PhaseEvidence)>,
-) -> Option<Derived> {
+fn collect(by_kernel: Vec<Known>, runs: Vec<(Phase, PhaseEvidence)>) -> Option<Derived> {
     let mut findings: Vec<PhaseFinding> = Vec::new();
     let mut add = |(phase, by): (Phase, PhaseEvidence), runs: usize, kernels: usize| match findings
         .iter_mut()

@@ -8,16 +8,15 @@ use rustc_hash::FxHashMap;
 
 use super::super::layers::Layers;
 use super::super::marks::Phase;
+use super::super::order::StreamOrder;
 use super::sizes::{Seen, Statement};
 use super::training::moment;
-use super::{Found, PhaseEvidence};
+use super::{Found, Known, PhaseEvidence, beside};
 use crate::classify::{AttnPhase, Class};
 use crate::enclosing::Intervals;
 use crate::launched::NONE;
 use crate::shapes::base;
 use crate::{Classes, NameId, Trace};
-
-type Known = Option<(Phase, PhaseEvidence)>;
 
 /// The phases of passes.
 pub(super) fn phases(
@@ -26,6 +25,7 @@ pub(super) fn phases(
     launches: &[u32],
     operators: &[u32],
     layers: &Layers,
+    order: &StreamOrder,
 ) -> Found {
     let mut statements = Statements { trace, operators, known: FxHashMap::default() };
     let looks: Vec<Look> = (0..layers.passes.len())
@@ -45,7 +45,8 @@ pub(super) fn phases(
     }
     if known.iter().any(Option::is_some) {
         let around = Around { trace, classes, launches, operators, layers, known: &known };
-        around.fill(&mut by_kernel);
+        around.fill(order, &mut by_kernel);
+        beside::fill(trace, launches, layers, order, &known, &mut by_kernel);
     }
     Found { by_kernel, runs: known.into_iter().flatten().collect() }
 }
@@ -169,7 +170,7 @@ impl Statements<'_> {
     }
 }
 
-/// The kernels before, between and behind passes.
+/// The kernels before, between and behind passes, on the streams that these are on.
 struct Around<'a> {
     trace: &'a Trace,
     classes: &'a Classes,
@@ -180,23 +181,18 @@ struct Around<'a> {
 }
 
 impl Around<'_> {
-    fn fill(&self, by_kernel: &mut [Known]) {
+    fn fill(&self, order: &StreamOrder, by_kernel: &mut [Known]) {
         let looks_up = self.lookups();
-        let mut places: Vec<(i64, Option<i64>)> =
-            self.layers.passes.iter().map(|pass| (pass.device, pass.stream)).collect();
-        places.dedup();
-        for (device, stream) in places {
-            let is_here = |row: &usize| {
-                self.trace.lane_of(*row).is_some_and(|lane| {
-                    lane.device == device && stream.is_none_or(|stream| lane.stream == stream)
-                })
-            };
-            let mut rows: Vec<usize> = (0..self.trace.kernels.len()).filter(is_here).collect();
-            rows.sort_by_key(|row| self.trace.kernels.start_ns.get(*row).copied());
-            let pass_of = |row: usize| {
-                let layer = self.layers.list.get(self.layers.layer(row)?)?;
-                Some(layer.pass as usize)
-            };
+        let pass_of = |row: u32| {
+            let layer = self.layers.list.get(self.layers.layer(row as usize)?)?;
+            Some(layer.pass as usize)
+        };
+        let mut lanes: Vec<u32> =
+            beside::lanes(self.trace, self.layers).into_iter().flatten().collect();
+        lanes.sort_unstable();
+        lanes.dedup();
+        for lane in lanes {
+            let rows = order.of_lane(lane as usize);
             let mut before = None;
             let mut from = 0;
             for (at, &row) in rows.iter().enumerate() {
@@ -213,20 +209,14 @@ impl Around<'_> {
     /// Kernels between two passes, or at an end of the recording.
     fn between(
         &self,
-        rows: &[usize],
+        rows: &[u32],
         [before, after]: [Option<usize>; 2],
         looks_up: &[bool],
         by_kernel: &mut [Known],
     ) {
         let phase = |pass: Option<usize>| self.known.get(pass?).copied().flatten();
         let [of_before, of_after] = [phase(before), phase(after)];
-        let mut put = |rows: &[usize], phase: Known| {
-            for row in rows {
-                if let Some(place) = by_kernel.get_mut(*row) {
-                    *place = phase;
-                }
-            }
-        };
+        let mut put = |rows: &[u32], phase: Known| beside::put(by_kernel, rows, phase);
         if before.is_some()
             && after.is_some()
             && of_before.map(|one| one.0) == of_after.map(|one| one.0)
@@ -234,7 +224,7 @@ impl Around<'_> {
             put(rows, of_before);
             return;
         }
-        let is_lookup = |row: &usize| looks_up.get(*row) == Some(&true);
+        let is_lookup = |row: &u32| looks_up.get(*row as usize) == Some(&true);
         // The model begins with looking up tokens, and ends with a GEMM.
         let begins = match before {
             Some(_) => rows.iter().position(is_lookup),
@@ -247,17 +237,12 @@ impl Around<'_> {
             (None, Some(_)) => None,
         };
         let tail = tail.unwrap_or_default();
-        let is_gemm = |row: &usize| self.classes.get(*row).main == Class::Gemm;
-        // Other streams may already copy inputs of the next pass, or still results of the last.
-        let beside = |part: &[usize], shown: &usize| -> Vec<usize> {
-            let lane = self.trace.lane_of(*shown);
-            part.iter().copied().filter(|row| self.trace.lane_of(*row) == lane).collect()
-        };
+        let is_gemm = |row: &u32| self.classes.get(*row as usize).main == Class::Gemm;
         if let Some(last) = tail.iter().rposition(is_gemm).filter(|_| before.is_some()) {
-            put(&beside(&tail[..=last], &tail[last]), of_before);
+            put(&tail[..=last], of_before);
         }
         if let Some(begins) = begins.filter(|_| after.is_some()) {
-            put(&beside(&rows[begins..], &rows[begins]), of_after);
+            put(&rows[begins..], of_after);
         }
     }
 

@@ -46,7 +46,7 @@ pub(super) fn head(report: CompareReport<'_>, names: &Names, title: &str) -> Mar
 fn same_work(report: CompareReport<'_>, names: &Names) -> Markup {
     let CompareReport { comparison, top, .. } = report;
     let work = &comparison.same_work;
-    let (first, second) = (&comparison.first.label, &comparison.second.label);
+    let labels = names.sides(comparison);
     let side =
         |side: &Option<String>| side.as_ref().map_or_else(|| "-".to_owned(), |one| names.text(one));
     let questions = html! {
@@ -54,8 +54,7 @@ fn same_work(report: CompareReport<'_>, names: &Names) -> Markup {
             thead {
                 tr {
                     th scope="col" { "The same work?" }
-                    th scope="col" { (names.text(first)) }
-                    th scope="col" { (names.text(second)) }
+                    @for label in &labels { th scope="col" { (label) } }
                     th scope="col" { "Answer" }
                     th scope="col" { "By" }
                 }
@@ -79,8 +78,7 @@ fn same_work(report: CompareReport<'_>, names: &Names) -> Markup {
                 tr {
                     th scope="col" { "Operator" }
                     th scope="col" { "Sizes" }
-                    th.number scope="col" { (names.text(first)) }
-                    th.number scope="col" { (names.text(second)) }
+                    @for label in &labels { th.number scope="col" { (label) } }
                     th.number scope="col" { "Ratio" }
                 }
             }
@@ -141,8 +139,7 @@ fn card(comparison: &Comparison, which: Which, step_ns: f64, names: &Names) -> M
 }
 
 pub(super) fn how_to_read(comparison: &Comparison, names: &Names) -> Markup {
-    let first = names.text(&comparison.first.label);
-    let second = names.text(&comparison.second.label);
+    let [first, second] = names.sides(comparison);
     html! {
         section #reading {
             h2 { "How to read this" }

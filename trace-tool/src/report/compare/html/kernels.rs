@@ -92,8 +92,7 @@ fn table(comparison: &Comparison, what: &str, parts: &[(String, &Part)], names: 
             thead {
                 tr {
                     th scope="col" { (what) }
-                    th.number scope="col" { (names.text(&comparison.first.label)) }
-                    th.number scope="col" { (names.text(&comparison.second.label)) }
+                    @for label in names.sides(comparison) { th.number scope="col" { (label) } }
                     th.number scope="col" { "Gap" }
                     th.number scope="col" { "Of the gap" }
                 }
@@ -124,8 +123,7 @@ pub(super) fn same(report: CompareReport<'_>, names: &Names) -> Markup {
             thead {
                 tr {
                     th scope="col" { "Kernel" }
-                    th.number scope="col" { (names.text(&comparison.first.label)) ", mean" }
-                    th.number scope="col" { (names.text(&comparison.second.label)) ", mean" }
+                    @for label in names.sides(comparison) { th.number scope="col" { (label) ", mean" } }
                     th.number scope="col" { "Ratio, 95 %" }
                     th.number scope="col" { "Gap a " (comparison.basis.noun()) }
                 }

@@ -61,8 +61,7 @@ fn kind_of_layer(
     is_open: bool,
     names: &Names,
 ) -> Markup {
-    let (first, second) =
-        (names.text(&comparison.first.label), names.text(&comparison.second.label));
+    let [first, second] = names.sides(comparison);
     let means = shown.iter().flat_map(|slot| [&slot.first, &slot.second]).flatten();
     let most = means.map(|kernel| kernel.mean_ns).fold(1.0, f64::max);
     let title = words::layer_kind(kind);

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 
+use kernel_traces::compare::Comparison;
 use maud::{Markup, html};
 
 use super::super::words;
@@ -48,6 +49,11 @@ impl Names {
     #[expect(clippy::unused_self, reason = "every text of the page comes from here")]
     pub(super) fn text(&self, text: &str) -> String {
         cut(&printable(text), SHOWN_TEXT)
+    }
+
+    /// What the two sides are called.
+    pub(super) fn sides(&self, comparison: &Comparison) -> [String; 2] {
+        [&comparison.first.label, &comparison.second.label].map(|label| self.text(label))
     }
 
     /// The label next to a bar, or a remark about it.

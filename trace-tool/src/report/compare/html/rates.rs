@@ -10,7 +10,7 @@ pub(super) fn rates(report: CompareReport<'_>, names: &Names) -> Markup {
     let CompareReport { comparison, top, .. } = report;
     let rows = &comparison.rates.rows;
     let shown = top.min(words::SHOWN_RATES);
-    let labels = [&comparison.first.label, &comparison.second.label].map(|label| names.text(label));
+    let labels = names.sides(comparison);
     let table = html! {
         table {
             thead {
@@ -50,7 +50,7 @@ pub(super) fn rates(report: CompareReport<'_>, names: &Names) -> Markup {
 
 pub(super) fn idle(report: CompareReport<'_>, names: &Names) -> Markup {
     let comparison = report.comparison;
-    let labels = [&comparison.first.label, &comparison.second.label].map(|label| names.text(label));
+    let labels = names.sides(comparison);
     let table = html! {
         table {
             thead {
