@@ -107,15 +107,12 @@ def op_by_op(question: Question) -> bool | None:
 
 
 def by_cost(on_target: OnTarget, policy: Policy) -> Callable[[Question], bool | None]:
-    """What a calibration of Inductor's kernels says; Inductor chooses where it says nothing.
-
-    A roofline says what a machine could do, and nothing of what Inductor does.
-    """
+    """What a calibration of Inductor's kernels says; Inductor chooses where it says nothing."""
 
     def answer(question: Question) -> bool | None:
         if question.is_within_an_op or question.problem is None:
             return None
-        if on_target.estimate(question.problem).evidence in ("roofline", "unknown"):
+        if known(on_target, question.problem) is None:
             return None
         return on_target.decide(question.problem, policy).should_fuse
 
@@ -133,8 +130,15 @@ def backend(choices: Asking) -> Callable[..., object]:
     return compile_with
 
 
-def saved_ms(estimate: Estimate) -> float | None:
+def known(on_target: OnTarget, problem: Problem) -> Estimate | None:
+    """What the calibration knows about a problem. A roofline says what a machine could do, and nothing
+    of what Inductor does."""
+    estimate = on_target.estimate(problem)
+    return None if estimate.evidence in ("roofline", "unknown") else estimate
+
+
+def saved_ms(estimate: Estimate | None) -> float | None:
     """What one kernel is expected to save."""
-    if estimate.unfused_ms is None or estimate.fused_ms is None:
+    if estimate is None or estimate.unfused_ms is None or estimate.fused_ms is None:
         return None
     return estimate.unfused_ms.value - estimate.fused_ms.value

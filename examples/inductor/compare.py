@@ -132,8 +132,8 @@ def main() -> None:
     passes = [one_pass(STRATEGIES, given.rounds, options) for _ in range(given.passes)]
     print(table(passes, STRATEGIES))
     kernels = passes[0]["default"]
-    print(f"\nBy itself, Inductor fuses ops in {kernels['several']} kernels; the cost model has names")
-    print(f"for {kernels['named']} of them.")
+    print(f"\nBy itself, Inductor makes {kernels['named']} kernels of ops that the cost model has names")
+    print("for together.")
 
 
 if __name__ == "__main__":

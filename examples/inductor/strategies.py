@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 import torch
-from choices import Asking, as_inductor, by_cost, never, op_by_op, saved_ms
+from choices import Asking, as_inductor, by_cost, known, never, op_by_op, saved_ms
 from fusion_cost_model import FusionCostModel, OnTarget, Policy
 from models import MODELS
 from torch._inductor import config
@@ -24,12 +24,11 @@ class Compiled:
     """What came of compiling a model."""
 
     compile_s: float
-    #: How many kernels Inductor generated, how many of them have several ops, and how many of these
-    #: the vocabulary has a name for.
+    #: How many kernels Inductor generated, and how many of them have several ops for which the
+    #: vocabulary has a name.
     kernels: int
-    several: int
     named: int
-    #: What the latter are expected to save against what a veto leaves.
+    #: What the latter are expected to save against what a veto leaves; None where it is not known.
     predicted_ms: float | None
 
     as_dict = asdict
@@ -79,12 +78,11 @@ def compile_model(
         print(f"{strategy}: {question.problem or '+'.join(question.ops)}: {answer}", file=sys.stderr)
     several = [kernel for kernel in asking.kernels if not kernel.is_within_an_op]
     named = [kernel.problem for kernel in several if kernel.problem is not None]
-    saved = [saved_ms(on_target.estimate(problem)) for problem in named]
+    saved = [saved_ms(known(on_target, problem)) for problem in named]
     is_predicted = strategy != "never" and None not in saved
     return lambda: compiled(*inputs), Compiled(
         compile_s,
         len(asking.kernels),
-        len(several),
         len(named),
         math.fsum(saved) if is_predicted else None,
     )
