@@ -141,11 +141,16 @@ class Server:
         self.threads = threads
         if cache:
             os.environ["CALIBRATE_CACHE"] = cache
-        try:
-            for module in self.runtime.needs:
+        missing = []
+        for module in self.runtime.needs:
+            try:
                 importlib.import_module(module)
-        except ImportError as error:
-            return {"missing": str(error)}
+            except ModuleNotFoundError as error:
+                missing.append(error.name or module)
+            except ImportError as error:
+                return {"missing": f"{sys.executable} cannot import {module}: {error}"}
+        if missing:
+            return {"missing": f"{sys.executable} has no {' and no '.join(missing)}"}
         options = {"python": platform.python_version(), **self.runtime.options(threads)}
         return {
             "name": self.runtime.name,

@@ -3,6 +3,8 @@ attention is `scaled_dot_product_attention`. Images are channels-last."""
 
 import os
 import re
+import unittest.mock
+from functools import partial
 
 from calibrate_runtime import Prepared, Unsupported, no_dropout, serve
 
@@ -46,10 +48,7 @@ class PyTorch:
 
     def prepare(self, problem, tensors, threads):
         import torch
-        import torch._inductor.config
-        from torch._inductor.utils import run_and_get_code
 
-        torch._inductor.config.freezing = True
         ops, image = problem.ops, problem.is_image
         constants = {
             number: weight(torch, problem, number, tensors.given[number])
@@ -104,17 +103,20 @@ class PyTorch:
             one = torch.from_numpy(tensors.input(number))
             return one.permute(0, 3, 1, 2) if image and one.ndim == 4 else one
 
-        eager = Chain(False).eval()
-        compiled = torch.compile(Chain(True).eval(), dynamic=False, fullgraph=True)
-        arguments = [tensor(number) for number in [0, *order]]
-        _, code = run_and_get_code(compiled, *arguments)
-
         def bind():
             arguments = [tensor(number) for number in [0, *order]]
-            return {"unfused": lambda: eager(*arguments), "fused": lambda: compiled(*arguments)}
+            return {name: partial(run, *arguments) for name, (run, _) in variants.items()}
 
-        kernels = {"unfused": [op["op"] for op in ops], "fused": [called(code)]}
+        arguments = [tensor(number) for number in [0, *order]]
+        variants = self.variants(ops, lambda whole: Chain(whole).eval(), arguments)
+        kernels = {name: words for name, (_, words) in variants.items()}
         return TorchPrepared(tensors, kernels, bind)
+
+    def variants(self, ops, chain, arguments):
+        """The function of each variant, and its kernels in words. `chain` makes a module of the ops, as a
+        whole or an op after the other."""
+        eager = chain(False), [op["op"] for op in ops]
+        return {"unfused": eager, "fused": compiled(chain(True), arguments)}
 
 
 class TorchPrepared(Prepared):
@@ -126,6 +128,26 @@ class TorchPrepared(Prepared):
             y = self.result.permute(0, 2, 3, 1) if image else self.result
             self.tensors.output[...] = y.numpy()
         self.tensors.write_output()
+
+
+def compiled(module, arguments, backend=None):
+    """A module with frozen weights that was compiled, and what it calls."""
+    import torch
+    import torch._inductor.config
+    from torch._inductor.compile_fx import compile_fx
+    from torch._inductor.graph import GraphLowering
+
+    def of_its_own(graph, inputs):
+        # With a backend of its own, no module gets what was compiled for another one like it.
+        return compile_fx(graph, inputs)
+
+    torch._inductor.config.freezing = True
+    run = torch.compile(module, backend=backend or of_its_own, dynamic=False, fullgraph=True)
+    code = []
+    # `run_and_get_code` would forget all that was compiled before.
+    with unittest.mock.patch.object(GraphLowering, "save_output_code", code.append):
+        run(*arguments)
+    return run, [called(code)]
 
 
 def called(code):

@@ -158,7 +158,7 @@ fn what_is_no_program_says_so() {
     let mut none = program(folder.path(), "none");
     none.command = vec!["no-such-program".into(), "x".into()];
     let error = Runtime::start(&none, 1, false).map(|_| ()).unwrap_err().to_string();
-    assert!(error.starts_with("tiny: `no-such-program x` cannot be started"), "{error}");
+    assert!(error.starts_with("tiny: `no-such-program` cannot be started"), "{error}");
     none.command = vec!["true".into()];
     let error = Runtime::start(&none, 1, false).map(|_| ()).unwrap_err().to_string();
     assert!(error.contains("its process ended without an answer"), "{error}");

@@ -183,7 +183,8 @@ pub fn introduced(device: &Device, choice: &RuntimeChoice) -> anyhow::Result<Run
 
 fn unusable_runtime(name: &str, reason: &str, install: Option<&str>) -> anyhow::Error {
     let reason = reason.strip_prefix(&format!("{name}: ")).unwrap_or(reason);
-    let advice = install.map(|how| format!("; if that is missing: {how}")).unwrap_or_default();
+    let advice =
+        install.map(|how| format!("; to install what it needs: {how}")).unwrap_or_default();
     NoDeviceError(format!("the runtime {name} cannot be used: {reason}{advice}")).into()
 }
 

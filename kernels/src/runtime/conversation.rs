@@ -51,7 +51,7 @@ impl Conversation {
         threads: usize,
         processors: Option<&[u32]>,
     ) -> Result<Self, RuntimeError> {
-        let not_started = |source| RuntimeError::Start { command: program.words(), source };
+        let not_started = |source| RuntimeError::Start { program: program.executable(), source };
         let mut child = program.start(threads, processors).map_err(not_started)?;
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(input), Some(output), Some(errors)) = pipes else {

@@ -10,10 +10,10 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum RuntimeError {
     /// There is no process.
-    #[error("`{command}` cannot be started: {source}")]
+    #[error("`{program}` cannot be started: {source}")]
     Start {
         /// What was to be started.
-        command: String,
+        program: String,
         /// Why it was not.
         source: io::Error,
     },

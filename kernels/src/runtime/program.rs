@@ -38,10 +38,9 @@ fn environment(threads: usize) -> [(&'static str, String); 9] {
 }
 
 impl RuntimeProgram {
-    /// What is started, in words.
-    pub(super) fn words(&self) -> String {
-        let words: Vec<_> = self.command.iter().map(|word| word.to_string_lossy()).collect();
-        words.join(" ")
+    /// The program without its arguments, for messages.
+    pub(super) fn executable(&self) -> String {
+        self.command.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default()
     }
 
     /// Starts it on some processors, or where the system likes.
