@@ -1,6 +1,6 @@
 //! Prints the ceilings that are measured on this machine.
 //!
-//! `cargo run --release -p fused-kernels --example ceilings -- [THREADS] [bound]`
+//! `cargo run --release -p fused-kernels --example ceilings -- [THREADS] [bound] [DTYPE]`
 
 use std::time::Instant;
 
@@ -10,11 +10,12 @@ use fusion_cost_model::{Clock, DType};
 
 fn main() -> Result<(), BackendError> {
     let mut threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let mut bound = false;
+    let (mut bound, mut dtype) = (false, DType::F32);
     for argument in std::env::args().skip(1) {
-        match argument.parse() {
-            Ok(number) => threads = number,
-            Err(_) => bound = argument == "bound",
+        match (argument.parse(), argument.parse()) {
+            (Ok(number), _) => threads = number,
+            (_, Ok(named)) => dtype = named,
+            _ => bound = argument == "bound",
         }
     }
     let mut cpu = if bound { Cpu::with_bound_threads(threads) } else { Cpu::new(threads) }?;
@@ -25,7 +26,7 @@ fn main() -> Result<(), BackendError> {
     println!("clock tick {:?}", clock_tick());
 
     let start = Instant::now();
-    let Some(ceilings) = cpu.ceilings(DType::F32, Clock::Host, 3, &mut |_| {})? else {
+    let Some(ceilings) = cpu.ceilings(dtype, Clock::Host, 3, &mut |_| {})? else {
         return Ok(());
     };
     println!("measured in {:.2} s", start.elapsed().as_secs_f64());

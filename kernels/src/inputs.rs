@@ -146,6 +146,7 @@ impl Inputs {
             if stream > 0 && matches!(op, Op::Linear | Op::Conv2d) {
                 let scale = (INPUT_RMS * (depth as f64).sqrt()).recip() as f32;
                 numbers.iter_mut().for_each(|number| *number *= scale);
+                round_to(problem.dtype(), &mut numbers);
             }
             numbers
         };
@@ -197,6 +198,15 @@ mod tests {
                 // This many significant bits: the lower ones of the f32 are zero.
                 assert_eq!(x.to_bits() << (32 - (24 - bits)), 0, "{dtype}: {x}");
             }
+        }
+    }
+
+    #[test]
+    fn layers_get_weights_that_the_format_has() {
+        let problem: Problem = "linear_bias/bf16/m3.k31.n17".parse().unwrap();
+        let inputs = Inputs::of_layer(&problem, |step| step as u64);
+        for x in inputs.tensors.iter().flatten() {
+            assert_eq!(x.to_bits() << 16, 0, "{x}");
         }
     }
 

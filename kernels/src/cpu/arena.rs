@@ -66,9 +66,9 @@ impl Arena {
         });
     }
 
-    /// Its first number; the arena starts at a huge page, and so at a cache line.
-    pub(crate) fn base(&self) -> *mut f32 {
-        self.map.as_ptr().wrapping_add(self.range.start).cast_mut().cast()
+    /// Its first byte, at a huge page, and so at a cache line.
+    pub(crate) fn base(&self) -> *mut u8 {
+        self.map.as_ptr().wrapping_add(self.range.start).cast_mut()
     }
 
     /// Bytes that it holds.
@@ -77,14 +77,9 @@ impl Arena {
         self.range.len()
     }
 
-    /// Fills it with a number.
-    pub(crate) fn fill(&mut self, value: f32, pool: &Pool) {
-        let bytes = value.to_ne_bytes();
-        pool.share(self.bytes_mut(), SMALLEST_PAGE, &|_, part| {
-            for number in part.chunks_exact_mut(bytes.len()) {
-                number.copy_from_slice(&bytes);
-            }
-        });
+    /// Fills it with a byte.
+    pub(crate) fn fill(&mut self, byte: u8, pool: &Pool) {
+        pool.share(self.bytes_mut(), SMALLEST_PAGE, &|_, part| part.fill(byte));
     }
 
     /// The share of it that lies in huge pages; `None` where the system does not report it.
@@ -113,9 +108,8 @@ mod tests {
             assert!(arena.bytes() as u64 >= bytes && arena.bytes() > 0);
             assert_eq!(arena.base() as usize % HUGE_PAGE, 0);
             assert_eq!(arena.bytes() % HUGE_PAGE, 0);
-            arena.fill(1.5, &pool());
-            let expected = 1.5_f32.to_ne_bytes();
-            assert!(arena.bytes_mut().chunks(4).all(|number| number == expected));
+            arena.fill(7, &pool());
+            assert!(arena.bytes_mut().iter().all(|&byte| byte == 7));
         }
     }
 

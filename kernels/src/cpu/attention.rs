@@ -18,8 +18,9 @@ use super::gemm::{View, gemm, share};
 use super::kernel::{Kernel, Located};
 use super::layer::Layer;
 use super::pool::Pool;
-use super::row_ops::{RowOp, Target};
+use super::row_ops::RowOp;
 use super::row_stage::RowStage;
+use super::row_target::Target;
 use super::strip::{Cut, Factors, Source, Strip};
 use super::tail::{Block, Stretch, Tail};
 use super::tensors::Tensors;
@@ -306,7 +307,7 @@ impl AttentionKernel {
             }
             let first = batch * queries + start;
             let target = self.output.at(first * layer.n);
-            layer.apply(arch, joined.cast_const(), target, first, rows.len());
+            layer.apply(arch, thread, joined.cast_const(), target, first, rows.len());
         }
     }
 

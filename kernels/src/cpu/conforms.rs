@@ -9,7 +9,8 @@ use crate::{Backend, Expected, Inputs, Variant};
 
 /// The widest vectors on one thread and on three, and what machines without them run.
 pub(super) fn cpus() -> impl Iterator<Item = Cpu> {
-    let narrower = [Vectors::Avx2, Vectors::Scalar].map(|vectors| Cpu::with_vectors(2, vectors));
+    let fewer = [Vectors::Avx512, Vectors::Avx2, Vectors::Scalar];
+    let narrower = fewer.map(|vectors| Cpu::with_vectors(2, vectors));
     let all = [Some(Cpu::new(1)), Some(Cpu::new(3))].into_iter().chain(narrower);
     all.flatten().map(Result::unwrap)
 }

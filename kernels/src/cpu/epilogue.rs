@@ -1,9 +1,10 @@
 //! What the micro-kernel does to whole sums of a few rows while they are in the first-level cache.
 
-use fusion_cost_model::Pointwise;
 use fusion_cost_model::kernel::Value;
+use fusion_cost_model::{DType, Pointwise};
 use pulp::{Arch, Simd};
 
+use super::element::Element;
 use super::lanes::{LaneMask, Lanes};
 use super::tail::{Block, Tail, TailOp, names};
 
@@ -73,9 +74,13 @@ impl Epilogue {
     }
 }
 
-impl Tail {
-    /// How many of the first ops an epilogue does.
+impl<E: Element> Tail<E> {
+    /// How many of the first ops an epilogue does: none where sums do not stay where they are, so that
+    /// all ops are applied when they are rounded.
     fn in_epilogue(&self) -> usize {
+        if E::DTYPE != DType::F32 {
+            return 0;
+        }
         let mut ops = self.ops.iter().map(|one| one.op).peekable();
         let columns = ops.next_if(|op| matches!(op, Pointwise::Bias | Pointwise::BatchNorm));
         let relu = ops.next_if_eq(&Pointwise::Relu);
@@ -85,7 +90,7 @@ impl Tail {
     /// Where each of the ops is applied, for the name of a kernel.
     pub(crate) fn places(&self) -> String {
         let (epilogue, rest) = self.ops.split_at(self.in_epilogue());
-        let at = |ops: &[TailOp], place: &str| match ops {
+        let at = |ops: &[TailOp<E>], place: &str| match ops {
             [] => String::new(),
             _ => format!(", {} {place}", names(ops)),
         };
@@ -103,7 +108,10 @@ impl Tail {
                     epilogue.gain = folded.at(col);
                     epilogue.offset = folded.at(one.cols + col);
                 }
-                (_, None) => epilogue.offset = one.operands[0].at(col),
+                (_, None) => {
+                    epilogue.offset = E::as_f32(one.operands[0].at(col))
+                        .map_or(std::ptr::null(), |at| at.cast_const());
+                }
             }
         }
         epilogue

@@ -87,6 +87,14 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
+    /// Fewer rows than this are not worth reading all weights for.
+    const MIN_ROWS: usize = 48;
+
+    /// The most rows of a tile where so many stay in the cache.
+    pub(crate) fn most_rows(rows_in_cache: usize) -> usize {
+        rows_in_cache.max(Self::MIN_ROWS)
+    }
+
     /// A grid with panels of `width` columns and at most `rows_in_cache` rows in a tile, which
     /// `threads` threads share.
     ///
@@ -98,16 +106,14 @@ impl Grid {
         rows_in_cache: usize,
         threads: usize,
     ) -> Self {
-        /// Fewer rows than this are not worth reading all weights for.
-        const MIN_ROWS: usize = 48;
         /// Fewer than this are no work for the micro-kernel.
         const FEW_ROWS: usize = 12;
         let by_rows = if n.div_ceil(width) < 2 * threads {
             m >= FEW_ROWS * threads
         } else {
-            m >= MIN_ROWS * threads && m >= n
+            m >= Self::MIN_ROWS * threads && m >= n
         };
-        let blocks = m.div_ceil(rows_in_cache.max(MIN_ROWS));
+        let blocks = m.div_ceil(Self::most_rows(rows_in_cache));
         // A multiple of the threads where they share rows, so that the shares are equal.
         let blocks = if by_rows { blocks.next_multiple_of(threads) } else { blocks };
         Self { m, n, blocks, tile_cols: width, by_rows }

@@ -22,26 +22,26 @@ pub(crate) trait Kernel: Send {
 
 /// A tensor and its address in the current layout.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Located {
+pub(crate) struct Located<E = f32> {
     id: TensorId,
-    data: *mut f32,
+    data: *mut E,
 }
 
 // SAFETY: a kernel gives each of its threads disjoint parts of a tensor to write; that is part of
 // the argument wherever one is accessed.
-unsafe impl Sync for Located {}
+unsafe impl<E> Sync for Located<E> {}
 // SAFETY: as above.
-unsafe impl Send for Located {}
+unsafe impl<E> Send for Located<E> {}
 
-impl From<TensorId> for Located {
+impl<E> From<TensorId> for Located<E> {
     fn from(id: TensorId) -> Self {
         Self { id, data: std::ptr::null_mut() }
     }
 }
 
-impl Located {
+impl<E> Located<E> {
     /// Numbers at an address that no layout changes.
-    pub(crate) fn at_address(data: *mut f32) -> Self {
+    pub(crate) fn at_address(data: *mut E) -> Self {
         Self { id: TensorId::NONE, data }
     }
 
@@ -51,11 +51,11 @@ impl Located {
     }
 
     pub(crate) fn locate(&mut self, tensors: &Tensors) {
-        self.data = tensors.pointer(self.id);
+        self.data = tensors.pointer(self.id).cast();
     }
 
     /// The address of an element.
-    pub(crate) fn at(self, index: usize) -> *mut f32 {
+    pub(crate) fn at(self, index: usize) -> *mut E {
         self.data.wrapping_add(index)
     }
 }

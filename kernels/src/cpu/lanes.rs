@@ -6,7 +6,7 @@ use fusion_cost_model::kernel::Value;
 use pulp::{MemMask, Simd};
 
 use super::approximation as approx;
-use super::nontemporal;
+use super::element::Element;
 use crate::random;
 
 /// `U` vector registers of f32: the tile that a pointwise formula works on at once.
@@ -16,14 +16,21 @@ pub(crate) struct Lanes<S: Simd, const U: usize> {
     pub(crate) v: [S::f32s; U],
 }
 
-/// Which lanes of a vector are read or written.
-pub(crate) type LaneMask<S> = MemMask<<S as Simd>::m32s>;
+/// The first lanes of a vector, where not all of them are read or written.
+#[derive(Clone, Copy)]
+pub(crate) struct LaneMask<S: Simd> {
+    /// How many, at most all.
+    pub(crate) count: usize,
+    /// The same for instructions that access f32.
+    pub(crate) memory: MemMask<S::m32s>,
+}
 
 /// The first `count` lanes, at most all.
 #[inline(always)]
 pub(crate) fn first_lanes<S: Simd>(simd: S, count: usize) -> LaneMask<S> {
     // Only the lanes: with the functions that `pulp` puts into a mask of its own, each load is a call.
-    MemMask::new(simd.mask_between_m32s(0, count as u32).mask())
+    let memory = MemMask::new(simd.mask_between_m32s(0, count as u32).mask());
+    LaneMask { count, memory }
 }
 
 /// Applies an expression to every register.
@@ -72,7 +79,7 @@ impl<S: Simd, const U: usize> Lanes<S, U> {
     ///
     /// `source` must be valid for reads of that many numbers.
     #[inline(always)]
-    pub(crate) unsafe fn load(simd: S, source: *const f32) -> Self {
+    pub(crate) unsafe fn load<E: Element>(simd: S, source: *const E) -> Self {
         // SAFETY: the caller's guarantee.
         unsafe { Self::load_apart(simd, source, S::F32_LANES) }
     }
@@ -83,12 +90,12 @@ impl<S: Simd, const U: usize> Lanes<S, U> {
     ///
     /// `source` must be valid for reads of all of them.
     #[inline(always)]
-    pub(crate) unsafe fn load_apart(simd: S, source: *const f32, step: usize) -> Self {
+    pub(crate) unsafe fn load_apart<E: Element>(simd: S, source: *const E, step: usize) -> Self {
         let mut v = [simd.splat_f32s(0.0); U];
         let mut i = 0;
         while i < U {
-            // SAFETY: the caller guarantees U vectors of F32_LANES numbers; unaligned is allowed.
-            v[i] = unsafe { source.add(i * step).cast::<S::f32s>().read_unaligned() };
+            // SAFETY: the caller guarantees U vectors of F32_LANES numbers.
+            v[i] = unsafe { E::load(simd, source.add(i * step)) };
             i += 1;
         }
         Self { simd, v }
@@ -100,9 +107,9 @@ impl<S: Simd, const U: usize> Lanes<S, U> {
     ///
     /// As for [`Self::load_apart`], for those lanes.
     #[inline(always)]
-    pub(crate) unsafe fn load_some(
+    pub(crate) unsafe fn load_some<E: Element>(
         simd: S,
-        source: *const f32,
+        source: *const E,
         step: usize,
         lanes: LaneMask<S>,
     ) -> Self {
@@ -110,7 +117,7 @@ impl<S: Simd, const U: usize> Lanes<S, U> {
         let mut i = 0;
         while i < U {
             // SAFETY: the caller's guarantee.
-            v[i] = unsafe { simd.mask_load_ptr_f32s(lanes, source.wrapping_add(i * step)) };
+            v[i] = unsafe { E::load_some(simd, source.wrapping_add(i * step), lanes) };
             i += 1;
         }
         Self { simd, v }
@@ -131,12 +138,12 @@ impl<S: Simd, const U: usize> Lanes<S, U> {
         let mut i = 0;
         while i < U {
             let source = source.wrapping_add(i * S::F32_LANES);
-            // SAFETY: the caller's guarantee; unaligned is allowed.
+            // SAFETY: the caller's guarantee.
             v[i] = unsafe {
                 if REST && i + 1 == U {
-                    simd.mask_load_ptr_f32s(last, source)
+                    f32::load_some(simd, source, last)
                 } else {
-                    source.cast::<S::f32s>().read_unaligned()
+                    f32::load(simd, source)
                 }
             };
             i += 1;
@@ -154,12 +161,12 @@ impl<S: Simd, const U: usize> Lanes<S, U> {
         let mut i = 0;
         while i < U {
             let target = target.wrapping_add(i * S::F32_LANES);
-            // SAFETY: the caller's guarantee; unaligned is allowed.
+            // SAFETY: the caller's guarantee.
             unsafe {
                 if REST && i + 1 == U {
-                    self.simd.mask_store_ptr_f32s(last, target, self.v[i]);
+                    f32::store_some(self.simd, target, last, self.v[i]);
                 } else {
-                    target.cast::<S::f32s>().write_unaligned(self.v[i]);
+                    f32::store(self.simd, target, self.v[i]);
                 }
             }
             i += 1;
@@ -172,7 +179,7 @@ impl<S: Simd, const U: usize> Lanes<S, U> {
     ///
     /// `target` must be valid for writes of that many numbers.
     #[inline(always)]
-    pub(crate) unsafe fn store(self, target: *mut f32) {
+    pub(crate) unsafe fn store<E: Element>(self, target: *mut E) {
         // SAFETY: the caller's guarantee.
         unsafe { self.store_apart(target, S::F32_LANES) };
     }
@@ -183,11 +190,11 @@ impl<S: Simd, const U: usize> Lanes<S, U> {
     ///
     /// `target` must be valid for writes of all of them.
     #[inline(always)]
-    pub(crate) unsafe fn store_apart(self, target: *mut f32, step: usize) {
+    pub(crate) unsafe fn store_apart<E: Element>(self, target: *mut E, step: usize) {
         let mut i = 0;
         while i < U {
-            // SAFETY: the caller guarantees U vectors of F32_LANES numbers; unaligned is allowed.
-            unsafe { target.add(i * step).cast::<S::f32s>().write_unaligned(self.v[i]) };
+            // SAFETY: the caller guarantees U vectors of F32_LANES numbers.
+            unsafe { E::store(self.simd, target.add(i * step), self.v[i]) };
             i += 1;
         }
     }
@@ -198,12 +205,17 @@ impl<S: Simd, const U: usize> Lanes<S, U> {
     ///
     /// As for [`Self::store_apart`], for those lanes.
     #[inline(always)]
-    pub(crate) unsafe fn store_some(self, target: *mut f32, step: usize, lanes: LaneMask<S>) {
+    pub(crate) unsafe fn store_some<E: Element>(
+        self,
+        target: *mut E,
+        step: usize,
+        lanes: LaneMask<S>,
+    ) {
         let mut i = 0;
         while i < U {
             let target = target.wrapping_add(i * step);
             // SAFETY: the caller's guarantee.
-            unsafe { self.simd.mask_store_ptr_f32s(lanes, target, self.v[i]) };
+            unsafe { E::store_some(self.simd, target, lanes, self.v[i]) };
             i += 1;
         }
     }
@@ -212,13 +224,13 @@ impl<S: Simd, const U: usize> Lanes<S, U> {
     ///
     /// # Safety
     ///
-    /// As for [`Self::store_apart`], and for [`nontemporal::store`] of each vector.
+    /// As for [`Self::store_apart`], and for [`Element::stream`] of each vector.
     #[inline(always)]
-    pub(crate) unsafe fn stream_apart(self, target: *mut f32, step: usize) {
+    pub(crate) unsafe fn stream_apart<E: Element>(self, target: *mut E, step: usize) {
         let mut i = 0;
         while i < U {
             // SAFETY: the caller's guarantee.
-            unsafe { nontemporal::store::<S>(target.add(i * step), self.v[i]) };
+            unsafe { E::stream(self.simd, target.add(i * step), self.v[i]) };
             i += 1;
         }
     }
@@ -260,8 +272,9 @@ impl<S: Simd, const U: usize> Lanes<S, U> {
     }
 }
 
+/// Every lane shifted by the same count.
 #[inline(always)]
-fn shift_right<S: Simd>(simd: S, bits: S::u32s, count: u32) -> S::u32s {
+pub(crate) fn shift_right<S: Simd>(simd: S, bits: S::u32s, count: u32) -> S::u32s {
     simd.wrapping_dyn_shr_u32s(bits, simd.splat_u32s(count))
 }
 

@@ -1,5 +1,6 @@
 //! A linear layer with a pointwise tail: `Y = tail(X W)`.
 
+use super::element::Element;
 use super::gemm::Grid;
 use super::kernel::{Kernel, Located};
 use super::layer::Layer;
@@ -9,17 +10,18 @@ use super::tensors::Tensors;
 /// `Y = tail(X W)` over tiles of Y, the first ops of the tail applied to a few rows at a time, the others to each tile while
 /// it is in cache. With an empty tail it is the unfused linear kernel: the same GEMM on the same tiles.
 #[derive(Debug)]
-pub(crate) struct LinearKernel {
+pub(crate) struct LinearKernel<E> {
     /// Without stages that need whole rows.
-    pub(crate) layer: Layer,
-    pub(crate) x: Located,
-    pub(crate) y: Located,
+    pub(crate) layer: Layer<E>,
+    pub(crate) x: Located<E>,
+    pub(crate) y: Located<E>,
     pub(crate) grid: Grid,
 }
 
-impl Kernel for LinearKernel {
+impl<E: Element> Kernel for LinearKernel<E> {
     fn name(&self) -> String {
-        format!("linear: packed panels{}", self.layer.tail.places())
+        let Layer { panels, tail, .. } = &self.layer;
+        format!("linear: packed {}{}", panels.cut.name(), tail.places())
     }
 
     fn locate(&mut self, tensors: &Tensors) {
@@ -36,7 +38,7 @@ impl Kernel for LinearKernel {
         pool.run(&|thread| {
             for tile in grid.tiles(thread, threads) {
                 // SAFETY: the tiles of Y are disjoint, X and the operands are only read.
-                unsafe { layer.tile(arch, x.at(0), y.at(0), 0, tile) };
+                unsafe { layer.tile(arch, thread, x.at(0).cast_const(), y.at(0), 0, tile) };
             }
         });
     }

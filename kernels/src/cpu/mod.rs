@@ -1,8 +1,9 @@
-//! The CPU backend: f32 kernels on a pool of threads.
+//! The CPU backend: kernels on a pool of threads, which compute in f32 on tensors of f32 or bf16.
 //!
 //! `lower` turns a problem into kernels; each kernel file holds one core with the parts that
 //! may follow it, so that the unfused and the fused variant run the same code. Below them are
-//! `strip` (the micro-kernel of GEMMs), `panels` and `transpose` (packed weights and keys), `gemm` (the
+//! `element` (how numbers are stored; `bf16`), `strip` (the micro-kernel of GEMMs), `pairs` (that for
+//! bf16), `panels` and `transpose` (packed weights and keys), `gemm` (the
 //! `gemm` crate), `tail` (pointwise ops on vector registers), `row_ops`, and the `pool`.
 //!
 //! `prepared` gives the kernels their `tensors` in an `arena`, and runs them; `sequences` runs the
@@ -11,14 +12,18 @@
 mod approximation;
 mod arena;
 mod attention;
+mod backend;
+mod bf16;
 mod caches;
 mod ceilings;
 #[cfg(test)]
 mod conforms;
 mod conv;
 mod counters;
+mod element;
 mod elementwise;
 mod epilogue;
+mod fold;
 mod folded;
 mod gemm;
 mod huge_pages;
@@ -31,11 +36,13 @@ mod max_pool;
 mod memory;
 mod nontemporal;
 mod numeric;
+mod pairs;
 mod panels;
 mod pool;
 mod prepared;
 mod row_ops;
 mod row_stage;
+mod row_target;
 mod rows;
 mod sequences;
 mod strip;
@@ -44,8 +51,8 @@ mod tensors;
 mod topology;
 mod transpose;
 
+pub use backend::{Cpu, Vectors};
 pub use caches::observed_caches;
 pub(crate) use counters::processor_time_of;
 pub use counters::{counters_of_this_thread, processor_time_of_this_process};
-pub use prepared::{Cpu, Vectors};
 pub use sequences::{Feed, Layer, Sequences};

@@ -1,9 +1,11 @@
 //! Weights that are packed ahead of time, for both variants alike.
 //!
 //! They lie in panels: all rows of a few columns one after the other, so that the micro-kernel reads a
-//! panel from its first number to its last. They are packed when the inputs are written, outside the
+//! panel from its first number to its last. For a micro-kernel that multiplies pairs, the numbers of two
+//! rows lie side by side, and a row that is left over has zeros beside it. They are packed when the inputs are written, outside the
 //! clock.
 
+use super::element::Element;
 use super::strip::Cut;
 use super::tensors::TensorId;
 
@@ -15,8 +17,8 @@ pub(crate) struct InputTensor {
     pub(crate) panels: Option<Panels>,
 }
 
-/// The weights of a linear layer, or the filters of a convolution, as panels. What the last one lacks
-/// to whole vectors is zero.
+/// The weights of a linear layer, or the filters of a convolution, as panels. What they lack to whole
+/// vectors and to rows that lie together is zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Panels {
     pub(crate) k: usize,
@@ -25,35 +27,43 @@ pub(crate) struct Panels {
 }
 
 impl Panels {
+    /// Rows with the padding that completes those that lie together.
+    fn rows(&self) -> usize {
+        self.k.next_multiple_of(self.cut.together)
+    }
+
     /// Numbers that they take.
     pub(crate) fn numbers(&self) -> usize {
-        self.n.next_multiple_of(self.cut.lanes) * self.k
+        self.n.next_multiple_of(self.cut.lanes) * self.rows()
     }
 
     /// Where the panel that begins at column `col` lies, and the numbers from one of its rows to the
-    /// next.
+    /// next, where each lies by itself.
     pub(crate) fn place(&self, col: usize) -> (usize, usize) {
         // The panels before it are whole.
-        (col * self.k, self.cut.packed_cols(self.n, col))
+        (col * self.rows(), self.cut.packed_cols(self.n, col))
     }
 
     /// Fills a part of the packed numbers, which begins at number `first`.
-    pub(crate) fn pack(&self, weights: &[f32], first: usize, part: &mut [f32]) {
+    pub(crate) fn pack<E: Element>(&self, weights: &[f32], first: usize, part: &mut [E]) {
         let Self { k, n, cut } = *self;
+        let together = cut.together;
         let mut done = 0;
         while done < part.len() {
             let at = first + done;
-            let col = at / (cut.width * k) * cut.width;
-            let cols = cut.packed_cols(n, col);
-            let (row, inside) = ((at - col * k) / cols, (at - col * k) % cols);
-            let count = (cols - inside).min(part.len() - done);
-            let col = col + inside;
-            let (numbers, padding) =
-                part[done..][..count].split_at_mut(count.min(n.saturating_sub(col)));
-            if !numbers.is_empty() {
-                numbers.copy_from_slice(&weights[row * n + col..][..numbers.len()]);
+            let col = at / (cut.width * self.rows()) * cut.width;
+            // The rows that lie together are one group: their numbers of the first column, then those
+            // of the next.
+            let group_numbers = cut.packed_cols(n, col) * together;
+            let inside_panel = at - col * self.rows();
+            let (group, inside) = (inside_panel / group_numbers, inside_panel % group_numbers);
+            let count = (group_numbers - inside).min(part.len() - done);
+            let shift = together.trailing_zeros();
+            for (place, number) in (inside..).zip(&mut part[done..][..count]) {
+                let (row, col) = (group * together + place % (1 << shift), col + (place >> shift));
+                let is_given = row < k && col < n;
+                *number = if is_given { E::narrow(weights[row * n + col]) } else { E::default() };
             }
-            padding.fill(0.0);
             done += count;
         }
     }
@@ -70,12 +80,14 @@ mod tests {
 
     #[test]
     fn packed_weights_are_those_of_each_column_and_zeros() {
-        for (k, n, width, lanes) in
-            [(1, 1, 64, 16), (3, 5, 2, 1), (7, 64, 64, 16), (5, 65, 64, 16), (2, 31, 16, 8)]
+        let sizes =
+            [(1, 1, 64, 16), (3, 5, 2, 1), (7, 64, 64, 16), (5, 65, 64, 16), (2, 31, 16, 8)];
+        for ((k, n, width, lanes), together) in
+            sizes.into_iter().flat_map(|sizes| [(sizes, 1), (sizes, 2)])
         {
-            let panels = Panels { k, n, cut: Cut { width, lanes, depth: 32 } };
+            let panels = Panels { k, n, cut: Cut { width, lanes, depth: 32, together } };
             let weights: Vec<f32> = (1..=k * n).map(|one| one as f32).collect();
-            let mut packed = vec![-1.0; panels.numbers()];
+            let mut packed = vec![-1.0_f32; panels.numbers()];
             // In parts that begin and end anywhere.
             let mut first = 0;
             for size in [1, 7, 2, 40].into_iter().cycle() {
@@ -89,11 +101,13 @@ mod tests {
             let mut seen = 0;
             for start in (0..n).step_by(width) {
                 let (place, cols) = panels.place(start);
-                for row in 0..k {
+                for row in 0..k.next_multiple_of(together) {
                     for col in 0..cols {
-                        let inside = start + col < n;
+                        let inside = row < k && start + col < n;
                         let expected = if inside { weights[row * n + start + col] } else { 0.0 };
-                        assert_eq!(packed[place + row * cols + col], expected, "{panels:?}");
+                        let (group, below) = (row / together, row % together);
+                        let at = place + (group * cols + col) * together + below;
+                        assert_eq!(packed[at], expected, "{panels:?}");
                         seen += 1;
                     }
                 }
@@ -136,10 +150,10 @@ mod tests {
     fn infinities_and_nan_reach_only_their_row() {
         let arch = Arch::new();
         let (rows, k, n) = (3, 5, 7);
-        let cut = Cut::new(arch, 32 << 10);
+        let cut = Cut::new::<f32>(arch, 32 << 10, 1);
         let panels = Panels { k, n, cut };
         let weights = vec![1.0; k * n];
-        let mut packed = vec![0.0; panels.numbers()];
+        let mut packed = vec![0.0_f32; panels.numbers()];
         panels.pack(&weights, 0, &mut packed);
         let mut input = vec![1.0_f32; rows * k];
         input[k] = f32::NAN;

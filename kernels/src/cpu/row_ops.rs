@@ -7,20 +7,21 @@ use fusion_cost_model::kernel::{NORM_EPSILON, RMS_EPSILON};
 use pulp::{Arch, Simd, WithSimd};
 
 use super::approximation as approx;
+use super::element::Element;
 use super::kernel::Located;
 use super::lanes::{LaneMask, first_lanes};
-use super::nontemporal;
+use super::row_target::{Ahead, Target, fetch};
 use super::tensors::Tensors;
 
 /// A row op with its operands.
 #[derive(Debug, Clone)]
-pub(crate) enum RowOp {
+pub(crate) enum RowOp<E = f32> {
     Softmax,
-    LayerNorm { weight: Located, shift: Located },
-    RmsNorm { weight: Located },
+    LayerNorm { weight: Located<E>, shift: Located<E> },
+    RmsNorm { weight: Located<E> },
 }
 
-impl RowOp {
+impl<E: Element> RowOp<E> {
     pub(crate) const fn name(&self) -> &'static str {
         match self {
             Self::Softmax => "softmax",
@@ -48,59 +49,31 @@ impl RowOp {
     /// `source` must be valid for reads and the target for writes of the rows, the operands for
     /// reads of `len` numbers, and no other thread may write any of them meanwhile. What holds for
     /// a [`Target`] must hold.
-    pub(crate) unsafe fn apply(
+    pub(crate) unsafe fn apply<I: Element, O: Element>(
         &self,
         arch: Arch,
-        source: *const f32,
-        target: Target,
+        source: *const I,
+        target: Target<O>,
         rows: usize,
         len: usize,
-        ahead: Ahead,
+        ahead: Ahead<E>,
     ) {
         arch.dispatch(Apply { op: self, source, target, rows, len, ahead });
     }
 }
 
-/// Where rows go.
-#[derive(Clone, Copy)]
-pub(crate) struct Target {
-    /// The first row.
-    pub(crate) data: *mut f32,
-    /// Where rows wait until the last pass over them, as many as go through the ops together. The
-    /// target is then written once, around the caches, and every row of it begins at a cache line
-    /// and has a whole number of lines.
-    pub(crate) room: Option<*mut f32>,
-    /// Where a softmax at the end leaves a number for each row, and does not multiply the row with it.
-    pub(crate) shares: Option<*mut f32>,
-}
-
-impl Target {
-    /// Rows that are written as usual, and may be where they are read.
-    pub(crate) const fn plain(data: *mut f32) -> Self {
-        Self { data, room: None, shares: None }
-    }
-}
-
-/// What the thread reads after the rows at hand: fetching it while it computes keeps the memory busy.
-/// The addresses need not be valid.
-#[derive(Clone, Copy)]
-pub(crate) struct Ahead {
-    pub(crate) source: *const f32,
-    pub(crate) operand: *const f32,
-}
-
 /// Applies a row op. Made only by [`RowOp::apply`], whose caller guarantees what the code below
 /// relies on.
-struct Apply<'a> {
-    op: &'a RowOp,
-    source: *const f32,
-    target: Target,
+struct Apply<'a, I, O, E> {
+    op: &'a RowOp<E>,
+    source: *const I,
+    target: Target<O>,
     rows: usize,
     len: usize,
-    ahead: Ahead,
+    ahead: Ahead<E>,
 }
 
-impl WithSimd for Apply<'_> {
+impl<I: Element, O: Element, E: Element> WithSimd for Apply<'_, I, O, E> {
     type Output = ();
 
     #[inline(always)]
@@ -113,6 +86,7 @@ impl WithSimd for Apply<'_> {
             let target = Target {
                 data: target.data.wrapping_add(first),
                 room: target.room.map(|room| room.wrapping_add(first)),
+                stream: target.stream,
                 shares: target.shares.map(|shares| shares.wrapping_add(row)),
             };
             let ahead = Ahead {
@@ -128,25 +102,12 @@ impl WithSimd for Apply<'_> {
                         layer_norm(columns, source, target, operands, ahead);
                     }
                     RowOp::RmsNorm { weight } => {
-                        rms_norm(columns, source, target, weight.at(0), ahead);
+                        rms_norm(columns, source, target, weight.at(0).cast_const(), ahead);
                     }
                 }
             }
         }
     }
-}
-
-/// Asks for a line that will be read, into all cache levels.
-#[inline(always)]
-fn fetch(address: *const f32) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: SSE is part of x86-64, and any address may be asked for.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(address.cast());
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = address;
 }
 
 /// How a row is cut into vectors.
@@ -178,24 +139,24 @@ impl<S: Simd> Columns<S> {
     ///
     /// The row must be valid.
     #[inline(always)]
-    unsafe fn load_rest(&self, row: *const f32) -> S::f32s {
+    unsafe fn load_rest<E: Element>(&self, row: *const E) -> S::f32s {
         // SAFETY: the caller's guarantee.
-        unsafe { self.simd.mask_load_ptr_f32s(self.rest, row.add(self.whole)) }
+        unsafe { E::load_some(self.simd, row.add(self.whole), self.rest) }
     }
 
     /// # Safety
     ///
     /// The row must be valid for writes.
     #[inline(always)]
-    unsafe fn store_rest(&self, row: *mut f32, v: S::f32s) {
+    unsafe fn store_rest<E: Element>(&self, row: *mut E, v: S::f32s) {
         // SAFETY: the caller's guarantee.
-        unsafe { self.simd.mask_store_ptr_f32s(self.rest, row.add(self.whole), v) }
+        unsafe { E::store_some(self.simd, row.add(self.whole), self.rest, v) }
     }
 
     /// The lanes that are left of a row, and `others` in the other ones.
     #[inline(always)]
     fn only_rest(&self, v: S::f32s, others: f32) -> S::f32s {
-        self.simd.select_f32s(self.rest.mask(), v, self.simd.splat_f32s(others))
+        self.simd.select_f32s(self.rest.memory.mask(), v, self.simd.splat_f32s(others))
     }
 }
 
@@ -203,33 +164,33 @@ impl<S: Simd> Columns<S> {
 ///
 /// A vector must lie at `data + i`.
 #[inline(always)]
-unsafe fn load<S: Simd>(data: *const f32, i: usize) -> S::f32s {
-    // SAFETY: the caller's guarantee; unaligned is allowed.
-    unsafe { data.add(i).cast::<S::f32s>().read_unaligned() }
+unsafe fn load<S: Simd, E: Element>(simd: S, data: *const E, i: usize) -> S::f32s {
+    // SAFETY: the caller's guarantee.
+    unsafe { E::load(simd, data.add(i)) }
 }
 
 /// # Safety
 ///
 /// A vector must fit at `data + i`.
 #[inline(always)]
-unsafe fn store<S: Simd>(data: *mut f32, i: usize, v: S::f32s) {
-    // SAFETY: the caller's guarantee; unaligned is allowed.
-    unsafe { data.add(i).cast::<S::f32s>().write_unaligned(v) }
+unsafe fn store<S: Simd>(simd: S, data: *mut f32, i: usize, v: S::f32s) {
+    // SAFETY: the caller's guarantee.
+    unsafe { f32::store(simd, data.add(i), v) }
 }
 
-/// Writes a vector of a result: around the caches where there is room for what comes before it.
+/// Writes a vector of a result: around the caches where the target says so.
 ///
 /// # Safety
 ///
 /// As for [`RowOp::apply`]; the vector must lie within the row.
 #[inline(always)]
-unsafe fn finish<S: Simd>(target: Target, i: usize, v: S::f32s) {
+unsafe fn finish<S: Simd, O: Element>(simd: S, target: Target<O>, i: usize, v: S::f32s) {
     // SAFETY: the caller's guarantee; a row of whole lines has aligned vectors.
     unsafe {
-        if target.room.is_some() {
-            nontemporal::store::<S>(target.data.add(i), v);
+        if target.stream {
+            O::stream(simd, target.data.add(i), v);
         } else {
-            store::<S>(target.data, i, v);
+            O::store(simd, target.data.add(i), v);
         }
     }
 }
@@ -243,13 +204,13 @@ macro_rules! sum {
     ($columns:ident, $source:ident, $ahead:expr, |$x:ident| $vector:expr $(,)?) => {{
         let Columns { simd, whole, .. } = $columns;
         let lanes = S::F32_LANES;
-        let ahead: *const f32 = $ahead;
+        let ahead = $ahead;
         let mut sums = [simd.splat_f32s(0.0); 4];
         let mut i = 0;
         while i + 4 * lanes <= whole {
             let mut part = 0;
             while part < 4 {
-                let $x = load::<S>($source, i + part * lanes);
+                let $x = load(simd, $source, i + part * lanes);
                 fetch(ahead.wrapping_add(i + part * lanes));
                 sums[part] = simd.add_f32s(sums[part], $vector);
                 part += 1;
@@ -257,7 +218,7 @@ macro_rules! sum {
             i += 4 * lanes;
         }
         while i < whole {
-            let $x = load::<S>($source, i);
+            let $x = load(simd, $source, i);
             fetch(ahead.wrapping_add(i));
             sums[0] = simd.add_f32s(sums[0], $vector);
             i += lanes;
@@ -277,7 +238,7 @@ macro_rules! sum {
 ///
 /// The row must be valid.
 #[inline(always)]
-unsafe fn largest<S: Simd>(columns: Columns<S>, source: *const f32) -> f32 {
+unsafe fn largest<S: Simd, I: Element>(columns: Columns<S>, source: *const I) -> f32 {
     let Columns { simd, whole, .. } = columns;
     let lanes = S::F32_LANES;
     let mut largest = [simd.splat_f32s(f32::NEG_INFINITY); 4];
@@ -287,14 +248,14 @@ unsafe fn largest<S: Simd>(columns: Columns<S>, source: *const f32) -> f32 {
         while i + 4 * lanes <= whole {
             let mut part = 0;
             while part < 4 {
-                let x = load::<S>(source, i + part * lanes);
+                let x = load(simd, source, i + part * lanes);
                 largest[part] = simd.max_f32s(largest[part], x);
                 part += 1;
             }
             i += 4 * lanes;
         }
         while i < whole {
-            largest[0] = simd.max_f32s(largest[0], load::<S>(source, i));
+            largest[0] = simd.max_f32s(largest[0], load(simd, source, i));
             i += lanes;
         }
         if columns.has_rest() {
@@ -310,19 +271,24 @@ unsafe fn largest<S: Simd>(columns: Columns<S>, source: *const f32) -> f32 {
 ///
 /// As for [`RowOp::apply`].
 #[inline(always)]
-unsafe fn softmax<S: Simd>(columns: Columns<S>, source: *const f32, target: Target, ahead: Ahead) {
+unsafe fn softmax<S: Simd, I: Element, O: Element, E>(
+    columns: Columns<S>,
+    source: *const I,
+    target: Target<O>,
+    ahead: Ahead<E>,
+) {
     let Columns { simd, whole, .. } = columns;
     let lanes = S::F32_LANES;
-    let powers = target.room.unwrap_or(target.data);
+    let powers = target.waiting();
     // SAFETY: every access below is within the row.
     unsafe {
         let shift = simd.splat_f32s(largest(columns, source));
         let mut sums = simd.splat_f32s(0.0);
         let mut i = 0;
         while i < whole {
-            let e = approx::exp(simd, simd.sub_f32s(load::<S>(source, i), shift));
+            let e = approx::exp(simd, simd.sub_f32s(load(simd, source, i), shift));
             fetch(ahead.source.wrapping_add(i));
-            store::<S>(powers, i, e);
+            store(simd, powers, i, e);
             sums = simd.add_f32s(sums, e);
             i += lanes;
         }
@@ -339,9 +305,9 @@ unsafe fn softmax<S: Simd>(columns: Columns<S>, source: *const f32, target: Targ
         let share = simd.splat_f32s(share);
         i = 0;
         while i < whole {
-            let e = load::<S>(powers.cast_const(), i);
+            let e = load(simd, powers.cast_const(), i);
             fetch(ahead.operand.wrapping_add(i));
-            finish::<S>(target, i, simd.mul_f32s(e, share));
+            finish(simd, target, i, simd.mul_f32s(e, share));
             i += lanes;
         }
         if columns.has_rest() {
@@ -355,12 +321,12 @@ unsafe fn softmax<S: Simd>(columns: Columns<S>, source: *const f32, target: Targ
 ///
 /// As for [`RowOp::apply`]; the operands are the weights and the shifts.
 #[inline(always)]
-unsafe fn layer_norm<S: Simd>(
+unsafe fn layer_norm<S: Simd, I: Element, O: Element, E: Element>(
     columns: Columns<S>,
-    source: *const f32,
-    target: Target,
-    [weight, shift]: [*const f32; 2],
-    ahead: Ahead,
+    source: *const I,
+    target: Target<O>,
+    [weight, shift]: [*const E; 2],
+    ahead: Ahead<E>,
 ) {
     let Columns { simd, len, whole, .. } = columns;
     let lanes = S::F32_LANES;
@@ -375,10 +341,10 @@ unsafe fn layer_norm<S: Simd>(
         let scale = simd.splat_f32s(1.0 / (squares / len as f32 + NORM_EPSILON as f32).sqrt());
         let mut i = 0;
         while i < whole {
-            let scaled = simd.mul_f32s(simd.sub_f32s(load::<S>(source, i), mean), scale);
-            let y = simd.mul_add_e_f32s(scaled, load::<S>(weight, i), load::<S>(shift, i));
+            let scaled = simd.mul_f32s(simd.sub_f32s(load(simd, source, i), mean), scale);
+            let y = simd.mul_add_e_f32s(scaled, load(simd, weight, i), load(simd, shift, i));
             fetch(ahead.operand.wrapping_add(i));
-            finish::<S>(target, i, y);
+            finish(simd, target, i, y);
             i += lanes;
         }
         if columns.has_rest() {
@@ -393,12 +359,12 @@ unsafe fn layer_norm<S: Simd>(
 ///
 /// As for [`RowOp::apply`].
 #[inline(always)]
-unsafe fn rms_norm<S: Simd>(
+unsafe fn rms_norm<S: Simd, I: Element, O: Element, E: Element>(
     columns: Columns<S>,
-    source: *const f32,
-    target: Target,
-    weight: *const f32,
-    ahead: Ahead,
+    source: *const I,
+    target: Target<O>,
+    weight: *const E,
+    ahead: Ahead<E>,
 ) {
     let Columns { simd, len, whole, .. } = columns;
     let lanes = S::F32_LANES;
@@ -408,9 +374,9 @@ unsafe fn rms_norm<S: Simd>(
         let scale = simd.splat_f32s(1.0 / (squares / len as f32 + RMS_EPSILON as f32).sqrt());
         let mut i = 0;
         while i < whole {
-            let scaled = simd.mul_f32s(load::<S>(source, i), scale);
+            let scaled = simd.mul_f32s(load(simd, source, i), scale);
             fetch(ahead.operand.wrapping_add(i));
-            finish::<S>(target, i, simd.mul_f32s(scaled, load::<S>(weight, i)));
+            finish(simd, target, i, simd.mul_f32s(scaled, load(simd, weight, i)));
             i += lanes;
         }
         if columns.has_rest() {
@@ -430,7 +396,7 @@ mod tests {
         let (source, target) = (data.cast_const(), Target::plain(data));
         let ahead = Ahead { source, operand: source };
         // SAFETY: source and target are the row itself, as is allowed.
-        unsafe { RowOp::Softmax.apply(Arch::new(), source, target, 1, row.len(), ahead) };
+        unsafe { RowOp::<f32>::Softmax.apply(Arch::new(), source, target, 1, row.len(), ahead) };
         row
     }
 

@@ -4,19 +4,21 @@ use std::ops::Range;
 
 use pulp::Arch;
 
+use super::element::Element;
 use super::kernel::Located;
-use super::row_ops::{Ahead, RowOp, Target};
+use super::row_ops::RowOp;
+use super::row_target::{Ahead, Target};
 use super::tail::{Stretch, Tail};
 use super::tensors::Tensors;
 
 /// What is done to each row by itself.
 #[derive(Debug, Clone)]
-pub(crate) enum RowStage {
-    Tail(Tail),
-    RowOp(RowOp),
+pub(crate) enum RowStage<E = f32> {
+    Tail(Tail<E>),
+    RowOp(RowOp<E>),
 }
 
-impl RowStage {
+impl<E: Element> RowStage<E> {
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Tail(tail) => tail.name(),
@@ -50,18 +52,18 @@ impl RowStage {
 
     /// Takes rows through stages: reads them from `source`, leaves them in the target, a
     /// [`Self::group`] at a time. The rows lie one after the other, `cols` numbers each; `rows` is
-    /// where they are in the whole matrix. Between two stages they are in the target's room, if it has
-    /// any, which then holds a group.
+    /// where they are in the whole matrix. Between two stages they are f32, in the target's room, if it
+    /// has any, which then holds a group.
     ///
     /// # Safety
     ///
     /// Source and target must be valid for the rows, the operands of the stages must cover them,
     /// and no other thread may write any of them. What holds for a [`Target`] must hold.
-    pub(crate) unsafe fn apply_all(
+    pub(crate) unsafe fn apply_all<I: Element>(
         stages: &[Self],
         arch: Arch,
-        source: *const f32,
-        target: Target,
+        source: *const I,
+        target: Target<E>,
         rows: Range<usize>,
         cols: usize,
     ) {
@@ -75,39 +77,69 @@ impl RowStage {
                 shares: target.shares.map(|one| one.wrapping_add(start - rows.start)),
                 ..target
             };
-            let mut from = source.wrapping_add(offset);
-            let source = from.wrapping_add(group * cols);
+            let source = source.wrapping_add(offset);
+            let next = source.wrapping_add(group * cols).cast::<E>();
             let operand = operand.map(|one| one.at((start + group) * cols).cast_const());
-            let ahead = Ahead { source, operand: operand.unwrap_or(from) };
-            for (index, stage) in stages.iter().enumerate() {
-                let last = index + 1 == stages.len();
-                let between = target.room.filter(|_| !last);
-                let to = match between {
-                    Some(room) => Target::plain(room),
-                    None if last => target,
-                    None => Target::plain(target.data),
-                };
-                // SAFETY: the caller's guarantee; after the first stage the rows are where it left
-                // them.
-                unsafe {
-                    match stage {
-                        Self::Tail(tail) => {
-                            let first = Stretch { col: 0, element: start * cols, len: cols };
-                            tail.apply(arch, from, to.data, first, count, to.room.is_some());
-                        }
-                        Self::RowOp(op) => op.apply(arch, from, to, count, cols, ahead),
+            // Of rows that are not stored as tensors are, the next ones are in a cache anyway.
+            let ahead = Ahead { source: next, operand: operand.unwrap_or(source.cast()) };
+            let piece = Piece { arch, first_row: start, rows: count, cols, ahead };
+            let waiting = target.waiting();
+            let between = Target::plain(waiting);
+            let waiting = waiting.cast_const();
+            // SAFETY: the caller's guarantee; after the first stage the rows are where it left them.
+            unsafe {
+                match stages {
+                    [] => {}
+                    [only] => only.apply(piece, source, target),
+                    [first, stages @ .., last] => {
+                        first.apply(piece, source, between);
+                        stages.iter().for_each(|stage| stage.apply(piece, waiting, between));
+                        last.apply(piece, waiting, target);
                     }
                 }
-                from = to.data.cast_const();
+            }
+        }
+    }
+
+    /// Takes a few rows through this stage.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::apply_all`].
+    unsafe fn apply<I: Element, O: Element>(
+        &self,
+        Piece { arch, first_row, rows, cols, ahead }: Piece<E>,
+        source: *const I,
+        target: Target<O>,
+    ) {
+        // SAFETY: the caller's guarantee.
+        unsafe {
+            match self {
+                Self::Tail(tail) => {
+                    let first = Stretch { col: 0, element: first_row * cols, len: cols };
+                    tail.apply(arch, source, target.data, first, rows, target.stream);
+                }
+                Self::RowOp(op) => op.apply(arch, source, target, rows, cols, ahead),
             }
         }
     }
 
     /// A second tensor of the same shape that the stage reads, if there is one.
-    fn operand(&self) -> Option<Located> {
+    fn operand(&self) -> Option<Located<E>> {
         match self {
             Self::Tail(tail) => tail.operand(),
             Self::RowOp(_) => None,
         }
     }
+}
+
+/// Rows that go through the stages together.
+#[derive(Clone, Copy)]
+struct Piece<E> {
+    arch: Arch,
+    /// The first one in the whole matrix.
+    first_row: usize,
+    rows: usize,
+    cols: usize,
+    ahead: Ahead<E>,
 }

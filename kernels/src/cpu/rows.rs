@@ -8,37 +8,40 @@ use std::ops::Range;
 
 use pulp::Arch;
 
+use super::element::Element;
 use super::gemm::share;
 use super::kernel::{Kernel, Located};
 use super::layer::Layer;
 use super::nontemporal;
 use super::pool::Pool;
-use super::row_ops::Target;
 use super::row_stage::RowStage;
+use super::row_target::Target;
 use super::tensors::Tensors;
 
 /// A chain of row stages and linear layers over blocks of rows.
 #[derive(Debug)]
-pub(crate) struct RowsKernel {
+pub(crate) struct RowsKernel<E> {
     pub(crate) rows: usize,
     /// Columns of the input.
     pub(crate) cols: usize,
     /// Rows that go through the chain together.
     pub(crate) block_rows: usize,
-    pub(crate) input: Located,
-    pub(crate) output: Located,
+    pub(crate) input: Located<E>,
+    pub(crate) output: Located<E>,
     /// What is done to the rows of a chain without layers.
-    pub(crate) stages: Vec<RowStage>,
+    pub(crate) stages: Vec<RowStage<E>>,
     /// The layers of a chain with some; at most two.
-    pub(crate) layers: Vec<Layer>,
-    /// For each thread room for a block between two layers, if there are two; in a chain without
-    /// layers whose output is written around the caches, for a group of rows.
-    pub(crate) scratch: Vec<Located>,
+    pub(crate) layers: Vec<Layer<E>>,
+    /// For each thread room for a block between two layers, if there are two.
+    pub(crate) between: Vec<Located<E>>,
+    /// For each thread room for a group of rows, in a chain without layers whose output they cannot wait
+    /// in: since it is written around the caches, or is not f32.
+    pub(crate) room: Vec<Located>,
     /// Whether the output of a chain without layers is written around the caches.
     pub(crate) stream: bool,
 }
 
-impl RowsKernel {
+impl<E: Element> RowsKernel<E> {
     /// Rows per block: as many as the GEMM's micro-kernel gains from, in blocks of equal size
     /// for every thread. Up to a few thousand columns such a block stays in the second-level
     /// cache; beyond that it spills into the third, which costs less than reading the weights
@@ -50,7 +53,7 @@ impl RowsKernel {
     }
 }
 
-impl Kernel for RowsKernel {
+impl<E: Element> Kernel for RowsKernel<E> {
     fn name(&self) -> String {
         let mut parts: Vec<String> = self.stages.iter().map(RowStage::name).collect();
         for layer in &self.layers {
@@ -74,7 +77,8 @@ impl Kernel for RowsKernel {
         self.output.locate(tensors);
         self.stages.iter_mut().for_each(|stage| stage.locate(tensors));
         self.layers.iter_mut().for_each(|layer| layer.locate(tensors));
-        self.scratch.iter_mut().for_each(|scratch| scratch.locate(tensors));
+        self.between.iter_mut().for_each(|block| block.locate(tensors));
+        self.room.iter_mut().for_each(|room| room.locate(tensors));
     }
 
     unsafe fn run(&self, pool: &Pool) {
@@ -99,20 +103,21 @@ impl Kernel for RowsKernel {
     }
 }
 
-impl RowsKernel {
+impl<E: Element> RowsKernel<E> {
     /// Takes a block of rows through the chain.
     ///
     /// # Safety
     ///
-    /// The rows of the output, and the scratch of `thread`, must belong to the calling thread.
+    /// The rows of the output, and what `thread` has room in, must belong to the calling thread.
     unsafe fn block(&self, arch: Arch, thread: usize, block: Range<usize>) {
         let Self { cols, input, output, ref stages, ref layers, .. } = *self;
         let output_cols = layers.last().map_or(cols, |layer| layer.n);
         let (first, count) = (block.start, block.len());
         let mut source = input.at(first * cols).cast_const();
         if !stages.is_empty() {
-            let room = self.stream.then(|| self.scratch[thread].at(0));
-            let target = Target { room, ..Target::plain(output.at(first * cols)) };
+            let room = self.room.get(thread).map(|room| room.at(0));
+            let plain = Target::plain(output.at(first * cols));
+            let target = Target { room, stream: self.stream, ..plain };
             // SAFETY: the caller's guarantee; a chain with stages first has no layers. Where it
             // streams, rows are whole lines of a tensor, which begins at one.
             unsafe {
@@ -124,11 +129,11 @@ impl RowsKernel {
             let target = if index + 1 == layers.len() {
                 output.at(first * output_cols)
             } else {
-                self.scratch[thread].at(0)
+                self.between[thread].at(0)
             };
             // SAFETY: the caller's guarantee; of at most two layers the first writes the scratch
             // and the second reads it.
-            unsafe { layer.apply(arch, source, target, first, count) };
+            unsafe { layer.apply(arch, thread, source, target, first, count) };
             source = target.cast_const();
         }
     }

@@ -4,9 +4,10 @@ use std::time::{Duration, Instant};
 
 use fusion_cost_model::{CacheState, Problem};
 
+use super::backend::Cpu;
 use super::counters;
 use super::pool::Pool;
-use super::prepared::{Cpu, PreparedCpu};
+use super::prepared::PreparedCpu;
 use crate::backend::{BackendError, Prepared, ThreadCounters, Variant};
 use crate::inputs::Inputs;
 
@@ -55,7 +56,7 @@ impl Cpu {
     /// layer that this backend has no kernels for.
     ///
     /// A feed from a layer that does not run before, or whose output has another number of elements
-    /// than the input, feeds nothing: the input then is that of [`Layer::inputs`].
+    /// or another dtype than the input, feeds nothing: the input then is that of [`Layer::inputs`].
     ///
     /// # Errors
     ///
@@ -68,15 +69,14 @@ impl Cpu {
         for (parts, layers) in prepared.iter_mut().zip(sides) {
             for Layer { problem, variant, inputs, feeds } in layers {
                 let setup = CacheState::Warm.into();
-                let Some(mut reader) = self.prepare_sets(problem, inputs, setup)? else {
+                let Some(reader) = self.prepare_sets(problem, inputs, setup)? else {
                     return Ok(Err(*problem));
                 };
-                let mut is_fed = |feed: &Feed, parts: &mut Vec<Part<'b>>| {
-                    let written = parts.get_mut(feed.from).map(|from| from.prepared.output_len());
-                    written.is_some() && written == reader.input_len(feed.input)
+                let is_fed = |feed: &Feed| {
+                    let written = parts.get(feed.from).map(|from| from.prepared.output_extent());
+                    written.is_some() && written == reader.input_extent(feed.input)
                 };
-                let feeds: Vec<Feed> =
-                    feeds.iter().copied().filter(|feed| is_fed(feed, parts)).collect();
+                let feeds: Vec<Feed> = feeds.iter().copied().filter(is_fed).collect();
                 parts.push(Part { prepared: reader, variant: *variant, feeds });
             }
         }
@@ -100,7 +100,7 @@ impl Sequences<'_> {
             for at in 0..parts.len() {
                 let Part { feeds, variant, .. } = &parts[at];
                 let address = |feed: &Feed| parts[feed.from].prepared.output_address();
-                let inputs: Vec<(usize, *mut f32)> =
+                let inputs: Vec<(usize, *mut u8)> =
                     feeds.iter().map(|feed| (feed.input, address(feed))).collect();
                 let variant = *variant;
                 // SAFETY: the layer that writes there is one of this sequence, has as many numbers

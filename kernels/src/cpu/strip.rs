@@ -1,7 +1,7 @@
 //! The micro-kernel of GEMMs: some rows of one matrix times a panel, which is a few neighbouring
 //! columns of another.
 //!
-//! The sums of six rows and a few vectors of columns stay in registers. A part of the panel that fits
+//! Rows and panel are numbers of any kind, sums are f32. The sums of six rows and a few vectors of columns stay in registers. A part of the panel that fits
 //! into the first-level cache is multiplied with all rows before the next part. Nothing is packed here:
 //! the rows are read as they lie, one number at a time, and the panel a vector at a time. So a GEMM on
 //! few rows costs no more per row than one on many, and a kernel may cut its rows as its caches want;
@@ -11,13 +11,14 @@ use std::ops::Range;
 
 use pulp::{Arch, Simd, WithSimd};
 
+use super::element::Element;
 use super::epilogue::Epilogue;
 use super::gemm::share;
 use super::lanes::{LaneMask, first_lanes};
 
 /// Rows that are computed together: with four vectors of columns and 32 registers, or two and 16,
 /// their sums, a row of the panel and a number of the source fit into the registers.
-const ROWS: usize = 6;
+pub(super) const ROWS: usize = 6;
 
 /// How panels are cut for the vectors and caches of this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,17 +27,26 @@ pub(crate) struct Cut {
     pub(crate) width: usize,
     /// Columns of a vector.
     pub(crate) lanes: usize,
-    /// Rows of a panel that all rows of the source are multiplied with before the next ones.
+    /// Rows of a panel that all rows of the source are multiplied with before the next ones; a
+    /// multiple of those that lie together.
     pub(crate) depth: usize,
+    /// Rows whose numbers of a column lie together in a packed panel: more than one for instructions
+    /// that multiply pairs.
+    pub(crate) together: usize,
 }
 
 impl Cut {
     /// For these vectors, and for a first-level cache of this many bytes. A part of a panel takes
     /// two thirds of them: the rest is for the source and the target.
-    pub(crate) fn new(arch: Arch, first_level_bytes: usize) -> Self {
+    pub(crate) fn new<E: Element>(arch: Arch, first_level_bytes: usize, together: usize) -> Self {
         let [width, lanes] = arch.dispatch(Width);
-        let depth = first_level_bytes * 2 / 3 / (width * size_of::<f32>());
-        Self { width, lanes, depth: depth.max(32) }
+        let depth = first_level_bytes * 2 / 3 / (width * size_of::<E>());
+        Self { width, lanes, depth: depth.max(32) / together * together, together }
+    }
+
+    /// What panels are packed into, for the name of a kernel.
+    pub(crate) const fn name(&self) -> &'static str {
+        if self.together > 1 { "panels of pairs" } else { "panels" }
     }
 
     /// How many of `n` columns the panel that begins at column `col` has.
@@ -87,14 +97,25 @@ impl Factors {
     pub(crate) fn each(first: *const f32) -> Self {
         Self { first, step: 1 }
     }
+
+    /// That of a row.
+    ///
+    /// # Safety
+    ///
+    /// There must be one for the row.
+    #[inline(always)]
+    pub(super) unsafe fn of_row(&self, row: usize) -> f32 {
+        // SAFETY: the caller's guarantee.
+        unsafe { *self.first.wrapping_add(row * self.step) }
+    }
 }
 
 /// A matrix in memory whose rows are multiplied with panels: rows of numbers, or the windows of the
 /// pixels of an image.
 #[derive(Clone, Copy)]
-pub(crate) struct Source {
+pub(crate) struct Source<E = f32> {
     /// Its first row.
-    pub(crate) data: *const f32,
+    pub(crate) data: *const E,
     /// Numbers from one row to the next, within a line.
     pub(crate) stride: usize,
     /// Rows in a line, and numbers from one line to the next.
@@ -105,15 +126,15 @@ pub(crate) struct Source {
     pub(crate) run_stride: usize,
 }
 
-impl Source {
+impl<E> Source<E> {
     /// Rows of numbers that lie side by side, `stride` numbers from one row to the next.
-    pub(crate) const fn rows(data: *const f32, stride: usize) -> Self {
+    pub(crate) const fn rows(data: *const E, stride: usize) -> Self {
         let (line, run) = (usize::MAX, usize::MAX);
         Self { data, stride, line, line_stride: 0, run, run_stride: 0 }
     }
 
     #[inline(always)]
-    fn row(&self, index: usize) -> *const f32 {
+    pub(super) fn row(&self, index: usize) -> *const E {
         let (line, inside) = divide(index, self.line);
         self.data.wrapping_add(line * self.line_stride + inside * self.stride)
     }
@@ -127,14 +148,14 @@ fn divide(number: usize, by: usize) -> (usize, usize) {
 
 /// Some rows times one panel.
 #[derive(Clone, Copy)]
-pub(crate) struct Strip {
+pub(crate) struct Strip<E = f32> {
     pub(crate) rows: usize,
     /// Terms of each sum.
     pub(crate) k: usize,
     /// Columns of the panel, at most the width of a [`Cut`].
     pub(crate) cols: usize,
-    pub(crate) source: Source,
-    pub(crate) panel: *const f32,
+    pub(crate) source: Source<E>,
+    pub(crate) panel: *const E,
     /// Numbers from one row of the panel to the next.
     pub(crate) panel_stride: usize,
     pub(crate) target: *mut f32,
@@ -147,7 +168,7 @@ pub(crate) struct Strip {
     pub(crate) depth: usize,
 }
 
-impl Strip {
+impl<E: Element> Strip<E> {
     /// Computes it on the calling thread.
     ///
     /// # Safety
@@ -160,9 +181,9 @@ impl Strip {
 }
 
 /// Made only by [`Strip::compute`], whose caller guarantees what the code below relies on.
-struct Compute(Strip);
+struct Compute<E>(Strip<E>);
 
-impl WithSimd for Compute {
+impl<E: Element> WithSimd for Compute<E> {
     type Output = ();
 
     #[inline(always)]
@@ -187,7 +208,7 @@ impl WithSimd for Compute {
     }
 }
 
-impl Strip {
+impl<E: Element> Strip<E> {
     /// `V` vectors of columns; the last one may be cut short.
     #[inline(always)]
     fn parts<S: Simd, const V: usize, const REST: bool>(self, simd: S) {
@@ -203,15 +224,15 @@ impl Strip {
                 // A function of its own for each count of rows: in one large function the sums would
                 // not stay in registers.
                 match rows.len() {
-                    1 => simd.vectorize(Sums::<1, V, 4, REST>(part)),
-                    2 => simd.vectorize(Sums::<2, V, 2, REST>(part)),
-                    3 => simd.vectorize(Sums::<3, V, 1, REST>(part)),
-                    4 => simd.vectorize(Sums::<4, V, 1, REST>(part)),
-                    5 => simd.vectorize(Sums::<5, V, 1, REST>(part)),
-                    _ => simd.vectorize(Sums::<6, V, 1, REST>(part)),
+                    1 => simd.vectorize(Sums::<E, 1, V, 4, REST>(part)),
+                    2 => simd.vectorize(Sums::<E, 2, V, 2, REST>(part)),
+                    3 => simd.vectorize(Sums::<E, 3, V, 1, REST>(part)),
+                    4 => simd.vectorize(Sums::<E, 4, V, 1, REST>(part)),
+                    5 => simd.vectorize(Sums::<E, 5, V, 1, REST>(part)),
+                    _ => simd.vectorize(Sums::<E, 6, V, 1, REST>(part)),
                 }
                 if to == self.k && !self.epilogue.is_none() {
-                    simd.vectorize(Finish::<V, REST> { strip: self, rows });
+                    simd.vectorize(Finish::<E, V, REST> { strip: self, rows });
                 }
             }
             from = to;
@@ -221,8 +242,8 @@ impl Strip {
 
 /// A few rows from `first` on times the rows `from..to` of the panel.
 #[derive(Clone, Copy)]
-struct Part {
-    strip: Strip,
+struct Part<E> {
+    strip: Strip<E>,
     first: usize,
     from: usize,
     to: usize,
@@ -231,10 +252,10 @@ struct Part {
 /// Computes a part with `R` rows, and adds to what the rows of the panel before it left. Sums go on
 /// side by side, `U` of them for each result. With `REST` the last of `V` vectors is no whole one. Made
 /// only by [`Strip::parts`].
-struct Sums<const R: usize, const V: usize, const U: usize, const REST: bool>(Part);
+struct Sums<E, const R: usize, const V: usize, const U: usize, const REST: bool>(Part<E>);
 
-impl<const R: usize, const V: usize, const U: usize, const REST: bool> WithSimd
-    for Sums<R, V, U, REST>
+impl<E: Element, const R: usize, const V: usize, const U: usize, const REST: bool> WithSimd
+    for Sums<E, R, V, U, REST>
 {
     type Output = ();
 
@@ -299,10 +320,10 @@ impl<const R: usize, const V: usize, const U: usize, const REST: bool> WithSimd
                 unsafe {
                     if REST && v + 1 == V {
                         if from > 0 {
-                            sum = simd.add_f32s(sum, simd.mask_load_ptr_f32s(last, target));
+                            sum = simd.add_f32s(sum, f32::load_some(simd, target, last));
                         }
                         sum = simd.mul_f32s(sum, simd.splat_f32s(factor));
-                        simd.mask_store_ptr_f32s(last, target, sum);
+                        f32::store_some(simd, target, last, sum);
                     } else {
                         let target = target.cast::<S::f32s>();
                         if from > 0 {
@@ -321,12 +342,12 @@ impl<const R: usize, const V: usize, const U: usize, const REST: bool> WithSimd
 
 /// Applies the epilogue to a few rows, which lie in the first-level cache: in a function of its own, since
 /// in that of the sums it pushes them out of the registers. Made only by [`Strip::parts`].
-struct Finish<const V: usize, const REST: bool> {
-    strip: Strip,
+struct Finish<E, const V: usize, const REST: bool> {
+    strip: Strip<E>,
     rows: Range<usize>,
 }
 
-impl<const V: usize, const REST: bool> WithSimd for Finish<V, REST> {
+impl<E: Element, const V: usize, const REST: bool> WithSimd for Finish<E, V, REST> {
     type Output = ();
 
     #[inline(always)]
@@ -352,18 +373,14 @@ impl<S: Simd, const V: usize, const REST: bool> Row<S, V, REST> {
     ///
     /// The row must be valid, with `REST` the first lanes of its last vector.
     #[inline(always)]
-    unsafe fn load(simd: S, row: *const f32, last: LaneMask<S>) -> Self {
+    unsafe fn load<E: Element>(simd: S, row: *const E, last: LaneMask<S>) -> Self {
         let mut vectors = [simd.splat_f32s(0.0); V];
         let mut v = 0;
         while v < V {
             let row = row.wrapping_add(v * S::F32_LANES);
-            // SAFETY: the caller's guarantee; unaligned is allowed.
+            // SAFETY: the caller's guarantee.
             vectors[v] = unsafe {
-                if REST && v + 1 == V {
-                    simd.mask_load_ptr_f32s(last, row)
-                } else {
-                    row.cast::<S::f32s>().read_unaligned()
-                }
+                if REST && v + 1 == V { E::load_some(simd, row, last) } else { E::load(simd, row) }
             };
             v += 1;
         }
@@ -376,10 +393,10 @@ impl<S: Simd, const V: usize, const REST: bool> Row<S, V, REST> {
     ///
     /// The numbers must be valid.
     #[inline(always)]
-    unsafe fn multiply_add<const R: usize>(
+    unsafe fn multiply_add<E: Element, const R: usize>(
         &self,
         sums: &mut [[S::f32s; V]; R],
-        rows: [*const f32; R],
+        rows: [*const E; R],
         at: usize,
     ) {
         let mut r = 0;
@@ -387,7 +404,8 @@ impl<S: Simd, const V: usize, const REST: bool> Row<S, V, REST> {
             // Like a vector, without the checks of a build with debug assertions: their branches would
             // push the sums out of the registers.
             // SAFETY: the caller's guarantee.
-            let number = self.simd.splat_f32s(unsafe { rows[r].wrapping_add(at).read_unaligned() });
+            let number = unsafe { rows[r].wrapping_add(at).read_unaligned() }.widen();
+            let number = self.simd.splat_f32s(number);
             let mut v = 0;
             while v < V {
                 sums[r][v] = self.simd.mul_add_e_f32s(number, self.v[v], sums[r][v]);

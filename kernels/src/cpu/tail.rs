@@ -2,13 +2,15 @@
 //! kernel and behind the tail of every fused one.
 //!
 //! A tile of a few vector registers is loaded, every op of the tail is applied to it, and it is
-//! stored. The ops are a list that is walked for each tile: their formulas are compiled once, and
+//! stored. What is read and what is written need not be stored in the same way: sums in f32 become
+//! results in bf16 here. The ops are a list that is walked for each tile: their formulas are compiled once, and
 //! any chain can be run without generating code. The walk costs a predicted jump per op and tile.
 
 use fusion_cost_model::Pointwise;
 use fusion_cost_model::kernel::{OperandKind, Operands};
-use pulp::{Arch, Scalar, Simd, WithSimd};
+use pulp::{Arch, Simd, WithSimd};
 
+use super::element::Element;
 use super::kernel::Located;
 use super::lanes::{LaneMask, Lanes, first_lanes};
 use super::tensors::Tensors;
@@ -18,10 +20,10 @@ const TILE: usize = 4;
 
 /// A pointwise op with the tensors that it reads.
 #[derive(Debug, Clone)]
-pub(crate) struct TailOp {
+pub(crate) struct TailOp<E = f32> {
     pub(crate) op: Pointwise,
     /// The op's operands as they are given; nothing for a random one.
-    pub(crate) operands: Vec<Located>,
+    pub(crate) operands: Vec<Located<E>>,
     /// Where the folded operands go, one row each, if the op has any.
     pub(crate) folded: Option<Located>,
     /// Columns of the matrix that the op transforms.
@@ -30,8 +32,8 @@ pub(crate) struct TailOp {
 
 /// Pointwise ops to be applied one after the other.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Tail {
-    pub(crate) ops: Vec<TailOp>,
+pub(crate) struct Tail<E = f32> {
+    pub(crate) ops: Vec<TailOp<E>>,
 }
 
 /// A stretch of one row of the matrix that a tail transforms.
@@ -47,9 +49,9 @@ pub(crate) struct Stretch {
 
 /// A block of a matrix that a tail transforms in place, wherever the block lies in memory.
 #[derive(Clone, Copy)]
-pub(crate) struct Block {
+pub(crate) struct Block<E = f32> {
     /// Its first element in memory.
-    pub(crate) data: *mut f32,
+    pub(crate) data: *mut E,
     /// Numbers from one row to the next in memory.
     pub(crate) stride: usize,
     /// How many rows it has.
@@ -60,7 +62,15 @@ pub(crate) struct Block {
     pub(crate) matrix_cols: usize,
 }
 
-impl Tail {
+impl<E> Block<E> {
+    /// The same block of the matrix elsewhere in memory.
+    pub(crate) fn at<O>(self, data: *mut O) -> Block<O> {
+        let Self { stride, rows, first, matrix_cols, .. } = self;
+        Block { data, stride, rows, first, matrix_cols }
+    }
+}
+
+impl<E: Element> Tail<E> {
     pub(crate) fn is_empty(&self) -> bool {
         self.ops.is_empty()
     }
@@ -71,9 +81,9 @@ impl Tail {
     }
 
     /// The first tensor of the shape of the matrix that an op reads, if there is one.
-    pub(crate) fn operand(&self) -> Option<Located> {
+    pub(crate) fn operand(&self) -> Option<Located<E>> {
         let is_matrix = |kind| kind == OperandKind::PerElement;
-        let of_op = |one: &TailOp| {
+        let of_op = |one: &TailOp<E>| {
             let mut operands = one.op.operands().iter().zip(&one.operands);
             operands.find(|(operand, _)| is_matrix(operand.kind)).map(|(_, located)| *located)
         };
@@ -82,89 +92,11 @@ impl Tail {
 
     pub(crate) fn locate(&mut self, tensors: &Tensors) {
         for op in &mut self.ops {
-            for located in op.operands.iter_mut().chain(&mut op.folded) {
-                located.locate(tensors);
-            }
+            op.operands.iter_mut().for_each(|operand| operand.locate(tensors));
+            op.folded.iter_mut().for_each(|folded| folded.locate(tensors));
         }
     }
 
-    /// Computes the folded operands; called once per run of a kernel, before its threads start.
-    ///
-    /// # Safety
-    ///
-    /// The tensors must lie where they were located, and nothing else may access them.
-    pub(crate) unsafe fn fold(&self, arch: Arch) {
-        for tail_op in &self.ops {
-            if let Some(target) = tail_op.folded {
-                arch.dispatch(Fold { tail_op, target });
-            }
-        }
-    }
-}
-
-/// Computes the folded operands of every channel. Made only by [`Tail::fold`], whose caller
-/// guarantees that the operands and the target are valid and not accessed by others.
-struct Fold<'a> {
-    tail_op: &'a TailOp,
-    /// A row of `cols` numbers for each folded operand.
-    target: Located,
-}
-
-impl WithSimd for Fold<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let cols = self.tail_op.cols;
-        let mut col = 0;
-        while col + S::F32_LANES <= cols {
-            // SAFETY: a whole vector fits before the end of each row.
-            unsafe { self.tile(simd, col) };
-            col += S::F32_LANES;
-        }
-        while col < cols {
-            // SAFETY: one number fits before the end of each row.
-            unsafe { self.tile(Scalar::new(), col) };
-            col += 1;
-        }
-    }
-}
-
-impl Fold<'_> {
-    /// # Safety
-    ///
-    /// A vector must fit before the end of each row.
-    #[inline(always)]
-    unsafe fn tile<S: Simd>(&self, simd: S, col: usize) {
-        let Self { tail_op, target } = self;
-        let TailOp { op, operands, cols, .. } = tail_op;
-        let operands = AtColumn { simd, operands, col };
-        if let Some(folded) = op.fold::<Lanes<S, 1>>(operands) {
-            for (row, lanes) in folded.into_iter().enumerate() {
-                // SAFETY: the caller guarantees a vector from `col` on in every row.
-                unsafe { lanes.store(target.at(row * cols + col)) };
-            }
-        }
-    }
-}
-
-/// The per-channel operands of an op at a vector of channels. Made only by [`Fold::tile`], whose
-/// caller guarantees that they cover it.
-struct AtColumn<'a, S> {
-    simd: S,
-    operands: &'a [Located],
-    col: usize,
-}
-
-impl<S: Simd> Operands<Lanes<S, 1>> for AtColumn<'_, S> {
-    #[inline(always)]
-    fn get(&mut self, index: usize) -> Lanes<S, 1> {
-        // SAFETY: the guarantee of the caller of `Fold::tile`.
-        unsafe { Lanes::load(self.simd, self.operands[index].at(self.col)) }
-    }
-}
-
-impl Tail {
     /// Applies every op to a block in place.
     ///
     /// # Safety
@@ -184,9 +116,26 @@ impl Tail {
     pub(crate) unsafe fn apply_from(&self, first: usize, arch: Arch, block: &Block) {
         let ops = &self.ops[first..];
         if !ops.is_empty() {
-            let block = &flat(ops, *block);
-            arch.dispatch(Apply { ops, source: block.data, block, stream: false });
+            let rows = Rows { data: block.data.cast_const(), stride: block.stride };
+            // SAFETY: the caller's guarantee.
+            unsafe { apply(ops, arch, rows, *block, false) };
         }
+    }
+
+    /// Reads the rows of a block elsewhere, applies every op, and writes them to the block.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::apply_to_block`]; the rows must be valid for reads, and no other thread may write
+    /// them.
+    pub(crate) unsafe fn apply_into<I: Element, O: Element>(
+        &self,
+        arch: Arch,
+        source: Rows<I>,
+        block: &Block<O>,
+    ) {
+        // SAFETY: the caller's guarantee.
+        unsafe { apply(&self.ops, arch, source, *block, false) };
     }
 
     /// Reads whole rows that lie one after the other, applies every op, and writes them to
@@ -199,54 +148,80 @@ impl Tail {
     /// `source` must be valid for reads and `target` for writes of the rows, the operands must
     /// cover them, and no other thread may write any of them meanwhile. With `stream` every row of
     /// the target must begin at a cache line.
-    pub(crate) unsafe fn apply(
+    pub(crate) unsafe fn apply<I: Element, O: Element>(
         &self,
         arch: Arch,
-        source: *const f32,
-        target: *mut f32,
+        source: *const I,
+        target: *mut O,
         first: Stretch,
         rows: usize,
         stream: bool,
     ) {
         let cols = first.len;
+        let source = Rows { data: source, stride: cols };
         let block = Block { data: target, stride: cols, rows, first, matrix_cols: cols };
-        let ops = self.ops.as_slice();
-        let block = &flat(ops, block);
-        arch.dispatch(Apply { ops, source, block, stream });
+        // SAFETY: the caller's guarantee.
+        unsafe { apply(&self.ops, arch, source, block, stream) };
     }
 }
 
+/// Rows in memory.
+#[derive(Clone, Copy)]
+pub(crate) struct Rows<E> {
+    /// The first one.
+    pub(crate) data: *const E,
+    /// Numbers from one to the next.
+    pub(crate) stride: usize,
+}
+
+/// Reads the rows of a block, applies the ops, and writes them to the block.
+///
+/// # Safety
+///
+/// As for the functions above.
+unsafe fn apply<I: Element, O: Element, E: Element>(
+    ops: &[TailOp<E>],
+    arch: Arch,
+    source: Rows<I>,
+    block: Block<O>,
+    stream: bool,
+) {
+    let (source, block) = flat(ops, source, block);
+    arch.dispatch(Apply { ops, source, block: &block, stream });
+}
+
 /// The names joined with `+`.
-pub(super) fn names(ops: &[TailOp]) -> String {
+pub(super) fn names<E>(ops: &[TailOp<E>]) -> String {
     let names: Vec<&str> = ops.iter().map(|op| op.op.name()).collect();
     names.join("+")
 }
 
 /// The block as a single row, where its rows lie one after the other and no op asks for the column:
 /// what is left after whole vectors is then met once, and not in each row.
-fn flat(ops: &[TailOp], block: Block) -> Block {
+fn flat<I, O, E>(ops: &[TailOp<E>], source: Rows<I>, block: Block<O>) -> (Rows<I>, Block<O>) {
     let Block { rows, stride, first, matrix_cols, .. } = block;
-    let is_whole = stride == first.len && matrix_cols == first.len;
+    let is_whole = [source.stride, stride, matrix_cols] == [first.len; 3];
     if !is_whole || ops.iter().any(|one| one.op.is_per_channel()) {
-        return block;
+        return (source, block);
     }
     let len = rows * first.len;
     let first = Stretch { len, ..first };
-    Block { rows: 1, stride: len, matrix_cols: len, first, ..block }
+    let source = Rows { stride: len, ..source };
+    (source, Block { rows: 1, stride: len, matrix_cols: len, first, ..block })
 }
 
 /// # Safety
 ///
 /// The operands must cover the tile at this place, with `REST` the lanes of the place.
 #[inline(always)]
-unsafe fn transform<S: Simd, const U: usize, const REST: bool>(
-    ops: &[TailOp],
+unsafe fn transform<S: Simd, E: Element, const U: usize, const REST: bool>(
+    ops: &[TailOp<E>],
     mut tile: Lanes<S, U>,
     place: Place<S>,
 ) -> Lanes<S, U> {
     let simd = tile.simd;
     for tail_op in ops {
-        tile = tail_op.op.apply(tile, AtTile::<S, REST> { simd, tail_op, place });
+        tile = tail_op.op.apply(tile, AtTile::<S, E, REST> { simd, tail_op, place });
     }
     tile
 }
@@ -269,18 +244,19 @@ struct Place<S: Simd> {
 
 /// The operands of an op at a tile, with `REST` for some of its lanes. Made only by
 /// [`transform`], whose caller guarantees that they cover it.
-struct AtTile<'a, S: Simd, const REST: bool> {
+struct AtTile<'a, S: Simd, E, const REST: bool> {
     simd: S,
-    tail_op: &'a TailOp,
+    tail_op: &'a TailOp<E>,
     place: Place<S>,
 }
 
-impl<S: Simd, const REST: bool> AtTile<'_, S, REST> {
+impl<S: Simd, E, const REST: bool> AtTile<'_, S, E, REST> {
     /// # Safety
     ///
     /// The registers must be valid, with `REST` their lanes.
     #[inline(always)]
-    unsafe fn load<const U: usize>(&self, source: *const f32, step: usize) -> Lanes<S, U> {
+    unsafe fn load<T: Element, const U: usize>(&self, source: *mut T, step: usize) -> Lanes<S, U> {
+        let source = source.cast_const();
         // SAFETY: the caller's guarantee.
         unsafe {
             if REST {
@@ -292,7 +268,9 @@ impl<S: Simd, const REST: bool> AtTile<'_, S, REST> {
     }
 }
 
-impl<S: Simd, const U: usize, const REST: bool> Operands<Lanes<S, U>> for AtTile<'_, S, REST> {
+impl<S: Simd, E: Element, const U: usize, const REST: bool> Operands<Lanes<S, U>>
+    for AtTile<'_, S, E, REST>
+{
     #[inline(always)]
     fn get(&mut self, index: usize) -> Lanes<S, U> {
         let Self { simd, tail_op, place } = *self;
@@ -309,27 +287,28 @@ impl<S: Simd, const U: usize, const REST: bool> Operands<Lanes<S, U>> for AtTile
                 #[expect(clippy::cast_possible_truncation, reason = "see `uniform`")]
                 OperandKind::Random => Lanes::uniform(simd, element as u32, element_step as u32),
                 OperandKind::Scalar | OperandKind::Matrix => {
-                    Lanes::splat(simd, *operands[index].at(0))
+                    Lanes::splat(simd, (*operands[index].at(0)).widen())
                 }
             }
         }
     }
 }
 
-/// Applies a tail to a block. Made only by the two functions above, whose callers guarantee what
-/// the code below relies on.
+/// Applies a tail to a block. Made only by [`apply`], whose callers guarantee what the code below
+/// relies on.
 ///
-/// One type for both, so that the formulas are compiled once per instruction set.
-struct Apply<'a> {
-    ops: &'a [TailOp],
+/// One type for all of them, so that the formulas are compiled once for each instruction set and way to
+/// store numbers.
+struct Apply<'a, I, O, E> {
+    ops: &'a [TailOp<E>],
     /// Where the block's rows are read; they are written to the block itself.
-    source: *const f32,
-    block: &'a Block,
+    source: Rows<I>,
+    block: &'a Block<O>,
     /// Whether the block is written around the caches.
     stream: bool,
 }
 
-impl WithSimd for Apply<'_> {
+impl<I: Element, O: Element, E: Element> WithSimd for Apply<'_, I, O, E> {
     type Output = ();
 
     #[inline(always)]
@@ -382,18 +361,18 @@ impl WithSimd for Apply<'_> {
 /// A row of a block: where it is read and written, and the index of its first number in the whole
 /// matrix.
 #[derive(Clone, Copy)]
-struct Row {
-    source: *const f32,
-    target: *mut f32,
+struct Row<I, O> {
+    source: *const I,
+    target: *mut O,
     element: usize,
 }
 
-impl Apply<'_> {
+impl<I: Element, O: Element, E: Element> Apply<'_, I, O, E> {
     #[inline(always)]
-    fn row(&self, row: usize) -> Row {
+    fn row(&self, row: usize) -> Row<I, O> {
         let Block { data, stride, first, matrix_cols, .. } = *self.block;
         Row {
-            source: self.source.wrapping_add(row * stride),
+            source: self.source.data.wrapping_add(row * self.source.stride),
             target: data.wrapping_add(row * stride),
             element: first.element + row * matrix_cols,
         }
@@ -410,12 +389,13 @@ impl Apply<'_> {
     unsafe fn tile<S: Simd, const U: usize, const BELOW: bool, const REST: bool>(
         &self,
         simd: S,
-        row: Row,
+        row: Row<I, O>,
         col: usize,
         lanes: LaneMask<S>,
     ) {
-        let Self { ops, block, stream, .. } = *self;
+        let Self { ops, source, block, stream } = *self;
         let Block { stride, first, matrix_cols, .. } = *block;
+        let source_step = if BELOW { source.stride } else { S::F32_LANES };
         let step = if BELOW { stride } else { S::F32_LANES };
         let place = Place {
             col: first.col + col,
@@ -429,11 +409,11 @@ impl Apply<'_> {
         unsafe {
             let source = row.source.add(col);
             let tile = if REST {
-                Lanes::<S, U>::load_some(simd, source, step, lanes)
+                Lanes::<S, U>::load_some(simd, source, source_step, lanes)
             } else {
-                Lanes::<S, U>::load_apart(simd, source, step)
+                Lanes::<S, U>::load_apart(simd, source, source_step)
             };
-            let tile = transform::<S, U, REST>(ops, tile, place);
+            let tile = transform::<S, E, U, REST>(ops, tile, place);
             let target = row.target.add(col);
             if REST {
                 tile.store_some(target, step, lanes);

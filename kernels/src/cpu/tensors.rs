@@ -1,6 +1,7 @@
 //! The tensors of a prepared problem, and where they lie in memory.
 
 use super::arena::Arena;
+use super::element::{Element, LINE_BYTES};
 use super::pool::Pool;
 use crate::placement::{Gaps, Item, Placement};
 
@@ -13,8 +14,8 @@ impl TensorId {
     pub(crate) const NONE: Self = Self(usize::MAX);
 }
 
-/// Numbers in a cache line: every tensor starts at one.
-pub(crate) const LINE: usize = 16;
+/// A number all of whose bytes are this one is NaN, in every format.
+const NAN_BYTE: u8 = 0xFF;
 
 /// A single set may be shifted by up to 64 KiB, so that its tensors meet at every distance modulo
 /// the pages and the sets of the first two cache levels. Those of many sets are shifted by a page
@@ -22,9 +23,10 @@ pub(crate) const LINE: usize = 16;
 /// gaps would be most of the memory.
 const GAPS: Gaps = Gaps { most: 1024, least: 64 };
 
-/// The lengths of tensors before there is memory for them.
+/// The lengths of tensors before there is memory for them. Every tensor starts at a cache line.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TensorTable {
+    /// In bytes.
     lengths: Vec<usize>,
     /// Whether each tensor is the same in all sets.
     shared: Vec<bool>,
@@ -32,16 +34,16 @@ pub(crate) struct TensorTable {
 
 impl TensorTable {
     /// Adds a tensor of this many numbers.
-    pub(crate) fn add(&mut self, length: usize) -> TensorId {
-        self.lengths.push(length);
+    pub(crate) fn add<E: Element>(&mut self, numbers: usize) -> TensorId {
+        self.lengths.push(numbers * size_of::<E>());
         self.shared.push(false);
         TensorId(self.lengths.len() - 1)
     }
 
     /// Adds scratch of this many numbers. All sets share it: a program uses the same scratch for
     /// whatever it runs, and finds it in the caches also where its tensors are not.
-    pub(crate) fn add_scratch(&mut self, length: usize) -> TensorId {
-        let id = self.add(length);
+    pub(crate) fn add_scratch<E: Element>(&mut self, numbers: usize) -> TensorId {
+        let id = self.add::<E>(numbers);
         self.shared[id.0] = true;
         id
     }
@@ -49,12 +51,14 @@ impl TensorTable {
     /// Bytes of memory for `sets` sets of them, gaps included.
     pub(crate) fn bytes(&self, sets: usize) -> u64 {
         let lines = Placement::lines_for(&self.items(), sets, GAPS);
-        Arena::bytes_for(lines.saturating_mul((LINE * size_of::<f32>()) as u64))
+        Arena::bytes_for(lines.saturating_mul(LINE_BYTES as u64))
     }
 
     fn items(&self) -> Vec<Item> {
-        let item =
-            |(&length, &shared): (&usize, &bool)| Item { lines: length.div_ceil(LINE), shared };
+        let item = |(&length, &shared): (&usize, &bool)| Item {
+            lines: length.div_ceil(LINE_BYTES),
+            shared,
+        };
         self.lengths.iter().zip(&self.shared).map(item).collect()
     }
 
@@ -73,10 +77,13 @@ impl TensorTable {
 
 /// Sets of the same tensors: how long each tensor is, and where it lies now in each set.
 ///
+/// What kind of numbers a tensor has, its users know: those that it was added for.
+///
 /// One block of memory holds them all. [`Self::shuffle`] draws a new placement, because the
 /// placement alone can change the ratio of two kernels by a fifth.
 #[derive(Debug)]
 pub(crate) struct TensorSets {
+    /// In bytes.
     lengths: Vec<usize>,
     placement: Placement,
     arena: Arena,
@@ -85,26 +92,26 @@ pub(crate) struct TensorSets {
 /// One set of tensors where it lies now.
 #[derive(Debug)]
 pub(crate) struct Tensors<'a> {
-    base: *mut f32,
+    base: *mut u8,
     /// Lines from there to each tensor.
     offsets: &'a [usize],
     /// Tensors that lie elsewhere, where another prepared problem writes them.
-    elsewhere: &'a [(TensorId, *mut f32)],
+    elsewhere: &'a [(TensorId, *mut u8)],
 }
 
 impl<'a> Tensors<'a> {
     /// The same set, but for some tensors that lie elsewhere.
-    pub(crate) fn with(self, elsewhere: &'a [(TensorId, *mut f32)]) -> Self {
+    pub(crate) fn with(self, elsewhere: &'a [(TensorId, *mut u8)]) -> Self {
         Self { elsewhere, ..self }
     }
 
-    /// The first number of a tensor.
-    pub(crate) fn pointer(&self, id: TensorId) -> *mut f32 {
+    /// Where a tensor begins.
+    pub(crate) fn pointer(&self, id: TensorId) -> *mut u8 {
         if let Some((_, address)) = self.elsewhere.iter().find(|(other, _)| *other == id) {
             return *address;
         }
         // Within the arena: the offsets were laid out for its size.
-        self.base.wrapping_add(self.offsets[id.0] * LINE)
+        self.base.wrapping_add(self.offsets[id.0] * LINE_BYTES)
     }
 }
 
@@ -124,17 +131,29 @@ impl TensorSets {
         self.placement.shuffle(seed);
     }
 
-    /// Fills all tensors, and the gaps between them, with a number.
-    pub(crate) fn fill(&mut self, value: f32, pool: &Pool) {
-        self.arena.fill(value, pool);
+    /// Fills all tensors, and the gaps between them, with NaN.
+    pub(crate) fn poison(&mut self, pool: &Pool) {
+        self.arena.fill(NAN_BYTE, pool);
+    }
+
+    /// How many bytes a tensor has.
+    pub(crate) fn length(&self, id: TensorId) -> usize {
+        self.lengths[id.0]
+    }
+
+    /// The bytes of a tensor of a set.
+    pub(crate) fn bytes_of(&mut self, set: usize, id: TensorId) -> &mut [u8] {
+        let length = self.lengths[id.0];
+        // SAFETY: as in `get`.
+        unsafe { std::slice::from_raw_parts_mut(self.set(set).pointer(id), length) }
     }
 
     /// The numbers of a tensor of a set.
-    pub(crate) fn get(&mut self, set: usize, id: TensorId) -> &mut [f32] {
-        let length = self.lengths[id.0];
+    pub(crate) fn get<E: Element>(&mut self, set: usize, id: TensorId) -> &mut [E] {
+        let numbers = self.lengths[id.0] / size_of::<E>();
         // SAFETY: the tensor lies within the arena, aligned to a line, and all bits are valid
         // numbers; `&mut self` makes the slice the only access.
-        unsafe { std::slice::from_raw_parts_mut(self.set(set).pointer(id), length) }
+        unsafe { std::slice::from_raw_parts_mut(self.set(set).pointer(id).cast(), numbers) }
     }
 
     /// The share of their memory that lies in huge pages; `None` where the system does not report
@@ -152,6 +171,7 @@ impl TensorSets {
 
 #[cfg(test)]
 mod tests {
+    use half::bf16;
     use pulp::Arch;
 
     use super::*;
@@ -169,21 +189,21 @@ mod tests {
     #[test]
     fn scratch_is_the_same_in_all_sets_and_apart_from_everything() {
         let mut table = TensorTable::default();
-        let own = table.add(100);
-        let scratch = table.add_scratch(1000);
-        let also_own = table.add(50);
+        let own = table.add::<f32>(100);
+        let scratch = table.add_scratch::<f32>(1000);
+        let also_own = table.add::<f32>(50);
         let mut tensors = table.clone().allocate(3, &pool()).unwrap();
         assert_eq!(tensors.bytes(), table.bytes(3));
         for seed in 0..SEEDS {
             tensors.shuffle(seed);
-            let place = tensors.get(0, scratch).as_ptr();
-            tensors.get(1, scratch).fill(7.0);
+            let place = tensors.get::<f32>(0, scratch).as_ptr();
+            tensors.get::<f32>(1, scratch).fill(7.0);
             for set in 0..3 {
-                assert_eq!(tensors.get(set, scratch).as_ptr(), place);
-                tensors.get(set, own).fill(1.0);
-                tensors.get(set, also_own).fill(2.0);
+                assert_eq!(tensors.get::<f32>(set, scratch).as_ptr(), place);
+                tensors.get::<f32>(set, own).fill(1.0);
+                tensors.get::<f32>(set, also_own).fill(2.0);
             }
-            assert!(tensors.get(2, scratch).iter().all(|&x| x == 7.0));
+            assert!(tensors.get::<f32>(2, scratch).iter().all(|&x| x == 7.0));
         }
     }
 
@@ -192,7 +212,7 @@ mod tests {
         for sets in [1, 2, 7] {
             let mut table = TensorTable::default();
             let ids: Vec<TensorId> =
-                [1, 16, 17, LONGEST, 0, 3].into_iter().map(|length| table.add(length)).collect();
+                [1, 16, 17, LONGEST, 0, 3].map(|numbers| table.add::<f32>(numbers)).into();
             let bytes = table.bytes(sets);
             let mut tensors = table.allocate(sets, &pool()).unwrap();
             assert_eq!(tensors.bytes(), bytes);
@@ -204,11 +224,12 @@ mod tests {
             for seed in 0..SEEDS {
                 tensors.shuffle(seed);
                 for (number, &(set, id)) in (0_u8..).zip(&all) {
-                    tensors.get(set, id).fill(f32::from(number));
+                    tensors.get::<f32>(set, id).fill(f32::from(number));
                 }
                 for (number, &(set, id)) in (0_u8..).zip(&all) {
-                    assert!(tensors.get(set, id).iter().all(|&x| x == f32::from(number)));
-                    let numbers = tensors.get(set, id).as_ptr_range();
+                    let numbers = tensors.get::<f32>(set, id);
+                    assert!(numbers.iter().all(|&x| x == f32::from(number)));
+                    let numbers = numbers.as_ptr_range();
                     assert_eq!(numbers.start as usize % 64, 0);
                     assert!(numbers.end as usize <= end);
                 }
@@ -223,10 +244,26 @@ mod tests {
     }
 
     #[test]
+    fn half_numbers_take_half_the_memory_and_poison_is_nan_in_both_formats() {
+        let mut table = TensorTable::default();
+        let half = table.add::<bf16>(4096);
+        let single = table.add::<f32>(33);
+        let odd = table.add::<bf16>(33);
+        let mut tensors = table.allocate(2, &pool()).unwrap();
+        tensors.poison(&pool());
+        for set in 0..2 {
+            assert_eq!([half, single, odd].map(|id| tensors.length(id)), [8192, 132, 66]);
+            assert!(tensors.get::<bf16>(set, half).iter().all(|x| x.is_nan()));
+            assert!(tensors.get::<f32>(set, single).iter().all(|x| x.is_nan()));
+            assert_eq!(tensors.get::<bf16>(set, odd).len(), 33);
+        }
+    }
+
+    #[test]
     fn each_set_has_a_placement_of_its_own() {
         let mut table = TensorTable::default();
         for length in [1000, 2000, 3000, 4000] {
-            table.add(length);
+            table.add::<f32>(length);
         }
         let tensors = table.allocate(20, &pool()).unwrap();
         // Distances from the first tensor: the same in all sets if they were only moved.
@@ -247,7 +284,7 @@ mod tests {
     fn gaps_are_not_most_of_the_memory_of_many_sets() {
         let mut table = TensorTable::default();
         for _ in 0..4 {
-            table.add(4096);
+            table.add::<f32>(4096);
         }
         assert!(table.bytes(1000) <= 2 * 4 * 4096 * 4 * 1000 + (2 << 20));
     }

@@ -194,7 +194,7 @@ mod tests {
         #[cfg(target_arch = "x86_64")]
         archs.extend(pulp::x86::V3::try_new().map(Arch::V3));
         for arch in archs {
-            let cut = Cut::new(arch, 32 << 10);
+            let cut = Cut::new::<f32>(arch, 32 << 10, 1);
             for [n, k] in [[1, 1], [3, 7], [16, 16], [17, 33], [64, 40], [77, 64], [131, 5]] {
                 let source: Vec<f32> = (1..=n * k).map(|one| one as f32).collect();
                 let mut target = vec![-1.0; numbers(cut, [n, k])];

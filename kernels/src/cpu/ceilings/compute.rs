@@ -42,27 +42,93 @@ impl<const SUMS: usize> WithSimd for MultiplyAdds<SUMS> {
     }
 }
 
+/// What computes the GEMMs of a dtype.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Arithmetic {
+    /// Multiply-adds of f32.
+    MultiplyAdds,
+    /// Pairs of bf16, where [they are supported](crate::cpu::pairs::supported).
+    Pairs,
+}
+
 /// The peak rate of multiply-adds on all threads, in 10^9 flops per second: the fastest of three
 /// numbers of sums.
 ///
 /// 12 fit into 16 registers and 24 into 32; too few sums wait for each other, and too many are
 /// written to memory and back. 32 are for code without explicit vectors, where the compiler packs
 /// single numbers into the vectors that every processor of the kind has, and does so from there on.
-pub(super) fn peak_gflops(pool: &Pool) -> f64 {
-    gflops::<12>(pool).max(gflops::<24>(pool)).max(gflops::<32>(pool))
+pub(super) fn peak_gflops(pool: &Pool, arithmetic: Arithmetic) -> f64 {
+    let arch = pool.arch();
+    match arithmetic {
+        Arithmetic::MultiplyAdds => {
+            let rates = [
+                gflops(pool, &|| arch.dispatch(MultiplyAdds::<12>)),
+                gflops(pool, &|| arch.dispatch(MultiplyAdds::<24>)),
+                gflops(pool, &|| arch.dispatch(MultiplyAdds::<32>)),
+            ];
+            rates.into_iter().fold(0.0, f64::max)
+        }
+        Arithmetic::Pairs => gflops(pool, &pairs::<12>).max(gflops(pool, &pairs::<24>)),
+    }
 }
 
-fn gflops<const SUMS: usize>(pool: &Pool) -> f64 {
-    let arch = pool.arch();
-    let flops = arch.dispatch(MultiplyAdds::<SUMS>) * pool.threads() as f64;
+/// The rate of what `flops` does, which returns how many flops that are.
+fn gflops(pool: &Pool, flops: &(dyn Fn() -> f64 + Sync)) -> f64 {
+    let done = flops() * pool.threads() as f64;
     let seconds = EFFORT.best_seconds(|iterations| {
         pool.run(&|_| {
             for _ in 0..iterations {
-                std::hint::black_box(arch.dispatch(MultiplyAdds::<SUMS>));
+                std::hint::black_box(flops());
             }
         });
     });
-    flops / seconds / 1e9
+    done / seconds / 1e9
+}
+
+/// Adds pairs of products to independent sums, and returns the flops; 0 where there is no instruction
+/// for that.
+fn pairs<const SUMS: usize>() -> f64 {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    if is_x86_feature_detected!("avx512bf16") && is_x86_feature_detected!("avx512f") {
+        // SAFETY: the processor has the instructions.
+        return unsafe { x86::pairs::<SUMS>() };
+    }
+    0.0
+}
+
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+mod x86 {
+    use std::arch::x86_64::{_mm512_reduce_add_ps, _mm512_set1_epi32, _mm512_set1_ps};
+
+    use super::DEPTH;
+    use crate::cpu::pairs::TOGETHER;
+    use crate::cpu::pairs::x86::{LANES, add_products};
+
+    /// Two numbers a little below one, as the bits of a lane.
+    const FACTORS: i32 = 0x3F7F_3F7F;
+
+    /// See [`super::pairs`].
+    ///
+    /// # Safety
+    ///
+    /// The processor must have the instructions.
+    #[target_feature(enable = "avx512f,avx512bf16")]
+    pub(super) unsafe fn pairs<const SUMS: usize>() -> f64 {
+        let factors = _mm512_set1_epi32(std::hint::black_box(FACTORS));
+        let mut sums = [_mm512_set1_ps(1.0); SUMS];
+        for _ in 0..DEPTH {
+            let mut i = 0;
+            while i < SUMS {
+                // SAFETY: the caller's guarantee.
+                sums[i] = unsafe { add_products(sums[i], factors, factors) };
+                i += 1;
+            }
+        }
+        for sum in sums {
+            std::hint::black_box(_mm512_reduce_add_ps(sum));
+        }
+        (2 * TOGETHER * LANES * SUMS * DEPTH) as f64
+    }
 }
 
 #[cfg(test)]
@@ -73,5 +139,11 @@ mod tests {
     fn flops_are_counted_by_lanes_sums_and_depth() {
         let flops = pulp::Arch::Scalar.dispatch(MultiplyAdds::<3>);
         assert_eq!(flops, f64::from(2 * 3 * 4096));
+        let expected = if crate::cpu::pairs::supported(pulp::Arch::new()) {
+            f64::from(4 * 16 * 5 * 4096)
+        } else {
+            0.0
+        };
+        assert_eq!(pairs::<5>(), expected);
     }
 }

@@ -15,19 +15,21 @@ use std::time::{Duration, Instant};
 use fusion_cost_model::cost::Ceilings;
 
 use self::bandwidth::Curve;
+pub(crate) use self::compute::Arithmetic;
 pub(crate) use self::look::Look;
 use super::pool::Pool;
 use crate::clock::clock_tick;
 
-/// The ceilings for f32 on all threads of the pool, the best of some rounds. Takes about a second
-/// for each. What disturbs a machine comes in bursts: one that spoils all samples of a number in one
+/// The ceilings on all threads of the pool, the best of some rounds: the peak rate is that of the
+/// arithmetic of a dtype's GEMMs, and the others are the same for all of them. Takes about a second for
+/// each. What disturbs a machine comes in bursts: one that spoils all samples of a number in one
 /// round is over in the next.
-pub(crate) fn measure(pool: &Pool, rounds: u32) -> Ceilings {
+pub(crate) fn measure(pool: &Pool, arithmetic: Arithmetic, rounds: u32) -> Ceilings {
     let mut peak_gflops = 0.0_f64;
     let mut launch_us = f64::INFINITY;
     let mut curve = Curve::new(pool);
     for _ in 0..rounds.max(1) {
-        peak_gflops = peak_gflops.max(compute::peak_gflops(pool));
+        peak_gflops = peak_gflops.max(compute::peak_gflops(pool, arithmetic));
         launch_us = launch_us.min(launch::launch_us(pool));
         curve.improve(pool);
     }
@@ -88,7 +90,7 @@ mod tests {
     #[test]
     fn ceilings_are_positive_and_ordered() {
         let pool = Pool::new(2, pulp::Arch::new()).unwrap();
-        let ceilings = measure(&pool, 1);
+        let ceilings = measure(&pool, Arithmetic::MultiplyAdds, 1);
         assert!(ceilings.peak_gflops > 0.1 && ceilings.peak_gflops.is_finite());
         assert!(ceilings.launch_us > 0.0 && ceilings.launch_us.is_finite());
         assert!(!ceilings.bandwidth.is_empty());

@@ -1,18 +1,27 @@
 //! From a problem to its kernels: one per op, and one for the whole chain.
+//!
+//! What is here is the same for tensors of all dtypes; `anchors` has what is computed in f32 only.
+
+mod anchors;
+
+use std::marker::PhantomData;
+use std::ops::Range;
 
 use fusion_cost_model::kernel::Step;
 use fusion_cost_model::kernel::{Form, MAX_FOLDED, OperandKind};
-use fusion_cost_model::{Op, Pointwise, Problem, Rewrite};
+use fusion_cost_model::{DType, Op, Pointwise, Problem, Rewrite};
+use half::bf16;
 
-use super::attention::{AttentionKernel, Scale, Scores, Shape as AttentionShape};
-use super::conv::{ConvKernel, Core, PoolStage, Shape as ConvShape, Tiling};
+use self::anchors::Anchors;
+pub(crate) use self::anchors::only_in_f32;
+use super::conv::{Core, Shape as ConvShape};
+use super::element::Element;
 use super::elementwise::ElementwiseKernel;
 use super::folded::Folded;
 use super::kernel::{Kernel, Located};
-use super::layer::Layer;
+use super::layer::{Layer, Sums};
 use super::linear::LinearKernel;
-use super::max_pool::MaxPoolKernel;
-use super::nontemporal::{self, LINE, Thresholds};
+use super::nontemporal::{self, Thresholds};
 use super::panels::{InputTensor, Panels};
 use super::row_ops::RowOp;
 use super::row_stage::RowStage;
@@ -20,7 +29,7 @@ use super::rows::RowsKernel;
 use super::strip::Cut;
 use super::tail::{Tail, TailOp};
 use super::tensors::{TensorId, TensorTable};
-use crate::inputs::{InputSpec, attention_scale};
+use crate::inputs::InputSpec;
 
 /// What the kernels may assume of the machine.
 #[derive(Debug, Clone, Copy)]
@@ -29,9 +38,22 @@ pub(crate) struct Machine {
     /// How much of its cache a thread may fill with intermediate results.
     pub(crate) block_bytes: usize,
     /// How panels of matrices are cut.
-    pub(crate) cut: Cut,
+    pub(crate) cuts: Cuts,
     /// Beyond how many bytes results are written around the caches.
     pub(crate) stream: Thresholds,
+}
+
+/// How panels are cut for numbers of each kind.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Cuts {
+    pub(crate) f32: Cut,
+    pub(crate) bf16: Cut,
+}
+
+impl Cuts {
+    fn of<E: Element>(&self) -> Cut {
+        if E::DTYPE == DType::Bf16 { self.bf16 } else { self.f32 }
+    }
 }
 
 /// How the weights of a step are packed, if they are.
@@ -69,23 +91,17 @@ impl Plan {
         rewrite: Option<Rewrite>,
         machine: Machine,
     ) -> Option<Self> {
-        let mut builder = Builder::new(problem, machine);
-        let unfused = builder.unfused()?;
-        let of_unfused = builder.scratch_numbers;
-        let folded = match rewrite {
-            None => None,
-            Some(Rewrite::BnFolded) => Some(builder.fold_batch_norm()?),
-            Some(_) => return None,
-        };
-        let fused = builder.fused()?;
-        let Builder { table, inputs, output, scratch_numbers, .. } = builder;
-        let bytes = |numbers: usize| (numbers * size_of::<f32>()) as u64;
-        let scratch_bytes = [bytes(of_unfused), bytes(scratch_numbers - of_unfused)];
-        Some(Self { table, inputs, folded, output, unfused, fused, scratch_bytes })
+        match problem.dtype() {
+            DType::F32 => Builder::<f32>::new(problem, machine).plan(rewrite),
+            DType::Bf16 => Builder::<bf16>::new(problem, machine).plan(rewrite),
+            _ => None,
+        }
     }
 }
 
-struct Builder<'p> {
+/// For tensors of `E`.
+struct Builder<'p, E> {
+    element: PhantomData<E>,
     problem: &'p Problem,
     machine: Machine,
     steps: Vec<Step>,
@@ -94,11 +110,25 @@ struct Builder<'p> {
     /// The operands of each step, without random ones.
     operands: Vec<Vec<TensorId>>,
     output: TensorId,
-    /// Numbers of scratch so far.
-    scratch_numbers: usize,
+    /// Bytes of scratch so far.
+    scratch_bytes: u64,
 }
 
-impl<'p> Builder<'p> {
+impl<'p, E: Anchors> Builder<'p, E> {
+    fn plan(mut self, rewrite: Option<Rewrite>) -> Option<Plan> {
+        let unfused = self.unfused()?;
+        let of_unfused = self.scratch_bytes;
+        let folded = match rewrite {
+            None => None,
+            Some(Rewrite::BnFolded) => Some(self.fold_batch_norm()?),
+            Some(_) => return None,
+        };
+        let fused = self.fused()?;
+        let Self { table, inputs, output, scratch_bytes, .. } = self;
+        let scratch_bytes = [of_unfused, scratch_bytes - of_unfused];
+        Some(Plan { table, inputs, folded, output, unfused, fused, scratch_bytes })
+    }
+
     fn new(problem: &'p Problem, machine: Machine) -> Self {
         let steps: Vec<Step> = problem.steps().collect();
         let mut table = TensorTable::default();
@@ -107,33 +137,43 @@ impl<'p> Builder<'p> {
         let mut operands = vec![Vec::new(); steps.len()];
         for (index, spec) in specs.iter().enumerate() {
             let step = &steps[spec.step];
-            let panels = if index == 0 { None } else { packing(problem, step, machine.cut) };
+            let panels =
+                if index == 0 { None } else { packing(problem, step, machine.cuts.of::<E>()) };
             let numbers = panels.map_or(spec.shape.elements() as usize, |one| one.numbers());
-            let id = table.add(numbers);
+            let id = table.add::<E>(numbers);
             if index > 0 {
                 operands[spec.step].push(id);
             }
             inputs.push(InputTensor { id, panels });
         }
-        let output = table.add(steps.last().map_or(0, |step| step.output.elements() as usize));
-        let scratch_numbers = 0;
-        Self { problem, machine, steps, table, inputs, operands, output, scratch_numbers }
+        let output = steps.last().map_or(0, |step| step.output.elements() as usize);
+        let output = table.add::<E>(output);
+        let (element, scratch_bytes) = (PhantomData, 0);
+        Self { element, problem, machine, steps, table, inputs, operands, output, scratch_bytes }
     }
 
-    fn operand(&self, step: usize) -> Option<Located> {
+    fn cut(&self) -> Cut {
+        self.machine.cuts.of::<E>()
+    }
+
+    fn operand(&self, step: usize) -> Option<Located<E>> {
         self.operands[step].first().map(|&id| id.into())
     }
 
     /// Scratch of this many numbers for each thread.
-    fn scratch<const N: usize>(&mut self, numbers: [usize; N]) -> Vec<[Located; N]> {
+    fn scratch<T: Element, const N: usize>(&mut self, numbers: [usize; N]) -> Vec<[Located<T>; N]> {
         (0..self.machine.threads)
-            .map(|_| numbers.map(|count| self.add_scratch(count).into()))
+            .map(|_| numbers.map(|count| self.add_scratch::<T>(count).into()))
             .collect()
     }
 
-    fn add_scratch(&mut self, numbers: usize) -> TensorId {
-        self.scratch_numbers += numbers;
-        self.table.add_scratch(numbers)
+    fn add_scratch<T: Element>(&mut self, numbers: usize) -> TensorId {
+        self.count_scratch::<T>(numbers);
+        self.table.add_scratch::<T>(numbers)
+    }
+
+    fn count_scratch<T: Element>(&mut self, numbers: usize) {
+        self.scratch_bytes += (numbers * size_of::<T>()) as u64;
     }
 
     // --- the unfused variant -------------------------------------------------------------
@@ -152,7 +192,7 @@ impl<'p> Builder<'p> {
             } else if rest_in_place {
                 self.output
             } else {
-                self.table.add(self.steps[index].output.elements() as usize)
+                self.table.add::<E>(self.steps[index].output.elements() as usize)
             };
             kernels.push(self.unfused_kernel(index, source.into(), target.into())?);
             source = target;
@@ -163,44 +203,16 @@ impl<'p> Builder<'p> {
     fn unfused_kernel(
         &mut self,
         index: usize,
-        input: Located,
-        output: Located,
+        input: Located<E>,
+        output: Located<E>,
     ) -> Option<Box<dyn Kernel>> {
-        let step = self.steps[index];
-        let Machine { threads, .. } = self.machine;
-        let sizes = self.problem.sizes();
-        Some(match step.op {
-            Op::Linear => self.linear_kernel(index, index + 1, input, output)?,
-            Op::Conv2d => self.conv_kernel(index, input, output, Tail::default(), None)?,
-            Op::MaxPool => {
-                let sizes = sizes.pool()?;
-                let images = (step.input.rows / (sizes.h * sizes.w)) as usize;
-                let channels = step.input.cols as usize;
-                Box::new(MaxPoolKernel { sizes, images, channels, input, output })
-            }
-            Op::Qk | Op::Pv => {
-                let shape = AttentionShape::from(sizes.attention()?);
-                let scores = match step.op {
-                    Op::Qk => self.queries_and_keys(index, input)?,
-                    _ => Scores::Given(input),
-                };
-                self.with_scratch(AttentionKernel {
-                    shape,
-                    block: shape.block_for_threads(threads),
-                    scores,
-                    stages: Vec::new(),
-                    values: if step.op == Op::Pv { self.operand(index) } else { None },
-                    tail: Tail::default(),
-                    projection: None,
-                    output,
-                    cut: self.machine.cut,
-                    scratch: Vec::new(),
-                })
-            }
+        match self.steps[index].op {
+            Op::Linear => self.linear_kernel(index, index + 1, input, output),
             Op::Softmax | Op::LayerNorm | Op::RmsNorm | Op::Pointwise(_) => {
-                self.rows_kernel(index..index + 1, input, output)?
+                self.rows_kernel(index..index + 1, input, output)
             }
-        })
+            Op::Conv2d | Op::MaxPool | Op::Qk | Op::Pv => E::unfused(self, index, input, output),
+        }
     }
 
     // --- rewrites ------------------------------------------------------------------------
@@ -214,8 +226,8 @@ impl<'p> Builder<'p> {
         let mut add = |index: usize| {
             let of_step = |spec: &&InputSpec| spec.step == index && spec.name != "input";
             let elements = specs.iter().find(of_step)?.shape.elements() as usize;
-            let panels = packing(self.problem, &self.steps[index], self.machine.cut);
-            let id = self.table.add(panels.map_or(elements, |one| one.numbers()));
+            let panels = packing(self.problem, &self.steps[index], self.machine.cuts.of::<E>());
+            let id = self.table.add::<E>(panels.map_or(elements, |one| one.numbers()));
             Some(InputTensor { id, panels })
         };
         let (filter, bias) = (add(0)?, add(1)?);
@@ -235,82 +247,25 @@ impl<'p> Builder<'p> {
                 self.linear_kernel(0, count, input, output)
             }
             Form::Linear | Form::Mlp => self.layers_kernel(input, output),
-            Form::Conv | Form::ConvPool => {
-                let pool = self.steps.iter().position(|step| step.op == Op::MaxPool);
-                let tail = self.tail(1..pool.unwrap_or(count));
-                let stage = match pool {
-                    None => None,
-                    Some(at) => Some(PoolStage {
-                        sizes: self.problem.sizes().pool()?,
-                        tail: self.tail(at + 1..count),
-                    }),
-                };
-                self.conv_kernel(0, input, output, tail, stage)
+            Form::Conv | Form::ConvPool | Form::Pool | Form::Attention | Form::MultiheadLinear => {
+                E::fused(self, input, output)
             }
-            Form::Pool => self.unfused_kernel(0, input, output),
-            Form::Attention | Form::MultiheadLinear => self.attention_kernel(input, output),
         }
-    }
-
-    fn attention_kernel(&mut self, input: Located, output: Located) -> Option<Box<dyn Kernel>> {
-        let count = self.steps.len();
-        let position = |op| self.steps.iter().position(|step| step.op == op);
-        let (pv, linear) = (position(Op::Pv), position(Op::Linear));
-        let shape = AttentionShape::from(self.problem.sizes().attention()?);
-        let starts_with_qk = self.steps[0].op == Op::Qk;
-        let mut scores =
-            if starts_with_qk { self.queries_and_keys(0, input)? } else { Scores::Given(input) };
-        let mut first_stage = usize::from(starts_with_qk);
-        if let Scores::Gemm { scale, .. } = &mut scores
-            && self.steps.get(1).is_some_and(|step| step.op == Op::Pointwise(Pointwise::Scale))
-        {
-            *scale = Scale::Operand(self.operand(1)?);
-            first_stage = 2;
-        }
-        let stages = self.row_stages(first_stage..pv.unwrap_or(count))?;
-        let tail = match pv {
-            Some(at) => self.tail(at + 1..linear.unwrap_or(count)),
-            None => Tail::default(),
-        };
-        let projection = match linear {
-            Some(at) => Some(self.layer(at, count)?),
-            None => None,
-        };
-        let Machine { threads, block_bytes, cut, .. } = self.machine;
-        let kernel = AttentionKernel {
-            shape,
-            block: shape.block_in_cache(projection.is_some(), threads, block_bytes / 4),
-            scores,
-            stages,
-            values: pv.and_then(|at| self.operand(at)),
-            tail,
-            projection,
-            output,
-            cut,
-            scratch: Vec::new(),
-        };
-        Some(self.with_scratch(kernel))
-    }
-
-    fn with_scratch(&mut self, kernel: AttentionKernel) -> Box<dyn Kernel> {
-        let scratch = self.scratch(kernel.scratch_numbers());
-        Box::new(AttentionKernel { scratch, ..kernel })
     }
 
     /// Linear layers with everything between and after them.
-    fn layers_kernel(&mut self, input: Located, output: Located) -> Option<Box<dyn Kernel>> {
+    fn layers_kernel(&mut self, input: Located<E>, output: Located<E>) -> Option<Box<dyn Kernel>> {
         let count = self.steps.len();
         let linears: Vec<usize> =
             (0..count).filter(|&index| self.steps[index].op == Op::Linear).collect();
+        let rows = self.steps[0].input.rows as usize;
+        let block_rows = RowsKernel::<E>::block_rows(rows, self.machine.threads);
         let mut layers = Vec::new();
         for (position, &at) in linears.iter().enumerate() {
             let end = linears.get(position + 1).copied().unwrap_or(count);
-            layers.push(self.layer(at, end)?);
+            layers.push(self.layer(at, end, block_rows)?);
         }
-        let Machine { threads, .. } = self.machine;
-        let rows = self.steps[0].input.rows as usize;
-        let block_rows = RowsKernel::block_rows(rows, threads);
-        let scratch = if layers.len() > 1 { block_rows * layers[0].n } else { 0 };
+        let between = if layers.len() > 1 { block_rows * layers[0].n } else { 0 };
         Some(Box::new(RowsKernel {
             rows,
             cols: self.steps[0].input.cols as usize,
@@ -320,63 +275,33 @@ impl<'p> Builder<'p> {
             stages: Vec::new(),
             layers,
             stream: false,
-            scratch: (0..threads).map(|_| self.add_scratch(scratch).into()).collect(),
+            between: self.scratch([between]).into_iter().flatten().collect(),
+            room: Vec::new(),
         }))
     }
 
     // --- parts of both -------------------------------------------------------------------
-
-    fn queries_and_keys(&self, step: usize, queries: Located) -> Option<Scores> {
-        let keys = self.operand(step)?;
-        // A chain with a scale of its own applies it there (see `Op::Qk`).
-        let scale = if self.problem.chain().contains(&Op::Pointwise(Pointwise::Scale)) {
-            Scale::Number(1.0)
-        } else {
-            Scale::Number(attention_scale(self.problem.sizes().attention()?.d))
-        };
-        Some(Scores::Gemm { queries, keys, scale })
-    }
 
     /// The linear step `at` with the pointwise steps after it before `end`.
     fn linear_kernel(
         &mut self,
         at: usize,
         end: usize,
-        x: Located,
-        y: Located,
+        x: Located<E>,
+        y: Located<E>,
     ) -> Option<Box<dyn Kernel>> {
-        let layer = self.layer(at, end)?;
-        let grid = layer.grid(self.steps[at].input.rows as usize, self.machine.threads);
+        let rows = self.steps[at].input.rows as usize;
+        let layer = self.layer(at, end, rows)?;
+        let grid = layer.grid(rows, self.machine.threads);
         Some(Box::new(LinearKernel { layer, x, y, grid }))
-    }
-
-    fn conv_kernel(
-        &mut self,
-        index: usize,
-        input: Located,
-        output: Located,
-        tail: Tail,
-        pool: Option<PoolStage>,
-    ) -> Option<Box<dyn Kernel>> {
-        let shape = ConvShape::from(self.problem.sizes().conv()?);
-        let filter = self.operand(index)?;
-        let Machine { threads, block_bytes, cut, .. } = self.machine;
-        let panels = packing(self.problem, &self.steps[index], cut);
-        let pool_sizes = pool.as_ref().map(|stage| &stage.sizes);
-        let tiling = Tiling::new(&shape, pool_sizes, block_bytes / 2, threads);
-        let numbers = ConvKernel::scratch_numbers(&shape, pool_sizes, &tiling);
-        let scratch = self.scratch(numbers);
-        let kernel =
-            ConvKernel { shape, input, filter, panels, output, tail, pool, tiling, scratch };
-        Some(Box::new(kernel))
     }
 
     /// Pointwise and row ops on a matrix.
     fn rows_kernel(
         &mut self,
-        range: std::ops::Range<usize>,
-        input: Located,
-        output: Located,
+        range: Range<usize>,
+        input: Located<E>,
+        output: Located<E>,
     ) -> Option<Box<dyn Kernel>> {
         let stream = self.streams(range.clone(), input, output);
         let steps = &self.steps[range.clone()];
@@ -390,9 +315,13 @@ impl<'p> Builder<'p> {
         let (rows, cols) = (steps[0].input.rows as usize, steps[0].input.cols as usize);
         let threads = self.machine.threads;
         // Streams write whole vectors, which only rows of whole lines consist of.
-        let stream = stream && cols.is_multiple_of(LINE);
-        let room = RowStage::group(cols) * cols;
-        let room_threads = if stream { threads } else { 0 };
+        let stream = stream && cols.is_multiple_of(E::LINE);
+        let needs_room = stream || E::DTYPE != DType::F32;
+        let room = if needs_room {
+            self.scratch([RowStage::<E>::group(cols) * cols]).into_iter().flatten().collect()
+        } else {
+            Vec::new()
+        };
         Some(Box::new(RowsKernel {
             rows,
             cols,
@@ -403,18 +332,19 @@ impl<'p> Builder<'p> {
             stages: self.row_stages(range)?,
             layers: Vec::new(),
             stream,
-            scratch: (0..room_threads).map(|_| self.add_scratch(room).into()).collect(),
+            between: Vec::new(),
+            room,
         }))
     }
 
     /// Whether a pass over memory writes its output around the caches.
-    fn streams(&self, range: std::ops::Range<usize>, input: Located, output: Located) -> bool {
+    fn streams(&self, range: Range<usize>, input: Located<E>, output: Located<E>) -> bool {
         let of_elements = |step: &Step| {
             let operands = step.op.operands().iter();
             operands.filter(|operand| operand.kind == OperandKind::PerElement).count() as u64
         };
         let steps = &self.steps[range.clone()];
-        let tensor_bytes = steps[0].output.elements() * size_of::<f32>() as u64;
+        let tensor_bytes = steps[0].output.elements() * size_of::<E>() as u64;
         // What a cache holds of an intermediate result should wait there for the next kernel.
         let intermediate = range.end < self.steps.len();
         let others = if intermediate { 0 } else { 1 + steps.iter().map(of_elements).sum::<u64>() };
@@ -423,25 +353,31 @@ impl<'p> Builder<'p> {
         nontemporal::SUPPORTED && large && !input.is(output)
     }
 
-    /// The linear step `at` and what follows it before `end`.
-    fn layer(&mut self, at: usize, end: usize) -> Option<Layer> {
+    /// The linear step `at` and what follows it before `end`, for at most `rows` rows at a time.
+    fn layer(&mut self, at: usize, end: usize, rows: usize) -> Option<Layer<E>> {
         let Step { input, output, .. } = self.steps[at];
         let pointwise =
             self.steps[at + 1..end].iter().take_while(|step| step.op.is_pointwise()).count();
         let tail_end = at + 1 + pointwise;
-        Some(Layer {
+        let mut layer = Layer {
             k: input.cols as usize,
             n: output.cols as usize,
             w: self.operand(at)?,
-            panels: packing(self.problem, &self.steps[at], self.machine.cut)?,
+            panels: packing(self.problem, &self.steps[at], self.cut())?,
             block_bytes: self.machine.block_bytes / 2,
             tail: self.tail(at + 1..tail_end),
             stages: self.row_stages(tail_end..end)?,
-        })
+            sums: Vec::new(),
+        };
+        if E::DTYPE != DType::F32 {
+            let sums = self.scratch(layer.sums_numbers(rows));
+            layer.sums = sums.into_iter().map(|[tile, rows]| Sums { tile, rows }).collect();
+        }
+        Some(layer)
     }
 
     /// Pointwise and row ops, neighbouring pointwise ones as one tail.
-    fn row_stages(&mut self, range: std::ops::Range<usize>) -> Option<Vec<RowStage>> {
+    fn row_stages(&mut self, range: Range<usize>) -> Option<Vec<RowStage<E>>> {
         let mut stages = Vec::new();
         for index in range {
             let operand = |position: usize| Located::from(self.operands[index][position]);
@@ -465,7 +401,7 @@ impl<'p> Builder<'p> {
     }
 
     /// The pointwise steps of a range.
-    fn tail(&mut self, range: std::ops::Range<usize>) -> Tail {
+    fn tail(&mut self, range: Range<usize>) -> Tail<E> {
         let ops = range.filter_map(|index| match self.steps[index].op {
             Op::Pointwise(op) => Some(self.tail_op(index, op)),
             _ => None,
@@ -473,16 +409,16 @@ impl<'p> Builder<'p> {
         Tail { ops: ops.collect() }
     }
 
-    fn tail_op(&mut self, index: usize, op: Pointwise) -> TailOp {
+    fn tail_op(&mut self, index: usize, op: Pointwise) -> TailOp<E> {
         debug_assert!(op.operands().iter().all(|operand| operand.kind != OperandKind::Matrix));
         let cols = self.steps[index].output.cols as usize;
         if op.has_folded() {
-            self.scratch_numbers += MAX_FOLDED * cols;
+            self.count_scratch::<f32>(MAX_FOLDED * cols);
         }
         TailOp {
             op,
             operands: self.operands[index].iter().map(|&id| id.into()).collect(),
-            folded: op.has_folded().then(|| self.table.add(MAX_FOLDED * cols).into()),
+            folded: op.has_folded().then(|| self.table.add::<f32>(MAX_FOLDED * cols).into()),
             cols,
         }
     }

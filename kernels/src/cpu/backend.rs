@@ -1,0 +1,236 @@
+//! The CPU with a pool of threads.
+
+use fusion_cost_model::cost::Ceilings;
+use fusion_cost_model::{
+    Backend as BackendName, CacheState, Clock, DType, Implementation, Problem,
+};
+use half::bf16;
+use pulp::Arch;
+
+use super::ceilings::{Arithmetic, Look};
+use super::lower::{Cuts, Machine, Plan, only_in_f32};
+use super::nontemporal::Thresholds;
+use super::pool::Pool;
+use super::prepared::PreparedCpu;
+use super::strip::Cut;
+use super::{caches, ceilings, gemm, numeric, pairs};
+use crate::backend::{
+    Backend, BackendError, FirstRuns, MachineReading, Prepared, Requirements, Setup, Unsupported,
+    Variant,
+};
+use crate::cold;
+use crate::copies::Copies;
+use crate::inputs::Inputs;
+
+/// Fewer vector instructions than the processor may have. The `gemm` crate chooses for itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Vectors {
+    /// AVX-512 on x86-64 without its instructions for bf16.
+    Avx512,
+    /// AVX2 and FMA on x86-64.
+    Avx2,
+    /// None.
+    Scalar,
+}
+
+impl Vectors {
+    /// The instructions, if the processor has them.
+    fn arch(self) -> Option<Arch> {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => pulp::x86::V4::try_new().map(Arch::V4),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => pulp::x86::V3::try_new().map(Arch::V3),
+            #[cfg(not(target_arch = "x86_64"))]
+            Self::Avx512 | Self::Avx2 => None,
+            Self::Scalar => Some(Arch::Scalar),
+        }
+    }
+}
+
+/// The CPU with a pool of threads.
+#[derive(Debug)]
+pub struct Cpu {
+    pool: Pool,
+    pub(super) machine: Machine,
+    /// Bytes that push everything else out of the caches.
+    cache_bytes: u64,
+    /// What a look at the machine needs, after the first one.
+    look: Option<Look>,
+}
+
+impl Cpu {
+    /// A backend with `threads` threads, the calling one included, which from now on flushes
+    /// denormals to zero as the others do.
+    ///
+    /// # Errors
+    ///
+    /// [`BackendError::Threads`] when the system gives no more threads.
+    pub fn new(threads: usize) -> Result<Self, BackendError> {
+        let arch = Arch::new();
+        Self::on(threads, arch, pairs::supported(arch))
+    }
+
+    /// The same with each thread bound to a processor of its own, so that none moves during a
+    /// measurement: one of each physical core first, the fastest cores first. The calling thread
+    /// is bound until this is dropped, and threads that it starts meanwhile inherit that.
+    ///
+    /// With more threads than processors that may be used, and on systems that bind no threads,
+    /// all are free as with [`Self::new`]; see [`Backend::pinned`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::new`].
+    pub fn with_bound_threads(threads: usize) -> Result<Self, BackendError> {
+        let mut cpu = Self::new(threads)?;
+        cpu.pool.bind();
+        Ok(cpu)
+    }
+
+    /// The same as [`Self::new`] with other vector instructions than the widest: for tests on one
+    /// machine of what other machines run. `None` when the processor does not have them.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::new`].
+    pub fn with_vectors(threads: usize, vectors: Vectors) -> Option<Result<Self, BackendError>> {
+        Some(Self::on(threads, vectors.arch()?, false))
+    }
+
+    /// `in_pairs` where GEMMs in bf16 multiply pairs.
+    fn on(threads: usize, arch: Arch, in_pairs: bool) -> Result<Self, BackendError> {
+        numeric::flush_denormals();
+        numeric::keep_freed_memory();
+        gemm::configure();
+        let pool =
+            Pool::new(threads, arch).map_err(|source| BackendError::Threads { threads, source })?;
+        pool.run(&|_| numeric::touch_heap());
+        let threads = pool.threads();
+        let cache_bytes = caches::last_level_bytes(threads);
+        let stream = Thresholds::of(threads, caches::second_level_bytes(), cache_bytes);
+        let first_level_bytes = caches::first_level_bytes();
+        let together = if in_pairs { pairs::TOGETHER } else { 1 };
+        let cuts = Cuts {
+            f32: Cut::new::<f32>(arch, first_level_bytes, 1),
+            bf16: Cut::new::<bf16>(arch, first_level_bytes, together),
+        };
+        let block_bytes = caches::block_bytes();
+        let machine = Machine { threads, block_bytes, cuts, stream };
+        Ok(Self { pool, machine, cache_bytes, look: None })
+    }
+
+    /// The same as if the last-level cache had `bytes` bytes, and no cache more: for tests of the
+    /// cold state, and of stores around the caches, in little memory.
+    #[must_use]
+    pub fn with_last_level_cache(self, bytes: u64) -> Self {
+        let stream = self.machine.stream.at_most(bytes);
+        Self { cache_bytes: bytes, machine: Machine { stream, ..self.machine }, ..self }
+    }
+
+    /// The kernels of a problem, and how many sets of tensors they go through.
+    fn plan(&self, problem: &Problem, setup: Setup) -> Result<(Plan, usize), Unsupported> {
+        match (problem.dtype(), only_in_f32(problem)) {
+            (DType::F32, _) | (DType::Bf16, None) => {}
+            (DType::Bf16, Some(what)) => return Err(Unsupported::OnlyInF32(what)),
+            _ => return Err(Unsupported::NoKernels),
+        }
+        if setup.clock != Clock::Host {
+            return Err(Unsupported::NoClock(setup.clock));
+        }
+        match setup.implementation {
+            Implementation::Native => {}
+            Implementation::Vendor => return Err(Unsupported::NoVendor),
+            Implementation::Runtime(_) => return Err(Unsupported::NoKernels),
+        }
+        let sets = match setup.cache {
+            CacheState::Warm => 1,
+            CacheState::Cold => cold::sets(problem, self.cache_bytes)?,
+        };
+        let no_plan = setup.rewrite.map_or(Unsupported::NoKernels, Unsupported::NoRewrite);
+        Ok((Plan::new(problem, setup.rewrite, self.machine).ok_or(no_plan)?, sets))
+    }
+
+    /// The threads that kernels run on.
+    pub(super) const fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// What [`Backend::prepare`] makes.
+    pub(crate) fn prepare_sets<'b>(
+        &'b self,
+        problem: &Problem,
+        inputs: &'b Inputs,
+        setup: Setup,
+    ) -> Result<Option<PreparedCpu<'b>>, BackendError> {
+        let Ok((plan, sets)) = self.plan(problem, setup) else {
+            return Ok(None);
+        };
+        PreparedCpu::new(&self.pool, problem, inputs, plan, sets).map(Some)
+    }
+}
+
+impl Backend for Cpu {
+    fn name(&self) -> BackendName {
+        BackendName::Cpu
+    }
+
+    fn threads(&self) -> u32 {
+        u32::try_from(self.machine.threads).unwrap_or(u32::MAX)
+    }
+
+    fn requirements(&self, problem: &Problem, setup: Setup) -> Result<Requirements, Unsupported> {
+        let (plan, sets) = self.plan(problem, setup)?;
+        Ok(Requirements::new(plan.table.bytes(sets)))
+    }
+
+    fn prepare<'b>(
+        &'b mut self,
+        problem: &Problem,
+        inputs: &'b Inputs,
+        setup: Setup,
+    ) -> Result<Option<Box<dyn Prepared + 'b>>, BackendError> {
+        let prepared = self.prepare_sets(problem, inputs, setup)?;
+        Ok(prepared.map(|prepared| -> Box<dyn Prepared + 'b> { Box::new(prepared) }))
+    }
+
+    fn prepare_copies<'b>(
+        &'b mut self,
+        problem: &Problem,
+        inputs: &'b Inputs,
+        setup: Setup,
+        variant: Variant,
+    ) -> Result<Option<Box<dyn Prepared + 'b>>, BackendError> {
+        let prepare = || self.prepare_sets(problem, inputs, setup);
+        let (Some(first), Some(second)) = (prepare()?, prepare()?) else { return Ok(None) };
+        Ok(Some(Box::new(Copies::new([first, second], variant))))
+    }
+
+    fn ceilings(
+        &mut self,
+        dtype: DType,
+        clock: Clock,
+        rounds: u32,
+        _: &mut FirstRuns<'_>,
+    ) -> Result<Option<Ceilings>, BackendError> {
+        let arithmetic = match dtype {
+            DType::F32 => Arithmetic::MultiplyAdds,
+            DType::Bf16 if self.machine.cuts.bf16.together > 1 => Arithmetic::Pairs,
+            // Numbers are widened and multiplied as f32.
+            DType::Bf16 => Arithmetic::MultiplyAdds,
+            _ => return Ok(None),
+        };
+        Ok((clock == Clock::Host).then(|| ceilings::measure(&self.pool, arithmetic, rounds)))
+    }
+
+    fn look_at_machine(&mut self) -> Result<Option<MachineReading>, BackendError> {
+        if self.look.is_none() {
+            self.look = Look::new(&self.pool);
+        }
+        Ok(self.look.as_mut().map(|look| look.read(&self.pool)))
+    }
+
+    fn pinned(&self) -> Option<&[u32]> {
+        self.pool.processors()
+    }
+}

@@ -1,0 +1,132 @@
+//! How the numbers of tensors are stored. Kernels compute in f32 whatever it is.
+
+use std::fmt::Debug;
+
+use fusion_cost_model::DType;
+use pulp::{Arch, Simd};
+
+use super::lanes::LaneMask;
+use super::nontemporal;
+use super::strip::{Cut, Strip};
+
+/// Bytes of a cache line.
+pub(crate) const LINE_BYTES: usize = 64;
+
+/// A number as it lies in memory.
+///
+/// What a kernel reads is widened to f32, which is exact, and what it leaves is rounded once, to the
+/// nearest and to even in the middle. Between the ops of one kernel, numbers are f32.
+pub(crate) trait Element:
+    Copy + Debug + Default + PartialEq + Send + Sync + 'static
+{
+    /// The dtype of tensors of them.
+    const DTYPE: DType;
+
+    /// How many of them a cache line has; tensors begin at one.
+    const LINE: usize = LINE_BYTES / size_of::<Self>();
+
+    /// The number.
+    fn widen(self) -> f32;
+
+    /// The nearest one to a number.
+    fn narrow(number: f32) -> Self;
+
+    /// The same place where these are f32: results can then wait there unrounded.
+    fn as_f32(place: *mut Self) -> Option<*mut f32>;
+
+    /// Reads a vector.
+    ///
+    /// # Safety
+    ///
+    /// `source` must be valid for reads of a vector of numbers.
+    unsafe fn load<S: Simd>(simd: S, source: *const Self) -> S::f32s;
+
+    /// Reads the first lanes; the others are zero.
+    ///
+    /// # Safety
+    ///
+    /// `source` must be valid for reads of them.
+    unsafe fn load_some<S: Simd>(simd: S, source: *const Self, lanes: LaneMask<S>) -> S::f32s;
+
+    /// Writes a vector.
+    ///
+    /// # Safety
+    ///
+    /// `target` must be valid for writes of a vector of numbers.
+    unsafe fn store<S: Simd>(simd: S, target: *mut Self, v: S::f32s);
+
+    /// Writes the first lanes.
+    ///
+    /// # Safety
+    ///
+    /// `target` must be valid for writes of them.
+    unsafe fn store_some<S: Simd>(simd: S, target: *mut Self, lanes: LaneMask<S>, v: S::f32s);
+
+    /// Writes a vector around the caches.
+    ///
+    /// # Safety
+    ///
+    /// As for [`nontemporal::store`], for a vector of these numbers.
+    unsafe fn stream<S: Simd>(simd: S, target: *mut Self, v: S::f32s);
+
+    /// Computes a strip by the instructions that its panel was packed for.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Strip::compute`]; the panel must be cut in this way.
+    unsafe fn compute(strip: Strip<Self>, arch: Arch, cut: Cut);
+}
+
+impl Element for f32 {
+    const DTYPE: DType = DType::F32;
+
+    #[inline(always)]
+    fn widen(self) -> f32 {
+        self
+    }
+
+    #[inline(always)]
+    fn narrow(number: f32) -> Self {
+        number
+    }
+
+    #[inline(always)]
+    fn as_f32(place: *mut Self) -> Option<*mut f32> {
+        Some(place)
+    }
+
+    #[inline(always)]
+    unsafe fn load<S: Simd>(_: S, source: *const Self) -> S::f32s {
+        // SAFETY: the caller's guarantee; unaligned is allowed.
+        unsafe { source.cast::<S::f32s>().read_unaligned() }
+    }
+
+    #[inline(always)]
+    unsafe fn load_some<S: Simd>(simd: S, source: *const Self, lanes: LaneMask<S>) -> S::f32s {
+        // SAFETY: the caller's guarantee.
+        unsafe { simd.mask_load_ptr_f32s(lanes.memory, source) }
+    }
+
+    #[inline(always)]
+    unsafe fn store<S: Simd>(_: S, target: *mut Self, v: S::f32s) {
+        // SAFETY: the caller's guarantee; unaligned is allowed.
+        unsafe { target.cast::<S::f32s>().write_unaligned(v) };
+    }
+
+    #[inline(always)]
+    unsafe fn store_some<S: Simd>(simd: S, target: *mut Self, lanes: LaneMask<S>, v: S::f32s) {
+        // SAFETY: the caller's guarantee.
+        unsafe { simd.mask_store_ptr_f32s(lanes.memory, target, v) };
+    }
+
+    #[inline(always)]
+    unsafe fn stream<S: Simd>(_: S, target: *mut Self, v: S::f32s) {
+        // SAFETY: the caller's guarantee.
+        unsafe { nontemporal::store::<S>(target, v) };
+    }
+
+    unsafe fn compute(strip: Strip<Self>, arch: Arch, _: Cut) {
+        // SAFETY: the caller's guarantee.
+        unsafe { strip.compute(arch) };
+    }
+}

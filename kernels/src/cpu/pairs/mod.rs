@@ -1,0 +1,279 @@
+//! The micro-kernel of GEMMs in bf16 where the processor multiplies pairs (`vdpbf16ps`).
+//!
+//! One instruction multiplies 32 numbers with 32 others and adds the two products of each lane to a
+//! sum in f32: twice the multiply-adds of one on f32. It goes through rows and panels as `strip` does,
+//! two numbers of a row at a time.
+//!
+//! Products of bf16 are exact in f32. The instruction rounds to the nearest, at most once for each
+//! product that it adds, so that a sum of `k` products is off by no more than `k` rounding steps of f32,
+//! as one of fused multiply-adds is. It takes denormals for zeros and leaves none, whatever the mode of
+//! the thread; kernels run in that mode anyway (`numeric`).
+
+use half::bf16;
+use pulp::Arch;
+
+use super::strip::Strip;
+
+/// Numbers of a row that are multiplied together.
+pub(crate) const TOGETHER: usize = 2;
+
+/// Whether the processor has the instruction, where kernels may use vectors of its width.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+pub(crate) fn supported(arch: Arch) -> bool {
+    matches!(arch, Arch::V4(_)) && is_x86_feature_detected!("avx512bf16")
+}
+
+/// There is no such instruction.
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+pub(crate) fn supported(_: Arch) -> bool {
+    false
+}
+
+/// Computes a strip whose panel has pairs.
+///
+/// # Safety
+///
+/// As for [`Strip::compute`], where [`supported`]. The rows lie side by side, the target has room for
+/// whole vectors, and there is no epilogue.
+pub(crate) unsafe fn compute(strip: &Strip<bf16>) {
+    debug_assert!(strip.epilogue.is_none());
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: the caller's guarantee.
+    unsafe {
+        x86::compute(strip);
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = strip;
+}
+
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+pub(crate) mod x86 {
+    use std::arch::x86_64::{
+        __m512, __m512bh, __m512i, _mm512_add_ps, _mm512_dpbf16_ps, _mm512_loadu_ps, _mm512_mul_ps,
+        _mm512_set1_epi32, _mm512_set1_ps, _mm512_setzero_ps, _mm512_storeu_ps,
+    };
+    use std::mem::transmute;
+
+    use half::bf16;
+
+    use super::TOGETHER;
+    use crate::cpu::gemm::share;
+    use crate::cpu::strip::{ROWS, Strip};
+
+    /// Sums in a vector.
+    pub(crate) const LANES: usize = 16;
+
+    /// Adds the products of the pairs of each lane to its sum.
+    ///
+    /// # Safety
+    ///
+    /// The caller must have the instruction.
+    #[inline(always)]
+    pub(crate) unsafe fn add_products(sums: __m512, left: __m512i, right: __m512i) -> __m512 {
+        // SAFETY: the caller's guarantee; vectors of pairs are vectors of bits.
+        unsafe {
+            let left = transmute::<__m512i, __m512bh>(left);
+            let right = transmute::<__m512i, __m512bh>(right);
+            _mm512_dpbf16_ps(sums, left, right)
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`super::compute`].
+    #[target_feature(enable = "avx512f,avx512bf16")]
+    pub(super) unsafe fn compute(strip: &Strip<bf16>) {
+        // SAFETY: the caller's guarantee.
+        unsafe {
+            match strip.cols.div_ceil(LANES) {
+                1 => parts::<1>(strip),
+                2 => parts::<2>(strip),
+                3 => parts::<3>(strip),
+                _ => parts::<4>(strip),
+            }
+        }
+    }
+
+    /// `V` vectors of columns.
+    ///
+    /// # Safety
+    ///
+    /// As for [`super::compute`].
+    #[target_feature(enable = "avx512f,avx512bf16")]
+    unsafe fn parts<const V: usize>(strip: &Strip<bf16>) {
+        let blocks = strip.rows.div_ceil(ROWS);
+        let mut from = 0;
+        while from < strip.k {
+            let to = (from + strip.depth).min(strip.k);
+            for block in 0..blocks {
+                let rows = share(strip.rows, block, blocks);
+                let part = Part { strip, first: rows.start, from, to };
+                // SAFETY: the caller's guarantee.
+                unsafe {
+                    match rows.len() {
+                        1 => part.compute::<1, V, 4>(),
+                        2 => part.compute::<2, V, 2>(),
+                        3 => part.compute::<3, V, 1>(),
+                        4 => part.compute::<4, V, 1>(),
+                        5 => part.compute::<5, V, 1>(),
+                        _ => part.compute::<6, V, 1>(),
+                    }
+                }
+            }
+            from = to;
+        }
+    }
+
+    /// A few rows from `first` on times the rows `from..to` of the panel.
+    struct Part<'a> {
+        strip: &'a Strip<bf16>,
+        first: usize,
+        /// Even, as the depth of a part is.
+        from: usize,
+        to: usize,
+    }
+
+    impl Part<'_> {
+        /// Computes it for `R` rows, with `U` sums side by side for each result. In one function with
+        /// those for other counts of rows, the sums would not stay in registers.
+        ///
+        /// # Safety
+        ///
+        /// As for [`super::compute`].
+        #[inline(never)]
+        #[target_feature(enable = "avx512f,avx512bf16")]
+        unsafe fn compute<const R: usize, const V: usize, const U: usize>(&self) {
+            let Self { strip, first, from, to } = *self;
+            let mut rows = [strip.source.data; R];
+            let mut r = 0;
+            while r < R {
+                rows[r] = strip.source.row(first + r);
+                r += 1;
+            }
+            let stride = TOGETHER * strip.panel_stride;
+            let mut sums = [[[_mm512_setzero_ps(); V]; R]; U];
+            let (mut pair, pairs) = (from / TOGETHER, to / TOGETHER);
+            // SAFETY: the caller's guarantee: the rows of the panel and the numbers of the source are
+            // those of the sizes, and a pair is two of them.
+            unsafe {
+                while pair + U <= pairs {
+                    let mut u = 0;
+                    while u < U {
+                        let panel = strip.panel.wrapping_add((pair + u) * stride);
+                        multiply_add(&mut sums[u], panel, pairs_at(rows, pair + u));
+                        u += 1;
+                    }
+                    pair += U;
+                }
+                while pair < pairs {
+                    let panel = strip.panel.wrapping_add(pair * stride);
+                    multiply_add(&mut sums[0], panel, pairs_at(rows, pair));
+                    pair += 1;
+                }
+                if !to.is_multiple_of(TOGETHER) {
+                    // The number after the last one is another row's.
+                    let panel = strip.panel.wrapping_add(pair * stride);
+                    let numbers =
+                        rows.map(|row| i32::from(row.wrapping_add(to - 1).read().to_bits()));
+                    multiply_add(&mut sums[0], panel, numbers);
+                }
+                self.store(sums);
+            }
+        }
+
+        /// Adds the sums to what the rows of the panel before these left.
+        ///
+        /// # Safety
+        ///
+        /// As for [`super::compute`].
+        #[inline(always)]
+        unsafe fn store<const R: usize, const V: usize, const U: usize>(
+            &self,
+            sums: [[[__m512; V]; R]; U],
+        ) {
+            let Self { strip, first, from, to } = *self;
+            let target = strip.target.wrapping_add(first * strip.target_stride);
+            let mut r = 0;
+            while r < R {
+                let mut v = 0;
+                while v < V {
+                    let target = target.wrapping_add(r * strip.target_stride + v * LANES);
+                    // SAFETY: the caller's guarantee.
+                    unsafe {
+                        let mut sum = sums[0][r][v];
+                        let mut u = 1;
+                        while u < U {
+                            sum = _mm512_add_ps(sum, sums[u][r][v]);
+                            u += 1;
+                        }
+                        if from > 0 {
+                            sum = _mm512_add_ps(sum, _mm512_loadu_ps(target));
+                        }
+                        // What is not yet a whole sum is not multiplied.
+                        if to == strip.k {
+                            let factor = strip.factors.of_row(first + r);
+                            sum = _mm512_mul_ps(sum, _mm512_set1_ps(factor));
+                        }
+                        _mm512_storeu_ps(target, sum);
+                    }
+                    v += 1;
+                }
+                r += 1;
+            }
+        }
+    }
+
+    /// A pair of each row, as the bits of one lane.
+    ///
+    /// # Safety
+    ///
+    /// The numbers must be valid.
+    #[inline(always)]
+    unsafe fn pairs_at<const R: usize>(rows: [*const bf16; R], pair: usize) -> [i32; R] {
+        let mut pairs = [0; R];
+        let mut r = 0;
+        while r < R {
+            // SAFETY: the caller's guarantee; unaligned is allowed.
+            pairs[r] =
+                unsafe { rows[r].wrapping_add(TOGETHER * pair).cast::<i32>().read_unaligned() };
+            r += 1;
+        }
+        pairs
+    }
+
+    /// Adds a pair of each of `R` rows times a row of pairs of the panel.
+    ///
+    /// # Safety
+    ///
+    /// The panel must have `V` vectors of pairs, and the caller the instruction.
+    #[inline(always)]
+    unsafe fn multiply_add<const R: usize, const V: usize>(
+        sums: &mut [[__m512; V]; R],
+        panel: *const bf16,
+        pairs: [i32; R],
+    ) {
+        // SAFETY: the caller's guarantee; unaligned is allowed.
+        unsafe {
+            let mut weights = [_mm512_set1_epi32(0); V];
+            let mut v = 0;
+            while v < V {
+                let vector = panel.wrapping_add(v * TOGETHER * LANES).cast::<__m512i>();
+                weights[v] = vector.read_unaligned();
+                v += 1;
+            }
+            let mut r = 0;
+            while r < R {
+                let pair = _mm512_set1_epi32(pairs[r]);
+                let mut v = 0;
+                while v < V {
+                    sums[r][v] = add_products(sums[r][v], pair, weights[v]);
+                    v += 1;
+                }
+                r += 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

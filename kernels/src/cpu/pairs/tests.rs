@@ -1,0 +1,169 @@
+//! Both ways to multiply bf16 against f64, and whole layers.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::cpu::conforms::{conforms, cpus};
+use crate::cpu::element::Element;
+use crate::cpu::epilogue::Epilogue;
+use crate::cpu::panels::Panels;
+use crate::cpu::strip::{Cut, Factors, Source};
+
+/// The largest relative error of rounding to f32.
+const UNIT: f64 = f32::EPSILON as f64 / 2.0;
+
+/// `x` times `w`, in parts of `depth` terms, by pairs or one by one. What lies behind the last number
+/// of `x` is NaN.
+fn product(x: &[bf16], w: &[f32], [k, n]: [usize; 2], depth: usize, together: usize) -> Vec<f32> {
+    let arch = Arch::new();
+    let rows = x.len() / k;
+    let cut = Cut { depth, ..Cut::new::<bf16>(arch, 32 << 10, together) };
+    let panels = Panels { k, n, cut };
+    let mut packed = vec![bf16::NAN; panels.numbers()];
+    panels.pack(w, 0, &mut packed);
+    let source: Vec<bf16> = x.iter().copied().chain([bf16::NAN]).collect();
+    let mut output = vec![f32::NAN; rows * n];
+    for col in (0..n).step_by(cut.width) {
+        let mut tile = vec![f32::NAN; rows * cut.width];
+        let (place, panel_stride) = panels.place(col);
+        let cols = cut.cols(n, col);
+        let strip = Strip {
+            rows,
+            k,
+            cols,
+            source: Source::rows(source.as_ptr(), k),
+            panel: packed[place..].as_ptr(),
+            panel_stride,
+            target: tile.as_mut_ptr(),
+            target_stride: cut.width,
+            factors: Factors::one(),
+            epilogue: Epilogue::NONE,
+            depth,
+        };
+        // SAFETY: all of them have the numbers that the sizes say.
+        unsafe { bf16::compute(strip, arch, cut) };
+        for (row, tile) in tile.chunks(cut.width).enumerate() {
+            output[row * n + col..][..cols].copy_from_slice(&tile[..cols]);
+        }
+    }
+    output
+}
+
+/// By pairs, where the processor has them, and one by one.
+fn ways() -> impl Iterator<Item = usize> {
+    [1].into_iter().chain(supported(Arch::new()).then_some(TOGETHER))
+}
+
+/// Numbers of very different magnitudes, whose products neither overflow nor are denormal.
+fn numbers(count: usize) -> impl Strategy<Value = Vec<bf16>> {
+    let number = (-1.0_f32..1.0, -20_i32..20)
+        .prop_map(|(number, power)| bf16::from_f32(number * 2.0_f32.powi(power)));
+    proptest::collection::vec(number, count)
+}
+
+fn sizes_and_numbers() -> impl Strategy<Value = ([usize; 3], usize, Vec<bf16>, Vec<bf16>)> {
+    (1_usize..15, 1_usize..80, 1_usize..140, 1_usize..20).prop_flat_map(|(rows, k, n, half)| {
+        (Just([rows, k, n]), Just(2 * half), numbers(rows * k), numbers(k * n))
+    })
+}
+
+proptest! {
+    /// The bound of any summation that rounds once for each term and for each partial sum that it
+    /// joins: so many units of the sum of the magnitudes.
+    #[test]
+    fn sums_are_within_the_bound_of_f32(
+        ([rows, k, n], depth, x, w) in sizes_and_numbers(),
+    ) {
+        let wide: Vec<f32> = w.iter().map(|w| w.to_f32()).collect();
+        for together in ways() {
+            let output = product(&x, &wide, [k, n], depth, together);
+            let joined = k.div_ceil(depth) + 4;
+            for (place, &sum) in output.iter().enumerate() {
+                let (row, col) = (place / n, place % n);
+                let terms = (0..k).map(|at| x[row * k + at].to_f64() * w[at * n + col].to_f64());
+                let (mut exact, mut magnitude) = (0.0, 0.0);
+                for term in terms {
+                    exact += term;
+                    magnitude += term.abs();
+                }
+                let bound = (k + joined) as f64 * UNIT * magnitude;
+                prop_assert!(
+                    (f64::from(sum) - exact).abs() <= bound,
+                    "{rows} x {k} x {n}, {together} together, {place}: {sum:e} is off {exact:e}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn infinities_and_nan_reach_only_their_row() {
+    for together in ways() {
+        for (k, n) in [(1, 1), (5, 7), (6, 17), (33, 65)] {
+            let mut x = vec![bf16::ONE; 4 * k];
+            x[k] = bf16::NAN;
+            x[2 * k] = bf16::INFINITY;
+            // The number behind the last one of an odd row.
+            x[3 * k] = bf16::NEG_INFINITY;
+            let output = product(&x, &vec![1.0; k * n], [k, n], 32, together);
+            let rows: Vec<&[f32]> = output.chunks(n).collect();
+            assert!(rows[0].iter().all(|&y| y == k as f32), "{together}, {k}: {output:?}");
+            assert!(rows[1].iter().all(|y| y.is_nan()), "{together}, {k}: {output:?}");
+            assert!(rows[2].iter().all(|&y| y == f32::INFINITY), "{together}, {k}: {output:?}");
+            assert!(rows[3].iter().all(|&y| y == f32::NEG_INFINITY), "{together}: {output:?}");
+        }
+    }
+}
+
+/// In the mode of the kernels' threads no way keeps denormals, whether given or computed.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[cfg_attr(miri, ignore = "Miri has no mode that flushes")]
+#[test]
+fn denormals_are_zero() {
+    std::thread::spawn(|| {
+        crate::cpu::numeric::flush_denormals();
+        let small = bf16::from_bits(0x0040);
+        let least = bf16::MIN_POSITIVE;
+        assert!(small.to_f32() > 0.0 && small < least);
+        for together in ways() {
+            for (x, w, expected) in [(small, 1e30, 0.0), (least, 0.5, 0.0), (least, 1.0, 1.0)] {
+                let output = product(&[x; 3], &[w; 3], [3, 1], 32, together);
+                assert_eq!(output, [3.0 * expected * least.to_f32()], "{together}: {x:e}, {w}");
+            }
+        }
+    })
+    .join()
+    .unwrap();
+}
+
+/// Every number of rows that a micro-kernel takes, odd and even depths of one part and of several,
+/// panels that are whole and not, and stages that need whole rows.
+#[test]
+fn linear_layers_conform_on_all_vectors() {
+    for mut cpu in cpus() {
+        let in_pairs = cpu.machine.cuts.bf16.together > 1;
+        for (m, k, n) in [
+            (1, 1, 1),
+            (1, 1031, 130),
+            (2, 513, 64),
+            (3, 512, 63),
+            (4, 17, 129),
+            (5, 2, 16),
+            (6, 67, 17),
+            (7, 1025, 31),
+            (33, 9, 5),
+            (200, 33, 96),
+            (131, 257, 81),
+            (700, 3, 65),
+        ] {
+            let chains = ["linear", "linear_bias_relu", "linear+bias+gelu+add+layer_norm+softmax"];
+            for chain in chains {
+                let text = format!("{chain}/bf16/m{m}.k{k}.n{n}");
+                let [unfused, _] = conforms(&mut cpu, &text);
+                assert_eq!(unfused[0].contains("pairs"), in_pairs, "{text}: {unfused:?}");
+            }
+        }
+        conforms(&mut cpu, "mlp/bf16/m205.k35.n67.o33");
+        conforms(&mut cpu, "linear+rms_norm+silu+linear+dropout+softmax+relu/bf16/m9.k33.n21.o7");
+    }
+}
