@@ -4,7 +4,7 @@ attention is `scaled_dot_product_attention`. Images are channels-last."""
 import os
 import re
 
-from calibrate_runtime import Prepared, Unsupported, no_dropout, serve
+from calibrate_runtime import Prepared, Unsupported, no_dropout, plain_attention, serve
 
 STRUCTURED = {"linear", "conv2d", "qk", "pv", "max_pool", "softmax", "layer_norm", "rms_norm"}
 POINTWISE = {
@@ -38,6 +38,7 @@ class PyTorch:
 
     def supports(self, problem):
         no_dropout(problem)
+        plain_attention(problem)
         for op in problem.ops:
             if op["op"] not in STRUCTURED | POINTWISE:
                 raise Unsupported(f"it has no call for {op['op']}")

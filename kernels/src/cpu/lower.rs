@@ -5,6 +5,7 @@ use fusion_cost_model::kernel::{Form, MAX_FOLDED, OperandKind};
 use fusion_cost_model::{Op, Pointwise, Problem, Rewrite};
 
 use super::attention::{AttentionKernel, Scale, Scores, Shape as AttentionShape};
+use super::causal_mask::CausalMask;
 use super::conv::{ConvKernel, Core, PoolStage, Shape as ConvShape, Tiling};
 use super::elementwise::ElementwiseKernel;
 use super::folded::Folded;
@@ -179,7 +180,7 @@ impl<'p> Builder<'p> {
                 Box::new(MaxPoolKernel { sizes, images, channels, input, output })
             }
             Op::Qk | Op::Pv => {
-                let shape = AttentionShape::from(sizes.attention()?);
+                let shape = AttentionShape::new(sizes.attention()?, false);
                 let scores = match step.op {
                     Op::Qk => self.queries_and_keys(index, input)?,
                     _ => Scores::Given(input),
@@ -256,7 +257,7 @@ impl<'p> Builder<'p> {
         let count = self.steps.len();
         let position = |op| self.steps.iter().position(|step| step.op == op);
         let (pv, linear) = (position(Op::Pv), position(Op::Linear));
-        let shape = AttentionShape::from(self.problem.sizes().attention()?);
+        let shape = AttentionShape::new(self.problem.sizes().attention()?, linear.is_some());
         let starts_with_qk = self.steps[0].op == Op::Qk;
         let mut scores =
             if starts_with_qk { self.queries_and_keys(0, input)? } else { Scores::Given(input) };
@@ -458,7 +459,10 @@ impl<'p> Builder<'p> {
                     }
                     continue;
                 }
-                Op::Softmax => RowOp::Softmax,
+                Op::Softmax => {
+                    let sizes = self.problem.sizes().attention();
+                    RowOp::Softmax { mask: sizes.and_then(CausalMask::of) }
+                }
                 _ => return None,
             }));
         }

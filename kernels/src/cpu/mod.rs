@@ -12,6 +12,7 @@ mod approximation;
 mod arena;
 mod attention;
 mod caches;
+mod causal_mask;
 mod ceilings;
 #[cfg(test)]
 mod conforms;

@@ -95,7 +95,9 @@ impl RowStage {
                             let first = Stretch { col: 0, element: start * cols, len: cols };
                             tail.apply(arch, from, to.data, first, count, to.room.is_some());
                         }
-                        Self::RowOp(op) => op.apply(arch, from, to, count, cols, ahead),
+                        Self::RowOp(op) => {
+                            op.apply(arch, from, to, start..start + count, cols, ahead);
+                        }
                     }
                 }
                 from = to.data.cast_const();
