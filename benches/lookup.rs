@@ -25,7 +25,7 @@ fn questions(criterion: &mut Criterion) -> Result<(), Error> {
     });
     let attention: Chain = "attention_head".parse()?;
     criterion.bench_function("attention from numbers", |bencher| {
-        let sizes = AttentionSizes { b: 1, h: 8, q: 512, kv: 512, d: 64 };
+        let sizes = AttentionSizes { b: 1, h: 8, q: 512, kv: 512, d: 64, kvh: 8, causal: false };
         bencher.iter(|| Problem::attention(black_box(attention), DType::F32, black_box(sizes)));
     });
     criterion.bench_function("a linear problem from text", |bencher| {

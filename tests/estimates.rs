@@ -212,11 +212,41 @@ fn one_record_is_held_everywhere() {
     assert!(width([2048, 256, 256]) < width([65_536, 256, 256]));
 }
 
+/// Nor the other way round: a mask, or keys that heads share, is no distance in size. A single query
+/// sees everything, so that one is the same problem with and without a mask.
+#[test]
+fn records_without_a_mask_say_nothing_about_causal_attention() {
+    let attention = |q, kvh, causal| {
+        let sizes = AttentionSizes { b: 1, h: 8, q, kv: 512, d: 64, kvh, causal };
+        Problem::attention(chain("attention_head"), DType::F32, sizes).unwrap()
+    };
+    let kinds = [(8, false), (8, true), (2, false), (2, true)];
+    for measured in kinds {
+        let known = |q| Known {
+            problem: attention(q, measured.0, measured.1),
+            fused_ms: 0.1 + q as f64 / 100.0,
+            speedup: 1.1,
+            half_width: 0.01,
+        };
+        let model = FusionCostModel::new(calibration([32, 64, 128, 256, 512].map(known)));
+        let decoding = FusionCostModel::new(calibration([known(1)]));
+        let on = model.on(TARGET);
+        for asked in kinds {
+            let evidence = |q| on.estimate(&attention(q, asked.0, asked.1)).evidence();
+            let is_known = asked == measured;
+            let expected = if is_known { Evidence::Interpolated } else { Evidence::Unknown };
+            assert_eq!(evidence(200), expected, "{asked:?} from {measured:?}");
+            let one = decoding.on(TARGET).estimate(&attention(1, asked.0, asked.1)).evidence();
+            assert_eq!(one == Evidence::Measured, asked.0 == measured.0, "{asked:?}");
+        }
+    }
+}
+
 #[test]
 fn records_at_the_same_place_are_averaged() {
     // Four heads of two images are as much work as eight heads of one.
     let attention = |b, h| {
-        let sizes = AttentionSizes { b, h, q: 64, kv: 64, d: 64 };
+        let sizes = AttentionSizes { b, h, q: 64, kv: 64, d: 64, kvh: h, causal: false };
         Problem::attention(chain("attention_head"), DType::F32, sizes).unwrap()
     };
     let known = |b, h, fused_ms| Known {

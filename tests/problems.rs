@@ -25,17 +25,20 @@ const CHAINS: [(Form, &str); 8] = [
 /// The most sizes of a form.
 const MOST: usize = 13;
 
+/// Where attention has its mask, which is there or not.
+const CAUSAL: usize = 6;
+
 fn chain_of(form: Form) -> Chain {
     CHAINS.iter().find(|(of, _)| *of == form).unwrap().1.parse().unwrap()
 }
 
 /// The constructor of a form, with its sizes in the order of the text form.
 fn from_numbers(form: Form, chain: Chain, dtype: DType, v: [u64; MOST]) -> Result<Problem, Error> {
-    let [s0, s1, s2, s3, s4, s5, s6, ..] = v;
+    let [s0, s1, s2, s3, s4, s5, s6, s7, ..] = v;
     let [n, c, h, w, k, r, s, stride, pad, groups, size, pool_stride, pool_pad] = v;
     let conv = ConvSizes { n, c, h, w, k, r, s, stride, pad, groups };
     let pool = PoolWindow { size, stride: pool_stride, pad: pool_pad };
-    let attention = AttentionSizes { b: s0, h: s1, q: s2, kv: s3, d: s4 };
+    let attention = AttentionSizes { b: s0, h: s1, q: s2, kv: s3, d: s4, kvh: s5, causal: s6 == 1 };
     match form {
         Form::Rows => Problem::rows(chain, dtype, RowsSizes { m: s0, n: s1 }),
         Form::Linear => Problem::linear(chain, dtype, LinearSizes { m: s0, k: s1, n: s2 }),
@@ -47,8 +50,16 @@ fn from_numbers(form: Form, chain: Chain, dtype: DType, v: [u64; MOST]) -> Resul
             Problem::pool(chain, dtype, ImageSizes { n: s0, c: s1, h: s2, w: s3 }, window)
         }
         Form::Attention => Problem::attention(chain, dtype, attention),
-        Form::MultiheadLinear => Problem::multihead_linear(chain, dtype, attention, s5),
+        Form::MultiheadLinear => Problem::multihead_linear(chain, dtype, attention, s7),
     }
+}
+
+/// Sizes of any kind as those of a form: only numbers of attention are more than numbers.
+fn as_sizes(form: Form, mut values: [u64; MOST]) -> [u64; MOST] {
+    if matches!(form, Form::Attention | Form::MultiheadLinear) {
+        values[CAUSAL] %= 2;
+    }
+    values
 }
 
 /// All sizes of a form as text, those with a default too.
@@ -95,7 +106,42 @@ proptest! {
         (form, _) in prop::sample::select(CHAINS.to_vec()),
         values in sizes(),
     ) {
-        assert_as_text(form, chain_of(form), values)?;
+        assert_as_text(form, chain_of(form), as_sizes(form, values))?;
+    }
+
+    /// A mask and shared keys leave every old key what it was: with their defaults they are not there.
+    #[test]
+    fn attention_without_a_mask_and_shared_keys_has_its_old_text(
+        values in prop::collection::vec(1_u64..40, 5),
+        heads_of_keys in 1_u64..8,
+        causal in any::<bool>(),
+    ) {
+        let [b, heads, q, kv, d] = values[..] else { unreachable!() };
+        let kvh = heads_of_keys;
+        let h = heads * kvh;
+        let old = format!("attention_head/f32/b{b}.h{h}.q{q}.kv{kv}.d{d}");
+        let old: Problem = old.parse().unwrap();
+        prop_assert!(!old.to_string().contains("kvh") && !old.to_string().contains("causal"));
+        let chain = chain_of(Form::Attention);
+        let sizes = AttentionSizes { b, h, q, kv, d, kvh: h, causal: false };
+        prop_assert_eq!(Problem::attention(chain, DType::F32, sizes).unwrap(), old);
+        let new = Problem::attention(chain, DType::F32, AttentionSizes { kvh, causal, ..sizes });
+        match new {
+            Ok(new) => {
+                prop_assert_eq!(new == old, kvh == h && (!causal || q == 1));
+                let found = new.sizes().attention().unwrap();
+                prop_assert_eq!(found.group() * kvh, h);
+                let pairs: u64 = (0..q).map(|query| found.seen(query)).sum();
+                prop_assert_eq!(found.pairs(), b * h * pairs);
+                prop_assert_eq!(found.seen(q - 1), kv);
+                prop_assert!(new.steps().map(|step| step.flops()).sum::<u64>()
+                    <= old.steps().map(|step| step.flops()).sum());
+            }
+            Err(error) => {
+                prop_assert!(causal && q > kv);
+                prop_assert!(error.to_string().contains("would see no key"));
+            }
+        }
     }
 
     /// The sizes of another form fail, and say what the text form says wherever that fails too.
@@ -106,7 +152,7 @@ proptest! {
         values in prop::collection::vec(4_u64..9, MOST),
     ) {
         prop_assume!(form != other);
-        let values: [u64; MOST] = values.try_into().unwrap();
+        let values = as_sizes(form, values.try_into().unwrap());
         let chain = chain_of(other);
         let Err(error) = from_numbers(form, chain, DType::F32, values) else {
             return Err(TestCaseError::fail("it was accepted"));
@@ -130,6 +176,7 @@ proptest! {
         ]),
         values in prop::collection::vec(4_u64..9, MOST),
         cut in 0_usize..8,
+        causal in any::<bool>(),
     ) {
         let ops: Vec<&str> =
             ops.iter().filter_map(|&index| Op::all().nth(index)).map(Op::name).collect();
@@ -144,6 +191,12 @@ proptest! {
         if chain.form() == Form::Pool {
             values[4..7].copy_from_slice(&[2, 2, 0]);
         }
+        if matches!(chain.form(), Form::Attention | Form::MultiheadLinear) {
+            let has_mask = causal && chain.contains(&Op::Softmax);
+            values[3] += values[2];
+            values[5] = values[1];
+            values[CAUSAL] = has_mask.into();
+        }
         let whole = from_numbers(chain.form(), chain, DType::F32, values).unwrap();
         prop_assert_eq!(whole.slice(0..chain.len()), Some(whole));
         let parts = (whole.slice(0..cut), whole.slice(cut..chain.len()));
@@ -157,11 +210,15 @@ proptest! {
 #[test]
 fn zero_one_and_too_much_of_each_size() {
     for (form, _) in CHAINS {
-        let usual = [8, 4, 8, 8, 4, 3, 3, 1, 1, 1, 2, 2, 0];
+        let usual = match form {
+            Form::Attention | Form::MultiheadLinear => [8, 4, 8, 8, 4, 2, 1, 3, 1, 1, 2, 2, 0],
+            _ => [8, 4, 8, 8, 4, 3, 3, 1, 1, 1, 2, 2, 0],
+        };
         for at in 0..form.size_keys().len() {
             for value in [0, 1, u64::from(u32::MAX), 1 << 32, u64::MAX] {
                 let mut values = usual;
                 values[at] = value;
+                let values = as_sizes(form, values);
                 assert_as_text(form, chain_of(form), values).unwrap_or_else(|e| panic!("{e}"));
             }
         }

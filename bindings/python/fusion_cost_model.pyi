@@ -171,9 +171,20 @@ class Problem:
 
     @staticmethod
     def attention(
-        chain: str, dtype: _DType | str, *, b: int, h: int, q: int, d: int, kv: int | None = None
+        chain: str,
+        dtype: _DType | str,
+        *,
+        b: int,
+        h: int,
+        q: int,
+        d: int,
+        kv: int | None = None,
+        kvh: int | None = None,
+        causal: bool = False,
     ) -> Problem:
-        """Scaled dot-product attention: batch, heads, queries, features of a head, keys."""
+        """Scaled dot-product attention: batch, heads, queries, features of a head, keys, and heads of
+        keys. With `causal`, no query sees a key after its own, and the last query is at the last
+        key."""
 
     @staticmethod
     def multihead_linear(
@@ -186,6 +197,8 @@ class Problem:
         d: int,
         features: int,
         kv: int | None = None,
+        kvh: int | None = None,
+        causal: bool = False,
     ) -> Problem:
         """Attention, and a linear op with `features` outputs on the joined heads."""
 

@@ -225,3 +225,14 @@ def no_dropout(problem):
     """What every runtime that draws its own random numbers says."""
     if any(op["op"] == "dropout" for op in problem.ops):
         raise Unsupported("its dropout draws other random numbers than the reference")
+
+
+def plain_attention(problem):
+    """What a runtime says whose attention has neither a mask nor heads that share keys and values."""
+    shape = problem.inputs[0]["shape"]
+    for op in problem.ops:
+        if op["op"] == "softmax" and op["attributes"].get("causal"):
+            raise Unsupported("its attention has no causal mask")
+        if op["op"] in ("qk", "pv") and problem.inputs[op["operands"][0]]["shape"][1] != shape[1]:
+            raise Unsupported("its heads do not share keys and values")
+        shape = op["shape"]

@@ -3,7 +3,7 @@ same, and the records say so."""
 
 import math
 
-from calibrate_runtime import Prepared, Unsupported, no_dropout, serve
+from calibrate_runtime import Prepared, Unsupported, no_dropout, plain_attention, serve
 
 HALF = math.sqrt(0.5)
 POINTWISE = {
@@ -78,6 +78,7 @@ class NumPy:
 
     def supports(self, problem):
         no_dropout(problem)
+        plain_attention(problem)
         known = {"qk", *POINTWISE, *STRUCTURED, *WITH_EPSILON}
         for op in problem.ops:
             if op["op"] not in known:

@@ -3,7 +3,7 @@
 import os
 
 import onnx_chain
-from calibrate_runtime import Prepared, no_dropout, serve
+from calibrate_runtime import Prepared, no_dropout, plain_attention, serve
 
 
 class OnnxRuntime:
@@ -23,6 +23,7 @@ class OnnxRuntime:
 
     def supports(self, problem):
         no_dropout(problem)
+        plain_attention(problem)
         onnx_chain.check(problem)
 
     def session(self, graph, level):

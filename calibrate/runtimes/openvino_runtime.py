@@ -2,7 +2,7 @@
 is not its default where the processor has bf16."""
 
 import onnx_chain
-from calibrate_runtime import Prepared, no_dropout, serve
+from calibrate_runtime import Prepared, no_dropout, plain_attention, serve
 
 
 class OpenVino:
@@ -31,6 +31,7 @@ class OpenVino:
 
     def supports(self, problem):
         no_dropout(problem)
+        plain_attention(problem)
         onnx_chain.check(problem)
 
     def prepare(self, problem, tensors, threads):

@@ -6,7 +6,7 @@ import re
 import unittest.mock
 from functools import partial
 
-from calibrate_runtime import Prepared, Unsupported, no_dropout, serve
+from calibrate_runtime import Prepared, Unsupported, no_dropout, plain_attention, serve
 
 STRUCTURED = {"linear", "conv2d", "qk", "pv", "max_pool", "softmax", "layer_norm", "rms_norm"}
 POINTWISE = {
@@ -40,6 +40,7 @@ class PyTorch:
 
     def supports(self, problem):
         no_dropout(problem)
+        plain_attention(problem)
         for op in problem.ops:
             if op["op"] not in STRUCTURED | POINTWISE:
                 raise Unsupported(f"it has no call for {op['op']}")

@@ -120,7 +120,7 @@ fn a_llama_block_has_seven_linear_layers_and_an_attention() {
     for (kernel, count) in [
         ("linear/f16/m1024.k4096.n4096", 1),
         ("linear/f16/m1024.k4096.n1024", 2),
-        ("qk+add+softmax+pv+linear+add/f16/b8.h32.q128.d128.n4096", 1),
+        ("qk+add+softmax+pv+linear+add/f16/b8.h32.q128.d128.kvh8.n4096", 1),
         ("linear+silu+mul+linear+add/f16/m1024.k4096.n14336.o4096", 1),
         ("rms_norm/f16/m1024.n4096", 2),
     ] {

@@ -52,7 +52,9 @@ fn found(nodes: &str, outputs: &str) -> Segments {
 
 const NUMBERS: [&str; 10] =
     ["0", "0.044715", "0.25", "0.5", "0.79788456", "1", "1.41421356", "2", "3", "6"];
-const LISTS: [(&str, &[i64]); 5] = [
+const LISTS: [(&str, &[i64]); 7] = [
+    ("twice", &[1, 1, 2, 1, 1]),
+    ("heads", &[0, 4, -1, 16]),
     ("split", &[0, 0, 4, 16]),
     ("join", &[0, 0, 64]),
     ("zero", &[0]),
@@ -67,6 +69,11 @@ const INPUTS: &[(&str, &[u64])] = &[
     ("q", &[8, 4, 16, 16]),
     ("k", &[8, 4, 20, 16]),
     ("pv", &[8, 4, 20, 16]),
+    ("gq", &[8, 4, 20, 16]),
+    ("gk", &[8, 2, 20, 16]),
+    ("gv", &[8, 2, 20, 16]),
+    ("ok", &[8, 1, 20, 16]),
+    ("ov", &[8, 1, 20, 16]),
     ("mask", &[8, 1, 1, 20]),
     ("m", &[128, 64]),
     ("y2", &[8, 64, 16]),
@@ -343,6 +350,39 @@ fn attention() {
         assert_kernels(&lines, &[&format!("{expected}/{sizes}")]);
     }
     assert_kernels(&["Attention(q, k, pv, mask) -> o"], &[&format!("qk+add+softmax+pv/{sizes}")]);
+    // Heads that share keys and values, and a mask that is no tensor.
+    assert_kernels(
+        &["Attention(gq, gk, gv) -> o {\"is_causal\": 1}"],
+        &["attention_head/f32/b8.h4.q20.d16.kvh2.causal1"],
+    );
+    assert_kernels(
+        &["Attention(q, gk, gv, mask) -> o"],
+        &["qk+add+softmax+pv/f32/b8.h4.q16.kv20.d16.kvh2"],
+    );
+    // ONNX puts the first query at the first key; with as many keys that is the same.
+    assert_opaque("Attention(q, k, pv) -> o {\"is_causal\": 1}", "first query at the first key");
+    let one_head = [
+        "Transpose(ok) -> kt {\"perm\": [0, 1, 3, 2]}",
+        "MatMul(q, kt) -> s",
+        "Mul(s, 0.25) -> e",
+        "Softmax(e) -> r",
+        "MatMul(r, ov) -> o",
+    ];
+    assert_kernels(&one_head, &["attention_head/f32/b8.h4.q16.kv20.d16.kvh1"]);
+    let repeated = [
+        "Unsqueeze(gk, two) -> k1",
+        "Expand(k1, twice) -> k2",
+        "Reshape(k2, heads) -> k3",
+        "Transpose(k3) -> kt {\"perm\": [0, 1, 3, 2]}",
+        "Unsqueeze(gv, two) -> v1",
+        "Expand(v1, twice) -> v2",
+        "Reshape(v2, heads) -> v3",
+        "MatMul(q, kt) -> s",
+        "Mul(s, 0.25) -> e",
+        "Softmax(e) -> r",
+        "MatMul(r, v3) -> o",
+    ];
+    assert_kernels(&repeated, &["attention_head/f32/b8.h4.q16.kv20.d16.kvh2"]);
     // Heads that are split and joined again, with linear layers around them.
     let lines = [
         "Linear(x, w1, v) -> l1",

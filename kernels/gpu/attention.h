@@ -25,7 +25,8 @@ template <> inline constexpr bool is_nothing<Nothing> = true;
 
 // How the work is cut.
 template <typename Number, int Width, int Keys, int Tiles, int Warps, int Threads, int Vector,
-          int KeyVector, int Pair, bool Given, bool Values, bool Exact, bool InRegisters>
+          int KeyVector, int Pair, bool Given, bool Values, bool Exact, bool InRegisters,
+          bool Causal>
 struct Shape {
     using T = Number;
     using Core = port::MatrixCore<T>;
@@ -53,6 +54,8 @@ struct Shape {
     static constexpr bool EXACT = Exact;
     // Whether queries are kept in registers, or read from shared memory at every step.
     static constexpr bool IN_REGISTERS = InRegisters;
+    // Whether a query sees no key after its own.
+    static constexpr bool CAUSAL = Causal;
 
     static constexpr int ROWS = TILES * Core::M;
     static constexpr int QUERIES = WARPS * ROWS;
@@ -97,13 +100,24 @@ template <typename T> struct Problem {
     const T* keys;
     const T* values;
     T* output;
-    // Of one batch.
+    // Of one batch, and how many neighbours among them share keys and values.
     i64 heads;
+    i64 sharing;
     i64 query_count;
     i64 key_count;
     i64 width;
     // What scores are multiplied with before anything else.
     float scale;
+
+    // Where the keys and values of a head are among those of all batches.
+    PORT_DEVICE i64 keys_of(i64 matrix) const { return matrix / sharing; }
+    // How many keys a query sees under a causal mask, which puts the last query at the last key.
+    // Rows that are not there see keys that are not there.
+    PORT_DEVICE i64 seen_by(i64 query) const { return key_count - query_count + query + 1; }
+    // How many keys the queries before `end` see together.
+    template <bool CAUSAL> PORT_DEVICE i64 seen_before(i64 end) const {
+        return CAUSAL && end < query_count ? seen_by(end - 1) : key_count;
+    }
 };
 
 // What one warp keeps of its rows.
@@ -126,9 +140,11 @@ template <class S, class Before, class After, class Output> struct Tile {
     const Before& before;
     const After& after;
     const Output& steps;
-    // The head among those of all batches.
-    i64 matrix;
+    // The head among those of all batches, and that of its keys and values among theirs.
+    i64 matrix, of_keys;
     i64 first_query;
+    // How many keys any of the queries sees.
+    i64 seen;
     // Of this warp.
     Rows<S> rows;
 
@@ -160,14 +176,14 @@ template <class S, class Before, class After, class Output> struct Tile {
         } else {
             copy_tile<S::KEYS, S::WIDTH, S::STRIDE, S::VECTOR, S::THREADS>(
                 shared_at(S::KEYS_AT),
-                problem.keys + (matrix * problem.key_count + first) * problem.width, problem.width,
+                problem.keys + (of_keys * problem.key_count + first) * problem.width, problem.width,
                 problem.key_count - first, problem.width);
         }
         port::copy_async_commit();
     }
     PORT_DEVICE void copy_values(i64 first) {
         T* target = shared_at(S::VALUES_AT);
-        const T* source = problem.values + (matrix * problem.key_count + first) * problem.width;
+        const T* source = problem.values + (of_keys * problem.key_count + first) * problem.width;
         const i64 left = problem.key_count - first;
         if constexpr (S::TRANSPOSED) {
             copy_transposed<S::KEYS, S::WIDTH, S::VALUE_STRIDE, S::VECTOR, S::THREADS>(
@@ -304,6 +320,10 @@ template <class S, class Before, class After, class Output> struct Tile {
             }
             apply(before, first_key);
         }
+        if constexpr (S::CAUSAL) {
+            hide_unseen(first_key);
+            return;
+        }
         if (first_key + S::KEYS <= problem.key_count) return;
         const int keys_left = left(problem.key_count, first_key + Core::col(0), S::KEYS);
 #pragma unroll
@@ -314,6 +334,29 @@ template <class S, class Before, class After, class Output> struct Tile {
                 for (int i = 0; i < Core::SIZE; ++i) {
                     const int col = n * Core::N + Core::col(i) - Core::col(0);
                     if (col >= keys_left) rows.scores[tile][n].x[i] = minus_infinity();
+                }
+            }
+        }
+    }
+
+    // Leaves each query of this warp the scores of the keys that it sees, which are all there.
+    PORT_DEVICE void hide_unseen(i64 first_key) {
+        const i64 first_row = first_query + warp_row();
+        if (first_key + S::KEYS <= problem.seen_by(first_row)) return;
+        // As in `apply`, places are relative to this lane's first one.
+        const i64 seen = problem.seen_by(first_row + Core::row(0)) - first_key - Core::col(0);
+        // Fewer hide nothing more, and more leave nothing hidden.
+        const int limit = static_cast<int>(
+            seen < -S::ROWS ? i64(-S::ROWS) : seen > S::KEYS ? i64(S::KEYS) : seen);
+#pragma unroll
+        for (int tile = 0; tile < S::TILES; ++tile) {
+#pragma unroll
+            for (int n = 0; n < S::KEY_TILES; ++n) {
+#pragma unroll
+                for (int i = 0; i < Core::SIZE; ++i) {
+                    const int row = tile * Core::M + Core::row(i) - Core::row(0);
+                    const int col = n * Core::N + Core::col(i) - Core::col(0);
+                    if (col >= limit + row) rows.scores[tile][n].x[i] = minus_infinity();
                 }
             }
         }
@@ -532,11 +575,11 @@ template <class S, class Before, class After, class Output> struct Tile {
     // The largest scores and the sums of weights alone; the first keys are on their way again at
     // the end.
     PORT_DEVICE void sum_weights() {
-        for (i64 first = 0; first < problem.key_count; first += S::KEYS) {
+        for (i64 first = 0; first < seen; first += S::KEYS) {
             arrived();
             if (computes()) make_scores(first);
             port::sync_block();
-            copy_keys(first + S::KEYS < problem.key_count ? first + S::KEYS : 0);
+            copy_keys(first + S::KEYS < seen ? first + S::KEYS : 0);
             if (computes()) {
                 float offset[S::TILES][Core::ROWS];
                 update_largest(offset);
@@ -586,7 +629,9 @@ template <class S, class Before, class After, class Output> struct Tile {
     PORT_DEVICE void attend() {
         float reciprocal[S::TILES][Core::ROWS];
         if constexpr (S::EXACT) reciprocal_sums(reciprocal);
-        for (i64 first = 0; first < problem.key_count; first += S::KEYS) {
+        // Steps that do not commute with the division may make something of a weight of zero.
+        const i64 end = S::EXACT ? problem.key_count : seen;
+        for (i64 first = 0; first < end; first += S::KEYS) {
             arrived();
             copy_values(first);
             if (computes()) {
@@ -603,7 +648,7 @@ template <class S, class Before, class After, class Output> struct Tile {
                 apply(after, first);
             }
             arrived();
-            if (first + S::KEYS < problem.key_count) copy_keys(first + S::KEYS);
+            if (first + S::KEYS < end) copy_keys(first + S::KEYS);
             if (computes()) multiply_values();
         }
         if constexpr (!S::EXACT) {
@@ -647,7 +692,7 @@ template <class S, class Before, class After, class Output> struct Tile {
 };
 
 // Does the tile `index`: tiles of the same head are neighbours, so that their keys and values stay
-// in cache. `before` are steps on scores, `after` steps on probabilities, and `steps` those on the
+// in cache. Under a causal mask the last queries have most to do, and begin first. `before` are steps on scores, `after` steps on probabilities, and `steps` those on the
 // output.
 template <class S, int SHARED_BYTES, int QUERIES, class Before, class After, class Output>
 PORT_DEVICE void tile(i64 index, const Problem<typename S::T>& problem, const Before& before,
@@ -655,8 +700,11 @@ PORT_DEVICE void tile(i64 index, const Problem<typename S::T>& problem, const Be
     static_assert(SHARED_BYTES == S::SHARED_BYTES && QUERIES == S::QUERIES,
                   "the launch is for another core");
     const i64 per_head = (problem.query_count + S::QUERIES - 1) / S::QUERIES;
-    Tile<S, Before, After, Output> work{problem, before, after, steps, index / per_head,
-                                        index % per_head * S::QUERIES, {}};
+    const i64 matrix = index / per_head, place = index % per_head;
+    const i64 first = (S::CAUSAL ? per_head - 1 - place : place) * S::QUERIES;
+    const i64 seen = problem.template seen_before<S::CAUSAL>(first + S::QUERIES);
+    Tile<S, Before, After, Output> work{problem, before,  after, steps, matrix,
+                                        problem.keys_of(matrix), first, seen, {}};
     work.run();
 }
 

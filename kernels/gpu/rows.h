@@ -8,6 +8,8 @@
 //     template <int STAGE, int V> void pointwise(float (&x)[V], i64 row, i64 col) const;
 //     template <int STAGE> const T* weight() const;   // of the norm `op<STAGE>()`
 //     template <int STAGE> const T* shift() const;
+//     static constexpr bool MASKED;                   // whether the first is a causal softmax,
+//     i64 seen(i64 row) const;                        // and how many numbers it sees of a row
 //
 // A team of threads does a row. Where there is room it holds the row in registers, so that memory
 // is read once; else it reads the row again for every statistic, and computes what comes before
@@ -86,11 +88,20 @@ template <int LANES, int CHUNKS, int V> struct PartPlace {
     PORT_DEVICE i64 col(int chunk) const { return inside(chunk) ? first + chunk * (LANES * V) : 0; }
 };
 
-template <int CHUNKS, int V, typename T, typename Place>
-PORT_DEVICE void load_chunks(const T* input, const Place& place, float (&x)[CHUNKS][V]) {
+// What a mask hides is not read.
+template <int CHUNKS, int V, typename T, typename Program, typename Place>
+PORT_DEVICE void load_chunks(const Program& program, const T* input, const Place& place,
+                             float (&x)[CHUNKS][V]) {
     const T* row = input + place.row * place.cols;
 #pragma unroll
-    for (int c = 0; c < CHUNKS; ++c) port::load<V>(row + place.col(c), x[c]);
+    for (int c = 0; c < CHUNKS; ++c) {
+        if constexpr (Program::MASKED) {
+            const i64 col = place.col(c);
+            port::load<V>(row + (col < program.seen(place.row) ? col : 0), x[c]);
+        } else {
+            port::load<V>(row + place.col(c), x[c]);
+        }
+    }
 }
 
 template <int CHUNKS, int V, typename T, typename Place>
@@ -107,6 +118,20 @@ PORT_DEVICE void pointwise(const Program& program, const Place& place, float (&x
 #pragma unroll
     for (int c = 0; c < CHUNKS; ++c)
         program.template pointwise<STAGE, V>(x[c], place.row, place.col(c));
+}
+
+// How much the query of a row of scores sees under a causal mask, which puts the last query at the
+// last key.
+PORT_DEVICE i64 seen_by_row(i64 row, i64 queries, i64 keys) {
+    const i64 query = row - port::quotient(row, queries) * queries;
+    return keys - queries + query + 1;
+}
+
+// Minus infinity becomes a probability of zero.
+template <int V> PORT_DEVICE void hide_unseen(float (&x)[V], i64 col, i64 seen) {
+#pragma unroll
+    for (int i = 0; i < V; ++i)
+        if (col + i >= seen) x[i] = -port::infinity();
 }
 
 // Combines a number for each element that is inside with what there is so far.
@@ -224,7 +249,7 @@ PORT_DEVICE void held_tile(const Program& program, const T* input, T* output, i6
     const HeldPlace<LANES, CHUNKS, V> place = {is_row ? row : rows - 1, static_cast<int>(cols),
                                                team.index() * V};
     float x[CHUNKS][V];
-    load_chunks(input, place, x);
+    load_chunks(program, input, place, x);
     held_stages<0>(program, team, place, x);
     store_chunks(output, place, is_row, x);
     team.finish();
@@ -235,7 +260,7 @@ template <int STAGE, int LANES, int CHUNKS, int V, typename T, typename Program>
 PORT_DEVICE void read_part(const Program& program, const T* input, const Statistics* statistics,
                            const PartPlace<LANES, CHUNKS, V>& place, float (&x)[CHUNKS][V]) {
     if constexpr (STAGE == 0) {
-        load_chunks(input, place, x);
+        load_chunks(program, input, place, x);
     } else {
         read_part<STAGE - 1>(program, input, statistics, place, x);
         normalize<STAGE - 1>(program, place, statistics[STAGE - 1], x);

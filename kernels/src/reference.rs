@@ -10,7 +10,7 @@ mod real;
 mod rows;
 
 use fusion_cost_model::kernel::{OperandKind, PoolSizes, Step};
-use fusion_cost_model::{Op, Pointwise, Problem};
+use fusion_cost_model::{AttentionSizes, Op, Pointwise, Problem};
 
 use self::product::{Arithmetic, Right};
 pub(crate) use self::real::Real;
@@ -85,7 +85,7 @@ impl<'a> Reference<'a> {
             Op::MaxPool => self.max_pool(rows, before),
             Op::Qk => self.scores(rows),
             Op::Pv => self.attention_output(rows, operands[0], before),
-            Op::Softmax => before(rows).map(rows::softmax),
+            Op::Softmax => self.softmax(rows, before(rows)),
             Op::LayerNorm => before(rows)
                 .map(|row, rounding| rows::layer_norm(row, rounding, operands[0], operands[1])),
             Op::RmsNorm => {
@@ -201,6 +201,26 @@ impl<'a> Reference<'a> {
         output
     }
 
+    /// The softmax of rows of scores or of any others. What a causal mask hides is zero.
+    fn softmax(&self, rows: &[usize], mut block: Rows) -> Rows {
+        let causal = self.problem.sizes().attention().filter(|sizes| sizes.causal);
+        let Some(AttentionSizes { q, kv, .. }) = causal else {
+            return block.map(rows::softmax);
+        };
+        let (queries, keys) = (q as usize, kv as usize);
+        let numbers =
+            block.values.chunks_exact_mut(keys).zip(block.rounding.chunks_exact_mut(keys));
+        for (row, (values, rounding)) in rows.iter().zip(numbers) {
+            // Both ends lie at each other: as far before the last key as before the last query.
+            let before_last = queries - 1 - row % queries;
+            let seen = keys - before_last;
+            rows::softmax(&mut values[..seen], &mut rounding[..seen]);
+            values[seen..].fill(0.0);
+            rounding[seen..].fill(0.0);
+        }
+        block
+    }
+
     fn scores(&self, rows: &[usize]) -> Rows {
         let Some(sizes) = self.problem.sizes().attention() else {
             return Rows::exact(Vec::new(), 0);
@@ -211,9 +231,10 @@ impl<'a> Reference<'a> {
         } else {
             f64::from(attention_scale(sizes.d))
         };
+        let group = sizes.group() as usize;
         let mut output = Rows::exact(Vec::with_capacity(rows.len() * keys), keys);
         for rows in rows.chunk_by(|one, next| one / queries == next / queries) {
-            let head = &self.operands[0][0][rows[0] / queries * keys * d..];
+            let head = &self.operands[0][0][rows[0] / queries / group * keys * d..];
             let transposed = Right::by_columns(head, [d, keys]);
             output.append(self.input_rows(rows).times(self.arithmetic, transposed));
         }
@@ -232,7 +253,7 @@ impl<'a> Reference<'a> {
             return Rows::exact(Vec::new(), 0);
         };
         let (heads, queries) = (sizes.h as usize, sizes.q as usize);
-        let (keys, d) = (sizes.kv as usize, sizes.d as usize);
+        let (keys, d, group) = (sizes.kv as usize, sizes.d as usize, sizes.group() as usize);
         let mut output = Rows::exact(Vec::with_capacity(rows.len() * heads * d), heads * d);
         for rows in rows.chunk_by(|one, next| one / queries == next / queries) {
             let batch = rows[0] / queries;
@@ -241,7 +262,8 @@ impl<'a> Reference<'a> {
                 let of_head = batch * heads + head;
                 let query_rows: Vec<usize> =
                     rows.iter().map(|row| of_head * queries + row % queries).collect();
-                let values = Right::by_rows(&values[of_head * keys * d..], [keys, d], d);
+                let values = &values[of_head / group * keys * d..];
+                let values = Right::by_rows(values, [keys, d], d);
                 let part = before(&query_rows).times(self.arithmetic, values);
                 joined.put_columns(head * d, &part);
             }
@@ -285,6 +307,26 @@ mod tests {
         assert_eq!(rows, [5421.5, 6532.5, 8754.5, 9865.5]);
     }
 
+    /// Two heads that share their keys, three queries and four keys of one feature: scores of zero
+    /// weigh all keys that are seen alike, and the first query sees two of them.
+    #[test]
+    fn attention_with_a_causal_mask_and_shared_keys_by_hand() {
+        let problem: Problem = "attention_head/f32/b1.h2.q3.kv4.d1.kvh1.causal1".parse().unwrap();
+        let mut inputs = Inputs::random(&problem, 0);
+        let lengths: Vec<usize> = inputs.tensors.iter().map(Vec::len).collect();
+        assert_eq!(lengths, [6, 4, 4]);
+        inputs.tensors = vec![vec![0.0; 6], vec![1.0; 4], vec![1.0, 3.0, 8.0, 100.0]];
+        let reference = Reference::new(&problem, &inputs);
+        for (row, mean) in [2.0, 4.0, 28.0].into_iter().enumerate() {
+            assert_eq!(reference.row(row), [mean; 2]);
+        }
+        // The first head sees the first key alone as soon as its score is large.
+        inputs.tensors[0][0] = 1.0;
+        inputs.tensors[1][0] = 1e9;
+        let row = Reference::new(&problem, &inputs).row(0);
+        assert_eq!(row, [1.0, 2.0]);
+    }
+
     #[test]
     fn attention_of_one_key_is_its_value() {
         let problem: Problem = "attention_head/f32/b1.h2.q1.kv1.d2".parse().unwrap();
@@ -295,7 +337,7 @@ mod tests {
 
     /// Of every anchor and row op, with more than one image, head and group, and rows that are far
     /// from each other.
-    const PROBLEMS: [&str; 9] = [
+    const PROBLEMS: [&str; 10] = [
         "mlp/f32/m17.k33.n21.o5",
         "linear+bias+add+layer_norm/f32/m17.k33.n21",
         "linear+rms_norm+silu+linear+dropout+softmax+relu/f32/m9.k33.n21.o7",
@@ -304,6 +346,7 @@ mod tests {
         "conv2d+batch_norm/f32/n2.c5.h9.w8.k5.r3.s2.stride2.pad1.groups5",
         "qk+scale+add+softmax+dropout+pv+add/f32/b2.h3.q7.kv13.d8",
         "multihead_linear/f32/b2.h3.q5.kv7.d4.n9",
+        "multihead_linear/f32/b2.h6.q5.kv7.d4.kvh2.causal1.n9",
         "softmax+dropout+pv+linear+bias/f32/b2.h3.q5.kv7.d4.n9",
     ];
 

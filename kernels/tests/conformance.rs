@@ -98,7 +98,7 @@ fn conform_on(cases: &[Case], backend: &mut dyn Backend, cache: CacheState) {
 
 /// Problems of several tiles of rows for each thread, of which the last one is not whole: sizes at
 /// which a run computes the reference of some rows only.
-const TALL: [&str; 10] = [
+const TALL: [&str; 12] = [
     "linear_bias_relu/f32/m1000.k9.n35",
     "linear_bias_gelu/f32/m2049.k5.n3",
     "linear+bias+add+layer_norm/f32/m1201.k7.n33",
@@ -107,7 +107,9 @@ const TALL: [&str; 10] = [
     "conv_bn_relu/f32/n3.c3.h21.w22.k9.r3.s3.pad1",
     "conv_bn_relu_maxpool/f32/n2.c3.h45.w47.k5.r3.s3.pad1",
     "attention_head/f32/b1.h2.q900.kv33.d9",
+    "attention_head/f32/b2.h2.q450.kv501.d9.kvh1.causal1",
     "multihead_linear/f32/b2.h3.q450.kv17.d5.n11",
+    "multihead_linear/f32/b1.h4.q801.d5.kvh2.causal1.n11",
     "add_layernorm/f32/m2000.n19",
 ];
 

@@ -29,7 +29,7 @@ impl Ceilings {
             let operands = step.operand_elements();
             let unread = if step.op == Op::Conv2d { unread_pixels(problem) } else { 0 };
             unread_bytes += unread * element_bytes;
-            let (input, output) = (step.input.elements() - unread, step.output.elements());
+            let (input, output) = (step.input_elements() - unread, step.output.elements());
             // An op may work in place, and then input and output are the same memory.
             let touched = (input.max(output) + operands) * element_bytes;
             let moved = (input + operands + output) * element_bytes;

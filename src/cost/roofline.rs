@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::traffic::Traffic;
-use crate::vocabulary::{Problem, Step};
+use crate::vocabulary::Problem;
 
 /// Bandwidth of streaming kernels at one working set, in 10^9 bytes read and written per second.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -135,8 +135,7 @@ impl Ceilings {
         let bandwidth = self.bandwidth_at(traffic.fused_bytes)?;
         let mut unfused = Parts::default();
         for step in problem.steps() {
-            let Step { input, output, .. } = step;
-            let elements = input.elements() + step.operand_elements() + output.elements();
+            let elements = step.input_elements() + step.operand_elements() + step.output.elements();
             unfused.add(self.kernel(step.flops(), elements * element_bytes, bandwidth));
         }
         let fused = self.kernel(traffic.flops, traffic.fused_bytes, bandwidth);

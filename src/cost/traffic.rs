@@ -4,12 +4,12 @@ use crate::vocabulary::Problem;
 
 /// The modelled work of a problem: compulsory traffic of both variants, flops credited once.
 ///
-/// Every kernel reads each of its inputs once and writes its output once. The unfused variant is
-/// the sum over its kernels, one per op; the fused one moves what crosses the boundary of the
+/// Every kernel reads each of its inputs once and writes its output once; a causal softmax reads the
+/// scores that it sees. The unfused variant is the sum over its kernels, one per op; the fused one moves what crosses the boundary of the
 /// chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Traffic {
-    /// Floating-point operations of the chain.
+    /// Floating-point operations of the chain, without those on what a causal mask hides.
     pub flops: u64,
     /// Bytes that the unfused kernels move between them.
     pub unfused_bytes: u64,
@@ -31,10 +31,10 @@ impl Traffic {
         let mut launches = 0;
         for step in problem.steps() {
             let own = step.operand_elements();
-            flops += step.flops();
-            unfused += step.input.elements() + own + step.output.elements();
+            flops += step.useful_flops();
+            unfused += step.input_elements() + own + step.output.elements();
             operands += own;
-            first_input.get_or_insert(step.input.elements());
+            first_input.get_or_insert(step.input_elements());
             last_output = step.output.elements();
             launches += 1;
         }
@@ -220,6 +220,38 @@ mod tests {
         let problem: Problem = "linear_bias_relu/f32/m4096.k4096.n4096".parse().unwrap();
         let reduction = Traffic::of(&problem).memory_reduction();
         assert!((reduction - (1.0 - 3.0 / 7.0)).abs() < 1e-3, "{reduction}");
+    }
+
+    /// Grouped heads read fewer keys and values, and a causal softmax fewer scores.
+    #[test]
+    fn attention_with_a_mask_and_shared_keys_by_hand() {
+        for (text, flops, unfused, fused) in [
+            // Four heads, two of keys: Q 60, K 40, V 40, O 60, S 48.
+            (
+                "attention_head/f32/b1.h4.q3.kv4.d5.kvh2",
+                (10 + 4 + 10) * 48,
+                (60 + 40 + 48) + 96 + (48 + 40 + 60),
+                60 + 40 + 40 + 60,
+            ),
+            // Of 12 pairs in a head, 9 are seen.
+            (
+                "attention_head/f32/b1.h4.q3.kv4.d5.causal1",
+                (10 + 4 + 10) * 36,
+                (60 + 80 + 48) + (36 + 48) + (48 + 80 + 60),
+                60 + 80 + 80 + 60,
+            ),
+            (
+                "attention_output/f32/b1.h4.q3.kv4.d5.kvh1.causal1",
+                (4 + 10) * 36,
+                (36 + 48) + (48 + 20 + 60),
+                36 + 20 + 60,
+            ),
+        ] {
+            let traffic = Traffic::of(&text.parse().unwrap());
+            assert_eq!(traffic.flops, flops, "{text}");
+            assert_eq!(traffic.unfused_bytes, 4 * unfused, "{text}");
+            assert_eq!(traffic.fused_bytes, 4 * fused, "{text}");
+        }
     }
 
     #[test]

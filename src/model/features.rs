@@ -17,7 +17,7 @@ pub(super) struct CloudKey {
 }
 
 /// Sizes that choose another kernel, or another way through the same one, rather than make the work
-/// longer. All are 0 where there is no convolution.
+/// longer. All are 0 where there is neither a convolution nor attention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Kinds {
     stride: u64,
@@ -26,6 +26,10 @@ struct Kinds {
     is_pointwise: bool,
     /// Window, stride and padding of the max-pool.
     pool: [u64; 3],
+    /// Attention that leaves out what a mask hides.
+    is_causal: bool,
+    /// Attention whose heads share keys and values. How many do is in the bytes.
+    shares_keys: bool,
 }
 
 impl Kinds {
@@ -41,7 +45,9 @@ impl Hash for Kinds {
             window
                 ^ stride.rotate_left(16)
                 ^ pad.rotate_left(32)
-                ^ (u64::from(self.is_pointwise) << 63),
+                ^ (u64::from(self.is_pointwise) << 63)
+                ^ (u64::from(self.is_causal) << 62)
+                ^ (u64::from(self.shares_keys) << 61),
         );
     }
 }
@@ -52,16 +58,17 @@ impl CloudKey {
         let pool =
             pool.map_or([0; 3], |PoolSizes { window, stride, pad, .. }| [window, stride, pad]);
         // A max-pool by itself has no convolution.
-        let alone = Kinds { pool, ..Kinds::default() };
-        let kinds = problem.sizes().conv().map_or(alone, |conv| {
+        let mut kinds = Kinds { pool, ..Kinds::default() };
+        if let Some(conv) = problem.sizes().conv() {
             let is_depthwise = conv.groups > 1 && conv.groups == conv.c;
-            Kinds {
-                stride: conv.stride,
-                groups: if is_depthwise { Kinds::DEPTHWISE } else { conv.groups },
-                is_pointwise: conv.r == 1 && conv.s == 1,
-                pool,
-            }
-        });
+            kinds.stride = conv.stride;
+            kinds.groups = if is_depthwise { Kinds::DEPTHWISE } else { conv.groups };
+            kinds.is_pointwise = conv.r == 1 && conv.s == 1;
+        }
+        if let Some(attention) = problem.sizes().attention() {
+            kinds.is_causal = attention.causal;
+            kinds.shares_keys = attention.kvh < attention.h;
+        }
         Self { chain: *problem.chain(), dtype: problem.dtype(), kinds }
     }
 
@@ -104,11 +111,11 @@ impl Work {
         let mut steps = [(0.0, 0.0); Chain::MAX_OPS];
         let (mut flops, mut elements, mut last, mut len) = (0.0, 0, 0, 0);
         for (kept, step) in steps.iter_mut().zip(problem.steps()) {
-            let (operands, input) = (step.operand_elements(), step.input.elements());
+            let (operands, input) = (step.operand_elements(), step.input_elements());
             let own = step.flops() as f64;
             last = step.output.elements();
             *kept = (own, (input + operands + last) as f64 * element_bytes);
-            flops += own;
+            flops += step.useful_flops() as f64;
             // The fused variant reads the first input, every operand, and writes the last output.
             elements += operands + if len == 0 { input } else { 0 };
             len += 1;
@@ -239,13 +246,34 @@ mod tests {
     }
 
     #[test]
+    fn attention_with_a_mask_or_shared_keys_is_in_another_cloud() {
+        let key = |sizes: &str| CloudKey::of(&problem(&format!("attention_head/f32/{sizes}")));
+        let plain = key("b1.h8.q16.kv32.d8");
+        assert_eq!(plain, key("b2.h4.q8.kv32.d16"));
+        let causal = key("b1.h8.q16.kv32.d8.causal1");
+        let grouped = key("b1.h8.q16.kv32.d8.kvh2");
+        let both = key("b1.h8.q16.kv32.d8.kvh2.causal1");
+        let all = [plain, causal, grouped, both];
+        for (index, one) in all.iter().enumerate() {
+            assert!(all[index + 1..].iter().all(|other| other != one), "{index}");
+        }
+        assert_eq!(grouped, key("b1.h8.q16.kv32.d8.kvh1"));
+        // A single query sees everything.
+        assert_eq!(key("b1.h8.q1.kv32.d8"), key("b1.h8.q1.kv32.d8.causal1"));
+        assert_ne!(
+            coordinates("attention_head/f32/b1.h8.q16.d8.kvh2"),
+            coordinates("attention_head/f32/b1.h8.q16.d8.kvh4"),
+        );
+    }
+
+    #[test]
     fn the_work_is_that_of_the_traffic() {
         for pattern in PATTERNS {
             let chain = Chain::new(pattern.ops).unwrap();
             let keys = chain.form().size_keys().iter();
             let sizes: Vec<String> = keys.map(|key| format!("{}4", key.key)).collect();
             let sizes = sizes.join(".").replace("pad4", "pad0").replace("r4.s4", "r1.s1");
-            let sizes = sizes.replace("pool4", "pool1");
+            let sizes = sizes.replace("pool4", "pool1").replace("causal4", "causal1");
             let problem = problem(&format!("{}/f32/{sizes}", pattern.name));
             let (work, traffic) = (Work::of(&problem), Traffic::of(&problem));
             assert_eq!(work.flops, traffic.flops as f64, "{problem}");

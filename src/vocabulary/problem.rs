@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::chain::Chain;
 use super::dtype::DType;
 use super::form::Form;
+use super::op::Op;
 use super::sizes::Sizes;
 use super::typed_sizes::{
     AttentionSizes, ConvSizes, ImageSizes, LinearSizes, MlpSizes, PoolWindow, RowsSizes,
@@ -55,13 +56,18 @@ impl Problem {
     ///
     /// # Errors
     ///
-    /// When these are the sizes of another form of chain.
+    /// When these are the sizes of another form of chain, or have a causal mask and the chain has no
+    /// softmax that could apply it.
     pub fn new(chain: Chain, dtype: DType, sizes: Sizes) -> Result<Self, Error> {
-        if sizes.form() == chain.form() {
-            Ok(Self { chain, dtype, sizes })
-        } else {
-            Err(sizes.mismatch(chain.form()))
+        if sizes.form() != chain.form() {
+            return Err(sizes.mismatch(chain.form()));
         }
+        let is_causal = sizes.attention().is_some_and(|attention| attention.causal);
+        if is_causal && !chain.contains(&Op::Softmax) {
+            let reason = "causal1 masks what the softmax sees, and the chain has no softmax";
+            return Err(sizes.error(reason.to_owned()));
+        }
+        Ok(Self { chain, dtype, sizes })
     }
 
     /// Pointwise and row ops (softmax, layer norm, RMS norm) on a matrix.
@@ -143,8 +149,8 @@ impl Problem {
     ///
     /// When these cannot be the sizes of the chain.
     pub fn attention(chain: Chain, dtype: DType, sizes: AttentionSizes) -> Result<Self, Error> {
-        let AttentionSizes { b, h, q, kv, d } = sizes;
-        Self::of(chain, dtype, Form::Attention, [b, h, q, kv, d])
+        let AttentionSizes { b, h, q, kv, d, kvh, causal } = sizes;
+        Self::of(chain, dtype, Form::Attention, [b, h, q, kv, d, kvh, causal.into()])
     }
 
     /// Attention and a linear op with `features` outputs on the joined heads.
@@ -158,8 +164,9 @@ impl Problem {
         sizes: AttentionSizes,
         features: u64,
     ) -> Result<Self, Error> {
-        let AttentionSizes { b, h, q, kv, d } = sizes;
-        Self::of(chain, dtype, Form::MultiheadLinear, [b, h, q, kv, d, features])
+        let AttentionSizes { b, h, q, kv, d, kvh, causal } = sizes;
+        let sizes = [b, h, q, kv, d, kvh, causal.into(), features];
+        Self::of(chain, dtype, Form::MultiheadLinear, sizes)
     }
 
     fn of<const N: usize>(
@@ -207,7 +214,7 @@ impl FromStr for Problem {
             return Err(ErrorKind::ProblemText(text.to_owned()).into());
         };
         let (chain, dtype): (Chain, DType) = (chain.parse()?, dtype.parse()?);
-        Ok(Self { chain, dtype, sizes: Sizes::parse(chain.form(), sizes)? })
+        Self::new(chain, dtype, Sizes::parse(chain.form(), sizes)?)
     }
 }
 
@@ -235,10 +242,31 @@ mod tests {
             ("linear+bias+relu/float32/k512.m512.n512", "linear_bias_relu/f32/m512.k512.n512"),
             ("linear+bias+silu+mul/bf16/m1.k2.n3", "linear+bias+silu+mul/bf16/m1.k2.n3"),
             ("Conv2d_BN/f16/n1.c3.h8.w8.k4.r3.s3", "conv_bn/f16/n1.c3.h8.w8.k4.r3.s3"),
+            (
+                "attention_head/f32/causal1.kvh2.b1.h6.q5.kv9.d4",
+                "attention_head/f32/b1.h6.q5.kv9.d4.kvh2.causal1",
+            ),
+            (
+                "attention_head/f32/b1.h6.q5.kv9.d4.kvh6.causal0",
+                "attention_head/f32/b1.h6.q5.kv9.d4",
+            ),
+            // A single query is at the last key.
+            ("attention_head/f32/b1.h6.q1.kv9.d4.causal1", "attention_head/f32/b1.h6.q1.kv9.d4"),
         ] {
             let problem: Problem = given.parse().unwrap();
             assert_eq!(problem.to_string(), canonical);
             assert_eq!(canonical.parse::<Problem>().unwrap(), problem);
+        }
+    }
+
+    #[test]
+    fn only_a_softmax_has_a_causal_mask() {
+        for chain in ["qk", "qk+scale", "pv", "pv+linear"] {
+            let n = if chain.ends_with("linear") { ".n3" } else { "" };
+            let text = format!("{chain}/f32/b1.h2.q3.kv4.d5.causal1{n}");
+            let error = text.parse::<Problem>().unwrap_err();
+            assert!(error.is_invalid_sizes());
+            assert!(error.to_string().contains("the chain has no softmax"), "{error}");
         }
     }
 

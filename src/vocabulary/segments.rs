@@ -4,10 +4,13 @@ use std::ops::Range;
 
 use super::chain::Chain;
 use super::form::Form;
+use super::op::Op;
 use super::problem::Problem;
 use super::sizes::Sizes;
 use super::steps::{Matrix, Step};
-use super::typed_sizes::{ImageSizes, LinearSizes, PoolSizes, PoolWindow, RowsSizes};
+use super::typed_sizes::{
+    AttentionSizes, ImageSizes, LinearSizes, PoolSizes, PoolWindow, RowsSizes,
+};
 use crate::error::Error;
 
 impl Problem {
@@ -15,8 +18,9 @@ impl Problem {
     /// would compute that fused only them.
     ///
     /// `None` when there are no such ops, or they are no chain of their own, such as a `max_pool`
-    /// without its convolution and with what follows it. A `qk` by itself applies `1 / sqrt(d)` (see [`Op::Qk`](crate::Op::Qk)), whatever
-    /// its own chain does, which costs the same.
+    /// without its convolution and with what follows it, or the softmax of causal attention without a
+    /// GEMM that says which row is which query. A `qk` by itself applies `1 / sqrt(d)` (see
+    /// [`Op::Qk`](crate::Op::Qk)), whatever its own chain does, which costs the same.
     ///
     /// ```
     /// use fusion_cost_model::Problem;
@@ -34,7 +38,13 @@ impl Problem {
         let chain = Chain::new(self.chain().get(ops.clone())?).ok()?;
         let first = self.steps().nth(ops.start)?;
         let dtype = self.dtype();
+        let has_softmax = chain.contains(&Op::Softmax);
+        let attention = self.sizes().attention();
+        let is_causal = attention.is_some_and(|sizes| sizes.causal) && has_softmax;
+        // What the softmax does not see, the other ops compute nonetheless.
+        let sizes = self.sizes().with_causal(is_causal);
         match chain.form() {
+            Form::Rows if is_causal => return None,
             Form::Rows => {
                 let Matrix { rows: m, cols: n } = first.input;
                 Self::rows(chain, dtype, RowsSizes { m, n })
@@ -45,7 +55,7 @@ impl Problem {
             }
             // With both linear ops, or the convolution and its pool, or all of attention, the
             // sizes are the same.
-            form if form == self.sizes().form() => Self::new(chain, dtype, *self.sizes()),
+            form if form == sizes.form() => Self::new(chain, dtype, sizes),
             Form::Conv => Self::conv(chain, dtype, self.sizes().conv()?),
             Form::Pool => {
                 let PoolSizes { h, w, window: size, stride, pad } = self.sizes().pool()?;
@@ -53,7 +63,7 @@ impl Problem {
                 let images = ImageSizes { n: rows / (h * w), c, h, w };
                 Self::pool(chain, dtype, images, PoolWindow { size, stride, pad })
             }
-            Form::Attention => Self::attention(chain, dtype, self.sizes().attention()?),
+            Form::Attention => Self::attention(chain, dtype, sizes.attention()?),
             Form::Mlp | Form::ConvPool | Form::MultiheadLinear => return None,
         }
         .ok()
@@ -89,8 +99,11 @@ impl Problem {
                 written.rows, written.cols, read.rows, read.cols
             )));
         }
-        if let (Some(first), Some(second)) = (self.sizes().attention(), next.sizes().attention()) {
-            if first != second {
+        let [first, second] = [self, next].map(|problem| problem.sizes().attention());
+        // Only the one with the softmax has the mask.
+        let is_causal = [first, second].into_iter().flatten().any(|sizes| sizes.causal);
+        if let (Some(first), Some(second)) = (first, second) {
+            if (AttentionSizes { causal: second.causal, ..first }) != second {
                 return Err(fail("their heads have other sizes".to_owned()));
             }
         }
@@ -118,13 +131,12 @@ impl Problem {
                 return Self::conv_pool(chain, self.dtype(), conv, window);
             }
             (Form::MultiheadLinear, None, Some(linear)) => {
-                let attention = self.sizes().attention();
-                let attention = attention.ok_or_else(|| fail("only one has sizes".to_owned()))?;
+                let attention = first.ok_or_else(|| fail("only one has sizes".to_owned()))?;
                 return Self::multihead_linear(chain, self.dtype(), attention, linear.n);
             }
             _ => return Err(fail("their sizes do not go together".to_owned())),
         };
-        Self::new(chain, self.dtype(), sizes)
+        Self::new(chain, self.dtype(), sizes.with_causal(is_causal))
     }
 
     /// The matrix that the first op reads.
@@ -146,6 +158,27 @@ mod tests {
         text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
     }
 
+    /// The GEMMs of causal attention compute all pairs, and its softmax is no softmax of rows.
+    #[test]
+    fn the_mask_of_causal_attention_stays_with_its_softmax() {
+        let whole = problem("multihead_linear/f32/b1.h4.q3.kv5.d2.kvh2.causal1.n7");
+        let text = |ops| whole.slice(ops).map(|part| part.to_string());
+        assert_eq!(text(0..1).as_deref(), Some("qk/f32/b1.h4.q3.kv5.d2.kvh2"));
+        assert_eq!(text(1..2), None);
+        assert_eq!(text(2..3).as_deref(), Some("pv/f32/b1.h4.q3.kv5.d2.kvh2"));
+        assert_eq!(text(2..4).as_deref(), Some("pv+linear/f32/b1.h4.q3.kv5.d2.kvh2.n7"));
+        let causal = "b1.h4.q3.kv5.d2.kvh2.causal1";
+        assert_eq!(text(0..2), Some(format!("qk+softmax/f32/{causal}")));
+        assert_eq!(text(1..3), Some(format!("attention_output/f32/{causal}")));
+        for cut in [1, 2, 3] {
+            let joined = match (whole.slice(0..cut), whole.slice(cut..4)) {
+                (Some(first), Some(second)) => first.join(&second).unwrap(),
+                parts => panic!("{parts:?}"),
+            };
+            assert_eq!(joined, whole, "{cut}");
+        }
+    }
+
     #[test]
     fn neighbours_of_other_shapes_are_refused() {
         for (first, second, reason) in [
@@ -161,6 +194,11 @@ mod tests {
             (
                 "qk/f32/b1.h2.q3.kv4.d5",
                 "attention_output/f32/b1.h2.q3.kv4.d6",
+                "their heads have other sizes",
+            ),
+            (
+                "qk/f32/b1.h2.q3.kv4.d5.kvh1",
+                "attention_output/f32/b1.h2.q3.kv4.d5",
                 "their heads have other sizes",
             ),
             (

@@ -38,6 +38,10 @@ const fn padding(key: &'static str, meaning: &'static str) -> SizeKey {
     SizeKey { key, meaning, default: Default::Value(0), least: 0 }
 }
 
+const fn flag(key: &'static str, meaning: &'static str) -> SizeKey {
+    SizeKey { key, meaning, default: Default::Value(0), least: 0 }
+}
+
 const ROWS: &[SizeKey] = &[required("m", "rows"), required("n", "columns")];
 
 const LINEAR: &[SizeKey] =
@@ -86,11 +90,13 @@ const MULTIHEAD: &[SizeKey] = &[
     required("q", "queries"),
     same_as("kv", "keys and values", 2),
     required("d", "features of a head"),
+    same_as("kvh", "heads of keys and values", 1),
+    flag("causal", "1 where a query sees no key after its own"),
     required("n", "output features"),
 ];
 
 /// The sizes of attention without the output projection.
-const ATTENTION_KEYS: usize = 5;
+const ATTENTION_KEYS: usize = 7;
 
 /// The most sizes that a form has.
 pub(super) const MAX_KEYS: usize = CONV_POOL.len();

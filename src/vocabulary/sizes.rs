@@ -10,10 +10,13 @@ use super::typed_sizes::{
 };
 use crate::error::{Error, ErrorKind};
 
+/// Where attention has its causal mask among its sizes.
+const CAUSAL: usize = 6;
+
 /// The sizes of a problem; which ones there are depends on the chain's [`Form`].
 ///
-/// Every size is at least 1 (a padding may be 0), and small enough that the element count of
-/// every tensor fits into 63 bits.
+/// Every size is at least 1 (a padding may be 0, and `causal` is 0 or 1), and small enough that the
+/// element count of every tensor fits into 63 bits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Sizes {
     form: Form,
@@ -41,8 +44,9 @@ impl Sizes {
                 return Err(fail(format!("`{part}` {what}; expected {}", form.size_syntax())));
             };
             let meaning = keys[index].meaning;
+            let example = if keys[index].least == 0 { 1 } else { 64 };
             let value = number.parse::<u64>().map_err(|_| {
-                fail(format!("`{part}`: {meaning} must be a whole number, such as {key}64"))
+                fail(format!("`{part}`: {meaning} must be a whole number, such as {key}{example}"))
             })?;
             if given[index].replace(value).is_some() {
                 return Err(fail(format!("{key} ({meaning}) is given twice")));
@@ -65,7 +69,7 @@ impl Sizes {
         }
         let sizes = Self { form, values };
         sizes.check().map_err(fail)?;
-        Ok(sizes)
+        Ok(sizes.canonical())
     }
 
     /// The sizes of a form by number, in the order of its keys.
@@ -75,8 +79,29 @@ impl Sizes {
         let mut values = [0; MAX_KEYS];
         values[..N].copy_from_slice(&given);
         let sizes = Self { form, values };
-        sizes.check().map_err(|reason| ErrorKind::Sizes { sizes: sizes.in_full(), reason })?;
-        Ok(sizes)
+        sizes.check().map_err(|reason| sizes.error(reason))?;
+        Ok(sizes.canonical())
+    }
+
+    /// The one form of equal sizes: a single query sees all keys, with and without a causal mask.
+    fn canonical(self) -> Self {
+        match self.attention() {
+            Some(AttentionSizes { q: 1, .. }) => self.with_causal(false),
+            _ => self,
+        }
+    }
+
+    /// The same with a causal mask, or without; sizes without attention as they are.
+    pub(super) fn with_causal(mut self, causal: bool) -> Self {
+        if self.attention().is_some() {
+            self.values[CAUSAL] = causal.into();
+        }
+        self
+    }
+
+    /// What is wrong with these sizes.
+    pub(super) fn error(&self, reason: String) -> Error {
+        ErrorKind::Sizes { sizes: self.in_full(), reason }.into()
     }
 
     /// Why these are not the sizes of `form`.
@@ -134,18 +159,40 @@ impl Sizes {
         if let Some(pool) = self.pool() {
             Self::check_pool(&pool)?;
         }
+        self.check_attention()?;
         // The product of all sizes, images with their padding, bounds the element count of every
         // tensor and, with the factor for the flops of an element, all flops.
         let pad = self.conv().map_or(0, |conv| 2 * conv.pad);
         let product = self
             .iter()
-            .filter(|(key, _)| key.least > 0)
+            // Heads of keys and values are among the heads.
+            .filter(|(key, _)| key.least > 0 && key.key != "kvh")
             .map(|(key, value)| if matches!(key.key, "h" | "w") { value + pad } else { value })
             .try_fold(64_u64, |product, value| product.checked_mul(value));
         match product {
             Some(product) if i64::try_from(product).is_ok() => Ok(()),
             _ => Err("they multiply to more operations than 63 bits can count".to_owned()),
         }
+    }
+
+    fn check_attention(&self) -> Result<(), String> {
+        let Some(AttentionSizes { h, q, kv, kvh, causal, .. }) = self.attention() else {
+            return Ok(());
+        };
+        if self.values[CAUSAL] > 1 {
+            return Err(format!("causal is {}; it must be 0 or 1", self.values[CAUSAL]));
+        }
+        if h % kvh != 0 {
+            return Err(format!("kvh{kvh} does not divide h{h}"));
+        }
+        if causal && q > kv {
+            return Err(format!(
+                "causal1 puts the last query at the last key, so of q{q} with kv{kv} the first {} \
+                 would see no key",
+                q - kv
+            ));
+        }
+        Ok(())
     }
 
     fn check_conv(conv: &ConvSizes) -> Result<(), String> {
@@ -244,13 +291,15 @@ impl Sizes {
     /// The attention.
     #[must_use]
     pub fn attention(&self) -> Option<AttentionSizes> {
-        let [b, h, q, kv, d, ..] = self.values;
+        let [b, h, q, kv, d, kvh, causal, ..] = self.values;
         matches!(self.form, Form::Attention | Form::MultiheadLinear).then_some(AttentionSizes {
             b,
             h,
             q,
             kv,
             d,
+            kvh,
+            causal: causal != 0,
         })
     }
 
@@ -259,7 +308,7 @@ impl Sizes {
     pub fn second_linear(&self) -> Option<u64> {
         match self.form {
             Form::Mlp => Some(self.values[3]),
-            Form::MultiheadLinear => Some(self.values[5]),
+            Form::MultiheadLinear => Some(self.values[7]),
             _ => None,
         }
     }
@@ -318,6 +367,9 @@ mod tests {
         assert_eq!((conv.conv().unwrap().out_h(), conv.conv().unwrap().out_w()), (112, 112));
         let attention = sizes(Form::Attention, "b1.h8.q512.kv512.d64");
         assert_eq!(attention.to_string(), "b1.h8.q512.d64");
+        let grouped = sizes(Form::MultiheadLinear, "n9.causal1.kvh2.b1.h8.q512.kv512.d64");
+        assert_eq!(grouped.to_string(), "b1.h8.q512.d64.kvh2.causal1.n9");
+        assert_eq!((grouped.attention().unwrap().group(), grouped.second_linear()), (4, Some(9)));
         let pool = sizes(Form::ConvPool, "n1.c3.h8.w8.k4.r3.s3.pool3.pstride2.ppad1.pad1");
         assert_eq!(pool.pool().unwrap().out_h(), 4);
         assert_eq!(pool.to_string(), "n1.c3.h8.w8.k4.r3.s3.pad1.pool3.pstride2.ppad1");
@@ -348,6 +400,16 @@ mod tests {
             (Form::Conv, "n1.c4.h8.w8.k6.r3.s3.groups4", "groups4 does not divide k6"),
             (Form::ConvPool, "n1.c4.h3.w3.k4.r3.s3", "window (2) is larger"),
             (Form::ConvPool, "n1.c4.h9.w9.k4.r3.s3.pool3.ppad2", "at most half"),
+            (Form::Attention, "b1.h6.q3.d4.kvh4", "kvh4 does not divide h6"),
+            (Form::Attention, "b1.h6.q3.d4.kvh12", "kvh12 does not divide h6"),
+            (Form::Attention, "b1.h6.q3.d4.kvh0", "kvh (heads of keys and values) is 0"),
+            (Form::Attention, "b1.h6.q3.d4.causal2", "causal is 2; it must be 0 or 1"),
+            (Form::Attention, "b1.h6.q3.d4.causal", "must be a whole number, such as causal1"),
+            (
+                Form::MultiheadLinear,
+                "b1.h6.q5.kv3.d4.causal1.n7",
+                "of q5 with kv3 the first 2 would see no key",
+            ),
             (Form::Pool, "n1.c4.h1.w9", "window (2) is larger than the height"),
             (Form::Pool, "n1.c4.h9.w9.pool3.ppad2", "at most half"),
         ] {
@@ -369,7 +431,8 @@ mod tests {
                 .size_keys()
                 .iter()
                 .zip(values)
-                .map(|(key, value)| format!("{}{value}", key.key))
+                .map(|(key, value)| (key.key, if key.key == "causal" { value % 2 } else { value }))
+                .map(|(key, value)| format!("{key}{value}"))
                 .collect();
             if let Ok(sizes) = Sizes::parse(form, &text.join(".")) {
                 prop_assert_eq!(Sizes::parse(form, &sizes.to_string()).unwrap(), sizes);

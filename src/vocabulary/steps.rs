@@ -37,8 +37,11 @@ pub struct Step {
     pub output: Matrix,
     /// The shape of the op's [`OperandKind::Matrix`] operand; no elements if it has none.
     pub matrix: Matrix,
-    /// How many multiply-adds each output of a GEMM or convolution takes.
+    /// How many multiply-adds each output of a GEMM or convolution takes, masked or not.
     pub depth: u64,
+    /// Of ops on the scores of a causal attention, and of its GEMMs: pairs of a query and a key that it
+    /// sees.
+    pub seen: Option<u64>,
 }
 
 /// Floating-point operations per element: subtract the maximum, `exp`, sum, multiply by the
@@ -50,20 +53,40 @@ const LAYER_NORM_FLOPS: u64 = 8;
 const RMS_NORM_FLOPS: u64 = 4;
 
 impl Step {
-    /// Floating-point operations; a multiply-add counts as two.
+    /// Floating-point operations of the op as a kernel of its own; a multiply-add counts as two.
     ///
-    /// Work per row or per channel (a mean's division, a folded coefficient) is not counted.
+    /// Work per row or per channel (a mean's division, a folded coefficient) is not counted. What a
+    /// causal mask hides, only the softmax leaves out.
     #[must_use]
     pub fn flops(&self) -> u64 {
         let elements = self.output.elements();
         match self.op {
             Op::Linear | Op::Conv2d | Op::Qk | Op::Pv => 2 * elements * self.depth,
             Op::MaxPool => 0,
-            Op::Softmax => SOFTMAX_FLOPS * elements,
+            Op::Softmax => SOFTMAX_FLOPS * self.seen.unwrap_or(elements),
             Op::LayerNorm => LAYER_NORM_FLOPS * elements,
             Op::RmsNorm => RMS_NORM_FLOPS * elements,
             Op::Pointwise(op) => op.flops_per_element() * elements,
         }
+    }
+
+    /// The same without all that a causal mask hides: what the result takes.
+    #[must_use]
+    pub fn useful_flops(&self) -> u64 {
+        match (self.op, self.seen) {
+            // Each pair is a product of the features of a head.
+            (Op::Qk | Op::Pv, Some(pairs)) => 2 * pairs * self.matrix.cols,
+            (Op::Pointwise(op), Some(pairs)) => op.flops_per_element() * pairs,
+            _ => self.flops(),
+        }
+    }
+
+    /// Elements of the input that the op has to read: a softmax leaves out scores that a causal mask
+    /// hides.
+    #[must_use]
+    pub fn input_elements(&self) -> u64 {
+        let seen = self.seen.filter(|_| self.op == Op::Softmax);
+        seen.unwrap_or(self.input.elements())
     }
 
     /// The shape of an operand of the op; no elements for a random one, which is computed.
@@ -112,9 +135,13 @@ impl Problem {
     pub fn steps(&self) -> impl Iterator<Item = Step> + '_ {
         let mut shape = first_input(self.chain().ops()[0], self.sizes());
         let mut linears = 0;
+        let causal = self.sizes().attention().filter(|attention| attention.causal);
+        let mut seen = causal.map(|attention| attention.pairs());
         self.chain().ops().iter().map(move |&op| {
-            let step = step(op, shape, self.sizes(), linears);
+            let step = Step { seen, ..step(op, shape, self.sizes(), linears) };
             linears += u32::from(op == Op::Linear);
+            // What follows has no scores.
+            seen = seen.filter(|_| op != Op::Pv);
             shape = step.output;
             step
         })
@@ -142,7 +169,8 @@ fn first_input(first: Op, sizes: &Sizes) -> Matrix {
 
 /// `linears` is how many linear ops came before.
 fn step(op: Op, input: Matrix, sizes: &Sizes, linears: u32) -> Step {
-    let unchanged = Step { op, input, output: input, matrix: Matrix::new(0, 0), depth: 0 };
+    let unchanged =
+        Step { op, input, output: input, matrix: Matrix::new(0, 0), depth: 0, seen: None };
     match op {
         Op::Linear => {
             let first = sizes.linear().filter(|_| linears == 0).map(|linear| linear.n);
@@ -172,13 +200,13 @@ fn step(op: Op, input: Matrix, sizes: &Sizes, linears: u32) -> Step {
         }),
         Op::Qk => sizes.attention().map_or(unchanged, |attention| Step {
             output: Matrix::new(input.rows, attention.kv),
-            matrix: Matrix::new(attention.b * attention.h * attention.kv, attention.d),
+            matrix: Matrix::new(attention.b * attention.kvh * attention.kv, attention.d),
             depth: attention.d,
             ..unchanged
         }),
         Op::Pv => sizes.attention().map_or(unchanged, |attention| Step {
             output: Matrix::new(attention.b * attention.q, attention.h * attention.d),
-            matrix: Matrix::new(attention.b * attention.h * attention.kv, attention.d),
+            matrix: Matrix::new(attention.b * attention.kvh * attention.kv, attention.d),
             depth: attention.kv,
             ..unchanged
         }),
@@ -204,6 +232,25 @@ mod tests {
         ] {
             assert_eq!(text.parse::<Problem>().unwrap().input_shape(), shape, "{text}");
         }
+    }
+
+    /// Two heads, three queries and four keys: the first query sees two of them.
+    #[test]
+    fn a_causal_mask_hides_work_on_scores_and_nothing_else() {
+        let [plain, causal] = ["", ".causal1"].map(|mask| {
+            let text = format!("qk+scale+softmax+pv+scale+linear/f32/b1.h2.q3.kv4.d5{mask}.n7");
+            text.parse::<Problem>().unwrap().steps().collect::<Vec<_>>()
+        });
+        let flops = |steps: &[Step]| steps.iter().map(Step::flops).collect::<Vec<_>>();
+        let useful = |steps: &[Step]| steps.iter().map(Step::useful_flops).collect::<Vec<_>>();
+        let (all, seen) = (2 * 3 * 4, 2 * (2 + 3 + 4));
+        let of_all = [10 * all, all, 4 * all, 10 * all, 30, 2 * 21 * 10];
+        assert_eq!([flops(&plain), useful(&plain)], [of_all; 2]);
+        assert_eq!(flops(&causal), [10 * all, all, 4 * seen, 10 * all, 30, 2 * 21 * 10]);
+        assert_eq!(useful(&causal), [10 * seen, seen, 4 * seen, 10 * seen, 30, 2 * 21 * 10]);
+        let reads = |steps: &[Step]| steps.iter().map(Step::input_elements).collect::<Vec<_>>();
+        assert_eq!(reads(&plain), [30, all, all, all, 30, 30]);
+        assert_eq!(reads(&causal), [30, all, seen, all, 30, 30]);
     }
 
     #[test]

@@ -128,7 +128,7 @@ impl PoolSizes {
     }
 }
 
-/// Sizes of attention: Q `[b h, q, d]`, K and V `[b h, kv, d]`.
+/// Sizes of attention: Q `[b h, q, d]`, K and V `[b kvh, kv, d]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AttentionSizes {
     /// Batch.
@@ -141,4 +141,32 @@ pub struct AttentionSizes {
     pub kv: u64,
     /// Features of a head.
     pub d: u64,
+    /// Heads of keys and values: as many as heads of queries, or fewer, each of which as many
+    /// neighbouring heads of queries share (grouped-query attention; multi-query with one).
+    pub kvh: u64,
+    /// Whether the softmax sees, of each query, no key after its own. The last query is at the last
+    /// key, so that query `i` sees the first `kv - q + i + 1` keys. With a single query that is all
+    /// of them, and a problem with one is the same problem with and without.
+    pub causal: bool,
+}
+
+impl AttentionSizes {
+    /// Heads of queries that share a head of keys and values.
+    #[must_use]
+    pub const fn group(&self) -> u64 {
+        self.h / self.kvh
+    }
+
+    /// How many keys a query sees.
+    #[must_use]
+    pub const fn seen(&self, query: u64) -> u64 {
+        if self.causal { self.kv - self.q + query + 1 } else { self.kv }
+    }
+
+    /// Pairs of a query and a key that it sees, in all heads.
+    #[must_use]
+    pub const fn pairs(&self) -> u64 {
+        let unseen = if self.causal { self.q * (self.q - 1) / 2 } else { 0 };
+        self.b * self.h * (self.q * self.kv - unseen)
+    }
 }

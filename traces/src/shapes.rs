@@ -137,6 +137,8 @@ pub enum Problem {
         width: u64,
         /// Heads.
         heads: u64,
+        /// Heads of keys and values.
+        key_heads: u64,
         /// Whether it computes gradients.
         is_backward: bool,
     },
@@ -303,14 +305,18 @@ fn attention(base: &str, shape: &Shape<'_>) -> Option<Problem> {
         return None;
     };
     // The operators of the framework have heads before tokens, those of libraries behind.
-    let (queries, heads, keys) =
-        if base.contains("scaled_dot_product") { (b, a, key_b) } else { (a, b, key_a) };
+    let ([heads, queries], [key_heads, keys]) = if base.contains("scaled_dot_product") {
+        ([a, b], [key_a, key_b])
+    } else {
+        ([b, a], [key_b, key_a])
+    };
     Some(Problem::Attention {
         batch,
         queries,
         keys,
         width: heads.saturating_mul(size),
         heads,
+        key_heads,
         is_backward,
     })
 }

@@ -31,7 +31,7 @@
 
 // The version of this interface. It rises when a call or a struct changes; calls that are added leave
 // it as it is.
-#define FCM_ABI_VERSION 1
+#define FCM_ABI_VERSION 2
 
 // What went wrong, where, and what to do about it.
 typedef struct fcm_error fcm_error;
@@ -148,7 +148,7 @@ typedef struct fcm_pool_window {
   uint64_t pad;
 } fcm_pool_window;
 
-// Sizes of attention: Q `[b h, q, d]`, K and V `[b h, kv, d]`.
+// Sizes of attention: Q `[b h, q, d]`, K and V `[b kvh, kv, d]`.
 typedef struct fcm_attention_sizes {
   // Batch.
   uint64_t b;
@@ -160,6 +160,10 @@ typedef struct fcm_attention_sizes {
   uint64_t kv;
   // Features of a head.
   uint64_t d;
+  // Heads of keys and values: `h`, or fewer, each of which as many heads of queries share.
+  uint64_t kvh;
+  // Whether no query sees a key after its own, where the last query is at the last key.
+  bool causal;
 } fcm_attention_sizes;
 
 // What to assume about a problem that nothing is known about: one of `FCM_WHEN_UNKNOWN_*`.

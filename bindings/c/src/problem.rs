@@ -97,7 +97,7 @@ pub struct PoolWindow {
     pub pad: u64,
 }
 
-/// Sizes of attention: Q `[b h, q, d]`, K and V `[b h, kv, d]`.
+/// Sizes of attention: Q `[b h, q, d]`, K and V `[b kvh, kv, d]`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct AttentionSizes {
@@ -111,6 +111,10 @@ pub struct AttentionSizes {
     pub kv: u64,
     /// Features of a head.
     pub d: u64,
+    /// Heads of keys and values: `h`, or fewer, each of which as many heads of queries share.
+    pub kvh: u64,
+    /// Whether no query sees a key after its own, where the last query is at the last key.
+    pub causal: bool,
 }
 
 impl From<ConvSizes> for fcm::ConvSizes {
@@ -122,8 +126,8 @@ impl From<ConvSizes> for fcm::ConvSizes {
 
 impl From<AttentionSizes> for fcm::AttentionSizes {
     fn from(sizes: AttentionSizes) -> Self {
-        let AttentionSizes { b, h, q, kv, d } = sizes;
-        Self { b, h, q, kv, d }
+        let AttentionSizes { b, h, q, kv, d, kvh, causal } = sizes;
+        Self { b, h, q, kv, d, kvh, causal }
     }
 }
 
@@ -364,7 +368,8 @@ pub(crate) mod tests {
         parsed(&CString::new(text).unwrap()).unwrap()
     }
 
-    const ATTENTION: AttentionSizes = AttentionSizes { b: 1, h: 8, q: 512, kv: 128, d: 64 };
+    const ATTENTION: AttentionSizes =
+        AttentionSizes { b: 1, h: 8, q: 128, kv: 512, d: 64, kvh: 2, causal: true };
     const CONV: ConvSizes =
         ConvSizes { n: 1, c: 64, h: 56, w: 56, k: 32, r: 3, s: 3, stride: 2, pad: 1, groups: 4 };
 
@@ -412,8 +417,8 @@ pub(crate) mod tests {
             "mlp/f32/m1.k2.n3.o4",
             "conv_bn/f32/n1.c64.h56.w56.k32.r3.s3.stride2.pad1.groups4",
             "conv_bn_relu_maxpool/f32/n1.c64.h56.w56.k32.r3.s3.stride2.pad1.groups4.pool3.pstride2.ppad1",
-            "attention_head/f32/b1.h8.q512.kv128.d64",
-            "multihead_linear/f32/b1.h8.q512.kv128.d64.n7",
+            "attention_head/f32/b1.h8.q128.kv512.d64.kvh2.causal1",
+            "multihead_linear/f32/b1.h8.q128.kv512.d64.kvh2.causal1.n7",
         ];
         for (made, text) in all.into_iter().zip(texts) {
             let made = made.unwrap();

@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_char};
 
 /// The version of this interface. It rises when a call or a struct changes; calls that are added leave
 /// it as it is.
-pub const FCM_ABI_VERSION: u32 = 1;
+pub const FCM_ABI_VERSION: u32 = 2;
 
 const VERSION: &CStr =
     match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {

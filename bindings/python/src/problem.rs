@@ -103,7 +103,8 @@ impl Problem {
     }
 
     #[staticmethod]
-    #[pyo3(signature = (chain, dtype, *, b, h, q, d, kv=None))]
+    #[pyo3(signature = (chain, dtype, *, b, h, q, d, kv=None, kvh=None, causal=false))]
+    #[expect(clippy::too_many_arguments, reason = "all of them are keywords")]
     fn attention(
         chain: &str,
         dtype: &str,
@@ -112,13 +113,16 @@ impl Problem {
         q: u64,
         d: u64,
         kv: Option<u64>,
+        kvh: Option<u64>,
+        causal: bool,
     ) -> PyResult<Self> {
-        let sizes = fcm::AttentionSizes { b, h, q, kv: kv.unwrap_or(q), d };
+        let (kv, kvh) = (kv.unwrap_or(q), kvh.unwrap_or(h));
+        let sizes = fcm::AttentionSizes { b, h, q, kv, d, kvh, causal };
         sized(chain, dtype, |chain, dtype| fcm::Problem::attention(chain, dtype, sizes))
     }
 
     #[staticmethod]
-    #[pyo3(signature = (chain, dtype, *, b, h, q, d, features, kv=None))]
+    #[pyo3(signature = (chain, dtype, *, b, h, q, d, features, kv=None, kvh=None, causal=false))]
     #[expect(clippy::too_many_arguments, reason = "all of them are keywords")]
     fn multihead_linear(
         chain: &str,
@@ -129,8 +133,11 @@ impl Problem {
         d: u64,
         features: u64,
         kv: Option<u64>,
+        kvh: Option<u64>,
+        causal: bool,
     ) -> PyResult<Self> {
-        let sizes = fcm::AttentionSizes { b, h, q, kv: kv.unwrap_or(q), d };
+        let (kv, kvh) = (kv.unwrap_or(q), kvh.unwrap_or(h));
+        let sizes = fcm::AttentionSizes { b, h, q, kv, d, kvh, causal };
         sized(chain, dtype, |chain, dtype| {
             fcm::Problem::multihead_linear(chain, dtype, sizes, features)
         })

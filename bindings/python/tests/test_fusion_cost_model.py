@@ -128,6 +128,10 @@ def test_problems_from_numbers_are_those_of_the_text() -> None:
             "attention_head/f32/b1.h8.q512.kv128.d64",
         ),
         (
+            fcm.Problem.attention("attention_head", "f32", **attention, kvh=2, causal=True),
+            "attention_head/f32/b1.h8.q512.d64.kvh2.causal1",
+        ),
+        (
             fcm.Problem.multihead_linear("multihead_linear", "f32", **attention, features=7),
             "multihead_linear/f32/b1.h8.q512.d64.n7",
         ),

@@ -81,7 +81,7 @@ fn linear(name: &str, fusion: &Fusion) -> Result<Found, String> {
 /// `[batch, length, features]`; heads are not recorded.
 fn attention(name: &str, fusion: &Fusion) -> Result<Found, String> {
     let [b, q, d] = shape(fusion)?;
-    let sizes = AttentionSizes { b, h: 1, q, kv: q, d };
+    let sizes = AttentionSizes { b, h: 1, q, kv: q, d, kvh: 1, causal: false };
     let problem = Problem::attention(chain(name)?, DType::F32, sizes);
     let problem = problem.map_err(|error| error.to_string())?;
     let notes = vec![format!("heads are not in the file; {b} batches of one head")];

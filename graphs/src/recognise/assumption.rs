@@ -15,7 +15,8 @@ pub enum Assumption {
     HeadsInPlace,
     /// An operand that broadcasts is read as if it had the full shape.
     BroadcastOperand,
-    /// Every head of queries has keys and values of its own, although several share theirs.
+    /// Every head of queries has keys and values of its own, although one tensor of them is broadcast
+    /// to several heads or batches.
     OwnKeysAndValues,
 }
 
@@ -28,7 +29,7 @@ impl fmt::Display for Assumption {
             }
             Self::HeadsInPlace => "transposes that split and join heads cost nothing",
             Self::BroadcastOperand => "an operand that broadcasts is read in full",
-            Self::OwnKeysAndValues => "heads that share keys and values read their own",
+            Self::OwnKeysAndValues => "keys and values that broadcast are read for every head",
         })
     }
 }

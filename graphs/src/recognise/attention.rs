@@ -29,12 +29,12 @@ pub(crate) fn around(flow: &Flow, taken: &[bool], softmax: usize) -> Option<Unit
         [b, q, kv] => (b, 1, q, kv),
         _ => return None,
     };
-    let before = before(&mut links, scores)?;
-    let output = after(&mut links, node)?;
+    let mut before = before(&mut links, scores)?;
+    let mut output = after(&mut links, node)?;
     let &[.., d] = flow.shape(before.query)? else { return None };
-    let of = AttentionSizes { b, h, q, kv, d };
     let [.., value_rows, value_cols] = *flow.shape(output.value)? else { return None };
     let is_one_size = value_rows == kv && value_cols == d;
+    let kvh = heads_of_keys(&mut links, &mut before, &mut output, [b, h]);
     // The first collected node is not the last one of the match, so each must be closed itself.
     let closed = links.nodes.iter().filter(|&&one| Some(one) != output.last);
     for &one in closed {
@@ -52,14 +52,17 @@ pub(crate) fn around(flow: &Flow, taken: &[bool], softmax: usize) -> Option<Unit
     ops.extend([softmax_op, (Op::Pv, output.pv_nodes)]);
     let batch_of =
         |id| flow.shape(id).map(|shape| elements(&shape[..shape.len().saturating_sub(2)]));
-    let shared = [before.query, before.key, output.value].map(batch_of);
+    let [queries, keys, values] = [before.query, before.key, output.value].map(batch_of);
+    // Masks are tensors here, whose numbers are not looked at.
+    let of = AttentionSizes { b, h, q, kv, d, kvh, causal: false };
     let mut unit = assemble(flow, of, ops, links.nodes, before.query, output.tensor).ok()?;
     unit = unit.reading(flow, [before.query_source, before.key_source, output.value_source]);
     unit = unit.reading(flow, before.masks.iter().copied());
     if before.has_layout || output.has_layout {
         unit = unit.assuming(Assumption::HeadsInPlace);
     }
-    if shared.iter().any(|batch| *batch != Some(b * h)) {
+    let is_own = |batch: Option<u64>| batch == Some(b * h) || batch == Some(b * kvh);
+    if queries != Some(b * h) || !is_own(keys) || !is_own(values) {
         unit = unit.assuming(Assumption::OwnKeysAndValues);
     }
     let is_broadcast = |&mask: &TensorId| flow.shape(mask) != Some(sizes);
@@ -67,6 +70,47 @@ pub(crate) fn around(flow: &Flow, taken: &[bool], softmax: usize) -> Option<Unit
         unit = unit.assuming(Assumption::BroadcastOperand);
     }
     Some(unit)
+}
+
+/// How many heads of keys and values there are, once nodes that repeat them for the heads that share
+/// them are left out: the kernel reads them where they are.
+fn heads_of_keys(
+    links: &mut Links,
+    before: &mut Before,
+    output: &mut After,
+    [b, h]: [u64; 2],
+) -> u64 {
+    let [keys, values] =
+        [before.key_source, output.value_source].map(|source| repeated(links, source, h));
+    if let (Some(keys), Some(values)) = (keys, values)
+        && keys.heads == values.heads
+    {
+        links.nodes.extend([keys.node, values.node]);
+        (before.key_source, output.value_source) = (keys.source, values.source);
+        return keys.heads;
+    }
+    // A GEMM broadcasts the one head of each batch.
+    let is_one = |id| matches!(links.flow.shape(id), Some(&[of, 1, _, _]) if of == b);
+    if is_one(before.key) && is_one(output.value) { 1 } else { h }
+}
+
+/// Keys or values before a node repeats them.
+struct Repeated {
+    node: usize,
+    source: TensorId,
+    heads: u64,
+}
+
+/// The Expand from `[b, kvh, 1, kv, d]` to `[b, kvh, h / kvh, kv, d]` that writes a tensor.
+fn repeated(links: &Links, id: TensorId, h: u64) -> Option<Repeated> {
+    let flow = links.flow;
+    flow.sole_reader(id)?;
+    let (node, expand) = links.peek(id, &["Expand"])?;
+    let source = expand.input(0)?;
+    let &[b, heads, 1, rows, d] = flow.shape(source)? else { return None };
+    let group = h.checked_div(heads)?;
+    let is_repeated = flow.shape(expand.output()?)? == [b, heads, group, rows, d];
+    (is_repeated && heads * group == h).then_some(Repeated { node, source, heads })
 }
 
 /// What lies before a Softmax.
@@ -250,7 +294,14 @@ pub(crate) fn whole(flow: &Flow, index: usize) -> Result<Unit, Reason> {
     if value_d != d {
         return Err("its values have other sizes than its keys".to_owned());
     }
-    let of = AttentionSizes { b, h, q, kv, d };
+    if kv_heads == 0 || h % kv_heads != 0 {
+        return Err("its heads cannot share their keys".to_owned());
+    }
+    let causal = node.attributes.int("is_causal").unwrap_or(0) != 0;
+    if causal && q != kv {
+        return Err("its causal mask puts the first query at the first key".to_owned());
+    }
+    let of = AttentionSizes { b, h, q, kv, d, kvh: kv_heads, causal };
     let mask = node.input(3);
     let here = || vec![index];
     let mut ops = vec![(Op::Qk, here()), (Op::Softmax, here()), (Op::Pv, here())];
@@ -259,9 +310,6 @@ pub(crate) fn whole(flow: &Flow, index: usize) -> Result<Unit, Reason> {
     }
     let mut unit = assemble(flow, of, ops, here(), query, output)?;
     unit = unit.reading(flow, [query, key, value].into_iter().chain(mask));
-    if kv_heads != h {
-        unit = unit.assuming(Assumption::OwnKeysAndValues);
-    }
     if mask.is_some_and(|mask| flow.shape(mask) != Some(&[b, h, q, kv])) {
         unit = unit.assuming(Assumption::BroadcastOperand);
     }
@@ -276,15 +324,17 @@ fn assemble(
     query: TensorId,
     output: TensorId,
 ) -> Result<Unit, Reason> {
-    let AttentionSizes { b, h, q, kv, d } = of;
+    let AttentionSizes { b, h, q, kv, d, .. } = of;
     let dtype: DType = dtype(flow, query)?;
     let queries = Matrix { rows: b * h * q, cols: d };
     let scores = Matrix { rows: b * h * q, cols: kv };
     let joined = Matrix { rows: b * q, cols: h * d };
     let place = |(op, nodes): (Op, Vec<usize>)| {
         let (input, output, sizes) = match op {
-            Op::Qk => (queries, scores, OpSizes::Attention(of)),
-            Op::Pv => (scores, joined, OpSizes::Attention(of)),
+            // The softmax alone has the mask.
+            Op::Qk => (queries, scores, OpSizes::Attention(AttentionSizes { causal: false, ..of })),
+            Op::Pv => (scores, joined, OpSizes::Attention(AttentionSizes { causal: false, ..of })),
+            Op::Softmax if of.causal => (scores, scores, OpSizes::Attention(of)),
             _ => (scores, scores, OpSizes::Matrices),
         };
         UnitOp { op, input, output, sizes, nodes }

@@ -107,6 +107,8 @@ pub(super) fn problem(ops: &[UnitOp], dtype: DType) -> Result<Problem, Error> {
     let Matrix { rows: m, cols: k } =
         ops.first().map_or(Matrix { rows: 0, cols: 0 }, |op| op.input);
     match chain.form() {
+        // Fails: a softmax of rows has no mask.
+        Form::Rows if attention(ops).causal => Problem::attention(chain, dtype, attention(ops)),
         Form::Rows => Problem::rows(chain, dtype, RowsSizes { m, n: k }),
         Form::Linear => Problem::linear(chain, dtype, LinearSizes { m, k, n: features() }),
         Form::Mlp => {
@@ -157,9 +159,13 @@ fn pool(ops: &[UnitOp]) -> (ImageSizes, PoolWindow) {
 }
 
 fn attention(ops: &[UnitOp]) -> AttentionSizes {
-    let found = ops.iter().find_map(|op| match op.sizes {
+    let found = ops.iter().filter_map(|op| match op.sizes {
         OpSizes::Attention(sizes) => Some(sizes),
         _ => None,
     });
-    found.unwrap_or(AttentionSizes { b: 0, h: 0, q: 0, kv: 0, d: 0 })
+    let nothing = AttentionSizes { b: 0, h: 0, q: 0, kv: 0, d: 0, kvh: 0, causal: false };
+    // The mask is that of the softmax.
+    found
+        .reduce(|one, next| AttentionSizes { causal: one.causal || next.causal, ..one })
+        .unwrap_or(nothing)
 }

@@ -98,7 +98,7 @@ struct AttentionProducer {
 
 // What a consumer does with its 64 queries. PAIR is how many neighbouring scores steps are applied
 // to at a time: 2 where there is an even number of keys, else 1.
-template <typename T, int WIDTH, int PAIR, class Before, class After, class Output>
+template <typename T, int WIDTH, int PAIR, bool CAUSAL, class Before, class After, class Output>
 struct AttentionConsumer {
     using Memory = AttentionMemory<WIDTH>;
     static constexpr int SCORES = STEP_KEYS / 2;
@@ -187,7 +187,17 @@ struct AttentionConsumer {
             for (int i = 0; i < SCORES; i++) x[i] *= problem.scale;
             apply(x, before, matrix, first_query, first_key);
         }
-        if (first_key + STEP_KEYS > problem.key_count) {
+        if constexpr (CAUSAL) {
+            // Of the 64 queries, the first one sees least.
+            const i64 seen = problem.seen_by(first_query) - first_key;
+            if (seen < STEP_KEYS) {
+                // Fewer than none of the next query hide nothing more.
+                const int least = static_cast<int>(seen < -WGMMA_ROWS ? -WGMMA_ROWS : seen);
+#pragma unroll
+                for (int i = 0; i < SCORES; i++)
+                    if (wgmma_col(i) >= least + wgmma_row(i)) x[i] = -infinity();
+            }
+        } else if (first_key + STEP_KEYS > problem.key_count) {
 #pragma unroll
             for (int i = 0; i < SCORES; i++)
                 if (first_key + wgmma_col(i) >= problem.key_count) x[i] = -infinity();
@@ -248,7 +258,8 @@ struct AttentionConsumer {
         }
     }
 
-    PORT_DEVICE void tile(i64 matrix, i64 first_query) {
+    // Of the `seen` first keys, as many for both consumers, since they take turns.
+    PORT_DEVICE void tile(i64 matrix, i64 first_query, i64 seen) {
         float scores[SCORES], output[OUTPUTS];
         u32 weights[WEIGHT_STEPS][4];
 #pragma unroll
@@ -272,7 +283,7 @@ struct AttentionConsumer {
         release_keys();
         soften(scores, matrix, first_query, 0);
         round(weights, scores);
-        for (i64 first_key = STEP_KEYS; first_key < problem.key_count; first_key += STEP_KEYS) {
+        for (i64 first_key = STEP_KEYS; first_key < seen; first_key += STEP_KEYS) {
             take_turn();
             multiply_keys(scores);
             multiply_values(output, weights);
@@ -304,14 +315,18 @@ struct AttentionConsumer {
 // The tiles `block`, `block + blocks` and so on of 128 queries of a head; tiles of the same head
 // are neighbours, so that their keys and values stay in cache. All GEMM_THREADS of the block
 // call. Boxes of queries are WGMMA_ROWS high, those of keys and values STEP_KEYS. `before` are
-// steps on scores, `after` steps on weights, and `steps` those on the output.
-template <typename T, int WIDTH, int PAIR, class Before, class After, class Output>
+// steps on scores, `after` steps on weights, and `steps` those on the output. Under a causal mask
+// the last queries of a head have most to do, and come first.
+template <typename T, int WIDTH, int PAIR, bool CAUSAL, class Before, class After, class Output>
 PORT_DEVICE void attend(const TensorMap& queries, const TensorMap& keys, const TensorMap& values,
                         const attention::Problem<T>& problem, i64 tiles, i64 block, i64 blocks,
                         const Before& before, const After& after, const Output& steps) {
     using Memory = AttentionMemory<WIDTH>;
     constexpr int ROWS = CONSUMERS * WGMMA_ROWS;
     const i64 per_head = (problem.query_count + ROWS - 1) / ROWS;
+    const auto first_query_of = [&](i64 place) {
+        return (CAUSAL ? per_head - 1 - place : place) * ROWS;
+    };
     if (thread() == 0) {
         prefetch_map(queries);
         prefetch_map(keys);
@@ -329,13 +344,16 @@ PORT_DEVICE void attend(const TensorMap& queries, const TensorMap& keys, const T
         registers_release<PRODUCER_REGISTERS>();
         if (thread() == 0) {
             AttentionProducer<WIDTH> producer{queries, keys, values, {}, {}, 0};
-            const int key_count = static_cast<int>(problem.key_count);
             for (i64 tile = block; tile < tiles; tile += blocks) {
                 const int matrix = static_cast<int>(tile / per_head);
-                producer.copy_queries(matrix, static_cast<int>(tile % per_head) * ROWS);
-                for (int first = 0; first < key_count; first += STEP_KEYS) {
-                    producer.copy_keys(matrix, first);
-                    producer.copy_values(matrix, first);
+                const i64 first_query = first_query_of(tile % per_head);
+                producer.copy_queries(matrix, static_cast<int>(first_query));
+                const int of_keys = static_cast<int>(problem.keys_of(matrix));
+                const int seen =
+                    static_cast<int>(problem.template seen_before<CAUSAL>(first_query + ROWS));
+                for (int first = 0; first < seen; first += STEP_KEYS) {
+                    producer.copy_keys(of_keys, first);
+                    producer.copy_values(of_keys, first);
                 }
             }
         }
@@ -343,13 +361,14 @@ PORT_DEVICE void attend(const TensorMap& queries, const TensorMap& keys, const T
         take_registers_back();
     } else {
         registers_acquire<CONSUMER_REGISTERS>();
-        AttentionConsumer<T, WIDTH, PAIR, Before, After, Output> consumer{
+        AttentionConsumer<T, WIDTH, PAIR, CAUSAL, Before, After, Output> consumer{
             problem, before, after, steps, group - 1, {}, {}, 0, {}, {}, {}};
         // The first turn is that of consumer 0, and so is the one that nobody took.
         if (group == 2) consumer.give_turn();
         for (i64 tile = block; tile < tiles; tile += blocks) {
-            consumer.tile(tile / per_head,
-                          tile % per_head * ROWS + (group - 1) * WGMMA_ROWS);
+            const i64 first_query = first_query_of(tile % per_head);
+            consumer.tile(tile / per_head, first_query + (group - 1) * WGMMA_ROWS,
+                          problem.template seen_before<CAUSAL>(first_query + ROWS));
         }
         if (group == 1) consumer.take_turn();
         give_registers_back(group - 1);

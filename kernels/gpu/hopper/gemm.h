@@ -180,13 +180,15 @@ PORT_DEVICE void finish(const float (&sums)[SIZE], const GemmOutput<T, Tail>& ou
 } // namespace detail
 
 // The copies of all tiles of a block; one thread.
+// Neighbouring batches may share a B, `sharing` of them.
 template <int COLS, int STAGES, bool BATCHED, int N_MAJOR>
 PORT_DEVICE void produce(const TensorMap& a, const TensorMap& b, Tiles tiles, i64 count, int k,
-                         i64 first, i64 blocks) {
+                         i64 sharing, i64 first, i64 blocks) {
     using Stages = Ring<COLS, STAGES>;
     Position<STAGES> at;
     for (i64 tile = first; tile < count; tile += blocks) {
         const Place place = tiles.find<BATCHED>(tile);
+        const int batch_of_b = BATCHED ? place.batch / static_cast<int>(sharing) : 0;
         for (int depth = 0; depth < k; depth += STAGE_DEPTH) {
             // The first time round, every stage is empty: parity 1 is complete from the start.
             barrier_wait(Stages::empty(at.stage), at.parity ^ 1);
@@ -197,10 +199,10 @@ PORT_DEVICE void produce(const TensorMap& a, const TensorMap& b, Tiles tiles, i6
 #pragma unroll
                 for (int box = 0; box < COLS / BOX_COLS; box++) {
                     copy_box(Stages::b(at.stage) + box * Stages::B_BOX_BYTES, b,
-                             place.col * COLS + box * BOX_COLS, depth, place.batch, full);
+                             place.col * COLS + box * BOX_COLS, depth, batch_of_b, full);
                 }
             } else {
-                copy_box(Stages::b(at.stage), b, depth, place.col * COLS, place.batch, full);
+                copy_box(Stages::b(at.stage), b, depth, place.col * COLS, batch_of_b, full);
             }
             at.next();
         }
@@ -276,7 +278,8 @@ PORT_DEVICE void consume(int consumer, const GemmOutput<T, Tail>& output, Tiles 
 // TILE_ROWS high, those of B STAGE_DEPTH, or COLS where that has K side by side.
 template <int COLS, int STAGES, bool BATCHED, int N_MAJOR, typename T, class Tail>
 PORT_DEVICE void gemm(const TensorMap& a, const TensorMap& b,
-                         const GemmOutput<T, Tail>& output, i64 k, i64 block, i64 blocks) {
+                      const GemmOutput<T, Tail>& output, i64 k, i64 sharing, i64 block,
+                      i64 blocks) {
     using Stages = Ring<COLS, STAGES>;
     const Tiles tiles = Tiles::of<COLS>(output.m, output.n);
     const i64 count = BATCHED ? output.batches * tiles.of_batch() : tiles.of_batch();
@@ -296,7 +299,8 @@ PORT_DEVICE void gemm(const TensorMap& a, const TensorMap& b,
     if (group == 0) {
         if constexpr (SHARES) registers_release<PRODUCER_REGISTERS>();
         if (thread() == 0)
-            produce<COLS, STAGES, BATCHED, N_MAJOR>(a, b, tiles, count, depth, block, blocks);
+            produce<COLS, STAGES, BATCHED, N_MAJOR>(a, b, tiles, count, depth, sharing, block,
+                                                    blocks);
         sync_warp();
         if constexpr (SHARES) take_registers_back();
     } else {

@@ -15,6 +15,7 @@ mod attention;
 mod backend;
 mod bf16;
 mod caches;
+mod causal_mask;
 mod ceilings;
 #[cfg(test)]
 mod conforms;

@@ -3,10 +3,13 @@
 //! Each is a few passes over a row that stays in the first-level cache: whole vectors, then one for
 //! what is left.
 
+use std::ops::Range;
+
 use fusion_cost_model::kernel::{NORM_EPSILON, RMS_EPSILON};
 use pulp::{Arch, Simd, WithSimd};
 
 use super::approximation as approx;
+use super::causal_mask::CausalMask;
 use super::element::Element;
 use super::kernel::Located;
 use super::lanes::{LaneMask, first_lanes};
@@ -16,15 +19,23 @@ use super::tensors::Tensors;
 /// A row op with its operands.
 #[derive(Debug, Clone)]
 pub(crate) enum RowOp<E = f32> {
-    Softmax,
-    LayerNorm { weight: Located<E>, shift: Located<E> },
-    RmsNorm { weight: Located<E> },
+    /// Of all numbers of a row, or of those that a mask lets it see; the others become zero.
+    Softmax {
+        mask: Option<CausalMask>,
+    },
+    LayerNorm {
+        weight: Located<E>,
+        shift: Located<E>,
+    },
+    RmsNorm {
+        weight: Located<E>,
+    },
 }
 
 impl<E: Element> RowOp<E> {
     pub(crate) const fn name(&self) -> &'static str {
         match self {
-            Self::Softmax => "softmax",
+            Self::Softmax { .. } => "softmax",
             Self::LayerNorm { .. } => "layer_norm",
             Self::RmsNorm { .. } => "rms_norm",
         }
@@ -32,7 +43,7 @@ impl<E: Element> RowOp<E> {
 
     pub(crate) fn locate(&mut self, tensors: &Tensors) {
         match self {
-            Self::Softmax => {}
+            Self::Softmax { .. } => {}
             Self::LayerNorm { weight, shift } => {
                 weight.locate(tensors);
                 shift.locate(tensors);
@@ -42,7 +53,8 @@ impl<E: Element> RowOp<E> {
     }
 
     /// Reads rows of `len` numbers that lie one after the other and writes the results in the same
-    /// way; `source` and the target may be the same. Meanwhile it fetches what comes `ahead`.
+    /// way; `source` and the target may be the same. The first of the rows is row `first` of the whole
+    /// matrix. Meanwhile it fetches what comes `ahead`.
     ///
     /// # Safety
     ///
@@ -54,7 +66,7 @@ impl<E: Element> RowOp<E> {
         arch: Arch,
         source: *const I,
         target: Target<O>,
-        rows: usize,
+        rows: Range<usize>,
         len: usize,
         ahead: Ahead<E>,
     ) {
@@ -68,7 +80,7 @@ struct Apply<'a, I, O, E> {
     op: &'a RowOp<E>,
     source: *const I,
     target: Target<O>,
-    rows: usize,
+    rows: Range<usize>,
     len: usize,
     ahead: Ahead<E>,
 }
@@ -80,7 +92,7 @@ impl<I: Element, O: Element, E: Element> WithSimd for Apply<'_, I, O, E> {
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { op, source, target, rows, len, ahead } = self;
         let columns = Columns::new(simd, len);
-        for row in 0..rows {
+        for (row, place) in rows.enumerate() {
             let first = row * len;
             let source = source.wrapping_add(first);
             let target = Target {
@@ -96,7 +108,13 @@ impl<I: Element, O: Element, E: Element> WithSimd for Apply<'_, I, O, E> {
             // SAFETY: the guarantee of the caller of `RowOp::apply`.
             unsafe {
                 match op {
-                    RowOp::Softmax => softmax(columns, source, target, ahead),
+                    RowOp::Softmax { mask: None } => {
+                        softmax(columns, columns, source, target, ahead);
+                    }
+                    RowOp::Softmax { mask: Some(mask) } => {
+                        let seen = Columns::new(simd, mask.seen_by_row(place).min(len));
+                        softmax(seen, columns, source, target, ahead);
+                    }
                     RowOp::LayerNorm { weight, shift } => {
                         let operands = [weight.at(0).cast_const(), shift.at(0).cast_const()];
                         layer_norm(columns, source, target, operands, ahead);
@@ -267,22 +285,25 @@ unsafe fn largest<S: Simd, I: Element>(columns: Columns<S>, source: *const I) ->
     simd.reduce_max_f32s(simd.max_f32s(pairs[0], pairs[1]))
 }
 
+/// Of the columns that are `seen`, which come first in the row; the others become zero.
+///
 /// # Safety
 ///
 /// As for [`RowOp::apply`].
 #[inline(always)]
 unsafe fn softmax<S: Simd, I: Element, O: Element, E>(
+    seen: Columns<S>,
     columns: Columns<S>,
     source: *const I,
     target: Target<O>,
     ahead: Ahead<E>,
 ) {
-    let Columns { simd, whole, .. } = columns;
+    let Columns { simd, whole, .. } = seen;
     let lanes = S::F32_LANES;
     let powers = target.waiting();
     // SAFETY: every access below is within the row.
     unsafe {
-        let shift = simd.splat_f32s(largest(columns, source));
+        let shift = simd.splat_f32s(largest(seen, source));
         let mut sums = simd.splat_f32s(0.0);
         let mut i = 0;
         while i < whole {
@@ -292,11 +313,12 @@ unsafe fn softmax<S: Simd, I: Element, O: Element, E>(
             sums = simd.add_f32s(sums, e);
             i += lanes;
         }
-        if columns.has_rest() {
-            let e = approx::exp(simd, simd.sub_f32s(columns.load_rest(source), shift));
-            columns.store_rest(powers, e);
-            sums = simd.add_f32s(sums, columns.only_rest(e, 0.0));
+        if seen.has_rest() {
+            let e = approx::exp(simd, simd.sub_f32s(seen.load_rest(source), shift));
+            seen.store_rest(powers, e);
+            sums = simd.add_f32s(sums, seen.only_rest(e, 0.0));
         }
+        powers.add(seen.len).write_bytes(0, columns.len - seen.len);
         let share = 1.0 / simd.reduce_sum_f32s(sums);
         if let Some(place) = target.shares {
             *place = share;
@@ -304,7 +326,7 @@ unsafe fn softmax<S: Simd, I: Element, O: Element, E>(
         }
         let share = simd.splat_f32s(share);
         i = 0;
-        while i < whole {
+        while i < columns.whole {
             let e = load(simd, powers.cast_const(), i);
             fetch(ahead.operand.wrapping_add(i));
             finish(simd, target, i, simd.mul_f32s(e, share));
@@ -387,39 +409,4 @@ unsafe fn rms_norm<S: Simd, I: Element, O: Element, E: Element>(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn softmax_of(row: &[f32]) -> Vec<f32> {
-        let mut row = row.to_vec();
-        let data = row.as_mut_ptr();
-        let (source, target) = (data.cast_const(), Target::plain(data));
-        let ahead = Ahead { source, operand: source };
-        // SAFETY: source and target are the row itself, as is allowed.
-        unsafe { RowOp::<f32>::Softmax.apply(Arch::new(), source, target, 1, row.len(), ahead) };
-        row
-    }
-
-    /// What PyTorch gives for rows with infinities and NaN, at lengths with and without a rest.
-    #[test]
-    fn softmax_at_the_edges() {
-        for len in [1, 3, 16, 35] {
-            let mut row = vec![0.0; len];
-            row[0] = f32::NEG_INFINITY;
-            let expected = if len == 1 { f32::NAN } else { 0.0 };
-            let first = softmax_of(&row)[0];
-            assert!(first == expected || first.is_nan() && expected.is_nan(), "{len}: {first}");
-            for bad in [f32::NAN, f32::INFINITY] {
-                for at in [0, len - 1] {
-                    let mut row = vec![0.5; len];
-                    row[at] = bad;
-                    let result = softmax_of(&row);
-                    assert!(result[at].is_nan(), "{bad} at {at} of {len}: {result:?}");
-                }
-            }
-            // Large scores must not overflow.
-            let result = softmax_of(&vec![1e30; len]);
-            assert!((result[0] - 1.0 / len as f32).abs() < 1e-6);
-        }
-    }
-}
+mod tests;

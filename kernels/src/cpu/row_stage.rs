@@ -119,7 +119,10 @@ impl<E: Element> RowStage<E> {
                     let first = Stretch { col: 0, element: first_row * cols, len: cols };
                     tail.apply(arch, source, target.data, first, rows, target.stream);
                 }
-                Self::RowOp(op) => op.apply(arch, source, target, rows, cols, ahead),
+                Self::RowOp(op) => {
+                    let rows = first_row..first_row + rows;
+                    op.apply(arch, source, target, rows, cols, ahead);
+                }
             }
         }
     }

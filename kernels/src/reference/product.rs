@@ -29,7 +29,9 @@ impl<'a> Right<'a> {
 
     /// A matrix whose columns lie one after the other.
     pub(super) fn by_columns(numbers: &'a [f32], [rows, cols]: [usize; 2]) -> Self {
-        Self { numbers: &numbers[..rows * cols], rows, cols, row_stride: 1, col_stride: rows }
+        // Columns of one number are a row, and what is one number apart in a row is a column.
+        let row_stride = if rows == 1 { cols } else { 1 };
+        Self { numbers: &numbers[..rows * cols], rows, cols, row_stride, col_stride: rows }
     }
 
     /// Its rows, each of which is multiplied with one number of a row of the left-hand matrix.
@@ -128,6 +130,11 @@ mod tests {
             let columns = Right::by_columns(&numbers, [2, 3]);
             assert_eq!(arithmetic.product(&left, columns), [21.0, 43.0, 65.0, 2.0, 4.0, 6.0]);
             assert!(arithmetic.product(&[], columns).is_empty());
+            // A row as columns of one number, and a column as rows of one.
+            let row = Right::by_columns(&numbers, [1, 3]);
+            assert_eq!(arithmetic.product(&[1.0, 10.0], row), [1.0, 2.0, 3.0, 10.0, 20.0, 30.0]);
+            let column = Right::by_rows(&numbers, [4, 1], 1);
+            assert_eq!(arithmetic.product(&left, column), [25.0]);
         }
     }
 }

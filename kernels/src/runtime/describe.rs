@@ -135,7 +135,7 @@ fn operand_shape(problem: &Problem, steps: &[Step], spec: &InputSpec) -> Vec<u64
         ),
         (_, Op::Qk | Op::Pv) => problem.sizes().attention().map_or_else(
             || vec![rows, cols],
-            |attention| vec![attention.b, attention.h, attention.kv, attention.d],
+            |attention| vec![attention.b, attention.kvh, attention.kv, attention.d],
         ),
         _ => vec![rows, cols],
     }
@@ -165,6 +165,11 @@ fn attributes(problem: &Problem, op: Op) -> BTreeMap<&'static str, f64> {
             let has_own = problem.chain().contains(&Op::Pointwise(Pointwise::Scale));
             let of_head = sizes.attention().map_or(1.0, |one| f64::from(attention_scale(one.d)));
             all.insert("scale", if has_own { 1.0 } else { of_head });
+        }
+        Op::Softmax => {
+            if sizes.attention().is_some_and(|attention| attention.causal) {
+                all.insert("causal", 1.0);
+            }
         }
         Op::LayerNorm | Op::RmsNorm | Op::Pointwise(Pointwise::BatchNorm) => {
             all.insert("epsilon", NORM_EPSILON);
@@ -212,6 +217,11 @@ mod tests {
         assert_eq!(found["ops"][0]["attributes"]["scale"], 0.5);
         assert_eq!(found["ops"][2]["shape"], serde_json::json!([2, 5, 12]));
         assert_eq!(found["output"], serde_json::json!([2, 5, 9]));
+        assert_eq!(found["ops"][1]["attributes"], serde_json::json!({}));
+        let masked = described("attention_head/f32/b2.h6.q5.kv7.d4.kvh3.causal1");
+        assert_eq!(masked["inputs"][1]["shape"], serde_json::json!([2, 3, 7, 4]));
+        assert_eq!(masked["inputs"][2]["shape"], serde_json::json!([2, 3, 7, 4]));
+        assert_eq!(masked["ops"][1]["attributes"], serde_json::json!({"causal": 1.0}));
         let scaled = described("attention_scores/f32/b2.h3.q5.kv7.d4");
         assert_eq!(scaled["ops"][0]["attributes"]["scale"], 1.0);
         assert_eq!(scaled["inputs"][2]["shape"], serde_json::json!([1]));

@@ -2,7 +2,7 @@
 //! odd, prime and ordinary sizes.
 
 use fusion_cost_model::kernel::Form;
-use fusion_cost_model::{Chain, DType, PATTERNS, Problem};
+use fusion_cost_model::{Chain, DType, Op, PATTERNS, Problem};
 
 /// Sizes for each form: ones, primes around the vector widths, tiles with and without a rest.
 pub(crate) fn sizes(form: Form) -> &'static [&'static str] {
@@ -62,13 +62,37 @@ pub(crate) fn sizes(form: Form) -> &'static [&'static str] {
             "b1.h1.q65.kv131.d16",
             "b1.h2.q1.kv33.d64",
             "b2.h1.q150.kv70.d33",
+            "b1.h6.q1.kv33.d7.kvh2",
+            "b2.h18.q1.kv40.d5.kvh2",
+            "b2.h3.q17.kv40.d9.kvh1",
         ],
         Form::MultiheadLinear => &[
             "b1.h1.q1.kv1.d1.n1",
             "b2.h3.q5.kv7.d4.n9",
             "b1.h2.q65.kv33.d16.n37",
             "b2.h4.q150.kv40.d8.n65",
+            "b2.h6.q1.kv7.d3.kvh2.n9",
+            "b1.h4.q17.kv33.d7.kvh2.n11",
         ],
+    }
+}
+
+/// The same with a causal mask, for chains with a softmax: one query, as many queries as keys and
+/// fewer, of heads that share keys and of others.
+pub(crate) fn causal_sizes(form: Form) -> &'static [&'static str] {
+    match form {
+        Form::Attention => &[
+            "b1.h2.q2.kv2.d1.causal1",
+            "b2.h3.q7.kv19.d5.causal1",
+            "b1.h6.q1.kv35.d9.kvh2.causal1",
+            "b2.h6.q17.kv17.d7.kvh2.causal1",
+            "b1.h4.q67.kv131.d16.kvh1.causal1",
+            "b1.h1.q150.kv150.d33.causal1",
+        ],
+        Form::MultiheadLinear => {
+            &["b2.h6.q5.kv7.d3.kvh2.causal1.n9", "b1.h2.q131.kv131.d5.kvh1.causal1.n17"]
+        }
+        _ => &[],
     }
 }
 
@@ -115,7 +139,10 @@ pub(crate) fn problems(dtype: DType) -> Vec<Problem> {
         .chain(CHAINS.iter().copied())
         .flat_map(|name| {
             let chain: Chain = name.parse().unwrap();
-            sizes(chain.form()).iter().map(move |sizes| format!("{name}/{dtype}/{sizes}"))
+            let causal =
+                if chain.contains(&Op::Softmax) { causal_sizes(chain.form()) } else { &[] };
+            let sizes = sizes(chain.form()).iter().chain(causal);
+            sizes.map(move |sizes| format!("{name}/{dtype}/{sizes}"))
         })
         .map(|text| text.parse().unwrap_or_else(|error| panic!("{text}: {error}")))
         .collect()

@@ -169,13 +169,27 @@ fn measurable(op: &str, text: &str, problem: &Problem) -> Result<Measurable, &'s
             let sizes = ConvSizes { n: batch, c: channels, h, w, k, r, s, stride, pad, groups };
             Measurable::conv(chain, dtype, sizes).map_err(too_large)
         }
-        Problem::Attention { batch, queries, keys, width, heads, is_backward: false } => {
+        Problem::Attention {
+            batch,
+            queries,
+            keys,
+            width,
+            heads,
+            key_heads,
+            is_backward: false,
+        } => {
+            if key_heads == 0 || !heads.is_multiple_of(key_heads) {
+                return Err("its heads cannot share their keys");
+            }
             let sizes = AttentionSizes {
                 b: batch,
                 h: heads,
                 q: queries,
                 kv: keys,
                 d: width / heads.max(1),
+                kvh: key_heads,
+                // Shapes do not say whether there is a mask.
+                causal: false,
             };
             Measurable::attention(of_chain("attention_head")?, dtype, sizes).map_err(too_large)
         }

@@ -109,7 +109,7 @@ impl Builder<'_, f32> {
         output: Located,
     ) -> Option<Box<dyn Kernel>> {
         let op = self.steps[index].op;
-        let shape = AttentionShape::from(self.problem.sizes().attention()?);
+        let shape = AttentionShape::new(self.problem.sizes().attention()?, false);
         let scores = match op {
             Op::Qk => self.queries_and_keys(index, input)?,
             _ => Scores::Given(input),
@@ -168,7 +168,7 @@ impl Builder<'_, f32> {
         let count = self.steps.len();
         let position = |op| self.steps.iter().position(|step| step.op == op);
         let (pv, linear) = (position(Op::Pv), position(Op::Linear));
-        let shape = AttentionShape::from(self.problem.sizes().attention()?);
+        let shape = AttentionShape::new(self.problem.sizes().attention()?, linear.is_some());
         let starts_with_qk = self.steps[0].op == Op::Qk;
         let mut scores =
             if starts_with_qk { self.queries_and_keys(0, input)? } else { Scores::Given(input) };

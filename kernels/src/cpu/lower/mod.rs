@@ -14,6 +14,7 @@ use half::bf16;
 
 use self::anchors::Anchors;
 pub(crate) use self::anchors::only_in_f32;
+use super::causal_mask::CausalMask;
 use super::conv::{Core, Shape as ConvShape};
 use super::element::Element;
 use super::elementwise::ElementwiseKernel;
@@ -393,7 +394,10 @@ impl<'p, E: Anchors> Builder<'p, E> {
                     }
                     continue;
                 }
-                Op::Softmax => RowOp::Softmax,
+                Op::Softmax => {
+                    let sizes = self.problem.sizes().attention();
+                    RowOp::Softmax { mask: sizes.and_then(CausalMask::of) }
+                }
                 _ => return None,
             }));
         }

@@ -204,6 +204,7 @@ impl Builder<'_> {
             given: parts.qk.is_none(),
             values: parts.pv.is_some(),
             exact: self.needs_sums_first(parts),
+            causal: sizes.causal,
         };
         let shape = TileShape::choose(self.device, self.problem.dtype(), &work, threads)?;
 
@@ -226,12 +227,13 @@ impl Builder<'_> {
         let (keys, values) = (tensor(parts.qk)?, tensor(parts.pv)?);
         let source = parameters.read(input);
         let target = parameters.write(output);
+        let sharing = parameters.factor(sizes.group());
         let [heads, queries, key_count, width] =
             [sizes.h, sizes.q, sizes.kv, sizes.d].map(|size| parameters.size(size));
         let scale = scale_text(self.scores_scale(parts.qk, &sizes), parameters);
         let tile = format!(
             "{{ using Shape = {shape}; const attention::Problem<T> problem = {{{source}, {keys}, \
-             {values}, {target}, {heads}, {queries}, {key_count}, {width}, {scale}}}; \
+             {values}, {target}, {heads}, {sharing}, {queries}, {key_count}, {width}, {scale}}}; \
              attention::tile<Shape, {bytes}, {rows}>(tile, problem, {on_scores}, \
              {on_probabilities}, {on_output}); }}",
             shape = shape.text(),
@@ -285,14 +287,15 @@ impl Builder<'_> {
     ) -> Option<Phase> {
         let sizes = self.problem.sizes().attention()?;
         let AttentionSizes { b, h, q, kv, d, .. } = sizes;
+        let keys = *self.operands[step].first()?;
         let gemm = Gemm {
             name: String::from("scores"),
             m: q,
             n: kv,
             k: d,
             batches: [b * h, 1],
-            a: Left::Matrix(Operand { tensor: queries, stride: d, steps: [q * d, 0] }),
-            b: Operand { tensor: *self.operands[step].first()?, stride: d, steps: [kv * d, 0] },
+            a: Left::Matrix(Operand { tensor: queries, stride: d, steps: [q * d, 0], sharing: 1 }),
+            b: Operand { tensor: keys, stride: d, steps: [kv * d, 0], sharing: sizes.group() },
             given: Given::Columns,
             scale: self.scores_scale(Some(step), &sizes),
             tail,
@@ -310,7 +313,8 @@ impl Builder<'_> {
         output: TensorId,
         parameters: &mut Parameters,
     ) -> Option<Phase> {
-        let AttentionSizes { b, h, q, kv, d, .. } = self.problem.sizes().attention()?;
+        let sizes = self.problem.sizes().attention()?;
+        let AttentionSizes { b, h, q, kv, d, .. } = sizes;
         let values = *self.operands[step].first()?;
         let gemm = Gemm {
             name: String::from("values"),
@@ -322,8 +326,14 @@ impl Builder<'_> {
                 tensor: probabilities,
                 stride: kv,
                 steps: [h * q * kv, q * kv],
+                sharing: 1,
             }),
-            b: Operand { tensor: values, stride: d, steps: [h * kv * d, kv * d] },
+            b: Operand {
+                tensor: values,
+                stride: d,
+                steps: [h * kv * d, kv * d],
+                sharing: sizes.group(),
+            },
             given: Given::Rows,
             scale: 1.0,
             tail,

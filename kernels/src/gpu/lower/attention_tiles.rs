@@ -21,6 +21,8 @@ pub(super) struct Work {
     pub(super) values: bool,
     /// Whether the sums of a row must be known before anything else is done.
     pub(super) exact: bool,
+    /// Whether a query sees no key after its own.
+    pub(super) causal: bool,
 }
 
 /// What a tile must know of `MatrixCore` in `matrix_core.h`.
@@ -115,6 +117,7 @@ pub(super) struct TileShape {
     values: bool,
     exact: bool,
     in_registers: bool,
+    causal: bool,
 }
 
 /// Registers that the queries of one tile, or of two, may take.
@@ -196,6 +199,7 @@ impl TileShape {
             given: work.given,
             values: work.values,
             exact: work.exact,
+            causal: work.causal,
             in_registers: tiles * width * core.operand_registers / 64
                 <= QUERY_REGISTERS[usize::from(tiles > 1)],
         }
@@ -254,10 +258,10 @@ impl TileShape {
     /// The type in C++.
     pub(super) fn text(&self) -> String {
         let Self { width, keys, tiles, warps, threads, vector, key_vector, pair, .. } = self;
-        let Self { given, values, exact, in_registers, .. } = self;
+        let Self { given, values, exact, in_registers, causal, .. } = self;
         format!(
             "attention::Shape<T, {width}, {keys}, {tiles}, {warps}, {threads}, {vector}, \
-             {key_vector}, {pair}, {given}, {values}, {exact}, {in_registers}>"
+             {key_vector}, {pair}, {given}, {values}, {exact}, {in_registers}, {causal}>"
         )
     }
 }

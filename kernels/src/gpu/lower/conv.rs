@@ -86,7 +86,7 @@ impl Builder<'_> {
             k: r * s * (c / groups),
             batches: [1, groups],
             a: Left::Image(image),
-            b: Operand { tensor: filter, stride: k, steps: [0, k / groups] },
+            b: Operand { tensor: filter, stride: k, steps: [0, k / groups], sharing: 1 },
             given: Given::Rows,
             scale: 1.0,
             tail,

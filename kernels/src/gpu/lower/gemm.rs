@@ -186,6 +186,12 @@ impl Sizes {
         if self.inner.is_none() {
             return base;
         }
+        if operand.sharing > 1 {
+            let [outer, inner] = operand.steps;
+            let step = parameters.size(if inner > 0 { inner } else { outer });
+            let sharing = parameters.size(operand.sharing);
+            return format!("{base} + port::quotient(place.batch, {sharing}) * {step}");
+        }
         let [outer, inner] = operand.steps.map(|step| parameters.size(step));
         format!("{base} + outer * {outer} + inner * {inner}")
     }
@@ -208,7 +214,8 @@ impl Sizes {
 
     fn image(&self, image: &Image, dtype: DType, parameters: &mut Parameters) -> SourceText {
         let group = image.sizes.c / image.sizes.groups;
-        let operand = Operand { tensor: image.tensor, stride: image.sizes.c, steps: [0, group] };
+        let (tensor, stride) = (image.tensor, image.sizes.c);
+        let operand = Operand { tensor, stride, steps: [0, group], sharing: 1 };
         let base = self.base(&operand, parameters);
         let width = vector_width(dtype, &[group]);
         SourceText {

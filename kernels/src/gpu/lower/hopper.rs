@@ -86,17 +86,18 @@ impl Builder<'_> {
         }
         // Each block does its share of the tiles in one call.
         let blocks = shape.tiles(m, n, batches).min(self.device.processors.max(1).into());
-        let map = |tensor, rows, cols, box_rows| TensorMap {
-            tensor,
+        let map = |operand: &Operand, rows, cols, box_rows| TensorMap {
+            tensor: operand.tensor,
             bf16: self.problem.dtype() == DType::Bf16,
-            batches,
+            batches: batches / operand.sharing,
             rows,
             cols,
             box_rows,
             box_cols: STAGE_DEPTH,
         };
-        let a = parameters.map(map(a.tensor, m, k, TILE_ROWS));
-        let b = parameters.map(map(b.tensor, b_rows, b_cols, b_box_rows));
+        let sharing = parameters.factor(b.sharing);
+        let a = parameters.map(map(&a, m, k, TILE_ROWS));
+        let b = parameters.map(map(&b, b_rows, b_cols, b_box_rows));
         let c = parameters.write(gemm.output);
         let [rows, cols, depth, count] = [m, n, k, blocks].map(|size| parameters.size(size));
         let batched = batches > 1;
@@ -113,7 +114,7 @@ impl Builder<'_> {
                  const port::hopper::GemmOutput<T, {name}_tail> output = {{{c}, {rows}, \
                  {cols}, {all}, {inner}, {scale}, tail}}; \
                  port::hopper::gemm<{tile_cols}, {stages}, {batched}, {n_major}>({a}, {b}, \
-                 output, {depth}, tile, {count}); }}",
+                 output, {depth}, {sharing}, tile, {count}); }}",
                 construct = tail.construct,
                 tile_cols = shape.cols,
                 stages = shape.stages,
@@ -272,6 +273,17 @@ mod tests {
         ]);
     }
 
+    /// More and fewer than a tile of queries, at both ends of a longer row of keys.
+    #[test]
+    fn attention_with_a_causal_mask_and_shared_keys() {
+        check(&[
+            "attention_head/bf16/b2.h6.q131.kv264.d64.kvh2.causal1",
+            "attention_head/f16/b1.h4.q200.kv200.d128.kvh1.causal1",
+            "attention_head/bf16/b1.h4.q3.kv136.d64.kvh2",
+            "qk+softmax+pv+add/f16/b1.h2.q270.kv304.d64.causal1",
+        ]);
+    }
+
     #[test]
     fn parts_of_attention_have_the_same_instructions_fused_or_not() {
         check_all(
@@ -294,8 +306,8 @@ mod tests {
         ("inner * output.n;\n            target.stride", "0;\n            target.stride"),
         ("target.stride = output.inner * output.n;", ""),
         (" * output.scale;", ";"),
-        ("box * BOX_COLS, depth, place.batch,", "box * BOX_COLS, depth, 0,"),
-        ("place.col * COLS, place.batch,", "place.col * COLS, 0,"),
+        ("box * BOX_COLS, depth, batch_of_b,", "box * BOX_COLS, depth, 0,"),
+        ("place.col * COLS, batch_of_b,", "place.col * COLS, 0,"),
         ("N_MAJOR ? NEXT_K_OF_ROWS : NEXT_K;", "NEXT_K_OF_ROWS;"),
         ("tile -= batch * of_batch();", ""),
         ("row < output.m && ", ""),
@@ -323,15 +335,28 @@ mod tests {
             ("sync_threads(REGISTERS_RETURNED, GEMM_THREADS);", ""),
         ];
         let orders: Vec<Order> = (1..=24).map(Order::Shuffled).collect();
-        are_missed_in("linear+bias/bf16/m100.k72.n248", &changes, &orders);
+        are_missed_in("hopper/gemm.h", "linear+bias/bf16/m100.k72.n248", &changes, &orders);
     }
 
     fn are_missed(changes: &[(&str, &str)]) {
-        are_missed_in("attention_head/f16/b2.h3.q131.kv72.d64", changes, &[Order::Forward]);
+        let problem = "attention_head/f16/b2.h3.q131.kv72.d64";
+        are_missed_in("hopper/gemm.h", problem, changes, &[Order::Forward]);
     }
 
-    /// Makes each change by itself, and sees that the kernels are wrong then.
-    fn are_missed_in(problem: &str, changes: &[(&str, &str)], orders: &[Order]) {
+    /// A mask that is off by one or missing where more keys follow, and the keys of another head.
+    #[test]
+    fn what_a_mask_and_shared_keys_need_is_missed() {
+        let changes = [
+            ("wgmma_col(i) >= least + wgmma_row(i)", "wgmma_col(i) > least + wgmma_row(i)"),
+            ("problem.seen_by(first_query) - first_key;", "problem.key_count - first_key;"),
+            ("problem.keys_of(matrix)", "matrix / problem.heads"),
+        ];
+        let problem = "attention_head/f16/b1.h4.q150.kv264.d64.kvh2.causal1";
+        are_missed_in("hopper/attend.h", problem, &changes, &[Order::Forward]);
+    }
+
+    /// Makes each change of a header by itself, and sees that the kernels are wrong then.
+    fn are_missed_in(header: &str, problem: &str, changes: &[(&str, &str)], orders: &[Order]) {
         if compiler().is_none() {
             return;
         }
@@ -340,7 +365,7 @@ mod tests {
         let problem = [problem.parse().unwrap()];
         for &(from, to) in changes {
             let change = |(name, text): &(&str, &str)| {
-                let changed = *name == "hopper/gemm.h";
+                let changed = *name == header;
                 assert!(!changed || text.matches(from).count() == 1, "`{from}`");
                 let text = if changed { text.replace(from, to) } else { (*text).to_owned() };
                 ((*name).to_owned(), text)

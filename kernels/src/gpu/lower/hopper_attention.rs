@@ -63,23 +63,24 @@ impl Builder<'_> {
         attention: &Attention,
         parameters: &mut Parameters,
     ) -> Phase {
-        let AttentionSizes { b, h, q, kv, d, .. } = attention.sizes;
+        let AttentionSizes { b, h, q, kv, d, kvh, causal } = attention.sizes;
         let tiles = tiles(&attention.sizes);
         // Each block does its share of the tiles in one call.
         let blocks = tiles.min(self.device.processors.max(1).into());
-        let map = |tensor, rows, box_rows| TensorMap {
+        let map = |tensor, heads, rows, box_rows| TensorMap {
             tensor,
             bf16: self.problem.dtype() == DType::Bf16,
-            batches: b * h,
+            batches: b * heads,
             rows,
             cols: d,
             box_rows,
             box_cols: 64,
         };
-        let queries = parameters.map(map(attention.queries, q, QUERY_BOX));
-        let keys = parameters.map(map(attention.keys, kv, KEYS));
-        let values = parameters.map(map(attention.values, kv, KEYS));
+        let queries = parameters.map(map(attention.queries, h, q, QUERY_BOX));
+        let keys = parameters.map(map(attention.keys, kvh, kv, KEYS));
+        let values = parameters.map(map(attention.values, kvh, kv, KEYS));
         let output = parameters.write(attention.output);
+        let sharing = parameters.factor(attention.sizes.group());
         let [heads, query_count, key_count, width] =
             [h, q, kv, d].map(|size| parameters.size(size));
         let [tile_count, block_count] = [tiles, blocks].map(|size| parameters.size(size));
@@ -105,8 +106,8 @@ impl Builder<'_> {
             definitions,
             tile: format!(
                 "{{ const attention::Problem<T> problem = {{nullptr, nullptr, nullptr, {output}, \
-                 {heads}, {query_count}, {key_count}, {width}, {scale}}}; \
-                 port::hopper::attend<T, {d}, {pair}>({queries}, {keys}, {values}, problem, \
+                 {heads}, {sharing}, {query_count}, {key_count}, {width}, {scale}}}; \
+                 port::hopper::attend<T, {d}, {pair}, {causal}>({queries}, {keys}, {values}, problem, \
                  {tile_count}, tile, {block_count}, {on_scores}, {on_probabilities}, \
                  {on_output}); }}"
             ),

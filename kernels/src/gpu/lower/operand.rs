@@ -13,6 +13,9 @@ pub(super) struct Operand {
     pub(super) stride: u64,
     /// Numbers between outer and inner batches.
     pub(super) steps: [u64; 2],
+    /// Neighbouring batches that share a matrix, if they do: the steps are then from one matrix to the
+    /// next and not from one batch to the next.
+    pub(super) sharing: u64,
 }
 
 /// How B is given.

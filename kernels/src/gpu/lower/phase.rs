@@ -43,6 +43,11 @@ impl Parameters {
         format!("args.p{}", self.fields.len() - 1)
     }
 
+    /// A size that is 1 in most problems, and is then written out, so that nothing is computed with it.
+    pub(super) fn factor(&mut self, value: u64) -> String {
+        if value == 1 { "1".to_owned() } else { self.size(value) }
+    }
+
     /// A matrix for the TMA, as an expression of the type `const TensorMap&`.
     pub(super) fn map(&mut self, map: TensorMap) -> String {
         self.field("TensorMap", Argument::Map(map))

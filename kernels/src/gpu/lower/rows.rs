@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use fusion_cost_model::Op;
 use fusion_cost_model::kernel::OperandKind;
+use fusion_cost_model::{AttentionSizes, Op};
 
 use super::Builder;
 use super::phase::{self, Parameters, Phase, THREADS};
@@ -120,6 +120,17 @@ impl Builder<'_> {
         let mut pointwise = String::new();
         let mut weights = String::new();
         let mut shifts = String::new();
+        // A causal softmax is the first of what is done to scores.
+        let mask = self.causal_softmax(steps.start).map(|AttentionSizes { q, kv, .. }| {
+            let [queries, keys] = [q, kv].map(|size| parameters.size(size));
+            format!(
+                "    PORT_DEVICE i64 seen(i64 row) const {{
+        return rows::seen_by_row(row, {queries}, {keys});
+    }}
+"
+            )
+        });
+        let (masked, seen) = (mask.is_some(), mask.as_deref().unwrap_or_default());
         let mut stage = 0;
         let mut start = steps.start;
         loop {
@@ -131,6 +142,9 @@ impl Builder<'_> {
             let _ = writeln!(pointwise, "{here} {}.apply(x, row, col);", tail.construct);
             if end == steps.end {
                 break;
+            }
+            if masked && stage == 0 {
+                let _ = writeln!(pointwise, "{here} rows::hide_unseen(x, col, seen(row));");
             }
             let op = match self.steps[end].op {
                 Op::Softmax => "SOFTMAX",
@@ -150,7 +164,8 @@ impl Builder<'_> {
             "{tails}struct {name}_program {{
     const Args& args;
     static constexpr int OPS = {stage};
-    template <int STAGE> static constexpr rows::Op op() {{
+    static constexpr bool MASKED = {masked};
+{seen}    template <int STAGE> static constexpr rows::Op op() {{
 {ops}    }}
     template <int STAGE, int V>
     PORT_DEVICE void pointwise(float (&x)[V], i64 row, i64 col) const {{
@@ -164,6 +179,12 @@ impl Builder<'_> {
 }};
 "
         )
+    }
+
+    /// The sizes of the attention whose softmax a step is, if that has a causal mask.
+    fn causal_softmax(&self, step: usize) -> Option<AttentionSizes> {
+        let sizes = self.problem.sizes().attention()?;
+        (sizes.causal && self.steps[step].op == Op::Softmax).then_some(sizes)
     }
 
     /// For a kernel of its own, which chooses its threads.

@@ -43,6 +43,11 @@ const SIZES: &[&str] = &[
     "b1.h1.q20.kv40.d160",
     "b1.h1.q9.kv17.d256",
     "b1.h2.q9.kv17.d260",
+    "b2.h6.q3.kv5.d7.kvh2.causal1",
+    "b1.h4.q1.kv96.d64.kvh2",
+    "b1.h3.q150.kv150.d33.kvh1.causal1",
+    "b1.h2.q70.kv200.d128.causal1",
+    "b1.h2.q9.kv17.d260.kvh1.causal1",
 ];
 
 const PROJECTED: &[&str] = &["qk+softmax+pv+linear+bias", "softmax+dropout+pv+add+linear+relu"];
@@ -52,6 +57,7 @@ const PROJECTED_SIZES: &[&str] = &[
     "b1.h2.q65.kv33.d16.n37",
     "b2.h4.q150.kv40.d8.n64",
     "b1.h1.q5.kv7.d260.n8",
+    "b2.h4.q65.kv70.d16.kvh2.causal1.n9",
 ];
 
 /// Each chain with other sizes on every device, so that after `CHAINS.len()` devices each has met

@@ -33,6 +33,8 @@ const ROWS: Checks = &[(
         // Rows that are read in parts, and rows without a deviation.
         "add+rms_norm/f32/m2.n20000",
         "layer_norm+sigmoid/f32/m3.n1",
+        // Its softmax alone.
+        "attention_output/f32/b1.h2.q5.kv7.d3.causal1",
     ],
 )];
 const POINTWISE: Checks = &[(
@@ -75,6 +77,8 @@ const ATTENTION: Checks = &[
             "qk+scale+add+softmax+dropout+pv+add/f32/b2.h3.q17.kv70.d7",
             "attention_scores/f32/b1.h2.q33.kv70.d8",
             "attention_head/f16/b1.h1.q65.kv70.d128",
+            "attention_head/f16/b2.h4.q65.kv131.d16.kvh2.causal1",
+            "attention_scores/f32/b1.h2.q33.kv70.d8.causal1",
         ],
     ),
     ("gfx942", &["attention_head/bf16/b1.h2.q65.kv131.d33"]),
@@ -152,6 +156,23 @@ fn changes() -> Vec<Mutation> {
         change("attention.h", "if (first_key + S::KEYS <=", "if (first_key <="),
         change("attention/copy.h", "col < cols ? rows - row : 0;", "rows - row;"),
         change("attention/store.h", "if (row >= rows ||", "if (row > rows ||"),
+        // Masks, and whose keys a head has.
+        change("rows.h", "keys - queries + query + 1;", "keys - queries + query;"),
+        change("rows.h", "keys - queries + query + 1;", "query + 1;"),
+        change("attention.h", "if (col >= limit + row)", "if (col > limit + row)"),
+        change("attention.h", "if (col >= limit + row)", "if (col >= limit)"),
+        change("attention.h", "key_count - query_count + query + 1;", "query + 1;"),
+        change(
+            "attention.h",
+            "<= problem.seen_by(first_row)) return;",
+            "<= problem.key_count) return;",
+        ),
+        change(
+            "attention.h",
+            "? seen_by(end - 1) : key_count;",
+            "? seen_by(end - 1) - 1 : key_count;",
+        ),
+        change("attention.h", "return matrix / sharing;", "return matrix;"),
         // Scales, sums and what becomes of them.
         change("gemm.h", "sums[i][j].x[x] = 0;", "sums[i][j].x[x] = 1;"),
         change("gemm.h", "tail.template apply<V>(x, at_row, at_col);", ""),

@@ -6,12 +6,18 @@
 //! The unfused GEMMs of queries and keys, and of probabilities and values, are the same code
 //! with the other parts left out.
 //!
-//! A thread packs the keys of a head once, for all blocks of its queries. Values are read as they lie.
+//! A thread packs the keys of a head once, for all blocks of its queries and for all heads that share
+//! them. Values are read as they lie.
+//!
+//! With a causal mask, no block computes with keys that none of its queries sees.
+
+mod shape;
 
 use std::ops::Range;
 
-use fusion_cost_model::AttentionSizes;
 use pulp::Arch;
+
+pub(crate) use self::shape::Shape;
 
 use super::epilogue::Epilogue;
 use super::gemm::{View, gemm, share};
@@ -64,53 +70,6 @@ impl Scale {
     }
 }
 
-/// The sizes of an attention as the kernel uses them.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Shape {
-    pub(crate) batch: usize,
-    pub(crate) heads: usize,
-    pub(crate) queries: usize,
-    pub(crate) keys: usize,
-    pub(crate) d: usize,
-}
-
-impl From<AttentionSizes> for Shape {
-    fn from(sizes: AttentionSizes) -> Self {
-        Self {
-            batch: sizes.b as usize,
-            heads: sizes.h as usize,
-            queries: sizes.q as usize,
-            keys: sizes.kv as usize,
-            d: sizes.d as usize,
-        }
-    }
-}
-
-impl Shape {
-    /// Queries per block so that a panel of scores fits into `cache_bytes`. `joined`: all heads of
-    /// a block are one piece of work.
-    pub(crate) fn block_in_cache(&self, joined: bool, threads: usize, cache_bytes: usize) -> usize {
-        // Fewer rows read the keys and values too often.
-        let fitting = cache_bytes / size_of::<f32>() / self.keys.max(1);
-        let pieces = if joined { self.batch } else { self.batch * self.heads };
-        self.block_of(fitting.max(24), pieces, threads)
-    }
-
-    /// As many queries per block as the threads can share: for kernels that keep nothing in
-    /// cache.
-    pub(crate) fn block_for_threads(&self, threads: usize) -> usize {
-        self.block_of(self.queries, self.batch * self.heads, threads)
-    }
-
-    /// At most `most` queries per block, and enough blocks of each of the `pieces` for every
-    /// thread.
-    fn block_of(&self, most: usize, pieces: usize, threads: usize) -> usize {
-        let blocks = self.queries.div_ceil(most.max(1));
-        let wanted = if pieces >= threads { 1 } else { threads.div_ceil(pieces) };
-        self.queries.div_ceil(blocks.next_multiple_of(wanted)).max(1)
-    }
-}
-
 /// Attention or a part of it.
 #[derive(Debug)]
 pub(crate) struct AttentionKernel {
@@ -142,14 +101,14 @@ impl AttentionKernel {
 
     /// Numbers of scratch that a thread needs.
     pub(crate) fn scratch_numbers(&self) -> [usize; 3] {
-        let Shape { heads, keys, d, .. } = self.shape;
+        let Shape { heads, keys, sharing, width, .. } = self.shape;
         let given = matches!(self.scores, Scores::Given(_));
         let panel = Self::has_panel(self.values.is_some(), given, !self.stages.is_empty());
         let joined = self.projection.is_some();
-        let packed_heads = if joined { heads } else { 1 };
+        let packed_heads = if joined { heads / sharing } else { 1 };
         [
             if panel { self.block * (keys + 1) } else { 0 },
-            if joined { self.block * heads * d } else { 0 },
+            if joined { self.block * width } else { 0 },
             if self.packs_keys() { packed_heads * self.packed_numbers() } else { 0 },
         ]
     }
@@ -168,7 +127,17 @@ impl AttentionKernel {
     /// Whether the softmax does not divide by the sums, but the product with the values is: it has
     /// fewer numbers.
     fn divides_product(&self) -> bool {
-        self.values.is_some() && matches!(self.stages.last(), Some(RowStage::RowOp(RowOp::Softmax)))
+        self.values.is_some()
+            && matches!(self.stages.last(), Some(RowStage::RowOp(RowOp::Softmax { .. })))
+    }
+
+    /// How many of the keys are of use to a block of queries: what none of them sees counts for
+    /// nothing where the softmax is the last that is done to the scores.
+    fn keys_of(&self, rows: &Range<usize>) -> usize {
+        match (self.shape.mask, self.stages.last()) {
+            (Some(mask), Some(RowStage::RowOp(RowOp::Softmax { .. }))) => mask.seen(rows.end - 1),
+            _ => self.shape.keys,
+        }
     }
 
     /// Blocks of queries per head.
@@ -181,6 +150,19 @@ impl AttentionKernel {
     fn len(&self) -> usize {
         let heads = if self.projection.is_some() { 1 } else { self.shape.heads };
         self.shape.batch * heads * self.blocks()
+    }
+
+    /// The queries of a piece. Under a mask the last blocks take longest: taken from both ends in
+    /// turn, neighbouring pieces are as much work as any others.
+    fn rows(&self, piece: usize) -> Range<usize> {
+        let (index, blocks) = (piece % self.blocks(), self.blocks());
+        let block = match self.shape.mask {
+            Some(_) if index % 2 == 1 => blocks - 1 - index / 2,
+            Some(_) => index / 2,
+            None => index,
+        };
+        let start = block * self.block;
+        start..(start + self.block).min(self.shape.queries)
     }
 }
 
@@ -268,13 +250,16 @@ impl AttentionKernel {
         packed: &mut Option<usize>,
     ) {
         let Scores::Gemm { keys: located, .. } = self.scores else { return };
-        if !self.packs_keys() || packed.replace(above) == Some(above) {
+        let Shape { heads, keys, d, sharing, .. } = self.shape;
+        let (first, count) = match self.projection {
+            Some(_) => (above * (heads / sharing), heads / sharing),
+            None => (above / sharing, 1),
+        };
+        if !self.packs_keys() || packed.replace(first) == Some(first) {
             return;
         }
-        let Shape { heads, keys, d, .. } = self.shape;
-        let count = if self.projection.is_some() { heads } else { 1 };
         for head in 0..count {
-            let source = located.at((above * count + head) * keys * d);
+            let source = located.at((first + head) * keys * d);
             let target = self.scratch[thread][2].at(head * self.packed_numbers());
             // SAFETY: the caller's guarantee; there is room for as many heads.
             unsafe { transpose::pack(arch, self.cut, source, [keys, d], target) };
@@ -288,15 +273,15 @@ impl AttentionKernel {
     /// The piece's rows of the output, and the scratch of `thread` with its packed keys, must belong to
     /// the calling thread.
     unsafe fn piece(&self, arch: Arch, thread: usize, piece: usize) {
-        let Shape { heads, queries, d, .. } = self.shape;
-        let start = piece % self.blocks() * self.block;
-        let rows = start..(start + self.block).min(queries);
+        let Shape { heads, queries, width, .. } = self.shape;
+        let rows = self.rows(piece);
         let above = piece / self.blocks();
         // SAFETY: the caller's guarantee.
         unsafe {
             let Some(layer) = &self.projection else {
                 let (batch, head) = (above / heads, above % heads);
-                let target = self.output.at((batch * queries + start) * heads * d);
+                let first = if self.shape.is_folded { batch } else { batch * queries + rows.start };
+                let target = self.output.at(first * width);
                 self.head(arch, thread, [batch, head], rows, target);
                 return;
             };
@@ -305,14 +290,14 @@ impl AttentionKernel {
             for head in 0..heads {
                 self.head(arch, thread, [batch, head], rows.clone(), joined);
             }
-            let first = batch * queries + start;
+            let first = batch * queries + rows.start;
             let target = self.output.at(first * layer.n);
             layer.apply(arch, thread, joined.cast_const(), target, first, rows.len());
         }
     }
 
     /// Computes one head of a block of queries. `joined` is the block's first row of joined
-    /// heads; it is not used when the scores are the result.
+    /// heads, or the only one; it is not used when the scores are the result.
     ///
     /// # Safety
     ///
@@ -325,9 +310,11 @@ impl AttentionKernel {
         rows: Range<usize>,
         joined: *mut f32,
     ) {
-        let Shape { heads, queries, keys, d, .. } = self.shape;
+        let Shape { heads, queries, keys, d, sharing, .. } = self.shape;
         let matrix = batch * heads + head;
+        let of_keys = matrix / sharing;
         let first_row = matrix * queries + rows.start;
+        let used = self.keys_of(&rows);
         let given = match self.scores {
             Scores::Gemm { .. } => None,
             Scores::Given(scores) => Some(scores.at(first_row * keys)),
@@ -343,45 +330,38 @@ impl AttentionKernel {
             (false, Some(given)) if self.values.is_some() => given,
             (false, _) => self.output.at(first_row * keys),
         };
-        let packed_head = if self.projection.is_some() { head } else { 0 };
+        // With nothing but a softmax between the GEMMs, what is not used has no place in the panel.
+        let is_narrow = given.is_none() && self.values.is_some() && self.stages.len() == 1;
+        let stride = if is_narrow { used } else { keys };
+        let packed_head = if self.projection.is_some() { head / sharing } else { 0 };
         let packed = packed.at(packed_head * self.packed_numbers());
         let shares = self.divides_product().then(|| scratch.at(self.block * keys));
         // SAFETY: the panel has the block's rows of `keys` scores, and the rows are in the given scores
         // if there are any.
         unsafe {
-            self.scores(arch, [matrix, first_row], rows.len(), packed, panel);
+            self.scores(arch, [of_keys, first_row], [rows.len(), used], packed, (panel, stride));
             RowStage::apply_all(
                 &self.stages,
                 arch,
                 given.unwrap_or(panel),
                 Target { shares, ..Target::plain(panel) },
                 first_row..first_row + rows.len(),
-                keys,
+                stride,
             );
         }
         let Some(values) = self.values else { return };
-        let width = heads * d;
-        let block = Block {
-            data: joined.wrapping_add(head * d),
-            stride: width,
-            rows: rows.len(),
-            first: Stretch {
-                col: head * d,
-                element: (batch * queries + rows.start) * width + head * d,
-                len: d,
-            },
-            matrix_cols: width,
-        };
+        let block = self.block_of_result([batch, head], &rows, joined);
+        let target_stride = if self.shape.is_folded { d } else { block.stride };
         for col in (0..d).step_by(self.cut.width) {
             let strip = Strip {
                 rows: rows.len(),
-                k: keys,
+                k: used,
                 cols: self.cut.cols(d, col),
-                source: Source::rows(panel, keys),
-                panel: values.at(matrix * keys * d + col),
+                source: Source::rows(panel, stride),
+                panel: values.at(of_keys * keys * d + col),
                 panel_stride: d,
                 target: block.data.wrapping_add(col),
-                target_stride: width,
+                target_stride,
                 factors: shares.map_or(Factors::one(), |one| Factors::each(one)),
                 epilogue: Epilogue::NONE,
                 depth: self.cut.depth,
@@ -393,40 +373,62 @@ impl AttentionKernel {
         unsafe { self.tail.apply_to_block(arch, &block) };
     }
 
-    /// Computes rows of scores, if they are not given.
+    /// Where the result of a head of a block of queries goes.
+    fn block_of_result(
+        &self,
+        [batch, head]: [usize; 2],
+        rows: &Range<usize>,
+        joined: *mut f32,
+    ) -> Block {
+        let Shape { queries, d, width, is_folded, .. } = self.shape;
+        let (row, col, rows, len) = if is_folded {
+            (batch, (head * queries + rows.start) * d, 1, rows.len() * d)
+        } else {
+            (batch * queries + rows.start, head * d, rows.len(), d)
+        };
+        Block {
+            data: joined.wrapping_add(col),
+            stride: width,
+            rows,
+            first: Stretch { col, element: row * width + col, len },
+            matrix_cols: width,
+        }
+    }
+
+    /// Computes rows of scores against the first `used` keys, if they are not given. Those of the panel
+    /// are `stride` numbers apart.
     ///
     /// # Safety
     ///
-    /// The panel must be valid for the rows and belong to this thread, and the keys of the matrix be
-    /// packed.
+    /// The panel must be valid for the rows and belong to this thread, and the keys be packed.
     unsafe fn scores(
         &self,
         arch: Arch,
-        [matrix, first_row]: [usize; 2],
-        rows: usize,
+        [of_keys, first_row]: [usize; 2],
+        [rows, used]: [usize; 2],
         packed: *const f32,
-        panel: *mut f32,
+        (panel, stride): (*mut f32, usize),
     ) {
         let Scores::Gemm { queries, keys: located, scale } = &self.scores else { return };
         let Shape { keys, d, .. } = self.shape;
         let source = queries.at(first_row * d).cast_const();
         if !self.packs_keys() {
             let left = View::rows(source, d);
-            let right = View::rows(located.at(matrix * keys * d), d).transposed();
+            let right = View::rows(located.at(of_keys * keys * d), d).transposed();
             // SAFETY: the caller's guarantee.
-            unsafe { gemm([rows, d, keys], panel, keys, left, right, scale.number()) };
+            unsafe { gemm([rows, d, used], panel, stride, left, right, scale.number()) };
             return;
         }
-        for col in (0..keys).step_by(self.cut.width) {
+        for col in (0..used).step_by(self.cut.width) {
             let strip = Strip {
                 rows,
                 k: d,
-                cols: self.cut.cols(keys, col),
+                cols: self.cut.cols(used, col),
                 source: Source::rows(source, d),
                 panel: packed.wrapping_add(col * d),
                 panel_stride: self.cut.packed_cols(keys, col),
                 target: panel.wrapping_add(col),
-                target_stride: keys,
+                target_stride: stride,
                 factors: scale.factors(),
                 epilogue: Epilogue::NONE,
                 depth: self.cut.depth,
@@ -434,23 +436,5 @@ impl AttentionKernel {
             // SAFETY: as above.
             unsafe { strip.compute(arch) };
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_thread_has_work() {
-        let shape = Shape { batch: 1, heads: 8, queries: 128, keys: 128, d: 64 };
-        // All heads of a block are one piece: blocks of queries must feed the threads.
-        for threads in [1, 2, 3, 4] {
-            let block = shape.block_in_cache(true, threads, 1 << 20);
-            assert!(shape.queries.div_ceil(block) >= threads, "{threads} threads, {block}");
-        }
-        assert_eq!(shape.block_in_cache(false, 4, 1 << 20), 128);
-        let one_head = Shape { heads: 1, ..shape };
-        assert_eq!(one_head.block_for_threads(4), 32);
     }
 }
