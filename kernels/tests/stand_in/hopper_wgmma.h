@@ -156,6 +156,9 @@ void wgmma_wait(PORT_PLACE) {
         for (const emulated::Wgmma& operation : groups.front()) emulated::compute(operation);
         groups.erase(groups.begin());
     }
+    // The wgmmas of a warp are done at once. Here each lane has its part of them, and none may go on
+    // and say that shared memory is free while another still reads it.
+    sync_warp(file, line);
 }
 
 template <int SIZE>

@@ -281,6 +281,7 @@ mod tests {
             "attention_head/f16/b1.h4.q200.kv200.d128.kvh1.causal1",
             "attention_head/bf16/b1.h4.q3.kv136.d64.kvh2",
             "qk+softmax+pv+add/f16/b1.h2.q270.kv304.d64.causal1",
+            "multihead_linear/bf16/b2.h2.q129.kv136.d64.kvh1.causal1.n24",
         ]);
     }
 
