@@ -41,13 +41,21 @@ pub enum Warning {
         /// Where the first one begins.
         first_at: u64,
     },
-    /// Events have no readable duration, or a negative one; it counts as zero.
+    /// Events lie more than a week from the others, and were left out.
+    StrayTimes {
+        /// How many.
+        count: u64,
+    },
+    /// Events have no readable duration, a negative one, or one of more than a week; it counts as
+    /// zero.
     BadDurations {
         /// How many.
         count: u64,
         /// Where the first one begins.
         first_at: u64,
     },
+    /// The durations of the kernels are more than 64 bits hold together.
+    Overflow,
     /// Ids, as of a correlation or a stream, are not numbers that fit; they count as absent.
     BadIds {
         /// How many events have such ids.
@@ -127,7 +135,9 @@ impl Warning {
             Self::BrokenEnd { .. } => "broken-end",
             Self::BrokenEvents { .. } => "broken-events",
             Self::BadTimes { .. } => "bad-times",
+            Self::StrayTimes { .. } => "stray-times",
             Self::BadDurations { .. } => "bad-durations",
+            Self::Overflow => "overflow",
             Self::BadIds { .. } => "bad-ids",
             Self::ManyShapes { .. } => "many-shapes",
             Self::BadMetadata { .. } => "bad-metadata",
@@ -154,6 +164,10 @@ impl Warning {
                 "if many events are missing, record the trace again with a newer profiler"
             }
             Self::BadTimes { .. } => "look at the `ts` of the event at that byte",
+            Self::StrayTimes { .. } => {
+                "these events are missing from totals and counts; record the trace again"
+            }
+            Self::Overflow => "totals end there; look at the durations of the longest kernels",
             Self::BadDurations { .. } => {
                 "look at the `dur` of the event at that byte; totals may be too small"
             }
@@ -218,11 +232,17 @@ impl fmt::Display for Warning {
                 "{count} events without a readable start time were left out, the first at byte \
                  {first_at}"
             ),
+            Self::StrayTimes { count } => {
+                write!(f, "{count} events that lie more than a week from the others were left out")
+            }
             Self::BadDurations { count, first_at } => write!(
                 f,
-                "{count} events have no readable duration, which counts as zero, the first at \
-                 byte {first_at}"
+                "{count} events have no readable duration, or one of more than a week, which counts \
+                 as zero, the first at byte {first_at}"
             ),
+            Self::Overflow => {
+                f.write_str("the durations of the kernels are together more than 584 years")
+            }
             Self::BadIds { count, first_at } => write!(
                 f,
                 "{count} events have ids that are not 64-bit numbers, the first at byte \

@@ -5,6 +5,7 @@ use rustc_hash::FxHashMap;
 use super::event::{Category, Event, Field, Inputs};
 use super::messages;
 use super::shapes::Interner;
+use super::strays::{self, LONGEST_NS};
 use crate::number::scaled;
 use crate::{DeviceWork, Lane, OtherDevice, Thread, Trace, Warning};
 
@@ -99,7 +100,7 @@ impl Builder {
             return;
         };
         let duration_ns = match event.duration_ns {
-            Field::Is(duration) => u64::try_from(duration).ok(),
+            Field::Is(duration) => u64::try_from(duration).ok().filter(|ns| *ns <= LONGEST_NS),
             Field::Missing | Field::Bad => None,
         };
         self.bad_durations.add(u64::from(duration_ns.is_none()), at);
@@ -336,6 +337,7 @@ impl Builder {
     /// The trace, with warnings about its events.
     pub(crate) fn finish(self) -> Trace {
         let mut trace = self.trace;
+        let strays = strays::leave_out(&mut trace);
         let Tally { count, first_at } = self.broken;
         if count > 0 {
             let bytes = self.broken_bytes;
@@ -345,9 +347,15 @@ impl Builder {
         if count > 0 {
             trace.warnings.push(Warning::BadTimes { count, first_at });
         }
+        if strays > 0 {
+            trace.warnings.push(Warning::StrayTimes { count: strays });
+        }
         let Tally { count, first_at } = self.bad_durations;
         if count > 0 {
             trace.warnings.push(Warning::BadDurations { count, first_at });
+        }
+        if u64::try_from(trace.kernels.total_ns()).is_err() {
+            trace.warnings.push(Warning::Overflow);
         }
         let Tally { count, first_at } = self.bad_ids;
         if count > 0 {
