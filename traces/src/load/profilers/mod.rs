@@ -18,7 +18,7 @@ use std::path::Path;
 
 use super::builder::Builder;
 use super::scan::{Cursor, Stop};
-use crate::{Metadata, Warning};
+use crate::{Metadata, Vendor, Warning};
 
 /// How many bytes [`Format::of`] needs.
 pub(super) const HEAD: usize = 64;
@@ -72,6 +72,14 @@ impl Format {
         }
     }
 
+    /// Who makes the profiler.
+    const fn vendor(self) -> Vendor {
+        match self {
+            Self::NsysLines | Self::Sqlite => Vendor::Nvidia,
+            Self::Rocprof | Self::RocprofCsv => Vendor::Amd,
+        }
+    }
+
     /// Reads a recording; or why it is none.
     pub(super) fn read(
         self,
@@ -79,6 +87,7 @@ impl Format {
         path: Option<&Path>,
         reader: &mut Reader<'_>,
     ) -> Result<Extent, String> {
+        reader.metadata.profiler = Some(self.vendor());
         match self {
             Self::NsysLines => Ok(nsys_lines::read(text, reader)),
             Self::Rocprof => Ok(rocprof::read(text, reader)),
