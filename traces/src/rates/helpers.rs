@@ -8,8 +8,9 @@ use crate::classify::Words;
 
 /// Whether a kernel of a class that computes is such a helper, by its name.
 pub(super) fn is_helper(name: &str) -> bool {
-    let base = Words::of(name).base;
+    let Words { base, arguments } = Words::of(name);
     HELPERS.iter().any(|(part, _)| base.contains(part))
+        || WRAPPED.iter().any(|(part, _)| arguments.contains(part))
 }
 
 /// What is in the names of helpers, in words with `_` between and around them, and an example.
@@ -41,6 +42,17 @@ const HELPERS: &[(&str, &str)] = &[
     ("_prepare_varlen_", "void flash::prepare_varlen_num_blocks_kernel(int, int)"),
 ];
 
+/// The same for functions that only run what their template arguments name.
+#[rustfmt::skip]
+const WRAPPED: &[(&str, &str)] = &[
+    ("flashattnfwdcombine", "void cutlass::device_kernel<flash::FlashAttnFwdCombine<cute::tuple<int, int>, 5, 256> >(int)"),
+    ("flashattnbwdpreprocess", "void cutlass::device_kernel<flash::FlashAttnBwdPreprocess<cute::tuple<int, int>, float> >(int)"),
+    ("flashattnbwdpostprocess", "void cutlass::device_kernel<flash::FlashAttnBwdPostprocessConvertdQ<cute::tuple<int, int>, float> >(int)"),
+    ("fmhafwdsplitkvcombine", "void ck_tile::kentry<2, ck_tile::FmhaFwdSplitKVCombineKernel<int> >(int)"),
+    ("fmhabwdograddoto", "void ck_tile::kentry<2, ck_tile::FmhaBwdOGradDotOKernel<int> >(int)"),
+    ("fmhabwdconvertqgrad", "void ck_tile::kentry<2, ck_tile::FmhaBwdConvertQGradKernel<int> >(int)"),
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -56,6 +68,17 @@ mod tests {
             let class = classify(example).main;
             assert!(matches!(class, Class::Conv | Class::Attn), "{example}: {class}");
         }
+    }
+
+    #[test]
+    fn wrapped_helpers_too() {
+        for (part, example) in WRAPPED {
+            assert!(Words::of(example).arguments.contains(part), "{example}");
+            assert_eq!(classify(example).main, Class::Attn, "{example}");
+        }
+        assert!(!is_helper(
+            "void ck_tile::kentry<2, ck_tile::FmhaFwdSplitKVKernel<ck_tile::Pipeline> >(int)"
+        ));
     }
 
     #[test]
