@@ -214,15 +214,18 @@ impl HardwareSpec {
 
     /// Whether the name that the system reports for its processor is this machine.
     ///
-    /// A part must end where a word ends, so that an i9-13900KS is not an i9-13900K.
+    /// A part must end where a word ends, so that an i9-13900KS is not an i9-13900K. A slice of a
+    /// GPU, which NVIDIA's driver calls by the name of the whole one with `MIG 1g.10gb` behind it, is
+    /// not the GPU.
     #[must_use]
     pub fn is_detected_as(&self, reported: &str) -> bool {
         let reported = reported.to_lowercase();
         let contains = |parts: &[String]| {
             parts.iter().any(|part| {
                 reported.match_indices(&part.to_lowercase()).any(|(start, part)| {
-                    let next = reported[start + part.len()..].chars().next();
-                    !next.is_some_and(char::is_alphanumeric)
+                    let rest = &reported[start + part.len()..];
+                    let is_slice = rest.split_whitespace().any(|word| word == "mig");
+                    !is_slice && !rest.chars().next().is_some_and(char::is_alphanumeric)
                 })
             })
         };
@@ -283,6 +286,12 @@ source = "made up"
         assert!(spec.is_detected_as("Example(R) One"));
         assert!(!spec.is_detected_as("Example(R) One Laptop"));
         assert!(!spec.is_detected_as("Genuine Example(R) OneX @ 3 GHz"));
+        assert!(!spec.is_detected_as("Example(R) One MIG 1g.10gb"));
+        // Unless it is of that slice.
+        let detect = SPEC.replace("[\"Example(R) One\"]", "[\"Example(R) One MIG 1g.10gb\"]");
+        let slice = HardwareSpec::from_toml(&detect).unwrap();
+        assert!(slice.is_detected_as("Example(R) One MIG 1g.10gb"));
+        assert!(!slice.is_detected_as("Example(R) One"));
         assert_eq!(spec.peak_gflops(DType::F32), Some(100.0));
         assert_eq!(spec.peak_gflops(DType::F16), None);
     }

@@ -287,15 +287,15 @@ impl Destination {
         Ok(Self { out, cells: None })
     }
 
-    /// The same for CSV, without cells that a spreadsheet would take for formulas, unless they are to
-    /// stay as they are.
+    /// The same for CSV, without what a terminal would obey, and without cells that a spreadsheet
+    /// would take for formulas, unless these are to stay as they are.
     ///
     /// # Errors
     ///
     /// When no file can be written there.
     pub fn for_csv(target: Option<Target>, raw_cells: bool) -> anyhow::Result<Self> {
-        let cells = (!raw_cells).then(Cells::default);
-        Ok(Self { cells, ..Self::new(target)? })
+        let cells = if raw_cells { Cells::with_formulas() } else { Cells::default() };
+        Ok(Self { cells: Some(cells), ..Self::new(target)? })
     }
 
     /// Writes a text for people, without what a terminal would obey but for colours of its own.
@@ -397,12 +397,14 @@ mod tests {
     #[test]
     fn csv_is_made_plain_on_its_way() {
         let folder = tempfile::tempdir().unwrap();
-        for (raw_cells, expected) in [(false, "a,'=1+1,-2\r\n'-x"), (true, "a,=1+1,-2\r\n-x")] {
+        for (raw_cells, expected) in
+            [(false, "a,'=1+1,-2\r\n'-x\\u{1b}"), (true, "a,=1+1,-2\r\n-x\\u{1b}")]
+        {
             let path = folder.path().join(format!("{raw_cells}.csv"));
             let target = Target::new(&path, Replace::if_told(false)).unwrap();
             let mut out = Destination::for_csv(Some(target), raw_cells).unwrap();
             out.write_all(b"a,=1").unwrap();
-            out.write_all(b"+1,-2\r\n-x").unwrap();
+            out.write_all(b"+1,-2\r\n-x\x1b").unwrap();
             out.finish().unwrap();
             assert_eq!(fs::read_to_string(&path).unwrap(), expected);
         }

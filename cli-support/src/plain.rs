@@ -49,10 +49,16 @@ fn is_command(character: char) -> bool {
     }
 }
 
-/// Puts an apostrophe before cells of CSV that a spreadsheet would take for a formula: those that
-/// begin with `=`, `+`, `-`, `@`, a tab or the end of a line, and are not a number. The text comes in pieces.
+/// Makes cells of CSV plain. Whatever a terminal would obey becomes an escape as in [`text`], but ends
+/// of lines. An apostrophe stands before what a spreadsheet would take for a formula: cells that
+/// begin with `=`, `+`, `-`, `@`, a tab or the end of a line, and are not a number. The text comes in
+/// pieces.
 #[derive(Debug, Default)]
 pub struct Cells {
+    /// A character that may be a command, as far as it is there.
+    begun: Vec<u8>,
+    /// Whether formulas stay as they are.
+    has_formulas: bool,
     place: Place,
     /// A cell that begins with a sign, until it is known whether it is a number.
     held: Vec<u8>,
@@ -76,20 +82,73 @@ enum Place {
 }
 
 impl Cells {
+    /// Those that a spreadsheet may take for formulas.
+    #[must_use]
+    pub fn with_formulas() -> Self {
+        Self { has_formulas: true, ..Self::default() }
+    }
+
     /// Passes a piece of the text on.
     pub fn pass(&mut self, piece: &[u8], out: &mut Vec<u8>) {
         for &byte in piece {
-            self.byte(byte, out);
+            self.character(byte, out);
         }
     }
 
     /// Passes on what is left at the end.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
+        self.give_up(out);
         self.release(out);
         self.place = Place::Start;
     }
 
+    /// Puts the bytes together of characters that may be commands.
+    fn character(&mut self, byte: u8, out: &mut Vec<u8>) {
+        if !self.begun.is_empty() && byte & 0xc0 != 0x80 {
+            self.give_up(out);
+        }
+        match byte {
+            b'\r' => self.byte(byte, out),
+            _ if byte.is_ascii() && is_command(char::from(byte)) => {
+                self.escape(char::from(byte), out);
+            }
+            // The first bytes of all commands beyond ASCII.
+            0xc2 | 0xe2 => self.begun.push(byte),
+            _ if self.begun.is_empty() => self.byte(byte, out),
+            _ => {
+                self.begun.push(byte);
+                let whole = std::str::from_utf8(&self.begun).ok();
+                match whole.and_then(|text| text.chars().next()) {
+                    Some(command) if is_command(command) => {
+                        self.begun.clear();
+                        self.escape(command, out);
+                    }
+                    None if self.begun.len() < LONGEST_COMMAND => {}
+                    _ => self.give_up(out),
+                }
+            }
+        }
+    }
+
+    fn escape(&mut self, command: char, out: &mut Vec<u8>) {
+        for letter in command.escape_unicode() {
+            // Escapes are ASCII.
+            self.byte(letter as u8, out);
+        }
+    }
+
+    /// Passes on what is no command.
+    fn give_up(&mut self, out: &mut Vec<u8>) {
+        for byte in std::mem::take(&mut self.begun) {
+            self.byte(byte, out);
+        }
+    }
+
     fn byte(&mut self, byte: u8, out: &mut Vec<u8>) {
+        if self.has_formulas {
+            out.push(byte);
+            return;
+        }
         let is_end = matches!(byte, b',' | b'\r' | b'\n');
         self.place = match (self.place, byte) {
             (Place::Start | Place::Cell | Place::Quote, _) if is_end => Place::Start,
@@ -133,6 +192,9 @@ impl Cells {
         out.append(&mut self.held);
     }
 }
+
+/// The bytes of the longest command.
+const LONGEST_COMMAND: usize = 3;
 
 #[cfg(test)]
 mod tests {
@@ -184,6 +246,31 @@ mod tests {
             ("-x", "'-x"),
         ] {
             assert_eq!(cells(csv), plain, "{csv:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_left_in_cells_that_a_terminal_obeys() {
+        for (csv, plain) in [
+            ("a\0b,\u{1b}[2J\r\n", "a\\u{0}b,\\u{1b}[2J\r\n"),
+            ("\"x, \u{7}\u{7f}\"\r\n", "\"x, \\u{7}\\u{7f}\"\r\n"),
+            ("\u{9b}31m,\u{202e}\u{2066}\u{2028}", "\\u{9b}31m,\\u{202e}\\u{2066}\\u{2028}"),
+            // Neighbours of these, and ends of lines within a cell.
+            ("£ é ‖ … € â 日本 🦀,\"a\tb\r\nc\"\r\n", "£ é ‖ … € â 日本 🦀,\"a\tb\r\nc\"\r\n"),
+            ("-\u{1b},-5", "'-\\u{1b},-5"),
+            ("=\0", "'=\\u{0}"),
+        ] {
+            assert_eq!(cells(csv), plain, "{csv:?}");
+        }
+        // What is not UTF-8 passes.
+        for bytes in [&b"a\xc2"[..], b"\xe2\x80,", b"\xe2\xe2\xc2x\xe2\x80\xae"] {
+            let (mut cells, mut out) = (Cells::default(), Vec::new());
+            cells.pass(bytes, &mut out);
+            cells.finish(&mut out);
+            let expected = bytes
+                .strip_suffix(b"\xe2\x80\xae")
+                .map_or(bytes.to_vec(), |begin| [begin, b"\\u{202e}"].concat());
+            assert_eq!(out, expected);
         }
     }
 

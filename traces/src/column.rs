@@ -57,6 +57,15 @@ impl<T: Clone> Column<T> {
         }
     }
 
+    /// Removes rows by their numbers.
+    pub(crate) fn retain(&mut self, keeps: impl Fn(usize) -> bool) {
+        let mut row = 0;
+        self.to_mut().retain(|_| {
+            row += 1;
+            keeps(row - 1)
+        });
+    }
+
     /// Removes all rows, and keeps the memory for new ones.
     pub fn clear(&mut self) {
         match &mut self.0 {

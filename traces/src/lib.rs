@@ -97,7 +97,7 @@ pub use names::{NameId, Names};
 pub use ranks::{RankFile, RankWarning, Ranks};
 pub use rows::{Extent, RowFormat, RowWriter, Rows, Table};
 pub use segment::Segments;
-pub use shapes::{Input, Problem, Shape};
+pub use shapes::{ConvPass, Input, Problem, Shape};
 pub use shrinking::end_with_message_when_files_shrink;
 pub use stream::{Streamed, Totals, TotalsSummary};
 pub use summary::{

@@ -27,6 +27,8 @@ pub struct Metadata {
     pub trace_name: Option<String>,
     /// The profiler's id of the recording.
     pub trace_id: Option<String>,
+    /// Who makes the profiler that recorded it, if its format shows that.
+    pub profiler: Option<Vendor>,
     /// Whether Python calls were recorded.
     pub with_stack: bool,
     /// Whether the shapes of inputs were recorded.
@@ -62,7 +64,7 @@ pub struct Distributed {
 }
 
 /// Who made the devices.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Vendor {
     /// AMD.
@@ -89,10 +91,13 @@ impl Vendor {
 }
 
 impl Metadata {
-    /// Who made the devices. AMD's tracer and warps of 64 are certain signs. A warp of 32 shows
+    /// Who made the devices. A profiler of one vendor records its own; AMD's tracer and warps of 64 are certain signs. A warp of 32 shows
     /// NVIDIA only without any sign of AMD, whose smaller devices have it as well.
     #[must_use]
     pub fn vendor(&self) -> Vendor {
+        if let Some(vendor) = self.profiler {
+            return vendor;
+        }
         let warp = |size| self.devices.iter().any(|device| device.warp_size == Some(size));
         let named = |part: &str| self.devices.iter().any(|device| device.name.contains(part));
         if self.roctracer_version.is_some()

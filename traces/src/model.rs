@@ -106,6 +106,14 @@ macro_rules! columns {
                 self.duration_ns.iter().map(|&duration| u128::from(duration)).sum()
             }
 
+            /// Leaves rows out.
+            pub(crate) fn retain(&mut self, keeps: impl Fn(usize) -> bool) {
+                self.start_ns.retain(&keeps);
+                self.duration_ns.retain(&keeps);
+                self.name.retain(&keeps);
+                $(self.$field.retain(&keeps);)*
+            }
+
             pub(crate) fn clear(&mut self) {
                 self.start_ns.clear();
                 self.duration_ns.clear();

@@ -81,7 +81,13 @@ pub enum Warning {
         /// Where the first one begins.
         first_at: u64,
     },
-    /// Events have no readable duration, or a negative one; it counts as zero.
+    /// Events lie more than a week from the others, and were left out.
+    StrayTimes {
+        /// How many.
+        count: u64,
+    },
+    /// Events have no readable duration, a negative one, or one of more than a week; it counts as
+    /// zero.
     BadDurations {
         /// What they are in the file.
         form: EventForm,
@@ -90,6 +96,8 @@ pub enum Warning {
         /// Where the first one begins.
         first_at: u64,
     },
+    /// The durations of the kernels are more than 64 bits hold together.
+    Overflow,
     /// Ids, as of a correlation or a stream, are not numbers that fit; they count as absent.
     BadIds {
         /// What they are in the file.
@@ -171,7 +179,9 @@ impl Warning {
             Self::BrokenEnd { .. } => "broken-end",
             Self::BrokenEvents { .. } => "broken-events",
             Self::BadTimes { .. } => "bad-times",
+            Self::StrayTimes { .. } => "stray-times",
             Self::BadDurations { .. } => "bad-durations",
+            Self::Overflow => "overflow",
             Self::BadIds { .. } => "bad-ids",
             Self::ManyShapes { .. } => "many-shapes",
             Self::BadMetadata { .. } => "bad-metadata",
@@ -201,6 +211,10 @@ impl Warning {
                 "look at the `ts` of the event at that byte"
             }
             Self::BadTimes { .. } => "look at when it begins",
+            Self::StrayTimes { .. } => {
+                "these events are missing from totals and counts; record the trace again"
+            }
+            Self::Overflow => "totals end there; look at the durations of the longest kernels",
             Self::BadDurations { form: EventForm::Object, .. } => {
                 "look at the `dur` of the event at that byte; totals may be too small"
             }
@@ -272,9 +286,16 @@ impl fmt::Display for Warning {
                 "{count} events without a readable start time were left out, the first {}",
                 form.place(*first_at)
             ),
+            Self::StrayTimes { count } => {
+                write!(f, "{count} events that lie more than a week from the others were left out")
+            }
+            Self::Overflow => {
+                f.write_str("the durations of the kernels are together more than 584 years")
+            }
             Self::BadDurations { form, count, first_at } => write!(
                 f,
-                "{count} events have no readable duration, which counts as zero, the first {}",
+                "{count} events have no readable duration, or one of more than a week, which counts \
+                 as zero, the first {}",
                 form.place(*first_at)
             ),
             Self::BadIds { form, count, first_at } => write!(

@@ -179,6 +179,7 @@ mod tests {
             ("NVIDIA GB200", "gb200"),
             ("NVIDIA GeForce RTX 5090", "rtx-5090"),
             ("AMD Instinct MI355X", "mi355x"),
+            ("AMD Instinct MI250X", "mi250x"),
         ] {
             assert_eq!(detected(reported), [id], "{reported}");
         }
@@ -189,6 +190,8 @@ mod tests {
             "Intel(R) Xeon(R) Platinum 8480C",
             "Intel(R) Xeon(R) Processor",
             "NVIDIA H200 NVL",
+            "NVIDIA H100 80GB HBM3 MIG 1g.10gb",
+            "NVIDIA A100-SXM4-80GB MIG 3g.40gb",
             "NVIDIA H100 PCIe",
             "NVIDIA GeForce RTX 4090 D",
             "NVIDIA GeForce RTX 4090 Laptop GPU",
@@ -221,6 +224,8 @@ mod tests {
             ("gb200", DType::F8, 5000e3),
             ("rtx-5090", DType::Bf16, 209.5e3),
             ("mi355x", DType::F8, 5033.2e3),
+            // Of one of its two dies, which a program sees as a GPU.
+            ("mi250x", DType::F16, 191.5e3),
         ] {
             let peak = machine(id).peak_gflops(dtype).unwrap();
             assert!((peak / gflops - 1.0).abs() < 0.001, "{id} {dtype}: {peak}");

@@ -1,5 +1,7 @@
 //! `calibrate trace problems`: what a model ran, as a set of sizes to measure.
 
+use std::path::Path;
+
 use cli_support::exit::UsageError;
 use cli_support::output::Destination;
 use kernel_traces::Classes;
@@ -27,11 +29,7 @@ pub(super) fn problems(args: &TraceProblemsArgs) -> anyhow::Result<()> {
     let found = ModelProblems::of_some(&trace, |kernel| wanted.takes(&steps, kernel));
     drop(inputs);
     if found.problems.is_empty() && !args.json {
-        let message = format!(
-            "{} says no sizes of GEMMs, convolutions or attention; record with record_shapes=True",
-            file.named.display()
-        );
-        return Err(anyhow::anyhow!(message));
+        return Err(anyhow::anyhow!(nothing(&found, &file.named)));
     }
     let mut out = Destination::new(target)?;
     if args.json {
@@ -41,3 +39,24 @@ pub(super) fn problems(args: &TraceProblemsArgs) -> anyhow::Result<()> {
     }
     out.finish()
 }
+
+/// Why a trace has no problems.
+fn nothing(found: &ModelProblems, file: &Path) -> String {
+    let file = file.display();
+    if found.left_out.is_empty() {
+        return format!(
+            "{file} says no sizes of GEMMs, convolutions or attention; record with record_shapes=True"
+        );
+    }
+    let reasons: Vec<String> = found
+        .left_out
+        .iter()
+        .take(MOST_REASONS)
+        .map(|one| format!("{} ({})", one.operator, one.reason))
+        .collect();
+    let more = if found.left_out.len() > MOST_REASONS { " and others" } else { "" };
+    format!("no operator of {file} is a problem that can be measured: {}{more}", reasons.join(", "))
+}
+
+/// A message names at most this many operators.
+const MOST_REASONS: usize = 3;

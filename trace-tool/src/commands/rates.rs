@@ -87,6 +87,8 @@ fn no_machine(trace: &Trace) -> String {
     let name = trace.metadata.devices.first().map_or("", |device| device.name.as_str());
     let which = if name.is_empty() {
         "the trace does not name its device".to_owned()
+    } else if name.split_whitespace().any(|word| word == "MIG") {
+        format!("{name} is a slice of a GPU, and the data sheets are of whole ones")
     } else {
         format!("no data sheet of {name} is built in")
     };

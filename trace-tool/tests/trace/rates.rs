@@ -113,3 +113,54 @@ fn problems_are_a_set_of_sizes() {
     let all = json(trace(folder.path()).args(["problems", "t.json", "--json"]));
     assert_eq!(all["problems"][0]["problem"], "linear/bf16/m1000.k500.n1000");
 }
+
+#[test]
+fn what_is_no_problem_is_said_with_its_reason() {
+    let folder = model();
+    let file = folder.path().join("t.json");
+    let text = fs::read_to_string(&file).unwrap();
+    let several = text
+        .replace("aten::mm", "aten::bmm")
+        .replace("[[1000, 500], [500, 1000]]", "[[4, 100, 50], [4, 50, 100]]")
+        .replace("aten::addmm", "my::own");
+    fs::write(&file, several).unwrap();
+    trace(folder.path()).args(["problems", "t.json"]).assert().code(1).stderr(contains(
+        "no operator of t.json is a problem that can be measured: aten::bmm (several GEMMs at once)",
+    ));
+    let all = json(trace(folder.path()).args(["problems", "t.json", "--json"]));
+    assert_eq!(all["left_out"][0]["reason"], "several GEMMs at once");
+}
+
+#[test]
+fn a_slice_of_a_gpu_has_no_peaks() {
+    let folder = model();
+    let file = folder.path().join("t.json");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.replace("Example 1", "NVIDIA H100 80GB HBM3 MIG 1g.10gb")).unwrap();
+    let told = trace(folder.path()).args(["rates", "t.json"]).assert().success();
+    told.stderr(contains("MIG 1g.10gb is a slice of a GPU, and the data sheets are of whole ones"))
+        .stdout(contains("rates without peaks"));
+}
+
+/// Names in every table of records, as a terminal must not see them.
+#[test]
+fn records_have_no_control_characters() {
+    let folder = model();
+    let file = folder.path().join("t.json");
+    let text = fs::read_to_string(&file).unwrap();
+    let text = text.replace("gemm </script> bf16", "gemm \\u001b[2J\\u0000\\u0007\\u009b1m bf16");
+    fs::write(&file, text).unwrap();
+    for args in [
+        &["rates", "t.json", "--format", "csv"][..],
+        &["kernels", "t.json", "--format", "csv"],
+        &["kernels", "t.json", "--rows", "--format", "csv"],
+        &["kernels", "t.json", "--rows", "--format", "csv", "--raw-cells"],
+        &["kernels", "t.json", "--rows", "--stream", "--format", "csv"],
+    ] {
+        let records = stdout(trace(folder.path()).args(args));
+        let is_plain = |character: char| !character.is_control() || "\r\n".contains(character);
+        assert!(records.chars().all(is_plain), "{args:?}: {records:?}");
+        let name = "gemm \\u{1b}[2J\\u{0}\\u{7}\\u{9b}1m bf16";
+        assert!(records.contains(name), "{args:?}: {records}");
+    }
+}

@@ -266,6 +266,7 @@ impl RankRecord {
             "broken-end",
             "broken-events",
             "bad-times",
+            "stray-times",
             "bad-durations",
             "no-kernels",
         ];

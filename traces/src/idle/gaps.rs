@@ -2,8 +2,8 @@
 
 use super::Cause;
 use super::host::Host;
-use crate::Trace;
 use crate::launched::NONE;
+use crate::{NameId, Trace};
 
 /// Time in which nothing ran on a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,24 +64,52 @@ pub(super) fn gaps(trace: &Trace, rows: &[usize]) -> (Vec<Gap>, u64) {
     (gaps, span.unwrap_or(0))
 }
 
+/// The call that launched a kernel.
+struct Call {
+    start_ns: i64,
+    end_ns: i64,
+    name: NameId,
+    thread: u32,
+}
+
+impl Call {
+    /// By its row in the table of launches.
+    fn of(trace: &Trace, launch: u32) -> Option<Self> {
+        let (calls, row) = (&trace.launches, launch as usize);
+        let start_ns = *calls.start_ns.get(row)?;
+        Some(Self {
+            start_ns,
+            end_ns: start_ns.saturating_add_unsigned(*calls.duration_ns.get(row)?),
+            name: *calls.name.get(row)?,
+            thread: *calls.thread.get(row)?,
+        })
+    }
+}
+
 /// The parts of a gap, which add up to it.
 pub(super) fn parts(trace: &Trace, launches: &[u32], host: &Host, gap: &Gap) -> Vec<Part> {
     let Gap { start_ns, end_ns, kernel, last } = *gap;
     let launch = launches.get(kernel).copied().filter(|launch| *launch != NONE);
-    let launched = launch.and_then(|launch| {
-        let at = *trace.launches.start_ns.get(launch as usize)?;
-        Some((at, *trace.launches.thread.get(launch as usize)?))
-    });
+    let call = launch.and_then(|launch| Call::of(trace, launch));
     let part = |cause, start_ns, ns, thread| Part { cause, start_ns, ns, kernel, thread };
     let whole = between(start_ns, end_ns);
     // A launch behind the kernel is that of another one.
-    let Some((launched_ns, thread)) = launched.filter(|(at, _)| *at <= end_ns) else {
+    let Some(call) = call.filter(|call| call.start_ns <= end_ns) else {
         return vec![part(Cause::Unknown, start_ns, whole, None)];
     };
+    let Call { start_ns: launched_ns, end_ns: returned_ns, thread, .. } = call;
     if launched_ns <= start_ns {
         let is_same = trace.lane_of(kernel) == trace.lane_of(last);
-        let cause = if is_same { Cause::Queued } else { Cause::OtherStream };
-        return vec![part(cause, start_ns, whole, Some(thread))];
+        let behind = if is_same { Cause::Queued } else { Cause::OtherStream };
+        // Until the call returns, the kernel may not be in its queue. A call that waits for the
+        // device returns long after that.
+        let queued_ns =
+            if host.waits_in(call.name) { start_ns } else { returned_ns.clamp(start_ns, end_ns) };
+        let parts = [
+            part(Cause::Launch, start_ns, between(start_ns, queued_ns), Some(thread)),
+            part(behind, queued_ns, between(queued_ns, end_ns), Some(thread)),
+        ];
+        return parts.into_iter().filter(|part| part.ns > 0).collect();
     }
     let before = between(start_ns, launched_ns);
     let waited = host.waited_ns(thread, start_ns, launched_ns).min(before);

@@ -27,6 +27,8 @@ const LEAST_NS: u64 = 10_000;
 
 /// The calls in which the host waits for the device.
 pub(super) struct Host {
+    /// By name, whether it is such a call.
+    waits_by_name: Vec<bool>,
     /// By thread, in the order of time: beginning and end.
     waits: FxHashMap<u32, Vec<(i64, i64)>>,
 }
@@ -48,7 +50,12 @@ impl Host {
         for calls in waits.values_mut() {
             calls.sort_unstable();
         }
-        Self { waits }
+        Self { waits_by_name, waits }
+    }
+
+    /// Whether a call of a name returns only when the device has done something.
+    pub(super) fn waits_in(&self, name: NameId) -> bool {
+        self.waits_by_name.get(name.0 as usize) == Some(&true)
     }
 
     /// How long a thread waited for the device in a part of its time.
@@ -71,7 +78,9 @@ impl Host {
             .iter()
             .enumerate()
             .filter(|(_, part)| {
-                matches!(part.cause, Cause::Host | Cause::Synchronisation) && part.ns >= LEAST_NS
+                let is_of_host =
+                    matches!(part.cause, Cause::Host | Cause::Synchronisation | Cause::Launch);
+                is_of_host && part.ns >= LEAST_NS
             })
             .filter_map(|(place, part)| {
                 let time_ns = part.start_ns.saturating_add_unsigned(part.ns / 2);

@@ -58,7 +58,7 @@ pub enum Cause {
     Host,
     /// The host waited for the device, and so had launched nothing.
     Synchronisation,
-    /// The queue was empty: the kernel had just been launched, and was on its way.
+    /// The queue was empty: the kernel was being launched, or had just been and was on its way.
     Launch,
     /// The kernel was in its queue, and the last one to end was on another stream.
     OtherStream,

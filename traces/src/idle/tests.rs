@@ -83,6 +83,34 @@ fn each_gap_is_laid_to_its_cause() {
     assert_eq!(waiting.doing.as_deref(), Some("cudaDeviceSynchronize"));
 }
 
+/// A call that loads code holds its kernel up, and what it launched is not in a queue before it
+/// returns.
+#[test]
+fn what_is_still_being_launched_is_not_queued() {
+    let [one, two, three, four] = [1, 2, 3, 4].map(on_7);
+    let ids = [1, 2, 3, 4].map(|number| format!("\"correlation\": {number}"));
+    let idle = idle(&[
+        ("cuda_runtime", "cudaLaunchKernel", 1, 0, 5, &ids[0]),
+        ("kernel", "a", 7, 10, 100, &one),
+        // Begins before the gap, and returns within it: 900 us of 950.
+        ("cuda_runtime", "cudaLaunchKernel", 1, 20, 1000, &ids[1]),
+        ("kernel", "b", 7, 1050, 1100, &two),
+        // Returns behind the kernel.
+        ("cuda_runtime", "cudaLaunchKernel", 1, 1060, 1140, &ids[2]),
+        ("kernel", "c", 7, 1120, 1200, &three),
+        // Waits for its copy, which is in the queue from the beginning.
+        ("cuda_runtime", "cudaMemcpy", 1, 1150, 1300, &ids[3]),
+        ("gpu_memcpy", "Memcpy DtoH", 7, 1203, 1290, &four),
+    ]);
+    assert_eq!(causes(&idle), [(Cause::Launch, 2, 920_000), (Cause::Queued, 2, 53_000)]);
+    let place = &idle.devices[0].places[0];
+    assert_eq!((place.cause, place.total_ns, place.before.as_str()), (Cause::Launch, 900_000, "b"));
+    assert_eq!(
+        (place.doing.as_deref(), place.doing_kind),
+        (Some("cudaLaunchKernel"), Some(Doing::Call))
+    );
+}
+
 /// One gap in each of ten steps, in the middle of its kernels.
 #[test]
 fn gaps_that_recur_are_placed_in_their_steps() {

@@ -8,6 +8,7 @@ use super::messages;
 use super::repeats::Repeats;
 use super::row::{References, Row, has_bad_id};
 use super::shapes::Interner;
+use super::strays::{self, LONGEST_NS};
 use crate::{DeviceWork, EventForm, Lane, OtherDevice, Thread, Trace, Warning};
 
 /// How often something was wrong, and where first.
@@ -397,6 +398,7 @@ impl Builder {
     pub(crate) fn finish(self) -> Trace {
         let mut trace = self.trace;
         let form = self.form;
+        let strays = strays::leave_out(&mut trace);
         let Tally { count, first_at } = self.broken;
         if count > 0 {
             let bytes = self.broken_bytes;
@@ -406,9 +408,15 @@ impl Builder {
         if count > 0 {
             trace.warnings.push(Warning::BadTimes { form, count, first_at });
         }
+        if strays > 0 {
+            trace.warnings.push(Warning::StrayTimes { count: strays });
+        }
         let Tally { count, first_at } = self.bad_durations;
         if count > 0 {
             trace.warnings.push(Warning::BadDurations { form, count, first_at });
+        }
+        if u64::try_from(trace.kernels.total_ns()).is_err() {
+            trace.warnings.push(Warning::Overflow);
         }
         let Tally { count, first_at } = self.bad_ids;
         if count > 0 {
@@ -437,7 +445,7 @@ fn thread_key(process: &[u8], thread: &[u8]) -> Vec<u8> {
 /// How long an event took, if that can be read.
 fn duration(event: &Event<'_>) -> Option<u64> {
     match event.duration_ns {
-        Field::Is(duration) => u64::try_from(duration).ok(),
+        Field::Is(duration) => u64::try_from(duration).ok().filter(|ns| *ns <= LONGEST_NS),
         Field::Missing | Field::Bad => None,
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! [`source`] gives the bytes, [`walk`] finds the metadata and the events at the top level,
 //! [`list`] goes from event to event, [`fast`] or else [`strict`] reads one unless [`repeats`] has
-//! one that is written alike, and [`builder`] puts it into columns. [`parallel`] does a long list on several threads, and [`pages`] gives back the
+//! one that is written alike, and [`builder`] puts it into columns, without the [`strays`].
+//! [`parallel`] does a long list on several threads, and [`pages`] gives back the
 //! memory of a mapped file behind them. [`profilers`] reads the recordings of other profilers.
 
 mod block;
@@ -23,6 +24,7 @@ mod row;
 mod scan;
 mod shapes;
 mod source;
+mod strays;
 mod strict;
 mod tail;
 mod template;

@@ -146,9 +146,11 @@ fn plain_string(raw: &[u8]) -> Option<&str> {
 /// The text of a value that is a number, a truth, or a list of these.
 fn number_text(raw: &[u8]) -> Option<&str> {
     let text = plain_string(raw)?;
-    let is_number = |text: &str| text.bytes().all(|byte| b"0123456789-, []".contains(&byte));
+    let is_number = |word: &str| word.bytes().all(|byte| b"0123456789-".contains(&byte));
+    let mut words = text.split([',', ' ', '[', ']']);
     let is_short = text.len() <= LONGEST_VALUE;
-    (is_short && (is_number(text) || text == "True" || text == "False")).then_some(text)
+    (is_short && words.all(|word| is_number(word) || matches!(word, "True" | "False")))
+        .then_some(text)
 }
 
 /// The elements of a list, without the space around them; none if it is not one.
@@ -199,6 +201,11 @@ mod tests {
                 r#"["", "11", "", "[1, 1]"]"#
             ),
             "2x1x128 float; Scalar=11;(3x4,5) TensorList; ScalarList=[1, 1]"
+        );
+        // Which gradients are wanted.
+        assert_eq!(
+            of("[[8], []]", "", r#"["", "[False, True, False]"]"#),
+            "8; =[False, True, False]"
         );
         // A symbol, a name, types that are missing, and quotes in a value.
         assert_eq!(of(r#"[["s0", 128, -1]]"#, "", r#"["model.layers.3", "1e-5"]"#), "?x128x?");

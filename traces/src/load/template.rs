@@ -7,6 +7,7 @@ use rustc_hash::FxBuildHasher;
 use super::fast::{Number, NumberAt, time, whole};
 use super::row::Row;
 use super::scan::Cursor;
+use super::strays::LONGEST_NS;
 
 /// The text of an event with gaps, which plain numbers fill.
 #[derive(Debug)]
@@ -141,7 +142,11 @@ impl Template {
             let Some(number) = part.number else { break };
             match number {
                 Number::Start => row.start_ns = time(&mut at).ok()?,
-                Number::Duration => row.duration_ns = time(&mut at).ok()?.cast_unsigned(),
+                // One that is negative or cannot be is for the parser to count.
+                Number::Duration => {
+                    let duration = u64::try_from(time(&mut at).ok()?).ok();
+                    row.duration_ns = duration.filter(|ns| *ns <= LONGEST_NS)?;
+                }
                 Number::Device => row.lane.device = whole(&mut at).ok()?.cast_signed(),
                 Number::Stream => row.lane.stream = whole(&mut at).ok()?.cast_signed(),
                 Number::Correlation => row.correlation = whole(&mut at).ok()?,

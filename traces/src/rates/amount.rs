@@ -2,6 +2,7 @@
 
 use fusion_cost_model::DType;
 
+use super::moved;
 use crate::classify::{Class, class_of_op};
 use crate::dtypes;
 use crate::shapes::{Input, Problem, Shape, base};
@@ -31,26 +32,28 @@ impl Amount {
             return None;
         }
         let shape = Shape::of(text);
-        let sizes: Vec<f64> = shape.inputs.iter().filter_map(bytes).collect();
-        let (inputs, largest) =
-            sizes.iter().fold((0.0, 0.0_f64), |(sum, most), size| (sum + size, most.max(*size)));
+        let inputs: f64 = shape.inputs.iter().filter_map(bytes).sum();
         if inputs == 0.0 {
             return None;
         }
         let first = shape.inputs.iter().find(|input| bytes(input).is_some())?;
         let dtype = dtype(first.kind);
         if let Some(problem) = Problem::of(op, text).filter(|problem| problem.flops() > 0.0) {
-            #[expect(clippy::cast_precision_loss, reason = "a size of an element")]
-            let element = dtypes::bytes(first.kind)? as f64;
-            let output = outputs(&problem) * element;
-            return Some(Self { flops: problem.flops(), bytes: inputs + output, dtype });
+            let read = inputs - moved::unread(&problem, &shape);
+            let written = moved::results(op, &problem, &shape)?;
+            let bytes = read + written;
+            return Some(Self { flops: problem.flops(), bytes, dtype });
         }
-        // What is written is not recorded: as large as the largest input, unless it is one.
         let moved = match class_of_op(op)?.main {
             Class::Copy | Class::Fill if base(op).ends_with('_') => inputs,
             Class::Copy => 2.0 * inputs,
             Class::Reduce => inputs,
-            Class::Elementwise | Class::Act | Class::Norm | Class::Softmax => inputs + largest,
+            Class::Elementwise if moved::only_writes(op) => inputs,
+            Class::Elementwise => inputs + moved::elements_written(op, &shape)?,
+            // What is written is not recorded: it is as large as the largest input.
+            Class::Act | Class::Norm | Class::Softmax => {
+                inputs + shape.inputs.iter().filter_map(bytes).fold(0.0, f64::max)
+            }
             _ => return None,
         };
         Some(Self { flops: 0.0, bytes: moved, dtype })
@@ -63,34 +66,16 @@ impl Amount {
 
 /// The size of a tensor in bytes.
 #[expect(clippy::cast_precision_loss, reason = "an amount of work")]
-fn bytes(input: &Input<'_>) -> Option<f64> {
-    let element = dtypes::bytes(input.kind)? as f64;
-    let known = !input.dims.is_empty();
-    let elements: Option<f64> = input.dims.iter().map(|dim| dim.map(|dim| dim as f64)).product();
-    elements.filter(|_| known).map(|elements| elements * element)
+pub(super) fn bytes(input: &Input<'_>) -> Option<f64> {
+    Some(elements(input)? * dtypes::bytes(input.kind)? as f64)
 }
 
-/// The elements that a problem writes.
+/// How many elements a tensor has.
 #[expect(clippy::cast_precision_loss, reason = "an amount of work")]
-fn outputs(problem: &Problem) -> f64 {
-    let product = |sizes: &[u64]| sizes.iter().map(|size| *size as f64).product::<f64>();
-    match problem {
-        Problem::Gemm { batch, m, n, .. } => product(&[*batch, *m, *n]),
-        Problem::Conv { batch, weights, points, times: 1, .. } => {
-            product(&[*batch, *points]) * weights.first().map_or(0.0, |outputs| *outputs as f64)
-        }
-        // The gradients of the image and of the weights.
-        Problem::Conv { batch, weights, image, channels, .. } => {
-            product(image) * product(&[*batch, *channels]) + product(weights)
-        }
-        Problem::Attention { batch, queries, width, is_backward: false, .. } => {
-            product(&[*batch, *queries, *width])
-        }
-        Problem::Attention { batch, queries, keys, width, .. } => {
-            product(&[*batch, *width]) * (*queries as f64 + 2.0 * *keys as f64)
-        }
-        Problem::Embedding { .. } => 0.0,
-    }
+pub(super) fn elements(input: &Input<'_>) -> Option<f64> {
+    let dims = input.dims.iter().map(|dim| dim.map(|dim| dim as f64));
+    let elements: Option<f64> = dims.product();
+    elements.filter(|_| !input.dims.is_empty())
 }
 
 /// The type whose peak rate counts.

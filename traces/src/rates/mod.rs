@@ -1,14 +1,16 @@
 //! How fast kernels computed and moved data, against what the machine can do.
 //!
 //! `amount` says how much work an operator is, by the sizes that the profiler recorded: FLOPs that are
-//! exact for GEMMs, convolutions and attention, and the bytes that it must move at least. The work
-//! is that of the kernels that the operator launched. [`Rates`] divides it by their time,
-//! [`Machine`] says what a data sheet promises, `achieved` what of that was reached, and [`problems`] makes the operators problems that
-//! can be measured.
+//! exact for GEMMs, convolutions and attention, and the bytes that it must move at least (`moved`). The
+//! work is that of the kernels that the operator launched to compute, not of their `helpers`.
+//! [`Rates`] divides it by their time, [`Machine`] says what a data sheet promises, `achieved` what
+//! of that was reached, and [`problems`] makes the operators problems that can be measured.
 
 mod achieved;
 mod amount;
+mod helpers;
 mod machine;
+mod moved;
 pub mod problems;
 #[cfg(test)]
 mod tests;
@@ -24,6 +26,7 @@ use crate::summary::ratio;
 use crate::{Classes, DeviceWork, NameId, Trace};
 pub(crate) use achieved::{Achieved, Done};
 use amount::Amount;
+use helpers::is_helper;
 pub use machine::Machine;
 
 /// How fast the kernels of a trace were.
@@ -224,6 +227,7 @@ impl Work {
     fn of(trace: &Trace, classes: &Classes) -> Self {
         let operators = operators(trace, &launches(trace));
         let mut known: BTreeMap<(NameId, u32), Option<Amount>> = BTreeMap::new();
+        let mut helps: BTreeMap<NameId, bool> = BTreeMap::new();
         let mut by_operator: BTreeMap<u32, (Amount, u64)> = BTreeMap::new();
         let mut is_main = vec![false; operators.len()];
         let rows = operators.iter().enumerate().filter(|(_, op)| **op != NONE);
@@ -243,9 +247,14 @@ impl Work {
                 matches!(class, Class::Gemm | Class::Conv | Class::Attn | Class::MoeGemm)
             };
             let computes = is_of_work(class.main) || class.also.iter().any(is_of_work);
+            let kernel = trace.kernels.name.get(row).copied().unwrap_or(NameId(0));
+            // A GEMM's helpers have a class of their own.
+            let may_help = matches!(class.main, Class::Conv | Class::Attn);
+            let helps = may_help
+                && *helps.entry(kernel).or_insert_with(|| is_helper(trace.names.text(kernel)));
             if let Some(place) = is_main.get_mut(row) {
                 // What only moves data has no helpers.
-                *place = computes || amount.flops == 0.0;
+                *place = (computes && !helps) || amount.flops == 0.0;
                 if *place {
                     let duration_ns = trace.kernels.duration_ns.get(row).copied().unwrap_or(0);
                     let sums = by_operator.entry(op).or_insert((amount, 0));

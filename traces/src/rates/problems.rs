@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::amount;
 use crate::launched::{NONE, launches, operators};
-use crate::shapes::{Problem, Shape, base};
+use crate::shapes::{ConvPass, Problem, Shape, base, has_unknown_groups};
 use crate::summary::ratio;
 use crate::{NameId, Trace};
 
@@ -92,10 +92,13 @@ impl ModelProblems {
         let mut left_out: BTreeMap<(String, &'static str), (u64, u64)> = BTreeMap::new();
         for ((name, shape), (calls, ns)) in shapes {
             let (op, shape) = (trace.names.text(name), trace.shapes.text(NameId(shape)));
-            let Some(problem) = Problem::of(op, shape).filter(|one| one.flops() > 0.0) else {
-                continue;
+            let problem = Problem::of(op, shape).filter(|one| one.flops() > 0.0);
+            let found = match problem {
+                Some(problem) => measurable(op, shape, &problem),
+                None if has_unknown_groups(op, shape) => Err("groups whose sizes are not recorded"),
+                None => continue,
             };
-            let sums = match measurable(op, shape, &problem) {
+            let sums = match found {
                 Ok(problem) => {
                     let (_, calls, ns) =
                         problems.entry(problem.to_string()).or_insert((problem, 0, 0));
@@ -156,7 +159,16 @@ fn measurable(op: &str, text: &str, problem: &Problem) -> Result<Measurable, &'s
             Measurable::linear(chain, dtype, LinearSizes { m, k, n }).map_err(too_large)
         }
         Problem::Gemm { .. } => Err("several GEMMs at once"),
-        Problem::Conv { batch, ref weights, ref image, times: 1, channels, ref window, .. } => {
+        Problem::Conv { is_dilated: true, .. } => Err("it is dilated"),
+        Problem::Conv {
+            batch,
+            ref weights,
+            ref image,
+            pass: ConvPass::Forward,
+            channels,
+            ref window,
+            ..
+        } => {
             let (&[k, of_group, r, s], &[h, w]) = (&weights[..], &image[..]) else {
                 return Err("not of two dimensions");
             };
@@ -169,6 +181,9 @@ fn measurable(op: &str, text: &str, problem: &Problem) -> Result<Measurable, &'s
             let sizes = ConvSizes { n: batch, c: channels, h, w, k, r, s, stride, pad, groups };
             Measurable::conv(chain, dtype, sizes).map_err(too_large)
         }
+        Problem::Attention { width, values, is_backward: false, .. } if width != values => {
+            Err("its values are not as long as its keys")
+        }
         Problem::Attention {
             batch,
             queries,
@@ -177,6 +192,7 @@ fn measurable(op: &str, text: &str, problem: &Problem) -> Result<Measurable, &'s
             heads,
             key_heads,
             is_backward: false,
+            ..
         } => {
             if key_heads == 0 || !heads.is_multiple_of(key_heads) {
                 return Err("its heads cannot share their keys");

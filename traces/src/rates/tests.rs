@@ -124,6 +124,92 @@ fn rates_are_work_over_time_against_the_peaks() {
     assert_eq!((gemm.tflop_per_s, gemm.of_peak, gemm.bound), (Some(0.5), None, None));
 }
 
+/// 2 * 4 * 8 * 8 * 64 * 64 * 9 FLOPs of a convolution between helpers: the kernel that computes has
+/// all of them, in its time alone.
+#[test]
+fn helpers_of_a_convolution_have_none_of_its_work() {
+    let trace = trace(&[Op {
+        name: "aten::miopen_convolution",
+        dims: "[[4, 64, 8, 8], [64, 64, 3, 3], [], [], [], []]",
+        types: r#"["c10::BFloat16", "c10::BFloat16", "", "ScalarList", "ScalarList", "ScalarList"]"#,
+        values: r#"["", "", "", "[1, 1]", "[1, 1]", "[1, 1]"]"#,
+        kernels: &[
+            ("batched_transpose_32x32_half", 100),
+            ("SubTensorOpWithScalar1d", 50),
+            ("igemm_fwd_gtcx3_nhwc_bf16_bx0_ex1_bt256x64x8_wt64x16x4_me", 25),
+            ("batched_transpose_16x32_half", 125),
+        ],
+    }]);
+    let rates = Rates::of(&trace, &Classes::of(&trace), Some(Machine::of(&machine())));
+    let flops = f64::from(2 * 4 * 8 * 8 * 64 * 64 * 9);
+    let known: Vec<(&str, f64, u64)> = rates
+        .by_kernel
+        .iter()
+        .filter(|rate| rate.known_ns > 0)
+        .map(|rate| (rate.name.as_str(), rate.flops, rate.known_ns))
+        .collect();
+    let [(name, all, 25_000)] = known[..] else { panic!("{known:?}") };
+    assert!(name.starts_with("igemm_fwd") && (all - flops).abs() < 1.0, "{known:?}");
+    let class = &rates.by_class.iter().find(|rate| rate.known_ns > 0).unwrap();
+    let rate = class.tflop_per_s.unwrap();
+    assert!((rate - flops / 25_000.0 / 1e3).abs() < 1e-9, "{rate}");
+    assert!((rates.known_share - 25.0 / 300.0).abs() < 1e-12);
+}
+
+#[test]
+fn what_the_vocabulary_has_not_is_left_out_with_the_reason() {
+    let three = r#"["float", "float", "float"]"#;
+    let trace = trace(&[
+        Op {
+            name: "aten::cudnn_convolution",
+            dims: "[[2, 8, 14, 14], [16, 8, 3, 3], [], [], [], []]",
+            types: r#"["float", "float", "ScalarList", "ScalarList", "ScalarList", "Scalar"]"#,
+            values: r#"["", "", "[2, 2]", "[1, 1]", "[2, 2]", "1"]"#,
+            kernels: &[("cudnn_infer_volta_scudnn_winograd", 40)],
+        },
+        Op {
+            name: "aten::_scaled_dot_product_efficient_attention",
+            dims: "[[1, 8, 128, 192], [1, 8, 256, 192], [1, 8, 256, 128]]",
+            types: three,
+            values: "[]",
+            kernels: &[("fmha_cutlassF_f32_aligned_64x128_rf_sm80", 30)],
+        },
+        Op {
+            name: "aten::_grouped_mm",
+            dims: "[[4096, 64], [8, 64, 32], [8]]",
+            types: r#"["float", "float", "int"]"#,
+            values: "[]",
+            kernels: &[("moe_gemm", 20)],
+        },
+        Op {
+            name: "aten::baddbmm",
+            dims: "[[4, 16, 8], [4, 16, 32], [4, 32, 8]]",
+            types: three,
+            values: "[]",
+            kernels: &[("gemm_f32", 10)],
+        },
+    ]);
+    let found = ModelProblems::of(&trace);
+    assert_eq!(found.problems, []);
+    let left_out: Vec<(&str, &str)> =
+        found.left_out.iter().map(|one| (one.operator.as_str(), one.reason)).collect();
+    assert_eq!(
+        left_out,
+        [
+            ("aten::cudnn_convolution", "it is dilated"),
+            (
+                "aten::_scaled_dot_product_efficient_attention",
+                "its values are not as long as its keys"
+            ),
+            ("aten::_grouped_mm", "groups whose sizes are not recorded"),
+            ("aten::baddbmm", "several GEMMs at once"),
+        ]
+    );
+    // What the groups compute is not known either.
+    let rates = Rates::of(&trace, &Classes::of(&trace), None);
+    assert!(rates.by_kernel.iter().all(|rate| rate.name != "moe_gemm" || rate.known_ns == 0));
+}
+
 #[test]
 fn operators_become_problems_of_the_vocabulary() {
     let float = r#"["float", "float", "float", "", "", "", "", "", ""]"#;

@@ -18,7 +18,7 @@ use std::path::Path;
 
 use super::builder::Builder;
 use super::scan::{Cursor, Stop};
-use crate::{EventForm, Metadata, Warning};
+use crate::{EventForm, Metadata, Vendor, Warning};
 
 /// How many bytes [`Format::of`] needs.
 pub(super) const HEAD: usize = 64;
@@ -81,6 +81,14 @@ impl Format {
         }
     }
 
+    /// Who makes the profiler.
+    const fn vendor(self) -> Vendor {
+        match self {
+            Self::NsysLines | Self::Sqlite => Vendor::Nvidia,
+            Self::Rocprof | Self::RocprofCsv => Vendor::Amd,
+        }
+    }
+
     /// Reads a recording; or why it is none.
     pub(super) fn read(
         self,
@@ -89,6 +97,7 @@ impl Format {
         reader: &mut Reader<'_>,
     ) -> Result<Extent, String> {
         reader.builder.set_form(self.event_form());
+        reader.metadata.profiler = Some(self.vendor());
         match self {
             Self::NsysLines => Ok(nsys_lines::read(text, reader)),
             Self::Rocprof => Ok(rocprof::read(text, reader)),

@@ -79,7 +79,9 @@ pub(super) fn read(text: &[u8], reader: &mut Reader<'_>) -> Result<Extent, Strin
         if next >= text.len() && !ends_with_a_row && row.len() < header.len() {
             return Ok((at, Err(Stop::Incomplete)));
         }
-        match found(&columns, &row) {
+        // Where a comma too many stands, numbers are not in their columns.
+        let is_whole = row.len() == header.len();
+        match found(&columns, &row).filter(|_| is_whole) {
             Some((name, event)) => {
                 let event = Event { name: name.into(), ..event };
                 reader.builder.add(Some(&event), at as u64);
@@ -93,7 +95,7 @@ fn place(byte: u64) -> usize {
     usize::try_from(byte).unwrap_or(usize::MAX)
 }
 
-/// A row: the name of the kernel, and all else about it. None if a column is missing.
+/// A row: the name of the kernel, and all else about it. None if a needed one is missing.
 fn found<'r>(columns: &Columns, row: &'r ByteRecord) -> Option<(&'r [u8], Event<'static>)> {
     let number = |column: usize| str::from_utf8(row.get(column)?).ok()?.trim().parse::<i64>().ok();
     let name = row.get(columns.name)?;

@@ -1,98 +1,8 @@
-//! What an operator was called with, and the problem that it solves.
-//!
-//! The profiler writes the sizes, types and values of the inputs of each operator. A kernel has
-//! the shape of the operator that launched it.
+//! The problem that an operator solves, whose arithmetic is known from its shape.
 
+use super::Shape;
+use super::convolution::{self, ConvPass};
 use crate::classify::{Class, class_of_op};
-
-/// What an operator was called with, one entry for each input.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Shape<'t> {
-    /// The inputs, in their order.
-    pub inputs: Vec<Input<'t>>,
-}
-
-/// An input of an operator.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Input<'t> {
-    /// The sizes of a tensor; `None` for one that is no number, as of a symbol. Empty for what is
-    /// no tensor, and for lists of tensors.
-    pub dims: Vec<Option<u64>>,
-    /// Its type in the words of the profiler: `c10::BFloat16`, `Scalar`; empty if it does not say.
-    pub kind: &'t str,
-    /// Its value, of a number, a truth or a short list of numbers.
-    pub value: &'t str,
-}
-
-impl<'t> Shape<'t> {
-    /// Reads the text of a shape, as [`Trace::shapes`](crate::Trace::shapes) has it.
-    #[must_use]
-    pub fn of(text: &'t str) -> Self {
-        if text.is_empty() {
-            return Self::default();
-        }
-        Self { inputs: text.split(';').map(Input::of).collect() }
-    }
-
-    /// The sizes alone, as `[2x128, 128x64]`, of the inputs that have some.
-    #[must_use]
-    pub fn sizes(text: &str) -> String {
-        let sizes = text.split(';').filter_map(|input| input.split(' ').next());
-        let sizes: Vec<&str> = sizes.filter(|sizes| !sizes.is_empty()).collect();
-        format!("[{}]", sizes.join(", "))
-    }
-
-    /// The whole numbers that are the sizes of an input; none if one is unknown.
-    fn known(&self, input: usize) -> Option<Vec<u64>> {
-        let dims = &self.inputs.get(input)?.dims;
-        if dims.is_empty() { None } else { dims.iter().copied().collect() }
-    }
-
-    /// The number type of the operands: that of the first tensors, `bf16`, or both as `bf16 x fp8`.
-    #[must_use]
-    pub fn dtype(&self) -> Option<String> {
-        let tensors = self.inputs.iter().filter(|input| input.dims.len() >= 2);
-        let mut types: Vec<&str> = tensors.map(|input| dtype(input.kind)).take(2).collect();
-        types.dedup();
-        let is_known = !types.is_empty() && types.iter().all(|name| !name.is_empty());
-        is_known.then(|| types.join(" x "))
-    }
-}
-
-impl<'t> Input<'t> {
-    fn of(text: &'t str) -> Self {
-        let (sizes, rest) = text.split_once(' ').unwrap_or((text, ""));
-        let (kind, value) = rest.split_once('=').unwrap_or((rest, ""));
-        let is_tensor = !sizes.is_empty() && !sizes.starts_with('(');
-        let dims = if is_tensor {
-            sizes.split('x').map(|dim| dim.parse().ok()).collect()
-        } else {
-            Vec::new()
-        };
-        Self { dims, kind, value }
-    }
-
-    /// The numbers in a value: `[2, 2]`, or `2`.
-    fn numbers(&self) -> Vec<u64> {
-        let words = self.value.split(|c: char| !c.is_ascii_digit());
-        words.filter_map(|word| word.parse().ok()).collect()
-    }
-}
-
-/// The short name of a number type.
-fn dtype(kind: &str) -> &str {
-    match kind {
-        "c10::BFloat16" => "bf16",
-        "c10::Half" => "f16",
-        "float" => "f32",
-        "double" => "f64",
-        "signed char" => "int8",
-        "unsigned char" => "uint8",
-        _ if kind.starts_with("c10::Float8") => "fp8",
-        _ if kind.starts_with("c10::Float4") => "fp4",
-        _ => kind,
-    }
-}
 
 /// A problem whose arithmetic is known from its shape.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -120,10 +30,12 @@ pub enum Problem {
         channels: u64,
         /// The stride and the padding, if they are known and the same in all directions.
         window: Option<[u64; 2]>,
+        /// Whether the points of the window are apart, if it is the forward pass.
+        is_dilated: bool,
         /// Points of an image that goes out.
         points: u64,
-        /// How many times the arithmetic of the forward pass it does: 2 for both gradients.
-        times: u64,
+        /// What it computes.
+        pass: ConvPass,
     },
     /// Attention in one operator.
     Attention {
@@ -133,8 +45,10 @@ pub enum Problem {
         queries: u64,
         /// Keys of a sequence.
         keys: u64,
-        /// Heads times the size of a head.
+        /// Heads times the size of a query or a key.
         width: u64,
+        /// Heads times the size of a value.
+        values: u64,
         /// Heads.
         heads: u64,
         /// Heads of keys and values.
@@ -157,6 +71,9 @@ impl Problem {
     /// What an operator computes, by its name and the text of its shape; none if that is unknown.
     #[must_use]
     pub fn of(op: &str, shape: &str) -> Option<Self> {
+        if has_unknown_groups(op, shape) {
+            return None;
+        }
         let shape = Shape::of(shape);
         let base = base(op);
         match base {
@@ -166,9 +83,9 @@ impl Problem {
                 Some(Self::Embedding { vocabulary, width, tokens })
             }
             "convolution" | "_convolution" | "conv1d" | "conv2d" | "conv3d" => {
-                conv(&shape, is_of_library(op))
+                convolution::forward(op, &shape)
             }
-            "convolution_backward" => conv_backward(&shape),
+            "convolution_backward" => convolution::backward(&shape),
             _ if base.contains("attention") => attention(base, &shape),
             _ if class_of_op(op).is_some_and(|found| found.main == Class::Gemm) => {
                 gemm(base, &shape)
@@ -185,13 +102,15 @@ impl Problem {
             |factors: &[u64]| factors.iter().map(|factor| *factor as f64).product::<f64>();
         match self {
             Self::Gemm { batch, m, n, k } => 2.0 * product(&[*batch, *m, *n, *k]),
-            Self::Conv { batch, weights, points, times, .. } => {
-                2.0 * product(weights) * product(&[*batch, *points, *times])
+            Self::Conv { batch, weights, points, pass, .. } => {
+                2.0 * product(weights) * product(&[*batch, *points, pass.times()])
             }
-            Self::Attention { batch, queries, keys, width, is_backward, .. } => {
-                // Two products forward, five backward.
-                let products = if *is_backward { 5.0 } else { 2.0 };
-                2.0 * products * product(&[*batch, *queries, *keys, *width])
+            Self::Attention { batch, queries, keys, width, values, is_backward, .. } => {
+                // With keys: the scores, again in the backward pass, and the gradients of queries
+                // and of keys. With values: the output, or the gradients of scores and of values.
+                let [of_keys, of_values] = if *is_backward { [3.0, 2.0] } else { [1.0, 1.0] };
+                let lengths = product(&[*batch, *queries, *keys]);
+                2.0 * lengths * (of_keys * *width as f64 + of_values * *values as f64)
             }
             Self::Embedding { .. } => 0.0,
         }
@@ -204,7 +123,7 @@ pub(crate) fn base(op: &str) -> &str {
     LIBRARIES.into_iter().find_map(|library| base.strip_prefix(library)).unwrap_or(base)
 }
 
-fn is_of_library(op: &str) -> bool {
+pub(super) fn is_of_library(op: &str) -> bool {
     let base = op.rsplit("::").next().unwrap_or(op);
     LIBRARIES.into_iter().any(|library| base.starts_with(library))
 }
@@ -215,6 +134,15 @@ const LIBRARIES: [&str; 3] = ["cudnn_", "miopen_", "mkldnn_"];
 /// The product of sizes, at most the largest number: a file may say any sizes.
 pub(crate) fn saturating_product(sizes: impl IntoIterator<Item = u64>) -> u64 {
     sizes.into_iter().fold(1, u64::saturating_mul)
+}
+
+/// Whether an operator multiplies groups of rows or columns, whose sizes are in a tensor that the
+/// profiler does not write.
+pub(crate) fn has_unknown_groups(op: &str, text: &str) -> bool {
+    let is_grouped = matches!(base(op), "_grouped_mm" | "_scaled_grouped_mm");
+    // Without groups in a tensor, each pair of matrices is one.
+    let rank = |input: usize| Shape::of(text).inputs.get(input).map(|input| input.dims.len());
+    is_grouped && !(rank(0) == Some(3) && rank(1) == Some(3))
 }
 
 fn gemm(base: &str, shape: &Shape<'_>) -> Option<Problem> {
@@ -251,52 +179,6 @@ fn product_of(a: &[u64], b: &[u64], is_transposed: bool) -> Option<Problem> {
     Some(Problem::Gemm { batch: batches, m, n, k })
 }
 
-fn conv(shape: &Shape<'_>, is_of_library: bool) -> Option<Problem> {
-    let (image, weights) = (shape.known(0)?, shape.known(1)?);
-    let [batch, channels, image @ ..] = &image[..] else { return None };
-    let window = weights.get(2..)?;
-    if image.len() != window.len() {
-        return None;
-    }
-    // The framework's operator has the stride before the padding, those of libraries behind.
-    let lists: Vec<Vec<u64>> = shape.inputs.iter().skip(2).map(Input::numbers).collect();
-    let lists: Vec<&Vec<u64>> = lists.iter().filter(|list| list.len() == image.len()).collect();
-    let (stride, padding) = match lists[..] {
-        [padding, stride, ..] if is_of_library => (stride.clone(), padding.clone()),
-        [stride, padding, ..] => (stride.clone(), padding.clone()),
-        _ => (vec![1; image.len()], window.iter().map(|size| size / 2).collect()),
-    };
-    let all_alike = |list: &[u64]| list.iter().all(|one| Some(one) == list.first());
-    let of_window = match (stride.first(), padding.first()) {
-        (Some(&one), Some(&pad)) if all_alike(&stride) && all_alike(&padding) => Some([one, pad]),
-        _ => None,
-    };
-    let points = image.iter().zip(window).zip(stride.iter().zip(&padding));
-    let points = points.map(|((image, window), (stride, padding))| {
-        let room = image.saturating_add(padding.saturating_mul(2)).saturating_sub(*window);
-        (room / (*stride).max(1)).saturating_add(1)
-    });
-    let points = saturating_product(points);
-    Some(Problem::Conv {
-        batch: *batch,
-        image: image.to_vec(),
-        channels: *channels,
-        window: of_window,
-        points,
-        times: 1,
-        weights,
-    })
-}
-
-/// Of the gradient of the output, the input, and the weights.
-fn conv_backward(shape: &Shape<'_>) -> Option<Problem> {
-    let (gradient, image, weights) = (shape.known(0)?, shape.known(1)?, shape.known(2)?);
-    let points = saturating_product(gradient.get(2..)?.iter().copied());
-    let (channels, image) = (*image.get(1)?, image.get(2..)?.to_vec());
-    let batch = *gradient.first()?;
-    Some(Problem::Conv { batch, weights, image, channels, window: None, points, times: 2 })
-}
-
 fn attention(base: &str, shape: &Shape<'_>) -> Option<Problem> {
     let is_backward = base.contains("backward");
     let first = usize::from(is_backward);
@@ -310,11 +192,14 @@ fn attention(base: &str, shape: &Shape<'_>) -> Option<Problem> {
     } else {
         ([b, a], [key_b, key_a])
     };
+    // Latent attention has shorter values than keys.
+    let of_values = shape.known(first + 2).and_then(|dims| dims.get(3).copied());
     Some(Problem::Attention {
         batch,
         queries,
         keys,
         width: heads.saturating_mul(size),
+        values: heads.saturating_mul(of_values.unwrap_or(size)),
         heads,
         key_heads,
         is_backward,
@@ -336,6 +221,10 @@ mod tests {
         assert_eq!(of("aten::bmm", "8x5x64;8x64x7"), gemm(8, 5, 7, 64));
         // The output first, the weights transposed.
         assert_eq!(of("_C::cutlass_scaled_mm", "16x32;16x64;32x64"), gemm(1, 16, 32, 64));
+        // Of groups only the number is known, unless each has its matrices.
+        assert_eq!(of("aten::_grouped_mm", "4096x64;8x64x32;8 int"), None);
+        assert_eq!(of("aten::_scaled_grouped_mm", "64x4096;4096x32;;;8 int"), None);
+        assert_eq!(of("aten::_grouped_mm", "8x16x64;8x64x32"), gemm(8, 16, 32, 64));
         assert_eq!(of("aten::mm", "?x64;64x32"), None);
         assert_eq!(of("aten::mm", ""), None);
         assert_eq!(of("aten::add", "16x64;64x32"), None);
@@ -346,31 +235,24 @@ mod tests {
     }
 
     #[test]
-    fn convolutions_and_their_arithmetic() {
-        let conv = Problem::of(
-            "aten::cudnn_convolution",
-            "2x3x224x224 float;64x3x7x7 float; ScalarList=[3, 3]; ScalarList=[2, 2]; \
-             ScalarList=[1, 1]; Scalar=1",
-        );
-        let Some(Problem::Conv { batch, points, .. }) = &conv else { panic!("{conv:?}") };
-        assert_eq!((*batch, *points), (2, 112 * 112));
-        let flops = conv.unwrap().flops();
-        assert_eq!(flops, 2.0 * (64 * 3 * 49) as f64 * (2 * 112 * 112) as f64);
-        // The library's order: stride before padding.
-        let other = Problem::of(
-            "aten::convolution",
-            "2x3x224x224;64x3x7x7; =; ScalarList=[2, 2]; ScalarList=[0, 0]",
-        );
-        assert!(matches!(other, Some(Problem::Conv { points: 11_881, .. })), "{other:?}");
-    }
-
-    #[test]
     fn attention_in_both_orders() {
         let library = Problem::of("aten::_flash_attention_forward", "2x7x16x64;2x9x16x64");
         let framework =
             Problem::of("aten::_scaled_dot_product_flash_attention", "2x16x7x64;2x16x9x64");
         assert_eq!(library, framework);
         assert_eq!(library.unwrap().flops(), (4 * 2 * 7 * 9 * 16 * 64) as f64);
+    }
+
+    #[test]
+    fn values_may_be_shorter_than_keys() {
+        let of = |op, text| Problem::of(op, text).unwrap().flops();
+        let text = "2x16x8x192;2x16x8x192;2x16x8x128";
+        let products =
+            |of_keys, of_values| (2 * 2 * 16 * 8 * 8 * (of_keys * 192 + of_values * 128)) as f64;
+        let forward = "aten::_scaled_dot_product_efficient_attention";
+        assert_eq!(of(forward, text), products(1, 1));
+        let backward = "aten::_scaled_dot_product_efficient_attention_backward";
+        assert_eq!(of(backward, &format!("2x16x8x128;{text}")), products(3, 2));
     }
 
     #[test]
@@ -393,17 +275,5 @@ mod tests {
             let flops = Problem::of(op, &both).unwrap().flops();
             assert!(flops > 1e50 && flops.is_finite(), "{op}: {flops}");
         }
-    }
-
-    #[test]
-    fn number_types() {
-        assert_eq!(
-            Shape::of("2x3 c10::BFloat16;3x4 c10::BFloat16").dtype().as_deref(),
-            Some("bf16")
-        );
-        let mixed = Shape::of("2x3 c10::BFloat16;3x4 c10::Float8_e4m3fnuz; Scalar=1");
-        assert_eq!(mixed.dtype().as_deref(), Some("bf16 x fp8"));
-        assert_eq!(Shape::of("2x3;3x4").dtype(), None);
-        assert_eq!(Shape::sizes("2x3 float; Scalar=1;3x4 float"), "[2x3, 3x4]");
     }
 }
