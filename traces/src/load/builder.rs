@@ -174,6 +174,7 @@ impl Builder {
                 table.thread.push(thread);
                 table.external_id.push(id(args.external_id));
                 table.shape.push(shape);
+                table.gradient.push(gradient(args.gradient));
                 args.external_id == Field::Bad
             }
             Category::Frame => {
@@ -371,6 +372,15 @@ impl Builder {
 /// No JSON string has a raw zero that a number could have as well.
 fn thread_key(process: &[u8], thread: &[u8]) -> Vec<u8> {
     [process, thread].join(&0)
+}
+
+/// The number of a gradient, from 1 on; 0 if there is none, or if it is too large to be kept.
+fn gradient(number: Field<u64>) -> u32 {
+    match number {
+        Field::Is(number) => u32::try_from(number).ok().and_then(|number| number.checked_add(1)),
+        Field::Missing | Field::Bad => None,
+    }
+    .unwrap_or(0)
 }
 
 fn id(field: Field<u64>) -> u64 {

@@ -209,6 +209,7 @@ fn read_args<'b>(
             Some(Arg::Stream) if args.stream.is_missing() => args.stream = signed(at)?,
             Some(Arg::Correlation) if args.correlation.is_missing() => args.correlation = id(at)?,
             Some(Arg::ExternalId) if args.external_id.is_missing() => args.external_id = id(at)?,
+            Some(Arg::Gradient) if args.gradient.is_missing() => args.gradient = id(at)?,
             Some(Arg::GraphNode) if args.graph_node.is_missing() => args.graph_node = id(at)?,
             Some(Arg::Dims) if inputs.dims.is_empty() => inputs.dims = passed(at)?,
             Some(Arg::Types) if inputs.types.is_empty() => inputs.types = passed(at)?,
