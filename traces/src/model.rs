@@ -218,6 +218,9 @@ columns! {
         external_id: u64,
         /// What it was called with: an index into [`Trace::shapes`].
         shape: u32,
+        /// Ties it to the node of the backward pass with the same, which computes its gradient; 0
+        /// if there is none. Not unique: operators without a gradient have that of the next.
+        gradient: u32,
     }
 }
 

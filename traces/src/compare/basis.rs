@@ -35,6 +35,8 @@ pub(super) struct Steps {
     wanted: Option<Phase>,
     /// How many steps of each phase each side has.
     pub(super) of_phase: [[f64; PHASES]; 2],
+    /// How many passes a step of training has that are no part of it, as those of an evaluation.
+    pub(super) beside_training: [f64; 2],
 }
 
 impl Steps {
@@ -75,7 +77,12 @@ impl Steps {
             }
         }
         let counts = of_phase.each_ref().map(sum);
-        Self { basis, by_phase, wanted: phase, counts, of_phase }
+        let beside_training = match basis {
+            Basis::Layers => sides.each_ref().map(passes_beside_training),
+            Basis::MarkedSteps | Basis::Recording => [0.0; 2],
+        };
+        let beside_training = [0, 1].map(|side| ratio(beside_training[side], counts[side]));
+        Self { basis, by_phase, wanted: phase, counts, of_phase, beside_training }
     }
 
     /// Whether kernels outside of all marks are outside of what a step is.
@@ -106,7 +113,6 @@ impl Steps {
 
     /// What a nanosecond of a phase of a side is in the step that is compared.
     pub(super) fn weight(&self, side: usize, phase: usize) -> f64 {
-        let share = |side: usize| ratio(self.of_phase[side][phase], self.counts[side]);
         if phase == PHASES - 1 || Phase::ALL.get(phase).is_some_and(|one| one.is_part_of_step()) {
             // What is of no phase is of all steps, and so are their parts.
             return ratio(1.0, self.counts[side]);
@@ -114,15 +120,30 @@ impl Steps {
         if self.of_phase.iter().any(|steps| steps[phase] == 0.0) {
             return 0.0;
         }
-        let common = f64::midpoint(share(0), share(1));
+        let common = f64::midpoint(self.share(0, phase), self.share(1, phase));
         ratio(common, self.of_phase[side][phase])
     }
 
     /// Whether the sides have their phases in different shares.
     pub(super) fn have_different_mixes(&self) -> bool {
-        let share =
-            |side: usize, phase: usize| ratio(self.of_phase[side][phase], self.counts[side]);
-        (0..PHASES).any(|phase| (share(0, phase) - share(1, phase)).abs() > SAME_SHARE)
+        (0..PHASES).any(|phase| (self.share(0, phase) - self.share(1, phase)).abs() > SAME_SHARE)
+    }
+
+    /// Whether the different shares make more of a difference than a share of a step's time.
+    pub(super) fn mix_matters(&self, phases: &[PhasePart], step_ns: [f64; 2], share: f64) -> bool {
+        let times = |part: &PhasePart| [part.first_ns, part.second_ns];
+        [0, 1].into_iter().any(|side| {
+            let added = phases.iter().filter(|part| !part.phase.is_part_of_step()).map(|part| {
+                let place = place(Some(part.phase));
+                times(part)[side].unwrap_or(0.0) * (self.share(0, place) - self.share(1, place))
+            });
+            added.sum::<f64>().abs() > share * step_ns[side]
+        })
+    }
+
+    /// The share of a phase in the steps of a side.
+    fn share(&self, side: usize, phase: usize) -> f64 {
+        ratio(self.of_phase[side][phase], self.counts[side])
     }
 
     /// What the different mixes of phases add to a step: the time of each phase's kernels.
@@ -215,12 +236,37 @@ fn marked_steps(side: &Chosen<'_>) -> [f64; PHASES] {
 }
 
 /// The passes through the model, by phase: its layers that ran, over how many it has. Passes that
-/// the recording cuts count as far as they are there.
+/// the recording cuts count as far as they are there. Of training only those forward are counted:
+/// what a checkpoint runs once more is a part of the same step.
 fn passes(side: &Chosen<'_>) -> [f64; PHASES] {
+    let is_training = trains(side);
+    let is_counted = |phase: Option<Phase>| !is_training || phase == Some(Phase::Forward);
+    let phases = forward_layers(side).filter(|phase| is_counted(*phase));
     let mut layers = [0_u32; PHASES];
-    for (layer, _) in side.layers().filter(|(_, is_backward)| !is_backward) {
-        layers[place_of_step(side.layer_phase(layer))] += 1;
-    }
+    phases.for_each(|phase| layers[place_of_step(phase)] += 1);
     let of_model = f64::from(side.side.segments.layers.count);
     layers.map(|layers| ratio(f64::from(layers), of_model))
+}
+
+/// The passes of a recording of training that are neither forward nor run once more.
+fn passes_beside_training(side: &Chosen<'_>) -> f64 {
+    let is_beside = |phase: &Option<Phase>| phase.is_none_or(|phase| !phase.is_part_of_step());
+    let layers = match trains(side) {
+        true => forward_layers(side).filter(is_beside).count(),
+        false => 0,
+    };
+    #[expect(clippy::cast_precision_loss, reason = "a count of layers")]
+    let layers = layers as f64;
+    ratio(layers, f64::from(side.side.segments.layers.count))
+}
+
+/// Whether the operators of a side show passes forward that gradients are computed of.
+fn trains(side: &Chosen<'_>) -> bool {
+    forward_layers(side).any(|phase| phase == Some(Phase::Forward))
+}
+
+/// The phases of the layers of the device that do not run backward.
+fn forward_layers(side: &Chosen<'_>) -> impl Iterator<Item = Option<Phase>> {
+    let layers = side.layers().filter(|(_, is_backward)| !is_backward);
+    layers.map(|(layer, _)| side.layer_phase(layer))
 }

@@ -207,6 +207,10 @@ impl Notes {
                         "gaps and ratios below are of different work; compare traces of the same \
                          model and phase, or one phase with --phase"
                     }
+                    Headline::OfEachPhase => {
+                        "gaps and ratios below contain the different shares of phases; compare one \
+                         phase with --phase"
+                    }
                     _ => {
                         "gaps and ratios below are of steps of different sizes; only the times for \
                          a token or a TFLOP, and the operators with the same sizes, are alike"

@@ -26,6 +26,8 @@ impl Comparison {
     pub fn verdict(&self) -> String {
         match self.same_work.headline {
             Headline::OfAStep | Headline::Unconfirmed => self.verdict_of_a_step(),
+            Headline::OfEachPhase if self.basis == Basis::Layers => self.verdict_of_rates("pass"),
+            Headline::OfEachPhase => self.verdict_of_rates("step"),
             Headline::ForAToken => self.verdict_of_rates("token"),
             Headline::ForATflop => self.verdict_of_rates("TFLOP"),
             Headline::Withheld => {

@@ -21,7 +21,7 @@ use super::stamp::Stamp;
 pub(super) const MAGIC: [u8; 8] = *b"ktindex\0";
 
 /// The version of what this module describes.
-pub(super) const FORMAT: u32 = 3;
+pub(super) const FORMAT: u32 = 4;
 
 /// The version of what the loader makes of a file. Raise it with every change after which some
 /// file gives other rows, names, metadata or warnings: indexes of before are rebuilt then.

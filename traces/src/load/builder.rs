@@ -239,6 +239,7 @@ impl Builder {
                 table.thread.push(thread);
                 table.external_id.push(row.external_id);
                 table.shape.push(shape);
+                table.gradient.push(row.gradient);
             }
             Category::Frame => {
                 let table = &mut self.trace.frames;

@@ -108,6 +108,7 @@ impl Event<'_> {
             stream: Field::Missing,
             correlation: Field::Missing,
             external_id: Field::Missing,
+            gradient: Field::Missing,
             graph_node: Field::Missing,
         },
         inputs: Inputs::NONE,
@@ -158,6 +159,7 @@ pub(crate) struct Args {
     pub(crate) stream: Field<i64>,
     pub(crate) correlation: Field<u64>,
     pub(crate) external_id: Field<u64>,
+    pub(crate) gradient: Field<u64>,
     pub(crate) graph_node: Field<u64>,
 }
 
@@ -168,6 +170,7 @@ pub(crate) enum Arg {
     Stream,
     Correlation,
     ExternalId,
+    Gradient,
     GraphNode,
     Collective,
     Dims,
@@ -184,6 +187,7 @@ impl Arg {
             b"correlation" => Some(Self::Correlation),
             // The second is that of profilers of 2022 and before.
             b"External id" | b"external id" => Some(Self::ExternalId),
+            b"Sequence number" => Some(Self::Gradient),
             b"graph node id" => Some(Self::GraphNode),
             b"Collective name" => Some(Self::Collective),
             b"Input Dims" => Some(Self::Dims),

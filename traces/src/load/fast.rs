@@ -43,6 +43,7 @@ pub(super) enum Number {
     Correlation,
     ExternalId,
     GraphNode,
+    Gradient,
     /// For nothing: it is, or is in, a value that was passed over.
     Skipped,
 }
@@ -264,6 +265,9 @@ fn read_args<'b>(
             }
             Some(Arg::GraphNode) if args.graph_node.is_missing() => {
                 args.graph_node = noted(at, numbers, Number::GraphNode, id)?;
+            }
+            Some(Arg::Gradient) if args.gradient.is_missing() => {
+                args.gradient = noted(at, numbers, Number::Gradient, id)?;
             }
             Some(Arg::Dims) if inputs.dims.is_empty() => inputs.dims = passed(at)?,
             Some(Arg::Types) if inputs.types.is_empty() => inputs.types = passed(at)?,

@@ -15,6 +15,8 @@ pub(super) struct Row {
     pub(super) correlation: u64,
     pub(super) external_id: u64,
     pub(super) graph_node: u64,
+    /// As [`gradient`] writes it.
+    pub(super) gradient: u32,
 }
 
 /// What an event refers to, by the numbers that a builder gave it. What its table has no column for
@@ -47,6 +49,7 @@ impl Row {
             correlation: id(args.correlation),
             external_id: id(args.external_id),
             graph_node: id(args.graph_node),
+            gradient: if let Field::Is(number) = args.gradient { gradient(number) } else { 0 },
         }
     }
 }
@@ -68,6 +71,11 @@ pub(super) fn has_bad_id(event: &Event<'_>) -> bool {
         }
         Category::Frame | Category::Other => false,
     }
+}
+
+/// The number of a gradient, from 1 on; 0 if it is too large to be kept, or if there is none.
+pub(super) fn gradient(number: u64) -> u32 {
+    u32::try_from(number).ok().and_then(|number| number.checked_add(1)).unwrap_or(0)
 }
 
 fn id(field: Field<u64>) -> u64 {

@@ -77,6 +77,7 @@ fn event(members: &Members<'_>) -> Option<Event<'static>> {
             Arg::Stream => set(&mut args.stream, raw.get(), whole),
             Arg::Correlation => set(&mut args.correlation, raw.get(), whole),
             Arg::ExternalId => set(&mut args.external_id, raw.get(), whole),
+            Arg::Gradient => set(&mut args.gradient, raw.get(), whole),
             Arg::GraphNode => set(&mut args.graph_node, raw.get(), whole),
             Arg::Collective => {
                 if category == Category::Kernel {
@@ -149,7 +150,7 @@ mod tests {
         let text = br#"{"\u0070h": "X", "cat": "Kern\u0065l", "name": "a\"b\u00e9", "ts": 1.5e1,
             "dur": "2.0004", "pid": 0, "tid": "x",
             "args": {"correlation": 18446744073709551615, "stream": -1, "device": 1e99,
-                     "External id": 1.0, "graph node id": [1]}}"#;
+                     "External id": 1.0, "graph node id": [1], "Sequence number": 7}}"#;
         let event = parse(text).unwrap().unwrap();
         assert_eq!(event.category, Category::Kernel);
         assert_eq!(&*event.name, "a\"bé".as_bytes());
@@ -159,6 +160,7 @@ mod tests {
             stream: Field::Is(-1),
             correlation: Field::Is(u64::MAX),
             external_id: Field::Is(1),
+            gradient: Field::Is(7),
             graph_node: Field::Bad,
         };
         assert_eq!(event.args, expected);

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, Hasher};
 use rustc_hash::FxBuildHasher;
 
 use super::fast::{Number, NumberAt, time, whole};
-use super::row::Row;
+use super::row::{Row, gradient};
 use super::scan::Cursor;
 use super::strays::LONGEST_NS;
 
@@ -147,11 +147,12 @@ impl Template {
                     let duration = u64::try_from(time(&mut at).ok()?).ok();
                     row.duration_ns = duration.filter(|ns| *ns <= LONGEST_NS)?;
                 }
-                Number::Device => row.lane.device = whole(&mut at).ok()?.cast_signed(),
-                Number::Stream => row.lane.stream = whole(&mut at).ok()?.cast_signed(),
+                Number::Device => row.lane.device = i64::try_from(whole(&mut at).ok()?).ok()?,
+                Number::Stream => row.lane.stream = i64::try_from(whole(&mut at).ok()?).ok()?,
                 Number::Correlation => row.correlation = whole(&mut at).ok()?,
                 Number::ExternalId => row.external_id = whole(&mut at).ok()?,
                 Number::GraphNode => row.graph_node = whole(&mut at).ok()?,
+                Number::Gradient => row.gradient = gradient(whole(&mut at).ok()?),
                 Number::Skipped => at.pass_digits()?,
             }
         }

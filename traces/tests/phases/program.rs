@@ -16,8 +16,17 @@ pub(crate) struct Program {
     pub(crate) truth: Vec<Option<Phase>>,
     /// Whether the sizes of operators were recorded.
     pub(crate) has_sizes: bool,
+    /// Whether the model predicts tokens.
+    pub(crate) has_head: bool,
+    /// Whether the profiler numbers gradients; old ones do not.
+    pub(crate) has_numbers: bool,
     /// How many times as long as elsewhere GEMMs take.
     pub(crate) slower: u64,
+    /// The numbers of the gradients that no node has computed yet.
+    gradients: Vec<u64>,
+    last_gradient: u64,
+    /// What the next operator says of its gradient.
+    number: String,
     text: String,
     id: u64,
     host_ns: u64,
@@ -48,11 +57,14 @@ impl Attention {
 /// Names of kernels of both vendors: those of NVIDIA and of AMD.
 const GEMM: [&str; 2] = ["nvjet_tst_128x152_64x4_2x1", "Cijk_Alik_Bljk_BBS_BH_MT256x192x64"];
 const FLASH: [&str; 2] = ["flash_fwd_kernel", "attn_fwd"];
+const FLASH_BACKWARD: [&str; 2] =
+    ["flash_bwd_dq_dk_dv_loop_seqk_parallel_kernel", "bwd_kernel_dk_dv"];
 const ADAM: [&str; 2] =
     ["multi_tensor_apply_kernel_FusedAdamMathFunctor", "multi_tensor_apply_kernel_fused_adam_hip"];
 
 pub(crate) const LAYERS: u64 = 6;
 const HIDDEN: u64 = 512;
+const VOCABULARY: u64 = 32_000;
 
 impl Program {
     pub(crate) fn new(vendor: Vendor) -> Self {
@@ -60,7 +72,12 @@ impl Program {
             vendor,
             truth: Vec::new(),
             has_sizes: true,
+            has_head: true,
+            has_numbers: true,
             slower: 1,
+            gradients: Vec::new(),
+            last_gradient: 0,
+            number: String::new(),
             text: String::new(),
             id: 0,
             host_ns: 1000,
@@ -118,6 +135,7 @@ impl Program {
         let id = self.id;
         let start = self.host_ns;
         let end = start + 600 + 1000 * kernels.len() as u64;
+        let number = std::mem::take(&mut self.number);
         let sizes = match self.has_sizes && !dims.is_empty() {
             true => format!(
                 ", \"Input Dims\": {dims}, \"Input type\": {types}, \"Concrete Inputs\": {values}"
@@ -129,7 +147,7 @@ impl Program {
             name,
             (1, thread),
             (start, end),
-            &format!("\"External id\": {id}{sizes}"),
+            &format!("\"External id\": {id}{sizes}{number}"),
         );
         for (number, kernel) in (0..).zip(kernels) {
             let at = start + 100 + number * 1000;
@@ -156,12 +174,24 @@ impl Program {
         thread: u64,
         inside: impl FnOnce(&mut Self),
     ) {
+        self.around_with("", category, name, thread, inside);
+    }
+
+    fn around_with(
+        &mut self,
+        args: &str,
+        category: &str,
+        name: &str,
+        thread: u64,
+        inside: impl FnOnce(&mut Self),
+    ) {
         let start = self.host_ns;
         self.host_ns += 50;
         inside(self);
         self.host_ns += 50;
         let end = self.host_ns;
-        self.event(category, name, (1, thread), (start, end), "\"External id\": 0");
+        let args = format!("\"External id\": 0{args}");
+        self.event(category, name, (1, thread), (start, end), &args);
         self.host_ns += 50;
     }
 
@@ -187,7 +217,14 @@ impl Program {
     /// A pass of serving, from looking up tokens to choosing them.
     pub(crate) fn serve(&mut self, attention: Attention, phase: Option<Phase>) {
         let tokens = attention.tokens();
-        self.around("cpu_op", "aten::embedding", MAIN, |program| {
+        let sizes = match self.has_sizes {
+            true => format!(
+                ", \"Input Dims\": [[{VOCABULARY}, {HIDDEN}], [{tokens}]], \
+                 \"Input type\": [\"c10::BFloat16\", \"long int\"]"
+            ),
+            false => String::new(),
+        };
+        self.around_with(&sizes, "cpu_op", "aten::embedding", MAIN, |program| {
             program.small(MAIN, "aten::index_select", "indexSelectLargeIndex", phase);
         });
         for _ in 0..LAYERS {
@@ -200,9 +237,15 @@ impl Program {
             self.mm(MAIN, [tokens, HIDDEN, 4 * HIDDEN], phase);
         }
         self.small(MAIN, "_C::rms_norm", "rms_norm_kernel", phase);
-        self.mm(MAIN, [tokens, 32_000, HIDDEN], phase);
+        if self.has_head {
+            self.mm(MAIN, [tokens, VOCABULARY, HIDDEN], phase);
+        }
         self.small(MAIN, "aten::argmax", "reduce_kernel_ArgMaxOps", phase);
         self.host_ns = self.host_ns.max(self.device_ns);
+    }
+
+    pub(crate) fn loss(&mut self) {
+        self.small(MAIN, "aten::nll_loss_forward", "nll_loss_forward_reduce_cuda_kernel_2d", None);
     }
 
     pub(crate) fn attention(&mut self, attention: Attention, phase: Option<Phase>) {
@@ -257,11 +300,40 @@ pub(crate) enum Checkpoint {
 impl Program {
     /// A step of training, with what is of no phase: loading inputs, and clipping gradients.
     pub(crate) fn train(&mut self, checkpoint: Checkpoint) {
-        use Phase::{Backward, Forward, Optimizer};
         self.op(MAIN, ("aten::copy_", "", "", ""), &["Memcpy_like_copy_kernel"], 2000, None);
+        self.gradients(checkpoint);
+        self.small(MAIN, "aten::_foreach_norm", "multi_tensor_apply_lp_norm", None);
+        self.around("user_annotation", "Optimizer.step#AdamW.step", MAIN, Self::adam);
+        self.host_ns = self.host_ns.max(self.device_ns);
+    }
+
+    /// A step of training that the optimizer runs: it is called with a closure.
+    pub(crate) fn train_in_closure(&mut self) {
+        self.around("user_annotation", "Optimizer.step#AdamW.step", MAIN, |program| {
+            program.gradients(Checkpoint::None);
+            program.small(MAIN, "aten::_foreach_norm", "multi_tensor_apply_lp_norm", None);
+            program.adam();
+        });
+        self.host_ns = self.host_ns.max(self.device_ns);
+    }
+
+    /// A pass forward that no gradients are computed of.
+    pub(crate) fn evaluate(&mut self) {
+        self.small(MAIN, "aten::embedding", "indexSelectLargeIndex", None);
+        (0..LAYERS).for_each(|_| self.train_forward(MAIN, None, false));
+        self.small(MAIN, "aten::argmax", "reduce_kernel_ArgMaxOps", None);
+        self.host_ns = self.host_ns.max(self.device_ns);
+    }
+
+    /// The passes forward and backward of a step of training.
+    fn gradients(&mut self, checkpoint: Checkpoint) {
+        use Phase::{Backward, Forward, Optimizer};
+        self.with_gradient();
+        self.small(MAIN, "aten::embedding", "indexSelectLargeIndex", Some(Forward));
         for _ in 0..LAYERS {
-            self.train_forward(MAIN, Some(Forward));
+            self.train_forward(MAIN, Some(Forward), true);
         }
+        self.with_gradient();
         self.small(MAIN, "aten::nll_loss", "nll_loss_forward_reduce_cuda_kernel_2d", Some(Forward));
         self.around("user_annotation", "Optimizer.zero_grad#AdamW.zero_grad", MAIN, |program| {
             program.small(MAIN, "aten::zero_", "FillFunctor", Some(Optimizer));
@@ -272,36 +344,63 @@ impl Program {
         for _ in 0..LAYERS {
             self.train_backward(checkpoint);
         }
+        self.node("EmbeddingBackward0", |program| {
+            let op = "aten::embedding_dense_backward";
+            program.small(AUTOGRAD, op, "embedding_backward_feature_kernel", Some(Backward));
+        });
         self.node("torch::autograd::AccumulateGrad", |program| {
             program.small(AUTOGRAD, "aten::add_", "elementwise_add_kernel", Some(Backward));
         });
-        self.small(MAIN, "aten::_foreach_norm", "multi_tensor_apply_lp_norm", None);
-        let adam = self.of_vendor(ADAM);
-        self.around("user_annotation", "Optimizer.step#AdamW.step", MAIN, |program| {
-            program.small(MAIN, "aten::_fused_adamw_", adam, Some(Optimizer));
-            program.small(MAIN, "aten::_fused_adamw_", adam, Some(Optimizer));
-        });
-        self.host_ns = self.host_ns.max(self.device_ns);
     }
 
-    fn train_forward(&mut self, thread: u64, phase: Option<Phase>) {
+    fn adam(&mut self) {
+        let adam = self.of_vendor(ADAM);
+        self.small(MAIN, "aten::_fused_adamw_", adam, Some(Phase::Optimizer));
+        self.small(MAIN, "aten::_fused_adamw_", adam, Some(Phase::Optimizer));
+    }
+
+    /// The next operator has a gradient.
+    fn with_gradient(&mut self) {
+        if self.has_numbers {
+            self.last_gradient += 1;
+            self.gradients.push(self.last_gradient);
+            self.number = format!(", \"Sequence number\": {}", self.last_gradient);
+        }
+    }
+
+    fn train_forward(&mut self, thread: u64, phase: Option<Phase>, has_gradients: bool) {
+        let number = |program: &mut Self| {
+            if has_gradients {
+                program.with_gradient();
+            }
+        };
         self.around("cpu_op", "aten::layer_norm", thread, |program| {
+            number(program);
             program.small(thread, "aten::native_layer_norm", "layer_norm_kernel", phase);
         });
         self.around("cpu_op", "aten::linear", thread, |program| {
+            number(program);
             program.mm(thread, [256, HIDDEN, HIDDEN], phase);
         });
+        let heads = "[[4, 8, 64, 64], [4, 8, 64, 64], [4, 8, 64, 64]]";
+        let flash = self.of_vendor(FLASH);
+        let op = ("aten::_flash_attention_forward", heads, "[]", "[]");
+        self.op(thread, op, &[flash], 4000, phase);
+        number(self);
         self.small(thread, "aten::gelu", "gelu_kernel", phase);
         self.around("cpu_op", "aten::linear", thread, |program| {
+            number(program);
             program.mm(thread, [256, HIDDEN, HIDDEN], phase);
         });
     }
 
     fn train_backward(&mut self, checkpoint: Checkpoint) {
         let (recompute, backward) = (Some(Phase::Recompute), Some(Phase::Backward));
-        let again = |program: &mut Self| program.train_forward(AUTOGRAD, recompute);
+        let again = |program: &mut Self| program.train_forward(AUTOGRAD, recompute, false);
         let gradients = |program: &mut Self| {
-            for node in ["MmBackward0", "GeluBackward0", "MmBackward0", "NativeLayerNormBackward0"]
+            let flash = "ScaledDotProductFlashAttentionBackward0";
+            for node in
+                ["MmBackward0", "GeluBackward0", flash, "MmBackward0", "NativeLayerNormBackward0"]
             {
                 program.node(node, |program| match node {
                     "GeluBackward0" => {
@@ -312,6 +411,12 @@ impl Program {
                             backward,
                         );
                     }
+                    node if node == flash => program.small(
+                        AUTOGRAD,
+                        "aten::_flash_attention_backward",
+                        program.of_vendor(FLASH_BACKWARD),
+                        backward,
+                    ),
                     "MmBackward0" => {
                         program.mm(AUTOGRAD, [256, HIDDEN, HIDDEN], backward);
                         program.mm(AUTOGRAD, [HIDDEN, HIDDEN, 256], backward);
@@ -350,9 +455,14 @@ impl Program {
     }
 
     fn node(&mut self, name: &str, inside: impl FnOnce(&mut Self)) {
+        let without =
+            ["MulBackward0", "CheckpointFunctionBackward", "torch::autograd::AccumulateGrad"];
+        let has_number = !without.contains(&name) && !name.starts_with("ScaledDotProduct");
+        let number = self.gradients.pop_if(|_| has_number);
+        let args = number.map_or_else(String::new, |one| format!(", \"Sequence number\": {one}"));
         let engine = format!("autograd::engine::evaluate_function: {name}");
-        self.around("cpu_op", &engine, AUTOGRAD, |program| {
-            program.around("cpu_op", name, AUTOGRAD, inside);
+        self.around_with(&args, "cpu_op", &engine, AUTOGRAD, |program| {
+            program.around_with(&args, "cpu_op", name, AUTOGRAD, inside);
         });
     }
 }

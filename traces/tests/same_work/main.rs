@@ -57,7 +57,8 @@ fn honest(found: &Comparison) {
     assert_eq!(found.warnings[0].code, "different-work");
     let is_withheld = found.same_work.headline == Headline::Withheld;
     assert!(!is_withheld || !verdict.contains("as fast"), "{verdict}");
-    assert!(is_withheld || verdict.contains("for a t") || verdict.contains("for a TFLOP"));
+    let has_unit = ["for a token", "for a TFLOP", "for a pass of", "for a step of"];
+    assert!(is_withheld || has_unit.iter().any(|unit| verdict.contains(unit)), "{verdict}");
     let of = older::operations(found).into_iter().map(|one| one.status.name());
     assert!(of.into_iter().all(|status| status == "not_comparable"));
 }
@@ -163,6 +164,72 @@ fn other_models() {
         );
         assert_eq!(answer(&found, WorkAspect::Model), Some(Answer::Different));
     }
+}
+
+/// All but a few weights may be alike, or all of them and one is used more often.
+#[test]
+fn models_that_are_nearly_alike() {
+    let plain = Plan { layers: 12, ..Plan::transformer() };
+    for other in [
+        Plan { vocabulary: 128_256, ..plain.clone() },
+        Plan { more_gemms: 1, ..plain.clone() },
+        Plan { has_adapters: true, ..plain.clone() },
+    ] {
+        let found = pair(&plain, &other);
+        assert_eq!(found.same_work.headline, Headline::Withheld, "{}", found.verdict());
+        assert_eq!(answer(&found, WorkAspect::Model), Some(Answer::Different));
+        // Recordings of other lengths, too.
+        let long = Plan { steps: vec![STEP; 5], ..other };
+        assert_eq!(pair(&plain, &long).same_work.headline, Headline::Withheld);
+    }
+    // A vocabulary that is rounded up is the same, and so is one more step.
+    for other in [
+        Plan { vocabulary: 32_064, ..plain.clone() },
+        Plan { steps: vec![STEP; 4], ..plain.clone() },
+        Plan { joined_qkv: false, steps: vec![STEP; 4], ..plain.clone() },
+    ] {
+        let found = pair(&plain, &other);
+        assert_eq!(found.same_work.headline, Headline::OfAStep, "{}", found.verdict());
+    }
+}
+
+/// As many tokens of more arithmetic are compared by arithmetic.
+#[test]
+fn alike_sizes_that_are_called_more_often() {
+    // One GEMM more in a large head: less than what makes another model.
+    let of = |vocabulary, more_gemms| Plan {
+        hidden: 256,
+        vocabulary,
+        more_gemms,
+        ..Plan::transformer()
+    };
+    let found = pair(&of(32_000, 4), &of(32_000, 5));
+    assert_eq!(answer(&found, WorkAspect::Model), Some(Answer::Same), "{}", found.verdict());
+    assert_eq!(answer(&found, WorkAspect::Sizes), Some(Answer::Different));
+    assert_eq!(found.same_work.headline, Headline::ForATflop, "{}", found.verdict());
+    assert!(found.verdict().contains("FLOP against"), "{}", found.verdict());
+}
+
+/// A mix of phases is compared phase by phase.
+#[test]
+fn other_shares_of_phases() {
+    let prefill = Step { batch: 2, sequence: 512, mark: Mark::Vllm };
+    let decode = Step { batch: 64, sequence: 1, mark: Mark::Vllm };
+    let of = |prefills, decodes| Plan {
+        steps: [vec![prefill; prefills], vec![decode; decodes]].concat(),
+        ..Plan::transformer()
+    };
+    let found = pair(&of(2, 6), &of(6, 2));
+    assert_eq!(found.same_work.headline, Headline::OfEachPhase, "{}", found.verdict());
+    assert_eq!(answer(&found, WorkAspect::Phase), Some(Answer::Different));
+    let rates: Vec<_> = found.same_work.rates.iter().map(|rate| rate.phase).collect();
+    assert_eq!(rates, [Some(Phase::Prefill), Some(Phase::Decode)]);
+    assert!(found.same_work.rates.iter().all(|rate| (rate.ratio - 1.0).abs() < 0.02));
+    let verdict = found.verdict();
+    assert!(verdict.contains("2 prefill and 6 decode against 6 prefill and 2 decode"), "{verdict}");
+    // The same shares of more steps are the same mix.
+    let found = pair(&of(2, 6), &of(1, 3));
+    assert_eq!(found.same_work.headline, Headline::OfAStep, "{}", found.verdict());
 }
 
 #[test]

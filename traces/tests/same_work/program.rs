@@ -33,6 +33,12 @@ pub(crate) struct Plan {
     pub(crate) hidden: u64,
     pub(crate) convolutions: u64,
     pub(crate) joined_qkv: bool,
+    /// How many tokens the model knows.
+    pub(crate) vocabulary: u64,
+    /// How many more GEMMs a layer has, of a size that it has anyway.
+    pub(crate) more_gemms: u64,
+    /// Whether each GEMM out of attention has an adapter of low rank.
+    pub(crate) has_adapters: bool,
     pub(crate) dtype: &'static str,
     pub(crate) sizes: Sizes,
     pub(crate) steps: Vec<Step>,
@@ -50,6 +56,9 @@ impl Plan {
             hidden: 512,
             convolutions: 0,
             joined_qkv: true,
+            vocabulary: 32_000,
+            more_gemms: 0,
+            has_adapters: false,
             dtype: "c10::BFloat16",
             sizes: Sizes::All,
             steps: vec![STEP; 3],
@@ -100,14 +109,14 @@ impl Writer<'_> {
     fn step(&mut self, step: Step) {
         let start = self.host_ns;
         let at = self.text.len();
-        let Plan { layers, hidden, joined_qkv, .. } = *self.plan;
+        let Plan { layers, hidden, joined_qkv, vocabulary, .. } = *self.plan;
         let Step { batch, sequence, mark } = step;
         let tokens = batch * sequence;
         let pace = self.plan.pace[usize::from(sequence > 1)];
         let long = tokens * pace;
         let gemm = |n: u64, k: u64| format!("[[{tokens}, {k}], [{k}, {n}]]");
         if layers > 0 {
-            let table = format!("[[32000, {hidden}], [{batch}, {sequence}]]");
+            let table = format!("[[{vocabulary}, {hidden}], [{batch}, {sequence}]]");
             self.op(
                 "aten::embedding",
                 &table,
@@ -138,7 +147,13 @@ impl Writer<'_> {
                 long,
             );
             self.op("aten::mm", &gemm(hidden, hidden), "nvjet_tst_out", long);
-            self.op("aten::mm", &gemm(4 * hidden, hidden), "nvjet_tst_up", 4 * long);
+            if self.plan.has_adapters {
+                self.op("aten::mm", &gemm(8, hidden), "nvjet_tst_low", long / 16);
+                self.op("aten::mm", &gemm(hidden, 8), "nvjet_tst_high", long / 16);
+            }
+            for _ in 0..=self.plan.more_gemms {
+                self.op("aten::mm", &gemm(4 * hidden, hidden), "nvjet_tst_up", 4 * long);
+            }
             self.op(
                 "aten::silu",
                 &format!("[[{tokens}, {}]]", 4 * hidden),
@@ -148,7 +163,7 @@ impl Writer<'_> {
             self.op("aten::mm", &gemm(hidden, 4 * hidden), "nvjet_tst_down", 4 * long);
         }
         if layers > 0 {
-            self.op("aten::mm", &gemm(32000, hidden), "nvjet_tst_head", 8 * long);
+            self.op("aten::mm", &gemm(vocabulary, hidden), "nvjet_tst_head", 8 * long);
         }
         for number in 0..self.plan.convolutions {
             // Deeper models repeat the sizes of shallow ones, and have wider ones as well.

@@ -12,7 +12,8 @@ pub struct SameWork {
     pub headline: Headline,
     /// What was asked, and what the traces say.
     pub questions: Vec<Question>,
-    /// The times for a token or for a TFLOP, where the steps are of different sizes.
+    /// The times for a token or for a TFLOP where the steps are of different sizes, or of a step of
+    /// each phase where the recordings have different shares of them.
     pub rates: Vec<WorkRate>,
     /// The operators that both sides called with the same sizes.
     pub matched: MatchedWork,
@@ -28,6 +29,9 @@ pub enum Headline {
     /// The traces do not say enough to be sure: the times of a step are compared, with that
     /// reservation.
     Unconfirmed,
+    /// The recordings have their phases in different shares: the times of a step of each phase are
+    /// compared.
+    OfEachPhase,
     /// The steps have different numbers of tokens: the times for a token are compared.
     ForAToken,
     /// The steps have different sizes: the times for a TFLOP are compared.
@@ -43,6 +47,7 @@ impl Headline {
         match self {
             Self::OfAStep => "of_a_step",
             Self::Unconfirmed => "unconfirmed",
+            Self::OfEachPhase => "of_each_phase",
             Self::ForAToken => "for_a_token",
             Self::ForATflop => "for_a_tflop",
             Self::Withheld => "withheld",
@@ -142,13 +147,13 @@ impl Answer {
     }
 }
 
-/// The times of a step for the work in it.
+/// The times of a step for the work in it, or of a step of one phase.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkRate {
     /// The phase; all if none.
     pub phase: Option<Phase>,
-    /// How many tokens, or TFLOP, a step of the first side has.
+    /// How many tokens, or TFLOP, a step of the first side has; one for the step itself.
     pub first_units: f64,
     /// The same on the second.
     pub second_units: f64,

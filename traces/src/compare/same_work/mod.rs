@@ -2,17 +2,18 @@
 //! tokens and number type. Where they did not, the times of a step say nothing about the devices.
 //!
 //! `workload` is the work of a side, from the shapes of its operators and the marks of its steps;
-//! `model` asks whether it is one model, and `matched` what is alike whatever else differs.
+//! `model` asks whether it is one model, with the same `weights`, and `matched` what is alike whatever else differs.
 
 mod matched;
 mod model;
+mod weights;
 mod workload;
 
 use super::basis::{PHASES, Steps};
 use super::models::Mismatch;
 use super::result::{Answer, Basis, Headline, PhasePart, Question, SameWork, WorkAspect, WorkRate};
 use super::side::{Chosen, CompareOptions, on_both};
-use super::text::{number, percent};
+use super::text::{list, number, percent};
 use crate::classify::AttnPhase;
 use crate::segment::Phase;
 use crate::summary::ratio;
@@ -24,6 +25,9 @@ const SAME_AMOUNT: f64 = 0.02;
 
 /// Calls of a step that differ by less are as often: recordings may cut a step.
 const SAME_CALLS: f64 = 0.1;
+
+/// FLOPs of a step of the same sizes differ by less: recordings may cut a step.
+const SAME_ARITHMETIC: f64 = 0.05;
 
 /// From this share of the main work on, operators with the same sizes are the same work.
 const SAME_SIZES: f64 = 0.8;
@@ -50,7 +54,7 @@ pub(super) struct Evidence<'e, 't> {
 impl Evidence<'_, '_> {
     /// Asks all questions.
     pub(super) fn same_work(&self) -> SameWork {
-        let works = on_both(&|side| Workload::of(&self.sides[side]));
+        let works = on_both(&|side| Workload::of(&self.sides[side], self.options.phase));
         let matched = matched::matched(&works);
         let mut questions = vec![
             model::question(self.sides, &works, self.steps, self.mismatch, self.little_in_common),
@@ -97,9 +101,20 @@ impl Evidence<'_, '_> {
             return question(Answer::Same, words, "only this phase is compared");
         }
         if names.iter().all(|names| !names.is_empty()) {
+            let beside = self.steps.beside_training;
+            if (beside[0] - beside[1]).abs() > SAME_CALLS {
+                return self.beside_training(words);
+            }
             let are_common = names[0].iter().any(|name| names[1].contains(name));
+            if are_common && self.mix_matters() {
+                return question(Answer::Different, self.shares_of_phases(), "shares of phases");
+            }
             let answer = if are_common { Answer::Same } else { Answer::Different };
             let mut evidence = self.phases_by().join(", ");
+            let recompute = Phase::Recompute.name();
+            if names[0].contains(&recompute) != names[1].contains(&recompute) {
+                evidence.push_str("; what a checkpoint runs once more is a part of a step");
+            }
             if are_common && self.steps.have_different_mixes() {
                 evidence.push_str("; compared in the same shares");
             }
@@ -142,6 +157,44 @@ impl Evidence<'_, '_> {
             return question(Answer::Same, [word(), word()], "no operators of a backward pass");
         }
         question(Answer::Unknown, words, "no marks of steps")
+    }
+
+    /// Whether a step of the recordings is not the same mix of phases.
+    fn mix_matters(&self) -> bool {
+        self.options.phase.is_none()
+            && self.steps.by_phase
+            && self.steps.mix_matters(self.phases, self.step_ns, SAME_AMOUNT)
+    }
+
+    /// How many steps of each phase the sides have, in words.
+    fn shares_of_phases(&self) -> [Option<String>; 2] {
+        let steps = |part: &PhasePart| [part.first_steps, part.second_steps];
+        [0, 1].map(|side: usize| {
+            let all = self.phases.iter().filter(|part| steps(part)[side] > 0.0);
+            let all =
+                all.map(|part| format!("{} {}", number(steps(part)[side]), part.phase.name()));
+            Some(list(&all.collect::<Vec<_>>()))
+        })
+    }
+
+    /// Other passes run between those of training, and their times are not told apart from its.
+    fn beside_training(&self, phases: [Option<String>; 2]) -> Question {
+        let with_passes = |side: usize| {
+            let beside = self.steps.beside_training[side];
+            let phases = phases[side].as_deref().unwrap_or_default();
+            match beside > 0.0 {
+                true => Some(format!("{phases}, and {} other passes a step", number(beside))),
+                false => Some(phases.to_owned()),
+            }
+        };
+        Question {
+            about: WorkAspect::Phase,
+            phase: None,
+            first: with_passes(0),
+            second: with_passes(1),
+            answer: Answer::Different,
+            evidence: "passes without gradients run between those of training".to_owned(),
+        }
     }
 
     /// What the phases of either side are known by, each once.
@@ -242,14 +295,23 @@ impl Evidence<'_, '_> {
         }
         let operators = "sizes of GEMMs, convolutions and attention";
         if shares.iter().all(|share| *share >= SAME_SIZES) {
+            let flops =
+                [0, 1].map(|side| Some(works[side].flops_of_weights()? / self.steps.counts[side]));
+            // Alike sizes may be called more often.
+            if let [Some(first), Some(second)] = flops
+                && self.steps.basis != Basis::Recording
+                && !self.mix_matters()
+                && !near(first, second, SAME_ARITHMETIC)
+            {
+                let evidence = "arithmetic of a step in GEMMs and convolutions";
+                return question(Answer::Different, arithmetic([first, second]), evidence);
+            }
             return question(Answer::Same, words.map(Some), operators);
         }
         if let [Some(first), Some(second)] = flops
             && near(first, second, SAME_AMOUNT)
         {
-            let words =
-                [first, second].map(|flops| Some(format!("{} TFLOP", number(flops / 1e12))));
-            return question(Answer::Same, words, "arithmetic of a step");
+            return question(Answer::Same, arithmetic([first, second]), "arithmetic of a step");
         }
         question(Answer::Different, words.map(Some), operators)
     }
@@ -257,7 +319,7 @@ impl Evidence<'_, '_> {
     /// Are the operators that both have called as often? A recording without steps may have more
     /// of them, and so may a step.
     fn amount(&self, works: &[Workload; 2]) -> Option<Question> {
-        if self.steps.basis == Basis::Layers {
+        if self.steps.basis == Basis::Layers || self.mix_matters() {
             return None;
         }
         let mut calls = [0_u64; 2];
@@ -280,9 +342,18 @@ impl Evidence<'_, '_> {
     fn headline(&self, works: &[Workload; 2], questions: &[Question]) -> (Headline, Vec<WorkRate>) {
         let is =
             |about, answer| questions.iter().any(|one| one.about == about && one.answer == answer);
-        if [WorkAspect::Model, WorkAspect::Phase].iter().any(|about| is(*about, Answer::Different))
+        let is_other_mix = self.mix_matters();
+        if is(WorkAspect::Model, Answer::Different)
+            || is(WorkAspect::Phase, Answer::Different) && !is_other_mix
         {
             return (Headline::Withheld, Vec::new());
+        }
+        let mut differing = questions.iter().filter(|one| one.answer == Answer::Different);
+        if is_other_mix && differing.all(|one| one.about == WorkAspect::Phase) {
+            let rates = self.of_each_phase();
+            let headline =
+                if rates.is_empty() { Headline::Withheld } else { Headline::OfEachPhase };
+            return (headline, rates);
         }
         let differs = questions.iter().any(|one| one.answer == Answer::Different);
         if !differs {
@@ -291,14 +362,19 @@ impl Evidence<'_, '_> {
             let headline = if is_known { Headline::OfAStep } else { Headline::Unconfirmed };
             return (headline, Vec::new());
         }
+        // As many tokens of more arithmetic each are no measure.
+        let has_sizes_of_steps = questions
+            .iter()
+            .any(|one| one.answer == Answer::Different && one.about != WorkAspect::Sizes);
         // Of a layer alone the tokens of a step are not its work alone, but in the same relation.
         let by_token = self.by_token(works);
-        if !by_token.is_empty() {
+        if !by_token.is_empty() && has_sizes_of_steps {
             return (Headline::ForAToken, by_token);
         }
         let flops = works.each_ref().map(|work| work.flops);
         if let [Some(first), Some(second)] = flops
             && self.options.layer.is_none()
+            && !is_other_mix
         {
             let units = [first, second];
             let units = [0, 1].map(|side| units[side] / self.steps.counts[side] / 1e12);
@@ -307,6 +383,13 @@ impl Evidence<'_, '_> {
             }
         }
         (Headline::Withheld, Vec::new())
+    }
+
+    /// The times of a step of each phase that both sides have.
+    fn of_each_phase(&self) -> Vec<WorkRate> {
+        let both = self.phases.iter().filter(|part| !part.phase.is_part_of_step());
+        both.filter_map(|part| rate(Some(part.phase), [1.0; 2], [part.first_ns?, part.second_ns?]))
+            .collect()
     }
 
     /// The times for a token, of each phase that both sides have; none if the tokens of one are
@@ -356,6 +439,15 @@ fn rate(phase: Option<Phase>, units: [f64; 2], step_ns: [f64; 2]) -> Option<Work
         second_ns,
         ratio: first_ns / second_ns,
     })
+}
+
+/// FLOPs in words, in the unit that suits both.
+fn arithmetic(flops: [f64; 2]) -> [Option<String>; 2] {
+    let (unit, name) = match flops[0].min(flops[1]) {
+        least if least < 1e11 => (1e9, "GFLOP"),
+        _ => (1e12, "TFLOP"),
+    };
+    flops.map(|flops| Some(format!("{} {name}", number(flops / unit))))
 }
 
 fn of_numbers(about: WorkAspect, values: [Option<f64>; 2], share: f64, evidence: &str) -> Question {

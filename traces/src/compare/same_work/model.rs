@@ -7,20 +7,21 @@ use super::super::models::Mismatch;
 use super::super::result::{Answer, Basis, Question, WorkAspect};
 use super::super::side::Chosen;
 use super::super::text::percent;
+use super::weights;
 use super::workload::{Weights, Workload};
 use crate::summary::ratio;
 
 /// Of one model so much of the calls with weights have sizes that the other side has too.
-const SAME_WEIGHTS: f64 = 0.9;
+pub(super) const SAME_WEIGHTS: f64 = 0.9;
 
 /// Where one side joins the weights of several GEMMs, their sum over a step differs by less.
-const SAME_SUM: f64 = 0.02;
+pub(super) const SAME_SUM: f64 = 0.02;
 
 /// Fewer sizes of weights show no model.
 const LEAST_SIZES: usize = 3;
 
 /// Counts that differ by this factor are of different models: recordings may cut a step.
-const SAME_COUNT: f64 = 1.25;
+pub(super) const SAME_COUNT: f64 = 1.25;
 
 /// A model is what has the same layers and the same weights.
 pub(super) fn question(
@@ -46,10 +47,15 @@ pub(super) fn question(
         answer,
         evidence,
     };
+    let counted = works.each_ref().map(of_weights);
+    let have_weights = works.iter().all(|work| work.weights.len() >= LEAST_SIZES);
+    if have_weights && let Some(difference) = weights::difference(works, steps) {
+        return question(Answer::Different, difference.to_owned(), counted);
+    }
     // Layers that are found by repetition alone may be one or several of the model.
     if are_called_alike(works) {
         let sizes = "sizes and numbers of weights".to_owned();
-        return question(Answer::Same, sizes, [0, 1].map(|side| of_weights(&works[side])));
+        return question(Answer::Same, sizes, counted);
     }
     if let Some(Mismatch::Counts(_) | Mismatch::Families(_)) = mismatch {
         return question(Answer::Different, "layers and their kernels".to_owned(), described);
@@ -59,10 +65,9 @@ pub(super) fn question(
             format!("only {} of the time is in classes that both sides have", percent(share));
         return question(Answer::Different, evidence, described);
     }
-    if works.iter().all(|work| work.weights.len() >= LEAST_SIZES) {
+    if have_weights {
         let shares = [shared(&works[0], &works[1]), shared(&works[1], &works[0])];
         let least = shares[0].min(shares[1]);
-        let counted = works.each_ref().map(of_weights);
         let described = if described[0] == described[1] { counted } else { described };
         if least >= SAME_WEIGHTS {
             // A deeper network may have no other sizes.

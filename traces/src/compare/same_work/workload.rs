@@ -13,6 +13,10 @@ use crate::shapes::{Problem, Shape, base, saturating_product};
 /// operators whose arithmetic is known.
 const ENOUGH_COUNTED: f64 = 0.9;
 
+/// The sizes of all weights are known if so much of the time of GEMMs and convolutions is in
+/// operators with sizes.
+const ALL_SIZED: f64 = 0.98;
+
 /// Calls of one operator with one shape.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Calls {
@@ -21,6 +25,8 @@ pub(super) struct Calls {
     pub(super) total_ns: u64,
     /// The part in kernels that are GEMMs, convolutions or attention.
     pub(super) main_ns: u64,
+    /// The part in kernels that are GEMMs or convolutions.
+    dense_ns: u64,
 }
 
 /// The sizes that the model gives, of an operator with weights.
@@ -49,6 +55,14 @@ pub(super) struct Workload {
     pub(super) shaped_ns: u64,
     /// Of the recording, in FLOPs; none if too much of it is not known.
     pub(super) flops: Option<f64>,
+    /// The part of GEMMs and convolutions with weights.
+    flops_of_weights: f64,
+    /// The durations of GEMMs and convolutions.
+    dense_ns: u64,
+    /// The part of these whose sizes are known.
+    sized_ns: u64,
+    /// How many tokens calls looked up.
+    pub(super) looked_up: FxHashSet<u64>,
     /// Sequences or images at once, of most calls that show it.
     pub(super) batch: Option<u64>,
     /// Tokens of a sequence.
@@ -78,7 +92,8 @@ pub(super) struct MarkedSize {
 }
 
 impl Workload {
-    pub(super) fn of(side: &Chosen<'_>) -> Self {
+    pub(super) fn of(side: &Chosen<'_>, phase: Option<Phase>) -> Self {
+        let recompute_is_asked_for = phase == Some(Phase::Recompute);
         let trace = side.side.trace;
         let mut work = Self { marked: marked(side), ..Self::default() };
         let operators = operators(trace, &launches(trace));
@@ -90,9 +105,17 @@ impl Workload {
             let duration_ns = trace.kernels.duration_ns[kernel];
             let class = side.side.classes.get(kernel);
             work.all_ns = work.all_ns.saturating_add(duration_ns);
+            // What a checkpoint runs once more takes time, and is no more work.
+            if !recompute_is_asked_for && side.phase(kernel) == Some(Phase::Recompute) {
+                continue;
+            }
             let is_main = is_main(class.main);
             if is_main {
                 work.main_ns = work.main_ns.saturating_add(duration_ns);
+            }
+            let is_dense = matches!(class.main, Class::Gemm | Class::Conv);
+            if is_dense {
+                work.dense_ns = work.dense_ns.saturating_add(duration_ns);
             }
             match class.phase {
                 AttnPhase::Prefill => attention[0] += 1,
@@ -112,6 +135,9 @@ impl Workload {
             calls.total_ns = calls.total_ns.saturating_add(duration_ns);
             if is_main {
                 calls.main_ns = calls.main_ns.saturating_add(duration_ns);
+            }
+            if is_dense {
+                calls.dense_ns = calls.dense_ns.saturating_add(duration_ns);
             }
         }
         work.attention = match attention {
@@ -165,6 +191,10 @@ impl Workload {
             let count = calls.count as f64;
             flops += problem.flops() * count;
             counted_ns = counted_ns.saturating_add(calls.main_ns);
+            self.sized_ns = self.sized_ns.saturating_add(calls.dense_ns);
+            if matches!(problem, Problem::Gemm { batch: 1, .. } | Problem::Conv { .. }) {
+                self.flops_of_weights += problem.flops() * count;
+            }
             match problem {
                 Problem::Gemm { batch: 1, m, n, k } => {
                     *self.weights.entry(Weights::Gemm([m, n, k])).or_default() += calls.count;
@@ -182,6 +212,7 @@ impl Workload {
                     let table = [vocabulary, width];
                     *self.weights.entry(Weights::Embedding(table)).or_default() += calls.count;
                     let all = saturating_product(tokens.iter().copied().chain([calls.count]));
+                    self.looked_up.insert(saturating_product(tokens.iter().copied()));
                     let of_table = tables.entry(table).or_default();
                     *of_table = of_table.saturating_add(all);
                     if let [batch, sequence] = tokens[..] {
@@ -199,6 +230,12 @@ impl Workload {
         self.tokens = tables.into_iter().max().map(|(_, tokens)| tokens).filter(|all| *all > 0);
         let most = dtypes.into_iter().max_by(|a, b| a.1.cmp(&b.1).then_with(|| b.0.cmp(&a.0)));
         self.dtype = most.map(|(dtype, _)| dtype);
+    }
+
+    /// The FLOPs of GEMMs and convolutions with weights; none if the sizes of some are not known.
+    pub(super) fn flops_of_weights(&self) -> Option<f64> {
+        let is_known = crate::summary::ratio(self.sized_ns, self.dense_ns) >= ALL_SIZED;
+        (is_known && self.flops_of_weights > 0.0).then_some(self.flops_of_weights)
     }
 
     /// The share of the main work whose shapes are known.

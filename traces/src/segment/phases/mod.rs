@@ -1,12 +1,14 @@
 //! What kernels are for where no mark says so: the parts of a step of training, prefill and decode.
 //!
-//! `training` looks for the operators of a backward pass around the launches of kernels, `direction`
-//! for passes through the layers that take turns in their direction, and `serving` at the attention
-//! of passes that only go forward, by its `sizes` and by names. What nothing shows has no phase: a
+//! `training` looks for the operators of a backward pass around the launches of kernels, and
+//! `forward` for the operators whose gradients those compute; `direction` looks for passes through
+//! the layers that take turns in their direction, and `serving` at the attention of passes that only
+//! go forward, by its `sizes` and by names. What nothing shows has no phase: a
 //! wrong one would be worse.
 
 mod beside;
 mod direction;
+mod forward;
 mod serving;
 mod sizes;
 mod training;
@@ -39,7 +41,7 @@ pub struct PhaseFinding {
 pub enum PhaseEvidence {
     /// The launch lies in an operator of the backward pass.
     Autograd,
-    /// It lies between the first and the last operator whose gradient is computed later.
+    /// It lies between the first and the last operator of a pass whose gradients are computed later.
     Gradients,
     /// It lies in what a checkpoint runs once more.
     Checkpoint,

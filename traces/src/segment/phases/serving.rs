@@ -1,10 +1,12 @@
 //! Prefill, decode or both, by the attention of each pass through the layers.
 //!
-//! `sizes` reads what attention was called with; names say whether a kernel is made for one query
-//! token of each sequence. Kernels between two passes are of the phase that both have, and
+//! `sizes` reads what attention was called with: one query or a whole prompt is a phase only with a
+//! cache of keys and values, which has pages, is written, or grows from pass to pass. Names say
+//! whether a kernel is made for one query token of each sequence; kernels for prompts also verify
+//! drafts and decode large batches, and their names say nothing. Kernels between two passes are of the phase that both have, and
 //! otherwise of that whose head or tail they are, as far as looking up tokens shows it.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::layers::Layers;
 use super::super::marks::Phase;
@@ -15,8 +17,11 @@ use super::{Found, Known, PhaseEvidence, beside};
 use crate::classify::{AttnPhase, Class};
 use crate::enclosing::Intervals;
 use crate::launched::NONE;
-use crate::shapes::base;
+use crate::shapes::{Problem, base};
 use crate::{Classes, NameId, Trace};
+
+/// Causal encoders of text read no more tokens of a sequence.
+const LONGEST_ENCODED: u64 = 256;
 
 /// The phases of passes.
 pub(super) fn phases(
@@ -31,9 +36,8 @@ pub(super) fn phases(
     let looks: Vec<Look> = (0..layers.passes.len())
         .map(|pass| Look::of(trace, classes, layers, pass, &mut statements))
         .collect();
-    // A kernel that is made for prompts is also used to decode, where there is none for that.
-    let has_decode_kernels = looks.iter().any(|look| look.names == Some(Names::Decode));
-    let known: Vec<Known> = looks.iter().map(|look| look.phase(has_decode_kernels)).collect();
+    let cache = Cache::of(trace, &looks);
+    let known: Vec<Known> = looks.iter().map(|look| look.phase(&cache)).collect();
     let mut by_kernel = vec![None; trace.kernels.len()];
     for layer in &layers.list {
         let phase = known.get(layer.pass as usize).copied().flatten();
@@ -51,20 +55,15 @@ pub(super) fn phases(
     Found { by_kernel, runs: known.into_iter().flatten().collect() }
 }
 
-/// What the names of all attention kernels of a pass say.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Names {
-    Prefill,
-    Decode,
-    /// Each layer has kernels for both.
-    Both,
-}
-
 /// What the attention of a pass shows.
 #[derive(Debug, Default)]
 struct Look {
-    names: Option<Names>,
+    /// Whether all of its kernels are made for one query token of each sequence.
+    has_decode_kernels: bool,
     sizes: Option<Seen>,
+    /// The most tokens that a query may attend to; none with pages of a cache.
+    keys: Option<u64>,
+    writes_cache: bool,
     /// The most rows that a GEMM with weights has.
     rows: u64,
 }
@@ -86,10 +85,12 @@ impl Look {
             for kernel in layers.kernels(layer).iter().map(|row| *row as usize) {
                 let class = classes.get(kernel);
                 let statement = statements.of(kernel);
+                look.writes_cache |= class.parts().contains(Class::KvCache);
                 match class.main {
                     Class::Attn => {
                         names[class.phase as usize] = true;
                         sizes.push(statement.attention);
+                        look.keys = look.keys.max(statement.keys);
                     }
                     Class::Ssm => names[phase_of_scan(trace, kernel) as usize] = true,
                     _ => look.rows = look.rows.max(statement.rows),
@@ -99,21 +100,10 @@ impl Look {
         }
         // Some layers of a model may have no attention.
         of_layers.retain(|names| names.iter().any(|has| *has));
-        let all = |expected: [bool; 3]| {
-            !of_layers.is_empty() && of_layers.iter().all(|names| *names == expected)
-        };
-        let of_phases = |phases: [AttnPhase; 2]| {
-            let mut names = [false; 3];
-            phases.into_iter().for_each(|phase| names[phase as usize] = true);
-            names
-        };
-        let (prefill, decode) = (AttnPhase::Prefill, AttnPhase::Decode);
-        let kinds = [
-            (Names::Prefill, of_phases([prefill; 2])),
-            (Names::Decode, of_phases([decode; 2])),
-            (Names::Both, of_phases([prefill, decode])),
-        ];
-        look.names = kinds.into_iter().find(|(_, names)| all(*names)).map(|(kind, _)| kind);
+        let mut decodes = [false; 3];
+        decodes[AttnPhase::Decode as usize] = true;
+        look.has_decode_kernels =
+            !of_layers.is_empty() && of_layers.iter().all(|names| *names == decodes);
         sizes.dedup();
         look.sizes = match sizes[..] {
             [only] => only,
@@ -122,26 +112,107 @@ impl Look {
         look
     }
 
-    fn phase(&self, has_decode_kernels: bool) -> Known {
+    fn phase(&self, cache: &Cache) -> Known {
         match self.sizes {
-            Some(Seen::Prompts) => return Some((Phase::Prefill, PhaseEvidence::Sizes)),
-            // One query attends to all in the last blocks of some encoders: there, other tokens go
-            // through the pass as well.
-            Some(Seen::OneToken { sequences }) if self.rows <= sequences => {
-                return Some((Phase::Decode, PhaseEvidence::Sizes));
+            Some(Seen::Prompts)
+                if self.has_cache() || cache.is_filled_by(self) || cache.is_generator(self) =>
+            {
+                Some((Phase::Prefill, PhaseEvidence::Sizes))
+            }
+            Some(Seen::OneToken { .. })
+                if self.is_of_one_token() && (self.has_cache() || cache.grows_by(self)) =>
+            {
+                Some((Phase::Decode, PhaseEvidence::Sizes))
             }
             // Sizes that say something else than names leave it open.
-            Some(Seen::OneToken { .. } | Seen::Several) => return None,
-            None => {}
+            Some(_) => None,
+            None => self.has_decode_kernels.then_some((Phase::Decode, PhaseEvidence::Names)),
         }
-        let phase = match self.names? {
-            Names::Decode => Phase::Decode,
-            Names::Both => Phase::Mixed,
-            Names::Prefill if has_decode_kernels => Phase::Prefill,
-            Names::Prefill => return None,
-        };
-        Some((phase, PhaseEvidence::Names))
     }
+
+    /// One query attends to all in the last blocks of some encoders: there, other tokens go through
+    /// the pass as well.
+    fn is_of_one_token(&self) -> bool {
+        matches!(self.sizes, Some(Seen::OneToken { sequences }) if self.rows <= sequences)
+    }
+
+    /// Whether the pass itself shows a cache of keys and values.
+    fn has_cache(&self) -> bool {
+        self.writes_cache || self.keys.is_none()
+    }
+}
+
+/// The lengths of sequences that passes show. A cache is one token longer after each pass that
+/// decodes; an encoder, or a query over a fixed list, has the same length every time.
+#[derive(Debug, Default)]
+struct Cache {
+    prompts: FxHashSet<u64>,
+    decoded: FxHashSet<u64>,
+    /// Whether the model says which token is next, which encoders do not.
+    predicts_tokens: bool,
+    computes_loss: bool,
+}
+
+impl Cache {
+    fn of(trace: &Trace, looks: &[Look]) -> Self {
+        let mut cache = Self::default();
+        if looks.iter().any(|look| look.sizes == Some(Seen::Prompts)) {
+            (cache.predicts_tokens, cache.computes_loss) = outputs(trace);
+        }
+        for look in looks {
+            let Some(keys) = look.keys else { continue };
+            if look.sizes == Some(Seen::Prompts) {
+                cache.prompts.insert(keys);
+            } else if look.is_of_one_token() {
+                cache.decoded.insert(keys);
+            }
+        }
+        cache
+    }
+
+    /// Whether a pass of one token is one of a sequence that becomes longer.
+    fn grows_by(&self, look: &Look) -> bool {
+        let has = |keys: Option<u64>| keys.is_some_and(|keys| self.decoded.contains(&keys));
+        let before = look.keys.and_then(|keys| keys.checked_sub(1));
+        let after = look.keys.and_then(|keys| keys.checked_add(1));
+        has(before) || has(after) || before.is_some_and(|keys| self.prompts.contains(&keys))
+    }
+
+    /// Whether a causal pass without a cache is one of a model that generates.
+    fn is_generator(&self, look: &Look) -> bool {
+        let is_long = look.keys.is_some_and(|keys| keys > LONGEST_ENCODED);
+        !self.computes_loss && (self.predicts_tokens || is_long)
+    }
+
+    /// Whether the first token behind a prompt is decoded in another pass.
+    fn is_filled_by(&self, look: &Look) -> bool {
+        let next = look.keys.and_then(|keys| keys.checked_add(1));
+        next.is_some_and(|keys| self.decoded.contains(&keys))
+    }
+}
+
+/// Whether some GEMM is as wide as the table that tokens are looked up in, and whether a loss is
+/// computed.
+fn outputs(trace: &Trace) -> (bool, bool) {
+    let ops = &trace.ops;
+    let calls: FxHashSet<(NameId, u32)> =
+        ops.name.iter().copied().zip(ops.shape.iter().copied()).collect();
+    let (mut vocabularies, mut widths) = (FxHashSet::default(), FxHashSet::default());
+    let mut computes_loss = false;
+    for (name, shape) in calls {
+        let op = trace.names.text(name);
+        computes_loss |= base(op).contains("nll_loss") || base(op).contains("cross_entropy");
+        match Problem::of(op, trace.shapes.text(NameId(shape))) {
+            Some(Problem::Embedding { vocabulary, .. }) => {
+                vocabularies.insert(vocabulary);
+            }
+            Some(Problem::Gemm { batch: 1, n, .. }) => {
+                widths.insert(n);
+            }
+            _ => {}
+        }
+    }
+    (vocabularies.intersection(&widths).next().is_some(), computes_loss)
 }
 
 /// What a scan is for: an update is of one token, others are of prompts and in training as well.

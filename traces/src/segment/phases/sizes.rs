@@ -21,6 +21,8 @@ pub(super) enum Seen {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Statement {
     pub(super) attention: Option<Seen>,
+    /// The tokens that each query may attend to, where a sequence has no pages of a cache.
+    pub(super) keys: Option<u64>,
     /// Rows of a GEMM with weights.
     pub(super) rows: u64,
 }
@@ -31,16 +33,16 @@ impl Statement {
             return Self::default();
         }
         match Problem::of(op, text) {
-            Some(Problem::Gemm { batch: 1, m, .. }) => Self { attention: None, rows: m },
+            Some(Problem::Gemm { batch: 1, m, .. }) => Self { rows: m, ..Self::default() },
             Some(Problem::Attention { batch, queries, keys, is_backward: false, .. }) => {
                 let seen = match (queries, keys) {
                     (1, 2..) => Seen::OneToken { sequences: batch },
                     (2.., _) if queries == keys && is_causal(op, text) => Seen::Prompts,
                     _ => Seen::Several,
                 };
-                Self { attention: Some(seen), rows: 0 }
+                Self { attention: Some(seen), keys: Some(keys), rows: 0 }
             }
-            _ => Self { attention: of_pages(text), rows: 0 },
+            _ => Self { attention: of_pages(text), ..Self::default() },
         }
     }
 }

@@ -2,14 +2,15 @@
 //!
 //! The framework records each node of the backward pass as an operator, and calls of an optimizer.
 //! The innermost of these around a launch says what it is for. Forward is what was launched between
-//! the first and the last operator whose gradient the trace has, before the backward pass begins:
-//! what comes before these, as loading inputs, and behind the backward pass, as clipping, is no part.
+//! the first and the last operator whose gradient the trace has, before the backward pass begins
+//! (see `forward`): what comes before these, as loading inputs or an evaluation, and behind the
+//! backward pass, as clipping, is no part.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::marks::Phase;
 use super::super::order::StreamOrder;
-use super::{Found, PhaseEvidence};
+use super::{Found, PhaseEvidence, forward};
 use crate::enclosing::{Intervals, Moment};
 use crate::launched::NONE;
 use crate::shapes::base;
@@ -17,19 +18,21 @@ use crate::{NameId, Trace};
 
 /// What an operator, an annotation or a frame contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     /// A node of the backward pass.
     Node,
     /// A node of the framework's own, which never calls operators of a forward pass.
     OwnNode,
     Checkpoint,
     Optimizer,
+    /// An optimizer's call that runs the passes as well.
+    Closure,
     /// The optimizer's, which may come between a forward pass and its backward pass.
     ZeroGradients,
 }
 
 impl Kind {
-    const fn is_backward(self) -> bool {
+    pub(super) const fn is_backward(self) -> bool {
         matches!(self, Self::Node | Self::OwnNode | Self::Checkpoint)
     }
 }
@@ -47,9 +50,6 @@ const FORWARD_ONLY: [&str; 10] = [
     "dropout",
     "embedding",
 ];
-
-/// Operators whose gradients exist and that also load inputs.
-const LOADING: [&str; 5] = ["to", "_to_copy", "copy_", "clone", "contiguous"];
 
 /// The parts, if the trace has a backward pass.
 pub(super) fn parts(
@@ -74,7 +74,8 @@ pub(super) fn parts(
         .collect();
     let times: Vec<Moment> = known.iter().map(|(_, moment)| *moment).collect();
     calls.intervals().around(&times, |place, open| {
-        let (Some((kernel, moment)), Some(&innermost)) = (known.get(place), open.first()) else {
+        let mut telling = open.iter().filter(|call| calls.kinds[**call] != Kind::Closure);
+        let (Some((kernel, moment)), Some(&innermost)) = (known.get(place), telling.next()) else {
             return;
         };
         is_inside[*kernel] = true;
@@ -91,7 +92,7 @@ pub(super) fn parts(
                 .then_some((Phase::Recompute, PhaseEvidence::Checkpoint)),
         };
     });
-    let stretches = calls.forward(trace);
+    let stretches = forward::stretches(trace, &calls);
     for (kernel, moment) in &known {
         let is_forward = |stretches: &Vec<(i64, i64)>| {
             let next = stretches.partition_point(|(from, _)| *from <= moment.time_ns);
@@ -125,13 +126,15 @@ pub(super) fn moment(
 
 /// The operators, annotations and frames that say what is launched in them.
 #[derive(Default)]
-struct Calls {
-    start_ns: Vec<i64>,
+pub(super) struct Calls {
+    pub(super) start_ns: Vec<i64>,
     duration_ns: Vec<u64>,
     thread: Vec<u32>,
-    kinds: Vec<Kind>,
+    pub(super) kinds: Vec<Kind>,
     /// The names of operators whose gradients are computed, as [`plain`] writes them.
-    with_gradient: FxHashSet<String>,
+    pub(super) with_gradient: FxHashSet<String>,
+    /// The numbers of the gradients that nodes compute, where the profiler wrote them.
+    pub(super) gradients: FxHashSet<u32>,
 }
 
 impl Calls {
@@ -155,7 +158,30 @@ impl Calls {
         let is_node = |kind: &Option<Kind>| kind.is_some_and(Kind::is_backward);
         let nodes = trace.names.iter().zip(&kinds).filter(|(_, kind)| is_node(kind));
         calls.with_gradient = nodes.filter_map(|((_, name), _)| with_gradient(name)).collect();
+        let of_ops = ops.name.iter().map(|name| kinds.get(name.0 as usize).copied().flatten());
+        let gradients = of_ops.zip(ops.gradient.iter()).filter(|(kind, _)| is_node(kind));
+        calls.gradients = gradients.map(|(_, number)| *number).filter(|one| *one != 0).collect();
+        calls.take_out_closures();
         calls
+    }
+
+    /// An optimizer that is given a closure runs the passes forward and backward itself: that a
+    /// launch lies in such a call says nothing.
+    fn take_out_closures(&mut self) {
+        let mut nodes: Vec<i64> = (0..self.kinds.len())
+            .filter(|row| self.kinds[*row].is_backward())
+            .map(|row| self.start_ns[row])
+            .collect();
+        nodes.sort_unstable();
+        for row in 0..self.kinds.len() {
+            let from = self.start_ns[row];
+            let to = from.saturating_add_unsigned(self.duration_ns[row]);
+            let next = nodes.partition_point(|node| *node < from);
+            if self.kinds[row] == Kind::Optimizer && nodes.get(next).is_some_and(|node| *node < to)
+            {
+                self.kinds[row] = Kind::Closure;
+            }
+        }
     }
 
     /// Takes the rows of a table whose names say something.
@@ -177,7 +203,7 @@ impl Calls {
         }
     }
 
-    fn intervals(&self) -> Intervals<'_> {
+    pub(super) fn intervals(&self) -> Intervals<'_> {
         let Self { start_ns, duration_ns, thread, .. } = self;
         Intervals { start_ns, duration_ns, thread }
     }
@@ -207,62 +233,7 @@ impl Calls {
         again
     }
 
-    /// By thread, the stretches of time in which forward passes were launched.
-    fn forward(&self, trace: &Trace) -> FxHashMap<u32, Vec<(i64, i64)>> {
-        let ops = &trace.ops;
-        let has_gradient: Vec<bool> = trace
-            .names
-            .iter()
-            .map(|(_, name)| {
-                !LOADING.contains(&base(name)) && self.with_gradient.contains(&plain(short(name)))
-            })
-            .collect();
-        let on_backward: FxHashSet<u32> = self.threads(Kind::is_backward);
-        let on_main: FxHashSet<u32> = self.threads(|kind| !kind.is_backward());
-        let is_main = |thread: u32| on_main.contains(&thread) || !on_backward.contains(&thread);
-        let rows: Vec<usize> = (0..ops.len())
-            .filter(|row| {
-                has_gradient.get(ops.name[*row].0 as usize) == Some(&true)
-                    && is_main(ops.thread[*row])
-            })
-            .collect();
-        let moments: Vec<Moment> = rows
-            .iter()
-            .map(|row| Moment { thread: ops.thread[*row], time_ns: ops.start_ns[*row] })
-            .collect();
-        let mut is_inside = vec![false; rows.len()];
-        self.intervals().around(&moments, |place, open| is_inside[place] = !open.is_empty());
-        // Operators by thread, with what ends a stretch among them.
-        let mut breaks: Vec<(i64, bool)> = (0..self.kinds.len())
-            .filter(|row| self.kinds[*row] != Kind::ZeroGradients)
-            .map(|row| (self.start_ns[row], self.kinds[row].is_backward()))
-            .collect();
-        breaks.sort_unstable();
-        let mut by_thread: FxHashMap<u32, Vec<(i64, i64)>> = FxHashMap::default();
-        for (&row, _) in rows.iter().zip(&is_inside).filter(|(_, is_inside)| !**is_inside) {
-            let start = ops.start_ns[row];
-            let end = start.saturating_add_unsigned(ops.duration_ns[row]);
-            by_thread.entry(ops.thread[row]).or_default().push((start, end));
-        }
-        for calls in by_thread.values_mut() {
-            calls.sort_unstable();
-            let next = |time: i64| breaks.partition_point(|(start, _)| *start <= time);
-            let runs = calls.chunk_by(|a, b| next(a.0) == next(b.0));
-            let stretches = runs.filter_map(|run| {
-                let from = run.first()?.0;
-                let to = run.iter().map(|(_, end)| *end).max()?;
-                // What no backward pass follows may be for anything.
-                breaks
-                    .get(next(from))
-                    .is_some_and(|(_, is_backward)| *is_backward)
-                    .then_some((from, to))
-            });
-            *calls = stretches.collect();
-        }
-        by_thread
-    }
-
-    fn threads(&self, is_one: impl Fn(Kind) -> bool) -> FxHashSet<u32> {
+    pub(super) fn threads(&self, is_one: impl Fn(Kind) -> bool) -> FxHashSet<u32> {
         let rows = self.thread.iter().zip(&self.kinds).filter(|(_, kind)| is_one(**kind));
         rows.map(|(thread, _)| *thread).collect()
     }
@@ -346,12 +317,12 @@ fn with_gradient(node: &str) -> Option<String> {
 }
 
 /// The name of an operator without its library's.
-fn short(op: &str) -> &str {
+pub(super) fn short(op: &str) -> &str {
     op.rsplit("::").next().unwrap_or(op)
 }
 
 /// A name without what separates its words.
-fn plain(name: &str) -> String {
+pub(super) fn plain(name: &str) -> String {
     name.chars().filter(|c| *c != '_').flat_map(char::to_lowercase).collect()
 }
 
