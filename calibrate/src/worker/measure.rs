@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use fused_kernels::cpu::counters_of_this_thread;
+use fused_kernels::cpu::{counters_of_this_thread, processor_time_of_this_process};
 use fused_kernels::{
     Backend, BackendError, Inputs, KernelFacts, Prepared, ThreadCounters, Variant,
 };
@@ -27,15 +27,20 @@ pub(super) fn measure_on(
     task: &MeasureTask,
     progress: &Progress,
 ) -> Result<MeasureAnswer, BackendError> {
-    let others = Others::start(backend.processor_time());
+    let others = Others::start(own_time(backend));
     let before = backend.look_at_machine()?;
     let (answer, began_s) = sample(backend, task, progress)?;
     let MeasureAnswer::Measured(report) = answer else { return Ok(answer) };
     let readings = [before, backend.look_at_machine()?];
     others.wait();
-    let others_busy = others.busy(backend.processor_time());
+    let others_busy = others.busy(own_time(backend));
     let surroundings = Surroundings { began_s, readings, others_busy };
     Ok(MeasureAnswer::Measured(Box::new(ProcessReport { surroundings, ..*report })))
+}
+
+/// The time on processors of all that measures.
+fn own_time(backend: &dyn Backend) -> Option<Duration> {
+    Some(processor_time_of_this_process()? + backend.time_of_its_program()?)
 }
 
 /// Proves a problem, takes its samples, and proves it again; and when the samples began, in seconds

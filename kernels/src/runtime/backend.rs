@@ -21,7 +21,7 @@ use crate::backend::{
     Variant,
 };
 use crate::copies::Copies;
-use crate::cpu::{Cpu, processor_time_of, processor_time_of_this_process};
+use crate::cpu::{Cpu, processor_time_of};
 use crate::inputs::Inputs;
 
 /// How often a runtime keeps a tensor at most: as it was given, where it runs, and packed.
@@ -273,8 +273,7 @@ impl Backend for Runtime {
         self.shared.processors.as_deref()
     }
 
-    fn processor_time(&self) -> Option<Duration> {
-        let process = self.shared.conversation.borrow().process()?;
-        Some(processor_time_of_this_process()? + processor_time_of(process)?)
+    fn time_of_its_program(&self) -> Option<Duration> {
+        processor_time_of(self.shared.conversation.borrow().process()?)
     }
 }
