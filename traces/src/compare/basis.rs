@@ -21,6 +21,9 @@ pub(super) fn place(phase: Option<Phase>) -> usize {
     found.unwrap_or(PHASES - 1)
 }
 
+/// Numbers of passes beside those of training that differ by less are the same.
+const SAME_PASSES: f64 = 0.1;
+
 /// Shares that differ by less are the same.
 const SAME_SHARE: f64 = 1e-9;
 
@@ -83,6 +86,11 @@ impl Steps {
         };
         let beside_training = [0, 1].map(|side| ratio(beside_training[side], counts[side]));
         Self { basis, by_phase, wanted: phase, counts, of_phase, beside_training }
+    }
+
+    /// Whether the sides have as many passes a step beside those of training: recordings may cut one.
+    pub(super) fn are_alike_beside_training(&self) -> bool {
+        (self.beside_training[0] - self.beside_training[1]).abs() <= SAME_PASSES
     }
 
     /// Whether kernels outside of all marks are outside of what a step is.

@@ -25,7 +25,7 @@ pub(super) const FORMAT: u32 = 4;
 
 /// The version of what the loader makes of a file. Raise it with every change after which some
 /// file gives other rows, names, metadata or warnings: indexes of before are rebuilt then.
-pub(super) const PARSER: u32 = 4;
+pub(super) const PARSER: u32 = 5;
 
 /// Where a section may begin: where a cache line does, and every element may.
 pub(super) const ALIGNMENT: usize = 64;

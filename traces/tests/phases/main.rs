@@ -10,7 +10,9 @@ mod program;
 mod real;
 mod twins;
 
-use kernel_traces::compare::{Basis, CompareOptions, Comparison, Headline, Side};
+use kernel_traces::compare::{
+    Answer, Basis, CompareOptions, Comparison, Headline, Side, WorkAspect,
+};
 use kernel_traces::segment::{Phase, PhaseEvidence};
 use kernel_traces::{Options, Trace, Vendor};
 use loaded::Loaded;
@@ -359,6 +361,8 @@ fn evaluations_are_no_steps_of_training() {
         assert_eq!([found.first.steps, found.second.steps], [3.0; 2]);
         assert_eq!(found.same_work.headline, Headline::Withheld, "{}", found.verdict());
         assert!(found.verdict().contains("2 other passes a step"), "{}", found.verdict());
+        let model = &found.same_work.questions[0];
+        assert_eq!((model.about, model.answer), (WorkAspect::Model, Answer::Same));
     }
     // As many on both sides are no difference.
     let found = Comparison::of(two.side("a.json"), two.side("b.json"), &options).unwrap();

@@ -25,7 +25,9 @@ pub(super) fn difference(works: &[Workload; 2], steps: &Steps) -> Option<&'stati
     {
         return Some("sizes of the vocabulary");
     }
-    if works.iter().any(|work| work.flops_of_weights().is_none()) {
+    let are_known = works.iter().all(|work| work.flops_of_weights().is_some());
+    // An evaluation between steps uses the weights of the same model more often.
+    if !are_known || !steps.are_alike_beside_training() {
         return None;
     }
     let mut calls = works.each_ref().map(calls_by_size);

@@ -1,0 +1,149 @@
+//! Whether both sides ran the same phase, or the same mix of phases.
+
+use super::super::result::{Answer, PhasePart, Question, WorkAspect};
+use super::super::text::{list, number};
+use super::workload::Workload;
+use super::{Evidence, SAME_AMOUNT};
+use crate::classify::AttnPhase;
+use crate::segment::Phase;
+
+/// A sequence of at least this many tokens is a prompt where another has one token.
+const PROMPT: u64 = 8;
+
+impl Evidence<'_, '_> {
+    /// The same phase?
+    pub(super) fn phase(&self, works: &[Workload; 2]) -> Question {
+        let question = |answer, [first, second]: [Option<String>; 2], evidence: &str| Question {
+            about: WorkAspect::Phase,
+            phase: None,
+            first,
+            second,
+            answer,
+            evidence: evidence.to_owned(),
+        };
+        let names = [0, 1].map(|side: usize| {
+            let steps = &self.sides[side].side.segments.steps;
+            let marked = works[side].marked.iter().filter_map(|(phase, _)| *phase);
+            let derived = steps.findings.iter().map(|found| found.phase);
+            let mut phases: Vec<Phase> = marked.chain(derived).collect();
+            phases.dedup();
+            phases.into_iter().map(Phase::name).collect::<Vec<_>>()
+        });
+        let words = names.each_ref().map(|names| (!names.is_empty()).then(|| names.join(", ")));
+        if let Some(phase) = self.options.phase {
+            let words = [(); 2].map(|()| Some(phase.name().to_owned()));
+            return question(Answer::Same, words, "only this phase is compared");
+        }
+        if names.iter().all(|names| !names.is_empty()) {
+            if !self.steps.are_alike_beside_training() {
+                return self.beside_training(words);
+            }
+            let are_common = names[0].iter().any(|name| names[1].contains(name));
+            if are_common && self.mix_matters() {
+                return question(Answer::Different, self.shares_of_phases(), "shares of phases");
+            }
+            let answer = if are_common { Answer::Same } else { Answer::Different };
+            let mut evidence = self.phases_by().join(", ");
+            let recompute = Phase::Recompute.name();
+            if names[0].contains(&recompute) != names[1].contains(&recompute) {
+                evidence.push_str("; what a checkpoint runs once more is a part of a step");
+            }
+            if are_common && self.steps.have_different_mixes() {
+                evidence.push_str("; their shares make less than 2 % of a difference");
+            }
+            return question(answer, words, &evidence);
+        }
+        if let [Some(first), Some(second)] = works.each_ref().map(|work| work.is_training)
+            && (first || second)
+        {
+            let word = |is: bool| Some(if is { "training" } else { "inference" }.to_owned());
+            let answer = if first == second { Answer::Same } else { Answer::Different };
+            return question(answer, [word(first), word(second)], "operators of a backward pass");
+        }
+        let sequences = works.each_ref().map(|work| work.sequence);
+        if let [Some(first), Some(second)] = sequences
+            && first.min(second) == 1
+            && first.max(second) >= PROMPT
+        {
+            let word =
+                |length: u64| Some(if length == 1 { "decode" } else { "prefill" }.to_owned());
+            return question(
+                Answer::Different,
+                [word(first), word(second)],
+                "tokens of a sequence",
+            );
+        }
+        if let [Some(first), Some(second)] = works.each_ref().map(|work| work.attention) {
+            let answer = if first == second { Answer::Same } else { Answer::Different };
+            let word = |phase: AttnPhase| Some(phase.name().to_owned());
+            return question(answer, [word(first), word(second)], "kernels of attention");
+        }
+        if let [Some(first), Some(second)] = sequences
+            && (first == 1) == (second == 1)
+        {
+            let word =
+                |length: u64| Some(if length == 1 { "decode" } else { "forward" }.to_owned());
+            return question(Answer::Same, [word(first), word(second)], "tokens of a sequence");
+        }
+        if works.iter().all(|work| work.is_training == Some(false) && work.convolutions > 0) {
+            let word = || Some("inference".to_owned());
+            return question(Answer::Same, [word(), word()], "no operators of a backward pass");
+        }
+        question(Answer::Unknown, words, "no marks of steps")
+    }
+
+    /// Whether a step of the recordings is not the same mix of phases.
+    pub(super) fn mix_matters(&self) -> bool {
+        self.options.phase.is_none()
+            && self.steps.by_phase
+            && self.steps.mix_matters(self.phases, self.step_ns, SAME_AMOUNT)
+    }
+
+    /// How many steps of each phase the sides have, in words.
+    fn shares_of_phases(&self) -> [Option<String>; 2] {
+        let steps = |part: &PhasePart| [part.first_steps, part.second_steps];
+        [0, 1].map(|side: usize| {
+            let all = self.phases.iter().filter(|part| steps(part)[side] > 0.0);
+            let all =
+                all.map(|part| format!("{} {}", number(steps(part)[side]), part.phase.name()));
+            Some(list(&all.collect::<Vec<_>>()))
+        })
+    }
+
+    /// Other passes run between those of training, and their times are not told apart from its.
+    fn beside_training(&self, phases: [Option<String>; 2]) -> Question {
+        let with_passes = |side: usize| {
+            let beside = self.steps.beside_training[side];
+            let phases = phases[side].as_deref().unwrap_or_default();
+            match beside > 0.0 {
+                true => Some(format!("{phases}, and {} other passes a step", number(beside))),
+                false => Some(phases.to_owned()),
+            }
+        };
+        Question {
+            about: WorkAspect::Phase,
+            phase: None,
+            first: with_passes(0),
+            second: with_passes(1),
+            answer: Answer::Different,
+            evidence: "passes without gradients run between those of training".to_owned(),
+        }
+    }
+
+    /// What the phases of either side are known by, each once.
+    fn phases_by(&self) -> Vec<&'static str> {
+        let mut by = Vec::new();
+        for side in self.sides {
+            let steps = &side.side.segments.steps;
+            let found = steps.findings.iter().map(|found| found.by.describe());
+            let marks = (!steps.are_derived()).then_some("marks of steps");
+            for one in marks.into_iter().chain(found) {
+                if !by.contains(&one) {
+                    by.push(one);
+                }
+            }
+        }
+        by.sort_unstable();
+        by
+    }
+}
