@@ -224,8 +224,9 @@ fn every_prefix_gives_what_is_complete() {
 #[test]
 fn random_changes() {
     let mut state = SEED;
-    // One text of JSON ends where it is broken; lines and rows go on behind it.
-    for (name, least) in [(LINES, 150), (ROCPROF, 100), (CSV, 150)] {
+    // One text of JSON ends where it is broken, and no row fits a broken header; lines and rows go on
+    // behind it.
+    for (name, least) in [(LINES, 150), (ROCPROF, 100), (CSV, 100)] {
         let whole = fs::read(data(name)).unwrap();
         let mut read = 0;
         for round in 0..300 {
