@@ -84,7 +84,7 @@ mod tests {
     fn passes_are_spread_and_never_a_burst() {
         let spread = Duration::from_secs(120);
         let begins =
-            |seed| (0..40).map(|pass| draw_beginning(pass, 10, spread, seed).as_secs_f64());
+            |seed| (0..40).map(move |pass| draw_beginning(pass, 10, spread, seed).as_secs_f64());
         let even = spread.as_secs_f64() / 9.0;
         let mut phases = HashSet::new();
         for seed in 0..20 {

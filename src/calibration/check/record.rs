@@ -1,6 +1,8 @@
 //! What must be true of a record: its derived figures follow from its problem and from what was
 //! measured, and its verdict from its interval.
 
+use std::collections::BTreeMap;
+
 use super::contradiction::{
     Checked, check_target, check_text, fail, follows, is_mirrored, is_positive,
 };
@@ -53,11 +55,22 @@ fn check_problem(record: &FusionRecord) -> Checked {
         let why = format!("that of {problem} is {:?}", problem.input_shape());
         return fail(Place::of("input_shape"), why);
     }
-    let sizes = problem.sizes().iter().map(|(key, value)| (key.key.to_owned(), value));
-    if record.extra_params != sizes.collect() {
+    if !has_sizes(&record.extra_params, problem) {
         return fail(Place::of("problem"), "extra_params are not the sizes of the problem");
     }
     Ok(())
+}
+
+/// Whether these are the sizes of a problem. Files from before attention had heads of keys of its own
+/// and a mask do not name these; their problems have the default.
+fn has_sizes(given: &BTreeMap<String, u64>, problem: &Problem) -> bool {
+    let attention = problem.sizes().attention();
+    let is_plain = attention.is_some_and(|sizes| sizes.kvh == sizes.h && !sizes.causal);
+    let is_newer = |key: &str| is_plain && matches!(key, "kvh" | "causal");
+    let sizes: BTreeMap<&str, u64> =
+        problem.sizes().iter().map(|(key, value)| (key.key, value)).collect();
+    given.iter().all(|(key, value)| sizes.get(key.as_str()) == Some(value))
+        && sizes.keys().all(|key| given.contains_key(*key) || is_newer(key))
 }
 
 fn check_speedup(record: &FusionRecord) -> Checked {

@@ -314,7 +314,6 @@ impl<'p, E: Anchors> Builder<'p, E> {
             return Some(Box::new(ElementwiseKernel { elements, input, output, tail, stream }));
         }
         let (rows, cols) = (steps[0].input.rows as usize, steps[0].input.cols as usize);
-        let threads = self.machine.threads;
         // Streams write whole vectors, which only rows of whole lines consist of.
         let stream = stream && cols.is_multiple_of(E::LINE);
         let needs_room = stream || E::DTYPE != DType::F32;
