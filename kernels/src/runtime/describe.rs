@@ -166,10 +166,8 @@ fn attributes(problem: &Problem, op: Op) -> BTreeMap<&'static str, f64> {
             let of_head = sizes.attention().map_or(1.0, |one| f64::from(attention_scale(one.d)));
             all.insert("scale", if has_own { 1.0 } else { of_head });
         }
-        Op::Softmax => {
-            if sizes.attention().is_some_and(|attention| attention.causal) {
-                all.insert("causal", 1.0);
-            }
+        Op::Softmax if sizes.attention().is_some_and(|attention| attention.causal) => {
+            all.insert("causal", 1.0);
         }
         Op::LayerNorm | Op::RmsNorm | Op::Pointwise(Pointwise::BatchNorm) => {
             all.insert("epsilon", NORM_EPSILON);

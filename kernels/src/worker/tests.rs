@@ -314,7 +314,8 @@ fn processes_in(folder: &std::path::Path) -> usize {
 #[cfg(target_os = "linux")]
 #[test]
 fn what_escapes_from_a_worker_ends_with_it_however_it_ends() {
-    let ends: [(&str, fn(Worker)); 4] = [
+    type End = fn(Worker);
+    let ends: [(&str, End); 4] = [
         ("finished", Worker::finish),
         ("called off", |worker| {
             worker.input().close();
