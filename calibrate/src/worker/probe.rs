@@ -67,7 +67,8 @@ fn ask_once<Q: Question>(
     Ok(answer)
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use super::super::SurveyTask;
     use super::*;

@@ -10,9 +10,7 @@ mod program;
 mod real;
 mod twins;
 
-use kernel_traces::compare::{
-    Answer, Basis, CompareOptions, Comparison, Headline, Side, WorkAspect,
-};
+use kernel_traces::compare::{Answer, Basis, CompareOptions, Comparison, Headline, WorkAspect};
 use kernel_traces::segment::{Phase, PhaseEvidence};
 use kernel_traces::{Options, Trace, Vendor};
 use loaded::Loaded;
