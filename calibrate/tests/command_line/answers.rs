@@ -56,8 +56,16 @@ fn a_comparison_says_what_keeps_two_files_apart() {
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
     write("warm.toml", EXAMPLE);
     write("cold.toml", &cold());
-    let threads = EXAMPLE.replace("logical_cores = 2", "logical_cores = 4");
-    write("threads.toml", &threads.replace("\nthreads = 2\nsource", "\nthreads = 4\nsource"));
+    // Two threads of each core, which share its caches.
+    let threads = [
+        ("logical_cores = 2", "logical_cores = 4"),
+        ("\nthreads = 2\nsource", "\nthreads = 4\nsource"),
+        ("shared_by = 2", "shared_by = 4"),
+        ("shared_by = 1", "shared_by = 2"),
+    ];
+    let threads =
+        threads.iter().fold(EXAMPLE.to_owned(), |text, (from, to)| text.replace(from, to));
+    write("threads.toml", &threads);
     calibrate(folder.path()).args(["compare", "warm.toml", "cold.toml"]).assert().code(2).stderr(
         contains("A has warm caches and B has cold, and records are compared with the same"),
     );
