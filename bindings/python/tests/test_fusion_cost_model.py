@@ -4,10 +4,19 @@ import math
 import pathlib
 import re
 import threading
+from typing import TypedDict
 
 import pytest
 
 import fusion_cost_model as fcm
+
+
+class Attention(TypedDict):
+    b: int
+    h: int
+    q: int
+    d: int
+
 
 FILE = pathlib.Path(__file__).parents[3] / "tests" / "data" / "example.toml"
 MEASURED = "add_relu/f32/m4096.n1024"
@@ -109,7 +118,7 @@ def test_a_node_that_is_read_twice_ends_a_segment(on_cpu: fcm.OnTarget) -> None:
 
 
 def test_problems_from_numbers_are_those_of_the_text() -> None:
-    attention = {"b": 1, "h": 8, "q": 512, "d": 64}
+    attention: Attention = {"b": 1, "h": 8, "q": 512, "d": 64}
     conv = {"n": 1, "c": 64, "h": 56, "w": 56, "k": 32, "r": 3, "s": 3}
     for problem, text in [
         (fcm.Problem.rows("Add_ReLU", "torch.bfloat16", m=1, n=2), "add_relu/bf16/m1.n2"),
