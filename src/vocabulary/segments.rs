@@ -158,7 +158,7 @@ mod tests {
         text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
     }
 
-    /// The GEMMs of causal attention compute all pairs, and its softmax is no softmax of rows.
+    /// The GEMMs of causal attention compute all pairs, and its softmax is not one over whole rows.
     #[test]
     fn the_mask_of_causal_attention_stays_with_its_softmax() {
         let whole = problem("multihead_linear/f32/b1.h4.q3.kv5.d2.kvh2.causal1.n7");

@@ -141,8 +141,8 @@ pub struct AttentionSizes {
     pub kv: u64,
     /// Features of a head.
     pub d: u64,
-    /// Heads of keys and values: as many as heads of queries, or fewer, each of which as many
-    /// neighbouring heads of queries share (grouped-query attention; multi-query with one).
+    /// Heads of keys and values: as many as heads of queries, or fewer, each shared by as many
+    /// neighbouring heads of queries (grouped-query attention; multi-query with one).
     pub kvh: u64,
     /// Whether the softmax sees, of each query, no key after its own. The last query is at the last
     /// key, so that query `i` sees the first `kv - q + i + 1` keys. With a single query that is all

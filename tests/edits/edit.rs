@@ -31,7 +31,7 @@ pub(crate) enum Change {
     Flipped,
     /// A text has no letters.
     Blank,
-    /// A text is another one, which is no word of any list.
+    /// A text becomes another one that is in no list.
     Text,
     /// A text is another one of the same kind: another word of its list, another problem or time.
     Other,
@@ -45,7 +45,7 @@ pub(crate) enum Change {
     Reversed,
 }
 
-/// A text that is no word of any list.
+/// A text that is in no list.
 pub(crate) const TEXT: &str = "something else";
 
 /// Texts of the kinds that have a form of their own.

@@ -160,7 +160,7 @@ typedef struct fcm_attention_sizes {
   uint64_t kv;
   // Features of a head.
   uint64_t d;
-  // Heads of keys and values: `h`, or fewer, each of which as many heads of queries share.
+  // Heads of keys and values: `h`, or fewer, each shared by as many heads of queries.
   uint64_t kvh;
   // Whether no query sees a key after its own, where the last query is at the last key.
   bool causal;

@@ -111,7 +111,7 @@ pub struct AttentionSizes {
     pub kv: u64,
     /// Features of a head.
     pub d: u64,
-    /// Heads of keys and values: `h`, or fewer, each of which as many heads of queries share.
+    /// Heads of keys and values: `h`, or fewer, each shared by as many heads of queries.
     pub kvh: u64,
     /// Whether no query sees a key after its own, where the last query is at the last key.
     pub causal: bool,

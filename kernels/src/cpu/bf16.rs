@@ -345,7 +345,7 @@ mod tests {
             0x3F81_7FFF,
             0x3F81_8000,
             0x3F81_8001,
-            // The largest numbers, of which those above the middle become infinite.
+            // The largest numbers; those above the middle become infinite.
             0x7F7F_0000,
             0x7F7F_7FFF,
             0x7F7F_8000,

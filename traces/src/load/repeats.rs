@@ -40,7 +40,7 @@ const NONE: u32 = u32::MAX;
 #[derive(Debug)]
 struct Known {
     template: Template,
-    /// The one of which it was learned.
+    /// The one it was learned from.
     event: Arc<Event<'static>>,
     references: Option<References>,
     /// The template that came after it the last time.
@@ -110,7 +110,7 @@ impl Repeats {
         self.last = [self.last[1], template];
     }
 
-    /// The event of which a template was learned.
+    /// The event that a template was learned from.
     pub(super) fn event(&self, template: u32) -> Arc<Event<'static>> {
         let known = self.templates.get(template as usize);
         known.map_or_else(|| Arc::new(Event::NONE), |known| Arc::clone(&known.event))

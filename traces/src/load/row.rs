@@ -54,7 +54,7 @@ impl Row {
     }
 }
 
-/// Whether an id that the table of the event has is no number that fits.
+/// Whether an id that the event's table keeps is not a number that fits.
 pub(super) fn has_bad_id(event: &Event<'_>) -> bool {
     let args = &event.args;
     let on_device =

@@ -15,7 +15,7 @@ pub(super) struct Template {
     /// What is between the numbers.
     text: Box<[u8]>,
     parts: Box<[Part]>,
-    /// The event of which it is the text.
+    /// The event that it is the text of.
     row: Row,
 }
 

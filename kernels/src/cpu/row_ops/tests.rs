@@ -19,7 +19,7 @@ fn softmax_of(row: &[f32]) -> Vec<f32> {
     applied(None, 0, row, row.len())
 }
 
-/// Two heads of three queries: whatever a query does not see is no part of its sum, be it NaN.
+/// Two heads of three queries: what a query does not see does not enter its sum, not even NaN.
 #[test]
 fn a_causal_softmax_sees_the_keys_up_to_its_own() {
     for keys in [3, 4, 18, 35] {
