@@ -72,6 +72,10 @@ codes! {
     AboveCeiling "above-ceiling",
     /// One variant measured after the other gives another ratio.
     OrderSensitive "order-sensitive",
+    /// Successive processes resemble each other: something changes slowly.
+    SlowChange "slow-change",
+    /// The speedup at the end of a process is another than at its beginning.
+    WarmingUp "warming-up",
     /// Some kinds of disturbances would not have been noticed.
     Unobserved "unobserved",
     /// The machine was in states between which the result differs, or is known to have others.

@@ -287,8 +287,8 @@ pub struct FusionRecord {
     pub noise_floor: f64,
     /// How the interval was made.
     pub interval_method: String,
-    /// The correlation of successive processes that the interval allows for, from all records of the
-    /// run.
+    /// The correlation of successive processes that the interval allows for: that of all records of the
+    /// run, or the record's own where it is higher beyond chance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process_correlation: Option<f64>,
     /// Seconds from the first process to the last one.

@@ -13,7 +13,7 @@ use fusion_cost_model::cost::LeastTime;
 use fusion_cost_model::{Clock, Core, Problem};
 
 use crate::digits::rounded;
-use crate::measure::{Cause, Estimate, Procedure, Surroundings, Unit};
+use crate::measure::{Cause, Estimate, Procedure, RESOLUTION, Surroundings, Unit};
 
 pub use noise::{control, controls_for, noise_floor, same_margin};
 pub use reason::{InState, Reason};
@@ -187,6 +187,13 @@ fn remarks(case: &Case<'_>, floor: f64, verdict: Verdict) -> Vec<Reason> {
     let is_much = |off: &f64| off.abs() > ORDER_SENSITIVE.max(2.0 * floor);
     if let Some(off) = order_sensitivity.filter(is_much).filter(|_| is_order_sensitive) {
         reasons.push(Reason::OrderSensitive(off.exp_m1()));
+    }
+    if case.estimate.changes_slowly {
+        reasons.push(Reason::SlowChange(case.estimate.correlation));
+    }
+    let is_warming = |change: &f64| change.abs() > RESOLUTION;
+    if let Some(change) = case.estimate.change_within.filter(is_warming) {
+        reasons.push(Reason::WarmingUp(change));
     }
     let mut seen = disturbed;
     let unseen = Cause::of_clock(case.clock).iter().filter(|one| one.count_of(&mut seen).is_none());

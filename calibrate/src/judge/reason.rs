@@ -75,6 +75,10 @@ pub enum Reason {
     },
     /// One variant measured after the other gives another ratio, by this much (a ratio minus 1).
     OrderSensitive(f64),
+    /// Successive processes resemble each other; their correlation.
+    SlowChange(f64),
+    /// How much the logarithm of the ratio changes within a process.
+    WarmingUp(f64),
     /// Disturbances of these kinds would not have been noticed.
     Unobserved(Vec<&'static str>),
     /// The clock of the GPU was held down, for these reasons.
@@ -128,6 +132,8 @@ impl Reason {
             Self::FewProcesses { .. } => ReasonCode::FewProcesses,
             Self::AboveCeiling { .. } => ReasonCode::AboveCeiling,
             Self::OrderSensitive(_) => ReasonCode::OrderSensitive,
+            Self::SlowChange(_) => ReasonCode::SlowChange,
+            Self::WarmingUp(_) => ReasonCode::WarmingUp,
             Self::Unobserved(_) => ReasonCode::Unobserved,
             Self::Throttled(_) => ReasonCode::Throttled,
             Self::ClockChanged { .. } => ReasonCode::ClockChanged,
@@ -168,6 +174,14 @@ impl Reason {
             Self::AboveCeiling { .. } => {
                 "do not explain the gain by saved bytes alone: write-allocate traffic, caches or a \
                  weak unfused kernel have a part in it"
+            }
+            Self::SlowChange(_) => {
+                "calibrate again at another time, or with a longer --spread: what this run did not \
+                 meet is not in the interval"
+            }
+            Self::WarmingUp(_) => {
+                "compare with more --rounds, which make processes longer: a program that runs for \
+                 long may have the speedup of the end"
             }
             Self::OrderSensitive(_) => {
                 "do not compare with benchmarks that run one variant after the other"
@@ -264,6 +278,16 @@ impl fmt::Display for Reason {
             Self::AboveCeiling { ceiling } => write!(
                 f,
                 "above the ceiling of {ceiling:.2}: the roofline does not explain the whole gain"
+            )?,
+            Self::SlowChange(correlation) => write!(
+                f,
+                "the speedup of a process resembles that of the one before (correlation \
+                 {correlation:.2}): something changes slowly, and the interval is wider for it"
+            )?,
+            Self::WarmingUp(change) => write!(
+                f,
+                "the speedup is {:+.1} % off at the end of a process from what it is at its beginning",
+                change.exp_m1() * 100.0
             )?,
             Self::OrderSensitive(off) => write!(
                 f,

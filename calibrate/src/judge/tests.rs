@@ -14,6 +14,7 @@ fn estimate([low, ratio, high]: [f64; 3]) -> Estimate {
         standard_error: 0.0,
         unit: Unit::Processes,
         correlation: 0.0,
+        changes_slowly: false,
         states: vec![1],
         by_state: Vec::new(),
         times: [time; 2],
@@ -26,6 +27,7 @@ fn estimate([low, ratio, high]: [f64; 3]) -> Estimate {
         ticks: 25_000,
         order_sensitivity: Some(0.0),
         is_order_sensitive: false,
+        change_within: None,
         disturbed: all_seen(),
         clock_changes: [0; 2],
     }
@@ -269,6 +271,12 @@ fn remarks_do_not_change_the_verdict() {
     };
     assert_eq!(remark(sensitive), ["order-sensitive"]);
     assert!(remark(|estimate| estimate.order_sensitivity = Some(0.06)).is_empty());
+    let slow =
+        |estimate: &mut Estimate| (estimate.correlation, estimate.changes_slowly) = (0.7, true);
+    assert_eq!(remark(slow), ["slow-change"]);
+    assert!(remark(|estimate| estimate.correlation = 0.7).is_empty(), "that of the run");
+    assert_eq!(remark(|estimate| estimate.change_within = Some(-0.011)), ["warming-up"]);
+    assert!(remark(|estimate| estimate.change_within = Some(-0.009)).is_empty());
     assert_eq!(remark(|estimate| estimate.disturbed.steal = None), ["unobserved"]);
 }
 
@@ -354,6 +362,14 @@ fn reasons_have_a_code_a_finding_and_an_advice() {
         (Reason::FellBack(vec!["a".to_owned(), "b".to_owned()]), "as a; b; nothing was fused"),
         (Reason::TooFewTicks(12), "too-few-ticks: the shortest samples had 12 ticks"),
         (Reason::OrderSensitive(0.07), "a speedup that is +7.0 % off"),
+        (
+            Reason::SlowChange(0.712),
+            "slow-change: the speedup of a process resembles that of the one before (correlation 0.71",
+        ),
+        (
+            Reason::WarmingUp((-0.021_f64).ln_1p()),
+            "warming-up: the speedup is -2.1 % off at the end of a process from what it is at its",
+        ),
         (Reason::Unobserved(vec!["steal", "migration"]), "does not show steal, migration;"),
         (
             Reason::FewProcesses { processes: 2, planned: 5, over_rounds: true },

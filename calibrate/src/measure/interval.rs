@@ -30,7 +30,8 @@ pub struct Method<'a> {
     /// The share of such intervals that contain the truth: above 0.95 where a result is looked at
     /// more than once, so that it is 0.95 after all looks.
     pub level: f64,
-    /// The correlation of successive processes.
+    /// The correlation of successive processes in a run. A series whose own is higher beyond chance has
+    /// its own.
     pub correlation: f64,
     /// The state of the machine in each process, in order; of processes beyond its end it is the same
     /// unknown one.
@@ -45,6 +46,8 @@ pub(super) struct Found {
     pub(super) high: f64,
     /// The standard error of the centre, with the correlation and without the resolution.
     pub(super) error: f64,
+    /// The correlation of successive values that it allows for.
+    pub(super) correlation: f64,
     /// By state, where it depends on that: the state, how many values it has, and the centre with
     /// its ends.
     pub(super) by_state: Vec<(u32, usize, [f64; 3])>,
@@ -83,11 +86,14 @@ pub(super) fn over_processes<const N: usize>(
 /// The interval of values that are all of one kind.
 fn of_one_state(values: &[f64], method: &Method<'_>, unseen: f64) -> Found {
     let (centre, error) = mean_and_error(values);
-    let error = error * inflation(values.len(), method.correlation);
+    let deviations: Vec<f64> = values.iter().map(|value| value - centre).collect();
+    let correlation = at_least(method.correlation, &deviations);
+    let error = error * inflation(values.len(), correlation);
     let half = half_width(values.len(), values.len().saturating_sub(1), method.level, error)
         .hypot(normal_quantile(0.5 + 0.5 * method.level) * unseen);
     let error = error.hypot(unseen);
-    Found { centre, low: centre - half, high: centre + half, error, by_state: Vec::new() }
+    let (low, high) = (centre - half, centre + half);
+    Found { centre, low, high, error, correlation, by_state: Vec::new() }
 }
 
 /// Half the width of an interval over some values, whose spread has these degrees of freedom.
@@ -100,6 +106,7 @@ struct OneWay {
     /// The centre of each group, and its standard error.
     groups: Vec<[f64; 2]>,
     degrees: usize,
+    correlation: f64,
 }
 
 impl OneWay {
@@ -107,17 +114,19 @@ impl OneWay {
     fn of(values: &[f64], groups: &[(u32, Vec<usize>)], correlation: f64) -> Self {
         let members = |indices: &[usize]| indices.iter().map(|&at| values[at]).collect::<Vec<_>>();
         let centres: Vec<f64> = groups.iter().map(|(_, all)| mean(&members(all))).collect();
-        let squares = |((_, indices), centre): (&(u32, Vec<usize>), &f64)| {
-            indices.iter().map(|&at| (values[at] - centre).powi(2)).sum::<f64>()
-        };
-        let squares: f64 = groups.iter().zip(&centres).map(squares).sum();
+        let mut deviations = vec![0.0; values.len()];
+        for ((_, indices), centre) in groups.iter().zip(&centres) {
+            indices.iter().for_each(|&at| deviations[at] = values[at] - centre);
+        }
+        let correlation = at_least(correlation, &deviations);
+        let squares: f64 = deviations.iter().map(|off| off * off).sum();
         let degrees = values.len().saturating_sub(groups.len());
         let deviation = (squares / degrees as f64).sqrt();
         let error =
             |count: usize| deviation / (count as f64).sqrt() * inflation(count.max(2), correlation);
         let groups =
             groups.iter().zip(centres).map(|((_, all), centre)| [centre, error(all.len())]);
-        Self { groups: groups.collect(), degrees }
+        Self { groups: groups.collect(), degrees, correlation }
     }
 
     /// Half the width of an interval over some of the values.
@@ -141,13 +150,14 @@ impl OneWay {
 
     #[expect(clippy::cast_precision_loss, reason = "a handful of states")]
     fn found(&self, groups: &[(u32, Vec<usize>)], level: f64) -> Found {
+        let correlation = self.correlation;
         let count = self.groups.len() as f64;
         let centre = self.groups.iter().map(|[centre, _]| centre).sum::<f64>() / count;
         let error = self.groups.iter().map(|[_, error]| error * error).sum::<f64>().sqrt() / count;
         if !self.differs() {
             let half = self.half_width(groups.iter().map(|(_, all)| all.len()).sum(), level, error);
             let (low, high) = (centre - half, centre + half);
-            return Found { centre, low, high, error, by_state: Vec::new() };
+            return Found { centre, low, high, error, correlation, by_state: Vec::new() };
         }
         let of_state = |((state, members), [centre, error]): (&(u32, Vec<usize>), &[f64; 2])| {
             let half = self.half_width(members.len(), level, *error);
@@ -156,7 +166,7 @@ impl OneWay {
         let by_state: Vec<_> = groups.iter().zip(&self.groups).map(of_state).collect();
         let low = by_state.iter().map(|(.., [_, low, _])| *low).fold(f64::INFINITY, f64::min);
         let high = by_state.iter().map(|(.., [.., high])| *high).fold(f64::NEG_INFINITY, f64::max);
-        Found { centre, low, high, error, by_state }
+        Found { centre, low, high, error, correlation, by_state }
     }
 }
 
@@ -192,19 +202,51 @@ pub fn pooled_correlation(records: &[Vec<f64>]) -> f64 {
     for values in records {
         let count = values.len() as f64;
         let centre = mean(values);
-        let squares: f64 = values.iter().map(|value| (value - centre).powi(2)).sum();
-        if values.len() < 4 || squares <= 0.0 {
-            continue;
-        }
-        let products = values.windows(2).map(|two| (two[0] - centre) * (two[1] - centre));
-        // The centre is that of the same values, which pulls the estimate down by this much (Marriott
-        // and Pope, Biometrika 1954).
-        let correlation =
-            (products.sum::<f64>() / squares + 1.0 / count) / (1.0 - 4.0 / (count + 1.0));
+        let deviations: Vec<f64> = values.iter().map(|value| value - centre).collect();
+        let Some(correlation) = successive(&deviations) else { continue };
         sum += (count - 1.0) * correlation.clamp(-1.0, 1.0);
         weight += count - 1.0;
     }
     (sum / weight).clamp(0.0, MOST_CORRELATION)
+}
+
+/// The correlation of successive values, from how far they lie from their centre; `None` of fewer than
+/// four, and of those that are all alike.
+fn successive(deviations: &[f64]) -> Option<f64> {
+    let squares: f64 = deviations.iter().map(|off| off * off).sum();
+    if deviations.len() < 4 || squares <= 0.0 {
+        return None;
+    }
+    let products: f64 = deviations.windows(2).map(|two| two[0] * two[1]).sum();
+    // The centre is that of the same values, which pulls the estimate down by this much (Marriott
+    // and Pope, Biometrika 1954).
+    Some((products / squares + 1.0 / count_of(deviations)) * unbiased(deviations))
+}
+
+/// What makes up for the centre in a correlation of successive values.
+fn unbiased(deviations: &[f64]) -> f64 {
+    1.0 / (1.0 - 4.0 / (count_of(deviations) + 1.0))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a handful of values")]
+fn count_of(values: &[f64]) -> f64 {
+    values.len() as f64
+}
+
+/// One series in twenty is taken for more correlated than it is.
+const MORE_CORRELATED: f64 = 0.95;
+
+/// The correlation that an interval allows for: that of the run, or the series' own where it is higher
+/// by more than chance. A state of the machine that no look shows may change one problem alone.
+fn at_least(of_run: f64, deviations: &[f64]) -> f64 {
+    let Some(own) = successive(deviations) else { return of_run };
+    // The error of such a correlation (Bartlett, Journal of the Royal Statistical Society 1946).
+    let error = ((1.0 - of_run * of_run) / count_of(deviations)).sqrt() * unbiased(deviations);
+    if own > of_run + normal_quantile(MORE_CORRELATED) * error {
+        own.min(MOST_CORRELATION)
+    } else {
+        of_run
+    }
 }
 
 #[cfg(test)]
@@ -301,6 +343,28 @@ mod tests {
         // The limit for many values: (1 + r) / (1 - r).
         assert!((inflation(100_000, 0.5).powi(2) - 3.0).abs() < 1e-3);
         assert!(inflation(10, 0.6) > inflation(10, 0.3));
+    }
+
+    /// Of series without any, as many are taken for correlated as was said, or fewer.
+    #[test]
+    fn few_series_have_a_correlation_of_their_own_by_chance() {
+        use rand::SeedableRng;
+        use rand_distr::{Distribution, StandardNormal};
+        let mut random = rand_chacha::ChaCha8Rng::seed_from_u64(2);
+        for (count, of_run) in [(10, 0.0), (20, 0.0), (40, 0.0), (40, 0.2)] {
+            let taken = (0..2000).filter(|_| {
+                let values: Vec<f64> =
+                    (0..count).map(|_| StandardNormal.sample(&mut random)).collect();
+                let centre = mean(&values);
+                let deviations: Vec<f64> = values.iter().map(|value| value - centre).collect();
+                at_least(of_run, &deviations) > of_run
+            });
+            assert!(taken.count() <= 120, "{count} values, {of_run}");
+        }
+        assert_eq!(at_least(0.2, &[0.0; 9]), 0.2);
+        assert_eq!(at_least(0.2, &[-1.0, 0.0, 1.0]), 0.2);
+        let step = [-1.0, -1.0, -1.0, -1.0, -1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
+        assert_eq!(at_least(0.2, &step), MOST_CORRELATION);
     }
 
     #[test]

@@ -47,6 +47,7 @@ mod tests {
             standard_error: 0.0,
             unit: Unit::Processes,
             correlation: 0.0,
+            changes_slowly: false,
             states: Vec::new(),
             by_state: Vec::new(),
             times: [VariantTime { seconds: 1.0, low: 1.0, high: 1.0, samples }; 2],
@@ -59,6 +60,7 @@ mod tests {
             ticks: 5000,
             order_sensitivity: None,
             is_order_sensitive: false,
+            change_within: None,
             disturbed: Disturbed::default(),
             clock_changes: [0; 2],
         };

@@ -81,6 +81,12 @@ fn check_reasons(record: &FusionRecord, calibration: &HardwareCalibration) -> Ch
             ReasonCode::OrderSensitive if record.order_sensitivity.is_none() => {
                 Some("order_sensitivity was not measured".to_owned())
             }
+            ReasonCode::SlowChange if record.process_correlation.is_none() => {
+                Some("there is no process_correlation".to_owned())
+            }
+            ReasonCode::WarmingUp if is_of_one_run && rounds <= processes => {
+                Some("each process had one round".to_owned())
+            }
             ReasonCode::FasterThanTheMachine if calibration.ceilings.is_empty() => {
                 Some("there are no [[ceilings]]".to_owned())
             }

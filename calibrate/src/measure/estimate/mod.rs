@@ -10,7 +10,7 @@ use fusion_cost_model::calibration::Disturbed;
 use super::interval::{Method, over_processes};
 use super::samples::{Pair, Samples};
 use super::statistics::{Quartiles, mean_and_error, quartiles, t_factor};
-use rounds::{by_process, mean_of, order_sensitivity};
+use rounds::{by_process, change_within, mean_of, order_sensitivity};
 
 pub use rounds::log_ratios;
 
@@ -22,6 +22,10 @@ pub const LEAST_PROCESSES: usize = 3;
 /// logarithm: the root mean square of 95 problems in three standard runs on a virtual machine was 3.6
 /// to 3.9 %. One process or two do not show it, and their rounds have to be wider by it.
 const BETWEEN_PROCESSES: f64 = 0.04;
+
+/// A ratio changes within processes only where chance would make such a change once in a hundred
+/// measurements.
+const CHANGES_WITHIN: f64 = 0.99;
 
 /// What is taken as independent in an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,8 +78,11 @@ pub struct Estimate {
     pub standard_error: f64,
     /// What the intervals are made over.
     pub unit: Unit,
-    /// The correlation of successive processes that the intervals allow for.
+    /// The correlation of successive processes that the interval of the ratio allows for.
     pub correlation: f64,
+    /// Whether it is that of these processes, which resemble those before them more than the processes
+    /// of a run do.
+    pub changes_slowly: bool,
     /// The states of the machine that the processes met.
     pub states: Vec<u32>,
     /// What they say apart, where the ratio depends on the state.
@@ -103,6 +110,9 @@ pub struct Estimate {
     pub order_sensitivity: Option<f64>,
     /// Whether that is more than what the back-to-back passes differ by between processes.
     pub is_order_sensitive: bool,
+    /// How much the logarithm of the ratio changes from the first round of a process to its last one,
+    /// where that is more than what it differs by between processes.
+    pub change_within: Option<f64>,
     /// The disturbed pairs by cause.
     pub disturbed: Disturbed,
     /// Samples of either variant around which the clock of a GPU changed.
@@ -142,6 +152,7 @@ impl Estimate {
             by_state: Vec::new(),
             order_sensitivity: None,
             is_order_sensitive: false,
+            change_within: None,
             ..self.clone()
         }
     }
@@ -207,10 +218,13 @@ pub fn estimate(processes: &[&Samples], method: &Method<'_>) -> Option<Estimate>
         let [ratio, low, high] = [centre, low, high].map(f64::exp);
         StateEstimate { state, processes, ratio, low, high }
     });
-    let sensitivities: Vec<f64> =
-        processes.iter().filter_map(|process| order_sensitivity(process, used)).collect();
-    let (sensitivity, error_of_it) = mean_and_error(&sensitivities);
-    let half_of_it = t_factor(sensitivities.len().saturating_sub(1), 0.95) * error_of_it;
+    let of_each = |of: &dyn Fn(&Samples) -> Option<f64>| -> Vec<f64> {
+        processes.iter().filter_map(|process| of(process)).collect()
+    };
+    let sensitivities = of_each(&|process| order_sensitivity(process, used));
+    let [sensitivity, half_of_it] = mean_and_half(&sensitivities, 0.95);
+    let [change, half_of_change] =
+        mean_and_half(&of_each(&|process| change_within(process, used)), CHANGES_WITHIN);
     let by_process = rounds.iter().map(|(_, rounds)| {
         let [ratio, middle] = mean_of(rounds);
         [(middle + 0.5 * ratio).exp(), (middle - 0.5 * ratio).exp()]
@@ -224,7 +238,8 @@ pub fn estimate(processes: &[&Samples], method: &Method<'_>) -> Option<Estimate>
         high: ratio.high.exp(),
         standard_error: ratio.error,
         unit,
-        correlation,
+        correlation: ratio.correlation,
+        changes_slowly: ratio.correlation > correlation,
         states,
         by_state: by_state.collect(),
         times,
@@ -237,9 +252,16 @@ pub fn estimate(processes: &[&Samples], method: &Method<'_>) -> Option<Estimate>
         ticks: ticks_of_most(processes),
         order_sensitivity: (!sensitivities.is_empty()).then_some(sensitivity),
         is_order_sensitive: sensitivity.abs() > half_of_it,
+        change_within: (change.abs() > half_of_change).then_some(change),
         disturbed: count_causes(processes),
         clock_changes: [0, 1].map(|one| pairs().filter(|pair| pair.clock_changed[one]).count()),
     })
+}
+
+/// The mean of some values, and half the width of its interval.
+fn mean_and_half(values: &[f64], level: f64) -> [f64; 2] {
+    let (mean, error) = mean_and_error(values);
+    [mean, t_factor(values.len().saturating_sub(1), level) * error]
 }
 
 /// How many pairs each cause disturbed. A cause that some process could not observe has no number.

@@ -62,6 +62,13 @@ fn of_rounds(process: &Samples, used: impl Fn(&&Pair) -> bool) -> Vec<Option<f64
     rounds.iter().map(of_round).collect()
 }
 
+/// How much the logarithm of the ratio changed from the first round of a process to its last one.
+pub(super) fn change_within(process: &Samples, used: impl Fn(&&Pair) -> bool) -> Option<f64> {
+    let rounds = of_rounds(process, used);
+    let [Some(first), .., Some(last)] = rounds[..] else { return None };
+    Some(last - first)
+}
+
 /// The back-to-back pass of a process against its last round, which has the same layout.
 pub(super) fn order_sensitivity(process: &Samples, used: impl Fn(&&Pair) -> bool) -> Option<f64> {
     let last_round = of_rounds(process, used).last().copied().flatten()?;

@@ -223,6 +223,34 @@ fn the_back_to_back_pass_is_held_against_the_last_round() {
 }
 
 #[test]
+fn what_changes_within_processes_is_told_from_how_they_differ() {
+    let changing = |first: f64, last: f64| process(&[&[(first, 1.0)], &[(9.0, 1.0)], &[(last, 1.0)]]);
+    let of = |processes: &[Samples]| estimate(processes).unwrap().change_within;
+    let falling = [(2.2, 2.0), (2.21, 2.0), (2.2, 2.01), (2.2, 1.99)].map(|(a, b)| changing(a, b));
+    assert!((of(&falling).unwrap() + 1.1_f64.ln()).abs() < 0.01);
+    assert_eq!(of(&falling[..1]), None, "one process tells nothing of its spread");
+    let both_ways = [(2.2, 2.0), (2.0, 2.2), (2.2, 2.1), (2.1, 2.2)].map(|(a, b)| changing(a, b));
+    assert_eq!(of(&both_ways), None);
+    assert_eq!(of(&[1, 2, 3].map(|_| process(&[&[(2.0, 1.0)]]))), None, "one round has no end");
+}
+
+/// As a state of the machine would that no look shows.
+#[test]
+fn processes_that_resemble_those_before_them_make_an_interval_of_their_own() {
+    let of = |ratios: &[f64]| {
+        let all: Vec<Samples> = ratios.iter().map(|&ratio| process(&[&[(ratio, 1.0)]])).collect();
+        estimate(&all).unwrap()
+    };
+    let halves: Vec<f64> = (0..20).map(|at| if at / 5 % 2 == 0 { 1.0 } else { 1.05 }).collect();
+    let turns: Vec<f64> = (0..20).map(|at| if at % 2 == 0 { 1.0 } else { 1.05 }).collect();
+    let (slow, plain) = (of(&halves), of(&turns));
+    assert!(slow.changes_slowly && !plain.changes_slowly);
+    assert!(slow.correlation > 0.6 && plain.correlation == 0.0);
+    assert!((slow.ratio - plain.ratio).abs() < 1e-12);
+    assert!(slow.half_width() > 2.0 * plain.half_width(), "{slow:?} {plain:?}");
+}
+
+#[test]
 fn the_times_agree_with_the_ratio() {
     // Skewed samples, whose medians have another ratio than the pairs.
     let round: &[(f64, f64)] = &[(2.0, 1.0), (6.0, 1.5), (2.2, 1.9), (9.0, 1.1), (2.0, 0.7)];
