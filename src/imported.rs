@@ -37,7 +37,7 @@ pub struct ImportedProfile {
     pub machine: ImportedMachine,
     /// What the whole machine reached.
     pub rates: ImportedRates,
-    /// Entries of the original that are no chain here.
+    /// Entries of the original that are not a chain here.
     #[serde(default, rename = "left_out", skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
     /// One record per chain.
@@ -284,7 +284,7 @@ fn contradiction(record: &ImportedRecord) -> Option<(&'static str, String)> {
 }
 
 /// Whether a number is what follows from others, but for the last of six digits. `scale` is the size
-/// of those that it is a difference of. Nothing is near what is no number.
+/// of those that it is a difference of. Nothing is near what is not a number.
 fn is_near(given: f64, expected: f64, scale: f64) -> bool {
     (given - expected).abs() <= 3e-5 * expected.abs().max(scale)
 }

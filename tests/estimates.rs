@@ -212,8 +212,8 @@ fn one_record_is_held_everywhere() {
     assert!(width([2048, 256, 256]) < width([65_536, 256, 256]));
 }
 
-/// Nor the other way round: a mask, or keys that heads share, is no distance in size. A single query
-/// sees everything, so that one is the same problem with and without a mask.
+/// Nor the other way round: a mask, or keys that heads share, is not a distance in size. A single
+/// query sees everything, so that one is the same problem with and without a mask.
 #[test]
 fn records_without_a_mask_say_nothing_about_causal_attention() {
     let attention = |q, kvh, causal| {

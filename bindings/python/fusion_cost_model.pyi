@@ -310,7 +310,7 @@ class GraphNode:
     """Ops that follow each other, and the numbers of the nodes that they read.
 
     The first op transforms what `input` writes; None is what comes from outside. Weights and other
-    constants are no nodes. A node that no other reads need not be an output.
+    constants are not nodes. A node that no other reads need not be an output.
     """
 
     def __new__(

@@ -34,7 +34,7 @@ class Problem:
         return any(op["op"] in ("conv2d", "max_pool") for op in self.ops)
 
     def moving(self):
-        """The numbers of the inputs that are no weights."""
+        """The numbers of the inputs that are not weights."""
         return [i for i, one in enumerate(self.inputs) if not one["constant"]]
 
 
@@ -203,7 +203,7 @@ def serve(runtime):
     """Answers what calibrate asks, until it has enough."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # What libraries print goes to the log.
-    gc.disable()  # A collection in the middle of a sample is no kernel.
+    gc.disable()  # A collection in the middle of a sample is not a kernel.
     server = Server(runtime)
     for line in sys.stdin:
         request = json.loads(line)

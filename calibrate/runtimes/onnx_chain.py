@@ -197,4 +197,4 @@ def check(problem):
         if op["op"] == "layer_norm" and problem.is_image or op["op"] == "rms_norm" and problem.is_image:
             raise Unsupported("a norm over the channels of an NCHW image")
         if op["op"] == "batch_norm" and not problem.is_image and len(op["shape"]) != 2:
-            raise Unsupported("a batch norm of what is no image and no matrix")
+            raise Unsupported("a batch norm of what is neither an image nor a matrix")

@@ -386,7 +386,7 @@ fn mistakes_are_said_with_what_to_do() {
         .assert()
         .success()
         .stderr(contains("warning: same-file: ./a.toml is compared with itself"));
-    // Another machine is no regression check.
+    // Another machine is not a regression check.
     let mut other = HardwareCalibration::load(folder.path().join("b.toml")).unwrap();
     other.fingerprint.cpu_family_model_stepping = Some("6/1/1".to_owned());
     other.save(folder.path().join("other.toml")).unwrap();

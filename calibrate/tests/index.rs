@@ -25,7 +25,7 @@ fn calibrate(folder: &Path) -> Command {
     command
 }
 
-/// Two files of one machine, one of a machine whose name is no name, and an imported profile.
+/// Two files of one machine, one of a machine whose name is not a name, and an imported profile.
 fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let mut calibration = HardwareCalibration::from_toml(EXAMPLE).unwrap();

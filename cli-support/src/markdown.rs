@@ -15,7 +15,7 @@ pub fn plain(text: &str) -> String {
         let next = letters.peek().copied().unwrap_or(' ');
         match letter {
             '<' if next.is_ascii_alphabetic() || "/!?".contains(next) => all.push_str("&lt;"),
-            // `[low, high]` is no link unless one of these follows it.
+            // `[low, high]` is not a link unless one of these follows it.
             ']' if "([".contains(next) => all.push_str("]\\"),
             other => all.push(other),
         }

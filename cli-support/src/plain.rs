@@ -137,7 +137,7 @@ impl Cells {
         }
     }
 
-    /// Passes on what is no command.
+    /// Passes on what is not a command.
     fn give_up(&mut self, out: &mut Vec<u8>) {
         for byte in std::mem::take(&mut self.begun) {
             self.byte(byte, out);

@@ -65,7 +65,7 @@ def through_views(node: Node) -> Node:
 
 
 def name_of(target: object) -> str:
-    """`add` of `aten.add.Tensor`; empty for what is no call of PyTorch's."""
+    """`add` of `aten.add.Tensor`; empty for what is not a call of PyTorch's."""
     packet = getattr(target, "overloadpacket", None)
     return packet.__name__ if packet is not None else ""
 

@@ -149,8 +149,8 @@ mod tests {
     #[test]
     fn what_is_cited_makes_nothing_new() {
         let same = |one: &str, other: &str| gist(one) == gist(other);
-        assert!(same("line 3: `abc` is no name", "line 12: `x` is no name"));
+        assert!(same("line 3: `abc` is not a name", "line 12: `x` is not a name"));
         assert!(same("at line 1\n1 | a = b\nkey \"a\" is wrong\n", "key \"ccc\" is wrong"));
-        assert!(!same("it is no name", "it is no number"));
+        assert!(!same("it is not a name", "it is not a number"));
     }
 }

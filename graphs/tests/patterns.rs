@@ -350,7 +350,7 @@ fn attention() {
         assert_kernels(&lines, &[&format!("{expected}/{sizes}")]);
     }
     assert_kernels(&["Attention(q, k, pv, mask) -> o"], &[&format!("qk+add+softmax+pv/{sizes}")]);
-    // Heads that share keys and values, and a mask that is no tensor.
+    // Heads that share keys and values, and a mask that is not a tensor.
     assert_kernels(
         &["Attention(gq, gk, gv) -> o {\"is_causal\": 1}"],
         &["attention_head/f32/b8.h4.q20.d16.kvh2.causal1"],

@@ -17,9 +17,9 @@ impl Problem {
     /// Some of the ops by themselves, on the tensors that they have in this problem: what a kernel
     /// would compute that fused only them.
     ///
-    /// `None` when there are no such ops, or they are no chain of their own, such as a `max_pool`
-    /// without its convolution and with what follows it, or the softmax of causal attention without a
-    /// GEMM that says which row is which query. A `qk` by itself applies `1 / sqrt(d)` (see
+    /// `None` when there are no such ops, or they are not a chain of their own, such as a
+    /// `max_pool` without its convolution and with what follows it, or the softmax of causal attention
+    /// without a GEMM that says which row is which query. A `qk` by itself applies `1 / sqrt(d)` (see
     /// [`Op::Qk`](crate::Op::Qk)), whatever its own chain does, which costs the same.
     ///
     /// ```

@@ -99,7 +99,7 @@ impl Defaults {
     ///
     /// # Errors
     ///
-    /// When a file that was named cannot be read, or something in it is no default.
+    /// When a file that was named cannot be read, or something in it is not a default.
     pub fn read(
         args: &[OsString],
         variable: &dyn Fn(&str) -> Option<OsString>,

@@ -341,7 +341,7 @@ pub struct ManArgs {
     /// Write a page for each command into this folder
     #[arg(long, short, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// Replace files of these names that are no pages of this program
+    /// Replace files of these names that are not pages of this program
     #[arg(long, requires = "output")]
     pub overwrite: bool,
 }

@@ -52,7 +52,7 @@ pub fn workload(args: &WorkloadArgs) -> anyhow::Result<u8> {
     let on = cost_model.on(target);
     let partition = on.partition_graph(&nodes, &policy)?;
     let Some(ways) = Ways::of(&nodes, &partition) else {
-        anyhow::bail!("a kernel of the partition is no problem; please report this model");
+        anyhow::bail!("a kernel of the partition is not a problem; please report this model");
     };
     let split =
         SplitModel::of(asked(args, &model, &found, &nodes, target), &found, &nodes, on, &policy)?;

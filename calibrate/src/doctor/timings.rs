@@ -10,7 +10,7 @@ use crate::run::Target;
 use crate::stop::Stop;
 use crate::worker::{CeilingsTask, NoAnswer, Workers as _};
 
-/// More of the data sheet than this is no speed: the clock or the data sheet is wrong.
+/// More of the data sheet than this is not a speed: the clock or the data sheet is wrong.
 const MOST: f64 = 1.05;
 /// Less than this share is worth a look: of a limited, shared or slowed-down device.
 const LEAST: f64 = 0.3;

@@ -24,8 +24,8 @@ const LEVEL: f64 = 0.05;
 struct Kind {
     /// What records of a family usually differ by in how they drifted, in the logarithm.
     usual_sd: f64,
-    /// Factors within this of 1, as a ratio minus 1, are no drift: two runs of the same program may
-    /// differ by as much.
+    /// Factors within this of 1, as a ratio minus 1, are not drift: two runs of the same program
+    /// may differ by as much.
     margin: f64,
 }
 

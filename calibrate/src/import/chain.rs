@@ -37,7 +37,7 @@ pub(super) fn problem(fusion: &Fusion) -> Result<Found, String> {
     if is_time(fusion.unfused_latency_ms) && is_time(fusion.fused_latency_ms) {
         Ok(found)
     } else {
-        Err("its times are no positive numbers".to_owned())
+        Err("its times are not a positive numbers".to_owned())
     }
 }
 

@@ -83,7 +83,7 @@ impl Fusion {
 pub(super) fn read(text: &str) -> anyhow::Result<Profile> {
     const WHAT: &str = "not a calibration profile of branes-ai/graphs";
     let value: Value = serde_json::from_str(text).with_context(|| format!("{WHAT}: no JSON"))?;
-    let Some(object) = value.as_object() else { bail!("{WHAT}: it is no object") };
+    let Some(object) = value.as_object() else { bail!("{WHAT}: it is not an object") };
     if !object.contains_key("metadata") {
         let keys: Vec<&str> = object.keys().take(6).map(String::as_str).collect();
         bail!("{WHAT}: it has no `metadata` at its top level, only {}", keys.join(", "));

@@ -43,7 +43,7 @@ pub fn find_model(name: impl AsRef<Path>, dims: &[String]) -> anyhow::Result<Mod
 }
 
 fn load(path: &Path) -> anyhow::Result<Model> {
-    // A name that is no text is none of those that are built in.
+    // A name that is not text is none of those that are built in.
     let name = path.to_string_lossy();
     let lower = name.to_ascii_lowercase();
     let is_file = name.contains(['/', '\\'])

@@ -81,7 +81,7 @@ fn input(text: &str) -> Result<Value, String> {
 /// `name=value`, where a value that is not JSON is a text.
 fn attribute(text: &str) -> Result<(String, Value), String> {
     let (key, value) = text.split_once('=').ok_or_else(|| {
-        format!("`{text}` is no attribute; write it as name=value, without spaces")
+        format!("`{text}` is not an attribute; write it as name=value, without spaces")
     })?;
     let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
     Ok((name(key)?, value))
@@ -116,7 +116,7 @@ mod tests {
             ("y = Relu(x z)", "`x z` is not a name"),
             ("y = Reshape(x, [a])", "`[a]` is neither a number"),
             ("y = Reshape(x, [1.5])", "`[1.5]` is neither a number"),
-            ("y = Relu(x) loud", "`loud` is no attribute"),
+            ("y = Relu(x) loud", "`loud` is not an attribute"),
         ] {
             let error = line.parse::<NodeLine>().unwrap_err();
             assert!(error.contains(reason), "{line}: {error}");

@@ -83,7 +83,7 @@ pub enum WorkloadError {
     /// Not a workload, or of a format that this version does not know.
     #[error(transparent)]
     Kind(Error),
-    /// A number of a dimension that cannot be, or nodes that are no graph.
+    /// A number of a dimension that cannot be, or nodes that are not a graph.
     #[error(transparent)]
     Graph(#[from] GraphError),
     /// There is nothing to run.

@@ -124,7 +124,7 @@ fn prove(
 fn layer_inputs(problem: &Problem, seed: u64) -> Inputs {
     let of_step = |step: usize| {
         let op = problem.slice(step..step + 1);
-        // A part of a chain that is no problem by itself is in no other kernel.
+        // A part of a chain that is not a problem by itself is in no other kernel.
         seed ^ hash(&op.map_or_else(|| format!("{problem} {step}"), |op| op.to_string()))
     };
     Inputs::of_layer(problem, of_step)

@@ -32,7 +32,7 @@ pub(crate) fn gemm(flow: &Flow, node: usize) -> Result<Unit, Reason> {
         return Err("it transposes its first input".to_owned());
     }
     let (&[m, k], &[_, n]) = (shape(flow, x)?, shape(flow, output)?) else {
-        return Err("its inputs are no matrices".to_owned());
+        return Err("its inputs are not matrices".to_owned());
     };
     let linear = unit(flow, node, x, weight, Matrix { rows: m, cols: k }, n, output)?;
     with_addend(flow, node, linear, &[m, n])

@@ -106,7 +106,7 @@ impl Grid {
         rows_in_cache: usize,
         threads: usize,
     ) -> Self {
-        /// Fewer than this are no work for the micro-kernel.
+        /// Fewer than this are not worth the micro-kernel.
         const FEW_ROWS: usize = 12;
         let by_rows = if n.div_ceil(width) < 2 * threads {
             m >= FEW_ROWS * threads

@@ -139,7 +139,7 @@ mod tests {
             for text in problems {
                 let [unfused, fused] = conforms(&mut cpu, text);
                 let streams = |kernel: &String| kernel.contains(NAME);
-                // Rows that are no whole lines do not stream; tensors without rows always do.
+                // Rows that are not whole lines do not stream; tensors without rows always do.
                 let whole = !text.ends_with("63") && !text.ends_with("bf16/m37.n48");
                 assert_eq!(streams(&unfused[0]), SUPPORTED, "{unfused:?}");
                 assert!(!unfused.last().is_some_and(streams), "{unfused:?}");

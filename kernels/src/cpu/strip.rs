@@ -250,8 +250,8 @@ struct Part<E> {
 }
 
 /// Computes a part with `R` rows, and adds to what the rows of the panel before it left. Sums go on
-/// side by side, `U` of them for each result. With `REST` the last of `V` vectors is no whole one. Made
-/// only by [`Strip::parts`].
+/// side by side, `U` of them for each result. With `REST` the last of `V` vectors is not a whole
+/// one. Made only by [`Strip::parts`].
 struct Sums<E, const R: usize, const V: usize, const U: usize, const REST: bool>(Part<E>);
 
 impl<E: Element, const R: usize, const V: usize, const U: usize, const REST: bool> WithSimd

@@ -29,7 +29,7 @@
 //!    [`Question::Answer`], or `Err` with the reason for which the worker refuses the question.
 //!    Structs are maps with the names of their fields, and bytes are bytes (`serde_bytes`).
 //! 4. Before its answer the worker may write *notes*, frames with the name `note`: what it is doing
-//!    from now on, and how long that may take by itself. They are no answer. The caller keeps the
+//!    from now on, and how long that may take by itself. They are not answers. The caller keeps the
 //!    last one, to say what was being done when the worker died or was killed.
 //! 5. The answer carries the name of its question, so that an answer to another question is an
 //!    error and never taken for this one's.

@@ -125,7 +125,7 @@ fn every_kernel_is_named_before_it_runs_for_the_first_time() {
     };
     let (is_done, heard, kernels) = heard_of(&mut gpu, "linear+softmax/bf16/m17.k31.n13");
     let expected: Vec<_> = kernels.into_iter().flat_map(|name| [Some(name), None]).collect();
-    // And the one that counts the clock, which is no variant's.
+    // And the one that counts the clock, which is not a variant's.
     let (of_variants, others) = heard.split_at(expected.len());
     assert!(is_done && of_variants == expected, "{heard:?}");
     assert!(matches!(others, [Some(name), None] if name.starts_with("stamp_")), "{heard:?}");

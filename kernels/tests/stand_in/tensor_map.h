@@ -23,7 +23,7 @@ inline Map decode(const TensorMap& map, PORT_PLACE) {
     require(reinterpret_cast<u64>(&map) % 64 == 0, "a tensor map not at 64 bytes");
     require(w[0] != 0 && w[0] % 16 == 0, "a matrix not at 16 bytes");
     require(size_fits(w[1]) && size_fits(w[2]) && size_fits(w[3]), "a matrix of no such size");
-    require(w[3] % 8 == 0, "rows that are no multiples of 16 bytes");
+    require(w[3] % 8 == 0, "rows that are not multiples of 16 bytes");
     require(w[2] * w[3] * 2 < 1ull << 40, "matrices too far apart");
     require(w[4] >= 1 && w[4] <= 256, "a box of no such height");
     require(w[5] == BOX_COLS, "a box of no such width");

@@ -54,7 +54,10 @@ fn check_settings(calibration: &HardwareCalibration) -> Checked {
     }
     for (key, seconds) in [("spread_s", Some(spread_s)), ("time_budget_s", time_budget_s)] {
         if let Some(seconds) = seconds.filter(|one| Duration::try_from_secs_f64(*one).is_err()) {
-            return fail(Place::of(key), format!("it is {seconds:?}, which is no length of time"));
+            return fail(
+                Place::of(key),
+                format!("it is {seconds:?}, which is not a length of time"),
+            );
         }
     }
     check_requested(settings, hardware)?;

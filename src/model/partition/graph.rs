@@ -30,7 +30,7 @@ pub struct GraphNode {
     pub problem: Problem,
     /// The node that writes what the first op transforms; `None` where it comes from outside.
     pub input: Option<usize>,
-    /// The nodes that write other operands. Weights and other constants are no nodes.
+    /// The nodes that write other operands. Weights and other constants are not nodes.
     pub operands: Vec<usize>,
     /// Whether something outside reads what it writes.
     pub is_output: bool,

@@ -61,7 +61,7 @@ impl Units<'_> {
         (input + operands).saturating_sub(inside) + if is_in_place { 0 } else { output }
     }
 
-    /// Bytes of an op's operands that are no constants.
+    /// Bytes of an op's operands that are not constants.
     fn operand_bytes(&self, unit: usize) -> u64 {
         let Unit { node, step } = &self.units[unit];
         let is_activation = |kind: OperandKind| match kind {

@@ -184,7 +184,7 @@ mod tests {
             hash = (hash ^ op as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             hash ^= hash >> 29;
         }
-        // A fifth of the paths are no kernels, and sixteenths make many ties.
+        // A fifth of the paths are not kernels, and sixteenths make many ties.
         (hash % 5 != 0).then(|| f64::from((hash >> 32) as u32 % 64) / 16.0 - 1.5)
     }
 

@@ -224,7 +224,8 @@ fn the_back_to_back_pass_is_held_against_the_last_round() {
 
 #[test]
 fn what_changes_within_processes_is_told_from_how_they_differ() {
-    let changing = |first: f64, last: f64| process(&[&[(first, 1.0)], &[(9.0, 1.0)], &[(last, 1.0)]]);
+    let changing =
+        |first: f64, last: f64| process(&[&[(first, 1.0)], &[(9.0, 1.0)], &[(last, 1.0)]]);
     let of = |processes: &[Samples]| estimate(processes).unwrap().change_within;
     let falling = [(2.2, 2.0), (2.21, 2.0), (2.2, 2.01), (2.2, 1.99)].map(|(a, b)| changing(a, b));
     assert!((of(&falling).unwrap() + 1.1_f64.ln()).abs() < 0.01);

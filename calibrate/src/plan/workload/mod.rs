@@ -66,7 +66,7 @@ pub type Cut = Vec<Vec<NodeOps>>;
 /// What flows along, and operands such as residuals, keys and values, come from the layers that write
 /// them, where both have as many elements; else from memory of the layer's own. Weights always do.
 ///
-/// `None` when ops of a kernel are no problem, which those of a partition are.
+/// `None` when ops of a kernel are not a problem, which those of a partition are.
 #[must_use]
 pub fn layers(nodes: &[GraphNode], cut: &[Vec<NodeOps>], fused: bool) -> Option<Vec<Layer>> {
     let mut writers: HashMap<usize, usize> = HashMap::new();

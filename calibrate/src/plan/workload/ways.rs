@@ -21,7 +21,7 @@ pub struct Ways {
 impl Ways {
     /// The ways that a partition of a graph knows.
     ///
-    /// `None` when ops of a kernel are no problem, which those of the graph's own partition are.
+    /// `None` when ops of a kernel are not a problem, which those of the graph's own partition are.
     #[must_use]
     pub fn of(nodes: &[GraphNode], partition: &Partition<'_>) -> Option<Self> {
         let best: Cut = partition.segments.iter().map(|segment| segment.parts.clone()).collect();

@@ -243,8 +243,8 @@ impl IndexPage {
                     }
                     li {
                         "Means are geometric, of chains with a valid record, without rewrites. Files \
-                         have other problems, so that means of two rows are no comparison: calibrate compare \
-                         joins the problems of both, and judges each."
+                         have other problems, so that means of two rows do not compare: calibrate \
+                         compare joins the problems of both, and judges each."
                     }
                 }
             }

@@ -1,4 +1,4 @@
-//! Programs that are no workers, or broken ones.
+//! Programs that are not workers, or broken ones.
 
 use super::*;
 
