@@ -7,7 +7,7 @@ use fused_kernels::{
     Backend, BackendError, Inputs, KernelFacts, Prepared, ThreadCounters, Variant,
 };
 use fusion_cost_model::calibration::GpuKernel;
-use fusion_cost_model::{Backend as BackendName, Clock};
+use fusion_cost_model::{Backend as BackendName, Clock, Implementation};
 
 use super::planted::Planted;
 use super::progress::Progress;
@@ -51,7 +51,7 @@ fn sample(
     progress: &Progress,
 ) -> Result<(MeasureAnswer, f64), BackendError> {
     let MeasureTask { subject, procedure, .. } = task;
-    let Subject { problem, comparison, clock, .. } = subject;
+    let Subject { problem, comparison, clock, implementation, .. } = subject;
     let backend_name = backend.name();
     let inputs = Inputs::random(problem, task.input_seed);
     let prover = Prover::new(subject, &inputs, task.reference_budget);
@@ -79,6 +79,7 @@ fn sample(
         watch: &mut SystemWatch::open(pinned.as_deref()),
         clock: *clock,
         tick: tick(backend_name, *clock),
+        is_told: matches!(implementation, Implementation::Runtime(_)),
         counters: counters(*clock),
     };
     if !clock.is_host() {

@@ -59,6 +59,7 @@ pub(super) fn measure_sequences(
         watch: &mut SystemWatch::open(pinned.as_deref()),
         clock: Clock::Host,
         tick: clock_tick(),
+        is_told: false,
         counters: |prepared| prepared.counters(),
     };
     let began_s = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);

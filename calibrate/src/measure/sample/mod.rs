@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod tests;
+mod told;
 
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use super::samples::{Pair, Round, Samples, SensorRange};
 use super::schedule::{Order, draw_orders};
 use super::statistics::median;
 use super::watch::{self, Watch};
+use told::coarse_step;
 
 /// What a measurement is made with, apart from the device.
 pub struct Instruments<'a> {
@@ -25,6 +27,8 @@ pub struct Instruments<'a> {
     pub clock: Clock,
     /// The smallest step of the clock.
     pub tick: Duration,
+    /// Whether the times are what another program says, whose clock may have longer steps.
+    pub is_told: bool,
     /// Reads the counters of the threads whose disturbance would be one of the samples.
     pub counters: fn(&mut dyn Prepared) -> Vec<ThreadCounters>,
 }
@@ -64,7 +68,7 @@ pub fn measure(
     let first_reading = prepared.sensors();
     observed.extend(first_reading.clock_mhz.map(|_| Cause::ClockChange));
     let mut range = SensorRange::default();
-    let mut shortest = Duration::MAX;
+    let mut times: [Vec<Duration>; 2] = Default::default();
     let mut take = |prepared: &mut dyn Prepared, index: usize, seen: &mut Seen| {
         let before = counters(prepared);
         let untimed = prepared.run(variants[index], 1)?;
@@ -77,7 +81,7 @@ pub fn measure(
             range.add(reading);
             seen.sensors.push(reading);
         }
-        shortest = shortest.min(time);
+        times[index].push(time);
         Ok::<_, BackendError>(time.as_secs_f64() / f64::from(iterations[index]))
     };
 
@@ -124,7 +128,10 @@ pub fn measure(
     }
     observed.extend(watch::observable(&readings[0]));
     observed.retain(is_observed_by_clock);
-    let ticks = shortest.as_nanos() / instruments.tick.as_nanos().max(1);
+    let shortest = times.iter().flatten().min().copied().unwrap_or(Duration::MAX);
+    let coarse = if instruments.is_told { coarse_step(&times) } else { None };
+    let tick = instruments.tick.max(coarse.unwrap_or_default());
+    let ticks = shortest.as_nanos() / tick.as_nanos().max(1);
     Ok(Samples {
         rounds,
         iterations,

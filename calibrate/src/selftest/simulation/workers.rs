@@ -52,6 +52,7 @@ impl Workers for Machine {
             watch: &mut Idle,
             clock: Clock::Host,
             tick: Duration::from_nanos(20),
+            is_told: false,
             counters: |prepared| prepared.counters(),
         };
         let comparison = task.subject.comparison;
