@@ -5,7 +5,7 @@
 
 use fusion_cost_model::Implementation;
 use fusion_cost_model::calibration::{
-    HardwareCalibration, MachineState, NoiseFloor, RuntimeUsed, StateSpeedup,
+    HardwareCalibration, MachineState, NoiseFloor, Reason, ReasonCode, RuntimeUsed, StateSpeedup,
 };
 
 const EXAMPLE: &str = include_str!("data/example.toml");
@@ -182,6 +182,29 @@ fn the_times_of_the_processes_are_held_against_the_time() {
     let (text, line) = edited(measured, "[[fusion]]", 3, "process_correlation", "0.1");
     let expected = format!("process_correlation at line {line}: it is 0.1, and ");
     assert!(message(&text).contains(&expected), "{}", message(&text));
+}
+
+/// The correlation of a run is that of all its records, but for those that change slowly.
+#[test]
+fn a_record_that_changes_slowly_has_a_correlation_of_its_own() {
+    let measured = std::fs::read_to_string(MEASURED).unwrap();
+    let measured = HardwareCalibration::from_toml(&measured).unwrap();
+    let with = |correlation: f64, code: Option<ReasonCode>| {
+        let mut calibration = measured.clone();
+        for record in &mut calibration.records {
+            record.process_correlation = Some(0.3);
+        }
+        let record = calibration.records.last_mut().unwrap();
+        record.process_correlation = Some(correlation);
+        let reasons = code.map(|code| Reason { code, text: "it drifts".to_owned() });
+        record.reasons.extend(reasons);
+        calibration.to_toml().map_err(|error| error.to_string())
+    };
+    let message = |correlation, code| with(correlation, code).unwrap_err();
+    let slow = Some(ReasonCode::SlowChange);
+    assert!(with(0.8, slow).is_ok());
+    assert!(message(0.8, None).contains("the records of one run share it"));
+    assert!(message(0.2, slow).contains("and a reason says slow-change"));
 }
 
 /// The example with an A/A run that explains a higher noise floor.

@@ -5,7 +5,7 @@ use std::hash::Hash;
 
 use super::contradiction::{Checked, DIGITS, check_target, fail, is_mirrored, is_positive};
 use super::limits::END;
-use crate::calibration::{FusionRecord, HardwareCalibration, NoiseFloor, Verdict};
+use crate::calibration::{FusionRecord, HardwareCalibration, NoiseFloor, ReasonCode, Verdict};
 use crate::error::Error;
 use crate::place::{Place, Section};
 use crate::vocabulary::Family;
@@ -101,7 +101,7 @@ fn check_processes(noise: &NoiseFloor, calibration: &HardwareCalibration) -> Che
 
 /// The records of one run are judged by the same noise: those of a family by one clock have one noise
 /// floor, those of each runtime one of their own, and all whose intervals are made over processes
-/// have one correlation.
+/// have one correlation, but those that change slowly have a higher one of their own.
 pub(super) fn check_of_records(calibration: &HardwareCalibration, text: &str) -> Result<(), Error> {
     let runs = 1 + calibration.additions.len();
     check_floors(calibration, text)?;
@@ -112,8 +112,33 @@ pub(super) fn check_of_records(calibration: &HardwareCalibration, text: &str) ->
         Some((kind, record.noise_floor))
     };
     check_common(calibration, runs, "noise_floor", floor, text)?;
-    let correlation = |record: &FusionRecord| Some(((), record.process_correlation?));
-    check_common(calibration, runs, "process_correlation", correlation, text)
+    let correlation = |record: &FusionRecord| {
+        let shared = record.process_correlation.filter(|_| !has_its_own(record))?;
+        Some(((), shared))
+    };
+    check_common(calibration, runs, "process_correlation", correlation, text)?;
+    check_own(calibration, text)
+}
+
+/// Whether the correlation of a record is not that of its run.
+fn has_its_own(record: &FusionRecord) -> bool {
+    record.reasons.iter().any(|reason| reason.code == ReasonCode::SlowChange)
+}
+
+/// Records that change slowly are more correlated than some run was.
+fn check_own(calibration: &HardwareCalibration, text: &str) -> Result<(), Error> {
+    let records = || calibration.records.iter();
+    let shared = records().filter(|record| !has_its_own(record));
+    let lowest = shared.filter_map(|record| record.process_correlation).reduce(f64::min);
+    for (index, record) in records().enumerate().filter(|(_, record)| has_its_own(record)) {
+        if let Some((own, lowest)) = record.process_correlation.zip(lowest).filter(|(a, b)| a <= b)
+        {
+            let why = format!("it is {own}, no more than {lowest}, and a reason says slow-change");
+            return fail(Place::of("process_correlation"), why)
+                .map_err(|wrong| wrong.within(Section::nth("fusion", index), text));
+        }
+    }
+    Ok(())
 }
 
 /// A noise floor is 1 % at least, and no more than the A/A run explains that is off the most.

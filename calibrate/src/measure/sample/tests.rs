@@ -78,8 +78,7 @@ fn run_by(
     seed: u64,
 ) -> Samples {
     let counters = |prepared: &mut dyn Prepared| prepared.counters();
-    let mut instruments =
-        Instruments { watch: &mut Idle, clock, tick, is_told: false, counters };
+    let mut instruments = Instruments { watch: &mut Idle, clock, tick, is_told: false, counters };
     measure(device, Variant::ALL, procedure, seed, &mut instruments).unwrap()
 }
 
