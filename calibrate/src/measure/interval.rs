@@ -30,9 +30,9 @@ pub struct Method<'a> {
     /// The share of such intervals that contain the truth: above 0.95 where a result is looked at
     /// more than once, so that it is 0.95 after all looks.
     pub level: f64,
-    /// The correlation of successive processes in a run. A series whose own is higher beyond chance has
-    /// its own.
-    pub correlation: f64,
+    /// The correlation of successive processes in a run; a series whose own is higher beyond chance has
+    /// its own. `None` of values that are not processes.
+    pub correlation: Option<f64>,
     /// The state of the machine in each process, in order; of processes beyond its end it is the same
     /// unknown one.
     pub states: &'a [u32],
@@ -111,7 +111,7 @@ struct OneWay {
 
 impl OneWay {
     #[expect(clippy::cast_precision_loss, reason = "a handful of values")]
-    fn of(values: &[f64], groups: &[(u32, Vec<usize>)], correlation: f64) -> Self {
+    fn of(values: &[f64], groups: &[(u32, Vec<usize>)], correlation: Option<f64>) -> Self {
         let members = |indices: &[usize]| indices.iter().map(|&at| values[at]).collect::<Vec<_>>();
         let centres: Vec<f64> = groups.iter().map(|(_, all)| mean(&members(all))).collect();
         let mut deviations = vec![0.0; values.len()];
@@ -238,7 +238,8 @@ const MORE_CORRELATED: f64 = 0.95;
 
 /// The correlation that an interval allows for: that of the run, or the series' own where it is higher
 /// by more than chance. A state of the machine that no look shows may change one problem alone.
-fn at_least(of_run: f64, deviations: &[f64]) -> f64 {
+fn at_least(of_run: Option<f64>, deviations: &[f64]) -> f64 {
+    let Some(of_run) = of_run else { return 0.0 };
     let Some(own) = successive(deviations) else { return of_run };
     // The error of such a correlation (Bartlett, Journal of the Royal Statistical Society 1946).
     let error = ((1.0 - of_run * of_run) / count_of(deviations)).sqrt() * unbiased(deviations);
@@ -253,7 +254,7 @@ fn at_least(of_run: f64, deviations: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    const PLAIN: Method<'_> = Method { level: 0.95, correlation: 0.0, states: &[] };
+    const PLAIN: Method<'_> = Method { level: 0.95, correlation: Some(0.0), states: &[] };
 
     fn over(values: &[f64], states: &[u32]) -> Found {
         let [found] = over_processes([values], states, &PLAIN, 0.0);
@@ -357,14 +358,15 @@ mod tests {
                     (0..count).map(|_| StandardNormal.sample(&mut random)).collect();
                 let centre = mean(&values);
                 let deviations: Vec<f64> = values.iter().map(|value| value - centre).collect();
-                at_least(of_run, &deviations) > of_run
+                at_least(Some(of_run), &deviations) > of_run
             });
             assert!(taken.count() <= 120, "{count} values, {of_run}");
         }
-        assert_eq!(at_least(0.2, &[0.0; 9]), 0.2);
-        assert_eq!(at_least(0.2, &[-1.0, 0.0, 1.0]), 0.2);
+        assert_eq!(at_least(Some(0.2), &[0.0; 9]), 0.2);
+        assert_eq!(at_least(Some(0.2), &[-1.0, 0.0, 1.0]), 0.2);
         let step = [-1.0, -1.0, -1.0, -1.0, -1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
-        assert_eq!(at_least(0.2, &step), MOST_CORRELATION);
+        assert_eq!(at_least(Some(0.2), &step), MOST_CORRELATION);
+        assert_eq!(at_least(None, &step), 0.0, "these are not processes");
     }
 
     #[test]

@@ -105,7 +105,8 @@ impl Measured {
             .collect();
         let samples: Vec<&Samples> = self.processes.iter().map(|report| &report.samples).collect();
         let level = procedure.level(self.is_short());
-        self.estimate = estimate(&samples, &Method { level, correlation, states: &states });
+        self.estimate =
+            estimate(&samples, &Method { level, correlation: Some(correlation), states: &states });
     }
 
     /// Whether its processes cost little: a sample of either variant was several runs in the first of

@@ -198,7 +198,7 @@ pub fn estimate(processes: &[&Samples], method: &Method<'_>) -> Option<Estimate>
     let (of_values, correlation, unseen) = match unit {
         Unit::Processes => (states.clone(), method.correlation, 0.0),
         Unit::Rounds => {
-            (vec![0; values.len()], 0.0, BETWEEN_PROCESSES / (rounds.len().max(1) as f64).sqrt())
+            (vec![0; values.len()], None, BETWEEN_PROCESSES / (rounds.len().max(1) as f64).sqrt())
         }
     };
     let method = Method { correlation, ..*method };
@@ -239,7 +239,7 @@ pub fn estimate(processes: &[&Samples], method: &Method<'_>) -> Option<Estimate>
         standard_error: ratio.error,
         unit,
         correlation: ratio.correlation,
-        changes_slowly: ratio.correlation > correlation,
+        changes_slowly: correlation.is_some_and(|of_run| ratio.correlation > of_run),
         states,
         by_state: by_state.collect(),
         times,

@@ -8,7 +8,7 @@ use super::*;
 /// Nothing in addition to Student's t.
 fn estimate(processes: &[Samples]) -> Option<Estimate> {
     let processes: Vec<&Samples> = processes.iter().collect();
-    super::estimate(&processes, &Method { level: 0.95, correlation: 0.0, states: &[] })
+    super::estimate(&processes, &Method { level: 0.95, correlation: Some(0.0), states: &[] })
 }
 
 /// Rounds of one process that agree: what is left is what it does not show of others.
@@ -249,6 +249,11 @@ fn processes_that_resemble_those_before_them_make_an_interval_of_their_own() {
     assert!(slow.correlation > 0.6 && plain.correlation == 0.0);
     assert!((slow.ratio - plain.ratio).abs() < 1e-12);
     assert!(slow.half_width() > 2.0 * plain.half_width(), "{slow:?} {plain:?}");
+    // The rounds of one process are not processes.
+    let rounds: Vec<[(f64, f64); 1]> = halves.iter().map(|&ratio| [(ratio, 1.0)]).collect();
+    let rounds: Vec<&[(f64, f64)]> = rounds.iter().map(|round| &round[..]).collect();
+    let one = estimate(&[process(&rounds)]).unwrap();
+    assert!(!one.changes_slowly && one.correlation == 0.0);
 }
 
 #[test]
@@ -271,7 +276,7 @@ fn states_of_disturbed_processes_do_not_count() {
         pair.causes = vec![Cause::Steal];
     });
     let all = [whole(2.0), lost, whole(3.0), whole(2.0), whole(3.0)];
-    let method = Method { level: 0.95, correlation: 0.0, states: &[1, 3, 2, 1, 2] };
+    let method = Method { level: 0.95, correlation: Some(0.0), states: &[1, 3, 2, 1, 2] };
     let estimate = super::estimate(&all.each_ref(), &method).unwrap();
     assert_eq!(estimate.states, [1, 2]);
     let of_states: Vec<_> =

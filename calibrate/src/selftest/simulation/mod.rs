@@ -55,7 +55,7 @@ impl Simulation {
     ///
     /// Never; the scripted machine does not fail.
     pub fn run(&self, calibrations: u32, stop: &Stop) -> anyhow::Result<Simulated> {
-        let Self { disturbance, problems, procedure, seed } = *self;
+        let Self { disturbance, problems, seed, .. } = *self;
         let mut result = Simulated {
             disturbance,
             problems,
@@ -71,20 +71,8 @@ impl Simulation {
         for first in (0..calibrations).step_by(problems as usize) {
             let numbers = first..calibrations.min(first + problems);
             let subjects: Vec<Subject> = numbers.map(subject).collect::<anyhow::Result<_>>()?;
-            let seed = random.next_u64();
-            let settings = RunSettings {
-                procedure,
-                backend: Backend::Cpu,
-                threads: 2,
-                cache: CacheState::Warm,
-                l2_bytes: None,
-                seed,
-                spread: LEAST_SPAN,
-                forced: true,
-                time_budget: None,
-                cores: CoreChoice::None,
-            };
-            let mut machine = Machine::new(disturbance, seed);
+            let settings = self.settings(random.next_u64());
+            let mut machine = Machine::new(disturbance, settings.seed);
             let outcome = Session::new(&mut machine, settings, &subjects, stop)?.run()?;
             count(&outcome, &machine, &mut result);
         }
@@ -93,6 +81,21 @@ impl Simulation {
             *sum /= count;
         }
         Ok(result)
+    }
+
+    fn settings(&self, seed: u64) -> RunSettings {
+        RunSettings {
+            procedure: self.procedure,
+            backend: Backend::Cpu,
+            threads: 2,
+            cache: CacheState::Warm,
+            l2_bytes: None,
+            seed,
+            spread: LEAST_SPAN,
+            forced: true,
+            time_budget: None,
+            cores: CoreChoice::None,
+        }
     }
 }
 

@@ -1,6 +1,14 @@
 //! The promise of the procedure, with fixed seeds.
 
+use std::time::Duration;
+
+use fusion_cost_model::calibration::{HardwareCalibration, ReasonCode};
+
 use super::*;
+use crate::machine::Machine as RealMachine;
+use crate::plan::Plan;
+use crate::record::{Run, calibration};
+use crate::run::Part;
 use crate::selftest::{Answer, LEAST_COVERAGE};
 
 fn simulation(disturbance: Disturbance, problems: u32, seed: u64) -> Simulation {
@@ -60,6 +68,47 @@ fn the_intervals_of_large_runs_contain_the_truth() {
 #[test]
 fn the_intervals_of_small_runs_contain_the_truth() {
     assert_eq!(missed(4, 200), []);
+}
+
+/// The file of a run on a scripted machine, written and read.
+fn read_back(disturbance: Disturbance, time_budget: Option<Duration>) -> HardwareCalibration {
+    let example = include_str!("../../../../tests/data/example.toml");
+    let fingerprint = HardwareCalibration::from_toml(example).unwrap().fingerprint;
+    let simulation = simulation(disturbance, 20, 3);
+    let settings = RunSettings { time_budget, ..simulation.settings(3) };
+    let subjects: Vec<Subject> = (0..20).map(|number| subject(number).unwrap()).collect();
+    let mut machine = Machine::new(disturbance, 3);
+    let session = Session::new(&mut machine, settings, &subjects, &Stop::default());
+    let outcome = session.and_then(Session::run).unwrap();
+    let run = Run {
+        machine: &RealMachine::identify("auto", fingerprint).unwrap(),
+        runtimes: &[],
+        plan: &Plan { shapes: "test".to_owned(), subjects, skipped: Vec::new() },
+        settings: &settings,
+        parts: &Part::now(true, Vec::new()),
+        quick: false,
+        earlier_states: &[],
+    };
+    let written = calibration(&run, &outcome).to_toml();
+    HardwareCalibration::from_toml(&written.expect(disturbance.name())).unwrap()
+}
+
+/// Whatever a machine does and whenever a run ends, its file is one that can be read.
+#[test]
+fn the_calibration_of_every_machine_can_be_written_and_read() {
+    let mut codes = Vec::new();
+    for disturbance in Disturbance::ALL {
+        let whole = read_back(disturbance, None);
+        assert_eq!(whole.records.len(), 20, "{disturbance:?}");
+        codes.extend(whole.records.iter().flat_map(|record| &record.reasons).map(|one| one.code));
+        for seconds in [12, 25, 60] {
+            let part = read_back(disturbance, Some(Duration::from_secs(seconds)));
+            assert_eq!(part.settings.end, RunEnd::TimeBudget, "{disturbance:?} {seconds}");
+        }
+    }
+    for code in [ReasonCode::SlowChange, ReasonCode::StateChanged, ReasonCode::Neighbour] {
+        assert!(codes.contains(&code), "{code}");
+    }
 }
 
 /// The disturbances that the sensors show make them drop pairs, and no others do.

@@ -1,0 +1,98 @@
+use super::*;
+
+fn refusal(path: &Path, replace: Replace) -> String {
+    Target::new(path, replace).unwrap_err().to_string()
+}
+
+fn write(path: &Path, replace: Replace) {
+    let mut out = Destination::new(Some(Target::new(path, replace).unwrap())).unwrap();
+    out.write_all(b"new").unwrap();
+    out.finish().unwrap();
+}
+
+#[test]
+fn what_cannot_be_written_is_said_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let never = Replace::if_told(false);
+    assert!(Target::new(&folder.path().join("x.toml"), never).is_ok());
+    let message = refusal(&folder.path().join("no/x.toml"), never);
+    assert!(message.contains("does not exist"), "{message}");
+    let message = refusal(folder.path(), never);
+    assert!(message.contains("is a folder"), "{message}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left");
+}
+
+#[test]
+fn csv_is_made_plain_on_its_way() {
+    let folder = tempfile::tempdir().unwrap();
+    for (raw_cells, expected) in
+        [(false, "a,'=1+1,-2\r\n'-x\\u{1b}"), (true, "a,=1+1,-2\r\n-x\\u{1b}")]
+    {
+        let path = folder.path().join(format!("{raw_cells}.csv"));
+        let target = Target::new(&path, Replace::if_told(false)).unwrap();
+        let mut out = Destination::for_csv(Some(target), raw_cells).unwrap();
+        out.write_all(b"a,=1").unwrap();
+        out.write_all(b"+1,-2\r\n-x\x1b").unwrap();
+        out.finish().unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), expected);
+    }
+}
+
+#[test]
+fn files_that_are_not_ours_stay_unless_the_user_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("thesis.tex");
+    fs::write(&path, "years of work").unwrap();
+    let message = refusal(&path, Replace::if_told(false));
+    assert!(message.contains("--overwrite"), "{message}");
+    let message = refusal(&path, Replace::known(false, |_| false));
+    assert!(message.contains("there already"), "{message}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "years of work");
+    write(&path, Replace::known(false, |path| fs::read(path).unwrap().starts_with(b"years")));
+    assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+    fs::write(&path, "other").unwrap();
+    write(&path, Replace::if_told(true));
+    assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+    fs::write(&path, "").unwrap();
+    write(&path, Replace::if_told(false));
+    assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+}
+
+#[test]
+fn a_file_that_comes_while_results_are_computed_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x");
+    let target = Target::new(&path, Replace::if_told(false)).unwrap();
+    let mut out = Destination::new(Some(target)).unwrap();
+    out.write_all(b"new").unwrap();
+    fs::write(&path, "another's").unwrap();
+    assert!(out.finish().is_err());
+    assert_eq!(fs::read_to_string(&path).unwrap(), "another's");
+}
+
+#[cfg(unix)]
+#[test]
+fn links_lead_on_devices_take_all_and_fifos_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let [file, link, nowhere, fifo] =
+        ["file", "link", "nowhere", "fifo"].map(|name| folder.path().join(name));
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    let message = refusal(&link, Replace::Any);
+    assert!(message.contains("does not exist"), "{message}");
+    fs::write(&file, "").unwrap();
+    write(&link, Replace::if_told(false));
+    assert!(link.is_symlink(), "the link stays");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "new");
+    let [one, other] = [&file, &link].map(|path| Target::new(path, Replace::Any).unwrap());
+    assert_eq!(one.path(), other.path());
+
+    std::os::unix::fs::symlink("/dev/null", &nowhere).unwrap();
+    assert!(Target::new(&nowhere, Replace::if_told(false)).unwrap().is_device());
+    write(&nowhere, Replace::if_told(false));
+    assert!(nowhere.is_symlink());
+
+    let made = std::process::Command::new("mkfifo").arg(&fifo).status().unwrap();
+    assert!(made.success());
+    let message = refusal(&fifo, Replace::Any);
+    assert!(message.contains("FIFO"), "{message}");
+}
