@@ -135,7 +135,7 @@ pub fn measure(
     Ok(Samples {
         rounds,
         iterations,
-        ticks: u64::try_from(ticks).unwrap_or(u64::MAX),
+        ticks: u64::try_from(ticks).unwrap_or(u64::MAX).max(1),
         back_to_back: (blocks[0] / blocks[1]).ln(),
         observable: observed,
         sensors: Some(range).filter(|range| *range != SensorRange::default()),

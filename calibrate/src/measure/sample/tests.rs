@@ -82,6 +82,19 @@ fn run_by(
     measure(device, Variant::ALL, procedure, seed, &mut instruments).unwrap()
 }
 
+/// The scripted times are all alike, as those of a clock are whose steps are longer than they.
+#[test]
+fn the_ticks_of_another_programs_clock_are_those_that_its_times_show() {
+    let (tick, clock) = (Duration::from_nanos(20), Clock::Host);
+    let counters = |prepared: &mut dyn Prepared| prepared.counters();
+    let ticks = |is_told| {
+        let mut instruments = Instruments { watch: &mut Idle, clock, tick, is_told, counters };
+        let device = &mut Scripted::default();
+        measure(device, Variant::ALL, &SMALL, 1, &mut instruments).unwrap().ticks
+    };
+    assert_eq!([false, true].map(ticks), [500_000 / 20, 1]);
+}
+
 const SMALL: Procedure = Procedure { rounds: 3, pairs: 4, ..Procedure::STANDARD };
 /// Runs of a process with [`SMALL`]: pairs, then two blocks of samples.
 const CALLS: usize = (3 * 4 + 2) * 2 * 2;
