@@ -72,8 +72,7 @@ const FALLBACK_L1_BYTES: u64 = 32 << 10;
 
 /// Bytes of the first-level cache for data of a thread.
 pub(crate) fn first_level_bytes() -> usize {
-    let caches = observed_caches();
-    let first = caches.iter().find(|cache| cache.level == 1);
+    let first = observed().iter().find(|cache| cache.level == 1);
     let bytes = first.map_or(FALLBACK_L1_BYTES, |cache| cache.bytes / u64::from(cache.shared_by));
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }

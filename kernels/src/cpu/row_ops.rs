@@ -13,7 +13,7 @@ use super::causal_mask::CausalMask;
 use super::element::Element;
 use super::kernel::Located;
 use super::lanes::{LaneMask, first_lanes};
-use super::row_target::{Ahead, Target, fetch};
+use super::row_target::{Ahead, Target};
 use super::tensors::Tensors;
 
 /// A row op with its operands.
@@ -104,6 +104,7 @@ impl<I: Element, O: Element, E: Element> WithSimd for Apply<'_, I, O, E> {
             let ahead = Ahead {
                 source: ahead.source.wrapping_add(first),
                 operand: ahead.operand.wrapping_add(first),
+                near: ahead.near,
             };
             // SAFETY: the guarantee of the caller of `RowOp::apply`.
             unsafe {
@@ -214,30 +215,31 @@ unsafe fn finish<S: Simd, O: Element>(simd: S, target: Target<O>, i: usize, v: S
 }
 
 /// The sum over a row of an expression of each number, in four independent sums so that additions
-/// need not wait for each other; and with what is fetched meanwhile.
+/// need not wait for each other; and what is done meanwhile at each vector.
 ///
 /// A macro, because a closure cannot be made to inline, and would be compiled without the vector
 /// instructions. Expands to unsafe code: `source` must be valid for reads of the row.
 macro_rules! sum {
-    ($columns:ident, $source:ident, $ahead:expr, |$x:ident| $vector:expr $(,)?) => {{
+    ($columns:ident, $source:ident, |$at:ident| $meanwhile:expr, |$x:ident| $vector:expr) => {{
         let Columns { simd, whole, .. } = $columns;
         let lanes = S::F32_LANES;
-        let ahead = $ahead;
         let mut sums = [simd.splat_f32s(0.0); 4];
         let mut i = 0;
         while i + 4 * lanes <= whole {
             let mut part = 0;
             while part < 4 {
-                let $x = load(simd, $source, i + part * lanes);
-                fetch(ahead.wrapping_add(i + part * lanes));
+                let $at = i + part * lanes;
+                let $x = load(simd, $source, $at);
+                $meanwhile;
                 sums[part] = simd.add_f32s(sums[part], $vector);
                 part += 1;
             }
             i += 4 * lanes;
         }
         while i < whole {
-            let $x = load(simd, $source, i);
-            fetch(ahead.wrapping_add(i));
+            let $at = i;
+            let $x = load(simd, $source, $at);
+            $meanwhile;
             sums[0] = simd.add_f32s(sums[0], $vector);
             i += lanes;
         }
@@ -308,7 +310,7 @@ unsafe fn softmax<S: Simd, I: Element, O: Element, E>(
         let mut i = 0;
         while i < whole {
             let e = approx::exp(simd, simd.sub_f32s(load(simd, source, i), shift));
-            fetch(ahead.source.wrapping_add(i));
+            ahead.fetch_source(i);
             store(simd, powers, i, e);
             sums = simd.add_f32s(sums, e);
             i += lanes;
@@ -328,7 +330,7 @@ unsafe fn softmax<S: Simd, I: Element, O: Element, E>(
         i = 0;
         while i < columns.whole {
             let e = load(simd, powers.cast_const(), i);
-            fetch(ahead.operand.wrapping_add(i));
+            ahead.fetch_operand(i);
             finish(simd, target, i, simd.mul_f32s(e, share));
             i += lanes;
         }
@@ -354,9 +356,9 @@ unsafe fn layer_norm<S: Simd, I: Element, O: Element, E: Element>(
     let lanes = S::F32_LANES;
     // SAFETY: every access below is within the row.
     unsafe {
-        let mean = sum!(columns, source, source, |x| x) / len as f32;
+        let mean = sum!(columns, source, |_at| (), |x| x) / len as f32;
         let mean = simd.splat_f32s(mean);
-        let squares = sum!(columns, source, ahead.source, |x| {
+        let squares = sum!(columns, source, |at| ahead.fetch_source(at), |x| {
             let centred = simd.sub_f32s(x, mean);
             simd.mul_f32s(centred, centred)
         });
@@ -365,7 +367,7 @@ unsafe fn layer_norm<S: Simd, I: Element, O: Element, E: Element>(
         while i < whole {
             let scaled = simd.mul_f32s(simd.sub_f32s(load(simd, source, i), mean), scale);
             let y = simd.mul_add_e_f32s(scaled, load(simd, weight, i), load(simd, shift, i));
-            fetch(ahead.operand.wrapping_add(i));
+            ahead.fetch_operand(i);
             finish(simd, target, i, y);
             i += lanes;
         }
@@ -392,12 +394,12 @@ unsafe fn rms_norm<S: Simd, I: Element, O: Element, E: Element>(
     let lanes = S::F32_LANES;
     // SAFETY: every access below is within the row.
     unsafe {
-        let squares = sum!(columns, source, ahead.source, |x| simd.mul_f32s(x, x));
+        let squares = sum!(columns, source, |at| ahead.fetch_source(at), |x| simd.mul_f32s(x, x));
         let scale = simd.splat_f32s(1.0 / (squares / len as f32 + RMS_EPSILON as f32).sqrt());
         let mut i = 0;
         while i < whole {
             let scaled = simd.mul_f32s(load(simd, source, i), scale);
-            fetch(ahead.operand.wrapping_add(i));
+            ahead.fetch_operand(i);
             finish(simd, target, i, simd.mul_f32s(scaled, load(simd, weight, i)));
             i += lanes;
         }

@@ -1,5 +1,6 @@
 //! Where rows go that pass through row ops, and what is fetched meanwhile.
 
+use super::caches::first_level_bytes;
 use super::element::Element;
 
 /// Where rows go.
@@ -39,17 +40,46 @@ impl<O: Element> Target<O> {
 pub(crate) struct Ahead<E = f32> {
     pub(crate) source: *const E,
     pub(crate) operand: *const E,
+    /// Whether it is fetched into the first-level cache, and not just into the second-level one.
+    pub(crate) near: bool,
 }
 
-/// Asks for a line that will be read, into all cache levels.
+impl<E> Ahead<E> {
+    /// Whether what comes after rows of so many numbers is fetched into the first-level cache: where
+    /// a row, its operand and its result leave room there for the next ones, and where memory is not
+    /// what the pass waits for. Far from memory the lines come too late for the first level, and take
+    /// the place of the row that the next pass reads.
+    pub(crate) fn is_near(cols: usize, stream: bool) -> bool {
+        let row_bytes = 3 * cols * size_of::<f32>();
+        !stream && row_bytes <= first_level_bytes()
+    }
+
+    /// Asks for a line of the next rows of the source.
+    #[inline(always)]
+    pub(crate) fn fetch_source(&self, i: usize) {
+        fetch(self.source.wrapping_add(i), self.near);
+    }
+
+    /// Asks for a line of what the operand has for the next rows.
+    #[inline(always)]
+    pub(crate) fn fetch_operand(&self, i: usize) {
+        fetch(self.operand.wrapping_add(i), self.near);
+    }
+}
+
+/// Asks for a line that will be read.
 #[inline(always)]
-pub(crate) fn fetch<E>(address: *const E) {
+fn fetch<E>(address: *const E, near: bool) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: SSE is part of x86-64, and any address may be asked for.
     unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(address.cast());
+        use std::arch::x86_64::{_MM_HINT_T0, _MM_HINT_T1, _mm_prefetch};
+        if near {
+            _mm_prefetch::<_MM_HINT_T0>(address.cast());
+        } else {
+            _mm_prefetch::<_MM_HINT_T1>(address.cast());
+        }
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = address;
+    let _ = (address, near);
 }
