@@ -116,7 +116,8 @@ impl Cpu {
             bf16: Cut::new::<bf16>(arch, first_level_bytes, together),
         };
         let block_bytes = caches::block_bytes();
-        let machine = Machine { threads, block_bytes, cuts, stream };
+        let first_level_bytes = caches::first_level_bytes();
+        let machine = Machine { threads, first_level_bytes, block_bytes, cuts, stream };
         Ok(Self { pool, machine, cache_bytes, look: None })
     }
 

@@ -100,6 +100,7 @@ impl<I: Element, O: Element, E: Element> WithSimd for Apply<'_, I, O, E> {
                 room: target.room.map(|room| room.wrapping_add(first)),
                 stream: target.stream,
                 shares: target.shares.map(|shares| shares.wrapping_add(row)),
+                near: target.near,
             };
             let ahead = Ahead {
                 source: ahead.source.wrapping_add(first),

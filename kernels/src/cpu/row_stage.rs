@@ -69,7 +69,6 @@ impl<E: Element> RowStage<E> {
     ) {
         let group = Self::group(cols);
         let operand = stages.first().and_then(Self::operand);
-        let near = Ahead::<E>::is_near(cols, target.stream);
         for start in rows.clone().step_by(group) {
             let count = group.min(rows.end - start);
             let offset = (start - rows.start) * cols;
@@ -82,7 +81,8 @@ impl<E: Element> RowStage<E> {
             let next = source.wrapping_add(group * cols).cast::<E>();
             let operand = operand.map(|one| one.at((start + group) * cols).cast_const());
             // Of rows that are not stored as tensors are, the next ones are in a cache anyway.
-            let ahead = Ahead { source: next, operand: operand.unwrap_or(source.cast()), near };
+            let operand = operand.unwrap_or(source.cast());
+            let ahead = Ahead { source: next, operand, near: target.near };
             let piece = Piece { arch, first_row: start, rows: count, cols, ahead };
             let waiting = target.waiting();
             let between = Target::plain(waiting);

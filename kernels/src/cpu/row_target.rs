@@ -1,6 +1,5 @@
 //! Where rows go that pass through row ops, and what is fetched meanwhile.
 
-use super::caches::first_level_bytes;
 use super::element::Element;
 
 /// Where rows go.
@@ -16,12 +15,15 @@ pub(crate) struct Target<O = f32> {
     pub(crate) stream: bool,
     /// Where a softmax at the end leaves a number for each row, and does not multiply the row with it.
     pub(crate) shares: Option<*mut f32>,
+    /// Whether the rows after these are fetched into the first-level cache, and not just into the
+    /// second-level one.
+    pub(crate) near: bool,
 }
 
 impl<O: Element> Target<O> {
     /// Rows that are written as usual, and may be where they are read.
     pub(crate) const fn plain(data: *mut O) -> Self {
-        Self { data, room: None, stream: false, shares: None }
+        Self { data, room: None, stream: false, shares: None, near: true }
     }
 
     /// Where rows wait; null where a target that is not f32 has no room, and so has no use for it.
@@ -40,20 +42,11 @@ impl<O: Element> Target<O> {
 pub(crate) struct Ahead<E = f32> {
     pub(crate) source: *const E,
     pub(crate) operand: *const E,
-    /// Whether it is fetched into the first-level cache, and not just into the second-level one.
+    /// Whether it goes into the first-level cache, and not just into the second-level one.
     pub(crate) near: bool,
 }
 
 impl<E> Ahead<E> {
-    /// Whether what comes after rows of so many numbers is fetched into the first-level cache: where
-    /// a row, its operand and its result leave room there for the next ones, and where memory is not
-    /// what the pass waits for. Far from memory the lines come too late for the first level, and take
-    /// the place of the row that the next pass reads.
-    pub(crate) fn is_near(cols: usize, stream: bool) -> bool {
-        let row_bytes = 3 * cols * size_of::<f32>();
-        !stream && row_bytes <= first_level_bytes()
-    }
-
     /// Asks for a line of the next rows of the source.
     #[inline(always)]
     pub(crate) fn fetch_source(&self, i: usize) {

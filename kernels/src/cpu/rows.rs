@@ -39,6 +39,8 @@ pub(crate) struct RowsKernel<E> {
     pub(crate) room: Vec<Located>,
     /// Whether the output of a chain without layers is written around the caches.
     pub(crate) stream: bool,
+    /// Whether a thread fetches the rows after those at hand into its first-level cache.
+    pub(crate) near: bool,
 }
 
 impl<E: Element> RowsKernel<E> {
@@ -117,7 +119,7 @@ impl<E: Element> RowsKernel<E> {
         if !stages.is_empty() {
             let room = self.room.get(thread).map(|room| room.at(0));
             let plain = Target::plain(output.at(first * cols));
-            let target = Target { room, stream: self.stream, ..plain };
+            let target = Target { room, stream: self.stream, near: self.near, ..plain };
             // SAFETY: the caller's guarantee; a chain with stages first has no layers. Where it
             // streams, rows are whole lines of a tensor, which begins at one.
             unsafe {

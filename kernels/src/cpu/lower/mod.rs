@@ -36,6 +36,8 @@ use crate::inputs::InputSpec;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Machine {
     pub(crate) threads: usize,
+    /// Bytes of the first-level cache of a thread.
+    pub(crate) first_level_bytes: usize,
     /// How much of its cache a thread may fill with intermediate results.
     pub(crate) block_bytes: usize,
     /// How panels of matrices are cut.
@@ -276,6 +278,7 @@ impl<'p, E: Anchors> Builder<'p, E> {
             stages: Vec::new(),
             layers,
             stream: false,
+            near: true,
             between: self.scratch([between]).into_iter().flatten().collect(),
             room: Vec::new(),
         }))
@@ -305,6 +308,7 @@ impl<'p, E: Anchors> Builder<'p, E> {
         output: Located<E>,
     ) -> Option<Box<dyn Kernel>> {
         let stream = self.streams(range.clone(), input, output);
+        let near = self.fetches_near(range.clone());
         let steps = &self.steps[range.clone()];
         let ignores_shape =
             |step: &Step| matches!(step.op, Op::Pointwise(op) if !op.is_per_channel());
@@ -332,6 +336,7 @@ impl<'p, E: Anchors> Builder<'p, E> {
             stages: self.row_stages(range)?,
             layers: Vec::new(),
             stream,
+            near,
             between: Vec::new(),
             room,
         }))
@@ -339,18 +344,36 @@ impl<'p, E: Anchors> Builder<'p, E> {
 
     /// Whether a pass over memory writes its output around the caches.
     fn streams(&self, range: Range<usize>, input: Located<E>, output: Located<E>) -> bool {
+        // What a cache holds of an intermediate result should wait there for the next kernel.
+        let intermediate = range.end < self.steps.len();
+        let tensors = if intermediate { 1 } else { self.tensors_of_pass(range.clone()) };
+        let Thresholds { result, intermediate: held } = self.machine.stream;
+        let large = tensors * self.tensor_bytes(&range) > if intermediate { held } else { result };
+        nontemporal::SUPPORTED && large && !input.is(output)
+    }
+
+    /// Whether a pass over rows fetches the next ones into the first-level cache: where a row, its
+    /// operand and its result leave room there, and where the last-level caches hold what the pass
+    /// moves, and as much again. Lines that come from memory come too late for the first level, and take
+    /// the place of the row that is read once more.
+    fn fetches_near(&self, range: Range<usize>) -> bool {
+        let row_bytes = 3 * self.steps[range.start].input.cols * size_of::<f32>() as u64;
+        let moved = self.tensors_of_pass(range.clone()) * self.tensor_bytes(&range);
+        row_bytes <= self.machine.first_level_bytes as u64
+            && moved <= self.machine.stream.intermediate
+    }
+
+    /// Whole tensors that a pass over some steps reads and writes.
+    fn tensors_of_pass(&self, range: Range<usize>) -> u64 {
         let of_elements = |step: &Step| {
             let operands = step.op.operands().iter();
             operands.filter(|operand| operand.kind == OperandKind::PerElement).count() as u64
         };
-        let steps = &self.steps[range.clone()];
-        let tensor_bytes = steps[0].output.elements() * size_of::<E>() as u64;
-        // What a cache holds of an intermediate result should wait there for the next kernel.
-        let intermediate = range.end < self.steps.len();
-        let others = if intermediate { 0 } else { 1 + steps.iter().map(of_elements).sum::<u64>() };
-        let Thresholds { result, intermediate: held } = self.machine.stream;
-        let large = (1 + others) * tensor_bytes > if intermediate { held } else { result };
-        nontemporal::SUPPORTED && large && !input.is(output)
+        2 + self.steps[range].iter().map(of_elements).sum::<u64>()
+    }
+
+    fn tensor_bytes(&self, range: &Range<usize>) -> u64 {
+        self.steps[range.start].output.elements() * size_of::<E>() as u64
     }
 
     /// The linear step `at` and what follows it before `end`, for at most `rows` rows at a time.
