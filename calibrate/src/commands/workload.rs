@@ -80,9 +80,10 @@ pub fn workload(args: &WorkloadArgs) -> anyhow::Result<u8> {
         );
     }
     let (measured, seed) = measure(args, &model.name, &ways, target)?;
+    let is_interrupted = measured.end == RunEnd::Interrupted;
     match measured.end {
-        RunEnd::Interrupted => {
-            say!("interrupted before everything was measured; nothing is written");
+        RunEnd::Interrupted if measured.pairs.len() < ways.pairs().len() => {
+            say!("interrupted before every way was measured; nothing is written");
             return Ok(exit::INTERRUPTED);
         }
         RunEnd::Disturbed => {
@@ -93,12 +94,15 @@ pub fn workload(args: &WorkloadArgs) -> anyhow::Result<u8> {
             );
             return Ok(exit::FAILURE);
         }
+        RunEnd::Interrupted => say!(
+            "interrupted: what is written is from fewer processes than planned, with wider intervals"
+        ),
         RunEnd::Complete | RunEnd::TimeBudget => {}
     }
     let machine = machine.name().to_owned();
     let run = MeasuredOn { machine, is_of_profile, seed };
     write(&report(Some((&measured, run))), args, place)?;
-    Ok(exit::DONE)
+    Ok(if is_interrupted { exit::INTERRUPTED } else { exit::DONE })
 }
 
 /// Refuses what sequences of layers are not run on.
