@@ -188,7 +188,7 @@ fn every_sample_can_be_kept() {
     // The speedup of the file follows from the samples, where no state of the machine comes between.
     let record = &HardwareCalibration::load(folder.path().join("t.toml")).unwrap().records[0];
     let correlation = record.process_correlation.unwrap_or_default();
-    let method = Method { level: 0.95, correlation, states: &[] };
+    let method = Method { level: 0.95, correlation: Some(correlation), states: &[] };
     let estimate = calibrate::measure::estimate(&samples, &method).unwrap();
     let is_same = |one: f64, other: f64| (one / other - 1.0).abs() < 1e-5;
     if record.by_state.is_empty() {

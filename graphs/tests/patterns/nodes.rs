@@ -6,7 +6,7 @@ use crate::checks;
 
 /// A graph on a few tensors: `x [8, 16, 64]`, `y` and `z` alike, an image `i [2, 8, 28, 28]`, and
 /// constants: `w [64, 32]`, `b [32]`, `v [64]`, `f [16, 8, 3, 3]`, and numbers named by their value.
-pub fn found(nodes: &str, outputs: &str) -> Segments {
+pub(crate) fn found(nodes: &str, outputs: &str) -> Segments {
     let numbers: Vec<String> = NUMBERS
         .iter()
         .map(|number| {
@@ -88,7 +88,7 @@ const CONSTANTS: &[(&str, &[u64])] = &[
 ];
 
 /// Nodes as `Op(inputs) -> output {attributes}`, one a line.
-pub fn nodes(lines: &[&str]) -> String {
+pub(crate) fn nodes(lines: &[&str]) -> String {
     let node = |line: &&str| {
         let (op, rest) = line.split_once('(').unwrap();
         let (inputs, rest) = rest.split_once(") -> ").unwrap();
@@ -104,20 +104,20 @@ pub fn nodes(lines: &[&str]) -> String {
 }
 
 /// The largest kernels of lines of nodes of which the last writes the result.
-pub fn kernels(lines: &[&str]) -> Vec<String> {
+pub(crate) fn kernels(lines: &[&str]) -> Vec<String> {
     let found = found(&nodes(lines), "\"o\"");
     let kernels = found.segments().iter().flat_map(|segment| segment.largest_kernels());
     kernels.map(|kernel| kernel.to_string()).collect()
 }
 
 #[track_caller]
-pub fn assert_kernels(lines: &[&str], expected: &[&str]) {
+pub(crate) fn assert_kernels(lines: &[&str], expected: &[&str]) {
     assert_eq!(kernels(lines), expected, "{lines:#?}");
 }
 
 /// Why the only node is opaque.
 #[track_caller]
-pub fn assert_opaque(line: &str, reason: &str) {
+pub(crate) fn assert_opaque(line: &str, reason: &str) {
     let found = found(&nodes(&[line]), "\"o\"");
     assert!(found.segments().is_empty(), "{found:?}");
     assert!(found.opaque()[0].reason.contains(reason), "{line}: {}", found.opaque()[0].reason);

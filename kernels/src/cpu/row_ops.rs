@@ -216,12 +216,12 @@ unsafe fn finish<S: Simd, O: Element>(simd: S, target: Target<O>, i: usize, v: S
 }
 
 /// The sum over a row of an expression of each number, in four independent sums so that additions
-/// need not wait for each other; and what is done meanwhile at each vector.
+/// need not wait for each other. Meanwhile it fetches what comes `ahead`, where that is given.
 ///
 /// A macro, because a closure cannot be made to inline, and would be compiled without the vector
 /// instructions. Expands to unsafe code: `source` must be valid for reads of the row.
 macro_rules! sum {
-    ($columns:ident, $source:ident, |$at:ident| $meanwhile:expr, |$x:ident| $vector:expr) => {{
+    ($columns:ident, $source:ident, $($ahead:ident,)? |$x:ident| $vector:expr) => {{
         let Columns { simd, whole, .. } = $columns;
         let lanes = S::F32_LANES;
         let mut sums = [simd.splat_f32s(0.0); 4];
@@ -229,18 +229,17 @@ macro_rules! sum {
         while i + 4 * lanes <= whole {
             let mut part = 0;
             while part < 4 {
-                let $at = i + part * lanes;
-                let $x = load(simd, $source, $at);
-                $meanwhile;
+                let at = i + part * lanes;
+                let $x = load(simd, $source, at);
+                $($ahead.fetch_source(at);)?
                 sums[part] = simd.add_f32s(sums[part], $vector);
                 part += 1;
             }
             i += 4 * lanes;
         }
         while i < whole {
-            let $at = i;
-            let $x = load(simd, $source, $at);
-            $meanwhile;
+            let $x = load(simd, $source, i);
+            $($ahead.fetch_source(i);)?
             sums[0] = simd.add_f32s(sums[0], $vector);
             i += lanes;
         }
@@ -357,9 +356,9 @@ unsafe fn layer_norm<S: Simd, I: Element, O: Element, E: Element>(
     let lanes = S::F32_LANES;
     // SAFETY: every access below is within the row.
     unsafe {
-        let mean = sum!(columns, source, |_at| (), |x| x) / len as f32;
+        let mean = sum!(columns, source, |x| x) / len as f32;
         let mean = simd.splat_f32s(mean);
-        let squares = sum!(columns, source, |at| ahead.fetch_source(at), |x| {
+        let squares = sum!(columns, source, ahead, |x| {
             let centred = simd.sub_f32s(x, mean);
             simd.mul_f32s(centred, centred)
         });
@@ -395,7 +394,7 @@ unsafe fn rms_norm<S: Simd, I: Element, O: Element, E: Element>(
     let lanes = S::F32_LANES;
     // SAFETY: every access below is within the row.
     unsafe {
-        let squares = sum!(columns, source, |at| ahead.fetch_source(at), |x| simd.mul_f32s(x, x));
+        let squares = sum!(columns, source, ahead, |x| simd.mul_f32s(x, x));
         let scale = simd.splat_f32s(1.0 / (squares / len as f32 + RMS_EPSILON as f32).sqrt());
         let mut i = 0;
         while i < whole {

@@ -77,8 +77,8 @@ fn read_back(disturbance: Disturbance, time_budget: Option<Duration>) -> Hardwar
     let simulation = simulation(disturbance, 20, 3);
     let settings = RunSettings { time_budget, ..simulation.settings(3) };
     let subjects: Vec<Subject> = (0..20).map(|number| subject(number).unwrap()).collect();
-    let mut machine = Machine::new(disturbance, 3);
-    let session = Session::new(&mut machine, settings, &subjects, &Stop::default());
+    let (mut machine, stop) = (Machine::new(disturbance, 3), Stop::default());
+    let session = Session::new(&mut machine, settings, &subjects, &stop);
     let outcome = session.and_then(Session::run).unwrap();
     let run = Run {
         machine: &RealMachine::identify("auto", fingerprint).unwrap(),
@@ -90,7 +90,8 @@ fn read_back(disturbance: Disturbance, time_budget: Option<Duration>) -> Hardwar
         earlier_states: &[],
     };
     let written = calibration(&run, &outcome).to_toml();
-    HardwareCalibration::from_toml(&written.expect(disturbance.name())).unwrap()
+    let written = written.unwrap_or_else(|error| panic!("{disturbance:?}: {error}"));
+    HardwareCalibration::from_toml(&written).unwrap()
 }
 
 /// Whatever a machine does and whenever a run ends, its file is one that can be read.
