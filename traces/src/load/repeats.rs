@@ -7,7 +7,8 @@
 //! has, as long as these are a number of the plain form. That is what is asked of them here.
 //!
 //! Which template to look for is guessed from the events before. A wrong guess costs the comparison
-//! of some bytes.
+//! of some bytes. Events that are not kept, as arrows from launches to kernels, have templates of their
+//! own, and are seen by how they begin.
 
 use std::mem;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use rustc_hash::FxHashMap;
 use super::event::Event;
 use super::fast::NumberAt;
 use super::row::{References, Row};
-use super::template::{Gap, Template, find_gaps, hash};
+use super::template::{Gap, Head, Template, find_gaps, hash};
 
 /// Templates that are kept at most, and their bytes of text: as many as large models have. When
 /// there are more, all are forgotten and learned anew.
@@ -32,6 +33,10 @@ const PAIRS: usize = 1 << 14;
 
 /// How many texts are remembered that came once; a power of two.
 const SEEN_ONCE: usize = 1 << 12;
+
+/// How many templates of events that are not kept are tried: the beginning and the end of an arrow of
+/// some kinds.
+const MOST_PASSED: usize = 4;
 
 /// No template.
 const NONE: u32 = u32::MAX;
@@ -63,33 +68,52 @@ pub(crate) struct Repeats {
     /// By the hash of text and gaps.
     by_hash: FxHashMap<u64, u32>,
     bytes: usize,
-    /// Guesses by the hash of two events; empty before there is a template.
-    guesses: Vec<u32>,
+    /// By the hash of two events what came after them the last time, and what came before that;
+    /// empty before there is a template.
+    guesses: Vec<[u32; 2]>,
     /// Hashes of texts that came once.
     seen: Vec<u64>,
     /// The templates of the last two events.
     last: [u32; 2],
+    /// Those of events that are not kept, such as arrows, the last first.
+    passed: Vec<Passed>,
     /// For the text that is learned.
     gaps: Vec<Gap>,
+}
+
+/// A template of events that are not kept. They are between those that are, and follow from none.
+#[derive(Debug, Clone, Copy)]
+struct Passed {
+    head: Head,
+    template: u32,
 }
 
 impl Repeats {
     /// The event with which a text begins, if the guess is right.
     #[inline]
     pub(super) fn find(&mut self, text: &[u8]) -> Option<Repeated> {
-        let pair = pair(self.last);
-        let guess = *self.guesses.get(pair)?;
+        for passed in &self.passed {
+            if passed.head.is_of(text)
+                && let Some(found) = self.read(passed.template, text)
+            {
+                return Some(found);
+            }
+        }
+        let [guess, before] = *self.guesses.get(pair(self.last))?;
         if let Some(found) = self.read(guess, text) {
             self.last = [self.last[1], guess];
             return Some(found);
         }
         let next = self.templates.get(self.last[1] as usize).map_or(NONE, |last| last.next);
-        if next == guess {
-            return None;
+        for other in [before, next] {
+            if other != guess
+                && let Some(found) = self.read(other, text)
+            {
+                self.follows(other);
+                return Some(found);
+            }
         }
-        let found = self.read(next, text)?;
-        self.follows(next);
-        Some(found)
+        None
     }
 
     #[inline]
@@ -101,8 +125,10 @@ impl Repeats {
 
     /// Remembers what came after the last two events.
     fn follows(&mut self, template: u32) {
-        if let Some(guess) = self.guesses.get_mut(pair(self.last)) {
-            *guess = template;
+        if let Some(guesses) = self.guesses.get_mut(pair(self.last))
+            && guesses[0] != template
+        {
+            *guesses = [template, guesses[0]];
         }
         if let Some(last) = self.templates.get_mut(self.last[1] as usize) {
             last.next = template;
@@ -137,29 +163,52 @@ impl Repeats {
             return;
         }
         let mut gaps = mem::take(&mut self.gaps);
-        if find_gaps(text, numbers, &mut gaps) {
-            self.learn_with(text, event, row, &gaps);
+        if find_gaps(text, numbers, &mut gaps)
+            && let Some(number) = self.number(text, event, row, &gaps)
+        {
+            self.follows(number);
         }
         self.gaps = gaps;
     }
 
-    fn learn_with(&mut self, text: &[u8], event: &Event<'_>, row: Row, gaps: &[Gap]) {
-        let hash = hash(text, gaps);
-        if let Some(&number) = self.by_hash.get(&hash) {
-            let known = self.templates.get(number as usize);
-            if known.is_some_and(|known| known.template.read(text).is_some()) {
-                self.follows(number);
-            }
+    /// Learns the text of an event that is not kept, likewise. It says nothing of what comes next.
+    pub(super) fn learn_passed(&mut self, text: &[u8], numbers: &[NumberAt]) {
+        if numbers.is_empty() || text.len() > LONGEST {
             return;
         }
+        let mut gaps = mem::take(&mut self.gaps);
+        let row = Row::of(&Event::NONE, 0, 0);
+        if find_gaps(text, numbers, &mut gaps)
+            && let Some(template) = self.number(text, &Event::NONE, row, &gaps)
+            && let Some(known) = self.templates.get(template as usize)
+            && let Some(head) = known.template.head()
+        {
+            // It may begin otherwise than before, with a number that has been seen to vary.
+            self.passed.retain(|one| one.template != template);
+            self.passed.insert(0, Passed { head, template });
+            self.passed.truncate(MOST_PASSED);
+        }
+        self.gaps = gaps;
+    }
+
+    /// The template of an event, which comes for the second time at least.
+    fn number(&mut self, text: &[u8], event: &Event<'_>, row: Row, gaps: &[Gap]) -> Option<u32> {
+        let hash = hash(text, gaps);
+        if let Some(&number) = self.by_hash.get(&hash) {
+            let known = self.templates.get_mut(number as usize)?;
+            if known.template.read(text).is_none() {
+                known.template.vary(text, gaps);
+            }
+            return known.template.read(text).map(|_| number);
+        }
         if self.comes_first(hash) {
-            return;
+            return None;
         }
         if self.templates.len() >= MOST || self.bytes + text.len() > MOST_BYTES {
             *self = Self { seen: mem::take(&mut self.seen), ..Self::default() };
         }
         if self.guesses.is_empty() {
-            self.guesses = vec![NONE; PAIRS];
+            self.guesses = vec![[NONE; 2]; PAIRS];
             self.last = [NONE; 2];
         }
         let template = Template::of(text, gaps, row);
@@ -168,7 +217,7 @@ impl Repeats {
         let event = Arc::new(event.clone().into_owned());
         self.templates.push(Known { template, event, references: None, next: NONE });
         self.by_hash.insert(hash, number);
-        self.follows(number);
+        Some(number)
     }
 
     /// Whether a text has not come before, as far as that is remembered.
@@ -192,22 +241,30 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::builder::Builder;
-    use super::super::event::Field;
+    use super::super::event::{Category, Field};
     use super::super::fast::{Layouts, parse};
     use super::super::list::{self, Reading, Stopped};
     use super::*;
     use crate::{Trace, Warning};
 
-    /// Learns a text that comes twice.
-    fn learned(repeats: &mut Repeats, text: &str) {
+    /// Learns a text.
+    fn learn(repeats: &mut Repeats, text: &str) {
         let padded = format!("{text}, {{\"ph\": \"M\", \"name\": \"an event that follows\"}}");
         let (mut layouts, mut event) = (Layouts::default(), Event::NONE);
         let (is_kept, used) = parse(padded.as_bytes(), &mut layouts, &mut event).unwrap();
-        assert_eq!((is_kept, used), (true, text.len()));
-        for _ in 0..2 {
-            let row = Row::of(&event, 0, 0);
-            repeats.learn(text.as_bytes(), &event, row, &layouts.numbers);
+        assert_eq!(used, text.len());
+        match is_kept {
+            true => {
+                let row = Row::of(&event, 0, 0);
+                repeats.learn(text.as_bytes(), &event, row, &layouts.numbers);
+            }
+            false => repeats.learn_passed(text.as_bytes(), &layouts.numbers),
         }
+    }
+
+    /// Learns a text that comes twice.
+    fn learned(repeats: &mut Repeats, text: &str) {
+        (0..2).for_each(|_| learn(repeats, text));
     }
 
     const KERNEL: &str = r#"{"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 12.5,
@@ -223,10 +280,82 @@ mod tests {
         repeats.find(padded.as_bytes()).map(|found| (found.row, found.used))
     }
 
+    /// `KERNEL` with other numbers where they are seldom others.
+    const VARIED: [(&str, &str); 4] = [
+        ("\"queued\": 0", "\"queued\": 3"),
+        ("\"device\": 1", "\"device\": 0"),
+        ("\"stream\": 7", "\"stream\": 8"),
+        ("\"x\": 1", "\"x\": 2"),
+    ];
+
+    #[test]
+    fn numbers_are_text_until_they_vary() {
+        for (from, to) in VARIED {
+            let mut repeats = Repeats::default();
+            learned(&mut repeats, KERNEL);
+            let varied = KERNEL.replacen(from, to, 1);
+            assert_eq!(read(&mut repeats, &varied), None, "{to}");
+            learn(&mut repeats, &varied);
+            for text in [KERNEL, &varied, &KERNEL.replacen(from, &format!("{from}4"), 1)] {
+                let (row, used) = read(&mut repeats, text).unwrap_or_else(|| panic!("{text}"));
+                assert_eq!(used, text.len());
+                let is_device_0 = text.contains("\"device\": 0");
+                assert_eq!(row.lane.device == 0, is_device_0, "{text}");
+            }
+            // The others are still what they were.
+            for (from, to) in VARIED.into_iter().filter(|(other, _)| *other != from) {
+                assert_eq!(read(&mut repeats, &KERNEL.replacen(from, to, 1)), None, "{to}");
+            }
+            assert_eq!(repeats.templates.len(), 1);
+        }
+    }
+
+    const ARROW: &str =
+        r#"{"ph": "s", "id": 12, "pid": 3, "tid": 7, "ts": 12.5, "cat": "ac2g", "name": "ac2g"}"#;
+
+    #[test]
+    fn arrows_are_passed_over() {
+        let used = |repeats: &mut Repeats, text: &str| {
+            let padded = format!("{text}, more of it, so that no number is near the end");
+            let found = repeats.find(padded.as_bytes())?;
+            assert_eq!(found.row.category, Category::Other);
+            Some(found.used)
+        };
+        for arrow in [ARROW, &ARROW.replace(' ', "")] {
+            let mut repeats = Repeats::default();
+            let other = arrow.replacen("12", "4321", 1).replacen("12.5", "99.125", 1);
+            learned(&mut repeats, arrow);
+            assert_eq!(used(&mut repeats, arrow), Some(arrow.len()));
+            assert_eq!(used(&mut repeats, &other), None);
+            learn(&mut repeats, &other);
+            assert_eq!(used(&mut repeats, &other), Some(other.len()), "{other}");
+            let longer = arrow.replacen("12.5", "1751410836000.12345", 1).replacen("12", "5", 1);
+            assert_eq!(used(&mut repeats, &longer), Some(longer.len()), "{longer}");
+            for (from, to) in [("\"s\"", "\"f\""), ("12", "-12"), ("12", "\"12\""), ("ac2g", "fwd")]
+            {
+                assert_eq!(
+                    used(&mut repeats, &other.replacen("4321", "12", 1).replacen(from, to, 1)),
+                    None
+                );
+            }
+            for cut in 0..arrow.len() {
+                assert!(repeats.find(&arrow.as_bytes()[..cut]).is_none(), "{cut}");
+            }
+        }
+        // Those of more kinds than are tried come and go.
+        let mut repeats = Repeats::default();
+        for kind in 0..3 * MOST_PASSED {
+            learned(&mut repeats, &ARROW.replacen("\"s\"", &format!("\"{kind}\""), 1));
+            assert!(repeats.passed.len() <= MOST_PASSED);
+        }
+    }
+
     #[test]
     fn numbers_of_members_may_be_others() {
         let mut repeats = Repeats::default();
         learned(&mut repeats, KERNEL);
+        let vary = |text: String, (from, to): (&str, &str)| text.replacen(from, to, 1);
+        learn(&mut repeats, &VARIED.into_iter().fold(KERNEL.to_owned(), vary));
         let (row, used) = read(&mut repeats, KERNEL).unwrap();
         assert_eq!((row.start_ns, row.duration_ns, used), (12_500, 3000, KERNEL.len()));
         assert_eq!((row.lane.device, row.lane.stream, row.correlation), (1, 7, 99));
@@ -321,8 +450,15 @@ mod tests {
         let dims = one_of(&["", "\"Input Dims\": [[2, 3]], ", "\"Input Dims\": [[4, 3]], "]);
         let args = one_of(&["device", "stream", "queued", "graph node id", "Collective name"]);
         let numbers = (number(), number(), number(), number(), number());
-        (kind, name, dims, args, numbers).prop_map(|(kind, name, dims, args, numbers)| {
+        let phase = one_of(&["X", "X", "X", "s"]);
+        (kind, name, dims, args, numbers, phase).prop_map(|(kind, name, dims, args, numbers, phase)| {
             let (tid, ts, dur, id, other) = numbers;
+            if phase == "s" {
+                return format!(
+                    "{{\"ph\": \"s\", \"id\": {id}, \"pid\": 3, \"tid\": {tid}, \"ts\": {ts}, \
+                     \"cat\": \"ac2g\", \"name\": \"{name}\"}}"
+                );
+            }
             format!(
                 "{{\"ph\": \"X\", \"cat\": \"{kind}\", \"name\": \"{name}\", \"pid\": 3, \"tid\": {tid}, \
                  \"ts\": {ts}, \"dur\": {dur}, \"args\": {{{dims}\"External id\": {id}, \
@@ -338,12 +474,12 @@ mod tests {
         for events in events.chunks(part) {
             let text = format!("{}]", events.join(", "));
             let known = if remembers { repeats } else { Repeats::default() };
-            let mut builder = Builder::of_part(true, known);
+            let mut builder = Builder::new(true).of_part(known);
             let reading = Reading { is_all: true, strict: false, offset: 0 };
             let end = list::read(text.as_bytes(), usize::MAX, reading, &mut builder);
             assert_eq!(end, (text.len(), Stopped::ListEnd));
             repeats = builder.take_repeats();
-            whole.absorb(builder);
+            whole.absorb(&mut builder, 1);
         }
         whole.finish()
     }
