@@ -57,6 +57,21 @@ impl<T: Clone> Column<T> {
         }
     }
 
+    /// Adds rows, of about so many `parts` that will be added.
+    pub(crate) fn append(&mut self, part: &[T], parts: usize) {
+        self.reserve(part.len(), parts);
+        self.to_mut().extend_from_slice(part);
+    }
+
+    /// Sees that there is memory for more rows. If there is not, it is taken for about so many
+    /// `parts` with as many: what is not used of it is not there, and rows need not be moved.
+    pub(crate) fn reserve(&mut self, more: usize, parts: usize) {
+        let rows = self.to_mut();
+        if rows.capacity() - rows.len() < more {
+            rows.reserve(more.saturating_mul(parts.max(1)));
+        }
+    }
+
     /// Removes rows by their numbers.
     pub(crate) fn retain(&mut self, keeps: impl Fn(usize) -> bool) {
         let mut row = 0;
@@ -204,6 +219,22 @@ mod tests {
         third.clear();
         assert!(third.is_empty() && Column::<u32>::default() == third);
         assert_eq!(first.len(), 3);
+    }
+
+    #[test]
+    fn parts_have_memory_for_those_that_follow() {
+        let mut column: Column<u32> = Column::default();
+        column.append(&[1, 2, 3], 10);
+        let capacity = column.to_mut().capacity();
+        assert!(capacity >= 30);
+        (0..9).for_each(|_| column.append(&[4, 5, 6], 1));
+        assert_eq!((column.len(), column.to_mut().capacity()), (30, capacity));
+        // More of them than were expected, or none.
+        column.append(&[7; 100], 0);
+        assert_eq!((column.len(), column[129]), (130, 7));
+        let mut mapped: Column<u32> = Column::mapped(&map(3), 0, 12).unwrap();
+        mapped.append(&[9], 2);
+        assert_eq!(mapped, [0, 1, 2, 9]);
     }
 
     #[test]

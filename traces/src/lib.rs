@@ -84,6 +84,7 @@ mod summary;
 #[cfg(feature = "synthetic")]
 pub mod synthetic;
 mod warning;
+mod words;
 
 pub use classes::{Classes, NameClasses};
 pub use column::Column;
@@ -106,3 +107,4 @@ pub use summary::{
     Unclassified, busy_and_span, device_times, phase_times,
 };
 pub use warning::{EventForm, OtherDevice, Warning};
+pub use words::counted;

@@ -121,12 +121,15 @@ macro_rules! columns {
                 $(self.$field.clear();)*
             }
 
-            pub(crate) fn append(&mut self, other: Self, names: &[NameId]) {
-                self.start_ns.extend(other.start_ns);
-                self.duration_ns.extend(other.duration_ns);
-                let new_id = |id: NameId| names.get(id.0 as usize).copied().unwrap_or(id);
-                self.name.extend(other.name.into_iter().map(new_id));
-                $(self.$field.extend(other.$field);)*
+            /// Adds the rows of a part, with other ids of names. About so many `parts`, with this
+            /// one, will be added.
+            pub(crate) fn append(&mut self, part: &Self, names: &[NameId], parts: usize) {
+                self.start_ns.append(&part.start_ns, parts);
+                self.duration_ns.append(&part.duration_ns, parts);
+                let new_id = |id: &NameId| names.get(id.0 as usize).copied().unwrap_or(*id);
+                self.name.reserve(part.len(), parts);
+                self.name.extend(part.name.iter().map(new_id));
+                $(self.$field.append(&part.$field, parts);)*
             }
 
             /// The columns as sections of an index.

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::words::{counted, verb};
+
 /// What the events of a file are in it, for words about those that cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum EventForm {
@@ -272,8 +274,8 @@ impl fmt::Display for Warning {
             ),
             Self::BrokenEvents { form: EventForm::Object, count, bytes, first_at } => write!(
                 f,
-                "broken JSON in {count} places, the first at byte {first_at}: {bytes} bytes were \
-                 passed over"
+                "broken JSON in {}, the first at byte {first_at}: {bytes} bytes were passed over",
+                counted(*count, "place")
             ),
             Self::BrokenEvents { form, count, bytes, first_at } => write!(
                 f,
@@ -283,29 +285,40 @@ impl fmt::Display for Warning {
             ),
             Self::BadTimes { form, count, first_at } => write!(
                 f,
-                "{count} events without a readable start time were left out, the first {}",
+                "{} without a readable start time {} left out, the first {}",
+                counted(*count, "event"),
+                verb(*count, "was", "were"),
                 form.place(*first_at)
             ),
-            Self::StrayTimes { count } => {
-                write!(f, "{count} events that lie more than a week from the others were left out")
-            }
+            Self::StrayTimes { count } => write!(
+                f,
+                "{} more than a week from the others {} left out",
+                counted(*count, "event"),
+                verb(*count, "was", "were")
+            ),
             Self::Overflow => {
                 f.write_str("the durations of the kernels are together more than 584 years")
             }
             Self::BadDurations { form, count, first_at } => write!(
                 f,
-                "{count} events have no readable duration, or one of more than a week, which counts \
-                 as zero, the first {}",
+                "{} {} no readable duration, or one of more than a week, which counts as zero, the \
+                 first {}",
+                counted(*count, "event"),
+                verb(*count, "has", "have"),
                 form.place(*first_at)
             ),
             Self::BadIds { form, count, first_at } => write!(
                 f,
-                "{count} events have ids that are not 64-bit numbers, the first {}",
+                "{} {} ids that are not 64-bit numbers, the first {}",
+                counted(*count, "event"),
+                verb(*count, "has", "have"),
                 form.place(*first_at)
             ),
-            Self::ManyShapes { count } => {
-                write!(f, "the shapes of {count} operators were not kept, as there are too many")
-            }
+            Self::ManyShapes { count } => write!(
+                f,
+                "the shapes of {} were not kept, as there are too many",
+                counted(*count, "operator")
+            ),
             Self::BadMetadata { keys } => {
                 write!(f, "metadata that cannot be read: {}", keys.join(", "))
             }
@@ -318,13 +331,17 @@ impl fmt::Display for Warning {
             Self::DamagedTable { table, reason } => {
                 write!(f, "the table {table} cannot be read to its end ({reason})")
             }
-            Self::WholeGraphs { count } => {
-                write!(f, "{count} launches of CUDA graphs are recorded without their kernels")
-            }
+            Self::WholeGraphs { count } => write!(
+                f,
+                "{} of CUDA graphs {} recorded without kernels",
+                counted(*count, "launch"),
+                verb(*count, "is", "are")
+            ),
             Self::NoKernels => f.write_str("the trace has no kernels"),
             Self::OtherDevice { device, count } => write!(
                 f,
-                "the trace has no kernels, but {count} events of {}",
+                "the trace has no kernels, but {} of {}",
+                counted(*count, "event"),
                 match device {
                     OtherDevice::Xpu => "Intel's XPU runtime",
                     OtherDevice::Mtia => "the MTIA runtime",
@@ -332,9 +349,9 @@ impl fmt::Display for Warning {
             ),
             Self::Unclassified { count, time_ns, all_ns, longest } => write!(
                 f,
-                "{:.1} % of the time is in {count} kernels that no rule knows, most of it in \
-                 {longest}",
-                100.0 * *time_ns as f64 / (*all_ns).max(1) as f64
+                "{:.1} % of the time is in {} that no rule knows, most of it in {longest}",
+                100.0 * *time_ns as f64 / (*all_ns).max(1) as f64,
+                counted(*count, "kernel")
             ),
         }
     }

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod loaded;
-#[path = "phases/program.rs"]
+#[path = "phases/program/mod.rs"]
 #[allow(dead_code, reason = "it writes programs for other tests, too")]
 mod program;
 

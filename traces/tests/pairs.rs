@@ -46,7 +46,7 @@ fn there_are_pairs_of_every_kind() {
         let least = if difference == Difference::FusedAllReduceNorm { 3 } else { 4 };
         assert!(kinds(&vendors) >= least, "{difference:?}");
         // Operators are recorded only where each kernel is launched by itself.
-        let ways = if difference == Difference::OperatorAct { 1 } else { 4 };
+        let ways = if difference.needs_operators() { 1 } else { 4 };
         assert_eq!(kinds(&|pair| format!("{:?}", pair.first.launching)), ways, "{difference:?}");
         assert_eq!(kinds(&|pair| format!("{:?}", pair.first.timing)), 3, "{difference:?}");
         assert!(kinds(&|pair| format!("{:?}", pair.first.annotations)) >= 4, "{difference:?}");
@@ -175,6 +175,7 @@ fn the_pace_is_the_same_with_and_without_what_was_planted() {
         let slow = [Difference::SlowGemm, Difference::SlowNorm, Difference::SlowAllReduce];
         let silent = [
             Difference::SilentAct,
+            Difference::NoActSlowGemm,
             Difference::SilentRope,
             Difference::CheapAct,
             Difference::ModestAct,

@@ -29,4 +29,5 @@ pub use validate::{
     trace_validation_original_csv,
 };
 
-use formats::{capital, counted, percent, share, shortened, time};
+use formats::{capital, percent, share, shortened, time};
+use kernel_traces::counted;

@@ -4,16 +4,21 @@
 //! An epilogue may cost nearly nothing, so the time that it adds is small. It shows in the share that
 //! the kernel has of its layer: that share differs between the sides as those of other kernels do,
 //! unless the kernel does more. Where the launching operator, or a word of its name that no other
-//! kernel of the layer has, says so, the time need not.
+//! kernel of the layer has, says so, the time need not. Where the same operator of the framework
+//! launched the kernels of both sides, neither does more, whatever the time.
 
 use std::cell::OnceCell;
+
+use fusion_cost_model::Problem;
 
 use super::fusion::{Around, Found};
 use super::places::Place;
 use super::result::FusionEvidence;
 use super::side::Chosen;
+use crate::NameId;
 use crate::classify::{Class, ClassSet, Words, proven_by_op, proven_by_words};
 use crate::launched::{NONE, launches, operators};
+use crate::rates::problems::problem_of;
 
 /// What a neighbour can do on the way: it reads or writes the same numbers.
 const ABSORBED: ClassSet = ClassSet::of(&[
@@ -37,6 +42,10 @@ const DEVIATIONS: f64 = 3.1;
 /// It must be off by this many times as much as the share of any other kernel of its class. On
 /// devices of two vendors these differ by far more than chance, and then a little shows nothing.
 const OFF_MORE: f64 = 1.5;
+
+/// How the names of the framework's own operators begin. Those of other libraries may do more by
+/// what they are called with.
+const FRAMEWORK: &str = "aten::";
 
 /// A class that no layer of a side has, at a place where the other side has it.
 pub(super) fn by_absence(
@@ -67,7 +76,8 @@ pub(super) fn by_absence(
         return found(proven, FusionEvidence::Name, 0.9, false, None);
     }
     let mean = |at: usize| places[at].sums.both.0[1 - side].mean_ns();
-    let tried = neighbours().filter_map(|neighbour| {
+    let may_do_more = |one: &usize| !proofs.does_the_same(&places[*one]);
+    let tried = neighbours().filter(may_do_more).filter_map(|neighbour| {
         let (growth, is_more) = growth(places, side, neighbour, taken).unwrap_or((0.0, false));
         // The speed of the device is in both, and so is how much there is to do.
         let excess = growth * mean(neighbour)? / mean(at)?;
@@ -133,6 +143,14 @@ impl<'s> Proofs<'s> {
         self.by_operator(places, side, at, class) || self.by_words(places, side, at, class)
     }
 
+    /// Whether the same operator of the framework launched the kernels of both sides: what it
+    /// computes is defined, whatever computes it.
+    fn does_the_same(&self, place: &Place<'_>) -> bool {
+        let operators = [0, 1].map(|side| self.operator(side, place));
+        matches!(operators, [Some(first), Some(second)]
+            if first == second && first.starts_with(FRAMEWORK))
+    }
+
     /// The operator of this side's kernel says so, and that of the other side's does not.
     fn by_operator(&self, places: &[Place<'_>], side: usize, at: usize, class: Class) -> bool {
         let proves = |side: usize| {
@@ -158,11 +176,24 @@ impl<'s> Proofs<'s> {
             && !others().any(|(_, place)| proves(side, place))
     }
 
+    /// The problem that the operator of a side's kernel solves, if the trace says its sizes.
+    pub(super) fn problem(&self, side: usize, place: &Place<'_>) -> Option<Problem> {
+        let trace = self.sides[side].side.trace;
+        let shape = *trace.ops.shape.get(self.row(side, place)?)?;
+        problem_of(self.operator(side, place)?, trace.shapes.text(NameId(shape)))
+    }
+
     fn operator(&self, side: usize, place: &Place<'_>) -> Option<&str> {
+        let trace = self.sides[side].side.trace;
+        let name = trace.ops.name.get(self.row(side, place)?)?;
+        Some(trace.names.text(*name))
+    }
+
+    /// The row of the operator that launched a side's kernel.
+    fn row(&self, side: usize, place: &Place<'_>) -> Option<usize> {
         let trace = self.sides[side].side.trace;
         let operators = self.operators[side].get_or_init(|| operators(trace, &launches(trace)));
         let row = *operators.get(place.sums.examples[side]? as usize)?;
-        let name = (row != NONE).then(|| trace.ops.name.get(row as usize)).flatten()?;
-        Some(trace.names.text(*name))
+        (row != NONE).then_some(row as usize)
     }
 }

@@ -51,7 +51,8 @@ impl Evidence<'_, '_> {
         let mut whole: Vec<(usize, Found, usize)> = whole
             .into_iter()
             .map(|(kind, found)| {
-                let index = self.add_fusion(explanation, &mut known, kind, &all[kind], &found);
+                let of_kind = (kind, &all[kind][..]);
+                let index = self.add_fusion(explanation, &mut known, of_kind, &found, &proofs);
                 (kind, found, index)
             })
             .collect();
@@ -81,7 +82,8 @@ impl Evidence<'_, '_> {
         self.add_across_ends(explanation, &known, all);
         for (kind, found) in partial {
             if explanation.slots[kind][found.fused].fusion.is_none() {
-                self.add_fusion(explanation, &mut known, kind, &all[kind], &found);
+                let of_kind = (kind, &all[kind][..]);
+                self.add_fusion(explanation, &mut known, of_kind, &found, &proofs);
             }
         }
     }
@@ -135,9 +137,9 @@ impl Evidence<'_, '_> {
         &self,
         explanation: &mut Explanation,
         known: &mut FxHashMap<FusionKey, usize>,
-        kind: usize,
-        places: &[Place<'_>],
+        (kind, places): (usize, &[Place<'_>]),
         found: &Found,
+        proofs: &Proofs<'_>,
     ) -> usize {
         let fused = &places[found.fused];
         let key = self.key(places, found);
@@ -146,6 +148,9 @@ impl Evidence<'_, '_> {
             let names = found.separate.iter();
             let other = 1 - found.side;
             let trace = self.sides[other].side.trace;
+            let mut kernels =
+                names.clone().map(|at| (other, *at)).chain([(found.side, found.fused)]);
+            let problem = kernels.find_map(|(side, at)| proofs.problem(side, &places[at]));
             explanation.fusions.push(Fusion {
                 fused_by: found.which(),
                 operation,
@@ -162,6 +167,7 @@ impl Evidence<'_, '_> {
                 confidence: found.confidence,
                 by: found.by,
                 excess: found.excess,
+                problem: problem.map(|problem| problem.to_string()),
                 evidence: String::new(),
             });
             explanation.fusions.len() - 1

@@ -52,7 +52,9 @@ mod work;
 
 pub use document::{Document, RanksOfSides};
 pub use error::CompareError;
-pub use measured::{FusionRecords, MeasuredPattern, MeasuredSpeedup, fusion_records};
+pub use measured::{
+    EstimatedSpeedup, FusionRecords, MeasuredPattern, MeasuredSpeedup, fusion_records,
+};
 pub use result::{
     Amount, Answer, Basis, Cause, CauseKind, ClassPart, Comparison, Fusion, FusionEvidence, Gap,
     Headline, IdleComparison, IdleRow, ImplementationDifference, ImplementationKind, KernelRow,

@@ -46,6 +46,8 @@ pub(super) enum Number {
     Gradient,
     /// For nothing: it is, or is in, a value that was passed over.
     Skipped,
+    /// For nothing either, but it may have a point: it is in an event that is not kept.
+    Passed,
 }
 
 /// Where in the text of an event a value is.
@@ -99,15 +101,13 @@ pub(crate) fn parse<'b>(
             Member::Phase if !has_phase => {
                 has_phase = true;
                 if at.plain_string()? != b"X" {
-                    at.skip_to_close(1)?;
-                    return Ok((false, at.position()));
+                    return not_kept(at, numbers);
                 }
             }
             Member::Category if category.is_none() => {
                 let kind = Category::of(at.plain_string()?);
                 if kind == Category::Other {
-                    at.skip_to_close(1)?;
-                    return Ok((false, at.position()));
+                    return not_kept(at, numbers);
                 }
                 category = Some(kind);
             }
@@ -132,6 +132,7 @@ pub(crate) fn parse<'b>(
         }
     }
     let Some(category) = category.filter(|_| has_phase) else {
+        numbers.clear();
         return Ok((false, at.position()));
     };
     *event = Event {
@@ -146,6 +147,15 @@ pub(crate) fn parse<'b>(
         collective: Cow::Borrowed(collective),
     };
     Ok((true, at.position()))
+}
+
+/// Goes to the end of an event that is not kept, whatever it has.
+fn not_kept(mut at: Cursor<'_>, numbers: &mut Vec<NumberAt>) -> Result<(bool, usize), Stop> {
+    at.skip_to_close(1)?;
+    let end = at.position();
+    numbers.clear();
+    numbers.push(NumberAt { start: 0, end, number: Number::Passed });
+    Ok((false, end))
 }
 
 /// Goes past what is before the value of a member: which it is.

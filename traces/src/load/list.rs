@@ -67,11 +67,10 @@ pub(crate) fn read(
                 }
                 match one(bytes, at, reading, &mut layouts, &mut event) {
                     Ok((is_kept, used)) => {
-                        builder.add(is_kept.then_some(&event), place);
-                        if is_kept {
-                            let text = rest.get(..used).unwrap_or_default();
-                            builder.learn(text, &event, &layouts.numbers);
-                        }
+                        let event = is_kept.then_some(&event);
+                        builder.add(event, place);
+                        let text = rest.get(..used).unwrap_or_default();
+                        builder.learn(text, event, &layouts.numbers);
                         at += used;
                     }
                     Err(Stop::Incomplete) if !reading.is_all => return (at, Stopped::NeedsMore),

@@ -5,6 +5,7 @@
 //! where it begins, so a cut at a wrong place costs time and changes nothing.
 
 use std::mem;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::mpsc::{channel, sync_channel};
@@ -18,12 +19,19 @@ use super::repeats::Repeats;
 use super::walk::Taker;
 
 /// The size of a piece: many for each thread, so that none waits long for another at the end, and
-/// large compared to the cost of putting their names together.
+/// large compared to the cost of looking up names anew in each, and of putting them together.
 const PIECE: usize = 4 << 20;
+
+/// That of a large file, which has this many of them or more.
+const LARGE_PIECE: usize = 8 << 20;
+const PIECES: usize = 64;
 
 /// Pieces for each thread that may be read ahead of the one that is next in the file: enough that
 /// a slow thread holds up no other, and a bound for the memory that they take.
 const AHEAD: usize = 4;
+
+/// Pieces that memory is taken for ahead: those of a gigabyte or two.
+const EXPECTED: usize = 256;
 
 /// What is read.
 #[derive(Debug, Clone, Copy)]
@@ -54,7 +62,8 @@ pub(super) fn read(
     taker: &mut Taker<'_>,
 ) -> (usize, Stopped) {
     let Part { bytes, pages, reading } = part;
-    let pieces = bytes.len().div_ceil(PIECE).max(1);
+    let size = (bytes.len() / PIECES).clamp(PIECE, LARGE_PIECE);
+    let pieces = bytes.len().div_ceil(size).max(1);
     let (order, orders) = channel();
     let mut to_order = 0..pieces;
     for index in to_order.by_ref().take(threads * AHEAD) {
@@ -65,24 +74,30 @@ pub(super) fn read(
     // A thread waits when the putting together lags behind.
     let (send, receive) = sync_channel(threads);
     let keep_frames = builder.keeps_frames();
+    // Builders whose rows were taken: the system gives new memory page by page, which takes longer
+    // than to write on what was used before.
+    let emptied: Mutex<Vec<Builder>> = Mutex::default();
     let mut at = 0;
     let mut stopped = Stopped::Limit;
     thread::scope(|scope| {
         for _ in 0..threads.min(pieces) {
-            let (send, orders) = (send.clone(), &orders);
+            let (send, orders, emptied) = (send.clone(), &orders, &emptied);
             let work = move || {
                 // Waiting for an order holds the lock, as nobody else could get one either.
                 let next = || orders.lock().ok()?.recv().ok();
                 let mut repeats = Repeats::default();
                 while let Some(index) = next() {
+                    let used = emptied.lock().ok().and_then(|mut emptied| emptied.pop());
+                    let builder = used.unwrap_or_else(|| Builder::new(keep_frames));
+                    let builder = builder.of_part(mem::take(&mut repeats));
                     // Nobody may wait for it in vain: who puts the pieces together reads it again.
-                    let builder = Builder::of_part(keep_frames, mem::take(&mut repeats));
-                    let read = || piece(bytes, index, reading, builder);
+                    let limits = index * size..((index + 1) * size).min(bytes.len());
+                    let read = || piece(bytes, limits, reading, builder);
                     let mut piece = catch_unwind(AssertUnwindSafe(read)).ok().flatten();
                     if let Some(piece) = &mut piece {
                         repeats = piece.builder.take_repeats();
                     }
-                    pages.release(index * PIECE..(index + 1) * PIECE);
+                    pages.release(index * size..(index + 1) * size);
                     if send.send((index, piece)).is_err() {
                         return;
                     }
@@ -101,10 +116,15 @@ pub(super) fn read(
             if let Some(place) = waiting.get_mut(arrived) {
                 *place = Some(piece);
             }
-            while let Some(piece) = waiting.get_mut(index).and_then(Option::take) {
-                let limit = ((index + 1) * PIECE).min(bytes.len());
+            while let Some(mut piece) = waiting.get_mut(index).and_then(Option::take) {
+                let limits = at..((index + 1) * size).min(bytes.len());
                 let before = at;
-                (at, stopped) = join(bytes, at, limit, piece, reading, builder);
+                let to_come = (pieces - index).min(EXPECTED);
+                let mut to = To { builder: &mut *builder, pieces: to_come };
+                (at, stopped) = join(bytes, limits, piece.as_mut(), reading, &mut to);
+                if let (Some(piece), Ok(mut emptied)) = (piece, emptied.lock()) {
+                    emptied.push(piece.builder);
+                }
                 // What was read again, and the ends of events that begin in the piece before.
                 pages.release(before..at);
                 index += 1;
@@ -128,9 +148,14 @@ pub(super) fn read(
 }
 
 /// Reads the events that begin in a piece, if one is seen to.
-fn piece(bytes: &[u8], index: usize, reading: Reading, mut builder: Builder) -> Option<Piece> {
-    let (from, limit) = (index * PIECE, ((index + 1) * PIECE).min(bytes.len()));
-    let start = if index == 0 {
+fn piece(
+    bytes: &[u8],
+    limits: Range<usize>,
+    reading: Reading,
+    mut builder: Builder,
+) -> Option<Piece> {
+    let Range { start: from, end: limit } = limits;
+    let start = if from == 0 {
         0
     } else {
         // Looked for only so far, that a file of another layout is not searched to its end by
@@ -143,19 +168,26 @@ fn piece(bytes: &[u8], index: usize, reading: Reading, mut builder: Builder) -> 
     Some(Piece { start, end: start + used, stopped, builder })
 }
 
-/// Takes a piece if the events before it end where it begins, else reads its bytes again.
+/// What pieces are put together in, and how many of them are still to come.
+struct To<'b> {
+    builder: &'b mut Builder,
+    pieces: usize,
+}
+
+/// Takes a piece if the events before it, which end where the limits begin, end where it begins; else
+/// reads its bytes again.
 fn join(
     bytes: &[u8],
-    mut at: usize,
-    limit: usize,
-    piece: Option<Piece>,
+    limits: Range<usize>,
+    piece: Option<&mut Piece>,
     reading: Reading,
-    builder: &mut Builder,
+    to: &mut To<'_>,
 ) -> (usize, Stopped) {
+    let (mut at, limit) = (limits.start, limits.end);
     let mut read_to = |at: usize, limit: usize| {
         let rest = bytes.get(at..).unwrap_or_default();
         let reading = Reading { offset: reading.offset + at as u64, ..reading };
-        let (used, stopped) = list::read(rest, limit.saturating_sub(at), reading, builder);
+        let (used, stopped) = list::read(rest, limit.saturating_sub(at), reading, to.builder);
         (at + used, stopped)
     };
     let Some(piece) = piece else { return read_to(at, limit) };
@@ -170,6 +202,6 @@ fn join(
     if at != piece.start {
         return read_to(at, limit);
     }
-    builder.absorb(piece.builder);
+    to.builder.absorb(&mut piece.builder, to.pieces);
     (piece.end, piece.stopped)
 }

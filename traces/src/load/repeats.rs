@@ -7,7 +7,8 @@
 //! has, as long as these are a number of the plain form. That is what is asked of them here.
 //!
 //! Which template to look for is guessed from the events before. A wrong guess costs the comparison
-//! of some bytes.
+//! of some bytes. Events that are not kept, as arrows from launches to kernels, have templates of their
+//! own, and are seen by how they begin.
 
 use std::mem;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use rustc_hash::FxHashMap;
 use super::event::Event;
 use super::fast::NumberAt;
 use super::row::{References, Row};
-use super::template::{Gap, Template, find_gaps, hash};
+use super::template::{Gap, Head, Template, find_gaps, hash};
 
 /// Templates that are kept at most, and their bytes of text: as many as large models have. When
 /// there are more, all are forgotten and learned anew.
@@ -32,6 +33,10 @@ const PAIRS: usize = 1 << 14;
 
 /// How many texts are remembered that came once; a power of two.
 const SEEN_ONCE: usize = 1 << 12;
+
+/// How many templates of events that are not kept are tried: the beginning and the end of an arrow of
+/// some kinds.
+const MOST_PASSED: usize = 4;
 
 /// No template.
 const NONE: u32 = u32::MAX;
@@ -63,33 +68,52 @@ pub(crate) struct Repeats {
     /// By the hash of text and gaps.
     by_hash: FxHashMap<u64, u32>,
     bytes: usize,
-    /// Guesses by the hash of two events; empty before there is a template.
-    guesses: Vec<u32>,
+    /// By the hash of two events what came after them the last time, and what came before that;
+    /// empty before there is a template.
+    guesses: Vec<[u32; 2]>,
     /// Hashes of texts that came once.
     seen: Vec<u64>,
     /// The templates of the last two events.
     last: [u32; 2],
+    /// Those of events that are not kept, such as arrows, the last first.
+    passed: Vec<Passed>,
     /// For the text that is learned.
     gaps: Vec<Gap>,
+}
+
+/// A template of events that are not kept. They are between those that are, and follow from none.
+#[derive(Debug, Clone, Copy)]
+struct Passed {
+    head: Head,
+    template: u32,
 }
 
 impl Repeats {
     /// The event with which a text begins, if the guess is right.
     #[inline]
     pub(super) fn find(&mut self, text: &[u8]) -> Option<Repeated> {
-        let pair = pair(self.last);
-        let guess = *self.guesses.get(pair)?;
+        for passed in &self.passed {
+            if passed.head.is_of(text)
+                && let Some(found) = self.read(passed.template, text)
+            {
+                return Some(found);
+            }
+        }
+        let [guess, before] = *self.guesses.get(pair(self.last))?;
         if let Some(found) = self.read(guess, text) {
             self.last = [self.last[1], guess];
             return Some(found);
         }
         let next = self.templates.get(self.last[1] as usize).map_or(NONE, |last| last.next);
-        if next == guess {
-            return None;
+        for other in [before, next] {
+            if other != guess
+                && let Some(found) = self.read(other, text)
+            {
+                self.follows(other);
+                return Some(found);
+            }
         }
-        let found = self.read(next, text)?;
-        self.follows(next);
-        Some(found)
+        None
     }
 
     #[inline]
@@ -101,8 +125,10 @@ impl Repeats {
 
     /// Remembers what came after the last two events.
     fn follows(&mut self, template: u32) {
-        if let Some(guess) = self.guesses.get_mut(pair(self.last)) {
-            *guess = template;
+        if let Some(guesses) = self.guesses.get_mut(pair(self.last))
+            && guesses[0] != template
+        {
+            *guesses = [template, guesses[0]];
         }
         if let Some(last) = self.templates.get_mut(self.last[1] as usize) {
             last.next = template;
@@ -137,29 +163,52 @@ impl Repeats {
             return;
         }
         let mut gaps = mem::take(&mut self.gaps);
-        if find_gaps(text, numbers, &mut gaps) {
-            self.learn_with(text, event, row, &gaps);
+        if find_gaps(text, numbers, &mut gaps)
+            && let Some(number) = self.number(text, event, row, &gaps)
+        {
+            self.follows(number);
         }
         self.gaps = gaps;
     }
 
-    fn learn_with(&mut self, text: &[u8], event: &Event<'_>, row: Row, gaps: &[Gap]) {
-        let hash = hash(text, gaps);
-        if let Some(&number) = self.by_hash.get(&hash) {
-            let known = self.templates.get(number as usize);
-            if known.is_some_and(|known| known.template.read(text).is_some()) {
-                self.follows(number);
-            }
+    /// Learns the text of an event that is not kept, likewise. It says nothing of what comes next.
+    pub(super) fn learn_passed(&mut self, text: &[u8], numbers: &[NumberAt]) {
+        if numbers.is_empty() || text.len() > LONGEST {
             return;
         }
+        let mut gaps = mem::take(&mut self.gaps);
+        let row = Row::of(&Event::NONE, 0, 0);
+        if find_gaps(text, numbers, &mut gaps)
+            && let Some(template) = self.number(text, &Event::NONE, row, &gaps)
+            && let Some(known) = self.templates.get(template as usize)
+            && let Some(head) = known.template.head()
+        {
+            // It may begin otherwise than before, with a number that has been seen to vary.
+            self.passed.retain(|one| one.template != template);
+            self.passed.insert(0, Passed { head, template });
+            self.passed.truncate(MOST_PASSED);
+        }
+        self.gaps = gaps;
+    }
+
+    /// The template of an event, which comes for the second time at least.
+    fn number(&mut self, text: &[u8], event: &Event<'_>, row: Row, gaps: &[Gap]) -> Option<u32> {
+        let hash = hash(text, gaps);
+        if let Some(&number) = self.by_hash.get(&hash) {
+            let known = self.templates.get_mut(number as usize)?;
+            if known.template.read(text).is_none() {
+                known.template.vary(text, gaps);
+            }
+            return known.template.read(text).map(|_| number);
+        }
         if self.comes_first(hash) {
-            return;
+            return None;
         }
         if self.templates.len() >= MOST || self.bytes + text.len() > MOST_BYTES {
             *self = Self { seen: mem::take(&mut self.seen), ..Self::default() };
         }
         if self.guesses.is_empty() {
-            self.guesses = vec![NONE; PAIRS];
+            self.guesses = vec![[NONE; 2]; PAIRS];
             self.last = [NONE; 2];
         }
         let template = Template::of(text, gaps, row);
@@ -168,7 +217,7 @@ impl Repeats {
         let event = Arc::new(event.clone().into_owned());
         self.templates.push(Known { template, event, references: None, next: NONE });
         self.by_hash.insert(hash, number);
-        self.follows(number);
+        Some(number)
     }
 
     /// Whether a text has not come before, as far as that is remembered.
@@ -188,193 +237,4 @@ fn pair([before, last]: [u32; 2]) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::super::builder::Builder;
-    use super::super::event::Field;
-    use super::super::fast::{Layouts, parse};
-    use super::super::list::{self, Reading, Stopped};
-    use super::*;
-    use crate::{Trace, Warning};
-
-    /// Learns a text that comes twice.
-    fn learned(repeats: &mut Repeats, text: &str) {
-        let padded = format!("{text}, {{\"ph\": \"M\", \"name\": \"an event that follows\"}}");
-        let (mut layouts, mut event) = (Layouts::default(), Event::NONE);
-        let (is_kept, used) = parse(padded.as_bytes(), &mut layouts, &mut event).unwrap();
-        assert_eq!((is_kept, used), (true, text.len()));
-        for _ in 0..2 {
-            let row = Row::of(&event, 0, 0);
-            repeats.learn(text.as_bytes(), &event, row, &layouts.numbers);
-        }
-    }
-
-    const KERNEL: &str = r#"{"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 12.5,
-        "dur": 3, "args": {"queued": 0, "device": 1, "stream": 7, "correlation": 99, "grid": [8, 1],
-        "occupancy": 0.5, "nested": {"x": 1, "y": "2", "z": [3]}}}"#;
-
-    fn read(repeats: &mut Repeats, text: &str) -> Option<(Row, usize)> {
-        let padded = format!("{text}, more of it, so that no number is near the end");
-        // The same event after itself.
-        repeats.last = [0; 2];
-        repeats.follows(0);
-        repeats.last = [0; 2];
-        repeats.find(padded.as_bytes()).map(|found| (found.row, found.used))
-    }
-
-    #[test]
-    fn numbers_of_members_may_be_others() {
-        let mut repeats = Repeats::default();
-        learned(&mut repeats, KERNEL);
-        let (row, used) = read(&mut repeats, KERNEL).unwrap();
-        assert_eq!((row.start_ns, row.duration_ns, used), (12_500, 3000, KERNEL.len()));
-        assert_eq!((row.lane.device, row.lane.stream, row.correlation), (1, 7, 99));
-        for (from, to) in [
-            ("12.5", "1751410836000.125"),
-            ("\"dur\": 3", "\"dur\": 123456789.001"),
-            ("\"device\": 1", "\"device\": 12"),
-            ("\"stream\": 7", "\"stream\": 0"),
-            ("99", "123456789012345678"),
-            ("\"queued\": 0", "\"queued\": 12345678901234567890"),
-            ("\"x\": 1", "\"x\": 17"),
-            // The parser reads these as numbers as well.
-            ("99", "\"99\""),
-        ] {
-            let text = KERNEL.replacen(from, to, 1);
-            let (row, used) = read(&mut repeats, &text).unwrap_or_else(|| panic!("{text}"));
-            assert_eq!(used, text.len());
-            let mut event = Event::NONE;
-            let padded = format!("{text}, {{\"ph\": \"M\", \"name\": \"an event that follows\"}}");
-            parse(padded.as_bytes(), &mut Layouts::default(), &mut event).unwrap();
-            let times = (event.start_ns, event.duration_ns);
-            let (Field::Is(start), Field::Is(duration)) = times else { panic!("{times:?}") };
-            assert_eq!(row, Row::of(&event, start, duration.cast_unsigned()), "{text}");
-        }
-    }
-
-    #[test]
-    fn whatever_else_is_another_event() {
-        let mut repeats = Repeats::default();
-        learned(&mut repeats, KERNEL);
-        for (from, to) in [
-            ("\"k\"", "\"l\""),
-            ("12.5", "1e3"),
-            ("12.5", "12.3456"),
-            ("12.5", "-12"),
-            ("99", "099"),
-            ("99", "1234567890123456789"),
-            ("99", "99.0"),
-            ("\"queued\": 0", "\"queued\": -1"),
-            ("\"queued\": 0", "\"queued\": null"),
-            ("[8, 1]", "[9, 1]"),
-            ("0.5", "0.75"),
-            ("\"y\": \"2\"", "\"y\": \"3\""),
-            ("[3]", "[4]"),
-            ("}}}", "}}, \"dur\": 3}"),
-            ("\"ts\": ", "\"ts\":"),
-        ] {
-            let text = KERNEL.replacen(from, to, 1);
-            assert_ne!(text, KERNEL);
-            assert_eq!(read(&mut repeats, &text), None, "{text}");
-        }
-        for cut in 0..KERNEL.len() {
-            repeats.last = [0; 2];
-            assert!(repeats.find(&KERNEL.as_bytes()[..cut]).is_none(), "{cut}");
-        }
-    }
-
-    #[test]
-    fn memory_is_bounded() {
-        let mut repeats = Repeats::default();
-        for name in 0..3 * MOST {
-            learned(&mut repeats, &KERNEL.replacen("\"k\"", &format!("\"{name}\""), 1));
-            assert!(repeats.templates.len() <= MOST && repeats.bytes <= MOST_BYTES);
-        }
-        let mut repeats = Repeats::default();
-        for name in 0..600 {
-            let long = format!("\"{name} {}\"", "x".repeat(LONGEST / 2));
-            learned(&mut repeats, &KERNEL.replacen("\"k\"", &long, 1));
-            assert!(repeats.bytes <= MOST_BYTES);
-        }
-        assert!(!repeats.templates.is_empty());
-        let mut repeats = Repeats::default();
-        learned(
-            &mut repeats,
-            &KERNEL.replacen("\"k\"", &format!("\"{}\"", "x".repeat(LONGEST)), 1),
-        );
-        assert!(repeats.templates.is_empty());
-    }
-
-    /// Texts that an event is put together from, few enough that they repeat, or nearly.
-    fn event() -> impl Strategy<Value = String> {
-        let one_of = |texts: &'static [&'static str]| prop::sample::select(texts);
-        let number = || {
-            prop_oneof![
-                8 => (0..1000_u32).prop_map(|number| number.to_string()),
-                1 => one_of(&["007", "-3", "1.25", "1e3", "\"8\"", "null", "\"x\"", "[1]",
-                    "99999999999999999999", "0", "\"\\u0031\""]).prop_map(str::to_owned),
-            ]
-        };
-        let kind = one_of(&["kernel", "cpu_op", "python_function", "cuda_runtime", "gpu_memset"]);
-        let name = one_of(&["a", "b", "c\\\"d"]);
-        let dims = one_of(&["", "\"Input Dims\": [[2, 3]], ", "\"Input Dims\": [[4, 3]], "]);
-        let args = one_of(&["device", "stream", "queued", "graph node id", "Collective name"]);
-        let numbers = (number(), number(), number(), number(), number());
-        (kind, name, dims, args, numbers).prop_map(|(kind, name, dims, args, numbers)| {
-            let (tid, ts, dur, id, other) = numbers;
-            format!(
-                "{{\"ph\": \"X\", \"cat\": \"{kind}\", \"name\": \"{name}\", \"pid\": 3, \"tid\": {tid}, \
-                 \"ts\": {ts}, \"dur\": {dur}, \"args\": {{{dims}\"External id\": {id}, \
-                 \"{args}\": {other}, \"correlation\": {id}}}}}"
-            )
-        })
-    }
-
-    /// What comes of some events in parts: with what is known of the parts before, or without.
-    fn trace(events: &[String], part: usize, remembers: bool) -> Trace {
-        let mut whole = Builder::new(true);
-        let mut repeats = Repeats::default();
-        for events in events.chunks(part) {
-            let text = format!("{}]", events.join(", "));
-            let known = if remembers { repeats } else { Repeats::default() };
-            let mut builder = Builder::of_part(true, known);
-            let reading = Reading { is_all: true, strict: false, offset: 0 };
-            let end = list::read(text.as_bytes(), usize::MAX, reading, &mut builder);
-            assert_eq!(end, (text.len(), Stopped::ListEnd));
-            repeats = builder.take_repeats();
-            whole.absorb(builder);
-        }
-        whole.finish()
-    }
-
-    /// The warnings without the places, which are those in a part.
-    fn take_codes(trace: &mut Trace) -> Vec<&'static str> {
-        std::mem::take(&mut trace.warnings).iter().map(Warning::code).collect()
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(500))]
-
-        #[test]
-        fn templates_make_no_difference(
-            distinct in prop::collection::vec(event(), 1..6),
-            others in prop::collection::vec((0..60_usize, event()), 0..8),
-            part in 1..40_usize,
-        ) {
-            // The same events in the same order, with some others.
-            let mut events: Vec<String> = distinct.iter().cycle().take(60).cloned().collect();
-            for (at, other) in others {
-                events[at] = other;
-            }
-            // One at a time, nothing is known of any before.
-            let mut alone = trace(&events, 1, false);
-            let codes = take_codes(&mut alone);
-            for part in [part, events.len()] {
-                let mut found = trace(&events, part, true);
-                prop_assert_eq!(take_codes(&mut found), codes.clone());
-                prop_assert!(found == alone, "{:?}, but alone {:?}", found, alone);
-            }
-        }
-    }
-}
+mod tests;

@@ -72,22 +72,40 @@ impl<'b> Cursor<'b> {
     /// Goes past a text that must be there.
     #[inline(always)]
     pub(crate) fn pass(&mut self, text: &[u8]) -> Option<()> {
-        self.bytes.get(self.at..)?.starts_with(text).then(|| self.at += text.len())
+        let end = self.at + text.len();
+        let found = self.bytes.get(self.at..end)?;
+        are_equal(found, text).then(|| self.at = end)
     }
 
     /// Goes past a number of digits alone, of any length.
     #[inline(always)]
     pub(crate) fn pass_digits(&mut self) -> Option<()> {
+        let count = self.count_digits()?;
+        (count > 0 && self.expect_end_of_number().is_ok()).then_some(())
+    }
+
+    /// Goes past a number of digits, which may have a point among them.
+    #[inline(always)]
+    pub(crate) fn pass_decimal(&mut self) -> Option<()> {
+        let mut count = self.count_digits()?;
+        if self.peek() == Ok(b'.') {
+            self.at += 1;
+            count = self.count_digits()?;
+        }
+        (count > 0 && self.expect_end_of_number().is_ok()).then_some(())
+    }
+
+    /// Goes past digits: how many there were.
+    #[inline(always)]
+    fn count_digits(&mut self) -> Option<usize> {
         let start = self.at;
         loop {
             let count = count_digits(*self.first_chunk()?);
             self.at += count;
             if count < DIGITS {
-                break;
+                return Some(self.at - start);
             }
         }
-        let is_number = self.at > start && self.expect_end_of_number().is_ok();
-        is_number.then_some(())
     }
 
     /// Goes past what is before the first value of an object, or before its next one: the key, or
@@ -267,6 +285,27 @@ impl<'b> Cursor<'b> {
         self.at = end_of_levels(self.bytes, self.at, depth)?;
         Ok(())
     }
+}
+
+/// Texts up to this length are compared here, where a call would take longer.
+const SHORT: usize = 4 * LANES;
+
+/// Whether two texts of one length are the same.
+#[inline(always)]
+fn are_equal(one: &[u8], other: &[u8]) -> bool {
+    if one.len() > SHORT {
+        return one == other;
+    }
+    // The last bytes are looked at once more than the others, or twice.
+    if let (Some(last), Some(other_last)) = (one.last_chunk::<LANES>(), other.last_chunk()) {
+        let (chunks, _) = one.as_chunks::<LANES>();
+        let (others, _) = other.as_chunks::<LANES>();
+        return chunks.iter().zip(others).all(|(a, b)| a == b) && last == other_last;
+    }
+    if let (Some(last), Some(other_last)) = (one.last_chunk::<8>(), other.last_chunk()) {
+        return one.first_chunk::<8>() == other.first_chunk() && last == other_last;
+    }
+    one.iter().zip(other).all(|(a, b)| a == b)
 }
 
 /// Where the quote is that ends a string, and whether escapes are before it.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{InputWarning, PredictedError, file};
+use crate::counted;
 
 /// What a performance model predicts: the operators of one of its trace's processes.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,9 +33,10 @@ pub struct Process {
 
 impl fmt::Display for Process {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let events = counted(self.events as u64, "event");
         match &self.name {
-            Some(name) => write!(f, "`{name}` (pid {}, {} events)", self.id, self.events),
-            None => write!(f, "pid {} ({} events)", self.id, self.events),
+            Some(name) => write!(f, "`{name}` (pid {}, {events})", self.id),
+            None => write!(f, "pid {} ({events})", self.id),
         }
     }
 }

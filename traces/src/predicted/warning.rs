@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::words::{counted, verb};
+
 /// Something about the inputs that changes what the figures mean. Lines count from 1 and include
 /// the header.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -167,13 +169,14 @@ impl fmt::Display for InputWarning {
             }
             Self::BadPredictedDurations { count, first } => write!(
                 f,
-                "{count} predicted events have no readable duration, which counts as zero, the \
-                 first is {first}"
+                "{} {} no readable duration, which counts as zero, the first is {first}",
+                counted(*count, "predicted event"),
+                verb(*count, "has", "have")
             ),
             Self::BadSplit { operator, count, reason } => write!(
                 f,
-                "the durations of the kernels of {operator} cannot be read in {count} events: \
-                 {reason}"
+                "the durations of the kernels of {operator} cannot be read in {}: {reason}",
+                counted(*count, "event")
             ),
             Self::BadMapEntry { operator, reason } => {
                 write!(f, "the entry of {operator} in the map: {reason}")
@@ -181,20 +184,26 @@ impl fmt::Display for InputWarning {
             Self::EmptyMap => f.write_str("the map has no entries of operators"),
             Self::BadStarts { count, line, .. } => write!(
                 f,
-                "{count} measured rows have no readable start time, the first in line {line}"
+                "{} {} no readable start time, the first in line {line}",
+                counted(*count, "measured row"),
+                verb(*count, "has", "have")
             ),
             Self::NoStarts { collectives } => write!(
                 f,
-                "there is no column `Start Time(us)`, by which {collectives} rows of collectives \
-                 would be distinguished"
+                "there is no column `Start Time(us)`, by which {} of collectives would be \
+                 distinguished",
+                counted(*collectives, "row")
             ),
             Self::BadMeasuredDurations { count, line } => write!(
                 f,
-                "{count} measured rows have no readable duration, the first in line {line}"
+                "{} {} no readable duration, the first in line {line}",
+                counted(*count, "measured row"),
+                verb(*count, "has", "have")
             ),
             Self::BadText { count, line } => write!(
                 f,
-                "the types of {count} measured rows are not UTF-8, the first in line {line}"
+                "the types of {} are not UTF-8, the first in line {line}",
+                counted(*count, "measured row")
             ),
             Self::SeveralRanks { ranks } => {
                 write!(f, "the measured rows are of {ranks} files or ranks")

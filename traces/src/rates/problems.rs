@@ -139,6 +139,11 @@ impl ModelProblems {
     }
 }
 
+/// The problem that an operator with this text of its shape is, if there is one.
+pub(crate) fn problem_of(op: &str, shape: &str) -> Option<Measurable> {
+    measurable(op, shape, &Problem::of(op, shape)?).ok()
+}
+
 /// The problem that an operator is, or why it is none.
 fn measurable(op: &str, text: &str, problem: &Problem) -> Result<Measurable, &'static str> {
     let shape = Shape::of(text);

@@ -10,6 +10,7 @@ use super::modules::Modules;
 use super::no_layers::NoLayers;
 use super::sequence::Sequence;
 use super::shape::{Shape, most_common};
+use super::signature::Weights;
 use super::steps::Steps;
 use super::{passes, repetition, strangers};
 use crate::Trace;
@@ -45,26 +46,48 @@ impl CutPass {
     }
 }
 
+/// What is known of the recording beside the sequence that is cut.
+pub(super) struct Recording<'r> {
+    pub(super) trace: &'r Trace,
+    pub(super) launches: &'r [u32],
+    pub(super) steps: &'r Steps,
+    pub(super) modules: Option<&'r Modules>,
+    pub(super) weights: Weights<'r>,
+}
+
+impl Recording<'_> {
+    fn launch(&self, kernel: usize) -> u32 {
+        self.launches.get(kernel).copied().unwrap_or(NONE)
+    }
+
+    /// The call of a layer's module that a kernel was launched in.
+    fn call(&self, kernel: usize) -> Option<u32> {
+        self.modules?.call(self.trace, self.launch(kernel))
+    }
+
+    /// The module, of those that are the layers, that a kernel was launched in.
+    fn module(&self, kernel: usize) -> Option<u32> {
+        self.modules?.module(self.trace, self.launch(kernel))
+    }
+}
+
 /// Finds the passes and layers of a sequence, or says why there are none.
-pub(super) fn cut(
-    trace: &Trace,
-    sequence: &Sequence<'_>,
-    launches: &[u32],
-    steps: &Steps,
-    modules: Option<&Modules>,
-) -> Result<Cut, NoLayers> {
+pub(super) fn cut(recording: &Recording<'_>, sequence: &Sequence<'_>) -> Result<Cut, NoLayers> {
     let (marker, mut passes) = if let Some((marker, markers)) = markers::find(sequence) {
-        let markers = first_of_each_call(trace, sequence, launches, modules, markers);
+        let markers = first_of_each_call(recording, sequence, markers);
         if markers.len() < 2 {
             return Err(NoLayers::OneMarker { marker });
         }
-        (marker, at_markers(trace, sequence, &markers, launches, steps, modules))
-    } else if let Some(calls) = calls(trace, sequence, launches, modules) {
-        (Marker::Module, whole_layers(trace, sequence, calls, launches, steps, modules))
+        (marker, at_markers(recording, sequence, &markers))
+    } else if let Some(calls) = calls(recording, sequence) {
+        (
+            Marker::Module,
+            whole_layers(recording, sequence, calls, |kernel| recording.module(kernel)),
+        )
     } else {
-        let found = repetition::find(sequence, steps)?;
+        let found = repetition::find(sequence, recording.steps)?;
         let ranges = found.into_iter().map(|(from, to)| from..to).collect();
-        (Marker::Repetition, whole_layers(trace, sequence, ranges, launches, steps, None))
+        (Marker::Repetition, whole_layers(recording, sequence, ranges, |_| None))
     };
     let repeated = repeated(sequence, &passes);
     if repeated.nearly < LEAST_REPEATED {
@@ -72,25 +95,19 @@ pub(super) fn cut(
         let repeated_share = repeated.nearly;
         return Err(NoLayers::NoRepetition { marker, markers, repeated_share });
     }
-    let others = strangers::take_out(trace, sequence, &mut passes);
+    let others = strangers::take_out(recording, sequence, &mut passes);
     Ok(Cut { marker, passes, others, repeated_share: repeated.exactly })
 }
 
 /// Leaves out the markers of a module's call after its first one, if calls have several. A marker
 /// outside of all calls then has no module that it could be the first of.
 fn first_of_each_call(
-    trace: &Trace,
+    recording: &Recording<'_>,
     sequence: &Sequence<'_>,
-    launches: &[u32],
-    modules: Option<&Modules>,
     markers: Vec<usize>,
 ) -> Vec<usize> {
-    let Some(modules) = modules else { return markers };
-    let call_of = |at: usize| {
-        let launch = launches.get(sequence.kernel(at)).copied().unwrap_or(NONE);
-        modules.call(trace, launch)
-    };
-    let calls: Vec<Option<u32>> = markers.iter().map(|at| call_of(*at)).collect();
+    let call_of = |at: &usize| recording.call(sequence.kernel(*at));
+    let calls: Vec<Option<u32>> = markers.iter().map(call_of).collect();
     let repeats = calls.windows(2).any(|pair| matches!(pair, [Some(a), Some(b)] if a == b));
     if !repeats {
         return markers;
@@ -105,17 +122,11 @@ fn first_of_each_call(
 }
 
 /// The kernels that each call of a layer's module launched, if there are such calls.
-fn calls(
-    trace: &Trace,
-    sequence: &Sequence<'_>,
-    launches: &[u32],
-    modules: Option<&Modules>,
-) -> Option<Vec<Range<usize>>> {
-    let modules = modules?;
+fn calls(recording: &Recording<'_>, sequence: &Sequence<'_>) -> Option<Vec<Range<usize>>> {
+    recording.modules?;
     let mut found: Vec<(u32, Range<usize>)> = Vec::new();
     for at in 0..sequence.len() {
-        let launch = launches.get(sequence.kernel(at)).copied().unwrap_or(NONE);
-        let Some(call) = modules.call(trace, launch) else { continue };
+        let Some(call) = recording.call(sequence.kernel(at)) else { continue };
         match found.last_mut() {
             Some((last, range)) if *last == call => range.end = at + 1,
             _ => found.push((call, at..at + 1)),
@@ -124,28 +135,17 @@ fn calls(
     (found.len() > 1).then(|| found.into_iter().map(|(_, range)| range).collect())
 }
 
-/// The module, of those that are the layers, that a kernel was launched in.
-fn module_of<'c>(
-    trace: &'c Trace,
-    launches: &'c [u32],
-    modules: Option<&'c Modules>,
-) -> impl Fn(usize) -> Option<u32> + 'c {
-    move |kernel| modules?.module(trace, launches.get(kernel).copied().unwrap_or(NONE))
-}
-
 /// Cuts at markers. The last layer of a pass ends where its pattern does.
 fn at_markers(
-    trace: &Trace,
+    recording: &Recording<'_>,
     sequence: &Sequence<'_>,
     markers: &[usize],
-    launches: &[u32],
-    steps: &Steps,
-    modules: Option<&Modules>,
 ) -> Vec<CutPass> {
-    let module = module_of(trace, launches, modules);
+    let &Recording { trace, launches, steps, .. } = recording;
+    let module = |kernel| recording.module(kernel);
     let begins = passes::begins(sequence, markers, launches, steps, module);
     let begins = passes::between_sends(trace, sequence, markers, begins);
-    let mut begins = strangers::divide(sequence, markers, begins);
+    let mut begins = strangers::divide(recording, sequence, markers, begins);
     begins.push(markers.len());
     let passes: Vec<Range<usize>> = begins.windows(2).map(|pair| pair[0]..pair[1]).collect();
     let is_backward = |pass: &Range<usize>| {
@@ -169,20 +169,18 @@ fn at_markers(
     passes.iter().map(cut).collect()
 }
 
-/// Puts layers with both ends into passes.
+/// Puts layers with both ends into passes, by the modules that kernels were launched in.
 fn whole_layers(
-    trace: &Trace,
+    recording: &Recording<'_>,
     sequence: &Sequence<'_>,
     layers: Vec<Range<usize>>,
-    launches: &[u32],
-    steps: &Steps,
-    modules: Option<&Modules>,
+    module: impl Fn(usize) -> Option<u32>,
 ) -> Vec<CutPass> {
     let markers: Vec<usize> = layers.iter().map(|layer| layer.start).collect();
     if markers.is_empty() {
         return Vec::new();
     }
-    let module = module_of(trace, launches, modules);
+    let &Recording { launches, steps, .. } = recording;
     let mut begins = passes::begins(sequence, &markers, launches, steps, module);
     begins.push(markers.len());
     begins

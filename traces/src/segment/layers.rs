@@ -5,12 +5,13 @@ use std::ops::Range;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use super::cut::{Cut, CutPass, cut};
+use super::cut::{Cut, CutPass, Recording, cut};
 pub use super::markers::Marker;
 use super::modules::Modules;
 use super::no_layers::NoLayers;
 use super::order::StreamOrder;
 use super::sequence::Sequence;
+use super::signature::Weights;
 use super::steps::Steps;
 use crate::classify::Class;
 use crate::launched::NONE;
@@ -132,7 +133,14 @@ impl Layers {
         let mut layers = Self { of_kernel: vec![NONE; trace.kernels.len()], ..Self::default() };
         let mut failures = Vec::new();
         let mut patterns: FxHashMap<(Vec<Class>, bool), usize> = FxHashMap::default();
-        let cut = |sequence: &Sequence<'_>| cut(trace, sequence, launches, steps, modules.as_ref());
+        let recording = Recording {
+            trace,
+            launches,
+            steps,
+            modules: modules.as_ref(),
+            weights: Weights::of(trace, launches),
+        };
+        let cut = |sequence: &Sequence<'_>| cut(&recording, sequence);
         for (device, lanes) in order.devices(trace) {
             let sequence_of = |rows| Sequence::new(trace, classes, rows);
             let all_rows = order.merged(trace, &lanes);

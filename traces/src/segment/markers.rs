@@ -44,6 +44,13 @@ impl fmt::Display for Marker {
 /// first one may be cut off, and some layers share the cache of others.
 const CACHED_SHARE: f64 = 0.8;
 
+/// Layers of a model that look alike: fewer do not show how a layer is built.
+const LEAST_LAYERS: usize = 2;
+
+/// Attentions of a layer, over as many axes or sequences. More are of layers whose feed-forward part
+/// is not seen.
+const MOST_ATTENTIONS: usize = 4;
+
 /// Where the markers of a stream are, and what they are.
 pub(super) fn find(sequence: &Sequence<'_>) -> Option<(Marker, Vec<usize>)> {
     let attention = groups(sequence, |at| sequence.class(at) == Class::Attn);
@@ -136,7 +143,8 @@ fn unfused_attention(sequence: &Sequence<'_>) -> Vec<usize> {
 
 /// Leaves out the markers of a layer after its first one: with attention over two axes, or over
 /// two sequences, only the last of a layer is followed by its feed-forward part. That is seen if
-/// each such part comes after the same number of markers.
+/// each such part comes after the same number of markers. Models may follow each other, as an
+/// encoder and a decoder: then it is the same number within each. A layer is of one direction.
 fn with_both_halves(sequence: &Sequence<'_>, markers: Vec<usize>) -> Vec<usize> {
     let ends = markers.iter().copied().skip(1).chain([sequence.len()]);
     let has_feed_forward: Vec<bool> = markers
@@ -149,19 +157,29 @@ fn with_both_halves(sequence: &Sequence<'_>, markers: Vec<usize>) -> Vec<usize> 
                 .any(|class| matches!(class, Class::Act | Class::MoeGemm | Class::MoeRouting))
         })
         .collect();
-    let mut run = 0;
-    let mut runs = Vec::new();
-    for has in &has_feed_forward {
+    // How many markers come before each such part, and how often that is so in a row.
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    let (mut run, mut backward) = (0, 0);
+    for (marker, has) in markers.iter().zip(&has_feed_forward) {
         run += 1;
+        backward += usize::from(sequence.is_backward(*marker));
         if *has {
-            runs.push(run);
-            run = 0;
+            if backward > 0 && backward < run {
+                return markers;
+            }
+            match runs.last_mut() {
+                Some((markers, times)) if *markers == run => *times += 1,
+                _ => runs.push((run, 1)),
+            }
+            (run, backward) = (0, 0);
         }
     }
-    // The first layer may be cut off by the beginning of the recording.
-    let inner = runs.get(1..).unwrap_or_default();
-    let Some(&each) = inner.first() else { return markers };
-    if each < 2 || inner.iter().any(|run| *run != each) {
+    // The recording may begin in a layer, and end in one.
+    let inner = runs.get(1..runs.len().saturating_sub(1)).unwrap_or_default();
+    let is_of_model =
+        |(markers, times): &(usize, usize)| *markers <= MOST_ATTENTIONS && *times >= LEAST_LAYERS;
+    let has_several = |run: &(usize, usize)| run.0 > 1 && is_of_model(run);
+    if !inner.iter().all(is_of_model) || !runs.iter().any(has_several) {
         return markers;
     }
     let mut kept = Vec::new();

@@ -4,8 +4,9 @@
 //! and `steps` puts kernels into the marks by their launches, with `windows` that say which marks
 //! contain a time. `cut` makes passes and layers of a `sequence` of kernels: `markers`, `modules`
 //! or a `repetition` say where layers begin, `passes` where the model begins again, `strangers` which
-//! passes are of other models, and the `shape` of its layers where the last one `ends`. `layers` puts together what was found on all devices,
-//! and `family` says what kind of model it looks like. `phases` says what passes are for where no mark does.
+//! passes are of other models, by their `signature`, and the `shape` of its layers where the last one
+//! `ends`. `layers` puts together what was found on all devices, and `family` says what kind of model
+//! it looks like. `phases` says what passes are for where no mark does.
 
 mod cut;
 mod ends;
@@ -21,6 +22,7 @@ mod phases;
 mod repetition;
 mod sequence;
 mod shape;
+mod signature;
 mod some;
 mod steps;
 mod strangers;

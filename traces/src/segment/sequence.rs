@@ -1,6 +1,7 @@
 //! The kernels of a device or of one of its streams in their order, with what finding layers needs
 //! to know of each.
 
+use std::cmp::Reverse;
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
@@ -33,9 +34,9 @@ const BESIDE: u8 = 16;
 
 impl<'s> Sequence<'s> {
     pub(super) fn new(trace: &Trace, classes: &Classes, rows: &'s [u32]) -> Self {
-        let mut of_name: Vec<Option<u8>> = vec![None; trace.names.len()];
+        let mut of_name: FxHashMap<NameId, u8> = FxHashMap::default();
         let lane = |row: u32| trace.kernels.lane.get(row as usize).copied();
-        let busiest = busiest(rows.iter().filter_map(|row| lane(*row)), trace.lanes.len());
+        let busiest = busiest(rows.iter().filter_map(|row| lane(*row)));
         let (mut main, mut hints) = (Vec::new(), Vec::new());
         for row in rows {
             let found = classes.get(*row as usize);
@@ -50,10 +51,7 @@ impl<'s> Sequence<'s> {
                 hint |= OUTER;
             }
             if let Some(name) = trace.kernels.name.get(*row as usize) {
-                hint |= match of_name.get_mut(name.0 as usize) {
-                    Some(known) => *known.get_or_insert_with(|| by_name(trace.names.text(*name))),
-                    None => 0,
-                };
+                hint |= *of_name.entry(*name).or_insert_with(|| by_name(trace.names.text(*name)));
             }
             hint |= if lane(*row) == busiest { 0 } else { BESIDE };
             main.push(found.main);
@@ -137,18 +135,15 @@ impl<'s> Sequence<'s> {
     }
 }
 
-/// The lane with the most kernels, the first of equals.
-fn busiest(lanes: impl Iterator<Item = u32>, count: usize) -> Option<u32> {
-    let mut kernels = vec![0_u64; count];
+/// The lane with the most kernels, the first of equals. Only lanes that are there are counted: each
+/// of many streams may be looked at by itself.
+fn busiest(lanes: impl Iterator<Item = u32>) -> Option<u32> {
+    let mut kernels: FxHashMap<u32, u64> = FxHashMap::default();
     for lane in lanes {
-        if let Some(kernels) = kernels.get_mut(lane as usize) {
-            *kernels += 1;
-        }
+        *kernels.entry(lane).or_default() += 1;
     }
-    (0..)
-        .zip(kernels)
-        .max_by_key(|(lane, kernels)| (*kernels, std::cmp::Reverse(*lane)))
-        .map(|(lane, _)| lane)
+    let most = kernels.into_iter().max_by_key(|(lane, kernels)| (*kernels, Reverse(*lane)));
+    most.map(|(lane, _)| lane)
 }
 
 /// What the names of losses and of optimizers have.

@@ -34,11 +34,11 @@ fn collected(path: &Path, options: &Options) -> Result<(Trace, usize), TraceErro
         &mut |part| {
             parts += 1;
             let same: Vec<_> = part.names.iter().map(|(id, _)| id).collect();
-            whole.kernels.append(part.kernels.clone(), &same);
-            whole.launches.append(part.launches.clone(), &same);
-            whole.annotations.append(part.annotations.clone(), &same);
-            whole.ops.append(part.ops.clone(), &same);
-            whole.frames.append(part.frames.clone(), &same);
+            whole.kernels.append(&part.kernels, &same, 1);
+            whole.launches.append(&part.launches, &same, 1);
+            whole.annotations.append(&part.annotations, &same, 1);
+            whole.ops.append(&part.ops, &same, 1);
+            whole.frames.append(&part.frames, &same, 1);
             whole.names = part.names.clone();
             whole.threads = part.threads.clone();
             whole.lanes = part.lanes.clone();

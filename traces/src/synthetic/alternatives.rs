@@ -33,6 +33,10 @@ kernels! {
     GATE_UP_OF_OPERATOR, "gate_up", Gemm, "aten::_addmm_activation",
         "nvjet_tst_256x128_64x4_2x1_v_bz_coopA_TNN",
         "Cijk_Alik_Bljk_BBS_BH_Bias_HA_S_SAV_UserArgs_MT256x256x64_MI16x16x1_SN_LDSB0_AFC1_AFEM1_AFEM1_ASEM1_CLR1_CADS0";
+    // That of the other side, called by an operator of the program's own, which may do more.
+    GATE_UP_SILENT, "gate_up", Gemm, "model::gate_up",
+        "nvjet_tst_192x192_64x4_1x2_h_bz_coopB_TNT",
+        "Cijk_Alik_Bljk_BBS_BH_Bias_HA_S_SAV_UserArgs_MT256x256x64_MI16x16x1_SN_LDSB1_AFC1_AFEM1_AFEM1_ASEM1_CLR1_CADS0";
     EXPERTS_UP, "experts_up", MoeGemm, "vllm::fused_experts",
         "fused_moe_kernel",
         "fused_moe_kernel";

@@ -39,6 +39,8 @@ pub enum Difference {
     OperatorAct,
     /// The changed side has no activations.
     NoAct,
+    /// The same, and the GEMM before them takes longer. Its operator says that it does no more.
+    NoActSlowGemm,
     /// The changed side does not rotate.
     NoRope,
     /// The changed side has no norms behind scans.
@@ -114,7 +116,7 @@ pub enum Planted {
 
 impl Difference {
     /// All of them.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 32] = [
         Self::None,
         Self::SeparateAddNorm,
         Self::FusedRopeCache,
@@ -146,6 +148,7 @@ impl Difference {
         Self::SlowNorm,
         Self::MoreSteps,
         Self::MoreIdle,
+        Self::NoActSlowGemm,
     ];
 
     /// What is true of a pair of dense models with this difference.
@@ -175,7 +178,7 @@ impl Difference {
             }
             Self::OperatorAct => fusion(true, "ACT+GEMM", &["GEMM", "ACT"]),
             Self::SilentRope | Self::CheapRope => silent("ROPE+KVCACHE", &["ROPE", "KVCACHE"]),
-            Self::NoAct => less(Class::Act),
+            Self::NoAct | Self::NoActSlowGemm => less(Class::Act),
             Self::NoRope => less(Class::Rope),
             Self::NoGatedNorm => less(Class::Norm),
             Self::SplitK => more(Class::GemmEpilogue),
@@ -211,6 +214,7 @@ impl Difference {
             Self::CheapRope => Edit::CheapRope(5),
             Self::OperatorAct => Edit::OperatorAct,
             Self::NoAct => Edit::NoAct,
+            Self::NoActSlowGemm => Edit::NoActSlowGemm,
             Self::NoRope => Edit::NoRope,
             Self::NoGatedNorm => Edit::NoGatedNorm,
             Self::SplitK => Edit::SplitK,
@@ -235,6 +239,12 @@ impl Difference {
             Self::FusedExpertsAct => Some(Edit::SeparateExpertsAct),
             _ => None,
         }
+    }
+
+    /// Whether operators tell what it is: there is none around what a graph launches.
+    #[must_use]
+    pub const fn needs_operators(self) -> bool {
+        matches!(self, Self::OperatorAct | Self::NoActSlowGemm)
     }
 
     /// How long the device of the changed side waits for each call, in nanoseconds.

@@ -30,7 +30,8 @@ pub enum Edit {
     FusedAllReduceNorm,
     /// Attention over prompts is a GEMM, a softmax and a GEMM.
     SeparateAttention,
-    /// The GEMM before an activation computes it and takes longer, and its name is as before.
+    /// The GEMM before an activation computes it and takes longer, and its name is as before. Its
+    /// operator is one of the program's own.
     SilentAct,
     /// The write of the cache rotates and takes longer, and its name is as before.
     SilentRope,
@@ -42,6 +43,8 @@ pub enum Edit {
     OperatorAct,
     /// There is no activation, and nothing else takes longer.
     NoAct,
+    /// There is no activation, and the GEMM before it takes longer.
+    NoActSlowGemm,
     /// There is no rotation, and nothing else takes longer.
     NoRope,
     /// There is no norm behind the scan of a state space.
@@ -119,7 +122,10 @@ impl Edit {
                 let parts = || -> Kernels { vec![&a::SCORES, &a::ATTENTION_SOFTMAX, &a::VALUES] };
                 vec![(&k::ATTENTION_PREFILL, parts()), (&k::WINDOW_PREFILL, parts())]
             }
-            Self::SilentAct | Self::CheapAct(_) | Self::NoAct => vec![(&k::ACT_MUL, vec![])],
+            Self::SilentAct | Self::CheapAct(_) => {
+                vec![(&k::GATE_UP, vec![&a::GATE_UP_SILENT]), (&k::ACT_MUL, vec![])]
+            }
+            Self::NoAct | Self::NoActSlowGemm => vec![(&k::ACT_MUL, vec![])],
             Self::SilentRope | Self::CheapRope(_) | Self::NoRope => vec![(&k::ROPE, vec![])],
             Self::OperatorAct => {
                 vec![(&k::GATE_UP, vec![&a::GATE_UP_OF_OPERATOR]), (&k::ACT_MUL, vec![])]
@@ -155,6 +161,7 @@ impl Edit {
         let most_of = |role| usual_ns(role) * 3 / 4;
         match (self, kernel.role) {
             (Self::SilentAct, "gate_up" | "experts_up") => most_of("act"),
+            (Self::NoActSlowGemm, "gate_up") => most_of("act"),
             (Self::SilentRope, "kv_cache") => most_of("rope"),
             (Self::CheapAct(percent), "gate_up" | "experts_up") => {
                 usual_ns("act") * u64::from(percent) / 100

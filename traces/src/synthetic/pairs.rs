@@ -101,8 +101,7 @@ fn plan(difference: Difference, number: usize) -> Plan {
         steps: if difference == Difference::MoreSteps { 3 } else { steps + number as u64 / 3 % 2 },
         variation: pick(variations, number / 3, Variation::None),
         phases: pick(&phases(difference), number / 2, vec![Phase::Decode]),
-        launching: if difference == Difference::OperatorAct {
-            // What is in a graph has no operator.
+        launching: if difference.needs_operators() {
             Launching::Eager
         } else {
             pick(&Launching::ALL, number + number / 4, Launching::Eager)
@@ -111,7 +110,7 @@ fn plan(difference: Difference, number: usize) -> Plan {
         annotations: pick(&annotations, number, &[]).to_vec(),
         communication: pick(communications, number / 2, Communication::None),
         copies: number % 5 == 1,
-        operators: number % 4 == 2 || difference == Difference::OperatorAct,
+        operators: number % 4 == 2 || difference.needs_operators(),
         device_annotations: number.is_multiple_of(2),
         frames: u64::from(number % 6 == 3),
         edits,
@@ -135,6 +134,7 @@ fn models(difference: Difference) -> &'static [Model] {
         | Difference::CheapRope
         | Difference::NoRope => &[Dense, MixtureOfExperts, Dense],
         Difference::OperatorAct
+        | Difference::NoActSlowGemm
         | Difference::FusedActQuant
         | Difference::FusedGemmAct
         | Difference::SeparateAttention => &[Dense],

@@ -210,6 +210,18 @@ fn alike_sizes_that_are_called_more_often() {
     assert!(found.verdict().contains("FLOP against"), "{}", found.verdict());
 }
 
+#[test]
+fn a_fusion_has_the_size_of_its_gemm() {
+    for (sizes, expected) in
+        [(Sizes::All, Some("linear/bf16/m256.k512.n2048")), (Sizes::None, None)]
+    {
+        let plain = Plan { sizes, ..Plan::transformer() };
+        let found = pair(&plain, &Plan { fuses_activation: true, ..plain.clone() });
+        let [fusion] = &found.fusions[..] else { panic!("{:?}", found.fusions) };
+        assert_eq!((fusion.operation.as_str(), fusion.problem.as_deref()), ("ACT+GEMM", expected));
+    }
+}
+
 /// A mix of phases is compared phase by phase.
 #[test]
 fn other_shares_of_phases() {

@@ -39,6 +39,8 @@ pub(crate) struct Plan {
     pub(crate) more_gemms: u64,
     /// Whether each GEMM out of attention has an adapter of low rank.
     pub(crate) has_adapters: bool,
+    /// Whether the first GEMM behind attention computes the activation.
+    pub(crate) fuses_activation: bool,
     pub(crate) dtype: &'static str,
     pub(crate) sizes: Sizes,
     pub(crate) steps: Vec<Step>,
@@ -59,6 +61,7 @@ impl Plan {
             vocabulary: 32_000,
             more_gemms: 0,
             has_adapters: false,
+            fuses_activation: false,
             dtype: "c10::BFloat16",
             sizes: Sizes::All,
             steps: vec![STEP; 3],
@@ -151,15 +154,19 @@ impl Writer<'_> {
                 self.op("aten::mm", &gemm(8, hidden), "nvjet_tst_low", long / 16);
                 self.op("aten::mm", &gemm(hidden, 8), "nvjet_tst_high", long / 16);
             }
+            let fused = self.plan.fuses_activation;
+            let up = if fused { "triton_tem_fused_mm_mul_silu_3" } else { "nvjet_tst_up" };
             for _ in 0..=self.plan.more_gemms {
-                self.op("aten::mm", &gemm(4 * hidden, hidden), "nvjet_tst_up", 4 * long);
+                self.op("aten::mm", &gemm(4 * hidden, hidden), up, 4 * long);
             }
-            self.op(
-                "aten::silu",
-                &format!("[[{tokens}, {}]]", 4 * hidden),
-                "silu_kernel",
-                long / 8,
-            );
+            if !fused {
+                self.op(
+                    "aten::silu",
+                    &format!("[[{tokens}, {}]]", 4 * hidden),
+                    "silu_kernel",
+                    long / 8,
+                );
+            }
             self.op("aten::mm", &gemm(hidden, 4 * hidden), "nvjet_tst_down", 4 * long);
         }
         if layers > 0 {

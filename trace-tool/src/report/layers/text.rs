@@ -165,9 +165,10 @@ fn passes(layers: &LayersFound) -> String {
     for other in &layers.others {
         let _ = write!(
             text,
-            "; and {} of another model, of {}, which begin at {}",
+            "; and {} of another model, of {}, which {} at {}",
             counted(other.passes as u64, "pass"),
             counted(other.layers as u64, "layer"),
+            if other.layers == 1 { "begins" } else { "begin" },
             shortened(&other.marker)
         );
     }

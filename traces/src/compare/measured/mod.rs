@@ -1,18 +1,20 @@
 //! What measured records say of fusions that were found in traces.
 //!
-//! A trace does not record the sizes of a kernel's tensors, so no single record fits a fusion. What
-//! is said is the range of the measured speedups over all sizes, with their intervals, for each
-//! pattern that is like the fusion. `patterns` says which are.
+//! For each pattern that is like the fusion, the range of the measured speedups over all sizes is said,
+//! with their intervals; `patterns` says which are. Where the trace says the sizes of what is fused, the
+//! cost model is asked about these (`at_size`).
 
+mod at_size;
 mod patterns;
 
 use std::collections::BTreeMap;
 
 use fusion_cost_model::calibration::{FusionRecord, HardwareCalibration, Verdict};
-use fusion_cost_model::{Backend, Clock, DType, Implementation};
+use fusion_cost_model::{Backend, Clock, DType, FusionCostModel, Implementation};
 use serde::Serialize;
 
 use super::Fusion;
+pub use at_size::EstimatedSpeedup;
 
 /// What a calibration file says of a fusion.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -29,6 +31,9 @@ pub struct FusionRecords {
     pub patterns: Vec<&'static str>,
     /// What was measured of them; empty if the file has no record.
     pub measured: Vec<MeasuredPattern>,
+    /// What they gain at the sizes in the trace; empty if those are not known, or further from what was
+    /// measured than the model interpolates.
+    pub at_size: Vec<EstimatedSpeedup>,
 }
 
 /// The records of one pattern on one backend with one dtype.
@@ -89,6 +94,9 @@ pub fn fusion_records(
     file: &str,
     calibration: &HardwareCalibration,
 ) -> Vec<FusionRecords> {
+    // Making a model takes time, and most traces do not say sizes.
+    let has_sizes = fusions.iter().any(|fusion| fusion.problem.is_some());
+    let model = has_sizes.then(|| FusionCostModel::new(calibration.clone()));
     let of = |(index, fusion): (usize, &Fusion)| {
         let patterns = patterns::patterns(&fusion.operation, &fusion.separate);
         FusionRecords {
@@ -97,6 +105,10 @@ pub fn fusion_records(
             hardware: calibration.hardware.name.clone(),
             patterns: patterns.to_vec(),
             measured: patterns.iter().flat_map(|name| measured(name, calibration)).collect(),
+            at_size: model
+                .iter()
+                .flat_map(|model| at_size::estimates(patterns, fusion.problem.as_deref(), model))
+                .collect(),
         }
     };
     fusions.iter().enumerate().map(of).collect()
@@ -150,8 +162,9 @@ impl FusionRecords {
             let patterns = patterns.join(" or ");
             return vec![format!("{file} ({hardware}) has no record of {patterns}")];
         }
-        let sentence = |one: &MeasuredPattern| format!("{file} ({hardware}): {}", one.sentence());
-        measured.iter().map(sentence).collect()
+        let all = measured.iter().map(MeasuredPattern::sentence);
+        let at_size = self.at_size.iter().map(EstimatedSpeedup::sentence);
+        all.chain(at_size).map(|sentence| format!("{file} ({hardware}): {sentence}")).collect()
     }
 }
 
@@ -206,6 +219,7 @@ mod tests {
             confidence: 1.0,
             by: FusionEvidence::Name,
             excess: None,
+            problem: None,
             evidence: String::new(),
         }
     }

@@ -53,6 +53,9 @@ pub struct Fusion {
     /// Of an absence, by how much longer the neighbour takes than it should, over what the missing
     /// kernel would take.
     pub excess: Option<f64>,
+    /// The GEMM, the convolution or the attention in the first of them, as a problem of the
+    /// calibrator, if the trace says its sizes: `linear/bf16/m512.k1024.n4096`.
+    pub problem: Option<String>,
     /// The evidence.
     pub evidence: String,
 }

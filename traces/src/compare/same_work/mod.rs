@@ -11,7 +11,7 @@ mod phase;
 mod weights;
 mod workload;
 
-use super::basis::{PHASES, Steps};
+use super::basis::Steps;
 use super::models::Mismatch;
 use super::result::{Answer, Basis, Headline, PhasePart, Question, SameWork, WorkAspect, WorkRate};
 use super::side::{Chosen, CompareOptions, on_both};
@@ -260,10 +260,10 @@ impl Evidence<'_, '_> {
             let sizes = works[side].marked.iter().find(|(of, _)| *of == phase);
             sizes.and_then(|(_, size)| size.tokens)
         };
-        if self.steps.by_phase && self.phases.len() < PHASES {
-            let both = self
-                .phases
-                .iter()
+        // The parts of a step of training are of the same tokens.
+        let of_phases = || self.phases.iter().filter(|part| !part.phase.is_part_of_step());
+        if self.steps.by_phase && of_phases().next().is_some() {
+            let both = of_phases()
                 .filter_map(|part| Some((part.phase, [part.first_ns?, part.second_ns?])));
             let rates: Option<Vec<WorkRate>> = both
                 .map(|(phase, times)| {

@@ -26,6 +26,7 @@ impl Evidence<'_, '_> {
             let marked = works[side].marked.iter().filter_map(|(phase, _)| *phase);
             let derived = steps.findings.iter().map(|found| found.phase);
             let mut phases: Vec<Phase> = marked.chain(derived).collect();
+            phases.sort_unstable();
             phases.dedup();
             phases.into_iter().map(Phase::name).collect::<Vec<_>>()
         });

@@ -29,7 +29,7 @@ fn the_process_of_the_model() {
     assert_eq!(
         error,
         "m.json: no process with events is called `roofline`; there are: `analytic (PID: 1)` \
-         (pid 1, 1 events), `EMPIRICAL (PID: 7)` (pid 7, 2 events)"
+         (pid 1, 1 event), `EMPIRICAL (PID: 7)` (pid 7, 2 events)"
     );
     let error = choose(&two, Some("(pid")).unwrap_err();
     assert!(error.contains("several processes with events are called `(pid`"), "{error}");
@@ -41,10 +41,7 @@ fn the_process_of_the_model() {
     assert_eq!(choose(&named, None), chosen("1", &["process-by-default"]));
     let neither = json!([process(1, "a"), of_process(1), of_process(2)]);
     let error = choose(&neither, None).unwrap_err();
-    assert!(
-        error.ends_with("name one of these: `a` (pid 1, 1 events), pid 2 (1 events)"),
-        "{error}"
-    );
+    assert!(error.ends_with("name one of these: `a` (pid 1, 1 event), pid 2 (1 event)"), "{error}");
     for nothing in [json!([]), json!({"traceEvents": []}), json!([process(1, "profiling")])] {
         assert!(choose(&nothing, None).unwrap_err().contains("it predicts nothing"));
     }

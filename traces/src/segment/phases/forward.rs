@@ -3,14 +3,17 @@
 //!
 //! The profiler numbers gradients: an operator and the node that computes its gradient have the
 //! same number, and an operator without a gradient, as in an evaluation between two steps, has none
-//! that a node has. Old profilers write no numbers; there the name of an operator has to do.
+//! that a node has. Old profilers write no numbers; there names have to do (`partners`).
+
+use std::cmp::Reverse;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::partners;
 use super::training::{Calls, Kind, plain, short};
-use crate::Trace;
 use crate::enclosing::Moment;
 use crate::shapes::base;
+use crate::{NameId, Trace};
 
 /// Operators whose gradients exist and that also load inputs.
 const LOADING: [&str; 5] = ["to", "_to_copy", "copy_", "clone", "contiguous"];
@@ -21,11 +24,13 @@ const OF_MODELS: [&str; 5] = ["mm", "conv", "norm", "attention", "embedding"];
 
 /// An operator that may have a gradient.
 #[derive(Clone, Copy)]
-struct Call {
-    start_ns: i64,
-    end_ns: i64,
-    has_gradient: bool,
+pub(super) struct Call {
+    pub(super) start_ns: i64,
+    pub(super) end_ns: i64,
+    pub(super) name: NameId,
+    pub(super) has_gradient: bool,
     is_of_model: bool,
+    is_in_closure: bool,
 }
 
 /// By thread, the stretches of time in which forward passes were launched.
@@ -42,8 +47,7 @@ pub(super) fn stretches(trace: &Trace, calls: &Calls) -> FxHashMap<u32, Vec<(i64
         let first = run.first().and_then(|call| breaks.get(next(call.start_ns)));
         first.is_some_and(|(_, is_backward)| *is_backward)
     };
-    let with_stretches = |(thread, mut of_thread): (u32, Vec<Call>)| {
-        of_thread.sort_unstable_by_key(|call| (call.start_ns, std::cmp::Reverse(call.end_ns)));
+    let with_stretches = |(thread, of_thread): (u32, Vec<Call>)| {
         let runs = of_thread.chunk_by(|a, b| next(a.start_ns) == next(b.start_ns));
         (thread, runs.filter(is_before_backward).flat_map(with_gradients).collect())
     };
@@ -83,23 +87,24 @@ fn by_thread(trace: &Trace, calls: &Calls) -> FxHashMap<u32, Vec<Call>> {
             return;
         }
         let row = rows[place];
-        let is_of_model = is_of_model.get(ops.name[row].0 as usize) == Some(&true);
-        // In a closure, names do not distinguish passes from what the optimizer computes.
-        let is_in_closure = !open.is_empty();
-        let has_gradient = match calls.gradients.is_empty() {
-            true => !is_in_closure,
-            false => calls.gradients.contains(&ops.gradient[row]),
-        };
-        if is_in_closure && !has_gradient && !is_of_model {
-            return;
-        }
         by_thread.entry(ops.thread[row]).or_default().push(Call {
             start_ns: ops.start_ns[row],
             end_ns: ops.start_ns[row].saturating_add_unsigned(ops.duration_ns[row]),
-            has_gradient,
-            is_of_model,
+            name: ops.name[row],
+            has_gradient: calls.gradients.contains(&ops.gradient[row]),
+            is_of_model: is_of_model.get(ops.name[row].0 as usize) == Some(&true),
+            is_in_closure: !open.is_empty(),
         });
     });
+    let order = |call: &Call| (call.start_ns, Reverse(call.end_ns));
+    by_thread.values_mut().for_each(|of_thread| of_thread.sort_unstable_by_key(order));
+    if calls.gradients.is_empty() {
+        partners::match_by_name(trace, &mut by_thread);
+    }
+    // In a closure, the optimizer computes as well, with operators that have no gradients.
+    let may_be_of_a_pass =
+        |call: &Call| call.has_gradient || call.is_of_model || !call.is_in_closure;
+    by_thread.values_mut().for_each(|of_thread| of_thread.retain(may_be_of_a_pass));
     by_thread
 }
 

@@ -1,14 +1,15 @@
 //! What kernels are for where no mark says so: the parts of a step of training, prefill and decode.
 //!
 //! `training` looks for the operators of a backward pass around the launches of kernels, and
-//! `forward` for the operators whose gradients those compute; `direction` looks for passes through
-//! the layers that take turns in their direction, and `serving` at the attention of passes that only
-//! go forward, by its `sizes` and by names. What nothing shows has no phase: a
-//! wrong one would be worse.
+//! `forward` for the operators whose gradients those compute, their `partners`; `direction` looks for
+//! passes through the layers that take turns in their direction, and `serving` at the attention of
+//! passes that only go forward, by its `sizes` and by names. What nothing shows has no phase: a wrong
+//! one would be worse.
 
 mod beside;
 mod direction;
 mod forward;
+mod partners;
 mod serving;
 mod sizes;
 mod training;

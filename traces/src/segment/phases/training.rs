@@ -302,14 +302,19 @@ fn kind(name: &str) -> Option<Kind> {
     if stem.ends_with("Backward") {
         return Some(if stem == node { Kind::Node } else { Kind::OwnNode });
     }
-    let is_engine = name.starts_with(ENGINE) || name.starts_with("torch::autograd::");
-    is_engine.then_some(Kind::Node)
+    let is_of_framework = is_engine(name) || name.starts_with("torch::autograd::");
+    is_of_framework.then_some(Kind::Node)
 }
 
 const ENGINE: &str = "autograd::engine::evaluate_function: ";
 
+/// Whether a name is that of the engine's call of a node.
+pub(super) fn is_engine(name: &str) -> bool {
+    name.starts_with(ENGINE)
+}
+
 /// The operator whose gradient a node computes: `addmm` of `AddmmBackward0`.
-fn with_gradient(node: &str) -> Option<String> {
+pub(super) fn with_gradient(node: &str) -> Option<String> {
     let node = node.strip_prefix(ENGINE).unwrap_or(node);
     let stem = node.trim_end_matches(|c: char| c.is_ascii_digit());
     let op = stem.strip_suffix("Backward").filter(|op| !op.is_empty())?;

@@ -56,11 +56,34 @@ impl Sketch {
 
     /// A kernel and its launch, right after what came before.
     fn run(&mut self, name: &str) {
+        self.run_for(name, 1);
+    }
+
+    /// One that takes some time.
+    fn run_for(&mut self, name: &str, duration: u64) {
         self.correlation += 1;
         self.now += 2;
         let (correlation, now) = (self.correlation, self.now);
         self.launch("cudaLaunchKernel", 1, now, correlation);
-        self.kernel(name, 7, now + 1, &format!(", \"correlation\": {correlation}"));
+        let args = format!(
+            "\"device\": 0, \"stream\": 7, \"correlation\": {correlation}, \
+             \"External id\": {correlation}"
+        );
+        self.event("kernel", name, (0, 7), (now + 1, duration), &args);
+        self.now += duration - 1;
+    }
+
+    /// A GEMM, with its sizes if they are not zero.
+    fn gemm(&mut self, [m, n, k]: [u64; 3], duration: u64) {
+        let id = self.correlation + 1;
+        if n > 0 {
+            let args = format!(
+                "\"External id\": {id}, \"Input Dims\": [[{m}, {k}], [{k}, {n}]], \
+                 \"Input type\": [\"c10::BFloat16\", \"c10::BFloat16\"]"
+            );
+            self.event("cpu_op", "aten::mm", (1, 1), (self.now + 1, 2), &args);
+        }
+        self.run_for(GEMM, duration);
     }
 
     fn run_all(&mut self, names: &[&str]) {

@@ -65,6 +65,109 @@ fn a_diffusion_transformer_is_not_its_text_encoder() {
     }
 }
 
+/// A pass of a model whose layers look like those of any other size, with the sizes of its weights.
+fn pass_of(sketch: &mut Sketch, layers: u64, (tokens, width): (u64, u64), has_sizes: bool) {
+    let size = if has_sizes { width } else { 0 };
+    let slower = width / 512;
+    sketch.run_for(EMBED, 1);
+    for _ in 0..layers {
+        sketch.run_for(NORM, 2);
+        sketch.gemm([tokens, 3 * size, size], 4 * slower);
+        sketch.run_for(ATTENTION, 4);
+        sketch.gemm([tokens, size, size], 2 * slower);
+        sketch.run_for(NORM, 2);
+        sketch.gemm([tokens, 4 * size, size], 5 * slower);
+        sketch.run_for(ACT, 1);
+        sketch.gemm([tokens, size, 4 * size], 5 * slower);
+    }
+    sketch.run_for(NORM, 2);
+    sketch.gemm([tokens, 50 * size, size], 9 * slower);
+    sketch.run_for(SORT, 3);
+}
+
+#[test]
+fn a_model_that_drafts_is_not_the_one_that_it_drafts_for() {
+    for (drafts, layers) in [(1, 16), (2, 12), (3, 7), (4, 20)] {
+        for has_sizes in [true, false] {
+            // Without sizes, the time of a layer that has no end does not tell.
+            if drafts == 1 && !has_sizes {
+                continue;
+            }
+            let mut sketch = Sketch::default();
+            for _ in 0..5 {
+                (0..3).for_each(|_| pass_of(&mut sketch, drafts, (8, 512), has_sizes));
+                pass_of(&mut sketch, layers, (40, 2048), has_sizes);
+            }
+            let found = sketch.segments().layers;
+            assert_eq!(u64::from(found.count), layers, "{drafts} {has_sizes}");
+            assert_eq!(lengths(&found), vec![(layers as usize, false); 5], "{drafts}");
+            let others: Vec<_> = found.others.iter().map(|one| (one.layers, one.passes)).collect();
+            assert_eq!(others, [(drafts as usize, 15)], "{drafts} {has_sizes}");
+        }
+    }
+}
+
+/// Passes of one model that nothing separates are several, whatever their sizes.
+#[test]
+fn passes_that_run_together_are_of_one_model() {
+    for has_sizes in [true, false] {
+        let mut sketch = Sketch::default();
+        for (tokens, passes) in [(8, 1), (8, 1), (300, 2), (8, 1), (300, 2), (8, 1)] {
+            pass_of(&mut sketch, 4 * passes, (tokens, 512), has_sizes);
+        }
+        let found = sketch.segments().layers;
+        assert_eq!((found.count, found.others.len()), (4, 0), "{has_sizes}");
+    }
+}
+
+/// An encoder before a decoder whose layers have two attentions, over the own tokens and over what
+/// the encoder gave.
+#[test]
+fn an_encoder_is_not_its_decoder() {
+    let own = [NORM, GEMM, "flash_fwd_splitkv_kernel", GEMM, ADD];
+    let feed_forward = [NORM, GEMM, "gelu_kernel", GEMM, ADD];
+    for (batches, encoder, decoder, steps) in [(1, 6, 8, 10), (1, 2, 4, 20), (3, 12, 12, 7)] {
+        let mut sketch = Sketch::default();
+        for _ in 0..batches {
+            sketch.run(EMBED);
+            for _ in 0..encoder {
+                sketch.run_all(&[NORM, GEMM, ATTENTION, GEMM, ADD]);
+                sketch.run_all(&feed_forward);
+            }
+            for _ in 0..steps {
+                sketch.run(EMBED);
+                for _ in 0..decoder {
+                    sketch.run_all(&own);
+                    sketch.run_all(&own);
+                    sketch.run_all(&feed_forward);
+                }
+                sketch.run_all(&[NORM, GEMM, SORT]);
+            }
+        }
+        let found = sketch.segments().layers;
+        assert_eq!((found.count, found.marker), (decoder, Some(Marker::Attention)));
+        let passes = vec![(decoder as usize, false); batches * steps];
+        if encoder != decoder {
+            assert_eq!(lengths(&found), passes, "{batches} {encoder} {decoder}");
+            let others: Vec<_> = found.others.iter().map(|one| (one.layers, one.passes)).collect();
+            assert_eq!(others, [(encoder as usize, batches)]);
+        }
+    }
+}
+
+/// Where activations are computed in GEMMs, one behind the layers is no part of any.
+#[test]
+fn an_activation_behind_the_layers_joins_none() {
+    let mut sketch = Sketch::default();
+    for _ in 0..4 {
+        sketch.run(EMBED);
+        (0..7).for_each(|_| sketch.run_all(&[NORM, GEMM, ATTENTION, GEMM, NORM, GEMM, GEMM]));
+        sketch.run_all(&[GEMM, "gelu_kernel"]);
+    }
+    let found = sketch.segments().layers;
+    assert_eq!((found.count, found.passes.len()), (7, 4));
+}
+
 #[test]
 fn residual_blocks_are_counted_once_in_each_step() {
     let mut sketch = Sketch::default();

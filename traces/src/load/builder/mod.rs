@@ -1,4 +1,10 @@
 //! Puts events into columns.
+//!
+//! Parts of a file are read each by its own builder and then put together (`parts`); what was wrong
+//! with events becomes a few warnings (`tallies`).
+
+mod parts;
+mod tallies;
 
 use rustc_hash::FxHashMap;
 
@@ -8,24 +14,9 @@ use super::messages;
 use super::repeats::Repeats;
 use super::row::{References, Row, has_bad_id};
 use super::shapes::Interner;
-use super::strays::{self, LONGEST_NS};
-use crate::{DeviceWork, EventForm, Lane, OtherDevice, Thread, Trace, Warning};
-
-/// How often something was wrong, and where first.
-#[derive(Debug, Clone, Copy, Default)]
-struct Tally {
-    count: u64,
-    first_at: u64,
-}
-
-impl Tally {
-    fn add(&mut self, count: u64, first_at: u64) {
-        if count > 0 {
-            self.first_at = if self.count == 0 { first_at } else { self.first_at.min(first_at) };
-            self.count += count;
-        }
-    }
-}
+use super::strays::LONGEST_NS;
+use crate::{DeviceWork, EventForm, Lane, Thread, Trace};
+use tallies::Tallies;
 
 /// The thread of an event, as the file writes it.
 #[derive(Debug, Default)]
@@ -54,12 +45,7 @@ pub(crate) struct Builder {
     gave_kernels: bool,
     /// Calls of the runtimes of XPUs and of MTIA devices.
     other_devices: [u64; 2],
-    broken: Tally,
-    broken_bytes: u64,
-    bad_times: Tally,
-    bad_durations: Tally,
-    bad_ids: Tally,
-    lost_shapes: Tally,
+    tallies: Tallies,
 }
 
 impl Builder {
@@ -70,18 +56,6 @@ impl Builder {
     /// Says what the events are in the file, for warnings.
     pub(super) fn set_form(&mut self, form: EventForm) {
         self.form = form;
-    }
-
-    /// A part of a trace, whose events may be written like those of the parts before.
-    pub(super) fn of_part(keep_frames: bool, repeats: Repeats) -> Self {
-        Self { keep_frames, repeats, ..Self::default() }
-    }
-
-    /// What is known of how events are written, for the next part.
-    pub(super) fn take_repeats(&mut self) -> Repeats {
-        let mut repeats = std::mem::take(&mut self.repeats);
-        repeats.forget_references();
-        repeats
     }
 
     pub(crate) fn keeps_frames(&self) -> bool {
@@ -117,12 +91,12 @@ impl Builder {
             return;
         }
         let Field::Is(start_ns) = event.start_ns else {
-            self.bad_times.add(1, at);
+            self.tallies.bad_times.add(1, at);
             return;
         };
         let duration_ns = duration(event);
-        self.bad_durations.add(u64::from(duration_ns.is_none()), at);
-        self.bad_ids.add(u64::from(has_bad_id(event)), at);
+        self.tallies.bad_durations.add(u64::from(duration_ns.is_none()), at);
+        self.tallies.bad_ids.add(u64::from(has_bad_id(event)), at);
         let references = self.refer(event, at);
         self.push(&Row::of(event, start_ns, duration_ns.unwrap_or(0)), references);
     }
@@ -133,7 +107,8 @@ impl Builder {
     pub(super) fn add_repeated(&mut self, text: &[u8], at: u64) -> Option<usize> {
         let found = self.repeats.find(text)?;
         self.trace.events += 1;
-        if found.row.category == Category::Frame && !self.keep_frames {
+        let category = found.row.category;
+        if category == Category::Other || category == Category::Frame && !self.keep_frames {
             return Some(found.used);
         }
         let references = match found.references {
@@ -144,8 +119,10 @@ impl Builder {
         Some(found.used)
     }
 
-    /// Learns how the event is written that was added last.
-    pub(super) fn learn(&mut self, text: &[u8], event: &Event<'_>, numbers: &[NumberAt]) {
+    /// Learns how the event is written that was added last; none if it is one that is not kept.
+    #[inline]
+    pub(super) fn learn(&mut self, text: &[u8], event: Option<&Event<'_>>, numbers: &[NumberAt]) {
+        let Some(event) = event else { return self.repeats.learn_passed(text, numbers) };
         let (Field::Is(start_ns), Some(duration_ns)) = (event.start_ns, duration(event)) else {
             return;
         };
@@ -178,10 +155,10 @@ impl Builder {
     #[inline(never)]
     fn refer_anew(&mut self, template: u32, at: u64) -> References {
         let event = self.repeats.event(template);
-        let lost = self.lost_shapes.count;
+        let lost = self.tallies.lost_shapes.count;
         let references = self.refer(&event, at);
         // One of whose shape is not kept is counted each time.
-        if self.lost_shapes.count == lost {
+        if self.tallies.lost_shapes.count == lost {
             self.repeats.refer(template, references);
         }
         references
@@ -267,7 +244,7 @@ impl Builder {
     /// The id of what an operator was called with.
     fn shape(&mut self, inputs: &Inputs<'_>, at: u64) -> u32 {
         let id = self.shapes.id(inputs, &mut self.trace.shapes);
-        self.lost_shapes.add(u64::from(id.is_none()), at);
+        self.tallies.lost_shapes.add(u64::from(id.is_none()), at);
         id.unwrap_or(0)
     }
 
@@ -328,113 +305,13 @@ impl Builder {
 
     /// Counts a place where the text is broken.
     pub(crate) fn broken(&mut self, at: u64, bytes: u64) {
-        self.broken.add(1, at);
-        self.broken_bytes += bytes;
+        self.tallies.broken.add(1, at);
+        self.tallies.broken_bytes += bytes;
     }
 
     /// Whether there was such a place.
     pub(crate) fn has_broken(&self) -> bool {
-        self.broken.count > 0
-    }
-
-    /// Adds the part that follows.
-    pub(crate) fn absorb(&mut self, part: Self) {
-        let names = self.trace.names.absorb(&part.trace.names);
-        let mut other = part.trace;
-        let threads: Vec<u32> = other
-            .threads
-            .into_iter()
-            .map(|thread| self.new_thread(thread.process, thread.thread))
-            .collect();
-        let lanes: Vec<u32> = other.lanes.into_iter().map(|lane| self.lane(lane)).collect();
-        let shapes = self.shapes.absorb(&other.shapes, &mut self.trace.shapes);
-        let lost = |column: &[u32]| {
-            let is_lost = |id: &&u32| shapes.get(**id as usize).is_some_and(Option::is_none);
-            column.iter().filter(is_lost).count() as u64
-        };
-        let lost = if shapes.iter().all(Option::is_some) {
-            0
-        } else {
-            lost(&other.ops.shape) + lost(&other.annotations.shape)
-        };
-        let shapes: Vec<u32> = shapes.into_iter().map(Option::unwrap_or_default).collect();
-        let messages = self.messages.absorb(&other.messages, &mut self.trace.messages);
-        let messages: Vec<u32> = messages.into_iter().map(Option::unwrap_or_default).collect();
-        let renumber = |column: &mut [u32], ids: &[u32]| {
-            for id in column {
-                *id = ids.get(*id as usize).copied().unwrap_or(*id);
-            }
-        };
-        renumber(&mut other.kernels.lane, &lanes);
-        renumber(&mut other.kernels.message, &messages);
-        for column in [
-            &mut other.launches.thread,
-            &mut other.annotations.thread,
-            &mut other.ops.thread,
-            &mut other.frames.thread,
-        ] {
-            renumber(column, &threads);
-        }
-        renumber(&mut other.ops.shape, &shapes);
-        renumber(&mut other.annotations.shape, &shapes);
-        self.trace.kernels.append(other.kernels, &names);
-        self.trace.launches.append(other.launches, &names);
-        self.trace.annotations.append(other.annotations, &names);
-        self.trace.ops.append(other.ops, &names);
-        self.trace.frames.append(other.frames, &names);
-        self.trace.events += other.events;
-        for (count, more) in self.other_devices.iter_mut().zip(part.other_devices) {
-            *count += more;
-        }
-        self.broken.add(part.broken.count, part.broken.first_at);
-        self.broken_bytes += part.broken_bytes;
-        self.bad_times.add(part.bad_times.count, part.bad_times.first_at);
-        self.bad_durations.add(part.bad_durations.count, part.bad_durations.first_at);
-        self.bad_ids.add(part.bad_ids.count, part.bad_ids.first_at);
-        self.lost_shapes.add(part.lost_shapes.count, part.lost_shapes.first_at);
-        self.lost_shapes.add(lost, 0);
-    }
-
-    /// The trace, with warnings about its events.
-    pub(crate) fn finish(self) -> Trace {
-        let mut trace = self.trace;
-        let form = self.form;
-        let strays = strays::leave_out(&mut trace);
-        let Tally { count, first_at } = self.broken;
-        if count > 0 {
-            let bytes = self.broken_bytes;
-            trace.warnings.push(Warning::BrokenEvents { form, count, bytes, first_at });
-        }
-        let Tally { count, first_at } = self.bad_times;
-        if count > 0 {
-            trace.warnings.push(Warning::BadTimes { form, count, first_at });
-        }
-        if strays > 0 {
-            trace.warnings.push(Warning::StrayTimes { count: strays });
-        }
-        let Tally { count, first_at } = self.bad_durations;
-        if count > 0 {
-            trace.warnings.push(Warning::BadDurations { form, count, first_at });
-        }
-        if u64::try_from(trace.kernels.total_ns()).is_err() {
-            trace.warnings.push(Warning::Overflow);
-        }
-        let Tally { count, first_at } = self.bad_ids;
-        if count > 0 {
-            trace.warnings.push(Warning::BadIds { form, count, first_at });
-        }
-        let Tally { count, .. } = self.lost_shapes;
-        if count > 0 {
-            trace.warnings.push(Warning::ManyShapes { count });
-        }
-        if trace.kernels.is_empty() && !self.gave_kernels {
-            trace.warnings.push(match self.other_devices {
-                [0, 0] => Warning::NoKernels,
-                [0, count] => Warning::OtherDevice { device: OtherDevice::Mtia, count },
-                [count, _] => Warning::OtherDevice { device: OtherDevice::Xpu, count },
-            });
-        }
-        trace
+        self.tallies.broken.count > 0
     }
 }
 
