@@ -59,9 +59,10 @@ impl<'a> Prover<'a> {
         Self { subject, inputs, budget, expected: OnceCell::new() }
     }
 
-    /// Runs both sides on poisoned memory. Their outputs are right when they are those of a `known`
-    /// proof bit for bit; else they are held against what is expected in every row, and against each
-    /// other.
+    /// Runs both sides on poisoned memory, so many times each: a side may compute something else when it
+    /// is asked for several runs at once, as a sample asks. Their outputs are right when they are those
+    /// of a `known` proof bit for bit; else they are held against what is expected in every row, and
+    /// against each other.
     ///
     /// The inner result is [`WrongResult`] when an output is off by more than rounding explains.
     ///
@@ -72,20 +73,24 @@ impl<'a> Prover<'a> {
         &self,
         prepared: &mut dyn Prepared,
         known: Option<Proof>,
+        runs: [u32; 2],
     ) -> Result<Result<Proof, WrongResult>, BackendError> {
         let known_output = |index: usize| known.map(|proof| proof.outputs[index]);
-        let first = new_output(prepared, Variant::Unfused, known_output(0))?;
-        let second = new_output(prepared, Variant::Fused, known_output(1))?;
+        let first = new_output(prepared, (Variant::Unfused, runs[0]), known_output(0))?;
+        let second = new_output(prepared, (Variant::Fused, runs[1]), known_output(1))?;
         let (first, second) = match (first, second, known) {
             (None, None, Some(proof)) => return Ok(Ok(proof)),
             (first, second, _) => (first, second),
         };
         // One that is known was not kept.
-        let mut or_again = |output: Option<Vec<f32>>, side| match output {
+        let mut or_again = |output: Option<Vec<f32>>, side: Runs| match output {
             Some(output) => Ok(output),
             None => run_on_poison(prepared, side).and_then(|()| prepared.output()),
         };
-        let outputs = [or_again(first, Variant::Unfused)?, or_again(second, Variant::Fused)?];
+        let outputs = [
+            or_again(first, (Variant::Unfused, runs[0]))?,
+            or_again(second, (Variant::Fused, runs[1]))?,
+        ];
         Ok(self.verify(&outputs).map(|verification| {
             let outputs = outputs.each_ref().map(|output| OutputDigest::of(output));
             Proof { outputs, verification }
@@ -126,10 +131,13 @@ impl<'a> Prover<'a> {
     }
 }
 
+/// A side, and how often it runs.
+type Runs = (Variant, u32);
+
 /// The output of one side on poisoned memory; `None` when it is the known one.
 fn new_output(
     prepared: &mut dyn Prepared,
-    side: Variant,
+    side: Runs,
     known: Option<OutputDigest>,
 ) -> Result<Option<Vec<f32>>, BackendError> {
     run_on_poison(prepared, side)?;
@@ -139,9 +147,9 @@ fn new_output(
     }
 }
 
-fn run_on_poison(prepared: &mut dyn Prepared, side: Variant) -> Result<(), BackendError> {
+fn run_on_poison(prepared: &mut dyn Prepared, (side, runs): Runs) -> Result<(), BackendError> {
     prepared.poison()?;
-    prepared.run(side, 1)?;
+    prepared.run(side, runs)?;
     Ok(())
 }
 
@@ -212,12 +220,12 @@ mod tests {
         let prepared = prepared.unwrap().unwrap();
         let flaw = |output: &mut [f32]| output[7] += by;
         let mut spoiled = Spoiled { prepared, sides: &[side], flaw, good_runs, ran: side };
-        let proof = match prover.prove(&mut spoiled, None).unwrap() {
+        let proof = match prover.prove(&mut spoiled, None, [1; 2]).unwrap() {
             Ok(proof) => proof,
             Err(wrong) => return vec![Err(wrong.to_string())],
         };
         spoiled.new_layout(9).unwrap();
-        let again = prover.prove(&mut spoiled, Some(proof)).unwrap();
+        let again = prover.prove(&mut spoiled, Some(proof), [1; 2]).unwrap();
         vec![Ok(proof), again.map_err(|wrong| wrong.to_string())]
     }
 
@@ -237,9 +245,9 @@ mod tests {
             let setup = CacheState::Warm.into();
             let mut prepared = cpu.prepare(&subject.problem, &inputs, setup).unwrap().unwrap();
             let first = Prover::new(&subject, &inputs, u64::MAX);
-            let proof = first.prove(&mut *prepared, None).unwrap().unwrap();
+            let proof = first.prove(&mut *prepared, None, [1; 2]).unwrap().unwrap();
             let later = Prover::new(&subject, &inputs, u64::MAX);
-            assert_eq!(later.prove(&mut *prepared, Some(proof)).unwrap(), Ok(proof));
+            assert_eq!(later.prove(&mut *prepared, Some(proof), [1; 2]).unwrap(), Ok(proof));
             assert!(first.expected.get().is_some() && later.expected.get().is_none());
         }
     }
@@ -287,12 +295,50 @@ mod tests {
             let prepared = cpu.prepare(&problem, &inputs, setup).unwrap().unwrap();
             let (sides, good_runs, ran) = (&Variant::ALL, 0, Variant::Unfused);
             let mut spoiled = Spoiled { prepared, sides, flaw, good_runs, ran };
-            let found = prover.prove(&mut spoiled, None).unwrap();
+            let found = prover.prove(&mut spoiled, None, [1; 2]).unwrap();
             assert_eq!(found.is_ok(), name == "nothing", "{name}: {found:?}");
             if let Ok(proof) = found {
                 assert!(proof.verification.reference_rows < 20, "{proof:?}");
             }
         }
+    }
+
+    /// A kernel that does less when it is asked for more runs.
+    #[test]
+    fn what_a_sample_runs_is_proved_as_it_runs() {
+        struct Lazy<'p>(Box<dyn Prepared + 'p>, u32);
+        impl Prepared for Lazy<'_> {
+            fn kernels(&self, variant: Variant) -> Vec<String> {
+                self.0.kernels(variant)
+            }
+            fn new_layout(&mut self, seed: u64) -> Result<(), BackendError> {
+                self.0.new_layout(seed)
+            }
+            fn poison(&mut self) -> Result<(), BackendError> {
+                self.0.poison()
+            }
+            fn run(&mut self, side: Variant, runs: u32) -> Result<Duration, BackendError> {
+                self.1 = if side == Variant::Fused { runs } else { 1 };
+                self.0.run(side, runs)
+            }
+            fn output(&mut self) -> Result<Vec<f32>, BackendError> {
+                let mut output = self.0.output()?;
+                if self.1 > 1 {
+                    output[3] = 0.0;
+                }
+                Ok(output)
+            }
+        }
+        let problem: Problem = "add_relu/f32/m5.n7".parse().unwrap();
+        let (subject, inputs) = (Subject::fusion(problem), Inputs::random(&problem, 4));
+        let prover = Prover::new(&subject, &inputs, u64::MAX);
+        let mut cpu = Cpu::new(1).unwrap();
+        let setup = CacheState::Warm.into();
+        let mut lazy = Lazy(cpu.prepare(&problem, &inputs, setup).unwrap().unwrap(), 1);
+        let proof = prover.prove(&mut lazy, None, [1; 2]).unwrap().unwrap();
+        assert_eq!(prover.prove(&mut lazy, Some(proof), [9, 1]).unwrap(), Ok(proof));
+        let wrong = prover.prove(&mut lazy, Some(proof), [1, 9]).unwrap().unwrap_err();
+        assert!(wrong.to_string().contains("the fused variant is off"), "{wrong}");
     }
 
     #[test]

@@ -119,6 +119,7 @@ fn each_flaw_has_one_clear_reason() {
         ("fast-clock", "its clock cannot be right: it says"),
         ("slow-clock", "its clock cannot be right: it says"),
         ("silent-output", "wrong result of unfused"),
+        ("unpoisoned", "after `poison`, 1600 of 1600 numbers of its output are not NaN"),
         ("short-output", "its output has 4 bytes, and 6400 were expected"),
         ("many-threads", "threads busy and was given 1"),
     ] {

@@ -65,7 +65,7 @@ pub(super) fn examine_on(
         let prepared = &mut *prepared;
         prepared.run_each(&mut progress.first_runs(&ready))?;
         progress.doing(format!("proved the result of {problem}"));
-        let proof = match prover.prove(prepared, None)? {
+        let proof = match prover.prove(prepared, None, [1; 2])? {
             Ok(proof) => proof,
             Err(wrong) => return Ok(Examined::Wrong(*problem, wrong)),
         };
@@ -73,7 +73,7 @@ pub(super) fn examine_on(
             run_often(prepared, variant, task.launches, progress)?;
         }
         progress.doing(format!("proved the result of {problem} again"));
-        if let Err(wrong) = prover.prove(prepared, Some(proof))? {
+        if let Err(wrong) = prover.prove(prepared, Some(proof), [1; 2])? {
             return Ok(Examined::Wrong(*problem, wrong));
         }
         kernels.extend(prepared.kernels(Variant::Fused));

@@ -70,7 +70,7 @@ fn sample(
     let prepared = &mut *prepared;
     prepared.run_each(&mut progress.first_runs(READY))?;
     progress.doing("proved the results");
-    let proof = match prover.prove(prepared, task.proved)? {
+    let proof = match prover.prove(prepared, task.proved, [1; 2])? {
         Ok(proof) => proof,
         Err(wrong) => return Ok((MeasureAnswer::Wrong(wrong), 0.0)),
     };
@@ -101,7 +101,8 @@ fn sample(
     let huge_page_share = prepared.huge_page_share();
     let seen = || prepared.counters().iter().filter_map(|thread| thread.processor).collect();
     let processors = pinned.clone().unwrap_or_else(seen);
-    let (proof, wrong_after) = match prover.prove(prepared, Some(proof))? {
+    let runs = samples.iterations;
+    let (proof, wrong_after) = match prover.prove(prepared, Some(proof), runs)? {
         Ok(again) => (proof.with(again), None),
         Err(wrong) => (proof, Some(wrong)),
     };

@@ -116,7 +116,7 @@ fn prove(
     else {
         return Ok(Err(SequenceAnswer::NoKernels(problem)));
     };
-    let proof = prover.prove(&mut *prepared, known)?;
+    let proof = prover.prove(&mut *prepared, known, [1; 2])?;
     Ok(proof.map_err(|wrong| SequenceAnswer::Wrong(format!("{problem}: {wrong}"))))
 }
 

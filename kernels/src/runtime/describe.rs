@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use fusion_cost_model::kernel::{
-    DROPOUT_PROBABILITY, LEAKY_SLOPE, Matrix, NORM_EPSILON, OperandKind, Step,
+    DROPOUT_PROBABILITY, LEAKY_SLOPE, Matrix, NORM_EPSILON, OperandKind, RMS_EPSILON, Step,
 };
 use fusion_cost_model::{Op, Pointwise, Problem};
 use serde::Serialize;
@@ -169,8 +169,11 @@ fn attributes(problem: &Problem, op: Op) -> BTreeMap<&'static str, f64> {
         Op::Softmax if sizes.attention().is_some_and(|attention| attention.causal) => {
             all.insert("causal", 1.0);
         }
-        Op::LayerNorm | Op::RmsNorm | Op::Pointwise(Pointwise::BatchNorm) => {
+        Op::LayerNorm | Op::Pointwise(Pointwise::BatchNorm) => {
             all.insert("epsilon", NORM_EPSILON);
+        }
+        Op::RmsNorm => {
+            all.insert("epsilon", RMS_EPSILON);
         }
         Op::Pointwise(Pointwise::LeakyRelu) => {
             all.insert("slope", LEAKY_SLOPE);
@@ -225,8 +228,21 @@ mod tests {
         assert_eq!(scaled["inputs"][2]["shape"], serde_json::json!([1]));
     }
 
+    /// Each norm has the constant that its reference has.
     #[test]
-    fn random_numbers_are_no_inputs() {
+    fn norms_have_their_own_epsilons() {
+        for (text, epsilon) in [
+            ("layer_norm/f32/m3.n4", NORM_EPSILON),
+            ("rms_norm/f32/m3.n4", RMS_EPSILON),
+            ("batch_norm/f32/m3.n4", NORM_EPSILON),
+        ] {
+            assert_eq!(described(text)["ops"][0]["attributes"]["epsilon"], epsilon, "{text}");
+        }
+        assert_ne!(NORM_EPSILON, RMS_EPSILON);
+    }
+
+    #[test]
+    fn random_numbers_are_not_inputs() {
         let found = described("linear_bias_relu_dropout/f32/m3.k4.n5");
         assert_eq!(found["inputs"].as_array().unwrap().len(), 3);
         assert_eq!(found["ops"][3]["operands"], serde_json::json!([]));

@@ -73,6 +73,14 @@ pub enum RuntimeError {
         /// What it did.
         reason: String,
     },
+    /// Its output still has numbers after `poison`.
+    #[error("after `poison`, {left} of {elements} numbers of its output are not NaN")]
+    Unpoisoned {
+        /// Numbers that are not NaN.
+        left: usize,
+        /// All of them.
+        elements: usize,
+    },
     /// Its clock does not agree with the one here.
     #[error("its clock cannot be right: {0}")]
     Clock(String),

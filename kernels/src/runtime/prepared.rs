@@ -157,7 +157,14 @@ impl Prepared for PreparedRuntime<'_> {
     }
 
     fn poison(&mut self) -> Result<(), BackendError> {
-        self.shared.ask(&Poison { id: self.id }).map(|_| ())
+        self.shared.ask(&Poison { id: self.id })?;
+        // What a run left would pass for the result of the next one.
+        let left = self.output()?.into_iter().filter(|number| !number.is_nan()).count();
+        if left > 0 {
+            let elements = self.elements;
+            return Err(self.shared.error(RuntimeError::Unpoisoned { left, elements }));
+        }
+        Ok(())
     }
 
     fn run(&mut self, variant: Variant, iterations: u32) -> Result<Duration, BackendError> {

@@ -106,7 +106,7 @@ def answer(do, id=0, problem=None, files=(), output="", variant="", iterations=0
     state = problems[id]
     if do == "run":
         return run(state, variant, iterations)
-    if do == "poison":
+    if do == "poison" and FLAW != "unpoisoned":
         state["result"] = [math.nan] * (len(state["file"]) // 4)
     if do == "output":
         if FLAW == "silent-output":
