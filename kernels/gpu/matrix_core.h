@@ -34,16 +34,28 @@
 //
 // Tiles in shared memory start at multiples of PADDING bytes, 8 or 16, and so do their rows. All
 // lanes of the warp call together.
+//
+// `WideCore<T>`, with MFMA alone, is for the large tiles of GEMMs whose B is given as rows, and has
+// of all this what those need.
 #pragma once
 
 #include "number.h"
 #include "port.h"
+
+namespace port {
+
+template <class T> struct WideCore;
+template <class Core> constexpr bool IS_WIDE = false;
+template <class T> constexpr bool IS_WIDE<WideCore<T>> = true;
+
+} // namespace port
 
 #include "matrix_core/plain.h"
 #if defined(PORT_CORE_MMA) || defined(PORT_CORE_WGMMA)
 #include "matrix_core/mma.h"
 #elif defined(PORT_CORE_MFMA)
 #include "matrix_core/mfma.h"
+#include "matrix_core/mfma_wide.h"
 #elif defined(PORT_CORE_WMMA11) || defined(PORT_CORE_WMMA12)
 #include "matrix_core/wmma.h"
 #endif

@@ -41,8 +41,13 @@ struct alignas(64) TensorMap {
 #define __forceinline__ inline __attribute__((always_inline))
 #endif
 
-// The head of a kernel: its body follows, and reads its parameters from `args`.
+// The head of a kernel: its body follows, and reads its parameters from `args`. On sm_90a, `blocks`
+// neighbouring blocks of a PORT_CLUSTER_KERNEL run at the same time and reach each other's shared
+// memory.
 #if defined(PORT_CUDA)
+#define PORT_CLUSTER_KERNEL(entry, Args, threads, blocks)                                          \
+    extern "C" __global__ void __cluster_dims__(blocks, 1, 1) __launch_bounds__(threads)           \
+        entry(PORT_GRID_CONSTANT const Args args)
 #define PORT_KERNEL(entry, Args, threads)                                                          \
     extern "C" __global__ void __launch_bounds__(threads) entry(PORT_GRID_CONSTANT const Args args)
 #else
@@ -66,7 +71,8 @@ PORT_DEVICE float shuffle_xor(float x, int mask) { return __shfl_xor_sync(~0u, x
 PORT_DEVICE float shuffle(float x, int lane) { return __shfl_sync(~0u, x, lane); }
 PORT_DEVICE void fence_device() { __threadfence(); }
 // Where and when a thread runs: its multiprocessor, the cycles that that has counted, and the device's
-// own time.
+// own time, in nanoseconds.
+#define PORT_COUNTERS
 PORT_DEVICE int processor() {
     int number;
     asm volatile("mov.u32 %0, %%smid;" : "=r"(number));
@@ -77,7 +83,7 @@ PORT_DEVICE u64 cycles() {
     asm volatile("mov.u64 %0, %%clock64;" : "=l"(count));
     return count;
 }
-PORT_DEVICE u64 nanoseconds() {
+PORT_DEVICE u64 ticks() {
     u64 time;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));
     return time;
@@ -125,6 +131,23 @@ PORT_DEVICE float shuffle(float x, int lane) {
 PORT_DEVICE float shuffle_xor(float x, int mask);
 PORT_DEVICE void fence_device() { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent"); }
 PORT_DEVICE void pause() { __builtin_amdgcn_s_sleep(1); }
+#if defined(__gfx908__) || defined(__gfx90a__) || defined(__gfx940__) || defined(__gfx941__) ||    \
+    defined(__gfx942__) || defined(__gfx950__)
+// The same as on NVIDIA, where counters have 64 bits. The device's time goes as fast as HIP says.
+#define PORT_COUNTERS
+PORT_DEVICE int processor() {
+    // Which register, its first bit, and how many bits but one: the compute unit with its array and
+    // engine, in HW_ID, and the die, in XCC_ID.
+    constexpr int ON_DIE = 4 | 8 << 6 | 7 << 11, DIE = 20 | 0 << 6 | 3 << 11;
+#if defined(__gfx908__) || defined(__gfx90a__)
+    return __builtin_amdgcn_s_getreg(ON_DIE);
+#else
+    return __builtin_amdgcn_s_getreg(DIE) << 8 | __builtin_amdgcn_s_getreg(ON_DIE);
+#endif
+}
+PORT_DEVICE u64 cycles() { return __builtin_amdgcn_s_memtime(); }
+PORT_DEVICE u64 ticks() { return __builtin_amdgcn_s_memrealtime(); }
+#endif
 // Adds, and returns what was there. Orders memory accesses before and after, for all blocks.
 PORT_DEVICE u32 atomic_add(u32* at, u32 amount) {
     return __hip_atomic_fetch_add(at, amount, __ATOMIC_ACQ_REL, __HIP_MEMORY_SCOPE_AGENT);

@@ -47,13 +47,13 @@ PORT_DEVICE void read(const float* b, float* never, i64 tile) {
     if (sum > 1e6f) never[0] = sum;
 }
 
-#if !defined(PORT_HIP)
+#if defined(PORT_COUNTERS)
 // The cycles of this processor and the device's time, in the place of the processor. Two of them say
 // what its clock was in between.
-PORT_DEVICE void stamp(u64* stamps, i64 processors) {
+PORT_DEVICE void stamp(u64* stamps, i64 places) {
     const i64 place = port::processor();
-    if (port::thread() != 0 || place >= processors) return;
-    const u64 time = port::nanoseconds(), count = port::cycles();
+    if (port::thread() != 0 || place >= places) return;
+    const u64 time = port::ticks(), count = port::cycles();
     // At once: other blocks may be on the same processor.
     const port::Words<16> words = {{static_cast<u32>(count), static_cast<u32>(count >> 32),
                                     static_cast<u32>(time), static_cast<u32>(time >> 32)}};

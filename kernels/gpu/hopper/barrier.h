@@ -65,9 +65,38 @@ PORT_DEVICE void barrier_wait(u64* barrier, u32 parity) {
     } while (complete == 0);
 }
 
+// Of a cluster's blocks, which this one is.
+PORT_DEVICE int cluster_rank() {
+    int rank;
+    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    return rank;
+}
+
+// All threads of a cluster's blocks wait for each other, warps as a whole, and see the barriers that
+// were published before. Other accesses are in no order by it.
+PORT_DEVICE void sync_cluster() {
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;\n"
+                 "barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
+// An arrival at the barrier that lies in another block where this one lies in ours, or in ours.
+PORT_DEVICE void barrier_arrive_at(u64* barrier, int rank) {
+    asm volatile("{\n"
+                 ".reg .b32 there;\n"
+                 "mapa.shared::cluster.u32 there, %0, %1;\n"
+                 "mbarrier.arrive.shared::cluster.b64 _, [there];\n"
+                 "}" ::"r"(shared_address(barrier)),
+                 "r"(rank)
+                 : "memory");
+}
+
 // Puts this thread's ordinary accesses before later ones of the TMA and of wgmma
 // (PTX ISA, "Async proxy"): they go to memory on another path.
 PORT_DEVICE void fence_async_proxy() { asm volatile("fence.proxy.async;" ::: "memory"); }
+// The same for accesses of this block's shared memory alone.
+PORT_DEVICE void fence_async_proxy_of_shared() {
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
 
 // Waits until `count` threads of the block, whole warps, have come to the barrier of this number:
 // 1 to 15, since 0 is that of `sync_block`.

@@ -17,7 +17,7 @@ use crate::backend::Sensors;
 use crate::gpu::library::call;
 use crate::gpu::listing;
 use crate::gpu::{
-    Address, Calls, DeviceError, DeviceFacts, Event, Function, FunctionAttribute, Graph,
+    Address, Calls, Counters, DeviceError, DeviceFacts, Event, Function, FunctionAttribute, Graph,
     LaunchShape, MemoryFacts, Module, Recording, Stream, StreamDriver, TensorMap,
 };
 
@@ -48,7 +48,10 @@ impl CudaDriver {
         let calls = CudaCalls::open(runtime, listed.own.device, &listed.bus_id)?;
         let last_level_bytes = listed.l2_bytes;
         let version = runtime.interface_version();
-        Self::over(calls, listed.facts(architecture, last_level_bytes, runtime, version))
+        // Every one counts its cycles, and the device's time in nanoseconds.
+        let counters = Counters { places: listed.processors, ticks_khz: 1_000_000 };
+        let facts = listed.facts(architecture, last_level_bytes, runtime, version);
+        Self::over(calls, DeviceFacts { counters: Some(counters), ..facts })
     }
 }
 

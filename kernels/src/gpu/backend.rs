@@ -162,9 +162,8 @@ impl Gpu {
             }
             tensors => tensors?,
         };
-        // Only NVIDIA's processors count cycles beside the device's time in the same way everywhere.
-        let has_stamps = self.name == BackendName::Cuda && setup.clock == Clock::Device;
-        let stamps = has_stamps.then(|| Stamps::new(&self.loader)).transpose()?;
+        let counters = self.driver().facts().counters.filter(|_| setup.clock == Clock::Device);
+        let stamps = counters.map(|counters| Stamps::new(&self.loader, counters)).transpose()?;
         let mut prepared = PreparedGpu {
             queue: Queue::new(self.driver())?.with_stamps(stamps),
             work,

@@ -125,12 +125,23 @@ pub(crate) struct DeviceFacts {
     pub(crate) memory_bytes: u64,
     /// The highest clock of its processors.
     pub(crate) clock_mhz: u32,
+    /// What kernels can read of the clock of the processor that they run on.
+    pub(crate) counters: Option<Counters>,
     /// Where it is on the bus, as `0000:3b:00.0`.
     pub(crate) bus_id: String,
     /// The version of the driver.
     pub(crate) driver_version: String,
     /// The version of the runtime library, where that is another one.
     pub(crate) runtime_version: String,
+}
+
+/// Counters of a processor's cycles and of the device's own time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Counters {
+    /// The numbers of processors are below this; not every one need be a processor's.
+    pub(crate) places: u32,
+    /// How fast the device's time goes.
+    pub(crate) ticks_khz: u32,
 }
 
 /// A device's memory.

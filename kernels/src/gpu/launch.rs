@@ -13,6 +13,9 @@ pub(crate) struct LaunchShape {
     pub(crate) shared_bytes: u32,
     /// Whether all blocks must be resident at once, because they wait for each other.
     pub(crate) cooperative: bool,
+    /// How many neighbouring blocks reach each other's shared memory, which the kernel says itself;
+    /// the grid is a multiple of it.
+    pub(crate) cluster: u32,
 }
 
 /// A matrix that the TMA of sm_90a reads in boxes.

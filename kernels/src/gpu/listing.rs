@@ -157,6 +157,7 @@ impl<Vendors> Listed<Vendors> {
             last_level_bytes,
             memory_bytes: self.memory_bytes,
             clock_mhz: self.clock_mhz,
+            counters: None,
             bus_id: self.bus_id,
             driver_version: runtime.driver_version(),
             runtime_version,

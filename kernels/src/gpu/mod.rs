@@ -53,8 +53,8 @@ pub use cache::user_cache_folder;
 pub(crate) use calls::{Calls, FunctionAttribute, Recording, Stream};
 pub(crate) use devices::{Opened, surroundings};
 pub(crate) use driver::{
-    Address, Compiled, Compiler, DeviceFacts, Driver, Event, Function, Graph, MemoryFacts, Module,
-    Source,
+    Address, Compiled, Compiler, Counters, DeviceFacts, Driver, Event, Function, Graph,
+    MemoryFacts, Module, Source,
 };
 pub(crate) use launch::{LaunchShape, TensorMap};
 pub(crate) use stream_driver::StreamDriver;

@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 use super::raw::{
     Hip, hipDevice_t, hipDeviceAttribute_t, hipDeviceAttributeClockRate,
     hipDeviceAttributeL2CacheSize, hipDeviceAttributeMaxSharedMemoryPerBlock,
-    hipDeviceAttributeMultiprocessorCount, hipDeviceProp_tR0000, hipDeviceProp_tR0600,
+    hipDeviceAttributeMultiprocessorCount, hipDeviceAttributeWallClockRate, hipDeviceProp_tR0000,
+    hipDeviceProp_tR0600,
 };
 use crate::gpu::library::{call, text_of};
 use crate::gpu::listing::{self, Listed, NoRuntime, Runtime as _};
 use crate::gpu::search::{Search, Wanted};
-use crate::gpu::{Architecture, DeviceError, LibrarySummary};
+use crate::gpu::{Architecture, Counters, DeviceError, LibrarySummary};
 
 const RUNTIME: Wanted<'static> = Wanted {
     what: "AMD's HIP runtime",
@@ -45,6 +46,8 @@ pub(super) struct HipDevice {
     pub(super) ordinal: c_int,
     /// The architecture, such as `gfx942:sramecc+:xnack-`.
     pub(super) reported: String,
+    /// How fast its own time goes; 0 where HIP does not say so.
+    pub(super) ticks_khz: u32,
 }
 
 impl Listed<HipDevice> {
@@ -56,6 +59,20 @@ impl Listed<HipDevice> {
     /// What to say if there is none.
     pub(super) fn unknown(&self) -> String {
         format!("there are no kernels for {} ({})", self.own.reported, self.name)
+    }
+
+    /// What kernels of `port.h` read of clocks; `None` where that has nothing for the architecture,
+    /// whose counters are shorter or not of one processor, or HIP does not say how fast time goes.
+    pub(super) fn counters(&self) -> Option<Counters> {
+        let name = self.own.reported.split(':').next().unwrap_or_default();
+        // Of a compute unit within its die, and of 16 dies.
+        let places = match name {
+            "gfx908" | "gfx90a" => 1 << 8,
+            "gfx940" | "gfx941" | "gfx942" | "gfx950" => 1 << 12,
+            _ => return None,
+        };
+        let ticks_khz = self.own.ticks_khz;
+        (ticks_khz > 0).then_some(Counters { places, ticks_khz })
     }
 
     /// Bytes that push everything else out of all its caches. HIP only reports the L2. What lies
@@ -144,7 +161,11 @@ impl Runtime {
         // SAFETY: the call writes a C string of at most that many bytes.
         unsafe { call!(self.hip, hipDeviceGetPCIBusId(bytes, 63, ordinal)) }?;
         Ok(Listed {
-            own: HipDevice { ordinal, reported: self.reported_architecture(ordinal)? },
+            own: HipDevice {
+                ordinal,
+                reported: self.reported_architecture(ordinal)?,
+                ticks_khz: ask(hipDeviceAttributeWallClockRate).unwrap_or_default(),
+            },
             name: text_of(&name),
             memory_bytes: memory_bytes as u64,
             processors: ask(hipDeviceAttributeMultiprocessorCount)?,
@@ -232,9 +253,13 @@ mod tests {
     }
 
     #[test]
-    fn the_last_level_is_what_lies_behind_the_l2() {
+    fn what_hip_does_not_report_follows_from_the_architecture() {
         let mut listed = Listed {
-            own: HipDevice { ordinal: 0, reported: "gfx942:sramecc+:xnack-".to_owned() },
+            own: HipDevice {
+                ordinal: 0,
+                reported: "gfx942:sramecc+:xnack-".to_owned(),
+                ticks_khz: 100_000,
+            },
             name: String::new(),
             memory_bytes: 0,
             processors: 304,
@@ -244,7 +269,13 @@ mod tests {
             bus_id: String::new(),
         };
         assert_eq!(listed.last_level_bytes(), 256 << 20);
+        assert_eq!(listed.counters(), Some(Counters { places: 4096, ticks_khz: 100_000 }));
         listed.own.reported = "gfx90a".to_owned();
         assert_eq!(listed.last_level_bytes(), 4 << 20);
+        assert_eq!(listed.counters(), Some(Counters { places: 256, ticks_khz: 100_000 }));
+        listed.own.ticks_khz = 0;
+        assert_eq!(listed.counters(), None);
+        listed.own = HipDevice { ordinal: 0, reported: "gfx1100".to_owned(), ticks_khz: 100_000 };
+        assert_eq!(listed.counters(), None);
     }
 }

@@ -61,7 +61,9 @@ impl HipDriver {
         };
         let last_level_bytes = listed.last_level_bytes();
         let version = format!("HIP {}", runtime.version);
-        Self::over(calls, listed.facts(architecture, last_level_bytes, runtime, version))
+        let counters = listed.counters();
+        let facts = listed.facts(architecture, last_level_bytes, runtime, version);
+        Self::over(calls, DeviceFacts { counters, ..facts })
     }
 }
 

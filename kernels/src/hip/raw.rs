@@ -257,6 +257,7 @@ pub const hipDeviceAttributeClockRate: hipDeviceAttribute_t = 5;
 pub const hipDeviceAttributeL2CacheSize: hipDeviceAttribute_t = 19;
 pub const hipDeviceAttributeMaxSharedMemoryPerBlock: hipDeviceAttribute_t = 74;
 pub const hipDeviceAttributeMultiprocessorCount: hipDeviceAttribute_t = 63;
+pub const hipDeviceAttributeWallClockRate: hipDeviceAttribute_t = 10017;
 pub const hipErrorOutOfMemory: hipError_t = 2;
 pub const hipEventDefault: u32 = 0;
 pub const hipStreamCaptureModeThreadLocal: hipStreamCaptureMode = 1;

@@ -41,7 +41,8 @@ constants='hipSuccess hipErrorOutOfMemory hipStreamCaptureModeThreadLocal
   HIP_FUNC_ATTRIBUTE_NUM_REGS HIP_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES
   HIP_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES HIP_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK
   hipDeviceAttributeMultiprocessorCount hipDeviceAttributeMaxSharedMemoryPerBlock
-  hipDeviceAttributeL2CacheSize hipDeviceAttributeClockRate HIPRTC_SUCCESS
+  hipDeviceAttributeL2CacheSize hipDeviceAttributeClockRate
+  hipDeviceAttributeWallClockRate HIPRTC_SUCCESS
   HIPRTC_ERROR_COMPILATION HIPRTC_ERROR_INVALID_OPTION hipStreamNonBlocking hipEventDefault'
 
 either() { xargs <<< "$1" | tr ' ' '|'; }

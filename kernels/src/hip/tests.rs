@@ -196,7 +196,7 @@ fn driver_over(stubs: &Stubs, more: &str) -> Option<HipDriver> {
 }
 
 const COOPERATIVE: LaunchShape =
-    LaunchShape { grid: [2, 1, 1], threads: 64, shared_bytes: 0, cooperative: true };
+    LaunchShape { grid: [2, 1, 1], threads: 64, shared_bytes: 0, cooperative: true, cluster: 1 };
 
 #[test]
 fn cooperative_kernels_are_refused_while_it_records_and_by_old_runtimes() {

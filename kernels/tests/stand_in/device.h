@@ -103,6 +103,7 @@ bool is_flawed(const char* kind, const std::string& core, const std::string& ker
 constexpr int PROCESSORS = 3;
 constexpr int L2_BYTES = 64 << 10;
 constexpr int CLOCK_KHZ = 1'000'000;
+constexpr int TICKS_KHZ = 1'000'000; // those of host_port.h
 constexpr int THREADS_OF_A_PROCESSOR = 1024;
 constexpr int REGISTERS = 40;
 

@@ -2,7 +2,7 @@
 //
 // A fiber gives up control only where it waits for others, so that what two threads do without a
 // barrier between them happens in an order that the launch chooses. Blocks run one after the
-// other, but those of a cooperative launch are alive all at once.
+// other, but those of a cluster or of a cooperative launch are alive all at once.
 #include "launch.h"
 #include "stacks.h"
 
@@ -122,6 +122,7 @@ private:
     Thread& current() { return blocks[block].threads[thread]; }
 
     Random random;
+    Cluster cluster{};
     std::vector<Block> blocks;
     int block = 0;
     int thread = 0;
@@ -180,6 +181,9 @@ void Run::start(Block& block, i64 index) {
     block.memory.resize(launch.shared_bytes + GUARD_BYTES + 1024);
     block.shared = reinterpret_cast<u8*>((u64(block.memory.data()) + 1023) & ~u64(1023));
     memset(block.shared, 0xFF, launch.shared_bytes);
+    const u32 together = launch.facts->cluster;
+    if (together > 1)
+        cluster.shared[slot] = block.shared;
     for (u64 at = 0; at < GUARD_BYTES; at += sizeof(GUARD))
         memcpy(block.shared + launch.shared_bytes + at, &GUARD, sizeof(GUARD));
 
@@ -188,7 +192,7 @@ void Run::start(Block& block, i64 index) {
         u8* top = stack + fiber_offset(u64(stack));
         new (top) Fiber{&TABLE,      block.shared,        index,
                         i64(launch.blocks), int(number), int(launch.threads),
-                        launch.shared_bytes};
+                        launch.shared_bytes, &cluster, int(together), int(slot % together)};
         prepare(&block.threads[number].context, stack, top, begin);
         block.threads[number].copies.assign(1, {});
     }
@@ -212,11 +216,14 @@ void Run::all_blocks() {
             start(blocks[index], order[index]);
         go();
     } else {
-        blocks.resize(1);
-        std::vector<int> order = ascending_or_not(launch.blocks);
+        const u32 together = launch.facts->cluster;
+        blocks.resize(together);
+        std::vector<int> order = ascending_or_not(launch.blocks / together);
         shuffle(order);
         for (int index : order) {
-            start(blocks[0], index);
+            cluster = {};
+            for (u32 rank = 0; rank < together; rank++)
+                start(blocks[rank], i64(index) * together + rank);
             go();
             if (outcome.error[0])
                 return;
@@ -522,6 +529,8 @@ port_launch(const port::host::Launch* launch, port::host::Outcome* outcome) {
                       launch->arguments_bytes, facts.arguments_bytes);
     if (launch->blocks == 0 || launch->blocks > 1u << 30)
         return refuse("%s: %llu blocks", launch->blocks);
+    if (launch->blocks % facts.cluster != 0 || (launch->cooperative && facts.cluster > 1))
+        return refuse("%s: %llu blocks, in clusters of %u", launch->blocks, facts.cluster);
 
     Run run(*launch, *outcome, stacks);
     running = &run;

@@ -22,6 +22,7 @@ int attribute(int which, const Kind& kind) {
     case 19: return L2_BYTES;        // hipDeviceAttributeL2CacheSize
     case 63: return PROCESSORS;      // hipDeviceAttributeMultiprocessorCount
     case 74: return kind.shared_bytes; // hipDeviceAttributeMaxSharedMemoryPerBlock
+    case 10017: return TICKS_KHZ;    // hipDeviceAttributeWallClockRate
     default: return -1;
     }
 }

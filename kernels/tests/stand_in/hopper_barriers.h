@@ -36,6 +36,19 @@ struct Copy {
     u64* barrier;
 };
 
+// A store that was started, and what lay then where it reads.
+struct Store {
+    const u8* from;
+    TensorMap map;
+    int at[3];
+    std::vector<u8> held;
+};
+
+// A thread's stores: those that have yet to read shared memory, and those that have yet to write.
+struct Stores {
+    std::vector<Store> started, read;
+};
+
 // What a warp has of its block's registers.
 struct Registers {
     int of_thread;
@@ -53,24 +66,39 @@ struct Block {
     std::vector<Registers> registers; // of each warp; none before the first changes
     int free_registers = 0;
     std::vector<Copy> copies;
+    std::map<int, Stores> stores; // by thread
     u64 random = 0x9E3779B97F4A7C15;
 };
 
-inline Block& here() {
+inline Block& block_with(const u8* shared) {
     static thread_local std::map<const u8*, Block> blocks;
-    return blocks[shared()];
+    return blocks[shared];
+}
+inline Block& here() { return block_with(shared()); }
+
+// The shared memory of a block of the cluster, and the same place in it.
+inline u8* shared_of(int rank, PORT_PLACE) {
+    const host::Fiber& self = host::self();
+    if (self.cluster_blocks == 1 || rank < 0 || rank >= self.cluster_blocks)
+        host::fail("there is no such block in a cluster", file, line);
+    return self.cluster->shared[rank];
+}
+template <typename T> T* there(T* here, u8* shared_there) {
+    return reinterpret_cast<T*>(shared_there + (reinterpret_cast<const u8*>(here) - shared()));
 }
 
 // What a barrier's eight bytes hold: which one it is, so that one that was overwritten is found.
 constexpr u64 SIGNATURE = 0x6D62000000000000;
 
-inline Barrier& barrier_at(u64* at, PORT_PLACE) {
-    std::map<u64, Barrier>& barriers = here().barriers;
+inline Barrier& barrier_of(Block& block, u64* at, PORT_PLACE) {
+    std::map<u64, Barrier>& barriers = block.barriers;
     const auto found = barriers.find(*at);
     if (found == barriers.end() || found->second.at != at)
         host::fail("there is no barrier", file, line);
     return found->second;
 }
+
+inline Barrier& barrier_at(u64* at, PORT_PLACE) { return barrier_of(here(), at, file, line); }
 
 inline void complete_if_done(Barrier& barrier) {
     if (barrier.pending == 0 && barrier.bytes == 0) {
@@ -120,12 +148,17 @@ inline void barrier_end(u64* barrier, PORT_PLACE) {
     emulated::barrier_at(barrier, file, line);
     for (const emulated::Copy& copy : emulated::here().copies)
         if (copy.barrier == barrier) host::fail("a copy has not come yet", file, line);
+    // Who uses the block's memory for something else has no stores under way.
+    for (const auto& [thread, stores] : emulated::here().stores)
+        if (!stores.started.empty() || !stores.read.empty())
+            host::fail("a store was not waited for", file, line);
     emulated::here().barriers.erase(*barrier);
     *barrier = ~0ull;
 }
 
 inline void publish_barriers() {}
 inline void fence_async_proxy() {}
+inline void fence_async_proxy_of_shared() {}
 
 inline void barrier_arrive(u64* barrier, PORT_PLACE) {
     emulated::arrive(emulated::barrier_at(barrier, file, line), file, line);
@@ -143,6 +176,27 @@ inline void barrier_wait(u64* barrier, u32 parity, PORT_PLACE) {
         emulated::let_a_copy_come();
         pause(file, line);
     }
+}
+
+inline int cluster_rank() { return host::self().rank; }
+
+inline void barrier_arrive_at(u64* barrier, int rank, PORT_PLACE) {
+    shared_address(barrier, file, line);
+    u8* const its_shared = emulated::shared_of(rank, file, line);
+    emulated::Barrier& its_barrier =
+        emulated::barrier_of(emulated::block_with(its_shared),
+                             emulated::there(barrier, its_shared), file, line);
+    emulated::arrive(its_barrier, file, line);
+}
+
+inline void sync_cluster(PORT_PLACE) {
+    host::Cluster& cluster = *host::self().cluster;
+    const u64 generation = cluster.generation;
+    if (++cluster.arrived == host::self().cluster_blocks * threads()) {
+        cluster.arrived = 0;
+        cluster.generation++;
+    }
+    while (cluster.generation == generation) pause(file, line);
 }
 
 inline u64 arrive_named(int number, int count, PORT_PLACE) {

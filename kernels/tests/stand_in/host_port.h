@@ -45,6 +45,15 @@ struct Table {
     void (*fail)(Place, const char* message);
 };
 
+// Blocks that run at the same time and reach each other's shared memory.
+struct Cluster {
+    static constexpr int MOST_BLOCKS = 8;
+    u8* shared[MOST_BLOCKS];
+    // Threads at the barrier of all of them.
+    int arrived;
+    u64 generation;
+};
+
 // What a fiber knows of itself.
 struct alignas(64) Fiber {
     const Table* table;
@@ -54,7 +63,11 @@ struct alignas(64) Fiber {
     int thread;
     int threads;
     u32 shared_bytes;
+    Cluster* cluster;
+    int cluster_blocks;
+    int rank;
 };
+static_assert(sizeof(Fiber) == 64, "a line of the cache, as `fiber_offset` leaves room for");
 
 // Stacks lie at multiples of their size, so that a fiber finds what it knows of itself from its
 // stack pointer. Where exactly differs from stack to stack, or all of them would compete for the
@@ -77,6 +90,7 @@ struct KernelFacts {
     u32 threads;
     u32 warp;
     const char* core; // the matrix instructions that it was written with
+    u32 cluster;      // blocks
 };
 
 #if defined(PORT_CORE_WGMMA)
@@ -147,29 +161,32 @@ template <int N> inline void copy_async_wait() { host::self().table->wait_for_co
 
 inline void fence_device() {}
 
-// Three processors with a clock of 1500 MHz, whatever a management library says of it.
+// Three processors with a clock of 1500 MHz, whatever a management library says of it, and a time in
+// nanoseconds.
+#define PORT_COUNTERS
 inline int processor() { return static_cast<int>(block() % 3); }
-inline thread_local u64 latest_nanoseconds = 0;
-inline u64 nanoseconds() {
+inline thread_local u64 latest_ticks = 0;
+inline u64 ticks() {
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
-    latest_nanoseconds =
+    latest_ticks =
         static_cast<u64>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
-    return latest_nanoseconds;
+    return latest_ticks;
 }
 // Of the time that the thread has read before, or it would be another one.
-inline u64 cycles() { return latest_nanoseconds * 3 / 2; }
+inline u64 cycles() { return latest_ticks * 3 / 2; }
 inline void pause(PORT_PLACE) { host::self().table->pause({"pause", file, line}); }
 
 } // namespace port
 
 // The head of a kernel. What follows is the body of a function of its parameters; the function
 // that is called has a pointer to them, and what a launch must agree with lies next to it.
-#define PORT_KERNEL(entry, Args, threads)                                                          \
+#define PORT_KERNEL(entry, Args, threads) PORT_CLUSTER_KERNEL(entry, Args, threads, 1)
+#define PORT_CLUSTER_KERNEL(entry, Args, threads, cluster)                                         \
     static void body_of_##entry(const Args& args);                                                 \
     extern "C" {                                                                                   \
     PORT_EXPORTED extern const port::host::KernelFacts port_facts_of_##entry;                      \
     const port::host::KernelFacts port_facts_of_##entry = {sizeof(Args), threads, port::WARP,      \
-                                                           PORT_CORE_NAME};                        \
+                                                           PORT_CORE_NAME, cluster};               \
     PORT_EXPORTED void entry(const void* args) {                                                   \
         body_of_##entry(*static_cast<const Args*>(args));                                          \
     }                                                                                              \

@@ -1,7 +1,7 @@
 // Matrix instructions of GPUs on a host, from where their definitions put each element of each
 // operand: NVIDIA's PTX ISA ("Matrix Fragments for mma.m16n8k16", "ldmatrix"), AMD's instruction
-// set references for MI200, RDNA3 and RDNA4 (dense matrix layouts of V_MFMA_F32_16X16X16 and
-// V_WMMA_F32_16X16X16).
+// set references for MI200, RDNA3 and RDNA4 (dense matrix layouts of V_MFMA_F32_16X16X16,
+// V_MFMA_F32_32X32X8 and V_WMMA_F32_16X16X16).
 //
 // Every lane hands over its registers, and each computes the elements of the result that are its
 // own.
@@ -84,6 +84,26 @@ template <class T> void mfma_16x16x16(float (&c)[4], u64 first, u64 second) {
     for (int x = 0; x < 4; x++) {
         const int i = lane() / 16 * 4 + x, j = lane() % 16;
         for (int k = 0; k < 16; k++)
+            c[x] += first_at(i, k) * second_at(k, j);
+    }
+}
+
+// 64 lanes: element (i, k) of the first operand is number k % 4 of lane 32 (k / 4) + i, (k, j) of the
+// second is number k % 4 of lane 32 (k / 4) + j, and (i, j) of the result is number
+// 4 (i / 8) + i % 4 of lane 32 (i / 4 % 2) + j.
+template <class T> void mfma_32x32x8(float (&c)[16], u64 first, u64 second) {
+    const u32 firsts[] = {u32(first), u32(first >> 32)};
+    const u32 seconds[] = {u32(second), u32(second >> 32)};
+    const auto* lanes = operands<2, 2>(firsts, seconds);
+    const auto first_at = [&](int i, int k) {
+        return number<T>(lanes[32 * (k / 4) + i].first[k % 4 / 2], k % 2);
+    };
+    const auto second_at = [&](int k, int j) {
+        return number<T>(lanes[32 * (k / 4) + j].second[k % 4 / 2], k % 2);
+    };
+    for (int x = 0; x < 16; x++) {
+        const int i = x / 4 * 8 + lane() / 32 * 4 + x % 4, j = lane() % 32;
+        for (int k = 0; k < 8; k++)
             c[x] += first_at(i, k) * second_at(k, j);
     }
 }

@@ -241,6 +241,7 @@ impl Builder<'_> {
             rows = shape.queries(),
         );
         Some(Phase {
+            cluster: 1,
             name: format!("attention_{}", shape.name()),
             headers: vec!["attention.h"],
             definitions,
@@ -297,6 +298,7 @@ impl Builder<'_> {
             a: Left::Matrix(Operand { tensor: queries, stride: d, steps: [q * d, 0], sharing: 1 }),
             b: Operand { tensor: keys, stride: d, steps: [kv * d, 0], sharing: sizes.group() },
             given: Given::Columns,
+            wide: false,
             scale: self.scores_scale(Some(step), &sizes),
             tail,
             pool: None,
@@ -335,6 +337,7 @@ impl Builder<'_> {
                 sharing: sizes.group(),
             },
             given: Given::Rows,
+            wide: false,
             scale: 1.0,
             tail,
             pool: None,

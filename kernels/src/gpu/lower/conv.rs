@@ -88,6 +88,7 @@ impl Builder<'_> {
             a: Left::Image(image),
             b: Operand { tensor: filter, stride: k, steps: [0, k / groups], sharing: 1 },
             given: Given::Rows,
+            wide: false,
             scale: 1.0,
             tail,
             pool,
@@ -121,6 +122,7 @@ impl Builder<'_> {
             .join(", ");
         let items = n * out_h * out_w.div_ceil(pixels) * (k / width);
         Phase {
+            cluster: 1,
             name: format!("depthwise_{filter_width}x{pixels}x{width}"),
             headers: vec!["conv.h"],
             definitions: tail.definition,

@@ -55,6 +55,9 @@ pub(super) struct Gemm {
     pub(super) b: Operand,
     /// How that is given.
     pub(super) given: Given,
+    /// Whether large tiles may be by the wide core, if there is one: only of rows of B, and where the
+    /// kernels of both variants compute it in the same way.
+    pub(super) wide: bool,
     /// What sums are multiplied by.
     pub(super) scale: f32,
     /// The pointwise steps that follow.
@@ -71,7 +74,7 @@ impl Builder<'_> {
     pub(super) fn gemm_phase(&self, gemm: &Gemm, parameters: &mut Parameters) -> Phase {
         let dtype = self.problem.dtype();
         let Gemm { m, n, k, batches: [outer, inner], b, given, .. } = *gemm;
-        let shape = TileShape::choose(self.device, dtype, [m, n], outer * inner);
+        let shape = TileShape::choose(self.device, dtype, gemm.wide, [m, n], outer * inner);
         let sizes = Sizes {
             m: parameters.size(m),
             n: parameters.size(n),
@@ -112,6 +115,7 @@ impl Builder<'_> {
             right = right.named("b"),
         );
         Phase {
+            cluster: 1,
             name: format!("{}_{}", gemm.name, shape.name()),
             headers: vec![match gemm.a {
                 Left::Matrix(_) => "gemm.h",

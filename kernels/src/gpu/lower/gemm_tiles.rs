@@ -18,17 +18,22 @@ pub(super) struct TileShape {
     core: Core,
 }
 
-/// What a tile must know of `MatrixCore` in `matrix_core.h`.
+/// What a tile must know of a core in `matrix_core.h`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Core {
+    name: &'static str,
     rows: u64,
+    /// Of a warp's columns, how many parts of them are staged one after the other.
+    staged_parts: u64,
     transposes_b: bool,
     /// Padding of rows in shared memory, in bytes.
     padding: u64,
     /// Padding of staged rows, in numbers.
     staging_pad: u64,
-    /// Whether copies run while their thread goes on, so that there are several buffers.
+    /// Whether copies run while their thread goes on.
     copies_async: bool,
+    /// The most buffers. Further ones hide nothing more.
+    most_stages: u64,
     /// Multiply-adds that a processor does in a cycle, roughly: what tiles are chosen by.
     rate: u64,
 }
@@ -37,11 +42,14 @@ impl Core {
     fn of(architecture: &Architecture, dtype: DType) -> Self {
         let copies_async = matches!(architecture.matrix_core, MatrixCore::Mma | MatrixCore::Wgmma);
         let plain = Self {
+            name: "MatrixCore",
             rows: u64::from(architecture.warp) / 2,
+            staged_parts: 1,
             transposes_b: false,
             padding: 16,
             staging_pad: 4,
             copies_async,
+            most_stages: if copies_async { 4 } else { 1 },
             rate: 128,
         };
         if dtype == DType::F32 {
@@ -54,6 +62,22 @@ impl Core {
             MatrixCore::Mfma => Self { transposes_b: true, padding: 8, ..matrix },
             MatrixCore::Wmma11 | MatrixCore::Wmma12 => Self { transposes_b: true, ..matrix },
         }
+    }
+
+    /// The one for large tiles where B is given as rows. What is copied to one of its two buffers is
+    /// in registers meanwhile.
+    fn wide(architecture: &Architecture, dtype: DType) -> Option<Self> {
+        let narrow = Self::of(architecture, dtype);
+        let has_wide = architecture.matrix_core == MatrixCore::Mfma && dtype != DType::F32;
+        has_wide.then_some(Self {
+            name: "WideCore",
+            rows: 32,
+            staged_parts: 2,
+            transposes_b: false,
+            padding: 0,
+            most_stages: 2,
+            ..narrow
+        })
     }
 }
 
@@ -84,6 +108,9 @@ const MATRIX_64: &[[u64; 5]] = &[
     [32, 32, 64, 2, 2],
     [16, 64, 64, 1, 4],
 ];
+/// The same by the wide core, whose results have 32 rows and 64 columns: before the others, so that
+/// it has the tiles of which both could have the same.
+const WIDE_64: &[[u64; 5]] = &[[128, 128, 32, 2, 2], [128, 64, 32, 4, 1], [64, 128, 32, 2, 2]];
 /// Plain multiply-adds: 8 by 8 numbers for each lane of the largest tile, 4 by 4 of the smallest.
 const PLAIN_32: &[[u64; 5]] = &[
     [128, 128, 16, 4, 2],
@@ -101,9 +128,6 @@ const PLAIN_64: &[[u64; 5]] = &[
     [32, 128, 32, 1, 4],
 ];
 
-/// The most buffers: further ones hide nothing more.
-const STAGES: u64 = 4;
-
 impl TileShape {
     /// The shape with which the device's processors are done first, where the one that has most to
     /// do counts: large tiles load less for each result, small ones are shared more evenly.
@@ -113,6 +137,7 @@ impl TileShape {
     pub(super) fn choose(
         device: &DeviceFacts,
         dtype: DType,
+        wide: bool,
         sizes: [u64; 2],
         batches: u64,
     ) -> Self {
@@ -123,12 +148,13 @@ impl TileShape {
             let each = (shape.tiles(sizes) * batches).div_ceil(u64::from(device.processors.max(1)));
             each * (load + multiply)
         };
-        let shapes = Self::all(device, dtype);
+        let shapes = Self::all(device, dtype, wide);
         shapes.iter().copied().min_by_key(cost).unwrap_or(shapes[0])
     }
 
-    /// Every shape that the device has room for.
-    pub(super) fn all(device: &DeviceFacts, dtype: DType) -> Vec<Self> {
+    /// Every shape that the device has room for; with those of the wide core if there is one, and it
+    /// may be taken.
+    fn all(device: &DeviceFacts, dtype: DType, wide: bool) -> Vec<Self> {
         let architecture = &device.architecture;
         let core = Core::of(architecture, dtype);
         let plain = core.rate == 128;
@@ -138,11 +164,13 @@ impl TileShape {
             (false, 64) => (MATRIX_64, None),
             (false, _) => (MATRIX_32, core.copies_async.then_some(&MATRIX_32_LARGE)),
         };
+        let wide = wide.then(|| Core::wide(architecture, dtype)).flatten();
+        let of_wide = wide.into_iter().flat_map(|core| WIDE_64.iter().map(move |one| (core, one)));
+        let narrow = large.into_iter().chain(shapes).map(|one| (core, one));
         let limit = device.shared_bytes_per_block;
-        let fitting = large.into_iter().chain(shapes).filter_map(|shape| {
+        let fitting = of_wide.chain(narrow).filter_map(|(core, shape)| {
             let &[rows, cols, depth, down, across] = shape;
-            let stages = if core.copies_async { 2..=STAGES } else { 1..=1 };
-            stages.rev().find_map(|stages| {
+            (core.most_stages.min(2)..=core.most_stages).rev().find_map(|stages| {
                 let shape = Self { rows, cols, depth, warps: [down, across], stages, core };
                 let bytes =
                     [Given::Rows, Given::Columns].map(|given| shape.shared_bytes(dtype, given));
@@ -177,23 +205,25 @@ impl TileShape {
             Given::Rows | Given::Columns => cols * (depth + pad),
         };
         let buffers = stages * (rows * (depth + pad) + b) * dtype.bytes();
-        let staging = warps[0] * warps[1] * core.rows * (cols / warps[1] + core.staging_pad) * 4;
+        let staged_cols = cols / warps[1] / core.staged_parts;
+        let staging = warps[0] * warps[1] * core.rows * (staged_cols + core.staging_pad) * 4;
         u32::try_from(buffers.max(staging)).unwrap_or(u32::MAX)
     }
 
     /// What it is, in a kernel's name.
     pub(super) fn name(&self) -> String {
-        let Self { rows, cols, depth, .. } = self;
-        format!("{rows}x{cols}x{depth}")
+        let Self { rows, cols, depth, core, .. } = self;
+        let wide = if core.staged_parts > 1 { "wide_" } else { "" };
+        format!("{wide}{rows}x{cols}x{depth}")
     }
 
     /// Names the shape `Tile`.
     pub(super) fn text(&self, dtype: DType, given: Given) -> String {
-        let Self { rows, cols, depth, warps: [down, across], stages, .. } = self;
-        let shared_bytes = self.shared_bytes(dtype, given);
+        let Self { rows, cols, depth, warps: [down, across], stages, core } = self;
+        let (core, shared_bytes) = (core.name, self.shared_bytes(dtype, given));
         format!(
-            "using Tile = port::GemmTile<T, {rows}, {cols}, {depth}, {down}, {across}, {stages}, \
-             {shared_bytes}>; \
+            "using Tile = port::GemmTile<T, port::{core}<T>, {rows}, {cols}, {depth}, {down}, \
+             {across}, {stages}, {shared_bytes}>; \
              static_assert(Tile::THREADS == {THREADS}, \"all threads of the block\"); "
         )
     }
@@ -210,9 +240,8 @@ mod tests {
         {
             let device = device(name);
             for dtype in [DType::F32, DType::F16, DType::Bf16] {
-                let shapes = TileShape::all(&device, dtype);
-                assert!(shapes.len() >= 5, "{name}, {dtype}: {shapes:?}");
-                for shape in shapes {
+                assert!(TileShape::all(&device, dtype, false).len() >= 5, "{name}, {dtype}");
+                for shape in TileShape::all(&device, dtype, true) {
                     let threads =
                         shape.warps[0] * shape.warps[1] * u64::from(device.architecture.warp);
                     assert_eq!(threads, u64::from(THREADS), "{name}, {dtype}: {shape:?}");
@@ -229,7 +258,7 @@ mod tests {
     fn large_gemms_have_large_tiles_and_small_ones_many() {
         let device = device("sm_80");
         let choose = |sizes| {
-            let shape = TileShape::choose(&device, DType::Bf16, sizes, 1);
+            let shape = TileShape::choose(&device, DType::Bf16, true, sizes, 1);
             [shape.rows, shape.cols]
         };
         assert_eq!(choose([8192, 8192]), [128, 256]);
@@ -237,5 +266,26 @@ mod tests {
         // A quarter of the processors would have a tile of 128 by 128.
         let [rows, cols] = choose([512, 1024]);
         assert!(rows * cols <= 64 * 128, "{rows} by {cols}");
+    }
+
+    /// And two blocks of them have room on a compute unit, with two buffers each.
+    #[test]
+    fn large_tiles_are_the_wide_cores_where_there_is_one() {
+        for (name, dtype, wide, expected) in [
+            ("gfx942", DType::Bf16, true, true),
+            ("gfx90a", DType::F16, true, true),
+            ("gfx942", DType::F16, false, false),
+            ("gfx942", DType::F32, true, false),
+            ("gfx906", DType::F16, true, false),
+            ("gfx1201", DType::F16, true, false),
+            ("sm_80", DType::F16, true, false),
+        ] {
+            let shape = TileShape::choose(&device(name), dtype, wide, [8192, 8192], 1);
+            assert_eq!(shape.name().starts_with("wide_"), expected, "{name}, {dtype}: {shape:?}");
+            let bytes = shape.shared_bytes(dtype, Given::Rows);
+            assert!(!expected || (2 * bytes <= 64 << 10 && shape.stages == 2), "{shape:?}");
+        }
+        let small = TileShape::choose(&device("gfx942"), DType::F16, true, [16, 64], 1);
+        assert!(!small.name().starts_with("wide_"), "{small:?}");
     }
 }

@@ -101,6 +101,7 @@ impl Builder<'_> {
         });
         let pair = if kv.is_multiple_of(2) { 2 } else { 1 };
         Phase {
+            cluster: 1,
             name: format!("attention_wgmma_{QUERIES}x{KEYS}x{d}"),
             headers: vec!["hopper/attend.h"],
             definitions,

@@ -60,6 +60,7 @@ impl Builder<'_> {
             a: Left::Matrix(Operand { tensor: input, stride: k, steps: [0, 0], sharing: 1 }),
             b: Operand { tensor: weight, stride: n, steps: [0, 0], sharing: 1 },
             given: Given::Rows,
+            wide: true,
             scale: 1.0,
             tail,
             pool: None,

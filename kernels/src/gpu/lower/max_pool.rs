@@ -45,6 +45,7 @@ impl Builder<'_> {
         let elements = parameters.size(shape.elements());
         let tail = self.tail_text("max_pool_steps", tail, parameters);
         Some(Phase {
+            cluster: 1,
             name: format!("max_pool_{window}x{vector}"),
             headers: vec!["max_pool.h"],
             tile: format!(

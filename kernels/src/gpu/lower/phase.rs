@@ -82,6 +82,8 @@ pub(super) struct Phase {
     pub(super) threads: u32,
     /// Bytes of shared memory.
     pub(super) shared_bytes: u32,
+    /// Blocks of a cluster; more than one only in a kernel of this phase alone.
+    pub(super) cluster: u32,
 }
 
 /// The name of a dtype in kernels.
@@ -141,14 +143,19 @@ pub(super) fn kernel(
         let _ = writeln!(text, "    {ctype} p{index};");
     }
     let _ = writeln!(text, "}};\n{definitions}");
-    let _ = writeln!(text, "PORT_KERNEL(ENTRY, Args, {threads}) {{\n{body}}}");
+    let cluster = phases.iter().map(|phase| phase.cluster).max().unwrap_or(1);
+    let head = match cluster {
+        1 => format!("PORT_KERNEL(ENTRY, Args, {threads})"),
+        _ => format!("PORT_CLUSTER_KERNEL(ENTRY, Args, {threads}, {cluster})"),
+    };
+    let _ = writeln!(text, "{head} {{\n{body}}}");
 
     let names: Vec<&str> = phases.iter().map(|phase| phase.name.as_str()).collect();
     let digest = XxHash3_64::oneshot(text.as_bytes());
     let entry = format!("{}_{digest:016x}", names.join("__"));
     KernelPlan {
         code: Code { text: text.replace("ENTRY", &entry), entry },
-        shape: LaunchShape { grid: grid_of(tiles), threads, shared_bytes, cooperative },
+        shape: LaunchShape { grid: grid_of(tiles), threads, shared_bytes, cooperative, cluster },
         arguments: parameters.fields.into_iter().map(|(_, argument)| argument).collect(),
     }
 }

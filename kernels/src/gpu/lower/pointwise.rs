@@ -54,6 +54,7 @@ impl Builder<'_> {
             )
         };
         Phase {
+            cluster: 1,
             name: format!("pointwise_{kind}_{chunks}x{vector}"),
             headers: vec!["pointwise.h"],
             definitions: tail.definition,

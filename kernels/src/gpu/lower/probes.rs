@@ -21,6 +21,7 @@ fn probe(
     parameters: Parameters,
 ) -> KernelPlan {
     let phase = Phase {
+        cluster: 1,
         name: name.to_owned(),
         headers: vec![header],
         definitions: String::new(),
@@ -79,13 +80,14 @@ const SHARED_BYTES: u32 = 64 * 64 * 4;
 /// Of `wgmma`: 64 rows of A for each warpgroup, and 256 columns of B, of 128 bytes each.
 const WGMMA_SHARED_BYTES: u32 = (THREADS / 128 * 64 + 256) * 128;
 
-/// Writes the cycles and the time of every processor into its two words of `stamps`; on NVIDIA alone.
-pub(in crate::gpu) fn stamp(stamps: TensorId, processors: u32) -> KernelPlan {
+/// Writes the cycles and the time of every processor into its two words of `stamps`, where a device
+/// has counters of both.
+pub(in crate::gpu) fn stamp(stamps: TensorId, processors: u32, places: u32) -> KernelPlan {
     /// So many that every processor gets one.
     const BLOCKS_OF_A_PROCESSOR: u64 = 4;
     let mut parameters = Parameters::default();
     let stamps = parameters.pointer("u64*", stamps);
-    let count = parameters.size(processors.into());
+    let count = parameters.size(places.into());
     let tile = format!("probe::stamp({stamps}, {count});");
     let blocks = u64::from(processors) * BLOCKS_OF_A_PROCESSOR;
     probe("stamp", "probes.h", tile, blocks, 0, DType::F32, parameters)

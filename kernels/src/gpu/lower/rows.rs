@@ -103,6 +103,7 @@ impl Builder<'_> {
         };
         let kind = if held { "held" } else { "long" };
         Phase {
+            cluster: 1,
             name: format!("rows_{kind}_{lanes}x{chunks}x{vector}"),
             headers: vec!["rows.h"],
             definitions,

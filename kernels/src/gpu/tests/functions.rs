@@ -21,7 +21,13 @@ fn evaluate(name: &str, statements: &str, numbers: &[u32]) -> Vec<u32> {
         .into_iter()
         .flat_map(|word| (word as u64).to_ne_bytes())
         .collect();
-    let shape = LaunchShape { grid: [1, 1, 1], threads: 64, shared_bytes: 0, cooperative: false };
+    let shape = LaunchShape {
+        grid: [1, 1, 1],
+        threads: 64,
+        shared_bytes: 0,
+        cooperative: false,
+        cluster: 1,
+    };
     launch(&kernels, &code, &shape, 1, &arguments, Order::Forward).unwrap();
     results
 }

@@ -137,6 +137,7 @@ fn every_member_of_every_core_is_right() {
                     threads,
                     shared_bytes: 2 * 16384 * 4,
                     cooperative: false,
+                    cluster: 1,
                 };
                 let launched = launch(&kernels, &code, &shape, 1, &arguments, order);
                 launched.unwrap_or_else(|failed| panic!("{name}, {number}: {}", failed.what));

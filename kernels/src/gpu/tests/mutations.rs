@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 
 use fusion_cost_model::Problem;
 
-use super::emulation::{Failure, Headers, Order, compiler, failures};
-use crate::gpu::HEADERS;
+use super::emulation::{Failure, Headers, Order, compiler, failures, failures_on};
+use crate::gpu::{DeviceFacts, HEADERS};
 
 /// A change of a header.
 #[derive(Debug, Clone)]
@@ -97,10 +97,11 @@ const GRID: Checks =
     &[("gfx942", &["linear+bias+add+layer_norm/f32/m130.k16.n67", "mlp/f32/m65.k33.n129.o17"])];
 
 /// What uses a header.
-const FAMILIES: [(&str, Checks); 13] = [
+const FAMILIES: [(&str, Checks); 14] = [
     ("rows.h", ROWS),
     ("pointwise.h", POINTWISE),
     ("gemm.h", GEMM),
+    ("gemm/operands.h", GEMM),
     ("conv.h", CONV),
     ("max_pool.h", MAX_POOL),
     ("attention.h", ATTENTION),
@@ -137,10 +138,10 @@ fn changes() -> Vec<Mutation> {
         change("rows.h", "so_far = place.inside(c) ? with : so_far;", "so_far = with;"),
         change("pointwise.h", "inside[c] = places[c].at < elements;", "inside[c] = true;"),
         change("pointwise.h", "single < elements) {", "single < elements - 1) {"),
-        change("gemm.h", "index < rows ? base", "index <= rows ? base"),
-        change("gemm.h", "col.at < cols ?", "col.at <= cols ?"),
-        change("gemm.h", "inside = col + Copy::col() < source.cols;", "inside = true;"),
-        change("gemm.h", "row < rows ? from", "row <= rows ? from"),
+        change("gemm/operands.h", "index < rows ? base", "index <= rows ? base"),
+        change("gemm/operands.h", "col.at < cols ?", "col.at <= cols ?"),
+        change("gemm/operands.h", "inside = col + Copy::col() < source.cols;", "inside = true;"),
+        change("gemm/operands.h", "row < rows ? from", "row <= rows ? from"),
         change("gemm.h", "row + r >= rows_count ||", "row + r > rows_count ||"),
         change("gemm.h", "|| col + c >= cols_count) continue;", ") continue;"),
         change("conv.h", "u32(row.y + col.y) < u32(h)", "u32(row.y + col.y) <= u32(h)"),
@@ -300,6 +301,34 @@ fn expect_none_to_survive(mutations: &[Mutation]) {
         let _ = writeln!(text, "{survivor}");
     }
     assert!(survivors.is_empty(), "{} of {} survive:\n{text}", survivors.len(), mutations.len());
+}
+
+/// Makes each change of a header by itself, and sees that the kernels of a problem are wrong then: for
+/// what only shows on a device of few processors.
+pub(crate) fn expect_missed(
+    header: &str,
+    problem: &str,
+    changes: &[(&str, &str)],
+    device: &DeviceFacts,
+    orders: &[Order],
+) {
+    if compiler().is_none() {
+        return;
+    }
+    let problem = [problem.parse().unwrap()];
+    for &(from, to) in changes {
+        let change = |(name, text): &(&str, &str)| {
+            let changed = *name == header;
+            assert!(!changed || text.matches(from).count() == 1, "`{from}`");
+            let text = if changed { text.replace(from, to) } else { (*text).to_owned() };
+            ((*name).to_owned(), text)
+        };
+        let headers = Headers::new(HEADERS.iter().map(change).collect());
+        let found = failures_on(&problem, device, &headers, orders);
+        let text: Vec<String> = found.iter().map(ToString::to_string).collect();
+        assert!(!text.is_empty(), "`{from}` as `{to}` goes unnoticed");
+        assert!(!text[0].contains("does not compile"), "`{from}` as `{to}`: {}", text[0]);
+    }
 }
 
 /// Or everything would be seen.

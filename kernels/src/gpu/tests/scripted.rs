@@ -46,6 +46,7 @@ impl Scripted {
             last_level_bytes: 1 << 20,
             memory_bytes: 1 << 30,
             clock_mhz: 1000,
+            counters: None,
             bus_id: "0000:00:00.0".to_owned(),
             driver_version: "1".to_owned(),
             runtime_version: "1".to_owned(),

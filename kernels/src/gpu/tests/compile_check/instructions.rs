@@ -61,6 +61,33 @@ fn lanes_round_to_bf16_without_branches() {
     assert!(attention(DType::Bf16) > 2 * without);
 }
 
+/// A tile of 128 by 128 takes 16 of the wide core's instructions for each step along k and warp. Rows
+/// of B are read as they lie, by words; two blocks have room in a compute unit's 64 KiB.
+#[test]
+fn large_gemms_on_mfma_gather_no_numbers() {
+    let Some(clang) = Clang::find() else { return skipped("clang++-19") };
+    for name in ["gfx90a", "gfx942"] {
+        for dtype in ["f16", "bf16"] {
+            let problem = format!("linear_bias_relu/{dtype}/m4096.k4096.n4096");
+            let kernel = lower(&problem.parse().unwrap(), &device(name)).unwrap().fused;
+            let assembly = clang.assembly(&kernel.code, &device(name).architecture).unwrap();
+            let instructions = || assembly.lines().map(str::trim_start);
+            let count = |what: &str| instructions().filter(|line| line.starts_with(what)).count();
+            let wide = count("v_mfma_f32_32x32x8");
+            for what in
+                ["v_mfma", "ds_read", "ds_write", "v_perm", "v_accvgpr", "s_barrier", ".vgpr_"]
+            {
+                println!("{name}, {dtype}: {} {what}", count(what));
+            }
+            assert!(wide >= 16 && wide.is_multiple_of(16), "{name}, {dtype}: {wide} MMAs");
+            assert_eq!(kernel.shape.shared_bytes, 32 << 10, "{name}, {dtype}");
+            for absent in ["v_mfma_f32_16x16x16", "ds_read_u16", "scratch_"] {
+                assert_eq!(count(absent), 0, "{name}, {dtype}: {absent}");
+            }
+        }
+    }
+}
+
 /// The instructions of the kernels in an image: 16 bytes each, in sections named after them.
 fn instructions(image: &[u8]) -> Vec<u128> {
     let number = |at: usize, bytes: usize| {

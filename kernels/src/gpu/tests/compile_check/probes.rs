@@ -18,8 +18,8 @@ fn probes_of(name: &str) -> Vec<KernelPlan> {
     let mut plans = vec![probes::nothing(), probes::triad([a, b, c], 1), probes::read(a, b, 1)];
     let dtypes = [DType::F32, DType::F16, DType::Bf16];
     plans.extend(dtypes.map(|dtype| probes::multiply(a, 1, dtype, &device)));
-    if name.starts_with("sm_") {
-        plans.push(probes::stamp(a, 1));
+    if name.starts_with("sm_") || name.starts_with("gfx9") {
+        plans.push(probes::stamp(a, 1, 1));
     }
     plans
 }

@@ -32,6 +32,7 @@ pub(crate) fn device(name: &str) -> DeviceFacts {
         last_level_bytes: last_level << 20,
         memory_bytes: 16 << 30,
         clock_mhz: 1000,
+        counters: None,
         bus_id: String::from("0000:00:00.0"),
         driver_version: String::from("none"),
         runtime_version: String::from("none"),

@@ -64,8 +64,13 @@ fn run(
     for (word, place) in words.iter().zip(arguments.0.chunks_exact_mut(8)) {
         place.copy_from_slice(&(*word as u64).to_ne_bytes());
     }
-    let shape =
-        LaunchShape { grid: [1, 1, 1], threads, shared_bytes: 64 << 10, cooperative: false };
+    let shape = LaunchShape {
+        grid: [1, 1, 1],
+        threads,
+        shared_bytes: 64 << 10,
+        cooperative: false,
+        cluster: 1,
+    };
     launch(&kernels, &code, &shape, 1, &arguments.0, order).map_err(|failed| failed.what)?;
     Ok(y)
 }
@@ -105,6 +110,43 @@ fn boxes_are_copied_with_the_swizzle_and_zeros_around_the_matrix() {
             let place = (col, row, matrix, index);
             assert_eq!(found[index as usize].to_bits(), expected.to_bits(), "{place:?}");
         }
+    }
+}
+
+/// A box of numbers from 100 on is stored at these coordinates, and then all of memory is in `y`.
+fn store(col: i32, row: i32, matrix: i32, map: Map) -> Vec<f32> {
+    let body = format!(
+        "u8* box = port::shared() + 1024;\n\
+         for (int i = port::thread(); i < {rows} * 64; i += 128) {{\n  \
+           const int row = i / 64, col = i % 64;\n  \
+           u8* at = box + row * 128 + (col / 8 ^ row % 8) * 16 + col % 8 * 2;\n  \
+           *reinterpret_cast<T*>(at) = port::from_float<T>(100.0f + i);\n}}\n\
+         fence_async_proxy();\nport::sync_block();\n\
+         if (port::thread() == 0) {{\n  \
+           store_box(args.map, {col}, {row}, {matrix}, box);\n  wait_for_stores();\n}}\n\
+         port::sync_block();\n\
+         for (int i = port::thread(); i < 8192; i += 128) args.y[i] = port::to_float(args.x[i]);",
+        rows = map.box_rows,
+    );
+    run("store", "f16", &body, map, 128, Order::Reverse).unwrap()
+}
+
+#[test]
+fn boxes_are_stored_from_the_swizzle_and_nothing_around_the_matrix() {
+    if compiler().is_none() {
+        return;
+    }
+    let map = Map { matrices: 3, rows: 20, cols: 72, box_rows: 16 };
+    for (col, row, matrix) in [(0, 0, 0), (64, 0, 1), (0, 16, 2), (64, 16, 1), (-8, -3, 1)] {
+        let mut expected: Vec<f32> =
+            (0..8192).map(|index| f16::from_f32(number(index)).to_f32()).collect();
+        for index in 0..16 * 64_i32 {
+            let (r, c) = (row + index / 64, col + index % 64);
+            if (0..20).contains(&r) && (0..72).contains(&c) {
+                expected[((matrix * 20 + r) * 72 + c) as usize] = 100.0 + index as f32;
+            }
+        }
+        assert_eq!(store(col, row, matrix, map)[..8192], expected, "{col} {row} {matrix}");
     }
 }
 
@@ -257,6 +299,11 @@ fn what_a_device_would_not_do_is_told() {
         ),
         ("outside", "copy_box(port::shared() + 65536, args.map, 0, 0, 0, barrier);".to_owned(), "outside of shared"),
         ("not_aligned", "copy_box(port::shared() + 512, args.map, 0, 0, 0, barrier);".to_owned(), "where the swizzle does"),
+        (
+            "no_cluster",
+            "barrier_arrive_at(barrier, 1);".to_owned(),
+            "there is no such block in a cluster",
+        ),
         ("two_arrivals", "barrier_arrive(barrier + 1);".to_owned(), "there is no barrier"),
         ("forever", "barrier_wait(barrier, 0);".to_owned(), "128 threads pause forever"),
         (
@@ -265,6 +312,25 @@ fn what_a_device_would_not_do_is_told() {
              barrier_end(barrier); }"
                 .to_owned(),
             "a copy has not come yet",
+        ),
+        (
+            "stored_and_overwritten",
+            "if (port::thread() == 0) { store_box(args.map, 0, 0, 0, port::shared());\n\
+             port::shared()[5] = 1; wait_for_reads<0>(); }"
+                .to_owned(),
+            "what a store reads has changed",
+        ),
+        (
+            "stores_left",
+            "if (port::thread() == 0) { store_box(args.map, 0, 0, 0, port::shared());\n\
+             wait_for_reads<0>(); barrier_end(barrier); }"
+                .to_owned(),
+            "a store was not waited for",
+        ),
+        (
+            "store_not_aligned",
+            "store_box(args.map, 0, 0, 0, port::shared() + 512);".to_owned(),
+            "where the swizzle does",
         ),
         (
             "registers_without_a_barrier",

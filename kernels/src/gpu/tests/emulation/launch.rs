@@ -34,6 +34,7 @@ struct KernelFacts {
     threads: u32,
     warp: u32,
     core: *const c_char,
+    cluster: u32,
 }
 
 #[repr(C)]

@@ -231,5 +231,6 @@ fn blocks(kernel: &KernelPlan, order: Order) -> u64 {
         (Order::Reverse, _) => 2,
         (Order::Shuffled(_), _) => 3,
     };
-    planned.min(most)
+    let cluster = u64::from(kernel.shape.cluster);
+    planned.min((most / cluster).max(1).saturating_mul(cluster))
 }

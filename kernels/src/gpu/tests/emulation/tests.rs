@@ -35,7 +35,7 @@ fn run(
 }
 
 fn shape(blocks: u32, threads: u32, shared_bytes: u32) -> LaunchShape {
-    LaunchShape { grid: [blocks, 1, 1], threads, shared_bytes, cooperative: false }
+    LaunchShape { grid: [blocks, 1, 1], threads, shared_bytes, cooperative: false, cluster: 1 }
 }
 
 /// Runs it in all orders and returns the errors.
