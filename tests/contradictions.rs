@@ -207,6 +207,15 @@ fn a_record_that_changes_slowly_has_a_correlation_of_its_own() {
     assert!(message(0.2, slow).contains("and a reason says slow-change"));
 }
 
+#[test]
+fn samples_of_few_ticks_have_their_reason_and_others_have_not() {
+    let (text, line) = edited(EXAMPLE, "[[fusion]]", 0, "sample_ticks", "999");
+    let expected = format!("sample_ticks at line {line}: it is 999; below 1000");
+    assert!(message(&text).contains(&expected), "{}", message(&text));
+    let (text, _) = edited(EXAMPLE, "[[fusion]]", 0, "sample_ticks", "1000");
+    assert!(HardwareCalibration::from_toml(&text).is_ok());
+}
+
 /// The example with an A/A run that explains a higher noise floor.
 fn noisier() -> String {
     let quiet = "ratio = 0.996132\nratio_low = 0.989042\nratio_high = 1.00327\n";

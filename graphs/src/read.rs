@@ -1,5 +1,7 @@
 //! Files of either form.
 
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
 use crate::error::{Error, ErrorKind};
@@ -15,7 +17,8 @@ impl Graph {
     /// [`Self::from_json`].
     pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
-        let bytes = std::fs::read(path)
+        let bytes = File::open(path)
+            .and_then(read_to_limit)
             .map_err(|source| ErrorKind::Read { path: path.to_owned(), source })?;
         Self::from_bytes(bytes).map_err(|error| error.in_file(path))
     }
@@ -34,4 +37,18 @@ impl Graph {
             Self::from_onnx(bytes)
         }
     }
+}
+
+/// Protobuf messages are smaller than this, and so is every ONNX file.
+const MOST_BYTES: u64 = 2 << 30;
+
+/// Not more than the limit of what never ends either.
+fn read_to_limit(file: File) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(MOST_BYTES).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 == MOST_BYTES {
+        let reason = "it has 2 GiB or more, which no ONNX file has";
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, reason));
+    }
+    Ok(bytes)
 }

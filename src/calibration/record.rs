@@ -349,3 +349,8 @@ pub struct FusionRecord {
     #[serde(default, rename = "reason", skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<Reason>,
 }
+
+impl FusionRecord {
+    /// A sample must last this many ticks of the clock, so that its resolution adds at most 0.1 %.
+    pub const LEAST_TICKS: u32 = 1000;
+}

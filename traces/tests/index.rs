@@ -128,7 +128,7 @@ fn a_damaged_index_is_replaced() {
         assert!(trace == expected, "{what}");
         assert!(fs::read(&place).unwrap() == whole, "{what}");
     };
-    for at in (0..whole.len()).step_by(37) {
+    for at in (37..whole.len()).step_by(37) {
         let mut content = whole.clone();
         content[at] ^= 1 << (at % 8);
         check(&content, &format!("byte {at}"));
@@ -136,7 +136,39 @@ fn a_damaged_index_is_replaced() {
     for length in (0..whole.len()).step_by(97) {
         check(&whole[..length], &format!("{length} bytes"));
     }
-    check(&fs::read(&path).unwrap(), "another file");
+}
+
+/// A name is not enough to take something for an index.
+#[test]
+fn what_is_not_an_index_is_left_alone() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("trace.json");
+    fs::write(&path, large()).unwrap();
+    let expected = load(&path, &Options::default());
+    let place = home.path().join("trace.json.ktindex");
+    for content in ["precious", "ktinde", "kt index", "{}"] {
+        fs::write(&place, content).unwrap();
+        let (trace, used) = open(&path, &Options::default(), &IndexPolicy::Beside);
+        let is_left = content == "ktinde" || matches!(used, IndexUse::NotWritten { .. });
+        assert!(is_left && trace == expected, "{content}: {used:?}");
+        let build =
+            || index::build(&path, &Options::default(), &IndexPolicy::Beside, &mut |_, _| {});
+        if content != "ktinde" {
+            assert!(build().unwrap_err().to_string().contains("not an index"), "{content}");
+            assert_eq!(fs::read_to_string(&place).unwrap(), content);
+        }
+        fs::remove_file(&place).unwrap();
+    }
+    #[cfg(unix)]
+    for target in ["there", "nowhere"] {
+        fs::write(home.path().join("there"), "precious").unwrap();
+        std::os::unix::fs::symlink(target, &place).unwrap();
+        let (trace, used) = open(&path, &Options::default(), &IndexPolicy::Beside);
+        assert!(matches!(used, IndexUse::NotWritten { .. }) && trace == expected, "{used:?}");
+        assert!(place.is_symlink());
+        assert_eq!(fs::read_to_string(home.path().join("there")).unwrap(), "precious");
+        fs::remove_file(&place).unwrap();
+    }
 }
 
 #[test]

@@ -9,12 +9,16 @@ use std::path::{Path, PathBuf};
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, ColorChoice, Command, CommandFactory, FromArgMatches, ValueEnum as _};
+use cli_support::input;
 use fused_kernels::worker;
 use fusion_cost_model::Backend;
 use toml::{Spanned, Value};
 
 use super::Cli;
 use crate::exit::UsageError;
+
+/// A file of defaults has at most so many bytes.
+const MOST_BYTES: u64 = 1 << 20;
 
 /// Options that describe a machine and its user. What to measure is said by each command.
 const KEYS: [&str; 19] = [
@@ -110,7 +114,7 @@ impl Defaults {
         let mut settings = BTreeMap::new();
         let mut is_there = false;
         if let Some(file) = &file {
-            match std::fs::read_to_string(file) {
+            match input::text(file, MOST_BYTES) {
                 Ok(text) => {
                     is_there = true;
                     for setting in of_file(file, &text)? {

@@ -9,6 +9,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use cli_support::input;
 use fusion_cost_model::calibration::{EarlierState, Fingerprint, MachineState};
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +27,9 @@ const FORGET_AFTER: Duration = Duration::from_hours(24 * 30);
 
 /// At most this many states are kept, the last ones that were seen.
 const MOST_STATES: usize = 16;
+
+/// And the file has at most so many bytes.
+const MOST_BYTES: u64 = 1 << 20;
 
 /// A line of the file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -57,7 +61,7 @@ impl KnownStates {
         let Fingerprint { cpu_model, logical_cores, memory_bytes, .. } = fingerprint;
         let machine = format!("{cpu_model}, {logical_cores} processors, {memory_bytes} bytes");
         let path = folder.map(|folder| folder.join("machine-states.jsonl"));
-        let text = path.as_ref().and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default();
+        let text = path.as_ref().and_then(|path| text_of(path)).unwrap_or_default();
         let lines = text.lines().filter_map(|line| serde_json::from_str(line).ok());
         let seen = lines.filter(|one: &Seen| is_recent(&one.state)).collect();
         Self { path, machine, threads, seen }
@@ -95,6 +99,12 @@ impl KnownStates {
         let first = self.seen.len().saturating_sub(MOST_STATES);
         let _ = write(&path, &self.seen[first..]);
     }
+}
+
+/// The text of a file, and of nothing that has no end or waits for a writer.
+fn text_of(path: &Path) -> Option<String> {
+    let is_file = fs::metadata(path).ok()?.is_file();
+    is_file.then(|| input::text(path, MOST_BYTES).ok()).flatten()
 }
 
 /// Whole or not at all, since another run may read it.

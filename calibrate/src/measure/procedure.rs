@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fusion_cost_model::calibration::FusionRecord;
 use serde::{Deserialize, Serialize};
 
 /// How much is measured: fresh process > round (a fresh memory layout) > pair (one
@@ -71,7 +72,7 @@ impl Procedure {
     pub const LEAST_ROUNDS: u32 = 2;
 
     /// A sample must last this many ticks of the clock, so that its resolution adds at most 0.1 %.
-    pub const LEAST_TICKS: u32 = 1000;
+    pub const LEAST_TICKS: u32 = FusionRecord::LEAST_TICKS;
 
     /// Samples are made to last this many, since some turn out shorter than they were meant to be.
     pub const TICKS: u32 = 2 * Self::LEAST_TICKS;

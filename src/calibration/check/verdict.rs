@@ -61,6 +61,15 @@ fn check_reasons(record: &FusionRecord, calibration: &HardwareCalibration) -> Ch
         let why = format!("{pairs_kept} of {pairs} pairs are few, and there is no reason {code}");
         return fail(Place::of("pairs_kept"), why);
     }
+    let is_coarse = record.sample_ticks < u64::from(FusionRecord::LEAST_TICKS);
+    if is_coarse != given(ReasonCode::TooFewTicks) {
+        let (ticks, least) = (record.sample_ticks, FusionRecord::LEAST_TICKS);
+        let why = format!(
+            "it is {ticks}; below {least}, and never else, a record has the reason {}",
+            ReasonCode::TooFewTicks
+        );
+        return fail(Place::of("sample_ticks"), why);
+    }
     let Settings { processes: planned, .. } = calibration.settings;
     let is_of_one_run = calibration.is_of_one_run();
     for (index, reason) in record.reasons.iter().enumerate() {

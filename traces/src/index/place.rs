@@ -2,12 +2,13 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, BufWriter};
+use std::io::{self, BufWriter, Read};
 use std::path::{Path, PathBuf};
 
 use twox_hash::XxHash3_64;
 
 use super::IndexPolicy;
+use super::layout::MAGIC;
 
 /// What the names of indexes end with: none that [`trace_files`](crate::trace_files) takes for a
 /// trace.
@@ -41,6 +42,25 @@ pub fn path_of(trace: &Path, policy: &IndexPolicy) -> Option<PathBuf> {
     }
 }
 
+/// Refuses a place where there is something that is not an index, whole or damaged: it is not for a
+/// program that reads traces to take away.
+fn may_replace(path: &Path) -> io::Result<()> {
+    let metadata = match fs::symlink_metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    let is_index = || -> io::Result<bool> {
+        let mut beginning = Vec::new();
+        File::open(path)?.take(MAGIC.len() as u64).read_to_end(&mut beginning)?;
+        Ok(MAGIC.starts_with(&beginning))
+    };
+    if metadata.is_file() && is_index()? {
+        return Ok(());
+    }
+    Err(io::Error::new(io::ErrorKind::AlreadyExists, "what has this name is not an index"))
+}
+
 /// Writes a file that has its name only when it is whole: until then it is another one in the same
 /// folder. Whoever may read the trace may read it.
 pub(super) fn store(
@@ -48,6 +68,7 @@ pub(super) fn store(
     trace: &Path,
     write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<u64>,
 ) -> io::Result<u64> {
+    may_replace(path)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;

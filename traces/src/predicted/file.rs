@@ -1,7 +1,7 @@
 //! Whole files in memory: what people and models write is small compared to traces.
 
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
@@ -12,13 +12,25 @@ use crate::load::GZIP;
 /// The bytes of a file, without a byte-order mark.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, PredictedError> {
     let failure = |source| PredictedError::Read { path: path.to_owned(), source };
-    let bytes = fs::read(path).map_err(failure)?;
+    let bytes = File::open(path).and_then(read_to_limit).map_err(failure)?;
     if !bytes.starts_with(&GZIP) {
         return Ok(without_mark(bytes));
     }
-    let mut plain = Vec::new();
-    MultiGzDecoder::new(bytes.as_slice()).read_to_end(&mut plain).map_err(failure)?;
+    let plain = read_to_limit(MultiGzDecoder::new(bytes.as_slice())).map_err(failure)?;
     Ok(without_mark(plain))
+}
+
+/// What is predicted has at most so many bytes, packed and unpacked.
+const MOST_BYTES: u64 = 1 << 30;
+
+/// Not more than the limit of what never ends either.
+fn read_to_limit(source: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    source.take(MOST_BYTES).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 == MOST_BYTES {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it has 1 GiB or more"));
+    }
+    Ok(bytes)
 }
 
 /// The first bytes of a file, without a byte-order mark.

@@ -33,8 +33,11 @@ pub(super) struct Weights<'t> {
     launches: &'t [u32],
     /// Most traces have one model and need none of this.
     operators: OnceCell<Vec<u32>>,
-    known: RefCell<FxHashMap<(NameId, u32), Option<[u64; 2]>>>,
+    known: RefCell<FxHashMap<(NameId, u32), Size>>,
 }
+
+/// Rows and columns of a weight, where an operator says them.
+type Size = Option<[u64; 2]>;
 
 impl<'t> Weights<'t> {
     pub(super) fn of(trace: &'t Trace, launches: &'t [u32]) -> Self {
@@ -42,7 +45,7 @@ impl<'t> Weights<'t> {
     }
 
     /// Rows and columns of the weight; none if the operator of the kernel does not say.
-    fn size(&self, kernel: usize) -> Option<[u64; 2]> {
+    fn size(&self, kernel: usize) -> Size {
         let Self { trace, launches, .. } = self;
         let operators = self.operators.get_or_init(|| operators(trace, launches));
         let op = *operators.get(kernel).filter(|row| **row != NONE)? as usize;

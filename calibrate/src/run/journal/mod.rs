@@ -134,6 +134,10 @@ impl Journal {
         if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
             return Err(not_a_journal(path).into());
         }
+        // Nor is a file made where only a link says that there is one, as with --output.
+        if path.is_symlink() && !path.exists() {
+            return Err(not_a_journal(path).into());
+        }
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).create(true).truncate(false).open(path);
         let file = file.with_context(|| format!("cannot open {}", path.display()))?;

@@ -232,3 +232,16 @@ fn a_drawn_seed_yields_to_that_of_the_run_and_a_given_one_does_not() {
     assert!(folder.path().join("x.journal.old1").exists());
     assert_eq!(begin(Seed::Drawn(8)).seed, 6);
 }
+
+/// As with `--output`: only the file that a link leads to is named by it.
+#[cfg(unix)]
+#[test]
+fn no_journal_is_made_where_a_link_leads_to_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, target) = (folder.path().join("j.journal"), folder.path().join("target"));
+    std::os::unix::fs::symlink(&target, &path).unwrap();
+    assert!(Journal::open(&path, &key(), SEED).is_err());
+    assert!(!target.exists() && path.is_symlink());
+    fs::write(&target, "").unwrap();
+    assert!(Journal::open(&path, &key(), SEED).is_ok());
+}

@@ -1,15 +1,18 @@
 //! What is to be compared: one scenario of the command line, or the list of a file.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use cli_support::exit::UsageError;
+use cli_support::input;
 use kernel_traces::predicted::{MeasuredBy, Passes, Rules, ScenarioFiles};
 use serde::Deserialize;
 
 use crate::cli::{MeasuredByName, TraceValidateArgs};
+
+/// A list of scenarios has at most so many bytes.
+const MOST_BYTES: u64 = 20 << 20;
 
 /// A comparison to make.
 pub(super) struct Scenario {
@@ -81,7 +84,7 @@ struct Entry {
 
 fn read(path: &Path, args: &TraceValidateArgs) -> anyhow::Result<Vec<Scenario>> {
     let text =
-        fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        input::text(path, MOST_BYTES).with_context(|| format!("cannot read {}", path.display()))?;
     let of_file = |why: String| UsageError(format!("{}: {why}", path.display()));
     let entries = parse(path, &text).map_err(of_file)?;
     if entries.is_empty() {
