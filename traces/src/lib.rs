@@ -71,6 +71,7 @@ pub mod predicted;
 mod quantile;
 mod ranks;
 pub mod rates;
+mod ratio;
 mod repair;
 pub mod results;
 mod rows;

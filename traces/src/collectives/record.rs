@@ -9,8 +9,8 @@ use serde::Serialize;
 use super::operation::{Family, Operation};
 use super::operators::Operators;
 use crate::classify::Class;
+use crate::ratio::ratio;
 use crate::segment::MarkKind;
-use crate::summary::ratio;
 use crate::{
     Classes, DeviceTime, DeviceWork, Message, NameId, Overlap, RankFile, Segments, Trace, Vendor,
     device_times,

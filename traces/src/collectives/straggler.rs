@@ -78,12 +78,12 @@ pub(super) struct Waits<'w> {
 /// The member that stands out, with the parts of the recording that it leads and all parts.
 pub(super) fn find(waits: &Waits<'_>) -> Result<(usize, usize, usize), NoStraggler> {
     let (of_member, all_ns) = sums(waits.caused, waits.members);
-    let share = crate::summary::ratio(all_ns, waits.communication_ns);
+    let share = crate::ratio::ratio(all_ns, waits.communication_ns);
     if share < LEAST_WAITING {
         return Err(NoStraggler::LittleWaiting { share });
     }
     let first = leader(&of_member);
-    let largest_share = crate::summary::ratio(of_member.get(first).copied().unwrap_or(0), all_ns);
+    let largest_share = crate::ratio::ratio(of_member.get(first).copied().unwrap_or(0), all_ns);
     if largest_share < LEAST_SHARE {
         return Err(NoStraggler::Several { largest_share });
     }

@@ -10,7 +10,7 @@ use super::groups::{Group, Groups};
 use super::operation::{Family, Operation};
 use super::record::{RankName, RankRecord};
 use super::straggler::{self, NoStraggler, Straggler, Waits};
-use crate::summary::ratio;
+use crate::ratio::ratio;
 
 /// Ranks that take part in the same collectives. All times are in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -224,7 +224,7 @@ fn tells_phases(side: &Chosen<'_>) -> bool {
             known_ns = known_ns.saturating_add(duration_ns);
         }
     }
-    crate::summary::ratio(known_ns, all_ns) >= ENOUGH_KNOWN
+    crate::ratio::ratio(known_ns, all_ns) >= ENOUGH_KNOWN
 }
 
 /// The marked steps that kernels of the device belong to, by phase.

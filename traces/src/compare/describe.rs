@@ -9,7 +9,7 @@ use super::side::Chosen;
 use super::tally::{Both, Tally};
 use crate::Vendor;
 use crate::classify::Class;
-use crate::summary::ratio;
+use crate::ratio::ratio;
 
 /// The name of the device that is compared; empty if the trace has none.
 pub(super) fn gpu(side: &Chosen<'_>) -> String {

@@ -59,7 +59,7 @@ pub(super) fn rows(sides: &[Chosen<'_>; 2], steps: &Steps, ledger: &Ledger) -> V
                 class: sums.work.label(),
                 amount: all.amount(),
                 step_ns,
-                share: crate::summary::ratio(all.total_ns, whole),
+                share: crate::ratio::ratio(all.total_ns, whole),
             });
         }
     }

@@ -7,7 +7,7 @@ use super::side::Chosen;
 use super::text::number;
 use super::warnings::{CompareWarning, Severity};
 use crate::Warning;
-use crate::summary::ratio;
+use crate::ratio::ratio;
 
 /// From this share of the durations on, unknown kernels are warned of.
 const MUCH_UNCLASSIFIED: f64 = 0.05;

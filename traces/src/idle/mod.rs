@@ -16,8 +16,8 @@ use rustc_hash::FxHashSet;
 use serde::Serialize;
 
 use crate::launched::launches;
+use crate::ratio::ratio;
 use crate::segment::Steps;
-use crate::summary::ratio;
 use crate::{NameId, Trace};
 use gaps::Part;
 pub use host::Doing;

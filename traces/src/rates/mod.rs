@@ -22,7 +22,7 @@ use serde::Serialize;
 
 use crate::classify::Class;
 use crate::launched::{NONE, launches, operators};
-use crate::summary::ratio;
+use crate::ratio::ratio;
 use crate::{Classes, DeviceWork, NameId, Trace};
 pub(crate) use achieved::{Achieved, Done};
 use amount::Amount;

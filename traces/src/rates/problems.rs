@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::amount;
 use crate::launched::{NONE, launches, operators};
+use crate::ratio::ratio;
 use crate::shapes::{ConvPass, Problem, Shape, base, has_unknown_groups};
-use crate::summary::ratio;
 use crate::{NameId, Trace};
 
 /// What of a trace can be measured as it ran.

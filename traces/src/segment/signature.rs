@@ -10,8 +10,8 @@ use super::cut::Recording;
 use super::sequence::Sequence;
 use crate::classify::Class;
 use crate::launched::{NONE, operators};
+use crate::ratio::ratio;
 use crate::shapes::Problem;
-use crate::summary::ratio;
 use crate::{NameId, Trace};
 
 /// Sizes say which model it is if so many of the GEMMs have them.

@@ -5,7 +5,8 @@ use serde::Serialize;
 
 use crate::classify::Class;
 use crate::quantile::nearest_rank;
-use crate::summary::{longest_first, ratio};
+use crate::ratio::ratio;
+use crate::summary::longest_first;
 use crate::{Classes, Group, NameId, Taxonomy, Trace};
 
 /// How often each duration occurs, by duration in nanoseconds: a name has many kernels and few

@@ -6,9 +6,9 @@
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use super::group::ratio;
 use super::sweep::{Interval, KINDS, Swept, sweep, union_ns};
 use crate::classify::Class;
+use crate::ratio::ratio;
 use crate::{Classes, DeviceWork, Trace};
 
 /// How the time of one device was spent, from its first kernel to its last. All in nanoseconds.

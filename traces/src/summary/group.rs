@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::ratio::ratio;
+
 /// The kernels with one thing in common.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Group {
@@ -66,10 +68,4 @@ impl Times {
     pub fn mean_ns(&self) -> f64 {
         ratio(self.total_ns, self.count as u64)
     }
-}
-
-/// A part of a whole; `None` without any.
-#[expect(clippy::cast_precision_loss, reason = "a ratio")]
-pub(crate) fn ratio(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use super::group::ratio;
 use super::{ByDuration, Partition, Times};
 use crate::classify::Class;
+use crate::ratio::ratio;
 use crate::segment::Layers;
 use crate::{Classes, NameId, Trace};
 

@@ -20,14 +20,15 @@ use std::thread;
 use serde::Serialize;
 
 pub use devices::{DeviceTime, GapLength, Idle, Overlap, StreamTime, device_times};
+pub(crate) use group::longest_first;
 pub use group::{Group, Times};
-pub(crate) use group::{longest_first, ratio};
 pub use layers::{LayerTime, PatternTime, Position};
 pub use order::ByDuration;
 pub use partition::Partition;
 pub use segments::{PhaseTime, SegmentSummary, StepTime, phase_times};
 
 use crate::classify::{Class, ClassSet, Classification, legacy_name};
+use crate::ratio::ratio;
 use crate::{Classes, NameId, Trace, Warning};
 use sweep::{Interval, sweep};
 

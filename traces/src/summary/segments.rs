@@ -3,9 +3,10 @@
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use super::group::{Group, ratio};
+use super::group::Group;
 use super::layers::{LayerTime, PatternTime, layer_times, pattern_times};
 use super::{ByDuration, Partition, Taxonomy, Times, total_ns};
+use crate::ratio::ratio;
 use crate::segment::{MarkKind, Phase, Steps};
 use crate::{Classes, Segments, Trace};
 

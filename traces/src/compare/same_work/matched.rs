@@ -2,7 +2,7 @@
 
 use super::super::result::{MatchedOperator, MatchedWork};
 use super::workload::{Calls, Workload};
-use crate::summary::ratio;
+use crate::ratio::ratio;
 
 /// Finds them.
 pub(super) fn matched(works: &[Workload; 2]) -> MatchedWork {

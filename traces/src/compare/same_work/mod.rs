@@ -16,8 +16,8 @@ use super::models::Mismatch;
 use super::result::{Answer, Basis, Headline, PhasePart, Question, SameWork, WorkAspect, WorkRate};
 use super::side::{Chosen, CompareOptions, on_both};
 use super::text::{number, percent};
+use crate::ratio::ratio;
 use crate::segment::Phase;
-use crate::summary::ratio;
 use model::near;
 use workload::{MarkedSize, Workload};
 

@@ -9,7 +9,7 @@ use super::super::side::Chosen;
 use super::super::text::percent;
 use super::weights;
 use super::workload::{Weights, Workload};
-use crate::summary::ratio;
+use crate::ratio::ratio;
 
 /// Of one model so much of the calls with weights have sizes that the other side has too.
 pub(super) const SAME_WEIGHTS: f64 = 0.9;

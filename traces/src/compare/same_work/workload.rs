@@ -234,13 +234,13 @@ impl Workload {
 
     /// The FLOPs of GEMMs and convolutions with weights; none if the sizes of some are not known.
     pub(super) fn flops_of_weights(&self) -> Option<f64> {
-        let is_known = crate::summary::ratio(self.sized_ns, self.dense_ns) >= ALL_SIZED;
+        let is_known = crate::ratio::ratio(self.sized_ns, self.dense_ns) >= ALL_SIZED;
         (is_known && self.flops_of_weights > 0.0).then_some(self.flops_of_weights)
     }
 
     /// The share of the main work whose shapes are known.
     pub(super) fn shaped_share(&self) -> f64 {
-        crate::summary::ratio(self.shaped_ns, self.main_ns)
+        crate::ratio::ratio(self.shaped_ns, self.main_ns)
     }
 }
 
