@@ -108,7 +108,7 @@ fn random_changes() {
         lost += usize::from(Trace::from_json(&text, &Options::default()).is_err());
     }
     // A change in a hundred bytes or so of metadata may lose all, most do not.
-    assert!(lost < 500, "{lost} of 1000 were no traces");
+    assert!(lost < 500, "{lost} of 1000 were not traces");
 }
 
 /// Events that a reader knows by heart, changed.

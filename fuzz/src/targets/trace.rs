@@ -156,7 +156,7 @@ fn intact_index(plan: &Plan) -> Option<Rc<[u8]>> {
     })
 }
 
-/// Bytes that are no index, and the index of a synthetic trace with changes at any places.
+/// Bytes that are not an index, and the index of a synthetic trace with changes at any places.
 fn index(bytes: &[u8]) -> String {
     let _ = read_bytes(bytes, Checksums::Ignored);
     let mut choices = Choices::new(bytes);

@@ -56,7 +56,7 @@ impl Probe {
         let mut kernel = loader.load(plan)?;
         let tensors = DeviceTensors::allocate(loader.driver(), table, 1)?;
         kernel.locate(&tensors)?;
-        // What a kernel does not write is no number, and nothing that was there before.
+        // What a kernel does not write is not a number, and nothing that was there before.
         tensors.poison()?;
         hears(Some(&kernel.name()));
         // SAFETY: it was just located where the tensors are.

@@ -35,7 +35,7 @@ const ABSORBED: ClassSet = ClassSet::of(&[
 const LEAST_EXCESS: f64 = 0.03;
 const MOST_EXCESS: f64 = 2.0;
 
-/// A share that is off by this many deviations from what is usual is no chance: one in a thousand
+/// A share that is off by this many deviations from what is usual is not chance: one in a thousand
 /// is, on one side of a normal distribution.
 const DEVIATIONS: f64 = 3.1;
 

@@ -2,7 +2,7 @@
 //!
 //! Recordings differ in how many steps they have, and in which phases these are. Everything is
 //! compared for one step of the same mix of phases on both sides: the mean of the two mixes. The
-//! parts of steps of training are in every step, and so are no mix.
+//! parts of steps of training are in every step, and so are not a mix.
 
 use super::result::{Basis, PhasePart};
 use super::side::Chosen;
@@ -38,7 +38,7 @@ pub(super) struct Steps {
     wanted: Option<Phase>,
     /// How many steps of each phase each side has.
     pub(super) of_phase: [[f64; PHASES]; 2],
-    /// How many passes a step of training has that are no part of it, as those of an evaluation.
+    /// How many passes a step of training has that are not part of it, as those of an evaluation.
     pub(super) beside_training: [f64; 2],
 }
 

@@ -143,7 +143,7 @@ pub(crate) struct Inputs<'b> {
     pub(crate) dims: Cow<'b, [u8]>,
     /// The types of its inputs.
     pub(crate) types: Cow<'b, [u8]>,
-    /// The values of those that are no tensors.
+    /// The values of those that are not tensors.
     pub(crate) values: Cow<'b, [u8]>,
 }
 

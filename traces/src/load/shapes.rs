@@ -114,8 +114,8 @@ fn short_form(inputs: &Inputs<'_>) -> String {
     text
 }
 
-/// The sizes of a tensor, `2x128`, or of the tensors of a list, `(2x128,2x64)`. What is no number,
-/// as a symbol, is `?`. None of what is no list.
+/// The sizes of a tensor, `2x128`, or of the tensors of a list, `(2x128,2x64)`. What is not a
+/// number, as a symbol, is `?`. None of what is not a list.
 fn sizes(dims: &[u8]) -> Option<String> {
     let dims = elements(dims)?;
     if dims.iter().any(|one| one.first() == Some(&b'[')) {

@@ -44,7 +44,7 @@ pub struct ModelProblem {
     pub share: f64,
 }
 
-/// Calls of an operator that are no problem.
+/// Calls of an operator that are not a problem.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct LeftOut {

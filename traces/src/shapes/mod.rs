@@ -20,8 +20,8 @@ pub struct Shape<'t> {
 /// An input of an operator.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Input<'t> {
-    /// The sizes of a tensor; `None` for one that is no number, as of a symbol. Empty for what is
-    /// no tensor, and for lists of tensors.
+    /// The sizes of a tensor; `None` for one that is not a number, as of a symbol. Empty for what is
+    /// not a tensor, and for lists of tensors.
     pub dims: Vec<Option<u64>>,
     /// Its type in the words of the profiler: `c10::BFloat16`, `Scalar`; empty if it does not say.
     pub kind: &'t str,

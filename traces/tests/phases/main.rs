@@ -228,7 +228,7 @@ fn parts_of_training_steps() {
             assert_eq!(of(Phase::Forward), Some(3), "{checkpoint:?}");
             let times = (checkpoint != Checkpoint::None).then_some(18);
             assert_eq!(of(Phase::Recompute), times, "{checkpoint:?}");
-            // Loading inputs and clipping are no part of these.
+            // Loading inputs and clipping are not part of these.
             let others = (0..program.truth.len()).filter(|at| program.truth[*at].is_none());
             assert!(others.into_iter().all(|at| loaded.segments.steps.phase(at).is_none()));
         }

@@ -125,7 +125,7 @@ fn json_of_rocprofv3() {
     assert_eq!((trace.vendor(), &trace.warnings[..]), (Vendor::Amd, &[][..]));
     let device = &trace.metadata.devices[0];
     assert_eq!((device.id, device.name.as_str()), (1, "AMD Instinct MI300X"));
-    assert_eq!(trace.metadata.devices.len(), 1, "the processor is no device");
+    assert_eq!(trace.metadata.devices.len(), 1, "the processor is not a device");
     assert_is_prefill(&trace);
     assert_eq!(Trace::metadata(data(ROCPROF)).unwrap(), trace.metadata);
 }

@@ -160,7 +160,7 @@ impl Builder<'_> {
     }
 
     /// The shape of tiles whose rounds on all processors take least time; `None` where the device
-    /// has no `wgmma`, rows are no multiples of 16 bytes, or most processors would have no tile.
+    /// has no `wgmma`, rows are not multiples of 16 bytes, or most processors would have no tile.
     pub(super) fn hopper_shape(&self, m: u64, n: u64, k: u64, batches: u64) -> Option<Shape> {
         let numbers = matches!(self.problem.dtype(), DType::F16 | DType::Bf16);
         if self.device.architecture.matrix_core != MatrixCore::Wgmma || !numbers {

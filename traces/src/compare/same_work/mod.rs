@@ -223,7 +223,7 @@ impl Evidence<'_, '_> {
             let headline = if is_known { Headline::OfAStep } else { Headline::Unconfirmed };
             return (headline, Vec::new());
         }
-        // As many tokens of more arithmetic each are no measure.
+        // As many tokens of more arithmetic each are not a measure.
         let has_sizes_of_steps = questions
             .iter()
             .any(|one| one.answer == Answer::Different && one.about != WorkAspect::Sizes);

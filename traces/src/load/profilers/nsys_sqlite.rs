@@ -83,7 +83,7 @@ static TABLES: [Table; 5] = [
 /// The table of launches of graphs that are recorded as a whole.
 const GRAPHS: &str = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE";
 
-/// Reads a database; or why it is no recording.
+/// Reads a database; or why it is not a recording.
 pub(super) fn read(path: &Path, reader: &mut Reader<'_>) -> Result<(), String> {
     let damaged = |error: Error| format!("it is an SQLite database that cannot be read: {error}");
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;

@@ -155,7 +155,7 @@ fn an_encoder_is_not_its_decoder() {
     }
 }
 
-/// Where activations are computed in GEMMs, one behind the layers is no part of any.
+/// Where activations are computed in GEMMs, one behind the layers is not part of any.
 #[test]
 fn an_activation_behind_the_layers_joins_none() {
     let mut sketch = Sketch::default();

@@ -85,7 +85,7 @@ impl Headers {
 
     fn text(&self, name: &str) -> &str {
         let found = self.files.iter().find(|(other, _)| other == name);
-        found.map_or_else(|| panic!("{name} is included, and is no header"), |(_, text)| text)
+        found.map_or_else(|| panic!("{name} is included, and is not a header"), |(_, text)| text)
     }
 }
 
