@@ -324,7 +324,7 @@ mod tests {
             fn output(&mut self) -> Result<Vec<f32>, BackendError> {
                 let mut output = self.0.output()?;
                 if self.1 > 1 {
-                    output[3] = 0.0;
+                    output[3] += 1.0;
                 }
                 Ok(output)
             }

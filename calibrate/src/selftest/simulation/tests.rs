@@ -85,7 +85,7 @@ fn read_back(disturbance: Disturbance, time_budget: Option<Duration>) -> Hardwar
         runtimes: &[],
         plan: &Plan { shapes: "test".to_owned(), subjects, skipped: Vec::new() },
         settings: &settings,
-        parts: &Part::now(true, Vec::new()),
+        parts: &Part::now(false, Vec::new()),
         quick: false,
         earlier_states: &[],
     };
