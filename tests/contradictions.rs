@@ -191,8 +191,10 @@ fn a_record_that_changes_slowly_has_a_correlation_of_its_own() {
     let measured = HardwareCalibration::from_toml(&measured).unwrap();
     let with = |correlation: f64, code: Option<ReasonCode>| {
         let mut calibration = measured.clone();
-        for record in &mut calibration.records {
-            record.process_correlation = Some(0.3);
+        for (index, record) in calibration.records.iter_mut().enumerate() {
+            // More of them than the file has runs, or one.
+            let own = f64::from(u32::try_from(index).unwrap()) / 1000.0;
+            record.process_correlation = Some(if code.is_none() { own } else { 0.3 });
         }
         let record = calibration.records.last_mut().unwrap();
         record.process_correlation = Some(correlation);

@@ -349,7 +349,7 @@ fn many_loads_at_once() {
         let (_, used) = open(&path, &Options::default(), &IndexPolicy::Beside);
         assert!(matches!(used, IndexUse::Read), "{used:?}");
         if round == 1 {
-            fs::write(home.path().join("trace.json.ktindex"), "damaged").unwrap();
+            fs::write(home.path().join("trace.json.ktindex"), "ktindex\0damaged").unwrap();
         }
     }
 }

@@ -26,6 +26,7 @@ def prepare(state, problem, files, output):
     state["inputs"] = [read(path) for path in files]
     state["ops"] = [(OPS[op["op"]], op["operands"]) for op in problem["ops"]]
     size = 4 * math.prod(problem["output"])
+    state["result"] = [0.0] * (size // 4)
     state["file"] = mmap.mmap(os.open(output, os.O_RDWR), size)
     state["handle"] = os.open(output, os.O_RDWR)
 
