@@ -200,7 +200,8 @@ fn a_record_that_changes_slowly_has_a_correlation_of_its_own() {
         record.process_correlation = Some(correlation);
         let reasons = code.map(|code| Reason { code, text: "it drifts".to_owned() });
         record.reasons.extend(reasons);
-        calibration.to_toml().map_err(|error| error.to_string())
+        let text = calibration.to_toml().unwrap();
+        HardwareCalibration::from_toml(&text).map(drop).map_err(|error| error.to_string())
     };
     let message = |correlation, code| with(correlation, code).unwrap_err();
     let slow = Some(ReasonCode::SlowChange);
