@@ -59,7 +59,7 @@ impl<'a> Prover<'a> {
         Self { subject, inputs, budget, expected: OnceCell::new() }
     }
 
-    /// Runs both sides on poisoned memory, so many times each: a side may compute something else when it
+    /// Runs both sides on poisoned memory, `runs` times each: a side may compute something else when it
     /// is asked for several runs at once, as a sample asks. Their outputs are right when they are those
     /// of a `known` proof bit for bit; else they are held against what is expected in every row, and
     /// against each other.

@@ -57,13 +57,13 @@ impl<T: Clone> Column<T> {
         }
     }
 
-    /// Adds rows, of about so many `parts` that will be added.
+    /// Adds rows. `parts` is about how many such calls there will be.
     pub(crate) fn append(&mut self, part: &[T], parts: usize) {
         self.reserve(part.len(), parts);
         self.to_mut().extend_from_slice(part);
     }
 
-    /// Sees that there is memory for more rows. If there is not, it is taken for about so many
+    /// Sees that there is memory for more rows. If there is not, it is taken for that number of
     /// `parts` with as many: what is not used of it is not there, and rows need not be moved.
     pub(crate) fn reserve(&mut self, more: usize, parts: usize) {
         let rows = self.to_mut();

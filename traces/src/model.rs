@@ -121,7 +121,7 @@ macro_rules! columns {
                 $(self.$field.clear();)*
             }
 
-            /// Adds the rows of a part, with other ids of names. About so many `parts`, with this
+            /// Adds the rows of a part, with other ids of names. `parts` is about how many, with this
             /// one, will be added.
             pub(crate) fn append(&mut self, part: &Self, names: &[NameId], parts: usize) {
                 self.start_ns.append(&part.start_ns, parts);

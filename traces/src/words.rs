@@ -11,7 +11,7 @@ pub fn counted(count: u64, noun: &str) -> String {
     format!("{count} {noun}{ending}")
 }
 
-/// The verb of so many: that of one, or that of several.
+/// The verb for a count: that of one, or that of several.
 pub(crate) fn verb<'w>(count: u64, one: &'w str, several: &'w str) -> &'w str {
     if count == 1 { one } else { several }
 }

@@ -17,7 +17,7 @@ use toml::{Spanned, Value};
 use super::Cli;
 use crate::exit::UsageError;
 
-/// A file of defaults has at most so many bytes.
+/// The most bytes of a file of defaults.
 const MOST_BYTES: u64 = 1 << 20;
 
 /// Options that describe a machine and its user. What to measure is said by each command.

@@ -28,7 +28,7 @@ const FORGET_AFTER: Duration = Duration::from_hours(24 * 30);
 /// At most this many states are kept, the last ones that were seen.
 const MOST_STATES: usize = 16;
 
-/// And the file has at most so many bytes.
+/// The most bytes of the file.
 const MOST_BYTES: u64 = 1 << 20;
 
 /// A line of the file.

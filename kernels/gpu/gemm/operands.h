@@ -184,7 +184,7 @@ template <class Tile, class Source> struct OperandA<Tile, Source, false> {
 template <class Tile, class Source> struct OperandA<Tile, Source, true> {
     using T = typename Tile::T;
     using Core = typename Tile::Core;
-    static_assert(Tile::BK == Core::COLS_OF_A, "the order is that of rows of so many numbers");
+    static_assert(Tile::BK == Core::COLS_OF_A, "the order is that of rows of BK numbers");
     static constexpr int STRIDE = Tile::BK;
     static constexpr int NUMBERS = Tile::BM * STRIDE;
     using Copy = BoxCopy<T, Source, Tile::THREADS, Tile::BM, Tile::BK, STRIDE, 8>;

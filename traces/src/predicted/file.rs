@@ -20,7 +20,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, PredictedError> {
     Ok(without_mark(plain))
 }
 
-/// What is predicted has at most so many bytes, packed and unpacked.
+/// The most bytes of a prediction, packed and unpacked.
 const MOST_BYTES: u64 = 1 << 30;
 
 /// Not more than the limit of what never ends either.

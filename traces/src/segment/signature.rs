@@ -14,7 +14,7 @@ use crate::ratio::ratio;
 use crate::shapes::Problem;
 use crate::{NameId, Trace};
 
-/// Sizes say which model it is if so many of the GEMMs have them.
+/// Sizes say which model it is where this share of the GEMMs have them.
 const ENOUGH_SIZES: f64 = 0.5;
 
 /// Passes of one model have at least this share of their calls with the same weights.

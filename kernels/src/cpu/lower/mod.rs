@@ -7,8 +7,7 @@ mod anchors;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use fusion_cost_model::kernel::Step;
-use fusion_cost_model::kernel::{Form, MAX_FOLDED, OperandKind};
+use fusion_cost_model::kernel::{Form, MAX_FOLDED, OperandKind, Step};
 use fusion_cost_model::{DType, Op, Pointwise, Problem, Rewrite};
 use half::bf16;
 

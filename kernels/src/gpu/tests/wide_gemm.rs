@@ -141,7 +141,6 @@ fn a_missing_barrier_between_both_buffers_is_seen() {
 }
 
 #[test]
-#[ignore = "compiles kernels for each of the changes: minutes; ALL_ARCHITECTURES=1 .ci/run runs it"]
 fn all_that_the_core_needs_is_missed() {
     are_missed(&CHANGES[1..]);
 }

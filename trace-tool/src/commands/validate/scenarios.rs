@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use crate::cli::{MeasuredByName, TraceValidateArgs};
 
-/// A list of scenarios has at most so many bytes.
+/// The most bytes of a list of scenarios.
 const MOST_BYTES: u64 = 20 << 20;
 
 /// A comparison to make.

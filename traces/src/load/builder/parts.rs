@@ -27,8 +27,8 @@ impl Builder {
         repeats
     }
 
-    /// Adds the rows of the part that follows. About so many `parts`, with this one, are still to
-    /// come: there will be memory for as many.
+    /// Adds the rows of the part that follows. `parts` is about how many, with this one, are still to
+    /// come: there will be memory for all of them.
     pub(crate) fn absorb(&mut self, part: &mut Self, parts: usize) {
         let names = self.trace.names.absorb(&part.trace.names);
         let other = &mut part.trace;
