@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::cost::Traffic;
 use crate::error::Error;
 use crate::file_kind::FileKind;
-use crate::place::{Place, Section};
+use crate::place::{Place, Section, describe_at_top};
 use crate::text_file;
 use crate::vocabulary::{Backend, Problem};
 
@@ -192,7 +192,8 @@ impl ImportedProfile {
     fn check(&self, text: &str) -> Result<(), Error> {
         if self.num_records != self.records.len() as u64 {
             let (said, found) = (self.num_records, self.records.len());
-            return Err(invalid(format!("num_records is {said}, but it has {found} records")));
+            let place = describe_at_top("num_records", text);
+            return Err(invalid(format!("{place} is {said}, but it has {found} records")));
         }
         self.check_rates(text)?;
         for (index, record) in self.records.iter().enumerate() {
@@ -349,7 +350,7 @@ mod tests {
             change(&mut changed);
             changed.to_toml().unwrap_err().to_string()
         };
-        assert!(message(|one| one.num_records = 2).contains("num_records is 2"));
+        assert!(message(|one| one.num_records = 2).contains("num_records at line 3 is 2"));
         let slower = |one: &mut ImportedProfile| one.records[0].speedup_factor = 1.4;
         assert!(message(slower).contains("not that of linear_bias"));
         for no_number in [f64::NAN, f64::INFINITY] {

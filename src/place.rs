@@ -45,6 +45,19 @@ impl Section {
     }
 }
 
+/// Where a key before all sections stands, in words: `num_records at line 5`.
+pub(crate) fn describe_at_top(key: &str, text: &str) -> String {
+    let lines = text.lines().map(str::trim).zip(1..);
+    let mut lines = lines.take_while(|(line, _)| !line.starts_with('['));
+    let at = lines.find(|(line, _)| is_key(line, key));
+    at.map_or_else(|| key.to_owned(), |(_, line)| format!("{key} at line {line}"))
+}
+
+/// Whether a line gives the value of a key.
+fn is_key(line: &str, key: &str) -> bool {
+    line.strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with('='))
+}
+
 /// A key of a section, or of a table in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
@@ -96,12 +109,9 @@ impl Place {
             };
             lines.by_ref().filter(|(line, _)| is_header(line)).nth(self.nth)?;
         }
-        let is_key = |line: &str| {
-            line.strip_prefix(self.key).is_some_and(|rest| rest.trim_start().starts_with('='))
-        };
         lines
             .take_while(|(line, _)| !line.starts_with('['))
-            .find(|(line, _)| is_key(line))
+            .find(|(line, _)| is_key(line, self.key))
             .map(|(_, number)| number)
     }
 }

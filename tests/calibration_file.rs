@@ -51,7 +51,9 @@ fn every_truncated_file_is_refused_and_never_panics() {
     // Cut where only the count reveals it: between two tables, before the first record.
     let records = EXAMPLE.find("[[fusion]]").unwrap();
     let message = message(&EXAMPLE[..records]);
-    assert!(message.contains("num_records is 3, but it has 0"), "{message}");
+    let line = EXAMPLE.lines().position(|line| line.starts_with("num_records")).unwrap() + 1;
+    let expected = format!("num_records at line {line} is 3, but it has 0");
+    assert!(message.contains(&expected), "{message}");
 }
 
 proptest! {

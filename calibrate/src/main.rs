@@ -7,9 +7,10 @@ use std::process::ExitCode;
 use calibrate::cli::{self, Cli, Command, Defaults, ProgressChoice};
 use calibrate::{commands, exit, profiles, worker};
 use clap::ColorChoice;
-use cli_support::{colour, stderr};
+use cli_support::{colour, file_limit, stderr};
 
 fn main() -> ExitCode {
+    file_limit::fail_beyond_it();
     let parsed = cli::parse(std::env::args_os().collect());
     exit::report(parsed.and_then(|(cli, defaults)| run(cli, &defaults)))
 }

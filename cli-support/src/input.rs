@@ -1,8 +1,10 @@
-//! Texts that are read whole.
+//! Files that are read from their beginning to their end, which may be pipes.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
+
+use crate::say;
 
 /// The text of a file with at most this many bytes, without a byte order mark. It is read once, so that
 /// it can be a pipe; what is larger is refused before it is read, where it has a size.
@@ -15,7 +17,7 @@ pub fn text(path: &Path, most_bytes: u64) -> io::Result<String> {
         let reason = format!("it has more than {} MiB", most_bytes >> 20);
         io::Error::new(io::ErrorKind::FileTooLarge, reason)
     };
-    let file = File::open(path)?;
+    let file = open(path)?;
     if file.metadata()?.len() > most_bytes {
         return Err(too_large());
     }
@@ -28,6 +30,33 @@ pub fn text(path: &Path, most_bytes: u64) -> io::Result<String> {
         Some(rest) => rest.to_owned(),
         None => text,
     })
+}
+
+/// Opens a file to be read. A pipe opens when somebody writes into it, so it is said that this waits.
+///
+/// # Errors
+///
+/// When it cannot be opened.
+pub fn open(path: &Path) -> io::Result<File> {
+    if is_pipe(path) {
+        say!("note: {} is a pipe; waiting for what is written into it", path.display());
+    }
+    File::open(path)
+}
+
+/// Whether it is a pipe, such as `<(zcat trace.json.gz)`.
+#[cfg(unix)]
+#[must_use]
+pub fn is_pipe(path: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo())
+}
+
+/// Whether it is a pipe: none has a path here.
+#[cfg(not(unix))]
+#[must_use]
+pub fn is_pipe(_: &Path) -> bool {
+    false
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 
 pub mod colour;
 pub mod exit;
+pub mod file_limit;
 pub mod input;
 pub mod markdown;
 pub mod memory;

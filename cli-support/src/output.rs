@@ -174,7 +174,12 @@ fn without_links(named: &Path) -> Result<PathBuf, String> {
         Err(_) => {}
     }
     if named.is_symlink() {
-        return Err("it is a link to a file that does not exist; name that file".to_owned());
+        // `/dev/stdout` leads to whatever it is, which may have no name.
+        return Err(match fs::metadata(named).map(|metadata| found(&metadata)) {
+            Ok(Err(what)) => what.to_owned(),
+            Ok(Ok(_)) => "it has no name in any folder; name a file".to_owned(),
+            Err(_) => "it is a link to a file that does not exist; name that file".to_owned(),
+        });
     }
     let folder = match named.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,

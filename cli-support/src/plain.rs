@@ -50,13 +50,15 @@ fn is_command(character: char) -> bool {
 }
 
 /// Makes cells of CSV plain. Whatever a terminal would obey becomes an escape as in [`text`], but ends
-/// of lines. An apostrophe stands before what a spreadsheet would take for a formula: cells that
+/// of lines: a line feed, with or without a carriage return before it. An apostrophe stands before what a spreadsheet would take for a formula: cells that
 /// begin with `=`, `+`, `-`, `@`, a tab or the end of a line, and are not a number. The text comes in
 /// pieces.
 #[derive(Debug, Default)]
 pub struct Cells {
     /// A character that may be a command, as far as it is there.
     begun: Vec<u8>,
+    /// Whether a carriage return came last: the end of a line, or a command.
+    has_returned: bool,
     /// Whether formulas stay as they are.
     has_formulas: bool,
     place: Place,
@@ -98,6 +100,9 @@ impl Cells {
     /// Passes on what is left at the end.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         self.give_up(out);
+        if std::mem::take(&mut self.has_returned) {
+            self.escape('\r', out);
+        }
         self.release(out);
         self.place = Place::Start;
     }
@@ -107,8 +112,14 @@ impl Cells {
         if !self.begun.is_empty() && byte & 0xc0 != 0x80 {
             self.give_up(out);
         }
+        if std::mem::take(&mut self.has_returned) {
+            match byte {
+                b'\n' => self.byte(b'\r', out),
+                _ => self.escape('\r', out),
+            }
+        }
         match byte {
-            b'\r' => self.byte(byte, out),
+            b'\r' => self.has_returned = true,
             _ if byte.is_ascii() && is_command(char::from(byte)) => {
                 self.escape(char::from(byte), out);
             }
@@ -241,7 +252,7 @@ mod tests {
             ("a,@SUM(A1)\r\n+cmd,\"=x, y\"\r\n", "a,'@SUM(A1)\r\n'+cmd,\"'=x, y\"\r\n"),
             ("\"-2+3+cmd|' /C calc'!A0\",-2+3\r\n", "\"'-2+3+cmd|' /C calc'!A0\",'-2+3\r\n"),
             ("\"\t=1\"\n", "\"'\t=1\"\n"),
-            ("\"\r=1\",\"\n=1\"\r\n", "\"'\r=1\",\"'\n=1\"\r\n"),
+            ("\"\r\n=1\",\"\n=1\"\r\n", "\"'\r\n=1\",\"'\n=1\"\r\n"),
             ("\"+\"\"a\"\"\",=\r\n", "\"'+\"\"a\"\"\",'=\r\n"),
             ("-x", "'-x"),
         ] {
@@ -258,6 +269,9 @@ mod tests {
             // Neighbours of these, and ends of lines within a cell.
             ("£ é ‖ … € â 日本 🦀,\"a\tb\r\nc\"\r\n", "£ é ‖ … € â 日本 🦀,\"a\tb\r\nc\"\r\n"),
             ("-\u{1b},-5", "'-\\u{1b},-5"),
+            // A carriage return alone has what follows written over what is there.
+            ("\"safe\rrm -rf\",\"\r=1\"\r\n", "\"safe\\u{d}rm -rf\",\"\\u{d}=1\"\r\n"),
+            ("a\r\r\nb\r", "a\\u{d}\r\nb\\u{d}"),
             ("=\0", "'=\\u{0}"),
         ] {
             assert_eq!(cells(csv), plain, "{csv:?}");

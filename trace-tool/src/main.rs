@@ -5,11 +5,12 @@
 use std::process::ExitCode;
 
 use clap::FromArgMatches;
-use cli_support::exit;
+use cli_support::{exit, file_limit};
 use trace_tool::TraceCommand;
 use trace_tool::cli::program;
 
 fn main() -> ExitCode {
+    file_limit::fail_beyond_it();
     let matches = program().get_matches();
     match TraceCommand::from_arg_matches(&matches) {
         Ok(command) => exit::report(trace_tool::run(&command, || Ok(Vec::new()))),

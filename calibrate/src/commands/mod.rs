@@ -21,3 +21,12 @@ mod target;
 pub mod validate;
 pub mod workload;
 mod written;
+
+use crate::judge::Reason;
+use crate::measure::Estimate;
+
+/// Why a run ended after its first pass, from what that found.
+fn only_disturbed<'e>(estimates: impl IntoIterator<Item = &'e Estimate>) -> String {
+    let why = Reason::mostly_disturbed(estimates);
+    format!("the run ended after its first pass: {why}; --force goes on all the same")
+}

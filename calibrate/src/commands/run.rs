@@ -164,11 +164,8 @@ pub fn measure(
     let saved = files.save(&calibration)?;
     outcome.close_journal(files.samples(), parts)?;
     if outcome.end == RunEnd::Disturbed {
-        say!(
-            "error: in the first pass most samples of every problem were disturbed, so the others \
-             were not made; close other programs, leave them a processor with --threads, or go on \
-             all the same with --force"
-        );
+        let estimates = outcome.all().filter_map(|one| one.estimate.as_ref());
+        say!("error: {}", super::only_disturbed(estimates));
     }
     if let Some(saved) = &saved {
         machine.warn_of_mismatch(false)?;

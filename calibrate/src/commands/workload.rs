@@ -87,11 +87,8 @@ pub fn workload(args: &WorkloadArgs) -> anyhow::Result<u8> {
             return Ok(exit::INTERRUPTED);
         }
         RunEnd::Disturbed => {
-            say!(
-                "error: in the first pass most samples were disturbed, so the others were not made; \
-                 close other programs, leave them a processor with --threads, or go on all the same \
-                 with --force"
-            );
+            let estimates = measured.pairs.iter().map(|pair| &pair.estimate);
+            say!("error: {}", super::only_disturbed(estimates));
             return Ok(exit::FAILURE);
         }
         RunEnd::Interrupted => say!(

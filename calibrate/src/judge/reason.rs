@@ -5,6 +5,8 @@ use std::fmt;
 use fusion_cost_model::Core;
 use fusion_cost_model::calibration::{Disturbed, FailedCore, MachineState, NoiseFloor, ReasonCode};
 
+use crate::measure::{Cause, Estimate};
+
 /// What was measured in one state of the machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InState {
@@ -144,12 +146,35 @@ impl Reason {
         }
     }
 
+    /// What left out most pairs of these estimates together.
+    #[must_use]
+    pub fn mostly_disturbed<'e>(estimates: impl IntoIterator<Item = &'e Estimate>) -> Self {
+        let (mut pairs, mut pairs_kept, mut disturbed) = (0, 0, Disturbed::default());
+        for estimate in estimates {
+            pairs += estimate.pairs;
+            pairs_kept += estimate.pairs_kept;
+            for cause in Cause::ALL {
+                let mut own = estimate.disturbed;
+                if let Some(count) = *cause.count_of(&mut own) {
+                    *cause.count_of(&mut disturbed).get_or_insert(0) += count;
+                }
+            }
+        }
+        Self::MostlyDisturbed { pairs, pairs_kept, disturbed }
+    }
+
     /// What to do about it.
     #[must_use]
     pub const fn advice(&self) -> &'static str {
         match self {
             Self::WrongAfterTiming(_) => {
                 "do not use this kernel, and report it with the problem and the seed"
+            }
+            Self::MostlyDisturbed { disturbed, pairs, pairs_kept }
+                if is_most(disturbed.steal, *pairs - *pairs_kept) =>
+            {
+                "the hypervisor ran other guests meanwhile: measure at another time, or on a machine \
+                 that is not shared"
             }
             Self::MostlyDisturbed { .. } => {
                 "close other programs, or leave them a processor with --threads"
@@ -334,6 +359,14 @@ impl fmt::Display for Reason {
             }
         }
         write!(f, "; {}", self.advice())
+    }
+}
+
+/// Whether a cause is behind more than half of the pairs that were left out.
+const fn is_most(count: Option<u32>, left_out: usize) -> bool {
+    match count {
+        Some(count) => 2 * count as usize > left_out,
+        None => false,
     }
 }
 

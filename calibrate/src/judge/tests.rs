@@ -348,9 +348,28 @@ fn a_core_below_the_best_is_said_and_changes_no_verdict() {
 }
 
 #[test]
+fn what_disturbed_a_run_is_added_up_over_its_estimates() {
+    let of = |pairs_kept, steal, run_delay| {
+        let disturbed = Disturbed { steal, run_delay, ..Disturbed::default() };
+        Estimate { pairs: 10, pairs_kept, disturbed, ..estimate([1.15, 1.2, 1.25]) }
+    };
+    let estimates = [of(2, Some(8), None), of(9, Some(0), Some(1)), of(0, Some(9), Some(3))];
+    let reason = Reason::mostly_disturbed(&estimates);
+    let disturbed = Disturbed { steal: Some(17), run_delay: Some(4), ..Disturbed::default() };
+    assert_eq!(reason, Reason::MostlyDisturbed { pairs: 30, pairs_kept: 11, disturbed });
+    let nothing = Reason::mostly_disturbed(&[]);
+    assert!(nothing.to_string().starts_with("only 0 of 0 pairs"), "{nothing}");
+}
+
+#[test]
 fn reasons_have_a_code_a_finding_and_an_advice() {
     let disturbed = Disturbed { migration: Some(3), steal: Some(0), ..Disturbed::default() };
+    let stolen = Disturbed { run_delay: Some(1), steal: Some(4), ..Disturbed::default() };
     for (reason, text) in [
+        (
+            Reason::MostlyDisturbed { pairs: 8, pairs_kept: 3, disturbed: stolen },
+            "undisturbed (run_delay 1, steal 4); the hypervisor ran other guests meanwhile: measure",
+        ),
         (
             Reason::MostlyDisturbed { pairs: 8, pairs_kept: 3, disturbed },
             "mostly-disturbed: only 3 of 8 pairs were undisturbed (migration 3); close",

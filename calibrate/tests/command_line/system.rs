@@ -5,7 +5,7 @@ use fusion_cost_model::calibration::HardwareCalibration;
 use predicates::prelude::*;
 use predicates::str::contains;
 
-use super::program::{EXAMPLE, TINY, folder};
+use super::program::{EXAMPLE, TINY, folder, names};
 
 /// `calibrate 2> /dev/full`, and a stderr that nobody reads any more.
 #[cfg(target_os = "linux")]
@@ -64,6 +64,23 @@ fn too_few_file_descriptors_are_an_error_and_no_panic() {
             Some(1) => assert!(stderr.contains("error: "), "{limit}, {args}: {stderr}"),
             other => panic!("{limit}, {args}: {other:?}: {stderr}"),
         }
+    }
+}
+
+/// `ulimit -f`, as batch systems set it.
+#[cfg(unix)]
+#[test]
+fn a_limit_on_the_size_of_files_is_an_error_that_leaves_nothing_behind() {
+    let folder = folder();
+    std::fs::write(folder.path().join("e.toml"), EXAMPLE).unwrap();
+    let page = "report e.toml --format html -o page.html";
+    for (limit, args) in [(1, page), (2, page)] {
+        let script =
+            format!("ulimit -f {limit}; exec '{}' {args}", env!("CARGO_BIN_EXE_calibrate"));
+        let mut command = Command::new("sh");
+        command.current_dir(folder.path()).args(["-c", &script]);
+        command.assert().code(1).stderr(contains("error: ").and(contains("File too large")));
+        assert_eq!(names(folder.path()), ["e.toml"]);
     }
 }
 

@@ -95,4 +95,12 @@ fn links_lead_on_devices_take_all_and_fifos_are_refused() {
     assert!(made.success());
     let message = refusal(&fifo, Replace::Any);
     assert!(message.contains("FIFO"), "{message}");
+
+    // `-o /dev/stdout | less`: a link to a pipe that has no name.
+    let (_reader, pipe) = std::io::pipe().unwrap();
+    let unnamed = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&pipe));
+    if fs::metadata(&unnamed).is_ok() {
+        let message = refusal(Path::new(&unnamed), Replace::Any);
+        assert!(message.contains("FIFO"), "{message}");
+    }
 }

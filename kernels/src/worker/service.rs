@@ -134,6 +134,10 @@ fn converse(mut answer: impl FnMut(&Request) -> Reply) -> Result<(), ServeError>
     while let Ok(question) = questions.recv() {
         let question = question.map_err(ServeError::NoQuestion)?;
         let Reply(body) = answer(&Request { message: question, notes: Notes::new(&output) });
+        if IS_LEAVING.load(Ordering::SeqCst) {
+            // What it worked with was ended under its hands, which is no finding.
+            wait_for_the_end();
+        }
         // The caller may close the input as soon as it has the answer.
         is_busy.store(false, Ordering::SeqCst);
         frame::write(&mut *locked(), &body).map_err(ServeError::Output)?;
@@ -144,11 +148,22 @@ fn converse(mut answer: impl FnMut(&Request) -> Reply) -> Result<(), ServeError>
 /// How long what libraries do at the end of a process that cannot be a worker may take.
 const TIME_FOR_LIBRARIES: Duration = Duration::from_secs(2);
 
+/// Whether this worker ends, and takes what it has started with it.
+static IS_LEAVING: AtomicBool = AtomicBool::new(false);
+
 /// Ends this worker at once, in the middle of whatever it does.
 pub fn leave() -> ! {
+    IS_LEAVING.store(true, Ordering::SeqCst);
     #[cfg(unix)]
     super::groups::end_all();
     end(LEFT)
+}
+
+/// Waits while another thread ends this process.
+fn wait_for_the_end() -> ! {
+    loop {
+        thread::park();
+    }
 }
 
 /// Ends this process soon, if a library keeps it from ending by itself.

@@ -27,6 +27,8 @@ enum Behave {
     Abort,
     Panic,
     Hang,
+    /// Waits for a program that ends with the worker, and says that it ended.
+    WaitForAProgram,
     HangAtExit,
     WaitAtExit,
     StartAWorker,
@@ -122,6 +124,16 @@ fn behave(behaviour: Behave, notes: &Notes) -> String {
         Behave::Hang => loop {
             std::thread::sleep(Duration::from_secs(1));
         },
+        Behave::WaitForAProgram => {
+            let mut command = std::process::Command::new("sleep");
+            #[cfg(unix)]
+            std::os::unix::process::CommandExt::process_group(&mut command, 0);
+            let mut program = command.arg("3600").spawn().unwrap();
+            #[cfg(unix)]
+            groups::add(program.id().try_into().unwrap());
+            let status = program.wait().unwrap();
+            return format!("the program ended: {status}");
+        }
         Behave::StartAWorker => {
             let started = Worker::start(&this_test_program("the_worker"));
             return match started.and_then(|mut it| it.ask(&Behave::StartAWorker, LONG)) {
@@ -298,6 +310,22 @@ fn a_worker_leaves_without_asking_libraries() {
             worker.ask(&Behave::Hang, LONG).unwrap_err();
         }
         assert!(!path.exists(), "{name}");
+    }
+}
+
+/// What a worker ends itself is not what ended there.
+#[cfg(unix)]
+#[test]
+fn a_worker_that_is_called_off_gives_no_answer() {
+    for milliseconds in [50, 100, 150, 200] {
+        let mut worker = worker();
+        let input = worker.input();
+        std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(milliseconds));
+            input.close();
+        });
+        let error = worker.ask(&Behave::WaitForAProgram, LONG).unwrap_err();
+        assert!(matches!(error, WorkerError::Ended(_)), "{error:?}");
     }
 }
 

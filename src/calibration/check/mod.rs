@@ -27,7 +27,7 @@ use std::collections::HashMap;
 use super::{Fingerprint, FusionRecord, HardwareCalibration, SCHEMA_VERSION};
 use crate::error::Error;
 use crate::file_kind::FileKind;
-use crate::place::Section;
+use crate::place::{Section, describe_at_top};
 use crate::vocabulary::{Backend, CacheState, Clock, Implementation, Problem, Rewrite};
 
 pub(super) use contradiction::invalid;
@@ -58,7 +58,7 @@ impl HardwareCalibration {
         fingerprint::check_measured(self, text)?;
         runtime::check(self, text)?;
         noise::check(self, text)?;
-        self.check_number_of_records()?;
+        self.check_number_of_records(text)?;
         let mut seen = HashMap::new();
         for (index, record) in self.records.iter().enumerate() {
             let section = Section::nth("fusion", index);
@@ -70,13 +70,14 @@ impl HardwareCalibration {
         noise::check_of_records(self, text)
     }
 
-    fn check_number_of_records(&self) -> Result<(), Error> {
+    fn check_number_of_records(&self, text: &str) -> Result<(), Error> {
         if self.num_records == self.records.len() as u64 {
             return Ok(());
         }
         Err(invalid(format!(
-            "num_records is {}, but it has {} [[fusion]] records: it is incomplete; calibrate \
-             again, or correct num_records if you changed the records yourself",
+            "{} is {}, but it has {} [[fusion]] records: it is incomplete; calibrate again, or \
+             correct num_records if you changed the records yourself",
+            describe_at_top("num_records", text),
             self.num_records,
             self.records.len()
         )))

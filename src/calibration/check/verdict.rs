@@ -72,6 +72,15 @@ fn check_reasons(record: &FusionRecord, calibration: &HardwareCalibration) -> Ch
     }
     let Settings { processes: planned, .. } = calibration.settings;
     let is_of_one_run = calibration.is_of_one_run();
+    let demanded = match planned {
+        1 => Some(ReasonCode::WithinProcess),
+        _ if processes < planned => Some(ReasonCode::FewProcesses),
+        _ => None,
+    };
+    if let Some(code) = demanded.filter(|code| is_of_one_run && !given(*code)) {
+        let why = format!("it is {processes}, of {planned} planned, and there is no reason {code}");
+        return fail(Place::of("processes"), why);
+    }
     for (index, reason) in record.reasons.iter().enumerate() {
         check_text(Place::of_nth("reason", index, "text"), &reason.text)?;
         let why = match reason.code {

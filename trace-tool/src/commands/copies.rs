@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use cli_support::exit::UsageError;
-use cli_support::say;
+use cli_support::input;
 use kernel_traces::{RankFile, TraceError};
 use tempfile::TempDir;
 
@@ -32,10 +32,9 @@ impl Copies {
             let path = path.as_ref();
             if path == Path::new(STDIN) {
                 copies.add(PathBuf::from("stdin"), &mut io::stdin().lock())
-            } else if is_pipe(path) {
-                say!("note: {} is a pipe; waiting for what is written into it", path.display());
+            } else if input::is_pipe(path) {
                 let mut pipe =
-                    File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+                    input::open(path).with_context(|| format!("cannot read {}", path.display()))?;
                 copies.add(path.to_owned(), &mut pipe)
             } else {
                 Ok(path.to_owned())
@@ -82,16 +81,4 @@ impl Copies {
             }
         }
     }
-}
-
-/// Whether it is a pipe, such as `<(zcat trace.json.gz)`.
-#[cfg(unix)]
-fn is_pipe(path: &Path) -> bool {
-    use std::os::unix::fs::FileTypeExt;
-    std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo())
-}
-
-#[cfg(not(unix))]
-fn is_pipe(_: &Path) -> bool {
-    false
 }
