@@ -19,6 +19,9 @@ pub(crate) struct Epilogue {
     relu: bool,
 }
 
+/// Where a micro-kernel applies the first ops.
+pub(crate) const FEW_ROWS: &str = "on a few rows at a time";
+
 impl Epilogue {
     /// Nothing is done.
     pub(crate) const NONE: Self =
@@ -74,6 +77,32 @@ impl Epilogue {
     }
 }
 
+impl Epilogue {
+    /// Applies it to sums in registers: those of a vector of columns from `col` on, in `U` rows.
+    ///
+    /// # Safety
+    ///
+    /// Its numbers must be valid for the columns.
+    #[inline(always)]
+    pub(crate) unsafe fn apply_to_sums<S: Simd, const U: usize>(
+        &self,
+        mut sums: Lanes<S, U>,
+        col: usize,
+    ) -> Lanes<S, U> {
+        let simd = sums.simd;
+        // SAFETY: the caller's guarantee.
+        unsafe {
+            if !self.gain.is_null() {
+                sums = sums * Lanes { simd, v: [f32::load(simd, self.gain.add(col)); U] };
+            }
+            if !self.offset.is_null() {
+                sums = sums + Lanes { simd, v: [f32::load(simd, self.offset.add(col)); U] };
+            }
+        }
+        if self.relu { sums.clamp_min(0.0) } else { sums }
+    }
+}
+
 impl<E: Element> Tail<E> {
     /// How many of the first ops an epilogue does: none where sums do not stay where they are, so that
     /// all ops are applied when they are rounded.
@@ -87,14 +116,14 @@ impl<E: Element> Tail<E> {
         usize::from(columns.is_some()) + usize::from(relu.is_some())
     }
 
-    /// Where each of the ops is applied, for the name of a kernel.
-    pub(crate) fn places(&self) -> String {
+    /// Where each of the ops is applied, for the name of a kernel: the first ones in this place.
+    pub(crate) fn places(&self, first: &str) -> String {
         let (epilogue, rest) = self.ops.split_at(self.in_epilogue());
         let at = |ops: &[TailOp<E>], place: &str| match ops {
             [] => String::new(),
             _ => format!(", {} {place}", names(ops)),
         };
-        at(epilogue, "on a few rows at a time") + &at(rest, "on each tile in cache")
+        at(epilogue, first) + &at(rest, "on each tile in cache")
     }
 
     /// The first ops, as far as the micro-kernel applies them, from a column on.

@@ -1,6 +1,7 @@
 //! A linear layer with a pointwise tail: `Y = tail(X W)`.
 
 use super::element::Element;
+use super::epilogue::FEW_ROWS;
 use super::gemm::Grid;
 use super::kernel::{Kernel, Located};
 use super::layer::Layer;
@@ -21,7 +22,7 @@ pub(crate) struct LinearKernel<E> {
 impl<E: Element> Kernel for LinearKernel<E> {
     fn name(&self) -> String {
         let Layer { panels, tail, .. } = &self.layer;
-        format!("linear: packed {}{}", panels.cut.name(), tail.places())
+        format!("linear: packed {}{}", panels.cut.name(), tail.places(FEW_ROWS))
     }
 
     fn locate(&mut self, tensors: &Tensors) {

@@ -54,7 +54,7 @@ impl<E: Element> RowOp<E> {
 
     /// Reads rows of `len` numbers that lie one after the other and writes the results in the same
     /// way; `source` and the target may be the same. The first of the rows is row `first` of the whole
-    /// matrix. Meanwhile it fetches what comes `ahead`.
+    /// matrix. Meanwhile it fetches the `next` ones, and what an `operand` has for them.
     ///
     /// # Safety
     ///
@@ -68,24 +68,30 @@ impl<E: Element> RowOp<E> {
         target: Target<O>,
         rows: Range<usize>,
         len: usize,
-        ahead: Ahead<E>,
+        [next, operand]: [*const E; 2],
     ) {
-        arch.dispatch(Apply { op: self, source, target, rows, len, ahead });
+        if target.near {
+            let ahead = Ahead::<E, true> { source: next, operand };
+            arch.dispatch(Apply { op: self, source, target, rows, len, ahead });
+        } else {
+            let ahead = Ahead::<E, false> { source: next, operand };
+            arch.dispatch(Apply { op: self, source, target, rows, len, ahead });
+        }
     }
 }
 
 /// Applies a row op. Made only by [`RowOp::apply`], whose caller guarantees what the code below
 /// relies on.
-struct Apply<'a, I, O, E> {
+struct Apply<'a, I, O, E, const NEAR: bool> {
     op: &'a RowOp<E>,
     source: *const I,
     target: Target<O>,
     rows: Range<usize>,
     len: usize,
-    ahead: Ahead<E>,
+    ahead: Ahead<E, NEAR>,
 }
 
-impl<I: Element, O: Element, E: Element> WithSimd for Apply<'_, I, O, E> {
+impl<I: Element, O: Element, E: Element, const NEAR: bool> WithSimd for Apply<'_, I, O, E, NEAR> {
     type Output = ();
 
     #[inline(always)]
@@ -102,10 +108,9 @@ impl<I: Element, O: Element, E: Element> WithSimd for Apply<'_, I, O, E> {
                 shares: target.shares.map(|shares| shares.wrapping_add(row)),
                 near: target.near,
             };
-            let ahead = Ahead {
+            let ahead = Ahead::<E, NEAR> {
                 source: ahead.source.wrapping_add(first),
                 operand: ahead.operand.wrapping_add(first),
-                near: ahead.near,
             };
             // SAFETY: the guarantee of the caller of `RowOp::apply`.
             unsafe {
@@ -221,7 +226,7 @@ unsafe fn finish<S: Simd, O: Element>(simd: S, target: Target<O>, i: usize, v: S
 /// A macro, because a closure cannot be made to inline, and would be compiled without the vector
 /// instructions. Expands to unsafe code: `source` must be valid for reads of the row.
 macro_rules! sum {
-    ($columns:ident, $source:ident, $($ahead:ident,)? |$x:ident| $vector:expr) => {{
+    ($columns:ident, $source:ident, $($ahead:ident,)? |$x:ident, $sum:ident| $next:expr) => {{
         let Columns { simd, whole, .. } = $columns;
         let lanes = S::F32_LANES;
         let mut sums = [simd.splat_f32s(0.0); 4];
@@ -232,7 +237,8 @@ macro_rules! sum {
                 let at = i + part * lanes;
                 let $x = load(simd, $source, at);
                 $($ahead.fetch_source(at);)?
-                sums[part] = simd.add_f32s(sums[part], $vector);
+                let $sum = sums[part];
+                sums[part] = $next;
                 part += 1;
             }
             i += 4 * lanes;
@@ -240,12 +246,14 @@ macro_rules! sum {
         while i < whole {
             let $x = load(simd, $source, i);
             $($ahead.fetch_source(i);)?
-            sums[0] = simd.add_f32s(sums[0], $vector);
+            let $sum = sums[0];
+            sums[0] = $next;
             i += lanes;
         }
         if $columns.has_rest() {
             let $x = $columns.load_rest($source);
-            sums[1] = simd.add_f32s(sums[1], $columns.only_rest($vector, 0.0));
+            let $sum = simd.splat_f32s(0.0);
+            sums[1] = simd.add_f32s(sums[1], $columns.only_rest($next, 0.0));
         }
         let pairs = [simd.add_f32s(sums[0], sums[1]), simd.add_f32s(sums[2], sums[3])];
         simd.reduce_sum_f32s(simd.add_f32s(pairs[0], pairs[1]))
@@ -293,12 +301,12 @@ unsafe fn largest<S: Simd, I: Element>(columns: Columns<S>, source: *const I) ->
 ///
 /// As for [`RowOp::apply`].
 #[inline(always)]
-unsafe fn softmax<S: Simd, I: Element, O: Element, E>(
+unsafe fn softmax<S: Simd, I: Element, O: Element, E, const NEAR: bool>(
     seen: Columns<S>,
     columns: Columns<S>,
     source: *const I,
     target: Target<O>,
-    ahead: Ahead<E>,
+    ahead: Ahead<E, NEAR>,
 ) {
     let Columns { simd, whole, .. } = seen;
     let lanes = S::F32_LANES;
@@ -345,22 +353,22 @@ unsafe fn softmax<S: Simd, I: Element, O: Element, E>(
 ///
 /// As for [`RowOp::apply`]; the operands are the weights and the shifts.
 #[inline(always)]
-unsafe fn layer_norm<S: Simd, I: Element, O: Element, E: Element>(
+unsafe fn layer_norm<S: Simd, I: Element, O: Element, E: Element, const NEAR: bool>(
     columns: Columns<S>,
     source: *const I,
     target: Target<O>,
     [weight, shift]: [*const E; 2],
-    ahead: Ahead<E>,
+    ahead: Ahead<E, NEAR>,
 ) {
     let Columns { simd, len, whole, .. } = columns;
     let lanes = S::F32_LANES;
     // SAFETY: every access below is within the row.
     unsafe {
-        let mean = sum!(columns, source, |x| x) / len as f32;
+        let mean = sum!(columns, source, |x, sum| simd.add_f32s(sum, x)) / len as f32;
         let mean = simd.splat_f32s(mean);
-        let squares = sum!(columns, source, ahead, |x| {
+        let squares = sum!(columns, source, ahead, |x, sum| {
             let centred = simd.sub_f32s(x, mean);
-            simd.mul_f32s(centred, centred)
+            simd.mul_add_e_f32s(centred, centred, sum)
         });
         let scale = simd.splat_f32s(1.0 / (squares / len as f32 + NORM_EPSILON as f32).sqrt());
         let mut i = 0;
@@ -383,18 +391,18 @@ unsafe fn layer_norm<S: Simd, I: Element, O: Element, E: Element>(
 ///
 /// As for [`RowOp::apply`].
 #[inline(always)]
-unsafe fn rms_norm<S: Simd, I: Element, O: Element, E: Element>(
+unsafe fn rms_norm<S: Simd, I: Element, O: Element, E: Element, const NEAR: bool>(
     columns: Columns<S>,
     source: *const I,
     target: Target<O>,
     weight: *const E,
-    ahead: Ahead<E>,
+    ahead: Ahead<E, NEAR>,
 ) {
     let Columns { simd, len, whole, .. } = columns;
     let lanes = S::F32_LANES;
     // SAFETY: every access below is within the row.
     unsafe {
-        let squares = sum!(columns, source, ahead, |x| simd.mul_f32s(x, x));
+        let squares = sum!(columns, source, ahead, |x, sum| simd.mul_add_e_f32s(x, x, sum));
         let scale = simd.splat_f32s(1.0 / (squares / len as f32 + RMS_EPSILON as f32).sqrt());
         let mut i = 0;
         while i < whole {

@@ -7,7 +7,7 @@ use pulp::Arch;
 use super::element::Element;
 use super::kernel::Located;
 use super::row_ops::RowOp;
-use super::row_target::{Ahead, Target};
+use super::row_target::Target;
 use super::tail::{Stretch, Tail};
 use super::tensors::Tensors;
 
@@ -82,10 +82,10 @@ impl<E: Element> RowStage<E> {
             let operand = operand.map(|one| one.at((start + group) * cols).cast_const());
             // Of rows that are not stored as tensors are, the next ones are in a cache anyway.
             let operand = operand.unwrap_or(source.cast());
-            let ahead = Ahead { source: next, operand, near: target.near };
+            let ahead = [next, operand];
             let piece = Piece { arch, first_row: start, rows: count, cols, ahead };
             let waiting = target.waiting();
-            let between = Target::plain(waiting);
+            let between = Target { near: target.near, ..Target::plain(waiting) };
             let waiting = waiting.cast_const();
             // SAFETY: the caller's guarantee; after the first stage the rows are where it left them.
             unsafe {
@@ -145,5 +145,6 @@ struct Piece<E> {
     first_row: usize,
     rows: usize,
     cols: usize,
-    ahead: Ahead<E>,
+    /// The rows after these, and what the first stage has for them.
+    ahead: [*const E; 2],
 }

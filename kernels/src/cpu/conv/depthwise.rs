@@ -1,15 +1,19 @@
 //! Depthwise convolution: one filter per channel, summed directly.
 //!
 //! The sums of several neighbouring pixels stay in registers while the taps go by, so that a weight
-//! is loaded once for all of them and no addition waits for the one before it. Pixels whose window
-//! reaches over an edge of the image have fewer taps; they are summed one by one, several vectors of
-//! channels at once.
+//! is loaded once for all of them and no addition waits for the one before it. With the commonest
+//! filter, 3x3 with stride 1, these are pixels of two rows: a number of the image is then loaded once
+//! for six taps, and a row of the image comes to the first-level cache for two rows of the result.
+//! Pixels whose window reaches over an edge of the image have fewer taps; they are summed one by one,
+//! several vectors of channels at once.
 
 use std::ops::Range;
 
 use pulp::{Scalar, Simd, WithSimd};
 
+use super::super::epilogue::Epilogue;
 use super::super::kernel::Located;
+use super::super::lanes::Lanes;
 use super::shape::Shape;
 
 /// Pixels that are summed together where there are as many: with their weights and addresses they
@@ -18,7 +22,13 @@ const MANY: usize = 8;
 /// The same for what is left of a row.
 const FEW: usize = 4;
 
-/// Pixels of one row of a depthwise convolution. Made only by `ConvKernel::convolve_depthwise`, whose
+/// Taps in a row and a column of the filters that two rows are summed with together.
+const TAPS: usize = 3;
+/// Pixels of each of two rows that are summed together: with the pixels of the image and a weight
+/// they fit into 16 vector registers.
+const OF_TWO: usize = 4;
+
+/// Pixels of one row of a depthwise convolution, or of two. Made only by `ConvKernel::convolve_depthwise`, whose
 /// caller guarantees that the target is valid for them.
 pub(super) struct Depthwise<'a> {
     pub(super) shape: &'a Shape,
@@ -31,6 +41,19 @@ pub(super) struct Depthwise<'a> {
     pub(super) xs: Range<usize>,
     /// Where the first of them goes; the others follow it, all their channels side by side.
     pub(super) target: *mut f32,
+    /// What is done to the sums then.
+    pub(super) epilogue: Epilogue,
+    /// Numbers from there to where the same pixels of the next row go, if that is summed too; see
+    /// [`takes_two`].
+    pub(super) below: Option<usize>,
+}
+
+/// Whether the rows `y` and `y + 1` can be summed together: the filter is a common one, and no window
+/// of theirs reaches over the upper or lower edge.
+pub(super) fn takes_two(shape: &Shape, y: usize) -> bool {
+    let rows = whole(shape, shape.r, shape.in_h);
+    let is_common = shape.r == TAPS && shape.s == TAPS && shape.stride == 1;
+    is_common && rows.contains(&y) && rows.contains(&(y + 1))
 }
 
 impl WithSimd for Depthwise<'_> {
@@ -38,11 +61,55 @@ impl WithSimd for Depthwise<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { shape, y, ref xs, .. } = self;
+        let Self { y, ref xs, target, .. } = self;
+        match self.below {
+            Some(below) => self.two_rows(simd, below),
+            None => self.row(simd, y, xs.clone(), target),
+        }
+    }
+}
+
+impl Depthwise<'_> {
+    /// Those of some pixels whose windows are whole from left to right.
+    #[inline(always)]
+    fn inner(&self, xs: &Range<usize>) -> Range<usize> {
+        let inner = whole(self.shape, self.shape.s, self.shape.in_w);
+        inner.start.clamp(xs.start, xs.end)..inner.end.clamp(xs.start, xs.end)
+    }
+
+    /// The pixels of two rows.
+    #[inline(always)]
+    fn two_rows<S: Simd>(&self, simd: S, below: usize) {
+        let Self { shape, y, ref xs, target, .. } = *self;
+        let inner = self.inner(xs);
+        let at = |x: usize| target.wrapping_add((x - xs.start) * shape.in_channels);
+        let is_wide = inner.len() >= OF_TWO;
+        for row in 0..2 {
+            let of_row = |x: usize| at(x).wrapping_add(row * below);
+            if is_wide {
+                self.row(simd, y + row, xs.start..inner.start, of_row(xs.start));
+                self.row(simd, y + row, inner.end..xs.end, of_row(inner.end));
+            } else {
+                self.row(simd, y + row, xs.clone(), of_row(xs.start));
+            }
+        }
+        let mut x = if is_wide { inner.start } else { inner.end };
+        while x < inner.end {
+            // The last ones may overlap those before them: what both sum is the same.
+            let first = x.min(inner.end - OF_TWO);
+            let window = self.window(y, first, 0..TAPS, 0..TAPS);
+            // SAFETY: the windows of both rows are inside the image, and the pixels are some of theirs.
+            unsafe { window.channels_of_two(simd, at(first), below) };
+            x = first + OF_TWO;
+        }
+    }
+
+    /// Pixels of a row, the first of which goes to `target`.
+    #[inline(always)]
+    fn row<S: Simd>(&self, simd: S, y: usize, xs: Range<usize>, target: *mut f32) {
+        let shape = self.shape;
         let rows = inside(y, shape, shape.r, shape.in_h);
-        // The pixels whose window is whole from left to right.
-        let inner = whole(shape, shape.s, shape.in_w);
-        let inner = inner.start.clamp(xs.start, xs.end)..inner.end.clamp(xs.start, xs.end);
+        let inner = self.inner(&xs);
         let mut x = xs.start;
         while x < xs.end {
             let rest = inner.end.saturating_sub(x);
@@ -56,8 +123,8 @@ impl WithSimd for Depthwise<'_> {
             };
             let first = if count > rest && count > 1 { inner.end - count } else { x };
             let cols = inside(first, shape, shape.s, shape.in_w);
-            let window = self.window(first, rows.clone(), cols);
-            let target = self.target.wrapping_add((first - xs.start) * shape.in_channels);
+            let window = self.window(y, first, rows.clone(), cols);
+            let target = target.wrapping_add((first - xs.start) * shape.in_channels);
             // SAFETY: the taps of the window are inside the image, and those of its neighbours too,
             // whose windows are as whole; the pixels are some of this row's.
             unsafe {
@@ -91,10 +158,10 @@ fn whole(shape: &Shape, taps: usize, size: usize) -> Range<usize> {
 
 impl Depthwise<'_> {
     #[inline(always)]
-    fn window(&self, x: usize, rows: Range<usize>, cols: Range<usize>) -> Window {
+    fn window(&self, y: usize, x: usize, rows: Range<usize>, cols: Range<usize>) -> Window {
         let Shape { in_w, in_channels, s, stride, pad, .. } = *self.shape;
         // An empty window's first tap may lie outside; it is not read.
-        let y = (self.y * stride + rows.start).wrapping_sub(pad);
+        let y = (y * stride + rows.start).wrapping_sub(pad);
         let x = (x * stride + cols.start).wrapping_sub(pad);
         let pixel = y.wrapping_mul(in_w).wrapping_add(x).wrapping_mul(in_channels);
         Window {
@@ -106,6 +173,7 @@ impl Depthwise<'_> {
             filter_row: s * in_channels,
             neighbour: stride * in_channels,
             channels: in_channels,
+            epilogue: self.epilogue,
         }
     }
 }
@@ -123,6 +191,7 @@ struct Window {
     /// From the first tap of a pixel to that of its neighbour.
     neighbour: usize,
     channels: usize,
+    epilogue: Epilogue,
 }
 
 impl Window {
@@ -161,6 +230,116 @@ impl Window {
                 self.sum::<Scalar, P, 1>(Scalar::new(), channel, target);
                 channel += 1;
             }
+        }
+    }
+
+    /// Sums the taps of neighbouring pixels in two rows, for all channels: of those from this window on,
+    /// which go to `target`, and of those `below` them.
+    ///
+    /// # Safety
+    ///
+    /// The windows must have all taps and lie inside the image, and the pixels fit where they go.
+    #[inline(always)]
+    unsafe fn channels_of_two<S: Simd>(&self, simd: S, target: *mut f32, below: usize) {
+        let (count, lanes) = (self.channels, S::F32_LANES);
+        let mut channel = 0;
+        // SAFETY: as many channels remain as each call sums, and the rest is the caller's guarantee.
+        unsafe {
+            while channel + lanes <= count {
+                self.sum_two(simd, channel, target, below);
+                channel += lanes;
+            }
+            if channel < count && count >= lanes {
+                // The last vector overlaps the one before it: what both sum is the same.
+                self.sum_two(simd, count - lanes, target, below);
+                return;
+            }
+            while channel < count {
+                self.sum_two(Scalar::new(), channel, target, below);
+                channel += 1;
+            }
+        }
+    }
+
+    /// The same for a vector of channels.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::channels_of_two`], and a vector of channels must lie at `channel`.
+    #[inline(always)]
+    unsafe fn sum_two<S: Simd>(&self, simd: S, channel: usize, target: *mut f32, below: usize) {
+        let mut sums = [[simd.splat_f32s(0.0); OF_TWO]; 2];
+        // SAFETY: the caller's guarantee.
+        unsafe {
+            self.add_row::<S, 0>(simd, channel, &mut sums);
+            self.add_row::<S, 1>(simd, channel, &mut sums);
+            self.add_row::<S, 2>(simd, channel, &mut sums);
+            self.add_row::<S, 3>(simd, channel, &mut sums);
+        }
+        let target = target.wrapping_add(channel);
+        // SAFETY: the caller's guarantee.
+        unsafe {
+            self.finish(Lanes { simd, v: sums[0] }, channel, target);
+            self.finish(Lanes { simd, v: sums[1] }, channel, target.wrapping_add(below));
+        }
+    }
+
+    /// Applies the epilogue to the sums of neighbouring pixels, for a vector of channels, and writes them.
+    ///
+    /// # Safety
+    ///
+    /// The channels must exist, and the sums fit where they go.
+    #[inline(always)]
+    unsafe fn finish<S: Simd, const P: usize>(
+        &self,
+        sums: Lanes<S, P>,
+        channel: usize,
+        target: *mut f32,
+    ) {
+        // SAFETY: the caller's guarantee.
+        unsafe { self.epilogue.apply_to_sums(sums, channel).store_apart(target, self.channels) };
+    }
+
+    /// Adds what the pixels of a row of the image give to two rows of sums: to each as the row of taps
+    /// in which they are there.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::sum_two`].
+    #[inline(always)]
+    unsafe fn add_row<S: Simd, const ROW: usize>(
+        &self,
+        simd: S,
+        channel: usize,
+        sums: &mut [[S::f32s; OF_TWO]; 2],
+    ) {
+        let pixel = self.pixel.wrapping_add(ROW * self.image_row + channel);
+        let mut pixels = [simd.splat_f32s(0.0); OF_TWO + TAPS - 1];
+        let mut p = 0;
+        while p < OF_TWO + TAPS - 1 {
+            let pixel = pixel.wrapping_add(p * self.channels).cast::<S::f32s>();
+            // SAFETY: the caller's guarantee; unaligned is allowed.
+            pixels[p] = unsafe { pixel.read_unaligned() };
+            p += 1;
+        }
+        let mut row = 0;
+        while row < 2 {
+            if row <= ROW && ROW - row < TAPS {
+                let weights = self.weight.wrapping_add((ROW - row) * self.filter_row + channel);
+                let mut tap = 0;
+                while tap < TAPS {
+                    let weight = weights.wrapping_add(tap * self.channels).cast::<S::f32s>();
+                    // SAFETY: as above.
+                    let weight = unsafe { weight.read_unaligned() };
+                    let mut p = 0;
+                    while p < OF_TWO {
+                        sums[row][p] = simd.mul_add_e_f32s(pixels[p + tap], weight, sums[row][p]);
+                        p += 1;
+                    }
+                    tap += 1;
+                }
+            }
+            row += 1;
         }
     }
 
@@ -203,16 +382,19 @@ impl Window {
                 }
             }
         }
-        let mut p = 0;
-        while p < P {
-            let mut v = 0;
-            while v < V {
-                let target = target.wrapping_add(p * channels + channel + v * S::F32_LANES);
-                // SAFETY: the caller's guarantee; unaligned is allowed.
-                unsafe { target.cast::<S::f32s>().write_unaligned(sums[p][v]) };
-                v += 1;
+        let mut v = 0;
+        while v < V {
+            let channel = channel + v * S::F32_LANES;
+            let mut of_pixels = [sums[0][v]; P];
+            let mut p = 1;
+            while p < P {
+                of_pixels[p] = sums[p][v];
+                p += 1;
             }
-            p += 1;
+            let of_pixels = Lanes { simd, v: of_pixels };
+            // SAFETY: the caller's guarantee.
+            unsafe { self.finish(of_pixels, channel, target.wrapping_add(channel)) };
+            v += 1;
         }
     }
 }

@@ -16,10 +16,11 @@ use std::ops::Range;
 use fusion_cost_model::kernel::PoolSizes;
 use pulp::Arch;
 
-use self::depthwise::Depthwise;
+use self::depthwise::{Depthwise, takes_two};
 use self::direct::Direct;
 use self::patches::gather;
 pub(crate) use self::shape::{Core, Shape};
+use super::epilogue::FEW_ROWS;
 use super::gemm::{View, gemm, share};
 use super::kernel::{Kernel, Located};
 use super::max_pool::{Image, PoolRows};
@@ -191,8 +192,9 @@ impl Kernel for ConvKernel {
         let mut name = core.to_owned();
         match self.shape.core() {
             _ if self.tail.is_empty() => {}
-            Core::Direct => name += &self.tail.places(),
-            _ => name += &format!(", {} on each tile in cache", self.tail.name()),
+            Core::Direct => name += &self.tail.places(FEW_ROWS),
+            Core::Depthwise => name += &self.tail.places("in registers"),
+            Core::Gathered => name += &format!(", {} on each tile in cache", self.tail.name()),
         }
         if let Some(stage) = &self.pool {
             name += ", max_pool from cache";
@@ -331,8 +333,8 @@ impl ConvKernel {
         unsafe { self.tail.apply_to_block(arch, block) };
     }
 
-    /// Sums the taps of a tile, and applies the tail to a few pixels at a time while they are in the
-    /// first-level cache.
+    /// Sums the taps of a tile, two rows at a time where it can, and applies the ops after the epilogue
+    /// to a few pixels at a time while they are in the first-level cache.
     ///
     /// # Safety
     ///
@@ -341,26 +343,44 @@ impl ConvKernel {
         /// Numbers of the result that the tail is applied to at a time, 16 KiB: half of the
         /// smallest first-level cache of current processors.
         const PART: usize = 4096;
-        let shape = &self.shape;
+        let (shape, image, filter) = (&self.shape, self.image(tile), self.filter);
         let out_w = shape.out_w;
-        let part = (PART / shape.out_channels.max(1)).clamp(1, out_w.max(1));
-        for (y, row) in tile.conv_rows.clone().zip(0..) {
-            for start in (0..out_w).step_by(part) {
-                let xs = start..(start + part).min(out_w);
-                let pixel = row * out_w + start;
-                let element = block.first.element + pixel * block.matrix_cols;
-                let part = Block {
-                    data: block.data.wrapping_add(pixel * block.stride),
-                    rows: xs.len(),
-                    first: Stretch { element, ..block.first },
-                    ..*block
-                };
-                let (image, target) = (self.image(tile), part.data);
-                // Groups are not shared among threads, so the block has all channels.
-                arch.dispatch(Depthwise { shape, image, filter: self.filter, y, xs, target });
-                // SAFETY: the part is one of the block.
-                unsafe { self.tail.apply_to_block(arch, &part) };
+        let part = |row: usize, xs: &Range<usize>| {
+            let pixel = row * out_w + xs.start;
+            let element = block.first.element + pixel * block.matrix_cols;
+            Block {
+                data: block.data.wrapping_add(pixel * block.stride),
+                rows: xs.len(),
+                first: Stretch { element, ..block.first },
+                ..*block
             }
+        };
+        let mut row = 0;
+        while row < tile.conv_rows.len() {
+            let y = tile.conv_rows.start + row;
+            let rows = if y + 1 < tile.conv_rows.end && takes_two(shape, y) { 2 } else { 1 };
+            let pixels = (PART / rows / shape.out_channels.max(1)).clamp(1, out_w.max(1));
+            for start in (0..out_w).step_by(pixels) {
+                let xs = start..(start + pixels).min(out_w);
+                let target = part(row, &xs).data;
+                // Groups are not shared among threads, so the block has all channels.
+                let below = (rows == 2).then_some(out_w * block.stride);
+                arch.dispatch(Depthwise {
+                    shape,
+                    image,
+                    filter,
+                    y,
+                    xs: xs.clone(),
+                    target,
+                    epilogue: self.tail.epilogue(block.first.col),
+                    below,
+                });
+                for row in row..row + rows {
+                    // SAFETY: the part is one of the block.
+                    unsafe { self.tail.apply_after_epilogue(arch, &part(row, &xs)) };
+                }
+            }
+            row += rows;
         }
     }
 

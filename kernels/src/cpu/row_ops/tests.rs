@@ -8,10 +8,9 @@ fn applied(mask: Option<CausalMask>, first: usize, rows: &[f32], len: usize) -> 
     let places = first..first + rows.len() / len;
     let data = rows.as_mut_ptr();
     let (source, target) = (data.cast_const(), Target::plain(data));
-    let ahead = Ahead { source, operand: source, near: true };
     let op = RowOp::<f32>::Softmax { mask };
     // SAFETY: source and target are the rows themselves, as is allowed.
-    unsafe { op.apply(Arch::new(), source, target, places, len, ahead) };
+    unsafe { op.apply(Arch::new(), source, target, places, len, [source; 2]) };
     rows
 }
 
