@@ -27,7 +27,7 @@
 //!
 //! # What an answer rests on
 //!
-//! [`Estimate::evidence`] says it. The first of these that there is answers:
+//! [`Estimate::evidence`] says it. The first of these that is available answers:
 //!
 //! | evidence | the answer comes from |
 //! |---|---|
