@@ -11,7 +11,7 @@
 #![doc = include_str!("../examples/partitioner.rs")]
 //! ```
 //!
-//! # How it goes
+//! # Usage
 //!
 //! 1. Load a file: [`FusionCostModel::load`], and [`expecting_hardware`] where it must be a certain
 //!    machine's.
