@@ -11,7 +11,7 @@
 #![doc = include_str!("../examples/partitioner.rs")]
 //! ```
 //!
-//! # How it goes
+//! # Usage
 //!
 //! 1. Load a file: [`FusionCostModel::load`], and [`expecting_hardware`] where it must be a certain
 //!    machine's.
@@ -27,7 +27,7 @@
 //!
 //! # What an answer rests on
 //!
-//! [`Estimate::evidence`] says it. The first of these that there is answers:
+//! [`Estimate::evidence`] says it. The first of these that is available answers:
 //!
 //! | evidence | the answer comes from |
 //! |---|---|

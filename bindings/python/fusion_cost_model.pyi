@@ -1,7 +1,7 @@
 """What kernel fusion really gains on a machine, for graph partitioners.
 
-Objects do not change, and any thread may read them. Times are in milliseconds. Whatever fails raises
-an `Error` that says what was wrong, where, and what to do.
+Objects are immutable, and any thread may read them. Times are in milliseconds. A call that fails
+raises an `Error` that says what was wrong, where, and what to do.
 """
 
 import os
@@ -82,7 +82,7 @@ class FusionCostModel:
 
 @final
 class Target:
-    """Where a problem would run, and what its time would be. All of it must match.
+    """Where a problem would run, and how its time is measured. A record must match all of it.
 
     For a CPU the clock is the host's. A GPU has two, so one must be named.
     """
@@ -263,7 +263,7 @@ class Interval:
 
 @final
 class Estimate:
-    """What is known about a problem on a target. What is not known is None."""
+    """What is known about a problem on a target. Unknown values are None."""
 
     @property
     def evidence(self) -> _Evidence:
@@ -287,7 +287,7 @@ class Estimate:
 
     @property
     def nearest(self) -> list[Problem]:
-        """The problems of the records that the answer rests on most."""
+        """The problems of the records with the most weight in the answer."""
 
     def __eq__(self, other: object, /) -> bool: ...
 
@@ -299,7 +299,7 @@ class Decision:
     def should_fuse(self) -> bool: ...
     @property
     def reason(self) -> _Reason:
-        """How the interval of the speedup lies to the threshold."""
+        """Where the interval of the speedup lies relative to the threshold."""
 
     @property
     def estimate(self) -> Estimate: ...
@@ -309,8 +309,8 @@ class Decision:
 class GraphNode:
     """Ops that follow each other, and the numbers of the nodes that they read.
 
-    The first op transforms what `input` writes; None is what comes from outside. Weights and other
-    constants are not nodes. A node that no other reads need not be an output.
+    The first op transforms the result of node `input`; None means a tensor from outside. Weights
+    and other constants are not nodes. A node that no other reads need not be an output.
     """
 
     def __new__(
@@ -359,11 +359,11 @@ class Segment:
     def estimate(self) -> Estimate: ...
     @property
     def saved_ms(self) -> Interval:
-        """What one kernel saves: 0 of a single op, and of ops that a policy fuses unknowing."""
+        """The time that one kernel saves: 0 for a single op, and without evidence."""
 
     @property
     def saved_by_next_ms(self) -> Interval | None:
-        """What a kernel with the next op in it too would save more than this one."""
+        """How much more a kernel would save that includes the next op too."""
 
     def __eq__(self, other: object, /) -> bool: ...
 
@@ -389,11 +389,11 @@ class Partition:
 
     @property
     def total_ms(self) -> Interval | None:
-        """Their time together; None where that of a segment is not known."""
+        """The sum of their times; None if that of a segment is unknown."""
 
     @property
     def saved_ms(self) -> Interval:
-        """What it saves against one kernel per op."""
+        """The time that it saves over one kernel per op."""
 
     @property
     def peak_bytes(self) -> int:
@@ -409,7 +409,7 @@ class Partition:
 
     @property
     def always(self) -> Alternative:
-        """As few kernels as what is known allows."""
+        """As few kernels as possible, of those whose cost is known."""
 
     def __eq__(self, other: object, /) -> bool: ...
 

@@ -19,8 +19,8 @@ pub struct WrongResult(String);
 
 /// What was proved: both outputs of a problem on some inputs, and how far they are off.
 ///
-/// Whoever runs the problem on the same inputs and gets the same outputs bit for bit has proved the
-/// same, and needs no reference for it.
+/// A later process that runs the problem on the same inputs and gets the same outputs bit for bit
+/// has proved the same, without a reference.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Proof {
     /// The outputs of the two sides.
@@ -270,7 +270,7 @@ mod tests {
         }
     }
 
-    /// The core that both variants share does it, in rows of which there is no reference.
+    /// The flaw is in the core that both variants share, in rows without a reference.
     #[test]
     fn flaws_that_both_variants_share_are_found_in_any_row() {
         // Five of a thousand rows and more in each of the two threads' parts.

@@ -191,7 +191,7 @@ fn a_limit_of_the_regret_is_a_test() {
     validate(&["--threads", "9"]).assert().code(2).stderr(contains("has no records of cpu, 9"));
 }
 
-/// Two commands are called validate, and the help of each says that the other is another thing.
+/// Two commands are called validate, and the help of each names the other.
 #[test]
 fn the_two_validations_name_each_other() {
     let folder = folder();

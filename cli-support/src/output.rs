@@ -192,7 +192,7 @@ fn without_links(named: &Path) -> Result<PathBuf, String> {
     Ok(folder.join(named.file_name().unwrap_or_default()))
 }
 
-/// What can be written to of what there is, else the reason.
+/// What the existing path is, if it can be written to; else the reason why it cannot.
 fn found(metadata: &Metadata) -> Result<Found, &'static str> {
     if metadata.is_dir() {
         return Err("it is a folder; name a file in it");

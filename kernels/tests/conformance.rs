@@ -96,8 +96,8 @@ fn conform_on(cases: &[Case], backend: &mut dyn Backend, cache: CacheState) {
     assert_eq!(checked, cases.len() * 8);
 }
 
-/// Problems of several tiles of rows for each thread, of which the last one is not whole: sizes at
-/// which a run computes the reference of some rows only.
+/// Problems with several tiles of rows for each thread, the last one incomplete: at these sizes a
+/// run computes the reference of some rows only.
 const TALL: [&str; 12] = [
     "linear_bias_relu/f32/m1000.k9.n35",
     "linear_bias_gelu/f32/m2049.k5.n3",

@@ -53,8 +53,8 @@ impl Verdict {
         }
     }
 
-    /// What a speedup with its interval says on a machine with a noise floor, given as a ratio minus
-    /// 1, about two variants of which nothing else is wrong.
+    /// The verdict that follows from a speedup with its interval on a machine with a noise floor,
+    /// given as a ratio minus 1, if nothing else is wrong with the two variants.
     #[must_use]
     pub fn by_interval(speedup: f64, [low, high]: [f64; 2], noise_floor: f64) -> Self {
         let [log, low, high] = [speedup, low, high].map(f64::ln);

@@ -19,7 +19,7 @@ pub struct Side {
     pub(super) entries: Vec<Entry>,
 }
 
-/// What there is to know about a side.
+/// The facts about a side.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SideFacts {
     /// What it is called: `A`, `B`.

@@ -40,9 +40,9 @@ pub struct SingleOp {
 /// Changes below this do not matter, however clear.
 const LEAST_CHANGE: f64 = 0.05;
 
-/// The middle of the times of both variants, of which what fusion gains is no part. They are measured
-/// in turns, and what differs between processes is in both alike: their middle is as uncertain as
-/// the wider of the two, and not less.
+/// The geometric mean of the times of both variants, which does not depend on what fusion gains.
+/// The variants are measured in turns, so a difference between processes affects both alike: the
+/// mean is as uncertain as the wider of the two, and not less.
 fn middle(measured: &Measured) -> Figure {
     let Measured { unfused_ms, fused_ms, .. } = measured;
     let value = (unfused_ms.value * fused_ms.value).sqrt();

@@ -20,7 +20,7 @@ const PROBLEMS: [&str; 3] = [
     "relu/f32/m128.n3072",
 ];
 
-/// The files by what they are.
+/// The files by kind.
 pub(crate) fn documents() -> [(&'static str, HardwareCalibration); 3] {
     [("measured", measured()), ("grown", grown()), ("of a GPU", of_a_gpu())]
 }

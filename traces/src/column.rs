@@ -13,7 +13,7 @@ use yoke::Yoke;
 /// A column of a table, which is used as a slice.
 ///
 /// Its rows are in memory, or a part of a mapped file that stays mapped as long as a column needs
-/// it. Whoever changes mapped rows gets a copy of them in memory.
+/// it. Changing mapped rows copies them into memory first.
 #[derive(Clone)]
 pub struct Column<T: 'static>(Rows<T>);
 

@@ -1,23 +1,23 @@
 /*
  * What kernel fusion really gains on a machine, for graph partitioners in C.
  *
- * Ownership. A call with an argument `fcm_T **` makes an object there, which the caller frees with
- * `fcm_T_free`. A `const` pointer that a call returns, or that is in a struct that one filled, belongs
- * to the object that was asked, and is valid until that is freed. No call keeps a pointer that it was
- * given: what was passed may be freed when the call has returned, also a model whose targets were
- * bound. Every `free` takes NULL.
+ * Ownership. A call with an argument `fcm_T **` stores a new object there, which the caller frees with
+ * `fcm_T_free`. A `const` pointer that a call returns, or that a call stores in a struct, belongs to
+ * the object that was asked, and is valid until that object is freed. No call keeps a pointer that it
+ * was given: every argument may be freed when the call has returned, even a model whose targets were
+ * bound. Every `free` accepts NULL.
  *
- * Threads. Objects do not change. Any number of threads may read one at the same time, and one of
- * them may free it when no other uses it any more.
+ * Threads. Objects do not change. Any number of threads may read an object at the same time. It may be
+ * freed when no other thread uses it any more.
  *
- * Errors. A call that can fail returns an `fcm_status`, and gives out an `fcm_error` with a message
- * where its last argument is not NULL: NULL when all is well, or else an error that the caller frees.
- * When it fails, an object that it would have made is NULL, and a struct that it would have filled
- * stays as it was. There is no state besides these objects.
+ * Errors. A call that can fail returns an `fcm_status`. If its last argument is not NULL, the call
+ * stores an `fcm_error` there: NULL on success, else an error with a message, which the caller frees.
+ * A call that fails stores NULL in place of an object, and leaves a struct as it was. There is no
+ * state besides these objects.
  *
- * Text is UTF-8 and ends with a NUL. Times are in milliseconds. A number that is not known is NaN.
+ * Text is UTF-8 and ends with a NUL. Times are in milliseconds. An unknown number is NaN.
  *
- * Pointers to where a result goes must not overlap each other or what the call reads.
+ * Pointers to results must not overlap each other or what the call reads.
  */
 
 #ifndef FUSION_COST_MODEL_H
@@ -48,7 +48,7 @@ typedef struct fcm_problem fcm_problem;
 // What the pointers of a partition lead to.
 typedef struct fcm_storage fcm_storage;
 
-// How a call ended: `FCM_OK`, or the kind of the error.
+// The status of a call: `FCM_OK`, or the kind of the error.
 typedef uint32_t fcm_status;
 
 // Where an answer comes from: one of `FCM_EVIDENCE_*`, the most trusted first.
@@ -60,7 +60,7 @@ typedef uint32_t fcm_backend;
 // What the caches hold when a problem begins: one of `FCM_CACHES_*`.
 typedef uint32_t fcm_cache_state;
 
-// What a time begins and ends with: one of `FCM_CLOCK_*`.
+// The clock of a time: one of `FCM_CLOCK_*`.
 typedef uint32_t fcm_clock;
 
 // Whose kernels run: one of `FCM_IMPLEMENTATION_*`.
@@ -71,11 +71,11 @@ typedef uint32_t fcm_implementation;
 typedef struct fcm_target {
   // What runs it.
   fcm_backend backend;
-  // On how many threads; 1 on a GPU.
+  // The number of threads; 1 on a GPU.
   uint32_t threads;
   // What the caches hold when it begins.
   fcm_cache_state cache_state;
-  // What its time begins and ends with.
+  // The clock of its time.
   fcm_clock clock;
   // Whose kernels run.
   fcm_implementation implementation;
@@ -191,7 +191,7 @@ typedef struct fcm_node_ops {
 typedef struct fcm_parts {
   // The first of `count`.
   const struct fcm_node_ops *parts;
-  // How many there are.
+  // Their number.
   size_t count;
 } fcm_parts;
 
@@ -241,7 +241,7 @@ typedef struct fcm_segment {
 typedef struct fcm_alternative {
   // The ops of the first of `num_segments` kernels.
   const struct fcm_parts *segments;
-  // How many kernels there are.
+  // The number of kernels.
   size_t num_segments;
   // By how much it is slower than the best split.
   struct fcm_interval slower_by_ms;
@@ -253,11 +253,11 @@ typedef struct fcm_alternative {
 typedef struct fcm_partition {
   // The first of `num_segments` kernels, in the order in which they run.
   const struct fcm_segment *segments;
-  // How many kernels there are.
+  // The number of kernels.
   size_t num_segments;
   // Their time together; NaN where that of a segment is not known.
   struct fcm_interval total_ms;
-  // What it saves against one kernel per op.
+  // The time that it saves over one kernel per op.
   struct fcm_interval saved_ms;
   // The most bytes that are alive at once: what a kernel reads and writes, and what later ones will
   // read, without weights and other constants.
@@ -266,13 +266,13 @@ typedef struct fcm_partition {
   const struct fcm_alternative *runner_up;
   // One kernel per op.
   const struct fcm_alternative *never;
-  // As few kernels as what is known allows.
+  // As few kernels as possible, of those whose cost is known.
   const struct fcm_alternative *always;
-  // Where all of that is; of no use to callers.
+  // The storage behind the pointers, not for callers.
   struct fcm_storage *storage;
 } fcm_partition;
 
-// Why a decision is as it is: one of `FCM_REASON_*`.
+// The reason for a decision: one of `FCM_REASON_*`.
 typedef uint32_t fcm_reason;
 
 // Whether to fuse, and what that rests on.
@@ -297,20 +297,20 @@ typedef struct fcm_graph_node {
   bool is_output;
   // The node whose result the first op transforms, if it has one.
   size_t input;
-  // The nodes that write other operands, `num_operands` of them. Weights and other constants are no
+  // The nodes that write other operands, `num_operands` of them. Weights and other constants are not
   // nodes.
   const size_t *operands;
-  // How many of them there are.
+  // The number of operands.
   size_t num_operands;
 } fcm_graph_node;
 
-// All is well.
+// Success.
 #define FCM_OK 0
 
-// An argument is NULL, is not UTF-8, or is a number that stands for nothing.
+// An argument is NULL, is not UTF-8, or is not one of the allowed numbers.
 #define FCM_INVALID_ARGUMENT 1
 
-// Nothing has a name that was given; the message suggests the nearest ones.
+// A name is unknown; the message suggests the nearest ones.
 #define FCM_UNKNOWN_NAME 2
 
 // The ops, or the two neighbours, cannot be one kernel.
@@ -325,7 +325,7 @@ typedef struct fcm_graph_node {
 // A file cannot be read.
 #define FCM_CANNOT_READ 6
 
-// A file is damaged, incomplete, or has values that cannot be.
+// A file is damaged, incomplete, or has impossible values.
 #define FCM_INVALID_FILE 7
 
 // A file is of another kind, such as a data sheet in the place of a calibration.

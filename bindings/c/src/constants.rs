@@ -32,7 +32,7 @@ pub const FCM_BACKEND_CUDA: Backend = 2;
 /// An AMD GPU.
 pub const FCM_BACKEND_HIP: Backend = 3;
 
-/// What a time begins and ends with: one of `FCM_CLOCK_*`.
+/// The clock of a time: one of `FCM_CLOCK_*`.
 pub type Clock = u32;
 /// The clock of the processor that the kernels run on: from the call to its return.
 pub const FCM_CLOCK_HOST: Clock = 1;
@@ -84,7 +84,7 @@ pub const FCM_EVIDENCE_ROOFLINE: Evidence = 6;
 /// Nothing is known.
 pub const FCM_EVIDENCE_UNKNOWN: Evidence = 7;
 
-/// Why a decision is as it is: one of `FCM_REASON_*`.
+/// The reason for a decision: one of `FCM_REASON_*`.
 pub type Reason = u32;
 /// The whole interval of the speedup is at or above the threshold: fuse.
 pub const FCM_REASON_FASTER: Reason = 1;

@@ -7,14 +7,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use fusion_cost_model as fcm;
 
-/// How a call ended: `FCM_OK`, or the kind of the error.
+/// The status of a call: `FCM_OK`, or the kind of the error.
 pub type Status = u32;
 
-/// All is well.
+/// Success.
 pub const FCM_OK: Status = 0;
-/// An argument is NULL, is not UTF-8, or is a number that stands for nothing.
+/// An argument is NULL, is not UTF-8, or is not one of the allowed numbers.
 pub const FCM_INVALID_ARGUMENT: Status = 1;
-/// Nothing has a name that was given; the message suggests the nearest ones.
+/// A name is unknown; the message suggests the nearest ones.
 pub const FCM_UNKNOWN_NAME: Status = 2;
 /// The ops, or the two neighbours, cannot be one kernel.
 pub const FCM_NOT_ONE_KERNEL: Status = 3;
@@ -24,7 +24,7 @@ pub const FCM_INVALID_SIZES: Status = 4;
 pub const FCM_INVALID_QUESTION: Status = 5;
 /// A file cannot be read.
 pub const FCM_CANNOT_READ: Status = 6;
-/// A file is damaged, incomplete, or has values that cannot be.
+/// A file is damaged, incomplete, or has impossible values.
 pub const FCM_INVALID_FILE: Status = 7;
 /// A file is of another kind, such as a data sheet in the place of a calibration.
 pub const FCM_WRONG_FILE: Status = 8;

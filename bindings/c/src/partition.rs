@@ -23,10 +23,10 @@ pub struct GraphNode<'a> {
     pub is_output: bool,
     /// The node whose result the first op transforms, if it has one.
     pub input: usize,
-    /// The nodes that write other operands, `num_operands` of them. Weights and other constants are no
+    /// The nodes that write other operands, `num_operands` of them. Weights and other constants are not
     /// nodes.
     pub operands: *const usize,
-    /// How many of them there are.
+    /// The number of operands.
     pub num_operands: usize,
 }
 
@@ -68,7 +68,7 @@ pub struct NodeOps {
 pub struct Parts {
     /// The first of `count`.
     pub parts: *const NodeOps,
-    /// How many there are.
+    /// Their number.
     pub count: usize,
 }
 
@@ -95,7 +95,7 @@ pub struct Segment {
 pub struct Alternative {
     /// The ops of the first of `num_segments` kernels.
     pub segments: *const Parts,
-    /// How many kernels there are.
+    /// The number of kernels.
     pub num_segments: usize,
     /// By how much it is slower than the best split.
     pub slower_by_ms: Interval,
@@ -109,11 +109,11 @@ pub struct Alternative {
 pub struct Partition {
     /// The first of `num_segments` kernels, in the order in which they run.
     pub segments: *const Segment,
-    /// How many kernels there are.
+    /// The number of kernels.
     pub num_segments: usize,
     /// Their time together; NaN where that of a segment is not known.
     pub total_ms: Interval,
-    /// What it saves against one kernel per op.
+    /// The time that it saves over one kernel per op.
     pub saved_ms: Interval,
     /// The most bytes that are alive at once: what a kernel reads and writes, and what later ones will
     /// read, without weights and other constants.
@@ -122,9 +122,9 @@ pub struct Partition {
     pub runner_up: *const Alternative,
     /// One kernel per op.
     pub never: *const Alternative,
-    /// As few kernels as what is known allows.
+    /// As few kernels as possible, of those whose cost is known.
     pub always: *const Alternative,
-    /// Where all of that is; of no use to callers.
+    /// The storage behind the pointers, not for callers.
     pub storage: Box<Storage>,
 }
 

@@ -15,11 +15,11 @@ use crate::error::Error;
 pub struct Target {
     /// What runs it.
     pub backend: Backend,
-    /// On how many threads; 1 on a GPU.
+    /// The number of threads; 1 on a GPU.
     pub threads: u32,
     /// What the caches hold when it begins.
     pub cache_state: CacheState,
-    /// What its time begins and ends with.
+    /// The clock of its time.
     pub clock: Clock,
     /// Whose kernels run.
     pub implementation: Implementation,

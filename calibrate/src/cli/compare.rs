@@ -32,17 +32,17 @@ pub struct CompareArgs {
     /// Calibration files, or imported profiles: A, B, C and so on
     #[arg(value_name = "FILE", required = true, num_args = 1..=26)]
     pub files: Vec<PathBuf>,
-    /// What is compared of A, if it has several targets: parts of cpu/2/f32/native, or of
+    /// The target of A to compare, if A has several: parts of cpu/2/f32/native, or of
     /// cuda/device/bf16/vendor
     #[arg(long, value_name = "TARGET")]
     pub a: Option<TargetParts>,
-    /// The same of the other files [default: that of A]
+    /// The target of the other files [default: that of A]
     #[arg(long, value_name = "TARGET")]
     pub b: Option<TargetParts>,
     /// The file that all others are compared with
     #[arg(long, value_name = "LETTER", default_value = "A")]
     pub against: String,
-    /// Compare within one file what differs only in this
+    /// Compare records within one file that differ only in this
     #[arg(long, value_enum)]
     pub by: Option<CompareBy>,
     /// Join problems that differ only in their dtype
@@ -74,8 +74,7 @@ pub struct CompareArgs {
     /// Replace the file that has the name of --output, if there is one
     #[arg(long, requires = "output")]
     pub overwrite: bool,
-    /// Leave cells of CSV as they are that a spreadsheet would take for formulas; else an apostrophe
-    /// is put before them
+    /// Do not put an apostrophe before cells of CSV that a spreadsheet would take for formulas
     #[arg(long)]
     pub raw_cells: bool,
 }
@@ -93,7 +92,7 @@ impl CompareArgs {
 pub enum CompareBy {
     /// Whose kernels run
     Implementation,
-    /// What the times begin and end with
+    /// The clock that measures the times
     Clock,
     /// The number of threads
     Threads,

@@ -20,7 +20,7 @@ use crate::exit::UsageError;
 /// The most bytes of a file of defaults.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// Options that describe a machine and its user. What to measure is said by each command.
+/// Options that describe a machine and its user. What to measure has no defaults.
 const KEYS: [&str; 19] = [
     "backend",
     "cache",

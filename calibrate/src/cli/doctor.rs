@@ -45,14 +45,14 @@ pub struct DoctorArgs {
     #[arg(long, value_name = "DIR")]
     pub code_cache: Option<PathBuf>,
 
-    /// How often each kernel is launched, and a tenth of how often all blocks of one wait for each
-    /// other
+    /// How often each kernel is launched; where all blocks of a kernel wait for each other, they do
+    /// so ten times as often
     #[arg(long, value_name = "N", default_value_t = 10_000,
         value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub launches: u32,
 
-    /// Kill a process in which a kernel takes longer than this when it runs for the first time
-    /// [default: 60s]
+    /// Kill a process if the first run of one of its kernels takes longer than this; the kernel
+    /// counts as hung [default: 60s]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub kernel_limit: Option<Duration>,
 
@@ -64,7 +64,7 @@ pub struct DoctorArgs {
     #[arg(long, short, value_name = "FILE", default_value = FILE)]
     pub output: PathBuf,
 
-    /// Replace the file of --output whatever it is, and not only that of an earlier examination
+    /// Replace the file of --output even if it is not that of an earlier examination
     #[arg(long)]
     pub overwrite: bool,
 }

@@ -28,8 +28,7 @@ pub struct ExportArgs {
     /// Where it goes.
     #[command(flatten)]
     pub file: FileArgs,
-    /// Leave cells of CSV as they are that a spreadsheet would take for formulas; else an apostrophe
-    /// is put before them
+    /// Do not put an apostrophe before cells of CSV that a spreadsheet would take for formulas
     #[arg(long)]
     pub raw_cells: bool,
 }

@@ -13,7 +13,7 @@ use crate::worker::Gpu;
 /// The heading of the options that only a GPU has.
 const GPU_OPTIONS: &str = "GPUs";
 
-/// What the times of a GPU begin and end with.
+/// Which clock measures the times of a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ClockChoice {
     /// The GPU's own clock, with its queue full: what a captured graph pays
@@ -70,7 +70,7 @@ pub struct GpuArgs {
     #[arg(long, value_name = "DIR", help_heading = GPU_OPTIONS)]
     pub gpu_lib_dir: Vec<PathBuf>,
 
-    /// What the times of a GPU begin and end with [default: both]
+    /// Which clock measures the times of a GPU [default: both]
     #[arg(long, value_enum, help_heading = GPU_OPTIONS)]
     pub clock: Option<ClockChoice>,
 
@@ -82,13 +82,13 @@ pub struct GpuArgs {
     #[arg(long, value_name = "DIR", help_heading = GPU_OPTIONS)]
     pub code_cache: Option<PathBuf>,
 
-    /// Write the kernels with the instructions of this core alone: wgmma, mma, mfma, wmma or plain
-    /// [default: the best of the GPU, and where kernels fail on it, the next]
+    /// Use only the instructions of this core in kernels: wgmma, mma, mfma, wmma or plain [default:
+    /// the best of the GPU, and where kernels fail on it, the next]
     #[arg(long, value_name = "NAME", help_heading = GPU_OPTIONS)]
     pub core: Option<Core>,
 
-    /// Kill a process in which a kernel takes longer than this when it runs for the first time: it
-    /// hangs [default: 60s]
+    /// Kill a process if the first run of one of its kernels takes longer than this; the kernel
+    /// counts as hung [default: 60s]
     #[arg(long, value_name = "DURATION", value_parser = duration, help_heading = GPU_OPTIONS)]
     pub kernel_limit: Option<Duration>,
 }

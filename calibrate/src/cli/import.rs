@@ -20,7 +20,7 @@ pub struct ImportArgs {
     /// The file to write, whole or not at all [default: imported-MACHINE.toml]
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Replace whatever file has the name of --output, also one that is not an imported profile
+    /// Replace the file of --output even if it is not an imported profile
     #[arg(long)]
     pub overwrite: bool,
 }

@@ -56,13 +56,13 @@ Examples:
   calibrate --problem linear_bias_relu/f32/m512.k512.n512
   calibrate --shapes resnet50 --time-budget 10m   at most ten minutes; run it again to continue
   calibrate --fusion all --cache cold             with inputs that are not in the caches
-  calibrate --fusion conv_bn_relu --rewrite bn_folded    and with the batch norm folded away
+  calibrate --fusion conv_bn_relu --rewrite bn_folded    also with the batch norm folded
   calibrate --fusion all --backend cuda --dtype bf16            the first NVIDIA GPU
   calibrate --fusion linear --backend hip --device 1 --clock device
-  calibrate --baseline q.toml --fusion all        and what became of each since an older calibration
-  calibrate doctor --backend cuda                 what works on this GPU, and what does not
+  calibrate --baseline q.toml --fusion all        and how each changed since an older calibration
+  calibrate doctor --backend cuda                 which kinds of kernels work on this GPU
   calibrate selftest                              how often the intervals are right on this machine
-  calibrate --for resnet50.onnx --dim batch=8     just what the decisions about a model need
+  calibrate --for resnet50.onnx --dim batch=8     only what the decisions about a model need
   calibrate --refresh q.toml                      has an older calibration drifted?
   calibrate trace kernels rank0.json.gz           where the time of a GPU profile goes
   calibrate trace compare a.json.gz b.json.gz     where the gap between two GPU profiles comes from
@@ -72,7 +72,7 @@ Examples:
   calibrate report xeon.toml -o xeon.html         a calibration as a page with figures
   calibrate export xeon.toml -o records.parquet   a row for each record, for other programs
   calibrate partition bert.onnx --profile q.toml --dim batch=1 --dim sequence=128
-  calibrate workload resnet50 --profile q.toml    a model really run, against its prediction
+  calibrate workload resnet50 --profile q.toml    a model predicted, run and compared
   calibrate validate q.toml                       how well its records predict each other
 
 Tables fit the terminal, or COLUMNS characters where that variable is set: a pattern is a heading, \
@@ -83,13 +83,13 @@ Defaults of options are read from $XDG_CONFIG_HOME/calibrate/config.toml (or ~/.
 and from variables such as CALIBRATE_THREADS, which come before the file; `calibrate config` lists \
 them. Other variables: CALIBRATE_CONFIG names the file; NO_COLOR and TERM=dumb turn colours off; \
 COLUMNS is the width of tables; XDG_CACHE_HOME is where compiled kernels and states of the machine \
-are kept; SLURM_ARRAY_TASK_ID (with _COUNT, _MIN and _STEP) and JOB_COMPLETION_INDEX say which part \
---shard auto is.
+are kept; SLURM_ARRAY_TASK_ID (with _COUNT, _MIN and _STEP) and JOB_COMPLETION_INDEX name the part \
+of --shard auto.
 
 Exit codes: 0 done, 1 failure, 2 usage, 3 with --strict when not everything can be trusted, \
 4 failed \
-self-test, a regression of `compare`, or exceeded limit of `validate` or `trace validate`, 5 no such device or a library of it is missing, \
-130 interrupted.";
+self-test, regression found by `compare`, or limit of `validate` or `trace validate` exceeded, 5 a \
+device or one of its libraries is missing, 130 interrupted.";
 
 /// Measures what kernel fusion really gains on this machine.
 ///
@@ -111,7 +111,7 @@ pub struct Cli {
     /// How to calibrate.
     #[command(flatten)]
     pub run: RunArgs,
-    /// When texts have colours: on a terminal unless NO_COLOR is set, always, or never
+    /// When to use colours: on a terminal unless NO_COLOR is set, always, or never
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = ColorChoice::Auto)]
     pub color: ColorChoice,
     /// The file of defaults [default: calibrate/config.toml in $XDG_CONFIG_HOME or ~/.config]
@@ -136,11 +136,11 @@ pub enum Command {
     Export(ExportArgs),
     /// Join the calibrations of parts of a plan (see --shard)
     Merge(MergeArgs),
-    /// Bring a profile of another calibrator into a file that can be compared
+    /// Convert a profile of another calibrator into a file that can be compared
     Import(ImportArgs),
     /// Split a model (ONNX or JSON) into the kernels that take the least time
     Partition(PartitionArgs),
-    /// Predict a whole model unfused, always fused and in its best partition, and really run it
+    /// Predict a whole model unfused, always fused and in its best partition, then run it
     Workload(WorkloadArgs),
     /// Test how well the records of a calibration file predict each other, and what decisions cost
     Validate(ValidateArgs),
@@ -148,7 +148,7 @@ pub enum Command {
     Doctor(DoctorArgs),
     /// Test the procedure on this machine: kernels against themselves, and a simulation
     Selftest(SelftestArgs),
-    /// Say which options have other defaults, and where these are read from
+    /// Print the defaults of options that are set, and where they are read from
     Config,
     /// Look into GPU profiler traces (PyTorch, nsys or rocprofv3)
     #[command(subcommand)]
@@ -166,9 +166,9 @@ pub enum Command {
 /// What the caches hold when a sample begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum CachePolicy {
-    /// What the variant left there when it ran just before
+    /// What the variant's own previous run left there
     Warm,
-    /// No tensor of the run: every run uses other tensors than the one before
+    /// None of the run's tensors: every run uses other tensors than the one before
     Cold,
 }
 
@@ -217,8 +217,8 @@ pub struct SelftestArgs {
         value_parser = clap::value_parser!(u32).range(..=MOST_RUNS))]
     pub simulations: u32,
 
-    /// Fresh processes for each run, as of a calibration; one that is still undecided gets up to twice
-    /// as many [default: 10]
+    /// Fresh processes for each run, as in a calibration; an undecided run gets up to twice as many
+    /// [default: 10, and up to 20 where undecided, or 40 where a run of the kernel is short]
     #[arg(long, value_name = "N", value_parser = run::processes)]
     pub processes: Option<u32>,
 
@@ -320,7 +320,7 @@ pub struct QueryArgs {
     /// Where it would run.
     #[command(flatten)]
     pub target: TargetArgs,
-    /// What the ops would become before they are fused: bn_folded
+    /// A rewrite of the ops before they are fused: bn_folded
     #[arg(long, value_name = "NAME")]
     pub rewrite: Option<Rewrite>,
     /// An older calibration of the same machine, asked where FILE has no record

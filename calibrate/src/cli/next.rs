@@ -10,7 +10,7 @@ use crate::exit::UsageError;
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "What to measure next")]
 pub struct NextArgs {
-    /// Measure just what the decisions about a model need: a workload (see `calibrate list
+    /// Measure only what the decisions about a model need: a workload (see `calibrate list
     /// workloads`), an ONNX file, the JSON of a graph, or a .txt file with a problem on each line.
     /// Records are added to the file of --output, or to those of --profile
     #[arg(long = "for", value_name = "MODEL", group = "goal",
@@ -25,8 +25,8 @@ pub struct NextArgs {
     #[arg(long, value_name = "FILE", requires = "for_model")]
     pub profile: Option<PathBuf>,
 
-    /// Measure a few problems of an older calibration of this machine again, say whether it has
-    /// drifted, and how many more would bring it back [output: OLD.refreshed.toml]
+    /// Measure a few problems of an older calibration of this machine again, and say whether it has
+    /// drifted and how many more would update it [output: OLD.refreshed.toml]
     #[arg(long, value_name = "OLD", group = "goal",
         conflicts_with_all = ["fusion", "shapes", "problem"])]
     pub refresh: Option<PathBuf>,

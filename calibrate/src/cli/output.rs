@@ -22,8 +22,7 @@ pub struct OutputArgs {
     /// Replace the file that has the name of --output, if there is one
     #[arg(long, requires = "output")]
     pub overwrite: bool,
-    /// Leave cells of CSV as they are that a spreadsheet would take for formulas; else an apostrophe
-    /// is put before them
+    /// Do not put an apostrophe before cells of CSV that a spreadsheet would take for formulas
     #[arg(long)]
     pub raw_cells: bool,
 }

@@ -29,7 +29,7 @@ pub struct ReportArgs {
     #[arg(value_name = "FILE", required_unless_present = "index", num_args = 1..)]
     pub files: Vec<PathBuf>,
     /// List the files instead, a row for each target of each: machine, ceilings, verdicts, and the
-    /// geometric mean of the speedups by family; without files, what is built in
+    /// geometric mean of the speedups by family; without files, the built-in calibrations
     #[arg(long, conflicts_with = "plots")]
     pub index: bool,
     /// How to write it

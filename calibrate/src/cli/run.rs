@@ -20,14 +20,14 @@ use crate::worker::Device;
 /// The project's own kernels, among the names of runtimes.
 const NATIVE: &str = "native";
 
-/// How progress is said on stderr.
+/// How progress is reported on stderr.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ProgressChoice {
     /// A bar on a terminal, lines elsewhere
     Auto,
     /// Lines for people
     Log,
-    /// An object of JSON on each line, also of what else is said there
+    /// One JSON object on each line, for all other messages too
     Json,
 }
 
@@ -72,8 +72,9 @@ pub struct RunArgs {
     #[arg(long, value_name = "REGEX")]
     pub filter: Option<Regex>,
 
-    /// Only a part of the problems, as one task of many: 2/8 is the second of eight parts, auto/8 and
-    /// auto the one that Slurm or Kubernetes give this task; `calibrate merge` joins the files
+    /// Only one part of the problems, for one of several tasks: 2/8 is the second of eight parts,
+    /// auto/8 and auto the part that Slurm or Kubernetes assign to this task; `calibrate merge`
+    /// joins the files
     #[arg(long, value_name = "I/N|auto[/N]", conflicts_with_all = ["for_model", "refresh"])]
     pub shard: Option<ShardChoice>,
 
@@ -94,13 +95,13 @@ pub struct RunArgs {
     #[arg(long, value_name = "N", value_parser = super::threads)]
     pub threads: Option<usize>,
 
-    /// Fewer sizes, fewer samples and three processes per problem, as fast as they come; good for a
-    /// first look
+    /// Fewer sizes, fewer samples and three processes per problem, without waiting between them;
+    /// good for a first look
     #[arg(long)]
     pub quick: bool,
 
-    /// Fresh processes per problem; one that is still undecided gets up to twice as many
-    /// [default: 10, or 3 with --quick]
+    /// Fresh processes per problem; an undecided problem gets up to twice as many [default: 10, and
+    /// up to 20 where undecided, or 40 where a run is short; 3 with --quick]
     #[arg(long, value_name = "N", value_parser = processes)]
     pub processes: Option<u32>,
 
@@ -109,8 +110,8 @@ pub struct RunArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
     pub rounds: Option<u32>,
 
-    /// Spread the processes of each problem over this time at least, since a state of the machine can
-    /// last minutes; 0s for as fast as they come [default: 2m, or 0s with --quick]
+    /// Spread the processes of each problem over this time at least, since a state of the machine
+    /// can last minutes; 0s does not wait [default: 2m, or 0s with --quick]
     #[arg(long, value_name = "DURATION", value_parser = duration_or_none)]
     pub spread: Option<Duration>,
 
@@ -118,8 +119,8 @@ pub struct RunArgs {
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub time_budget: Option<Duration>,
 
-    /// Kill a process that measures for longer than this, such as one that something has stopped,
-    /// and try it once more [default: 15m]
+    /// Kill a process that measures for longer than this, such as one that was stopped, and try it
+    /// once more [default: 15m]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub process_limit: Option<Duration>,
 
@@ -150,17 +151,16 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE")]
     pub samples: Option<PathBuf>,
 
-    /// Replace the files of --output and --samples whatever they are, and not only those of an
-    /// earlier run
+    /// Replace the files of --output and --samples even if an earlier run did not write them
     #[arg(long)]
     pub overwrite: bool,
 
-    /// An older calibration of this machine: say behind each problem, as it is finished, what became
-    /// of its speedup; `calibrate compare` judges all of them together
+    /// An older calibration of this machine: print how the speedup of each problem has changed, as
+    /// soon as it is finished; `calibrate compare` judges all of them together
     #[arg(long, value_name = "FILE")]
     pub baseline: Option<PathBuf>,
 
-    /// How progress is said on stderr
+    /// How progress is reported on stderr
     #[arg(long, value_enum, value_name = "HOW", default_value_t = ProgressChoice::Auto)]
     pub progress: ProgressChoice,
 

@@ -5,7 +5,7 @@ use fusion_cost_model::{Backend, Clock};
 
 use super::CachePolicy;
 
-/// On what a question is about.
+/// The target of a question.
 #[derive(Debug, Clone, Args)]
 pub struct TargetArgs {
     /// The backend that would run it
@@ -17,8 +17,8 @@ pub struct TargetArgs {
     /// The threads that would run it [default: those of the file's records]
     #[arg(long, value_name = "N")]
     pub threads: Option<u32>,
-    /// What its times would begin and end with: host, device or launch-inclusive [default: that of
-    /// the file's records]
+    /// The clock of its times: host, device or launch-inclusive [default: that of the file's
+    /// records]
     #[arg(long, value_name = "CLOCK")]
     pub clock: Option<Clock>,
     /// Whose kernels would run: native, vendor, or a runtime such as pytorch, with its version where

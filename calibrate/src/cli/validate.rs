@@ -22,7 +22,7 @@ one, as they were measured; of several it is the mean. It is shown with that of 
 never fusing, and of an oracle that knows every speedup and obeys the same threshold.
 
 This compares the estimates of a calibration file with its own records. `calibrate trace validate` is \
-another thing: it compares the times that a performance model predicts with a GPU profile.
+a different command: it compares the times that a performance model predicts with a GPU profile.
 
 Exit codes: 0 done, 1 the file cannot be read, 2 usage, 4 the regret is above --max-regret.")]
 pub struct ValidateArgs {

@@ -64,7 +64,7 @@ pub struct WorkloadArgs {
     /// else
     #[arg(long, conflicts_with = "predict_only")]
     pub missing: bool,
-    /// Fewer samples and three processes, as fast as they come
+    /// Fewer samples and three processes, without waiting between them
     #[arg(long)]
     pub quick: bool,
     /// Fresh processes for each pair of ways; one that is still undecided gets up to twice as many
@@ -92,7 +92,7 @@ pub struct WorkloadArgs {
     #[arg(long, value_name = "N",
         value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     pub seed: Option<u64>,
-    /// How progress is said on stderr
+    /// How progress is reported on stderr
     #[arg(long, value_enum, value_name = "HOW", default_value_t = ProgressChoice::Auto)]
     pub progress: ProgressChoice,
     /// How many entries lists have in text and Markdown

@@ -13,7 +13,7 @@ use crate::{exit, report};
 /// Columns of the file.
 const FILE_COLUMNS: usize = 100;
 
-/// Examines what there is, prints each finding, and writes all of them into a file.
+/// Examines the backends, prints each finding, and writes all of them into a file.
 ///
 /// # Errors
 ///

@@ -38,7 +38,7 @@ pub fn export(args: &ExportArgs) -> anyhow::Result<u8> {
     Ok(exit::DONE)
 }
 
-/// What is said of Parquet where nothing writes it.
+/// The error of a program that was built without Parquet.
 const WITHOUT_PARQUET: &str = "this program was built without Parquet; build it with --features \
                                parquet, or write --format csv or jsonl";
 

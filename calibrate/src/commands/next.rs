@@ -149,7 +149,7 @@ fn what_next(
     let (name, newer) = (older.display(), newer.display());
     let count: usize = drift.families.iter().map(|one| one.records).max().unwrap_or(0);
     let mut lines = vec![match (drift.finding(), drift.of_speedups()) {
-        (Finding::Same, _) => format!("{name} holds as it is: go on with it."),
+        (Finding::Same, _) => format!("{name} has not drifted: keep using it."),
         (Finding::Drifted, Finding::Drifted) => format!("{name} has drifted."),
         (Finding::Drifted, Finding::Same) => format!(
             "The times of {name} have drifted, by another program or another state of the machine. \

@@ -77,7 +77,7 @@ fn implementation(
     }
 }
 
-/// The same, of which the file must have records.
+/// The same target, if the file has records of it.
 ///
 /// # Errors
 ///

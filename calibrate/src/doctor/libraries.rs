@@ -7,7 +7,7 @@ use crate::exit;
 use crate::run::Target;
 use crate::worker::{Device, SURVEY_LIMIT, SurveyTask, probe};
 
-/// What there is of a backend.
+/// The libraries and devices of a backend that were found.
 pub(super) struct Libraries {
     /// What was found.
     pub(super) findings: Vec<Finding>,

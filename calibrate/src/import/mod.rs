@@ -31,7 +31,7 @@ const MOST_BYTES: u64 = 20 << 20;
 ///
 /// # Errors
 ///
-/// When the file cannot be read, is no such profile, or has nothing that can be imported.
+/// When the file cannot be read, is not such a profile, or has nothing that can be imported.
 pub fn import(path: &Path) -> anyhow::Result<ImportedProfile> {
     let file = path.display();
     let text = input::text(path, MOST_BYTES).with_context(|| format!("cannot read {file}"))?;
@@ -43,7 +43,7 @@ pub fn import(path: &Path) -> anyhow::Result<ImportedProfile> {
 ///
 /// # Errors
 ///
-/// When it is no such profile, or has nothing that can be imported.
+/// When it is not such a profile, or has nothing that can be imported.
 pub fn from_json(text: &str, file: &str) -> anyhow::Result<ImportedProfile> {
     let profile = graphs::read(text)?;
     let imported = convert(&profile, file)?;

@@ -10,7 +10,7 @@ use crate::plan::{Subject, yardstick_of};
 /// Below this a standard error is that of a script, not of a machine.
 const LEAST_ERROR: f64 = 1e-4;
 
-/// What an A/A run says; `None` of a single process, of which there is no error.
+/// The result of an A/A run; `None` for a single process, which has no standard error.
 #[must_use]
 pub fn control(
     subject: &Subject,

@@ -95,8 +95,8 @@ pub struct SystemWatch {
 pub(super) const STAT_TICK: Duration = Duration::from_millis(10);
 
 impl SystemWatch {
-    /// Opens what there is to read, to watch these processors, or all where threads are free to
-    /// move.
+    /// Opens the files that exist, to watch these processors, or all of them if the threads are
+    /// free to move.
     #[must_use]
     pub fn open(watched: Option<&[u32]>) -> Self {
         Self::open_under(Path::new("/proc"), watched)

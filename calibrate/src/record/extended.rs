@@ -99,7 +99,8 @@ fn is_same(a: &FusionRecord, b: &FusionRecord) -> bool {
         && (a.clock, a.implementation, a.rewrite) == (b.clock, b.implementation, b.rewrite)
 }
 
-/// What follows from the ceilings, of which there may be more than when it was measured.
+/// Recomputes what follows from the ceilings: a file may have more of them than when the record was
+/// measured.
 fn hold_against(record: &mut FusionRecord, ceilings: &[MeasuredCeilings]) {
     let is_of_kind = |one: &MeasuredCeilings| {
         (one.backend, one.dtype, one.threads) == (record.backend, record.dtype, record.threads)

@@ -38,8 +38,8 @@ fn a_hang_and_a_wrong_result_end_on_the_next_cores() {
     measure(&stand_ins, &[])
         .success()
         .stderr(contains("wgmma: hung: its process gave no answer in 20 s while it ran linear"))
-        .stderr(contains("for the first time, and was killed; it goes on with mma"))
-        .stderr(contains("mma: wrong: wrong result: ").and(contains("it goes on with plain")));
+        .stderr(contains("for the first time, and was killed; measured on mma next"))
+        .stderr(contains("mma: wrong: wrong result: ").and(contains("measured on plain next")));
     let failed = vec![(Core::Wgmma, KernelFailure::Hung), (Core::Mma, KernelFailure::Wrong)];
     assert_eq!(cores(&stand_ins), (Some(Core::Plain), failed));
     is_said(&stand_ins);

@@ -46,7 +46,7 @@ pub(super) const ROCPROF_TABLE: Target = Target {
     run: text,
 };
 
-/// Reading it is no panic, however it is read, and what comes of it can be summed up.
+/// Reading it never panics, in whatever way it is read, and the result can be summed up.
 fn text(bytes: &[u8]) -> String {
     checks::load(bytes);
     checks::summarise(bytes);

@@ -19,7 +19,7 @@ pub(crate) struct UnitOp {
     pub(crate) input: Matrix,
     pub(crate) output: Matrix,
     pub(crate) sizes: OpSizes,
-    /// The nodes that compute it, one of which may compute its neighbour too.
+    /// The nodes that compute it. One of them may compute its neighbour too.
     pub(crate) nodes: Vec<usize>,
 }
 

@@ -103,7 +103,7 @@ pub(crate) fn nodes(lines: &[&str]) -> String {
     lines.iter().map(node).collect()
 }
 
-/// The largest kernels of lines of nodes of which the last writes the result.
+/// The largest kernels of a graph with one node on each line; the last node writes the result.
 pub(crate) fn kernels(lines: &[&str]) -> Vec<String> {
     let found = found(&nodes(lines), "\"o\"");
     let kernels = found.segments().iter().flat_map(|segment| segment.largest_kernels());

@@ -90,7 +90,7 @@ impl Grid {
     /// Fewer rows than this are not worth reading all weights for.
     const MIN_ROWS: usize = 48;
 
-    /// The most rows of a tile where so many stay in the cache.
+    /// The most rows of a tile, if `rows_in_cache` rows stay in the cache.
     pub(crate) fn most_rows(rows_in_cache: usize) -> usize {
         rows_in_cache.max(Self::MIN_ROWS)
     }

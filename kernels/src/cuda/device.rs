@@ -115,7 +115,7 @@ impl Runtime {
         format!("CUDA {}.{}", self.version.0, self.version.1)
     }
 
-    /// What there is to know of a device.
+    /// The properties of a device.
     pub(crate) fn describe(&self, index: u32) -> Result<Listed<CudaDevice>, DeviceError> {
         let mut device: CUdevice = 0;
         let ordinal = c_int::try_from(index).unwrap_or(c_int::MAX);

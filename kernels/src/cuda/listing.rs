@@ -12,7 +12,7 @@ use crate::gpu::{
     DeviceError, DeviceSummary, GpuOptions, Inventory, LibrarySummary, Opened, Survey,
 };
 
-/// What there is, without opening a device.
+/// The libraries and devices that exist, without opening a device.
 pub(crate) fn survey(options: &GpuOptions, surroundings: &Surroundings<'_>) -> Survey {
     survey_in(&Search::cuda(&options.library_folders, surroundings))
 }

@@ -194,7 +194,7 @@ fn the_version_that_an_architecture_needs_is_named() {
     );
 }
 
-/// What there is one device of, of compute capability 9.0.
+/// Stand-ins for a machine with one device, of compute capability 9.0.
 const DEVICE: &str = r#"
 int cuDeviceGetCount(int* count) { *count = 1; return 0; }
 int cuDeviceGetName(char* name, int len, int device) { strcpy(name, "Stub"); return 0; }

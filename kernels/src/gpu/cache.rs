@@ -18,7 +18,7 @@ use super::driver::{Compiled, Compiler, DeviceError, Source};
 /// The first bytes of a file, with the version of its format.
 const MAGIC: &[u8; 8] = b"FCMCODE1";
 
-/// A folder of its own, for its owner alone, whoever may write to the one that it is in.
+/// A separate folder that only its owner may use, even if others may write to its parent.
 const FOLDER: &str = "kernels";
 
 /// This project's folder among the user's caches; `None` where the user has none.

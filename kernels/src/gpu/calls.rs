@@ -18,7 +18,7 @@ pub(crate) type Stream = *mut c_void;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Recording(pub(crate) usize);
 
-/// What there is to know about a kernel as it was compiled.
+/// The properties of a kernel as it was compiled.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum FunctionAttribute {
     /// Registers of a thread.

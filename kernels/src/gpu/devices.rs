@@ -1,4 +1,4 @@
-//! What there is of GPUs and their libraries on a machine.
+//! The GPUs and their libraries on a machine.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ pub struct GpuOptions {
     pub compile_worker: Option<Program>,
 }
 
-/// What there is of a backend's devices and libraries on a machine.
+/// A backend's devices and libraries on a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Survey {

@@ -105,7 +105,7 @@ pub(crate) struct Event(pub(crate) usize);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Graph(pub(crate) usize);
 
-/// What there is to know about a device.
+/// The properties of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DeviceFacts {
     /// The name that it reports.

@@ -142,7 +142,7 @@ impl Runtime {
         }
     }
 
-    /// What there is to know of a device.
+    /// The properties of a device.
     pub(super) fn describe(&self, index: u32) -> Result<Listed<HipDevice>, DeviceError> {
         let ordinal = c_int::try_from(index).unwrap_or(c_int::MAX);
         let mut device: hipDevice_t = 0;

@@ -9,11 +9,11 @@ use crate::backend::Variant;
 /// Runs of a variant whose times are looked at together.
 const TOGETHER: usize = 15;
 
-/// What a busy machine can hold up the two messages of a run for, many times in a row: whoever has to
-/// wait for a processor that others share waits for some of their turns.
+/// How long a busy machine can hold up the two messages of a run, many times in a row: a thread
+/// that waits for a shared processor waits for some turns of the others.
 const HELD_UP: Duration = Duration::from_millis(50);
 
-/// A run that takes this long is looked at by itself: it is long against what a busy machine holds up.
+/// A run that takes this long is judged by itself: a busy machine holds a run up for much less.
 const LONG: Duration = Duration::from_secs(1);
 
 /// The share of the time that went by which may be missing in what a runtime says.

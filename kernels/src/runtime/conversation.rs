@@ -37,7 +37,7 @@ pub(super) struct Conversation {
     number: u64,
 }
 
-/// What there is to read within some time.
+/// The result of waiting some time for input.
 enum Heard {
     Something,
     Nothing,

@@ -81,7 +81,7 @@ impl Threads {
         self.messages += 1;
     }
 
-    /// Counts a run, by how much of what it is said to take is accounted for.
+    /// Counts a run, with the part of its reported time that is accounted for.
     pub(super) fn count_run(&mut self, accounted: Duration) {
         self.accounted += accounted;
     }

@@ -103,7 +103,7 @@ fn check_spread(measured: &MeasuredCeilings, calibration: &HardwareCalibration) 
     }
 }
 
-/// What there is one of.
+/// The key of ceilings: a file has one of each.
 #[derive(PartialEq)]
 struct Kind {
     backend: Backend,

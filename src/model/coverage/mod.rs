@@ -26,9 +26,9 @@ pub struct Covered<'m> {
     pub count: u32,
     /// What is known.
     pub estimate: Estimate<'m>,
-    /// The time that deciding by this estimate is expected to lose, in milliseconds, over all times
-    /// that it was asked about: 0 for a single op, of which nothing is decided, and `None` where
-    /// nothing is known.
+    /// The time that deciding by this estimate is expected to lose, in milliseconds, over all its
+    /// occurrences: 0 for a single op, about which nothing is decided, and `None` where nothing is
+    /// known.
     pub expected_regret_ms: Option<f64>,
     /// Whether the policy decides by such evidence, and the decision is expected to lose at most
     /// [`Coverage::SAFE`] of the fused time.

@@ -92,7 +92,7 @@ pub struct Partition<'m> {
     pub runner_up: Option<Alternative>,
     /// One kernel per op.
     pub never: Alternative,
-    /// As few kernels as what is known allows.
+    /// As few kernels as possible, of those whose cost is known.
     pub always: Alternative,
 }
 

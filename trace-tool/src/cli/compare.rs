@@ -44,21 +44,20 @@ pub struct TraceCompareArgs {
     #[arg(long, value_name = "N", default_value_t = 10,
         value_parser = clap::value_parser!(u32).range(1..))]
     pub top: u32,
-    /// The rank of A, instead of reading all and comparing the one that stands for all
+    /// Read this rank of A alone, instead of all ranks, and compare it
     #[arg(long, value_name = "N")]
     pub rank_a: Option<u64>,
-    /// The rank of B, likewise
+    /// Read this rank of B alone, likewise
     #[arg(long, value_name = "N")]
     pub rank_b: Option<u64>,
-    /// A calibration file: what was measured of such fusions stands next to them; can be given
-    /// several times
+    /// A calibration file whose measured gains are shown next to the fusions; can be repeated
     #[arg(long, value_name = "FILE")]
     pub profile: Vec<PathBuf>,
-    /// The data sheet of A's machine, a file, or a name that is built in [default: by the name of
-    /// the device, if it is built in]
+    /// The data sheet of A's machine: a file, or the name of a built-in one [default: the built-in
+    /// one of the device's name]
     #[arg(long, value_name = "NAME|FILE")]
     pub hardware_a: Option<String>,
-    /// That of B's machine, likewise
+    /// The data sheet of B's machine, likewise
     #[arg(long, value_name = "NAME|FILE")]
     pub hardware_b: Option<String>,
     /// How to write it
@@ -76,7 +75,7 @@ pub struct TraceCompareArgs {
     /// Their indexes.
     #[command(flatten)]
     pub index: IndexArgs,
-    /// Say on stderr what is read, even if stderr is not a terminal
+    /// Print on stderr what is read, even if stderr is not a terminal
     #[arg(long, short)]
     pub verbose: bool,
 }

@@ -14,7 +14,7 @@ Examples:
   calibrate trace idle traces/ --rank 3 --top 50
   calibrate trace idle rank0.json.gz --json > idle.json
 
-Every gap of a device is of the kernel that ends it. What the host did is known where operators or \
+Every gap of a device belongs to the kernel that ends it. What the host did is known if operators or \
 Python frames were recorded (with_stack=True).")]
 pub struct TraceIdleArgs {
     /// Which.

@@ -14,7 +14,7 @@ pub struct TraceFiles {
     /// Only the trace of this rank
     #[arg(long, value_name = "N")]
     pub rank: Option<u64>,
-    /// Say on stderr what is read, even if stderr is not a terminal
+    /// Print on stderr what is read, even if stderr is not a terminal
     #[arg(long, short)]
     pub verbose: bool,
 }
@@ -63,8 +63,9 @@ pub struct TraceInput {
     /// Their indexes.
     #[command(flatten)]
     pub index: IndexArgs,
-    /// Read in little memory, whatever the size: without what needs the whole trace, and with
-    /// classes by the kernels' names alone [default: when the memory is not enough for all]
+    /// Read in little memory, whatever the size: without results that need the whole trace, and
+    /// with classes from the kernels' names alone [default: if the memory is too small for the
+    /// trace]
     #[arg(long, conflicts_with = "phase")]
     pub stream: bool,
 }

@@ -15,8 +15,7 @@ pub struct OutputArgs {
     /// Replace the file if it is there
     #[arg(long, requires = "output")]
     pub overwrite: bool,
-    /// Leave cells of CSV as they are that a spreadsheet would take for formulas; else an apostrophe
-    /// is put before them
+    /// Do not put an apostrophe before cells of CSV that a spreadsheet would take for formulas
     #[arg(long)]
     pub raw_cells: bool,
 }

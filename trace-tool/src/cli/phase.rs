@@ -7,7 +7,7 @@ use kernel_traces::segment::Phase;
 /// One phase, or everything.
 #[derive(Debug, Args)]
 pub struct PhaseArgs {
-    /// Only what was launched in steps of this phase, or in this part of steps
+    /// Only kernels that were launched in steps of this phase, or in this part of steps
     #[arg(long, value_enum, value_name = "PHASE", default_value_t = PhaseChoice(None))]
     pub phase: PhaseChoice,
 }

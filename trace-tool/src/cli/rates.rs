@@ -28,8 +28,8 @@ pub struct TraceRatesArgs {
     /// Which phase.
     #[command(flatten)]
     pub phase: PhaseArgs,
-    /// The data sheet of the machine, a file, or a name that is built in [default: by the name of
-    /// the device, if it is built in]
+    /// The data sheet of the machine: a file, or the name of a built-in one [default: the built-in
+    /// one of the device's name]
     #[arg(long, value_name = "NAME|FILE")]
     pub hardware: Option<String>,
     /// How many kernels to list

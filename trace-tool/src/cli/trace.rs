@@ -68,8 +68,8 @@ Examples:
   calibrate trace kernels traces/ --rows --table launches --format parquet --output launches.parquet
 
 Times in rows, CSV and JSON are nanoseconds. Steps, passes, layers and patterns are numbered from 0. \
-In rows, launches and kernels meet in their correlation and rank, operators \
-and kernels in their external_id and rank.")]
+In rows, correlation and rank connect launches with kernels, external_id and rank \
+operators with kernels.")]
 pub struct TraceKernelsArgs {
     /// Which.
     #[command(flatten)]
@@ -120,7 +120,7 @@ Examples:
   calibrate trace layers rank0.json.gz --json > layers.json
   calibrate trace layers traces/ --format csv --output layers.csv
 
-A layer begins at its marker, as the write of the key-value cache, and ends before the next one. \
+A layer begins at its marker, such as the write of the key-value cache, and ends before the next one. \
 Layers with the same classes of kernels in the same order have one pattern. JSON and CSV have all \
 patterns, in nanoseconds. Steps, passes, layers, patterns and positions are numbered from 0.")]
 pub struct TraceLayersArgs {
@@ -178,7 +178,7 @@ Examples:
   calibrate trace index traces/ --check
 
 Commands that load a trace of more than a few megabytes make its index by themselves, and read it \
-the next time. This makes the index of any trace, also if there is one.
+the next time. This command makes the index of any trace, even if there is one already.
 
 Exit code of --check: 0 if all indexes are fresh; 1 if one is missing, stale or damaged.")]
 pub struct TraceIndexArgs {

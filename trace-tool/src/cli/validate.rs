@@ -24,8 +24,8 @@ Scenarios are a list in TOML ([[scenarios]]) or YAML, each with name, predicted,
 need be, op_map, passes or passes_from (a JSON file with n_forward_passes), process, measured_by, \
 max_wmape. Their files are relative to the list.
 
-This compares a performance model with a GPU profile. `calibrate validate` is another thing: it tests \
-how well the records of a calibration file predict each other.
+This compares a performance model with a GPU profile. `calibrate validate` is a different command: it \
+tests how well the records of a calibration file predict each other.
 
 The wMAPE is the sum of the sizes of all types' errors over the measured time. A type that only \
 the model has adds its whole predicted time, one that was only measured its whole measured time.
@@ -40,7 +40,7 @@ pub struct TraceValidateArgs {
         requires = "measured"
     )]
     pub predicted: Option<PathBuf>,
-    /// What ran: Ascend's table of kernels, a profiler trace, or the CSV that
+    /// The measured kernels: Ascend's table of kernels, a profiler trace, or the CSV that
     /// `calibrate trace kernels --rows` writes
     #[arg(
         long,
@@ -71,7 +71,7 @@ pub struct TraceValidateArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["predicted", "measured", "op_map",
         "passes", "process", "measured_by", "scenarios", "compat"])]
     pub operators: Option<PathBuf>,
-    /// Reproduce the figures, keys and tables of the script of msmodeling, oddities included
+    /// Reproduce the figures, keys and tables of msmodeling's script, oddities included
     #[arg(long)]
     pub compat: bool,
     /// Exit with 4 if a wMAPE is above this percentage; scenarios may have limits of their own
@@ -139,6 +139,6 @@ impl From<MeasuredByName> for MeasuredBy {
 fn percent(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(percent) if percent.is_finite() && percent >= 0.0 => Ok(percent),
-        _ => Err("it must be a number of per cent, as 15 or 7.5".to_owned()),
+        _ => Err("it must be a number of per cent, such as 15 or 7.5".to_owned()),
     }
 }

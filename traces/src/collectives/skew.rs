@@ -21,7 +21,7 @@ pub struct Skew {
     pub unmatched: Vec<Unmatched>,
     /// The waiting of all ranks.
     pub waiting_ns: u64,
-    /// What a reader must know about it.
+    /// What a reader should know about it.
     pub warnings: Vec<SkewWarning>,
 }
 

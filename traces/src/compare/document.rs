@@ -25,7 +25,7 @@ pub struct Document<'c> {
     /// The comparison.
     #[serde(flatten)]
     pub comparison: &'c Comparison,
-    /// What calibration files say of the fusions.
+    /// What calibration files say about the fusions.
     pub fusion_records: &'c [FusionRecords],
     /// All ranks of each side; null for a side of one trace.
     pub ranks: RanksOfSides<'c>,

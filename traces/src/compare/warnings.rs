@@ -34,7 +34,7 @@ pub struct CompareWarning {
     pub severity: Severity,
     /// The file that it is about; none if it is about both.
     pub file: Option<String>,
-    /// What is so.
+    /// The finding.
     pub message: String,
     /// What to do about it.
     pub advice: String,

@@ -1,9 +1,9 @@
 //! Where a device waits, and for what.
 //!
-//! Idle time is what lies between kernels, copies and fills of a device, over all its streams. Each
-//! gap is of the kernel that ends it: `gaps` finds them, and cuts each into parts by when that
-//! kernel was launched. What the host did meanwhile is looked up in `host`. The parts of all gaps
-//! add up to the idle time.
+//! Idle time is the time between kernels, copies and fills of a device, over all its streams. Each
+//! gap belongs to the kernel that ends it: `gaps` finds the gaps, and divides each into parts by
+//! the time at which that kernel was launched. `host` finds what the host did meanwhile. The parts
+//! of all gaps add up to the idle time.
 
 mod gaps;
 mod host;

@@ -53,8 +53,8 @@ struct Piece {
 /// Reads a list: how far it came, and why it stopped; at a limit if threads failed to read what
 /// follows. `taker` is called after each piece with the number of bytes that are done.
 ///
-/// Whoever has read a piece gives its memory back, so that of a mapped file not more is in memory
-/// than the threads are at.
+/// A thread that has read a piece gives its memory back, so that only the pieces that threads are
+/// reading are in memory.
 pub(super) fn read(
     part: Part<'_>,
     threads: usize,

@@ -53,7 +53,7 @@ struct Stream {
 struct Broken {
     /// What it says.
     reason: String,
-    /// All parts before were whole, and what follows is no part.
+    /// All parts before were whole, and the rest of the file is not a part.
     is_behind: bool,
 }
 

@@ -1,10 +1,10 @@
-//! In what the two traces of a pair differ, and what is true of it.
+//! How the two traces of a pair differ, and what is true of the difference.
 
 use super::{Edit, Launching};
 use crate::classify::Class;
 
-/// In what the two traces of a pair differ. One of the sides is the changed one; which of the two
-/// does more in one kernel is said by [`Planted`].
+/// How the two traces of a pair differ. One of the sides is the changed one; [`Planted`] says which
+/// of the two does more in one kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Difference {
     /// In nothing but noise.

@@ -1,4 +1,4 @@
-//! What there is to check where kernels run on a GPU.
+//! The checks for kernels that run on a GPU.
 
 use fusion_cost_model::calibration::{Check, CheckStatus};
 

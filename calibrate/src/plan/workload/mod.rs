@@ -16,7 +16,7 @@ pub use ways::{Region, Ways};
 pub enum Way {
     /// One kernel for each op.
     Unfused,
-    /// As few kernels as what is known allows.
+    /// As few kernels as possible, of those whose cost is known.
     AlwaysFused,
     /// The kernels that the cost model expects to take the least time.
     BestPartition,

@@ -59,7 +59,7 @@ impl<'c> Part<'c> {
         format!("{}, {}", self.facts.machine, self.target)
     }
 
-    /// What there is to know about the file and the target.
+    /// The facts about the file and the target.
     #[must_use]
     pub const fn facts(&self) -> &SideFacts {
         &self.facts

@@ -91,7 +91,7 @@ pub struct Splits {
     pub best: Split,
     /// The second best; `None` where there is only one.
     pub second: Option<Split>,
-    /// As few kernels as what is known allows.
+    /// As few kernels as possible, of those whose cost is known.
     pub always: Split,
     /// One kernel per op.
     pub never: Split,

@@ -120,8 +120,8 @@ impl Validation {
         }
     }
 
-    /// Whether the decisions cost more than is allowed; `None` where nothing is said of that, or
-    /// there is nothing to decide.
+    /// Whether the decisions cost more than is allowed; `None` if there is no limit, or nothing to
+    /// decide.
     #[must_use]
     pub fn exceeds(&self) -> Option<bool> {
         Some(self.all.regret?.decided > self.question.max_regret?)

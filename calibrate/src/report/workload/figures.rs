@@ -10,7 +10,7 @@ use crate::report::estimated::Range;
 use crate::report::partition::Splits;
 use crate::run::workload::{MeasuredPair, MeasuredWorkload};
 
-/// What there is to know of the ways to run a model.
+/// The figures of the ways to run a model.
 pub(super) struct Figures<'a> {
     pub(super) ways: &'a Ways,
     pub(super) on: OnTarget<'a>,

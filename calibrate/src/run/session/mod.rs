@@ -226,8 +226,8 @@ impl<'a> Session<'a> {
         self.end_before(0.0)
     }
 
-    /// Whether problems were measured in the first pass and none of them is usable. An A/A run that
-    /// had better luck, and was repeated for it, is no use without them.
+    /// Whether problems were measured in the first pass and none of them is usable. A usable A/A
+    /// run, which may have been repeated, is of no use without them.
     fn is_hopeless(&self) -> bool {
         let made = || self.measured[self.controls..].iter().filter(|one| !one.processes.is_empty());
         !self.settings.forced && made().count() > 0 && made().all(Measured::ended_disturbed)

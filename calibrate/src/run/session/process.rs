@@ -165,7 +165,7 @@ impl Session<'_> {
             measured.estimate = None;
             let ladder = measured.ladder.clone();
             if let (Some(from), Some(to)) = (from, ladder.core) {
-                let text = format!("{subject}: {from}: {failure}: {reason}; it goes on with {to}");
+                let text = format!("{subject}: {from}: {failure}: {reason}; measured on {to} next");
                 self.observer.warn(&text);
             }
             if let Some(journal) = &mut self.journal {

@@ -6,8 +6,8 @@
 //! The unfused GEMMs of queries and keys, and of probabilities and values, are the same code
 //! with the other parts left out.
 //!
-//! A thread packs the keys of a head once, for all blocks of its queries and for all heads that share
-//! them. Values are read as they lie.
+//! A thread packs the keys of a head once, for all blocks of its queries and for all heads that
+//! share them. Values are read in place, without rearranging them.
 //!
 //! With a causal mask, no block computes with keys that none of its queries sees.
 

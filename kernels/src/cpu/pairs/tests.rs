@@ -68,8 +68,9 @@ fn sizes_and_numbers() -> impl Strategy<Value = ([usize; 3], usize, Vec<bf16>, V
 }
 
 proptest! {
-    /// The bound of any summation that rounds once for each term and for each partial sum that it
-    /// joins: so many units of the sum of the magnitudes.
+    /// The error bound of any summation that rounds once for each term and once for each partial
+    /// sum that it joins: the number of roundings, times the unit roundoff, times the sum of the
+    /// magnitudes.
     #[test]
     fn sums_are_within_the_bound_of_f32(
         ([rows, k, n], depth, x, w) in sizes_and_numbers(),

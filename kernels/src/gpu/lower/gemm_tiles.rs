@@ -108,8 +108,8 @@ const MATRIX_64: &[[u64; 5]] = &[
     [32, 32, 64, 2, 2],
     [16, 64, 64, 1, 4],
 ];
-/// The same by the wide core, whose results have 32 rows and 64 columns: before the others, so that
-/// it has the tiles of which both could have the same.
+/// The tiles of the wide core, whose results have 32 rows and 64 columns. They come before the
+/// others, so that the wide core takes a tile that both cores could have.
 const WIDE_64: &[[u64; 5]] = &[[128, 128, 32, 2, 2], [128, 64, 32, 4, 1], [64, 128, 32, 2, 2]];
 /// Plain multiply-adds: 8 by 8 numbers for each lane of the largest tile, 4 by 4 of the smallest.
 const PLAIN_32: &[[u64; 5]] = &[

@@ -10,7 +10,7 @@ use serde::Serialize;
 pub struct EstimatedSpeedup {
     /// The pattern at these sizes.
     pub problem: String,
-    /// Where it was measured, in words.
+    /// Where it was measured, as text.
     pub target: String,
     /// What the estimate rests on, such as `measured` or `interpolated`.
     pub evidence: &'static str,

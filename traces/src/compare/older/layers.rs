@@ -144,7 +144,7 @@ pub struct AlignedOperation<'c> {
     pub gap_us: Option<f64>,
     /// Whether both sides run the same kernel.
     pub is_same_kernel: bool,
-    /// The fusion that it is a part of, in words.
+    /// The fusion that it is a part of, as text.
     pub fusion_note: Option<String>,
 }
 

@@ -12,7 +12,7 @@ use crate::compare::{Comparison, SameKernel};
 pub struct SameKernelAnalysis<'c> {
     /// The kernels.
     pub kernels: Vec<SameKernelTotal<'c>>,
-    /// How many are faster where.
+    /// How many are faster on each side.
     pub summary: SameKernelCounts,
 }
 

@@ -32,7 +32,7 @@ pub struct LayerKind {
     pub phase: Option<Phase>,
     /// Whether it computes gradients.
     pub is_backward: bool,
-    /// Whether it is not a layer, but what runs between passes through the model.
+    /// Whether it is not a layer, but the kernels between passes through the model.
     pub is_outside: bool,
     /// Which layers of the model are such, as `0-22`; empty for what is outside.
     pub numbers: String,

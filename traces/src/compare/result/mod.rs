@@ -52,14 +52,14 @@ pub struct Comparison {
     pub layers: LayerComparison,
     /// Where one side does in one kernel what the other does in several.
     pub fusions: Vec<Fusion>,
-    /// What one side runs for the sake of its implementation only: tails of split GEMMs, fills,
+    /// Kernels that only one side runs, although it fuses no less: tails of split GEMMs, fills,
     /// conversions.
     pub implementation: Vec<ImplementationDifference>,
     /// The kernels with the same name on both sides, the largest gap first.
     pub same_kernels: Vec<SameKernel>,
     /// The kernels of both sides by name, the longest first.
     pub kernels: Vec<KernelRow>,
-    /// What a reader must know.
+    /// Warnings for the reader.
     pub warnings: Vec<CompareWarning>,
 }
 

@@ -51,9 +51,9 @@ pub struct SideRate {
     pub tflop_per_s: Option<f64>,
     /// 10^9 bytes per second.
     pub gb_per_s: Option<f64>,
-    /// What of the peak rate of the dtype was reached.
+    /// The share of the dtype's peak rate that was reached.
     pub of_peak: Option<f64>,
-    /// What of the peak bandwidth was reached.
+    /// The share of the peak bandwidth that was reached.
     pub of_bandwidth: Option<f64>,
     /// What limits them by the roofline.
     pub bound: Option<Bound>,

@@ -8,7 +8,7 @@ use crate::segment::Phase;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SameWork {
-    /// What may be said of the times of a step.
+    /// Which statement about the times of a step the traces allow.
     pub headline: Headline,
     /// What was asked, and what the traces say.
     pub questions: Vec<Question>,
@@ -19,7 +19,7 @@ pub struct SameWork {
     pub matched: MatchedWork,
 }
 
-/// What may be said of the times of a step.
+/// Which statement about the times of a step the traces allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

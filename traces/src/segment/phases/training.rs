@@ -4,7 +4,7 @@
 //! The innermost of these around a launch says what it is for. Forward is what was launched between
 //! the first and the last operator whose gradient the trace has, before the backward pass begins
 //! (see `forward`): what comes before these, as loading inputs or an evaluation, and behind the
-//! backward pass, as clipping, is no part.
+//! backward pass, such as clipping, is not part of it.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 

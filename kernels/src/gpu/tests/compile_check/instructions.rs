@@ -61,8 +61,8 @@ fn lanes_round_to_bf16_without_branches() {
     assert!(attention(DType::Bf16) > 2 * without);
 }
 
-/// A tile of 128 by 128 takes 16 of the wide core's instructions for each step along k and warp. Rows
-/// of B are read as they lie, by words; two blocks have room in a compute unit's 64 KiB.
+/// A tile of 128 by 128 takes 16 of the wide core's instructions for each step along k and warp.
+/// Rows of B are read in place, by words; two blocks have room in a compute unit's 64 KiB.
 #[test]
 fn large_gemms_on_mfma_gather_no_numbers() {
     let Some(clang) = Clang::find() else { return skipped("clang++-19") };

@@ -20,11 +20,11 @@ pub enum CompareTable {
     Operations,
     /// The layers of the model by number, with sums over the recordings
     Layers,
-    /// The places of the aligned layers, with times of a step
+    /// The positions of the aligned layers, with times of a step
     Slots,
     /// What one side fuses and the other does not
     Fusion,
-    /// What one side runs for the sake of its implementation
+    /// Kernels that only one side runs, although it fuses no less
     Implementation,
     /// Kernels with the same name on both sides
     SameKernels,
@@ -36,7 +36,7 @@ pub enum CompareTable {
     Gap,
     /// How fast kernels were, by class and dtype
     Rates,
-    /// For what the devices waited, with times of a step
+    /// What the devices waited for, with times of a step
     Idle,
     /// The kernels of both sides by name
     Kernels,
