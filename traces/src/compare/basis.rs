@@ -30,8 +30,6 @@ const SAME_SHARE: f64 = 1e-9;
 /// The steps of both sides.
 pub(super) struct Steps {
     pub(super) basis: Basis,
-    /// Whether both sides show their phases: of all passes, or of most of the time of training.
-    pub(super) have_phases: bool,
     /// Whether phases are distinguished.
     pub(super) by_phase: bool,
     /// How many steps each side has.
@@ -84,7 +82,7 @@ impl Steps {
             Basis::MarkedSteps | Basis::Recording => [0.0; 2],
         };
         let beside_training = [0, 1].map(|side| ratio(beside_training[side], counts[side]));
-        Self { basis, have_phases, by_phase, wanted: phase, counts, of_phase, beside_training }
+        Self { basis, by_phase, wanted: phase, counts, of_phase, beside_training }
     }
 
     /// Whether the sides have as many passes a step beside those of training: recordings may cut one.

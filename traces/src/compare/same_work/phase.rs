@@ -43,9 +43,9 @@ impl Evidence<'_, '_> {
             if are_common && self.mix_matters() {
                 return question(Answer::Different, self.shares_of_phases(), "shares of phases");
             }
-            let is_only_one = names[0].len() == 1 && names[0] == names[1] && self.steps.have_phases;
+            let is_only_one = names[0].len() == 1 && names[0] == names[1];
             if are_common && !self.steps.by_phase && !is_only_one && self.have_phases_of_steps() {
-                return question(Answer::Unknown, words, "not all passes show a phase");
+                return question(Answer::Unknown, words, "the shares of phases are not known");
             }
             let answer = if are_common { Answer::Same } else { Answer::Different };
             let mut evidence = self.phases_by().join(", ");
