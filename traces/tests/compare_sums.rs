@@ -151,3 +151,41 @@ proptest! {
         prop_assert!(by_phase <= first.trace.kernels.len() as u64);
     }
 }
+
+/// Kernels of a week each in two phases, by two operators and of no class: more than 64 bits hold.
+#[test]
+fn sums_that_no_number_holds_end_at_the_largest() {
+    let kernels = u64::MAX / (7 * 24 * 3600 * 1_000_000_000) + 1;
+    let mut events = Vec::new();
+    let mut add = |category: &str, name: &str, (ts, dur): (u64, u64), args: &str| {
+        events.push(format!(
+            "{{\"ph\": \"X\", \"cat\": \"{category}\", \"name\": \"{name}\", \"pid\": 1, \"tid\": 7, \
+             \"ts\": {ts}, \"dur\": {dur}, \"args\": {{{args}}}}}"
+        ));
+    };
+    for (step, mark, sizes, count) in
+        [(1, "prefill[bs=1]", "[512, 512]", kernels), (2, "decode[bs=1]", "[512, 256]", 1)]
+    {
+        let at = 100 * step;
+        add("user_annotation", mark, (at, 50), "");
+        let dims = format!("\"External id\": {step}, \"Input Dims\": [[4, 512], {sizes}]");
+        add("cpu_op", "aten::mm", (at + 1, 20), &dims);
+        let of_op = format!("\"External id\": {step}, \"correlation\": {step}");
+        add("cuda_runtime", "cudaLaunchKernel", (at + 2, 5), &of_op);
+        let alone = format!("\"correlation\": {}", step + 10);
+        add("cuda_runtime", "cudaLaunchKernel", (at + 30, 5), &alone);
+        for (name, args) in [("nvjet_tst_one", of_op), ("zzz", alone)] {
+            let args = format!("\"device\": 0, \"stream\": 7, {args}");
+            let week = (at + 60, 7 * 24 * 3600 * 1_000_000);
+            (0..count).for_each(|_| add("kernel", name, week, &args));
+        }
+    }
+    let text = format!("[{}]", events.join(","));
+    let loaded = Loaded::of(Trace::from_json(text.as_bytes(), &Options::default()).unwrap());
+    let [first, second] = ["a.json", "b.json"].map(|name| loaded.side(name));
+    let found = Comparison::of(first, second, &CompareOptions::default()).unwrap();
+    assert!(found.warnings.iter().any(|warning| warning.code == "overflow"));
+    assert!((0.0..=1.0).contains(&found.first.unclassified_share));
+    assert!(found.first.unclassified_share > 0.0);
+    assert!(found.kernels.iter().all(|kernel| (0.0..=1.0).contains(&kernel.share)));
+}

@@ -96,9 +96,8 @@ struct AttentionProducer {
     }
 };
 
-// What a consumer does with its 64 queries. PAIR is how many neighbouring scores steps are applied
-// to at a time: 2 where there is an even number of keys, else 1.
-template <typename T, int WIDTH, int PAIR, bool CAUSAL, class Before, class After, class Output>
+// What a consumer does with its 64 queries.
+template <typename T, int WIDTH, bool CAUSAL, class Output>
 struct AttentionConsumer {
     using Memory = AttentionMemory<WIDTH>;
     static constexpr int SCORES = STEP_KEYS / 2;
@@ -107,8 +106,6 @@ struct AttentionConsumer {
     static constexpr float LOG2_E = 1.44269504088896340736f;
 
     const attention::Problem<T>& problem;
-    const Before& before;
-    const After& after;
     const Output& steps;
     const int consumer;
 
@@ -156,37 +153,11 @@ struct AttentionConsumer {
         values_at.next();
     }
 
-    template <class Steps>
-    PORT_DEVICE void apply(float (&x)[SCORES], const Steps& steps, i64 matrix, i64 first_query,
-                           i64 first_key) const {
-        if constexpr (!attention::is_nothing<Steps>) {
-#pragma unroll
-            for (int i = 0; i < SCORES; i += PAIR) {
-                const i64 row = first_query + wgmma_row(i), col = first_key + wgmma_col(i);
-                // Operands of steps have nothing for rows and keys that are not there.
-                if (row >= problem.query_count || col >= problem.key_count) continue;
-                float pair[PAIR];
-#pragma unroll
-                for (int j = 0; j < PAIR; j++) pair[j] = x[i + j];
-                steps.template apply<PAIR>(pair, matrix * problem.query_count + row, col);
-#pragma unroll
-                for (int j = 0; j < PAIR; j++) x[i + j] = pair[j];
-            }
-        }
-    }
-
     // From scores to powers of two, where the largest so far is 1, and their sum. Afterwards
     // `shrink` is what earlier ones are to be multiplied with.
-    PORT_DEVICE void soften(float (&x)[SCORES], i64 matrix, i64 first_query, i64 first_key) {
+    PORT_DEVICE void soften(float (&x)[SCORES], i64 first_query, i64 first_key) {
         // A scale is positive, and so the largest score is the same before and after it.
-        float scale = LOG2_E;
-        if constexpr (attention::is_nothing<Before>) {
-            scale *= problem.scale;
-        } else {
-#pragma unroll
-            for (int i = 0; i < SCORES; i++) x[i] *= problem.scale;
-            apply(x, before, matrix, first_query, first_key);
-        }
+        const float scale = LOG2_E * problem.scale;
         if constexpr (CAUSAL) {
             // Of the 64 queries, the first one sees least.
             const i64 seen = problem.seen_by(first_query) - first_key;
@@ -224,8 +195,6 @@ struct AttentionConsumer {
             }
             sum[half] = port::fma(sum[half], shrink[half], weights);
         }
-        // Without known sums these are steps that commute with the division by them.
-        apply(x, after, matrix, first_query, first_key);
     }
 
     PORT_DEVICE static void round(u32 (&weights)[WEIGHT_STEPS][4], const float (&x)[SCORES]) {
@@ -281,7 +250,7 @@ struct AttentionConsumer {
         wgmma_wait<0>();
         wgmma_keep(scores);
         release_keys();
-        soften(scores, matrix, first_query, 0);
+        soften(scores, first_query, 0);
         round(weights, scores);
         for (i64 first_key = STEP_KEYS; first_key < seen; first_key += STEP_KEYS) {
             take_turn();
@@ -291,7 +260,7 @@ struct AttentionConsumer {
             wgmma_wait<1>();
             wgmma_keep(scores);
             release_keys();
-            soften(scores, matrix, first_query, first_key);
+            soften(scores, first_query, first_key);
             // The assembler would wait first and compute the softmax then, but it moves nothing over
             // what might be done or not. Sums of powers are not negative.
             wgmma_keep(scores);
@@ -314,13 +283,12 @@ struct AttentionConsumer {
 
 // The tiles `block`, `block + blocks` and so on of 128 queries of a head; tiles of the same head
 // are neighbours, so that their keys and values stay in cache. All GEMM_THREADS of the block
-// call. Boxes of queries are WGMMA_ROWS high, those of keys and values STEP_KEYS. `before` are
-// steps on scores, `after` steps on weights, and `steps` those on the output. Under a causal mask
-// the last queries of a head have most to do, and come first.
-template <typename T, int WIDTH, int PAIR, bool CAUSAL, class Before, class After, class Output>
+// call. Boxes of queries are WGMMA_ROWS high, those of keys and values STEP_KEYS. `steps` are those
+// on the output. Under a causal mask the last queries of a head have most to do, and come first.
+template <typename T, int WIDTH, bool CAUSAL, class Output>
 PORT_DEVICE void attend(const TensorMap& queries, const TensorMap& keys, const TensorMap& values,
                         const attention::Problem<T>& problem, i64 tiles, i64 block, i64 blocks,
-                        const Before& before, const After& after, const Output& steps) {
+                        const Output& steps) {
     using Memory = AttentionMemory<WIDTH>;
     constexpr int ROWS = CONSUMERS * WGMMA_ROWS;
     const i64 per_head = (problem.query_count + ROWS - 1) / ROWS;
@@ -361,8 +329,8 @@ PORT_DEVICE void attend(const TensorMap& queries, const TensorMap& keys, const T
         take_registers_back();
     } else {
         registers_acquire<CONSUMER_REGISTERS>();
-        AttentionConsumer<T, WIDTH, PAIR, CAUSAL, Before, After, Output> consumer{
-            problem, before, after, steps, group - 1, {}, {}, 0, {}, {}, {}};
+        AttentionConsumer<T, WIDTH, CAUSAL, Output> consumer{
+            problem, steps, group - 1, {}, {}, 0, {}, {}, {}};
         // The first turn is that of consumer 0, and so is the one that nobody took.
         if (group == 2) consumer.give_turn();
         for (i64 tile = block; tile < tiles; tile += blocks) {

@@ -73,9 +73,9 @@ PORT_DEVICE void stage_eight(u8* to, const float (&x)[8]) {
 PORT_DEVICE int row_of(int half) { return wgmma_row(0) + 8 * half; }
 PORT_DEVICE int col_of(int block) { return (block + thread() % 4) * 8; }
 
-// Gives `take(x, half, block)` the blocks BLOCK to END of 8 columns of a warpgroup's part of a tile, 8
-// neighbouring numbers at a time: those of `row_of(half)` and from `col_of(block)` on. Not a loop, which the compiler would keep for a long tail, and
-// then the sums were in no registers.
+// Gives `take(x, half, block)` the blocks BLOCK to END of 8 columns of a warpgroup's part of a tile,
+// 8 neighbouring numbers at a time: those of `row_of(half)` and from `col_of(block)` on. Not a loop,
+// which the compiler would keep for a long tail, and then the sums were in no registers.
 template <int BLOCK, int END, int SIZE, class Take>
 PORT_DEVICE void each_eight(const float (&sums)[SIZE], float scale, const Take& take) {
     if constexpr (BLOCK < END) {

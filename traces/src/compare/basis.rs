@@ -50,11 +50,13 @@ impl Steps {
             let mut findings = side.side.segments.steps.findings.iter();
             findings.any(|found| found.phase.is_part_of_step())
         };
+        // Layers of other phases, or that run backward alone, say nothing of how many steps there are.
+        let has_steps = |steps: &[[f64; PHASES]; 2]| steps.iter().all(|steps| sum(steps) > 0.0);
+        let passes = has_layers.then(|| sides.each_ref().map(|side| passes(side, phase)));
         let marked = sides.each_ref().map(marked_steps);
-        let is_marked = marked.iter().all(|steps| sum(steps) > 0.0);
-        let (basis, mut of_phase) = if has_layers {
-            (Basis::Layers, sides.each_ref().map(passes))
-        } else if is_marked {
+        let (basis, mut of_phase) = if let Some(passes) = passes.filter(has_steps) {
+            (Basis::Layers, passes)
+        } else if has_steps(&marked) {
             (Basis::MarkedSteps, marked)
         } else {
             let mut one = [0.0; PHASES];
@@ -67,16 +69,11 @@ impl Steps {
         let are_common = are_common || sides.iter().all(has_parts);
         let by_phase = have_phases && are_common || phase.is_some();
         for steps in &mut of_phase {
-            if let Some(phase) = phase {
-                let own = place_of_step(Some(phase));
-                let kept = if phase.is_part_of_step() { sum(steps) } else { steps[own] };
-                *steps = [0.0; PHASES];
-                steps[own] = kept;
-            }
-            if !by_phase {
+            // All of them are of the only phase that is compared, or of phases that are not known.
+            if phase.is_some() || !by_phase {
                 let all = sum(steps);
                 *steps = [0.0; PHASES];
-                steps[PHASES - 1] = all;
+                steps[place_of_step(phase)] = all;
             }
         }
         let counts = of_phase.each_ref().map(sum);
@@ -245,10 +242,15 @@ fn marked_steps(side: &Chosen<'_>) -> [f64; PHASES] {
 
 /// The passes through the model, by phase: its layers that ran, over how many it has. Passes that
 /// the recording cuts count as far as they are there. Of training only those forward are counted:
-/// what a checkpoint runs once more is a part of the same step.
-fn passes(side: &Chosen<'_>) -> [f64; PHASES] {
+/// what a checkpoint runs once more is a part of the same step. If one phase is asked for, only its
+/// passes count.
+fn passes(side: &Chosen<'_>, wanted: Option<Phase>) -> [f64; PHASES] {
     let is_training = trains(side);
-    let is_counted = |phase: Option<Phase>| !is_training || phase == Some(Phase::Forward);
+    let wanted = wanted.filter(|wanted| !wanted.is_part_of_step());
+    let is_counted = |phase: Option<Phase>| match wanted {
+        Some(_) => phase == wanted,
+        None => !is_training || phase == Some(Phase::Forward),
+    };
     let phases = forward_layers(side).filter(|phase| is_counted(*phase));
     let mut layers = [0_u32; PHASES];
     phases.for_each(|phase| layers[place_of_step(phase)] += 1);

@@ -56,7 +56,8 @@ pub(super) fn summary(
     ledger.phases[index].iter().for_each(|tally| all.merge(tally));
     let unclassified =
         ledger.works.iter().filter(|((work, _), _)| work.main == Class::Unclassified);
-    let unclassified_ns = unclassified.map(|(_, both)| both.0[index].total_ns).sum();
+    let unclassified_ns =
+        unclassified.map(|(_, both)| both.0[index].total_ns).fold(0, u64::saturating_add);
     let [covered_ns, by_class_ns] = covered(index, kinds, ledger);
     let segments = side.side.segments;
     SideSummary {

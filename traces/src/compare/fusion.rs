@@ -107,11 +107,11 @@ fn by_name(around: &Around<'_>, side: usize, at: usize, taken: &[bool]) -> Optio
     let mut separate: Vec<usize> = partner.is_some().then_some(at).into_iter().collect();
     let mut parts = beside;
     // The nearest first: a layer has several additions.
-    let order = around.between_anchors(at);
-    let position = |at: usize| order.iter().position(|other| *other == at).unwrap_or(0);
-    let here = position(at);
-    let mut nearest: Vec<usize> = order.iter().copied().filter(|other| *other != at).collect();
-    nearest.sort_by_key(|other| (position(*other).abs_diff(here), position(*other)));
+    let mut nearest = around.between_anchors(at);
+    let mut position = vec![0; places.len()];
+    nearest.iter().enumerate().for_each(|(index, other)| position[*other] = index);
+    nearest.retain(|other| *other != at);
+    nearest.sort_by_key(|other| (position[*other].abs_diff(position[at]), position[*other]));
     for other in nearest {
         let candidate = &places[other];
         let Some(work) = candidate.works[1 - side].filter(|_| !taken[other]) else { continue };
@@ -123,7 +123,7 @@ fn by_name(around: &Around<'_>, side: usize, at: usize, taken: &[bool]) -> Optio
             separate.push(other);
         }
     }
-    separate.sort_by_key(|at| position(*at));
+    separate.sort_by_key(|at| position[*at]);
     (separate.len() > 1).then_some(Found {
         side,
         fused: at,
@@ -209,10 +209,10 @@ impl Around<'_> {
         let mut order: Vec<usize> = self.before(at).take_while(|at| !is_anchor(at)).collect();
         order.reverse();
         order.push(at);
-        // Without anything to build on, both directions have all places.
-        let after = self.after(at).take_while(|at| !is_anchor(at));
-        let after: Vec<usize> = after.filter(|at| !order.contains(at)).collect();
-        order.extend(after);
+        // Without anything to build on, one direction has all places.
+        if order.len() < self.places.len() {
+            order.extend(self.after(at).take_while(|at| !is_anchor(at)));
+        }
         order
     }
 }

@@ -43,7 +43,8 @@ pub(super) fn same(sides: &[Chosen<'_>; 2], steps: &Steps, ledger: &Ledger) -> V
 pub(super) fn rows(sides: &[Chosen<'_>; 2], steps: &Steps, ledger: &Ledger) -> Vec<KernelRow> {
     let mut rows = Vec::new();
     for (index, side) in sides.iter().enumerate() {
-        let whole: u64 = ledger.phases[index].iter().map(|tally| tally.total_ns).sum();
+        let all = ledger.phases[index].iter().map(|tally| tally.total_ns);
+        let whole = all.fold(0, u64::saturating_add);
         for (name, sums) in &ledger.names[index] {
             let all = sums.all();
             let step_ns = (0..PHASES)

@@ -128,25 +128,30 @@ impl Columns {
             .collect();
         let partners = align(layer, &present);
         let mut ids = Vec::with_capacity(layer.len());
-        let mut inserted = 0;
-        let mut last = 0;
+        // Partners are in order: the columns before one stay there, and new ones come behind the last.
+        let mut before = std::mem::take(&mut self.list).into_iter().enumerate().peekable();
         for (item, partner) in layer.iter().zip(partners) {
-            if let Some(partner) = partner {
-                let column = &mut self.list[partner + inserted];
-                column.items[side].get_or_insert_with(|| item.clone());
-                ids.push(column.id);
-                last = partner + inserted + 1;
-            } else {
-                let mut items = [None, None];
-                items[side] = Some(item.clone());
-                let id = self.next;
-                self.list.insert(last, Column { items, is_moved: false, id });
-                self.next += 1;
-                inserted += 1;
-                last += 1;
-                ids.push(id);
+            let is_before =
+                |(at, _): &(usize, Column)| partner.is_some_and(|partner| *at < partner);
+            while let Some((_, column)) = before.next_if(is_before) {
+                self.list.push(column);
             }
+            let column = match partner.and_then(|_| before.next()) {
+                Some((_, mut column)) => {
+                    column.items[side].get_or_insert_with(|| item.clone());
+                    column
+                }
+                None => {
+                    let mut items = [None, None];
+                    items[side] = Some(item.clone());
+                    self.next += 1;
+                    Column { items, is_moved: false, id: self.next - 1 }
+                }
+            };
+            ids.push(column.id);
+            self.list.push(column);
         }
+        self.list.extend(before.map(|(_, column)| column));
         ids
     }
 
@@ -226,6 +231,9 @@ fn likeness(a: &Variant, b: &Variant) -> Option<(u32, usize, u64)> {
         return None;
     }
     let in_common = a.numbers.iter().filter(|n| b.numbers.binary_search(n).is_ok()).count();
+    if in_common == 0 && !a.key.is_outside {
+        return None;
+    }
     let shared: u32 = a.classes.iter().zip(&b.classes).map(|(a, b)| a.min(b)).sum();
     let longer = u32::try_from(a.items.len().max(b.items.len()).max(1)).unwrap_or(u32::MAX);
     let mut share = shared.saturating_mul(1000) / longer;
@@ -233,7 +241,7 @@ fn likeness(a: &Variant, b: &Variant) -> Option<(u32, usize, u64)> {
         // The beginning of a pass and the end of one have the same classes, in another order.
         share = (share + share_of_pairs(&a.pairs, &b.pairs)) / 2;
     }
-    let can_be = if a.key.is_outside { share >= LEAST_LIKENESS } else { in_common > 0 };
+    let can_be = !a.key.is_outside || share >= LEAST_LIKENESS;
     can_be.then_some((share, in_common, a.count.min(b.count)))
 }
 

@@ -125,6 +125,9 @@ impl Comparison {
         let what = match self.basis {
             Basis::Layers => "a pass through all layers",
             Basis::MarkedSteps => "a marked step",
+            Basis::Recording if self.phase.is_some() => {
+                "the whole recording, as neither layers nor marked steps of the phase are in both"
+            }
             Basis::Recording => {
                 "the whole recording, as neither layers nor marked steps are in both"
             }

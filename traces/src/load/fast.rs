@@ -149,12 +149,13 @@ pub(crate) fn parse<'b>(
     Ok((true, at.position()))
 }
 
-/// Goes to the end of an event that is not kept, whatever it has.
+/// Goes to the end of an event that is not kept, whatever it has. The numbers before this place were
+/// read as those of any event.
 fn not_kept(mut at: Cursor<'_>, numbers: &mut Vec<NumberAt>) -> Result<(bool, usize), Stop> {
+    let start = at.position();
     at.skip_to_close(1)?;
     let end = at.position();
-    numbers.clear();
-    numbers.push(NumberAt { start: 0, end, number: Number::Passed });
+    numbers.push(NumberAt { start, end, number: Number::Passed });
     Ok((false, end))
 }
 

@@ -3,6 +3,10 @@
 use super::block::{BLOCK, Block};
 use super::scan::Stop;
 
+/// Text with more open brackets is odd, as it is to serde_json by default: of events that all lack a
+/// bracket, each would be searched for it through those that follow.
+const DEEPEST: usize = 128;
+
 /// The place behind the bracket that closes `depth` levels.
 ///
 /// A quote that is not escaped turns strings inside out. It shows soon, because what follows a
@@ -37,6 +41,12 @@ impl Nesting {
         Self { depth, in_string: false, is_escaped: false, is_behind_string: false }
     }
 
+    #[inline(always)]
+    fn open(&mut self) -> Result<(), Stop> {
+        self.depth += 1;
+        if self.depth > DEEPEST { Err(Stop::Odd) } else { Ok(()) }
+    }
+
     /// Reads a block, up to the bracket that closes the last level: how many bytes that is.
     #[inline(always)]
     fn read_block(&mut self, bytes: &[u8; BLOCK]) -> Result<usize, Stop> {
@@ -56,7 +66,7 @@ impl Nesting {
         while brackets != 0 {
             let place = brackets & brackets.wrapping_neg();
             if block.opening & place != 0 {
-                self.depth += 1;
+                self.open()?;
             } else {
                 self.depth -= 1;
                 if self.depth == 0 {
@@ -89,7 +99,7 @@ impl Nesting {
                     self.in_string = !self.in_string;
                 }
                 b'\\' => self.is_escaped = self.in_string,
-                b'{' | b'[' if !self.in_string => self.depth += 1,
+                b'{' | b'[' if !self.in_string => self.open()?,
                 b'}' | b']' if !self.in_string => {
                     self.depth -= 1;
                     if self.depth == 0 {
@@ -142,6 +152,24 @@ mod tests {
             assert_eq!(end_of_levels(text.as_bytes(), 0, 1), Err(Stop::Odd));
             // Behind the end, it is of no interest.
             assert_eq!(end_of_levels(format!("}}{text}").as_bytes(), 0, 1), Ok(1));
+        }
+    }
+
+    #[test]
+    fn what_nobody_closes_is_not_searched_to_the_end() {
+        for space in 0..70 {
+            let opening = |levels: usize| " ".repeat(space) + &"[".repeat(levels);
+            let end = "]".repeat(DEEPEST) + &" ".repeat(70);
+            let whole = opening(DEEPEST - 1) + &end;
+            let used = space + 2 * DEEPEST - 1;
+            assert_eq!(end_of_levels(whole.as_bytes(), 0, 1), Ok(used));
+            assert_eq!(byte_by_byte(whole.as_bytes(), 1), Ok(used));
+            // Whatever follows, if anything does.
+            for end in [end.as_str(), ""] {
+                let deeper = opening(DEEPEST) + end;
+                assert_eq!(end_of_levels(deeper.as_bytes(), 0, 1), Err(Stop::Odd));
+                assert_eq!(byte_by_byte(deeper.as_bytes(), 1), Err(Stop::Odd));
+            }
         }
     }
 

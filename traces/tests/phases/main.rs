@@ -5,6 +5,7 @@
 #[path = "../loaded/mod.rs"]
 mod loaded;
 mod marked;
+mod partly;
 mod program;
 #[path = "../real/mod.rs"]
 mod real;

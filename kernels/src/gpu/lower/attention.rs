@@ -170,8 +170,6 @@ impl Builder<'_> {
             values: *self.operands[pv].first()?,
             output,
             scale: self.scores_scale(Some(qk), &sizes),
-            on_scores: parts.on_scores(),
-            on_probabilities: parts.on_probabilities(),
             on_output: parts.on_output(),
         })
     }

@@ -21,11 +21,7 @@ pub(super) struct Attention {
     pub(super) output: TensorId,
     /// What scores are multiplied by.
     pub(super) scale: f32,
-    /// Pointwise steps on scores.
-    pub(super) on_scores: Range<usize>,
-    /// Those on probabilities.
-    pub(super) on_probabilities: Range<usize>,
-    /// Those on the output.
+    /// Pointwise steps on the output.
     pub(super) on_output: Range<usize>,
 }
 
@@ -85,32 +81,18 @@ impl Builder<'_> {
             [h, q, kv, d].map(|size| parameters.size(size));
         let [tile_count, block_count] = [tiles, blocks].map(|size| parameters.size(size));
         let scale = scale_text(attention.scale, parameters);
-        let mut definitions = String::new();
-        let steps = [
-            ("on_scores", &attention.on_scores),
-            ("on_probabilities", &attention.on_probabilities),
-            ("on_output", &attention.on_output),
-        ];
-        let [on_scores, on_probabilities, on_output] = steps.map(|(name, range)| {
-            if range.is_empty() {
-                return String::from("attention::Nothing{}");
-            }
-            let text = self.tail_text(name, range.clone(), parameters);
-            definitions.push_str(&text.definition);
-            text.construct
-        });
-        let pair = if kv.is_multiple_of(2) { 2 } else { 1 };
+        let steps = self.tail_text("on_output", attention.on_output.clone(), parameters);
         Phase {
             cluster: 1,
             name: format!("attention_wgmma_{QUERIES}x{KEYS}x{d}"),
             headers: vec!["hopper/attend.h"],
-            definitions,
+            definitions: steps.definition,
             tile: format!(
                 "{{ const attention::Problem<T> problem = {{nullptr, nullptr, nullptr, {output}, \
                  {heads}, {sharing}, {query_count}, {key_count}, {width}, {scale}}}; \
-                 port::hopper::attend<T, {d}, {pair}, {causal}>({queries}, {keys}, {values}, problem, \
-                 {tile_count}, tile, {block_count}, {on_scores}, {on_probabilities}, \
-                 {on_output}); }}"
+                 port::hopper::attend<T, {d}, {causal}>({queries}, {keys}, {values}, problem, \
+                 {tile_count}, tile, {block_count}, {on_output}); }}",
+                on_output = steps.construct,
             ),
             tiles: blocks,
             threads: THREADS,

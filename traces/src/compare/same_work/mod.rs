@@ -140,7 +140,8 @@ impl Evidence<'_, '_> {
         let shares = [0, 1].map(|side: usize| {
             let (own, other) = (&works[side], &works[1 - side]);
             let both = own.calls.iter().filter(|(key, _)| other.calls.contains_key(*key));
-            ratio(both.map(|(_, calls)| calls.main_ns).sum(), own.shaped_ns)
+            let both = both.map(|(_, calls)| calls.main_ns).fold(0, u64::saturating_add);
+            ratio(both, own.shaped_ns)
         });
         let has_shapes = works.iter().all(|work| work.shaped_share() >= ENOUGH_SHAPES);
         let flops = [0, 1].map(|side| Some(works[side].flops? / self.steps.counts[side]));
@@ -218,8 +219,16 @@ impl Evidence<'_, '_> {
         }
         let differs = questions.iter().any(|one| one.answer == Answer::Different);
         if !differs {
+            // Where only some passes show a phase, the mix may be another one.
+            let is_of_some = |one: &Question| {
+                one.about == WorkAspect::Phase
+                    && one.answer == Answer::Unknown
+                    && one.first.is_some()
+                    && one.second.is_some()
+            };
             let is_known = is(WorkAspect::Model, Answer::Same)
-                && (is(WorkAspect::Sizes, Answer::Same) || is(WorkAspect::Tokens, Answer::Same));
+                && (is(WorkAspect::Sizes, Answer::Same) || is(WorkAspect::Tokens, Answer::Same))
+                && !questions.iter().any(is_of_some);
             let headline = if is_known { Headline::OfAStep } else { Headline::Unconfirmed };
             return (headline, Vec::new());
         }

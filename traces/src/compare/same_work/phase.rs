@@ -43,6 +43,10 @@ impl Evidence<'_, '_> {
             if are_common && self.mix_matters() {
                 return question(Answer::Different, self.shares_of_phases(), "shares of phases");
             }
+            let is_only_one = names[0].len() == 1 && names[0] == names[1];
+            if are_common && !self.steps.by_phase && !is_only_one && self.have_phases_of_steps() {
+                return question(Answer::Unknown, words, "the shares of phases are not known");
+            }
             let answer = if are_common { Answer::Same } else { Answer::Different };
             let mut evidence = self.phases_by().join(", ");
             let recompute = Phase::Recompute.name();
@@ -91,6 +95,17 @@ impl Evidence<'_, '_> {
             return question(Answer::Same, [word(), word()], "no operators of a backward pass");
         }
         question(Answer::Unknown, words, "no marks of steps")
+    }
+
+    /// Whether a side has steps of some phases, which its recording may have in any shares. The parts
+    /// of a step of training are in every step.
+    fn have_phases_of_steps(&self) -> bool {
+        self.sides.iter().any(|side| {
+            let steps = &side.side.segments.steps;
+            let marked = steps.list.iter().filter_map(|step| step.phase);
+            let mut phases = marked.chain(steps.findings.iter().map(|found| found.phase));
+            phases.any(|phase| !phase.is_part_of_step())
+        })
     }
 
     /// Whether a step of the recordings is not the same mix of phases.

@@ -315,9 +315,9 @@ impl Builder {
     }
 }
 
-/// No JSON string has a raw zero that a number could have as well.
+/// No two threads have the same: a text may have any character, a zero as well.
 fn thread_key(process: &[u8], thread: &[u8]) -> Vec<u8> {
-    [process, thread].join(&0)
+    [process.len().to_le_bytes().as_slice(), process, thread].concat()
 }
 
 /// How long an event took, if that can be read.
@@ -325,5 +325,25 @@ fn duration(event: &Event<'_>) -> Option<u64> {
     match event.duration_ns {
         Field::Is(duration) => u64::try_from(duration).ok().filter(|ns| *ns <= LONGEST_NS),
         Field::Missing | Field::Bad => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Options, Trace};
+
+    #[test]
+    fn zeros_in_texts_join_no_threads() {
+        let event = |process, thread| {
+            format!(
+                r#"{{"ph": "X", "cat": "cpu_op", "name": "a", "pid": "{process}", "tid": "{thread}",
+                    "ts": 1, "dur": 1}}"#
+            )
+        };
+        let events = [event("a\\u0000b", "c"), event("a", "b\\u0000c")].join(",");
+        let trace =
+            Trace::from_json(format!("[{events}]").as_bytes(), &Options::default()).unwrap();
+        let thread = |row: usize| trace.threads[trace.ops.thread[row] as usize].process.as_str();
+        assert_eq!([thread(0), thread(1)], ["a\0b", "a"]);
     }
 }

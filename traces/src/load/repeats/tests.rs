@@ -174,6 +174,23 @@ fn whatever_else_is_another_event() {
     }
 }
 
+/// What stands before the phase was read like that of any event.
+#[test]
+fn numbers_before_the_phase_are_of_the_plain_form() {
+    let arrow = r#"{"ts": 12.5, "args": {"correlation": 7}, "ph": "s", "name": "ac2g"}"#;
+    for other in [("12.5", ".5"), ("12.5", "012.5"), ("7", "07"), ("7", "x")] {
+        let times = (0..6).map(|at| arrow.replacen("12.5", &format!("{at}.5"), 1));
+        let mut events: Vec<String> = times.collect();
+        events.push(arrow.replacen(other.0, other.1, 1));
+        let [alone, found] = [(1, false), (events.len(), true)].map(|(part, remembers)| {
+            let mut trace = trace(&events, part, remembers);
+            (take_codes(&mut trace), trace.events)
+        });
+        assert!(alone.0.contains(&"broken-events") && alone.1 == 6, "{other:?}: {alone:?}");
+        assert_eq!(found, alone, "{other:?}");
+    }
+}
+
 #[test]
 fn memory_is_bounded() {
     let mut repeats = Repeats::default();
@@ -208,13 +225,19 @@ fn event() -> impl Strategy<Value = String> {
     let dims = one_of(&["", "\"Input Dims\": [[2, 3]], ", "\"Input Dims\": [[4, 3]], "]);
     let args = one_of(&["device", "stream", "queued", "graph node id", "Collective name"]);
     let numbers = (number(), number(), number(), number(), number());
-    let phase = one_of(&["X", "X", "X", "s"]);
+    let phase = one_of(&["X", "X", "X", "s", "f"]);
     (kind, name, dims, args, numbers, phase).prop_map(|(kind, name, dims, args, numbers, phase)| {
         let (tid, ts, dur, id, other) = numbers;
         if phase == "s" {
             return format!(
                 "{{\"ph\": \"s\", \"id\": {id}, \"pid\": 3, \"tid\": {tid}, \"ts\": {ts}, \
                  \"cat\": \"ac2g\", \"name\": \"{name}\"}}"
+            );
+        }
+        if phase == "f" {
+            return format!(
+                "{{\"ts\": {ts}, \"args\": {{\"{args}\": {other}}}, \"id\": {id}, \"ph\": \"f\", \
+                 \"tid\": {tid}}}"
             );
         }
         format!(
