@@ -14,7 +14,7 @@ use super::prediction::Prediction;
 use super::spread::Spread;
 use crate::calibration::FusionRecord;
 use crate::cost::Ceilings;
-use crate::vocabulary::{Chain, DType, Op, Problem, Sizes};
+use crate::vocabulary::{Chain, DType, Family, Op, Problem, Sizes};
 
 /// What is known on one target. Records are named by their indices in the calibration.
 #[derive(Debug, Default)]
@@ -23,6 +23,8 @@ pub(super) struct Known {
     pub(super) by_problem: FxHashMap<Problem, usize>,
     pub(super) by_chain: FxHashMap<(Chain, DType), Vec<usize>>,
     pub(super) on_paper: OnPaper,
+    /// The least that fusing was measured to gain, by family.
+    least_gain: FxHashMap<Family, f64>,
     clouds: FxHashMap<CloudKey, Arc<Cloud>>,
     /// Measured chains that begin with the same op, at the same sizes.
     at_sizes: FxHashMap<(Op, DType, Sizes), Vec<Problem>>,
@@ -158,9 +160,19 @@ impl Known {
             of_chain.push(index);
             known.at_sizes.entry((first, dtype, *problem.sizes())).or_default().push(problem);
             by_key.entry(CloudKey::of(&problem)).or_default().push((index, record));
+            if !chain.is_single() {
+                let family = Family::of(chain.form());
+                let least = known.least_gain.entry(family).or_insert(record.speedup_factor);
+                *least = least.min(record.speedup_factor);
+            }
         }
         known.indices = indices;
         (known, by_key)
+    }
+
+    /// The least speedup that was measured in the family of a problem, if any was.
+    pub(super) fn least_gain(&self, problem: &Problem) -> Option<f64> {
+        self.least_gain.get(&Family::of(problem.chain().form())).copied()
     }
 
     /// Finds out how far estimates are off.

@@ -144,16 +144,19 @@ impl<'m> OnTarget<'m> {
     ///
     /// [`WhenUnknown::Error`]: super::WhenUnknown::Error
     pub fn decide(&self, problem: &Problem, policy: &Policy) -> Result<Decision<'m>, Error> {
-        self.decided(self.estimate(problem), problem, policy)
+        self.decide_from(self.known, self.estimate(problem), problem, policy)
     }
 
-    pub(super) fn decided(
+    /// The same from an estimate, and from what is known of some of the target's records.
+    pub(super) fn decide_from(
         &self,
+        known: Option<&Known>,
         estimate: Estimate<'m>,
         problem: &Problem,
         policy: &Policy,
     ) -> Result<Decision<'m>, Error> {
-        let decision = policy.decide(estimate);
+        let least_gain = known.and_then(|known| known.least_gain(problem));
+        let decision = policy.decide(estimate, least_gain);
         decision.ok_or_else(|| undecided(format!("{problem} on {}", self.view.target)))
     }
 

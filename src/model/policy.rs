@@ -1,6 +1,6 @@
 //! From an estimate to a decision.
 
-use super::answer::{Estimate, Interval};
+use super::answer::{Estimate, Evidence, Interval};
 
 /// What to assume about a problem that nothing is known about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -58,10 +58,15 @@ impl Policy {
         Self { threshold, ..self }
     }
 
-    /// `None` when nothing is known and the policy is not to guess.
-    pub(super) fn decide<'m>(&self, estimate: Estimate<'m>) -> Option<Decision<'m>> {
+    /// From an estimate, and the least speedup that was measured in the family of the problem. `None`
+    /// when nothing is known and the policy is not to guess.
+    pub(super) fn decide<'m>(
+        &self,
+        estimate: Estimate<'m>,
+        least_gain: Option<f64>,
+    ) -> Option<Decision<'m>> {
         let speedup = estimate.speedup().filter(|_| self.counts(&estimate));
-        let Some(Interval { value, low, high }) = speedup else {
+        let Some(interval @ Interval { value, low, high }) = speedup else {
             return Some(Decision::Unknown { fuse: self.assume()?, estimate });
         };
         Some(if low >= self.threshold {
@@ -69,8 +74,22 @@ impl Policy {
         } else if high < self.threshold {
             Decision::Keep(estimate)
         } else {
-            Decision::TooClose { estimate, fuse: value >= self.threshold }
+            let is_measured = estimate.evidence() == Evidence::Measured;
+            let least_gain = least_gain.filter(|_| !is_measured);
+            let fuse = least_gain.map_or(value >= self.threshold, |least_gain| {
+                self.risks_less_by_fusing(interval, least_gain)
+            });
+            Decision::TooClose { estimate, fuse }
         })
+    }
+
+    /// Whether fusing can lose less than keeping apart can, of an interval around the threshold. An
+    /// estimate far from what was measured has an interval that reaches as far downwards as upwards;
+    /// losses are seldom as large as gains. So it counts downwards only as far as fusing lost in the
+    /// family.
+    fn risks_less_by_fusing(&self, interval: Interval, least_gain: f64) -> bool {
+        let low = interval.low.max(least_gain).min(self.threshold);
+        interval.high * low >= self.threshold * self.threshold
     }
 
     /// Whether the policy decides by evidence of this kind.
@@ -98,12 +117,14 @@ pub enum Decision<'m> {
     Fuse(Estimate<'m>),
     /// Keep the kernels apart: the whole interval is below the threshold.
     Keep(Estimate<'m>),
-    /// The threshold lies inside the interval. The value decides, for either choice costs little.
+    /// The threshold lies inside the interval. The value decides where it was measured, for either
+    /// choice costs little. Elsewhere the choice is the one that can lose less: fusing is taken to lose
+    /// no more than it was measured to lose in the family.
     #[non_exhaustive]
     TooClose {
         /// What is known.
         estimate: Estimate<'m>,
-        /// Whether its value is at or above the threshold.
+        /// What to do.
         fuse: bool,
     },
     /// Nothing is known that the policy decides by, so it assumes something.
@@ -135,6 +156,32 @@ impl<'m> Decision<'m> {
             | Self::Keep(estimate)
             | Self::TooClose { estimate, .. }
             | Self::Unknown { estimate, .. } => *estimate,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_close_is_fused_where_that_can_lose_less() {
+        for (low, high, least_gain, threshold, fuse) in [
+            // As far downwards as upwards, in a family that lost 4 % at most, and in one that lost half.
+            (0.53, 1.88, 0.96, 1.0, true),
+            (0.53, 1.88, 0.5, 1.0, false),
+            // What the estimate excludes is not feared.
+            (0.99, 1.02, 0.5, 1.0, true),
+            (0.9, 1.02, 0.85, 1.0, false),
+            // Whatever gained in all of the family, as long as it can be enough.
+            (0.9, 1.21, 1.5, 1.2, true),
+            (0.9, 1.3, 0.96, 1.2, false),
+            (0.9, 1.7, 1.1, 1.2, true),
+        ] {
+            let policy = Policy::new(WhenUnknown::Conservative).with_threshold(threshold);
+            let interval = Interval { value: 1.0, low, high };
+            let found = policy.risks_less_by_fusing(interval, least_gain);
+            assert_eq!(found, fuse, "[{low}, {high}], {least_gain}, {threshold}");
         }
     }
 }

@@ -112,7 +112,9 @@ impl<'m> OnTarget<'m> {
                 let fuse = if record.problem.chain().is_single() {
                     None
                 } else {
-                    Some(self.decided(estimate, &record.problem, policy)?.should_fuse())
+                    let decision =
+                        self.decide_from(Some(&others), estimate, &record.problem, policy)?;
+                    Some(decision.should_fuse())
                 };
                 trials.push((index, Trial { record, estimate, fuse }));
             }
