@@ -42,9 +42,9 @@ fn from_the_command_line_to_a_file_to_an_answer() {
         } else {
             let ops: Vec<&str> = record.steps.iter().map(|step| &step.op[..]).collect();
             assert_eq!(ops, record.operators);
-            // The kernels take most of the time, but a machine that is busy can tear them apart.
+            // The steps have times. A machine that is busy can make them any share of the whole.
             let outside = record.share_outside_steps.unwrap();
-            assert!((-2.0..0.9).contains(&outside), "{outside}");
+            assert!(outside.is_finite() && outside < 1.0, "{outside}");
         }
     }
     assert_eq!(calibration.noise.len(), 5, "two for each family, and the single op");
