@@ -285,13 +285,20 @@ fn start_long(folder: &Path, runtime: &str) -> process::Child {
         .stderr(process::Stdio::null())
         .spawn()
         .unwrap();
+    // Runtimes are asked what they are before the program listens for signals, which a test that was
+    // started in the background ignores until then.
+    wait_until(|| folder.join("r.toml.journal").exists());
     wait_for_processes(folder, |count| count >= 2);
     child
 }
 
 fn wait_for_processes(folder: &Path, is_so: fn(usize) -> bool) {
+    wait_until(|| is_so(processes_in(folder)));
+}
+
+fn wait_until(is_so: impl Fn() -> bool) {
     let began = Instant::now();
-    while !is_so(processes_in(folder)) {
+    while !is_so() {
         assert!(began.elapsed() < Duration::from_secs(60));
         std::thread::sleep(Duration::from_millis(5));
     }
