@@ -141,6 +141,12 @@ impl Target {
         self.found == Found::Device
     }
 
+    /// An error of the temporary file, whose name says nothing to a user.
+    fn unwritten(&self, error: &io::Error) -> io::Error {
+        let named = self.named.display();
+        io::Error::new(error.kind(), format!("cannot write {named}: {error}"))
+    }
+
     fn folder(&self) -> &Path {
         let parent = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
         parent.unwrap_or(Path::new("."))
@@ -251,14 +257,18 @@ impl OutputFile {
 impl Write for OutputFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Self::File { file, .. } => file.write(bytes),
+            Self::File { file, target } => {
+                file.as_file_mut().write(bytes).map_err(|error| target.unwritten(&error))
+            }
             Self::Device(device) => device.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
-            Self::File { file, .. } => file.flush(),
+            Self::File { file, target } => {
+                file.as_file_mut().flush().map_err(|error| target.unwritten(&error))
+            }
             Self::Device(device) => device.flush(),
         }
     }
@@ -329,9 +339,7 @@ impl Destination {
         }
         match self.out {
             Out::Stdout(mut out) => Ok(out.flush()?),
-            Out::File(writer) => {
-                writer.into_inner().map_err(io::Error::from).context("cannot write")?.finish()
-            }
+            Out::File(writer) => writer.into_inner().map_err(io::Error::from)?.finish(),
         }
     }
 }

@@ -7,7 +7,7 @@ use kernel_traces::segment::Phase;
 use super::program::{Attention, MAIN, Program};
 use super::{DECODE, Loaded, MIXED, PREFILL, VENDORS, generation, program_kernels, served};
 
-/// Steps of one GEMM, within marks of which each is in the one before.
+/// Steps of one GEMM, inside marks that are nested: each lies in the one before.
 fn steps(marks: &[&str]) -> Loaded {
     let mut program = Program::new(Vendor::Nvidia);
     (0..3).for_each(|_| step(&mut program, marks));
