@@ -26,8 +26,8 @@ pub struct Error(Box<ErrorKind>);
 /// What an [`Error`] can be.
 #[derive(Debug, ThisError)]
 pub(crate) enum ErrorKind {
-    #[error("unknown {what} `{name}`{}", Suggestions(.suggestions))]
-    UnknownName { what: &'static str, name: String, suggestions: Vec<String> },
+    #[error("unknown {what} `{name}`{suggestions}")]
+    UnknownName { what: &'static str, name: String, suggestions: Suggestions },
     #[error("`{chain}` cannot be one kernel: {reason}")]
     NotOneKernel { chain: String, reason: String },
     #[error("a chain of {ops} ops is too long: at most {most} can be one kernel")]
@@ -73,14 +73,14 @@ pub(crate) enum ErrorKind {
 }
 
 impl Error {
-    /// A name that nothing has, with those of `known` that are nearest to it. `what` says what the
-    /// name was meant to be: "op", "shape set".
+    /// A name that nothing has, with those of `known` that are nearest to it, or the first of `known`
+    /// where none is near. `what` says what the name was meant to be: "op", "shape set".
     pub fn unknown_name<'a>(
         what: &'static str,
         name: &str,
         known: impl IntoIterator<Item = &'a str>,
     ) -> Self {
-        let suggestions = nearest(name, known);
+        let suggestions = Suggestions::of(name, known);
         ErrorKind::UnknownName { what, name: name.to_owned(), suggestions }.into()
     }
 
@@ -212,47 +212,71 @@ impl fmt::Display for Prefix<'_> {
     }
 }
 
-struct Suggestions<'a>(&'a [String]);
-
-impl fmt::Display for Suggestions<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            [] => Ok(()),
-            [one] => write!(f, "; did you mean `{one}`?"),
-            [first @ .., last] => {
-                f.write_str("; did you mean ")?;
-                for (index, name) in first.iter().enumerate() {
-                    let comma = if index == 0 { "" } else { ", " };
-                    write!(f, "{comma}`{name}`")?;
-                }
-                write!(f, " or `{last}`?")
-            }
-        }
-    }
+/// What may have been meant by an unknown name.
+#[derive(Debug)]
+pub(crate) enum Suggestions {
+    /// The names most like it, best first.
+    Nearest(Vec<String>),
+    /// Nothing is like it: the first of all names, and how many more there are.
+    Known(Vec<String>, usize),
 }
 
-/// At most this many names are suggested: more would not be read.
-const MAX_SUGGESTIONS: usize = 3;
+/// At most this many similar names are suggested: more would not be read.
+const MAX_SIMILAR: usize = 3;
+
+/// At most this many names are listed where none is similar.
+const MAX_LISTED: usize = 24;
 
 /// Below this Jaro-Winkler similarity two names have nothing to do with each other.
 const MIN_SIMILARITY: f64 = 0.72;
 
-/// The known names most like `name`, best first.
-fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<String> {
-    let wanted = name.to_ascii_lowercase();
-    let mut scored: Vec<(f64, &str)> = known
-        .into_iter()
-        .map(|candidate| {
+impl Suggestions {
+    fn of<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut names: Vec<&str> = Vec::new();
+        for candidate in known {
+            if !names.contains(&candidate) {
+                names.push(candidate);
+            }
+        }
+        let wanted = name.to_ascii_lowercase();
+        let similarity = |candidate: &str| {
             let contained = wanted.len() >= 3 && candidate.contains(&wanted);
             let similarity = strsim::jaro_winkler(&wanted, &candidate.to_ascii_lowercase());
-            (if contained { similarity.max(0.9) } else { similarity }, candidate)
-        })
-        .filter(|(similarity, _)| *similarity >= MIN_SIMILARITY)
-        .collect();
-    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
-    scored.dedup_by(|a, b| a.1 == b.1);
-    scored.truncate(MAX_SUGGESTIONS);
-    scored.into_iter().map(|(_, candidate)| candidate.to_owned()).collect()
+            if contained { similarity.max(0.9) } else { similarity }
+        };
+        let scored = names.iter().map(|candidate| (similarity(candidate), *candidate));
+        let mut similar: Vec<(f64, &str)> =
+            scored.filter(|(similarity, _)| *similarity >= MIN_SIMILARITY).collect();
+        similar.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
+        if similar.is_empty() {
+            let more = names.len().saturating_sub(MAX_LISTED);
+            let first = names.into_iter().take(MAX_LISTED);
+            return Self::Known(first.map(str::to_owned).collect(), more);
+        }
+        similar.truncate(MAX_SIMILAR);
+        Self::Nearest(similar.into_iter().map(|(_, candidate)| candidate.to_owned()).collect())
+    }
+}
+
+impl fmt::Display for Suggestions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let listed = |names: &[String]| {
+            names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+        };
+        match self {
+            Self::Nearest(names) => match &names[..] {
+                [first @ .., last] if !first.is_empty() => {
+                    write!(f, "; did you mean {} or `{last}`?", listed(first))
+                }
+                names => write!(f, "; did you mean {}?", listed(names)),
+            },
+            Self::Known(names, _) if names.is_empty() => Ok(()),
+            Self::Known(names, 0) => write!(f, "; known: {}", listed(names)),
+            Self::Known(names, more) => {
+                write!(f, "; known: {} and {more} more", listed(names))
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -268,7 +292,21 @@ mod tests {
             "unknown fusion pattern `linear_bais_relu`; did you mean `linear_bias_relu`?"
         );
         let error = Error::unknown_name("fusion pattern", "zzz", names);
-        assert_eq!(error.to_string(), "unknown fusion pattern `zzz`");
+        assert_eq!(
+            error.to_string(),
+            "unknown fusion pattern `zzz`; known: `linear_bias_relu`, `conv_bn_relu`, `add_relu`"
+        );
+        let error = Error::unknown_name("hardware", "zzz", []);
+        assert_eq!(error.to_string(), "unknown hardware `zzz`");
+    }
+
+    #[test]
+    fn few_of_many_names_are_listed() {
+        let names: Vec<String> = (0..30).map(|number| format!("name-{number}")).collect();
+        let twice = names.iter().chain(&names).map(String::as_str);
+        let text = Error::unknown_name("op", "zzz", twice).to_string();
+        assert!(text.ends_with(", `name-22`, `name-23` and 6 more"), "{text}");
+        assert_eq!(text.matches("name-").count(), 24);
     }
 
     #[test]

@@ -38,7 +38,7 @@ impl Stop {
     }
 
     /// Asks the run to end; whether that was asked before.
-    fn request(&self) -> bool {
+    pub(crate) fn request(&self) -> bool {
         let before = self.0.requested.swap(true, Ordering::SeqCst);
         self.release();
         before

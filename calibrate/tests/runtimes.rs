@@ -120,10 +120,14 @@ fn a_broken_runtime_loses_the_problem_with_its_reason_and_the_run_goes_on() {
         ("late-crash", "its process was ended by signal 6 (at `run`)"),
         ("slow-clock", "its clock cannot be right"),
         ("wrong-fused", "wrong result: the fused variant is off by"),
+        ("only-first", "so it does not make all runs that it is asked for"),
     ];
     let folder = folder(&flaws.map(|(flaw, _)| flaw));
     shortest(folder.path())
-        .args(["--runtime", "./late-crash.toml,./slow-clock.toml,native,./wrong-fused.toml"])
+        .args([
+            "--runtime",
+            "./late-crash.toml,./slow-clock.toml,native,./wrong-fused.toml,./only-first.toml",
+        ])
         .args(["--problem", PROBLEM])
         .assert()
         .code(1)

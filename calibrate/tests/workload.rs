@@ -13,7 +13,7 @@ use calibrate::report::workload::{
     Apart, Gain, Known, Measurement, Memory, Operator, Question, Times, WayReport, WorkloadReport,
 };
 use cli_support::width::Width;
-use fusion_cost_model::calibration::{HardwareCalibration, RuntimeUsed, Verdict};
+use fusion_cost_model::calibration::{Disturbed, HardwareCalibration, RuntimeUsed, Verdict};
 use fusion_cost_model::{Evidence, Target};
 use predicates::prelude::*;
 use predicates::str::contains;
@@ -324,6 +324,7 @@ fn report() -> WorkloadReport {
             processes: 10,
             pairs: 160,
             pairs_kept: 155,
+            disturbed: Disturbed { run_delay: Some(4), steal: Some(2), ..Disturbed::default() },
             seed: 7,
             against_itself: Some(range(1.001, 0.004)),
             noise_floor: 0.01,

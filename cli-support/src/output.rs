@@ -248,10 +248,19 @@ impl OutputFile {
             Found::Nothing => file.persist_noclobber(&target.path),
             _ => file.persist(&target.path),
         };
-        named.map_err(io::Error::from).with_context(cannot)?;
+        named.map_err(io::Error::from).map_err(meanwhile).with_context(cannot)?;
         crate::say!("wrote {}", target.named.display());
         Ok(())
     }
+}
+
+/// Says why a file is there that was not when the work began.
+fn meanwhile(error: io::Error) -> io::Error {
+    if error.kind() != io::ErrorKind::AlreadyExists {
+        return error;
+    }
+    let text = "another program has made a file there meanwhile; name another one";
+    io::Error::new(error.kind(), text)
 }
 
 impl Write for OutputFile {

@@ -129,6 +129,16 @@ fn each_flaw_has_one_clear_reason() {
 }
 
 #[test]
+fn a_runtime_that_never_stops_writing_is_ended_too() {
+    let (ended, end) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let _ = ended.send(proved("chatters", 1));
+    });
+    // It is given seconds to leave; only a minute shows that it is never ended.
+    assert_eq!(end.recv_timeout(Duration::from_secs(60)), Ok(Ok(())));
+}
+
+#[test]
 fn a_runtime_that_hangs_is_killed_with_all_that_it_started() {
     // Its limits are minutes; whoever measures has one of its own and drops it.
     let folder = tempfile::tempdir().unwrap();

@@ -242,6 +242,11 @@ fn of_file(file: &Path, text: &str) -> Result<Vec<Setting>, UsageError> {
 /// Fails if the parser refuses a value.
 fn check(setting: &Setting) -> Result<(), UsageError> {
     for value in &setting.values {
+        // It would be another folder wherever the program is started.
+        if setting.key == LIST && !Path::new(value).is_absolute() {
+            let what = format!("{LIST} must be an absolute path, and `{value}` is not");
+            return Err(UsageError(format!("{}: {what}", setting.source)));
+        }
         let args = ["calibrate".to_owned(), format!("--{}={value}", setting.key)];
         let Err(error) = Cli::command().try_get_matches_from(args) else { continue };
         if matches!(error.kind(), ErrorKind::InvalidValue | ErrorKind::ValueValidation) {
@@ -339,6 +344,10 @@ mod tests {
                 "config.toml:2: unknown key `thread`; the keys are backend,",
             ),
             ("\nthreads = 0", "config.toml:2: invalid value '0' for '--threads <N>': it must be a"),
+            (
+                "gpu-lib-dir = [\"/a\", \"lib\"]",
+                "config.toml:1: gpu-lib-dir must be an absolute path, and `lib` is not",
+            ),
             (
                 "cache = \"hot\"",
                 "config.toml:1: invalid value 'hot' for '--cache <CACHE>' [possible",

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf, absolute};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use cli_support::plain;
 use cli_support::width::Width;
 use fusion_cost_model::calibration::{HardwareCalibration, RunEnd};
 use fusion_cost_model::{
@@ -268,7 +269,7 @@ fn finish(args: &RunArgs, done: &Done, file: &Path, text: &str) -> anyhow::Resul
 }
 
 fn print(text: &str) -> anyhow::Result<()> {
-    match std::io::stdout().write_all(text.as_bytes()) {
+    match std::io::stdout().write_all(plain::text(text).as_bytes()) {
         // Its reader may have closed it.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         result => result.context("cannot write the result"),

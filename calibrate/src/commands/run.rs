@@ -3,8 +3,8 @@
 use std::io::{Write as _, stderr};
 use std::path::{Path, PathBuf};
 
-use cli_support::say;
 use cli_support::width::Width;
+use cli_support::{plain, say};
 use fusion_cost_model::CacheState;
 use fusion_cost_model::calibration::{
     Fingerprint, FusionRecord, HardwareCalibration, RunEnd, Verdict,
@@ -73,7 +73,7 @@ fn print_plan(args: &RunArgs) -> anyhow::Result<u8> {
     let procedure = args.procedure();
     let width = Width::of_stdout();
     let text = report::plan(&plan, controls, &procedure, args.spread(), &needs, width);
-    std::io::stdout().write_all(text.as_bytes())?;
+    std::io::stdout().write_all(plain::text(&text).as_bytes())?;
     Ok(exit::DONE)
 }
 
@@ -119,7 +119,7 @@ pub fn measure(
         Some(file) => Some(baseline(file, &machine, &target, cache, &plan)?),
         None => None,
     };
-    let _lock = MachineLock::take();
+    let _lock = MachineLock::take(args.force)?;
     let stop = Stop::listen()?;
 
     let key = RunKey::of(&machine, &target.device, args.cache.into(), args.procedure());

@@ -40,7 +40,7 @@ pub fn selftest(args: &SelftestArgs) -> anyhow::Result<u8> {
     let checks = preflight::check(&Needs { threads, memory_bytes: MEMORY_BYTES, gpu: None });
     // How the procedure does on a machine in a bad state is worth knowing too.
     preflight::go_on_with(&checks, true)?;
-    let _lock = MachineLock::take();
+    let _lock = MachineLock::take(true)?;
 
     let mut simulation = Vec::new();
     let kinds = Disturbance::ALL.into_iter().flat_map(|kind| PROBLEMS.map(|count| (kind, count)));
@@ -98,7 +98,7 @@ pub fn selftest(args: &SelftestArgs) -> anyhow::Result<u8> {
     let mut text = if args.json {
         plain::json(&serde_json::to_string_pretty(&result)?).into_owned()
     } else {
-        report::selftest(&result, Width::of_stdout())
+        plain::text(&report::selftest(&result, Width::of_stdout())).into_owned()
     };
     if !text.ends_with('\n') {
         text.push('\n');

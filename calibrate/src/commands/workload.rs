@@ -132,7 +132,7 @@ fn measure(
     let needs = Needs { threads, memory_bytes: memory_bytes(ways, &pairs, threads)?, gpu: None };
     let checks = preflight::check(&needs);
     preflight::go_on_with(&checks, args.force)?;
-    let _lock = MachineLock::take();
+    let _lock = MachineLock::take(args.force)?;
     let stop = Stop::listen()?;
     let seed = args.seed.map_or_else(Seed::draw, |seed| Ok(Seed::Given(seed)))?.number();
     let settings = args.settings(target, seed);

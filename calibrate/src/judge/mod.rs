@@ -16,6 +16,7 @@ use crate::digits::rounded;
 use crate::measure::{Cause, Estimate, Procedure, RESOLUTION, Surroundings, Unit};
 
 pub use noise::{control, controls_for, noise_floor, same_margin};
+pub(crate) use reason::causes_of;
 pub use reason::{InState, Reason};
 pub use surroundings::{LEAST_SPAN, span};
 

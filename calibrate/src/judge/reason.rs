@@ -153,12 +153,7 @@ impl Reason {
         for estimate in estimates {
             pairs += estimate.pairs;
             pairs_kept += estimate.pairs_kept;
-            for cause in Cause::ALL {
-                let mut own = estimate.disturbed;
-                if let Some(count) = *cause.count_of(&mut own) {
-                    *cause.count_of(&mut disturbed).get_or_insert(0) += count;
-                }
-            }
+            disturbed = Cause::sum(disturbed, estimate.disturbed);
         }
         Self::MostlyDisturbed { pairs, pairs_kept, disturbed }
     }
@@ -242,22 +237,23 @@ impl Reason {
     }
 }
 
+/// The causes that left pairs out, each with the number of them.
+pub(crate) fn causes_of(disturbed: Disturbed) -> String {
+    // Only those that leave a pair out.
+    let left_out = Disturbed { clock_change: None, ..disturbed };
+    let causes = left_out.causes().into_iter();
+    let causes = causes.filter_map(|(name, count)| Some((name, count.filter(|n| *n > 0)?)));
+    let causes: Vec<String> = causes.map(|(name, count)| format!("{name} {count}")).collect();
+    causes.join(", ")
+}
+
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::WrongAfterTiming(wrong) => f.write_str(wrong)?,
             Self::MostlyDisturbed { pairs, pairs_kept, disturbed } => {
-                write!(f, "only {pairs_kept} of {pairs} pairs were undisturbed (")?;
-                // Only those that leave a pair out.
-                let left_out = Disturbed { clock_change: None, ..*disturbed };
-                let causes = left_out.causes().into_iter();
-                let causes =
-                    causes.filter_map(|(name, count)| Some((name, count.filter(|n| *n > 0)?)));
-                for (index, (name, count)) in causes.enumerate() {
-                    let comma = if index > 0 { ", " } else { "" };
-                    write!(f, "{comma}{name} {count}")?;
-                }
-                f.write_str(")")?;
+                let causes = causes_of(*disturbed);
+                write!(f, "only {pairs_kept} of {pairs} pairs were undisturbed ({causes})")?;
             }
             Self::NoControl => {
                 f.write_str("no A/A run can be used, so the noise is unknown")?;

@@ -31,18 +31,29 @@ impl fmt::Display for Holder {
 }
 
 impl MachineLock {
-    /// Takes the lock, or warns on stderr that another calibration has it.
-    #[must_use]
-    pub fn take() -> Self {
-        let path = place();
-        match Self::take_at(&path) {
-            Ok(Ok(lock)) => return lock,
+    /// Takes the lock. Where another calibration has it, that is an error, or with `force` a warning
+    /// on stderr.
+    ///
+    /// # Errors
+    ///
+    /// When another calibration is running and there is no `force`.
+    pub fn take(force: bool) -> anyhow::Result<Self> {
+        Self::take_or_warn(&place(), force)
+    }
+
+    fn take_or_warn(path: &Path, force: bool) -> anyhow::Result<Self> {
+        match Self::take_at(path) {
+            Ok(Ok(lock)) => return Ok(lock),
             Ok(Err(holder)) => {
                 let holder = holder.map_or_else(String::new, |holder| format!(" ({holder})"));
-                say!(
-                    "warning: another calibration is running on this machine{holder}; wait for it, \
-                     since the two disturb each other"
+                let text = format!(
+                    "another calibration is running on this machine{holder}, and the two would disturb \
+                     each other"
                 );
+                if !force {
+                    anyhow::bail!("{text}; wait for it, or go on all the same with --force");
+                }
+                say!("warning: {text}");
             }
             Err(error) => say!(
                 "warning: cannot lock {} ({error}); other calibrations on this machine would go \
@@ -50,7 +61,7 @@ impl MachineLock {
                 path.display()
             ),
         }
-        Self { file: None }
+        Ok(Self { file: None })
     }
 
     /// Whether there is a lock to hold.
@@ -180,8 +191,17 @@ mod tests {
         let first = MachineLock::take_at(&path).unwrap().unwrap();
         assert!(first.is_held());
         assert!(MachineLock::take_at(&path).unwrap().is_err());
+        let refused = MachineLock::take_or_warn(&path, false).unwrap_err().to_string();
+        assert!(refused.contains("--force"), "{refused}");
+        if cfg!(target_os = "linux") {
+            assert!(refused.contains(&format!("process {}", std::process::id())), "{refused}");
+        }
+        assert!(!MachineLock::take_or_warn(&path, true).unwrap().is_held());
         drop(first);
         assert!(MachineLock::take_at(&path).unwrap().is_ok());
+        // A folder where nothing can be locked keeps nobody out.
+        let nowhere = folder.path().join("no/calibrate.lock");
+        assert!(!MachineLock::take_or_warn(&nowhere, false).unwrap().is_held());
         assert!(MachineLock::take_at(&folder.path().join("no/calibrate.lock")).is_err());
     }
 

@@ -11,14 +11,16 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
-    /// The system took the processor from a thread so often that more than `MOST_SWITCHING` of
-    /// the time went into that.
+    /// The system took the processor from a thread so often that switching made one sample longer
+    /// than the other by more than `MOST_SWITCHING`.
     InvoluntarySwitch,
     /// A thread moved to another processor.
     Migration,
-    /// A thread was ready and waited for a processor for more than `MOST_RUN_DELAY` of the time.
+    /// A thread was ready and waited for a processor, in one sample longer than in the other by more
+    /// than `MOST_RUN_DELAY`.
     RunDelay,
-    /// The measuring thread was off its processor for more than `MOST_OFF_PROCESSOR` of the time.
+    /// The measuring thread was off its processor, in one sample longer than in the other by more
+    /// than `MOST_OFF_PROCESSOR`.
     OffProcessor,
     /// Memory was touched for the first time, or moved by the system.
     PageFault,
@@ -36,15 +38,20 @@ pub enum Cause {
 /// of 20 ms does, and on a busy system no sample of 20 ms would be without.
 const SWITCH_COST: Duration = Duration::from_micros(50);
 
-/// Share of a sample that may go into involuntary switches.
+/// How far apart the shares may be that go into involuntary switches in the two samples of a pair.
 const MOST_SWITCHING: f64 = 0.01;
 
-/// Share of a sample that a thread may wait for a processor.
+/// The same of the shares that a thread waits for a processor.
 const MOST_RUN_DELAY: f64 = 0.01;
 
-/// Share of a sample that the measuring thread may be off its processor. More than
+/// The same of the shares that the measuring thread is off its processor. More than
 /// `MOST_RUN_DELAY`, since interrupts are counted here and are part of every machine.
 const MOST_OFF_PROCESSOR: f64 = 0.02;
+
+/// Share of a sample that may be lost even if the other sample of the pair loses as much. Small
+/// services take half a percent of a processor on most machines. A sample of a millisecond meets
+/// one seldom; in one of 100 ms they add up, alike in both samples, and their ratio is right.
+const MOST_LOST: f64 = 0.03;
 
 /// How much the clock of a GPU may change around a sample and count as steady: it has steps of 0.8 %
 /// on NVIDIA, and wanders by one or two of them.
@@ -128,6 +135,17 @@ impl Cause {
             Self::ClockChange => &mut disturbed.clock_change,
         }
     }
+
+    /// The pairs of two measurements together, by cause.
+    #[must_use]
+    pub fn sum(mut one: Disturbed, mut other: Disturbed) -> Disturbed {
+        for cause in Self::ALL {
+            if let Some(count) = *cause.count_of(&mut other) {
+                *cause.count_of(&mut one).get_or_insert(0) += count;
+            }
+        }
+        one
+    }
 }
 
 /// The causes that the threads' counters would show.
@@ -147,49 +165,75 @@ pub(super) fn observable(counters: &[ThreadCounters]) -> Vec<Cause> {
     .collect()
 }
 
-/// What disturbed the threads between two readings of their counters that are `elapsed` apart.
-#[must_use]
-pub(super) fn causes_between(
-    before: &[ThreadCounters],
-    after: &[ThreadCounters],
-    elapsed: Duration,
-) -> Vec<Cause> {
-    let elapsed = elapsed.as_secs_f64();
-    let mut causes = Vec::new();
-    for (index, (before, after)) in before.iter().zip(after).enumerate() {
-        let grew = |before: Option<u64>, after: Option<u64>| before < after && before.is_some();
-        if let (Some(before), Some(after)) =
-            (before.involuntary_switches, after.involuntary_switches)
-        {
-            let switches = u32::try_from(after.saturating_sub(before)).unwrap_or(u32::MAX);
-            let lost = SWITCH_COST.saturating_mul(switches);
-            if lost.as_secs_f64() > MOST_SWITCHING * elapsed {
-                causes.push(Cause::InvoluntarySwitch);
+/// What the threads lost in a sample. Shares are of the thread that lost most.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Lost {
+    /// Share of the time that went into involuntary switches.
+    switching: f64,
+    /// Share of the time that a thread waited for a processor.
+    run_delay: f64,
+    /// Share of the time that the measuring thread was off its processor.
+    off_processor: f64,
+    /// Whether a thread moved to another processor.
+    migrated: bool,
+    /// Whether memory was touched for the first time, or moved by the system.
+    page_fault: bool,
+}
+
+impl Lost {
+    /// What the threads lost between two readings of their counters that are `elapsed` apart.
+    #[must_use]
+    pub(super) fn between(
+        before: &[ThreadCounters],
+        after: &[ThreadCounters],
+        elapsed: Duration,
+    ) -> Self {
+        let elapsed = elapsed.as_secs_f64();
+        let mut lost = Self::default();
+        for (index, (before, after)) in before.iter().zip(after).enumerate() {
+            if let (Some(before), Some(after)) =
+                (before.involuntary_switches, after.involuntary_switches)
+            {
+                let switches = u32::try_from(after.saturating_sub(before)).unwrap_or(u32::MAX);
+                let switching = SWITCH_COST.saturating_mul(switches).as_secs_f64() / elapsed;
+                lost.switching = lost.switching.max(switching);
             }
+            if let (Some(before), Some(after)) = (before.run_delay, after.run_delay) {
+                let waited = after.saturating_sub(before).as_secs_f64() / elapsed;
+                lost.run_delay = lost.run_delay.max(waited);
+            }
+            // Only the measuring thread is busy all the time: the others may sleep when their share
+            // of a long kernel is done.
+            if index == 0
+                && let (Some(before), Some(after)) = (before.processor_time, after.processor_time)
+            {
+                lost.off_processor = 1.0 - after.saturating_sub(before).as_secs_f64() / elapsed;
+            }
+            lost.migrated |= before.processor.is_some() && before.processor != after.processor;
+            lost.page_fault |=
+                before.page_faults.is_some() && before.page_faults < after.page_faults;
         }
-        if before.processor != after.processor && before.processor.is_some() {
-            causes.push(Cause::Migration);
-        }
-        if let (Some(before), Some(after)) = (before.run_delay, after.run_delay)
-            && after.saturating_sub(before).as_secs_f64() > MOST_RUN_DELAY * elapsed
-        {
-            causes.push(Cause::RunDelay);
-        }
-        // Only the measuring thread is busy all the time: the others may sleep when their share
-        // of a long kernel is done.
-        if index == 0
-            && let (Some(before), Some(after)) = (before.processor_time, after.processor_time)
-            && elapsed - after.saturating_sub(before).as_secs_f64() > MOST_OFF_PROCESSOR * elapsed
-        {
-            causes.push(Cause::OffProcessor);
-        }
-        if grew(before.page_faults, after.page_faults) {
-            causes.push(Cause::PageFault);
-        }
+        lost
     }
-    causes.sort_unstable();
-    causes.dedup();
-    causes
+
+    /// What disturbed a pair of samples that lost this.
+    #[must_use]
+    pub(super) fn causes([one, other]: [Self; 2]) -> Vec<Cause> {
+        let differs = |share: fn(&Self) -> f64, most: f64| {
+            let (one, other) = (share(&one), share(&other));
+            (one - other).abs() > most || one.max(other) > MOST_LOST
+        };
+        [
+            (Cause::InvoluntarySwitch, differs(|lost| lost.switching, MOST_SWITCHING)),
+            (Cause::Migration, one.migrated || other.migrated),
+            (Cause::RunDelay, differs(|lost| lost.run_delay, MOST_RUN_DELAY)),
+            (Cause::OffProcessor, differs(|lost| lost.off_processor, MOST_OFF_PROCESSOR)),
+            (Cause::PageFault, one.page_fault || other.page_fault),
+        ]
+        .into_iter()
+        .filter_map(|(cause, disturbed)| disturbed.then_some(cause))
+        .collect()
+    }
 }
 
 /// Whether the clock of a GPU changed between these readings. A clock that is not reported counts as
@@ -217,12 +261,20 @@ mod tests {
         }
     }
 
+    /// What disturbs a pair of which one sample lost this, and the other nothing.
+    fn alone(lost: Lost) -> Vec<Cause> {
+        let (causes, mirrored) =
+            (Lost::causes([lost, Lost::default()]), Lost::causes([Lost::default(), lost]));
+        assert_eq!(causes, mirrored);
+        causes
+    }
+
     /// The second of two threads after a millisecond, in which `change` happened.
     fn after(change: impl Fn(&mut ThreadCounters)) -> Vec<Cause> {
         let mut worker = quiet();
         change(&mut worker);
         let first = ThreadCounters { processor_time: Some(MS * 11), ..quiet() };
-        causes_between(&[quiet(), quiet()], &[first, worker], MS)
+        alone(Lost::between(&[quiet(), quiet()], &[first, worker], MS))
     }
 
     #[test]
@@ -241,7 +293,7 @@ mod tests {
         let causes = |switches, time| {
             let busy = Some(MS * 10 + time);
             let after = ThreadCounters { processor_time: busy, ..after(switches) };
-            causes_between(&[quiet()], &[after], time)
+            alone(Lost::between(&[quiet()], &[after], time))
         };
         assert_eq!(causes(4, MS * 4), [Cause::InvoluntarySwitch]);
         assert_eq!(causes(4, MS * 6), []);
@@ -252,16 +304,37 @@ mod tests {
     #[test]
     fn only_the_measuring_thread_must_be_busy() {
         let first = |busy| ThreadCounters { processor_time: Some(MS * 10 + busy), ..quiet() };
-        let causes = |busy| causes_between(&[quiet()], &[first(busy)], MS);
+        let causes = |busy| alone(Lost::between(&[quiet()], &[first(busy)], MS));
         assert_eq!(causes(MS), []);
         assert_eq!(causes(MS.mul_f64(0.985)), []);
         assert_eq!(causes(MS.mul_f64(0.97)), [Cause::OffProcessor]);
     }
 
     #[test]
+    fn what_both_samples_lose_alike_disturbs_nothing_unless_it_is_much() {
+        let waits = |run_delay| Lost { run_delay, ..Lost::default() };
+        let causes = |one, other| Lost::causes([waits(one), waits(other)]);
+        assert_eq!(causes(0.015, 0.012), []);
+        assert_eq!(causes(0.025, 0.014), [Cause::RunDelay]);
+        assert_eq!(causes(0.032, 0.031), [Cause::RunDelay]);
+        let off = |off_processor| Lost { off_processor, ..Lost::default() };
+        assert_eq!(Lost::causes([off(0.028), off(0.009)]), []);
+        assert_eq!(Lost::causes([off(0.029), off(0.008)]), [Cause::OffProcessor]);
+        assert_eq!(Lost::causes([off(0.04), off(0.04)]), [Cause::OffProcessor]);
+    }
+
+    #[test]
+    fn the_thread_that_lost_most_counts() {
+        let slow = ThreadCounters { run_delay: Some(MS * 2), ..quiet() };
+        let between = |after: [ThreadCounters; 2]| Lost::between(&[quiet(); 2], &after, MS * 10);
+        assert_eq!(between([slow, quiet()]).run_delay, between([quiet(), slow]).run_delay);
+        assert!((between([slow, slow]).run_delay - 0.1).abs() < 1e-12);
+    }
+
+    #[test]
     fn what_the_system_does_not_tell_disturbs_nothing() {
         let nothing = ThreadCounters::default();
-        assert_eq!(causes_between(&[nothing], &[nothing], MS), []);
+        assert_eq!(alone(Lost::between(&[nothing], &[nothing], MS)), []);
         assert_eq!(observable(&[nothing]), []);
         assert_eq!(observable(&[]), []);
         assert_eq!(observable(&[quiet(), quiet()]).len(), 5);

@@ -1,10 +1,10 @@
 //! The files that a run writes.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use cli_support::output::{Replace, Target, begins_with_line};
-use cli_support::say;
+use cli_support::output::{Destination, Replace, Target, begins_with_line};
 use fusion_cost_model::calibration::{HardwareCalibration, RunEnd};
 
 use crate::exit::UsageError;
@@ -90,8 +90,13 @@ impl Files {
         }
         let is_beside = is_part && self.has_whole_calibration();
         let target = if is_beside { &self.partial } else { &self.calibration };
-        calibration.save(target.path())?;
-        say!("wrote {}", target.named().display());
+        let text = calibration.to_toml()?;
+        // What could not be read back must not take the place of what can.
+        HardwareCalibration::from_toml(&text)
+            .with_context(|| format!("cannot write {}", target.named().display()))?;
+        let mut file = Destination::new(Some(target.clone()))?;
+        file.write_all(text.as_bytes())?;
+        file.finish()?;
         let partial = self.partial.path();
         if !is_part && partial.exists() {
             std::fs::remove_file(partial)
@@ -154,6 +159,25 @@ mod tests {
             std::os::unix::fs::symlink(&file, &other).unwrap();
             assert!(choose(&file, Some(&other), true).unwrap_err().contains("own file"));
         }
+    }
+
+    #[test]
+    fn what_came_to_its_place_during_the_run_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("x.toml");
+        let example = include_str!("../../../tests/data/example.toml");
+        let calibration = HardwareCalibration::from_toml(example).unwrap();
+        let files = choose(&file, None, false).unwrap();
+        fs::write(&file, "another's").unwrap();
+        let error = format!("{:#}", files.save(&calibration).unwrap_err());
+        assert!(error.contains("x.toml") && error.contains("meanwhile"), "{error}");
+        assert_eq!(fs::read_to_string(&file).unwrap(), "another's");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
+
+        // What was there before the run is replaced, as it was said then.
+        let files = choose(&file, None, true).unwrap();
+        assert_eq!(files.save(&calibration).unwrap(), Some(file.clone()));
+        assert_eq!(HardwareCalibration::load(&file).unwrap(), calibration);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use fusion_cost_model::calibration::HardwareCalibration;
 use predicates::prelude::*;
 use predicates::str::contains;
 
-use super::program::{EXAMPLE, TINY, folder, names};
+use super::program::{EXAMPLE, TINY, calibrate, folder, names};
 
 /// `calibrate 2> /dev/full`, and a stderr that nobody reads any more.
 #[cfg(target_os = "linux")]
@@ -125,4 +125,24 @@ fn without_proc_everything_says_what_it_can_and_nothing_panics() {
         assert!(code.is_some_and(|code| codes.contains(&code)), "{args}: {code:?}: {stderr}");
         assert!(code == Some(0) || stderr.contains("error: "), "{args}: {stderr}");
     }
+}
+
+/// Files that are called like the drivers of GPUs and lie where the program is started, where the loader
+/// would look first.
+#[cfg(target_os = "linux")]
+#[test]
+fn no_library_of_the_current_folder_is_opened() {
+    let folder = folder();
+    let listed = || {
+        let mut command = calibrate(folder.path());
+        let output =
+            command.env("LD_LIBRARY_PATH", ":.").args(["list", "devices"]).assert().success();
+        String::from_utf8(output.get_output().stdout.clone()).unwrap()
+    };
+    let before = listed();
+    for name in ["libcuda.so.1", "libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"] {
+        // The loader says "file too short" of what it opens.
+        std::fs::write(folder.path().join(name), "").unwrap();
+    }
+    assert_eq!(listed(), before);
 }

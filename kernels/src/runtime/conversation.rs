@@ -227,8 +227,9 @@ impl Drop for Conversation {
             let _ = self.input.write_all(b"{\"n\":0,\"do\":\"end\"}\n");
             let until = Instant::now() + TIME_TO_LEAVE;
             let left = || until.saturating_duration_since(Instant::now());
-            // What it still writes is read, so that it does not wait for a reader.
-            while matches!(self.hear(left()), Ok(Heard::Something)) {
+            // What it still writes is read, so that it does not wait for a reader, but no longer than
+            // that: one may never stop writing.
+            while !left().is_zero() && matches!(self.hear(left()), Ok(Heard::Something)) {
                 self.unread.clear();
             }
             self.end();

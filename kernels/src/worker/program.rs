@@ -1,6 +1,6 @@
 //! Which program is started as a worker, and how.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -12,6 +12,9 @@ const DEPTH: &str = "CALIBRATE_WORKER_DEPTH";
 
 /// A worker may start one, which may start none.
 const MOST_DEPTH: u32 = 2;
+
+/// Where the loader of Linux looks for libraries first.
+const LIBRARY_FOLDERS: &str = "LD_LIBRARY_PATH";
 
 /// A program that is a worker when it is started with some arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,9 +63,25 @@ impl Program {
             command.process_group(0);
         }
         command.args(&self.arguments).env(DEPTH, depth.to_string());
+        if let Some(folders) = std::env::var_os(LIBRARY_FOLDERS) {
+            match absolute_folders(&folders) {
+                Some(folders) => command.env(LIBRARY_FOLDERS, folders),
+                None => command.env_remove(LIBRARY_FOLDERS),
+            };
+        }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.spawn()
     }
+}
+
+/// The folders that do not depend on the current one, if there are any. Workers open the libraries of
+/// GPUs by name: whoever starts the program in a folder need not know what lies in it. To the loader,
+/// an empty entry is the current folder too, as in `LD_LIBRARY_PATH=/opt/lib:$LD_LIBRARY_PATH` where the
+/// variable was not set before.
+fn absolute_folders(folders: &OsStr) -> Option<OsString> {
+    let kept: Vec<PathBuf> =
+        std::env::split_paths(folders).filter(|folder| folder.is_absolute()).collect();
+    std::env::join_paths(kept).ok().filter(|folders| !folders.is_empty())
 }
 
 /// Whether this process was started as a worker.
@@ -74,4 +93,19 @@ pub(crate) fn is_worker() -> bool {
 fn depth() -> u32 {
     let depth = std::env::var(DEPTH).ok().and_then(|text| text.parse().ok());
     depth.unwrap_or_default()
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libraries_come_from_no_folder_that_depends_on_the_current_one() {
+        let of = |folders: &str| absolute_folders(OsStr::new(folders));
+        assert_eq!(of("/opt/lib:").unwrap(), "/opt/lib");
+        assert_eq!(of(":/opt/lib:.:lib:../lib:/usr/lib").unwrap(), "/opt/lib:/usr/lib");
+        for none in ["", ":", "lib", ".:.."] {
+            assert_eq!(of(none), None, "{none}");
+        }
+    }
 }

@@ -51,7 +51,7 @@ def run(state, variant, iterations):
     if FLAW == "late-crash" and runs > 20:
         os.abort()
     begin = time.perf_counter_ns()
-    for _ in range(iterations):
+    for _ in range(1 if FLAW == "only-first" else iterations):
         compute(state)
     if FLAW == "many-threads":
         if runs == 1:
@@ -127,6 +127,8 @@ def write(text):
 for line in sys.stdin:
     request = json.loads(line)
     if request["do"] == "end":
+        while FLAW == "chatters":
+            write("Goodbye!\n" * (1 << 12))
         break
     if FLAW == "rubbish":
         write("Loading weights: 100 %\n")

@@ -11,13 +11,13 @@ use fusion_cost_model::Clock;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::disturbance::{Cause, causes_between, clock_changed, observable};
+use super::disturbance::{Cause, Lost, clock_changed, observable};
 use super::procedure::Procedure;
 use super::samples::{Pair, Round, Samples, SensorRange};
 use super::schedule::{Order, draw_orders};
 use super::statistics::median;
 use super::watch::{self, Watch};
-use told::coarse_step;
+use told::{check_that_more_takes_longer, coarse_step};
 
 /// What a measurement is made with, apart from the device.
 pub struct Instruments<'a> {
@@ -59,6 +59,11 @@ pub fn measure(
     let once =
         [seconds_per_run(prepared, first, least)?, seconds_per_run(prepared, second, least)?];
     let iterations = once.map(|seconds| runs_in(least, seconds));
+    if instruments.is_told {
+        for (variant, runs) in variants.into_iter().zip(iterations) {
+            check_that_more_takes_longer(prepared, variant, runs)?;
+        }
+    }
     let sample = |index: usize| once[index] * (f64::from(iterations[index]) + 1.0);
     let (rounds_planned, pairs) = procedure.affordable(sample(0) + sample(1));
 
@@ -69,20 +74,20 @@ pub fn measure(
     observed.extend(first_reading.clock_mhz.map(|_| Cause::ClockChange));
     let mut range = SensorRange::default();
     let mut times: [Vec<Duration>; 2] = Default::default();
-    let mut take = |prepared: &mut dyn Prepared, index: usize, seen: &mut Seen| {
+    let mut take = |prepared: &mut dyn Prepared, index: usize, sensors: &mut Vec<Sensors>| {
         let before = counters(prepared);
         let untimed = prepared.run(variants[index], 1)?;
         // Behind the untimed run, so that the device is at work when it is asked.
         let sensors_before = prepared.sensors();
         // A clock that did not move would make a ratio of nothing.
         let time = prepared.run(variants[index], iterations[index])?.max(instruments.tick);
-        seen.causes.extend(causes_between(&before, &counters(prepared), untimed + time));
+        let lost = Lost::between(&before, &counters(prepared), untimed + time);
         for reading in [sensors_before, prepared.sensors()] {
             range.add(reading);
-            seen.sensors.push(reading);
+            sensors.push(reading);
         }
         times[index].push(time);
-        Ok::<_, BackendError>(time.as_secs_f64() / f64::from(iterations[index]))
+        Ok::<_, BackendError>((time.as_secs_f64() / f64::from(iterations[index]), lost))
     };
 
     let mut readings = vec![instruments.watch.read()];
@@ -94,19 +99,17 @@ pub fn measure(
         }
         let mut round = Round { pairs: Vec::with_capacity(pairs) };
         for order in draw_orders(pairs, &mut random) {
-            let (mut seconds, mut seen) = ([0.0; 2], Seen::default());
-            let mut changed = [false; 2];
+            let (mut seconds, mut lost) = ([0.0; 2], [Lost::default(); 2]);
+            let (mut changed, mut sensors) = ([false; 2], Vec::new());
             for index in order.positions() {
                 // With the last reading before its untimed run, which may be what changes the clock.
-                let from = seen.sensors.len().saturating_sub(1);
-                seconds[index] = take(prepared, index, &mut seen)?;
-                changed[index] = clock_changed(&seen.sensors[from..]);
+                let from = sensors.len().saturating_sub(1);
+                (seconds[index], lost[index]) = take(prepared, index, &mut sensors)?;
+                changed[index] = clock_changed(&sensors[from..]);
             }
-            let mut causes = seen.causes;
+            let mut causes = Lost::causes(lost);
             causes.extend(changed.contains(&true).then_some(Cause::ClockChange));
             causes.retain(is_observed_by_clock);
-            causes.sort_unstable();
-            causes.dedup();
             round.pairs.push(Pair { seconds, order, causes, clock_changed: changed });
         }
         rounds.push(round);
@@ -117,8 +120,8 @@ pub fn measure(
     let mut blocks = [0.0; 2];
     for index in order.positions() {
         let block =
-            (0..BACK_TO_BACK.min(pairs / 2)).map(|_| take(prepared, index, &mut Seen::default()));
-        blocks[index] = median(&block.collect::<Result<Vec<_>, _>>()?);
+            (0..BACK_TO_BACK.min(pairs / 2)).map(|_| Ok(take(prepared, index, &mut Vec::new())?.0));
+        blocks[index] = median(&block.collect::<Result<Vec<_>, BackendError>>()?);
     }
 
     let of_rounds = watch::causes_of_rounds(&readings, instruments.watch.processors());
@@ -140,13 +143,6 @@ pub fn measure(
         observable: observed,
         sensors: Some(range).filter(|range| *range != SensorRange::default()),
     })
-}
-
-/// What was seen around the samples of a pair.
-#[derive(Default)]
-struct Seen {
-    causes: Vec<Cause>,
-    sensors: Vec<Sensors>,
 }
 
 /// How many runs a sample needs to last at least `least`.

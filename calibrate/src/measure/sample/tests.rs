@@ -14,6 +14,8 @@ struct Scripted {
     held_up: Option<usize>,
     /// The factor by which all runs take longer; 0 means 1.
     times_slower: u32,
+    /// It makes only the first of the runs of this variant.
+    leaves_out: Option<Variant>,
     /// The clock before the run with a number, where the device has one.
     mhz: Option<fn(usize) -> u32>,
 }
@@ -35,7 +37,8 @@ impl Prepared for Scripted {
             return Ok(Duration::from_secs(1));
         }
         let micros = if variant == Variant::Unfused { 200 } else { 100 };
-        Ok(Duration::from_micros(micros) * iterations * self.times_slower.max(1))
+        let made = if self.leaves_out == Some(variant) { 1 } else { iterations };
+        Ok(Duration::from_micros(micros) * made * self.times_slower.max(1))
     }
     fn output(&mut self) -> Result<Vec<f32>, BackendError> {
         Ok(Vec::new())
@@ -93,6 +96,27 @@ fn the_ticks_of_another_programs_clock_are_those_that_its_times_show() {
         measure(device, Variant::ALL, &SMALL, 1, &mut instruments).unwrap().ticks
     };
     assert_eq!([false, true].map(ticks), [500_000 / 20, 1]);
+}
+
+#[test]
+fn another_program_that_makes_only_the_first_run_is_seen() {
+    let counters = |prepared: &mut dyn Prepared| prepared.counters();
+    let measured = |leaves_out, times_slower| {
+        let (tick, clock) = (Duration::from_nanos(20), Clock::Host);
+        let mut instruments =
+            Instruments { watch: &mut Idle, clock, tick, is_told: true, counters };
+        let device = &mut Scripted { leaves_out, times_slower, ..Scripted::default() };
+        let samples = measure(device, Variant::ALL, &SMALL, 1, &mut instruments);
+        samples.map(|samples| samples.iterations).map_err(|error| error.to_string())
+    };
+    assert_eq!(measured(None, 1), Ok([3, 5]));
+    for variant in Variant::ALL {
+        let message = measured(Some(variant), 1).unwrap_err();
+        assert!(message.starts_with(&format!("its {} variant takes", variant.name())), "{message}");
+        assert!(message.contains("does not make all runs"), "{message}");
+        // Where a sample is a single run, all are made.
+        assert_eq!(measured(Some(variant), 100), Ok([1, 1]));
+    }
 }
 
 const SMALL: Procedure = Procedure { rounds: 3, pairs: 4, ..Procedure::STANDARD };

@@ -1,6 +1,51 @@
-//! The clock of another program, which says what its runs took and not in which steps it counts.
+//! What another program says of its runs, and what shows that it cannot be so.
 
 use std::time::Duration;
+
+use fused_kernels::{BackendError, Prepared, Variant};
+
+/// So many times the runs of a sample must take at least half as many times as long.
+const MORE: u32 = 4;
+
+/// How often both are timed; the least time of each counts.
+const ATTEMPTS: usize = 3;
+
+/// Some runs took hardly longer than a few of them.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "its {variant} variant takes {few:.1?} for {runs} runs and {many:.1?} for {more}, so it does not make \
+     all runs that it is asked for"
+)]
+struct RunsLeftOut {
+    variant: &'static str,
+    runs: u32,
+    few: Duration,
+    more: u32,
+    many: Duration,
+}
+
+/// Checks that a program makes as many runs as it is asked for. One that makes only the first, and
+/// keeps its result, would be timed as that many times as fast, and its results would be right.
+pub(super) fn check_that_more_takes_longer(
+    prepared: &mut dyn Prepared,
+    variant: Variant,
+    runs: u32,
+) -> Result<(), BackendError> {
+    if runs == 1 {
+        return Ok(());
+    }
+    let mut least = |runs| {
+        let times = (0..ATTEMPTS).map(|_| prepared.run(variant, runs));
+        times.reduce(|one, other| Ok(one?.min(other?))).unwrap_or(Ok(Duration::ZERO))
+    };
+    let more = runs.saturating_mul(MORE);
+    let (few, many) = (least(runs)?, least(more)?);
+    if many >= few * (MORE / 2) {
+        return Ok(());
+    }
+    let variant = variant.name();
+    Err(BackendError::Device(RunsLeftOut { variant, runs, few, more, many }.into()))
+}
 
 /// The step of a clock, from the times of the samples of each variant; `None` where nothing speaks
 /// for a coarse one.

@@ -9,12 +9,13 @@ mod text;
 
 use std::collections::BTreeMap;
 
-use fusion_cost_model::calibration::Verdict;
+use fusion_cost_model::calibration::{Disturbed, Verdict};
 use fusion_cost_model::{Evidence, OnTarget, Problem};
 use serde::{Serialize, Serializer};
 
 use super::estimated::Range;
 use super::partition::{OpaqueNodes, SplitModel};
+use crate::measure::Cause;
 use crate::plan::workload::{Way, Ways};
 use crate::run::workload::MeasuredWorkload;
 
@@ -171,6 +172,8 @@ pub struct Measurement {
     pub pairs: usize,
     /// Those that nothing disturbed.
     pub pairs_kept: usize,
+    /// Those that something disturbed, by cause.
+    pub disturbed: Disturbed,
     /// Seed of the inputs, the memory layouts and the order of the samples.
     pub seed: u64,
     /// The unfused way against a copy of itself, whose truth is 1.
@@ -276,6 +279,7 @@ fn measurement(measured: &MeasuredWorkload, run: MeasuredOn) -> Measurement {
         processes: estimates().map(|one| one.processes).min().unwrap_or(0),
         pairs: estimates().map(|one| one.pairs).sum(),
         pairs_kept: estimates().map(|one| one.pairs_kept).sum(),
+        disturbed: estimates().map(|one| one.disturbed).fold(Disturbed::default(), Cause::sum),
         seed,
         against_itself: itself.map(|pair| figures::ratio(&pair.estimate)),
         noise_floor: measured.noise_floor,

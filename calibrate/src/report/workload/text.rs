@@ -7,6 +7,7 @@ use fusion_cost_model::calibration::Verdict;
 
 use super::gains::{Gain, Times};
 use super::{Apart, Known, Measurement, Memory, Operator, WayReport, WorkloadReport};
+use crate::judge::causes_of;
 use crate::plan::workload::Way;
 use crate::report::block::Block;
 use crate::report::estimated::{Range, short, signed};
@@ -305,8 +306,12 @@ fn apart(Apart { problem, times, speedup, evidence }: &Apart) -> String {
 /// How it was measured.
 fn procedure(measurement: &Measurement) -> Vec<Block> {
     let Measurement { machine, processes, pairs, pairs_kept, seed, .. } = measurement;
+    let causes = match causes_of(measurement.disturbed) {
+        causes if causes.is_empty() => causes,
+        causes => format!(" ({causes})"),
+    };
     let mut text = format!(
-        "{} for each pair of ways, {pairs_kept} of {pairs} pairs undisturbed, seed {seed}, on {machine}",
+        "{} for each pair of ways, {pairs_kept} of {pairs} pairs undisturbed{causes}, seed {seed}, on {machine}",
         counted(*processes, "process", "processes")
     );
     if !measurement.is_of_profile {

@@ -103,6 +103,8 @@ impl Journal {
     /// When it cannot be read or written, or another run has it.
     pub fn open(path: &Path, key: &RunKey, seed: Seed) -> anyhow::Result<(Self, Recovered)> {
         let mut file = Self::open_locked(path)?;
+        // Where it is a link, the link stays, and what it leads to is replaced or removed.
+        let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
         // Bytes and not text: what a crash left need not be UTF-8.
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).with_context(|| format!("cannot read {}", path.display()))?;

@@ -7,7 +7,7 @@ use super::super::entry::Entry;
 use super::super::findings::{self, PassCeilings};
 use super::Session;
 use crate::plan::Subject;
-use crate::worker::{CeilingsTask, NoAnswer};
+use crate::worker::{CeilingsReport, CeilingsTask, NoAnswer};
 
 /// The ceilings are measured before the first pass and again whenever this many passes are made, so
 /// that every state that the machine stays in has its own.
@@ -50,7 +50,7 @@ impl Session<'_> {
             let (rounds, core) =
                 (self.settings.procedure.ceiling_rounds, self.ladder_of_ceilings.core);
             let task = CeilingsTask { dtype, clock, rounds, core };
-            let error = match self.workers.ceilings(task, self.time_left()) {
+            let error = match self.ask_for_ceilings(task) {
                 Ok(Some(report)) => {
                     if let Some(journal) = &mut self.journal {
                         let report = report.clone();
@@ -73,6 +73,17 @@ impl Session<'_> {
             if !falls {
                 return Ok(None);
             }
+        }
+    }
+
+    /// Asks a worker. One that crashes is asked once more, as for a problem.
+    fn ask_for_ceilings(&mut self, task: CeilingsTask) -> Result<Option<CeilingsReport>, NoAnswer> {
+        match self.workers.ceilings(task, self.time_left()) {
+            Err(NoAnswer::Crashed(reason)) => {
+                self.observer.warn(&format!("the ceilings: {reason}; they are tried once more"));
+                self.workers.ceilings(task, self.time_left())
+            }
+            answer => answer,
         }
     }
 

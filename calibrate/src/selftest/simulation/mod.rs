@@ -69,6 +69,10 @@ impl Simulation {
         };
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         for first in (0..calibrations).step_by(problems as usize) {
+            if stop.requested() {
+                result.interrupted = true;
+                break;
+            }
             let numbers = first..calibrations.min(first + problems);
             let subjects: Vec<Subject> = numbers.map(subject).collect::<anyhow::Result<_>>()?;
             let settings = self.settings(random.next_u64());

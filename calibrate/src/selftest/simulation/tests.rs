@@ -38,6 +38,16 @@ fn widest(disturbance: Disturbance) -> f64 {
     }
 }
 
+/// Otherwise the sessions that are left would each begin, and end at once.
+#[test]
+fn a_simulation_that_is_stopped_begins_no_other_run() {
+    let stop = Stop::default();
+    stop.request();
+    let millions = simulation(Disturbance::ALL[0], 4, 1).run(u32::MAX, &stop).unwrap();
+    assert!(millions.interrupted);
+    assert_eq!(millions.calibrations, 0);
+}
+
 fn missed(problems: u32, calibrations: u32) -> Vec<Simulated> {
     let mut missed = Vec::new();
     for disturbance in Disturbance::ALL {
