@@ -184,7 +184,7 @@ impl HardwareSpec {
         let spec: Self = toml::from_str(text).map_err(invalid)?;
         spec.check()
             .and_then(|()| ranges::check_sheet(&spec))
-            .map_err(|(place, why)| invalid(format!("`{}`: {why}", place.name())))?;
+            .map_err(|(place, why)| invalid(format!("{}: {why}", place.describe_in_file(text))))?;
         Ok(spec)
     }
 
@@ -312,9 +312,13 @@ source = "made up"
     #[test]
     fn figures_that_cannot_be_are_refused_with_their_range() {
         for (from, to, expected) in [
-            ("count = 4", "count = 0", "`cores.count`: it is 0; it must be between 1 and 1000000"),
+            (
+                "count = 4",
+                "count = 0",
+                "cores.count at line 12: it is 0; it must be between 1 and 1000000",
+            ),
             ("count = 4", "count = 4, threads = 2", "fewer than cores"),
-            ("count = 4", "count = 4, boost_clock_mhz = 5", "`cores.boost_clock_mhz`: it is 5"),
+            ("count = 4", "count = 4, boost_clock_mhz = 5", "cores.boost_clock_mhz at line 12: it is 5"),
             (
                 "count = 4",
                 "count = 4, base_clock_mhz = 3000, boost_clock_mhz = 2000",
@@ -328,23 +332,27 @@ source = "made up"
                 "it is 0; it must be between 0.01 and 1000000 GB/s",
             ),
             ("kind = \"DDR\"", "kind = \"DDR\", capacity_gib = -1.0", "capacity_gib"),
-            ("level = 1", "level = 0", "`cache.level`"),
-            ("bytes = 32768", "bytes = 0", "`cache.bytes`"),
-            ("instances = 4", "instances = 0", "`cache.instances`"),
+            ("level = 1", "level = 0", "cache.level at line 16: "),
+            ("bytes = 32768", "bytes = 0", "cache.bytes at line 18: "),
+            ("instances = 4", "instances = 0", "cache.instances at line 19: "),
             (
                 "instances = 4",
                 "instances = 5",
-                "`cache.instances`: it is 5, and there are 4 threads",
+                "cache.instances at line 19: it is 5, and there are 4 threads",
             ),
             ("gflops = 100.0", "gflops = 1e15", "between 0.01 and 1000000000 GFLOP/s"),
-            ("[\"Example(R) One\"]", "[\"\"]", "`detect`: it is empty"),
-            ("[\"one\"]", "[\" \"]", "`aliases`: it is empty"),
-            ("\"Example One\"", "\"\\u001b[2J\"", "`name`: it has a control character"),
+            ("[\"Example(R) One\"]", "[\"\"]", "detect at line 10: it is empty"),
+            ("[\"one\"]", "[\" \"]", "aliases at line 9: it is empty"),
+            ("\"Example One\"", "\"\\u001b[2J\"", "name at line 5: it has a control character"),
         ] {
             let text = SPEC.replacen(from, to, 1);
             assert_ne!(text, SPEC, "{from}");
             let message = HardwareSpec::from_toml(&text).unwrap_err().to_string();
             assert!(message.contains(expected), "{to}: {message}");
+            // The line that was changed.
+            let changed = text.lines().zip(SPEC.lines()).position(|(one, other)| one != other);
+            let line = format!(" at line {}: ", changed.unwrap() + 1);
+            assert!(message.contains(&line), "{to}: {message}");
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Where in the text of a file a key stands.
 
+use toml::de::{DeTable, DeValue};
+
 /// A table at the top of a file: the only one of its name, such as `[settings]`, or one of several,
 /// such as `[[fusion]]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,6 +96,29 @@ impl Place {
         }
     }
 
+    /// Where the key stands in a file that is one section, in words: `cores.count at line 7`. Its
+    /// tables may be written in a line each.
+    pub(crate) fn describe_in_file(self, text: &str) -> String {
+        let key = self.name();
+        let line = self.line_in_file(text);
+        line.map_or_else(|| key.clone(), |line| format!("{key} at line {line}"))
+    }
+
+    fn line_in_file(self, text: &str) -> Option<usize> {
+        let file = DeTable::parse(text).ok()?;
+        let mut table = file.get_ref();
+        if !self.table.is_empty() {
+            let found = match table.get(self.table)?.get_ref() {
+                DeValue::Array(all) => all.get(self.nth)?.get_ref(),
+                one => one,
+            };
+            let DeValue::Table(found) = found else { return None };
+            table = found;
+        }
+        let (key, _) = table.get_key_value(self.key)?;
+        Some(1 + text[..key.span().start].matches('\n').count())
+    }
+
     /// The key's line, from 1, in the section whose header is at a line.
     fn line(self, text: &str, section: Section, header: usize) -> Option<usize> {
         let own = [format!("[{}.", section.name), format!("[[{}.", section.name)];
@@ -139,6 +164,24 @@ ms=5
 [[fusion]]
 ms = 6
 ";
+
+    #[test]
+    fn a_key_is_found_in_a_file_however_its_tables_are_written() {
+        let text = "id = 1\ncores = { count = 2,\n  threads = 3 }\n[[cache]]\nbytes = 4\n\
+                    [[cache]]\n'bytes' = 5\n[memory]\nbytes = 6\n";
+        for (place, expected) in [
+            (Place::of("id"), "id at line 1"),
+            (Place::within("cores", "count"), "cores.count at line 2"),
+            (Place::within("cores", "threads"), "cores.threads at line 3"),
+            (Place::of_nth("cache", 0, "bytes"), "cache.bytes at line 5"),
+            (Place::of_nth("cache", 1, "bytes"), "cache 2, bytes at line 7"),
+            (Place::within("memory", "bytes"), "memory.bytes at line 9"),
+            (Place::of("name"), "name"),
+            (Place::of_nth("cache", 2, "bytes"), "cache 3, bytes"),
+        ] {
+            assert_eq!(place.describe_in_file(text), expected);
+        }
+    }
 
     #[test]
     fn a_key_is_found_in_its_own_table() {

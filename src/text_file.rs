@@ -18,17 +18,18 @@ pub(crate) fn read(path: &Path) -> Result<String, Error> {
 
 /// Not more than the limit also of what has no size, or never ends.
 fn read_to_limit(file: File) -> io::Result<String> {
-    let too_large = || {
-        let reason = format!("it has more than {} MiB", MOST_BYTES >> 20);
+    let too_large = |has: &str| {
+        let reason = format!("it has {has}more than the {} MiB that are read", MOST_BYTES >> 20);
         io::Error::new(io::ErrorKind::FileTooLarge, reason)
     };
-    if file.metadata()?.len() > MOST_BYTES {
-        return Err(too_large());
+    let bytes = file.metadata()?.len();
+    if bytes > MOST_BYTES {
+        return Err(too_large(&format!("{} MiB, ", bytes.div_ceil(1 << 20))));
     }
     let mut text = String::new();
     file.take(MOST_BYTES + 1).read_to_string(&mut text)?;
     if text.len() as u64 > MOST_BYTES {
-        return Err(too_large());
+        return Err(too_large(""));
     }
     Ok(match text.strip_prefix('\u{feff}') {
         Some(rest) => rest.to_owned(),
@@ -45,7 +46,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(5 << 30).unwrap();
         let message = read(file.path()).unwrap_err().to_string();
-        assert!(message.contains("more than 20 MiB"), "{message}");
+        assert!(message.ends_with("it has 5120 MiB, more than the 20 MiB that are read"), "{message}");
         #[cfg(unix)]
         assert!(read(Path::new("/dev/zero")).is_err());
     }

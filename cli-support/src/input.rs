@@ -13,23 +13,33 @@ use crate::say;
 ///
 /// When it cannot be read, is no UTF-8, or is too large.
 pub fn text(path: &Path, most_bytes: u64) -> io::Result<String> {
-    let too_large = || {
-        let reason = format!("it has more than {} MiB", most_bytes >> 20);
+    let too_large = |has: &str| {
+        let reason = format!("it has {has}more than the {} that are read", binary(most_bytes));
         io::Error::new(io::ErrorKind::FileTooLarge, reason)
     };
     let file = open(path)?;
-    if file.metadata()?.len() > most_bytes {
-        return Err(too_large());
+    let bytes = file.metadata()?.len();
+    if bytes > most_bytes {
+        return Err(too_large(&format!("{}, ", binary(bytes))));
     }
     let mut text = String::new();
     file.take(most_bytes + 1).read_to_string(&mut text)?;
     if text.len() as u64 > most_bytes {
-        return Err(too_large());
+        return Err(too_large(""));
     }
     Ok(match text.strip_prefix('\u{feff}') {
         Some(rest) => rest.to_owned(),
         None => text,
     })
+}
+
+/// A size in whole units, rounded up.
+fn binary(bytes: u64) -> String {
+    if bytes < 1 << 20 {
+        format!("{} KiB", bytes.div_ceil(1 << 10))
+    } else {
+        format!("{} MiB", bytes.div_ceil(1 << 20))
+    }
 }
 
 /// Opens a file to be read. A pipe opens when somebody writes into it, so it is said that this waits.
@@ -71,9 +81,12 @@ mod tests {
         assert_eq!(text(file.path(), 2).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
         file.as_file().set_len(5 << 30).unwrap();
         let message = text(file.path(), 20 << 20).unwrap_err().to_string();
-        assert_eq!(message, "it has more than 20 MiB");
+        assert_eq!(message, "it has 5120 MiB, more than the 20 MiB that are read");
         assert!(text(Path::new("/nonexistent"), 1).is_err());
         #[cfg(unix)]
-        assert!(text(Path::new("/dev/zero"), 1 << 20).is_err());
+        {
+            let message = text(Path::new("/dev/zero"), 1 << 16).unwrap_err().to_string();
+            assert_eq!(message, "it has more than the 64 KiB that are read");
+        }
     }
 }

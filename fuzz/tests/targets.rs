@@ -47,6 +47,21 @@ fn run(name: &str) {
     }
 }
 
+/// With cargo-fuzz too, and said what must hold of it.
+#[test]
+fn every_target_has_a_fuzzer_and_a_line_in_the_documentation() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let docs = fs::read_to_string(folder.join("../docs/fuzzing.md")).unwrap();
+    for name in fuzz_targets::TARGETS.iter().map(|target| target.name) {
+        assert!(folder.join(format!("libfuzzer/src/bin/{name}.rs")).is_file(), "{name}");
+        let is_its_row = |line: &str| {
+            let cell = line.strip_prefix("| ").and_then(|row| row.split(" | ").next());
+            cell.is_some_and(|cell| cell.split(", ").any(|one| one == format!("`{name}`")))
+        };
+        assert!(docs.lines().any(is_its_row), "{name}");
+    }
+}
+
 macro_rules! targets {
     ($($name:ident),* $(,)?) => {
         $(#[test]
@@ -66,6 +81,15 @@ targets!(
     calibration,
     hardware,
     shapes,
+    workload,
+    command_line,
+    defaults,
+    problem_list,
+    runtime,
+    runtime_answer,
+    machine_states,
+    compiled_kernel,
+    gpu_library,
     imported,
     import_json,
     journal,
@@ -83,6 +107,9 @@ targets!(
     rocprof,
     rocprof_table,
     predicted,
+    operators,
+    passes,
+    scenarios,
     graph,
     graph_changed,
 );

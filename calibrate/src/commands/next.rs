@@ -1,10 +1,11 @@
 //! `calibrate --for MODEL` and `calibrate --refresh OLD`: runs that choose what to measure.
 
 use std::io::Write as _;
-use std::path::{Path, PathBuf, absolute};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use cli_support::output::Target as Place;
 use cli_support::plain;
 use cli_support::width::Width;
 use fusion_cost_model::calibration::{HardwareCalibration, RunEnd};
@@ -96,7 +97,7 @@ fn refresh(args: &RunArgs, path: &Path, target: &Target, machine: &Machine) -> a
         return Err(UsageError(format!("{name} is of another machine, {of}")).into());
     }
     let output = args.output.clone().unwrap_or_else(|| path.with_extension("refreshed.toml"));
-    if absolute(&output).ok() == absolute(path).ok() {
+    if Place::place_of(&output) == Place::place_of(path) {
         let text = format!("--output {name} would replace the calibration that is to be refreshed");
         return Err(UsageError(text).into());
     }

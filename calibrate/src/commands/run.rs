@@ -112,6 +112,9 @@ pub fn measure(
         args.samples.as_deref(),
         args.overwrite,
     )?;
+    if let Some(baseline) = &args.baseline {
+        files.keep("--baseline", baseline)?;
+    }
     let checks = preflight::check(&needs);
     let forced = preflight::go_on_with(&checks, args.force)?;
     let cache: CacheState = args.cache.into();

@@ -57,7 +57,9 @@ impl KnownStates {
         Self::in_folder(folder.as_deref(), fingerprint, threads)
     }
 
-    fn in_folder(folder: Option<&Path>, fingerprint: &Fingerprint, threads: u32) -> Self {
+    /// What was left in a folder; `None` keeps nothing.
+    #[must_use]
+    pub fn in_folder(folder: Option<&Path>, fingerprint: &Fingerprint, threads: u32) -> Self {
         let Fingerprint { cpu_model, logical_cores, memory_bytes, .. } = fingerprint;
         let machine = format!("{cpu_model}, {logical_cores} processors, {memory_bytes} bytes");
         let path = folder.map(|folder| folder.join("machine-states.jsonl"));

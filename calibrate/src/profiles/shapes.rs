@@ -1,9 +1,11 @@
 //! Sets of sizes: which problems to measure for which chains.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use fusion_cost_model::{Chain, DType, Error, Family, FileKind, PATTERNS, Problem, Sizes};
 use serde::Deserialize;
+use toml::Spanned;
 
 const SCHEMA_VERSION: u32 = 2;
 
@@ -39,8 +41,8 @@ struct File {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FileEntry {
-    fusion: Vec<String>,
-    sizes: Vec<String>,
+    fusion: Spanned<Vec<Spanned<String>>>,
+    sizes: Spanned<Vec<Spanned<String>>>,
 }
 
 /// A file of sizes that cannot be used.
@@ -54,29 +56,40 @@ pub enum ShapesError {
     #[error(transparent)]
     Kind(Error),
     /// A name or sizes that cannot be.
-    #[error("[[shapes]] entry {entry}: {source}")]
+    #[error("[[shapes]] entry {entry}, `{key}` at line {line}: {source}")]
     Vocabulary {
         /// Counted from 1.
         entry: usize,
+        /// The list.
+        key: &'static str,
+        /// The line of the name or the sizes, from 1.
+        line: usize,
         /// What is wrong.
         source: Error,
     },
     /// Nothing to measure.
-    #[error("[[shapes]] entry {entry}: `{key}` is empty; it would measure nothing")]
+    #[error("[[shapes]] entry {entry}, `{key}` at line {line}: it is empty; it would measure nothing")]
     Empty {
         /// Counted from 1.
         entry: usize,
         /// The list.
         key: &'static str,
+        /// Its line, from 1.
+        line: usize,
     },
     /// No entries.
     #[error("it has no [[shapes]], so that there is nothing to measure")]
     NoEntries,
     /// Chains with different sizes in one entry.
-    #[error("[[shapes]] entry {entry}: `{first}` and `{second}` do not have the same sizes")]
+    #[error(
+        "[[shapes]] entry {entry}, `fusion` at line {line}: `{first}` and `{second}` do not have the \
+         same sizes"
+    )]
     Mixed {
         /// Counted from 1.
         entry: usize,
+        /// The line of the second one, from 1.
+        line: usize,
         /// One chain.
         first: String,
         /// Another one.
@@ -100,7 +113,7 @@ impl ShapeSet {
             .shapes
             .iter()
             .zip(1..)
-            .map(|(entry, number)| Entry::read(entry, number))
+            .map(|(entry, number)| Entry::read(entry, number, text))
             .collect::<Result<_, _>>()?;
         Ok(Self { name: file.name, description: file.description, entries })
     }
@@ -156,29 +169,41 @@ impl ShapeSet {
 }
 
 impl Entry {
-    fn read(entry: &FileEntry, number: usize) -> Result<Self, ShapesError> {
-        let vocabulary = |source| ShapesError::Vocabulary { entry: number, source };
+    /// Reads the entry of this number in a text.
+    fn read(entry: &FileEntry, number: usize, text: &str) -> Result<Self, ShapesError> {
+        let line = |at: Range<usize>| 1 + text[..at.start].matches('\n').count();
         for (key, list) in [("fusion", &entry.fusion), ("sizes", &entry.sizes)] {
-            if list.is_empty() {
-                return Err(ShapesError::Empty { entry: number, key });
+            if list.get_ref().is_empty() {
+                return Err(ShapesError::Empty { entry: number, key, line: line(list.span()) });
             }
         }
-        let mut chains = Vec::new();
-        for name in &entry.fusion {
-            chains.extend(select(name).map_err(vocabulary)?);
+        let vocabulary = |key, at: Range<usize>| {
+            let line = line(at);
+            move |source| ShapesError::Vocabulary { entry: number, key, line, source }
+        };
+        let mut chains: Vec<Chain> = Vec::new();
+        for name in entry.fusion.get_ref() {
+            let named = select(name.get_ref()).map_err(vocabulary("fusion", name.span()))?;
+            let first = chains.first().or(named.first()).copied();
+            let is_other = |chain: &&Chain| first.is_some_and(|one| one.form() != chain.form());
+            if let (Some(first), Some(other)) = (first, named.iter().find(is_other)) {
+                return Err(ShapesError::Mixed {
+                    entry: number,
+                    line: line(name.span()),
+                    first: first.name(),
+                    second: other.name(),
+                });
+            }
+            chains.extend(named);
         }
         let Some(first) = chains.first() else {
             return Ok(Self { chains, sizes: Vec::new() });
         };
-        if let Some(other) = chains.iter().find(|chain| chain.form() != first.form()) {
-            return Err(ShapesError::Mixed {
-                entry: number,
-                first: first.name(),
-                second: other.name(),
-            });
-        }
-        let sizes = entry.sizes.iter().map(|text| Sizes::parse(first.form(), text));
-        let sizes = sizes.collect::<Result<_, _>>().map_err(vocabulary)?;
+        let sizes = entry.sizes.get_ref().iter().map(|sizes| {
+            Sizes::parse(first.form(), sizes.get_ref())
+                .map_err(vocabulary("sizes", sizes.span()))
+        });
+        let sizes = sizes.collect::<Result<_, _>>()?;
         Ok(Self { chains, sizes })
     }
 }
@@ -282,13 +307,30 @@ sizes = ["m7.n8"]
     #[test]
     fn bad_files_say_where() {
         for (from, to, expected) in [
-            ("sizes = [\"m7.n8\"]", "sizes = [\"m7\"]", "entry 2"),
-            ("sizes = [\"m7.n8\"]", "sizes = []", "entry 2: `sizes` is empty"),
-            ("fusion = [\"add_relu\"]", "fusion = []", "entry 2: `fusion` is empty"),
+            ("sizes = [\"m7.n8\"]", "sizes = [\"m7\"]", "entry 2, `sizes` at line 13: "),
+            ("sizes = [\"m7.n8\"]", "sizes = []", "entry 2, `sizes` at line 13: it is empty"),
+            (
+                "fusion = [\"add_relu\"]",
+                "fusion = []",
+                "entry 2, `fusion` at line 12: it is empty",
+            ),
             (&SET[SET.find("[[").unwrap()..], "", "it has no [[shapes]]"),
+            ("m1.k2.n3", "m1.k0.n3", "entry 1, `sizes` at line 9: "),
             ("m1.k2.n3", "m1.k0.n3", "k (input features) is 0"),
-            ("\"linear_bias\",", "\"add_relu\",", "do not have the same sizes"),
+            ("\"m4.k5.n6\"]", "\n\"m4.k5\"]", "entry 1, `sizes` at line 10: "),
+            (
+                "\"linear_bias\",",
+                "\"add_relu\",",
+                "entry 1, `fusion` at line 8: `add_relu` and `linear_bias_relu` do not have the same",
+            ),
+            ("\"linear_bias\",", "\"linear_bias\",\n\"relu\",", "entry 1, `fusion` at line 9: "),
+            ("fusion = [\"add_relu\"]", "fusion = [\"ad_relu\"]", "entry 2, `fusion` at line 12: "),
             ("fusion = [\"add_relu\"]", "fusion = [\"ad_relu\"]", "did you mean `add_relu`"),
+            (
+                "fusion = [\"add_relu\"]",
+                "fusion = [\"all\"]",
+                "entry 2, `fusion` at line 12: ",
+            ),
             ("schema_version = 2", "schema_version = 3", "schema_version is 3"),
             ("kind = \"shapes\"", "kind = \"hardware\"", "it is a hardware profile, not a set of"),
             ("kind = \"shapes\"", "", "its top level"),

@@ -14,6 +14,9 @@ const SCHEMA_VERSION: u32 = 1;
 /// More than any model has, and few enough that a typo does not fill the memory.
 const MOST_NODES: usize = 100_000;
 
+/// The bytes of all repetitions at most, as a file without `times` would have them.
+const MOST_BYTES: usize = 64 << 20;
+
 /// What a block reads of the one before it, and what it leaves to the next one.
 const FLOW: [&str; 2] = ["in", "out"];
 
@@ -92,6 +95,12 @@ pub enum WorkloadError {
     /// More than can be meant.
     #[error("its blocks have more than {MOST_NODES} nodes together; `times` may be a typo")]
     TooLarge,
+    /// The same, of texts and weights.
+    #[error(
+        "its blocks have more than {} MiB of text together; `times` may be a typo",
+        MOST_BYTES >> 20
+    )]
+    TooLong,
     /// A line of a block cannot be read.
     #[error("block `{block}`, line {line} of its nodes: {reason}")]
     Line {
@@ -135,11 +144,14 @@ impl File {
         }
         let mut graph = Expansion { dtype: &self.dtype, constants: Vec::new(), nodes: Vec::new() };
         let mut flowing = first.name.clone();
+        let mut bytes_left = MOST_BYTES;
         for (index, block) in self.blocks.iter().enumerate() {
             let lines = block.read()?;
             if block.times.saturating_mul(lines.len().max(1)) > MOST_NODES - graph.nodes.len() {
                 return Err(WorkloadError::TooLarge);
             }
+            let bytes = block.times.saturating_mul(block.bytes(&lines, &self.dtype));
+            bytes_left = bytes_left.checked_sub(bytes).ok_or(WorkloadError::TooLong)?;
             for time in 0..block.times {
                 let own = Names {
                     prefix: format!("{}{}.{time}.", block.name, index + 1),
@@ -163,6 +175,18 @@ impl File {
 }
 
 impl Block {
+    /// About how much one repetition adds to the graph: each name gets that of the block before it.
+    fn bytes(&self, lines: &[NodeLine], dtype: &str) -> usize {
+        let weights = self.weights.iter().map(|(keys, shape)| {
+            let count = keys.split_whitespace().count();
+            (count, keys.len() + 8 * count * shape.len())
+        });
+        let nodes = lines.iter().map(|line| (2 + line.inputs.len(), 0));
+        let all = weights.chain(nodes);
+        let (names, bytes) = all.fold((0, 0), |(names, bytes), (a, b)| (names + a, bytes + b));
+        self.nodes.len() + bytes + names * (self.name.len() + dtype.len() + 16)
+    }
+
     fn read(&self) -> Result<Vec<NodeLine>, WorkloadError> {
         let lines = self.nodes.lines().zip(1..).map(|(text, line)| (text.trim(), line));
         let lines = lines.filter(|(text, _)| !text.is_empty() && !text.starts_with('#'));
@@ -294,6 +318,16 @@ out = LayerNormalization(s, gain, shift) axis=-1
         assert_eq!(found[..4], one);
         assert_eq!(found[5..9], one);
         assert!(found[4].starts_with("layer_norm/"), "{found:?}");
+    }
+
+    /// Fewer nodes than is too many, each with weights that nobody reads.
+    #[test]
+    fn weights_do_not_fill_the_memory() {
+        let many: Vec<String> = (0..10_000).map(|number| format!("w{number}")).collect();
+        let many = TWO.replacen("\"w\" =", &format!("\"w {}\" =", many.join(" ")), 1);
+        let many = many.replacen("times = 2", "times = 20000", 1);
+        let message = Workload::from_toml(&many).unwrap_err().to_string();
+        assert!(message.contains("more than 64 MiB of text"), "{message}");
     }
 
     #[test]

@@ -169,6 +169,19 @@ pub(super) mod tests {
         assert!(HardwareCalibration::from_toml(&again.to_toml().unwrap()).is_ok());
     }
 
+    /// As a run leaves it whose problems could not be measured.
+    #[test]
+    fn a_file_without_records_can_be_added_to() {
+        let mut nothing = in_a_state(0..1);
+        nothing.records.clear();
+        nothing.num_records = 0;
+        assert!(HardwareCalibration::from_toml(&nothing.to_toml().unwrap()).is_ok());
+        let all = extended(nothing.clone(), in_a_state(1..2));
+        assert_eq!(HardwareCalibration::from_toml(&all.to_toml().unwrap()).unwrap(), all);
+        let still = extended(nothing.clone(), nothing);
+        assert_eq!(HardwareCalibration::from_toml(&still.to_toml().unwrap()).unwrap(), still);
+    }
+
     #[test]
     fn the_history_of_what_is_added_is_kept() {
         let [mut first, second, third] = [0..1, 1..2, 2..3].map(in_a_state);

@@ -43,7 +43,7 @@ impl Files {
         }
         let partial = named.with_extension("partial.toml");
         let partial = Target::new(&partial, Replace::known(false, is_calibration))?;
-        let replace = Replace::known(overwrite, Journal::is_one);
+        let replace = Replace::known(overwrite, is_samples);
         let samples = samples.map(|samples| Target::new(samples, replace)).transpose()?;
         let files = Self { calibration, partial, samples };
         if let Some(samples) = &files.samples {
@@ -76,6 +76,21 @@ impl Files {
     #[must_use]
     pub fn samples(&self) -> Option<Target> {
         self.samples.clone()
+    }
+
+    /// Refuses to measure where that would replace a calibration that the user wants to keep.
+    ///
+    /// # Errors
+    ///
+    /// [`UsageError`] with the option that names the calibration.
+    pub fn keep(&self, option: &str, calibration: &Path) -> Result<(), UsageError> {
+        let place = Target::place_of(calibration);
+        if [&self.calibration, &self.partial].iter().all(|own| own.path() != place) {
+            return Ok(());
+        }
+        let named = calibration.display();
+        let text = format!("{option} {named} is what the run would write; name another --output");
+        Err(UsageError(text))
     }
 
     /// Writes the calibration and says where; `None` if there is nothing to write.
@@ -117,6 +132,13 @@ impl Files {
 /// Whether a file says that it is a calibration, be it whole or damaged.
 fn is_calibration(path: &Path) -> bool {
     begins_with_line(path, |line| line == "kind = \"calibration\"")
+}
+
+/// Whether a file is the copy of a journal, by which samples are kept. A journal itself may be all that
+/// there is of another run.
+fn is_samples(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    !name.contains(".journal") && Journal::is_one(path)
 }
 
 #[cfg(test)]
@@ -203,6 +225,43 @@ mod tests {
                 Some(before) => fs::write(other, before).unwrap(),
                 None => fs::remove_file(other).unwrap(),
             }
+        }
+    }
+
+    #[test]
+    fn samples_never_replace_the_journal_of_another_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let [file, journal, put_aside] =
+            ["x.toml", "y.toml.journal", "y.toml.journal.old1"].map(|one| folder.path().join(one));
+        for other in [&journal, &put_aside] {
+            fs::write(other, "{\"tool_version\":\"0.1.0\"}\n").unwrap();
+            let message = choose(&file, Some(other), false).unwrap_err();
+            assert!(message.contains("--overwrite"), "{message}");
+        }
+        #[cfg(unix)]
+        {
+            let link = folder.path().join("samples");
+            std::os::unix::fs::symlink(&journal, &link).unwrap();
+            assert!(choose(&file, Some(&link), false).unwrap_err().contains("--overwrite"));
+        }
+    }
+
+    #[test]
+    fn a_calibration_to_compare_with_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let [file, other, link] = ["x.toml", "y.toml", "z.toml"].map(|one| folder.path().join(one));
+        let files = choose(&file, None, false).unwrap();
+        let keep = |one: &Path| files.keep("--baseline", one).map_err(|error| error.to_string());
+        assert!(keep(&other).is_ok() && keep(Path::new("/no/such")).is_ok());
+        for own in ["x.toml", "./x.toml", "x.partial.toml"] {
+            let message = keep(&folder.path().join(own)).unwrap_err();
+            assert!(message.starts_with("--baseline ") && message.contains("another --output"));
+        }
+        #[cfg(unix)]
+        {
+            fs::write(&file, "kind = \"calibration\"\n").unwrap();
+            std::os::unix::fs::symlink(&file, &link).unwrap();
+            assert!(keep(&link).is_err());
         }
     }
 }

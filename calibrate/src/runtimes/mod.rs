@@ -8,11 +8,11 @@ mod folder;
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs;
 use std::path::{Path, PathBuf, absolute};
 
 use anyhow::Context;
+use cli_support::input;
 use fused_kernels::runtime::RuntimeProgram;
 use fusion_cost_model::{Error, Implementation};
 use include_dir::{Dir, include_dir};
@@ -155,10 +155,8 @@ impl RuntimeChoice {
 }
 
 fn read(file: &Path) -> anyhow::Result<String> {
-    let mut text = String::new();
-    let read = File::open(file).and_then(|file| file.take(MOST_BYTES).read_to_string(&mut text));
-    read.map_err(|error| UsageError(format!("cannot read {}: {error}", file.display())))?;
-    Ok(text)
+    let text = input::text(file, MOST_BYTES);
+    text.map_err(|error| UsageError(format!("cannot read {}: {error}", file.display())).into())
 }
 
 /// Where runtimes keep what they compile: beside the compiled kernels of GPUs.
@@ -224,5 +222,10 @@ mod tests {
             assert!(message.contains(why), "{message}");
         }
         assert!(RuntimeChoice::find("no/such.toml").is_err());
+        // A part of a file could be another runtime.
+        let whole = "kind = \"runtime\"\nschema_version = 1\nname = \"a\"\ncommand = [\"b\"]\n";
+        write(&format!("{whole}# {}\ninstall = \"c\"\n", "-".repeat(1 << 16)));
+        let message = format!("{:#}", find().unwrap_err());
+        assert!(message.contains("more than the 64 KiB that are read"), "{message}");
     }
 }

@@ -5,7 +5,7 @@ use predicates::str::contains;
 use super::program::{EXAMPLE, calibrate, folder, names};
 
 /// A profile of another calibrator, with one record.
-const FOREIGN: &str = r#"{
+pub(super) const FOREIGN: &str = r#"{
   "metadata": {"hardware_name": "other", "cpu_count": 12},
   "theoretical_peak_gflops": 1280.0, "theoretical_bandwidth_gbps": 89.6,
   "fusion_profiles": {"a": {
@@ -68,6 +68,6 @@ fn a_pipe_is_read_like_a_file_and_a_huge_file_not_at_all() {
         (&["import", huge], 1),
         (&["--problem", "add_relu/f32/m4.n4", "--hardware", huge], 2),
     ] {
-        calibrate(folder.path()).args(args).assert().code(code).stderr(contains("has more than "));
+        calibrate(folder.path()).args(args).assert().code(code).stderr(contains("more than the "));
     }
 }

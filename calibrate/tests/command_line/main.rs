@@ -10,4 +10,6 @@ mod refusals;
 mod resumption;
 mod runs;
 mod spreadsheets;
+#[cfg(target_os = "linux")]
+mod streams;
 mod system;

@@ -7,7 +7,7 @@ use super::random_seeds;
 use crate::Target;
 
 #[path = "../../../graphs/tests/checks/mod.rs"]
-mod checks;
+pub(super) mod checks;
 
 /// Kernels cover the segments, and edges lead to parts that exist.
 pub(super) const GRAPH: Target = Target {

@@ -5,12 +5,16 @@ mod graph;
 mod hardware;
 mod import;
 mod journal;
+mod machine;
+mod options;
 mod predicted;
 mod problem;
 mod recording;
+mod runtime;
 mod shapes;
 mod trace;
 mod worker;
+mod workload;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,6 +30,15 @@ pub const TARGETS: &[Target] = &[
     calibration::CALIBRATION,
     hardware::HARDWARE,
     shapes::SHAPES,
+    workload::WORKLOAD,
+    options::COMMAND_LINE,
+    options::DEFAULTS,
+    options::PROBLEM_LIST,
+    runtime::RUNTIME,
+    runtime::RUNTIME_ANSWER,
+    machine::MACHINE_STATES,
+    machine::COMPILED_KERNEL,
+    machine::GPU_LIBRARY,
     import::IMPORTED,
     import::IMPORT_JSON,
     journal::JOURNAL,
@@ -43,6 +56,9 @@ pub const TARGETS: &[Target] = &[
     recording::ROCPROF,
     recording::ROCPROF_TABLE,
     predicted::PREDICTED,
+    predicted::OPERATORS,
+    predicted::PASSES,
+    predicted::SCENARIOS,
     graph::GRAPH,
     graph::GRAPH_CHANGED,
 ];

@@ -60,7 +60,7 @@ impl CodeCache {
             .folder
             .as_ref()
             .map(|folder| folder.join(format!("{:032x}.bin", key(compiler, source, architecture))));
-        if let Some(image) = path.as_deref().and_then(read) {
+        if let Some(image) = path.as_deref().and_then(read_compiled) {
             return Ok(image);
         }
         let Compiled { image, .. } = compiler.compile(source, architecture)?;
@@ -93,7 +93,9 @@ fn key(compiler: &dyn Compiler, source: &Source<'_>, architecture: &Architecture
     digest.finish_128()
 }
 
-fn read(path: &Path) -> Option<Vec<u8>> {
+/// The machine code in a file; `None` unless it is whole, and of this user alone.
+#[must_use]
+pub fn read_compiled(path: &Path) -> Option<Vec<u8>> {
     let mut opened = File::open(path).ok()?;
     let is_own_folder = path.parent().is_some_and(is_own_folder);
     if !is_own_folder || !opened.metadata().is_ok_and(|metadata| is_own(&metadata)) {
@@ -266,6 +268,42 @@ mod tests {
         fs::rename(&kernels, &elsewhere).unwrap();
         symlink(&elsewhere, &kernels).unwrap();
         assert_eq!([compile(), compile()], [5, 6]);
+    }
+
+    /// Only the administrator can give files away.
+    #[cfg(unix)]
+    #[test]
+    fn code_of_another_user_is_not_run() {
+        use std::os::unix::fs::{chown, symlink};
+        /// Whoever that is: nobody runs tests as this user.
+        const ANOTHER: u32 = 54_321;
+        let folder = tempfile::tempdir().unwrap();
+        let kernels = folder.path().join(FOLDER);
+        let cache = CodeCache::new(Some(folder.path().to_owned()));
+        let compiler = echo();
+        let compile = || {
+            assert_eq!(cache.compile(&compiler, &SOURCE, &sm_80()).unwrap(), b"text");
+            compiler.calls.get()
+        };
+        assert_eq!([compile(), compile()], [1, 1]);
+        let file = fs::read_dir(&kernels).unwrap().next().unwrap().unwrap().path();
+        if chown(&file, Some(ANOTHER), None).is_err() {
+            println!("SKIPPED: this needs root");
+            return;
+        }
+        assert!(read_compiled(&file).is_none());
+        // It is replaced by one's own, which is read.
+        assert_eq!([compile(), compile()], [2, 2]);
+        // A link leads to what another user can still change.
+        let elsewhere = folder.path().join("elsewhere");
+        fs::rename(&file, &elsewhere).unwrap();
+        symlink(&elsewhere, &file).unwrap();
+        chown(&elsewhere, Some(ANOTHER), None).unwrap();
+        assert_eq!([compile(), compile()], [3, 3]);
+        assert!(!file.is_symlink() && elsewhere.exists());
+        chown(&kernels, Some(ANOTHER), None).unwrap();
+        assert!(read_compiled(&file).is_none());
+        assert_eq!([compile(), compile()], [4, 5], "nothing is kept there");
     }
 
     #[test]

@@ -16,7 +16,8 @@ const PT_LOAD: u32 = 1;
 
 /// Whether a file is a 64-bit little-endian ELF file whose segments go beyond its end. Of all
 /// others, the loader says itself what is wrong.
-pub(super) fn is_cut(path: &Path) -> bool {
+#[must_use]
+pub fn is_cut(path: &Path) -> bool {
     File::open(path).and_then(|mut file| segments_end(&mut file)).unwrap_or(false)
 }
 

@@ -44,12 +44,13 @@ mod vendor;
 pub use backend::Gpu;
 pub use devices::{DeviceSummary, GpuOptions, Inventory, LibrarySummary, Survey};
 pub use driver::DeviceError;
+pub use elf::is_cut as is_cut_library;
 pub use library::Unusable;
 pub use search::MissingLibrary;
 
 pub(crate) use architecture::Architecture;
 pub(crate) use cache::CodeCache;
-pub use cache::user_cache_folder;
+pub use cache::{read_compiled, user_cache_folder};
 pub(crate) use calls::{Calls, FunctionAttribute, Recording, Stream};
 pub(crate) use devices::{Opened, surroundings};
 pub(crate) use driver::{

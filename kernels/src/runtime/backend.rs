@@ -10,10 +10,11 @@ use fusion_cost_model::calibration::KernelFailure;
 use fusion_cost_model::cost::Ceilings;
 use fusion_cost_model::{Backend as BackendName, CacheState, Clock, DType, Problem};
 
+use super::answer::Introduction;
 use super::conversation::Conversation;
 use super::describe::Description;
 use super::error::RuntimeError;
-use super::message::{Hello, Introduction, PROTOCOL, Prepare, Request, Supports};
+use super::message::{Hello, PROTOCOL, Prepare, Request, Supports};
 use super::prepared::{Files, PreparedRuntime, Watched};
 use super::program::RuntimeProgram;
 use crate::backend::{

@@ -4,8 +4,7 @@ use std::io::{self, Write};
 use std::process::{Child, ChildStdin, ChildStdout};
 use std::time::{Duration, Instant};
 
-use serde_json::{Map, Value};
-
+use super::answer;
 use super::error::RuntimeError;
 use super::message::{Numbered, Request};
 use super::program::{RuntimeProgram, end_group};
@@ -14,9 +13,6 @@ use crate::worker::standard_error::StandardError;
 
 /// The bytes of an answer at most: the longest ones list kernels.
 const MOST_BYTES: usize = 1 << 20;
-
-/// Characters of an answer that cannot be read which an error shows.
-const SHOWN: usize = 60;
 
 /// How long it may take to leave when it is asked to.
 const TIME_TO_LEAVE: Duration = Duration::from_secs(1);
@@ -120,7 +116,7 @@ impl Conversation {
         // It fails when the process has ended, which reading finds out.
         let _ = self.input.write_all(&line).and_then(|()| self.input.flush());
         let answer = self.line(step, limit)?;
-        self.content::<R>(&answer)
+        answer::read(&answer, step, self.number)
     }
 
     /// One line of what it writes.
@@ -157,38 +153,6 @@ impl Conversation {
         let count = self.output.read(&mut part)?;
         self.unread.extend_from_slice(&part[..count]);
         Ok(if count == 0 { Heard::End } else { Heard::Something })
-    }
-
-    fn content<R: Request>(&self, line: &[u8]) -> Result<R::Answer, RuntimeError> {
-        let step = R::NAME;
-        let unreadable = |reason: String| RuntimeError::Unreadable {
-            step,
-            reason,
-            shown: String::from_utf8_lossy(line).chars().take(SHOWN).collect(),
-        };
-        let mut answer: Map<String, Value> =
-            serde_json::from_slice(line).map_err(|error| unreadable(error.to_string()))?;
-        let number = answer.remove("n");
-        if number.as_ref().and_then(Value::as_u64) != Some(self.number) {
-            let found = number.map_or_else(|| "no `n`".to_owned(), |found| format!("n = {found}"));
-            let reason = format!("it has {found}, and request {} was asked", self.number);
-            return Err(RuntimeError::OutOfTurn { step, reason });
-        }
-        let mut word = |key: &str| match answer.remove(key) {
-            Some(Value::String(text)) => Some(text),
-            Some(other) => Some(other.to_string()),
-            None => None,
-        };
-        if let Some(reason) = word("error") {
-            return Err(RuntimeError::Failed { step, reason });
-        }
-        if let Some(reason) = word("unsupported") {
-            return Err(RuntimeError::Unsupported(reason));
-        }
-        if let Some(reason) = word("missing") {
-            return Err(RuntimeError::Missing(reason));
-        }
-        serde_json::from_value(Value::Object(answer)).map_err(|error| unreadable(error.to_string()))
     }
 
     /// How it ended, after its output was closed.

@@ -1,12 +1,12 @@
-//! The requests and their answers.
+//! The requests.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 
+use super::answer::{Done, Introduction, Ran, Ready};
 use super::describe::Description;
 
 /// The version of the protocol.
@@ -33,25 +33,6 @@ pub(super) struct Hello<'a> {
     pub(super) cache: Option<&'a Path>,
 }
 
-/// What a runtime says of itself.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Introduction {
-    /// Its name: that of the file which describes it.
-    pub name: String,
-    /// The version of what its kernels come from.
-    pub version: String,
-    /// The device that it runs on.
-    pub device: String,
-    /// The dtypes that it computes in.
-    pub dtypes: Vec<String>,
-    /// What its times begin and end with: `host`.
-    pub clock: String,
-    /// How it is set up.
-    #[serde(default)]
-    pub options: BTreeMap<String, String>,
-}
-
 /// Would you run this?
 #[derive(Serialize)]
 pub(super) struct Supports<'a> {
@@ -69,24 +50,6 @@ pub(super) struct Prepare<'a> {
     pub(super) files: Vec<&'a Path>,
     /// Where an output goes, when it is asked for.
     pub(super) output: &'a Path,
-}
-
-/// What was made ready.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Ready {
-    /// The kernels of each variant, in words.
-    pub(super) kernels: Kernels,
-    /// Whether it moves its tensors when it is asked to.
-    pub(super) layouts: bool,
-}
-
-/// The kernels of each variant, in words.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Kernels {
-    pub(super) unfused: Vec<String>,
-    pub(super) fused: Vec<String>,
 }
 
 /// Move the tensors to another place, drawn by this seed.
@@ -110,23 +73,11 @@ pub(super) struct Run {
     pub(super) iterations: u32,
 }
 
-/// How long all of the runs took.
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Ran {
-    pub(super) ns: u64,
-}
-
 /// Write the output of the last run into its file.
 #[derive(Serialize)]
 pub(super) struct Output {
     pub(super) id: u32,
 }
-
-/// An answer that says nothing more.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Done {}
 
 const fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)

@@ -6,11 +6,12 @@
 //! the schedule and the sensors are those of every backend.
 //!
 //! `describe` puts a problem into words that any language reads, `message` has the requests and
-//! their answers, `conversation` passes them, with a time limit for each, to a `program`. `prepared`
+//! `answer` their answers, `conversation` passes them, with a time limit for each, to a `program`. `prepared`
 //! makes a problem of it that can be run, `clock` holds its times against those that went by here,
 //! and `threads` reads what the system counts for its threads. docs/adding-a-runtime.md is the
 //! protocol.
 
+pub mod answer;
 mod backend;
 mod clock;
 mod conversation;
@@ -21,7 +22,8 @@ mod prepared;
 mod program;
 mod threads;
 
+pub use answer::Introduction;
 pub use backend::Runtime;
 pub use error::RuntimeError;
-pub use message::{Introduction, PROTOCOL};
+pub use message::PROTOCOL;
 pub use program::RuntimeProgram;

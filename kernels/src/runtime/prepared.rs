@@ -4,10 +4,11 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use super::answer::Kernels;
 use super::backend::Shared;
 use super::clock::ClockCheck;
 use super::error::RuntimeError;
-use super::message::{Kernels, Layout, Output, Poison, Run};
+use super::message::{Layout, Output, Poison, Run};
 use super::threads::Threads;
 use crate::backend::{BackendError, Prepared, ThreadCounters, Variant};
 

@@ -15,4 +15,6 @@ mod program;
 mod ranks;
 mod rates;
 mod reports;
+#[cfg(target_os = "linux")]
+mod shrinking;
 mod sources;

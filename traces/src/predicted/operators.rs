@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::model_trace::ModelEvent;
 use super::{Measured, ModelTrace, PredictedError, Process, file};
 
-/// More places of one operator than any model has.
+/// More places of operators than any model has: each becomes an event.
 const MOST_TIMES: u64 = 1_000_000;
 
 /// What a prediction rests on if it is known from measurements of this very operator.
@@ -99,9 +99,16 @@ impl Operators {
             let reason = "nothing was measured, as with --predict-only".to_owned();
             return Err(failure(reason));
         }
+        for operator in &all {
+            check(operator).map_err(|why| failure(format!("{}: {why}", operator.problem)))?;
+        }
+        let times = all.iter().map(|one| one.times).fold(0, u64::saturating_add);
+        if times > MOST_TIMES {
+            let reason = format!("its `times` are {times} together, more than {MOST_TIMES}");
+            return Err(failure(reason));
+        }
         let mut ways: Vec<Self> = Vec::new();
         for operator in all {
-            check(&operator).map_err(|why| failure(format!("{}: {why}", operator.problem)))?;
             let known = ways.iter().position(|way| way.name == operator.way);
             let at = known.unwrap_or_else(|| {
                 ways.push(Self::none_of(&operator.way));
@@ -244,6 +251,10 @@ mod tests {
             (&JSON.replace("\"measured_ms\": 0", "\"other\": 0"), "nothing was measured"),
             (&JSON.replace("\"times\": 2", "\"times\": 0"), "relu/f32/m4.n4: its `times` is 0"),
             (&JSON.replace("\"times\": 2", "\"times\": 9000000"), "its `times` is 9000000"),
+            (
+                &JSON.replace("\"times\": 2", "\"times\": 999999"),
+                "its `times` are 1000001 together, more than 1000000",
+            ),
             (&JSON.replace("0.25}", "-0.25}"), "its `measured_ms` is -0.25"),
             (&CSV.replace("0.25", "long"), "field 6"),
         ] {

@@ -1,0 +1,157 @@
+//! Every command with a stdout or a stderr that takes nothing: a full disk, a reader that has gone, a
+//! descriptor that is closed.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use calibrate::cli::Cli;
+use clap::CommandFactory;
+
+use super::files::FOREIGN;
+use super::program::{EXAMPLE, TINY, folder};
+
+/// A command line of every command, and more of those with other ways to print.
+const COMMANDS: [&str; 34] = [
+    "--plan --problem TINY",
+    "--problem TINY --quick --force --processes 1 --output run.toml",
+    "list",
+    "list devices",
+    "show e.toml",
+    "show e.toml --json",
+    "query e.toml --problem add_relu/f32/m4096.n1024",
+    "compare e.toml e.toml",
+    "compare e.toml e.toml --format html",
+    "report e.toml",
+    "report e.toml --format html",
+    "export e.toml",
+    "export e.toml --format json",
+    "merge e.toml --output m.toml --overwrite",
+    "import a.json --output i.toml",
+    "partition g.json --profile e.toml --dim batch=8",
+    "workload g.json --profile e.toml --dim batch=8 --predict-only",
+    "validate e.toml",
+    "doctor --output d.md --overwrite --check-limit 30s",
+    "selftest --runs 0 --simulations 1 --json",
+    "config",
+    "completions bash",
+    "man",
+    "--help",
+    "trace info t.json",
+    "trace kernels t.json",
+    "trace kernels t.json --rows",
+    "trace layers t.json",
+    "trace idle t.json",
+    "trace rates t.json",
+    "trace problems t.json",
+    "trace compare t.json t.json",
+    "trace index t.json",
+    "trace validate --operators w.json",
+];
+
+const GRAPH: &str = r#"{"kind": "graph", "schema_version": 1,
+    "inputs": [{"name": "x", "dtype": "f32", "shape": ["batch", 64]}],
+    "constants": [{"name": "w", "dtype": "f32", "shape": [64, 32]}],
+    "nodes": [{"op": "MatMul", "inputs": ["x", "w"], "outputs": ["y"]},
+              {"op": "Relu", "inputs": ["y"], "outputs": ["z"]}],
+    "outputs": ["z"]}"#;
+
+const OPERATORS: &str = r#"{"kind": "workload-report", "operators": [{"way": "unfused",
+    "problem": "relu/f32/m4.n4", "times": 2, "evidence": "measured", "predicted_ms": 0.3,
+    "measured_ms": 0.2}]}"#;
+
+const TRACE: &str = r#"{"deviceProperties": [{"id": 0, "name": "NVIDIA A100", "numSms": 108}],
+    "traceEvents": [
+    {"ph": "X", "cat": "kernel", "name": "ampere_sgemm_128x64_tn", "pid": 0, "tid": 7, "ts": 0,
+     "dur": 30, "args": {"device": 0, "stream": 7}},
+    {"ph": "X", "cat": "kernel", "name": "what_is_this", "pid": 0, "tid": 7, "ts": 40, "dur": 10,
+     "args": {"device": 0, "stream": 7}}]}"#;
+
+#[test]
+fn every_command_has_a_line() {
+    let mut names = BTreeSet::new();
+    for command in Cli::command().get_subcommands() {
+        let below: Vec<_> = command.get_subcommands().map(|one| one.get_name()).collect();
+        match &below[..] {
+            [] => _ = names.insert(command.get_name().to_owned()),
+            below => names.extend(below.iter().map(|one| format!("{} {one}", command.get_name()))),
+        }
+    }
+    names.retain(|name| name != "worker");
+    for name in names {
+        let begins = |line: &&str| *line == name || line.starts_with(&format!("{name} "));
+        assert!(COMMANDS.iter().any(|line| begins(&line)), "{name}");
+    }
+}
+
+fn run(folder: &Path, line: &str, streams: impl FnOnce(&mut Command)) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_calibrate"));
+    command.current_dir(folder).env("XDG_CACHE_HOME", "/dev/null");
+    command.args(line.replace("TINY", TINY).split(' '));
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    streams(&mut command);
+    command.output().unwrap()
+}
+
+fn full() -> Stdio {
+    Stdio::from(File::options().write(true).open("/dev/full").unwrap())
+}
+
+/// What nobody reads any more.
+fn left() -> Stdio {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    writer.into()
+}
+
+/// The command with a closed descriptor, which its own files must not get instead.
+fn closed(folder: &Path, line: &str, which: &str) -> Output {
+    let program = env!("CARGO_BIN_EXE_calibrate");
+    let line = line.replace("TINY", TINY);
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("exec '{program}' {line} {which}>&-")]);
+    command.current_dir(folder).env("XDG_CACHE_HOME", "/dev/null").output().unwrap()
+}
+
+#[test]
+fn a_stream_that_takes_nothing_is_no_crash_and_loses_no_file() {
+    let folder = folder();
+    let path = folder.path();
+    for (name, text) in [
+        ("e.toml", EXAMPLE),
+        ("a.json", FOREIGN),
+        ("g.json", GRAPH),
+        ("w.json", OPERATORS),
+        ("t.json", TRACE),
+    ] {
+        fs::write(path.join(name), text).unwrap();
+    }
+    for line in COMMANDS {
+        let usual = run(path, line, |_| ());
+        let code = usual.status.code();
+        let stderr = String::from_utf8_lossy(&usual.stderr);
+        assert!(code.is_some_and(|code| code != 1 && code != 2), "{line}: {code:?}: {stderr}");
+        let is_as_usual = |what: &str, output: &Output| {
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), code, "{line}, {what}: {stderr}");
+            assert!(!stderr.contains("panicked"), "{line}, {what}: {stderr}");
+        };
+        is_as_usual("closed stdout", &closed(path, line, ""));
+        is_as_usual("closed stderr", &closed(path, line, "2"));
+        let full_stderr = run(path, line, |command| _ = command.stderr(full()));
+        is_as_usual("full stderr", &full_stderr);
+        is_as_usual("left stderr", &run(path, line, |command| _ = command.stderr(left())));
+        let output = run(path, line, |command| _ = command.stdout(left()));
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let was_read = [Some(0), code].contains(&output.status.code());
+        assert!(was_read && !stderr.contains("panicked"), "{line}, left stdout: {stderr}");
+        // Results that are lost are a failure; what is only said beside a file is not.
+        let output = run(path, line, |command| _ = command.stdout(full()));
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let expected = if usual.stdout.is_empty() { code } else { Some(1) };
+        assert_eq!(output.status.code(), expected, "{line}, full stdout: {stderr}");
+        assert!(usual.stdout.is_empty() || stderr.contains("error: "), "{line}: {stderr}");
+        assert!(!stderr.contains("panicked"), "{line}, full stdout: {stderr}");
+    }
+}

@@ -1,0 +1,5 @@
+//! The target of this name.
+
+#![no_main]
+
+include!("../target.rs");

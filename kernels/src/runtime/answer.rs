@@ -1,0 +1,105 @@
+//! What a runtime answers: a line of JSON with the number of the request, and either what was asked
+//! for or why there is nothing.
+
+use std::collections::BTreeMap;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::error::RuntimeError;
+
+/// Characters of an answer that cannot be read which an error shows.
+const SHOWN: usize = 60;
+
+/// What a runtime says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Introduction {
+    /// Its name: that of the file which describes it.
+    pub name: String,
+    /// The version of what its kernels come from.
+    pub version: String,
+    /// The device that it runs on.
+    pub device: String,
+    /// The dtypes that it computes in.
+    pub dtypes: Vec<String>,
+    /// What its times begin and end with: `host`.
+    pub clock: String,
+    /// How it is set up.
+    #[serde(default)]
+    pub options: BTreeMap<String, String>,
+}
+
+/// What was made ready.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ready {
+    /// The kernels of each variant, in words.
+    pub kernels: Kernels,
+    /// Whether it moves its tensors when it is asked to.
+    pub layouts: bool,
+}
+
+/// The kernels of each variant, in words.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Kernels {
+    /// One per op.
+    pub unfused: Vec<String>,
+    /// As few as the runtime makes of the chain.
+    pub fused: Vec<String>,
+}
+
+/// How long all of the runs took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ran {
+    /// In nanoseconds.
+    pub ns: u64,
+}
+
+/// An answer that says nothing more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Done {}
+
+/// Reads a line as the answer to the request with a number and a name.
+///
+/// # Errors
+///
+/// When it is the answer to another request, cannot be read, or says that there is none.
+pub fn read<A: DeserializeOwned>(
+    line: &[u8],
+    step: &'static str,
+    request: u64,
+) -> Result<A, RuntimeError> {
+    let unreadable = |reason: String| RuntimeError::Unreadable {
+        step,
+        reason,
+        shown: String::from_utf8_lossy(line).chars().take(SHOWN).collect(),
+    };
+    let mut answer: Map<String, Value> =
+        serde_json::from_slice(line).map_err(|error| unreadable(error.to_string()))?;
+    let number = answer.remove("n");
+    if number.as_ref().and_then(Value::as_u64) != Some(request) {
+        let found = number.map_or_else(|| "no `n`".to_owned(), |found| format!("n = {found}"));
+        let reason = format!("it has {found}, and request {request} was asked");
+        return Err(RuntimeError::OutOfTurn { step, reason });
+    }
+    let mut word = |key: &str| match answer.remove(key) {
+        Some(Value::String(text)) => Some(text),
+        Some(other) => Some(other.to_string()),
+        None => None,
+    };
+    if let Some(reason) = word("error") {
+        return Err(RuntimeError::Failed { step, reason });
+    }
+    if let Some(reason) = word("unsupported") {
+        return Err(RuntimeError::Unsupported(reason));
+    }
+    if let Some(reason) = word("missing") {
+        return Err(RuntimeError::Missing(reason));
+    }
+    serde_json::from_value(Value::Object(answer)).map_err(|error| unreadable(error.to_string()))
+}
