@@ -318,7 +318,11 @@ source = "made up"
                 "cores.count at line 12: it is 0; it must be between 1 and 1000000",
             ),
             ("count = 4", "count = 4, threads = 2", "fewer than cores"),
-            ("count = 4", "count = 4, boost_clock_mhz = 5", "cores.boost_clock_mhz at line 12: it is 5"),
+            (
+                "count = 4",
+                "count = 4, boost_clock_mhz = 5",
+                "cores.boost_clock_mhz at line 12: it is 5",
+            ),
             (
                 "count = 4",
                 "count = 4, base_clock_mhz = 3000, boost_clock_mhz = 2000",

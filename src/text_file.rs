@@ -46,7 +46,10 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(5 << 30).unwrap();
         let message = read(file.path()).unwrap_err().to_string();
-        assert!(message.ends_with("it has 5120 MiB, more than the 20 MiB that are read"), "{message}");
+        assert!(
+            message.ends_with("it has 5120 MiB, more than the 20 MiB that are read"),
+            "{message}"
+        );
         #[cfg(unix)]
         assert!(read(Path::new("/dev/zero")).is_err());
     }

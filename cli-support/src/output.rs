@@ -105,7 +105,7 @@ impl Target {
             ));
         }
         // Writing is the only test that knows of permissions, read-only file systems and quotas.
-        NamedTempFile::new_in(target.folder()).map_err(|error| refuse(error.to_string()))?;
+        NamedTempFile::new_in(target.folder()).map_err(|error| refuse(cause(&error)))?;
         Ok(target)
     }
 
@@ -170,6 +170,12 @@ impl Target {
         let file = builder.tempfile_in(self.folder()).with_context(cannot)?;
         Ok(OutputFile::File { file, target: self })
     }
+}
+
+/// Why a temporary file cannot be made, without its name, which says nothing to a user.
+fn cause(error: &io::Error) -> String {
+    let inner = error.get_ref().and_then(|inner| inner.source());
+    inner.map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 /// The file that a path leads to, or a new one in an existing folder.

@@ -13,7 +13,7 @@ use crate::export::{self, Rows};
 ///
 /// # Errors
 ///
-/// When a file cannot be read or written.
+/// When a file cannot be read or written, or there are no records.
 pub fn export(args: &ExportArgs) -> anyhow::Result<u8> {
     let target = args.file.target()?;
     let format = args.format();
@@ -23,6 +23,11 @@ pub fn export(args: &ExportArgs) -> anyhow::Result<u8> {
     let mut files = Vec::new();
     for file in &args.files {
         files.push((file.display().to_string(), HardwareCalibration::load(file)?));
+    }
+    if files.iter().all(|(_, calibration)| calibration.records.is_empty()) {
+        let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
+        let what = "no records; calibrate again";
+        return Err(UsageError(format!("{}: {what}", names.join(", "))).into());
     }
     let rows = Rows::of(&files)?;
     let mut out = match format {

@@ -68,7 +68,9 @@ pub enum ShapesError {
         source: Error,
     },
     /// Nothing to measure.
-    #[error("[[shapes]] entry {entry}, `{key}` at line {line}: it is empty; it would measure nothing")]
+    #[error(
+        "[[shapes]] entry {entry}, `{key}` at line {line}: it is empty; it would measure nothing"
+    )]
     Empty {
         /// Counted from 1.
         entry: usize,
@@ -200,8 +202,7 @@ impl Entry {
             return Ok(Self { chains, sizes: Vec::new() });
         };
         let sizes = entry.sizes.get_ref().iter().map(|sizes| {
-            Sizes::parse(first.form(), sizes.get_ref())
-                .map_err(vocabulary("sizes", sizes.span()))
+            Sizes::parse(first.form(), sizes.get_ref()).map_err(vocabulary("sizes", sizes.span()))
         });
         let sizes = sizes.collect::<Result<_, _>>()?;
         Ok(Self { chains, sizes })
@@ -309,11 +310,7 @@ sizes = ["m7.n8"]
         for (from, to, expected) in [
             ("sizes = [\"m7.n8\"]", "sizes = [\"m7\"]", "entry 2, `sizes` at line 13: "),
             ("sizes = [\"m7.n8\"]", "sizes = []", "entry 2, `sizes` at line 13: it is empty"),
-            (
-                "fusion = [\"add_relu\"]",
-                "fusion = []",
-                "entry 2, `fusion` at line 12: it is empty",
-            ),
+            ("fusion = [\"add_relu\"]", "fusion = []", "entry 2, `fusion` at line 12: it is empty"),
             (&SET[SET.find("[[").unwrap()..], "", "it has no [[shapes]]"),
             ("m1.k2.n3", "m1.k0.n3", "entry 1, `sizes` at line 9: "),
             ("m1.k2.n3", "m1.k0.n3", "k (input features) is 0"),
@@ -326,11 +323,7 @@ sizes = ["m7.n8"]
             ("\"linear_bias\",", "\"linear_bias\",\n\"relu\",", "entry 1, `fusion` at line 9: "),
             ("fusion = [\"add_relu\"]", "fusion = [\"ad_relu\"]", "entry 2, `fusion` at line 12: "),
             ("fusion = [\"add_relu\"]", "fusion = [\"ad_relu\"]", "did you mean `add_relu`"),
-            (
-                "fusion = [\"add_relu\"]",
-                "fusion = [\"all\"]",
-                "entry 2, `fusion` at line 12: ",
-            ),
+            ("fusion = [\"add_relu\"]", "fusion = [\"all\"]", "entry 2, `fusion` at line 12: "),
             ("schema_version = 2", "schema_version = 3", "schema_version is 3"),
             ("kind = \"shapes\"", "kind = \"hardware\"", "it is a hardware profile, not a set of"),
             ("kind = \"shapes\"", "", "its top level"),

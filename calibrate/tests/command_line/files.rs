@@ -47,6 +47,32 @@ fn every_command_replaces_what_is_its_own_and_nothing_else() {
     assert!(names(&path("man")).len() > 10, "all pages or none");
 }
 
+/// A table without even a header would look like a failure of whatever reads it.
+#[test]
+fn a_calibration_without_records_is_refused_by_whatever_makes_rows() {
+    let folder = folder();
+    let head =
+        EXAMPLE.split_once("[[fusion]]").unwrap().0.replace("num_records = 3", "num_records = 0");
+    std::fs::write(folder.path().join("zero.toml"), head).unwrap();
+    calibrate(folder.path()).args(["show", "zero.toml"]).assert().success();
+    for args in ["export zero.toml", "export zero.toml --format jsonl", "report zero.toml"] {
+        let mut command = calibrate(folder.path());
+        command.args(args.split(' ')).assert().code(2).stderr(contains("no records"));
+    }
+}
+
+/// Where nobody may write, the folder is named and not a temporary file in it.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_folder_that_takes_no_files_is_named() {
+    let folder = folder();
+    std::fs::write(folder.path().join("e.toml"), EXAMPLE).unwrap();
+    let mut command = calibrate(folder.path());
+    let refused = command.args(["export", "e.toml", "--output", "/proc/x.csv"]).assert().code(2);
+    let stderr = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
+    assert!(stderr.contains("cannot write /proc/x.csv: ") && !stderr.contains(".tmp"), "{stderr}");
+}
+
 /// `calibrate show <(cat FILE)`: what is read once can be a pipe.
 #[cfg(unix)]
 #[test]

@@ -13,7 +13,7 @@ use super::files::FOREIGN;
 use super::program::{EXAMPLE, TINY, folder};
 
 /// A command line of every command, and more of those with other ways to print.
-const COMMANDS: [&str; 34] = [
+const COMMANDS: [&str; 33] = [
     "--plan --problem TINY",
     "--problem TINY --quick --force --processes 1 --output run.toml",
     "list",
@@ -24,9 +24,8 @@ const COMMANDS: [&str; 34] = [
     "compare e.toml e.toml",
     "compare e.toml e.toml --format html",
     "report e.toml",
-    "report e.toml --format html",
     "export e.toml",
-    "export e.toml --format json",
+    "export e.toml --format jsonl",
     "merge e.toml --output m.toml --overwrite",
     "import a.json --output i.toml",
     "partition g.json --profile e.toml --dim batch=8",

@@ -69,7 +69,10 @@ pub(super) const OPERATORS: Target = Target {
             for way in &ways {
                 let (map, measured) = (OpMap::default(), &way.measured);
                 let found = Comparison::of(&way.model, &map, measured, Passes::ONE, Rules::Own);
-                assert_eq!(measured.rows, measured.kernels.iter().map(|one| one.count).sum());
+                assert_eq!(
+                    measured.rows,
+                    measured.kernels.iter().map(|one| one.count).sum::<u64>()
+                );
                 let totals = found.totals;
                 let rounding = 1e-6 * (totals.absolute_error_us + totals.predicted_us.abs());
                 assert!(totals.absolute_error_us + rounding >= totals.error_us.abs());
@@ -99,7 +102,8 @@ const OPERATOR_FILES: [&str; 2] = [
 pub(super) const PASSES: Target = Target {
     name: "passes",
     seeds: || {
-        let seeds = ["{\"n_forward_passes\": 3}", "{\"a\": [1.5], \"n_forward_passes\": 2.0}", "{}"];
+        let seeds =
+            ["{\"n_forward_passes\": 3}", "{\"a\": [1.5], \"n_forward_passes\": 2.0}", "{}"];
         seeds.map(Into::into).to_vec()
     },
     run: |bytes| {

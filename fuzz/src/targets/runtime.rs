@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use calibrate::runtimes::RuntimeChoice;
+use fused_kernels::runtime::RuntimeError;
 use fused_kernels::runtime::answer::{self, Done, Introduction, Ran, Ready};
 use fusion_cost_model::RuntimeId;
 use serde::de::DeserializeOwned;
@@ -64,5 +65,10 @@ fn answer(line: &[u8]) -> String {
 }
 
 fn said<A: DeserializeOwned>(line: &[u8], step: &'static str) -> Result<(), String> {
-    answer::read::<A>(line, step, 1).map(drop).map_err(|error| error.to_string())
+    answer::read::<A>(line, step, 1).map(drop).map_err(|error| match error {
+        RuntimeError::Unreadable { reason, .. } => reason,
+        RuntimeError::OutOfTurn { .. } => "out of turn".to_owned(),
+        // A word of its own, of which every one would be new.
+        _ => step.to_owned(),
+    })
 }

@@ -88,8 +88,7 @@ fn scenario(
             PassesFrom::Number(passes)
         }
     };
-    let files =
-        ScenarioFiles::new(at(entry.predicted), at(entry.measured), entry.op_map.map(at));
+    let files = ScenarioFiles::new(at(entry.predicted), at(entry.measured), entry.op_map.map(at));
     Ok(Scenario {
         name: entry.name,
         files,
