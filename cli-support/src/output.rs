@@ -174,8 +174,8 @@ impl Target {
 
 /// Why a temporary file cannot be made, without its name, which says nothing to a user.
 fn cause(error: &io::Error) -> String {
-    let inner = error.get_ref().and_then(|inner| inner.source());
-    inner.map_or_else(|| error.to_string(), ToString::to_string)
+    let text = error.to_string();
+    text.rsplit_once(" at path \"").map(|(cause, _)| cause.to_owned()).unwrap_or(text)
 }
 
 /// The file that a path leads to, or a new one in an existing folder.

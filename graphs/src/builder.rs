@@ -11,6 +11,9 @@ use crate::error::Error;
 use crate::graph::{Graph, Node, Origin};
 use crate::tensor::{Element, Source, Tensor, TensorId};
 
+/// More than any model has; beyond it, finding what can be fused would take minutes.
+const MOST_NODES: usize = 100_000;
+
 /// A node as a file has it, with names for its tensors. An empty name leaves an optional one out.
 #[derive(Debug, Clone)]
 pub(crate) struct NamedNode {
@@ -126,6 +129,9 @@ impl Builder {
     pub(crate) fn node(&mut self, node: NamedNode) -> Result<(), Error> {
         let NamedNode { name, op, origin, inputs, captured, outputs, attributes } = node;
         let index = self.nodes.len();
+        if index == MOST_NODES {
+            return Err(Error::graph(format!("it has more than {MOST_NODES} nodes")));
+        }
         let what = if name.is_empty() { format!("a {op}") } else { format!("`{name}` ({op})") };
         let mut written = Vec::with_capacity(outputs.len());
         for output in &outputs {
@@ -278,6 +284,15 @@ mod tests {
             outputs: owned(outputs),
             attributes: Attributes::default(),
         }
+    }
+
+    #[test]
+    fn a_graph_that_would_take_minutes_is_refused() {
+        let nodes: Vec<NamedNode> =
+            (0..=MOST_NODES).map(|index| node("Relu", &["x"], &[&format!("y{index}")])).collect();
+        assert!(build(&nodes[..MOST_NODES], "y0").is_ok());
+        let message = build(&nodes, "y0").unwrap_err().to_string();
+        assert!(message.contains("it has more than 100000 nodes"), "{message}");
     }
 
     fn build(nodes: &[NamedNode], output: &str) -> Result<Graph, Error> {
