@@ -27,9 +27,10 @@ const AVX2: usize = 32;
 impl Element for bf16 {
     const DTYPE: DType = DType::Bf16;
 
+    /// As the vectors do: `to_f32` looks for signalling NaNs, which costs the registers of a loop.
     #[inline(always)]
     fn widen(self) -> f32 {
-        self.to_f32()
+        f32::from_bits(u32::from(self.to_bits()) << 16)
     }
 
     #[inline(always)]
@@ -169,7 +170,7 @@ unsafe fn load_each<S: Simd>(simd: S, source: *const bf16, count: usize) -> S::f
     let mut lane = 0;
     while lane < count {
         // SAFETY: the caller's guarantee; a vector consists of its numbers.
-        unsafe { numbers.add(lane).write(source.add(lane).read().to_f32()) };
+        unsafe { numbers.add(lane).write(source.add(lane).read().widen()) };
         lane += 1;
     }
     v
