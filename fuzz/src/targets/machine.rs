@@ -30,8 +30,8 @@ pub(super) const MACHINE_STATES: Target = Target {
         let path = file_with(STATES, bytes);
         let known = || KnownStates::in_folder(path.parent(), &fingerprint(), 2);
         let met = state(0.2, 3.0);
-        let before = known().other_than(&[met.clone()]).len();
-        known().remember(&[met.clone()]);
+        let before = known().other_than(std::slice::from_ref(&met)).len();
+        known().remember(std::slice::from_ref(&met));
         assert!(known().other_than(&[met]).len() <= before);
         assert!(!known().other_than(&[state(0.2, 3000.0)]).is_empty(), "it was not kept");
         if before == 0 { "none" } else { "some" }.to_owned()
