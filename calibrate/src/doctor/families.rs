@@ -14,7 +14,7 @@ pub(super) const FAMILIES: [Family; 15] = [
     ("two linear layers", "mlp", "m66.k40.n72.o24"),
     ("convolution", "conv_bn_relu", "n1.c8.h9.w11.k24.r3.s3.pad1"),
     ("depthwise convolution", "conv_bn_relu", "n1.c16.h9.w11.k16.r3.s3.pad1.groups16"),
-    ("pooling", "max_pool+relu", "n2.c18.h7.w9.pool3.pstride2.ppad1"),
+    ("pooling", "max_pool", "n2.c18.h7.w9.pool3.pstride2.ppad1"),
     ("convolution and pooling", "conv_bn_relu_maxpool", "n1.c3.h16.w16.k8.r3.s3.pad1.pool2"),
     ("attention", "attention_head", "b1.h2.q70.kv130.d64"),
     ("attention with a causal mask", "attention_head", "b1.h4.q67.kv131.d64.kvh2.causal1"),
@@ -35,7 +35,7 @@ mod tests {
             problem.chain().form()
         };
         let forms: Vec<_> = FAMILIES.iter().map(form_of).collect();
-        for pattern in &PATTERNS {
+        for pattern in PATTERNS {
             let form = pattern.chain().form();
             assert!(forms.contains(&form), "{}: {form:?}", pattern.name);
         }
