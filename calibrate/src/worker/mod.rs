@@ -18,7 +18,6 @@ mod progress;
 mod sequence;
 mod serve;
 mod task;
-mod watched;
 
 use std::time::{Duration, Instant};
 

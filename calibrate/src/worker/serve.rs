@@ -15,7 +15,7 @@ use super::progress::Progress;
 use super::sequence::measure_sequences;
 use super::task::{Failure, OnDevice};
 use super::{
-    CeilingsReport, CeilingsTask, IdentifyTask, IntroduceTask, Ladder, MeasureAnswer, MeasureTask,
+    CeilingsReport, CeilingsTask, IdentifyTask, IntroduceTask, MeasureAnswer, MeasureTask,
     PlanTask, SequenceAnswer, SequenceTask, SurveyTask, Task,
 };
 use crate::exit;
@@ -111,11 +111,10 @@ fn ceilings(
 ) -> Result<Option<CeilingsReport>, BackendError> {
     let before = backend.look_at_machine()?;
     progress.doing(CEILINGS);
-    let ceilings = backend.ceilings(dtype, clock, rounds, &mut progress.runs(CEILINGS))?;
+    let ceilings = backend.ceilings(dtype, clock, rounds, &mut progress.first_runs(CEILINGS))?;
     let readings = [before, backend.look_at_machine()?];
     let surroundings = Surroundings { readings, ..Surroundings::default() };
-    let ladder = Ladder::default();
-    Ok(ceilings.map(|ceilings| CeilingsReport { ceilings, surroundings, ladder }))
+    Ok(ceilings.map(|ceilings| CeilingsReport { ceilings, surroundings }))
 }
 
 fn sequences(
