@@ -273,3 +273,26 @@ fn tensor_maps_are_asked_for_as_the_driver_wants_them() {
     let expected = [9, 3, 256, 64, 5, 3, 128, 640, 64, 4, 1, 3, 0, 3, 3, 0];
     assert_eq!(words, expected);
 }
+
+/// Where the documents say what cudarc's loader cannot do, they name the version in which that was read.
+/// Whoever updates cudarc reads its loader again (`culib` in `driver/sys/mod.rs`).
+#[test]
+fn what_the_documents_say_of_cudarc_is_of_the_version_in_use() {
+    let read = |name: &str| {
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../").to_owned() + name)
+    };
+    let (Ok(lock), Ok(readme), Ok(page)) =
+        (read("Cargo.lock"), read("README.md"), read("docs/gpu.md"))
+    else {
+        eprintln!("skipped: there are no documents beside this crate");
+        return;
+    };
+    let entry = lock.split("name = \"cudarc\"\nversion = \"").nth(1).unwrap();
+    let version = entry.split('"').next().unwrap();
+    for (name, text) in [("README.md", readme), ("docs/gpu.md", page)] {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let text = words.join(" ");
+        assert!(text.contains(&format!("as of {version}")), "{name} does not name {version}");
+        assert!(text.contains("loader") && text.contains("panics"), "{name}");
+    }
+}

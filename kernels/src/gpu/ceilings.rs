@@ -87,8 +87,22 @@ impl Probe {
         }
     }
 
-    /// The shortest time of a run, in seconds.
-    fn best(&mut self, clock: Clock) -> Result<f64, DeviceError> {
+    /// The names of its kernels.
+    fn name(&self) -> String {
+        let names: Vec<String> = self.work.unfused.iter().map(|kernel| kernel.name()).collect();
+        names.join(", ")
+    }
+
+    /// The shortest time of a run, in seconds. It is said when the kernel begins and when it has ended,
+    /// since one can hang after its first run.
+    fn best(&mut self, clock: Clock, hears: &mut FirstRuns<'_>) -> Result<f64, DeviceError> {
+        hears(Some(&self.name()));
+        let best = self.shortest(clock);
+        hears(None);
+        best
+    }
+
+    fn shortest(&mut self, clock: Clock) -> Result<f64, DeviceError> {
         let mut runs = 1;
         while runs < MOST_RUNS && self.time(runs, clock)? < SAMPLE {
             runs *= 2;
@@ -106,7 +120,7 @@ impl Probe {
 /// on the host, that of handing one to an idle device and waiting for it.
 fn launch_us(loader: &Loader, clock: Clock, hears: &mut FirstRuns<'_>) -> Result<f64, DeviceError> {
     let mut probe = Probe::new(loader, TensorTable::default(), nothing(), hears)?;
-    Ok(probe.best(clock)? * 1e6)
+    Ok(probe.best(clock, hears)? * 1e6)
 }
 
 /// Bandwidth over the working set, from a part of the second-level cache to far beyond the last.
@@ -140,7 +154,7 @@ fn bandwidth_at(
     let arrays = [0; 3].map(|_| table.add(tiles * TILE_BYTES, Role::Input));
     let mut probe = Probe::new(loader, table, triad(arrays, tiles), hears)?;
     probe.fill(arrays)?;
-    let triad_seconds = probe.best(Clock::Device)?;
+    let triad_seconds = probe.best(Clock::Device, hears)?;
     drop(probe);
 
     let mut table = TensorTable::default();
@@ -148,7 +162,7 @@ fn bandwidth_at(
     let never = table.add(4, Role::Result);
     let mut probe = Probe::new(loader, table, read(array, never, 3 * tiles), hears)?;
     probe.fill([array])?;
-    let read_seconds = probe.best(Clock::Device)?;
+    let read_seconds = probe.best(Clock::Device, hears)?;
     Ok(BandwidthPoint {
         working_set_bytes: bytes,
         gb_per_s: bytes as f64 / triad_seconds / 1e9,
@@ -199,14 +213,12 @@ fn multiply_gflops(
             repeats *= 4;
             continue;
         }
-        let seconds = probe.best(Clock::Device)?;
+        let seconds = probe.best(Clock::Device, hears)?;
         let found = decode(DType::F32, &probe.tensors.read(0, result)?);
         let per_turn = f64::from(found.first().copied().unwrap_or(0.0));
         // A kernel that has done nothing would be infinitely fast.
         if per_turn.is_nan() || per_turn < 1.0 {
-            let kernels = probe.work.unfused.iter().map(|kernel| kernel.name());
-            let names = kernels.collect::<Vec<_>>().join(", ");
-            return Err(DeviceError::Unsupported(format!("{names} left no result")));
+            return Err(DeviceError::Unsupported(format!("{} left no result", probe.name())));
         }
         return Ok(2.0 * per_turn * repeats as f64 * warps as f64 / seconds / 1e9);
     }

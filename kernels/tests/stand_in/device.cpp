@@ -345,9 +345,10 @@ int Device::launch(Function* function, u64 blocks, u32 threads, u32 shared_bytes
         counts.launches++;
         if (++kernels == settings().fault)
             return ILLEGAL_ADDRESS;
-        while (is_flawed("hang", called.facts->core, called.name))
+        const u64 run = ++runs[called.name];
+        while (is_flawed("hang", called.facts->core, called.name, run))
             pause();
-        if (is_flawed("wrong", called.facts->core, called.name))
+        if (is_flawed("wrong", called.facts->core, called.name, run))
             return SUCCESS;
         port::host::Launch launch{};
         launch.name = called.name.c_str();

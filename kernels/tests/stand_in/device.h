@@ -15,7 +15,9 @@
 //     fail cuLaunchKernel 701 3      or only at the third one
 //     fault 2                        the second kernel that runs accesses memory that is not there
 //     abort hiprtcCompileProgram     a function that ends the process
+//     hang cuModuleUnload 2          a function that never returns, here from its second call on
 //     flaw wgmma hang linear         kernels of a core whose names contain a word never end,
+//     flaw wgmma hang linear 9       or only from the ninth run of one of them on,
 //     flaw mma wrong linear          compute nothing,
 //     flaw plain launch linear       are refused when they are launched,
 //     flaw mfma compile linear       or do not compile
@@ -83,11 +85,12 @@ struct Settings {
         std::string function;
         int result;
         u64 nth; // 0 for every call
-        bool abort;
+        enum { RETURNS, ABORTS, HANGS } how;
     };
     std::vector<Failure> failures;
     struct Flaw {
         std::string core, kind, word;
+        u64 from; // the first run of a kernel that it shows in
     };
     std::vector<Flaw> flaws;
 };
@@ -97,8 +100,8 @@ const Settings& settings();
 // What a call of a function is to return in any case; counts the calls.
 int injected(const char* function);
 
-// Whether a kernel of a core has a flaw of this kind.
-bool is_flawed(const char* kind, const std::string& core, const std::string& kernel);
+// Whether a kernel of a core has a flaw of this kind, in its run with this number.
+bool is_flawed(const char* kind, const std::string& core, const std::string& kernel, u64 run = 1);
 
 constexpr int PROCESSORS = 3;
 constexpr int L2_BYTES = 64 << 10;
@@ -195,6 +198,7 @@ private:
 
     std::map<u64, u64> allocations; // from addresses to sizes
     u64 kernels = 0;
+    std::map<std::string, u64> runs; // of each kernel
     int broken = SUCCESS; // what everything returns once a kernel has failed
 };
 

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <fstream>
 #include <sstream>
+#include <unistd.h>
 
 namespace stand_in {
 namespace {
@@ -40,15 +41,21 @@ Settings read_settings() {
         } else if (word == "fault") {
             words >> settings.fault;
         } else if (word == "fail") {
-            Settings::Failure failure{"", 0, 0, false};
+            Settings::Failure failure{"", 0, 0, Settings::Failure::RETURNS};
             words >> failure.function >> failure.result >> failure.nth;
             settings.failures.push_back(failure);
         } else if (word == "abort") {
             words >> name;
-            settings.failures.push_back({name, 0, 0, true});
+            settings.failures.push_back({name, 0, 0, Settings::Failure::ABORTS});
+        } else if (word == "hang") {
+            Settings::Failure failure{"", 0, 1, Settings::Failure::HANGS};
+            words >> failure.function >> failure.nth;
+            settings.failures.push_back(failure);
         } else if (word == "flaw") {
             Settings::Flaw flaw;
             words >> flaw.core >> flaw.kind >> flaw.word;
+            if (!(words >> flaw.from))
+                flaw.from = 1;
             settings.flaws.push_back(flaw);
         }
     }
@@ -80,18 +87,23 @@ int injected(const char* function) {
     static std::map<std::string, u64> calls;
     u64 call = ++calls[function];
     for (const Settings::Failure& failure : settings().failures) {
-        if (failure.function != function || (failure.nth != 0 && failure.nth != call))
+        const bool hangs = failure.how == Settings::Failure::HANGS;
+        const bool is_it = failure.nth == 0 || (hangs ? call >= failure.nth : call == failure.nth);
+        if (failure.function != function || !is_it)
             continue;
-        if (failure.abort)
+        if (failure.how == Settings::Failure::ABORTS)
             abort();
+        while (hangs)
+            pause();
         return failure.result;
     }
     return SUCCESS;
 }
 
-bool is_flawed(const char* kind, const std::string& core, const std::string& kernel) {
+bool is_flawed(const char* kind, const std::string& core, const std::string& kernel, u64 run) {
     for (const Settings::Flaw& flaw : settings().flaws)
-        if (flaw.kind == kind && flaw.core == core && kernel.find(flaw.word) != std::string::npos)
+        if (flaw.kind == kind && flaw.core == core && run >= flaw.from &&
+            kernel.find(flaw.word) != std::string::npos)
             return true;
     return false;
 }

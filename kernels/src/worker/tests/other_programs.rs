@@ -1,5 +1,6 @@
 //! Programs that are not workers, or broken ones.
 
+use super::ends::send;
 use super::*;
 
 const GREETING: &str = r"printf '\0calibrate worker protocol 2\n'";

@@ -174,6 +174,7 @@ fn parts_of_attention_have_the_same_instructions_fused_or_not() {
 
 const GEMM: &str = "hopper/gemm.h";
 const OUTPUT: &str = "hopper/output.h";
+const ATTEND: &str = "hopper/attend.h";
 
 /// What batches, columns, the scale and edges need, and what takes its place.
 const CHANGES: [(&str, &str, &str); 11] = [
@@ -238,6 +239,8 @@ fn a_producer_that_takes_its_registers_back_too_early_is_seen() {
     ];
     let orders: Vec<Order> = (1..=24).map(Order::Shuffled).collect();
     are_missed_in(GEMM, "linear+bias/bf16/m100.k72.n248", &changes, &orders);
+    let changes = [("take_registers_back();", "registers_acquire<REGISTERS>();")];
+    are_missed_in(ATTEND, "attention_head/bf16/b1.h1.q100.kv72.d64", &changes, &orders);
 }
 
 fn are_missed(changes: &[(&str, &str, &str)]) {
