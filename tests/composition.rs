@@ -5,6 +5,7 @@
 
 mod made;
 
+use fusion_cost_model::calibration::{HardwareCalibration, StepTime};
 use fusion_cost_model::cost::Traffic;
 use fusion_cost_model::{Evidence, FusionCostModel, Problem};
 use made::{Known, TARGET, calibration};
@@ -99,6 +100,74 @@ fn the_first_op_is_what_the_others_leave() {
     let found = estimate.fused_ms().unwrap();
     assert!((found.value / expected).ln().abs() < 0.03, "{found:?} {expected}");
     assert_eq!(estimate.speedup().unwrap().low, 1.0);
+}
+
+/// A linear layer with its tail, each step of which takes half as long in place as by itself.
+fn with_steps(sizes: [u64; 3]) -> HardwareCalibration {
+    let [m, k, n] = sizes;
+    let mut calibration = calibration([known(&format!("linear_bias_relu/f32/m{m}.k{k}.n{n}"))]);
+    for record in &mut calibration.records {
+        let step = |op: usize| {
+            let (alone, _) = truth(&record.problem.slice(op..op + 1).unwrap());
+            let ms = if op == 0 { alone } else { 0.5 * alone };
+            let op = record.problem.chain()[op].name().to_owned();
+            StepTime { op, ms, low_ms: Some(0.99 * ms), high_ms: Some(1.01 * ms) }
+        };
+        record.steps = (0..record.problem.chain().len()).map(step).collect();
+    }
+    calibration
+}
+
+#[test]
+fn the_first_op_has_the_time_of_its_step() {
+    let mut all = with_steps(SIZES[0]);
+    all.records.extend(SIZES[1..].iter().flat_map(|sizes| with_steps(*sizes).records));
+    all.num_records = all.records.len() as u64;
+    let model = FusionCostModel::new(all);
+    for (sizes, evidence, most_off) in [
+        ("m256.k512.n512", Evidence::ComposedAtSize, 1e-9),
+        ("m300.k400.n700", Evidence::Interpolated, 0.15),
+    ] {
+        let wanted = problem(&format!("linear/f32/{sizes}"));
+        let estimate = model.on(TARGET).estimate(&wanted);
+        assert_eq!(estimate.evidence(), evidence, "{sizes}");
+        let (expected, _) = truth(&wanted);
+        let found = estimate.fused_ms().unwrap();
+        assert!((found.value / expected).ln().abs() < most_off, "{found:?} {expected}");
+        assert!(found.low < expected && expected < found.high, "{found:?} {expected}");
+        assert!(estimate.nearest().next().is_some());
+    }
+    // Of what stands behind another kernel, the step says nothing.
+    let relu = model.on(TARGET).estimate(&problem("relu/f32/m256.n512"));
+    assert_eq!(relu.evidence(), Evidence::Unknown);
+}
+
+#[test]
+fn what_was_measured_by_itself_is_not_its_step() {
+    let mut all = with_steps(SIZES[0]);
+    let measured = known("linear/f32/m256.k512.n512");
+    let measured = Known { fused_ms: 7.0, ..measured };
+    all.records.extend(calibration([measured]).records);
+    all.num_records = all.records.len() as u64;
+    let model = FusionCostModel::new(all);
+    let estimate = model.on(TARGET).estimate(&measured.problem);
+    assert_eq!(estimate.evidence(), Evidence::Measured);
+    assert_eq!(estimate.fused_ms().unwrap().value, 7.0);
+}
+
+#[test]
+fn a_row_op_is_not_exchanged_for_a_pointwise_one() {
+    let sizes = "m256.n512";
+    let of = |chain: &str| known(&format!("{chain}/f32/{sizes}"));
+    let chains = ["add+layer_norm", "layer_norm", "relu", "rms_norm", "silu", "add+silu"];
+    let all = FusionCostModel::new(calibration(chains.map(of)));
+    let evidence = |chain: &str, model: &FusionCostModel| {
+        model.on(TARGET).estimate(&problem(&format!("{chain}/f32/{sizes}"))).evidence()
+    };
+    assert_eq!(evidence("add+rms_norm", &all), Evidence::ComposedAtSize);
+    assert_eq!(evidence("add+relu", &all), Evidence::ComposedAtSize, "from add+silu");
+    let without = FusionCostModel::new(calibration(chains[..5].iter().map(|chain| of(chain))));
+    assert_eq!(evidence("add+relu", &without), Evidence::Unknown);
 }
 
 #[test]

@@ -1,11 +1,11 @@
-//! The records of one chain, and what they say about other sizes of it.
+//! What was measured of one chain, and what it says about other sizes of it.
 
 use super::covariance::{Place, Prior, Sample};
 use super::features::{Features, MAX_DIMENSIONS};
 use super::kriging::{Field, Guess};
-use super::prediction::{NEAREST, Prediction, Uncertain, sd_of_interval, sd_of_time};
+use super::observation::Observation;
+use super::prediction::{NEAREST, Prediction, Uncertain};
 use super::roofline::Roofline;
-use crate::calibration::FusionRecord;
 use crate::cost::Ceilings;
 
 /// What is believed of the logarithm of a speedup: it is below 1.5, and in part what the roofline
@@ -19,7 +19,7 @@ const OF_TIMES: Prior = Prior { mean_sd: 1.0, slope_sd: 0.0, amplitude: 0.2 };
 /// efficiency changes where nobody looked.
 const SD_OF_AN_OCTAVE: f64 = 0.05;
 
-/// The records of one chain, one dtype and one kind of sizes, on one target.
+/// What was measured of one chain, one dtype and one kind of sizes, on one target.
 #[derive(Debug)]
 pub(super) struct Cloud {
     /// The lowest and the highest of each coordinate.
@@ -29,6 +29,7 @@ pub(super) struct Cloud {
     times: Field,
     /// The logarithm of the speedup; `None` for a single op, which has no other variant.
     speedups: Option<Speedups>,
+    /// The record of each observation.
     records: Vec<usize>,
 }
 
@@ -40,15 +41,11 @@ struct Speedups {
 }
 
 impl Cloud {
-    /// From records with their indices; `None` where no number can be made of them.
-    pub(super) fn fit(
-        ceilings: Option<&Ceilings>,
-        records: &[(usize, &FusionRecord)],
-    ) -> Option<Self> {
-        let known: Vec<(Features, &FusionRecord)> =
-            records.iter().map(|(_, record)| (Features::of(&record.problem), *record)).collect();
-        let times =
-            known.iter().map(|(features, record)| (&features.work, record.fused_latency_ms));
+    /// From what was measured of the chain; `None` where no number can be made of it.
+    pub(super) fn fit(ceilings: Option<&Ceilings>, observations: &[Observation]) -> Option<Self> {
+        let known: Vec<(Features, &Observation)> =
+            observations.iter().map(|one| (Features::of(&one.problem), one)).collect();
+        let times = known.iter().map(|(features, one)| (&features.work, one.ln_fused.value.exp()));
         let roofline = Roofline::fit(ceilings, times);
         let mut range = [[f64::INFINITY, f64::NEG_INFINITY]; MAX_DIMENSIONS];
         for (features, _) in &known {
@@ -57,30 +54,26 @@ impl Cloud {
                 *high = high.max(*coordinate);
             }
         }
-        let (first, record) = known.first()?;
-        let (dimensions, is_single) =
-            (first.coordinates().len(), record.problem.chain().len() == 1);
-        let sample = |features: &Features, proportion: f64, value: f64, variance: f64| Sample {
+        let (first, one) = known.first()?;
+        let (dimensions, is_single) = (first.coordinates().len(), one.ln_speedup.is_none());
+        let sample = |features: &Features, proportion: f64, value: f64, sd: f64| Sample {
             place: Place { at: padded(features), proportion },
             value,
-            variance,
+            variance: sd * sd,
         };
-        let times = known.iter().map(|(features, record)| {
-            let value = (record.fused_latency_ms / roofline.fused_ms(&features.work)).ln();
-            // Without an interval: the noise of all records together says more than a guess.
-            let sd = sd_of_time(&record.fused_timing).unwrap_or(0.0);
-            sample(features, 0.0, value, sd * sd)
+        let times = known.iter().map(|(features, one)| {
+            let value = one.ln_fused.value - roofline.fused_ms(&features.work).ln();
+            sample(features, 0.0, value, one.ln_fused.sd)
         });
         let times = Field::fit(times.collect(), dimensions, OF_TIMES)?;
         let speedups = if is_single {
             None
         } else {
-            let of = |(features, record): &(Features, &FusionRecord)| {
+            let of = |(features, one): &(Features, &Observation)| {
                 let [_, proportion] = roofline.logarithms(&features.work);
-                let sd = sd_of_interval(record.speedup_low, record.speedup_high);
-                sample(features, proportion, record.speedup_factor.ln(), sd * sd)
+                Some(sample(features, proportion, one.ln_speedup?.value, one.ln_speedup?.sd))
             };
-            let samples: Vec<Sample> = known.iter().map(of).collect();
+            let samples: Vec<Sample> = known.iter().filter_map(of).collect();
             let proportions = || samples.iter().map(|sample| sample.place.proportion);
             let range = [
                 proportions().fold(f64::INFINITY, f64::min),
@@ -88,7 +81,7 @@ impl Cloud {
             ];
             Some(Speedups { field: Field::fit(samples, dimensions, OF_SPEEDUPS)?, range })
         };
-        let records = records.iter().map(|(index, _)| *index).collect();
+        let records = observations.iter().map(|one| one.record).collect();
         Some(Self { range, roofline, times, speedups, records })
     }
 
@@ -133,21 +126,21 @@ impl Cloud {
         }
     }
 
-    /// Estimates of each record from all others, where there are enough of them to say how sizes
+    /// Estimates of each observation from all others, where there are enough of them to say how sizes
     /// differ.
     pub(super) fn left_out(
         &self,
         ceilings: Option<&Ceilings>,
-        records: &[(usize, &FusionRecord)],
+        observations: &[Observation],
     ) -> Vec<LeftOut> {
         const FEWEST: usize = 3;
-        /// Where one record of more is left out, what was fitted to all of them hardly changes.
+        /// Where one of more is left out, what was fitted to all of them hardly changes.
         const MOST_FITTED_ANEW: usize = 12;
-        if records.len() < FEWEST {
+        if observations.len() < FEWEST {
             return Vec::new();
         }
-        if records.len() <= MOST_FITTED_ANEW {
-            return fitted_anew(ceilings, records).collect();
+        if observations.len() <= MOST_FITTED_ANEW {
+            return fitted_anew(ceilings, observations).collect();
         }
         let of = |sample: usize| LeftOut {
             record: self.records[sample],
@@ -173,22 +166,21 @@ pub(super) struct LeftOut {
     pub(super) speedup: Option<[f64; 2]>,
 }
 
-/// Estimates of each record from a cloud of the others.
-fn fitted_anew<'r>(
-    ceilings: Option<&'r Ceilings>,
-    records: &'r [(usize, &FusionRecord)],
-) -> impl Iterator<Item = LeftOut> + 'r {
-    (0..records.len()).filter_map(move |left_out| {
-        let mut others = records.to_vec();
-        let (index, record) = others.remove(left_out);
-        let found = Cloud::fit(ceilings, &others)?.at(&Features::of(&record.problem));
-        let off = |value: f64, found: Uncertain| [value.ln() - found.value, found.sd];
-        let is_single = record.problem.chain().len() == 1;
+/// Estimates of each observation from a cloud of the others.
+fn fitted_anew<'o>(
+    ceilings: Option<&'o Ceilings>,
+    observations: &'o [Observation],
+) -> impl Iterator<Item = LeftOut> + 'o {
+    (0..observations.len()).filter_map(move |left_out| {
+        let mut others = observations.to_vec();
+        let one = others.remove(left_out);
+        let found = Cloud::fit(ceilings, &others)?.at(&Features::of(&one.problem));
+        let off = |value: f64, found: Uncertain| [value - found.value, found.sd];
         Some(LeftOut {
-            record: index,
+            record: one.record,
             octaves: found.octaves,
-            time: Some(off(record.fused_latency_ms, found.ln_fused)),
-            speedup: (!is_single).then(|| off(record.speedup_factor, found.ln_speedup)),
+            time: Some(off(one.ln_fused.value, found.ln_fused)),
+            speedup: one.ln_speedup.map(|speedup| off(speedup.value, found.ln_speedup)),
         })
     })
 }

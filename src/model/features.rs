@@ -128,6 +128,10 @@ impl Work {
 /// How far apart, in octaves, are rows that vectors fill and rows that they do not.
 const RAGGED_OCTAVES: f64 = 2.0;
 
+/// From so many rows or columns on, pointwise ops do not mind their number, only that of all bytes:
+/// there is a row for every thread, and what is left of a row beside whole vectors is little of it.
+const WIDE: u64 = 64;
+
 /// Bytes of the widest vectors, and of a line of the caches.
 const VECTOR_BYTES: u64 = 64;
 
@@ -137,8 +141,11 @@ impl Features {
         let mut features =
             Self { coordinates: [0.0; MAX_DIMENSIONS], dimensions: 0, sized: 0, work };
         let sizes = problem.sizes();
-        if let Some(rows) = sizes.rows() {
+        let has_row_op = problem.chain().iter().any(|op: &Op| op.is_row());
+        if let Some(rows) = sizes.rows().filter(|_| has_row_op) {
             features.push_sizes([rows.m, rows.n]);
+        } else if let Some(rows) = sizes.rows() {
+            features.push_sizes([rows.m.min(WIDE), rows.n.min(WIDE)]);
         } else if let Some(linear) = sizes.linear() {
             features.push_sizes([linear.m, linear.k, linear.n]);
         } else if let Some(conv) = sizes.conv() {
@@ -158,8 +165,7 @@ impl Features {
         }
         features.push(features.work.log2_bytes);
         features.sized = features.dimensions;
-        let has_row_op = || problem.chain().iter().any(|op: &Op| op.is_row());
-        if let Some(rows) = sizes.rows().filter(|_| has_row_op()) {
+        if let Some(rows) = sizes.rows().filter(|_| has_row_op) {
             let is_ragged = rows.n * problem.dtype().bytes() % VECTOR_BYTES != 0;
             features.push(if is_ragged { RAGGED_OCTAVES } else { 0.0 });
         }
@@ -225,6 +231,15 @@ mod tests {
         assert_eq!(coordinates("layer_norm/bf16/m8.n16")[3], RAGGED_OCTAVES);
         assert_eq!(coordinates("add_relu/f32/m8.n17").len(), 3);
         assert_eq!(Features::of(&problem("softmax/f32/m8.n17")).sized(), 3);
+    }
+
+    #[test]
+    fn pointwise_ops_mind_bytes_alone_where_rows_are_wide() {
+        assert_eq!(coordinates("add_relu/f32/m64.n1024"), coordinates("add_relu/f32/m1024.n64"));
+        assert_eq!(coordinates("relu/f32/m3136.n64"), coordinates("relu/f32/m64.n3136"));
+        assert_eq!(coordinates("relu/f32/m4096.n16")[..2], [6.0, 4.0]);
+        assert_eq!(coordinates("relu/f32/m1.n65536")[..2], [0.0, 6.0]);
+        assert_eq!(coordinates("add_layernorm/f32/m128.n4096")[..2], [7.0, 12.0]);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::cloud::{Cloud, LeftOut};
 use super::compose::{self, Difference, Part};
 use super::features::{CloudKey, Features};
 use super::kriging::Field;
+use super::observation::Observation;
 use super::on_paper::OnPaper;
 use super::prediction::Prediction;
 use super::spread::Spread;
@@ -30,13 +31,12 @@ pub(super) struct Known {
     at_sizes: FxHashMap<(Op, DType, Sizes), Vec<Problem>>,
     /// The same at any sizes.
     at_all: FxHashMap<(Op, DType), Vec<Chain>>,
-    /// Estimates of each record by the others of its cloud.
+    /// First ops of longer chains, as single ops.
+    first_steps: FxHashMap<Problem, Observation>,
+    /// Estimates of each observation by the others of its cloud.
     left_out: Vec<LeftOut>,
     spreads: Spreads,
 }
-
-/// Records of a cloud with their indices.
-type OfCloud<'r> = Vec<(usize, &'r FusionRecord)>;
 
 /// How far estimates of the fused time and of the speedup are off, by how they are made.
 #[derive(Debug, Clone, Copy)]
@@ -120,8 +120,13 @@ impl Known {
         let is_kept = |index: &usize| !left_out.contains(index);
         let kept = self.indices.iter().copied().filter(is_kept).collect();
         let (mut known, by_key) = Self::sorted(records, kept);
-        let key = |&index: &usize| CloudKey::of(&records[index].problem);
-        let changed: FxHashSet<CloudKey> = left_out.iter().map(key).collect();
+        // A record is in the cloud of its chain, and in that of its first op.
+        let keys = |&index: &usize| {
+            let problem = &records[index].problem;
+            let first = problem.slice(0..1);
+            std::iter::once(CloudKey::of(problem)).chain(first.as_ref().map(CloudKey::of))
+        };
+        let changed: FxHashSet<CloudKey> = left_out.iter().flat_map(keys).collect();
         for (key, of_key) in by_key {
             let cloud = if changed.contains(&key) {
                 Cloud::fit(ceilings(key.dtype), &of_key).map(Arc::new)
@@ -145,9 +150,9 @@ impl Known {
     fn sorted(
         records: &[FusionRecord],
         indices: Vec<usize>,
-    ) -> (Self, FxHashMap<CloudKey, OfCloud<'_>>) {
+    ) -> (Self, FxHashMap<CloudKey, Vec<Observation>>) {
         let mut known = Self::default();
-        let mut by_key: FxHashMap<CloudKey, OfCloud<'_>> = FxHashMap::default();
+        let mut by_key: FxHashMap<CloudKey, Vec<Observation>> = FxHashMap::default();
         for &index in &indices {
             let record = &records[index];
             let problem = record.problem;
@@ -159,11 +164,21 @@ impl Known {
             }
             of_chain.push(index);
             known.at_sizes.entry((first, dtype, *problem.sizes())).or_default().push(problem);
-            by_key.entry(CloudKey::of(&problem)).or_default().push((index, record));
+            by_key.entry(CloudKey::of(&problem)).or_default().push(Observation::of(index, record));
             if !chain.is_single() {
                 let family = Family::of(chain.form());
                 let least = known.least_gain.entry(family).or_insert(record.speedup_factor);
                 *least = least.min(record.speedup_factor);
+            }
+        }
+        known.first_steps = first_steps(records, &indices);
+        for &index in &indices {
+            // What was measured by itself is not observed twice.
+            let of_index = Observation::of_first_step(index, &records[index])
+                .filter(|one| known.first_steps.get(&one.problem) == Some(one))
+                .filter(|one| !known.by_problem.contains_key(&one.problem));
+            if let Some(one) = of_index {
+                by_key.entry(CloudKey::of(&one.problem)).or_default().push(one);
             }
         }
         known.indices = indices;
@@ -219,11 +234,14 @@ impl Known {
 
     /// From a sibling that was measured at the same size.
     fn composed_at_size(&self, records: &[FusionRecord], problem: &Problem) -> Option<Prediction> {
+        if let Some(first_step) = self.first_steps.get(problem) {
+            return Some(first_step.prediction());
+        }
         let key = (problem.chain()[0], problem.dtype(), *problem.sizes());
         let siblings = self.at_sizes.get(&key)?.iter();
         let with_record = siblings.map(|sibling| (*sibling, self.by_problem.get(sibling)));
         self.composed(records, problem, with_record, |_, index| {
-            index.map(|&index| Prediction::measured(index, &records[index]))
+            index.map(|&index| Observation::of(index, &records[index]).prediction())
         })
     }
 
@@ -286,7 +304,7 @@ impl Known {
     fn part(&self, records: &[FusionRecord], part: Option<Problem>) -> Option<Prediction> {
         let part = part?;
         if let Some(&index) = self.by_problem.get(&part) {
-            return Some(Prediction::measured(index, &records[index]));
+            return Some(Observation::of(index, &records[index]).prediction());
         }
         Some(self.clouds.get(&CloudKey::of(&part))?.at(&Features::of(&part)))
     }
@@ -308,4 +326,17 @@ impl Known {
         };
         self.indices.iter().filter_map(composed).collect()
     }
+}
+
+/// The first ops of chains as single ops: of several chains at one size, what is most certain.
+fn first_steps(records: &[FusionRecord], indices: &[usize]) -> FxHashMap<Problem, Observation> {
+    let mut found: FxHashMap<Problem, Observation> = FxHashMap::default();
+    let of_step = |&index: &usize| Observation::of_first_step(index, &records[index]);
+    for one in indices.iter().filter_map(of_step) {
+        let best = found.entry(one.problem).or_insert(one);
+        if one.ln_fused.sd < best.ln_fused.sd {
+            *best = one;
+        }
+    }
+    found
 }

@@ -12,6 +12,7 @@ use super::covariance::{Place, Prior, Sample};
 use super::features::{CloudKey, Features};
 use super::known::{Answer, Known};
 use super::kriging::Field;
+use super::observation::Observation;
 use super::prediction::{Prediction, Uncertain};
 use super::spread::Spread;
 use super::target::View;
@@ -74,7 +75,7 @@ impl Older {
 /// What the older calibration says of a problem, within its range.
 fn before(known: &Known, records: &[FusionRecord], problem: &Problem) -> Option<Prediction> {
     if let Some(&index) = known.by_problem.get(problem) {
-        return Some(Prediction::measured(index, &records[index]));
+        return Some(Observation::of(index, &records[index]).prediction());
     }
     let answer = known.estimate(records, problem)?;
     (answer.evidence != Evidence::Extrapolated).then_some(answer.prediction)
@@ -113,7 +114,7 @@ struct Off {
 
 impl Off {
     fn of(record: &FusionRecord, before: &Prediction) -> Self {
-        let now = Prediction::measured(0, record);
+        let now = Observation::of(0, record).prediction();
         let off = |now: Uncertain, before: Uncertain| Uncertain {
             value: now.value - before.value,
             sd: now.sd.hypot(before.sd),

@@ -1,6 +1,6 @@
 //! Times in logarithms, with what is known of them.
 
-use crate::calibration::{FusionRecord, Timing};
+use crate::calibration::Timing;
 
 /// Records that an answer names.
 pub(super) const NEAREST: usize = 3;
@@ -26,25 +26,6 @@ pub(super) struct Prediction {
     pub(super) octaves: f64,
     /// The nearest records, by index.
     pub(super) nearest: [Option<usize>; NEAREST],
-}
-
-impl Prediction {
-    /// What a record says, as what is known of a part.
-    pub(super) fn measured(index: usize, record: &FusionRecord) -> Self {
-        /// What the logarithm of a time differs by between processes, where it has no interval.
-        const USUAL_SD: f64 = 0.02;
-        let mut nearest = [None; NEAREST];
-        nearest[0] = Some(index);
-        let ln_speedup = if record.problem.chain().len() == 1 {
-            Uncertain::NOTHING
-        } else {
-            let sd = sd_of_interval(record.speedup_low, record.speedup_high);
-            Uncertain { value: record.speedup_factor.ln(), sd }
-        };
-        let sd = sd_of_time(&record.fused_timing).unwrap_or(USUAL_SD);
-        let ln_fused = Uncertain { value: record.fused_latency_ms.ln(), sd };
-        Self { ln_fused, ln_speedup, octaves: 0.0, nearest }
-    }
 }
 
 /// The standard deviation of a logarithm, from the ends of its value's 95 % interval.

@@ -42,6 +42,7 @@ fn record(template: &FusionRecord, known: &Known) -> FusionRecord {
         speedup_low: speedup * (-half_width).exp(),
         speedup_high: speedup * half_width.exp(),
         verdict: Verdict::Ambiguous,
+        steps: Vec::new(),
         ..template.clone()
     }
 }
