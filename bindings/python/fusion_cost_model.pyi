@@ -249,6 +249,11 @@ class OnTarget:
     def partition_graph(self, nodes: Sequence[GraphNode], policy: Policy) -> Partition:
         """The best split of a graph into kernels. A node reads only nodes before it."""
 
+    def coverage(self, problems: Sequence[Problem], policy: Policy) -> Coverage:
+        """What is known of some problems, which decisions about them are unsafe, and the fewest
+        problems to measure that make them safe. One that is asked about several times, as those of
+        a model's layers are, counts as often."""
+
 @final
 class Interval:
     """A value with its 95 % interval."""
@@ -410,6 +415,74 @@ class Partition:
     @property
     def always(self) -> Alternative:
         """As few kernels as possible, of those whose cost is known."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class Covered:
+    """What is known of one problem."""
+
+    @property
+    def problem(self) -> Problem: ...
+    @property
+    def count(self) -> int:
+        """How often it was asked about."""
+
+    @property
+    def estimate(self) -> Estimate: ...
+    @property
+    def expected_regret_ms(self) -> float | None:
+        """The time that deciding by this estimate is expected to lose, over all its occurrences: 0
+        for a single op, about which nothing is decided; None where nothing is known."""
+
+    @property
+    def is_safe(self) -> bool:
+        """Whether the policy decides by such evidence, and is expected to lose at most 0.5 % of the
+        fused time."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class NextPoint:
+    """A problem to measure."""
+
+    @property
+    def problem(self) -> Problem: ...
+    @property
+    def lowers_regret_by_ms(self) -> float:
+        """By how much it lowers the expected regret of all decisions, when those before it are
+        measured."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class Coverage:
+    """What is known of some problems, and what to measure next."""
+
+    @property
+    def questions(self) -> list[Covered]:
+        """Each problem once, in the order in which they were asked about."""
+
+    @property
+    def to_measure(self) -> list[NextPoint]:
+        """The fewest problems that, when they are measured, let every decision be safe that can be:
+        first what lowers the expected regret most."""
+
+    @property
+    def known(self) -> int:
+        """How many questions are answered by measured kernels."""
+
+    @property
+    def decisions(self) -> int:
+        """How many are more than a single op."""
+
+    @property
+    def safe_decisions(self) -> int:
+        """How many of the decisions are safe."""
+
+    @property
+    def expected_regret_ms(self) -> float:
+        """The expected regret of all decisions together, as far as it is known."""
 
     def __eq__(self, other: object, /) -> bool: ...
 

@@ -33,6 +33,9 @@
 // it as it is.
 #define FCM_ABI_VERSION 2
 
+// What the pointers of a coverage lead to.
+typedef struct fcm_coverage_storage fcm_coverage_storage;
+
 // What went wrong, where, and what to do about it.
 typedef struct fcm_error fcm_error;
 
@@ -303,6 +306,53 @@ typedef struct fcm_graph_node {
   // The number of operands.
   size_t num_operands;
 } fcm_graph_node;
+
+// What is known of one problem.
+typedef struct fcm_covered {
+  // The problem.
+  const struct fcm_problem *problem;
+  // How often it was asked about.
+  uint32_t count;
+  // Whether the policy decides by such evidence, and is expected to lose at most 0.5 % of the fused
+  // time.
+  bool is_safe;
+  // What is known.
+  struct fcm_estimate estimate;
+  // The time that deciding by this estimate is expected to lose, over all its occurrences: 0 of a
+  // single op, about which nothing is decided, and NaN where nothing is known.
+  double expected_regret_ms;
+} fcm_covered;
+
+// A problem to measure.
+typedef struct fcm_next_point {
+  // The problem.
+  const struct fcm_problem *problem;
+  // By how much it lowers the expected regret of all decisions, when those before it are measured.
+  double lowers_regret_by_ms;
+} fcm_next_point;
+
+// What is known of some problems, and what to measure next. What its pointers lead to belongs to it.
+typedef struct fcm_coverage {
+  // The first of `num_questions`: each problem once, in the order in which they were asked about.
+  const struct fcm_covered *questions;
+  // The number of different problems.
+  size_t num_questions;
+  // The first of `num_to_measure`: the fewest problems that, when they are measured, let every
+  // decision be safe that can be. What lowers the expected regret most comes first.
+  const struct fcm_next_point *to_measure;
+  // The number of problems to measure.
+  size_t num_to_measure;
+  // How many questions are answered by measured kernels, and not by a roofline or not at all.
+  size_t known;
+  // How many are more than a single op, so that there is something to decide.
+  size_t decisions;
+  // How many of the decisions are safe.
+  size_t safe_decisions;
+  // The expected regret of all decisions together, as far as it is known.
+  double expected_regret_ms;
+  // The storage behind the pointers, not for callers.
+  struct fcm_coverage_storage *storage;
+} fcm_coverage;
 
 // Success.
 #define FCM_OK 0
@@ -667,6 +717,23 @@ fcm_status fcm_on_target_partition_graph(const struct fcm_on_target *on,
                                          struct fcm_policy policy,
                                          struct fcm_partition **partition,
                                          struct fcm_error **error);
+
+// What is known of some problems, which decisions about them are unsafe, and the fewest problems to
+// measure that make them safe. One that is asked about several times, as those of a model's layers
+// are, counts as often. Free it with `fcm_coverage_free`.
+//
+// # Safety
+//
+// `problems` leads to `num_problems` pointers to problems.
+fcm_status fcm_on_target_coverage(const struct fcm_on_target *on,
+                                  const struct fcm_problem *const *problems,
+                                  size_t num_problems,
+                                  struct fcm_policy policy,
+                                  struct fcm_coverage **coverage,
+                                  struct fcm_error **error);
+
+// Frees a coverage and all that its pointers lead to.
+void fcm_coverage_free(struct fcm_coverage *coverage);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -7,6 +7,7 @@
 //! behaviour ([`constants`]). A panic becomes an error ([`error`]).
 
 pub mod constants;
+pub mod coverage;
 pub mod decision;
 pub mod error;
 pub mod estimate;

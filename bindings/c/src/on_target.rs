@@ -30,7 +30,7 @@ impl OnTarget {
         Self { model, target, state, text: OnceLock::new() }
     }
 
-    fn view(&self) -> fcm::OnTarget<'_> {
+    pub(crate) fn view(&self) -> fcm::OnTarget<'_> {
         let on = self.model.on(self.target);
         self.state.map_or(on, |state| on.in_state(state))
     }
@@ -170,7 +170,7 @@ pub unsafe extern "C" fn fcm_on_target_partition_graph(
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::ptr::null;
 
     use super::*;
@@ -197,7 +197,7 @@ mod tests {
         unsafe { on.assume_init() }.unwrap()
     }
 
-    fn on_cpu() -> Box<OnTarget> {
+    pub(crate) fn on_cpu() -> Box<OnTarget> {
         on(fcm_target_cpu(2))
     }
 

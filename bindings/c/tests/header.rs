@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 /// In the order in which the header has them.
-const SOURCES: [&str; 10] = [
+const SOURCES: [&str; 11] = [
     "version",
     "error",
     "constants",
@@ -17,6 +17,7 @@ const SOURCES: [&str; 10] = [
     "decision",
     "partition",
     "on_target",
+    "coverage",
 ];
 
 /// `UPDATE_HEADER=1 cargo test -p fusion-cost-model-c --test header` writes it.

@@ -60,7 +60,7 @@ impl From<&fcm::Estimate<'_>> for Estimate {
 
 #[pymethods]
 impl Estimate {
-    fn __repr__(&self) -> String {
+    pub(crate) fn __repr__(&self) -> String {
         let speedup = shown(self.speedup.as_ref());
         format!("<Estimate evidence={:?} speedup={speedup}>", self.evidence)
     }

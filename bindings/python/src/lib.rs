@@ -2,6 +2,7 @@
 //! times as floats. `fusion_cost_model.pyi` has the types and documents them for Python.
 
 mod answer;
+mod coverage;
 mod errors;
 mod model;
 mod on_target;
@@ -19,6 +20,9 @@ fn fusion_cost_model_python(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<answer::Decision>()?;
     module.add_class::<answer::Estimate>()?;
     module.add_class::<answer::Interval>()?;
+    module.add_class::<coverage::Coverage>()?;
+    module.add_class::<coverage::Covered>()?;
+    module.add_class::<coverage::NextPoint>()?;
     module.add_class::<model::FusionCostModel>()?;
     module.add_class::<on_target::OnTarget>()?;
     module.add_class::<partition::Alternative>()?;

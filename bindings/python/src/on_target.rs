@@ -6,6 +6,7 @@ use fusion_cost_model as fcm;
 use pyo3::prelude::*;
 
 use crate::answer::{Decision, Estimate};
+use crate::coverage::Coverage;
 use crate::errors::raise;
 use crate::partition::{GraphNode, Partition};
 use crate::policy::Policy;
@@ -79,6 +80,17 @@ impl OnTarget {
             self.view().partition_graph(&nodes, &policy).map(|best| Partition::from(&best))
         });
         best.map_err(raise)
+    }
+
+    fn coverage(
+        &self,
+        py: Python<'_>,
+        problems: Vec<PyRef<'_, Problem>>,
+        policy: &Policy,
+    ) -> Coverage {
+        let problems: Vec<fcm::Problem> = problems.iter().map(|problem| problem.0).collect();
+        let policy = policy.0;
+        py.detach(|| Coverage::from(&self.view().coverage(&problems, &policy)))
     }
 
     fn __repr__(&self) -> String {

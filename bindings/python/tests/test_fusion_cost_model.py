@@ -117,6 +117,23 @@ def test_a_node_that_is_read_twice_ends_a_segment(on_cpu: fcm.OnTarget) -> None:
     assert on_cpu.partition_graph([], CONSERVATIVE).segments == []
 
 
+def test_coverage_says_what_to_measure(on_cpu: fcm.OnTarget) -> None:
+    unmeasured = "sigmoid_mul/f32/m4096.n1024"
+    problems = [fcm.Problem(text) for text in (MEASURED, unmeasured, MEASURED)]
+    coverage = on_cpu.coverage(problems, CONSERVATIVE)
+    measured, other = coverage.questions
+    assert (measured.problem, measured.count) == (fcm.Problem(MEASURED), 2)
+    assert measured.is_safe and not other.is_safe
+    assert measured.estimate == on_cpu.estimate(measured.problem)
+    assert other.expected_regret_ms is None
+    assert (coverage.known, coverage.decisions, coverage.safe_decisions) == (1, 2, 1)
+    assert coverage.expected_regret_ms == measured.expected_regret_ms
+    (point,) = coverage.to_measure
+    assert point.problem == fcm.Problem(unmeasured) and point.lowers_regret_by_ms > 0
+    assert repr(coverage) == "<Coverage of 2 problems: 1 of 2 decisions safe, 1 to measure>"
+    assert on_cpu.coverage([], CONSERVATIVE).questions == []
+
+
 def test_problems_from_numbers_are_those_of_the_text() -> None:
     attention: Attention = {"b": 1, "h": 8, "q": 512, "d": 64}
     conv = {"n": 1, "c": 64, "h": 56, "w": 56, "k": 32, "r": 3, "s": 3}
