@@ -11,6 +11,8 @@ from typing import Literal, final
 __all__ = [
     "Alternative",
     "CannotReadError",
+    "Coverage",
+    "Covered",
     "Decision",
     "Error",
     "Estimate",
@@ -21,6 +23,7 @@ __all__ = [
     "InvalidFileError",
     "InvalidQuestionError",
     "InvalidSizesError",
+    "NextPoint",
     "NodeOps",
     "NotOneKernelError",
     "OnTarget",

@@ -125,9 +125,12 @@ def test_coverage_says_what_to_measure(on_cpu: fcm.OnTarget) -> None:
     assert (measured.problem, measured.count) == (fcm.Problem(MEASURED), 2)
     assert measured.is_safe and not other.is_safe
     assert measured.estimate == on_cpu.estimate(measured.problem)
-    assert other.expected_regret_ms is None
+    assert other.expected_regret_ms is not None and other.expected_regret_ms > 0
+    unknown = on_cpu.coverage([fcm.Problem(UNKNOWN)], CONSERVATIVE).questions[0]
+    assert unknown.expected_regret_ms is None and not unknown.is_safe
     assert (coverage.known, coverage.decisions, coverage.safe_decisions) == (1, 2, 1)
-    assert coverage.expected_regret_ms == measured.expected_regret_ms
+    expected = sum(covered.expected_regret_ms or 0.0 for covered in coverage.questions)
+    assert coverage.expected_regret_ms == pytest.approx(expected)
     (point,) = coverage.to_measure
     assert point.problem == fcm.Problem(unmeasured) and point.lowers_regret_by_ms > 0
     assert repr(coverage) == "<Coverage of 2 problems: 1 of 2 decisions safe, 1 to measure>"
