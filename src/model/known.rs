@@ -234,7 +234,8 @@ impl Known {
 
     /// From a sibling that was measured at the same size.
     fn composed_at_size(&self, records: &[FusionRecord], problem: &Problem) -> Option<Prediction> {
-        if let Some(first_step) = self.first_steps.get(problem) {
+        let first_step = problem.chain().is_single().then(|| self.first_steps.get(problem));
+        if let Some(first_step) = first_step.flatten() {
             return Some(first_step.prediction());
         }
         let key = (problem.chain()[0], problem.dtype(), *problem.sizes());

@@ -94,7 +94,8 @@ impl Coverage {
             })
         };
         let asked = storage.asked.iter().map(std::ptr::from_ref);
-        storage.questions = questions.iter().zip(asked).map(covered).collect::<Result<_, Error>>()?;
+        storage.questions =
+            questions.iter().zip(asked).map(covered).collect::<Result<_, Error>>()?;
         let point = |(point, problem): (&fcm::NextPoint, _)| NextPoint {
             problem,
             lowers_regret_by_ms: point.lowers_regret_by_ms,
@@ -135,9 +136,10 @@ pub unsafe extern "C" fn fcm_on_target_coverage(
         let on = given(on, "on")?;
         // SAFETY: what the caller of this function promises.
         let problems = unsafe { array(problems, num_problems, "problems") }?;
-        let asked = problems.iter().enumerate().map(|(index, problem)| {
-            Ok(given(*problem, &format!("problems[{index}]"))?.problem)
-        });
+        let asked = problems
+            .iter()
+            .enumerate()
+            .map(|(index, problem)| Ok(given(*problem, &format!("problems[{index}]"))?.problem));
         let asked = asked.collect::<Result<Vec<fcm::Problem>, Error>>()?;
         Coverage::of(&on.view().coverage(&asked, &policy.meaning()?))
     })
