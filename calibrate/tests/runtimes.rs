@@ -124,12 +124,14 @@ fn a_broken_runtime_loses_the_problem_with_its_reason_and_the_run_goes_on() {
         ("slow-clock", "its clock cannot be right"),
         ("wrong-fused", "wrong result: the fused variant is off by"),
         ("only-first", "so it does not make all runs that it is asked for"),
+        ("updated", "this process of it is updated@1.3, and the run began with updated@1.2"),
     ];
     let folder = folder(&flaws.map(|(flaw, _)| flaw));
     shortest(folder.path())
         .args([
             "--runtime",
-            "./late-crash.toml,./slow-clock.toml,native,./wrong-fused.toml,./only-first.toml",
+            "./late-crash.toml,./slow-clock.toml,native,./wrong-fused.toml,./only-first.toml,\
+             ./updated.toml",
         ])
         .args(["--problem", SMALL])
         .assert()
@@ -230,7 +232,7 @@ fn the_selftest_measures_a_runtime_against_itself() {
 
 #[test]
 fn one_that_cannot_be_used_says_what_to_install() {
-    let folder = folder(&["missing", "rubbish", "leaves"]);
+    let folder = folder(&["missing", "rubbish", "leaves", "elsewhere"]);
     std::fs::copy(folder.path().join("leaves.toml"), folder.path().join("same.toml")).unwrap();
     let run = |runtime: &str| {
         let mut command = shortest(folder.path());
@@ -242,6 +244,11 @@ fn one_that_cannot_be_used_says_what_to_install() {
             .and(contains("; to install what it needs: pip install tiny")),
     );
     run("./rubbish.toml").assert().code(5).stderr(contains("cannot be read"));
+    // Its times would stand beside those of this processor.
+    run("./elsewhere.toml")
+        .assert()
+        .code(5)
+        .stderr(contains("it was asked to run on the cpu, and runs on cuda:0"));
     run("./no-such.toml").assert().code(2).stderr(contains("cannot read"));
     run("pytroch").assert().code(2).stderr(contains(
         "error: unknown runtime `pytroch`; did you mean `pytorch`?; see `calibrate list runtimes`",

@@ -80,7 +80,20 @@ def spin(until):
         hashlib.sha256(block)  # Without the lock of the interpreter, so that threads do not take turns.
 
 
-def answer(do, id=0, problem=None, files=(), output="", variant="", iterations=0, **_):
+def version(cache):
+    """The first process of an updated one still has the old version."""
+    if FLAW == "updated":
+        seen = os.path.join(cache, "seen")
+        if os.path.exists(seen):
+            return "1.3"
+        os.makedirs(cache, exist_ok=True)
+        open(seen, "w").close()
+    return "1.2"
+
+
+def answer(
+    do, id=0, problem=None, files=(), output="", variant="", iterations=0, cache=None, **_
+):
     if do == "hello":
         if FLAW == "missing":
             return {"missing": "No module named 'tiny'"}
@@ -94,7 +107,8 @@ def answer(do, id=0, problem=None, files=(), output="", variant="", iterations=0
         if FLAW == "leaves":
             open("left-behind", "w").close()
             subprocess.Popen(["sleep", "3600"], stdout=subprocess.DEVNULL)
-        return dict(name=NAME, version="1.2", device="cpu", dtypes=["f32"], clock="host")
+        device = "cuda:0" if FLAW == "elsewhere" else "cpu"
+        return dict(name=NAME, version=version(cache), device=device, dtypes=["f32"], clock="host")
     if do == "supports":
         lacking = [op["op"] for op in problem["ops"] if op["op"] not in OPS]
         return {"unsupported": f"it has no {lacking[0]}"} if lacking else {}

@@ -17,7 +17,7 @@ use super::samples::{Pair, Round, Samples, SensorRange};
 use super::schedule::{Order, draw_orders};
 use super::statistics::median;
 use super::watch::{self, Watch};
-use told::{check_that_more_takes_longer, coarse_step};
+use told::{check_that_more_takes_longer, check_that_no_work_is_left, coarse_step};
 
 /// What a measurement is made with, apart from the device.
 pub struct Instruments<'a> {
@@ -62,6 +62,7 @@ pub fn measure(
     if instruments.is_told {
         for (variant, runs) in variants.into_iter().zip(iterations) {
             check_that_more_takes_longer(prepared, variant, runs)?;
+            check_that_no_work_is_left(prepared, variant, runs)?;
         }
     }
     let sample = |index: usize| once[index] * (f64::from(iterations[index]) + 1.0);

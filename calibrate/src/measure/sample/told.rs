@@ -1,6 +1,6 @@
 //! What another program says of its runs, and what shows that it cannot be so.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fused_kernels::{BackendError, Prepared, Variant};
 
@@ -45,6 +45,56 @@ pub(super) fn check_that_more_takes_longer(
     }
     let variant = variant.name();
     Err(BackendError::Device(RunsLeftOut { variant, runs, few, more, many }.into()))
+}
+
+/// How often it is looked at whether work is left: a busy machine holds up some answers, and work that
+/// is left holds up each of them.
+const LOOKS: usize = 15;
+
+/// What the first answer after runs may take longer than the next one, since the runs took its data out
+/// of the caches: this long, and half of the time again.
+const COLD: Duration = Duration::from_micros(200);
+
+/// The result was not there when the runs were said to be over.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "its {variant} variant says {said:.1?} of {runs} runs, and then takes {first:.1?} to write the result, \
+     and {again:.1?} to write it once more, so it is still at work when its time ends"
+)]
+struct WorkLeft {
+    variant: &'static str,
+    runs: u32,
+    said: Duration,
+    first: Duration,
+    again: Duration,
+}
+
+/// Checks that the work of a program is over when it says how long it took. One that hands its work to
+/// somebody else and does not wait, or computes when it is asked for the result, would be timed by
+/// what handing over takes, and its results would be right.
+pub(super) fn check_that_no_work_is_left(
+    prepared: &mut dyn Prepared,
+    variant: Variant,
+    runs: u32,
+) -> Result<(), BackendError> {
+    let runs = if runs == 1 { 1 } else { runs.saturating_mul(MORE) };
+    let timed_output = |prepared: &mut dyn Prepared| {
+        let began = Instant::now();
+        prepared.output().map(|_| began.elapsed())
+    };
+    let [mut shortest, mut shortest_again] = [Duration::MAX; 2];
+    let mut said = Duration::ZERO;
+    for _ in 0..LOOKS {
+        said = prepared.run(variant, runs)?;
+        shortest = shortest.min(timed_output(prepared)?);
+        shortest_again = shortest_again.min(timed_output(prepared)?);
+        if shortest <= shortest_again.mul_f64(1.5) + COLD + said / runs / 2 {
+            return Ok(());
+        }
+    }
+    let (first, again) = (shortest, shortest_again);
+    let variant = variant.name();
+    Err(BackendError::Device(WorkLeft { variant, runs, said, first, again }.into()))
 }
 
 /// The step of a clock, from the times of the samples of each variant; `None` where nothing speaks
