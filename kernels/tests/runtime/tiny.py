@@ -67,6 +67,11 @@ def run(state, variant, iterations):
         taken = taken // 2
     if FLAW == "half-fused" and variant == "fused":
         taken = taken // 2
+    if FLAW == "tenth-fused" and variant == "fused":
+        taken -= taken // 10
+    if FLAW == "cut-fused" and variant == "fused":
+        taken -= min(taken, 100_000)
+    state["is_deferred"] = FLAW == "deferred" and variant == "fused"
     if FLAW == "slow-clock":
         taken = taken * 2 + 1_000_000
     return {"ns": taken}
@@ -124,6 +129,8 @@ def answer(
     if do == "poison" and FLAW != "unpoisoned":
         state["result"] = [math.nan] * (len(state["file"]) // 4)
     if do == "output":
+        if state.pop("is_deferred", False):
+            time.sleep(0.05)
         if FLAW == "silent-output":
             return {}
         if FLAW == "short-output":

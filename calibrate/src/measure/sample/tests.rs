@@ -16,6 +16,10 @@ struct Scripted {
     times_slower: u32,
     /// It makes only the first of the runs of this variant.
     leaves_out: Option<Variant>,
+    /// So many times as long as it says go by in its runs; 0 where nothing looks.
+    passes: f64,
+    /// What its clock leaves out of the time of each answer.
+    left_out: Duration,
     /// It is still at work when it says that the runs of this variant are over.
     hands_over: Option<Variant>,
     /// The result of the last runs was asked for.
@@ -43,7 +47,9 @@ impl Prepared for Scripted {
         }
         let micros = if variant == Variant::Unfused { 200 } else { 100 };
         let made = if self.leaves_out == Some(variant) { 1 } else { iterations };
-        Ok(Duration::from_micros(micros) * made * self.times_slower.max(1))
+        let time = Duration::from_micros(micros) * made * self.times_slower.max(1);
+        std::thread::sleep(time.mul_f64(self.passes));
+        Ok(time.saturating_sub(self.left_out))
     }
     fn output(&mut self) -> Result<Vec<f32>, BackendError> {
         let last = self.calls.last().map(|call| call.0);
@@ -126,6 +132,26 @@ fn another_program_that_makes_only_the_first_run_is_seen() {
         assert!(message.contains("does not make all runs"), "{message}");
         // Where a sample is a single run, all are made.
         assert_eq!(measured(Some(variant), 100), Ok([1, 1]));
+    }
+}
+
+#[test]
+fn a_clock_of_another_program_that_is_a_little_slow_is_seen() {
+    let counters = |prepared: &mut dyn Prepared| prepared.counters();
+    let measured = |device: &mut Scripted| {
+        let (tick, clock) = (Duration::from_nanos(20), Clock::Host);
+        let mut instruments =
+            Instruments { watch: &mut Idle, clock, tick, is_told: true, counters };
+        let samples = measure(device, Variant::ALL, &SMALL, 1, &mut instruments);
+        samples.map(|_| ()).map_err(|error| error.to_string())
+    };
+    assert_eq!(measured(&mut Scripted { passes: 1.0, ..Scripted::default() }), Ok(()));
+    let short = measured(&mut Scripted { passes: 1.1, ..Scripted::default() });
+    // Of a sample of 500 us a tenth.
+    let left_out = Duration::from_micros(50);
+    let cut = measured(&mut Scripted { left_out, ..Scripted::default() });
+    for message in [short.unwrap_err(), cut.unwrap_err()] {
+        assert!(message.contains("its clock cannot be right"), "{message}");
     }
 }
 
