@@ -18,7 +18,7 @@ import sys
 import time
 
 # Student's t for 95 %, by the number of passes.
-STUDENT = {3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262}
+STUDENT = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262}
 
 
 class Worker:
@@ -105,9 +105,10 @@ def table(passes: list[dict[str, dict]], strategies: list[str]) -> str:
         first = passes[0][strategy]
         predicted = first["predicted_ms"]
         predicted = "" if predicted is None else f"{predicted:.3f}"
+        margin = "" if math.isnan(half) else f" ± {half:.3f}"
         lines.append(
             f"| {strategy} | {compile_s:.1f} | {first['kernels']} | {run_ms:.2f} |"
-            f" {less:.3f} ± {half:.3f} | {predicted} |"
+            f" {less:.3f}{margin} | {predicted} |"
         )
     return "\n".join(lines)
 
