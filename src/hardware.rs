@@ -161,6 +161,10 @@ pub struct HardwareSpec {
     /// Longer names of sibling models, which contain one of `detect` and are not this machine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub detect_except: Vec<String>,
+    /// Substrings of names that the system reports on other machines too. They do not identify this
+    /// one, but agree with a user who does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub detect_if_named: Vec<String>,
     /// The cores.
     pub cores: Cores,
     /// The memory.
@@ -219,6 +223,16 @@ impl HardwareSpec {
     /// not the GPU.
     #[must_use]
     pub fn is_detected_as(&self, reported: &str) -> bool {
+        self.is_among(&self.detect, reported)
+    }
+
+    /// Whether the machine with that reported name can be the one that a user calls by this name.
+    #[must_use]
+    pub fn can_be(&self, reported: &str) -> bool {
+        self.is_detected_as(reported) || self.is_among(&self.detect_if_named, reported)
+    }
+
+    fn is_among(&self, names: &[String], reported: &str) -> bool {
         let reported = reported.to_lowercase();
         let contains = |parts: &[String]| {
             parts.iter().any(|part| {
@@ -229,7 +243,7 @@ impl HardwareSpec {
                 })
             })
         };
-        contains(&self.detect) && !contains(&self.detect_except)
+        contains(names) && !contains(&self.detect_except)
     }
 
     /// The highest peak rate of a dtype over all units.

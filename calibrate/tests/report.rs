@@ -73,6 +73,24 @@ fn what_was_measured_on_a_lower_core_is_listed() {
     assert!(html.contains(heading) && html.contains(&line), "{line}");
 }
 
+#[test]
+fn what_is_known_of_records_is_on_the_page() {
+    let files = committed();
+    let html = page(&files).html();
+    let mut counts = std::collections::BTreeMap::new();
+    for record in &files[0].1.records {
+        for reason in &record.reasons {
+            *counts.entry(reason.code.name()).or_insert(0) += 1;
+        }
+    }
+    assert!(counts.len() > 2, "{counts:?}");
+    for (code, count) in counts {
+        let records = if count == 1 { "record" } else { "records" };
+        assert!(html.contains(&format!("<b>{code}</b>, {count} {records}")), "{code}, {count}");
+    }
+    assert!(html.contains("10 to 40 of a problem; 10 to 40 planned"));
+}
+
 /// Everything that a reader of the page could take for the file's is the file's.
 fn assert_figures(document: &str, files: &[(String, HardwareCalibration)]) {
     let chains = chains(files);

@@ -27,6 +27,12 @@ pub fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
+/// A number with its noun.
+#[must_use]
+pub fn counted(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
 /// Bytes of memory.
 #[must_use]
 #[expect(clippy::cast_precision_loss, reason = "for people")]
@@ -66,5 +72,6 @@ mod tests {
         assert_eq!(milliseconds(2500.0), "2.50 s");
         assert_eq!(ratio(1.0834, 1.0756, 1.0912), "1.083 [1.076, 1.091]");
         assert_eq!(percent(0.571), "57 %");
+        assert_eq!([0, 1, 2].map(|count| counted(count, "run")), ["0 runs", "1 run", "2 runs"]);
     }
 }

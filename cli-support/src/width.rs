@@ -41,13 +41,13 @@ impl Width {
 
     /// A paragraph that begins with `lead`. Further lines are indented as far as `hang`, or less
     /// where a word needs the room. A word is never broken: one without enough room even so is
-    /// wider than the page.
+    /// wider than the page. A number and its percent sign are one word.
     #[must_use]
     pub fn wrap(self, lead: &str, text: &str, hang: usize) -> String {
         let mut page = lead.to_owned();
         let mut at = lead.chars().count();
         let mut begins = true;
-        for word in text.split_whitespace() {
+        for word in words(text) {
             let length = word.chars().count();
             if !self.holds(at + usize::from(!begins) + length) && at > 0 {
                 let indent = match self {
@@ -62,13 +62,28 @@ impl Width {
                 page.push(' ');
                 at += 1;
             }
-            page.push_str(word);
+            page.push_str(&word);
             at += length;
             begins = false;
         }
         page.push('\n');
         page
     }
+}
+
+/// The words of a text, each percent sign with what stands before it.
+fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match words.last_mut() {
+            Some(number) if word.starts_with('%') => {
+                number.push(' ');
+                number.push_str(word);
+            }
+            _ => words.push(word.to_owned()),
+        }
+    }
+    words
 }
 
 #[cfg(test)]
@@ -94,6 +109,8 @@ mod tests {
         assert_eq!(wrap("a seventeen-letters b"), "noise  a\n   seventeen-letters\n       b\n");
         assert_eq!(wrap("twenty-and-one-letter"), "noise\ntwenty-and-one-letter\n");
         assert_eq!(Width::Unlimited.wrap("- ", "one  two", 2), "- one two\n");
+        // The number would fit, its sign would not.
+        assert_eq!(wrap("up to 1089.4 %"), "noise  up to\n       1089.4 %\n");
         assert_eq!(Width::Columns(1).wrap("", "one two", 0), "one\ntwo\n");
     }
 }

@@ -80,8 +80,9 @@ fn of(found: &Found<'_>) -> String {
     let differing = found.pairs.iter().filter(|pair| pair.verdict.differs());
     let most = if differing.clone().count() > 1 { "most for " } else { "" };
     let farthest = differing.max_by(|a, b| a.distance().total_cmp(&b.distance()));
+    let [first, second] = found.sides.map(|side| &side.label);
     farthest.map_or_else(String::new, |pair| {
-        format!(", {most}{} ({:.3} times)", pair.problem, pair.ratio.value)
+        format!(", {most}{} ({second} / {first} {:.3})", pair.problem, pair.ratio.value)
     })
 }
 
@@ -141,10 +142,10 @@ fn undecided(found: &Found<'_>) -> String {
 }
 
 fn decisions(found: &Found<'_>) -> String {
-    let Found { group, threshold, sides: [_, second], .. } = found;
+    let Found { group, threshold, .. } = found;
     match group.flips {
         0 => String::new(),
-        1 => format!("; 1 decision at {threshold} is another one on {}", second.label),
-        flips => format!("; {flips} decisions at {threshold} are others on {}", second.label),
+        1 => format!("; 1 decision at a threshold of {threshold} flips"),
+        flips => format!("; {flips} decisions at a threshold of {threshold} flip"),
     }
 }

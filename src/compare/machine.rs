@@ -1,5 +1,7 @@
 //! Whether two calibrations are of the same machine, and what changed on it.
 
+use std::fmt::Display;
+
 use serde::Serialize;
 
 use crate::calibration::{
@@ -41,19 +43,18 @@ impl Machine {
     /// What makes them two machines, a phrase each: `logical cores 2 and 12`. That is processor, cores,
     /// caches, memory and GPU; what a user can change without a screwdriver may differ.
     pub(super) fn differences(&self, other: &Self) -> Vec<String> {
-        let all = match (self, other) {
+        match (self, other) {
             (Self::Observed(this), Self::Observed(other)) => hardware(&this.0, &other.0),
-            (Self::Imported(this), Self::Imported(other)) => vec![
-                ("machine", this.id.clone(), other.id.clone()),
-                ("backend", this.backend.to_string(), other.backend.to_string()),
-                ("processors", this.processors.to_string(), other.processors.to_string()),
-            ],
-            _ => return vec!["only one of them is an imported profile".to_owned()],
-        };
-        all.into_iter()
-            .filter(|(_, this, other)| this != other)
-            .map(|(what, this, other)| format!("{what} {this} and {other}"))
-            .collect()
+            (Self::Imported(this), Self::Imported(other)) => [
+                differ("machine", &this.id, &other.id),
+                differ("backend", this.backend, other.backend),
+                differ("processors", this.processors, other.processors),
+            ]
+            .into_iter()
+            .flatten()
+            .collect(),
+            _ => vec!["only one of them is an imported profile".to_owned()],
+        }
     }
 
     /// What changed from this one to the other, a phrase each: `microcode 0x1 -> 0x2`.
@@ -93,16 +94,40 @@ impl Machine {
     }
 }
 
-/// The facts of both machines that are equal on one machine, each with its name.
-fn hardware(this: &Fingerprint, other: &Fingerprint) -> Vec<(&'static str, String, String)> {
+/// A phrase about a fact that differs.
+fn differ<T: PartialEq + Display>(what: &str, this: T, other: T) -> Option<String> {
+    (this != other).then(|| format!("{what} {this} and {other}"))
+}
+
+/// The same of a list, with what only one of both has.
+fn lists_differ(what: &str, this: &[String], other: &[String]) -> Option<String> {
+    let [these, others] = [(this, other), (other, this)].map(|(one, other)| {
+        let only = one.iter().filter(|item| !other.contains(item)).map(String::as_str);
+        only.collect::<Vec<_>>().join(", ")
+    });
+    match (these.as_str(), others.as_str()) {
+        ("", "") => None,
+        (only, "") => Some(format!("{what} {only} on the first only")),
+        ("", only) => Some(format!("{what} {only} on the second only")),
+        (these, others) => Some(format!("{what} {these} and {others}")),
+    }
+}
+
+/// What is equal on one machine and differs here.
+fn hardware(this: &Fingerprint, other: &Fingerprint) -> Vec<String> {
     let or_none = |text: Option<String>| text.unwrap_or_else(|| "none".to_owned());
     let cores = |one: &Fingerprint| or_none(one.physical_cores.map(|count| count.to_string()));
-    let caches = |one: &Fingerprint| {
-        let cache = |one: &ObservedCache| {
-            format!("L{} {} bytes by {}", one.level, one.bytes, one.shared_by)
+    let family = |one: &Fingerprint| or_none(one.cpu_family_model_stepping.clone());
+    let cache = |one: &ObservedCache| {
+        let ObservedCache { level, bytes, shared_by } = *one;
+        let of = if shared_by == 1 { "a core".to_owned() } else { format!("{shared_by} cores") };
+        let size = match bytes % (1 << 20) {
+            0 => format!("{} MiB", bytes >> 20),
+            _ => format!("{} KiB", bytes >> 10),
         };
-        one.caches.iter().map(cache).collect::<Vec<_>>().join(", ")
+        format!("L{level} of {size} for {of}")
     };
+    let caches = |one: &Fingerprint| one.caches.iter().map(cache).collect::<Vec<_>>();
     let gpu = |one: &Fingerprint| {
         let gpu = one.gpu.as_ref();
         or_none(gpu.map(|gpu| {
@@ -110,24 +135,23 @@ fn hardware(this: &Fingerprint, other: &Fingerprint) -> Vec<(&'static str, Strin
             format!("{name} ({architecture}, {processors} processors, {memory_bytes} bytes)")
         }))
     };
-    let family = |one: &Fingerprint| or_none(one.cpu_family_model_stepping.clone());
-    let mut facts = vec![
-        ("processor", this.cpu_model.clone(), other.cpu_model.clone()),
-        ("vendor", this.cpu_vendor.clone(), other.cpu_vendor.clone()),
-        ("family, model and stepping", family(this), family(other)),
-        ("physical cores", cores(this), cores(other)),
-        ("logical cores", this.logical_cores.to_string(), other.logical_cores.to_string()),
-        ("features", this.features.join(" "), other.features.join(" ")),
-        ("caches", caches(this), caches(other)),
-        ("GPU", gpu(this), gpu(other)),
-    ];
-    #[expect(clippy::cast_precision_loss, reason = "a share")]
-    let memory = this.memory_bytes as f64 / other.memory_bytes as f64;
-    if (memory - 1.0).abs() > MEMORY_SHARE {
-        let bytes = |one: &Fingerprint| format!("{} bytes", one.memory_bytes);
-        facts.push(("memory", bytes(this), bytes(other)));
-    }
-    facts
+    #[expect(clippy::cast_precision_loss, reason = "a share, and GiB with one decimal")]
+    let [gib, other_gib] = [this, other].map(|one| one.memory_bytes as f64 / (1_u64 << 30) as f64);
+    let has_other_memory = (gib / other_gib - 1.0).abs() > MEMORY_SHARE;
+    [
+        differ("processor", &this.cpu_model, &other.cpu_model),
+        differ("vendor", &this.cpu_vendor, &other.cpu_vendor),
+        differ("family, model and stepping", family(this), family(other)),
+        differ("physical cores", cores(this), cores(other)),
+        differ("logical cores", this.logical_cores, other.logical_cores),
+        lists_differ("features", &this.features, &other.features),
+        lists_differ("caches", &caches(this), &caches(other)),
+        differ("GPU", gpu(this), gpu(other)),
+        has_other_memory.then(|| format!("memory {gib:.1} GiB and {other_gib:.1} GiB")),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 #[cfg(test)]
@@ -167,9 +191,21 @@ mod tests {
                 "family, model and stepping 6/167/8 and 6/1/1",
             ),
             (changed(|one| one.logical_cores += 1), "logical cores 2 and 3"),
+            (changed(|one| one.memory_bytes *= 2), "memory 23.5 GiB and 47.1 GiB"),
             (
-                changed(|one| one.memory_bytes *= 2),
-                "memory 25276502016 bytes and 50553004032 bytes",
+                changed(|one| {
+                    one.features.retain(|feature| feature != "fma");
+                    one.features.push("avx10".to_owned());
+                }),
+                "features fma and avx10",
+            ),
+            (
+                changed(|one| one.features.push("avx10".to_owned())),
+                "features avx10 on the second only",
+            ),
+            (
+                changed(|one| one.caches[0].bytes = 32 << 10),
+                "caches L1 of 48 KiB for a core and L1 of 32 KiB for a core",
             ),
         ] {
             assert_eq!(machine().differences(&other), [expected]);

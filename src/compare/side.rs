@@ -6,7 +6,7 @@ use super::figure::{Figure, LEAST_DEGREES};
 use super::machine::Machine;
 use super::target::SideTarget;
 use crate::calibration::{
-    FusionRecord, HardwareCalibration, MeasuredCeilings, RunEnd, Timing, Verdict,
+    FusionRecord, HardwareCalibration, MeasuredCeilings, ReasonCode, RunEnd, Timing, Verdict,
 };
 use crate::imported::{ImportedProfile, ImportedRecord};
 use crate::vocabulary::{Backend, CacheState, Clock, DType, Implementation, Problem};
@@ -245,6 +245,14 @@ fn run(calibration: &HardwareCalibration) -> String {
     )
 }
 
+/// What the machine did to records, and may not have done on the other side.
+const BESIDE_THE_VARIANTS: [(ReasonCode, &str); 4] = [
+    (ReasonCode::Neighbour, "were measured while other programs kept processors busy"),
+    (ReasonCode::Throttled, "were measured at a clock that was held down"),
+    (ReasonCode::ClockChanged, "were measured while the clock changed"),
+    (ReasonCode::LowerCore, "were not measured on the best core of the GPU"),
+];
+
 fn warnings(
     calibration: &HardwareCalibration,
     records: &[&FusionRecord],
@@ -270,6 +278,14 @@ fn warnings(
              intervals hold all states, and are wide",
             records.len()
         ));
+    }
+    for (code, what) in BESIDE_THE_VARIANTS {
+        let has = |record: &&&FusionRecord| record.reasons.iter().any(|one| one.code == code);
+        let count = records.iter().filter(has).count();
+        if count > 0 {
+            let of = if count == records.len() { "all".to_owned() } else { format!("{count} of") };
+            warnings.push(format!("{code}: {of} {} records {what}", records.len()));
+        }
     }
     if calibration.settings.end != RunEnd::Complete {
         warnings.push("the run ended before everything was measured".to_owned());
@@ -302,4 +318,29 @@ fn ceilings(calibration: &HardwareCalibration, target: SideTarget) -> Option<Sid
         in_memory_gb_per_s: ceilings.bandwidth.last().map(|point| point.gb_per_s),
         launch_us: Some(ceilings.launch_us),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calibration::Reason;
+
+    #[test]
+    fn what_the_machine_did_to_records_is_a_warning() {
+        let text = include_str!("../../tests/data/example.toml");
+        let mut calibration = HardwareCalibration::from_toml(text).unwrap();
+        let target = SideTarget::of(&calibration.records[0]);
+        let warnings = |calibration: &HardwareCalibration| {
+            Side::of("A", "a.toml", calibration, target).facts.warnings
+        };
+        assert!(warnings(&calibration).is_empty());
+        let neighbour = Reason { code: ReasonCode::Neighbour, text: "made up".to_owned() };
+        calibration.records[0].reasons.push(neighbour.clone());
+        let what = "records were measured while other programs kept processors busy";
+        assert_eq!(warnings(&calibration), [format!("neighbour: 1 of 3 {what}")]);
+        for record in &mut calibration.records[1..] {
+            record.reasons.push(neighbour.clone());
+        }
+        assert_eq!(warnings(&calibration), [format!("neighbour: all 3 {what}")]);
+    }
 }

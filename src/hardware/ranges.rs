@@ -64,13 +64,14 @@ pub(super) fn check(spec: &HardwareSpec) -> Checked {
 pub(super) fn check_sheet(spec: &HardwareSpec) -> Checked {
     let bandwidth = Place::within("memory", "bandwidth_gb_per_s");
     BANDWIDTH.check(bandwidth, spec.memory.bandwidth_gb_per_s)?;
-    let HardwareSpec { name, vendor, aliases, detect, detect_except, .. } = spec;
+    let HardwareSpec { name, vendor, aliases, detect, detect_except, detect_if_named, .. } = spec;
     for (key, names) in [
         ("name", std::slice::from_ref(name)),
         ("vendor", std::slice::from_ref(vendor)),
         ("aliases", aliases),
         ("detect", detect),
         ("detect_except", detect_except),
+        ("detect_if_named", detect_if_named),
     ] {
         if names.iter().any(|name| name.trim().is_empty()) {
             let why = "it is empty; write the name, or leave it out";

@@ -97,6 +97,7 @@ fn of_a_gpu() -> HardwareCalibration {
     let hardware = &mut calibration.hardware;
     hardware.aliases = vec!["made-up".to_owned()];
     hardware.detect_except = vec!["A made-up GPU Ti".to_owned()];
+    hardware.detect_if_named = vec!["A made-up GPU of others".to_owned()];
     hardware.cores.count = 132;
     hardware.cores.threads = None;
     hardware.cores.base_clock_mhz = Some(1000);

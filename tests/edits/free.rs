@@ -159,7 +159,7 @@ pub(crate) const FREE: &[Free] = &[
         keys: &[
             (
                 &[Removed, Blank, Text, Other, Emptied, Shortened, Lengthened],
-                &["hardware.aliases", "hardware.detect_except"],
+                &["hardware.aliases", "hardware.detect_except", "hardware.detect_if_named"],
             ),
             (
                 &[Blank, Text, Other],

@@ -37,6 +37,7 @@ pub fn compare(args: &CompareArgs) -> anyhow::Result<u8> {
     check_common(&comparison)?;
     if args.fail_on_regression.is_some() {
         check_same_machine(&comparison)?;
+        check_judged(&comparison)?;
     }
     let top = usize::try_from(args.top)?;
     let fail_on = args.fail_on_regression;
@@ -275,4 +276,29 @@ fn check_same_machine(comparison: &Comparison) -> Result<(), UsageError> {
         is(&other.facts),
         other.differences.join("; ")
     )))
+}
+
+/// Fails where no regression could be found on some side: a check that judges nothing must not pass.
+fn check_judged(comparison: &Comparison) -> Result<(), UsageError> {
+    for (index, side) in comparison.sides.iter().enumerate().skip(1) {
+        let of_side = || comparison.pairs.iter().filter(|pair| pair.side == index);
+        if of_side().any(|pair| pair.p.is_some()) {
+            continue;
+        }
+        let [first, second] = [&comparison.sides[0].facts, &side.facts];
+        let why = match of_side().count() {
+            0 => "no chain is valid in both".to_owned(),
+            count => format!(
+                "{count} {} in both, and none has an interval over three processes or more on both \
+                 sides",
+                if count == 1 { "chain is" } else { "chains are" }
+            ),
+        };
+        return Err(UsageError(format!(
+            "--fail-on-regression has nothing to judge in {} and {}: {why}; calibrate both without \
+             --processes",
+            first.file, second.file
+        )));
+    }
+    Ok(())
 }

@@ -5,6 +5,7 @@ use std::io::Write as _;
 
 use cli_support::output::{Destination, Replace, Target};
 use cli_support::say;
+use cli_support::units::counted;
 use fusion_cost_model::calibration::HardwareCalibration;
 
 use crate::cli::MergeArgs;
@@ -36,6 +37,7 @@ pub fn merge(args: &MergeArgs) -> anyhow::Result<u8> {
     let mut out = Destination::new(Some(target))?;
     out.write_all(text.as_bytes())?;
     out.finish()?;
-    say!("{} records of {count} files", calibration.num_records);
+    let records = counted(calibration.records.len(), "record");
+    say!("{records} of {}", counted(count, "file"));
     Ok(exit::DONE)
 }

@@ -49,12 +49,13 @@ impl Machine {
     pub fn identify(requested: &str, fingerprint: Fingerprint) -> anyhow::Result<Self> {
         let (kind, name) = observed(&fingerprint);
         let detect = |spec: &HardwareSpec| spec.processor == kind && spec.is_detected_as(name);
+        let can_be = |spec: &HardwareSpec| spec.processor == kind && spec.can_be(name);
         let data_sheet = profiles::hardware()?.into_iter().find(detect);
         let (matches, data_sheet) = if requested == AUTO {
             (true, data_sheet)
         } else {
             let wanted = profiles::find_hardware(requested)?;
-            if detect(&wanted) { (true, Some(wanted)) } else { (false, data_sheet) }
+            if can_be(&wanted) { (true, Some(wanted)) } else { (false, data_sheet) }
         };
         Ok(Self { requested: requested.to_owned(), matches, fingerprint, data_sheet })
     }
@@ -132,6 +133,7 @@ impl Machine {
             aliases: Vec::new(),
             detect: vec![cpu_model.clone()],
             detect_except: Vec::new(),
+            detect_if_named: Vec::new(),
             cores: Cores {
                 // Of all cores, a process may be allowed to use a few.
                 count: physical_cores.unwrap_or(*logical_cores).min(*logical_cores),
@@ -195,6 +197,7 @@ impl Machine {
             aliases: Vec::new(),
             detect: vec![name.to_owned()],
             detect_except: Vec::new(),
+            detect_if_named: Vec::new(),
             cores: Cores {
                 count: gpu.processors,
                 threads: None,
@@ -287,6 +290,24 @@ mod tests {
             assert_eq!(machine.id(), "i7-12700k");
             assert_eq!(machine.spec(&[]).cores.count, 12);
         }
+    }
+
+    #[test]
+    fn a_user_names_what_the_system_calls_like_others() {
+        for (reported, id) in [
+            ("Neoverse-V2", "grace"),
+            ("Neoverse-N1", "ampere-altra-max"),
+            ("Apple M4 Max", "m4-max"),
+        ] {
+            let observed = fingerprint(reported);
+            let alone = Machine::identify("auto", observed.clone()).unwrap();
+            assert!(!alone.has_data_sheet(), "{reported}");
+            let named = Machine::identify(id, observed).unwrap();
+            assert_eq!((named.matches, named.id().as_str()), (true, id));
+            assert!(named.spec(&[]).can_be(reported));
+        }
+        let other = Machine::identify("grace", fingerprint("Neoverse-N1")).unwrap();
+        assert!(!other.matches && !other.has_data_sheet());
     }
 
     #[test]

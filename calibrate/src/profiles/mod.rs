@@ -174,7 +174,6 @@ mod tests {
             ("AMD Ryzen 9 9950X 16-Core Processor", "ryzen-9-9950x"),
             ("AMD EPYC 9755 128-Core Processor", "epyc-9755"),
             ("Intel(R) Xeon(R) 6980P", "xeon-6980p"),
-            ("Apple M4 Max", "m4-max"),
             ("NVIDIA B200", "b200"),
             ("NVIDIA GB200", "gb200"),
             ("NVIDIA GeForce RTX 5090", "rtx-5090"),
@@ -201,6 +200,7 @@ mod tests {
             "Apple M4 Pro",
             // Of several machines, which only their users can name.
             "Neoverse-V2",
+            "Apple M4 Max",
             "NVIDIA B300",
             "NVIDIA GB300",
             "NVIDIA GeForce RTX 5090 D",

@@ -13,6 +13,7 @@ mod imported;
 pub mod partition;
 mod plan;
 mod progress;
+mod reasons;
 mod selftest;
 pub mod validation;
 pub mod workload;

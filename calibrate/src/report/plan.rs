@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cli_support::units::gibibytes;
+use cli_support::units::{counted, gibibytes, mebibytes};
 use cli_support::width::Width;
 
 use crate::machine::preflight::Needs;
@@ -16,6 +16,9 @@ const SECONDS_PER_PROCESS: f64 = 0.25;
 /// What starting a runtime takes in addition: a second or two for an interpreter and its libraries,
 /// and several seconds where it compiles.
 const SECONDS_PER_RUNTIME: f64 = 2.0;
+
+/// Below this, GiB with one decimal are 0.0 or 0.1.
+const TENTH_OF_A_GIB: u64 = (1 << 30) / 10;
 
 /// The problems, how many processes they take, and about how long.
 #[must_use]
@@ -50,22 +53,32 @@ pub fn plan(
         }
     };
     let Procedure { processes: planned, more_processes: more, .. } = *procedure;
+    // Waiting between the processes can take longer than both.
+    let or_more = match minutes(more) {
+        same if same == minutes(planned) => String::new(),
+        longer => format!(", or {longer} if all stay undecided and get {more}"),
+    };
+    let each = if planned == 1 { "process" } else { "processes" };
     text += &width.wrap(
         "",
         &format!(
-            "{subjects} records (sizes: {}) and {controls} A/A runs; {} processes each, {} together: \
-             about {}, or {} if all stay undecided and get {more}; slow problems take longer. The largest \
-             needs {}. Nothing was measured.",
+            "{} (sizes: {}) and {}; {planned} {each} each, {} together: about {}{or_more}; slow \
+             problems take longer. The largest needs {}. Nothing was measured.",
+            counted(subjects, "record"),
             plan.shapes,
-            planned,
+            counted(controls, "A/A run"),
             processes(planned),
             minutes(planned),
-            minutes(more),
-            gibibytes(needs.memory_bytes),
+            memory(needs.memory_bytes),
         ),
         0,
     );
     text
+}
+
+/// In the unit that suits it.
+fn memory(bytes: u64) -> String {
+    if bytes < TENTH_OF_A_GIB { mebibytes(bytes) } else { gibibytes(bytes) }
 }
 
 fn name(subject: &Subject) -> String {

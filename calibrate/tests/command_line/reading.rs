@@ -23,6 +23,12 @@ fn lists_and_help_read_as_they_should() {
     let text = String::from_utf8(output.get_output().stdout.clone()).unwrap();
     insta::assert_snapshot!("help", text);
     calibrate(folder.path()).assert().code(2).stderr(contains("Usage: calibrate"));
+    // The options of all commands are not among those of a run.
+    calibrate(folder.path())
+        .args(["compare", "--help"])
+        .assert()
+        .success()
+        .stdout(contains("--color").and(contains("What to measure next").not()));
     for shell in ["bash", "zsh", "fish"] {
         calibrate(folder.path())
             .args(["completions", shell])
@@ -128,4 +134,16 @@ fn a_trace_is_summed_up_for_people_and_for_programs() {
             .stdout("")
             .stderr(contains(message).and(contains("os error 2): ").not()));
     }
+}
+
+#[test]
+fn a_plan_of_one_problem_reads_as_one() {
+    let folder = folder();
+    calibrate(folder.path())
+        .args(["--plan", "--problem", "add_relu/f32/m8.n8", "--threads", "1"])
+        .assert()
+        .success()
+        .stdout(contains("1 record (sizes: given on the command line) and 2 A/A runs"))
+        // Waiting takes as long as all processes that an undecided problem gets.
+        .stdout(contains("about 2 min; slow problems take longer").and(contains("0.0 GiB").not()));
 }

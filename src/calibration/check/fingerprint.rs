@@ -74,7 +74,7 @@ fn check_hardware(hardware: &HardwareSpec, fingerprint: &Fingerprint) -> Checked
         let why = format!("it is {}, and the fingerprint is of a {processor}", hardware.processor);
         return fail(Place::of("processor"), why);
     }
-    if !hardware.is_detected_as(name) {
+    if !hardware.can_be(name) {
         let why = format!("the machine of the fingerprint, {name:?}, is not detected as this one");
         return fail(Place::of("detect"), why);
     }

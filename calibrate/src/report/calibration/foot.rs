@@ -1,13 +1,10 @@
 //! What to know of the records, and of what has none.
 
-use std::collections::{BTreeMap, HashSet};
-use std::fmt::Display;
-
 use cli_support::width::Width;
 use fusion_cost_model::calibration::{HardwareCalibration, RunEnd, Verdict};
-use fusion_cost_model::{Implementation, Problem};
 
 use super::by_heading;
+use crate::report::reasons::{self, Said};
 
 /// Lines about problems without a record, so that the tables stay in sight.
 const MOST_SKIPPED: usize = 10;
@@ -15,7 +12,7 @@ const MOST_SKIPPED: usize = 10;
 pub(super) fn foot(calibration: &HardwareCalibration, width: Width) -> String {
     let mut text = width.wrap("", &verdicts(calibration), 2);
     let note = |note: &str| width.wrap("- ", note, 2);
-    for (code, found) in reasons(calibration) {
+    for (code, found) in reasons::by_code(&calibration.records) {
         text.push_str(&reason(code, &found, calibration.records.len(), width));
     }
     for skipped in calibration.skipped.iter().take(MOST_SKIPPED) {
@@ -55,40 +52,10 @@ fn of_records(count: usize) -> String {
     format!("{count} {noun}")
 }
 
-/// What is to be said about a record.
-#[derive(Clone, Copy)]
-struct Said<'c> {
-    problem: Problem,
-    /// Whose kernels ran, where they are not the project's own.
-    whose: Option<Implementation>,
-    text: &'c str,
-}
-
-impl Said<'_> {
-    /// A name of the problem, with whose kernels ran.
-    fn of(&self, name: impl Display) -> String {
-        self.whose.map_or_else(|| name.to_string(), |whose| format!("{name} ({whose})"))
-    }
-}
-
-/// What is to be said about the records, by the word of its code, in the order of the records.
-fn reasons(calibration: &HardwareCalibration) -> BTreeMap<&str, Vec<Said<'_>>> {
-    let mut reasons: BTreeMap<&str, Vec<Said<'_>>> = BTreeMap::new();
-    for record in &calibration.records {
-        for reason in &record.reasons {
-            let found = reasons.entry(reason.code.name()).or_default();
-            let whose = Some(record.implementation).filter(|one| one.runtime().is_some());
-            found.push(Said { problem: record.problem, whose, text: &reason.text });
-        }
-    }
-    reasons
-}
-
 /// A reason once: its text, how many records have it, and which.
 fn reason(code: &str, found: &[Said<'_>], records: usize, width: Width) -> String {
     let Some(Said { text, .. }) = found.first() else { return String::new() };
-    let texts: HashSet<&str> = found.iter().map(|said| said.text).collect();
-    let of_first = if texts.len() > 1 { "; of the first" } else { "" };
+    let of_first = reasons::of_first(found);
     let is_all = found.len() == records && records > 1;
     let all = if is_all { "all " } else { "" };
     let many = of_records(found.len());

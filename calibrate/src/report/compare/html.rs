@@ -1,13 +1,14 @@
 //! A comparison as one page of HTML: the sides, what to conclude, and every pair on one axis.
 
 use cli_support::page::{self, bars};
+use cli_support::units::counted;
 use fusion_cost_model::compare::{ComparedSide, Pair, PairVerdict};
 use maud::{Markup, html};
 
 use super::View;
-use super::page::{conclusions, joined, run_of, same_machine, times, verdicts};
+use super::page::{conclusions, joined, machine, run_of, times, verdicts};
 use super::tables::{self, named};
-use super::words::{counted, hidden, verdict};
+use super::words::{hidden, verdict};
 use crate::report::figures::{self, Forest, Mark, Row};
 
 pub(super) fn html(view: View<'_>) -> String {
@@ -27,7 +28,7 @@ pub(super) fn html(view: View<'_>) -> String {
             @for side in others.clone() {
                 p.basis {
                     (joined(view, side)) "."
-                    @if let Some(same) = same_machine(view, side) { " " (same) "." }
+                    @if let Some(machine) = machine(view, side) { " " (machine) "." }
                     @if let Some(times) = times(view, side) { " " (times) "." }
                 }
             }
@@ -43,6 +44,7 @@ pub(super) fn html(view: View<'_>) -> String {
                 h2 { "What fusion gains" }
                 ul.conclusions { @for sentence in conclusions(view) { li { (sentence) } } }
                 (page::table(&tables::families(view)))
+                @for side in others.clone() { (flips(view, side)) }
                 @let ceilings = tables::ceilings(view);
                 @if !ceilings.is_empty() { h3 { "Ceilings" } (page::table(&ceilings)) }
             }
@@ -60,10 +62,29 @@ pub(super) fn html(view: View<'_>) -> String {
     page::page(&title, figures::STYLE, &body)
 }
 
+/// The decisions that flip on a side.
+fn flips(view: View<'_>, side: usize) -> Markup {
+    let pairs = view.comparison.pairs.iter().filter(|pair| pair.side == side && pair.flips());
+    let table = tables::flips(view, side, "problem", pairs);
+    let of = if view.is_pair() { String::new() } else { format!(", {}", view.ratio_of(side)) };
+    html! {
+        @if !table.is_empty() {
+            h3 { "Decisions that flip at a threshold of " (view.comparison.threshold) (of) }
+            (page::table(&table))
+        }
+    }
+}
+
 fn title(view: View<'_>) -> String {
     let sides = &view.comparison.sides;
     if (1..sides.len()).all(|side| view.is_check(side)) {
         return format!("What changed on {}", sides[0].facts.machine);
+    }
+    let first = &sides[0].facts;
+    let has_one_name = sides.iter().all(|side| side.facts.machine == first.machine);
+    if has_one_name && sides.iter().any(|side| side.facts.target != first.target) {
+        let targets: Vec<String> = sides.iter().map(|side| side.facts.target.to_string()).collect();
+        return format!("What fusion gains on {}: {}", first.machine, targets.join(" against "));
     }
     let machines: Vec<&str> = sides.iter().map(|side| side.facts.machine.as_str()).collect();
     format!("What fusion gains: {}", machines.join(" against "))
@@ -107,8 +128,8 @@ fn records(view: View<'_>, side: usize) -> Markup {
     html! {
         p {
             "The speedup of " (second) " over that of " (first) ", with its 95 % interval. To the \
-             right of 1 fusion gains more on " (second) ". A filled point is a difference, a ring \
-             is not, or the measurements do not decide; then it is said how much they could hide."
+             right of 1 fusion gains more on " (second) ". A filled point is a difference. A ring \
+             is none, or UNDECIDED; then the largest difference that it could hide stands beside it."
         }
         (forest.html())
         details {

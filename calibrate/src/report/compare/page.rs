@@ -2,14 +2,15 @@
 //! of each family, and the records that the conclusions rest on.
 
 use cli_support::ranked::RankedTable;
+use cli_support::units::counted;
 use fusion_cost_model::compare::{
-    CommonChange, ComparedSide, NotCompared, Pair, PairVerdict, WhyNot,
+    CommonChange, ComparedSide, NotCompared, Pair, PairVerdict, Relation, WhyNot,
 };
 
 use super::super::block::Block;
 use super::View;
 use super::tables;
-use super::words::{counted, hidden, slower, verdict};
+use super::words::{hidden, slower, verdict};
 
 pub(super) fn page(view: View<'_>) -> Vec<Block> {
     let comparison = view.comparison;
@@ -25,7 +26,7 @@ pub(super) fn page(view: View<'_>) -> Vec<Block> {
         Block::line(label, joined(view, other) + listed)
     }));
     blocks.extend(
-        others.clone().filter_map(|other| Some(Block::line("machine", same_machine(view, other)?))),
+        others.clone().filter_map(|other| Some(Block::line("machine", machine(view, other)?))),
     );
     let tables = [tables::ceilings(view), tables::families(view)];
     for table in tables.into_iter().filter(|table| !table.is_empty()) {
@@ -34,7 +35,12 @@ pub(super) fn page(view: View<'_>) -> Vec<Block> {
     blocks.push(Block::Gap);
     blocks.extend(conclusions(view).map(Block::Item));
     for other in others.clone() {
-        let tables = [differing(view, other), moved(view, other), undecided(view, other)];
+        let tables = [
+            flips(view, other),
+            differing(view, other),
+            moved(view, other),
+            undecided(view, other),
+        ];
         for table in tables.into_iter().flatten() {
             blocks.push(Block::Gap);
             blocks.extend(table);
@@ -88,7 +94,7 @@ pub(super) fn joined(view: View<'_>, side: usize) -> String {
     let singles = comparison.single_ops.iter().filter(|single| single.side == side).count();
     let mut parts = vec![format!("{} in both", counted(pairs, "chain"))];
     for (count, what) in [
-        (singles, "single ops in both, compared by their times alone".to_owned()),
+        (singles, "single ops (only their times are compared)".to_owned()),
         (count(WhyNot::Invalid), "INVALID on a side".to_owned()),
         (count(WhyNot::OnlyOnFirst), format!("only in {}", first.label)),
         (count(WhyNot::OnlyOnSecond), format!("only in {}", second.label)),
@@ -106,19 +112,28 @@ fn of_targets(label: &str) -> String {
     format!("of other targets in {label}")
 }
 
-/// What changed on a machine that is the same.
-pub(super) fn same_machine(view: View<'_>, side: usize) -> Option<String> {
-    if !view.is_check(side) {
-        return None;
-    }
-    let [first, second] = view.labels(side);
-    let changes = &view.comparison.sides[side].changes;
-    let but = if changes.is_empty() {
-        String::new()
-    } else {
-        format!(", but for: {}", changes.join("; "))
+/// What the machines of two sides have to do with each other, unless their names show that they
+/// are different ones.
+pub(super) fn machine(view: View<'_>, side: usize) -> Option<String> {
+    let [first, second] = view.both(side);
+    let [a, b] = view.labels(side);
+    let but_for = |what: &[String]| match what {
+        [] => String::new(),
+        what => format!(", but for: {}", what.join("; ")),
     };
-    Some(format!("{first} and {second} are of the same machine{but}"))
+    if second.relation == Relation::Same {
+        return Some(format!("{a} and {b} are of the same machine{}", but_for(&second.changes)));
+    }
+    let is_only_target = first.facts.target != second.facts.target && second.differences.len() == 1;
+    if is_only_target {
+        return Some(format!(
+            "{a} and {b} are of the same machine{}",
+            but_for(&second.differences)
+        ));
+    }
+    let is_shown = first.facts.machine != second.facts.machine;
+    let what = second.differences.join("; ");
+    (!is_shown).then(|| format!("{a} and {b} are of different machines: {what}"))
 }
 
 /// What to conclude of each family.
@@ -160,6 +175,14 @@ fn of_side<'c>(view: View<'c>, side: usize, is: impl Fn(&Pair) -> bool) -> Vec<&
 
 fn title(view: View<'_>, side: usize, what: &str) -> String {
     if view.is_pair() { what.to_owned() } else { format!("{what}, {}", view.ratio_of(side)) }
+}
+
+fn flips(view: View<'_>, side: usize) -> Option<Vec<Block>> {
+    let pairs = of_side(view, side, Pair::flips);
+    shortened(view, pairs, Pair::distance, "records", |pairs| {
+        let what = format!("flips at {}", view.comparison.threshold);
+        tables::flips(view, side, &title(view, side, &what), pairs.iter().copied())
+    })
 }
 
 fn differing(view: View<'_>, side: usize) -> Option<Vec<Block>> {

@@ -1,11 +1,11 @@
 //! The tables of a comparison, for people.
 
 use cli_support::ranked::{Column, RankedTable};
-use cli_support::units::three_digits;
+use cli_support::units::{counted, three_digits};
 use fusion_cost_model::compare::{Group, Pair, PairVerdict, SideCeilings};
 use fusion_cost_model::{CacheState, Problem};
 
-use super::words::{chance, change, choices, counted, figure, hidden, nothing, slower, verdict};
+use super::words::{chance, change, choices, figure, hidden, nothing, slower, verdict};
 use super::{CompareTable, View};
 
 /// A table with all its rows, for each side.
@@ -68,45 +68,67 @@ fn grouped<'p, T>(
     table
 }
 
-/// The ratio and the verdict stay to the last.
+/// The ratio and the verdict stay to the last. A difference that was found hides nothing.
 pub(super) fn records<'p>(
     view: View<'_>,
     side: usize,
     title: &str,
     pairs: impl IntoIterator<Item = &'p Pair>,
 ) -> RankedTable {
-    const COLUMNS: [Column; 7] = [
-        Column::numbers("", 4),
-        Column::numbers("", 4),
-        Column::numbers("", 0),
-        Column::numbers("adj. p", 2),
-        Column::words("verdict", 0),
-        Column::numbers("could hide", 3),
-        Column::words("decision", 1),
-    ];
     let sides = view.both(side);
     let [first, second] = view.labels(side);
-    let heads = [
-        format!("{first} [95 %]"),
-        format!("{second} [95 %]"),
-        format!("{second} / {first} [95 %]"),
-        "adj. p".to_owned(),
-        "verdict".to_owned(),
-        "could hide".to_owned(),
-        "decision".to_owned(),
+    let pairs: Vec<&Pair> = pairs.into_iter().collect();
+    let hides = pairs.iter().any(|pair| !pair.verdict.differs());
+    let columns = [
+        (format!("{first} [95 %]"), Column::numbers("", 4)),
+        (format!("{second} [95 %]"), Column::numbers("", 4)),
+        (format!("{second} / {first} [95 %]"), Column::numbers("", 0)),
+        ("adj. p".to_owned(), Column::numbers("", 2)),
+        ("verdict".to_owned(), Column::words("", 0)),
     ];
+    let could_hide = hides.then(|| ("could hide".to_owned(), Column::numbers("", 3)));
+    let decision = ("decision".to_owned(), Column::words("", 1));
+    let (heads, columns): (Vec<String>, Vec<Column>) =
+        columns.into_iter().chain(could_hide).chain([decision]).unzip();
     let rows = pairs.into_iter().map(|pair| (&pair.problem, pair.cache_state, pair));
-    let table = RankedTable::new(title, &COLUMNS).with_heads(heads);
+    let table = RankedTable::new(title, &columns).with_heads(heads);
     grouped(view, table, rows, |pair| {
-        vec![
+        let mut cells = vec![
             figure(&pair.first.speedup),
             figure(&pair.second.speedup),
             figure(&pair.ratio),
             chance(pair.adjusted_p),
             verdict(pair.verdict, sides),
-            hidden(pair.could_hide),
-            choices(pair),
-        ]
+        ];
+        if hides {
+            cells.push(hidden(pair.could_hide.filter(|_| !pair.verdict.differs())));
+        }
+        cells.push(choices(pair));
+        cells
+    })
+}
+
+/// What one side fuses and the other one keeps apart.
+pub(super) fn flips<'p>(
+    view: View<'_>,
+    side: usize,
+    title: &str,
+    pairs: impl IntoIterator<Item = &'p Pair>,
+) -> RankedTable {
+    const COLUMNS: [Column; 4] = [
+        Column::numbers("", 1),
+        Column::numbers("", 1),
+        Column::words("verdict", 2),
+        Column::words("decision", 0),
+    ];
+    let sides = view.both(side);
+    let [first, second] = view.labels(side).map(|label| format!("{label} [95 %]"));
+    let heads = [first, second, "verdict".to_owned(), "decision".to_owned()];
+    let rows = pairs.into_iter().map(|pair| (&pair.problem, pair.cache_state, pair));
+    let table = RankedTable::new(title, &COLUMNS).with_heads(heads);
+    grouped(view, table, rows, |pair| {
+        let [first, second] = [&pair.first, &pair.second].map(|one| figure(&one.speedup));
+        vec![first, second, verdict(pair.verdict, sides), choices(pair)]
     })
 }
 
@@ -225,9 +247,9 @@ fn groups<'g>(
         Column::numbers("", 1),
         Column::numbers("", 0),
         Column::numbers("", 4),
+        Column::numbers("", 2),
         Column::numbers("", 3),
-        Column::numbers("", 3),
-        Column::numbers("flips", 2),
+        Column::numbers("flips", 1),
     ];
     let [first, second] = if view.is_pair() {
         view.labels(1)

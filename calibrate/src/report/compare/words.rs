@@ -66,11 +66,6 @@ pub(super) fn choices(pair: &Pair) -> String {
     }
 }
 
-/// A number with its noun.
-pub(super) fn counted(count: usize, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

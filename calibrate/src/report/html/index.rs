@@ -230,21 +230,22 @@ impl IndexPage {
                 h2 { "How to read this" }
                 ul {
                     li {
-                        "A row is a target of a file: what its records have in common. Machines stand \
-                         by name, and the latest run of each first."
+                        "A row is a target of a file: what its records have in common. Machines are \
+                         in the order of their names, the latest run of each first."
                     }
                     li {
                         "Ceilings are measured: the peak rate, the bandwidth in memory, and the time \
                          of an empty launch."
                     }
                     li {
-                        "To fuse are chains whose whole 95 % interval is at or above a speedup of "
+                        "Chains to fuse have their whole 95 % interval at or above a speedup of "
                         (threshold) "."
                     }
                     li {
                         "Means are geometric, of chains with a valid record, without rewrites. Files \
-                         have other problems, so that means of two rows do not compare: calibrate \
-                         compare joins the problems of both, and judges each."
+                         differ in their problems, so do not compare the means of two rows: "
+                        code { "calibrate compare" }
+                        " joins the problems that both files have, and judges each."
                     }
                 }
             }

@@ -113,14 +113,22 @@ fn cache(cache: &ObservedCache) -> String {
 fn run(part: &Part<'_>, settings: &Settings) -> Markup {
     let HardwareCalibration { tool, additions, .. } = part.calibration();
     let facts = part.facts();
-    let processes = format!("{} to {} of a problem", settings.processes, settings.most_processes);
+    let planned = match [settings.processes, settings.most_processes] {
+        [planned, most] if planned == most => format!("{planned} planned"),
+        [planned, most] => format!("{planned} to {most} planned"),
+    };
+    let processes = match facts.processes {
+        Some([least, most]) if least == most => format!("{least} of a problem; {planned}"),
+        Some([least, most]) => format!("{least} to {most} of a problem; {planned}"),
+        None => planned,
+    };
     let rounds = format!("{} a process, each with a fresh memory layout", settings.rounds);
     html! {
         dl {
             dt { "File" } dd { code { (facts.file) } }
             (fact("Target", part.target().to_string()))
             (fact("Records", format!("{}, {} of them of chains", facts.records, part.chains().len())))
-            @if part.has_others() { (fact("Others", "the file has other targets: see there")) }
+            @if part.has_others() { (fact("Others", "the file has other targets, which are on this page too")) }
             (fact("Sizes", &settings.shapes))
             (fact("Begun", &tool.started_at))
             (fact("Processes", processes))

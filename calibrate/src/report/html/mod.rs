@@ -11,6 +11,7 @@ mod index;
 mod machine;
 mod part;
 mod reading;
+mod reasons;
 mod strip;
 
 use cli_support::page;
@@ -117,6 +118,9 @@ impl ReportPage<'_> {
                         }
                         @if roofline.is_some() { a href={ "#" (part.id("roofline")) } { "Roofline" } }
                         a href={ "#" (part.id("sizes")) } { "Patterns and sizes" }
+                        @if reasons::has_any(part) {
+                            a href={ "#" (part.id("reasons")) } { "What to know about the records" }
+                        }
                         a href={ "#" (part.id("machine")) } { "Machine and run" }
                         @if is_one { a href="#reading" { "How to read this" } }
                     }
@@ -153,6 +157,12 @@ impl ReportPage<'_> {
                     h2 { (of) "Patterns and sizes" }
                     (heat::legend())
                     (heat::maps(part))
+                }
+            }
+            @if reasons::has_any(part) {
+                section id=(part.id("reasons")) {
+                    h2 { (of) "What to know about the records" }
+                    (reasons::reasons(part))
                 }
             }
             (machine::section(part, &of))
