@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 use thiserror::Error;
 
+use crate::command_line;
+
 /// Done; each record carries its verdict.
 pub const DONE: u8 = 0;
 /// Something failed.
@@ -61,6 +63,9 @@ pub fn report(result: anyhow::Result<u8>) -> ExitCode {
     };
     if is_broken_pipe(&error) {
         return ExitCode::from(DONE);
+    }
+    if let Some(error) = error.downcast_ref::<clap::Error>() {
+        return command_line::end(error);
     }
     crate::say!("error: {}", message(&error));
     let is_usage = error.chain().any(|cause| {

@@ -4,6 +4,7 @@
 #![warn(clippy::print_stderr, clippy::print_stdout)]
 
 pub mod colour;
+mod command_line;
 pub mod exit;
 pub mod file_limit;
 pub mod input;

@@ -5,8 +5,10 @@
 //! | at the path | what happens |
 //! |---|---|
 //! | nothing, or an empty file | the file is written |
-//! | an earlier result of the same kind, where that can be known | it is replaced |
+//! | an earlier result of the same kind, where that can be known | it is replaced, and keeps its mode |
 //! | any other file | refused, unless the user says `--overwrite` |
+//! | a write-protected file | refused |
+//! | a file with other names (hard links) | the same; the other names keep what it was |
 //! | a symbolic link | the same for the file that it leads to; the link stays |
 //! | a character device, such as `/dev/null` | written through |
 //! | a folder, FIFO, socket or block device; a link that leads nowhere | refused |
@@ -210,7 +212,9 @@ fn found(metadata: &Metadata) -> Result<Found, &'static str> {
         return Err("it is a folder; name a file in it");
     }
     if metadata.is_file() {
-        return Ok(Found::File);
+        // A folder lets its files be replaced, whatever their own modes are.
+        let is_protected = metadata.permissions().readonly();
+        return if is_protected { Err("it is write-protected") } else { Ok(Found::File) };
     }
     #[cfg(unix)]
     {
@@ -249,6 +253,9 @@ impl OutputFile {
     pub fn finish(self) -> anyhow::Result<()> {
         let Self::File { file, target } = self else { return Ok(()) };
         let cannot = || format!("cannot write {}", target.named.display());
+        if let Ok(replaced) = fs::metadata(&target.path) {
+            file.as_file().set_permissions(replaced.permissions()).with_context(cannot)?;
+        }
         file.as_file().sync_all().with_context(cannot)?;
         let named = match target.found {
             Found::Nothing => file.persist_noclobber(&target.path),

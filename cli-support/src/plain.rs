@@ -8,7 +8,7 @@ use std::fmt::Write;
 /// characters, and those that turn the direction of writing.
 #[must_use]
 pub fn text(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(is_command) {
+    if is_plain(text) {
         return Cow::Borrowed(text);
     }
     let mut plain = String::with_capacity(text.len() + 16);
@@ -22,10 +22,16 @@ pub fn text(text: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
+/// Whether a text has nothing that a terminal would obey.
+#[must_use]
+pub fn is_plain(text: &str) -> bool {
+    !text.chars().any(is_command)
+}
+
 /// JSON in which whatever a terminal would obey is an escape, which programs read as what it was.
 #[must_use]
 pub fn json(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(is_command) {
+    if is_plain(text) {
         return Cow::Borrowed(text);
     }
     let mut plain = String::with_capacity(text.len() + 16);
@@ -44,7 +50,9 @@ fn is_command(character: char) -> bool {
     match character {
         '\n' | '\t' => false,
         // Marks, embeddings, overrides and isolates of direction; separators of lines.
-        '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+            true
+        }
         _ => character.is_control(),
     }
 }
@@ -124,7 +132,7 @@ impl Cells {
                 self.escape(char::from(byte), out);
             }
             // The first bytes of all commands beyond ASCII.
-            0xc2 | 0xe2 => self.begun.push(byte),
+            0xc2 | 0xd8 | 0xe2 => self.begun.push(byte),
             _ if self.begun.is_empty() => self.byte(byte, out),
             _ => {
                 self.begun.push(byte);
@@ -219,6 +227,7 @@ mod tests {
         assert_eq!(text("a\u{1b}[2Jb\r\u{7}"), "a\\u{1b}[2Jb\\u{d}\\u{7}");
         assert_eq!(text("\u{9b}31m\u{7f}"), "\\u{9b}31m\\u{7f}");
         assert_eq!(text("gemm\u{202e}mmeg\u{2066}"), "gemm\\u{202e}mmeg\\u{2066}");
+        assert_eq!(text("a\u{61c}-1"), "a\\u{61c}-1");
     }
 
     #[test]
@@ -266,6 +275,7 @@ mod tests {
             ("a\0b,\u{1b}[2J\r\n", "a\\u{0}b,\\u{1b}[2J\r\n"),
             ("\"x, \u{7}\u{7f}\"\r\n", "\"x, \\u{7}\\u{7f}\"\r\n"),
             ("\u{9b}31m,\u{202e}\u{2066}\u{2028}", "\\u{9b}31m,\\u{202e}\\u{2066}\\u{2028}"),
+            ("\u{61c},\u{61b}", "\\u{61c},\u{61b}"),
             // Neighbours of these, and ends of lines within a cell.
             ("£ é ‖ … € â 日本 🦀,\"a\tb\r\nc\"\r\n", "£ é ‖ … € â 日本 🦀,\"a\tb\r\nc\"\r\n"),
             ("-\u{1b},-5", "'-\\u{1b},-5"),

@@ -11,9 +11,8 @@ use trace_tool::cli::program;
 
 fn main() -> ExitCode {
     file_limit::fail_beyond_it();
-    let matches = program().get_matches();
-    match TraceCommand::from_arg_matches(&matches) {
-        Ok(command) => exit::report(trace_tool::run(&command, || Ok(Vec::new()))),
-        Err(error) => error.exit(),
-    }
+    let matches = program().try_get_matches();
+    let command = matches.and_then(|matches| TraceCommand::from_arg_matches(&matches));
+    let run = |command| trace_tool::run(&command, || Ok(Vec::new()));
+    exit::report(command.map_err(Into::into).and_then(run))
 }

@@ -266,10 +266,11 @@ fn check(setting: &Setting) -> Result<(), UsageError> {
 ///
 /// # Errors
 ///
-/// When the defaults cannot be read. A wrong command line ends the program.
+/// When the defaults cannot be read, or the command line is wrong or asks for help; see
+/// [`exit::report`](crate::exit::report).
 pub fn parse(args: Vec<OsString>) -> anyhow::Result<(Cli, Defaults)> {
     if args.get(1).is_some_and(|arg| arg == OsStr::new(worker::ARGUMENT)) {
-        let matches = Cli::command().get_matches_from(args);
+        let matches = Cli::command().try_get_matches_from(args)?;
         return Ok((Cli::from_arg_matches(&matches)?, Defaults::default()));
     }
     let args = behind_the_command(args);
@@ -279,8 +280,8 @@ pub fn parse(args: Vec<OsString>) -> anyhow::Result<(Cli, Defaults)> {
     let colour = colour.or_else(|| of_file().and_then(|one| one.values.first().cloned()));
     let colour = colour.and_then(|when| ColorChoice::from_str(&when, true).ok());
     let command = defaults.applied_to(Cli::command()).color(colour.unwrap_or_default());
-    let matches = command.get_matches_from(args);
-    let mut cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let matches = command.try_get_matches_from(args)?;
+    let mut cli = Cli::from_arg_matches(&matches)?;
     leave_other_backends(&mut cli, &matches);
     Ok((cli, defaults))
 }

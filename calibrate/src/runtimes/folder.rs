@@ -63,8 +63,10 @@ fn remove_abandoned(own: &PrivateFolder) {
         let is_its = |found: &fs::Metadata| found.is_dir() && Some(user_of(found)) == user;
         if is_one && entry.metadata().is_ok_and(|found| is_its(&found)) {
             let folder = entry.path();
-            let lock = File::open(folder.join(LOCK));
-            if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
+            let lock = folder.join(LOCK);
+            // A runtime may have put a FIFO there, which would open when somebody writes into it.
+            let is_file = lock.symlink_metadata().is_ok_and(|found| found.is_file());
+            if is_file && File::open(lock).is_ok_and(|lock| lock.try_lock().is_ok()) {
                 let _ = fs::remove_dir_all(folder);
             }
         }
@@ -100,5 +102,18 @@ mod tests {
         assert!(in_use.path().exists() && own.path().exists() && others.exists());
         drop((in_use, own));
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1, "only what is another's");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_fifo_instead_of_a_lock_is_not_waited_for() {
+        let place = tempfile::tempdir().unwrap();
+        let own = PrivateFolder::new_in(place.path()).unwrap();
+        let left = place.path().join("calibrate-runtime-left");
+        fs::create_dir(&left).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(left.join(LOCK)).status().unwrap();
+        assert!(made.success());
+        remove_abandoned(&own);
+        assert!(left.exists());
     }
 }

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf, absolute};
 
 use anyhow::Context;
 use cli_support::input;
+use fused_kernels::gpu::{make_own_folder, user_cache_folder};
 use fused_kernels::runtime::RuntimeProgram;
 use fusion_cost_model::{Error, Implementation};
 use include_dir::{Dir, include_dir};
@@ -149,7 +150,7 @@ impl RuntimeChoice {
             if file.is_file() { file.into() } else { word.into() }
         };
         let command = command.into_iter().map(word).collect();
-        let cache = cache().map(|cache| cache.join(&name));
+        let cache = cache(user_cache_folder(), &name);
         Ok(RuntimeProgram { name, command, folder: folder.to_owned(), cache })
     }
 }
@@ -159,11 +160,11 @@ fn read(file: &Path) -> anyhow::Result<String> {
     text.map_err(|error| UsageError(format!("cannot read {}: {error}", file.display())).into())
 }
 
-/// Where runtimes keep what they compile: beside the compiled kernels of GPUs.
-fn cache() -> Option<PathBuf> {
-    let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache"));
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(home)?;
-    cache.is_absolute().then(|| cache.join("fusion-cost-model").join("runtimes"))
+/// Where a runtime keeps what it compiles: beside the compiled kernels of GPUs, and like these nowhere
+/// that others may write to, since it is code that runs.
+fn cache(caches: Option<PathBuf>, name: &str) -> Option<PathBuf> {
+    let cache = caches?.join("runtimes").join(name);
+    make_own_folder(&cache).ok().map(|()| cache)
 }
 
 #[cfg(test)]
@@ -183,6 +184,21 @@ mod tests {
         }
         let message = format!("{:#}", RuntimeChoice::find("pytroch").unwrap_err());
         assert!(message.contains("did you mean `pytorch`?"), "{message}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_runtimes_compile_is_kept_where_nobody_else_writes() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let of_runtime = || cache(Some(folder.path().to_owned()), "pytorch");
+        let expected = folder.path().join("runtimes/pytorch");
+        assert_eq!(of_runtime(), Some(expected.clone()));
+        assert_eq!(fs::metadata(&expected).unwrap().permissions().mode() & 0o777, 0o700);
+        fs::set_permissions(&expected, fs::Permissions::from_mode(0o777)).unwrap();
+        assert_eq!(of_runtime(), None);
+        assert_eq!(cache(None, "pytorch"), None);
+        assert_eq!(cache(Some("/dev/null".into()), "pytorch"), None);
     }
 
     #[test]

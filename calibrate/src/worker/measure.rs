@@ -70,17 +70,26 @@ fn sample(
     let prepared = &mut *prepared;
     prepared.run_each(&mut progress.first_runs(READY))?;
     progress.doing("proved the results");
-    let proof = match prover.prove(prepared, task.proved, [1; 2])? {
+    let mut proof = match prover.prove(prepared, task.proved, [1; 2])? {
         Ok(proof) => proof,
         Err(wrong) => return Ok((MeasureAnswer::Wrong(wrong), 0.0)),
     };
     progress.doing("timed its kernels");
+    let mut wrong_after = None;
+    let mut prove_again = |prepared: &mut dyn Prepared, runs: [u32; 2]| {
+        match prover.prove(prepared, Some(proof), runs)? {
+            Ok(again) => proof = proof.with(again),
+            Err(wrong) => wrong_after = Some(wrong),
+        }
+        Ok(())
+    };
     let mut instruments = Instruments {
         watch: &mut SystemWatch::open(pinned.as_deref()),
         clock: *clock,
         tick: tick(backend_name, *clock),
         is_told: matches!(implementation, Implementation::Runtime(_)),
         counters: counters(*clock),
+        proof: &mut prove_again,
     };
     if !clock.is_host() {
         warm_up(prepared, variants)?;
@@ -101,11 +110,7 @@ fn sample(
     let huge_page_share = prepared.huge_page_share();
     let seen = || prepared.counters().iter().filter_map(|thread| thread.processor).collect();
     let processors = pinned.clone().unwrap_or_else(seen);
-    let runs = samples.iterations;
-    let (proof, wrong_after) = match prover.prove(prepared, Some(proof), runs)? {
-        Ok(again) => (proof.with(again), None),
-        Err(wrong) => (proof, Some(wrong)),
-    };
+    prove_again(prepared, samples.iterations)?;
     let report = ProcessReport {
         samples,
         kernels: Variant::ALL.map(|variant| prepared.kernels(variant)),

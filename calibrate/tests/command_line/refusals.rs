@@ -108,6 +108,36 @@ fn damaged_files_are_refused_with_their_name() {
     }
 }
 
+/// Words of a command line are names of files where a shell has put them there: `calibrate show *`.
+#[test]
+fn what_a_terminal_would_obey_is_not_repeated() {
+    let folder = folder();
+    let name = "x\u{1b}[2J\u{9b}1m\u{202e}y";
+    for args in [
+        &["show", "a.toml", name][..],
+        &[name],
+        &["--backend", name],
+        &["--problem", name],
+        &["--color", "always", "show", "a.toml", name],
+        &["trace", "info", name],
+        &["trace", name],
+    ] {
+        let output = calibrate(folder.path()).args(args).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && stderr.contains("y"), "{args:?}: {stderr:?}");
+        for command in ["\u{1b}[2J", "\u{9b}", "\u{202e}"] {
+            assert!(!stderr.contains(command), "{args:?}: {stderr:?}");
+        }
+    }
+    let config = folder.path().join("config.toml");
+    std::fs::write(&config, format!("output = \"{}\"\n", name.replace('\u{1b}', "\\u001b")))
+        .unwrap();
+    let mut help = calibrate(folder.path());
+    let stdout = help.arg("--help").env("CALIBRATE_CONFIG", config).output().unwrap().stdout;
+    let stdout = String::from_utf8(stdout).unwrap();
+    assert!(stdout.contains("\\u{9b}1m") && !stdout.contains(['\u{1b}', '\u{9b}']), "{stdout:?}");
+}
+
 /// The worker is not a command for people, and says so.
 #[test]
 fn a_worker_without_a_task_says_what_it_is() {

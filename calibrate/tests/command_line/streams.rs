@@ -13,7 +13,10 @@ use super::files::FOREIGN;
 use super::program::{EXAMPLE, TINY, folder};
 
 /// A command line of most commands, and more of those with other ways to print.
-const COMMANDS: [&str; 27] = [
+const COMMANDS: [&str; 30] = [
+    "--help",
+    "--version",
+    "trace --help",
     "--plan --problem TINY",
     "--problem TINY --quick --force --processes 1 --output run.toml",
     "list",

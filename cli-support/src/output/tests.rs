@@ -72,6 +72,25 @@ fn a_file_that_comes_while_results_are_computed_stays() {
 
 #[cfg(unix)]
 #[test]
+fn what_is_replaced_keeps_its_mode_and_what_is_write_protected_stays() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("private.toml");
+    fs::write(&path, "old").unwrap();
+    for mode in [0o600, 0o640, 0o664] {
+        fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+        write(&path, Replace::Any);
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, mode);
+    }
+    fs::set_permissions(&path, PermissionsExt::from_mode(0o444)).unwrap();
+    for replace in [Replace::Any, Replace::known(false, |_| true)] {
+        let message = refusal(&path, replace);
+        assert!(message.contains("write-protected"), "{message}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
 fn links_lead_on_devices_take_all_and_fifos_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let [file, link, nowhere, fifo] =

@@ -6,6 +6,7 @@
 //! could have written, since it is code that runs. Nothing here is an error: at worst, a kernel is
 //! compiled once more.
 
+use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, Metadata};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -24,12 +25,33 @@ const FOLDER: &str = "kernels";
 /// This project's folder among the user's caches; `None` where the user has none.
 #[must_use]
 pub fn user_cache_folder() -> Option<PathBuf> {
-    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-    let caches = variable("XDG_CACHE_HOME")
-        .map(PathBuf::from)
-        .or_else(|| variable("HOME").map(|home| PathBuf::from(home).join(".cache")))
-        .or_else(|| variable("LOCALAPPDATA").map(PathBuf::from));
+    cache_folder(&|name| std::env::var_os(name))
+}
+
+/// The same with these variables. Code that is run comes from there, so that no folder counts that
+/// depends on the current one.
+fn cache_folder(variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let folder = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let caches = folder("XDG_CACHE_HOME")
+        .or_else(|| folder("HOME").map(|home| home.join(".cache")))
+        .or_else(|| folder("LOCALAPPDATA"));
     Some(caches?.join("fusion-cost-model"))
+}
+
+/// Makes a folder that only this user may use.
+///
+/// # Errors
+///
+/// When it cannot be made, or is there and others may write to it.
+pub fn make_own_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(folder)?;
+    if !is_own_folder(folder) {
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "others may write there"));
+    }
+    Ok(())
 }
 
 /// A folder of compiled kernels, or none.
@@ -116,13 +138,7 @@ pub fn read_compiled(path: &Path) -> Option<Vec<u8>> {
 /// Under a name of its own first, so that no process ever reads half of it.
 fn write(path: &Path, image: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    let mut builder = DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.recursive(true).create(folder)?;
-    if !is_own_folder(folder) {
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "others may write there"));
-    }
+    make_own_folder(folder)?;
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.write_all(MAGIC)?;
     file.write_all(&XxHash3_64::oneshot(image).to_le_bytes())?;
@@ -184,6 +200,22 @@ mod tests {
 
     fn sm_80() -> Architecture {
         Architecture::of_compute_capability(8, 0).unwrap()
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn no_code_comes_from_a_folder_that_depends_on_the_current_one() {
+        let of = |variables: &[(&str, &str)]| {
+            let found = |name: &str| variables.iter().find(|(known, _)| *known == name);
+            cache_folder(&|name| found(name).map(|(_, value)| OsString::from(value)))
+        };
+        let home = Some(PathBuf::from("/home/ada/.cache/fusion-cost-model"));
+        assert_eq!(of(&[("XDG_CACHE_HOME", "/c")]), Some(PathBuf::from("/c/fusion-cost-model")));
+        for relative in ["", ".", "cache", "../cache"] {
+            assert_eq!(of(&[("XDG_CACHE_HOME", relative)]), None, "{relative}");
+            assert_eq!(of(&[("XDG_CACHE_HOME", relative), ("HOME", "/home/ada")]), home);
+            assert_eq!(of(&[("HOME", relative)]), None, "{relative}");
+        }
     }
 
     #[test]

@@ -50,7 +50,7 @@ pub use search::MissingLibrary;
 
 pub(crate) use architecture::Architecture;
 pub(crate) use cache::CodeCache;
-pub use cache::{read_compiled, user_cache_folder};
+pub use cache::{make_own_folder, read_compiled, user_cache_folder};
 pub(crate) use calls::{Calls, FunctionAttribute, Recording, Stream};
 pub(crate) use devices::{Opened, surroundings};
 pub(crate) use driver::{

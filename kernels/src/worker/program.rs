@@ -1,6 +1,6 @@
 //! Which program is started as a worker, and how.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -14,6 +14,7 @@ const DEPTH: &str = "CALIBRATE_WORKER_DEPTH";
 const MOST_DEPTH: u32 = 2;
 
 /// Where the loader of Linux looks for libraries first.
+#[cfg(unix)]
 const LIBRARY_FOLDERS: &str = "LD_LIBRARY_PATH";
 
 /// A program that is a worker when it is started with some arguments.
@@ -61,14 +62,14 @@ impl Program {
             // A group of its own, so that Ctrl-C in a terminal reaches only this process, which
             // decides what becomes of the worker.
             command.process_group(0);
+            if let Some(folders) = std::env::var_os(LIBRARY_FOLDERS) {
+                match absolute_folders(&folders) {
+                    Some(folders) => command.env(LIBRARY_FOLDERS, folders),
+                    None => command.env_remove(LIBRARY_FOLDERS),
+                };
+            }
         }
         command.args(&self.arguments).env(DEPTH, depth.to_string());
-        if let Some(folders) = std::env::var_os(LIBRARY_FOLDERS) {
-            match absolute_folders(&folders) {
-                Some(folders) => command.env(LIBRARY_FOLDERS, folders),
-                None => command.env_remove(LIBRARY_FOLDERS),
-            };
-        }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.spawn()
     }
@@ -78,10 +79,16 @@ impl Program {
 /// GPUs by name: whoever starts the program in a folder need not know what lies in it. To the loader,
 /// an empty entry is the current folder too, as in `LD_LIBRARY_PATH=/opt/lib:$LD_LIBRARY_PATH` where the
 /// variable was not set before.
-fn absolute_folders(folders: &OsStr) -> Option<OsString> {
-    let kept: Vec<PathBuf> =
-        std::env::split_paths(folders).filter(|folder| folder.is_absolute()).collect();
-    std::env::join_paths(kept).ok().filter(|folders| !folders.is_empty())
+#[cfg(unix)]
+fn absolute_folders(folders: &std::ffi::OsStr) -> Option<OsString> {
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    // To the loader of the GNU C library, a semicolon ends a folder, too.
+    let kept: Vec<&[u8]> = folders
+        .as_bytes()
+        .split(|byte| matches!(byte, b':' | b';'))
+        .filter(|folder| folder.starts_with(b"/"))
+        .collect();
+    (!kept.is_empty()).then(|| OsString::from_vec(kept.join(&b':')))
 }
 
 /// Whether this process was started as a worker.
@@ -97,6 +104,8 @@ fn depth() -> u32 {
 
 #[cfg(all(test, unix))]
 mod tests {
+    use std::ffi::OsStr;
+
     use super::*;
 
     #[test]
@@ -104,7 +113,9 @@ mod tests {
         let of = |folders: &str| absolute_folders(OsStr::new(folders));
         assert_eq!(of("/opt/lib:").unwrap(), "/opt/lib");
         assert_eq!(of(":/opt/lib:.:lib:../lib:/usr/lib").unwrap(), "/opt/lib:/usr/lib");
-        for none in ["", ":", "lib", ".:.."] {
+        // The loader of the GNU C library takes both signs.
+        assert_eq!(of("/opt/lib;.:/usr/lib;lib").unwrap(), "/opt/lib:/usr/lib");
+        for none in ["", ":", ";", "lib", ".:..", ".;"] {
             assert_eq!(of(none), None, "{none}");
         }
     }

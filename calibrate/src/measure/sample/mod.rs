@@ -33,7 +33,13 @@ pub struct Instruments<'a> {
     pub is_told: bool,
     /// Reads the counters of the threads whose disturbance would be one of the samples.
     pub counters: fn(&mut dyn Prepared) -> Vec<ThreadCounters>,
+    /// Proves what each variant computes with so many runs, where the tensors lie now.
+    pub proof: &'a mut ProofOfLayout<'a>,
 }
+
+/// What proves a layout.
+pub type ProofOfLayout<'a> =
+    dyn FnMut(&mut dyn Prepared, [u32; 2]) -> Result<(), BackendError> + 'a;
 
 /// Samples in each block of the back-to-back pass, at most, and half as many as a round has pairs: a
 /// few in each of many processes.
@@ -42,7 +48,8 @@ const BACK_TO_BACK: usize = 2;
 /// Measures two variants against each other in this process.
 ///
 /// A variant against itself is an A/A run. Every sample is preceded by an untimed run of the same
-/// variant, so that it starts from the caches that the variant itself leaves.
+/// variant, so that it starts from the caches that the variant itself leaves. Every layout is proved
+/// behind its samples, but for the last one: it stays, and is the caller's to prove.
 ///
 /// # Errors
 ///
@@ -100,6 +107,7 @@ pub fn measure(
     for number in 0..rounds_planned {
         // The first round has the layout in which the runs of a sample were counted.
         if number > 0 {
+            (instruments.proof)(prepared, iterations)?;
             prepared.new_layout(random.next_u64())?;
         }
         let mut round = Round { pairs: Vec::with_capacity(pairs) };

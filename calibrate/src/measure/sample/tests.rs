@@ -84,6 +84,17 @@ impl Watch for Idle {
     }
 }
 
+fn host<'a>(watch: &'a mut dyn Watch, proof: &'a mut ProofOfLayout<'a>) -> Instruments<'a> {
+    Instruments {
+        watch,
+        clock: Clock::Host,
+        tick: Duration::from_nanos(20),
+        is_told: false,
+        counters: |prepared| prepared.counters(),
+        proof,
+    }
+}
+
 fn run(device: &mut Scripted, procedure: &Procedure, seed: u64) -> Samples {
     let tick = Duration::from_nanos(20);
     run_by(Clock::Host, tick, device, procedure, seed)
@@ -96,33 +107,27 @@ fn run_by(
     procedure: &Procedure,
     seed: u64,
 ) -> Samples {
-    let counters = |prepared: &mut dyn Prepared| prepared.counters();
-    let mut instruments = Instruments { watch: &mut Idle, clock, tick, is_told: false, counters };
-    measure(device, Variant::ALL, procedure, seed, &mut instruments).unwrap()
+    let instruments = Instruments { clock, tick, ..host(&mut Idle, &mut |_, _| Ok(())) };
+    measure(device, Variant::ALL, procedure, seed, &mut { instruments }).unwrap()
 }
 
 /// The scripted times are all alike, as those of a clock are whose steps are longer than they.
 #[test]
 fn the_ticks_of_another_programs_clock_are_those_that_its_times_show() {
-    let (tick, clock) = (Duration::from_nanos(20), Clock::Host);
-    let counters = |prepared: &mut dyn Prepared| prepared.counters();
     let ticks = |is_told| {
-        let mut instruments = Instruments { watch: &mut Idle, clock, tick, is_told, counters };
+        let instruments = Instruments { is_told, ..host(&mut Idle, &mut |_, _| Ok(())) };
         let device = &mut Scripted::default();
-        measure(device, Variant::ALL, &SMALL, 1, &mut instruments).unwrap().ticks
+        measure(device, Variant::ALL, &SMALL, 1, &mut { instruments }).unwrap().ticks
     };
     assert_eq!([false, true].map(ticks), [500_000 / 20, 1]);
 }
 
 #[test]
 fn another_program_that_makes_only_the_first_run_is_seen() {
-    let counters = |prepared: &mut dyn Prepared| prepared.counters();
     let measured = |leaves_out, times_slower| {
-        let (tick, clock) = (Duration::from_nanos(20), Clock::Host);
-        let mut instruments =
-            Instruments { watch: &mut Idle, clock, tick, is_told: true, counters };
+        let instruments = Instruments { is_told: true, ..host(&mut Idle, &mut |_, _| Ok(())) };
         let device = &mut Scripted { leaves_out, times_slower, ..Scripted::default() };
-        let samples = measure(device, Variant::ALL, &SMALL, 1, &mut instruments);
+        let samples = measure(device, Variant::ALL, &SMALL, 1, &mut { instruments });
         samples.map(|samples| samples.iterations).map_err(|error| error.to_string())
     };
     assert_eq!(measured(None, 1), Ok([3, 5]));
@@ -137,12 +142,9 @@ fn another_program_that_makes_only_the_first_run_is_seen() {
 
 #[test]
 fn a_clock_of_another_program_that_is_a_little_slow_is_seen() {
-    let counters = |prepared: &mut dyn Prepared| prepared.counters();
     let measured = |device: &mut Scripted| {
-        let (tick, clock) = (Duration::from_nanos(20), Clock::Host);
-        let mut instruments =
-            Instruments { watch: &mut Idle, clock, tick, is_told: true, counters };
-        let samples = measure(device, Variant::ALL, &SMALL, 1, &mut instruments);
+        let instruments = Instruments { is_told: true, ..host(&mut Idle, &mut |_, _| Ok(())) };
+        let samples = measure(device, Variant::ALL, &SMALL, 1, &mut { instruments });
         samples.map(|_| ()).map_err(|error| error.to_string())
     };
     assert_eq!(measured(&mut Scripted { passes: 1.0, ..Scripted::default() }), Ok(()));
@@ -157,20 +159,32 @@ fn a_clock_of_another_program_that_is_a_little_slow_is_seen() {
 
 #[test]
 fn another_program_that_is_still_at_work_when_its_time_ends_is_seen() {
-    let counters = |prepared: &mut dyn Prepared| prepared.counters();
     for hands_over in [Variant::Unfused, Variant::Fused] {
         // Also where a sample is a single run.
         for times_slower in [1, 100] {
-            let (tick, clock) = (Duration::from_nanos(20), Clock::Host);
-            let mut instruments =
-                Instruments { watch: &mut Idle, clock, tick, is_told: true, counters };
+            let instruments = Instruments { is_told: true, ..host(&mut Idle, &mut |_, _| Ok(())) };
             let hands_over = Some(hands_over);
             let device = &mut Scripted { hands_over, times_slower, ..Scripted::default() };
-            let samples = measure(device, Variant::ALL, &SMALL, 1, &mut instruments);
+            let samples = measure(device, Variant::ALL, &SMALL, 1, &mut { instruments });
             let message = samples.map(|_| ()).unwrap_err().to_string();
             assert!(message.contains("still at work when its time ends"), "{message}");
         }
     }
+}
+
+/// A kernel may be right at some addresses only. The last layout stays, and is proved by the caller.
+#[test]
+fn every_layout_but_the_last_is_proved_behind_its_samples() {
+    const OF_PROOF: u32 = 7;
+    let mut proof = |prepared: &mut dyn Prepared, runs: [u32; 2]| {
+        assert_eq!(runs, [3, 5], "those of a sample");
+        prepared.run(Variant::Unfused, OF_PROOF).map(drop)
+    };
+    let mut device = Scripted::default();
+    measure(&mut device, Variant::ALL, &SMALL, 1, &mut host(&mut Idle, &mut proof)).unwrap();
+    let calls = &device.calls[device.calls.len() - CALLS - 2..];
+    let proofs = (0..calls.len()).filter(|&call| calls[call].1 == OF_PROOF);
+    assert_eq!(Vec::from_iter(proofs), [4 * 2 * 2, 2 * 4 * 2 * 2 + 1]);
 }
 
 const SMALL: Procedure = Procedure { rounds: 3, pairs: 4, ..Procedure::STANDARD };

@@ -237,5 +237,8 @@ fn aside(path: &Path) -> PathBuf {
         name.push(format!(".old{number}"));
         path.with_file_name(name)
     };
-    (1..u32::MAX).map(numbered).find(|name| !name.exists()).unwrap_or_else(|| numbered(0))
+    (1..u32::MAX)
+        .map(numbered)
+        .find(|name| name.symlink_metadata().is_err())
+        .unwrap_or_else(|| numbered(0))
 }

@@ -233,6 +233,18 @@ fn a_drawn_seed_yields_to_that_of_the_run_and_a_given_one_does_not() {
     assert_eq!(begin(Seed::Drawn(8)).seed, 6);
 }
 
+/// Nor a link that leads nowhere yet: a disk may come back.
+#[cfg(unix)]
+#[test]
+fn what_is_put_aside_takes_no_name_that_is_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, taken) = (folder.path().join("j.journal"), folder.path().join("j.journal.old1"));
+    std::os::unix::fs::symlink(folder.path().join("nowhere"), &taken).unwrap();
+    drop(Journal::open(&path, &key(), SEED).unwrap());
+    assert!(Journal::open(&path, &key(), Seed::Given(2)).is_ok());
+    assert!(taken.is_symlink() && folder.path().join("j.journal.old2").is_file());
+}
+
 /// As with `--output`: only the file that a link leads to is named by it.
 #[cfg(unix)]
 #[test]
