@@ -1,28 +1,32 @@
-//! How a program ends that has only something to say about its command line.
+//! What the parser of a command line has to say.
 
 use std::io::{self, Write};
-use std::process::ExitCode;
 
-use crate::{exit, plain};
+use crate::plain;
 
-/// Prints what the parser of the command line found, and gives the exit code: what is wrong goes to
-/// stderr, and help and versions, which were asked for, go to stdout.
+/// Prints it: what is wrong goes to stderr, and help and versions, which were asked for, go to stdout.
 ///
 /// Not by `clap::Error::exit`, which says nothing of a stdout that takes nothing, and repeats words of
 /// the command line as they are. These can be names of files: `calibrate show *`.
-pub(crate) fn end(error: &clap::Error) -> ExitCode {
+///
+/// # Errors
+///
+/// When stdout cannot be written. Nobody is left to tell of a stderr that cannot.
+pub(crate) fn print(error: &clap::Error) -> io::Result<()> {
     let text = error.render();
     let is_plain = plain::is_plain(&without_styles(&text.ansi().to_string()));
     let plain = || plain::text(&text.to_string()).into_owned();
     if error.use_stderr() {
-        // Nobody is left to tell that it could not be printed.
         let _ = if is_plain { error.print() } else { io::stderr().write_all(plain().as_bytes()) };
-        return ExitCode::from(exit::USAGE);
+        return Ok(());
     }
     let mut stdout = io::stdout();
-    let printed = if is_plain { error.print() } else { stdout.write_all(plain().as_bytes()) };
-    let printed = printed.and_then(|()| stdout.flush());
-    exit::report(printed.map(|()| exit::DONE).map_err(Into::into))
+    if is_plain {
+        error.print()?
+    } else {
+        stdout.write_all(plain().as_bytes())?
+    }
+    stdout.flush()
 }
 
 /// A text without the styles of letters, which the parser has in it wherever it is printed.

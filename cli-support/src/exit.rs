@@ -65,7 +65,8 @@ pub fn report(result: anyhow::Result<u8>) -> ExitCode {
         return ExitCode::from(DONE);
     }
     if let Some(error) = error.downcast_ref::<clap::Error>() {
-        return command_line::end(error);
+        let code = if error.use_stderr() { USAGE } else { DONE };
+        return report(command_line::print(error).map(|()| code).map_err(Into::into));
     }
     crate::say!("error: {}", message(&error));
     let is_usage = error.chain().any(|cause| {

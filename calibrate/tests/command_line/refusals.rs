@@ -130,7 +130,7 @@ fn what_a_terminal_would_obey_is_not_repeated() {
         }
     }
     let config = folder.path().join("config.toml");
-    std::fs::write(&config, format!("output = \"{}\"\n", name.replace('\u{1b}', "\\u001b")))
+    std::fs::write(&config, format!("hardware = \"{}\"\n", name.replace('\u{1b}', "\\u001b")))
         .unwrap();
     let mut help = calibrate(folder.path());
     let stdout = help.arg("--help").env("CALIBRATE_CONFIG", config).output().unwrap().stdout;

@@ -84,6 +84,10 @@ impl Watch for Idle {
     }
 }
 
+fn unproved(_: &mut dyn Prepared, _: [u32; 2]) -> Result<(), BackendError> {
+    Ok(())
+}
+
 fn host<'a>(watch: &'a mut dyn Watch, proof: &'a mut ProofOfLayout<'a>) -> Instruments<'a> {
     Instruments {
         watch,
@@ -107,17 +111,19 @@ fn run_by(
     procedure: &Procedure,
     seed: u64,
 ) -> Samples {
-    let instruments = Instruments { clock, tick, ..host(&mut Idle, &mut |_, _| Ok(())) };
-    measure(device, Variant::ALL, procedure, seed, &mut { instruments }).unwrap()
+    let (watch, proof) = (&mut Idle, &mut unproved);
+    let mut instruments = Instruments { clock, tick, ..host(watch, proof) };
+    measure(device, Variant::ALL, procedure, seed, &mut instruments).unwrap()
 }
 
 /// The scripted times are all alike, as those of a clock are whose steps are longer than they.
 #[test]
 fn the_ticks_of_another_programs_clock_are_those_that_its_times_show() {
     let ticks = |is_told| {
-        let instruments = Instruments { is_told, ..host(&mut Idle, &mut |_, _| Ok(())) };
+        let (watch, proof) = (&mut Idle, &mut unproved);
+        let mut instruments = Instruments { is_told, ..host(watch, proof) };
         let device = &mut Scripted::default();
-        measure(device, Variant::ALL, &SMALL, 1, &mut { instruments }).unwrap().ticks
+        measure(device, Variant::ALL, &SMALL, 1, &mut instruments).unwrap().ticks
     };
     assert_eq!([false, true].map(ticks), [500_000 / 20, 1]);
 }
@@ -125,9 +131,10 @@ fn the_ticks_of_another_programs_clock_are_those_that_its_times_show() {
 #[test]
 fn another_program_that_makes_only_the_first_run_is_seen() {
     let measured = |leaves_out, times_slower| {
-        let instruments = Instruments { is_told: true, ..host(&mut Idle, &mut |_, _| Ok(())) };
+        let (watch, proof) = (&mut Idle, &mut unproved);
+        let mut instruments = Instruments { is_told: true, ..host(watch, proof) };
         let device = &mut Scripted { leaves_out, times_slower, ..Scripted::default() };
-        let samples = measure(device, Variant::ALL, &SMALL, 1, &mut { instruments });
+        let samples = measure(device, Variant::ALL, &SMALL, 1, &mut instruments);
         samples.map(|samples| samples.iterations).map_err(|error| error.to_string())
     };
     assert_eq!(measured(None, 1), Ok([3, 5]));
