@@ -81,23 +81,64 @@ const TANH_Q: [f32; 4] = [1.198_258_4e-6, 1.185_347_1e-4, 2.268_434_6e-3, 4.893_
 
 /// Hyperbolic tangent.
 #[inline(always)]
-pub(crate) fn tanh<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+pub(crate) fn tanh<S: Simd, const U: usize>(simd: S, x: [S::f32s; U]) -> [S::f32s; U] {
     odd_rational(simd, x, TANH_LIMIT, TANH_P, TANH_Q)
 }
 
 /// `x P(x^2) / Q(x^2)` of `x` between the limits, highest powers first.
+///
+/// Of a few vectors together, step by step: a constant is then loaded once for all of them, where it has
+/// no register of its own.
 #[inline(always)]
-fn odd_rational<S: Simd, const N: usize, const M: usize>(
+fn odd_rational<S: Simd, const U: usize, const N: usize, const M: usize>(
     simd: S,
-    x: S::f32s,
+    mut x: [S::f32s; U],
     limit: f32,
     p: [f32; N],
     q: [f32; M],
-) -> S::f32s {
-    let x = clamp_min(simd, x, simd.splat_f32s(-limit));
-    let x = clamp_max(simd, x, simd.splat_f32s(limit));
-    let square = simd.mul_f32s(x, x);
-    simd.div_f32s(simd.mul_f32s(x, poly(simd, square, p)), poly(simd, square, q))
+) -> [S::f32s; U] {
+    let (least, most) = (simd.splat_f32s(-limit), simd.splat_f32s(limit));
+    let mut squares = x;
+    let mut u = 0;
+    while u < U {
+        x[u] = clamp_max(simd, clamp_min(simd, x[u], least), most);
+        squares[u] = simd.mul_f32s(x[u], x[u]);
+        u += 1;
+    }
+    let above = polys(simd, squares, p);
+    u = 0;
+    while u < U {
+        x[u] = simd.mul_f32s(x[u], above[u]);
+        u += 1;
+    }
+    let below = polys(simd, squares, q);
+    u = 0;
+    while u < U {
+        x[u] = simd.div_f32s(x[u], below[u]);
+        u += 1;
+    }
+    x
+}
+
+/// [`poly`] of a few vectors.
+#[inline(always)]
+fn polys<S: Simd, const U: usize, const N: usize>(
+    simd: S,
+    x: [S::f32s; U],
+    coefficients: [f32; N],
+) -> [S::f32s; U] {
+    let mut sums = [simd.splat_f32s(coefficients[0]); U];
+    let mut i = 1;
+    while i < N {
+        let coefficient = simd.splat_f32s(coefficients[i]);
+        let mut u = 0;
+        while u < U {
+            sums[u] = simd.mul_add_e_f32s(sums[u], x[u], coefficient);
+            u += 1;
+        }
+        i += 1;
+    }
+    sums
 }
 
 /// Where `erf` rounds to 1 in f32.
@@ -117,7 +158,7 @@ const ERF_Q: [f32; 5] =
 
 /// The error function.
 #[inline(always)]
-pub(crate) fn erf<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+pub(crate) fn erf<S: Simd, const U: usize>(simd: S, x: [S::f32s; U]) -> [S::f32s; U] {
     odd_rational(simd, x, ERF_LIMIT, ERF_P, ERF_Q)
 }
 
@@ -144,8 +185,8 @@ mod tests {
                 let x = simd.splat_f32s(number);
                 let y = match function {
                     Function::Exp => exp(simd, x),
-                    Function::Tanh => tanh(simd, x),
-                    Function::Erf => erf(simd, x),
+                    Function::Tanh => tanh(simd, [x])[0],
+                    Function::Erf => erf(simd, [x])[0],
                 };
                 results.push(simd.reduce_max_f32s(y));
             }
@@ -201,8 +242,8 @@ mod tests {
                 let zero = simd.splat_f32s(0.0);
                 [
                     exp(simd, nan),
-                    tanh(simd, nan),
-                    erf(simd, nan),
+                    tanh(simd, [nan])[0],
+                    erf(simd, [nan])[0],
                     clamp_min(simd, nan, zero),
                     clamp_max(simd, nan, zero),
                 ]

@@ -358,12 +358,18 @@ impl<S: Simd, const U: usize> Value for Lanes<S, U> {
 
     #[inline(always)]
     fn tanh(self) -> Self {
-        each!(self, |simd, a| approx::tanh(simd, a))
+        if S::REGISTER_COUNT < 32 {
+            return Self { v: approx::tanh(self.simd, self.v), ..self };
+        }
+        each!(self, |simd, a| approx::tanh(simd, [a])[0])
     }
 
     #[inline(always)]
     fn erf(self) -> Self {
-        each!(self, |simd, a| approx::erf(simd, a))
+        if S::REGISTER_COUNT < 32 {
+            return Self { v: approx::erf(self.simd, self.v), ..self };
+        }
+        each!(self, |simd, a| approx::erf(simd, [a])[0])
     }
 
     #[inline(always)]

@@ -47,6 +47,7 @@ mod row_target;
 mod rows;
 mod sequences;
 mod strip;
+mod sums;
 mod tail;
 mod tensors;
 mod topology;

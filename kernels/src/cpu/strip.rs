@@ -14,7 +14,8 @@ use pulp::{Arch, Simd, WithSimd};
 use super::element::Element;
 use super::epilogue::Epilogue;
 use super::gemm::share;
-use super::lanes::{LaneMask, first_lanes};
+use super::lanes::first_lanes;
+use super::sums::{Ahead, Terms};
 
 /// Rows that are computed together: with four vectors of columns and 32 registers, or two and 16,
 /// their sums, a row of the panel and a number of the source fit into the registers.
@@ -138,6 +139,12 @@ impl<E> Source<E> {
         let (line, inside) = divide(index, self.line);
         self.data.wrapping_add(line * self.line_stride + inside * self.stride)
     }
+
+    /// In which run a number of a row lies, and where in it.
+    #[inline(always)]
+    pub(super) fn place(&self, number: usize) -> (usize, usize) {
+        divide(number, self.run)
+    }
 }
 
 /// Quotient and rest, at once where the quotient is zero: a division takes as long as a few vectors.
@@ -192,35 +199,50 @@ impl<E: Element> WithSimd for Compute<E> {
         let whole = self.0.cols.is_multiple_of(S::F32_LANES);
         if S::REGISTER_COUNT >= 32 {
             match (vectors, whole) {
-                (1, _) => self.0.parts::<S, 1, true>(simd),
-                (2, _) => self.0.parts::<S, 2, true>(simd),
-                (3, _) => self.0.parts::<S, 3, true>(simd),
-                (_, false) => self.0.parts::<S, 4, true>(simd),
-                (_, true) => self.0.parts::<S, 4, false>(simd),
+                (1, _) => self.0.panel::<S, 1, true>(simd),
+                (2, _) => self.0.panel::<S, 2, true>(simd),
+                (3, _) => self.0.panel::<S, 3, true>(simd),
+                (_, false) => self.0.panel::<S, 4, true>(simd),
+                (_, true) => self.0.panel::<S, 4, false>(simd),
             }
         } else {
             match (vectors, whole) {
-                (1, _) => self.0.parts::<S, 1, true>(simd),
-                (_, false) => self.0.parts::<S, 2, true>(simd),
-                (_, true) => self.0.parts::<S, 2, false>(simd),
+                (1, _) => self.0.panel::<S, 1, true>(simd),
+                (_, false) => self.0.panel::<S, 2, true>(simd),
+                (_, true) => self.0.panel::<S, 2, false>(simd),
             }
         }
     }
 }
 
 impl<E: Element> Strip<E> {
+    /// Parts of the panel that are multiplied one after the other.
+    pub(super) fn parts(&self) -> usize {
+        self.k.div_ceil(self.depth)
+    }
+
+    /// The rows of one of them, whole groups of those that lie `together`. All parts are as long: one of
+    /// a few rows takes almost as long to begin and to end as others.
+    pub(super) fn part(&self, index: usize, together: usize) -> Range<usize> {
+        let groups = share(self.k.div_ceil(together), index, self.parts());
+        groups.start * together..(groups.end * together).min(self.k)
+    }
+
     /// `V` vectors of columns; the last one may be cut short.
     #[inline(always)]
-    fn parts<S: Simd, const V: usize, const REST: bool>(self, simd: S) {
+    fn panel<S: Simd, const V: usize, const REST: bool>(self, simd: S) {
         let blocks = self.rows.div_ceil(ROWS);
-        let mut from = 0;
-        while from < self.k {
-            let to = (from + self.depth).min(self.k);
+        for part in 0..self.parts() {
+            let part = self.part(part, 1);
+            let ahead = Ahead::new(&part, blocks.max(1), self.panel_stride);
+            let Range { start: from, end: to } = part;
             // What is not yet a whole sum is not multiplied.
             let factors = if to == self.k { self.factors } else { Factors::one() };
             for block in 0..blocks {
                 let rows = share(self.rows, block, blocks);
-                let part = Part { strip: Self { factors, ..self }, first: rows.start, from, to };
+                let strip = Self { factors, ..self };
+                let ahead = ahead.of_block(block);
+                let part = Part { strip, first: rows.start, from, to, ahead };
                 // A function of its own for each count of rows: in one large function the sums would
                 // not stay in registers.
                 match rows.len() {
@@ -235,7 +257,6 @@ impl<E: Element> Strip<E> {
                     simd.vectorize(Finish::<E, V, REST> { strip: self, rows });
                 }
             }
-            from = to;
         }
     }
 }
@@ -247,11 +268,12 @@ struct Part<E> {
     first: usize,
     from: usize,
     to: usize,
+    ahead: Ahead,
 }
 
 /// Computes a part with `R` rows, and adds to what the rows of the panel before it left. Sums go on
 /// side by side, `U` of them for each result. With `REST` the last of `V` vectors is not a whole
-/// one. Made only by [`Strip::parts`].
+/// one. Made only by [`Strip::panel`].
 struct Sums<E, const R: usize, const V: usize, const U: usize, const REST: bool>(Part<E>);
 
 impl<E: Element, const R: usize, const V: usize, const U: usize, const REST: bool> WithSimd
@@ -261,7 +283,7 @@ impl<E: Element, const R: usize, const V: usize, const U: usize, const REST: boo
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Part { strip, first, from, to } = self.0;
+        let Part { strip, first, from, to, ahead } = self.0;
         let Strip { cols, source, panel, panel_stride, target, target_stride, .. } = strip;
         let last = first_lanes(simd, cols - (V - 1) * S::F32_LANES);
         let mut rows = [source.data; R];
@@ -270,37 +292,16 @@ impl<E: Element, const R: usize, const V: usize, const U: usize, const REST: boo
             rows[r] = source.row(first + r);
             r += 1;
         }
-        let mut sums = [[[simd.splat_f32s(0.0); V]; R]; U];
-        let (mut run, mut inside) = divide(from, source.run);
-        let mut at = from;
-        while at < to {
-            let count = (source.run - inside).min(to - at);
-            // From the number at `at` of the run to where it lies.
-            let offset = (run * source.run_stride + inside).wrapping_sub(at);
-            let end = at + count;
-            // SAFETY: the guarantee of the caller of `Strip::compute`: the rows of the panel and the
-            // numbers of the source are those of the sizes.
-            unsafe {
-                while at + U <= end {
-                    let mut u = 0;
-                    while u < U {
-                        let row = panel.wrapping_add((at + u) * panel_stride);
-                        let row = Row::<S, V, REST>::load(simd, row, last);
-                        row.multiply_add(&mut sums[u], rows, offset.wrapping_add(at + u));
-                        u += 1;
-                    }
-                    at += U;
-                }
-                while at < end {
-                    let row = panel.wrapping_add(at * panel_stride);
-                    let row = Row::<S, V, REST>::load(simd, row, last);
-                    row.multiply_add(&mut sums[0], rows, offset.wrapping_add(at));
-                    at += 1;
-                }
+        let terms = Terms { source, rows, panel, panel_stride, from, to, last };
+        // SAFETY: the guarantee of the caller of `Strip::compute`: the rows of the panel and the numbers
+        // of the source are those of the sizes.
+        let sums: [[[S::f32s; V]; R]; U] = unsafe {
+            if S::REGISTER_COUNT < 32 {
+                terms.in_few_registers::<V, U, REST>(simd, ahead)
+            } else {
+                terms.in_many_registers::<V, U, REST>(simd)
             }
-            run += 1;
-            inside = 0;
-        }
+        };
         let target = target.wrapping_add(first * target_stride);
         let factors = strip.factors.first.wrapping_add(first * strip.factors.step);
         let mut r = 0;
@@ -341,7 +342,7 @@ impl<E: Element, const R: usize, const V: usize, const U: usize, const REST: boo
 }
 
 /// Applies the epilogue to a few rows, which lie in the first-level cache: in a function of its own, since
-/// in that of the sums it pushes them out of the registers. Made only by [`Strip::parts`].
+/// in that of the sums it pushes them out of the registers. Made only by [`Strip::panel`].
 struct Finish<E, const V: usize, const REST: bool> {
     strip: Strip<E>,
     rows: Range<usize>,
@@ -362,56 +363,42 @@ impl<E: Element, const V: usize, const REST: bool> WithSimd for Finish<E, V, RES
     }
 }
 
-/// A row of a panel, in registers.
-struct Row<S: Simd, const V: usize, const REST: bool> {
-    simd: S,
-    v: [S::f32s; V],
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl<S: Simd, const V: usize, const REST: bool> Row<S, V, REST> {
-    /// # Safety
-    ///
-    /// The row must be valid, with `REST` the first lanes of its last vector.
-    #[inline(always)]
-    unsafe fn load<E: Element>(simd: S, row: *const E, last: LaneMask<S>) -> Self {
-        let mut vectors = [simd.splat_f32s(0.0); V];
-        let mut v = 0;
-        while v < V {
-            let row = row.wrapping_add(v * S::F32_LANES);
-            // SAFETY: the caller's guarantee.
-            vectors[v] = unsafe {
-                if REST && v + 1 == V { E::load_some(simd, row, last) } else { E::load(simd, row) }
-            };
-            v += 1;
-        }
-        Self { simd, v: vectors }
-    }
-
-    /// Adds a number of each of `R` rows, the one at `at`, times this row.
-    ///
-    /// # Safety
-    ///
-    /// The numbers must be valid.
-    #[inline(always)]
-    unsafe fn multiply_add<E: Element, const R: usize>(
-        &self,
-        sums: &mut [[S::f32s; V]; R],
-        rows: [*const E; R],
-        at: usize,
-    ) {
-        let mut r = 0;
-        while r < R {
-            // Like a vector, without the checks of a build with debug assertions: their branches would
-            // push the sums out of the registers.
-            // SAFETY: the caller's guarantee.
-            let number = unsafe { rows[r].wrapping_add(at).read_unaligned() }.widen();
-            let number = self.simd.splat_f32s(number);
-            let mut v = 0;
-            while v < V {
-                sums[r][v] = self.simd.mul_add_e_f32s(number, self.v[v], sums[r][v]);
-                v += 1;
+    #[test]
+    fn no_part_of_a_panel_has_only_a_few_rows() {
+        let source = Source::rows(std::ptr::null::<f32>(), 0);
+        let whole = Strip {
+            rows: 6,
+            k: 0,
+            cols: 16,
+            source,
+            panel: std::ptr::null(),
+            panel_stride: 16,
+            target: std::ptr::null_mut(),
+            target_stride: 16,
+            factors: Factors::one(),
+            epilogue: Epilogue::NONE,
+            depth: 0,
+        };
+        for (k, depth) in (0..2000).flat_map(|k| [32, 84, 340].map(|depth| (k, depth))) {
+            let strip = Strip { k, depth, ..whole };
+            for together in [1, 2] {
+                let mut next = 0;
+                let mut lengths = Vec::new();
+                for part in (0..strip.parts()).map(|index| strip.part(index, together)) {
+                    assert_eq!(part.start, next);
+                    assert!(part.start.is_multiple_of(together) && part.len() <= depth);
+                    lengths.push(part.len());
+                    next = part.end;
+                }
+                assert_eq!((next, lengths.len()), (k, k.div_ceil(depth)));
+                let range = lengths.iter().max().zip(lengths.iter().min());
+                let is_even = range.is_none_or(|(most, least)| most - least <= 2 * together - 1);
+                assert!(is_even, "{k} in parts of {depth}: {lengths:?}");
             }
-            r += 1;
         }
     }
 }

@@ -55,7 +55,9 @@ impl WithSimd for Pack {
                 match size_of::<S::f32s>() {
                     #[cfg(all(target_arch = "x86_64", not(miri)))]
                     64 => block.transpose_512(),
-                    _ => block.transpose(S::F32_LANES),
+                    #[cfg(all(target_arch = "x86_64", not(miri)))]
+                    32 => block.transpose_256(),
+                    _ => block.transpose(S::F32_LANES, 0),
                 }
             }
         }
@@ -73,14 +75,16 @@ struct Block {
 }
 
 impl Block {
+    /// From the column `first` on.
+    ///
     /// # Safety
     ///
     /// The rows must be valid, and the target for `k` times `lanes` numbers.
     #[inline(always)]
-    unsafe fn transpose(&self, lanes: usize) {
+    unsafe fn transpose(&self, lanes: usize, first: usize) {
         let Self { source, rows, k, target, stride } = *self;
         for row in 0..lanes {
-            for col in 0..k {
+            for col in first..k {
                 // SAFETY: the caller's guarantee.
                 unsafe {
                     let number = if row < rows { *source.add(row * k + col) } else { 0.0 };
@@ -88,6 +92,40 @@ impl Block {
                 }
             }
         }
+    }
+
+    /// The same for vectors of 8 numbers, from the first column on.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::transpose`], and the processor must have AVX.
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    #[inline(always)]
+    unsafe fn transpose_256(&self) {
+        use std::arch::x86_64::{_mm256_loadu_ps, _mm256_setzero_ps, _mm256_storeu_ps};
+        const LANES: usize = 8;
+        let Self { source, rows, k, target, stride } = *self;
+        // What is left of rows is little, and so are the rows that are left.
+        let whole = if rows == LANES { k / LANES * LANES } else { 0 };
+        for col in (0..whole).step_by(LANES) {
+            // SAFETY: the caller's guarantee.
+            unsafe {
+                let mut block = [_mm256_setzero_ps(); LANES];
+                let mut row = 0;
+                while row < LANES {
+                    block[row] = _mm256_loadu_ps(source.wrapping_add(row * k + col));
+                    row += 1;
+                }
+                let block = transposed_256(block);
+                let mut row = 0;
+                while row < LANES {
+                    _mm256_storeu_ps(target.wrapping_add((col + row) * stride), block[row]);
+                    row += 1;
+                }
+            }
+        }
+        // SAFETY: as above.
+        unsafe { self.transpose(LANES, whole) };
     }
 
     /// The same for vectors of 16 numbers.
@@ -115,7 +153,7 @@ impl Block {
                     }
                     row += 1;
                 }
-                let block = transposed(block);
+                let block = transposed_512(block);
                 let mut row = 0;
                 while row < LANES {
                     if row < count {
@@ -128,15 +166,59 @@ impl Block {
     }
 }
 
-/// A square of numbers, transposed in registers: pairs of rows, fours, and then the quarters of the
+/// A square of 8 x 8 numbers, transposed in registers: pairs of rows, fours, and then the halves of the
 /// vectors.
+///
+/// # Safety
+///
+/// The processor must have AVX.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[inline(always)]
+unsafe fn transposed_256(rows: [std::arch::x86_64::__m256; 8]) -> [std::arch::x86_64::__m256; 8] {
+    use std::arch::x86_64::{
+        _mm256_castpd_ps, _mm256_castps_pd, _mm256_permute2f128_ps, _mm256_unpackhi_pd,
+        _mm256_unpackhi_ps, _mm256_unpacklo_pd, _mm256_unpacklo_ps,
+    };
+    /// The first halves of both sources, and the second ones.
+    const LOW: i32 = 0x20;
+    const HIGH: i32 = 0x31;
+    let (mut pairs, mut fours, mut columns) = (rows, rows, rows);
+    // SAFETY: the caller's guarantee.
+    unsafe {
+        let mut i = 0;
+        while i < 4 {
+            pairs[2 * i] = _mm256_unpacklo_ps(rows[2 * i], rows[2 * i + 1]);
+            pairs[2 * i + 1] = _mm256_unpackhi_ps(rows[2 * i], rows[2 * i + 1]);
+            i += 1;
+        }
+        i = 0;
+        while i < 4 {
+            let (four, half) = (4 * (i / 2), i % 2);
+            let above = _mm256_castps_pd(pairs[four + half]);
+            let below = _mm256_castps_pd(pairs[four + half + 2]);
+            fours[four + 2 * half] = _mm256_castpd_ps(_mm256_unpacklo_pd(above, below));
+            fours[four + 2 * half + 1] = _mm256_castpd_ps(_mm256_unpackhi_pd(above, below));
+            i += 1;
+        }
+        i = 0;
+        while i < 4 {
+            columns[i] = _mm256_permute2f128_ps::<LOW>(fours[i], fours[i + 4]);
+            columns[i + 4] = _mm256_permute2f128_ps::<HIGH>(fours[i], fours[i + 4]);
+            i += 1;
+        }
+    }
+    columns
+}
+
+/// A square of 16 x 16 numbers, transposed in registers: pairs of rows, fours, and then the quarters of
+/// the vectors.
 ///
 /// # Safety
 ///
 /// The processor must have AVX-512.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline(always)]
-unsafe fn transposed(rows: [std::arch::x86_64::__m512; 16]) -> [std::arch::x86_64::__m512; 16] {
+unsafe fn transposed_512(rows: [std::arch::x86_64::__m512; 16]) -> [std::arch::x86_64::__m512; 16] {
     use std::arch::x86_64::{
         _mm512_castpd_ps, _mm512_castps_pd, _mm512_shuffle_f32x4, _mm512_unpackhi_pd,
         _mm512_unpackhi_ps, _mm512_unpacklo_pd, _mm512_unpacklo_ps,

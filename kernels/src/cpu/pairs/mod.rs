@@ -53,6 +53,7 @@ pub(crate) mod x86 {
         _mm512_set1_epi32, _mm512_set1_ps, _mm512_setzero_ps, _mm512_storeu_ps,
     };
     use std::mem::transmute;
+    use std::ops::Range;
 
     use half::bf16;
 
@@ -102,9 +103,8 @@ pub(crate) mod x86 {
     #[target_feature(enable = "avx512f,avx512bf16")]
     unsafe fn parts<const V: usize>(strip: &Strip<bf16>) {
         let blocks = strip.rows.div_ceil(ROWS);
-        let mut from = 0;
-        while from < strip.k {
-            let to = (from + strip.depth).min(strip.k);
+        for part in 0..strip.parts() {
+            let Range { start: from, end: to } = strip.part(part, TOGETHER);
             for block in 0..blocks {
                 let rows = share(strip.rows, block, blocks);
                 let part = Part { strip, first: rows.start, from, to };
@@ -120,7 +120,6 @@ pub(crate) mod x86 {
                     }
                 }
             }
-            from = to;
         }
     }
 
