@@ -121,9 +121,6 @@ pub enum Unsupported {
     /// It has no kernels for the chain in this dtype.
     #[error("there are no kernels for it")]
     NoKernels,
-    /// What the chain computes, in the plural, it has kernels for in f32 only.
-    #[error("the CPU backend computes {0} in f32 only")]
-    OnlyInF32(&'static str),
     /// It has no such clock: a GPU has no time of the host alone, and a CPU no other.
     #[error("its times are not taken with the {0} clock")]
     NoClock(Clock),

@@ -8,7 +8,7 @@ use half::bf16;
 use pulp::Arch;
 
 use super::ceilings::{Arithmetic, Look};
-use super::lower::{Cuts, Machine, Plan, only_in_f32};
+use super::lower::{Cuts, Machine, Plan};
 use super::nontemporal::Thresholds;
 use super::pool::Pool;
 use super::prepared::PreparedCpu;
@@ -131,10 +131,8 @@ impl Cpu {
 
     /// The kernels of a problem, and how many sets of tensors they go through.
     fn plan(&self, problem: &Problem, setup: Setup) -> Result<(Plan, usize), Unsupported> {
-        match (problem.dtype(), only_in_f32(problem)) {
-            (DType::F32, _) | (DType::Bf16, None) => {}
-            (DType::Bf16, Some(what)) => return Err(Unsupported::OnlyInF32(what)),
-            _ => return Err(Unsupported::NoKernels),
+        if !matches!(problem.dtype(), DType::F32 | DType::Bf16) {
+            return Err(Unsupported::NoKernels);
         }
         if setup.clock != Clock::Host {
             return Err(Unsupported::NoClock(setup.clock));

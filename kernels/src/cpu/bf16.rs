@@ -13,6 +13,8 @@ use super::lanes::{LaneMask, shift_right};
 use super::pairs;
 use super::strip::{Cut, Strip};
 
+#[cfg(all(target_arch = "aarch64", not(miri)))]
+use std::arch::aarch64 as arm;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 use std::arch::x86_64 as x86;
 
@@ -23,6 +25,10 @@ const AVX512: usize = 64;
 /// Bytes of a vector of AVX2, likewise.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 const AVX2: usize = 32;
+
+/// Bytes of a vector of NEON, which every such processor has.
+#[cfg(all(target_arch = "aarch64", not(miri)))]
+const NEON: usize = 16;
 
 impl Element for bf16 {
     const DTYPE: DType = DType::Bf16;
@@ -57,6 +63,14 @@ impl Element for bf16 {
                 }
                 _ => {}
             }
+        }
+        #[cfg(all(target_arch = "aarch64", not(miri)))]
+        if size_of::<S::f32s>() == NEON {
+            // SAFETY: both are vectors of 16 bytes; the rest is the caller's guarantee.
+            return unsafe {
+                let halves = arm::vld1_u16(source.cast());
+                std::mem::transmute_copy(&arm::vshll_n_u16::<16>(halves))
+            };
         }
         // SAFETY: the caller's guarantee.
         unsafe { load_each(simd, source, S::F32_LANES) }
@@ -93,6 +107,14 @@ impl Element for bf16 {
                 }
                 _ => {}
             }
+        }
+        #[cfg(all(target_arch = "aarch64", not(miri)))]
+        if size_of::<S::f32s>() == NEON {
+            // SAFETY: both are vectors of 16 bytes; the rest is the caller's guarantee.
+            return unsafe {
+                let halves = arm::vmovn_u32(std::mem::transmute_copy(&rounded));
+                arm::vst1_u16(target.cast(), halves);
+            };
         }
         // SAFETY: the caller's guarantee.
         unsafe { store_each::<S>(target, S::F32_LANES, rounded) };

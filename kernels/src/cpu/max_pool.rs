@@ -5,6 +5,7 @@ use std::ops::Range;
 use fusion_cost_model::kernel::PoolSizes;
 use pulp::{Scalar, Simd, WithSimd};
 
+use super::element::Element;
 use super::gemm::share;
 use super::kernel::{Kernel, Located};
 use super::lanes::Lanes;
@@ -12,9 +13,9 @@ use super::pool::Pool;
 use super::tensors::Tensors;
 
 /// The rows of an image that are in memory.
-pub(crate) struct Image {
+pub(crate) struct Image<I> {
     /// The first pixel in memory, of row `first_row`.
-    pub(crate) data: *const f32,
+    pub(crate) data: *const I,
     pub(crate) first_row: usize,
     /// Numbers from one pixel to the next.
     pub(crate) stride: usize,
@@ -23,18 +24,18 @@ pub(crate) struct Image {
 
 /// Pools rows of one image. Its creator guarantees that the image holds every row that the
 /// pooled rows need, that the target is valid for them, and that no other thread writes either.
-pub(crate) struct PoolRows<'a> {
+pub(crate) struct PoolRows<'a, I, O> {
     pub(crate) sizes: &'a PoolSizes,
-    pub(crate) image: &'a Image,
+    pub(crate) image: &'a Image<I>,
     /// Rows of the pooled image.
     pub(crate) rows: Range<usize>,
     /// Their first pixel.
-    pub(crate) target: *mut f32,
+    pub(crate) target: *mut O,
     /// Numbers from one pixel to the next.
     pub(crate) target_stride: usize,
 }
 
-impl WithSimd for PoolRows<'_> {
+impl<I: Element, O: Element> WithSimd for PoolRows<'_, I, O> {
     type Output = ();
 
     #[inline(always)]
@@ -51,13 +52,20 @@ impl WithSimd for PoolRows<'_> {
                     // SAFETY: four vectors of channels, one, or one channel remain.
                     unsafe {
                         if rest >= 4 * S::F32_LANES {
-                            window::<S, 4>(simd, sizes, image, [y, x], channel, target);
+                            window::<S, I, O, 4>(simd, sizes, image, [y, x], channel, target);
                             channel += 4 * S::F32_LANES;
                         } else if rest >= S::F32_LANES {
-                            window::<S, 1>(simd, sizes, image, [y, x], channel, target);
+                            window::<S, I, O, 1>(simd, sizes, image, [y, x], channel, target);
                             channel += S::F32_LANES;
                         } else {
-                            window::<_, 1>(Scalar::new(), sizes, image, [y, x], channel, target);
+                            window::<_, I, O, 1>(
+                                Scalar::new(),
+                                sizes,
+                                image,
+                                [y, x],
+                                channel,
+                                target,
+                            );
                             channel += 1;
                         }
                     }
@@ -73,13 +81,13 @@ impl WithSimd for PoolRows<'_> {
 ///
 /// A tile of channels must lie at `channel`, and fit at `target`.
 #[inline(always)]
-unsafe fn window<S: Simd, const U: usize>(
+unsafe fn window<S: Simd, I: Element, O: Element, const U: usize>(
     simd: S,
     sizes: &PoolSizes,
-    image: &Image,
+    image: &Image<I>,
     [y, x]: [usize; 2],
     channel: usize,
-    target: *mut f32,
+    target: *mut O,
 ) {
     let (height, width) = (sizes.h as usize, sizes.w as usize);
     let (window, stride) = (sizes.window as usize, sizes.stride as usize);
@@ -108,15 +116,15 @@ unsafe fn window<S: Simd, const U: usize>(
 
 /// The unfused max-pool: the same code as in the fused one, on an image in memory.
 #[derive(Debug)]
-pub(crate) struct MaxPoolKernel {
+pub(crate) struct MaxPoolKernel<E> {
     pub(crate) sizes: PoolSizes,
     pub(crate) images: usize,
     pub(crate) channels: usize,
-    pub(crate) input: Located,
-    pub(crate) output: Located,
+    pub(crate) input: Located<E>,
+    pub(crate) output: Located<E>,
 }
 
-impl Kernel for MaxPoolKernel {
+impl<E: Element> Kernel for MaxPoolKernel<E> {
     fn name(&self) -> String {
         "max_pool: one pass".to_owned()
     }
@@ -134,7 +142,7 @@ impl Kernel for MaxPoolKernel {
         pool.run(&|thread| {
             // Rows are counted over all images; a thread's rows belong to it alone.
             for row in share(images * out_h, thread, threads) {
-                let image = Image {
+                let image = Image::<E> {
                     data: input.at(row / out_h * image_numbers),
                     first_row: 0,
                     stride: channels,

@@ -59,11 +59,11 @@ impl<E: Element> RowStage<E> {
     ///
     /// Source and target must be valid for the rows, the operands of the stages must cover them,
     /// and no other thread may write any of them. What holds for a [`Target`] must hold.
-    pub(crate) unsafe fn apply_all<I: Element>(
+    pub(crate) unsafe fn apply_all<I: Element, O: Element>(
         stages: &[Self],
         arch: Arch,
         source: *const I,
-        target: Target<E>,
+        target: Target<O>,
         rows: Range<usize>,
         cols: usize,
     ) {

@@ -45,6 +45,11 @@ impl Cut {
         Self { width, lanes, depth: depth.max(32) / together * together, together }
     }
 
+    /// The same where each row of a panel lies by itself.
+    pub(crate) const fn one_by_one(self) -> Self {
+        Self { together: 1, ..self }
+    }
+
     /// What panels are packed into, for the name of a kernel.
     pub(crate) const fn name(&self) -> &'static str {
         if self.together > 1 { "panels of pairs" } else { "panels" }

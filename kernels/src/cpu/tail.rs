@@ -68,6 +68,13 @@ impl<E> Block<E> {
         let Self { stride, rows, first, matrix_cols, .. } = self;
         Block { data, stride, rows, first, matrix_cols }
     }
+
+    /// Some of its columns.
+    pub(crate) fn columns(self, first: usize, count: usize) -> Self {
+        let Stretch { col, element, .. } = self.first;
+        let columns = Stretch { col: col + first, element: element + first, len: count };
+        Self { data: self.data.wrapping_add(first), first: columns, ..self }
+    }
 }
 
 impl<E: Element> Tail<E> {

@@ -10,15 +10,22 @@
 //! share them. Values are read in place, without rearranging them.
 //!
 //! With a causal mask, no block computes with keys that none of its queries sees.
+//!
+//! Between what it reads and what it leaves, numbers are f32. A thread widens what is not: the keys and
+//! values of a head once, its queries and given scores a block at a time. The result of a head then
+//! waits in f32 until the tail has been applied, which rounds it.
 
+mod rooms;
 mod shape;
 
 use std::ops::Range;
 
 use pulp::Arch;
 
+pub(crate) use self::rooms::Room;
+use self::rooms::convert;
 pub(crate) use self::shape::Shape;
-
+use super::element::Element;
 use super::epilogue::Epilogue;
 use super::gemm::{View, gemm, share};
 use super::kernel::{Kernel, Located};
@@ -28,36 +35,28 @@ use super::row_ops::RowOp;
 use super::row_stage::RowStage;
 use super::row_target::Target;
 use super::strip::{Cut, Factors, Source, Strip};
-use super::tail::{Block, Stretch, Tail};
+use super::tail::{Block, Rows, Stretch, Tail};
 use super::tensors::Tensors;
-use super::transpose;
 
 /// Where the panels of scores come from.
 #[derive(Debug)]
-pub(crate) enum Scores {
+pub(crate) enum Scores<E> {
     /// Queries times keys times a scale.
-    Gemm { queries: Located, keys: Located, scale: Scale },
+    Gemm { queries: Located<E>, keys: Located<E>, scale: Scale<E> },
     /// They are the input.
-    Given(Located),
+    Given(Located<E>),
 }
 
 /// What scores are multiplied with before they are written.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Scale {
+pub(crate) enum Scale<E> {
     /// It belongs to the op.
     Number(f32),
     /// It is an op of its own, right after the scores.
-    Operand(Located),
+    Operand(Located<E>),
 }
 
-impl Scale {
-    fn factors(&self) -> Factors {
-        match self {
-            Self::Number(number) => Factors::all(number),
-            Self::Operand(operand) => Factors::all(operand.at(0)),
-        }
-    }
-
+impl<E: Element> Scale<E> {
     /// # Safety
     ///
     /// The operand must be valid.
@@ -65,65 +64,34 @@ impl Scale {
         match self {
             Self::Number(number) => *number,
             // SAFETY: the caller's guarantee.
-            Self::Operand(operand) => unsafe { *operand.at(0) },
+            Self::Operand(operand) => unsafe { *operand.at(0) }.widen(),
         }
     }
 }
 
 /// Attention or a part of it.
 #[derive(Debug)]
-pub(crate) struct AttentionKernel {
+pub(crate) struct AttentionKernel<E> {
     pub(crate) shape: Shape,
     pub(crate) block: usize,
-    pub(crate) scores: Scores,
+    pub(crate) scores: Scores<E>,
     /// What is done to each row of scores.
-    pub(crate) stages: Vec<RowStage>,
+    pub(crate) stages: Vec<RowStage<E>>,
     /// The values that the probabilities are multiplied with; without them the scores are the
     /// result.
-    pub(crate) values: Option<Located>,
+    pub(crate) values: Option<Located<E>>,
     /// Applied to each head's part of the result.
-    pub(crate) tail: Tail,
+    pub(crate) tail: Tail<E>,
     /// The linear layer on the joined heads.
-    pub(crate) projection: Option<Layer>,
-    pub(crate) output: Located,
+    pub(crate) projection: Option<Layer<E>>,
+    pub(crate) output: Located<E>,
+    /// How panels of f32 are cut.
     pub(crate) cut: Cut,
-    /// For each thread room for a panel of scores with a number for each row, for a block of joined
-    /// heads, and for packed keys.
-    pub(crate) scratch: Vec<[Located; 3]>,
+    /// For each thread.
+    pub(crate) rooms: Vec<Room<E>>,
 }
 
-impl AttentionKernel {
-    /// Whether panels of scores are kept in scratch: not when they are the result, nor when they
-    /// are read from the input as they are.
-    fn has_panel(values: bool, given: bool, stages: bool) -> bool {
-        values && (stages || !given)
-    }
-
-    /// Numbers of scratch that a thread needs.
-    pub(crate) fn scratch_numbers(&self) -> [usize; 3] {
-        let Shape { heads, keys, sharing, width, .. } = self.shape;
-        let given = matches!(self.scores, Scores::Given(_));
-        let panel = Self::has_panel(self.values.is_some(), given, !self.stages.is_empty());
-        let joined = self.projection.is_some();
-        let packed_heads = if joined { heads / sharing } else { 1 };
-        [
-            if panel { self.block * (keys + 1) } else { 0 },
-            if joined { self.block * width } else { 0 },
-            if self.packs_keys() { packed_heads * self.packed_numbers() } else { 0 },
-        ]
-    }
-
-    /// Whether keys are packed: for few queries that would take longer than it saves.
-    fn packs_keys(&self) -> bool {
-        const FEW_QUERIES: usize = 8;
-        matches!(self.scores, Scores::Gemm { .. }) && self.shape.queries >= FEW_QUERIES
-    }
-
-    /// Numbers that the packed keys of a head take.
-    fn packed_numbers(&self) -> usize {
-        transpose::numbers(self.cut, [self.shape.keys, self.shape.d])
-    }
-
+impl<E: Element> AttentionKernel<E> {
     /// Whether the softmax does not divide by the sums, but the product with the values is: it has
     /// fewer numbers.
     fn divides_product(&self) -> bool {
@@ -166,7 +134,7 @@ impl AttentionKernel {
     }
 }
 
-impl Kernel for AttentionKernel {
+impl<E: Element> Kernel for AttentionKernel<E> {
     fn name(&self) -> String {
         let mut parts = Vec::new();
         if let Scores::Gemm { scale, .. } = &self.scores {
@@ -189,7 +157,7 @@ impl Kernel for AttentionKernel {
             }
         }
         let how = match parts.len() {
-            1 => "gemm per head".to_owned(),
+            1 if !Self::WIDENS => "gemm per head".to_owned(),
             _ => format!("panels of {} queries in cache", self.block),
         };
         format!("{}: {how}", parts.join("+"))
@@ -211,7 +179,7 @@ impl Kernel for AttentionKernel {
         self.tail.locate(tensors);
         self.projection.iter_mut().for_each(|layer| layer.locate(tensors));
         self.output.locate(tensors);
-        self.scratch.iter_mut().flatten().for_each(|part| part.locate(tensors));
+        self.rooms.iter_mut().for_each(|room| room.locate(tensors));
     }
 
     unsafe fn run(&self, pool: &Pool) {
@@ -225,9 +193,9 @@ impl Kernel for AttentionKernel {
         pool.run(&|thread| {
             let mut packed = None;
             for piece in share(self.len(), thread, threads) {
-                // SAFETY: pieces are disjoint parts of the output, scratch belongs to a thread.
+                // SAFETY: pieces are disjoint parts of the output, a room belongs to a thread.
                 unsafe {
-                    self.pack_keys(arch, thread, piece / self.blocks(), &mut packed);
+                    self.prepare_head(arch, thread, piece / self.blocks(), &mut packed);
                     self.piece(arch, thread, piece);
                 }
             }
@@ -235,43 +203,13 @@ impl Kernel for AttentionKernel {
     }
 }
 
-impl AttentionKernel {
-    /// Packs the keys of a head, or of all heads of a batch where they are joined, unless that was the
-    /// last that the thread has packed.
-    ///
-    /// # Safety
-    ///
-    /// The scratch of `thread` must belong to the calling thread.
-    unsafe fn pack_keys(
-        &self,
-        arch: Arch,
-        thread: usize,
-        above: usize,
-        packed: &mut Option<usize>,
-    ) {
-        let Scores::Gemm { keys: located, .. } = self.scores else { return };
-        let Shape { heads, keys, d, sharing, .. } = self.shape;
-        let (first, count) = match self.projection {
-            Some(_) => (above * (heads / sharing), heads / sharing),
-            None => (above / sharing, 1),
-        };
-        if !self.packs_keys() || packed.replace(first) == Some(first) {
-            return;
-        }
-        for head in 0..count {
-            let source = located.at((first + head) * keys * d);
-            let target = self.scratch[thread][2].at(head * self.packed_numbers());
-            // SAFETY: the caller's guarantee; there is room for as many heads.
-            unsafe { transpose::pack(arch, self.cut, source, [keys, d], target) };
-        }
-    }
-
+impl<E: Element> AttentionKernel<E> {
     /// Computes a block of queries of one head, or of all heads where they are joined.
     ///
     /// # Safety
     ///
-    /// The piece's rows of the output, and the scratch of `thread` with its packed keys, must belong to
-    /// the calling thread.
+    /// The piece's rows of the output, and the room of `thread` with its head, must belong to the calling
+    /// thread.
     unsafe fn piece(&self, arch: Arch, thread: usize, piece: usize) {
         let Shape { heads, queries, width, .. } = self.shape;
         let rows = self.rows(piece);
@@ -286,7 +224,7 @@ impl AttentionKernel {
                 return;
             };
             let batch = above;
-            let joined = self.scratch[thread][1].at(0);
+            let joined = self.rooms[thread].joined.at(0);
             for head in 0..heads {
                 self.head(arch, thread, [batch, head], rows.clone(), joined);
             }
@@ -308,59 +246,69 @@ impl AttentionKernel {
         thread: usize,
         [batch, head]: [usize; 2],
         rows: Range<usize>,
-        joined: *mut f32,
+        joined: *mut E,
     ) {
-        let Shape { heads, queries, keys, d, sharing, .. } = self.shape;
+        let Shape { heads, queries, keys, d, sharing, is_folded, .. } = self.shape;
         let matrix = batch * heads + head;
-        let of_keys = matrix / sharing;
         let first_row = matrix * queries + rows.start;
         let used = self.keys_of(&rows);
+        let room = self.rooms[thread];
         let given = match self.scores {
             Scores::Gemm { .. } => None,
             Scores::Given(scores) => Some(scores.at(first_row * keys)),
         };
-        let has_panel = AttentionKernel::has_panel(
-            self.values.is_some(),
-            given.is_some(),
-            !self.stages.is_empty(),
-        );
-        let [scratch, _, packed] = self.scratch[thread];
-        let panel = match (has_panel, given) {
-            (true, _) => scratch.at(0),
-            (false, Some(given)) if self.values.is_some() => given,
-            (false, _) => self.output.at(first_row * keys),
+        let of_scores = self.output.at(first_row * keys);
+        // Where scores are that need no room: the given ones, or the result.
+        let in_place = match (self.has_panel(), given) {
+            (true, _) => None,
+            (false, Some(given)) if self.values.is_some() => E::as_f32(given),
+            (false, _) => E::as_f32(of_scores),
         };
+        let panel = in_place.unwrap_or(room.panel.at(0));
         // With nothing but a softmax between the GEMMs, what is not used has no place in the panel.
         let is_narrow = given.is_none() && self.values.is_some() && self.stages.len() == 1;
         let stride = if is_narrow { used } else { keys };
-        let packed_head = if self.projection.is_some() { head / sharing } else { 0 };
-        let packed = packed.at(packed_head * self.packed_numbers());
-        let shares = self.divides_product().then(|| scratch.at(self.block * keys));
+        // The heads of a batch that are joined lie in the room one after the other.
+        let held = if self.projection.is_some() { head / sharing } else { 0 };
+        let of_keys = matrix / sharing;
+        let shares = self.divides_product().then(|| room.panel.at(self.block * keys));
+        let rows_of_all = first_row..first_row + rows.len();
         // SAFETY: the panel has the block's rows of `keys` scores, and the rows are in the given scores
         // if there are any.
         unsafe {
-            self.scores(arch, [of_keys, first_row], [rows.len(), used], packed, (panel, stride));
-            RowStage::apply_all(
-                &self.stages,
+            self.scores(
                 arch,
-                given.unwrap_or(panel),
-                Target { shares, ..Target::plain(panel) },
-                first_row..first_row + rows.len(),
-                stride,
+                thread,
+                [of_keys, held, first_row],
+                [rows.len(), used],
+                (panel, stride),
             );
+            let scores = (given, panel.cast_const());
+            if self.values.is_none() {
+                let room = Self::WIDENS.then_some(panel);
+                let target = Target { room, ..Target::plain(of_scores) };
+                self.apply_stages(arch, scores, target, rows_of_all, stride);
+                return;
+            }
+            let target = Target { shares, ..Target::plain(panel) };
+            self.apply_stages(arch, scores, target, rows_of_all, stride);
         }
-        let Some(values) = self.values else { return };
+        let Some(values) = self.values_of(thread, of_keys, held) else { return };
         let block = self.block_of_result([batch, head], &rows, joined);
-        let target_stride = if self.shape.is_folded { d } else { block.stride };
+        let target_stride = if is_folded { d } else { block.stride };
+        let (target, target_stride) = match E::as_f32(block.data) {
+            Some(target) => (target, target_stride),
+            None => (room.result.at(0), d),
+        };
         for col in (0..d).step_by(self.cut.width) {
             let strip = Strip {
                 rows: rows.len(),
                 k: used,
                 cols: self.cut.cols(d, col),
                 source: Source::rows(panel, stride),
-                panel: values.at(of_keys * keys * d + col),
+                panel: values.wrapping_add(col),
                 panel_stride: d,
-                target: block.data.wrapping_add(col),
+                target: target.wrapping_add(col),
                 target_stride,
                 factors: shares.map_or(Factors::one(), |one| Factors::each(one)),
                 epilogue: Epilogue::NONE,
@@ -369,8 +317,42 @@ impl AttentionKernel {
             // SAFETY: the caller's guarantee.
             unsafe { strip.compute(arch) };
         }
+        // SAFETY: the caller's guarantee; the rows of a room lie side by side, as folded ones do.
+        unsafe {
+            match E::as_f32(block.data) {
+                Some(data) => self.tail.apply_to_block(arch, &block.at(data)),
+                None => {
+                    let stride = block.first.len;
+                    self.tail.apply_into(arch, Rows { data: target.cast_const(), stride }, &block);
+                }
+            }
+        }
+    }
+
+    /// Takes rows of scores through the stages: given ones, or those of a panel. Without stages they may
+    /// have to be stored in another way.
+    ///
+    /// # Safety
+    ///
+    /// As for [`RowStage::apply_all`].
+    unsafe fn apply_stages<O: Element>(
+        &self,
+        arch: Arch,
+        (given, panel): (Option<*mut E>, *const f32),
+        target: Target<O>,
+        rows: Range<usize>,
+        cols: usize,
+    ) {
+        let (stages, numbers) = (&self.stages, rows.len() * cols);
         // SAFETY: the caller's guarantee.
-        unsafe { self.tail.apply_to_block(arch, &block) };
+        unsafe {
+            match given {
+                Some(given) if stages.is_empty() => convert(arch, given, target.data, numbers),
+                None if stages.is_empty() => convert(arch, panel, target.data, numbers),
+                Some(given) => RowStage::apply_all(stages, arch, given, target, rows, cols),
+                None => RowStage::apply_all(stages, arch, panel, target, rows, cols),
+            }
+        }
     }
 
     /// Where the result of a head of a block of queries goes.
@@ -378,8 +360,8 @@ impl AttentionKernel {
         &self,
         [batch, head]: [usize; 2],
         rows: &Range<usize>,
-        joined: *mut f32,
-    ) -> Block {
+        joined: *mut E,
+    ) -> Block<E> {
         let Shape { queries, d, width, is_folded, .. } = self.shape;
         let (row, col, rows, len) = if is_folded {
             (batch, (head * queries + rows.start) * d, 1, rows.len() * d)
@@ -400,23 +382,34 @@ impl AttentionKernel {
     ///
     /// # Safety
     ///
-    /// The panel must be valid for the rows and belong to this thread, and the keys be packed.
+    /// The panel must be valid for the rows and belong to this thread, and the room hold the keys.
     unsafe fn scores(
         &self,
         arch: Arch,
-        [of_keys, first_row]: [usize; 2],
+        thread: usize,
+        [of_keys, held, first_row]: [usize; 3],
         [rows, used]: [usize; 2],
-        packed: *const f32,
         (panel, stride): (*mut f32, usize),
     ) {
         let Scores::Gemm { queries, keys: located, scale } = &self.scores else { return };
         let Shape { keys, d, .. } = self.shape;
-        let source = queries.at(first_row * d).cast_const();
+        let room = self.rooms[thread];
+        // SAFETY: the caller's guarantee.
+        let scale = unsafe { scale.number() };
+        let queries = queries.at(first_row * d);
+        let source = E::as_f32(queries).unwrap_or_else(|| {
+            let widened = room.queries.at(0);
+            // SAFETY: the caller's guarantee; the room holds the queries of a block.
+            unsafe { convert(arch, queries.cast_const(), widened, rows * d) };
+            widened
+        });
+        let source = source.cast_const();
+        let held = room.keys.at(held * self.keys_numbers()).cast_const();
         if !self.packs_keys() {
-            let left = View::rows(source, d);
-            let right = View::rows(located.at(of_keys * keys * d), d).transposed();
+            let keys = E::as_f32(located.at(of_keys * keys * d));
+            let right = View::rows(keys.map_or(held, |keys| keys.cast_const()), d).transposed();
             // SAFETY: the caller's guarantee.
-            unsafe { gemm([rows, d, used], panel, stride, left, right, scale.number()) };
+            unsafe { gemm([rows, d, used], panel, stride, View::rows(source, d), right, scale) };
             return;
         }
         for col in (0..used).step_by(self.cut.width) {
@@ -425,11 +418,11 @@ impl AttentionKernel {
                 k: d,
                 cols: self.cut.cols(used, col),
                 source: Source::rows(source, d),
-                panel: packed.wrapping_add(col * d),
+                panel: held.wrapping_add(col * d),
                 panel_stride: self.cut.packed_cols(keys, col),
                 target: panel.wrapping_add(col),
                 target_stride: stride,
-                factors: scale.factors(),
+                factors: Factors::all(&raw const scale),
                 epilogue: Epilogue::NONE,
                 depth: self.cut.depth,
             };

@@ -11,6 +11,7 @@ use std::ops::Range;
 
 use pulp::{Scalar, Simd, WithSimd};
 
+use super::super::element::Element;
 use super::super::epilogue::Epilogue;
 use super::super::kernel::Located;
 use super::super::lanes::Lanes;
@@ -30,11 +31,11 @@ const OF_TWO: usize = 4;
 
 /// Pixels of one row of a depthwise convolution, or of two. Made only by `ConvKernel::convolve_depthwise`, whose
 /// caller guarantees that the target is valid for them.
-pub(super) struct Depthwise<'a> {
+pub(super) struct Depthwise<'a, E> {
     pub(super) shape: &'a Shape,
     /// The image's first number.
-    pub(super) image: *const f32,
-    pub(super) filter: Located,
+    pub(super) image: *const E,
+    pub(super) filter: Located<E>,
     /// The row of the output image.
     pub(super) y: usize,
     /// The pixels of that row.
@@ -56,7 +57,7 @@ pub(super) fn takes_two(shape: &Shape, y: usize) -> bool {
     is_common && rows.contains(&y) && rows.contains(&(y + 1))
 }
 
-impl WithSimd for Depthwise<'_> {
+impl<E: Element> WithSimd for Depthwise<'_, E> {
     type Output = ();
 
     #[inline(always)]
@@ -69,7 +70,7 @@ impl WithSimd for Depthwise<'_> {
     }
 }
 
-impl Depthwise<'_> {
+impl<E: Element> Depthwise<'_, E> {
     /// Those of some pixels whose windows are whole from left to right.
     #[inline(always)]
     fn inner(&self, xs: &Range<usize>) -> Range<usize> {
@@ -156,9 +157,9 @@ fn whole(shape: &Shape, taps: usize, size: usize) -> Range<usize> {
     start.min(end)..end
 }
 
-impl Depthwise<'_> {
+impl<E: Element> Depthwise<'_, E> {
     #[inline(always)]
-    fn window(&self, y: usize, x: usize, rows: Range<usize>, cols: Range<usize>) -> Window {
+    fn window(&self, y: usize, x: usize, rows: Range<usize>, cols: Range<usize>) -> Window<E> {
         let Shape { in_w, in_channels, s, stride, pad, .. } = *self.shape;
         // An empty window's first tap may lie outside; it is not read.
         let y = (y * stride + rows.start).wrapping_sub(pad);
@@ -179,10 +180,10 @@ impl Depthwise<'_> {
 }
 
 /// The taps of a pixel that lie inside the image, as addresses and distances in numbers.
-struct Window {
+struct Window<E> {
     /// The first tap's channels in the image, and its weights.
-    pixel: *const f32,
-    weight: *const f32,
+    pixel: *const E,
+    weight: *const E,
     rows: usize,
     cols: usize,
     /// From one row of taps to the next, in the image and in the filter.
@@ -194,7 +195,7 @@ struct Window {
     epilogue: Epilogue,
 }
 
-impl Window {
+impl<E: Element> Window<E> {
     /// Sums the taps of `P` neighbouring pixels for all channels. They go to `target`, one pixel
     /// after the other.
     ///
@@ -317,9 +318,8 @@ impl Window {
         let mut pixels = [simd.splat_f32s(0.0); OF_TWO + TAPS - 1];
         let mut p = 0;
         while p < OF_TWO + TAPS - 1 {
-            let pixel = pixel.wrapping_add(p * self.channels).cast::<S::f32s>();
-            // SAFETY: the caller's guarantee; unaligned is allowed.
-            pixels[p] = unsafe { pixel.read_unaligned() };
+            // SAFETY: the caller's guarantee.
+            pixels[p] = unsafe { E::load(simd, pixel.wrapping_add(p * self.channels)) };
             p += 1;
         }
         let mut row = 0;
@@ -328,9 +328,9 @@ impl Window {
                 let weights = self.weight.wrapping_add((ROW - row) * self.filter_row + channel);
                 let mut tap = 0;
                 while tap < TAPS {
-                    let weight = weights.wrapping_add(tap * self.channels).cast::<S::f32s>();
                     // SAFETY: as above.
-                    let weight = unsafe { weight.read_unaligned() };
+                    let weight =
+                        unsafe { E::load(simd, weights.wrapping_add(tap * self.channels)) };
                     let mut p = 0;
                     while p < OF_TWO {
                         sums[row][p] = simd.mul_add_e_f32s(pixels[p + tap], weight, sums[row][p]);
@@ -365,16 +365,12 @@ impl Window {
                 let mut v = 0;
                 while v < V {
                     let of_vector = v * S::F32_LANES;
-                    // SAFETY: the caller's guarantee; unaligned is allowed.
-                    let weight =
-                        unsafe { weight.add(of_vector).cast::<S::f32s>().read_unaligned() };
+                    // SAFETY: the caller's guarantee.
+                    let weight = unsafe { E::load(simd, weight.add(of_vector)) };
                     let mut p = 0;
                     while p < P {
                         // SAFETY: as above.
-                        let pixel = unsafe {
-                            let pixel = pixel.add(p * neighbour + of_vector);
-                            pixel.cast::<S::f32s>().read_unaligned()
-                        };
+                        let pixel = unsafe { E::load(simd, pixel.add(p * neighbour + of_vector)) };
                         sums[p][v] = simd.mul_add_e_f32s(pixel, weight, sums[p][v]);
                         p += 1;
                     }

@@ -8,35 +8,40 @@ use std::ops::Range;
 
 use pulp::Arch;
 
+use super::super::element::Element;
 use super::super::kernel::Located;
 use super::super::panels::Panels;
 use super::super::strip::{Factors, Source, Strip};
-use super::super::tail::{Block, Tail};
+use super::super::tail::{Block, Rows, Tail};
 use super::shape::Shape;
 
 /// Rows of a direct convolution. Made only by `ConvKernel::convolve`.
-pub(super) struct Direct<'a> {
+pub(super) struct Direct<'a, E> {
     pub(super) shape: &'a Shape,
     /// The image's first number.
-    pub(super) image: *const f32,
-    pub(super) filter: Located,
+    pub(super) image: *const E,
+    pub(super) filter: Located<E>,
     pub(super) panels: &'a Panels,
-    /// Its first ops are applied by the micro-kernel.
-    pub(super) tail: &'a Tail,
+    /// Its first ops are applied by the micro-kernel where sums stay in the block.
+    pub(super) tail: &'a Tail<E>,
     /// Rows of the output.
     pub(super) rows: Range<usize>,
     /// Output channels: whole panels, as far as there are channels.
     pub(super) channels: Range<usize>,
     /// Room for the rows of the image with padding around them, if there is some.
-    pub(super) padded: *mut f32,
+    pub(super) padded: *mut E,
+    /// Room for the sums of a panel, where the block does not hold them.
+    pub(super) sums: *mut f32,
 }
 
-impl Direct<'_> {
+impl<E: Element> Direct<'_, E> {
+    /// With the tail.
+    ///
     /// # Safety
     ///
-    /// Image, filter and room must be valid, the block too, and it belongs to this thread as the room
-    /// does.
-    pub(super) unsafe fn compute(self, arch: Arch, block: &Block) {
+    /// Image, filter and rooms must be valid, the block too, and it belongs to this thread as the rooms
+    /// do.
+    pub(super) unsafe fn compute<O: Element>(self, arch: Arch, block: &Block<O>) {
         let Shape { in_w, in_channels, out_w, out_channels, s, stride, pad, .. } = *self.shape;
         let row = self.shape.padded_row();
         let data = if pad == 0 {
@@ -55,8 +60,14 @@ impl Direct<'_> {
             run_stride: row,
         };
         let Panels { k, cut, .. } = *self.panels;
+        let in_block = O::as_f32(block.data);
         for col in self.channels.clone().step_by(cut.width) {
             let (place, panel_stride) = self.panels.place(col);
+            let first = col - self.channels.start;
+            let (target, target_stride) = match in_block {
+                Some(sums) => (sums.wrapping_add(first), block.stride),
+                None => (self.sums, cut.width),
+            };
             let strip = Strip {
                 rows: block.rows,
                 k,
@@ -64,14 +75,24 @@ impl Direct<'_> {
                 source,
                 panel: self.filter.at(place),
                 panel_stride,
-                target: block.data.wrapping_add(col - self.channels.start),
-                target_stride: block.stride,
+                target,
+                target_stride,
                 factors: Factors::one(),
                 epilogue: self.tail.epilogue(col),
                 depth: cut.depth,
             };
             // SAFETY: the caller's guarantee; every window lies in the image or the room.
-            unsafe { strip.compute(arch) };
+            unsafe {
+                E::compute(strip, arch, cut);
+                if in_block.is_none() {
+                    let sums = Rows { data: target.cast_const(), stride: target_stride };
+                    self.tail.apply_into(arch, sums, &block.columns(first, strip.cols));
+                }
+            }
+        }
+        if let Some(sums) = in_block {
+            // SAFETY: the caller's guarantee.
+            unsafe { self.tail.apply_after_epilogue(arch, &block.at(sums)) };
         }
     }
 

@@ -5,7 +5,12 @@
 //! first, and a depthwise convolution sums its taps. The tail is applied while the tile is hot, and so
 //! is the pool, whose input then never leaves the cache. With nothing after it, this is the unfused
 //! convolution: the same core.
+//!
+//! Sums are f32. They stay in a tile that is f32, where the first ops are applied with them; else they
+//! wait in a room for a panel of them, or for a few pixels, and are rounded once when the tail has been
+//! applied. A tile before a pool is f32 in any case.
 
+mod compute;
 mod depthwise;
 mod direct;
 mod patches;
@@ -14,45 +19,56 @@ mod tiling;
 
 use std::ops::Range;
 
+use fusion_cost_model::DType;
 use fusion_cost_model::kernel::PoolSizes;
-use pulp::Arch;
 
-use self::depthwise::{Depthwise, takes_two};
-use self::direct::Direct;
-use self::patches::gather;
 pub(crate) use self::shape::{Core, Shape};
 pub(crate) use self::tiling::Tiling;
+use super::element::Element;
 use super::epilogue::FEW_ROWS;
-use super::gemm::{View, gemm, share};
+use super::gemm::share;
 use super::kernel::{Kernel, Located};
-use super::max_pool::{Image, PoolRows};
 use super::panels::Panels;
 use super::pool::Pool;
-use super::tail::{Block, Stretch, Tail};
+use super::strip::Cut;
+use super::tail::Tail;
 use super::tensors::Tensors;
 
 /// A max-pool after the convolution, with what follows it.
 #[derive(Debug)]
-pub(crate) struct PoolStage {
+pub(crate) struct PoolStage<E> {
     pub(crate) sizes: PoolSizes,
-    pub(crate) tail: Tail,
+    pub(crate) tail: Tail<E>,
+}
+
+/// What a thread has room for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Room<E> {
+    /// The rows of the image with padding, or the patches.
+    pub(crate) input: Located<E>,
+    /// The tile before a pool.
+    pub(crate) tile: Located,
+    /// Sums that wait, where the output is not f32: of a panel, of a few pixels, or of the pooled tile
+    /// if ops follow the pool.
+    pub(crate) sums: Located,
 }
 
 /// A convolution with what follows it.
 #[derive(Debug)]
-pub(crate) struct ConvKernel {
+pub(crate) struct ConvKernel<E> {
     pub(crate) shape: Shape,
-    pub(crate) input: Located,
-    pub(crate) filter: Located,
+    pub(crate) input: Located<E>,
+    pub(crate) filter: Located<E>,
     /// How the filters are packed: those of a direct convolution are.
     pub(crate) panels: Option<Panels>,
-    pub(crate) output: Located,
-    pub(crate) tail: Tail,
-    pub(crate) pool: Option<PoolStage>,
+    /// How filters that are not packed are cut, where the `gemm` crate does not multiply them.
+    pub(crate) cut: Cut,
+    pub(crate) output: Located<E>,
+    pub(crate) tail: Tail<E>,
+    pub(crate) pool: Option<PoolStage<E>>,
     pub(crate) tiling: Tiling,
-    /// For each thread room for the rows of the image with padding, or for the patches, and, with a
-    /// pool, for the tile before it.
-    pub(crate) scratch: Vec<[Located; 2]>,
+    /// For each thread.
+    pub(crate) rooms: Vec<Room<E>>,
 }
 
 /// Where a tile lies.
@@ -84,14 +100,20 @@ unsafe fn keep(before: &Tile, tile: &Tile, data: *mut f32, row: usize) -> usize 
     shared.len()
 }
 
-impl ConvKernel {
-    /// Numbers of scratch that a thread needs: for patches, and for the tile before the pool.
-    pub(crate) fn scratch_numbers(
+/// Numbers of the result that the tail of a depthwise convolution is applied to at a time, 16 KiB: half
+/// of the smallest first-level cache of current processors.
+const PART: usize = 4096;
+
+impl<E: Element> ConvKernel<E> {
+    /// Numbers of the parts of a [`Room`], for panels of `width` columns.
+    pub(crate) fn room_numbers(
         shape: &Shape,
-        pool: Option<&PoolSizes>,
+        pool: Option<&PoolStage<E>>,
         tiling: &Tiling,
-    ) -> [usize; 2] {
-        let conv_rows = pool.map_or(tiling.rows, |pool| {
+        width: usize,
+    ) -> [usize; 3] {
+        let sizes = pool.map(|stage| stage.sizes);
+        let conv_rows = sizes.map_or(tiling.rows, |pool| {
             ((tiling.rows - 1) * pool.stride as usize + pool.window as usize).min(shape.out_h)
         });
         let pixels = conv_rows * shape.out_w;
@@ -100,7 +122,15 @@ impl ConvKernel {
             Core::Direct if shape.pad > 0 => shape.padded_rows(conv_rows) * shape.padded_row(),
             Core::Direct | Core::Depthwise => 0,
         };
-        [input, if pool.is_some() { pixels * shape.out_channels } else { 0 }]
+        let tile = if pool.is_some() { pixels * shape.out_channels } else { 0 };
+        let sums = match (E::DTYPE, pool, shape.core()) {
+            (DType::F32, ..) => 0,
+            (_, Some(stage), _) if stage.tail.is_empty() => 0,
+            (_, Some(stage), _) => tiling.rows * stage.sizes.out_w() as usize * shape.out_channels,
+            (_, None, Core::Depthwise) => PART.max(2 * shape.out_channels),
+            (_, None, Core::Direct | Core::Gathered) => pixels * width,
+        };
+        [input, tile, sums]
     }
 
     fn tile(&self, index: usize) -> Tile {
@@ -129,11 +159,12 @@ impl ConvKernel {
     }
 }
 
-impl Kernel for ConvKernel {
+impl<E: Element> Kernel for ConvKernel<E> {
     fn name(&self) -> String {
         let core = match self.shape.core() {
             Core::Direct => "conv2d: direct, packed panels",
-            Core::Gathered => "conv2d: row-blocked im2col and gemm",
+            Core::Gathered if E::DTYPE == DType::F32 => "conv2d: row-blocked im2col and gemm",
+            Core::Gathered => "conv2d: row-blocked im2col and panels",
             Core::Depthwise => "conv2d: direct depthwise",
         };
         let mut name = core.to_owned();
@@ -160,7 +191,11 @@ impl Kernel for ConvKernel {
         if let Some(stage) = &mut self.pool {
             stage.tail.locate(tensors);
         }
-        self.scratch.iter_mut().flatten().for_each(|part| part.locate(tensors));
+        for room in &mut self.rooms {
+            room.input.locate(tensors);
+            room.tile.locate(tensors);
+            room.sums.locate(tensors);
+        }
     }
 
     unsafe fn run(&self, pool: &Pool) {
@@ -176,199 +211,10 @@ impl Kernel for ConvKernel {
             let mut before = None;
             for index in share(self.tiling.len(self.shape.images), thread, threads) {
                 let tile = self.tile(index);
-                // SAFETY: tiles are disjoint parts of the output, scratch belongs to a thread.
+                // SAFETY: tiles are disjoint parts of the output, a room belongs to a thread.
                 unsafe { self.compute(arch, thread, &tile, before.as_ref()) };
                 before = Some(tile);
             }
         });
-    }
-}
-
-impl ConvKernel {
-    /// # Safety
-    ///
-    /// The tile of the output, and the scratch of `thread`, must belong to the calling thread, and the
-    /// tile `before` be what it computed last.
-    unsafe fn compute(&self, arch: Arch, thread: usize, tile: &Tile, before: Option<&Tile>) {
-        let Shape { out_h, out_w, out_channels, .. } = self.shape;
-        let first_pixel = (tile.image * out_h + tile.conv_rows.start) * out_w;
-        let element = first_pixel * out_channels + tile.channels.start;
-        // Without a pool the tile is part of the output; with one it is scratch.
-        let (data, stride) = match &self.pool {
-            None => (self.output.at(element), out_channels),
-            Some(_) => (self.scratch[thread][1].at(0), tile.channels.len()),
-        };
-        let block = Block {
-            data,
-            stride,
-            rows: tile.conv_rows.len() * out_w,
-            first: Stretch { col: tile.channels.start, element, len: tile.channels.len() },
-            matrix_cols: out_channels,
-        };
-        // SAFETY: the caller's guarantee; everything else is only read.
-        unsafe {
-            let Some(stage) = &self.pool else {
-                self.convolve_with_tail(arch, thread, tile, &block);
-                return;
-            };
-            let kept = before.map_or(0, |before| keep(before, tile, data, out_w * stride));
-            let (row, first) = (kept * out_w, block.first);
-            let fresh = Block {
-                data: data.wrapping_add(row * stride),
-                rows: block.rows - row,
-                first: Stretch { element: first.element + row * out_channels, ..first },
-                ..block
-            };
-            let conv_rows = tile.conv_rows.start + kept..tile.conv_rows.end;
-            let of_fresh = Tile { conv_rows, ..tile.clone() };
-            if fresh.rows > 0 {
-                self.convolve_with_tail(arch, thread, &of_fresh, &fresh);
-            }
-            self.max_pool(arch, tile, &block, stage);
-        }
-    }
-
-    /// # Safety
-    ///
-    /// The block must be valid and belong to this thread.
-    unsafe fn convolve_with_tail(&self, arch: Arch, thread: usize, tile: &Tile, block: &Block) {
-        // SAFETY: the caller's guarantee.
-        unsafe {
-            if self.shape.core() == Core::Depthwise {
-                self.convolve_depthwise(arch, tile, block);
-            } else {
-                self.convolve(arch, thread, tile, block);
-            }
-        }
-    }
-
-    /// With the tail.
-    ///
-    /// # Safety
-    ///
-    /// The block must be valid and belong to this thread.
-    unsafe fn convolve(&self, arch: Arch, thread: usize, tile: &Tile, block: &Block) {
-        let shape = &self.shape;
-        let Shape { out_channels, groups, .. } = *shape;
-        let (image, rows) = (self.image(tile), tile.conv_rows.clone());
-        let room = self.scratch[thread][0].at(0);
-        if let Some(panels) = &self.panels {
-            let (filter, channels) = (self.filter, tile.channels.clone());
-            let tail = &self.tail;
-            let direct =
-                Direct { shape, image, filter, panels, tail, rows, channels, padded: room };
-            // SAFETY: the caller's guarantee; the scratch holds the rows of the largest tile.
-            unsafe {
-                direct.compute(arch, block);
-                tail.apply_after_epilogue(arch, block);
-            }
-            return;
-        }
-        let (depth, filters) = (shape.depth(), out_channels / groups);
-        for group in 0..groups {
-            // SAFETY: the scratch holds the patches of the largest tile.
-            unsafe { gather(shape, image, group, rows.clone(), room) };
-            let target = block.data.wrapping_add(group * filters);
-            let (left, right) = (
-                View::rows(room, depth),
-                View::rows(self.filter.at(group * filters), out_channels),
-            );
-            // SAFETY: the caller's guarantee; the filter is a matrix of depth x out_channels.
-            unsafe { gemm([block.rows, depth, filters], target, block.stride, left, right, 1.0) };
-        }
-        // SAFETY: the caller's guarantee.
-        unsafe { self.tail.apply_to_block(arch, block) };
-    }
-
-    /// Sums the taps of a tile, two rows at a time where it can, and applies the ops after the epilogue
-    /// to a few pixels at a time while they are in the first-level cache.
-    ///
-    /// # Safety
-    ///
-    /// The block must be valid and belong to this thread.
-    unsafe fn convolve_depthwise(&self, arch: Arch, tile: &Tile, block: &Block) {
-        /// Numbers of the result that the tail is applied to at a time, 16 KiB: half of the
-        /// smallest first-level cache of current processors.
-        const PART: usize = 4096;
-        let (shape, image, filter) = (&self.shape, self.image(tile), self.filter);
-        let out_w = shape.out_w;
-        let part = |row: usize, xs: &Range<usize>| {
-            let pixel = row * out_w + xs.start;
-            let element = block.first.element + pixel * block.matrix_cols;
-            Block {
-                data: block.data.wrapping_add(pixel * block.stride),
-                rows: xs.len(),
-                first: Stretch { element, ..block.first },
-                ..*block
-            }
-        };
-        let mut row = 0;
-        while row < tile.conv_rows.len() {
-            let y = tile.conv_rows.start + row;
-            let rows = if y + 1 < tile.conv_rows.end && takes_two(shape, y) { 2 } else { 1 };
-            let pixels = (PART / rows / shape.out_channels.max(1)).clamp(1, out_w.max(1));
-            for start in (0..out_w).step_by(pixels) {
-                let xs = start..(start + pixels).min(out_w);
-                let target = part(row, &xs).data;
-                // Groups are not shared among threads, so the block has all channels.
-                let below = (rows == 2).then_some(out_w * block.stride);
-                arch.dispatch(Depthwise {
-                    shape,
-                    image,
-                    filter,
-                    y,
-                    xs: xs.clone(),
-                    target,
-                    epilogue: self.tail.epilogue(block.first.col),
-                    below,
-                });
-                for row in row..row + rows {
-                    // SAFETY: the part is one of the block.
-                    unsafe { self.tail.apply_after_epilogue(arch, &part(row, &xs)) };
-                }
-            }
-            row += rows;
-        }
-    }
-
-    /// The first number of the image that a tile reads.
-    fn image(&self, tile: &Tile) -> *const f32 {
-        let Shape { in_h, in_w, in_channels, .. } = self.shape;
-        self.input.at(tile.image * in_h * in_w * in_channels).cast_const()
-    }
-
-    /// # Safety
-    ///
-    /// The block must hold the tile's rows of the convolution; the tile must belong to this
-    /// thread.
-    unsafe fn max_pool(&self, arch: Arch, tile: &Tile, block: &Block, stage: &PoolStage) {
-        let out_channels = self.shape.out_channels;
-        let (final_h, final_w) = (stage.sizes.out_h() as usize, stage.sizes.out_w() as usize);
-        let pixel = (tile.image * final_h + tile.rows.start) * final_w;
-        let element = pixel * out_channels + tile.channels.start;
-        let target = self.output.at(element);
-        let image = Image {
-            data: block.data,
-            first_row: tile.conv_rows.start,
-            stride: block.stride,
-            channels: tile.channels.len(),
-        };
-        let pooled = Block {
-            data: target,
-            stride: out_channels,
-            rows: tile.rows.len() * final_w,
-            first: Stretch { col: tile.channels.start, element, len: tile.channels.len() },
-            matrix_cols: out_channels,
-        };
-        // The image holds every row that the pooled rows need.
-        arch.dispatch(PoolRows {
-            sizes: &stage.sizes,
-            image: &image,
-            rows: tile.rows.clone(),
-            target,
-            target_stride: out_channels,
-        });
-        // SAFETY: the caller's guarantee.
-        unsafe { stage.tail.apply_to_block(arch, &pooled) };
     }
 }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::super::element::Element;
 use super::shape::Shape;
 
 /// Gathers the patches of a group of channels for output rows: one row of `depth` numbers per output
@@ -10,12 +11,12 @@ use super::shape::Shape;
 /// # Safety
 ///
 /// `image` must be the image's first number, `patches` valid for all patches.
-pub(super) unsafe fn gather(
+pub(super) unsafe fn gather<E: Element>(
     shape: &Shape,
-    image: *const f32,
+    image: *const E,
     group: usize,
     rows: Range<usize>,
-    patches: *mut f32,
+    patches: *mut E,
 ) {
     let Shape { in_h, in_w, in_channels, out_w, r, s, stride, pad, .. } = *shape;
     let channels = shape.group_channels();

@@ -2,6 +2,7 @@
 
 use fusion_cost_model::kernel::PoolSizes;
 
+use super::super::element::Element;
 use super::shape::{Core, Shape};
 
 /// Output channels are not split below this for the sake of more threads.
@@ -19,8 +20,9 @@ pub(crate) struct Tiling {
 }
 
 impl Tiling {
-    /// Tiles whose input and result take at most `cache_bytes`, for this many threads.
-    pub(crate) fn new(
+    /// Tiles whose input and result take at most `cache_bytes`, for this many threads. The result counts
+    /// as f32, which its sums are.
+    pub(crate) fn new<E: Element>(
         shape: &Shape,
         pool: Option<&PoolSizes>,
         cache_bytes: usize,
@@ -31,8 +33,9 @@ impl Tiling {
             Core::Gathered => shape.out_w * shape.depth(),
             Core::Direct | Core::Depthwise => shape.stride * shape.padded_row(),
         };
-        let per_row = input + shape.out_w * shape.out_channels;
-        let fitting = (cache_bytes / size_of::<f32>() / per_row.max(1)).max(1);
+        let result = shape.out_w * shape.out_channels;
+        let row_bytes = input * size_of::<E>() + result * size_of::<f32>();
+        let fitting = (cache_bytes / row_bytes.max(1)).max(1);
         let rows = match pool {
             None => fitting,
             // Rows of the convolution that this many pooled rows need.
@@ -71,7 +74,7 @@ mod tests {
         let problem: Problem = problem.parse().unwrap();
         let shape = Shape::from(problem.sizes().conv().unwrap());
         let pool = problem.sizes().pool();
-        let tiling = Tiling::new(&shape, pool.as_ref(), cache_bytes, threads);
+        let tiling = Tiling::new::<f32>(&shape, pool.as_ref(), cache_bytes, threads);
         let final_h = pool.map_or(shape.out_h, |pool| pool.out_h() as usize);
         let rows = |thread| {
             let tiles = share(tiling.len(shape.images), thread, threads);

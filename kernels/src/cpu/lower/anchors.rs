@@ -1,98 +1,53 @@
-//! Convolutions, pools and attention: anchors whose kernels read and write f32 only.
+//! Convolutions, pools and attention.
 
 use fusion_cost_model::kernel::Form;
-use fusion_cost_model::{Op, Pointwise, Problem};
-use half::bf16;
+use fusion_cost_model::{DType, Op, Pointwise};
 
 use super::{Builder, Machine, packing};
-use crate::cpu::attention::{AttentionKernel, Scale, Scores, Shape as AttentionShape};
-use crate::cpu::conv::{ConvKernel, PoolStage, Shape as ConvShape, Tiling};
+use crate::cpu::attention::{AttentionKernel, Room, Scale, Scores, Shape as AttentionShape};
+use crate::cpu::conv::{ConvKernel, PoolStage, Room as ConvRoom, Shape as ConvShape, Tiling};
 use crate::cpu::element::Element;
 use crate::cpu::kernel::{Kernel, Located};
 use crate::cpu::max_pool::MaxPoolKernel;
 use crate::cpu::tail::Tail;
 use crate::inputs::attention_scale;
 
-/// What a problem computes that there are kernels for in f32 only, if it does.
-pub(crate) fn only_in_f32(problem: &Problem) -> Option<&'static str> {
-    match problem.chain().form() {
-        Form::Rows | Form::Linear | Form::Mlp => None,
-        Form::Conv | Form::ConvPool => Some("convolutions"),
-        Form::Pool => Some("max pools"),
-        Form::Attention | Form::MultiheadLinear => Some("attention"),
-    }
-}
-
-/// The kernels of those anchors, for tensors that have some.
-pub(super) trait Anchors: Element {
-    /// That of one op.
-    fn unfused(
-        builder: &mut Builder<'_, Self>,
+impl<E: Element> Builder<'_, E> {
+    /// The kernel of one of these ops.
+    pub(super) fn unfused_anchor(
+        &mut self,
         index: usize,
-        input: Located<Self>,
-        output: Located<Self>,
-    ) -> Option<Box<dyn Kernel>>;
+        input: Located<E>,
+        output: Located<E>,
+    ) -> Option<Box<dyn Kernel>> {
+        match self.steps[index].op {
+            Op::Conv2d => {
+                let tail = Tail::default();
+                self.conv_kernel(index, input, output, tail, None)
+            }
+            Op::MaxPool => self.pool_kernel(index, input, output),
+            _ => self.product_kernel(index, input, output),
+        }
+    }
 
     /// That of the whole chain.
-    fn fused(
-        builder: &mut Builder<'_, Self>,
-        input: Located<Self>,
-        output: Located<Self>,
-    ) -> Option<Box<dyn Kernel>>;
-}
-
-impl Anchors for bf16 {
-    fn unfused(
-        _: &mut Builder<'_, Self>,
-        _: usize,
-        _: Located<Self>,
-        _: Located<Self>,
+    pub(super) fn fused_anchor(
+        &mut self,
+        input: Located<E>,
+        output: Located<E>,
     ) -> Option<Box<dyn Kernel>> {
-        None
-    }
-
-    fn fused(
-        _: &mut Builder<'_, Self>,
-        _: Located<Self>,
-        _: Located<Self>,
-    ) -> Option<Box<dyn Kernel>> {
-        None
-    }
-}
-
-impl Anchors for f32 {
-    fn unfused(
-        builder: &mut Builder<'_, Self>,
-        index: usize,
-        input: Located,
-        output: Located,
-    ) -> Option<Box<dyn Kernel>> {
-        match builder.steps[index].op {
-            Op::Conv2d => builder.conv_kernel(index, input, output, Tail::default(), None),
-            Op::MaxPool => builder.pool_kernel(index, input, output),
-            _ => builder.product_kernel(index, input, output),
+        match self.problem.chain().form() {
+            Form::Conv | Form::ConvPool => self.conv_chain_kernel(input, output),
+            Form::Attention | Form::MultiheadLinear => self.attention_kernel(input, output),
+            _ => self.unfused_kernel(0, input, output),
         }
     }
 
-    fn fused(
-        builder: &mut Builder<'_, Self>,
-        input: Located,
-        output: Located,
-    ) -> Option<Box<dyn Kernel>> {
-        match builder.problem.chain().form() {
-            Form::Conv | Form::ConvPool => builder.conv_chain_kernel(input, output),
-            Form::Attention | Form::MultiheadLinear => builder.attention_kernel(input, output),
-            _ => builder.unfused_kernel(0, input, output),
-        }
-    }
-}
-
-impl Builder<'_, f32> {
     fn pool_kernel(
         &mut self,
         index: usize,
-        input: Located,
-        output: Located,
+        input: Located<E>,
+        output: Located<E>,
     ) -> Option<Box<dyn Kernel>> {
         let step = self.steps[index];
         let sizes = self.problem.sizes().pool()?;
@@ -105,8 +60,8 @@ impl Builder<'_, f32> {
     fn product_kernel(
         &mut self,
         index: usize,
-        input: Located,
-        output: Located,
+        input: Located<E>,
+        output: Located<E>,
     ) -> Option<Box<dyn Kernel>> {
         let op = self.steps[index].op;
         let shape = AttentionShape::new(self.problem.sizes().attention()?, false);
@@ -114,22 +69,32 @@ impl Builder<'_, f32> {
             Op::Qk => self.queries_and_keys(index, input)?,
             _ => Scores::Given(input),
         };
-        Some(self.with_scratch(AttentionKernel {
+        let Machine { threads, block_bytes, .. } = self.machine;
+        // What is not f32 waits as f32 in a panel of scores.
+        let block = match E::DTYPE {
+            DType::F32 => shape.block_for_threads(threads),
+            _ => shape.block_in_cache(false, threads, block_bytes / 4),
+        };
+        Some(self.with_rooms(AttentionKernel {
             shape,
-            block: shape.block_for_threads(self.machine.threads),
+            block,
             scores,
             stages: Vec::new(),
             values: if op == Op::Pv { self.operand(index) } else { None },
             tail: Tail::default(),
             projection: None,
             output,
-            cut: self.cut(),
-            scratch: Vec::new(),
+            cut: self.machine.cuts.f32,
+            rooms: Vec::new(),
         }))
     }
 
     /// A convolution with everything after it.
-    fn conv_chain_kernel(&mut self, input: Located, output: Located) -> Option<Box<dyn Kernel>> {
+    fn conv_chain_kernel(
+        &mut self,
+        input: Located<E>,
+        output: Located<E>,
+    ) -> Option<Box<dyn Kernel>> {
         let count = self.steps.len();
         let pool = self.steps.iter().position(|step| step.op == Op::MaxPool);
         let tail = self.tail(1..pool.unwrap_or(count));
@@ -146,25 +111,34 @@ impl Builder<'_, f32> {
     fn conv_kernel(
         &mut self,
         index: usize,
-        input: Located,
-        output: Located,
-        tail: Tail,
-        pool: Option<PoolStage>,
+        input: Located<E>,
+        output: Located<E>,
+        tail: Tail<E>,
+        pool: Option<PoolStage<E>>,
     ) -> Option<Box<dyn Kernel>> {
         let shape = ConvShape::from(self.problem.sizes().conv()?);
         let filter = self.operand(index)?;
         let Machine { threads, block_bytes, .. } = self.machine;
+        let cut = self.cut().one_by_one();
         let panels = packing(self.problem, &self.steps[index], self.cut());
         let pool_sizes = pool.as_ref().map(|stage| &stage.sizes);
-        let tiling = Tiling::new(&shape, pool_sizes, block_bytes / 2, threads);
-        let numbers = ConvKernel::scratch_numbers(&shape, pool_sizes, &tiling);
-        let scratch = self.scratch(numbers);
+        let tiling = Tiling::new::<E>(&shape, pool_sizes, block_bytes / 2, threads);
+        let [input_numbers, rest @ ..] =
+            ConvKernel::room_numbers(&shape, pool.as_ref(), &tiling, cut.width);
+        let inputs = self.scratch::<E, 1>([input_numbers]);
+        let rest = self.scratch::<f32, 2>(rest);
+        let rooms = inputs.into_iter().zip(rest);
+        let rooms = rooms.map(|([input], [tile, sums])| ConvRoom { input, tile, sums }).collect();
         let kernel =
-            ConvKernel { shape, input, filter, panels, output, tail, pool, tiling, scratch };
+            ConvKernel { shape, input, filter, panels, cut, output, tail, pool, tiling, rooms };
         Some(Box::new(kernel))
     }
 
-    fn attention_kernel(&mut self, input: Located, output: Located) -> Option<Box<dyn Kernel>> {
+    fn attention_kernel(
+        &mut self,
+        input: Located<E>,
+        output: Located<E>,
+    ) -> Option<Box<dyn Kernel>> {
         let count = self.steps.len();
         let position = |op| self.steps.iter().position(|step| step.op == op);
         let (pv, linear) = (position(Op::Pv), position(Op::Linear));
@@ -199,18 +173,28 @@ impl Builder<'_, f32> {
             tail,
             projection,
             output,
-            cut: self.cut(),
-            scratch: Vec::new(),
+            cut: self.machine.cuts.f32,
+            rooms: Vec::new(),
         };
-        Some(self.with_scratch(kernel))
+        Some(self.with_rooms(kernel))
     }
 
-    fn with_scratch(&mut self, kernel: AttentionKernel) -> Box<dyn Kernel> {
-        let scratch = self.scratch(kernel.scratch_numbers());
-        Box::new(AttentionKernel { scratch, ..kernel })
+    fn with_rooms(&mut self, kernel: AttentionKernel<E>) -> Box<dyn Kernel> {
+        let joined = self.scratch::<E, 1>([kernel.joined_numbers()]);
+        let in_f32 = self.scratch::<f32, 5>(kernel.room_numbers());
+        let rooms = joined.into_iter().zip(in_f32);
+        let rooms = rooms.map(|([joined], [panel, keys, queries, values, result])| Room {
+            joined,
+            panel,
+            keys,
+            queries,
+            values,
+            result,
+        });
+        Box::new(AttentionKernel { rooms: rooms.collect(), ..kernel })
     }
 
-    fn queries_and_keys(&self, step: usize, queries: Located) -> Option<Scores> {
+    fn queries_and_keys(&self, step: usize, queries: Located<E>) -> Option<Scores<E>> {
         let keys = self.operand(step)?;
         // A chain with a scale of its own applies it there (see `Op::Qk`).
         let scale = if self.problem.chain().contains(&Op::Pointwise(Pointwise::Scale)) {

@@ -1,6 +1,6 @@
 //! From a problem to its kernels: one per op, and one for the whole chain.
 //!
-//! What is here is the same for tensors of all dtypes; `anchors` has what is computed in f32 only.
+//! `anchors` has convolutions, pools and attention.
 
 mod anchors;
 
@@ -11,8 +11,6 @@ use fusion_cost_model::kernel::{Form, MAX_FOLDED, OperandKind, Step};
 use fusion_cost_model::{DType, Op, Pointwise, Problem, Rewrite};
 use half::bf16;
 
-use self::anchors::Anchors;
-pub(crate) use self::anchors::only_in_f32;
 use super::causal_mask::CausalMask;
 use super::conv::{Core, Shape as ConvShape};
 use super::element::Element;
@@ -65,6 +63,8 @@ fn packing(problem: &Problem, step: &Step, cut: Cut) -> Option<Panels> {
         Op::Linear => Some(Panels { k: step.input.cols as usize, n, cut }),
         Op::Conv2d => {
             let shape = ConvShape::from(problem.sizes().conv()?);
+            // Pairs of numbers would reach over the ends of runs.
+            let cut = cut.one_by_one();
             (shape.core() == Core::Direct).then(|| Panels { k: shape.depth(), n, cut })
         }
         _ => None,
@@ -116,7 +116,7 @@ struct Builder<'p, E> {
     scratch_bytes: u64,
 }
 
-impl<'p, E: Anchors> Builder<'p, E> {
+impl<'p, E: Element> Builder<'p, E> {
     fn plan(mut self, rewrite: Option<Rewrite>) -> Option<Plan> {
         let unfused = self.unfused()?;
         let of_unfused = self.scratch_bytes;
@@ -213,7 +213,7 @@ impl<'p, E: Anchors> Builder<'p, E> {
             Op::Softmax | Op::LayerNorm | Op::RmsNorm | Op::Pointwise(_) => {
                 self.rows_kernel(index..index + 1, input, output)
             }
-            Op::Conv2d | Op::MaxPool | Op::Qk | Op::Pv => E::unfused(self, index, input, output),
+            Op::Conv2d | Op::MaxPool | Op::Qk | Op::Pv => self.unfused_anchor(index, input, output),
         }
     }
 
@@ -250,7 +250,7 @@ impl<'p, E: Anchors> Builder<'p, E> {
             }
             Form::Linear | Form::Mlp => self.layers_kernel(input, output),
             Form::Conv | Form::ConvPool | Form::Pool | Form::Attention | Form::MultiheadLinear => {
-                E::fused(self, input, output)
+                self.fused_anchor(input, output)
             }
         }
     }
