@@ -122,8 +122,8 @@ fn each_failure_of_wgmma_ends_on_mma() {
     each_ends_on_the_second("sm_90", [Core::Wgmma, Core::Mma], rows);
 }
 
-/// What fails on both of AMD's matrix cores.
-const OF_AMD: &[Row] = &[
+/// What fails on the matrix cores that have kernels of every kind.
+const OF_EACH_KIND: &[Row] = &[
     ("linear_bias/bf16/m17.k31.n13", "linear", KernelFailure::Compile),
     ("conv_bias/bf16/n1.c3.h5.w7.k2.r3.s3", "conv", KernelFailure::Launch),
     ("attention_head/bf16/b1.h2.q3.kv5.d7", "attention", KernelFailure::Wrong),
@@ -131,13 +131,18 @@ const OF_AMD: &[Row] = &[
 ];
 
 #[test]
+fn each_failure_of_mma_ends_on_plain() {
+    each_ends_on_the_second("sm_80", [Core::Mma, Core::Plain], OF_EACH_KIND);
+}
+
+#[test]
 fn each_failure_of_mfma_ends_on_plain() {
-    each_ends_on_the_second("gfx942", [Core::Mfma, Core::Plain], OF_AMD);
+    each_ends_on_the_second("gfx942", [Core::Mfma, Core::Plain], OF_EACH_KIND);
 }
 
 #[test]
 fn each_failure_of_wmma_ends_on_plain() {
-    each_ends_on_the_second("gfx1201", [Core::Wmma, Core::Plain], OF_AMD);
+    each_ends_on_the_second("gfx1201", [Core::Wmma, Core::Plain], OF_EACH_KIND);
 }
 
 /// In the samples, after its first run and its proof: on both vendors the run goes on with the next

@@ -5,9 +5,11 @@
 //! what a device makes of it.
 
 mod clang;
+mod dump;
 mod instructions;
 mod nvrtc;
 mod probes;
+mod short_rows;
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Mutex;
