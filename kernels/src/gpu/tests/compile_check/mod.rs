@@ -5,7 +5,6 @@
 //! what a device makes of it.
 
 mod clang;
-mod dump;
 mod instructions;
 mod nvrtc;
 mod probes;
