@@ -32,6 +32,7 @@ fn it_comes_back_as_it_was() {
         "[fusion.gpu]",
         "core = \"mma\"",
         "[[fusion.gpu.failed_core]]\ncore = \"wgmma\"\nfailure = \"hung\"\n",
+        "[[ceilings.failed_core]]\ncore = \"wgmma\"\nfailure = \"launch\"\n",
         "[[fusion.gpu.unfused_kernel]]",
         "[[fusion.gpu.fused_kernel]]",
         "lowest_clock_mhz = 1755",

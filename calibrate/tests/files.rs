@@ -76,7 +76,7 @@ impl Workers for Machine {
         let bandwidth = vec![point(1 << 10, rate), point(1 << 20, rate / 3.7)];
         let ceilings = Ceilings { peak_gflops: 3.3 * rate, launch_us: 0.01, bandwidth };
         let surroundings = self.surroundings(&mut random);
-        Ok(Some(CeilingsReport { ceilings, surroundings }))
+        Ok(Some(CeilingsReport { ceilings, surroundings, ladder: Default::default() }))
     }
 
     fn wait(&mut self, _: Duration, _: &Stop) {}

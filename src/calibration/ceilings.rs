@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::FailedCore;
 use crate::cost::{BandwidthPoint, Ceilings};
-use crate::vocabulary::{Backend, CacheState, Clock, DType};
+use crate::vocabulary::{Backend, CacheState, Clock, Core, DType};
 
 /// The measured ceilings of a backend: a `[[ceilings]]` table of the file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -27,6 +28,10 @@ pub struct MeasuredCeilings {
     pub ceilings: Ceilings,
     /// How far the measurements lie apart; `None` for a single one.
     pub spread: Option<CeilingsSpread>,
+    /// The core of a GPU whose peak it is; `None` on a CPU.
+    pub core: Option<Core>,
+    /// Better cores, whose probes failed, from the best on: the GPU may reach more than the peak.
+    pub failed_cores: Vec<FailedCore>,
 }
 
 impl MeasuredCeilings {
@@ -72,10 +77,15 @@ struct CeilingsTable {
     clock: Clock,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     state: Option<u32>,
+    /// Absent on a CPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    core: Option<Core>,
     peak_gflops: f64,
     launch_us: f64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     spread: Option<CeilingsSpread>,
+    #[serde(default, rename = "failed_core", skip_serializing_if = "Vec::is_empty")]
+    failed_cores: Vec<FailedCore>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     bandwidth: Vec<BandwidthPoint>,
 }
@@ -83,16 +93,28 @@ struct CeilingsTable {
 impl From<CeilingsTable> for MeasuredCeilings {
     fn from(table: CeilingsTable) -> Self {
         let CeilingsTable { backend, dtype, threads, cache_state, clock, state, .. } = table;
-        let CeilingsTable { peak_gflops, launch_us, bandwidth, spread, .. } = table;
+        let CeilingsTable { peak_gflops, launch_us, bandwidth, .. } = table;
+        let CeilingsTable { spread, core, failed_cores, .. } = table;
         let ceilings = Ceilings { peak_gflops, launch_us, bandwidth };
-        Self { backend, dtype, threads, cache_state, clock, state, ceilings, spread }
+        Self {
+            backend,
+            dtype,
+            threads,
+            cache_state,
+            clock,
+            state,
+            ceilings,
+            spread,
+            core,
+            failed_cores,
+        }
     }
 }
 
 impl From<MeasuredCeilings> for CeilingsTable {
     fn from(measured: MeasuredCeilings) -> Self {
         let MeasuredCeilings { backend, dtype, threads, cache_state, clock, .. } = measured;
-        let MeasuredCeilings { state, ceilings, spread, .. } = measured;
+        let MeasuredCeilings { state, ceilings, spread, core, failed_cores, .. } = measured;
         let Ceilings { peak_gflops, launch_us, bandwidth } = ceilings;
         Self {
             backend,
@@ -104,6 +126,8 @@ impl From<MeasuredCeilings> for CeilingsTable {
             peak_gflops,
             launch_us,
             spread,
+            core,
+            failed_cores,
             bandwidth,
         }
     }

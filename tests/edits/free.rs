@@ -30,6 +30,7 @@ pub(crate) const FREE: &[Free] = &[
             (
                 &[Text, Other],
                 &[
+                    "ceilings.failed_core.reason",
                     "check.found",
                     "fusion.gpu.failed_core.reason",
                     "fusion.gpu.fused_kernel.name",
@@ -145,9 +146,17 @@ pub(crate) const FREE: &[Free] = &[
                 ],
             ),
             (&[Zero, Doubled, Halved, Reversed], &["fusion.gpu.clock_changes"]),
-            (&[Other], &["fusion.gpu.core", "fusion.gpu.failed_core.failure"]),
+            (
+                &[Other],
+                &[
+                    "ceilings.core",
+                    "ceilings.failed_core.failure",
+                    "fusion.gpu.core",
+                    "fusion.gpu.failed_core.failure",
+                ],
+            ),
             (&[Removed, Zero, Doubled, Halved], &["fusion.gpu.device_clock_mhz"]),
-            (&[Removed, Emptied, Shortened], &["fusion.gpu.failed_core"]),
+            (&[Removed, Emptied, Shortened], &["ceilings.failed_core", "fusion.gpu.failed_core"]),
             (&[Removed, Emptied, Shortened, Lengthened], &["fusion.gpu.fused_kernel"]),
             (&[Doubled], &["fusion.gpu.highest_clock_mhz"]),
             (&[Zero, Halved], &["fusion.gpu.lowest_clock_mhz"]),

@@ -84,6 +84,12 @@ pub(crate) fn calibration() -> HardwareCalibration {
     }
     for ceilings in &mut calibration.ceilings {
         (ceilings.backend, ceilings.threads, ceilings.clock) = (Backend::Cuda, 1, Clock::Device);
+        ceilings.core = Some(Core::Mma);
+        ceilings.failed_cores = vec![FailedCore {
+            core: Core::Wgmma,
+            failure: KernelFailure::Launch,
+            reason: "multiply_by_wgmma left no result".to_owned(),
+        }];
     }
     make_consistent(&mut calibration);
     calibration

@@ -22,6 +22,7 @@ Examples:
   calibrate doctor                        this processor and whatever GPUs there are
   calibrate doctor --backend cuda         an NVIDIA GPU: a few minutes
   calibrate doctor --backend hip --device 1 --launches 100
+  calibrate doctor --backend cuda --check attention    only the checks of this name
 
 Each check runs in a process of its own, which is killed when it takes too long. The page is printed \
 and written to a file, which is all that a report of a problem needs.
@@ -45,14 +46,18 @@ pub struct DoctorArgs {
     #[arg(long, value_name = "DIR")]
     pub code_cache: Option<PathBuf>,
 
+    /// Run only the checks whose names contain this, as the page has them
+    #[arg(long, value_name = "NAME")]
+    pub check: Option<String>,
+
     /// How often each kernel is launched; where all blocks of a kernel wait for each other, they do
     /// so ten times as often
     #[arg(long, value_name = "N", default_value_t = 10_000,
         value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub launches: u32,
 
-    /// Kill a process if the first run of one of its kernels takes longer than this; the kernel
-    /// counts as hung [default: 60s]
+    /// Kill a process if a kernel that it runs does not end within this time; the kernel counts as
+    /// hung [default: 60s]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub kernel_limit: Option<Duration>,
 
@@ -84,6 +89,7 @@ impl DoctorArgs {
                 code_cache: self.code_cache.as_ref().map(absolute).transpose()?,
                 core: None,
             },
+            check: self.check.clone(),
             launches: self.launches,
             kernel_limit: self.kernel_limit.unwrap_or(KERNEL_LIMIT),
             check_limit: self.check_limit,

@@ -87,8 +87,8 @@ pub struct GpuArgs {
     #[arg(long, value_name = "NAME", help_heading = GPU_OPTIONS)]
     pub core: Option<Core>,
 
-    /// Kill a process if the first run of one of its kernels takes longer than this; the kernel
-    /// counts as hung [default: 60s]
+    /// Kill a process if a kernel that it runs does not end within this time; the kernel counts as
+    /// hung [default: 60s]
     #[arg(long, value_name = "DURATION", value_parser = duration, help_heading = GPU_OPTIONS)]
     pub kernel_limit: Option<Duration>,
 }

@@ -2,6 +2,7 @@
 
 use fusion_cost_model::{Backend, Clock, Core, DType, Problem};
 
+use super::families::FAMILIES;
 use crate::run::Target;
 use crate::worker::{CoreChoice, ExamineTask};
 
@@ -22,11 +23,15 @@ impl Check {
         Some(format!("not examined: {wanted} is not used here, but {}", kernels.join(", ")))
     }
 
-    /// The command that runs one of its problems by itself.
-    pub(super) fn reproducer(&self, target: &Target, problem: Problem) -> String {
+    /// The commands that run it again, and one of its problems by itself.
+    pub(super) fn reproducers(&self, target: &Target, problem: Problem) -> [String; 2] {
+        let Self { name, task, .. } = self;
         let backend = target.device.backend;
-        let core = self.task.core.map(|core| format!(" --core {core}")).unwrap_or_default();
-        format!("by itself: calibrate --backend {backend}{core} --quick --problem {problem}")
+        let core = task.core.map(|core| format!(" --core {core}")).unwrap_or_default();
+        [
+            format!("again: calibrate doctor --backend {backend} --check '{name}'"),
+            format!("by itself: calibrate --backend {backend}{core} --quick --problem {problem}"),
+        ]
     }
 }
 
@@ -38,17 +43,6 @@ const STEP: u64 = 64;
 const MOST_STEPS: u64 = 9;
 /// Waits of all blocks for each other, for each launch of the other checks.
 const BARRIERS_A_LAUNCH: u32 = 10;
-
-/// A problem of each family, with sizes that leave tiles with edges.
-const FAMILIES: [(&str, &str, &str); 7] = [
-    ("elementwise", "add_relu", "m130.n72"),
-    ("normalised rows", "add_layernorm", "m33.n520"),
-    ("linear layer", "linear_bias_relu", "m130.k72.n136"),
-    ("two linear layers", "mlp", "m66.k40.n72.o24"),
-    ("convolution", "conv_bn_relu", "n1.c8.h9.w11.k24.r3.s3.pad1"),
-    ("convolution and pooling", "conv_bn_relu_maxpool", "n1.c3.h16.w16.k8.r3.s3.pad1.pool2"),
-    ("attention", "attention_head", "b1.h2.q70.kv130.d64"),
-];
 
 /// The checks of a device.
 ///
@@ -100,6 +94,10 @@ fn of_gpu(best: Core, processors: u64, launches: u32) -> anyhow::Result<Vec<Chec
         let ring = on(core, "a ring of 1 to 9 steps", 1, &problems)?;
         checks.push(Check { kernels: Some("wgmma"), ..ring });
     }
+    let launch = ["relu/f32/m1.n8".to_owned()];
+    // Each is waited for by the host.
+    let clock = Clock::LaunchInclusive;
+    checks.push(check("a launch and a wait", clock, Some(Core::Plain), launches, &launch)?);
     let barriers = launches.saturating_mul(BARRIERS_A_LAUNCH);
     let waiting = "linear+bias+add+layer_norm/f32/m33.k16.n40".to_owned();
     checks.push(on(Core::Plain, "all blocks wait for each other", barriers, &[waiting])?);
@@ -138,9 +136,13 @@ mod tests {
         }
         assert!(!names(Core::Mfma).iter().any(|name| name.contains("TMA")));
         assert_eq!(of_cpu(10).unwrap().len(), FAMILIES.len());
-        let barriers = of_gpu(Core::Mma, 10, 10_000).unwrap();
-        let barriers = barriers.iter().find(|check| check.name.contains("wait")).unwrap();
-        assert_eq!(barriers.task.launches, 100_000);
+        let checks = of_gpu(Core::Mma, 10, 10_000).unwrap();
+        let launches_of = |part: &str| {
+            let check = checks.iter().find(|check| check.name.contains(part)).unwrap();
+            check.task.launches
+        };
+        assert_eq!(launches_of("all blocks wait"), 100_000);
+        assert_eq!(launches_of("a launch and a wait"), 10_000);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! sheet (`timings`).
 
 mod checks;
+mod families;
 mod libraries;
 mod permissions;
 mod timings;
@@ -15,6 +16,7 @@ use std::time::{Duration, Instant};
 use fusion_cost_model::Backend;
 use fusion_cost_model::calibration::Fingerprint;
 
+use crate::exit::UsageError;
 use crate::machine::fingerprint;
 use crate::run::Target;
 use crate::stop::Stop;
@@ -30,6 +32,8 @@ pub struct Request {
     pub backends: Vec<Backend>,
     /// Which GPU of a backend.
     pub gpu: Gpu,
+    /// What the name of a check contains, where not all of them are to run.
+    pub check: Option<String>,
     /// How often each kernel is launched.
     pub launches: u32,
     /// How long a kernel may take when it runs for the first time.
@@ -113,7 +117,7 @@ impl Examination {
 ///
 /// # Errors
 ///
-/// When no process can be started.
+/// When no process can be started, and [`UsageError`] when no check has the name that was asked for.
 pub fn examine(
     request: &Request,
     stop: &Stop,
@@ -124,6 +128,7 @@ pub fn examine(
         backends: Vec::new(),
         is_interrupted: false,
     };
+    let mut names = Vec::new();
     for &backend in &request.backends {
         let device = match backend {
             Backend::Cpu => Device::cpu(fingerprint::default_threads(), true),
@@ -138,10 +143,11 @@ pub fn examine(
         let target = libraries.target.take();
         libraries.findings.into_iter().for_each(&mut add);
         if let Some(target) = target {
-            examine_kernels(request, &target, stop, &mut add)?;
-            if !stop.requested() {
+            names.extend(examine_kernels(request, &target, stop, &mut add)?);
+            if !stop.requested() && request.wants(timings::NAME) {
                 timings::measure(request, &target, stop)?.into_iter().for_each(&mut add);
             }
+            names.push(timings::NAME.to_owned());
             if let Some(gpu) = target.observe().gpu {
                 examination.fingerprint.gpu = Some(gpu);
             }
@@ -152,19 +158,35 @@ pub fn examine(
             break;
         }
     }
-    Ok(examination)
+    let is_known = names.is_empty() || names.iter().any(|name| request.wants(name));
+    match &request.check {
+        Some(check) if !is_known => {
+            let text = format!("--check {check} names no check; there are: {}", names.join(", "));
+            Err(UsageError(text).into())
+        }
+        _ => Ok(examination),
+    }
 }
 
-/// Runs every check of kernels, each in a process of its own.
+impl Request {
+    /// Whether a check is to run.
+    fn wants(&self, name: &str) -> bool {
+        self.check.as_ref().is_none_or(|check| name.contains(check.as_str()))
+    }
+}
+
+/// Runs every check of kernels that is wanted, each in a process of its own. The names of all.
 fn examine_kernels(
     request: &Request,
     target: &Target,
     stop: &Stop,
     add: &mut dyn FnMut(Finding),
-) -> anyhow::Result<()> {
-    for check in checks::of(target, request.launches)? {
+) -> anyhow::Result<Vec<String>> {
+    let checks = checks::of(target, request.launches)?;
+    let names = checks.iter().map(|check| check.name.clone()).collect();
+    for check in checks.into_iter().filter(|check| request.wants(&check.name)) {
         if stop.requested() {
-            return Ok(());
+            break;
         }
         let began = Instant::now();
         let answer = processes(request, target, stop)?.examine(check.task.clone());
@@ -174,23 +196,25 @@ fn examine_kernels(
                 Some(lack) => (Status::Noted, vec![lack]),
             },
             Ok(Examined::Wrong(problem, wrong)) => {
-                (Status::Failed, vec![wrong.to_string(), check.reproducer(target, problem)])
+                let how = check.reproducers(target, problem);
+                (Status::Failed, [wrong.to_string()].into_iter().chain(how).collect())
             }
             Ok(Examined::NoKernels(problem)) => {
                 (Status::Noted, vec![format!("there are no kernels for {problem}")])
             }
-            Err(NoAnswer::Stopped) => return Ok(()),
+            Err(NoAnswer::Stopped) => break,
             Err(error @ NoAnswer::NotStarted(_)) => return Err(error.into()),
             Err(error) => {
                 let first = check.task.problems.first();
-                let how = first.map(|problem| check.reproducer(target, *problem));
+                let how = first.map(|problem| check.reproducers(target, *problem));
+                let how = how.into_iter().flatten();
                 (Status::Failed, [error.to_string()].into_iter().chain(how).collect())
             }
         };
         let seconds = Some(began.elapsed().as_secs_f64());
         add(Finding { name: check.name, status, found, seconds });
     }
-    Ok(())
+    Ok(names)
 }
 
 fn processes<'s>(

@@ -10,6 +10,9 @@ use crate::run::Target;
 use crate::stop::Stop;
 use crate::worker::{CeilingsTask, NoAnswer, Workers as _};
 
+/// What all of them are called.
+pub(super) const NAME: &str = "timings";
+
 /// More of the data sheet than this is not a speed: the clock or the data sheet is wrong.
 const MOST: f64 = 1.05;
 /// Less than this share is worth a look: of a limited, shared or slowed-down device.
@@ -32,7 +35,7 @@ pub(super) fn measure(
         Ok(None) | Err(NoAnswer::Stopped) => return Ok(Vec::new()),
         Err(error @ NoAnswer::NotStarted(_)) => return Err(error.into()),
         Err(error) => {
-            return Ok(vec![Finding::new("timings", Status::Failed, vec![error.to_string()])]);
+            return Ok(vec![Finding::new(NAME, Status::Failed, vec![error.to_string()])]);
         }
     };
     let machine = Machine::identify(AUTO, target.observe())?;

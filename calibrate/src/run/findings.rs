@@ -76,7 +76,10 @@ pub(super) fn ceilings_by_state(
     let measured = kinds.filter_map(|(((dtype, clock), state), cache_state)| {
         let passes = seen.iter().filter(|pass| (pass.dtype, pass.clock) == (dtype, clock));
         let in_state = passes.filter(|pass| state_of(pass) == state);
-        let all: Vec<&Ceilings> = in_state.map(|pass| &pass.report.ceilings).collect();
+        let reports: Vec<&CeilingsReport> = in_state.map(|pass| &pass.report).collect();
+        let all: Vec<&Ceilings> = reports.iter().map(|report| &report.ceilings).collect();
+        // Whatever failed first: the last measurement knows of it.
+        let ladder = &reports.last()?.ladder;
         let (ceilings, spread) = ceilings::summary(&all)?;
         let ceilings = match cache_state {
             CacheState::Warm => ceilings,
@@ -91,6 +94,8 @@ pub(super) fn ceilings_by_state(
             state,
             ceilings,
             spread,
+            core: ladder.core,
+            failed_cores: ladder.failed.clone(),
         })
     });
     measured.collect()

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::progress::Progress;
 use super::task::Task;
+use super::watched::Watched;
 use crate::plan::Subject;
 use crate::prove::{Prover, WrongResult};
 
@@ -62,8 +63,15 @@ pub(super) fn examine_on(
         let Some(mut prepared) = backend.prepare(problem, &inputs, setup)? else {
             return Ok(Examined::NoKernels(*problem));
         };
-        let prepared = &mut *prepared;
         prepared.run_each(&mut progress.first_runs(&ready))?;
+        // On a CPU, whose threads belong to this process, the limit of the whole check suffices.
+        let mut watched;
+        let prepared: &mut dyn Prepared = if task.clock.is_host() {
+            &mut *prepared
+        } else {
+            watched = Watched::proved(&mut *prepared, progress, &format!("examined {problem}"));
+            &mut watched
+        };
         progress.doing(format!("proved the result of {problem}"));
         let proof = match prover.prove(prepared, None, [1; 2])? {
             Ok(proof) => proof,

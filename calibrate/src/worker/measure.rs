@@ -11,15 +11,19 @@ use fusion_cost_model::{Backend as BackendName, Clock, Implementation};
 
 use super::planted::Planted;
 use super::progress::Progress;
+use super::watched::{Watched, kernels};
 use super::{MeasureAnswer, MeasureTask, ProcessReport};
 use crate::measure::{
     Instruments, Others, Surroundings, SystemWatch, measure, step_seconds, warm_up,
 };
 use crate::plan::{Comparison, Subject};
-use crate::prove::Prover;
+use crate::prove::{Proof, Prover, WrongResult};
 
 /// What a process does first.
 const READY: &str = "made its kernels ready";
+
+/// And then, before the samples and after them.
+const PROVED: &str = "proved the results";
 
 /// Measures a problem on a backend, in this process.
 pub(super) fn measure_on(
@@ -69,19 +73,32 @@ fn sample(
     };
     let prepared = &mut *prepared;
     prepared.run_each(&mut progress.first_runs(READY))?;
-    progress.doing("proved the results");
-    let mut proof = match prover.prove(prepared, task.proved, [1; 2])? {
+    let is_gpu = !clock.is_host();
+    let watch = is_gpu.then_some(progress);
+    progress.doing(PROVED);
+    let mut proof = match prove(&prover, prepared, (task.proved, [1; 2]), watch)? {
         Ok(proof) => proof,
         Err(wrong) => return Ok((MeasureAnswer::Wrong(wrong), 0.0)),
     };
     progress.doing("timed its kernels");
     let mut wrong_after = None;
     let mut prove_again = |prepared: &mut dyn Prepared, runs: [u32; 2]| {
-        match prover.prove(prepared, Some(proof), runs)? {
+        match prove(&prover, prepared, (Some(proof), runs), watch)? {
             Ok(again) => proof = proof.with(again),
             Err(wrong) => wrong_after = Some(wrong),
         }
+        if let Some(progress) = watch {
+            // The samples that follow have a limit again.
+            progress.limited(format!("timed {}", kernels(prepared, &Variant::ALL)));
+        }
         Ok(())
+    };
+    let mut watched;
+    let timed: &mut dyn Prepared = if is_gpu {
+        watched = Watched::timed(prepared, progress);
+        &mut watched
+    } else {
+        prepared
     };
     let mut instruments = Instruments {
         watch: &mut SystemWatch::open(pinned.as_deref()),
@@ -92,24 +109,25 @@ fn sample(
         proof: &mut prove_again,
     };
     if !clock.is_host() {
-        warm_up(prepared, variants)?;
+        warm_up(timed, variants)?;
     }
     let began_s = seconds_since_1970();
     let seed = task.process_seed;
     let samples = match task.planted {
-        None => measure(prepared, variants, procedure, seed, &mut instruments)?,
+        None => measure(timed, variants, procedure, seed, &mut instruments)?,
         Some(runs) => {
-            let mut planted = Planted::new(prepared, variants, runs);
+            let mut planted = Planted::new(timed, variants, runs);
             measure(&mut planted, Variant::ALL, procedure, seed, &mut instruments)?
         }
     };
     let steps = match comparison {
-        Comparison::UnfusedFused => step_seconds(prepared, &samples)?,
+        Comparison::UnfusedFused => step_seconds(timed, &samples)?,
         _ => Vec::new(),
     };
     let huge_page_share = prepared.huge_page_share();
     let seen = || prepared.counters().iter().filter_map(|thread| thread.processor).collect();
     let processors = pinned.clone().unwrap_or_else(seen);
+    progress.doing(PROVED);
     prove_again(prepared, samples.iterations)?;
     let report = ProcessReport {
         samples,
@@ -127,7 +145,26 @@ fn sample(
         ladder: task.ladder.clone(),
         surroundings: Surroundings::default(),
     };
+    if is_gpu {
+        // What is given back is waited for, and so is the device itself.
+        progress.limited(format!("gave back what {} used", kernels(prepared, &Variant::ALL)));
+    }
     Ok((MeasureAnswer::Measured(Box::new(report)), began_s))
+}
+
+/// A proof, in which every call of a GPU's kernels has a limit.
+fn prove(
+    prover: &Prover<'_>,
+    prepared: &mut dyn Prepared,
+    (known, runs): (Option<Proof>, [u32; 2]),
+    watch: Option<&Progress>,
+) -> Result<Result<Proof, WrongResult>, BackendError> {
+    match watch {
+        Some(progress) => {
+            prover.prove(&mut Watched::proved(prepared, progress, PROVED), known, runs)
+        }
+        None => prover.prove(prepared, known, runs),
+    }
 }
 
 fn seconds_since_1970() -> f64 {

@@ -18,6 +18,7 @@ mod progress;
 mod sequence;
 mod serve;
 mod task;
+mod watched;
 
 use std::time::{Duration, Instant};
 

@@ -11,7 +11,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Notes, in which a kernel may take this long when it runs for the first time.
+    /// Notes, in which a kernel may take this long.
     pub(super) const fn new(notes: Notes, kernel_limit: Duration) -> Self {
         Self { notes, kernel_limit }
     }
@@ -21,13 +21,28 @@ impl Progress {
         self.notes.doing(doing, None);
     }
 
+    /// The same of what may not take longer than a kernel.
+    pub(super) fn limited(&self, doing: impl Into<String>) {
+        self.notes.doing(doing, Some(self.kernel_limit));
+    }
+
+    /// How long a kernel may take.
+    pub(super) const fn kernel_limit(&self) -> Duration {
+        self.kernel_limit
+    }
+
+    /// Says which kernel runs, and `after` when it has ended.
+    pub(super) fn runs(&self, after: &str) -> impl FnMut(Option<&str>) {
+        move |kernel| match kernel {
+            Some(kernel) => self.limited(format!("ran {kernel}")),
+            None => self.doing(after),
+        }
+    }
+
     /// Says which kernel runs for the first time, and `after` when it has ended.
     pub(super) fn first_runs(&self, after: &str) -> impl FnMut(Option<&str>) {
         move |kernel| match kernel {
-            Some(kernel) => {
-                let doing = format!("ran {kernel} for the first time");
-                self.notes.doing(doing, Some(self.kernel_limit));
-            }
+            Some(kernel) => self.limited(format!("ran {kernel} for the first time")),
             None => self.doing(after),
         }
     }

@@ -15,7 +15,7 @@ use super::progress::Progress;
 use super::sequence::measure_sequences;
 use super::task::{Failure, OnDevice};
 use super::{
-    CeilingsReport, CeilingsTask, IdentifyTask, IntroduceTask, MeasureAnswer, MeasureTask,
+    CeilingsReport, CeilingsTask, IdentifyTask, IntroduceTask, Ladder, MeasureAnswer, MeasureTask,
     PlanTask, SequenceAnswer, SequenceTask, SurveyTask, Task,
 };
 use crate::exit;
@@ -111,10 +111,11 @@ fn ceilings(
 ) -> Result<Option<CeilingsReport>, BackendError> {
     let before = backend.look_at_machine()?;
     progress.doing(CEILINGS);
-    let ceilings = backend.ceilings(dtype, clock, rounds, &mut progress.first_runs(CEILINGS))?;
+    let ceilings = backend.ceilings(dtype, clock, rounds, &mut progress.runs(CEILINGS))?;
     let readings = [before, backend.look_at_machine()?];
     let surroundings = Surroundings { readings, ..Surroundings::default() };
-    Ok(ceilings.map(|ceilings| CeilingsReport { ceilings, surroundings }))
+    let ladder = Ladder::default();
+    Ok(ceilings.map(|ceilings| CeilingsReport { ceilings, surroundings, ladder }))
 }
 
 fn sequences(

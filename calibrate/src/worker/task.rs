@@ -223,6 +223,9 @@ pub struct CeilingsReport {
     pub ceilings: Ceilings,
     /// What the machine was like meanwhile.
     pub surroundings: Surroundings,
+    /// On which core of a GPU the probes ran.
+    #[serde(default)]
+    pub ladder: Ladder,
 }
 
 /// Say what the device is. Only for a GPU, which the caller itself never opens: that would take

@@ -7,21 +7,35 @@ use predicates::str::contains;
 use super::stand_ins::StandIns;
 
 fn doctor(stand_ins: &StandIns, more: &[&str]) -> Command {
-    let always = ["doctor", "--backend", "cuda", "--code-cache", "code", "--launches", "2"];
-    stand_ins.calibrate(&[&always[..], more].concat())
+    let always = ["doctor", "--backend", stand_ins.backend, "--code-cache", "code"];
+    let launches: &[&str] = if more.contains(&"--launches") { &[] } else { &["--launches", "2"] };
+    stand_ins.calibrate(&[&always[..], launches, more].concat())
 }
 
 #[test]
 fn a_device_on_which_everything_works_is_examined_to_the_end() {
     let Some(stand_ins) = StandIns::new("device sm_80") else { return };
-    let page = doctor(&stand_ins, &[]).assert().success();
+    works(&stand_ins, "sm_80", "mma");
+}
+
+#[test]
+fn a_device_of_amd_on_which_everything_works_is_examined_to_the_end() {
+    let Some(stand_ins) = StandIns::new("device gfx1100") else { return };
+    works(&stand_ins, "gfx1100", "wmma");
+}
+
+fn works(stand_ins: &StandIns, device: &str, core: &str) {
+    let page = doctor(stand_ins, &[]).assert().success();
     let page = String::from_utf8_lossy(&page.get_output().stdout).into_owned();
     for part in [
-        "Stand-in for sm_80 (no GPU)",
-        "a tile of the matrix core, bf16 (mma)",
+        &format!("Stand-in for {device} (no GPU)"),
+        &format!("a tile of the matrix core, bf16 ({core})"),
         "a tile of the matrix core, f16 (plain)",
+        "a launch and a wait",
         "all blocks wait for each other",
-        "attention (mma)",
+        &format!("attention ({core})"),
+        &format!("depthwise convolution ({core})"),
+        &format!("rows that no block holds ({core})"),
         "memory",
         "0 noted, 0 missing, 0 failed",
     ] {
@@ -52,6 +66,55 @@ fn each_failure_is_printed_with_what_repeats_it() {
         // Nothing else fails with them.
         .stdout(contains("passed  a ring of 1 to 9 steps (wgmma)"))
         .stdout(contains("passed  attention (wgmma)").and(contains("passed  elementwise")));
+}
+
+/// Nothing but the search for libraries and devices.
+#[test]
+fn a_device_on_which_nothing_works_has_a_page_that_says_so() {
+    for (device, core) in [("sm_80", "mma"), ("gfx942", "mfma")] {
+        let flaws = format!("flaw {core} compile _\nflaw plain compile _");
+        let Some(stand_ins) = StandIns::new(&format!("device {device}\n{flaws}")) else { return };
+        let page = doctor(&stand_ins, &[]).assert().code(1);
+        let page = String::from_utf8_lossy(&page.get_output().stdout).into_owned();
+        assert!(page.contains("\n1 passed, 0 noted, 0 missing, "), "{page}");
+        assert_eq!(page.matches("  FAILED  ").count(), 22, "{page}");
+        for part in ["FAILED  timings", "does not compile", "--check 'convolution ("] {
+            assert!(page.contains(part), "{part}: {page}");
+        }
+        let file = std::fs::read_to_string(stand_ins.path("calibrate-doctor.txt")).unwrap();
+        assert_eq!(file.matches("  FAILED  ").count(), 22);
+    }
+}
+
+/// After its proof, and after many launches.
+#[test]
+fn a_kernel_that_hangs_late_is_named_and_the_rest_is_examined() {
+    for (device, core) in [("sm_80", "mma"), ("gfx1100", "wmma")] {
+        let settings = format!("device {device}\nflaw {core} hang pointwise 40");
+        let Some(stand_ins) = StandIns::new(&settings) else { return };
+        let check = ["--check", "elementwise", "--launches", "60", "--kernel-limit", "20s"];
+        doctor(&stand_ins, &check)
+            .assert()
+            .code(1)
+            .stdout(contains(format!("FAILED  elementwise ({core})")))
+            .stdout(contains("gave no answer in 20 s while it ran pointwise_"))
+            .stdout(contains("and was killed").and(contains("for the first time").not()))
+            .stdout(contains("\n1 passed, 0 noted, 0 missing, 1 failed"));
+    }
+}
+
+#[test]
+fn one_check_runs_by_its_name() {
+    let Some(stand_ins) = StandIns::new("device sm_80") else { return };
+    doctor(&stand_ins, &["--check", "a launch and a wait (plain)"])
+        .assert()
+        .success()
+        .stdout(contains("passed  a launch and a wait").and(contains("2 passed, 0 noted")));
+    doctor(&stand_ins, &["--check", "atention"])
+        .assert()
+        .code(2)
+        .stderr(contains("--check atention names no check; there are: a tile of the matrix core"))
+        .stderr(contains("attention (mma)").and(contains("timings")));
 }
 
 #[test]

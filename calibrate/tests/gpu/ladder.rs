@@ -62,6 +62,118 @@ fn is_said(stand_ins: &StandIns) {
     assert!(said().eval(&page), "{page}");
 }
 
+/// A problem, a word in the names of those of its kernels that fail on the first core, and how.
+type Row = (&'static str, &'static str, KernelFailure);
+
+/// Measures the problems in one run, in which the probe of the ceilings fails on the first core too, and
+/// holds each record against its row.
+fn each_ends_on_the_second(device: &str, cores: [Core; 2], rows: &[Row]) {
+    let [first, second] = cores;
+    let mut settings = format!("device {device}\nflaw {first} wrong multiply\n");
+    for (_, word, failure) in rows {
+        let flaw = match failure {
+            KernelFailure::Hung => "hang",
+            KernelFailure::Launch => "launch",
+            KernelFailure::Compile => "compile",
+            _ => "wrong",
+        };
+        settings += &format!("flaw {first} {flaw} {word}\n");
+    }
+    let Some(stand_ins) = StandIns::new(&settings) else { return };
+    let always = ["--clock", "device", "--implementation", "native", "--processes", "1"];
+    let problems = rows.iter().flat_map(|(problem, ..)| ["--problem", *problem]);
+    let args: Vec<&str> =
+        always.into_iter().chain(["--kernel-limit", LIMIT]).chain(problems).collect();
+    stand_ins
+        .measure(&args)
+        .assert()
+        .success()
+        .stderr(contains("cannot measure the ceilings: multiply").and(contains("left no result")));
+
+    let file = HardwareCalibration::load(stand_ins.path("t.toml")).unwrap();
+    assert_eq!((file.records.len(), file.skipped.len()), (rows.len(), 0), "{:?}", file.skipped);
+    let [ceilings] = &file.ceilings[..] else { panic!("{:?}", file.ceilings) };
+    assert_eq!(ceilings.core, Some(second));
+    let [failed] = &ceilings.failed_cores[..] else { panic!("{:?}", ceilings.failed_cores) };
+    assert_eq!((failed.core, failed.failure), (first, KernelFailure::Launch));
+    assert!(failed.reason.contains("multiply"), "{failed}");
+    for (text, word, failure) in rows {
+        let problem: fusion_cost_model::Problem = text.parse().unwrap();
+        let record = file.records.iter().find(|record| record.problem == problem).unwrap();
+        let gpu = record.gpu.as_ref().unwrap();
+        assert_eq!(gpu.core, Some(second), "{text}");
+        let [failed] = &gpu.failed_cores[..] else { panic!("{text}: {:?}", gpu.failed_cores) };
+        assert_eq!((failed.core, failed.failure), (first, *failure), "{text}: {failed}");
+        assert!(failed.reason.contains(word) || *failure == KernelFailure::Wrong, "{failed}");
+        for kernel in gpu.unfused_kernels.iter().chain(&gpu.fused_kernels) {
+            assert!(!kernel.name.contains(first.name()), "{text}: {}", kernel.name);
+        }
+    }
+}
+
+#[test]
+fn each_failure_of_wgmma_ends_on_mma() {
+    let rows: &[Row] = &[
+        ("linear_bias/bf16/m256.k64.n64", "wgmma_128x64", KernelFailure::Compile),
+        ("linear_bias/bf16/m256.k64.n128", "wgmma_128x128", KernelFailure::Launch),
+        ("linear_bias/bf16/m384.k64.n256", "wgmma_128x256", KernelFailure::Wrong),
+        ("attention_head/bf16/b1.h3.q65.kv72.d64", "attention_wgmma", KernelFailure::Hung),
+    ];
+    each_ends_on_the_second("sm_90", [Core::Wgmma, Core::Mma], rows);
+}
+
+/// What fails on the matrix cores that have kernels of every kind.
+const OF_EACH_KIND: &[Row] = &[
+    ("linear_bias/bf16/m17.k31.n13", "linear", KernelFailure::Compile),
+    ("conv_bias/bf16/n1.c3.h5.w7.k2.r3.s3", "conv", KernelFailure::Launch),
+    ("attention_head/bf16/b1.h2.q3.kv5.d7", "attention", KernelFailure::Wrong),
+    ("qk+scale/bf16/b1.h2.q3.kv5.d7", "scores", KernelFailure::Hung),
+];
+
+#[test]
+fn each_failure_of_mma_ends_on_plain() {
+    each_ends_on_the_second("sm_80", [Core::Mma, Core::Plain], OF_EACH_KIND);
+}
+
+#[test]
+fn each_failure_of_mfma_ends_on_plain() {
+    each_ends_on_the_second("gfx942", [Core::Mfma, Core::Plain], OF_EACH_KIND);
+}
+
+#[test]
+fn each_failure_of_wmma_ends_on_plain() {
+    each_ends_on_the_second("gfx1201", [Core::Wmma, Core::Plain], OF_EACH_KIND);
+}
+
+/// In the samples, after its first run and its proof: on both vendors the run goes on with the next
+/// core, and the record names the kernel.
+#[test]
+fn a_kernel_that_hangs_in_the_samples_ends_on_the_next_core() {
+    for (device, core) in [("sm_80", Core::Mma), ("gfx942", Core::Mfma)] {
+        let settings = format!("device {device}\nflaw {core} hang linear 30");
+        let Some(stand_ins) = StandIns::new(&settings) else { return };
+        measure(&stand_ins, &[])
+            .success()
+            .stderr(contains("hung: its process gave no answer in 20 s while it timed linear_"))
+            .stderr(contains("tried once more").not());
+        assert_eq!(cores(&stand_ins), (Some(Core::Plain), vec![(core, KernelFailure::Hung)]));
+    }
+}
+
+/// When all samples are taken: a driver that does not give a kernel back.
+#[test]
+fn a_driver_that_hangs_at_the_end_is_killed() {
+    for (device, function) in [("sm_80", "cuModuleUnload"), ("gfx942", "hipModuleUnload")] {
+        let Some(stand_ins) = StandIns::new(&format!("device {device}\nhang {function}")) else {
+            return;
+        };
+        measure(&stand_ins, &["--core", "plain", "--kernel-limit", "5s"])
+            .code(1)
+            .stderr(contains("gave no answer in 5 s while it gave back what"))
+            .stderr(contains("linear_").and(contains("and was killed")));
+    }
+}
+
 #[test]
 fn a_refused_launch_and_a_hang_end_on_the_next_cores() {
     let settings = "device sm_90\nflaw wgmma launch linear\nflaw mma hang linear";

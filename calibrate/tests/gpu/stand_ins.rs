@@ -11,7 +11,7 @@ use tempfile::TempDir;
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../kernels/tests/stand_in");
 const HEADERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../kernels/gpu");
 const BUILTINS: &str = "libnvrtc-builtins.so.12.4";
-const LIBRARIES: [(&str, &[&str]); 4] = [
+const LIBRARIES: [(&str, &[&str]); 6] = [
     ("libcuda.so.1", &["cuda.cpp", "device.cpp", "settings.cpp", "fibers.cpp"]),
     ("libnvidia-ml.so.1", &["management.cpp", "device.cpp", "settings.cpp", "fibers.cpp"]),
     (
@@ -19,7 +19,13 @@ const LIBRARIES: [(&str, &[&str]); 4] = [
         &["nvrtc.cpp", "runtime_compiler.cpp", "device.cpp", "settings.cpp", "fibers.cpp"],
     ),
     (BUILTINS, &["host_port.h"]),
+    ("libamdhip64.so.6", &["hip.cpp", "device.cpp", "settings.cpp", "fibers.cpp"]),
+    (
+        "libhiprtc.so.6",
+        &["hiprtc.cpp", "runtime_compiler.cpp", "device.cpp", "settings.cpp", "fibers.cpp"],
+    ),
 ];
+
 /// The folder of the stand-ins; `None` where there is no compiler to build them with.
 fn built() -> Option<&'static Path> {
     static FOLDER: OnceLock<Option<TempDir>> = OnceLock::new();
@@ -50,6 +56,9 @@ fn build(path: &Path, library: &str, sources: &[&str]) {
     command.arg(format!("-DSTAND_IN_BUILTINS=\"{BUILTINS}\""));
     command.args([format!("-I{HEADERS}"), format!("-I{SOURCES}")]);
     command.arg(format!("-Wl,-soname,{library}"));
+    if library.contains("hip") {
+        command.arg("-DSTAND_IN_HIP");
+    }
     if library == BUILTINS {
         // Only its name matters.
         command.args(["-x", "c++", "/dev/null"]);
@@ -64,6 +73,8 @@ fn build(path: &Path, library: &str, sources: &[&str]) {
 /// sources); `None` where there is no compiler to build them with.
 pub(super) struct StandIns {
     pub(super) folder: TempDir,
+    /// Whose libraries have devices.
+    pub(super) backend: &'static str,
 }
 
 impl StandIns {
@@ -77,10 +88,14 @@ impl StandIns {
         }
         // What one test compiled, others find.
         let objects = built.join("objects");
-        let settings =
-            format!("version 12040\nruntime 12040\nobjects {}\n{settings}\n", objects.display());
+        let is_amd = settings.contains("device gfx");
+        let (backend, versions) = match is_amd {
+            true => ("hip", "version 60200000\nruntime 9000"),
+            false => ("cuda", "version 12040\nruntime 12040"),
+        };
+        let settings = format!("{versions}\nobjects {}\n{settings}\n", objects.display());
         std::fs::write(libraries.join("stand_in.txt"), settings).unwrap();
-        Some(Self { folder })
+        Some(Self { folder, backend })
     }
 
     pub(super) fn path(&self, name: &str) -> PathBuf {
@@ -95,7 +110,7 @@ impl StandIns {
     }
 
     pub(super) fn measure(&self, args: &[&str]) -> Command {
-        let always = ["--backend", "cuda", "--force", "--quick", "--code-cache", "code"];
+        let always = ["--backend", self.backend, "--force", "--quick", "--code-cache", "code"];
         let output = ["--output", "t.toml"];
         self.calibrate(&[&always[..], &output, args].concat())
     }

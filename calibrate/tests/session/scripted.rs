@@ -93,7 +93,7 @@ impl Workers for Scripted {
         let (peak_gflops, bandwidth) = (100.0 - calls, vec![point]);
         let ceilings = Ceilings { peak_gflops, launch_us: calls, bandwidth };
         let surroundings = (self.around)(self.tasks.len());
-        Ok(Some(CeilingsReport { ceilings, surroundings }))
+        Ok(Some(CeilingsReport { ceilings, surroundings, ladder: Default::default() }))
     }
 
     fn wait(&mut self, time: Duration, _: &Stop) {

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use calibrate::measure::{Order, Pair, Procedure, Round, Samples, Surroundings};
 use calibrate::plan::Subject;
 use calibrate::run::{Entry, Journal, Part, RunKey, Seed};
-use calibrate::worker::{CeilingsReport, Device, ProcessReport};
+use calibrate::worker::{CeilingsReport, Device, Ladder, ProcessReport};
 use fusion_cost_model::calibration::{HardwareCalibration, Verification};
 use fusion_cost_model::cost::Ceilings;
 use fusion_cost_model::{CacheState, Clock, DType};
@@ -93,7 +93,8 @@ fn journal() -> Vec<u8> {
 fn entries() -> [Entry; 4] {
     let subject = Subject::fusion("add_relu/f32/m4.n4".parse().unwrap());
     let ceilings = Ceilings { peak_gflops: 0.1 + 0.2, launch_us: 0.5, bandwidth: Vec::new() };
-    let report = CeilingsReport { ceilings, surroundings: Surroundings::default() };
+    let surroundings = Surroundings::default();
+    let report = CeilingsReport { ceilings, surroundings, ladder: Ladder::default() };
     [
         Entry::Part(Part { started_at: "1".to_owned(), forced: false, checks: Vec::new() }),
         Entry::Process { subject, index: 0, report: Box::new(process()) },

@@ -1,6 +1,7 @@
 //! What must be true of the ceilings.
 
 use super::contradiction::{Checked, check_target, fail};
+use super::gpu::check_cores;
 use super::limits::{RATE, SHORT_TIME_US};
 use crate::calibration::{CeilingsSpread, HardwareCalibration, MeasuredCeilings};
 use crate::cost::{BandwidthPoint, Ceilings};
@@ -16,9 +17,19 @@ pub(super) fn check(calibration: &HardwareCalibration, text: &str) -> Result<(),
             .and_then(|()| check_curve(&measured.ceilings.bandwidth, calibration))
             .and_then(|()| check_spread(measured, calibration))
             .and_then(|()| check_kind(measured, index, calibration))
+            .and_then(|()| check_core(measured))
             .map_err(|wrong| wrong.within(Section::nth("ceilings", index), text))?;
     }
     Ok(())
+}
+
+/// Only a GPU has cores to choose.
+fn check_core(measured: &MeasuredCeilings) -> Checked {
+    let MeasuredCeilings { backend, core, failed_cores, .. } = measured;
+    if *backend == Backend::Cpu && (core.is_some() || !failed_cores.is_empty()) {
+        return fail(Place::of("core"), "a CPU has none");
+    }
+    check_cores(failed_cores, *core, "failed_core")
 }
 
 fn check_state(measured: &MeasuredCeilings, states: usize) -> Checked {

@@ -4,7 +4,7 @@ use super::contradiction::{Checked, check_text, fail};
 use super::limits::{
     BLOCKS, CLOCK_MHZ, ON_CHIP_BYTES, REGISTERS, RESIDENT_BLOCKS, THREADS_OF_BLOCK,
 };
-use crate::calibration::{FusionRecord, GpuDetails, GpuKernel};
+use crate::calibration::{FailedCore, FusionRecord, GpuDetails, GpuKernel};
 use crate::place::Place;
 use crate::vocabulary::{Backend, Core};
 
@@ -18,7 +18,7 @@ pub(super) fn check(record: &FusionRecord) -> Checked {
         Some(gpu) => {
             check_clocks(gpu)?;
             check_clock_changes(gpu, record)?;
-            check_cores(gpu)?;
+            check_cores(&gpu.failed_cores, gpu.core, "gpu.failed_core")?;
             check_kernels("gpu.unfused_kernel", &gpu.unfused_kernels)?;
             check_kernels("gpu.fused_kernel", &gpu.fused_kernels)
         }
@@ -62,12 +62,16 @@ fn check_clock_changes(gpu: &GpuDetails, record: &FusionRecord) -> Checked {
     Ok(())
 }
 
-/// Cores fail from the best on, down to the one that is left.
-fn check_cores(gpu: &GpuDetails) -> Checked {
-    let left = gpu.failed_cores.iter().map(|failed| failed.core).chain(gpu.core);
+/// Cores fail from the best on, down to the one that is left. `table` has those that failed.
+pub(super) fn check_cores(
+    failed_cores: &[FailedCore],
+    core: Option<Core>,
+    table: &'static str,
+) -> Checked {
+    let left = failed_cores.iter().map(|failed| failed.core).chain(core);
     let cores: Vec<Core> = left.collect();
-    for (index, failed) in gpu.failed_cores.iter().enumerate() {
-        let place = |key| Place::of_nth("gpu.failed_core", index, key);
+    for (index, failed) in failed_cores.iter().enumerate() {
+        let place = |key| Place::of_nth(table, index, key);
         check_text(place("reason"), &failed.reason)?;
         let next = cores.get(index + 1);
         if !next.is_some_and(|next| is_below(*next, failed.core)) {

@@ -105,10 +105,13 @@ fn of_ceilings(measured: &MeasuredCeilings) -> String {
     let rate = |point: Option<&BandwidthPoint>| {
         point.map_or_else(|| "?".to_owned(), |point| format!("{:.0}", point.gb_per_s))
     };
-    let by = match clock {
+    let mut by = match clock {
         Clock::Host => format!(" on {threads} threads"),
         clock => by(*clock, Implementation::Native),
     };
+    if let (Some(core), Some(failed)) = (measured.core, measured.failed_cores.first()) {
+        by += &format!(", {core} since {} failed", failed.core);
+    }
     if *cache_state == CacheState::Cold {
         // What memory gives, which the ceilings of warm caches say too.
         return format!(

@@ -3,7 +3,7 @@
 use super::*;
 use crate::measure::{Order, Pair, Procedure, Round, Samples, Surroundings};
 use crate::plan::Subject;
-use crate::worker::{CeilingsReport, Device, Gpu, ProcessReport};
+use crate::worker::{CeilingsReport, Device, Gpu, Ladder, ProcessReport};
 use fusion_cost_model::calibration::{HardwareCalibration, Verification};
 use fusion_cost_model::cost::Ceilings;
 use fusion_cost_model::{CacheState, Clock, DType};
@@ -62,7 +62,11 @@ fn entries() -> Vec<Entry> {
         }),
     };
     let ceilings = Ceilings { peak_gflops: 0.1 + 0.2, launch_us: 0.5, bandwidth: Vec::new() };
-    let report = CeilingsReport { ceilings, surroundings: Surroundings::default() };
+    let report = CeilingsReport {
+        ceilings,
+        surroundings: Surroundings::default(),
+        ladder: Ladder::default(),
+    };
     vec![
         process(0),
         Entry::Ceilings { dtype: DType::F32, clock: Clock::Host, pass: 0, report },

@@ -52,6 +52,8 @@ impl Session<'_> {
             let task = CeilingsTask { dtype, clock, rounds, core };
             let error = match self.ask_for_ceilings(task) {
                 Ok(Some(report)) => {
+                    let ladder = self.ladder_of_ceilings.clone();
+                    let report = CeilingsReport { ladder, ..report };
                     if let Some(journal) = &mut self.journal {
                         let report = report.clone();
                         journal.append(&Entry::Ceilings { dtype, clock, pass, report })?;

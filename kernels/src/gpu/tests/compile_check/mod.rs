@@ -8,6 +8,7 @@ mod clang;
 mod instructions;
 mod nvrtc;
 mod probes;
+mod short_rows;
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Mutex;
@@ -166,6 +167,9 @@ fn check(toolchain: &dyn Toolchain, architectures: &[&str], chains: Chains) -> V
     wrong
 }
 
+/// Of each thread of a kernel by `wgmma` when it begins: `REGISTERS` of `hopper/gemm.h`.
+const REGISTERS_TO_SHARE: u32 = 168;
+
 /// What is wrong with a compiled kernel.
 ///
 /// GEMMs in f32 have no matrix instructions and are as fast as their multiply-adds; what they
@@ -188,6 +192,11 @@ fn objection(
     let aside = if entry.contains("wgmma") && tight { 128 } else { 0 };
     if hot && (facts.spilled_bytes > aside || facts.stack_bytes > aside) {
         return Some(format!("not all of it is in registers: {facts:?}"));
+    }
+    // Warpgroups share out what a block begins with: were that less, one would wait for the rest for ever.
+    let shares = |phase: &str| phase.contains("wgmma") && !phase.contains("_128x64x");
+    if entry.split("__").any(shares) && facts.registers != REGISTERS_TO_SHARE {
+        return Some(format!("its threads begin with {} registers", facts.registers));
     }
     let blocks = resident_blocks(architecture, kernel.shape.threads, facts.registers);
     // What waits for memory needs others to go on with.
