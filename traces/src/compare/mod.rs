@@ -45,6 +45,7 @@ mod side;
 mod stretches;
 mod tally;
 mod text;
+mod updates;
 mod variants;
 mod waiting;
 mod warnings;

@@ -7,7 +7,7 @@ use crate::Trace;
 use crate::launched::NONE;
 
 /// How the names of modules end that frameworks use for layers. `LayerNorm` ends otherwise.
-const ENDINGS: [&str; 2] = ["Layer", "Block"];
+const ENDINGS: [&str; 3] = ["Layer", "Block", "Bottleneck"];
 
 /// Modules inside of others count as the layers if they launch at least this share of what those
 /// launch: a stage of several blocks is not a layer.
@@ -121,6 +121,7 @@ mod tests {
             layer_module("nn.Module: Qwen2DecoderLayer_12"),
             Some(("Qwen2DecoderLayer", "12"))
         );
+        assert_eq!(layer_module("nn.Module: Bottleneck_15"), Some(("Bottleneck", "15")));
         for other in
             ["nn.Module: LayerNorm_3", "nn.Module: BertLayer", "BertLayer_3", "nn.Module: Layer_x"]
         {

@@ -10,6 +10,7 @@ mod program;
 #[path = "../real/mod.rs"]
 mod real;
 mod twins;
+mod updates;
 
 use kernel_traces::compare::{Answer, Basis, CompareOptions, Comparison, Headline, WorkAspect};
 use kernel_traces::segment::{Phase, PhaseEvidence};

@@ -149,6 +149,13 @@ fn other_models() {
     let found = pair(&Plan::transformer(), &deep);
     assert_eq!(found.same_work.headline, Headline::Withheld);
     assert_eq!(answer(&found, WorkAspect::Model), Some(Answer::Different));
+    // Layers that are nearly as many are called nearly as often.
+    for layers in [[8, 10], [12, 13], [30, 32]] {
+        let [few, more] = layers.map(|layers| Plan { layers, ..Plan::transformer() });
+        let found = pair(&few, &more);
+        assert_eq!(found.same_work.headline, Headline::Withheld, "{}", found.verdict());
+        assert_eq!(answer(&found, WorkAspect::Model), Some(Answer::Different));
+    }
     let wide = Plan { hidden: 640, ..Plan::transformer() };
     let found = pair(&Plan::transformer(), &wide);
     assert_eq!(found.same_work.headline, Headline::Withheld, "{:#?}", found.same_work.questions);

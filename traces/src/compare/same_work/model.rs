@@ -52,6 +52,11 @@ pub(super) fn question(
     if have_weights && let Some(difference) = weights::difference(works, steps) {
         return question(Answer::Different, difference.to_owned(), counted);
     }
+    if let Some(Mismatch::Counts(counts)) = mismatch
+        && are_called_by_layer(works, *counts)
+    {
+        return question(Answer::Different, "layers and their kernels".to_owned(), described);
+    }
     // Layers that are found by repetition alone may be one or several of the model.
     if are_called_alike(works) {
         let sizes = "sizes and numbers of weights".to_owned();
@@ -104,16 +109,33 @@ fn of_weights(work: &Workload) -> Option<String> {
 fn are_called_alike(works: &[Workload; 2]) -> bool {
     let [first, second] = works;
     let all: u64 = first.weights.values().chain(second.weights.values()).sum();
-    let (mut both, mut least, mut most) = (0, f64::INFINITY, 0.0_f64);
+    let mut both = 0;
+    for (weights, count) in &first.weights {
+        both += second.weights.get(weights).map_or(0, |other| count + other);
+    }
+    let is_model = works.iter().all(|work| work.weights.len() >= LEAST_SIZES);
+    let is_alike = spread(works).is_some_and(|spread| spread <= SAME_COUNT);
+    is_model && ratio(both, all) >= SAME_WEIGHTS && is_alike
+}
+
+/// Whether some weights are called more often than others by as much as one side has more layers:
+/// those of layers, and those that the model has once.
+fn are_called_by_layer(works: &[Workload; 2], counts: [u32; 2]) -> bool {
+    let [least, most] = [counts[0].min(counts[1]), counts[0].max(counts[1])].map(f64::from);
+    // Half a layer: another number of layers is no explanation.
+    spread(works).is_some_and(|spread| (spread * least - most).abs() < 0.5)
+}
+
+/// By what factor the weights differ in how often one side calls them against the other.
+fn spread([first, second]: &[Workload; 2]) -> Option<f64> {
+    let (mut least, mut most) = (f64::INFINITY, 0.0_f64);
     for (weights, count) in &first.weights {
         let Some(other) = second.weights.get(weights) else { continue };
-        both += count + other;
         #[expect(clippy::cast_precision_loss, reason = "counts of calls")]
         let factor = *count as f64 / (*other).max(1) as f64;
         (least, most) = (least.min(factor), most.max(factor));
     }
-    let is_model = works.iter().all(|work| work.weights.len() >= LEAST_SIZES);
-    is_model && ratio(both, all) >= SAME_WEIGHTS && most <= SAME_COUNT * least
+    (least > 0.0 && most > 0.0).then(|| most / least)
 }
 
 /// The convolutions of a step, or for each GEMM where steps are not known.

@@ -2,6 +2,7 @@
 
 use super::super::result::{Answer, PhasePart, Question, WorkAspect};
 use super::super::text::{list, number};
+use super::super::updates::different_passes;
 use super::workload::Workload;
 use super::{Evidence, SAME_AMOUNT};
 use crate::classify::AttnPhase;
@@ -38,6 +39,15 @@ impl Evidence<'_, '_> {
         if names.iter().all(|names| !names.is_empty()) {
             if !self.steps.are_alike_beside_training() {
                 return self.beside_training(words);
+            }
+            if let Some(passes) =
+                different_passes(self.sides, self.steps, self.step_ns, SAME_AMOUNT)
+            {
+                let words = [0, 1].map(|side: usize| {
+                    let phases = names[side].join(", ");
+                    Some(format!("{phases} once in {} passes", number(passes[side])))
+                });
+                return question(Answer::Different, words, "passes before the optimizer runs");
             }
             let are_common = names[0].iter().any(|name| names[1].contains(name));
             if are_common && self.mix_matters() {

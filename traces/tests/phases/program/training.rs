@@ -30,6 +30,13 @@ impl Program {
         self.host_ns = self.host_ns.max(self.device_ns);
     }
 
+    /// A step of training that adds up the gradients of several passes.
+    pub(crate) fn accumulate(&mut self, passes: usize) {
+        (0..passes).for_each(|_| self.gradients(Checkpoint::None));
+        self.around("user_annotation", "Optimizer.step#AdamW.step", MAIN, Self::adam);
+        self.host_ns = self.host_ns.max(self.device_ns);
+    }
+
     /// A step of training that the optimizer runs: it is called with a closure.
     pub(crate) fn train_in_closure(&mut self) {
         self.around("user_annotation", "Optimizer.step#AdamW.step", MAIN, |program| {

@@ -1,0 +1,43 @@
+//! How often weights are changed is a part of the work.
+
+use kernel_traces::compare::{Answer, CompareOptions, Comparison, Headline, WorkAspect};
+
+use super::program::Program;
+use super::program::training::Checkpoint;
+use super::{Loaded, VENDORS};
+
+/// `steps` changes of the weights, each after so many passes.
+fn trained(vendor: usize, steps: usize, passes: usize) -> Loaded {
+    let mut program = Program::new(VENDORS[vendor]);
+    match passes {
+        1 => (0..steps).for_each(|_| program.train(Checkpoint::None)),
+        _ => (0..steps).for_each(|_| program.accumulate(passes)),
+    }
+    Loaded::made(&program)
+}
+
+/// A pass of several before the optimizer has only a part of its time.
+#[test]
+fn gradients_that_are_added_up_make_other_work() {
+    let options = CompareOptions::default();
+    let compare = |[first, second]: [&Loaded; 2]| {
+        Comparison::of(first.side("a.json"), second.side("b.json"), &options).unwrap()
+    };
+    let phase = |found: &Comparison| {
+        let mut questions = found.same_work.questions.iter();
+        questions.find(|one| one.about == WorkAspect::Phase).unwrap().answer
+    };
+    let [each, second, long] = [trained(0, 3, 1), trained(1, 3, 2), trained(1, 5, 2)];
+    for sides in [[&each, &second], [&second, &each]] {
+        let found = compare(sides);
+        assert_eq!(phase(&found), Answer::Different);
+        assert_eq!(found.same_work.headline, Headline::Withheld, "{}", found.verdict());
+        assert!(found.verdict().contains("once in 2 passes"), "{}", found.verdict());
+    }
+    // As often in a longer recording.
+    for sides in [[&second, &long], [&long, &second]] {
+        let found = compare(sides);
+        assert_eq!(phase(&found), Answer::Same, "{}", found.verdict());
+        assert_ne!(found.same_work.headline, Headline::Withheld, "{}", found.verdict());
+    }
+}
