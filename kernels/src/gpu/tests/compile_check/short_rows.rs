@@ -34,8 +34,7 @@ fn kernels(name: &str, turn: usize) -> Vec<(Problem, KernelPlan)> {
     kernels
 }
 
-/// Nothing of a row is in memory, and warps of a part of a processor find room for at least as many
-/// numbers as its bandwidth takes.
+/// Nothing of a row is in memory, and a processor has room for two blocks.
 fn stay_in_registers(toolchain: &dyn Toolchain, names: &[&str]) {
     for (turn, name) in names.iter().enumerate() {
         let architecture = device(name).architecture;
