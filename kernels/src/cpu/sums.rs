@@ -235,6 +235,10 @@ fn opaque(number: usize) -> usize {
 /// The same of a place.
 #[inline(always)]
 #[cfg_attr(not(all(target_arch = "x86_64", not(miri))), expect(unused_mut, reason = "as given"))]
+#[cfg_attr(
+    all(target_arch = "x86_64", not(miri)),
+    allow(clippy::pointers_in_nomem_asm_block, reason = "nothing is read or written at the place")
+)]
 fn opaque_place<T>(mut place: *const T) -> *const T {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: nothing is done.
