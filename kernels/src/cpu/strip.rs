@@ -401,7 +401,7 @@ mod tests {
                 }
                 assert_eq!((next, lengths.len()), (k, k.div_ceil(depth)));
                 let range = lengths.iter().max().zip(lengths.iter().min());
-                let is_even = range.is_none_or(|(most, least)| most - least <= 2 * together - 1);
+                let is_even = range.is_none_or(|(most, least)| most - least < 2 * together);
                 assert!(is_even, "{k} in parts of {depth}: {lengths:?}");
             }
         }
