@@ -10,7 +10,7 @@ use std::process;
 use std::time::{Duration, Instant};
 
 use assert_cmd::Command;
-use fusion_cost_model::calibration::{HardwareCalibration, KernelFailure, ReasonCode, Verdict};
+use fusion_cost_model::calibration::{HardwareCalibration, KernelFailure, ReasonCode};
 use fusion_cost_model::{Implementation, Target};
 use predicates::prelude::*;
 use predicates::str::contains;
