@@ -150,8 +150,9 @@ fn another_program_that_makes_only_the_first_run_is_seen() {
 #[test]
 fn a_clock_of_another_program_that_is_a_little_slow_is_seen() {
     let measured = |device: &mut Scripted| {
-        let instruments = Instruments { is_told: true, ..host(&mut Idle, &mut |_, _| Ok(())) };
-        let samples = measure(device, Variant::ALL, &SMALL, 1, &mut { instruments });
+        let (watch, proof) = (&mut Idle, &mut unproved);
+        let mut instruments = Instruments { is_told: true, ..host(watch, proof) };
+        let samples = measure(device, Variant::ALL, &SMALL, 1, &mut instruments);
         samples.map(|_| ()).map_err(|error| error.to_string())
     };
     assert_eq!(measured(&mut Scripted { passes: 1.0, ..Scripted::default() }), Ok(()));
@@ -169,10 +170,11 @@ fn another_program_that_is_still_at_work_when_its_time_ends_is_seen() {
     for hands_over in [Variant::Unfused, Variant::Fused] {
         // Also where a sample is a single run.
         for times_slower in [1, 100] {
-            let instruments = Instruments { is_told: true, ..host(&mut Idle, &mut |_, _| Ok(())) };
+            let (watch, proof) = (&mut Idle, &mut unproved);
+            let mut instruments = Instruments { is_told: true, ..host(watch, proof) };
             let hands_over = Some(hands_over);
             let device = &mut Scripted { hands_over, times_slower, ..Scripted::default() };
-            let samples = measure(device, Variant::ALL, &SMALL, 1, &mut { instruments });
+            let samples = measure(device, Variant::ALL, &SMALL, 1, &mut instruments);
             let message = samples.map(|_| ()).unwrap_err().to_string();
             assert!(message.contains("still at work when its time ends"), "{message}");
         }
