@@ -18,7 +18,7 @@ fn from_the_list_of_devices_to_a_file_to_an_answer() {
             .assert()
             .success()
             .stdout(contains(format!("0: Stand-in for {device} (no GPU)")))
-            .stdout(contains("hiprtc 9.0 in "));
+            .stdout(contains("hiprtc 9.0 (libhiprtc.so.6) in "));
         stand_ins
             .measure(&["--problem", TINY, "--problem", "linear_bias/bf16/m3.k5.n7"])
             .assert()

@@ -106,7 +106,7 @@ fn a_kernel_that_hangs_late_is_named_and_the_rest_is_examined() {
 #[test]
 fn one_check_runs_by_its_name() {
     let Some(stand_ins) = StandIns::new("device sm_80") else { return };
-    doctor(&stand_ins, &["--check", "a launch and a wait (plain)"])
+    doctor(&stand_ins, &["--check", "a launch and a wait"])
         .assert()
         .success()
         .stdout(contains("passed  a launch and a wait").and(contains("2 passed, 0 noted")));
