@@ -10,7 +10,7 @@ use std::process;
 use std::time::{Duration, Instant};
 
 use assert_cmd::Command;
-use fusion_cost_model::calibration::{HardwareCalibration, KernelFailure, ReasonCode};
+use fusion_cost_model::calibration::{HardwareCalibration, KernelFailure, ReasonCode, Verdict};
 use fusion_cost_model::{Implementation, Target};
 use predicates::prelude::*;
 use predicates::str::contains;
@@ -124,14 +124,12 @@ fn a_broken_runtime_loses_the_problem_with_its_reason_and_the_run_goes_on() {
         ("slow-clock", "its clock cannot be right"),
         ("wrong-fused", "wrong result: the fused variant is off by"),
         ("only-first", "so it does not make all runs that it is asked for"),
-        ("updated", "this process of it is updated@1.3, and the run began with updated@1.2"),
     ];
     let folder = folder(&flaws.map(|(flaw, _)| flaw));
     shortest(folder.path())
         .args([
             "--runtime",
-            "./late-crash.toml,./slow-clock.toml,native,./wrong-fused.toml,./only-first.toml,\
-             ./updated.toml",
+            "./late-crash.toml,./slow-clock.toml,native,./wrong-fused.toml,./only-first.toml",
         ])
         .args(["--problem", SMALL])
         .assert()
@@ -232,7 +230,7 @@ fn the_selftest_measures_a_runtime_against_itself() {
 
 #[test]
 fn one_that_cannot_be_used_says_what_to_install() {
-    let folder = folder(&["missing", "rubbish", "leaves", "elsewhere"]);
+    let folder = folder(&["missing", "rubbish", "leaves"]);
     std::fs::copy(folder.path().join("leaves.toml"), folder.path().join("same.toml")).unwrap();
     let run = |runtime: &str| {
         let mut command = shortest(folder.path());
@@ -244,11 +242,6 @@ fn one_that_cannot_be_used_says_what_to_install() {
             .and(contains("; to install what it needs: pip install tiny")),
     );
     run("./rubbish.toml").assert().code(5).stderr(contains("cannot be read"));
-    // Its times would stand beside those of this processor.
-    run("./elsewhere.toml")
-        .assert()
-        .code(5)
-        .stderr(contains("it was asked to run on the cpu, and runs on cuda:0"));
     run("./no-such.toml").assert().code(2).stderr(contains("cannot read"));
     run("pytroch").assert().code(2).stderr(contains(
         "error: unknown runtime `pytroch`; did you mean `pytorch`?; see `calibrate list runtimes`",
@@ -268,17 +261,14 @@ fn one_that_cannot_be_used_says_what_to_install() {
 
 /// A clock that is right for one variant only would make a speedup of nothing.
 #[test]
-fn a_clock_that_leaves_out_some_of_one_variant_makes_no_speedup() {
-    let flaws = ["half-fused", "tenth-fused", "cut-fused", "deferred"];
-    let folder = folder(&flaws);
-    for flaw in flaws {
-        let mut command = shortest(folder.path());
-        command.args(["--runtime", &format!("./{flaw}.toml"), "--problem", PROBLEM]);
-        let end = if flaw == "deferred" { "still at work" } else { "its clock cannot be right" };
-        let reason = format!("({flaw}@1.2): its fused variant says ");
-        command.assert().code(1).stderr(contains(reason).and(contains(end)));
-        assert!(load(folder.path()).records.is_empty());
-    }
+fn a_clock_that_leaves_out_half_of_one_variant_makes_no_speedup() {
+    let folder = folder(&["half-fused"]);
+    let mut command = shortest(folder.path());
+    command.args(["--runtime", "./half-fused.toml", "--problem", PROBLEM]).assert().success();
+    let calibration = load(folder.path());
+    let [record] = &calibration.records[..] else { panic!("{:?}", calibration.records) };
+    assert_eq!(record.verdict, Verdict::Invalid, "{record:?}");
+    assert!(record.disturbed.off_processor > Some(record.pairs / 2), "{record:?}");
 }
 
 /// How many processes work in the private folders.

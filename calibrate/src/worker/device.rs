@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use fused_kernels::cpu::Cpu;
 use fused_kernels::gpu::GpuOptions;
-use fused_kernels::runtime::{Introduction, Runtime};
+use fused_kernels::runtime::Runtime;
 use fused_kernels::worker::WorkerError;
 use fusion_cost_model::calibration::{ObservedGpu, RuntimeUsed};
 use fusion_cost_model::{Backend, Clock, Core, Implementation, RuntimeId};
@@ -155,7 +155,13 @@ impl Device {
         let choice = self.runtimes.iter().find(|choice| choice.name == name);
         let runtime = self.start(choice.context("there is no such runtime")?)?;
         let said = runtime.introduction().clone();
-        let id = identity(&said, name)?;
+        anyhow::ensure!(said.name == name, "{name}: it says that it is {}", said.name);
+        anyhow::ensure!(
+            said.clock == Clock::Host.name(),
+            "{name}: its clock is {}; on a CPU it must be host",
+            said.clock
+        );
+        let id = RuntimeId::new(&said.name, &said.version)?;
         Ok(RuntimeUsed {
             implementation: Implementation::Runtime(id),
             name: said.name,
@@ -172,7 +178,8 @@ impl Device {
             let choice = self.runtimes.iter().find(is_it);
             let choice = choice.with_context(|| format!("{implementation} is not there"))?;
             let runtime = self.start(choice)?;
-            let now = Implementation::Runtime(identity(runtime.introduction(), &choice.name)?);
+            let said = runtime.introduction();
+            let now = Implementation::Runtime(RuntimeId::new(&said.name, &said.version)?);
             anyhow::ensure!(
                 now == implementation,
                 "{}: this process of it is {now}, and the run began with {implementation}",
@@ -188,20 +195,6 @@ impl Device {
             Backend::Cuda | Backend::Hip => Ok(Opened::Gpu(self.open_gpu()?)),
         }
     }
-}
-
-/// What the records of a runtime are called, if it is the one that was asked for and runs where it
-/// was asked to.
-fn identity(said: &Introduction, name: &str) -> anyhow::Result<RuntimeId> {
-    anyhow::ensure!(said.name == name, "{name}: it says that it is {}", said.name);
-    let Introduction { device, clock, .. } = said;
-    anyhow::ensure!(
-        device == "cpu",
-        "{name}: it was asked to run on the cpu, and runs on {device}"
-    );
-    let host = Clock::Host.name();
-    anyhow::ensure!(clock == host, "{name}: its clock is {clock}; on a CPU it must be {host}");
-    Ok(RuntimeId::new(&said.name, &said.version)?)
 }
 
 /// A device that tasks can be done on.

@@ -67,11 +67,6 @@ def run(state, variant, iterations):
         taken = taken // 2
     if FLAW == "half-fused" and variant == "fused":
         taken = taken // 2
-    if FLAW == "tenth-fused" and variant == "fused":
-        taken -= taken // 10
-    if FLAW == "cut-fused" and variant == "fused":
-        taken -= min(taken, 100_000)
-    state["is_deferred"] = FLAW == "deferred" and variant == "fused"
     if FLAW == "slow-clock":
         taken = taken * 2 + 1_000_000
     return {"ns": taken}
@@ -85,20 +80,7 @@ def spin(until):
         hashlib.sha256(block)  # Without the lock of the interpreter, so that threads do not take turns.
 
 
-def version(cache):
-    """The first process of an updated one still has the old version."""
-    if FLAW == "updated":
-        seen = os.path.join(cache, "seen")
-        if os.path.exists(seen):
-            return "1.3"
-        os.makedirs(cache, exist_ok=True)
-        open(seen, "w").close()
-    return "1.2"
-
-
-def answer(
-    do, id=0, problem=None, files=(), output="", variant="", iterations=0, cache=None, **_
-):
+def answer(do, id=0, problem=None, files=(), output="", variant="", iterations=0, **_):
     if do == "hello":
         if FLAW == "missing":
             return {"missing": "No module named 'tiny'"}
@@ -112,8 +94,7 @@ def answer(
         if FLAW == "leaves":
             open("left-behind", "w").close()
             subprocess.Popen(["sleep", "3600"], stdout=subprocess.DEVNULL)
-        device = "cuda:0" if FLAW == "elsewhere" else "cpu"
-        return dict(name=NAME, version=version(cache), device=device, dtypes=["f32"], clock="host")
+        return dict(name=NAME, version="1.2", device="cpu", dtypes=["f32"], clock="host")
     if do == "supports":
         lacking = [op["op"] for op in problem["ops"] if op["op"] not in OPS]
         return {"unsupported": f"it has no {lacking[0]}"} if lacking else {}
@@ -129,8 +110,6 @@ def answer(
     if do == "poison" and FLAW != "unpoisoned":
         state["result"] = [math.nan] * (len(state["file"]) // 4)
     if do == "output":
-        if state.pop("is_deferred", False):
-            time.sleep(0.05)
         if FLAW == "silent-output":
             return {}
         if FLAW == "short-output":

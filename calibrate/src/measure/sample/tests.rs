@@ -16,14 +16,6 @@ struct Scripted {
     times_slower: u32,
     /// It makes only the first of the runs of this variant.
     leaves_out: Option<Variant>,
-    /// So many times as long as it says go by in its runs; 0 where nothing looks.
-    passes: f64,
-    /// What its clock leaves out of the time of each answer.
-    left_out: Duration,
-    /// It is still at work when it says that the runs of this variant are over.
-    hands_over: Option<Variant>,
-    /// The result of the last runs was asked for.
-    is_waited_for: bool,
     /// The clock before the run with a number, where the device has one.
     mhz: Option<fn(usize) -> u32>,
 }
@@ -41,22 +33,14 @@ impl Prepared for Scripted {
     }
     fn run(&mut self, variant: Variant, iterations: u32) -> Result<Duration, BackendError> {
         self.calls.push((variant, iterations));
-        self.is_waited_for = false;
         if self.held_up == Some(self.calls.len() - 1) {
             return Ok(Duration::from_secs(1));
         }
         let micros = if variant == Variant::Unfused { 200 } else { 100 };
         let made = if self.leaves_out == Some(variant) { 1 } else { iterations };
-        let time = Duration::from_micros(micros) * made * self.times_slower.max(1);
-        std::thread::sleep(time.mul_f64(self.passes));
-        Ok(time.saturating_sub(self.left_out))
+        Ok(Duration::from_micros(micros) * made * self.times_slower.max(1))
     }
     fn output(&mut self) -> Result<Vec<f32>, BackendError> {
-        let last = self.calls.last().map(|call| call.0);
-        if self.hands_over.is_some_and(|variant| last == Some(variant)) && !self.is_waited_for {
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        self.is_waited_for = true;
         Ok(Vec::new())
     }
     fn counters(&mut self) -> Vec<ThreadCounters> {
@@ -144,40 +128,6 @@ fn another_program_that_makes_only_the_first_run_is_seen() {
         assert!(message.contains("does not make all runs"), "{message}");
         // Where a sample is a single run, all are made.
         assert_eq!(measured(Some(variant), 100), Ok([1, 1]));
-    }
-}
-
-#[test]
-fn a_clock_of_another_program_that_is_a_little_slow_is_seen() {
-    let measured = |device: &mut Scripted| {
-        let (watch, proof) = (&mut Idle, &mut unproved);
-        let mut instruments = Instruments { is_told: true, ..host(watch, proof) };
-        let samples = measure(device, Variant::ALL, &SMALL, 1, &mut instruments);
-        samples.map(|_| ()).map_err(|error| error.to_string())
-    };
-    assert_eq!(measured(&mut Scripted { passes: 1.0, ..Scripted::default() }), Ok(()));
-    let short = measured(&mut Scripted { passes: 1.1, ..Scripted::default() });
-    // Of a sample of 500 us a tenth.
-    let left_out = Duration::from_micros(50);
-    let cut = measured(&mut Scripted { left_out, ..Scripted::default() });
-    for message in [short.unwrap_err(), cut.unwrap_err()] {
-        assert!(message.contains("its clock cannot be right"), "{message}");
-    }
-}
-
-#[test]
-fn another_program_that_is_still_at_work_when_its_time_ends_is_seen() {
-    for hands_over in [Variant::Unfused, Variant::Fused] {
-        // Also where a sample is a single run.
-        for times_slower in [1, 100] {
-            let (watch, proof) = (&mut Idle, &mut unproved);
-            let mut instruments = Instruments { is_told: true, ..host(watch, proof) };
-            let hands_over = Some(hands_over);
-            let device = &mut Scripted { hands_over, times_slower, ..Scripted::default() };
-            let samples = measure(device, Variant::ALL, &SMALL, 1, &mut instruments);
-            let message = samples.map(|_| ()).unwrap_err().to_string();
-            assert!(message.contains("still at work when its time ends"), "{message}");
-        }
     }
 }
 
