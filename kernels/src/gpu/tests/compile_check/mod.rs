@@ -8,7 +8,6 @@ mod clang;
 mod instructions;
 mod nvrtc;
 mod probes;
-mod short_rows;
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Mutex;
