@@ -159,11 +159,7 @@ impl Ledger {
             let name = trace.kernels.name[kernel];
             let device_work = trace.kernels.work[kernel];
 
-            // A kernel in a layer counts with the phase of the layer, which is that of most kernels.
-            let of_layer = slots[kernel].map(|(kind, _)| kinds.list[kind as usize].key.phase);
-            let of_layer = of_layer.map(|phase| steps.place(phase)).filter(|of| *of != phase);
-            let in_mix = of_layer.unwrap_or(steps.place_with_parts(side.phase(kernel)));
-            add(&mut self.phases[index][in_mix]);
+            add(&mut self.phases[index][steps.place_with_parts(side.phase(kernel))]);
             add(&mut by_work[id as usize * PHASES + phase]);
             let sums = by_name[name.0 as usize]
                 .get_or_insert(NameSums { work, phases: [Tally::default(); PHASES] });
