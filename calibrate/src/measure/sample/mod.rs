@@ -36,7 +36,7 @@ pub struct Instruments<'a> {
 }
 
 /// What proves a layout.
-pub type ProofOfLayout<'a> =
+pub(super) type ProofOfLayout<'a> =
     dyn FnMut(&mut dyn Prepared, [u32; 2]) -> Result<(), BackendError> + 'a;
 
 /// Samples in each block of the back-to-back pass, at most, and half as many as a round has pairs: a
