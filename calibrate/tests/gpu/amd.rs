@@ -10,6 +10,7 @@ use super::TINY;
 use super::stand_ins::StandIns;
 
 #[test]
+#[ignore = "emulates whole runs: minutes; ALL_ARCHITECTURES=1 .ci/run runs it"]
 fn from_the_list_of_devices_to_a_file_to_an_answer() {
     for (device, core, warp) in [("gfx942", Core::Mfma, 64), ("gfx1201", Core::Wmma, 32)] {
         let Some(stand_ins) = StandIns::new(&format!("device {device}")) else { return };

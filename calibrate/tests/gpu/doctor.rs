@@ -104,6 +104,7 @@ fn a_kernel_that_hangs_late_is_named_and_the_rest_is_examined() {
 }
 
 #[test]
+#[ignore = "emulates whole runs: minutes; ALL_ARCHITECTURES=1 .ci/run runs it"]
 fn one_check_runs_by_its_name() {
     let Some(stand_ins) = StandIns::new("device sm_80") else { return };
     doctor(&stand_ins, &["--check", "a launch and a wait"])
