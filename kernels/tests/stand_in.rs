@@ -96,7 +96,10 @@ fn conform(gpu: &mut Gpu, text: &str, setup: Setup) {
                 assert!(error <= expected.tolerance(), "{text}, {variant}, {setup:?}: {error:e}");
                 // Once more, with a lead.
                 let time = prepared.run(variant, iterations).unwrap();
-                assert!(time > std::time::Duration::ZERO);
+                // From the device's clock, the start of a graph is taken off. What it takes here, where
+                // a host runs the kernels, can be more than one to three runs on another day.
+                let is_whole = setup.clock == Clock::LaunchInclusive;
+                assert!(!is_whole || time > std::time::Duration::ZERO);
                 assert!(expected.error(&prepared.output().unwrap()) <= expected.tolerance());
             }
         }
