@@ -330,3 +330,14 @@ fn devices_whose_kernels_are_not_there_have_their_own_advice() {
     assert!(advice("xpu_runtime").contains("ProfilerActivity.XPU"));
     assert!(advice("mtia_runtime").contains("MTIA"));
 }
+
+/// A kernel of another phase, or of none, among those of a layer was weighted by the phase of the
+/// layer, but its share of the mix of phases by its own. The parts of a comparison missed the gap.
+#[test]
+fn parts_add_up_where_kernels_of_a_layer_have_other_phases() {
+    const FOUND_BY_FUZZING: [u8; 27] = [
+        0x1b, 0xb4, 0x94, 0xf4, 0x77, 0x91, 0x53, 0x20, 0x7f, 0xc6, 0x65, 0xf7, 0x0d, 0x9b, 0xe8,
+        0x79, 0x38, 0xbf, 0xb1, 0xcf, 0xc7, 0x7e, 0xd5, 0x20, 0x02, 0xe8, 0xd3,
+    ];
+    checks::summarise(&checks::changed_trace(&FOUND_BY_FUZZING));
+}

@@ -117,6 +117,12 @@ fn a_full_or_closed_stderr_loses_nothing() {
     let output = output.unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains("error: "), "{output:?}");
+    // A file that was named is named.
+    for args in [&["--format", "csv"][..], &["--json"], &[]] {
+        let of_file = ["kernels", "t.json", "--output", "/dev/full"];
+        let named = contains("cannot write /dev/full: ");
+        trace(path).args(of_file).args(args).assert().code(1).stdout("").stderr(named);
+    }
 }
 
 #[test]

@@ -210,7 +210,7 @@ fn tells_phases(side: &Chosen<'_>) -> bool {
         return steps.have_phases();
     }
     if !steps.findings.iter().any(|found| found.phase.is_part_of_step()) {
-        return side.layers().all(|(layer, _)| side.layer_phase(layer).is_some());
+        return side.knows_all_phases();
     }
     let (mut known_ns, mut all_ns) = (0_u64, 0_u64);
     for row in &side.rows {

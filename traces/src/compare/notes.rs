@@ -2,7 +2,7 @@
 
 use super::basis::Steps;
 use super::models::Mismatch;
-use super::result::{Basis, ClassPart, Comparison, Headline, Part, SideSummary};
+use super::result::{Answer, Basis, ClassPart, Comparison, Headline, Part, SideSummary};
 use super::side::Chosen;
 use super::text::number;
 use super::warnings::{CompareWarning, Severity};
@@ -202,7 +202,14 @@ impl Notes {
                 self.add("unconfirmed-work", Severity::Info, None, comparison.doubt(), advice);
             }
             headline => {
+                let questions = &comparison.same_work.questions;
+                let differs = questions.iter().any(|one| one.answer == Answer::Different);
                 let advice = match headline {
+                    Headline::Withheld if !differs => {
+                        "gaps and ratios below may be of different work; the server's own marks of \
+                         steps show the phases, or sizes (record_shapes=True) do; compare one phase \
+                         with --phase"
+                    }
                     Headline::Withheld => {
                         "gaps and ratios below are of different work; compare traces of the same \
                          model and phase, or one phase with --phase"

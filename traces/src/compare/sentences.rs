@@ -68,6 +68,12 @@ impl Comparison {
         let differs = questions.filter(|one| one.answer == Answer::Different);
         let differences: Vec<String> = differs.map(difference).collect();
         let (first, second) = (&self.first.label, &self.second.label);
+        if differences.is_empty() {
+            return format!(
+                "{first} and {second} may not have done the same work: the traces do not say how \
+                 much of it is prefill and how much decode"
+            );
+        }
         format!("{first} and {second} did not do the same work: {}", differences.join(", "))
     }
 

@@ -3,7 +3,8 @@
 use rustc_hash::FxHashMap;
 
 use super::attribution::Attribution;
-use crate::segment::Phase;
+use crate::classify::{AttnPhase, Class};
+use crate::segment::{Pass, Phase};
 use crate::{Classes, Segments, Trace};
 
 /// One of the two traces that are compared.
@@ -103,6 +104,52 @@ impl<'t> Chosen<'t> {
     /// The phase of a layer, by its place in the list.
     pub(super) fn layer_phase(&self, layer: usize) -> Option<Phase> {
         self.layer_phases.get(layer).copied().flatten()
+    }
+
+    /// Whether the phase of each pass is known: by the marks, or else of all layers.
+    pub(super) fn knows_all_phases(&self) -> bool {
+        let is_known = |(layer, _)| self.layer_phase(layer).is_some();
+        !self.side.segments.steps.are_derived() || self.layers().all(is_known)
+    }
+
+    /// Whether its kernels show a cache of keys and values: they write it, or decode from it.
+    pub(super) fn has_cache(&self) -> bool {
+        self.rows.iter().any(|row| {
+            let class = self.side.classes.get(*row as usize);
+            class.parts().contains(Class::KvCache) || class.phase == AttnPhase::Decode
+        })
+    }
+
+    /// Whether passes through all layers choose other kernels for GEMMs and attention, and take
+    /// times that differ by much: they have other sizes, as those of prompts and single tokens do.
+    pub(super) fn has_unlike_passes(&self) -> bool {
+        const MUCH: u64 = 2;
+        let layers = &self.side.segments.layers;
+        let kernels = &self.side.trace.kernels;
+        let is_chosen_by_size = |row: &usize| {
+            matches!(self.side.classes.get(*row).main, Class::Gemm | Class::MoeGemm | Class::Attn)
+        };
+        let whole = layers.passes.iter().filter(|pass| {
+            pass.device == self.device
+                && !pass.is_backward
+                && pass.layers.len() == layers.count as usize
+        });
+        let look = |pass: &Pass| {
+            let of_pass = layers.list.get(pass.layers.clone()).unwrap_or_default();
+            let total_ns = of_pass.iter().map(|layer| layer.total_ns).fold(0, u64::saturating_add);
+            let rows = of_pass.iter().flat_map(|layer| layers.kernels(layer));
+            let chosen = rows.map(|row| *row as usize).filter(is_chosen_by_size);
+            let mut names: Vec<_> = chosen.filter_map(|row| kernels.name.get(row)).collect();
+            names.sort_unstable();
+            names.dedup();
+            (total_ns, names)
+        };
+        let looks: Vec<_> = whole.map(look).collect();
+        let Some((least_ns, names)) = looks.iter().min() else { return false };
+        let is_other = |(total_ns, others): &(u64, Vec<_>)| {
+            *total_ns >= least_ns.saturating_mul(MUCH) && others != names
+        };
+        looks.iter().any(is_other)
     }
 
     /// The places in the list of the layers of the device, backward ones too.

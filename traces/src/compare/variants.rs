@@ -75,12 +75,13 @@ impl Variants {
                 continue;
             }
             let phase = steps.of_steps(phase);
+            let kernels = of_phase(side, steps, layers.kernels(entry), phase);
             let ends_pass =
                 layers.patterns.get(entry.pattern as usize).is_some_and(|own| own.ends_pass);
             let key = Key { phase, is_backward, is_outside: false, operator: None };
-            let variant = grouping.variant(key, ends_pass, layers.kernels(entry));
+            let variant = grouping.variant(key, ends_pass, &kernels);
             grouping.numbers[variant].insert(entry.number);
-            grouping.take(variant, layers.kernels(entry));
+            grouping.take(variant, kernels);
         }
         if layer.is_none() {
             grouping.add_stretches(steps);
@@ -99,19 +100,25 @@ impl Variants {
             if !steps.compares(phase) {
                 continue;
             }
-            let key = Key {
-                phase: steps.of_steps(phase),
-                is_backward: false,
-                is_outside: false,
-                operator: Some(call.operator),
-            };
-            let variant = grouping.variant(key, false, &call.kernels);
+            let phase = steps.of_steps(phase);
+            let kernels = of_phase(side, steps, &call.kernels, phase);
+            let operator = Some(call.operator);
+            let key = Key { phase, is_backward: false, is_outside: false, operator };
+            let variant = grouping.variant(key, false, &kernels);
             // All calls of an operator are the same part of the model.
             grouping.numbers[variant].insert(0);
-            grouping.take(variant, &call.kernels);
+            grouping.take(variant, kernels);
         }
         grouping.finish()
     }
+}
+
+/// The kernels of a phase among those that ran together. What ran among them for steps of another
+/// phase, such as a copy of the next step's inputs, has its share of the mix by its own phase: it is
+/// in no place of theirs.
+fn of_phase(side: &Chosen<'_>, steps: &Steps, kernels: &[u32], phase: Option<Phase>) -> Vec<u32> {
+    let has_it = |row: &&u32| steps.of_steps(side.phase(**row as usize)) == phase;
+    kernels.iter().filter(has_it).copied().collect()
 }
 
 /// Layers while they are grouped.
@@ -145,12 +152,13 @@ impl<'c> Grouping<'c> {
                 continue;
             }
             let phase = steps.of_steps(phase);
+            let kernels = of_phase(self.side, steps, &kernels, phase);
             let key = Key { phase, is_backward: false, is_outside: true, operator: None };
             if self.found.list.len() - before >= MOST_STRETCHES && !self.knows(key, &kernels) {
                 continue;
             }
             let variant = self.variant(key, false, &kernels);
-            self.take(variant, &kernels);
+            self.take(variant, kernels);
         }
     }
 
@@ -198,9 +206,9 @@ impl<'c> Grouping<'c> {
         next
     }
 
-    fn take(&mut self, variant: usize, kernels: &[u32]) {
+    fn take(&mut self, variant: usize, kernels: Vec<u32>) {
         self.found.list[variant].count += 1;
-        self.found.instances.push((variant, kernels.to_vec()));
+        self.found.instances.push((variant, kernels));
     }
 
     fn finish(self) -> Variants {

@@ -9,6 +9,7 @@ mod partly;
 mod program;
 #[path = "../real/mod.rs"]
 mod real;
+mod served;
 mod twins;
 mod updates;
 

@@ -96,3 +96,42 @@ fn shares_of_phases_that_not_all_passes_show_are_unknown() {
         Comparison::of(one.side("a.json"), other.side("b.json"), &CompareOptions::default());
     assert_eq!(found.unwrap().same_work.questions[1].answer, Answer::Same);
 }
+
+/// What is fetched for the next pass runs among the layers of this one, which may be of another
+/// phase. It counts in its own, and the parts add up.
+#[test]
+fn parts_add_up_where_inputs_are_fetched_for_passes_of_another_phase() {
+    let of = |vendor, prompts, tokens| {
+        let mut program = Program::new(vendor);
+        program.runs_ahead = true;
+        for _ in 0..prompts {
+            let passes = generation(4, 100, tokens);
+            passes.into_iter().for_each(|(attention, phase)| program.serve(attention, phase));
+        }
+        let loaded = Loaded::made(&program);
+        assert!(super::known_share(&program, &loaded) > 0.95);
+        let is_fetched = |row: usize| loaded.name(row) == "fetch_inputs_kernel";
+        let layers = &loaded.segments.layers;
+        let fetched: Vec<usize> = (0..program.truth.len()).filter(|row| is_fetched(*row)).collect();
+        let is_in_another = |row: &usize| {
+            let layer = layers.layer(*row).map(|layer| &layers.list[layer]);
+            let steps = &loaded.segments.steps;
+            layer.is_some_and(|layer| {
+                steps.phase(layers.kernels(layer)[0] as usize) != steps.phase(*row)
+            })
+        };
+        assert!(fetched.iter().any(is_in_another), "nothing is fetched during another phase");
+        loaded
+    };
+    let [nvidia, amd] = VENDORS;
+    let (first, second) = (of(nvidia, 2, 6), of(amd, 3, 2));
+    let options = CompareOptions::default();
+    let [there, back] = [[&first, &second], [&second, &first]].map(|[first, second]| {
+        Comparison::of(first.side("a.json"), second.side("b.json"), &options).unwrap()
+    });
+    for found in [&there, &back] {
+        assert!(found.gap.rounding_ns < 1.0, "{}", found.gap.rounding_ns);
+        assert_eq!(found.same_work.headline, Headline::OfEachPhase, "{}", found.verdict());
+    }
+    assert_eq!(there.gap.gap_ns, -back.gap.gap_ns);
+}

@@ -210,6 +210,16 @@ impl Evidence<'_, '_> {
         {
             return (Headline::Withheld, Vec::new());
         }
+        // Who serves reads a prompt in a step or decodes from it, which takes other times. Where one phase
+        // is all that both show, sizes that are alike leave no room for another.
+        let is_of_sizes = is(WorkAspect::Sizes, Answer::Same);
+        let may_serve = || {
+            let may_mix = self.serves() && !(is_of_sizes && self.show_one_phase(works));
+            may_mix || !is_of_sizes && self.sides.iter().any(Chosen::has_unlike_passes)
+        };
+        if is(WorkAspect::Phase, Answer::Unknown) && may_serve() {
+            return (Headline::Withheld, Vec::new());
+        }
         let mut differing = questions.iter().filter(|one| one.answer == Answer::Different);
         if is_other_mix && differing.all(|one| one.about == WorkAspect::Phase) {
             let rates = self.of_each_phase();
@@ -219,16 +229,8 @@ impl Evidence<'_, '_> {
         }
         let differs = questions.iter().any(|one| one.answer == Answer::Different);
         if !differs {
-            // Where only some passes show a phase, the mix may be another one.
-            let is_of_some = |one: &Question| {
-                one.about == WorkAspect::Phase
-                    && one.answer == Answer::Unknown
-                    && one.first.is_some()
-                    && one.second.is_some()
-            };
             let is_known = is(WorkAspect::Model, Answer::Same)
-                && (is(WorkAspect::Sizes, Answer::Same) || is(WorkAspect::Tokens, Answer::Same))
-                && !questions.iter().any(is_of_some);
+                && (is(WorkAspect::Sizes, Answer::Same) || is(WorkAspect::Tokens, Answer::Same));
             let headline = if is_known { Headline::OfAStep } else { Headline::Unconfirmed };
             return (headline, Vec::new());
         }

@@ -1,6 +1,7 @@
 //! Whether both sides ran the same phase, or the same mix of phases.
 
 use super::super::result::{Answer, PhasePart, Question, WorkAspect};
+use super::super::side::Chosen;
 use super::super::text::{list, number};
 use super::super::updates::different_passes;
 use super::workload::Workload;
@@ -22,15 +23,7 @@ impl Evidence<'_, '_> {
             answer,
             evidence: evidence.to_owned(),
         };
-        let names = [0, 1].map(|side: usize| {
-            let steps = &self.sides[side].side.segments.steps;
-            let marked = works[side].marked.iter().filter_map(|(phase, _)| *phase);
-            let derived = steps.findings.iter().map(|found| found.phase);
-            let mut phases: Vec<Phase> = marked.chain(derived).collect();
-            phases.sort_unstable();
-            phases.dedup();
-            phases.into_iter().map(Phase::name).collect::<Vec<_>>()
-        });
+        let names = self.names_of_phases(works);
         let words = names.each_ref().map(|names| (!names.is_empty()).then(|| names.join(", ")));
         if let Some(phase) = self.options.phase {
             let words = [(); 2].map(|()| Some(phase.name().to_owned()));
@@ -53,7 +46,9 @@ impl Evidence<'_, '_> {
             if are_common && self.mix_matters() {
                 return question(Answer::Different, self.shares_of_phases(), "shares of phases");
             }
-            let is_only_one = names[0].len() == 1 && names[0] == names[1];
+            let is_only_one = names[0].len() == 1
+                && names[0] == names[1]
+                && self.sides.iter().all(|side| side.knows_all_phases());
             if are_common && !self.steps.by_phase && !is_only_one && self.have_phases_of_steps() {
                 return question(Answer::Unknown, words, "the shares of phases are not known");
             }
@@ -89,9 +84,15 @@ impl Evidence<'_, '_> {
             );
         }
         if let [Some(first), Some(second)] = works.each_ref().map(|work| work.attention) {
-            let answer = if first == second { Answer::Same } else { Answer::Different };
             let word = |phase: AttnPhase| Some(phase.name().to_owned());
-            return question(answer, [word(first), word(second)], "kernels of attention");
+            let answer = match [first, second] {
+                [AttnPhase::Decode, AttnPhase::Decode] => Some(Answer::Same),
+                // Kernels for prompts run whatever a pass has prompts of.
+                [first, second] => (first != second).then_some(Answer::Different),
+            };
+            if let Some(answer) = answer {
+                return question(answer, [word(first), word(second)], "kernels of attention");
+            }
         }
         if let [Some(first), Some(second)] = sequences
             && (first == 1) == (second == 1)
@@ -105,6 +106,30 @@ impl Evidence<'_, '_> {
             return question(Answer::Same, [word(), word()], "no operators of a backward pass");
         }
         question(Answer::Unknown, words, "no marks of steps")
+    }
+
+    /// The phases that marks or kernels show on each side.
+    fn names_of_phases(&self, works: &[Workload; 2]) -> [Vec<&'static str>; 2] {
+        [0, 1].map(|side: usize| {
+            let steps = &self.sides[side].side.segments.steps;
+            let marked = works[side].marked.iter().filter_map(|(phase, _)| *phase);
+            let derived = steps.findings.iter().map(|found| found.phase);
+            let mut phases: Vec<Phase> = marked.chain(derived).collect();
+            phases.sort_unstable();
+            phases.dedup();
+            phases.into_iter().map(Phase::name).collect()
+        })
+    }
+
+    /// Whether the same single phase is all that both sides show.
+    pub(super) fn show_one_phase(&self, works: &[Workload; 2]) -> bool {
+        let [first, second] = self.names_of_phases(works);
+        first.len() == 1 && first == second
+    }
+
+    /// Whether a side serves: its steps may be prefill, decode or both, in any shares.
+    pub(super) fn serves(&self) -> bool {
+        self.have_phases_of_steps() || self.sides.iter().any(Chosen::has_cache)
     }
 
     /// Whether a side has steps of some phases, which its recording may have in any shares. The parts

@@ -10,7 +10,7 @@ use crate::Trace;
 use crate::launched::NONE;
 
 /// The lane of each pass: that of most of its kernels, the first of equals.
-pub(super) fn lanes(trace: &Trace, layers: &Layers) -> Vec<Option<u32>> {
+fn lanes(trace: &Trace, layers: &Layers) -> Vec<Option<u32>> {
     let mut counts = vec![0_usize; trace.lanes.len()];
     let busiest = |pass: &Pass| {
         counts.fill(0);
@@ -25,6 +25,14 @@ pub(super) fn lanes(trace: &Trace, layers: &Layers) -> Vec<Option<u32>> {
         most.map(|(lane, _)| lane)
     };
     layers.passes.iter().map(busiest).collect()
+}
+
+/// The lanes of all passes, each once.
+pub(super) fn used_lanes(trace: &Trace, layers: &Layers) -> Vec<u32> {
+    let mut used: Vec<u32> = lanes(trace, layers).into_iter().flatten().collect();
+    used.sort_unstable();
+    used.dedup();
+    used
 }
 
 fn rows<'l>(layers: &'l Layers, pass: &Pass) -> impl Iterator<Item = u32> + 'l {

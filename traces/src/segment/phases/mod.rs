@@ -3,12 +3,14 @@
 //! `training` looks for the operators of a backward pass around the launches of kernels, and
 //! `forward` for the operators whose gradients those compute, their `partners`; `direction` looks for
 //! passes through the layers that take turns in their direction, and `serving` at the attention of
-//! passes that only go forward, by its `sizes` and by names. What nothing shows has no phase: a wrong
+//! passes that only go forward, by its `sizes` and by names, and at how many tokens the `outputs` of
+//! a pass are of. What nothing shows has no phase: a wrong
 //! one would be worse.
 
 mod beside;
 mod direction;
 mod forward;
+mod outputs;
 mod partners;
 mod serving;
 mod sizes;
@@ -52,6 +54,8 @@ pub enum PhaseEvidence {
     Direction,
     /// The sizes of all attention of the pass.
     Sizes,
+    /// How many of the tokens of the pass have a next token predicted.
+    Outputs,
     /// The names of all attention kernels of the pass.
     Names,
 }
@@ -67,6 +71,7 @@ impl PhaseEvidence {
             Self::Optimizer => "calls of the optimizer",
             Self::Direction => "the direction of passes",
             Self::Sizes => "sizes of attention",
+            Self::Outputs => "tokens that have an output",
             Self::Names => "names of attention kernels",
         }
     }

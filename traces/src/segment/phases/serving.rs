@@ -1,23 +1,26 @@
 //! Prefill, decode or both, by the attention of each pass through the layers.
 //!
 //! `sizes` reads what attention was called with: one query or a whole prompt is a phase only with a
-//! cache of keys and values, which has pages, is written, or grows from pass to pass. Names say
-//! whether a kernel is made for one query token of each sequence; kernels for prompts also verify
-//! drafts and decode large batches, and their names say nothing. Kernels between two passes are of the phase that both have, and
-//! otherwise of that whose head or tail they are, as far as looking up tokens shows it.
+//! cache of keys and values, which has pages, is written, or grows from pass to pass. Where sizes do
+//! not tell sequences apart, `outputs` may: a server predicts a token of each. Names say whether a
+//! kernel is made for one query token of each sequence; kernels for prompts also verify drafts and
+//! decode large batches, and their names say nothing. Kernels between two passes are of the phase
+//! that both have, and otherwise of that whose head or tail they are, as far as looking up tokens
+//! shows it.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::layers::Layers;
 use super::super::marks::Phase;
 use super::super::order::StreamOrder;
-use super::sizes::{Seen, Statement};
+use super::outputs::{Outputs, only};
+use super::sizes::{MOST_DRAFTED, Seen, Statement};
 use super::training::moment;
 use super::{Found, Known, PhaseEvidence, beside};
 use crate::classify::{AttnPhase, Class};
 use crate::enclosing::Intervals;
 use crate::launched::NONE;
-use crate::shapes::{Problem, base};
+use crate::shapes::base;
 use crate::{Classes, NameId, Trace};
 
 /// Causal encoders of text read no more tokens of a sequence.
@@ -33,10 +36,14 @@ pub(super) fn phases(
     order: &StreamOrder,
 ) -> Found {
     let mut statements = Statements { trace, operators, known: FxHashMap::default() };
-    let looks: Vec<Look> = (0..layers.passes.len())
+    let mut looks: Vec<Look> = (0..layers.passes.len())
         .map(|pass| Look::of(trace, classes, layers, pass, &mut statements))
         .collect();
-    let cache = Cache::of(trace, &looks);
+    let outputs = Outputs::of(trace, operators, layers, order);
+    for (look, with_output) in looks.iter_mut().zip(&outputs.of_pass) {
+        look.with_output = *with_output;
+    }
+    let cache = Cache::of(&looks, outputs);
     let known: Vec<Known> = looks.iter().map(|look| look.phase(&cache)).collect();
     let mut by_kernel = vec![None; trace.kernels.len()];
     for layer in &layers.list {
@@ -60,7 +67,13 @@ pub(super) fn phases(
 struct Look {
     /// Whether all of its kernels are made for one query token of each sequence.
     has_decode_kernels: bool,
+    /// Whether some are made for prompts.
+    has_prompt_kernels: bool,
     sizes: Option<Seen>,
+    /// The tokens of all sequences, where they are not told apart.
+    queries: Option<u64>,
+    /// The tokens that a next one is predicted for.
+    with_output: Option<u64>,
     /// The most tokens that a query may attend to; none with pages of a cache.
     keys: Option<u64>,
     writes_cache: bool,
@@ -79,6 +92,7 @@ impl Look {
         let mut look = Self::default();
         let Some(pass) = layers.passes.get(pass) else { return look };
         let mut sizes: Vec<Option<Seen>> = Vec::new();
+        let mut queries: Vec<Option<u64>> = Vec::new();
         let mut of_layers: Vec<[bool; 3]> = Vec::new();
         for layer in layers.list.get(pass.layers.clone()).unwrap_or_default() {
             let mut names = [false; 3];
@@ -90,6 +104,7 @@ impl Look {
                     Class::Attn => {
                         names[class.phase as usize] = true;
                         sizes.push(statement.attention);
+                        queries.push(statement.queries);
                         look.keys = look.keys.max(statement.keys);
                     }
                     Class::Ssm => names[phase_of_scan(trace, kernel) as usize] = true,
@@ -104,11 +119,9 @@ impl Look {
         decodes[AttnPhase::Decode as usize] = true;
         look.has_decode_kernels =
             !of_layers.is_empty() && of_layers.iter().all(|names| *names == decodes);
-        sizes.dedup();
-        look.sizes = match sizes[..] {
-            [only] => only,
-            _ => None,
-        };
+        look.has_prompt_kernels = of_layers.iter().any(|names| names[AttnPhase::Prefill as usize]);
+        look.sizes = only(sizes);
+        look.queries = only(queries);
         look
     }
 
@@ -124,9 +137,24 @@ impl Look {
             {
                 Some((Phase::Decode, PhaseEvidence::Sizes))
             }
+            Some(Seen::Mixed) => Some((Phase::Mixed, PhaseEvidence::Sizes)),
             // Sizes that say something else than names leave it open.
             Some(_) => None,
-            None => self.has_decode_kernels.then_some((Phase::Decode, PhaseEvidence::Names)),
+            None if self.has_decode_kernels => Some((Phase::Decode, PhaseEvidence::Names)),
+            None => self.by_outputs().map(|phase| (phase, PhaseEvidence::Outputs)),
+        }
+    }
+
+    /// A server predicts one token of each sequence: for all tokens of a pass if all are decoded, and
+    /// for one of many if they are a prompt. Some predict all tokens of prompts too, with kernels
+    /// for prompts; then the numbers say nothing.
+    fn by_outputs(&self) -> Option<Phase> {
+        let (queries, with_output) = (self.queries?, self.with_output?);
+        match with_output {
+            _ if !self.writes_cache => None,
+            1 if queries > MOST_DRAFTED => Some(Phase::Prefill),
+            _ if with_output == queries && !self.has_prompt_kernels => Some(Phase::Decode),
+            _ => None,
         }
     }
 
@@ -148,17 +176,12 @@ impl Look {
 struct Cache {
     prompts: FxHashSet<u64>,
     decoded: FxHashSet<u64>,
-    /// Whether the model says which token is next, which encoders do not.
-    predicts_tokens: bool,
-    computes_loss: bool,
+    outputs: Outputs,
 }
 
 impl Cache {
-    fn of(trace: &Trace, looks: &[Look]) -> Self {
-        let mut cache = Self::default();
-        if looks.iter().any(|look| look.sizes == Some(Seen::Prompts)) {
-            (cache.predicts_tokens, cache.computes_loss) = outputs(trace);
-        }
+    fn of(looks: &[Look], outputs: Outputs) -> Self {
+        let mut cache = Self { outputs, ..Self::default() };
         for look in looks {
             let Some(keys) = look.keys else { continue };
             if look.sizes == Some(Seen::Prompts) {
@@ -181,7 +204,8 @@ impl Cache {
     /// Whether a causal pass without a cache is one of a model that generates.
     fn is_generator(&self, look: &Look) -> bool {
         let is_long = look.keys.is_some_and(|keys| keys > LONGEST_ENCODED);
-        !self.computes_loss && (self.predicts_tokens || is_long)
+        let Outputs { predicts_tokens, computes_loss, .. } = self.outputs;
+        !computes_loss && !self.outputs.are_scored(look.rows) && (predicts_tokens || is_long)
     }
 
     /// Whether the first token behind a prompt is decoded in another pass.
@@ -189,30 +213,6 @@ impl Cache {
         let next = look.keys.and_then(|keys| keys.checked_add(1));
         next.is_some_and(|keys| self.decoded.contains(&keys))
     }
-}
-
-/// Whether some GEMM is as wide as the table that tokens are looked up in, and whether a loss is
-/// computed.
-fn outputs(trace: &Trace) -> (bool, bool) {
-    let ops = &trace.ops;
-    let calls: FxHashSet<(NameId, u32)> =
-        ops.name.iter().copied().zip(ops.shape.iter().copied()).collect();
-    let (mut vocabularies, mut widths) = (FxHashSet::default(), FxHashSet::default());
-    let mut computes_loss = false;
-    for (name, shape) in calls {
-        let op = trace.names.text(name);
-        computes_loss |= base(op).contains("nll_loss") || base(op).contains("cross_entropy");
-        match Problem::of(op, trace.shapes.text(NameId(shape))) {
-            Some(Problem::Embedding { vocabulary, .. }) => {
-                vocabularies.insert(vocabulary);
-            }
-            Some(Problem::Gemm { batch: 1, n, .. }) => {
-                widths.insert(n);
-            }
-            _ => {}
-        }
-    }
-    (vocabularies.intersection(&widths).next().is_some(), computes_loss)
 }
 
 /// What a scan is for: an update is of one token, others are of prompts and in training as well.
@@ -258,11 +258,7 @@ impl Around<'_> {
             let layer = self.layers.list.get(self.layers.layer(row as usize)?)?;
             Some(layer.pass as usize)
         };
-        let mut lanes: Vec<u32> =
-            beside::lanes(self.trace, self.layers).into_iter().flatten().collect();
-        lanes.sort_unstable();
-        lanes.dedup();
-        for lane in lanes {
+        for lane in beside::used_lanes(self.trace, self.layers) {
             let rows = order.of_lane(lane as usize);
             let mut before = None;
             let mut from = 0;

@@ -4,7 +4,7 @@ use crate::shapes::{Problem, Shape, base};
 
 /// Who verifies what a smaller model drafted reads a few tokens of a sequence, or a tree of them. A
 /// sequence with more is a prompt.
-const MOST_DRAFTED: u64 = 256;
+pub(super) const MOST_DRAFTED: u64 = 256;
 
 /// What attention was called for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,7 +13,9 @@ pub(super) enum Seen {
     OneToken { sequences: u64 },
     /// Whole prompts: each token attends to those before it.
     Prompts,
-    /// Neither: several tokens of a sequence, which may be anything.
+    /// A prompt, and one token of other sequences.
+    Mixed,
+    /// None of these: several tokens of a sequence, which may be anything.
     Several,
 }
 
@@ -23,6 +25,8 @@ pub(super) struct Statement {
     pub(super) attention: Option<Seen>,
     /// The tokens that each query may attend to, where a sequence has no pages of a cache.
     pub(super) keys: Option<u64>,
+    /// The queries of all sequences, where they are not told apart.
+    pub(super) queries: Option<u64>,
     /// Rows of a GEMM with weights.
     pub(super) rows: u64,
 }
@@ -40,19 +44,28 @@ impl Statement {
                     (2.., _) if queries == keys && is_causal(op, text) => Seen::Prompts,
                     _ => Seen::Several,
                 };
-                Self { attention: Some(seen), keys: Some(keys), rows: 0 }
+                Self { attention: Some(seen), keys: Some(keys), ..Self::default() }
             }
-            _ => Self { attention: of_pages(text), ..Self::default() },
+            _ => {
+                let shape = Shape::of(text);
+                let queries = joined_queries(&shape);
+                let attention = queries.and_then(|queries| of_pages(op, &shape, queries));
+                Self { attention, queries, ..Self::default() }
+            }
         }
     }
 }
 
-/// Attention over a cache in pages, for sequences of different lengths: the queries are
-/// `[tokens, heads, size]`, and a table of whole numbers says where the pages of each sequence are.
-fn of_pages(text: &str) -> Option<Seen> {
-    let shape = Shape::of(text);
+/// The queries of sequences of different lengths, behind one another: `[tokens, heads, size]`.
+fn joined_queries(shape: &Shape<'_>) -> Option<u64> {
     let queries = shape.inputs.iter().find(|input| !input.dims.is_empty())?;
     let &[Some(tokens), Some(_), Some(_)] = queries.dims.as_slice() else { return None };
+    Some(tokens)
+}
+
+/// Attention over a cache in pages: a table of whole numbers says where the pages of each sequence
+/// are.
+fn of_pages(op: &str, shape: &Shape<'_>, tokens: u64) -> Option<Seen> {
     let is_table = |dims: &[Option<u64>], kind: &str| {
         dims.len() == 2 && matches!(kind, "int" | "long int" | "long")
     };
@@ -61,11 +74,37 @@ fn of_pages(text: &str) -> Option<Seen> {
     if tables.next().is_some() {
         return None;
     }
+    let longest = longest_query(op, shape);
     Some(match tokens.checked_div(sequences)? {
         1 if tokens == sequences => Seen::OneToken { sequences },
         MOST_DRAFTED.. if sequences == 1 => Seen::Prompts,
-        _ => Seen::Several,
+        each => {
+            longest.map_or(Seen::Several, |longest| of_lengths(tokens, sequences, each, longest))
+        }
     })
+}
+
+/// What sequences are for, by the longest of them: prompts if all are as long, and if so few tokens
+/// are left for the others that one has a single token, that one is decoded.
+fn of_lengths(tokens: u64, sequences: u64, each: u64, longest: u64) -> Seen {
+    let Some(others) = tokens.checked_sub(longest).filter(|_| longest > MOST_DRAFTED) else {
+        return Seen::Several;
+    };
+    if longest == each && each.checked_mul(sequences) == Some(tokens) {
+        return Seen::Prompts;
+    }
+    let has_single = others >= sequences - 1 && others < 2 * (sequences - 1);
+    if has_single { Seen::Mixed } else { Seen::Several }
+}
+
+/// The tokens of the sequence with the most queries, by the operator's own input for that.
+fn longest_query(op: &str, shape: &Shape<'_>) -> Option<u64> {
+    let place = match op {
+        "_vllm_fa2_C::varlen_fwd" => 10,
+        "_vllm_fa3_C::fwd" => 12,
+        _ => return None,
+    };
+    shape.inputs.get(place)?.value.parse().ok()
 }
 
 /// Whether each token attends to those before it only, by the operator's own input for that.
@@ -126,7 +165,42 @@ mod tests {
             assert_eq!(seen(op, &call(tokens, sequences)), Some(Seen::Several));
         }
         assert_eq!(seen(op, &call(5, 0)), None);
+        assert_eq!(Statement::of(op, &call(33, 32)).queries, Some(33));
         assert_eq!(seen(op, "32x32x128 c10::BFloat16;33 int"), None);
         assert_eq!(seen(op, "32x32x128 c10::BFloat16;32x64 int;32x2 int"), None);
+    }
+
+    /// The longest sequence tells prompts of one length, and a prompt among tokens that are decoded.
+    #[test]
+    fn lengths_of_sequences() {
+        for (op, inputs) in [("_vllm_fa3_C::fwd", 12), ("_vllm_fa2_C::varlen_fwd", 10)] {
+            let call = |tokens: u64, sequences: u64, longest: u64| {
+                let mut all = vec![String::new(); inputs];
+                all[0] = format!("{tokens}x32x128 c10::BFloat16");
+                all[1] = "900x16x8x128 c10::BFloat16".to_owned();
+                all[8] = format!("{sequences}x64 int");
+                all.push(format!(" Scalar={longest}"));
+                all.join(";")
+            };
+            for (tokens, sequences, longest, expected) in [
+                (2048, 2, 1024, Seen::Prompts),
+                (600, 1, 600, Seen::Prompts),
+                // A prompt of 569 tokens, 31 others of one; and one others of two.
+                (600, 32, 569, Seen::Mixed),
+                (600, 31, 541, Seen::Mixed),
+                // 30 others of two tokens may all be prompts, or drafts.
+                (600, 31, 540, Seen::Several),
+                (2048, 3, 1024, Seen::Several),
+                (96, 32, 3, Seen::Several),
+                (40, 32, 9, Seen::Several),
+                // As graphs are captured: the longest that there may be.
+                (96, 32, 8192, Seen::Several),
+                (32, 32, 8192, Seen::OneToken { sequences: 32 }),
+                (600, 700, 569, Seen::Several),
+            ] {
+                let found = seen(op, &call(tokens, sequences, longest));
+                assert_eq!(found, Some(expected), "{tokens} {sequences} {longest}");
+            }
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Traces of made-up programs without marks, each kernel with its true phase: here what serves a
-//! model, and `training` steps of training.
+//! model, `server` one that runs sequences together, and `training` steps of training.
 
+pub(crate) mod server;
 pub(crate) mod training;
 
 use std::fmt::Write;
@@ -27,6 +28,8 @@ pub(crate) struct Program {
     pub(crate) tokens: u64,
     /// How many times as long as elsewhere GEMMs take.
     pub(crate) slower: u64,
+    /// Whether the host launches a pass while the one before runs, and its inputs are fetched then.
+    pub(crate) runs_ahead: bool,
     /// The numbers of the gradients that no node has computed yet.
     gradients: Vec<u64>,
     last_gradient: u64,
@@ -36,6 +39,7 @@ pub(crate) struct Program {
     id: u64,
     host_ns: u64,
     device_ns: u64,
+    stream: u64,
 }
 
 /// How attention is called.
@@ -61,6 +65,9 @@ impl Attention {
 
 /// Names of kernels of both vendors: those of NVIDIA and of AMD.
 const GEMM: [&str; 2] = ["nvjet_tst_128x152_64x4_2x1", "Cijk_Alik_Bljk_BBS_BH_MT256x192x64"];
+/// For so few rows there are others.
+const FEW_ROWS: u64 = 8;
+const GEMV: [&str; 2] = ["gemv2T_kernel_val", "wvSplitK_hf_sml_kernel"];
 const FLASH: [&str; 2] = ["flash_fwd_kernel", "attn_fwd"];
 
 pub(crate) const LAYERS: u64 = 6;
@@ -77,6 +84,7 @@ impl Program {
             has_numbers: true,
             tokens: 256,
             slower: 1,
+            runs_ahead: false,
             gradients: Vec::new(),
             last_gradient: 0,
             number: String::new(),
@@ -84,6 +92,7 @@ impl Program {
             id: 0,
             host_ns: 1000,
             device_ns: 5000,
+            stream: 7,
         }
     }
 
@@ -160,12 +169,34 @@ impl Program {
             };
             self.event(category, call, (1, thread), (at, at + 400), &args);
             let from = self.device_ns.max(at + 3000);
+            let stream = self.stream;
+            let args = format!("\"device\": 0, \"stream\": {stream}, {args}");
+            self.event("kernel", kernel, (0, stream), (from, from + ns), &args);
+            self.device_ns = from + ns + 20;
+            self.truth.push(phase);
+        }
+        self.host_ns = end + 100;
+    }
+
+    /// Kernels that a graph replays: they share the launch, and no operator launched them.
+    fn graph(&mut self, kernels: &[&str], ns: u64, phase: Option<Phase>) {
+        self.id += 1;
+        let id = self.id;
+        let start = self.host_ns;
+        let args = format!("\"correlation\": {}", id * 100);
+        let call = match self.vendor {
+            Vendor::Amd => "hipGraphLaunch",
+            _ => "cudaGraphLaunch",
+        };
+        self.event("cuda_runtime", call, (1, MAIN), (start, start + 900), &args);
+        for kernel in kernels {
+            let from = self.device_ns.max(start + 3000);
             let args = format!("\"device\": 0, \"stream\": 7, {args}");
             self.event("kernel", kernel, (0, 7), (from, from + ns), &args);
             self.device_ns = from + ns + 20;
             self.truth.push(phase);
         }
-        self.host_ns = end + 100;
+        self.host_ns = start + 1000;
     }
 
     /// What contains what `inside` writes.
@@ -206,7 +237,7 @@ impl Program {
 
     fn mm(&mut self, thread: u64, sizes: [u64; 3], phase: Option<Phase>) {
         let [m, n, k] = sizes;
-        let kernel = self.of_vendor(GEMM);
+        let kernel = self.of_vendor(if m <= FEW_ROWS { GEMV } else { GEMM });
         let dims = format!("[[{m}, {k}], [{k}, {n}]]");
         let ns = self.slower * (m * n * k / 100_000).max(2000);
         self.op(thread, ("aten::mm", &dims, BF16, r#"["", ""]"#), &[kernel], ns, phase);
@@ -214,6 +245,14 @@ impl Program {
 
     fn small(&mut self, thread: u64, name: &str, kernel: &str, phase: Option<Phase>) {
         self.op(thread, (name, "", "", ""), &[kernel], 2500, phase);
+    }
+
+    /// A kernel on another stream, which waits for nothing.
+    fn beside(&mut self, name: &str, kernel: &str, phase: Option<Phase>) {
+        let device_ns = std::mem::take(&mut self.device_ns);
+        self.stream = 9;
+        self.small(MAIN, name, kernel, phase);
+        (self.stream, self.device_ns) = (7, device_ns);
     }
 
     /// A pass of serving, from looking up tokens to choosing them.
@@ -229,7 +268,10 @@ impl Program {
         self.around_with(&sizes, "cpu_op", "aten::embedding", MAIN, |program| {
             program.small(MAIN, "aten::index_select", "indexSelectLargeIndex", phase);
         });
-        for _ in 0..LAYERS {
+        for layer in 0..LAYERS {
+            if layer == 1 && self.runs_ahead {
+                self.beside("aten::copy_", "fetch_inputs_kernel", phase);
+            }
             self.small(MAIN, "_C::rms_norm", "rms_norm_kernel", phase);
             self.mm(MAIN, [tokens, 3 * HIDDEN, HIDDEN], phase);
             self.attention(attention, phase);
@@ -243,11 +285,20 @@ impl Program {
             self.mm(MAIN, [tokens, VOCABULARY, HIDDEN], phase);
         }
         self.small(MAIN, "aten::argmax", "reduce_kernel_ArgMaxOps", phase);
-        self.host_ns = self.host_ns.max(self.device_ns);
+        if !self.runs_ahead {
+            self.host_ns = self.host_ns.max(self.device_ns);
+        }
     }
 
     pub(crate) fn loss(&mut self) {
         self.small(MAIN, "aten::nll_loss_forward", "nll_loss_forward_reduce_cuda_kernel_2d", None);
+    }
+
+    /// The probabilities of all tokens of the vocabulary, for so many tokens of text.
+    pub(crate) fn score(&mut self, op: &str, tokens: u64, phase: Option<Phase>) {
+        let dims = format!("[[{tokens}, {VOCABULARY}], [], []]");
+        let op = (op, dims.as_str(), r#"["float", "Scalar", "Scalar"]"#, r#"["", "-1", "False"]"#);
+        self.op(MAIN, op, &["softmax_warp_forward"], 3000, phase);
     }
 
     pub(crate) fn attention(&mut self, attention: Attention, phase: Option<Phase>) {
