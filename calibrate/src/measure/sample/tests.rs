@@ -126,13 +126,13 @@ fn another_program_that_makes_only_the_first_run_is_seen() {
     let measured = |leaves_out, times_slower| {
         measured_on(&mut Scripted { leaves_out, times_slower, ..Scripted::default() })
     };
-    assert_eq!(measured(None, 1), Ok([3, 5]));
-    // Four runs take 160 us, and sixteen not twice as much: most of it is the call.
-    let call_and_run = Some([120, 10]);
+    assert_eq!(measured(None, 1), Ok([25, 50]), "5 ms, not 500 us");
+    // Four runs take 1.6 ms, and sixteen not twice as much: most of it is the call.
+    let call_and_run = Some([1200, 100]);
     assert_eq!(measured_on(&mut Scripted { call_and_run, ..Scripted::default() }), Ok([4, 4]));
     let leaves_out = Some(Variant::Fused);
     let device = &mut Scripted { call_and_run, leaves_out, ..Scripted::default() };
-    assert!(measured_on(device).unwrap_err().contains("takes 130.0µs for 4 runs"));
+    assert!(measured_on(device).unwrap_err().contains("takes 1.3ms for 4 runs"));
     for variant in Variant::ALL {
         let message = measured(Some(variant), 1).unwrap_err();
         assert!(message.starts_with(&format!("its {} variant takes", variant.name())), "{message}");
