@@ -2,6 +2,7 @@
 move. A runtime is an object with `name`, `needs` (modules to import), `version()`, `options(threads)`,
 `supports(problem)` and `prepare(problem, tensors, threads)`; the latter returns a `Prepared`."""
 
+import ctypes
 import gc
 import importlib
 import json
@@ -199,8 +200,22 @@ class Server:
         return {}
 
 
+def keep_freed_memory():
+    """Lets glibc keep what is freed below 32 MiB, as it does in a program that goes on computing. By
+    default it gives the end of the heap back to the system when the results of a sample are freed, and
+    the first runs of the next sample wait for pages."""
+    M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError, TypeError):
+        return  # Another library, which has no such call.
+    mallopt(M_MMAP_THRESHOLD, 32 << 20)  # The largest, up to which glibc raises it by itself.
+    mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
+
+
 def serve(runtime):
     """Answers what calibrate asks, until it has enough."""
+    keep_freed_memory()
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # What libraries print goes to the log.
     gc.disable()  # A collection in the middle of a sample is not a kernel.

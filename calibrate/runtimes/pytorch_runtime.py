@@ -49,6 +49,7 @@ class PyTorch:
 
     def prepare(self, problem, tensors, threads):
         import torch
+        import torch.fx
 
         ops, image = problem.ops, problem.is_image
         constants = {
@@ -59,46 +60,39 @@ class PyTorch:
         calls = [call(torch, op, image) for op in ops]
         order = [number for number in problem.moving() if number]
 
-        class Chain(torch.nn.Module):
-            """All ops; as a whole with attention in one call, and a linear layer or a convolution with its
-            bias, since that is how a user of PyTorch writes them."""
-
-            def __init__(self, whole):
-                super().__init__()
-                self.whole = whole
-                for number, tensor in constants.items():
-                    self.register_buffer(f"c{number}", tensor)
-
-            def operand(self, number, moving):
-                if number in constants:
-                    return getattr(self, f"c{number}")
-                return moving[order.index(number)]
-
-            def forward(self, x, *moving):
-                at = 0
-                while at < len(ops):
-                    length = attention_length(ops, at) if self.whole else 0
-                    if length:
-                        part = ops[at : at + length]
-                        key = self.operand(part[0]["operands"][0], moving)
-                        value = self.operand(part[-1]["operands"][0], moving)
-                        scale = part[0]["attributes"]["scale"]
-                        if len(part) == 4:
-                            scale = float(tensors.given[part[1]["operands"][0]][0])
-                        x = torch.nn.functional.scaled_dot_product_attention(x, key, value, scale=scale)
-                        x = x.transpose(1, 2).reshape(part[-1]["shape"])
-                        at += length
-                        continue
-                    if self.whole and has_bias(ops, at):
-                        pair = ops[at]["operands"] + ops[at + 1]["operands"]
-                        one, bias = (self.operand(number, moving) for number in pair)
-                        x = calls[at](x, one, bias.reshape(-1))
-                        at += 2
-                        continue
-                    operands = [self.operand(number, moving) for number in ops[at]["operands"]]
-                    x = calls[at](x, *operands)
+        def chain(whole):
+            """A function of all ops; as a whole with attention in one call, and a linear layer or a
+            convolution with its bias, since that is how a user of PyTorch writes them. Its code is one
+            call below the other: a loop over the ops would take time in each run, and a compiled one
+            would check in each run that the list of them is what it was. A module checks its hooks."""
+            graph = torch.fx.Graph()
+            tracer = torch.fx.proxy.GraphAppendingTracer(graph)
+            nodes = {n: graph.placeholder(f"x{n}") for n in [0, *order]}
+            nodes |= {n: graph.get_attr(f"c{n}") for n in constants}
+            operands = {n: torch.fx.Proxy(node, tracer) for n, node in nodes.items()}
+            x, at = operands[0], 0
+            while at < len(ops):
+                length = attention_length(ops, at) if whole else 0
+                if length:
+                    part = ops[at : at + length]
+                    key, value = (operands[one["operands"][0]] for one in (part[0], part[-1]))
+                    scale = part[0]["attributes"]["scale"]
+                    if len(part) == 4:
+                        scale = float(tensors.given[part[1]["operands"][0]][0])
+                    x = torch.nn.functional.scaled_dot_product_attention(x, key, value, scale=scale)
+                    x = x.transpose(1, 2).reshape(part[-1]["shape"])
+                    at += length
+                elif whole and has_bias(ops, at):
+                    one, bias = (operands[n] for n in ops[at]["operands"] + ops[at + 1]["operands"])
+                    x = calls[at](x, one, bias.reshape(-1))
+                    at += 2
+                else:
+                    x = calls[at](x, *(operands[n] for n in ops[at]["operands"]))
                     at += 1
-                return x
+            graph.output(x.node)
+            graph.eliminate_dead_code()
+            weights = {f"c{n}": tensor for n, tensor in constants.items()}
+            return torch.fx.GraphModule(weights, graph).eval().forward
 
         def tensor(number):
             one = torch.from_numpy(tensors.input(number))
@@ -109,13 +103,13 @@ class PyTorch:
             return {name: partial(run, *arguments) for name, (run, _) in variants.items()}
 
         arguments = [tensor(number) for number in [0, *order]]
-        variants = self.variants(ops, lambda whole: Chain(whole).eval(), arguments)
+        variants = self.variants(ops, chain, arguments)
         kernels = {name: words for name, (_, words) in variants.items()}
         return TorchPrepared(tensors, kernels, bind)
 
     def variants(self, ops, chain, arguments):
-        """The function of each variant, and its kernels in words. `chain` makes a module of the ops, as a
-        whole or an op after the other."""
+        """The function of each variant, and its kernels in words. `chain` makes a function of the ops, as
+        a whole or an op after the other."""
         eager = chain(False), [op["op"] for op in ops]
         return {"unfused": eager, "fused": compiled(chain(True), arguments)}
 
@@ -131,19 +125,19 @@ class TorchPrepared(Prepared):
         self.tensors.write_output()
 
 
-def compiled(module, arguments, backend=None):
-    """A module with frozen weights that was compiled, and what it calls."""
+def compiled(function, arguments, backend=None):
+    """A function that was compiled with its weights frozen, and what it calls."""
     import torch
     import torch._inductor.config
     from torch._inductor.compile_fx import compile_fx
     from torch._inductor.graph import GraphLowering
 
     def of_its_own(graph, inputs):
-        # With a backend of its own, no module gets what was compiled for another one like it.
+        # With a backend of its own, no function gets what was compiled for another one like it.
         return compile_fx(graph, inputs)
 
     torch._inductor.config.freezing = True
-    run = torch.compile(module, backend=backend or of_its_own, dynamic=False, fullgraph=True)
+    run = torch.compile(function, backend=backend or of_its_own, dynamic=False, fullgraph=True)
     code = []
     # `run_and_get_code` would forget all that was compiled before.
     with unittest.mock.patch.object(GraphLowering, "save_output_code", code.append):

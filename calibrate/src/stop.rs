@@ -1,12 +1,16 @@
-//! Ctrl-C: the first one ends the run in order, the second one at once.
+//! Ctrl-C: the first one ends the run in order, a later one at once.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use cli_support::say;
 use fused_kernels::worker::Input;
 
 use crate::exit;
+
+/// Signals within this time of the first one are the same wish. `timeout`, shells and launchers of jobs
+/// send one to the program and one to its group.
+const SAME_WISH: Duration = Duration::from_millis(500);
 
 /// Whether the user wants the run to end.
 #[derive(Debug, Clone, Default)]
@@ -14,7 +18,8 @@ pub struct Stop(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    requested: AtomicBool,
+    /// When the user first wanted it.
+    first: OnceLock<Instant>,
     /// The input of the worker that is running.
     held: Mutex<Option<Input>>,
 }
@@ -29,25 +34,29 @@ impl Stop {
         let stop = Self::default();
         let listening = stop.clone();
         ctrlc::set_handler(move || {
-            if listening.request() {
+            let now = Instant::now();
+            let since = listening.request(now);
+            if since > SAME_WISH {
                 std::process::exit(i32::from(exit::INTERRUPTED));
             }
-            say!("\nstopping: writing what is done (once more to quit at once)");
+            if since.is_zero() {
+                say!("\nstopping: writing what is done (once more to quit at once)");
+            }
         })?;
         Ok(stop)
     }
 
-    /// Asks the run to end; whether that was asked before.
-    pub(crate) fn request(&self) -> bool {
-        let before = self.0.requested.swap(true, Ordering::SeqCst);
+    /// Asks the run to end; how long ago that was first asked.
+    pub(crate) fn request(&self, now: Instant) -> Duration {
+        let first = *self.0.first.get_or_init(|| now);
         self.release();
-        before
+        now.saturating_duration_since(first)
     }
 
     /// Whether it was asked for.
     #[must_use]
     pub fn requested(&self) -> bool {
-        self.0.requested.load(Ordering::SeqCst)
+        self.0.first.get().is_some()
     }
 
     /// Keeps a worker's input open until the returned value is dropped or the run is to end,
@@ -95,12 +104,14 @@ mod tests {
         let mut running = cat();
         let held = stop.hold(Input::new(running.stdin.take().unwrap()));
         assert!(running.try_wait().unwrap().is_none());
-        assert!(!stop.request());
+        let now = Instant::now();
+        assert!(stop.request(now).is_zero());
         assert!(running.wait().unwrap().success());
         drop(held);
         let mut late = cat();
         let _held = stop.hold(Input::new(late.stdin.take().unwrap()));
         assert!(late.wait().unwrap().success());
-        assert!(stop.requested() && stop.request());
+        assert!(stop.requested());
+        assert_eq!(stop.request(now + 2 * SAME_WISH), 2 * SAME_WISH, "since the first one");
     }
 }

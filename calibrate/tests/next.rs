@@ -79,7 +79,9 @@ fn what_a_model_needs_is_added_to_a_file() {
     let at = folder.path();
     let model = ["--for", "model.json", "--dim", "batch=4", "--output", "t.toml"];
     calibrate(at).args(model).args(["--threads", "2", "--dry-run"]).assert().success().stdout(
-        contains("3 problems").and(contains("to measure")).and(contains("linear+relu/f32")),
+        contains("3 problems")
+            .and(contains("1 of 1 are unsafe; nothing is known of what they may lose"))
+            .and(contains("to measure").and(contains("linear+relu/f32"))),
     );
     assert!(!at.join("t.toml").exists(), "a dry run writes nothing");
 

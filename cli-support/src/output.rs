@@ -143,7 +143,7 @@ impl Target {
         self.found == Found::Device
     }
 
-    /// An error of the temporary file, whose name says nothing to a user.
+    /// An error of writing, which names no file, or a temporary one that says nothing to a user.
     fn unwritten(&self, error: &io::Error) -> io::Error {
         let named = self.named.display();
         io::Error::new(error.kind(), format!("cannot write {named}: {error}"))
@@ -163,7 +163,7 @@ impl Target {
         let cannot = || format!("cannot write {}", self.named.display());
         if self.is_device() {
             let device = File::options().write(true).open(&self.path).with_context(cannot)?;
-            return Ok(OutputFile::Device(device));
+            return Ok(OutputFile::Device { device, target: self });
         }
         let mut builder = tempfile::Builder::new();
         // As for any other new file: temporary ones are for their owner alone.
@@ -241,7 +241,12 @@ pub enum OutputFile {
         target: Target,
     },
     /// A device, which has all that was written.
-    Device(File),
+    Device {
+        /// It.
+        device: File,
+        /// Its place.
+        target: Target,
+    },
 }
 
 impl OutputFile {
@@ -282,7 +287,9 @@ impl Write for OutputFile {
             Self::File { file, target } => {
                 file.as_file_mut().write(bytes).map_err(|error| target.unwritten(&error))
             }
-            Self::Device(device) => device.write(bytes),
+            Self::Device { device, target } => {
+                device.write(bytes).map_err(|error| target.unwritten(&error))
+            }
         }
     }
 
@@ -291,7 +298,9 @@ impl Write for OutputFile {
             Self::File { file, target } => {
                 file.as_file_mut().flush().map_err(|error| target.unwritten(&error))
             }
-            Self::Device(device) => device.flush(),
+            Self::Device { device, target } => {
+                device.flush().map_err(|error| target.unwritten(&error))
+            }
         }
     }
 }

@@ -58,9 +58,11 @@ fn is_command(character: char) -> bool {
 }
 
 /// Makes cells of CSV plain. Whatever a terminal would obey becomes an escape as in [`text`], but ends
-/// of lines: a line feed, with or without a carriage return before it. An apostrophe stands before what a spreadsheet would take for a formula: cells that
-/// begin with `=`, `+`, `-`, `@`, a tab or the end of a line, and are not a number. The text comes in
-/// pieces.
+/// of lines: a line feed, with or without a carriage return before it. An apostrophe stands before
+/// what a spreadsheet would take for a formula: cells that begin with `=`, `+`, `-`, `@`, a tab or the
+/// end of a line, and are not a number. Spreadsheets leave out blanks before these signs, and some
+/// take a semicolon or a tab for the end of a cell, and then a quote for a part of it. So the signs
+/// are looked for behind all of them. The text comes in pieces.
 #[derive(Debug, Default)]
 pub struct Cells {
     /// A character that may be a command, as far as it is there.
@@ -80,8 +82,11 @@ enum Place {
     /// Before the first byte of a cell.
     #[default]
     Start,
-    /// The same, behind a quote.
+    /// Behind blanks, or what some take for the end of a cell.
+    Blank,
+    /// The same two behind a quote.
     QuotedStart,
+    QuotedBlank,
     Cell,
     Quoted,
     /// In a cell that is held.
@@ -131,8 +136,8 @@ impl Cells {
             _ if byte.is_ascii() && is_command(char::from(byte)) => {
                 self.escape(char::from(byte), out);
             }
-            // The first bytes of all commands beyond ASCII.
-            0xc2 | 0xd8 | 0xe2 => self.begun.push(byte),
+            // The first bytes of all commands, blanks and wide signs beyond ASCII.
+            0xc2 | 0xd8 | 0xe1..=0xe3 | 0xef => self.begun.push(byte),
             _ if self.begun.is_empty() => self.byte(byte, out),
             _ => {
                 self.begun.push(byte);
@@ -142,11 +147,24 @@ impl Cells {
                         self.begun.clear();
                         self.escape(command, out);
                     }
-                    None if self.begun.len() < LONGEST_COMMAND => {}
+                    Some(letter) if is_blank(letter) && self.may_begin() => {
+                        out.append(&mut self.begun);
+                    }
+                    Some(letter) if is_wide_sign(letter) && self.may_begin() => {
+                        out.push(b'\'');
+                        self.give_up(out);
+                    }
+                    None if self.begun.len() < LONGEST_LETTER => {}
                     _ => self.give_up(out),
                 }
             }
         }
+    }
+
+    /// Whether what comes next may be the first of a cell that a spreadsheet looks at.
+    fn may_begin(&self) -> bool {
+        let begins = [Place::Start, Place::Blank, Place::QuotedStart, Place::QuotedBlank];
+        !self.has_formulas && begins.contains(&self.place)
     }
 
     fn escape(&mut self, command: char, out: &mut Vec<u8>) {
@@ -170,22 +188,46 @@ impl Cells {
         }
         let is_end = matches!(byte, b',' | b'\r' | b'\n');
         self.place = match (self.place, byte) {
-            (Place::Start | Place::Cell | Place::Quote, _) if is_end => Place::Start,
-            (Place::Start, b'"') => Place::QuotedStart,
-            (Place::Start, b'+' | b'-') => Place::Held,
-            (Place::QuotedStart, b'+' | b'-') => Place::QuotedHeld,
-            (Place::Start, b'=' | b'@' | b'\t') => {
+            (Place::Start | Place::Blank | Place::Cell | Place::Held | Place::Quote, _)
+                if is_end =>
+            {
+                Place::Start
+            }
+            (Place::Start | Place::Blank, b'"') => Place::QuotedStart,
+            (Place::Start | Place::Blank, b'+' | b'-') => Place::Held,
+            (Place::QuotedStart | Place::QuotedBlank, b'+' | b'-') => Place::QuotedHeld,
+            (Place::Start | Place::Blank, b'=' | b'@') => {
                 out.push(b'\'');
                 Place::Cell
             }
-            (Place::QuotedStart, b'=' | b'@' | b'\t' | b'\r' | b'\n') => {
+            (Place::QuotedStart | Place::QuotedBlank, b'=' | b'@') => {
                 out.push(b'\'');
                 Place::Quoted
             }
-            (Place::Start | Place::Cell, _) => Place::Cell,
-            (Place::QuotedStart | Place::Quoted | Place::QuotedHeld, b'"') => Place::Quote,
-            (Place::Quote | Place::QuotedStart | Place::Quoted, _) => Place::Quoted,
-            (Place::Held, _) if is_end => Place::Start,
+            (Place::Start, b'\t') => {
+                out.push(b'\'');
+                Place::Blank
+            }
+            (Place::QuotedStart, b'\t' | b'\r' | b'\n') => {
+                out.push(b'\'');
+                Place::QuotedBlank
+            }
+            (Place::Start | Place::Blank | Place::QuotedStart | Place::QuotedBlank, b' ') => {
+                self.place
+            }
+            (Place::QuotedBlank, b'\r') => Place::QuotedBlank,
+            (Place::Start | Place::Blank | Place::Cell | Place::Held, b';' | b'\t') => Place::Blank,
+            (
+                Place::QuotedStart | Place::QuotedBlank | Place::Quoted | Place::QuotedHeld,
+                b';' | b'\t' | b'\n',
+            ) => Place::QuotedBlank,
+            (Place::Start | Place::Blank | Place::Cell, _) => Place::Cell,
+            (Place::QuotedStart | Place::QuotedBlank | Place::Quoted | Place::QuotedHeld, b'"') => {
+                Place::Quote
+            }
+            (Place::Quote | Place::QuotedStart | Place::QuotedBlank | Place::Quoted, _) => {
+                Place::Quoted
+            }
             (Place::Held, _) => Place::Held,
             (Place::QuotedHeld, _) => Place::QuotedHeld,
         };
@@ -212,8 +254,21 @@ impl Cells {
     }
 }
 
-/// The bytes of the longest command.
-const LONGEST_COMMAND: usize = 3;
+/// What spreadsheets leave out before the first sign of a cell: spaces of all widths, none too, and
+/// the mark at the beginning of a file.
+fn is_blank(letter: char) -> bool {
+    let has_no_width =
+        matches!(letter, '\u{ad}' | '\u{180e}' | '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}');
+    letter.is_whitespace() || has_no_width
+}
+
+/// `=`, `+`, `-` and `@` as wide as a Chinese letter, which mean the same to some.
+fn is_wide_sign(letter: char) -> bool {
+    matches!(letter, '\u{ff1d}' | '\u{ff0b}' | '\u{ff0d}' | '\u{ff20}')
+}
+
+/// The bytes of the longest command, blank or sign.
+const LONGEST_LETTER: usize = 3;
 
 #[cfg(test)]
 mod tests {
@@ -260,13 +315,41 @@ mod tests {
             ("=1+1,b\r\n", "'=1+1,b\r\n"),
             ("a,@SUM(A1)\r\n+cmd,\"=x, y\"\r\n", "a,'@SUM(A1)\r\n'+cmd,\"'=x, y\"\r\n"),
             ("\"-2+3+cmd|' /C calc'!A0\",-2+3\r\n", "\"'-2+3+cmd|' /C calc'!A0\",'-2+3\r\n"),
-            ("\"\t=1\"\n", "\"'\t=1\"\n"),
-            ("\"\r\n=1\",\"\n=1\"\r\n", "\"'\r\n=1\",\"'\n=1\"\r\n"),
+            ("\"\t=1\"\n", "\"'\t'=1\"\n"),
+            ("\"\r\n=1\",\"\n=1\"\r\n", "\"'\r\n'=1\",\"'\n'=1\"\r\n"),
             ("\"+\"\"a\"\"\",=\r\n", "\"'+\"\"a\"\"\",'=\r\n"),
             ("-x", "'-x"),
         ] {
             assert_eq!(cells(csv), plain, "{csv:?}");
         }
+    }
+
+    /// Spreadsheets leave blanks out, and some end cells at a semicolon or a tab.
+    #[test]
+    fn formulas_behind_blanks_and_other_separators_become_text() {
+        for (csv, plain) in [
+            (" =1,  @a,\" =1,\"\r\n", " '=1,  '@a,\" '=1,\"\r\n"),
+            ("\u{feff}=1,\u{feff}\"=1\"", "\u{feff}'=1,\u{feff}\"'=1\""),
+            ("\u{a0}=1,\u{3000}@,\u{2003}\u{200b}-x", "\u{a0}'=1,\u{3000}'@,\u{2003}\u{200b}'-x"),
+            (" -x, -5,\" +x\"", " '-x, -5,\" '+x\""),
+            ("a;=1,b; @x;c;-y\r\n", "a;'=1,b; '@x;c;'-y\r\n"),
+            ("a\t=1", "a\t'=1"),
+            // Where semicolons end cells, this quote is in the middle of one.
+            ("x,\"a;=1, b\",\"a\n=1\",\"a\r\n+b\"", "x,\"a;'=1, b\",\"a\n'=1\",\"a\r\n'+b\""),
+            ("\u{ff1d}1,a;\u{ff0b}1,\u{ff0d}\u{ff20}", "'\u{ff1d}1,a;'\u{ff0b}1,'\u{ff0d}\u{ff20}"),
+            ("-5;=1,-x;=1,\"-5;-y\"", "-5;'=1,'-x;'=1,\"-5;'-y\""),
+        ] {
+            assert_eq!(cells(csv), plain, "{csv:?}");
+        }
+    }
+
+    #[test]
+    fn formulas_stay_where_they_are_asked_for() {
+        let csv = " =1,a;@x,\u{feff}-y,\u{ff1d}1,-\u{a0}";
+        let (mut cells, mut out) = (Cells::with_formulas(), Vec::new());
+        cells.pass(csv.as_bytes(), &mut out);
+        cells.finish(&mut out);
+        assert_eq!(out, csv.as_bytes());
     }
 
     #[test]
@@ -305,6 +388,7 @@ mod tests {
             "name,ns\r\n,\r\n",
             "-5,+1.5e-3,-0.25,-inf\r\n\"-7\",-\r\n",
             "a=b,\"x \"\"=\"\" y\",\"\"\"=\"\"\",void f<-1>(int)\r\n",
+            " a =b, -5,64x32 float;Scalar=-1;;-1;+2;-0.5,a\u{a0}=b,\u{feff},; ,a - b\r\n",
         ] {
             assert_eq!(cells(csv), csv);
         }

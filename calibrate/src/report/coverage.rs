@@ -60,6 +60,10 @@ fn decisions(coverage: &Coverage<'_>, open: usize) -> String {
         0 => String::new(),
         count => format!(" ({count} of them measured, and too close to call)"),
     };
-    let regret = milliseconds(coverage.expected_regret_ms());
+    let regret = coverage.expected_regret_ms();
+    if regret <= 0.0 {
+        return format!("{open} of {all} are unsafe; nothing is known of what they may lose");
+    }
+    let regret = milliseconds(regret);
     format!("{open} of {all} are unsafe{too_close}; all are expected to lose {regret} together")
 }

@@ -75,6 +75,7 @@ fn every_run_has_a_seed_of_its_own() {
 fn an_interrupted_run_keeps_what_is_done() {
     use std::io::{BufRead, BufReader};
     use std::process::{Command as Process, Stdio};
+    use std::time::Duration;
 
     let folder = folder();
     for (round, expected) in [(0, "t.toml"), (1, "t.partial.toml")] {
@@ -96,8 +97,12 @@ fn an_interrupted_run_keeps_what_is_done() {
             line.clear();
             assert!(stderr.read_line(&mut line).unwrap() > 0, "it ended by itself");
         }
-        let killed = Process::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-        assert!(killed.success());
+        let kill =
+            || Process::new("kill").args(["-INT", &child.id().to_string()]).output().unwrap();
+        assert!(kill().status.success());
+        // As `timeout` and launchers of jobs do, which send one to the whole group as well.
+        std::thread::sleep(Duration::from_millis(20));
+        kill();
         // Read on, so that the child never waits for its reader.
         let rest: Vec<String> = stderr.lines().map(Result::unwrap).collect();
         assert_eq!(child.wait().unwrap().code(), Some(130), "{rest:?}");

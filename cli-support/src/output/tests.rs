@@ -123,3 +123,19 @@ fn links_lead_on_devices_take_all_and_fifos_are_refused() {
         assert!(message.contains("FIFO"), "{message}");
     }
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_device_is_named() {
+    let full = || {
+        let target = Target::new(Path::new("/dev/full"), Replace::if_told(false)).unwrap();
+        Destination::new(Some(target)).unwrap()
+    };
+    let at_once = full().write_all(&[b'x'; 100_000]).unwrap_err();
+    let mut few = full();
+    few.write_all(b"x").unwrap();
+    let at_the_end = few.finish().unwrap_err();
+    for message in [at_once.to_string(), format!("{at_the_end:#}")] {
+        assert!(message.starts_with("cannot write /dev/full: "), "{message}");
+    }
+}

@@ -301,10 +301,10 @@ impl<E: Element, const R: usize, const V: usize, const U: usize, const REST: boo
         // SAFETY: the guarantee of the caller of `Strip::compute`: the rows of the panel and the numbers
         // of the source are those of the sizes.
         let sums: [[[S::f32s; V]; R]; U] = unsafe {
-            if S::REGISTER_COUNT < 32 {
-                terms.in_few_registers::<V, U, REST>(simd, ahead)
+            if Terms::<S, E, R>::takes_turns(REST) {
+                terms.in_turns::<V, U, REST>(simd, ahead)
             } else {
-                terms.in_many_registers::<V, U, REST>(simd)
+                terms.one_by_one::<V, U, REST>(simd)
             }
         };
         let target = target.wrapping_add(first * target_stride);

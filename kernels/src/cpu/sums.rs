@@ -60,14 +60,21 @@ pub(super) struct Terms<S: Simd, E, const R: usize> {
 }
 
 impl<S: Simd, E: Element, const R: usize> Terms<S, E, R> {
-    /// Their products with the panel, added up in `U` sums for each result, where there are 16 vector
-    /// registers. With `REST` the last of `V` vectors is not a whole one.
+    /// Whether [`Self::in_turns`] is the way: with 16 vector registers, and whole vectors of f32. The
+    /// lanes of a part, and numbers that are widened, would push sums of several terms out of the
+    /// registers.
+    pub(super) const fn takes_turns(rest: bool) -> bool {
+        S::REGISTER_COUNT < 32 && size_of::<E>() == size_of::<f32>() && !rest
+    }
+
+    /// Their products with the panel, added up in `U` sums for each result, four terms in a turn. With
+    /// `REST` the last of `V` vectors is not a whole one.
     ///
     /// # Safety
     ///
     /// The rows of the panel and the numbers of the source must be valid for the terms.
     #[inline(always)]
-    pub(super) unsafe fn in_few_registers<const V: usize, const U: usize, const REST: bool>(
+    pub(super) unsafe fn in_turns<const V: usize, const U: usize, const REST: bool>(
         &self,
         simd: S,
         ahead: Ahead,
@@ -126,13 +133,13 @@ impl<S: Simd, E: Element, const R: usize> Terms<S, E, R> {
         sums
     }
 
-    /// The same where there are 32.
+    /// The same, a term of each sum after the other.
     ///
     /// # Safety
     ///
-    /// As for [`Self::in_few_registers`].
+    /// As for [`Self::in_turns`].
     #[inline(always)]
-    pub(super) unsafe fn in_many_registers<const V: usize, const U: usize, const REST: bool>(
+    pub(super) unsafe fn one_by_one<const V: usize, const U: usize, const REST: bool>(
         &self,
         simd: S,
     ) -> [[[S::f32s; V]; R]; U] {

@@ -88,7 +88,9 @@ impl Coverage<'_> {
     /// The expected regret of all decisions together, in milliseconds, as far as it is known.
     #[must_use]
     pub fn expected_regret_ms(&self) -> f64 {
-        self.questions.iter().filter_map(|covered| covered.expected_regret_ms).sum()
+        let known = self.questions.iter().filter_map(|covered| covered.expected_regret_ms);
+        // `sum` makes -0 of nothing, which is printed with its sign.
+        known.fold(0.0, |total, ms| total + ms)
     }
 
     fn count(&self, is_meant: impl Fn(&Covered<'_>) -> bool) -> usize {

@@ -61,7 +61,8 @@ pub fn measure(
 ) -> Result<Samples, BackendError> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     prepared.new_layout(random.next_u64())?;
-    let least = procedure.sample.max(instruments.tick * Procedure::TICKS);
+    let told = if instruments.is_told { Procedure::TOLD_SAMPLE } else { Duration::ZERO };
+    let least = procedure.sample.max(instruments.tick * Procedure::TICKS).max(told);
     let [first, second] = variants;
     let once =
         [seconds_per_run(prepared, first, least)?, seconds_per_run(prepared, second, least)?];

@@ -14,6 +14,8 @@ struct Scripted {
     held_up: Option<usize>,
     /// The factor by which all runs take longer; 0 means 1.
     times_slower: u32,
+    /// Microseconds of each call, and of each of its runs, in place of those of its variants.
+    call_and_run: Option<[u64; 2]>,
     /// It makes only the first of the runs of this variant.
     leaves_out: Option<Variant>,
     /// The clock before the run with a number, where the device has one.
@@ -36,9 +38,10 @@ impl Prepared for Scripted {
         if self.held_up == Some(self.calls.len() - 1) {
             return Ok(Duration::from_secs(1));
         }
-        let micros = if variant == Variant::Unfused { 200 } else { 100 };
+        let of_variant = if variant == Variant::Unfused { 200 } else { 100 };
+        let [call, run] = self.call_and_run.unwrap_or([0, of_variant]).map(Duration::from_micros);
         let made = if self.leaves_out == Some(variant) { 1 } else { iterations };
-        Ok(Duration::from_micros(micros) * made * self.times_slower.max(1))
+        Ok(call + run * made * self.times_slower.max(1))
     }
     fn output(&mut self) -> Result<Vec<f32>, BackendError> {
         Ok(Vec::new())
@@ -114,14 +117,22 @@ fn the_ticks_of_another_programs_clock_are_those_that_its_times_show() {
 
 #[test]
 fn another_program_that_makes_only_the_first_run_is_seen() {
-    let measured = |leaves_out, times_slower| {
+    let measured_on = |device: &mut Scripted| {
         let (watch, proof) = (&mut Idle, &mut unproved);
         let mut instruments = Instruments { is_told: true, ..host(watch, proof) };
-        let device = &mut Scripted { leaves_out, times_slower, ..Scripted::default() };
         let samples = measure(device, Variant::ALL, &SMALL, 1, &mut instruments);
         samples.map(|samples| samples.iterations).map_err(|error| error.to_string())
     };
-    assert_eq!(measured(None, 1), Ok([3, 5]));
+    let measured = |leaves_out, times_slower| {
+        measured_on(&mut Scripted { leaves_out, times_slower, ..Scripted::default() })
+    };
+    assert_eq!(measured(None, 1), Ok([25, 50]), "5 ms, not 500 us");
+    // Four runs take 1.6 ms, and sixteen not twice as much: most of it is the call.
+    let call_and_run = Some([1200, 100]);
+    assert_eq!(measured_on(&mut Scripted { call_and_run, ..Scripted::default() }), Ok([4, 4]));
+    let leaves_out = Some(Variant::Fused);
+    let device = &mut Scripted { call_and_run, leaves_out, ..Scripted::default() };
+    assert!(measured_on(device).unwrap_err().contains("takes 1.3ms for 4 runs"));
     for variant in Variant::ALL {
         let message = measured(Some(variant), 1).unwrap_err();
         assert!(message.starts_with(&format!("its {} variant takes", variant.name())), "{message}");

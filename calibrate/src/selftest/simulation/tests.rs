@@ -1,6 +1,6 @@
 //! The promise of the procedure, with fixed seeds.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fusion_cost_model::calibration::{HardwareCalibration, ReasonCode};
 
@@ -42,7 +42,7 @@ fn widest(disturbance: Disturbance) -> f64 {
 #[test]
 fn a_simulation_that_is_stopped_begins_no_other_run() {
     let stop = Stop::default();
-    stop.request();
+    stop.request(Instant::now());
     let millions = simulation(Disturbance::ALL[0], 4, 1).run(u32::MAX, &stop).unwrap();
     assert!(millions.interrupted);
     assert_eq!(millions.calibrations, 0);
