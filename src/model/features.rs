@@ -91,37 +91,63 @@ pub(super) struct Features {
 /// What a roofline needs of a problem.
 #[derive(Debug, Clone)]
 pub(super) struct Work {
-    pub(super) flops: f64,
-    /// Bytes of the fused variant.
-    pub(super) bytes: f64,
     pub(super) log2_bytes: f64,
-    steps: [(f64, f64); Chain::MAX_OPS],
+    /// The fused kernel, and the unfused ones behind it.
+    kernels: [Pair; PAIRS],
     len: u8,
 }
 
+/// Pairs of the fused kernel and as many others as a chain can have.
+pub(super) const PAIRS: usize = (Chain::MAX_OPS + 1).div_ceil(2);
+
+/// Flops and bytes of two kernels; 0 where there is none.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Pair {
+    pub(super) flops: [f64; 2],
+    pub(super) bytes: [f64; 2],
+}
+
 impl Work {
-    /// Flops and bytes of each unfused kernel.
-    pub(super) fn steps(&self) -> &[(f64, f64)] {
-        &self.steps[..usize::from(self.len)]
+    /// Of the fused kernel, which leaves out what a mask hides.
+    pub(super) const fn flops(&self) -> f64 {
+        self.kernels[0].flops[0]
+    }
+
+    /// Of the fused kernel.
+    pub(super) const fn bytes(&self) -> f64 {
+        self.kernels[0].bytes[0]
+    }
+
+    /// How many unfused kernels there are.
+    pub(super) fn steps(&self) -> usize {
+        usize::from(self.len)
+    }
+
+    /// The fused kernel, and the unfused ones behind it, two at a time.
+    pub(super) fn pairs(&self) -> &[Pair] {
+        &self.kernels[..(self.steps() + 1).div_ceil(2)]
     }
 
     #[expect(clippy::cast_precision_loss, reason = "coordinates of an estimate")]
     fn of(problem: &Problem) -> Self {
         let element_bytes = problem.dtype().bytes() as f64;
-        let mut steps = [(0.0, 0.0); Chain::MAX_OPS];
-        let (mut flops, mut elements, mut last, mut len) = (0.0, 0, 0, 0);
-        for (kept, step) in steps.iter_mut().zip(problem.steps()) {
+        let mut kernels = [Pair::default(); PAIRS];
+        let (mut flops, mut elements, mut last, mut len) = (0.0, 0, 0, 0_u8);
+        for (index, step) in (1..).zip(problem.steps()) {
             let (operands, input) = (step.operand_elements(), step.input_elements());
             let own = step.flops() as f64;
             last = step.output.elements();
-            *kept = (own, (input + operands + last) as f64 * element_bytes);
+            let kept: &mut Pair = &mut kernels[index / 2];
+            kept.flops[index % 2] = own;
+            kept.bytes[index % 2] = (input + operands + last) as f64 * element_bytes;
             flops += step.useful_flops() as f64;
             // The fused variant reads the first input, every operand, and writes the last output.
             elements += operands + if len == 0 { input } else { 0 };
             len += 1;
         }
         let bytes = (elements + last) as f64 * element_bytes;
-        Self { flops, bytes, log2_bytes: bytes.log2(), steps, len }
+        (kernels[0].flops[0], kernels[0].bytes[0]) = (flops, bytes);
+        Self { log2_bytes: bytes.log2(), kernels, len }
     }
 }
 
@@ -291,10 +317,11 @@ mod tests {
             let sizes = sizes.replace("pool4", "pool1").replace("causal4", "causal1");
             let problem = problem(&format!("{}/f32/{sizes}", pattern.name));
             let (work, traffic) = (Work::of(&problem), Traffic::of(&problem));
-            assert_eq!(work.flops, traffic.flops as f64, "{problem}");
-            assert_eq!(work.bytes, traffic.fused_bytes as f64, "{problem}");
-            let unfused: f64 = work.steps().iter().map(|step| step.1).sum();
-            assert_eq!(unfused, traffic.unfused_bytes as f64, "{problem}");
+            assert_eq!(work.flops(), traffic.flops as f64, "{problem}");
+            assert_eq!(work.bytes(), traffic.fused_bytes as f64, "{problem}");
+            let all: f64 = work.pairs().iter().flat_map(|pair| pair.bytes).sum();
+            assert_eq!(all - work.bytes(), traffic.unfused_bytes as f64, "{problem}");
+            assert_eq!(work.steps(), problem.chain().len(), "{problem}");
         }
     }
 }

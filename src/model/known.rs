@@ -21,14 +21,14 @@ use crate::vocabulary::{Chain, DType, Family, Op, Problem, Sizes};
 #[derive(Debug, Default)]
 pub(super) struct Known {
     indices: Vec<usize>,
-    pub(super) by_problem: FxHashMap<Problem, usize>,
     pub(super) by_chain: FxHashMap<(Chain, DType), Vec<usize>>,
     pub(super) on_paper: OnPaper,
     /// The least that fusing was measured to gain, by family.
     least_gain: FxHashMap<Family, f64>,
     clouds: FxHashMap<CloudKey, Arc<Cloud>>,
-    /// Measured chains that begin with the same op, at the same sizes.
-    at_sizes: FxHashMap<(Op, DType, Sizes), Vec<Problem>>,
+    /// What was measured at the same sizes, with its records: so few that one lookup finds the record
+    /// of a problem and those that it can be composed from.
+    at_sizes: FxHashMap<Sizes, Vec<(Problem, usize)>>,
     /// The same at any sizes.
     at_all: FxHashMap<(Op, DType), Vec<Chain>>,
     /// First ops of longer chains, as single ops.
@@ -157,13 +157,15 @@ impl Known {
             let record = &records[index];
             let problem = record.problem;
             let (chain, dtype, first) = (*problem.chain(), problem.dtype(), problem.chain()[0]);
-            known.by_problem.insert(problem, index);
             let of_chain = known.by_chain.entry((chain, dtype)).or_default();
             if of_chain.is_empty() {
                 known.at_all.entry((first, dtype)).or_default().push(chain);
             }
             of_chain.push(index);
-            known.at_sizes.entry((first, dtype, *problem.sizes())).or_default().push(problem);
+            let at_sizes = known.at_sizes.entry(*problem.sizes()).or_default();
+            // Of several records of a problem, the last one counts.
+            at_sizes.retain(|(other, _)| *other != problem);
+            at_sizes.push((problem, index));
             by_key.entry(CloudKey::of(&problem)).or_default().push(Observation::of(index, record));
             if !chain.is_single() {
                 let family = Family::of(chain.form());
@@ -176,13 +178,23 @@ impl Known {
             // What was measured by itself is not observed twice.
             let of_index = Observation::of_first_step(index, &records[index])
                 .filter(|one| known.first_steps.get(&one.problem) == Some(one))
-                .filter(|one| !known.by_problem.contains_key(&one.problem));
+                .filter(|one| known.record(&one.problem).is_none());
             if let Some(one) = of_index {
                 by_key.entry(CloudKey::of(&one.problem)).or_default().push(one);
             }
         }
         known.indices = indices;
         (known, by_key)
+    }
+
+    /// What was measured at the sizes of a problem, with its records.
+    pub(super) fn at_sizes(&self, problem: &Problem) -> &[(Problem, usize)] {
+        self.at_sizes.get(problem.sizes()).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// The record of a problem.
+    pub(super) fn record(&self, problem: &Problem) -> Option<usize> {
+        record_of(self.at_sizes(problem), problem)
     }
 
     /// The least speedup that was measured in the family of a problem, if any was.
@@ -203,8 +215,13 @@ impl Known {
     }
 
     /// The times of a problem that was not measured, from the most trusted evidence that there is
-    /// apart from a roofline.
-    pub(super) fn estimate(&self, records: &[FusionRecord], problem: &Problem) -> Option<Answer> {
+    /// apart from a roofline; with what was measured [at its sizes](Self::at_sizes).
+    pub(super) fn estimate(
+        &self,
+        records: &[FusionRecord],
+        problem: &Problem,
+        at_sizes: &[(Problem, usize)],
+    ) -> Option<Answer> {
         let within = |prediction: &Prediction| prediction.octaves <= SLACK_OCTAVES;
         let answer = |evidence: Evidence, prediction: Prediction| {
             let [time, speedup] = self.spreads.of(evidence);
@@ -212,7 +229,7 @@ impl Known {
             let half_widths = [time.half_width(ln_fused.sd), speedup.half_width(ln_speedup.sd)];
             Some(Answer { evidence, prediction, half_widths })
         };
-        if let Some(found) = self.composed_at_size(records, problem).filter(within) {
+        if let Some(found) = self.composed_at_size(records, problem, at_sizes).filter(within) {
             return answer(Evidence::ComposedAtSize, found);
         }
         let key = CloudKey::of(problem);
@@ -233,16 +250,22 @@ impl Known {
     }
 
     /// From a sibling that was measured at the same size.
-    fn composed_at_size(&self, records: &[FusionRecord], problem: &Problem) -> Option<Prediction> {
+    fn composed_at_size(
+        &self,
+        records: &[FusionRecord],
+        problem: &Problem,
+        at_sizes: &[(Problem, usize)],
+    ) -> Option<Prediction> {
         let first_step = problem.chain().is_single().then(|| self.first_steps.get(problem));
         if let Some(first_step) = first_step.flatten() {
             return Some(first_step.prediction());
         }
-        let key = (problem.chain()[0], problem.dtype(), *problem.sizes());
-        let siblings = self.at_sizes.get(&key)?.iter();
-        let with_record = siblings.map(|sibling| (*sibling, self.by_problem.get(sibling)));
-        self.composed(records, problem, with_record, |_, index| {
-            index.map(|&index| Observation::of(index, &records[index]).prediction())
+        let begins_alike = |(other, _): &&(Problem, usize)| {
+            (other.chain()[0], other.dtype()) == (problem.chain()[0], problem.dtype())
+        };
+        let siblings = at_sizes.iter().filter(begins_alike).copied();
+        self.composed(records, problem, siblings, |_, index| {
+            Some(Observation::of(index, &records[index]).prediction())
         })
     }
 
@@ -304,7 +327,7 @@ impl Known {
     /// What is known of a part of a chain by itself.
     fn part(&self, records: &[FusionRecord], part: Option<Problem>) -> Option<Prediction> {
         let part = part?;
-        if let Some(&index) = self.by_problem.get(&part) {
+        if let Some(index) = self.record(&part) {
             return Some(Observation::of(index, &records[index]).prediction());
         }
         Some(self.clouds.get(&CloudKey::of(&part))?.at(&Features::of(&part)))
@@ -314,7 +337,8 @@ impl Known {
     fn composed_left_out(&self, records: &[FusionRecord]) -> Vec<LeftOut> {
         let composed = |&index: &usize| {
             let record = &records[index];
-            let found = self.composed_at_size(records, &record.problem)?;
+            let problem = &record.problem;
+            let found = self.composed_at_size(records, problem, self.at_sizes(problem))?;
             let Prediction { ln_fused: time, ln_speedup: speedup, octaves, .. } = found;
             let is_single = record.problem.chain().len() == 1;
             Some(LeftOut {
@@ -327,6 +351,14 @@ impl Known {
         };
         self.indices.iter().filter_map(composed).collect()
     }
+}
+
+/// The record of a problem among those at its sizes.
+pub(super) fn record_of(at_sizes: &[(Problem, usize)], problem: &Problem) -> Option<usize> {
+    let is_it = |(other, _): &&(Problem, usize)| {
+        other.chain() == problem.chain() && other.dtype() == problem.dtype()
+    };
+    at_sizes.iter().find(is_it).map(|(_, index)| *index)
 }
 
 /// The first ops of chains as single ops: of several chains at one size, what is most certain.

@@ -15,12 +15,17 @@ use super::surroundings::Surroundings;
 /// Up to this many values, a mean looks at all of them; beyond, at the nearest [`NEIGHBOURS`].
 const MOST_IN_ALL: usize = 1024;
 
+/// As many blocks of values hold them.
+const MOST_BLOCKS: usize = MOST_IN_ALL / LANES;
+/// And as many those that a chain usually has.
+const USUAL_BLOCKS: usize = 16;
+
 /// The last bits of a number: the number of any block of values fits into them.
-const BLOCKS: u32 = (MOST_IN_ALL / LANES) as u32 - 1;
+const BLOCKS: u32 = MOST_BLOCKS as u32 - 1;
 const LANE_BITS: u32 = LANES.trailing_zeros();
 
 /// Samples that a guess names.
-const NAMED: usize = 3;
+pub(super) const NAMED: usize = 3;
 
 /// A value between measured ones.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -88,16 +93,16 @@ pub(super) struct FieldOf<const D: usize> {
     /// The places, [`LANES`] to a block with a lane for each coordinate.
     places: Vec<[Lane; D]>,
     /// What is known before a query; `None` where the nearest samples are solved for each.
-    all: Option<All<D>>,
+    all: Option<All>,
 }
 
 /// What a mean over all values needs.
 #[derive(Debug)]
-struct All<const D: usize> {
+struct All {
     /// A lane for each block of places.
     weights: Vec<Lane>,
     trend: [f64; 2],
-    surroundings: Vec<Surroundings<D>>,
+    surroundings: Vec<Surroundings>,
     /// Of each sample from all others: the error and its standard deviation.
     left_out: Vec<[f64; 2]>,
 }
@@ -116,7 +121,7 @@ impl<const D: usize> FieldOf<D> {
         let mut all = None;
         if samples.len() <= MOST_IN_ALL {
             let attempts = std::iter::from_fn(|| {
-                let attempt = All::of(&samples, &covariance, &centre);
+                let attempt = All::of(&samples, &covariance);
                 if attempt.is_none() {
                     // Of rounding alone: with more noise it can be solved.
                     covariance.noise *= 4.0;
@@ -165,19 +170,20 @@ impl<const D: usize> FieldOf<D> {
         spread_out(self.samples.len(), MOST).map(of_sample).collect()
     }
 
-    fn by_all(&self, all: &All<D>, place: &Place, scaled: &[f32; D]) -> Guess {
-        let mut sums = [0.0_f32; LANES];
-        let mut least = [f32::INFINITY; LANES];
-        for (block, (places, weights)) in (0_u32..).zip(self.places.iter().zip(&all.weights)) {
-            let squared = matern::squared_distances(scaled, places);
-            let alike = matern::correlations(squared);
-            for lane in 0..LANES {
-                sums[lane] += alike[lane] * weights[lane];
-                // The block is in the last digits of the distance, so that the least distance has it.
-                let marked = f32::from_bits((squared[lane].to_bits() & !BLOCKS) | block);
-                least[lane] = if marked < least[lane] { marked } else { least[lane] };
-            }
+    fn by_all(&self, all: &All, place: &Place, scaled: &[f32; D]) -> Guess {
+        // Room for more blocks than there are would take longer to clear than the others to compute.
+        if self.places.len() <= USUAL_BLOCKS {
+            self.by_blocks::<USUAL_BLOCKS>(all, place, scaled)
+        } else {
+            self.by_blocks::<MOST_BLOCKS>(all, place, scaled)
         }
+    }
+
+    /// The value from all samples, which are at most `B` blocks.
+    fn by_blocks<const B: usize>(&self, all: &All, place: &Place, scaled: &[f32; D]) -> Guess {
+        let mut alike = [[0.0; LANES]; B];
+        let least = distances(scaled, &self.places, &mut alike);
+        let sums = weighted(&all.weights, &mut alike);
         // Distances are not negative, so that their bits have their order. The lane comes behind.
         let marked = |lane: usize| (u64::from(least[lane].to_bits()) << LANE_BITS) | lane as u64;
         let nearest = (1..LANES).fold(marked(0), |least, lane| least.min(marked(lane)));
@@ -189,11 +195,12 @@ impl<const D: usize> FieldOf<D> {
         let surface = ((sums[0] + sums[1]) + (sums[2] + sums[3]))
             + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
         let surroundings = &all.surroundings[nearest];
-        let variance = surroundings.variance(&self.covariance, place.proportion, scaled);
+        let alike = alike.as_flattened();
+        let variance = surroundings.variance(&self.covariance, place.proportion, alike);
         Guess {
             mean: mean + slope * place.proportion + surface,
             sd: variance.max(self.covariance.noise).sqrt(),
-            nearest: std::array::from_fn(|index| surroundings.member(index)),
+            nearest: surroundings.named(),
         }
     }
 
@@ -250,16 +257,50 @@ impl<const D: usize> FieldOf<D> {
     }
 }
 
+/// The distance of each sample; for each lane, the least one of all blocks, squared, with the number of
+/// its block in its last digits.
+///
+/// This and [`weighted`] are two passes, since a processor waits for the next blocks longer the more
+/// that is computed one after the other for each. Neither is inlined: beside code that takes lanes
+/// apart, the compiler fills its vectors by halves.
+#[inline(never)]
+fn distances<const D: usize>(
+    scaled: &[f32; D],
+    places: &[[Lane; D]],
+    distances: &mut [Lane],
+) -> Lane {
+    let mut least = [f32::INFINITY; LANES];
+    for (block, (places, distances)) in (0_u32..).zip(places.iter().zip(distances)) {
+        let squared = matern::squared_distances(scaled, places);
+        *distances = squared.map(f32::sqrt);
+        for lane in 0..LANES {
+            let marked = f32::from_bits((squared[lane].to_bits() & !BLOCKS) | block);
+            least[lane] = if marked < least[lane] { marked } else { least[lane] };
+        }
+    }
+    least
+}
+
+/// The correlation of each sample in place of its distance, and for each lane the sum of the weighted
+/// ones over all blocks.
+#[inline(never)]
+fn weighted(weights: &[Lane], distances: &mut [Lane]) -> Lane {
+    let mut sums = [0.0_f32; LANES];
+    for (weights, alike) in weights.iter().zip(distances) {
+        *alike = matern::correlations(*alike);
+        for lane in 0..LANES {
+            sums[lane] += alike[lane] * weights[lane];
+        }
+    }
+    sums
+}
+
 /// The noise of matrices that rounding made unsolvable is raised this often, to a million times.
 const MOST_ATTEMPTS: usize = 10;
 
-impl<const D: usize> All<D> {
+impl All {
     /// `None` where the covariance cannot be factored.
-    fn of(
-        samples: &[Sample],
-        covariance: &Covariance,
-        centre: &[f64; MAX_DIMENSIONS],
-    ) -> Option<Self> {
+    fn of(samples: &[Sample], covariance: &Covariance) -> Option<Self> {
         let n = samples.len();
         let factor = covariance.factor(&samples.iter().collect::<Vec<_>>())?;
         let mut solved: Vec<f64> = samples.iter().map(|sample| sample.value).collect();
@@ -276,7 +317,7 @@ impl<const D: usize> All<D> {
             let weight = (covariance.surface * weight) as f32;
             weights[index / LANES][index % LANES] = weight;
         }
-        let surroundings = (0..n).map(|index| Surroundings::of(index, samples, covariance, centre));
+        let surroundings = (0..n).map(|index| Surroundings::of(index, samples, covariance));
         Some(Self { weights, trend, surroundings: surroundings.collect::<Option<_>>()?, left_out })
     }
 }

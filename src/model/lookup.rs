@@ -5,9 +5,10 @@ use std::path::Path;
 use rustc_hash::FxHashMap;
 
 use super::known::Known;
+use super::observation::is_usable;
 use super::older::Older;
 use super::target::{Target, View};
-use crate::calibration::{FusionRecord, HardwareCalibration, MeasuredCeilings, Verdict};
+use crate::calibration::{FusionRecord, HardwareCalibration, MeasuredCeilings};
 use crate::cost::Ceilings;
 use crate::error::{Error, ErrorKind};
 use crate::vocabulary::DType;
@@ -17,7 +18,8 @@ use crate::vocabulary::DType;
 /// What was measured comes back as it was measured. Everything else is estimated from it, with an
 /// interval: [`Estimate::evidence`](super::Estimate::evidence) says from what. All that takes time is
 /// done when the model is made. From then on it is immutable, `Send` and `Sync`, reads no files and
-/// allocates nothing per answer. Records whose verdict is INVALID are ignored.
+/// allocates nothing per answer. Records whose verdict is INVALID are ignored, and so are those with
+/// a time or a speedup that is no positive number, which no file has.
 ///
 /// Questions are asked on a [`Target`]:
 ///
@@ -68,7 +70,7 @@ impl FusionCostModel {
         let mut indices: FxHashMap<View, Vec<usize>> = FxHashMap::default();
         for (index, record) in calibration.records.iter().enumerate() {
             let of_view = indices.entry(View::of(record)).or_default();
-            if record.verdict != Verdict::Invalid {
+            if is_usable(record) {
                 of_view.push(index);
             }
         }

@@ -19,33 +19,28 @@ pub(super) fn correlation(squared: f64) -> f64 {
     (1.0 + scaled) * (-scaled).exp()
 }
 
-/// The correlations of several points at once, by the squares of distances in [`UNITS`], to about six
-/// digits.
-#[inline]
-pub(super) fn correlations(squared: Lane) -> Lane {
-    let mut result = [0.0; LANES];
-    for lane in 0..LANES {
-        let distance = squared[lane].sqrt();
-        result[lane] = (1.0 + std::f32::consts::LN_2 * distance) * power_of_half(distance);
-    }
-    result
+/// The correlations of several points at once, by their distances in [`UNITS`], to about six digits.
+#[inline(always)]
+pub(super) fn correlations(distances: Lane) -> Lane {
+    distances.map(|distance| (1.0 + std::f32::consts::LN_2 * distance) * power_of_half(distance))
 }
 
 /// Squared distances from `x` to several points, whose coordinates are one lane for each dimension.
-#[inline]
+#[inline(always)]
 pub(super) fn squared_distances<const D: usize>(x: &[f32; D], points: &[Lane; D]) -> Lane {
     let mut squared = [0.0; LANES];
-    for (&own, others) in x.iter().zip(points) {
+    for (dimension, (&own, others)) in x.iter().zip(points).enumerate() {
         for lane in 0..LANES {
             let apart = own - others[lane];
-            squared[lane] += apart * apart;
+            let before = if dimension == 0 { -0.0 } else { squared[lane] };
+            squared[lane] = before + apart * apart;
         }
     }
     squared
 }
 
 /// `2^-x` for `x >= 0`, without a branch or a call, so that a loop over it becomes vectors.
-#[inline]
+#[inline(always)]
 fn power_of_half(x: f32) -> f32 {
     /// Added to a number below 2^22 it leaves the nearest integer in the low bits.
     const TO_INTEGER: f32 = 12_582_912.0;
@@ -91,7 +86,7 @@ mod tests {
             let expected = apart[0] * apart[0] + apart[1] * apart[1];
             assert!((f64::from(squared[lane]) / expected - 1.0).abs() < 1e-6);
             let expected = expected / (UNITS * UNITS);
-            let found = f64::from(correlations(squared)[lane]);
+            let found = f64::from(correlations(squared.map(f32::sqrt))[lane]);
             assert!((found - correlation(expected)).abs() < 1e-6, "{found}");
         }
         assert_eq!(correlation(0.0), 1.0);

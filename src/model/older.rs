@@ -10,13 +10,13 @@ use super::answer::Evidence;
 use super::cloud::padded;
 use super::covariance::{Place, Prior, Sample};
 use super::features::{CloudKey, Features};
-use super::known::{Answer, Known};
+use super::known::{Answer, Known, record_of};
 use super::kriging::Field;
-use super::observation::Observation;
+use super::observation::{Observation, is_usable};
 use super::prediction::{Prediction, Uncertain};
 use super::spread::Spread;
 use super::target::View;
-use crate::calibration::{FusionRecord, Verdict};
+use crate::calibration::FusionRecord;
 use crate::vocabulary::{Family, Problem};
 
 /// What is believed of the drift of a chain's times, apart from that of its family.
@@ -44,9 +44,7 @@ impl Older {
     ) -> Self {
         let mut by_view = FxHashMap::default();
         for (view, known) in known {
-            let is_of_view = |record: &&FusionRecord| {
-                View::of(record) == view && record.verdict != Verdict::Invalid
-            };
+            let is_of_view = |record: &&FusionRecord| View::of(record) == view && is_usable(record);
             if let Some(drift) = Drift::of(&known, &records, newer.iter().filter(is_of_view)) {
                 by_view.insert(view, (known, drift));
             }
@@ -74,10 +72,11 @@ impl Older {
 
 /// What the older calibration says of a problem, within its range.
 fn before(known: &Known, records: &[FusionRecord], problem: &Problem) -> Option<Prediction> {
-    if let Some(&index) = known.by_problem.get(problem) {
+    let at_sizes = known.at_sizes(problem);
+    if let Some(index) = record_of(at_sizes, problem) {
         return Some(Observation::of(index, &records[index]).prediction());
     }
-    let answer = known.estimate(records, problem)?;
+    let answer = known.estimate(records, problem, at_sizes)?;
     (answer.evidence != Evidence::Extrapolated).then_some(answer.prediction)
 }
 

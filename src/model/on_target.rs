@@ -3,7 +3,7 @@
 use super::answer::{Estimate, Evidence, SpeedupRange, StateAsked};
 use super::covariance::{Covariance, Place};
 use super::features::CloudKey;
-use super::known::Known;
+use super::known::{Known, record_of};
 use super::lookup::FusionCostModel;
 use super::older::Older;
 use super::on_paper::OnPaper;
@@ -117,10 +117,11 @@ impl<'m> OnTarget<'m> {
         }
         let records = self.records();
         if let Some(known) = known {
-            if let Some(&index) = known.by_problem.get(problem) {
+            let at_sizes = known.at_sizes(problem);
+            if let Some(index) = record_of(at_sizes, problem) {
                 return Estimate::measured(&records[index], self.state);
             }
-            let own = known.estimate(records, problem);
+            let own = known.estimate(records, problem, at_sizes);
             let is_at_size =
                 own.as_ref().is_some_and(|own| own.evidence == Evidence::ComposedAtSize);
             let prior = older.filter(|_| !is_at_size);
@@ -241,13 +242,16 @@ impl<'m> OnTarget<'m> {
         (usual.left(&[], places).unwrap_or_default(), usual.noise)
     }
 
-    /// The problems that have records which are valid, in the order of the file.
+    /// The problems that have records which are valid, in the order of the file. A calibration that a
+    /// program makes may have several of one problem.
     pub(super) fn measured_problems(&self) -> Vec<Problem> {
-        let by_problem = self.known.iter().flat_map(|known| &known.by_problem);
-        let mut measured: Vec<(usize, Problem)> =
-            by_problem.map(|(problem, index)| (*index, *problem)).collect();
-        measured.sort_unstable_by_key(|(index, _)| *index);
-        measured.into_iter().map(|(_, problem)| problem).collect()
+        let of_known = |known: &'m Known| {
+            let problem = |&index: &usize| (self.records()[index].problem, index);
+            let counts =
+                |(problem, index): &(Problem, usize)| known.record(problem) == Some(*index);
+            known.indices().iter().map(problem).filter(counts).map(|(problem, _)| problem)
+        };
+        self.known.into_iter().flat_map(of_known).collect()
     }
 
     fn benefit(&self, chain: &Chain, dtype: DType) -> Option<SpeedupRange> {

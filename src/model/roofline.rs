@@ -4,7 +4,7 @@
 //! hides the other completely. What is left, the logarithm of the measured time over `T`, is smooth
 //! enough in the sizes to be interpolated.
 
-use super::features::Work;
+use super::features::{PAIRS, Work};
 use super::search::minimise;
 use crate::cost::Ceilings;
 
@@ -91,8 +91,8 @@ impl Roofline {
             (f64::INFINITY, LEAST_LAUNCH_MS, LEAST_LAUNCH_MS);
         for (work, time) in times {
             launch_ms = launch_ms.min(0.2 * time);
-            bytes_per_ms = bytes_per_ms.max(work.bytes / time);
-            flops_per_ms = flops_per_ms.max(work.flops / time);
+            bytes_per_ms = bytes_per_ms.max(work.bytes() / time);
+            flops_per_ms = flops_per_ms.max(work.flops() / time);
         }
         // A chain without a flop, such as a ReLU, is bound by its bytes.
         let flops_per_ms = flops_per_ms.max(bytes_per_ms);
@@ -107,7 +107,7 @@ impl Roofline {
 
     /// The time of the fused variant.
     pub(super) fn fused_ms(&self, work: &Work) -> f64 {
-        self.kernel_ms(work.flops, work.bytes, self.ms_per_byte(work))
+        self.kernel_ms(work.flops(), work.bytes(), self.ms_per_byte(work))
     }
 
     /// The logarithms of the time of the fused variant, and of the speedup that the roofline allows:
@@ -115,9 +115,16 @@ impl Roofline {
     /// fused one.
     pub(super) fn logarithms(&self, work: &Work) -> [f64; 2] {
         let ms_per_byte = self.ms_per_byte(work);
-        let of_step = |&(flops, bytes): &(f64, f64)| self.kernel_ms(flops, bytes, ms_per_byte);
-        let unfused: f64 = work.steps().iter().map(of_step).sum();
-        let ln_fused = self.kernel_ms(work.flops, work.bytes, ms_per_byte).ln();
+        let mut times = [[0.0; 2]; PAIRS];
+        // In pairs, which are vectors: square roots take longest.
+        for (times, pair) in times.iter_mut().zip(work.pairs()) {
+            *times = std::array::from_fn(|kernel| {
+                self.kernel_ms(pair.flops[kernel], pair.bytes[kernel], ms_per_byte)
+            });
+        }
+        let times = times.as_flattened();
+        let unfused: f64 = times[1..=work.steps()].iter().sum();
+        let ln_fused = times[0].ln();
         [ln_fused, unfused.ln() - ln_fused]
     }
 

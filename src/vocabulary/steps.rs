@@ -57,6 +57,7 @@ impl Step {
     ///
     /// Work per row or per channel (a mean's division, a folded coefficient) is not counted. What a
     /// causal mask hides, only the softmax leaves out.
+    #[inline]
     #[must_use]
     pub fn flops(&self) -> u64 {
         let elements = self.output.elements();
@@ -71,6 +72,7 @@ impl Step {
     }
 
     /// The same without all that a causal mask hides: what the result takes.
+    #[inline]
     #[must_use]
     pub fn useful_flops(&self) -> u64 {
         match (self.op, self.seen) {
@@ -83,6 +85,7 @@ impl Step {
 
     /// Elements of the input that the op has to read: a softmax leaves out scores that a causal mask
     /// hides.
+    #[inline]
     #[must_use]
     pub fn input_elements(&self) -> u64 {
         let seen = self.seen.filter(|_| self.op == Op::Softmax);
@@ -90,6 +93,7 @@ impl Step {
     }
 
     /// The shape of an operand of the op; no elements for a random one, which is computed.
+    #[inline]
     #[must_use]
     pub const fn operand_shape(&self, operand: &Operand) -> Matrix {
         match operand.kind {
@@ -102,6 +106,7 @@ impl Step {
     }
 
     /// Elements of all operands other than the input.
+    #[inline]
     #[must_use]
     pub fn operand_elements(&self) -> u64 {
         self.op.operands().iter().map(|operand| self.operand_shape(operand).elements()).sum()
@@ -168,6 +173,7 @@ fn first_input(first: Op, sizes: &Sizes) -> Matrix {
 }
 
 /// `linears` is how many linear ops came before.
+#[inline]
 fn step(op: Op, input: Matrix, sizes: &Sizes, linears: u32) -> Step {
     let unchanged =
         Step { op, input, output: input, matrix: Matrix::new(0, 0), depth: 0, seen: None };

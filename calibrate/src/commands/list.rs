@@ -185,5 +185,8 @@ fn devices(library_folders: &[PathBuf], width: Width) -> anyhow::Result<String> 
 
 /// The GPUs of a backend in words, or why there are none.
 fn found(device: &Device) -> Vec<String> {
-    probe(device, SurveyTask, SURVEY_LIMIT).unwrap_or_else(|reason| vec![reason.to_string()])
+    match probe(device, SurveyTask, SURVEY_LIMIT) {
+        Ok(surveyed) => surveyed.lines,
+        Err(reason) => vec![reason.to_string()],
+    }
 }

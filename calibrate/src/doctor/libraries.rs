@@ -5,7 +5,7 @@ use fusion_cost_model::Backend;
 use super::{Finding, Status, permissions};
 use crate::exit;
 use crate::run::Target;
-use crate::worker::{Device, SURVEY_LIMIT, SurveyTask, probe};
+use crate::worker::{Device, SURVEY_LIMIT, SurveyTask, Surveyed, probe};
 
 /// The libraries and devices of a backend that were found.
 pub(super) struct Libraries {
@@ -20,17 +20,19 @@ pub(super) fn look(device: &Device) -> Libraries {
     let mut findings = Vec::new();
     let backend = device.backend;
     if backend != Backend::Cpu {
-        let lines = probe(device, SurveyTask, SURVEY_LIMIT)
-            .unwrap_or_else(|reason| vec![reason.to_string()]);
-        findings.push(Finding::new("libraries and devices", Status::Noted, lines));
+        let surveyed = probe(device, SurveyTask, SURVEY_LIMIT).unwrap_or_else(|reason| Surveyed {
+            lines: vec![reason.to_string()],
+            has_devices: false,
+        });
+        let status = if surveyed.has_devices { Status::Passed } else { Status::Missing };
+        findings.push(Finding::new("libraries and devices", status, surveyed.lines));
+        if status == Status::Missing {
+            findings.extend(permissions::of(backend));
+            return Libraries { findings, target: None };
+        }
     }
     match Target::find(device.clone()) {
-        Ok(target) => {
-            if let Some(libraries) = findings.first_mut() {
-                libraries.status = Status::Passed;
-            }
-            Libraries { findings, target: Some(target) }
-        }
+        Ok(target) => Libraries { findings, target: Some(target) },
         Err(error) => {
             findings.push(Finding::new("device", Status::Missing, vec![exit::message(&error)]));
             findings.extend(permissions::of(backend));

@@ -22,7 +22,7 @@ const NVIDIA: Files = Files {
     paths: &["/dev/nvidiactl", "/dev/nvidia0", "/dev/nvidia-uvm"],
     absent: "the kernel's nvidia driver is not loaded, or this container was not given the GPU \
              (docker run --gpus all)",
-    denied: "ask for read and write access to it",
+    denied: "ask for read and write access",
 };
 
 const AMD: Files = Files {
@@ -42,21 +42,30 @@ pub(super) fn of(backend: Backend) -> Option<Finding> {
     if !cfg!(target_os = "linux") {
         return None;
     }
-    let lines: Vec<String> = files.paths.iter().map(|path| files.say(Path::new(path))).collect();
-    Some(Finding::new("files of the driver", Status::Noted, lines))
+    Some(Finding::new("files of the driver", Status::Noted, files.lines()))
 }
 
 impl Files {
+    /// A line for all files of which the same is to be said.
+    fn lines(&self) -> Vec<String> {
+        let mut alike: Vec<(Vec<&str>, String)> = Vec::new();
+        for path in self.paths {
+            let what = self.say(Path::new(path));
+            match alike.iter_mut().find(|(_, known)| *known == what) {
+                Some((paths, _)) => paths.push(path),
+                None => alike.push((vec![path], what)),
+            }
+        }
+        alike.into_iter().map(|(paths, what)| format!("{}: {what}", paths.join(", "))).collect()
+    }
+
     fn say(&self, path: &Path) -> String {
         let opened = OpenOptions::new().read(true).write(true).open(path);
-        let shown = path.display();
         match opened.map_err(|error| error.kind()) {
-            Ok(_) => format!("{shown}: this user may use it"),
-            Err(ErrorKind::NotFound) => format!("{shown} is not there: {}", self.absent),
-            Err(ErrorKind::PermissionDenied) => {
-                format!("{shown}: this user may not use it: {}", self.denied)
-            }
-            Err(kind) => format!("{shown}: it cannot be opened: {kind}"),
+            Ok(_) => "open to this user".to_owned(),
+            Err(ErrorKind::NotFound) => format!("not there; {}", self.absent),
+            Err(ErrorKind::PermissionDenied) => format!("closed to this user; {}", self.denied),
+            Err(kind) => format!("cannot be opened: {kind}"),
         }
     }
 }
@@ -71,14 +80,23 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("kfd");
-        assert!(AMD.say(&path).contains("is not there: the kernel's amdgpu driver"));
+        assert!(AMD.say(&path).contains("not there; the kernel's amdgpu driver"));
         std::fs::write(&path, "").unwrap();
-        assert!(AMD.say(&path).ends_with("this user may use it"));
+        assert_eq!(AMD.say(&path), "open to this user");
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o000)).unwrap();
         // Nothing is denied to root.
         if OpenOptions::new().write(true).open(&path).is_err() {
             assert!(AMD.say(&path).contains("add this user to the groups render and video"));
         }
         assert_eq!(of(Backend::Cpu), None);
+    }
+
+    #[test]
+    fn the_same_is_said_once() {
+        let files = Files { paths: &["/no/1", "/", "/no/2"], absent: "load it", denied: "ask" };
+        let lines = files.lines();
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        assert_eq!(lines[0], "/no/1, /no/2: not there; load it");
+        assert!(lines[1].starts_with("/: cannot be opened: "), "{lines:?}");
     }
 }

@@ -77,9 +77,11 @@ pub(super) fn ceilings_by_state(
         let passes = seen.iter().filter(|pass| (pass.dtype, pass.clock) == (dtype, clock));
         let in_state = passes.filter(|pass| state_of(pass) == state);
         let reports: Vec<&CeilingsReport> = in_state.map(|pass| &pass.report).collect();
-        let all: Vec<&Ceilings> = reports.iter().map(|report| &report.ceilings).collect();
-        // Whatever failed first: the last measurement knows of it.
+        // Whatever failed first: the last measurement knows of it, and those on the core that failed
+        // count for nothing.
         let ladder = &reports.last()?.ladder;
+        let on_core = reports.iter().filter(|report| report.ladder.core == ladder.core);
+        let all: Vec<&Ceilings> = on_core.map(|report| &report.ceilings).collect();
         let (ceilings, spread) = ceilings::summary(&all)?;
         let ceilings = match cache_state {
             CacheState::Warm => ceilings,

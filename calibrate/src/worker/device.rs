@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use fused_kernels::cpu::Cpu;
-use fused_kernels::gpu::GpuOptions;
+use fused_kernels::gpu::{GpuOptions, Survey};
 use fused_kernels::runtime::Runtime;
 use fused_kernels::worker::WorkerError;
 use fusion_cost_model::calibration::{ObservedGpu, RuntimeUsed};
@@ -46,6 +46,15 @@ pub struct Gpu {
     /// The core that kernels are written with; `None` for the best that it has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core: Option<Core>,
+}
+
+/// The devices of a backend, or what is missing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Surveyed {
+    /// In words, a line or several.
+    pub lines: Vec<String>,
+    /// Whether the driver lists any.
+    pub has_devices: bool,
 }
 
 /// A GPU that was opened.
@@ -117,9 +126,10 @@ impl Device {
 
     /// What devices of its backend there are, or what is missing and what to do about that: a line
     /// or several.
-    pub(super) fn survey(&self) -> Vec<String> {
+    pub(super) fn survey(&self) -> Surveyed {
         let survey = fused_kernels::survey(self.backend, &self.gpu_options());
-        survey.to_string().lines().map(str::to_owned).collect()
+        let has_devices = matches!(survey, Survey::Found(_));
+        Surveyed { lines: survey.to_string().lines().map(str::to_owned).collect(), has_devices }
     }
 
     fn gpu_options(&self) -> GpuOptions {

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 use crate::stop::Stop;
 
-pub use device::{Device, FoundGpu, Gpu};
+pub use device::{Device, FoundGpu, Gpu, Surveyed};
 pub use examine::{ExamineTask, Examined};
 pub use ladder::{CoreChoice, Ladder};
 pub use probe::{PROBE_LIMIT, SURVEY_LIMIT, probe};

@@ -10,7 +10,7 @@ use fusion_cost_model::{CacheState, Clock, Core, DType, Implementation, Problem}
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::device::{Device, FoundGpu};
+use super::device::{Device, FoundGpu, Surveyed};
 use super::ladder::Ladder;
 use crate::measure::{Procedure, Samples, Surroundings};
 use crate::plan::Subject;
@@ -305,6 +305,5 @@ impl Task for PlanTask {
 
 impl Task for SurveyTask {
     const NAME: &'static str = "survey";
-    /// What devices there are, or what is missing: a line or several.
-    type Answer = Vec<String>;
+    type Answer = Surveyed;
 }

@@ -180,6 +180,48 @@ fn a_failed_core_is_in_the_journal() {
     assert_eq!(outcome.measured[0].ladder.failed, [failed]);
 }
 
+/// Whether the ceilings were asked for on a core.
+fn asked_for_ceilings(workers: &Scripted, core: Core) -> bool {
+    workers.tasks.contains(&Asked::Ceilings(Some(core)))
+}
+
+/// Of several passes, those on the core that they ended on: the best of two cores would be called one of
+/// the second.
+#[test]
+fn ceilings_are_those_of_one_core() {
+    // Asked before the passes 0, 4 and 8 of three processes; each is lower than the one before.
+    let late = |core, task| core == Some(Core::Wgmma) && task > 1;
+    let mut workers = Scripted { ceilings_hang: late, ..Scripted::new() };
+    let outcome = run(&mut workers, ON_A_GPU, &subjects(1));
+    let [measured] = &outcome.ceilings[..] else { panic!("{:?}", outcome.ceilings) };
+    assert_eq!(measured.core, Some(Core::Mma));
+    let [failed] = &measured.failed_cores[..] else { panic!("{:?}", measured.failed_cores) };
+    assert_eq!((failed.core, failed.failure), (Core::Wgmma, KernelFailure::Hung));
+    assert!(measured.ceilings.peak_gflops < 99.0, "{measured:?}");
+    assert_eq!(measured.spread.unwrap().measurements, 2);
+}
+
+/// Nor are they tried again there by a run that goes on.
+#[test]
+fn a_failed_core_of_the_ceilings_is_in_the_journal() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.journal");
+    let part = |workers: &mut Scripted| -> Outcome {
+        let (journal, recovered) = Journal::open(&path, &key(), Seed::Given(1)).unwrap();
+        let (stop, subjects) = (Stop::default(), subjects(1));
+        let session = Session::new(workers, ON_A_GPU, &subjects, &stop).unwrap();
+        session.with_journal(journal, recovered.entries).run().unwrap()
+    };
+    let hang = |core, _| core == Some(Core::Wgmma);
+    let mut first = Scripted { ceilings_hang: hang, stop_before: Some(12), ..Scripted::new() };
+    part(&mut first);
+    assert!(asked_for_ceilings(&first, Core::Wgmma) && asked_for_ceilings(&first, Core::Mma));
+    let mut second = Scripted { ceilings_hang: hang, ..Scripted::new() };
+    let outcome = part(&mut second);
+    assert!(asked_for_ceilings(&second, Core::Mma) && !asked_for_ceilings(&second, Core::Wgmma));
+    assert_eq!(outcome.ceilings[0].failed_cores.len(), 1);
+}
+
 /// Nothing else fails with them, and a device that is gone is not a failure of kernels.
 #[test]
 fn what_is_no_failure_of_kernels_does_not_descend() {

@@ -13,7 +13,7 @@ use calibrate::worker::{
 };
 use fusion_cost_model::calibration::{FusionRecord, HardwareCalibration, Verification};
 use fusion_cost_model::cost::{BandwidthPoint, Ceilings};
-use fusion_cost_model::{Backend, CacheState, Problem};
+use fusion_cost_model::{Backend, CacheState, Core, Problem};
 
 pub(super) type Answer = Result<MeasureAnswer, NoAnswer>;
 
@@ -21,7 +21,7 @@ pub(super) type Answer = Result<MeasureAnswer, NoAnswer>;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Asked {
     Measure(Box<MeasureTask>),
-    Ceilings,
+    Ceilings(Option<Core>),
 }
 
 /// Processes whose samples follow from the task alone.
@@ -30,6 +30,8 @@ pub(super) struct Scripted {
     /// How far the ratios of one problem lie apart, in the logarithm.
     pub(super) spread: fn(&Problem) -> f64,
     pub(super) answer: Option<fn(&MeasureTask) -> Option<Answer>>,
+    /// Whether the kernels of the ceilings hang on a core in the task with a number.
+    pub(super) ceilings_hang: fn(Option<Core>, usize) -> bool,
     /// The user stops the run before the task with this number.
     pub(super) stop_before: Option<usize>,
     pub(super) pause: Duration,
@@ -50,6 +52,7 @@ impl Scripted {
             tasks: Vec::new(),
             spread: steady,
             answer: None,
+            ceilings_hang: |_, _| false,
             stop_before: None,
             pause: Duration::ZERO,
             wrong_from: None,
@@ -79,10 +82,13 @@ impl Scripted {
 impl Workers for Scripted {
     fn ceilings(
         &mut self,
-        _: CeilingsTask,
+        task: CeilingsTask,
         _: Option<Duration>,
     ) -> Result<Option<CeilingsReport>, NoAnswer> {
-        self.begin(Asked::Ceilings)?;
+        self.begin(Asked::Ceilings(task.core))?;
+        if (self.ceilings_hang)(task.core, self.tasks.len()) {
+            return Err(NoAnswer::Hung { reason: "hung".to_owned(), in_kernel: true });
+        }
         let calls = self.tasks.len() as f64;
         let point = BandwidthPoint {
             working_set_bytes: 1 << 20,

@@ -18,8 +18,8 @@ pub use accuracy::{Accuracy, Errors, Regret};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LeaveOut {
-    /// All records of the same sizes and dtype, of whatever chain: what is left says what a size
-    /// costs that nobody measured.
+    /// All records of the same sizes and dtype, of whatever chain, and those of longer chains whose
+    /// first op by itself has these sizes: what is left says what a size costs that nobody measured.
     Shape,
     /// One record: what is left says what a chain costs that nobody measured, at a size at which
     /// others were.
@@ -100,13 +100,25 @@ impl<'m> OnTarget<'m> {
         let Some(known) = self.known() else { return Ok(Vec::new()) };
         let records = self.records();
         let mut together: FxHashMap<Left, Vec<usize>> = FxHashMap::default();
+        let mut first_ops: FxHashMap<Left, Vec<usize>> = FxHashMap::default();
         for &index in known.indices() {
-            together.entry(Left::of(leave_out, &records[index].problem)).or_default().push(index);
+            let problem = &records[index].problem;
+            let left = Left::of(leave_out, problem);
+            together.entry(left).or_default().push(index);
+            let first = problem.slice(0..1).map(|first| Left::of(leave_out, &first));
+            if let Some(first) =
+                first.filter(|first| leave_out == LeaveOut::Shape && *first != left)
+            {
+                first_ops.entry(first).or_default().push(index);
+            }
         }
         let mut trials = Vec::with_capacity(known.indices().len());
-        for left_out in together.into_values() {
+        for (left, asked) in together {
+            // The first step of a longer chain is as good as a record at these sizes.
+            let first_ops = first_ops.get(&left).into_iter().flatten();
+            let left_out: Vec<usize> = asked.iter().chain(first_ops).copied().collect();
             let others = known.without(records, &left_out, |dtype| self.ceilings(dtype));
-            for index in left_out {
+            for index in asked {
                 let record = &records[index];
                 let estimate = self.estimate_from(Some(&others), None, &record.problem);
                 let fuse = if record.problem.chain().is_single() {

@@ -98,6 +98,9 @@ impl<'a> Session<'a> {
                     self.recovered.insert((subject, index), *report);
                 }
                 Entry::Ceilings { dtype, clock, pass, report } => {
+                    if !report.ladder.failed.is_empty() {
+                        self.ladder_of_ceilings = report.ladder.clone();
+                    }
                     self.seen_ceilings.push(PassCeilings { dtype, clock, pass, report });
                 }
                 Entry::Wrong { subject, reason } => {
