@@ -145,7 +145,8 @@ fn has_gemm(problem: &Problem) -> bool {
 /// The packing buffers of a GEMM are no larger.
 const LARGEST_BUFFER: u64 = 1 << 20;
 
-/// Holds what the runs of a variant allocate to the rules.
+/// Holds what the runs of a variant allocate to the rules, in one of a few tries: a thread of the pool
+/// before, which ends meanwhile, frees what it had, but what belongs to the runs comes every time.
 fn check_allocations(problem: &Problem, prepared: &mut dyn Prepared, variant: Variant, what: &str) {
     prepared.run(variant, 2).unwrap();
     let mut run = |iterations| {
@@ -153,17 +154,19 @@ fn check_allocations(problem: &Problem, prepared: &mut dyn Prepared, variant: Va
             prepared.run(variant, iterations).unwrap();
         })
     };
-    let (one, many) = (run(1), run(10));
-    if has_gemm(problem) {
+    let keeps_the_rules = (0..4).any(|_| {
+        let (one, many) = (run(1), run(10));
+        if !has_gemm(problem) {
+            let none = Allocations { calls: 0, bytes: 0, freed: 0, largest: 0 };
+            return (one, many) == (none, none);
+        }
         // The `gemm` crate allocates its packing buffers in every call and takes none from its
         // caller. They come and go within the run, in every run the same.
-        assert_eq!(many.freed, many.bytes, "{what}: {many:?}");
-        assert_eq!((many.calls, many.bytes), (10 * one.calls, 10 * one.bytes), "{what}");
-        assert!(many.largest <= LARGEST_BUFFER, "{what}: {many:?}");
-    } else {
-        let none = Allocations { calls: 0, bytes: 0, freed: 0, largest: 0 };
-        assert_eq!((one, many), (none, none), "{what}");
-    }
+        many.freed == many.bytes
+            && (many.calls, many.bytes) == (10 * one.calls, 10 * one.bytes)
+            && many.largest <= LARGEST_BUFFER
+    });
+    assert!(keeps_the_rules, "{what}: {:?}", (run(1), run(10)));
 }
 
 #[test]
