@@ -294,7 +294,7 @@ impl Program {
         self.small(MAIN, "aten::nll_loss_forward", "nll_loss_forward_reduce_cuda_kernel_2d", None);
     }
 
-    /// The probabilities of all tokens of the vocabulary, for so many tokens of text.
+    /// The probabilities of all tokens of the vocabulary, for a number of tokens of text.
     pub(crate) fn score(&mut self, op: &str, tokens: u64, phase: Option<Phase>) {
         let dims = format!("[[{tokens}, {VOCABULARY}], [], []]");
         let op = (op, dims.as_str(), r#"["float", "Scalar", "Scalar"]"#, r#"["", "-1", "False"]"#);

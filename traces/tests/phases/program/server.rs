@@ -12,7 +12,7 @@ use super::{HIDDEN, LAYERS, MAIN, Program, VOCABULARY};
 pub(crate) struct Batch(pub(crate) Vec<u64>);
 
 impl Batch {
-    /// So many sequences of a token each.
+    /// A number of sequences of a token each.
     pub(crate) fn decode(sequences: usize) -> Self {
         Self(vec![1; sequences])
     }
