@@ -116,6 +116,11 @@ impl<E: Element> Tail<E> {
         usize::from(columns.is_some()) + usize::from(relu.is_some())
     }
 
+    /// Whether there are ops after the epilogue.
+    pub(crate) fn goes_on_after_epilogue(&self) -> bool {
+        self.in_epilogue() < self.ops.len()
+    }
+
     /// Where each of the ops is applied, for the name of a kernel: the first ones in this place.
     pub(crate) fn places(&self, first: &str) -> String {
         let (epilogue, rest) = self.ops.split_at(self.in_epilogue());
@@ -123,7 +128,7 @@ impl<E: Element> Tail<E> {
             [] => String::new(),
             _ => format!(", {} {place}", names(ops)),
         };
-        at(epilogue, first) + &at(rest, "on each tile in cache")
+        at(epilogue, first) + &at(rest, "on tiles in cache")
     }
 
     /// The first ops, as far as the micro-kernel applies them, from a column on.
@@ -164,7 +169,7 @@ mod tests {
     /// Whole panels and rests, sums of one part and of several, blocks of six rows and less.
     #[test]
     fn the_first_ops_are_applied_to_a_few_rows_at_a_time() {
-        let (few, tile) = (" on a few rows at a time", " on each tile in cache");
+        let (few, tile) = (" on a few rows at a time", " on tiles in cache");
         for mut cpu in cpus() {
             for (chain, places) in [
                 ("linear", String::new()),

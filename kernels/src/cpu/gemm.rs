@@ -88,7 +88,7 @@ pub(crate) struct Grid {
 
 impl Grid {
     /// Fewer rows than this are not worth reading all weights for.
-    const MIN_ROWS: usize = 48;
+    pub(crate) const MIN_ROWS: usize = 48;
 
     /// The most rows of a tile, if `rows_in_cache` rows stay in the cache.
     pub(crate) fn most_rows(rows_in_cache: usize) -> usize {
@@ -119,8 +119,8 @@ impl Grid {
         Self { m, n, blocks, tile_cols: width, by_rows }
     }
 
-    /// Rows and columns of the tiles of a thread; the panels of one block of rows are neighbours.
-    pub(crate) fn tiles(
+    /// Rows and columns of the blocks of a thread: whole panels, of as many rows as a tile has.
+    pub(crate) fn blocks(
         &self,
         thread: usize,
         threads: usize,
@@ -132,12 +132,9 @@ impl Grid {
         } else {
             (0..blocks, share(panels, thread, threads))
         };
-        of_thread.flat_map(move |block| {
-            let rows = share(m, block, blocks);
-            panels.clone().map(move |panel| {
-                (rows.clone(), panel * tile_cols..((panel + 1) * tile_cols).min(n))
-            })
-        })
+        let cols = panels.start * tile_cols..(panels.end * tile_cols).min(n);
+        let of_thread = if cols.is_empty() { 0..0 } else { of_thread };
+        of_thread.map(move |block| (share(m, block, blocks), cols.clone()))
     }
 }
 
@@ -154,7 +151,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_tiles_cover_every_element_once(
+        fn the_blocks_cover_every_element_once(
             m in 1_usize..300,
             n in 1_usize..900,
             width in 1_usize..65,
@@ -163,8 +160,9 @@ mod tests {
         ) {
             let grid = Grid::new([m, n], width, in_cache, threads);
             let mut covered = vec![0_u8; m * n];
-            for (rows, cols) in (0..threads).flat_map(|thread| grid.tiles(thread, threads)) {
-                prop_assert!(!rows.is_empty() && (1..=width).contains(&cols.len()));
+            for (rows, cols) in (0..threads).flat_map(|thread| grid.blocks(thread, threads)) {
+                prop_assert!(!rows.is_empty() && !cols.is_empty());
+                prop_assert!(cols.start.is_multiple_of(width));
                 for row in rows {
                     for col in cols.clone() {
                         covered[row * n + col] += 1;
@@ -191,8 +189,8 @@ mod tests {
         for (m, n) in [(512, 512), (1024, 1024), (128, 3072), (32, 4096), (4096, 64), (30, 64)] {
             let grid = Grid::new([m, n], 64, 500, 2);
             let work = |thread| {
-                let tiles = grid.tiles(thread, 2);
-                tiles.map(|(rows, cols)| rows.len() * cols.len()).sum::<usize>()
+                let blocks = grid.blocks(thread, 2);
+                blocks.map(|(rows, cols)| rows.len() * cols.len()).sum::<usize>()
             };
             assert_eq!(work(0), work(1), "{m} x {n}");
         }

@@ -8,8 +8,8 @@ use super::layer::Layer;
 use super::pool::Pool;
 use super::tensors::Tensors;
 
-/// `Y = tail(X W)` over tiles of Y, the first ops of the tail applied to a few rows at a time, the others to each tile while
-/// it is in cache. With an empty tail it is the unfused linear kernel: the same GEMM on the same tiles.
+/// `Y = tail(X W)` over tiles of Y, the first ops of the tail applied to a few rows at a time, the others
+/// to some tiles while they are in cache. With an empty tail it is the unfused linear kernel: the same GEMM on the same tiles.
 #[derive(Debug)]
 pub(crate) struct LinearKernel<E> {
     /// Without stages that need whole rows.
@@ -37,9 +37,9 @@ impl<E: Element> Kernel for LinearKernel<E> {
         let Self { layer, x, y, grid } = self;
         let (arch, threads) = (pool.arch(), pool.threads());
         pool.run(&|thread| {
-            for tile in grid.tiles(thread, threads) {
-                // SAFETY: the tiles of Y are disjoint, X and the operands are only read.
-                unsafe { layer.tile(arch, thread, x.at(0).cast_const(), y.at(0), 0, tile) };
+            for block in grid.blocks(thread, threads) {
+                // SAFETY: the blocks of Y are disjoint, X and the operands are only read.
+                unsafe { layer.block(arch, thread, x.at(0).cast_const(), y.at(0), 0, block) };
             }
         });
     }

@@ -58,12 +58,21 @@ impl Shape {
         self.block_of(self.queries, self.batch * self.heads, threads)
     }
 
-    /// At most `most` queries per block, and enough blocks of each of the `pieces` for every
-    /// thread.
+    /// At most `most` queries per block, and as many blocks of each of the `pieces` as keep all threads
+    /// busy to the end: three heads for two threads would take as long as four.
     fn block_of(&self, most: usize, pieces: usize, threads: usize) -> usize {
+        /// Fewer queries are not worth reading the keys for once more.
+        const FEW: usize = 24;
         let blocks = self.queries.div_ceil(most.max(1));
+        let of_thread = |blocks: usize| (pieces * blocks).div_ceil(threads);
+        // The busiest thread has no more than a tenth above its share.
+        let is_even = |blocks: usize| of_thread(blocks) * threads * 10 <= pieces * blocks * 11;
+        let is_worth_it = |blocks: usize| self.queries.div_ceil(blocks) >= FEW;
+        let even = (blocks..=blocks * threads).find(|&blocks| is_even(blocks));
         let wanted = if pieces >= threads { 1 } else { threads.div_ceil(pieces) };
-        self.queries.div_ceil(blocks.next_multiple_of(wanted)).max(1)
+        let blocks =
+            even.filter(|&even| is_worth_it(even)).unwrap_or(blocks.next_multiple_of(wanted));
+        self.queries.div_ceil(blocks).max(1)
     }
 }
 
@@ -83,5 +92,12 @@ mod tests {
         assert_eq!(shape.block_in_cache(false, 4, 1 << 20), 128);
         let one_head = Shape { heads: 1, ..shape };
         assert_eq!(one_head.block_for_threads(4), 32);
+        // Three heads for two threads, and a query for each head.
+        let three_heads = Shape { heads: 3, queries: 77, ..shape };
+        assert_eq!(three_heads.block_for_threads(2), 39);
+        assert_eq!(three_heads.block_for_threads(3), 77);
+        assert_eq!(Shape { queries: 1, ..three_heads }.block_for_threads(2), 1);
+        // No more blocks than are worth it.
+        assert_eq!(Shape { queries: 40, ..three_heads }.block_for_threads(2), 40);
     }
 }

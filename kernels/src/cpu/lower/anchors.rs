@@ -159,7 +159,13 @@ impl<E: Element> Builder<'_, E> {
             None => Tail::default(),
         };
         let Machine { threads, block_bytes, .. } = self.machine;
-        let block = shape.block_in_cache(linear.is_some(), threads, block_bytes / 4);
+        // Scores that are the result need room for no values beside them, and without stages none in a
+        // cache: each block of queries reads all keys of its head once more.
+        let block = match (pv, E::DTYPE) {
+            (None, DType::F32) if stages.is_empty() => shape.block_for_threads(threads),
+            (None, DType::F32) => shape.block_in_cache(false, threads, block_bytes / 2),
+            _ => shape.block_in_cache(linear.is_some(), threads, block_bytes / 4),
+        };
         let projection = match linear {
             Some(at) => Some(self.layer(at, count, block)?),
             None => None,
