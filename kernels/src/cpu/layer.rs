@@ -184,10 +184,9 @@ impl<E: Element> Layer<E> {
         cols: &Range<usize>,
     ) -> impl Iterator<Item = (Range<usize>, Range<usize>)> {
         let width = self.panels.cut.width;
-        let numbers = match self.tail.goes_on_after_epilogue() {
-            true => self.block_bytes / size_of::<f32>(),
-            false => usize::MAX,
-        };
+        // What is not f32 is rounded a panel at a time anyway.
+        let goes_on = E::DTYPE == DType::F32 && self.tail.goes_on_after_epilogue();
+        let numbers = if goes_on { self.block_bytes / size_of::<f32>() } else { usize::MAX };
         let of_all_cols = numbers / cols.len().max(1);
         let (most_rows, most_cols) = if of_all_cols >= Grid::MIN_ROWS {
             (of_all_cols, cols.len())
