@@ -272,8 +272,8 @@ fn distances<const D: usize>(
     let mut least = [f32::INFINITY; LANES];
     for (block, (places, distances)) in (0_u32..).zip(places.iter().zip(distances)) {
         let squared = matern::squared_distances(scaled, places);
-        *distances = squared.map(f32::sqrt);
         for lane in 0..LANES {
+            distances[lane] = squared[lane].sqrt();
             let marked = f32::from_bits((squared[lane].to_bits() & !BLOCKS) | block);
             least[lane] = if marked < least[lane] { marked } else { least[lane] };
         }
@@ -287,7 +287,7 @@ fn distances<const D: usize>(
 fn weighted(weights: &[Lane], distances: &mut [Lane]) -> Lane {
     let mut sums = [0.0_f32; LANES];
     for (weights, alike) in weights.iter().zip(distances) {
-        *alike = matern::correlations(*alike);
+        *alike = matern::correlations(alike);
         for lane in 0..LANES {
             sums[lane] += alike[lane] * weights[lane];
         }

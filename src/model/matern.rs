@@ -20,9 +20,15 @@ pub(super) fn correlation(squared: f64) -> f64 {
 }
 
 /// The correlations of several points at once, by their distances in [`UNITS`], to about six digits.
+///
+/// A loop, since the compiler does not inline `map` for an array, and then loads all constants for each.
 #[inline(always)]
-pub(super) fn correlations(distances: Lane) -> Lane {
-    distances.map(|distance| (1.0 + std::f32::consts::LN_2 * distance) * power_of_half(distance))
+pub(super) fn correlations(distances: &Lane) -> Lane {
+    let mut correlations = [0.0; LANES];
+    for (correlation, &distance) in correlations.iter_mut().zip(distances) {
+        *correlation = (1.0 + std::f32::consts::LN_2 * distance) * power_of_half(distance);
+    }
+    correlations
 }
 
 /// Squared distances from `x` to several points, whose coordinates are one lane for each dimension.
@@ -86,7 +92,7 @@ mod tests {
             let expected = apart[0] * apart[0] + apart[1] * apart[1];
             assert!((f64::from(squared[lane]) / expected - 1.0).abs() < 1e-6);
             let expected = expected / (UNITS * UNITS);
-            let found = f64::from(correlations(squared.map(f32::sqrt))[lane]);
+            let found = f64::from(correlations(&squared.map(f32::sqrt))[lane]);
             assert!((found - correlation(expected)).abs() < 1e-6, "{found}");
         }
         assert_eq!(correlation(0.0), 1.0);

@@ -83,7 +83,7 @@ impl DeviceTensors {
 
     /// Writes a tensor of all sets.
     pub(crate) fn write(&self, id: TensorId, bytes: &[u8]) -> Result<(), DeviceError> {
-        debug_assert_eq!(bytes.len() as u64, self.bytes_of(id));
+        assert_eq!(bytes.len() as u64, self.bytes_of(id));
         for set in 0..self.sets() {
             // SAFETY: the tensor has as many bytes.
             unsafe { self.driver.upload(self.address(set, id), bytes)? };

@@ -435,7 +435,7 @@ impl<'p, E: Element> Builder<'p, E> {
     }
 
     fn tail_op(&mut self, index: usize, op: Pointwise) -> TailOp<E> {
-        debug_assert!(op.operands().iter().all(|operand| operand.kind != OperandKind::Matrix));
+        assert!(op.operands().iter().all(|operand| operand.kind != OperandKind::Matrix));
         let cols = self.steps[index].output.cols as usize;
         if op.has_folded() {
             self.count_scratch::<f32>(MAX_FOLDED * cols);

@@ -36,7 +36,7 @@ pub(crate) fn supported(_: Arch) -> bool {
 /// As for [`Strip::compute`], where [`supported`]. The rows lie side by side, the target has room for
 /// whole vectors, and there is no epilogue.
 pub(crate) unsafe fn compute(strip: &Strip<bf16>) {
-    debug_assert!(strip.epilogue.is_none());
+    assert!(strip.epilogue.is_none());
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: the caller's guarantee.
     unsafe {
