@@ -1,5 +1,6 @@
 //! Kernels that fail on a core of a GPU, and what is left of a run.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use calibrate::run::{Journal, Measured, Outcome, RunSettings, Seed, Session, State};
@@ -155,22 +156,24 @@ fn the_same_kernels_on_another_clock_do_not_hang_again() {
     }
 }
 
+/// A run with a journal, or what is left of it.
+fn part(path: &Path, workers: &mut Scripted) -> Outcome {
+    let (journal, recovered) = Journal::open(path, &key(), Seed::Given(1)).unwrap();
+    let (stop, subjects) = (Stop::default(), subjects(1));
+    let session = Session::new(workers, ON_A_GPU, &subjects, &stop).unwrap();
+    session.with_journal(journal, recovered.entries).run().unwrap()
+}
+
 /// A run that goes on knows what failed, and takes nothing over that ran on the failed core.
 #[test]
 fn a_failed_core_is_in_the_journal() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.journal");
-    let part = |workers: &mut Scripted| -> Outcome {
-        let (journal, recovered) = Journal::open(&path, &key(), Seed::Given(1)).unwrap();
-        let (stop, subjects) = (Stop::default(), subjects(1));
-        let session = Session::new(workers, ON_A_GPU, &subjects, &stop).unwrap();
-        session.with_journal(journal, recovered.entries).run().unwrap()
-    };
     let hangs = |task: &MeasureTask| is_it(task, Core::Wgmma).then(|| failing(KernelFailure::Hung));
     let mut first = Scripted { answer: Some(hangs), stop_before: Some(12), ..Scripted::new() };
-    part(&mut first);
+    part(&path, &mut first);
     let mut second = Scripted { answer: Some(hangs), ..Scripted::new() };
-    let outcome = part(&mut second);
+    let outcome = part(&path, &mut second);
     assert!(asked(&second).iter().all(|core| *core == Core::Mma));
     assert_eq!(processes(&outcome.measured), [10]);
     assert!(asked(&second).len() < 10, "some were recovered");
@@ -206,18 +209,12 @@ fn ceilings_are_those_of_one_core() {
 fn a_failed_core_of_the_ceilings_is_in_the_journal() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.journal");
-    let part = |workers: &mut Scripted| -> Outcome {
-        let (journal, recovered) = Journal::open(&path, &key(), Seed::Given(1)).unwrap();
-        let (stop, subjects) = (Stop::default(), subjects(1));
-        let session = Session::new(workers, ON_A_GPU, &subjects, &stop).unwrap();
-        session.with_journal(journal, recovered.entries).run().unwrap()
-    };
     let hang = |core, _| core == Some(Core::Wgmma);
     let mut first = Scripted { ceilings_hang: hang, stop_before: Some(12), ..Scripted::new() };
-    part(&mut first);
+    part(&path, &mut first);
     assert!(asked_for_ceilings(&first, Core::Wgmma) && asked_for_ceilings(&first, Core::Mma));
     let mut second = Scripted { ceilings_hang: hang, ..Scripted::new() };
-    let outcome = part(&mut second);
+    let outcome = part(&path, &mut second);
     assert!(asked_for_ceilings(&second, Core::Mma) && !asked_for_ceilings(&second, Core::Wgmma));
     assert_eq!(outcome.ceilings[0].failed_cores.len(), 1);
 }
