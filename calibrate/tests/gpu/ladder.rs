@@ -6,7 +6,7 @@ use fusion_cost_model::calibration::{HardwareCalibration, KernelFailure};
 use predicates::prelude::*;
 use predicates::str::contains;
 
-use super::stand_ins::StandIns;
+use super::stand_ins::{LITTLE_MEMORY, StandIns};
 
 /// Large enough for `wgmma` on three processors.
 const PROBLEM: &str = "linear_bias/bf16/m256.k64.n256";
@@ -70,7 +70,7 @@ type Row = (&'static str, &'static str, KernelFailure);
 /// holds each record against its row.
 fn each_ends_on_the_second(device: &str, cores: [Core; 2], rows: &[Row]) {
     let [first, second] = cores;
-    let mut settings = format!("device {device}\nflaw {first} wrong multiply\n");
+    let mut settings = format!("device {device}\n{LITTLE_MEMORY}\nflaw {first} wrong multiply\n");
     for (_, word, failure) in rows {
         let flaw = match failure {
             KernelFailure::Hung => "hang",
@@ -157,7 +157,7 @@ fn each_failure_of_wmma_ends_on_plain() {
 #[ignore = "kernels hang until their limit: minutes; ALL_ARCHITECTURES=1 .ci/run runs it"]
 fn a_kernel_that_hangs_in_the_samples_ends_on_the_next_core() {
     for (device, core) in [("sm_80", Core::Mma), ("gfx942", Core::Mfma)] {
-        let settings = format!("device {device}\nflaw {core} hang linear 30");
+        let settings = format!("device {device}\n{LITTLE_MEMORY}\nflaw {core} hang linear 30");
         let Some(stand_ins) = StandIns::new(&settings) else { return };
         measure(&stand_ins, &[])
             .success()
@@ -172,9 +172,8 @@ fn a_kernel_that_hangs_in_the_samples_ends_on_the_next_core() {
 #[ignore = "emulates whole runs: minutes; ALL_ARCHITECTURES=1 .ci/run runs it"]
 fn a_driver_that_hangs_at_the_end_is_killed() {
     for (device, function) in [("sm_80", "cuModuleUnload"), ("gfx942", "hipModuleUnload")] {
-        let Some(stand_ins) = StandIns::new(&format!("device {device}\nhang {function}")) else {
-            return;
-        };
+        let settings = format!("device {device}\n{LITTLE_MEMORY}\nhang {function}");
+        let Some(stand_ins) = StandIns::new(&settings) else { return };
         measure(&stand_ins, &["--core", "plain"])
             .code(1)
             .stderr(contains("gave no answer in 20 s while it gave back what"))
