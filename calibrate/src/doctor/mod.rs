@@ -199,16 +199,20 @@ fn examine_kernels(
                 let how = check.reproducers(target, problem);
                 (Status::Failed, [wrong.to_string()].into_iter().chain(how).collect())
             }
+            Ok(Examined::Failed(problem, why)) => {
+                let how = check.reproducers(target, problem);
+                (Status::Failed, [why].into_iter().chain(how).collect())
+            }
             Ok(Examined::NoKernels(problem)) => {
                 (Status::Noted, vec![format!("there are no kernels for {problem}")])
             }
             Err(NoAnswer::Stopped) => break,
             Err(error @ NoAnswer::NotStarted(_)) => return Err(error.into()),
             Err(error) => {
-                let first = check.task.problems.first();
-                let how = first.map(|problem| check.reproducers(target, *problem));
-                let how = how.into_iter().flatten();
-                (Status::Failed, [error.to_string()].into_iter().chain(how).collect())
+                let why = error.to_string();
+                let at = check.task.problem_of(&why).or(check.task.problems.first().copied());
+                let how = at.map(|problem| check.reproducers(target, problem));
+                (Status::Failed, [why].into_iter().chain(how.into_iter().flatten()).collect())
             }
         };
         let seconds = Some(began.elapsed().as_secs_f64());

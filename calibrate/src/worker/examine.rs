@@ -4,11 +4,14 @@ use fused_kernels::{Backend, BackendError, Inputs, Prepared, Variant};
 use fusion_cost_model::{CacheState, Clock, Core, Problem};
 use serde::{Deserialize, Serialize};
 
-use super::progress::Progress;
+use super::progress::{Progress, of_problem};
 use super::task::Task;
 use super::watched::Watched;
 use crate::plan::Subject;
 use crate::prove::{Prover, WrongResult};
+
+/// What is done before kernels run for the first time.
+const READY: &str = "made its kernels ready";
 
 /// Runs of a variant that are handed over together.
 const RUNS_TOGETHER: u32 = 500;
@@ -33,6 +36,8 @@ pub enum Examined {
     Right(Vec<String>),
     /// One does not, and what is wrong.
     Wrong(Problem, WrongResult),
+    /// The kernels of one do not compile or cannot be launched, and why.
+    Failed(Problem, String),
     /// The backend has no kernels for one.
     NoKernels(Problem),
 }
@@ -46,6 +51,14 @@ impl Task for ExamineTask {
     }
 }
 
+impl ExamineTask {
+    /// The problem that a process of this task was at, as the reason why it gave no answer says.
+    #[must_use]
+    pub fn problem_of(&self, reason: &str) -> Option<Problem> {
+        self.problems.iter().copied().find(|problem| reason.contains(&of_problem(*problem)))
+    }
+}
+
 /// Examines problems on a backend, in this process.
 pub(super) fn examine_on(
     backend: &mut dyn Backend,
@@ -54,40 +67,54 @@ pub(super) fn examine_on(
 ) -> Result<Examined, BackendError> {
     let mut kernels = Vec::new();
     for problem in &task.problems {
-        let subject = Subject::of(*problem, task.clock, Default::default());
-        let inputs = Inputs::random(problem, 1);
-        let prover = Prover::new(&subject, &inputs, u64::MAX);
-        let ready = format!("made the kernels of {problem} ready");
-        progress.doing(ready.as_str());
-        let setup = subject.setup(CacheState::Warm);
-        let Some(mut prepared) = backend.prepare(problem, &inputs, setup)? else {
-            return Ok(Examined::NoKernels(*problem));
-        };
-        prepared.run_each(&mut progress.first_runs(&ready))?;
-        // On a CPU, whose threads belong to this process, the limit of the whole check suffices.
-        let mut watched;
-        let prepared: &mut dyn Prepared = if task.clock.is_host() {
-            &mut *prepared
-        } else {
-            watched = Watched::proved(&mut *prepared, progress, &format!("examined {problem}"));
-            &mut watched
-        };
-        progress.doing(format!("proved the result of {problem}"));
-        let proof = match prover.prove(prepared, None, [1; 2])? {
-            Ok(proof) => proof,
-            Err(wrong) => return Ok(Examined::Wrong(*problem, wrong)),
-        };
-        for variant in Variant::ALL {
-            run_often(prepared, variant, task.launches, progress)?;
+        match examine_one(backend, task, problem, &progress.of(*problem)) {
+            Ok(Examined::Right(more)) => kernels.extend(more),
+            Err(error) if error.of_kernels().is_some() => {
+                return Ok(Examined::Failed(*problem, error.to_string()));
+            }
+            ended => return ended,
         }
-        progress.doing(format!("proved the result of {problem} again"));
-        if let Err(wrong) = prover.prove(prepared, Some(proof), [1; 2])? {
-            return Ok(Examined::Wrong(*problem, wrong));
-        }
-        kernels.extend(prepared.kernels(Variant::Fused));
     }
     kernels.dedup();
     Ok(Examined::Right(kernels))
+}
+
+fn examine_one(
+    backend: &mut dyn Backend,
+    task: &ExamineTask,
+    problem: &Problem,
+    progress: &Progress,
+) -> Result<Examined, BackendError> {
+    let subject = Subject::of(*problem, task.clock, Default::default());
+    let inputs = Inputs::random(problem, 1);
+    let prover = Prover::new(&subject, &inputs, u64::MAX);
+    progress.doing(READY);
+    let setup = subject.setup(CacheState::Warm);
+    let Some(mut prepared) = backend.prepare(problem, &inputs, setup)? else {
+        return Ok(Examined::NoKernels(*problem));
+    };
+    prepared.run_each(&mut progress.first_runs(READY))?;
+    // On a CPU, whose threads belong to this process, the limit of the whole check suffices.
+    let mut watched;
+    let prepared: &mut dyn Prepared = if task.clock.is_host() {
+        &mut *prepared
+    } else {
+        watched = Watched::proved(&mut *prepared, progress, "examined it");
+        &mut watched
+    };
+    progress.doing("proved the result");
+    let proof = match prover.prove(prepared, None, [1; 2])? {
+        Ok(proof) => proof,
+        Err(wrong) => return Ok(Examined::Wrong(*problem, wrong)),
+    };
+    for variant in Variant::ALL {
+        run_often(prepared, variant, task.launches, progress)?;
+    }
+    progress.doing("proved the result again");
+    if let Err(wrong) = prover.prove(prepared, Some(proof), [1; 2])? {
+        return Ok(Examined::Wrong(*problem, wrong));
+    }
+    Ok(Examined::Right(prepared.kernels(Variant::Fused)))
 }
 
 fn run_often(
@@ -105,4 +132,26 @@ fn run_often(
         left -= now;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_says_at_which_problem_a_process_was() {
+        let problems = ["relu/f32/m1.n8", "relu/f32/m1.n80"].map(|text| text.parse().unwrap());
+        let task = ExamineTask {
+            problems: problems.to_vec(),
+            clock: Clock::Device,
+            core: None,
+            launches: 1,
+        };
+        for problem in problems {
+            let reason =
+                format!("no answer while it {READY}{}, and was killed", of_problem(problem));
+            assert_eq!(task.problem_of(&reason), Some(problem));
+        }
+        assert_eq!(task.problem_of("it was killed before"), None);
+    }
 }

@@ -3,27 +3,43 @@
 use std::time::Duration;
 
 use fused_kernels::worker::Notes;
+use fusion_cost_model::Problem;
 
 /// Where a worker says what it is doing, and how long a kernel may take.
 pub(super) struct Progress {
     notes: Notes,
     kernel_limit: Duration,
+    /// Behind every note, where a task has several problems.
+    problem: Option<Problem>,
 }
 
 impl Progress {
     /// Notes, in which a kernel may take this long.
     pub(super) const fn new(notes: Notes, kernel_limit: Duration) -> Self {
-        Self { notes, kernel_limit }
+        Self { notes, kernel_limit, problem: None }
+    }
+
+    /// The same of one problem, which all notes name.
+    pub(super) fn of(&self, problem: Problem) -> Self {
+        Self { notes: self.notes.clone(), problem: Some(problem), ..*self }
+    }
+
+    fn say(&self, doing: String, limit: Option<Duration>) {
+        let doing = match self.problem {
+            Some(problem) => doing + &of_problem(problem),
+            None => doing,
+        };
+        self.notes.doing(doing, limit);
     }
 
     /// Says what is done from now on, in words that follow "while it".
     pub(super) fn doing(&self, doing: impl Into<String>) {
-        self.notes.doing(doing, None);
+        self.say(doing.into(), None);
     }
 
     /// The same of what may not take longer than a kernel.
     pub(super) fn limited(&self, doing: impl Into<String>) {
-        self.notes.doing(doing, Some(self.kernel_limit));
+        self.say(doing.into(), Some(self.kernel_limit));
     }
 
     /// How long a kernel may take.
@@ -46,4 +62,9 @@ impl Progress {
             None => self.doing(after),
         }
     }
+}
+
+/// What a note ends with that names a problem.
+pub(super) fn of_problem(problem: Problem) -> String {
+    format!(" ({problem})")
 }

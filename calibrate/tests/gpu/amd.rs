@@ -7,13 +7,15 @@ use predicates::prelude::*;
 use predicates::str::contains;
 
 use super::TINY;
-use super::stand_ins::StandIns;
+use super::stand_ins::{LITTLE_MEMORY, StandIns};
 
 #[test]
 #[ignore = "emulates whole runs: minutes; ALL_ARCHITECTURES=1 .ci/run runs it"]
 fn from_the_list_of_devices_to_a_file_to_an_answer() {
     for (device, core, warp) in [("gfx942", Core::Mfma, 64), ("gfx1201", Core::Wmma, 32)] {
-        let Some(stand_ins) = StandIns::new(&format!("device {device}")) else { return };
+        let Some(stand_ins) = StandIns::new(&format!("device {device}\n{LITTLE_MEMORY}")) else {
+            return;
+        };
         stand_ins
             .calibrate(&["list", "devices"])
             .assert()

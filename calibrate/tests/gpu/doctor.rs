@@ -58,10 +58,12 @@ fn each_failure_is_printed_with_what_repeats_it() {
         .code(1)
         .stdout(contains("FAILED  linear layer (wgmma)"))
         .stdout(contains("while it ran linear_0_wgmma_128x256").and(contains("and was killed")))
+        // The second of the check's problems: the first one has no such kernel.
+        .stdout(contains("--core wgmma --quick --problem linear_bias_relu/bf16/m130.k72.n136"))
         .stdout(contains("FAILED  a tile of the matrix core, f16 (mma)"))
         .stdout(contains("wrong result: the unfused variant is off by"))
         .stdout(contains("FAILED  a tile of the matrix core, bf16 (plain)"))
-        .stdout(contains("LAUNCH_OUT_OF_RESOURCES"))
+        .stdout(contains("LAUNCH_OUT_OF_RESOURCES").and(contains(" bytes of shared memory): ")))
         .stdout(contains("--backend cuda --core mma --quick --problem linear_bias/f16/"))
         // Nothing else fails with them.
         .stdout(contains("passed  a ring of 1 to 9 steps (wgmma)"))
@@ -98,7 +100,8 @@ fn a_kernel_that_hangs_late_is_named_and_the_rest_is_examined() {
             .code(1)
             .stdout(contains(format!("FAILED  elementwise ({core})")))
             .stdout(contains("gave no answer in 20 s while it ran pointwise_"))
-            .stdout(contains("and was killed").and(contains("for the first time").not()))
+            .stdout(contains(" (add_relu/f32/m130.n72), and was killed"))
+            .stdout(contains("for the first time").not())
             .stdout(contains("\n1 passed, 0 noted, 0 missing, 1 failed"));
     }
 }

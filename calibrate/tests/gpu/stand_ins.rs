@@ -10,6 +10,9 @@ use tempfile::TempDir;
 
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../kernels/tests/stand_in");
 const HEADERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../kernels/gpu");
+/// A setting for runs that measure the ceilings. What lies beyond the caches of some devices, half a
+/// gigabyte, keeps the emulation busy for longer than a kernel may take.
+pub(super) const LITTLE_MEMORY: &str = "memory 67108864";
 const BUILTINS: &str = "libnvrtc-builtins.so.12.4";
 const LIBRARIES: [(&str, &[&str]); 6] = [
     ("libcuda.so.1", &["cuda.cpp", "device.cpp", "settings.cpp", "fibers.cpp"]),

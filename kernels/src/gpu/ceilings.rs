@@ -61,7 +61,7 @@ impl Probe {
         hears(Some(&kernel.name()));
         // SAFETY: it was just located where the tensors are.
         unsafe { kernel.launch(0)? };
-        loader.driver().synchronize()?;
+        loader.driver().synchronize().map_err(|error| kernel.failed(error))?;
         hears(None);
         let queue = Queue::new(loader.driver())?;
         Ok(Self {

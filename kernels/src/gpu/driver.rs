@@ -31,6 +31,14 @@ pub enum DeviceError {
         /// What the driver says it means.
         meaning: String,
     },
+    /// The driver refuses a kernel, or reports an error while it alone runs.
+    #[error("{kernel}: {error}")]
+    Kernel {
+        /// The kernel, and how it is launched.
+        kernel: String,
+        /// What the driver reports.
+        error: Box<Self>,
+    },
     /// There is not enough memory on the device.
     #[error("the device has no {bytes} bytes left ({function} failed with {name})")]
     OutOfMemory {
@@ -80,6 +88,7 @@ impl DeviceError {
         match self {
             Self::Compile { .. } | Self::CompilerEnded { .. } => Some(KernelFailure::Compile),
             Self::Call { .. } | Self::Unsupported(_) => Some(KernelFailure::Launch),
+            Self::Kernel { error, .. } => error.of_kernels(),
             Self::OutOfMemory { .. } | Self::Library(_) => None,
         }
     }

@@ -1,5 +1,7 @@
 //! How a kernel is launched: what a plan says and a driver does.
 
+use std::fmt;
+
 use super::tensors::TensorId;
 
 /// The blocks and threads of a launch.
@@ -16,6 +18,16 @@ pub(crate) struct LaunchShape {
     /// How many neighbouring blocks reach each other's shared memory, which the kernel says itself;
     /// the grid is a multiple of it.
     pub(crate) cluster: u32,
+}
+
+impl fmt::Display for LaunchShape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { grid: [x, y, z], threads, shared_bytes, .. } = self;
+        write!(
+            f,
+            "{x} x {y} x {z} blocks of {threads} threads, {shared_bytes} bytes of shared memory"
+        )
+    }
 }
 
 /// A matrix that the TMA of sm_90a reads in boxes.

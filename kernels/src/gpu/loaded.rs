@@ -85,19 +85,26 @@ impl LoadedKernel {
         let source = Source { name: &code.entry, text: &code.text, headers: HEADERS };
         let architecture: &Architecture = &driver.facts().architecture;
         let image = cache.compile(compiler, &source, architecture)?;
-        let module = driver.load(&image)?;
+        let refused = |error| {
+            let kernel = format!("{} ({shape})", code.entry);
+            DeviceError::Kernel { kernel, error: Box::new(error) }
+        };
+        let module = driver.load(&image).map_err(refused)?;
         let mut guard = Guard { driver: &**driver, module: Some(module) };
         let name = CString::new(code.entry.as_str())
             .map_err(|_| DeviceError::Unsupported(format!("{} is not a name", code.entry)))?;
         // SAFETY: the module was just loaded, the function belongs to it, and both stay as long as
         // this kernel.
-        let (function, facts, resident_blocks) = unsafe {
-            let function = driver.function(module, &name)?;
-            driver.allow_shared(function, shape.shared_bytes)?;
-            let facts = driver.function_facts(function)?;
-            let resident = driver.resident_blocks(function, shape.threads, shape.shared_bytes)?;
-            (function, facts, resident)
+        let asked = unsafe {
+            driver.function(module, &name).and_then(|function| {
+                driver.allow_shared(function, shape.shared_bytes)?;
+                let facts = driver.function_facts(function)?;
+                let resident =
+                    driver.resident_blocks(function, shape.threads, shape.shared_bytes)?;
+                Ok((function, facts, resident))
+            })
         };
+        let (function, facts, resident_blocks) = asked.map_err(refused)?;
         if resident_blocks == 0 {
             return Err(DeviceError::Unsupported(format!(
                 "{} does not fit on a processor of {}: {} threads with {} registers each and {} \
@@ -133,6 +140,10 @@ impl LoadedKernel {
 impl Launch for LoadedKernel {
     fn name(&self) -> String {
         self.entry.clone()
+    }
+
+    fn described(&self) -> String {
+        format!("{} ({})", self.entry, self.shape)
     }
 
     fn facts(&self) -> Option<KernelFacts> {
@@ -177,6 +188,7 @@ impl Launch for LoadedKernel {
         // SAFETY: the function is loaded; its parameters were made for it and for tensors that are
         // there, by the caller's guarantee.
         unsafe { self.driver.launch(self.function, &self.shape, &self.parameters[set]) }
+            .map_err(|error| self.failed(error))
     }
 }
 

@@ -105,7 +105,7 @@ impl Prepared for PreparedGpu {
             hears(Some(&kernel.name()));
             // SAFETY: as in `run`; there is at least one set.
             unsafe { kernel.launch(0)? };
-            self.driver.synchronize()?;
+            self.driver.synchronize().map_err(|error| kernel.failed(error))?;
             hears(None);
         }
         self.queue.run_stamps(hears)?;

@@ -175,7 +175,7 @@ impl Launch for LocatedGemm {
     unsafe fn launch(&self, set: usize) -> Result<(), DeviceError> {
         // SAFETY: the tensors were added for this GEMM, and are where `locate` found them, by
         // the caller's guarantee.
-        unsafe { self.prepared.launch(&self.addresses[set]) }
+        unsafe { self.prepared.launch(&self.addresses[set]) }.map_err(|error| self.failed(error))
     }
 }
 

@@ -70,6 +70,22 @@ fn every_call_that_fails_is_one_error_and_everything_is_given_back() {
     }
 }
 
+/// Which kernel, and how it is launched: whoever reads the message of a driver cannot look it up.
+#[test]
+fn a_kernel_that_is_refused_is_named_with_its_launch() {
+    for (backend, stand_in) in [
+        (BackendName::Cuda, cuda("flaw mma launch pointwise")),
+        (BackendName::Hip, hip("flaw mfma launch pointwise")),
+    ] {
+        let Some(stand_in) = stand_in else { return };
+        let message = failure(backend, &stand_in).unwrap();
+        assert!(message.starts_with("pointwise_"), "{message}");
+        for part in [" x 1 x 1 blocks of ", " threads, 0 bytes of shared memory): "] {
+            assert!(message.contains(part), "{part}: {message}");
+        }
+    }
+}
+
 #[test]
 fn graphs_that_are_refused_are_done_without() {
     for (backend, stand_in) in [

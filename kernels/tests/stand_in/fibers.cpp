@@ -6,6 +6,7 @@
 #include "launch.h"
 #include "stacks.h"
 
+#include <atomic>
 #include <csignal>
 #include <cstdarg>
 #include <cstdio>
@@ -77,6 +78,7 @@ struct Block {
     int ready = 0;
     int arrived = 0;
     int ended = 0;
+    u64 meetings = 0;
     Place place;
     std::vector<u8> memory;
     u8* shared = nullptr;
@@ -97,6 +99,8 @@ public:
     const u8* meet_warp(Place, const void* mine, u32 bytes);
     void meet_block(Place);
     void pause(Place);
+    void changed();
+    u64 meetings() const { return blocks[block].meetings; }
     void copy(Place, void* to, const void* from);
     void end_copies();
     void wait_for_copies(int groups_left);
@@ -132,6 +136,7 @@ private:
 };
 
 thread_local Run* running = nullptr;
+std::atomic<u64> runs = 0;
 
 void begin() {
     running->launch.entry(running->launch.arguments);
@@ -143,6 +148,8 @@ const u8* meet_warp(Place place, const void* mine, u32 bytes) {
 }
 void meet_block(Place place) { running->meet_block(place); }
 void pause(Place place) { running->pause(place); }
+void changed() { running->changed(); }
+u64 meetings() { return running->meetings(); }
 void fail(Place place, const char* message) {
     running->fail("%s at %s:%d: %s", place.function, place.file, place.line, message);
 }
@@ -151,7 +158,8 @@ void copy(Place place, void* to, const void* from) { running->copy(place, to, fr
 void end_copies() { running->end_copies(); }
 void wait_for_copies(int groups_left) { running->wait_for_copies(groups_left); }
 
-constexpr Table TABLE = {meet_warp, meet_block, pause, copy, end_copies, wait_for_copies, fail};
+constexpr Table TABLE = {meet_warp, meet_block, pause,           changed, meetings,
+                         copy,      end_copies, wait_for_copies, fail};
 
 std::vector<int> Run::ascending_or_not(size_t count) const {
     std::vector<int> order(count);
@@ -212,6 +220,7 @@ void Run::all_blocks() {
         blocks.resize(launch.blocks);
         std::vector<int> order = ascending_or_not(launch.blocks);
         shuffle(order);
+        cluster.run = ++runs;
         for (size_t index = 0; index < blocks.size(); index++)
             start(blocks[index], order[index]);
         go();
@@ -222,6 +231,7 @@ void Run::all_blocks() {
         shuffle(order);
         for (int index : order) {
             cluster = {};
+            cluster.run = ++runs;
             for (u32 rank = 0; rank < together; rank++)
                 start(blocks[rank], i64(index) * together + rank);
             go();
@@ -317,9 +327,9 @@ bool Run::release_paused() {
             block.ready++;
             warp.ready++;
             warp.next = 0;
+            block.warp = block.order[0];
             any = true;
         }
-        block.warp = block.order[0];
     }
     return any;
 }
@@ -378,6 +388,7 @@ void Run::meet_block(Place place) {
         wait(State::AT_BLOCK, place);
     } else {
         rounds = 0;
+        in.meetings++;
         release(in);
         Thread& from = current();
         choose();
@@ -388,6 +399,25 @@ void Run::meet_block(Place place) {
 }
 
 void Run::pause(Place place) { wait(State::PAUSED, place); }
+
+// In ascending order the first threads are then as far as they can be at any time, however many of the
+// others have yet to begin, and in descending order the last ones.
+void Run::changed() {
+    rounds = 0;
+    Block& in = blocks[block];
+    Warp& mine = in.warps[in.warp];
+    if ((launch.order > REVERSE && random.below(2) == 0) || !release_paused())
+        return;
+    // This thread is ready too.
+    mine.next = 0;
+    if (launch.order > REVERSE)
+        in.warp = int(random.below(u32(in.warps.size())));
+    Thread& from = current();
+    choose();
+    Thread& to = current();
+    if (&to != &from)
+        port_switch(&from.context, &to.context);
+}
 
 constexpr size_t COPY_BYTES = 16;
 

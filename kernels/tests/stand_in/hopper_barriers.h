@@ -1,8 +1,9 @@
 // Barriers, fences and named barriers of sm_90a on a host, for kernels/gpu/hopper/barrier.h.
 //
 // After the PTX ISA's "mbarrier" and "bar": a barrier in shared memory counts arrivals and bytes,
-// and its phase is complete when both are zero. After "setmaxnreg", warps give registers to their
-// block and wait for some of it. Fences do nothing here, so a missing one is not found.
+// and its phase is complete when both are zero. After "setmaxnreg", warps give registers to the pool
+// of their block and wait until it has enough, and all warps of a warpgroup meet between two changes.
+// Fences do nothing here, so a missing one is not found.
 #pragma once
 
 #include <map>
@@ -25,6 +26,7 @@ struct Barrier {
 struct Named {
     int count = 0;
     int arrived = 0;
+    u32 waiting = 0; // a bit for each warp
     u64 generation = 0;
 };
 
@@ -52,14 +54,14 @@ struct Stores {
 // What a warp has of its block's registers.
 struct Registers {
     int of_thread;
-    int changes = 0;
+    // That its warpgroup has yet to meet since the last change, and how often its block had by then.
+    bool has_changed = false;
+    u64 meetings = 0;
 };
 
-// What all threads of a block share. Found by the address of its shared memory, so it must be
-// distinguished from that of an earlier block there: see `barrier_init`.
+// What all threads of a block share.
 struct Block {
-    // Which block of those that had this shared memory.
-    u64 number = 0;
+    u64 run = 0;
     u64 made = 0;
     std::map<u64, Barrier> barriers;
     Named named[16];
@@ -70,9 +72,15 @@ struct Block {
     u64 random = 0x9E3779B97F4A7C15;
 };
 
+// Found by the address of its shared memory, which an earlier block may have had.
 inline Block& block_with(const u8* shared) {
     static thread_local std::map<const u8*, Block> blocks;
-    return blocks[shared];
+    Block& block = blocks[shared];
+    if (const u64 run = host::self().cluster->run; block.run != run) {
+        block = {};
+        block.run = run;
+    }
+    return block;
 }
 inline Block& here() { return block_with(shared()); }
 
@@ -104,6 +112,7 @@ inline void complete_if_done(Barrier& barrier) {
     if (barrier.pending == 0 && barrier.bytes == 0) {
         barrier.phase ^= 1;
         barrier.pending = barrier.arrivals;
+        host::self().table->changed();
     }
 }
 
@@ -129,15 +138,6 @@ inline void barrier_init(u64* barrier, u32 arrivals, PORT_PLACE) {
     if (reinterpret_cast<u64>(barrier) % 8 != 0) host::fail("a barrier not at 8 bytes", file, line);
     shared_address(barrier, file, line);
     emulated::Block& block = emulated::here();
-    for (const auto& [word, known] : block.barriers) {
-        // The memory is filled with something else before every block: these are of another one.
-        if (*known.at != word) {
-            const u64 number = block.number + 1;
-            block = {};
-            block.number = number;
-            break;
-        }
-    }
     if (block.barriers.count(*barrier) != 0)
         host::fail("a barrier is made where there is one", file, line);
     *barrier = emulated::SIGNATURE + ++block.made;
@@ -174,7 +174,7 @@ inline void barrier_wait(u64* barrier, u32 parity, PORT_PLACE) {
     // The phase that is under way has the other parity when the one of `parity` is complete.
     while (emulated::barrier_at(barrier, file, line).phase == parity) {
         emulated::let_a_copy_come();
-        pause(file, line);
+        host::self().table->pause({__func__, file, line});
     }
 }
 
@@ -195,37 +195,58 @@ inline void sync_cluster(PORT_PLACE) {
     if (++cluster.arrived == host::self().cluster_blocks * threads()) {
         cluster.arrived = 0;
         cluster.generation++;
+        host::self().table->changed();
     }
-    while (cluster.generation == generation) pause(file, line);
-}
-
-inline u64 arrive_named(int number, int count, PORT_PLACE) {
-    if (number < 1 || number > 15 || count % WARP != 0)
-        host::fail("not a barrier of whole warps", file, line);
-    emulated::Named& at = emulated::here().named[number];
-    if (at.arrived > 0 && at.count != count)
-        host::fail("threads expect different counts at a barrier", file, line);
-    const u64 generation = at.generation;
-    at.count = count;
-    if (++at.arrived == count) {
-        at.arrived = 0;
-        at.generation++;
-    }
-    return generation;
-}
-
-inline void arrive_threads(int number, int count, PORT_PLACE) {
-    arrive_named(number, count, file, line);
-}
-
-inline void sync_threads(int number, int count, PORT_PLACE) {
-    const u64 generation = arrive_named(number, count, file, line);
-    while (emulated::here().named[number].generation == generation) pause(file, line);
+    while (cluster.generation == generation) host::self().table->pause({__func__, file, line});
 }
 
 namespace emulated {
 
 constexpr int WARPS_OF_A_GROUP = 4;
+
+// Warps have met, of which `warps` has a bit for each: those of a warpgroup may change registers again.
+inline void settle(Block& block, u32 warps) {
+    constexpr u32 GROUP = (1u << WARPS_OF_A_GROUP) - 1;
+    for (size_t warp = 0; warp < block.registers.size(); warp++) {
+        const size_t first = warp / WARPS_OF_A_GROUP * WARPS_OF_A_GROUP;
+        if ((warps >> first & GROUP) == GROUP) block.registers[warp].has_changed = false;
+    }
+}
+
+inline u64 arrive_named(int number, int count, bool waits, PORT_PLACE) {
+    if (number < 1 || number > 15 || count % WARP != 0)
+        host::fail("not a barrier of whole warps", file, line);
+    Named& at = here().named[number];
+    if (at.arrived > 0 && at.count != count)
+        host::fail("threads expect different counts at a barrier", file, line);
+    const u64 generation = at.generation;
+    at.count = count;
+    if (waits) at.waiting |= 1u << warp();
+    if (++at.arrived == count) {
+        settle(here(), at.waiting);
+        at.waiting = 0;
+        at.arrived = 0;
+        at.generation++;
+        host::self().table->changed();
+    }
+    return generation;
+}
+
+} // namespace emulated
+
+// What comes after it may be late: others run first.
+inline void arrive_threads(int number, int count, PORT_PLACE) {
+    emulated::arrive_named(number, count, false, file, line);
+    pause(file, line);
+}
+
+inline void sync_threads(int number, int count, PORT_PLACE) {
+    const u64 generation = emulated::arrive_named(number, count, true, file, line);
+    while (emulated::here().named[number].generation == generation)
+        host::self().table->pause({__func__, file, line});
+}
+
+namespace emulated {
 
 // What each thread begins with: its share of a processor's 64 Ki.
 inline int registers_at_start() {
@@ -238,11 +259,11 @@ inline Registers& change_registers(PORT_PLACE) {
     Block& block = here();
     if (block.registers.empty()) block.registers.resize(threads() / WARP, {registers_at_start()});
     Registers& mine = block.registers[warp()];
-    const int first = warp() / WARPS_OF_A_GROUP * WARPS_OF_A_GROUP;
-    for (int other = first; other < first + WARPS_OF_A_GROUP; other++)
-        if (block.registers[other].changes < mine.changes)
-            host::fail("registers change again before all warps of the group have met", file, line);
-    mine.changes++;
+    const u64 meetings = host::self().table->meetings();
+    if (mine.has_changed && mine.meetings == meetings)
+        host::fail("registers change again before all warps of the group have met", file, line);
+    mine.has_changed = true;
+    mine.meetings = meetings;
     return mine;
 }
 
@@ -256,6 +277,7 @@ inline void registers_release(PORT_PLACE) {
         if (COUNT > mine.of_thread) host::fail("more registers than before", file, line);
         emulated::here().free_registers += (mine.of_thread - COUNT) * WARP;
         mine.of_thread = COUNT;
+        host::self().table->changed();
     }
     sync_warp(file, line);
 }
@@ -267,7 +289,8 @@ inline void registers_acquire(PORT_PLACE) {
         emulated::Registers& mine = emulated::change_registers(file, line);
         if (COUNT < mine.of_thread) host::fail("fewer registers than before", file, line);
         const int wanted = (COUNT - mine.of_thread) * WARP;
-        while (emulated::here().free_registers < wanted) pause(file, line);
+        while (emulated::here().free_registers < wanted)
+            host::self().table->pause({__func__, file, line});
         emulated::here().free_registers -= wanted;
         mine.of_thread = COUNT;
     }

@@ -68,7 +68,7 @@ struct Flying {
 
 // What one thread has started.
 struct Pending {
-    u64 block = 0;
+    u64 run = 0;
     std::vector<Wgmma> open;
     std::vector<std::vector<Wgmma>> groups;
     std::map<float*, Flying> flying;
@@ -78,10 +78,10 @@ struct Pending {
 inline Pending& mine() {
     static thread_local std::map<const host::Fiber*, Pending> all;
     Pending& pending = all[&host::self()];
-    const u64 block = here().number;
-    if (pending.block != block) {
+    const u64 run = host::self().cluster->run;
+    if (pending.run != run) {
         pending = {};
-        pending.block = block;
+        pending.run = run;
     }
     return pending;
 }

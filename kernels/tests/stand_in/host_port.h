@@ -37,6 +37,10 @@ struct Table {
     void (*meet_block)(Place);
     // Lets all other threads run first, those of other blocks of a cooperative launch too.
     void (*pause)(Place);
+    // Something has changed that others may wait for: who comes before this thread goes on first.
+    void (*changed)();
+    // How often all threads of the block have met.
+    u64 (*meetings)();
     // Copies 16 bytes to shared memory, or zeros from null, at any time until the thread waits.
     void (*copy)(Place, void* to, const void* from);
     void (*end_copies)();
@@ -48,6 +52,7 @@ struct Table {
 // Blocks that run at the same time and reach each other's shared memory.
 struct Cluster {
     static constexpr int MOST_BLOCKS = 8;
+    u64 run; // which blocks of all that this process has run
     u8* shared[MOST_BLOCKS];
     // Threads at the barrier of all of them.
     int arrived;

@@ -84,9 +84,10 @@ impl Queue {
     /// Runs the kernel of the stamps by itself, and says so.
     pub(crate) fn run_stamps(&self, hears: &mut FirstRuns<'_>) -> Result<(), DeviceError> {
         let Some(stamps) = &self.stamps else { return Ok(()) };
-        hears(Some(&stamps.name()));
+        let kernel = stamps.kernel();
+        hears(Some(&kernel.name()));
         stamps.write(Moment::Before)?;
-        self.driver.synchronize()?;
+        self.driver.synchronize().map_err(|error| kernel.failed(error))?;
         hears(None);
         Ok(())
     }

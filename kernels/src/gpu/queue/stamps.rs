@@ -44,9 +44,8 @@ impl Stamps {
         Ok(Self { kernel, tensors, table: id, counters })
     }
 
-    /// The name of the kernel.
-    pub(super) fn name(&self) -> String {
-        self.kernel.name()
+    pub(super) fn kernel(&self) -> &dyn Launch {
+        &self.kernel
     }
 
     /// Submits the kernel.

@@ -9,6 +9,16 @@ pub(crate) trait Launch {
     /// What it is, for the record.
     fn name(&self) -> String;
 
+    /// The same with how it is launched, for messages.
+    fn described(&self) -> String {
+        self.name()
+    }
+
+    /// An error of its launch, or of the device while it alone runs.
+    fn failed(&self, error: DeviceError) -> DeviceError {
+        DeviceError::Kernel { kernel: self.described(), error: Box::new(error) }
+    }
+
     /// How it was compiled and is launched, where that is known.
     fn facts(&self) -> Option<KernelFacts>;
 

@@ -1,7 +1,7 @@
 use fusion_cost_model::Problem;
 
 use crate::gpu::lower::lower;
-use crate::gpu::tests::emulation::{Order, check_on, device};
+use crate::gpu::tests::emulation::{Headers, Order, check_on, device, failures_on};
 use crate::gpu::tests::mutations::expect_missed;
 
 /// The kernels of the fused variant and of the unfused one.
@@ -229,18 +229,78 @@ fn are_missed_in_clusters(changes: &[(&str, &str)]) {
 
 /// One tile, which fits into the ring of stages: the producer is done before the consumers have
 /// begun.
+const ONE_TILE: [(&str, &str); 2] =
+    [(GEMM, "linear+bias/bf16/m100.k72.n248"), (ATTEND, "attention_head/bf16/b1.h1.q100.kv72.d64")];
+
+/// What the consumers say when they have given their registers, said before they take them.
+const EARLY: &str = "arrive_threads(REGISTERS_RETURNED, GEMM_THREADS);";
+
+/// In ascending order the producer's warps come first: with too few registers left for the consumers,
+/// nobody ever goes on.
 #[test]
-fn a_producer_that_takes_its_registers_back_too_early_is_seen() {
-    let changes = [
-        // Before the consumers have theirs: nobody ever goes on.
-        ("sync_threads(REGISTERS_RETURNED, GEMM_THREADS);", "sync_threads(9, WARPGROUP);"),
-        // Before its own warps have met.
-        ("sync_threads(REGISTERS_RETURNED, GEMM_THREADS);", ""),
-    ];
-    let orders: Vec<Order> = (1..=24).map(Order::Shuffled).collect();
-    are_missed_in(GEMM, "linear+bias/bf16/m100.k72.n248", &changes, &orders);
-    let changes = [("take_registers_back();", "registers_acquire<REGISTERS>();")];
-    are_missed_in(ATTEND, "attention_head/bf16/b1.h1.q100.kv72.d64", &changes, &orders);
+fn registers_that_are_taken_back_before_others_have_theirs_are_seen() {
+    let [gemm, attend] = ONE_TILE;
+    let acquire = "if constexpr (SHARES) registers_acquire<CONSUMER_REGISTERS>();";
+    deadlock(
+        gemm,
+        &[
+            // The producer waits for its own warps alone.
+            ("sync_threads(REGISTERS_RETURNED, GEMM_THREADS);", "sync_threads(9, WARPGROUP);"),
+            (acquire, &format!("{EARLY} {acquire}")),
+        ],
+    );
+    let acquire = "registers_acquire<CONSUMER_REGISTERS>();";
+    deadlock(
+        attend,
+        &[
+            (
+                "take_registers_back();",
+                "sync_threads(9, WARPGROUP); registers_acquire<REGISTERS>();",
+            ),
+            (acquire, &format!("{EARLY} {acquire}")),
+        ],
+    );
+}
+
+fn deadlock((header, problem): (&str, &str), changes: &[(&str, &str)]) {
+    for error in are_missed_in(header, problem, changes, &[Order::Forward]) {
+        let is_deadlock = error.contains("pause forever") && error.contains("in registers_acquire");
+        assert!(is_deadlock, "{error}");
+    }
+}
+
+/// Between two changes all warps of a warpgroup meet. Consumers of a GEMM do so for its results too.
+#[test]
+fn registers_that_change_before_the_warps_have_met_are_seen() {
+    let [(_, gemm), (_, attention)] = ONE_TILE;
+    let of_producer = ("sync_threads(REGISTERS_RETURNED, GEMM_THREADS);", "");
+    let of_consumer = ("sync_threads(REGISTERS_RETURNED + 1 + consumer, WARPGROUP);", "");
+    let in_attention = ("take_registers_back();", "registers_acquire<REGISTERS>();");
+    for (header, problem, change) in [
+        (GEMM, gemm, of_producer),
+        (GEMM, attention, of_consumer),
+        (ATTEND, attention, in_attention),
+    ] {
+        for order in [Order::Forward, Order::Reverse, Order::Shuffled(1)] {
+            for error in are_missed_in(header, problem, &[change], &[order]) {
+                assert!(error.contains("before all warps of the group have met"), "{error}");
+            }
+        }
+    }
+}
+
+/// Or each of the changes above would be seen.
+#[test]
+fn one_tile_is_right_in_any_order() {
+    let mut device = device("sm_90a");
+    device.processors = 2;
+    let mut orders = vec![Order::Forward, Order::Reverse];
+    orders.extend((1..=24).map(Order::Shuffled));
+    for (_, problem) in ONE_TILE {
+        let problem = [problem.parse().unwrap()];
+        let found = failures_on(&problem, &device, &Headers::shipped(), &orders);
+        assert!(found.is_empty(), "{}", found[0]);
+    }
 }
 
 fn are_missed(changes: &[(&str, &str, &str)]) {
@@ -288,8 +348,13 @@ fn what_a_mask_and_shared_keys_need_is_missed() {
 }
 
 /// On a device of few processors.
-fn are_missed_in(header: &str, problem: &str, changes: &[(&str, &str)], orders: &[Order]) {
+fn are_missed_in(
+    header: &str,
+    problem: &str,
+    changes: &[(&str, &str)],
+    orders: &[Order],
+) -> Vec<String> {
     let mut device = device("sm_90a");
     device.processors = 2;
-    expect_missed(header, problem, changes, &device, orders);
+    expect_missed(header, problem, changes, &device, orders)
 }
