@@ -102,6 +102,13 @@ impl Probe {
         best
     }
 
+    /// Gives back what it used, which a driver may never do.
+    fn end(self, hears: &mut FirstRuns<'_>) {
+        hears(Some(&format!("{} and gave back what it used", self.name())));
+        drop(self);
+        hears(None);
+    }
+
     fn shortest(&mut self, clock: Clock) -> Result<f64, DeviceError> {
         let mut runs = 1;
         while runs < MOST_RUNS && self.time(runs, clock)? < SAMPLE {
@@ -120,7 +127,9 @@ impl Probe {
 /// on the host, that of handing one to an idle device and waiting for it.
 fn launch_us(loader: &Loader, clock: Clock, hears: &mut FirstRuns<'_>) -> Result<f64, DeviceError> {
     let mut probe = Probe::new(loader, TensorTable::default(), nothing(), hears)?;
-    Ok(probe.best(clock, hears)? * 1e6)
+    let seconds = probe.best(clock, hears)?;
+    probe.end(hears);
+    Ok(seconds * 1e6)
 }
 
 /// Bandwidth over the working set, from a part of the second-level cache to far beyond the last.
@@ -155,7 +164,7 @@ fn bandwidth_at(
     let mut probe = Probe::new(loader, table, triad(arrays, tiles), hears)?;
     probe.fill(arrays)?;
     let triad_seconds = probe.best(Clock::Device, hears)?;
-    drop(probe);
+    probe.end(hears);
 
     let mut table = TensorTable::default();
     let array = table.add(3 * tiles * TILE_BYTES, Role::Input);
@@ -163,6 +172,7 @@ fn bandwidth_at(
     let mut probe = Probe::new(loader, table, read(array, never, 3 * tiles), hears)?;
     probe.fill([array])?;
     let read_seconds = probe.best(Clock::Device, hears)?;
+    probe.end(hears);
     Ok(BandwidthPoint {
         working_set_bytes: bytes,
         gb_per_s: bytes as f64 / triad_seconds / 1e9,
@@ -211,6 +221,7 @@ fn multiply_gflops(
         // As long as a sample by itself, so that its start and end do not matter.
         if probe.time(1, Clock::Device)? < SAMPLE && repeats < 1 << 20 {
             repeats *= 4;
+            probe.end(hears);
             continue;
         }
         let seconds = probe.best(Clock::Device, hears)?;
@@ -220,6 +231,7 @@ fn multiply_gflops(
         if per_turn.is_nan() || per_turn < 1.0 {
             return Err(DeviceError::Unsupported(format!("{} left no result", probe.name())));
         }
+        probe.end(hears);
         return Ok(2.0 * per_turn * repeats as f64 * warps as f64 / seconds / 1e9);
     }
 }
