@@ -122,6 +122,7 @@ private:
     bool release_paused();
     void wait(State, Place);
     bool choose();
+    void go_on();
     [[noreturn]] void nobody_is_ready();
     Thread& current() { return blocks[block].threads[thread]; }
 
@@ -276,6 +277,15 @@ bool Run::choose() {
     return true;
 }
 
+// Lets the next thread run, which may be the current one: that is ready too.
+void Run::go_on() {
+    Thread& from = current();
+    choose();
+    Thread& to = current();
+    if (&to != &from)
+        port_switch(&from.context, &to.context);
+}
+
 // Stops the current thread and lets another one run.
 void Run::wait(State state, Place place) {
     Block& in = blocks[block];
@@ -367,11 +377,7 @@ const u8* Run::meet_warp(Place place, const void* mine, u32 bytes) {
         in.ready += waiting;
         if (launch.order > REVERSE && random.below(64) == 0)
             in.warp = int(random.below(u32(in.warps.size())));
-        Thread& from = current();
-        choose();
-        Thread& to = current();
-        if (&to != &from)
-            port_switch(&from.context, &to.context);
+        go_on();
     }
     return slots;
 }
@@ -390,11 +396,7 @@ void Run::meet_block(Place place) {
         rounds = 0;
         in.meetings++;
         release(in);
-        Thread& from = current();
-        choose();
-        Thread& to = current();
-        if (&to != &from)
-            port_switch(&from.context, &to.context);
+        go_on();
     }
 }
 
@@ -412,11 +414,7 @@ void Run::changed() {
     mine.next = 0;
     if (launch.order > REVERSE)
         in.warp = int(random.below(u32(in.warps.size())));
-    Thread& from = current();
-    choose();
-    Thread& to = current();
-    if (&to != &from)
-        port_switch(&from.context, &to.context);
+    go_on();
 }
 
 constexpr size_t COPY_BYTES = 16;
