@@ -57,7 +57,7 @@ const CONTRADICTIONS: &[(&str, &str, &str)] = &[
     ("unfused_error", "1.0", "verification.unfused_error"),
     ("fused_error", "nan", "verification.fused_error"),
     ("tolerance", "0.0", "verification.tolerance"),
-    ("tolerance", "1.0", "verification.tolerance"),
+    ("tolerance", "0.9", "verification.tolerance"),
     ("reference_rows", "1000000", "verification.reference_rows"),
     ("reference_rows", "0", "verification.reference_rows"),
     ("sample_ticks", "0", "sample_ticks"),
@@ -365,4 +365,27 @@ fn reasons_are_held_against_the_record() {
     assert!(HardwareCalibration::from_toml(&with("neighbour")).is_ok());
     let few = EXAMPLE.replacen("pairs_kept = 501", "pairs_kept = 301", 1);
     assert!(message(&few).contains("pairs_kept at line"), "{}", message(&few));
+}
+
+/// Processes that all lie within a short time have a reason, and others have none.
+#[test]
+fn a_short_span_has_its_reason() {
+    let text = std::fs::read_to_string(MEASURED).unwrap();
+    let (changed, line) = edited(&text, "[[fusion]]", 0, "span_s", "12.0");
+    let message = message(&changed);
+    assert!(message.contains(&format!("span_s at line {line}: it is 12 s")), "{message}");
+    let limit = fusion_cost_model::calibration::FusionRecord::SHORT_SPAN_S;
+    let (changed, _) = edited(&text, "[[fusion]]", 0, "span_s", &format!("{:?}", limit + 1.0));
+    assert!(HardwareCalibration::from_toml(&changed).is_ok());
+}
+
+/// Threads that are bound have a processor each.
+#[test]
+fn bound_threads_have_a_processor_each() {
+    let (with_two, with_one) = ("processors = [\n    0,\n    1,\n]", "processors = [1]");
+    let changed = EXAMPLE.replacen(with_two, with_one, 1);
+    assert_ne!(changed, EXAMPLE);
+    let message = message(&changed);
+    assert!(message.contains("placement.pinned at line"), "{message}");
+    assert!(message.contains("2 threads are bound to 1 of the processors"), "{message}");
 }

@@ -5,6 +5,7 @@ use std::cell::OnceCell;
 use fused_kernels::{
     BackendError, Expected, Inputs, OutputDigest, OutputErrors, Prepared, Variant,
 };
+use fusion_cost_model::DType;
 use fusion_cost_model::calibration::Verification;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -16,6 +17,15 @@ use crate::plan::Subject;
 #[derive(Debug, Clone, PartialEq, Eq, Error, Serialize, Deserialize)]
 #[error("wrong result: {0}")]
 pub struct WrongResult(String);
+
+/// Why a problem with a reference that cannot prove anything is not measured.
+#[must_use]
+pub fn nothing_to_prove(dtype: DType) -> String {
+    format!(
+        "rounding to {dtype} may change most of its results as much as a mistake would, so that a \
+         wrong kernel could not be told from a right one; a wider dtype can be measured"
+    )
+}
 
 /// What was proved: both outputs of a problem on some inputs, and how far they are off.
 ///
@@ -59,6 +69,17 @@ impl<'a> Prover<'a> {
         Self { subject, inputs, budget, expected: OnceCell::new() }
     }
 
+    /// Whether a proof says something: see [`Expected::can_prove`]. Computes the reference.
+    #[must_use]
+    pub fn can_prove(&self) -> bool {
+        self.expected().can_prove()
+    }
+
+    fn expected(&self) -> &Expected<'a> {
+        let compute = || Expected::compute(&self.subject.problem, self.inputs, self.budget);
+        self.expected.get_or_init(compute)
+    }
+
     /// Runs both sides on poisoned memory, `runs` times each: a side may compute something else when it
     /// is asked for several runs at once, as a sample asks. Their outputs are right when they are those
     /// of a `known` proof bit for bit; else they are held against what is expected in every row, and
@@ -98,8 +119,7 @@ impl<'a> Prover<'a> {
     }
 
     fn verify(&self, [first, second]: &[Vec<f32>; 2]) -> Result<Verification, WrongResult> {
-        let compute = || Expected::compute(&self.subject.problem, self.inputs, self.budget);
-        let expected = self.expected.get_or_init(compute);
+        let expected = self.expected();
         let tolerance = expected.tolerance();
         let OutputErrors { each: [unfused_error, fused_error], between } =
             expected.errors([first, second]);

@@ -1,5 +1,6 @@
 //! The proof that a kernel computes what its chain says.
 
+use fusion_cost_model::calibration::Verification;
 use fusion_cost_model::kernel::Step;
 use fusion_cost_model::{Op, Pointwise, Problem};
 
@@ -34,6 +35,10 @@ pub struct OutputErrors {
 /// How many of its likely errors a right kernel may be off: five are rare among millions of numbers,
 /// and kernels add up in orders that the analysis does not know.
 const LIKELY_ERRORS: f64 = 8.0;
+
+/// A number of which a right kernel may be off by more than this proves nothing: in the same measure, a
+/// wrong kernel is off by about one, and one that writes zeros by a half and more.
+const VAGUE: f64 = 0.5;
 
 /// The witness and a right kernel may be off in opposite directions, by as much each.
 const OFF_FROM_WITNESS: f64 = 2.0;
@@ -72,6 +77,23 @@ impl<'a> Expected<'a> {
             scale: mean_square.sqrt().max(typical_scale(problem)),
             tolerance: tolerance(problem),
         }
+    }
+
+    /// Whether a comparison with the reference proves something. It does not where rounding may change
+    /// the numbers of a right kernel as much as a wrong kernel does: those that make up most of the
+    /// result, in the mean square, since most probabilities of a softmax are zeros in any case.
+    #[must_use]
+    pub fn can_prove(&self) -> bool {
+        let mut vague = 0.0;
+        let mut all = 0.0;
+        for (value, rounding) in self.values.values.iter().zip(&self.values.rounding) {
+            let square = value * value;
+            all += square;
+            if self.unit(*value, *rounding) * self.tolerance > VAGUE * (self.scale + value.abs()) {
+                vague += square;
+            }
+        }
+        2.0 * vague <= all
     }
 
     /// Rows that were computed in f64.
@@ -234,14 +256,16 @@ fn compute_rows(reference: &Reference<'_>, rows: &[usize], cols: usize) -> Rows 
 ///
 /// Kernels compute in f32, where rounding grows with the square root of the number of terms that
 /// are summed. A kernel that forgets, repeats or reorders an op is wrong by thousands of times
-/// more. To that comes the rounding of results to a shorter format.
+/// more. To that comes the rounding of results to a shorter format. Where that could be more than an
+/// eighth, each number has the bound of its own error, as in ill-conditioned rows.
 fn tolerance(problem: &Problem) -> f64 {
     let terms: u64 = problem
         .steps()
         .map(|step| if step.op.is_row() { step.output.cols } else { step.depth })
         .sum();
     let single = f64::from(f32::EPSILON) * (16.0 + 4.0 * (terms as f64).sqrt());
-    single + unit_roundoff(problem.dtype()) * roundings(problem)
+    let all = single + unit_roundoff(problem.dtype()) * roundings(problem);
+    all.min(Verification::MOST_TOLERANCE)
 }
 
 /// How many times the unit roundoff the unfused variant may be off, which rounds the result of

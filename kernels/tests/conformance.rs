@@ -47,6 +47,7 @@ static HALF_CASES: LazyLock<Vec<Case>> = LazyLock::new(|| cases(&HALF_QUESTIONS)
 fn cases(questions: &'static [(Problem, Inputs)]) -> Vec<Case> {
     let case = |(problem, inputs): &'static (Problem, Inputs)| {
         let expected = Expected::compute(problem, inputs, u64::MAX);
+        assert!(expected.can_prove(), "{problem}");
         assert_eq!(expected.rows(), expected.total_rows());
         Case { problem, inputs, expected }
     };

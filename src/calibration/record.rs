@@ -73,6 +73,11 @@ pub struct Verification {
     pub tolerance: f64,
 }
 
+impl Verification {
+    /// The largest tolerance. Errors are relative: with 0.5, zeros would count as any result.
+    pub const MOST_TOLERANCE: f64 = 0.125;
+}
+
 /// Pairs that something disturbed, by cause; one pair can have several. They are left out, but for those
 /// with `clock_change`. A cause without a number
 /// could not be observed on this system.
@@ -353,4 +358,9 @@ pub struct FusionRecord {
 impl FusionRecord {
     /// A sample must last this many ticks of the clock, so that its resolution adds at most 0.1 %.
     pub const LEAST_TICKS: u32 = 1000;
+
+    /// Processes that all lie within fewer seconds may have met one state of the machine only: they are
+    /// spread over two minutes, less a fifth, since the first pass of a run is longer than those after
+    /// it.
+    pub const SHORT_SPAN_S: f64 = 96.0;
 }

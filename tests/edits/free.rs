@@ -272,7 +272,7 @@ pub(crate) const FREE: &[Free] = &[
             (&[Flipped], &["fusion.placement.pinned"]),
             (&[Doubled, Large, Shortened], &["fusion.placement.processors"]),
             (&[Removed], &["fusion.process_correlation"]),
-            (&[Removed, Zero, Doubled, Halved, Tiny], &["fusion.span_s"]),
+            (&[Removed, Doubled, Halved], &["fusion.span_s"]),
             (
                 &[Zero, Doubled, Halved, Tiny],
                 &["fusion.verification.fused_error", "fusion.verification.unfused_error"],

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use fusion_cost_model::calibration::FusionRecord;
+
 use super::Case;
 use super::reason::{InState, Reason};
 use crate::measure::{MOST_OTHERS_BUSY, Surroundings};
@@ -9,10 +11,6 @@ use crate::measure::{MOST_OTHERS_BUSY, Surroundings};
 /// The processes of a problem lie apart by this time at least, so that they meet more than one state
 /// of a machine whose states last minutes.
 pub const LEAST_SPAN: Duration = Duration::from_secs(120);
-
-/// The first pass of a run is longer than those after it, which begin when the machine is ready for
-/// them: a run that meant to spread its processes that far misses it by as much.
-const NEARLY: f64 = 0.8;
 
 /// Seconds from the first process to the last one; `None` for fewer than two with a time.
 #[must_use]
@@ -40,7 +38,8 @@ pub(super) fn remarks(case: &Case<'_>) -> Vec<Reason> {
         reasons.push(Reason::Neighbour { processors, lowest_triad_gb_per_s: triad });
     }
     let wanted = LEAST_SPAN.as_secs_f64();
-    if let Some(seconds) = span(case.surroundings).filter(|span| *span < NEARLY * wanted) {
+    if let Some(seconds) = span(case.surroundings).filter(|span| *span < FusionRecord::SHORT_SPAN_S)
+    {
         reasons.push(Reason::ShortSpan { seconds, wanted });
     }
     reasons

@@ -40,7 +40,7 @@ pub fn calibration(run: &Run<'_>, outcome: &Outcome) -> HardwareCalibration {
     let Run { machine, runtimes, plan, settings, parts, quick, earlier_states } = *run;
     let Outcome { measured, noise, ceilings, end, .. } = outcome;
     let records = records(measured, &Context::of(settings, outcome));
-    HardwareCalibration {
+    let calibration = HardwareCalibration {
         kind: FileKind::Calibration,
         schema_version: SCHEMA_VERSION,
         num_records: records.len() as u64,
@@ -70,7 +70,27 @@ pub fn calibration(run: &Run<'_>, outcome: &Outcome) -> HardwareCalibration {
         ceilings: ceilings.clone(),
         noise: noise.clone(),
         records,
+    };
+    without_contradictions(calibration)
+}
+
+/// No file has a record that contradicts itself, since no reader takes it. Nothing else that was
+/// measured may be lost for it.
+fn without_contradictions(mut calibration: HardwareCalibration) -> HardwareCalibration {
+    for record in std::mem::take(&mut calibration.records) {
+        match calibration.contradiction_of(&record) {
+            None => calibration.records.push(record),
+            Some(why) => calibration.skipped.push(Skipped {
+                problem: record.problem,
+                reason: format!(
+                    "its record contradicts itself, which is a defect of this program: {why}"
+                ),
+                failure: None,
+            }),
+        }
     }
+    calibration.num_records = calibration.records.len() as u64;
+    calibration
 }
 
 /// A calibration in which nothing was measured yet.
@@ -165,6 +185,22 @@ mod tests {
         time_budget: None,
         cores: CoreChoice::None,
     };
+
+    /// Nothing that was measured may be lost for one record.
+    #[test]
+    fn a_record_that_contradicts_itself_is_left_out_with_the_reason() {
+        let whole = HardwareCalibration::from_toml(EXAMPLE).unwrap();
+        assert_eq!(without_contradictions(whole.clone()), whole);
+        let mut one_wrong = whole.clone();
+        one_wrong.records[1].verification.tolerance = 22.2;
+        let problem = one_wrong.records[1].problem;
+        let made = without_contradictions(one_wrong);
+        assert_eq!(HardwareCalibration::from_toml(&made.to_toml().unwrap()).unwrap(), made);
+        assert_eq!(made.records.len() + 1, whole.records.len());
+        let left_out = made.skipped.last().unwrap();
+        assert_eq!(left_out.problem, problem);
+        assert!(left_out.reason.contains("verification.tolerance: it is 22.2"), "{left_out:?}");
+    }
 
     /// Nothing that was measured may be lost for what the machine does not say.
     #[test]

@@ -18,7 +18,7 @@ use crate::judge::{control, noise_floor};
 use crate::measure::{Estimate, median};
 use crate::plan::workload::{Layer, Way};
 use crate::plan::{Comparison, Subject};
-use crate::prove::Proof;
+use crate::prove::{Proof, nothing_to_prove};
 use crate::stop::Stop;
 use crate::worker::{
     CeilingsReport, CeilingsTask, MeasureAnswer, MeasureTask, NoAnswer, Processes, SequenceAnswer,
@@ -113,6 +113,10 @@ impl Workers for SequenceWorkers<'_, '_> {
             }
             SequenceAnswer::Wrong(reason) => {
                 Err(NoAnswer::Failed(format!("wrong result: {reason}")))
+            }
+            SequenceAnswer::NothingToProve(problem) => {
+                let why = nothing_to_prove(problem.dtype());
+                Err(NoAnswer::Failed(format!("{problem}: {why}")))
             }
             SequenceAnswer::NoKernels(problem) => {
                 Err(NoAnswer::Failed(format!("there are no kernels for {problem}")))

@@ -59,6 +59,9 @@ fn sample(
     let backend_name = backend.name();
     let inputs = Inputs::random(problem, task.input_seed);
     let prover = Prover::new(subject, &inputs, task.reference_budget);
+    if task.proved.is_none() && !prover.can_prove() {
+        return Ok((MeasureAnswer::NothingToProve, 0.0));
+    }
     let pinned = backend.pinned().map(<[u32]>::to_vec);
     let setup = subject.setup(task.cache);
     progress.doing(READY);

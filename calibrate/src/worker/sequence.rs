@@ -114,6 +114,9 @@ fn prove(
     let subject = Subject { comparison, ..Subject::fusion(problem) };
     let inputs = Inputs::random(&problem, task.input_seed ^ hash(&problem.to_string()));
     let prover = Prover::new(&subject, &inputs, task.reference_budget);
+    if known.is_none() && !prover.can_prove() {
+        return Ok(Err(SequenceAnswer::NothingToProve(problem)));
+    }
     let Some(mut prepared) = cpu.prepare(&problem, &inputs, subject.setup(CacheState::Warm))?
     else {
         return Ok(Err(SequenceAnswer::NoKernels(problem)));

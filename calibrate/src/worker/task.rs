@@ -95,6 +95,8 @@ pub enum MeasureAnswer {
     Measured(Box<ProcessReport>),
     /// A variant computed something wrong, and nothing was timed.
     Wrong(WrongResult),
+    /// A wrong variant could not be told from a right one, and nothing was timed.
+    NothingToProve,
     /// The backend has no kernels for it.
     NoKernels,
     /// On this core they are the very kernels that failed on another one.
@@ -186,6 +188,8 @@ pub enum SequenceAnswer {
     Measured(Box<SequenceReport>),
     /// A layer computed something wrong, or the sequences do not compute the same, and why.
     Wrong(String),
+    /// Of this problem, a wrong kernel could not be told from a right one.
+    NothingToProve(Problem),
     /// The backend has no kernels for this problem.
     NoKernels(Problem),
 }

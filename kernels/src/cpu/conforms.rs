@@ -21,6 +21,7 @@ pub(super) fn conforms(cpu: &mut Cpu, text: &str) -> [Vec<String>; 2] {
     let problem = text.parse().unwrap();
     let inputs = Inputs::random(&problem, 5);
     let expected = Expected::compute(&problem, &inputs, u64::MAX);
+    assert!(expected.can_prove(), "{text}");
     let mut prepared = cpu.prepare(&problem, &inputs, CacheState::Warm.into()).unwrap().unwrap();
     for variant in Variant::ALL {
         prepared.poison().unwrap();

@@ -161,6 +161,54 @@ fn what_the_reference_has_may_be_in_outputs() {
     }
 }
 
+/// Rounding to a short format takes much from the scores of a saturated softmax, and norms behind it
+/// magnify that: zeros, and the result for other rows, are wrong all the same.
+#[test]
+fn nothing_passes_for_a_result_of_which_rounding_takes_much() {
+    let deep = "linear+softmax+hardsigmoid+add+layer_norm+linear+rms_norm";
+    for text in [
+        "linear+softmax/f32/m4.k12288.n512",
+        "linear+softmax/bf16/m4.k1024.n512",
+        "linear+softmax/f16/m4.k12288.n512",
+        "linear+softmax/bf16/m4.k12288.n512",
+        "linear+softmax+linear/bf16/m4.k12288.n512.o7",
+        "linear+softmax+layer_norm/bf16/m4.k12288.n64",
+        "linear+gelu+linear+softmax+rms_norm/bf16/m4.k1024.n1024.o64",
+        &format!("{deep}/f16/m3.k1031.n13.o7"),
+        &format!("{deep}/bf16/m3.k1031.n13.o7"),
+    ] {
+        let case = Case::new(text, u64::MAX);
+        let expected = case.expected();
+        assert!(expected.tolerance() <= Verification::MOST_TOLERANCE, "{text}");
+        assert!(expected.can_prove(), "{text}");
+        let zeros = vec![0.0; case.output.len()];
+        let mut of_other_rows = case.output.clone();
+        of_other_rows.rotate_left(case.output.len() / expected.total_rows());
+        for wrong in [zeros, of_other_rows] {
+            let error = expected.error(&wrong);
+            assert!(error > expected.tolerance(), "{text}: {error:e}");
+        }
+    }
+}
+
+/// Most of a result, and not most of its numbers: those of a softmax are zeros.
+#[test]
+fn where_rounding_may_take_most_of_a_result_nothing_is_proved() {
+    let case = Case::new("add_relu/f32/m3.n4", u64::MAX);
+    let mut expected = case.expected();
+    assert!(expected.can_prove());
+    let values = expected.values.values.clone();
+    let largest = values.iter().copied().fold(0.0, f64::max);
+    let as_large = |value: f64| if value == largest { value } else { 0.0 };
+    expected.values.values = values.iter().copied().map(as_large).collect();
+    expected.values.rounding = expected.values.values.iter().map(|value| value / 4.0).collect();
+    assert!(!expected.can_prove());
+    expected.values.rounding = expected.values.values.iter().map(|value| value / 80.0).collect();
+    assert!(expected.can_prove());
+    expected.values.values.fill(0.0);
+    assert!(expected.can_prove(), "zeros are right where only zeros are expected");
+}
+
 #[test]
 fn a_small_budget_takes_some_rows_with_the_first_and_the_last() {
     let case = Case::new("linear_bias/f32/m1000.k10.n10", 2_000);

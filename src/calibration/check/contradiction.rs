@@ -1,6 +1,6 @@
 //! Something that cannot be, and the arithmetic that shows it.
 
-use std::fmt::Display;
+use std::fmt::{self, Display, Formatter};
 
 use crate::calibration::HardwareCalibration;
 use crate::error::Error;
@@ -25,6 +25,13 @@ impl Contradiction {
     /// The error for a file with this text, in which the contradiction is in a section.
     pub(super) fn within(self, section: Section, text: &str) -> Error {
         invalid(format!("{}: {}", section.describe(self.place, text), self.why))
+    }
+}
+
+/// Without the place in a file.
+impl Display for Contradiction {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        write!(out, "{}: {}", self.place.name(), self.why)
     }
 }
 

@@ -47,7 +47,7 @@ pub(super) const RESIDENT_BLOCKS: Range = Range::new(0.0..=1e6, "blocks");
 pub(super) const MEMORY: Range = Range::new(1e6..=1e18, "bytes");
 
 /// The cores, threads or processors of a machine, and what share a cache.
-pub(super) const PROCESSORS: Range = Range::new(1.0..=1e7, "");
+pub(super) const PROCESSORS: Range = Range::new(1.0..=1e5, "");
 
 /// The clock of a GPU, which may sleep.
 pub(super) const CLOCK_MHZ: Range = Range::new(0.0..=20_000.0, "MHz");

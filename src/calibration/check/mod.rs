@@ -70,6 +70,12 @@ impl HardwareCalibration {
         noise::check_of_records(self, text)
     }
 
+    /// What a record contradicts, of itself or of the rest; `None` where it is sound.
+    #[must_use]
+    pub fn contradiction_of(&self, record: &FusionRecord) -> Option<String> {
+        record::check(record, self).err().map(|wrong| wrong.to_string())
+    }
+
     fn check_number_of_records(&self, text: &str) -> Result<(), Error> {
         if self.num_records == self.records.len() as u64 {
             return Ok(());

@@ -137,8 +137,10 @@ fn check_figures(record: &FusionRecord) -> Checked {
         let why = "each processor stands once, in order";
         return fail(Place::within("placement", "processors"), why);
     }
-    if record.placement.pinned && record.placement.processors.is_empty() {
-        return fail(Place::within("placement", "pinned"), "there are no processors");
+    let processors = record.placement.processors.len();
+    if record.placement.pinned && processors < record.threads as usize {
+        let why = format!("{} threads are bound to {processors} of the processors", record.threads);
+        return fail(Place::within("placement", "pinned"), why);
     }
     let floor = Some(record.noise_floor);
     for (key, off) in [("noise_floor", floor), ("order_sensitivity", record.order_sensitivity)] {
@@ -193,9 +195,10 @@ fn check_scratch(record: &FusionRecord, calibration: &HardwareCalibration) -> Ch
 /// A kernel that is wrong is never timed.
 fn check_proof(proof: &Verification, problem: &Problem) -> Checked {
     let place = |key| Place::within("verification", key);
-    // Errors are relative: a tolerance of 1 takes zeros for any result.
-    if !(is_positive(proof.tolerance) && proof.tolerance < 1.0) {
-        return fail(place("tolerance"), "it must be a number between 0 and 1");
+    let most = Verification::MOST_TOLERANCE;
+    if !(is_positive(proof.tolerance) && proof.tolerance <= most) {
+        let why = format!("it is {}; it must be above 0, and at most {most}", proof.tolerance);
+        return fail(place("tolerance"), why);
     }
     for (key, error) in [("unfused_error", proof.unfused_error), ("fused_error", proof.fused_error)]
     {

@@ -1,6 +1,6 @@
 //! What must be true of a verdict and its reasons.
 
-use super::contradiction::{Checked, check_text, fail};
+use super::contradiction::{Checked, DIGITS, check_text, fail};
 use crate::calibration::{
     FusionRecord, HardwareCalibration, Reason, ReasonCode, Settings, Verdict,
 };
@@ -70,6 +70,7 @@ fn check_reasons(record: &FusionRecord, calibration: &HardwareCalibration) -> Ch
         );
         return fail(Place::of("sample_ticks"), why);
     }
+    check_span(record, given(ReasonCode::ShortSpan))?;
     let Settings { processes: planned, .. } = calibration.settings;
     let is_of_one_run = calibration.is_of_one_run();
     let demanded = match planned {
@@ -130,6 +131,20 @@ fn check_reasons(record: &FusionRecord, calibration: &HardwareCalibration) -> Ch
         }
     }
     Ok(())
+}
+
+/// A span has as many digits as it deserves, so that one near the limit may lie on either side.
+fn check_span(record: &FusionRecord, is_called_short: bool) -> Checked {
+    let Some(seconds) = record.span_s else { return Ok(()) };
+    let limit = FusionRecord::SHORT_SPAN_S;
+    let is_near = (seconds / limit - 1.0).abs() < DIGITS;
+    if is_near || is_called_short == (seconds < limit) {
+        return Ok(());
+    }
+    let code = ReasonCode::ShortSpan;
+    let why =
+        format!("it is {seconds} s; below {limit} s, and never else, there is the reason {code}");
+    fail(Place::of("span_s"), why)
 }
 
 fn is_above_ceiling(record: &FusionRecord) -> bool {

@@ -8,7 +8,7 @@ use super::super::entry::Entry;
 use super::super::outcome::{Measured, State};
 use super::Session;
 use crate::plan::{Subject, stable_hash};
-use crate::prove::Proof;
+use crate::prove::{Proof, nothing_to_prove};
 use crate::worker::{MeasureAnswer, MeasureTask, NoAnswer, ProcessReport};
 
 /// Multiply-adds that the reference of one problem may cost in its first process: about half a
@@ -70,6 +70,12 @@ impl Session<'_> {
                     }
                 }
                 Ok(MeasureAnswer::Wrong(wrong)) => (KernelFailure::Wrong, wrong.to_string()),
+                Ok(MeasureAnswer::NothingToProve) => {
+                    let measured = &mut self.measured[index];
+                    let dtype = measured.subject.problem.dtype();
+                    measured.state = State::Failed(nothing_to_prove(dtype));
+                    break;
+                }
                 Ok(MeasureAnswer::NoKernels) => {
                     self.measured[index].state = State::NoKernels;
                     break;

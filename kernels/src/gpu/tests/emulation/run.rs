@@ -57,6 +57,7 @@ pub(super) fn run_on(
     orders: &[Order],
 ) -> Vec<Failure> {
     let expected = Expected::compute(problem, inputs, BUDGET);
+    assert!(expected.can_prove(), "{problem}");
     let mut emulation = Emulation::new(problem, plan, inputs, kernels, device);
     let mut failures = Vec::new();
     for variant in Variant::ALL {
