@@ -7,12 +7,14 @@
 //! | nothing, or an empty file | the file is written |
 //! | an earlier result of the same kind, where that can be known | it is replaced, and keeps its mode |
 //! | any other file | refused, unless the user says `--overwrite` |
+//! | a file that the command line names twice, since the command reads it | refused |
 //! | a write-protected file | refused |
 //! | a file with other names (hard links) | the same; the other names keep what it was |
 //! | a symbolic link | the same for the file that it leads to; the link stays |
 //! | a character device, such as `/dev/null` | written through |
 //! | a folder, FIFO, socket or block device; a link that leads nowhere | refused |
 
+use std::ffi::OsString;
 use std::fs::{self, File, Metadata};
 use std::io::{self, BufWriter, Read, Stdout, Write};
 use std::path::{Path, PathBuf};
@@ -106,6 +108,13 @@ impl Target {
                     .to_owned(),
             ));
         }
+        let is_told = matches!(replace, Replace::Any);
+        if is_told && found == Found::File && is_named_twice(&target.path, std::env::args_os()) {
+            return Err(refuse(
+                "the command line names it twice, so it is read, too; name another output"
+                    .to_owned(),
+            ));
+        }
         // Writing is the only test that knows of permissions, read-only file systems and quotas.
         NamedTempFile::new_in(target.folder()).map_err(|error| refuse(cause(&error)))?;
         Ok(target)
@@ -172,6 +181,23 @@ impl Target {
         let file = builder.tempfile_in(self.folder()).with_context(cannot)?;
         Ok(OutputFile::File { file, target: self })
     }
+}
+
+/// Whether more than one of the words of a command line is the file with this path. What a command
+/// reads would be gone when its result takes the place, and `--overwrite` is meant for earlier results.
+fn is_named_twice(path: &Path, words: impl IntoIterator<Item = OsString>) -> bool {
+    let is_it = |name: &Path| name.canonicalize().is_ok_and(|found| found == path);
+    let names_it = |word: &OsString| {
+        let text = word.to_string_lossy();
+        // `--output=FILE`, `-oFILE`, and lists such as `--profile ONE,OTHER`.
+        let value = text.split_once('=').map_or(&*text, |(_, value)| value);
+        let mut letters = text.strip_prefix('-').unwrap_or_default().chars();
+        let behind_letter = letters.next().map(|_| letters.as_str());
+        is_it(Path::new(word))
+            || value.split(',').any(|name| is_it(Path::new(name)))
+            || behind_letter.is_some_and(|name| is_it(Path::new(name)))
+    };
+    words.into_iter().skip(1).filter(names_it).count() > 1
 }
 
 /// Why a temporary file cannot be made, without its name, which says nothing to a user.
@@ -309,8 +335,18 @@ impl Write for OutputFile {
 #[derive(Debug)]
 pub struct Destination {
     out: Out,
-    /// Where they are CSV whose cells are made plain.
-    cells: Option<Cells>,
+    passed: Passed,
+}
+
+/// What is done to results that are not text for people: nothing in them may be what a terminal obeys.
+#[derive(Debug)]
+enum Passed {
+    /// They are plain already, or binary.
+    AsTheyAre,
+    /// CSV whose cells are made plain.
+    Csv(Cells),
+    /// Lines of JSON that are made plain, and the beginning of the next one.
+    JsonLines(Vec<u8>),
 }
 
 #[derive(Debug)]
@@ -330,7 +366,7 @@ impl Destination {
             None => Out::Stdout(BufWriter::new(io::stdout())),
             Some(target) => Out::File(BufWriter::new(target.create()?)),
         };
-        Ok(Self { out, cells: None })
+        Ok(Self { out, passed: Passed::AsTheyAre })
     }
 
     /// The same for CSV, without what a terminal would obey, and without cells that a spreadsheet
@@ -341,7 +377,16 @@ impl Destination {
     /// When no file can be written there.
     pub fn for_csv(target: Option<Target>, raw_cells: bool) -> anyhow::Result<Self> {
         let cells = if raw_cells { Cells::with_formulas() } else { Cells::default() };
-        Ok(Self { cells: Some(cells), ..Self::new(target)? })
+        Ok(Self { passed: Passed::Csv(cells), ..Self::new(target)? })
+    }
+
+    /// The same for lines of JSON, without what a terminal would obey.
+    ///
+    /// # Errors
+    ///
+    /// When no file can be written there.
+    pub fn for_json_lines(target: Option<Target>) -> anyhow::Result<Self> {
+        Ok(Self { passed: Passed::JsonLines(Vec::new()), ..Self::new(target)? })
     }
 
     /// Writes a text for people, without what a terminal would obey but for colours of its own.
@@ -363,10 +408,16 @@ impl Destination {
     ///
     /// When the last of them cannot be written.
     pub fn finish(mut self) -> anyhow::Result<()> {
-        if let Some(mut cells) = self.cells.take() {
-            let mut rest = Vec::new();
-            cells.finish(&mut rest);
-            self.write_all(&rest)?;
+        match std::mem::replace(&mut self.passed, Passed::AsTheyAre) {
+            Passed::AsTheyAre => {}
+            Passed::Csv(mut cells) => {
+                let mut rest = Vec::new();
+                cells.finish(&mut rest);
+                self.write_all(&rest)?;
+            }
+            Passed::JsonLines(rest) => {
+                self.write_all(plain::json(&String::from_utf8_lossy(&rest)).as_bytes())?;
+            }
         }
         match self.out {
             Out::Stdout(mut out) => Ok(out.flush()?),
@@ -378,13 +429,21 @@ impl Destination {
 impl Write for Destination {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut plain = Vec::new();
-        let passed = match &mut self.cells {
-            Some(cells) => {
+        let passed = match &mut self.passed {
+            Passed::AsTheyAre => bytes,
+            Passed::Csv(cells) => {
                 plain.reserve(bytes.len());
                 cells.pass(bytes, &mut plain);
                 &plain
             }
-            None => bytes,
+            Passed::JsonLines(rest) => {
+                rest.extend_from_slice(bytes);
+                let end = rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+                let lines = String::from_utf8_lossy(&rest[..end]);
+                plain.extend_from_slice(plain::json(&lines).as_bytes());
+                rest.drain(..end);
+                &plain
+            }
         };
         match &mut self.out {
             Out::Stdout(out) => out.write_all(passed)?,

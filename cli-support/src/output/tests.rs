@@ -39,6 +39,21 @@ fn csv_is_made_plain_on_its_way() {
 }
 
 #[test]
+fn lines_of_json_are_made_plain_on_their_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.jsonl");
+    let target = Target::new(&path, Replace::if_told(false)).unwrap();
+    let mut out = Destination::for_json_lines(Some(target)).unwrap();
+    // A letter of two bytes in two pieces, a line end between, and a last line without one.
+    for piece in [&b"{\"a\":\"\xc2"[..], b"\x9b2J\xe2\x80\xae\"}\n{\"b\":\"", b"\x7f\"}"] {
+        out.write_all(piece).unwrap();
+    }
+    out.finish().unwrap();
+    let expected = "{\"a\":\"\\u009b2J\\u202e\"}\n{\"b\":\"\\u007f\"}";
+    assert_eq!(fs::read_to_string(&path).unwrap(), expected);
+}
+
+#[test]
 fn files_that_are_not_ours_stay_unless_the_user_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("thesis.tex");
@@ -56,6 +71,36 @@ fn files_that_are_not_ours_stay_unless_the_user_says_so() {
     fs::write(&path, "").unwrap();
     write(&path, Replace::if_told(false));
     assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+}
+
+#[test]
+fn what_a_command_line_names_twice_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().canonicalize().unwrap();
+    let file = folder.join("x.toml");
+    fs::write(&file, "measured").unwrap();
+    let name = file.to_str().unwrap();
+    let roundabout =
+        format!("{}/../{}/x.toml", folder.display(), folder.file_name().unwrap().display());
+    let twice = |words: &[&str]| {
+        let words = std::iter::once("calibrate").chain(words.iter().copied());
+        is_named_twice(&file, words.map(OsString::from))
+    };
+    for given in [
+        &["report", name, "-o", name][..],
+        &["report", name, &format!("-o{roundabout}")],
+        &["report", &roundabout, &format!("--output={name}")],
+        &["compare", &format!("--profile=other.toml,{name}"), "-o", name],
+    ] {
+        assert!(twice(given), "{given:?}");
+    }
+    for given in [
+        &["report", "other.toml", "-o", name][..],
+        &["report", "x.toml", &format!("--output={name}")],
+        &["-", "--", "-o", "", name, "=", ",,"],
+    ] {
+        assert!(!twice(given), "{given:?}");
+    }
 }
 
 #[test]
