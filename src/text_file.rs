@@ -10,6 +10,10 @@ use crate::error::{Error, ErrorKind};
 /// problems in the largest set. Reading more would take seconds.
 const MOST_BYTES: u64 = 20 << 20;
 
+/// Its lines, keys, values and tables at most. A parser takes some 200 bytes for each, so that a file of
+/// hardly anything else would take gigabytes. A calibration of the largest size has three million.
+const MOST_PARTS: usize = 3_500_000;
+
 /// The text of a file without a byte order mark. It is read once: it can be a pipe.
 pub(crate) fn read(path: &Path) -> Result<String, Error> {
     let text = File::open(path).and_then(read_to_limit);
@@ -31,10 +35,19 @@ fn read_to_limit(file: File) -> io::Result<String> {
     if text.len() as u64 > MOST_BYTES {
         return Err(too_large(""));
     }
+    if parts(&text) > MOST_PARTS {
+        let reason = format!("it has more than the {MOST_PARTS} keys and values that are read");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, reason));
+    }
     Ok(match text.strip_prefix('\u{feff}') {
         Some(rest) => rest.to_owned(),
         None => text,
     })
+}
+
+/// At least as many as a text has lines, keys, values and tables: each is behind one of these signs.
+fn parts(text: &str) -> usize {
+    text.bytes().filter(|byte| matches!(byte, b'\n' | b'.' | b',' | b'=' | b'[' | b'{')).count()
 }
 
 #[cfg(test)]
@@ -52,6 +65,18 @@ mod tests {
         );
         #[cfg(unix)]
         assert!(read(Path::new("/dev/zero")).is_err());
+    }
+
+    #[test]
+    fn a_file_of_too_many_parts_is_not_parsed() {
+        assert_eq!(parts("a.b = 1.5\n[[c]]\nd = [1, 2]\n"), 11);
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for part in ["\n", "[x1]\na=1\n", "a.", "1.", "[", "a={", "1,"] {
+            let text = part.repeat(MOST_BYTES as usize / part.len());
+            std::fs::write(file.path(), text).unwrap();
+            let message = read(file.path()).unwrap_err().to_string();
+            assert!(message.contains("keys and values that are read"), "{part:?}: {message}");
+        }
     }
 
     #[cfg(unix)]

@@ -1,5 +1,7 @@
 //! Work on all processors before and after a measurement.
 
+use std::sync::{Mutex, PoisonError};
+
 use crate::affinity;
 
 /// Numbers for which it is not worth starting threads: they are written in the time that takes.
@@ -44,16 +46,30 @@ fn in_parts<T: Send>(items: &mut [T], grain: usize, work: impl Fn(usize, &mut [T
     if share >= items.len() {
         return work(0, items);
     }
+    let parts: Vec<Mutex<Option<(usize, &mut [T])>>> = items
+        .chunks_mut(share)
+        .enumerate()
+        .map(|(part, items)| Mutex::new(Some((part * share, items))))
+        .collect();
+    let work_on = |part: &Mutex<Option<(usize, &mut [T])>>| {
+        let taken = part.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((first, items)) = taken {
+            work(first, items);
+        }
+    };
     std::thread::scope(|scope| {
-        for (part, items) in items.chunks_mut(share).enumerate() {
-            let work = &work;
-            scope.spawn(move || {
+        for part in &parts {
+            let started = std::thread::Builder::new().spawn_scoped(scope, || {
                 if let Some(mask) = free {
                     // Where that fails, it is only slower.
                     mask.bind_this_thread();
                 }
-                work(part * share, items);
+                work_on(part);
             });
+            // Where the system has no more threads, the caller does it itself.
+            if started.is_err() {
+                work_on(part);
+            }
         }
     });
 }

@@ -4,12 +4,13 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use clap::error::ErrorKind;
+use clap::error::ErrorKind as ClapErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, ColorChoice, Command, CommandFactory, FromArgMatches, ValueEnum as _};
-use cli_support::input;
+use cli_support::{input, say};
 use fused_kernels::worker;
 use fusion_cost_model::Backend;
 use toml::{Spanned, Value};
@@ -121,11 +122,17 @@ impl Defaults {
                         settings.insert(setting.key, setting);
                     }
                 }
-                // The user's own file need not be there.
-                Err(error) if named.is_none() && error.kind() == std::io::ErrorKind::NotFound => {}
-                Err(error) => {
-                    return Err(UsageError(format!("cannot read {}: {error}", file.display())));
-                }
+                // The user's own file need not be there, nor be the user's: a service may have the home
+                // of somebody else, or none.
+                Err(error) if named.is_none() => match error.kind() {
+                    ErrorKind::NotFound | ErrorKind::NotADirectory => {}
+                    ErrorKind::PermissionDenied => {
+                        let file = file.display();
+                        say!("note: cannot read {file}: {error}; the defaults in it do not count");
+                    }
+                    _ => return Err(unread(file, &error)),
+                },
+                Err(error) => return Err(unread(file, &error)),
             }
         }
         for key in KEYS {
@@ -197,6 +204,10 @@ fn option(args: &[OsString], name: &str) -> Option<OsString> {
     None
 }
 
+fn unread(file: &Path, error: &std::io::Error) -> UsageError {
+    UsageError(format!("cannot read {}: {error}", file.display()))
+}
+
 fn usual_file(variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let folder = variable("XDG_CONFIG_HOME")
         .map(PathBuf::from)
@@ -249,7 +260,7 @@ fn check(setting: &Setting) -> Result<(), UsageError> {
         }
         let args = ["calibrate".to_owned(), format!("--{}={value}", setting.key)];
         let Err(error) = Cli::command().try_get_matches_from(args) else { continue };
-        if matches!(error.kind(), ErrorKind::InvalidValue | ErrorKind::ValueValidation) {
+        if matches!(error.kind(), ClapErrorKind::InvalidValue | ClapErrorKind::ValueValidation) {
             let text = error.to_string();
             let message = text.split("\n\n").next().unwrap_or_default();
             let words: Vec<&str> = message.split_whitespace().collect();
@@ -319,6 +330,22 @@ mod tests {
             (format!("{}={}", one.key, one.values.join(",")), source)
         };
         Ok(defaults.settings.iter().map(said).collect())
+    }
+
+    /// A service whose home is no folder, or another user's.
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_nobody_named_may_be_out_of_reach() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        for home in [file, folder.path().join("nowhere"), PathBuf::from("/dev/null")] {
+            let variable = |name: &str| (name == "HOME").then(|| home.clone().into_os_string());
+            let defaults = Defaults::read(&["calibrate".into()], &variable).unwrap();
+            assert!(!defaults.is_there && defaults.settings.is_empty());
+        }
+        let named = ["calibrate".into(), "--config=/dev/null/x".into()];
+        assert!(Defaults::read(&named, &|_| None).is_err());
     }
 
     #[test]

@@ -157,7 +157,8 @@ fn open(device: &Device, implementation: Implementation) -> Result<Opened, Failu
 
 /// Ends this process when its time is up, in the middle of whatever it does.
 fn leave_after(time_left: Duration) {
-    std::thread::spawn(move || {
+    // Without a thread to spare, the caller's limit, which is the same, ends it.
+    let _ = std::thread::Builder::new().spawn(move || {
         std::thread::sleep(time_left);
         worker::leave();
     });

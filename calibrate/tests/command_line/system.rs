@@ -146,3 +146,39 @@ fn no_library_of_the_current_folder_is_opened() {
     }
     assert_eq!(listed(), before);
 }
+
+/// A user who may have no more threads, and an address space without room for another stack.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_system_without_threads_is_an_error_and_no_panic() {
+    let folder = folder();
+    let program = env!("CARGO_BIN_EXE_calibrate");
+    let measure = format!("--problem {TINY} --quick --force --processes 1 --output t.toml");
+    for args in ["list", "list devices", "list runtimes", &measure] {
+        for limit in ["-v 60000", "-v 80000", "-v 120000", "-v 200000"] {
+            let script = format!("ulimit {limit}; exec '{program}' {args}");
+            let mut command = Command::new("sh");
+            command.current_dir(folder.path()).env("XDG_CACHE_HOME", "/dev/null");
+            let output = command.args(["-c", &script]).output().unwrap();
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert!(!stderr.contains("panicked"), "{args}, {limit}: {stderr}");
+            assert_ne!(output.status.code(), Some(101), "{args}, {limit}: {stderr}");
+        }
+    }
+}
+
+/// The loader looks for libraries in its own folders: what lies in the current one is no library.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_current_folder_has_no_libraries() {
+    let (without, with) = (folder(), folder());
+    for name in ["libamdhip64.so.5", "libamdhip64.so.6", "libamdhip64.so.7", "libcuda.so.1"] {
+        std::fs::write(with.path().join(name), b"\x7fELF and no more").unwrap();
+    }
+    let listed = |folder: &std::path::Path| {
+        let mut command = calibrate(folder);
+        let output = command.args(["list", "devices"]).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert_eq!(listed(with.path()), listed(without.path()));
+}

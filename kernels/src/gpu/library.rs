@@ -42,7 +42,9 @@ impl fmt::Display for Unusable {
 impl OpenLibrary {
     /// Opens a path, or a name that the system's loader looks for.
     pub(crate) fn open(name: &OsStr) -> Result<Self, Unusable> {
-        if super::elf::is_cut(Path::new(name)) {
+        // The loader looks for a bare name in its own folders, and never in the current one.
+        let file = Path::new(name);
+        if file.is_absolute() && super::elf::is_cut(file) {
             return Err(Unusable::Load("the file is not whole".to_owned()));
         }
         let handle = load(name).map_err(|error| {

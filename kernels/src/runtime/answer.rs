@@ -87,10 +87,14 @@ pub fn read<A: DeserializeOwned>(
         let reason = format!("it has {found}, and request {request} was asked");
         return Err(RuntimeError::OutOfTurn { step, reason });
     }
-    let mut word = |key: &str| match answer.remove(key) {
-        Some(Value::String(text)) => Some(text),
-        Some(other) => Some(other.to_string()),
-        None => None,
+    // On one line: a message of several could pass for one of this program.
+    let mut word = |key: &str| {
+        let text = match answer.remove(key)? {
+            Value::String(text) => text,
+            other => other.to_string(),
+        };
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        Some(lines.collect::<Vec<_>>().join("; "))
     };
     if let Some(reason) = word("error") {
         return Err(RuntimeError::Failed { step, reason });

@@ -53,7 +53,11 @@ impl Conversation {
         let (Some(input), Some(output), Some(errors)) = pipes else {
             return Err(not_started(io::Error::other("it has no standard streams")));
         };
-        let standard_error = StandardError::read(errors);
+        let standard_error = StandardError::read(errors).map_err(|error| {
+            end_group(&mut child);
+            let _ = child.wait();
+            not_started(error)
+        })?;
         Ok(Self {
             child: Some(child),
             input,
@@ -179,7 +183,7 @@ impl Conversation {
         end_group(&mut child);
         if wait(&mut child, TIME_TO_END).is_none() {
             // One that a driver holds in the system's kernel is waited for by nobody else.
-            std::thread::spawn(move || child.wait());
+            let _ = std::thread::Builder::new().spawn(move || child.wait());
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::io::{self, BufReader};
 use std::process::{Child, ChildStdout, ExitStatus};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
@@ -79,8 +80,14 @@ impl Worker {
         let to_write = input.clone();
         // A thread of its own, so that its caller can stop waiting for it. It sleeps while the
         // worker works: whatever it did would disturb a measurement.
-        std::thread::spawn(move || converse(&to_write, output, to_ask, &hears));
-        let standard_error = StandardError::read(errors);
+        let talks = thread::Builder::new()
+            .spawn(move || converse(&to_write, output, to_ask, &hears))
+            .and_then(|_| StandardError::read(errors));
+        let standard_error = talks.map_err(|error| {
+            // Nobody can hear it.
+            let _ = child.kill().and_then(|()| child.wait());
+            WorkerError::Start(error)
+        })?;
         Ok(Self { child: Some(child), input, questions, heard, note: None, standard_error })
     }
 
@@ -240,7 +247,7 @@ impl Worker {
         let has_ended = self.child.is_none() || self.wait(TIME_TO_END).is_some();
         // One that a driver holds in the system's kernel is waited for by nobody else.
         if let Some(mut child) = self.child.take() {
-            std::thread::spawn(move || child.wait());
+            let _ = thread::Builder::new().spawn(move || child.wait());
         }
         has_ended
     }

@@ -192,7 +192,8 @@ fn end(code: u8) -> ! {
 /// Reads questions in a thread, which also notices the end of the input while one is answered.
 fn read_questions(is_busy: Arc<AtomicBool>) -> Receiver<Result<Message, String>> {
     let (asked, questions) = mpsc::channel();
-    thread::spawn(move || {
+    let failed = asked.clone();
+    let reading = thread::Builder::new().spawn(move || {
         let mut input = io::stdin().lock();
         loop {
             // Blocks without using a processor.
@@ -209,6 +210,9 @@ fn read_questions(is_busy: Arc<AtomicBool>) -> Receiver<Result<Message, String>>
             }
         }
     });
+    if let Err(error) = reading {
+        let _ = failed.send(Err(format!("the system has no thread that reads them: {error}")));
+    }
     questions
 }
 

@@ -1,9 +1,10 @@
 //! What a worker writes to its standard error.
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::process::ChildStderr;
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 /// Bytes that are kept at each end. Of a stack trace the beginning says what happened, of a log
@@ -30,18 +31,23 @@ struct Ends {
 }
 
 impl StandardError {
-    pub(crate) fn read(mut from: ChildStderr) -> Self {
+    /// Begins to read it.
+    ///
+    /// # Errors
+    ///
+    /// When the system has no thread for it.
+    pub(crate) fn read(mut from: ChildStderr) -> io::Result<Self> {
         let text = Arc::new(Mutex::new(Ends::default()));
         let (end, ended) = mpsc::channel();
         let reading = Arc::clone(&text);
-        std::thread::spawn(move || {
+        thread::Builder::new().spawn(move || {
             let mut part = [0; 4096];
             while let Ok(count @ 1..) = from.read(&mut part) {
                 reading.lock().unwrap_or_else(PoisonError::into_inner).add(&part[..count]);
             }
             let _ = end.send(());
-        });
-        Self { text, ended }
+        })?;
+        Ok(Self { text, ended })
     }
 
     /// All of it, once the process has ended.
