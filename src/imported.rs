@@ -153,6 +153,9 @@ impl ImportedRecord {
     }
 }
 
+/// No time in ms, rate in 10^9 per second or memory in GiB is more.
+const MOST: f64 = 1e9;
+
 impl ImportedProfile {
     /// Reads an imported profile.
     ///
@@ -229,7 +232,7 @@ impl ImportedProfile {
             (rates, "measured_gb_per_s", measured_gb_per_s),
             (rates, "bandwidth_efficiency", bandwidth_efficiency),
         ] {
-            if !(number.is_finite() && number >= 0.0) {
+            if !(0.0..=MOST).contains(&number) {
                 let at = section.describe(Place::of(key), text);
                 return Err(invalid(format!("{at}: {key} is {number}, which nothing can have")));
             }
@@ -255,8 +258,8 @@ fn contradiction(record: &ImportedRecord) -> Option<(&'static str, String)> {
     for (key, ms) in
         [("unfused_latency_ms", unfused_latency_ms), ("fused_latency_ms", fused_latency_ms)]
     {
-        if !(ms.is_finite() && ms > 0.0) {
-            return Some((key, "a time must be a positive number".to_owned()));
+        if !(ms > 0.0 && ms <= MOST) {
+            return Some((key, format!("a time must be a positive number up to {MOST:e} ms")));
         }
     }
     let expected = ImportedRecord::of(problem, String::new(), unfused_latency_ms, fused_latency_ms);

@@ -33,11 +33,12 @@ pub(super) fn problem(fusion: &Fusion) -> Result<Found, String> {
         "fullattention_sdpa" => attention("attention_head", fusion),
         _ => Err("no pattern here has this name".to_owned()),
     }?;
-    let is_time = |ms: f64| ms.is_finite() && ms > 0.0;
+    // The longest is eleven days.
+    let is_time = |ms: f64| ms > 0.0 && ms <= 1e9;
     if is_time(fusion.unfused_latency_ms) && is_time(fusion.fused_latency_ms) {
         Ok(found)
     } else {
-        Err("its times are not a positive numbers".to_owned())
+        Err("its times are no positive numbers up to 10^9 ms".to_owned())
     }
 }
 
@@ -142,19 +143,26 @@ fn filters([n, c, h, w]: [u64; 4], fusion: &Fusion) -> Vec<(ConvSizes, bool)> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     fn record(pattern: &str, shape: &[u64], flops: f64, bytes: u64) -> Fusion {
         Fusion {
             fusion_pattern: pattern.to_owned(),
             operators: Vec::new(),
+            num_operators: None,
             unfused_latency_ms: 2.0,
             unfused_gflops: flops / 2e6,
             unfused_memory_bytes: 0,
             fused_latency_ms: 1.0,
+            fused_gflops: None,
             fused_memory_bytes: bytes,
             speedup_factor: 2.0,
+            memory_reduction: None,
+            gflops_improvement: None,
             input_shape: shape.to_vec(),
+            others: BTreeMap::new(),
         }
     }
 

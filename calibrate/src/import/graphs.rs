@@ -1,9 +1,12 @@
-//! The JSON of branes-ai/graphs, as far as it is used. What else is there is ignored.
+//! The JSON of branes-ai/graphs, as far as it is used. What else is there is named.
 
 use std::collections::BTreeMap;
+use std::fmt::{self, Formatter};
+use std::marker::PhantomData;
 
 use anyhow::{Context, bail};
-use serde::Deserialize;
+use serde::de::{Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 /// A calibration profile.
@@ -18,10 +21,13 @@ pub(super) struct Profile {
     pub(super) measured_bandwidth_gbps: f64,
     pub(super) best_efficiency: Option<f64>,
     pub(super) bandwidth_efficiency: Option<f64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "distinct")]
     pub(super) operation_profiles: BTreeMap<String, Value>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "distinct")]
     pub(super) fusion_profiles: BTreeMap<String, Fusion>,
+    /// Whatever else is there.
+    #[serde(flatten)]
+    pub(super) others: BTreeMap<String, Value>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -63,13 +69,20 @@ pub(super) struct Fusion {
     pub(super) fusion_pattern: String,
     #[serde(default)]
     pub(super) operators: Vec<String>,
+    pub(super) num_operators: Option<u64>,
     pub(super) unfused_latency_ms: f64,
     pub(super) unfused_gflops: f64,
     pub(super) unfused_memory_bytes: u64,
     pub(super) fused_latency_ms: f64,
+    pub(super) fused_gflops: Option<f64>,
     pub(super) fused_memory_bytes: u64,
     pub(super) speedup_factor: f64,
+    pub(super) memory_reduction: Option<f64>,
+    pub(super) gflops_improvement: Option<f64>,
     pub(super) input_shape: Vec<u64>,
+    /// Whatever else is there.
+    #[serde(flatten)]
+    pub(super) others: BTreeMap<String, Value>,
 }
 
 impl Fusion {
@@ -77,6 +90,32 @@ impl Fusion {
     pub(super) fn flops(&self) -> f64 {
         self.unfused_gflops * self.unfused_latency_ms * 1e6
     }
+}
+
+/// A map in which no key is there twice: the second entry would take the place of the first.
+fn distinct<'de, D, T>(deserializer: D) -> Result<BTreeMap<String, T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    struct Entries<T>(PhantomData<T>);
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for Entries<T> {
+        type Value = BTreeMap<String, T>;
+        fn expecting(&self, out: &mut Formatter<'_>) -> fmt::Result {
+            out.write_str("an object")
+        }
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut entries = BTreeMap::new();
+            while let Some((key, value)) = map.next_entry::<String, T>()? {
+                if entries.contains_key(&key) {
+                    return Err(A::Error::custom(format!("{key} is there twice; keep one")));
+                }
+                entries.insert(key, value);
+            }
+            Ok(entries)
+        }
+    }
+    deserializer.deserialize_map(Entries(PhantomData))
 }
 
 /// Reads a profile, and says what a file is not.

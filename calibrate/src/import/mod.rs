@@ -196,6 +196,63 @@ mod tests {
         }
     }
 
+    /// Every stored figure that cannot be has its line, and so has everything that is not used.
+    #[test]
+    fn what_is_impossible_missing_or_not_used_is_said() {
+        let said = |from: &str, to: &str| {
+            assert!(EXAMPLE.contains(from), "{from}");
+            let text = EXAMPLE.replacen(from, to, 1);
+            convert(&graphs::read(&text).unwrap(), "a.json").unwrap().notes.join("\n")
+        };
+        for (from, to, expected) in [
+            (
+                "\"speedup_factor\": 1.5",
+                "\"speedup_factor\": 1.25, \"memory_reduction\": 1.9",
+                "Linear_Bias: memory_reduction is 1.9, but 0.3332",
+            ),
+            ("671.4163", "99999", "Linear_Bias: fused_gflops is 99999, but 671.4"),
+            (
+                "\"speedup_factor\": 1.5",
+                "\"speedup_factor\": 1.25",
+                "Linear_Bias: memory_reduction is missing",
+            ),
+            ("[\"Linear\", \"Bias\"]", "[\"Conv2d\", \"ReLU\"]", "not the stored Conv2d, ReLU"),
+            (
+                "[\"Linear\", \"Bias\"]",
+                "[\"Linear\", \"Bias\"], \"num_operators\": 7",
+                "num_operators is 7, and there are 2",
+            ),
+            (
+                "\"input_shape\": [512, 1024, 1024]",
+                "\"input_shape\": [512, 1024, 1024], \"mood\": 1",
+                "Linear_Bias: not taken over: mood",
+            ),
+            ("\"best_measured_gflops\": 772.4,", "", "there is no measured rate in GFLOP/s"),
+            ("1280.0", "0", "there is no stated rate in GFLOP/s"),
+            (
+                "\"cpu_count\": 12",
+                "\"cpu_count\": 0",
+                "how many processors the machine has is missing",
+            ),
+            (
+                "\"best_efficiency\"",
+                "\"precision_matrix\": {}, \"best_efficiency\"",
+                "not taken over: precision_matrix",
+            ),
+        ] {
+            let notes = said(from, to);
+            assert!(notes.contains(expected), "{expected}: {notes}");
+            assert!(!notes.contains("inf") && !notes.contains("NaN"), "{notes}");
+        }
+        let twice = EXAMPLE.replacen("\"Conv3d_ReLU\": {", "\"Linear_Bias\": {", 1);
+        let message = graphs::read(&twice).unwrap_err().to_string();
+        assert!(message.contains("Linear_Bias is there twice"), "{message}");
+        let endless =
+            EXAMPLE.replacen("\"unfused_latency_ms\": 2.0", "\"unfused_latency_ms\": 1e308", 1);
+        let message = from_json(&endless, "a.json").unwrap_err().to_string();
+        assert!(message.contains("nothing can be imported"), "{message}");
+    }
+
     #[test]
     fn what_is_no_such_profile_is_refused() {
         let message = |text: &str| graphs::read(text).unwrap_err().to_string();

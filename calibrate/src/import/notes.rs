@@ -4,17 +4,24 @@ use fusion_cost_model::imported::ImportedRecord;
 
 use super::graphs::{Fusion, Profile};
 
+/// Keys of every record: the first one is empty, and the second is the number that was asked for,
+/// whatever was made.
+const SAYS_NOTHING: [&str; 2] = ["extra_params", "num_trials"];
+
 /// Shares that differ by less say the same.
 const SAME: f64 = 0.005;
 
 /// What is to be said of the whole profile.
 pub(super) fn of_machine(profile: &Profile) -> Vec<String> {
     let metadata = &profile.metadata;
+    let processors = match metadata.cpu_count {
+        0 => "how many processors the machine has is missing".to_owned(),
+        count => format!("the machine has {count} processors"),
+    };
     let mut notes = vec![
         format!(
-            "threads: not recorded; the machine has {} processors, and one program measured each \
-             pattern once, unfused first and without a control",
-            metadata.cpu_count
+            "threads: not recorded; {processors}, and one program measured each pattern once, unfused \
+             first and without a control"
         ),
         "dtype: not recorded; f32 is assumed, and the bytes agree".to_owned(),
     ];
@@ -40,14 +47,17 @@ pub(super) fn of_machine(profile: &Profile) -> Vec<String> {
         ),
     ] {
         let share = reached / stated;
-        if stored.is_some_and(|stored| (stored - share).abs() > SAME) {
+        if reached == 0.0 || stated == 0.0 {
+            let which = if reached == 0.0 { "measured" } else { "stated" };
+            notes.push(format!("{what}: there is no {which} rate in {unit}, and so no share"));
+        } else if stored.is_some_and(|stored| (stored - share).abs() > SAME) {
             let stored = stored.unwrap_or_default();
             notes.push(format!(
                 "{what}: {share:.3}, which is {reached:.1} of {stated:.1} {unit}; the stored \
                  {stored:.3} is that of another peak"
             ));
         }
-        if share > 1.0 {
+        if stated > 0.0 && share > 1.0 {
             notes.push(format!(
                 "{what}: {reached:.1} {unit} are more than the {stated:.1} that the machine is said \
                  to have"
@@ -57,6 +67,10 @@ pub(super) fn of_machine(profile: &Profile) -> Vec<String> {
     notes.extend(clocks(profile));
     if metadata.preflight.as_ref().is_some_and(|preflight| preflight.forced) {
         notes.push("preflight: it was measured in spite of a failed check".to_owned());
+    }
+    if !profile.others.is_empty() {
+        let keys: Vec<&str> = profile.others.keys().map(String::as_str).collect();
+        notes.push(format!("not taken over: {}", keys.join(", ")));
     }
     notes
 }
@@ -97,10 +111,43 @@ pub(super) fn of_record(name: &str, fusion: &Fusion, record: &ImportedRecord) ->
              file has {unfused} and {fused}"
         ));
     }
+    let words: Vec<&str> = fusion.fusion_pattern.split('_').collect();
     let ops = record.problem.chain().len();
-    if fusion.operators.len() != ops {
+    if fusion.operators != words || fusion.operators.len() != ops {
         let operators = fusion.operators.join(", ");
         notes.push(format!("{name}: the ops are those of the pattern, not the stored {operators}"));
     }
+    let stored = fusion.operators.len() as u64;
+    if let Some(number) = fusion.num_operators.filter(|number| *number != stored) {
+        notes.push(format!("{name}: num_operators is {number}, and there are {stored} operators"));
+    }
+    notes.extend(derived(name, fusion));
+    let keys: Vec<&str> = fusion.others.keys().map(String::as_str).collect();
+    let keys: Vec<&str> = keys.into_iter().filter(|key| !SAYS_NOTHING.contains(key)).collect();
+    if !keys.is_empty() {
+        notes.push(format!("{name}: not taken over: {}", keys.join(", ")));
+    }
     notes
+}
+
+/// Stored figures that are missing, or do not follow from what is stored beside them.
+fn derived(name: &str, fusion: &Fusion) -> Vec<String> {
+    #[expect(clippy::cast_precision_loss, reason = "a share")]
+    let share = 1.0 - fusion.fused_memory_bytes as f64 / fusion.unfused_memory_bytes as f64;
+    let rate = fusion.flops() / (fusion.fused_latency_ms * 1e6);
+    let figures = [
+        ("memory_reduction", fusion.memory_reduction, share, 1.0),
+        ("fused_gflops", fusion.fused_gflops, rate, rate),
+        ("gflops_improvement", fusion.gflops_improvement, rate / fusion.unfused_gflops - 1.0, 1.0),
+    ];
+    let note = |(key, stored, expected, scale): (&str, Option<f64>, f64, f64)| match stored {
+        None => Some(format!("{name}: {key} is missing")),
+        Some(stored) => {
+            let is_same = (stored - expected).abs() <= SAME * scale;
+            (!is_same).then(|| {
+                format!("{name}: {key} is {stored}, but {expected:.4} follows from the rest of it")
+            })
+        }
+    };
+    figures.into_iter().filter_map(note).collect()
 }

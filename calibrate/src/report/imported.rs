@@ -15,7 +15,10 @@ pub fn imported(profile: &ImportedProfile, width: Width) -> String {
     let line = |label: &str, text: &str| width.wrap(&format!("{label:<LABEL$}"), text, LABEL);
     let mut text = line(
         "machine",
-        &format!("{}, {}, {} processors", machine.name, machine.backend, machine.processors),
+        &match machine.processors {
+            0 => format!("{}, {}", machine.name, machine.backend),
+            count => format!("{}, {}, {count} processors", machine.name, machine.backend),
+        },
     );
     text += &line(
         "source",
@@ -24,16 +27,25 @@ pub fn imported(profile: &ImportedProfile, width: Width) -> String {
             source.file, source.project, source.licence, source.framework, source.measured_at
         ),
     );
+    let rate = |reached: f64, stated: f64, share: f64, unit: &str| {
+        let of = |rate: f64, digits: usize| {
+            if rate > 0.0 { format!("{rate:.digits$}") } else { "?".to_owned() }
+        };
+        let digits = usize::from(unit == "GB/s");
+        let share = if share > 0.0 { format!(" ({share:.3})") } else { String::new() };
+        format!("{} of {} {unit}{share}", of(reached, digits), of(stated, digits))
+    };
     text += &line(
         "rates",
         &format!(
-            "{:.0} of {:.0} GFLOP/s ({:.3}), {:.1} of {:.1} GB/s ({:.3})",
-            rates.best_gflops,
-            rates.stated_peak_gflops,
-            rates.efficiency,
-            rates.measured_gb_per_s,
-            rates.stated_gb_per_s,
-            rates.bandwidth_efficiency
+            "{}, {}",
+            rate(rates.best_gflops, rates.stated_peak_gflops, rates.efficiency, "GFLOP/s"),
+            rate(
+                rates.measured_gb_per_s,
+                rates.stated_gb_per_s,
+                rates.bandwidth_efficiency,
+                "GB/s"
+            )
         ),
     );
     text.push('\n');
