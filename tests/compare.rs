@@ -202,6 +202,10 @@ fn what_is_not_compared_is_listed_with_the_reason() {
     let others = &comparison.sides[1].facts.other_targets;
     assert_eq!((others[0].target.threads, others[0].records), (7, 1));
     assert_eq!(comparison.families[0].invalid, 1);
+    let of_patterns: usize = comparison.patterns.iter().map(|group| group.invalid).sum();
+    let name = comparison.not_compared[1].problem.chain().name();
+    let is_listed = comparison.patterns.iter().any(|one| one.pattern.as_deref() == Some(&name));
+    assert_eq!(of_patterns, usize::from(is_listed));
 }
 
 #[test]

@@ -40,6 +40,19 @@ pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
     io.is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
+/// What came of printing something that decides an exit code: a reader who closes the output, such as
+/// `head`, does not change what was found.
+///
+/// # Errors
+///
+/// That of printing, for any other reason.
+pub fn if_read(printed: anyhow::Result<()>) -> anyhow::Result<()> {
+    match printed {
+        Err(error) if is_broken_pipe(&error) => Ok(()),
+        printed => printed,
+    }
+}
+
 /// An error with its causes, except those that its message already contains.
 #[must_use]
 pub fn message(error: &anyhow::Error) -> String {

@@ -6,6 +6,7 @@
 /// # use cli_support::markdown::plain;
 /// assert_eq!(plain("<b>1.2</b> [1.1, 1.3] <1e-9"), "&lt;b>1.2&lt;/b> [1.1, 1.3] <1e-9");
 /// assert_eq!(plain("![](x:y)"), "![]\\(x:y)");
+/// assert_eq!(plain("a\n\n# b"), "a  # b");
 /// ```
 #[must_use]
 pub fn plain(text: &str) -> String {
@@ -17,6 +18,8 @@ pub fn plain(text: &str) -> String {
             '<' if next.is_ascii_alphabetic() || "/!?".contains(next) => all.push_str("&lt;"),
             // `[low, high]` is not a link unless one of these follows it.
             ']' if "([".contains(next) => all.push_str("]\\"),
+            // A line of its own could be a heading or a row.
+            '\n' | '\r' => all.push(' '),
             other => all.push(other),
         }
     }

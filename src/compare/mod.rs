@@ -138,7 +138,7 @@ impl Comparison {
         }
         judge(&mut pairs);
         let families = families(&sides, &pairs, &not_compared, options.threshold);
-        let patterns = patterns(&sides, &pairs);
+        let patterns = patterns(&sides, &pairs, &not_compared);
         Self {
             threshold: options.threshold,
             sides,
@@ -231,8 +231,12 @@ fn families(
     groups
 }
 
-/// In the order of the first pair of each.
-fn patterns(sides: &[ComparedSide], pairs: &[(Pair, f64)]) -> Vec<Group> {
+/// In the order of the first pair of each. A pattern of which no pair can be compared has no figures.
+fn patterns(
+    sides: &[ComparedSide],
+    pairs: &[(Pair, f64)],
+    not_compared: &[NotCompared],
+) -> Vec<Group> {
     let mut groups = Vec::new();
     for side in 1..sides.len() {
         let mut by_name: Vec<(String, Vec<&Pair>)> = Vec::new();
@@ -245,7 +249,11 @@ fn patterns(sides: &[ComparedSide], pairs: &[(Pair, f64)]) -> Vec<Group> {
         }
         groups.extend(by_name.into_iter().map(|(name, of_name)| {
             let family = of_name.first().map_or(Family::Linear, |pair| pair.family);
-            Group::of(side, family, Some(name), &of_name, 0)
+            let is_invalid = |one: &&NotCompared| {
+                (one.side, one.why) == (side, WhyNot::Invalid) && one.problem.chain().name() == name
+            };
+            let invalid = not_compared.iter().filter(is_invalid).count();
+            Group::of(side, family, Some(name), &of_name, invalid)
         }));
     }
     groups

@@ -42,6 +42,17 @@ pub fn compare(args: &CompareArgs) -> anyhow::Result<u8> {
     let top = usize::try_from(args.top)?;
     let fail_on = args.fail_on_regression;
     let report = CompareReport { comparison: &comparison, top, fail_on };
+    exit::if_read(write(&report, args, output))?;
+    let is_found = fail_on.is_some_and(|share| comparison.regressions(share).next().is_some());
+    Ok(if is_found { exit::FOUND } else { exit::DONE })
+}
+
+fn write(
+    report: &CompareReport<'_>,
+    args: &CompareArgs,
+    output: Option<Target>,
+) -> anyhow::Result<()> {
+    let format = args.format();
     let mut out = match format {
         CompareFormat::Csv => Destination::for_csv(output, args.raw_cells)?,
         _ => Destination::new(output)?,
@@ -49,16 +60,16 @@ pub fn compare(args: &CompareArgs) -> anyhow::Result<u8> {
     let width = if args.output.is_some() { Width::Unlimited } else { Width::of_stdout() };
     match format {
         CompareFormat::Text => out.write_text(&report.text(args.table, width))?,
-        CompareFormat::Markdown => out.write_text(&report.markdown(args.table))?,
+        CompareFormat::Markdown => {
+            out.write_all(plain::text(&report.markdown(args.table)).as_bytes())?;
+        }
         CompareFormat::Csv => {
             out.write_all(&report.csv(args.table.unwrap_or(CompareTable::Records))?)?;
         }
         CompareFormat::Html => out.write_all(report.html().as_bytes())?,
         CompareFormat::Json => out.write_all(plain::json(&report.json()?).as_bytes())?,
     }
-    out.finish()?;
-    let is_found = fail_on.is_some_and(|share| comparison.regressions(share).next().is_some());
-    Ok(if is_found { exit::FOUND } else { exit::DONE })
+    out.finish()
 }
 
 fn sides(args: &CompareArgs) -> anyhow::Result<Vec<Side>> {
@@ -269,7 +280,11 @@ fn check_same_machine(comparison: &Comparison) -> Result<(), UsageError> {
         return Ok(());
     };
     let first = &comparison.sides[0].facts;
-    let is = |facts: &SideFacts| format!("{} is {}, {}", facts.label, facts.machine, facts.target);
+    let is = |facts: &SideFacts| {
+        // A name that a file gives may have lines.
+        let machine: Vec<&str> = facts.machine.split_whitespace().collect();
+        format!("{} is {}, {}", facts.label, machine.join(" "), facts.target)
+    };
     Err(UsageError(format!(
         "--fail-on-regression is for one machine and one target: {}; {}; they differ in {}",
         is(first),

@@ -3,6 +3,7 @@
 use std::io::{IsTerminal as _, Write as _, stdout};
 
 use cli_support::output::Destination;
+use cli_support::say;
 use fusion_cost_model::calibration::HardwareCalibration;
 
 use crate::cli::{ExportArgs, ExportFormat};
@@ -28,6 +29,9 @@ pub fn export(args: &ExportArgs) -> anyhow::Result<u8> {
         let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
         let what = "no records; calibrate again";
         return Err(UsageError(format!("{}: {what}", names.join(", "))).into());
+    }
+    for (name, _) in files.iter().filter(|(_, calibration)| calibration.records.is_empty()) {
+        say!("note: {name} has no records");
     }
     let rows = Rows::of(&files)?;
     let mut out = match format {

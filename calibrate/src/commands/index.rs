@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::path::{Component, Path, PathBuf, absolute};
 
 use cli_support::output::{Destination, Target};
+use cli_support::say;
 use fusion_cost_model::MeasuredFile;
 use fusion_cost_model::compare::Side;
 
@@ -25,6 +26,9 @@ pub(super) fn index(args: &ReportArgs, target: Option<Target>) -> anyhow::Result
         let link = link(&folder, &absolute(Target::place_of(file))?);
         let loaded = MeasuredFile::load(file)?;
         let of_file = rows_of(file.display().to_string(), loaded, args);
+        if of_file.is_empty() {
+            say!("note: {} has no records of the target, and is not on the page", file.display());
+        }
         rows.extend(of_file.into_iter().map(|row| row.linked(link.clone())));
     }
     if args.files.is_empty() {

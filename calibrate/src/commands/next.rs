@@ -270,11 +270,8 @@ fn finish(args: &RunArgs, done: &Done, file: &Path, text: &str) -> anyhow::Resul
 }
 
 fn print(text: &str) -> anyhow::Result<()> {
-    match std::io::stdout().write_all(plain::text(text).as_bytes()) {
-        // Its reader may have closed it.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        result => result.context("cannot write the result"),
-    }
+    let written = std::io::stdout().write_all(plain::text(text).as_bytes());
+    exit::if_read(written.context("cannot write the result"))
 }
 
 fn seconds(time: Duration) -> String {

@@ -103,7 +103,8 @@ pub fn selftest(args: &SelftestArgs) -> anyhow::Result<u8> {
     if !text.ends_with('\n') {
         text.push('\n');
     }
-    std::io::stdout().write_all(text.as_bytes()).context("cannot write the result")?;
+    let written = std::io::stdout().write_all(text.as_bytes());
+    exit::if_read(written.context("cannot write the result"))?;
     Ok(if stop.requested() {
         exit::INTERRUPTED
     } else {

@@ -42,10 +42,7 @@ pub fn print_if_read(
     file: &Path,
     json: bool,
 ) -> anyhow::Result<()> {
-    match print(calibration, file, json) {
-        Err(error) if exit::is_broken_pipe(&error) => Ok(()),
-        result => result,
-    }
+    exit::if_read(print(calibration, file, json))
 }
 
 /// Prints the calibration in a file to stdout, as tables or as JSON.

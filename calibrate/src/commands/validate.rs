@@ -32,7 +32,7 @@ pub fn validate(args: &ValidateArgs) -> anyhow::Result<u8> {
         max_regret: args.max_regret,
     };
     let validation = Validation::of(question, &trials, &policy);
-    write(&validation, &args.output, output)?;
+    exit::if_read(write(&validation, &args.output, output))?;
     Ok(match (args.max_regret, validation.exceeds()) {
         (None, _) | (_, Some(false)) => exit::DONE,
         (_, Some(true)) => {

@@ -3,6 +3,7 @@
 use std::io::{Write as _, stderr};
 
 use cli_support::output::{Destination, Target as Place, write_json};
+use cli_support::plain;
 use cli_support::say;
 use cli_support::width::Width;
 use fused_kernels::InputSpec;
@@ -269,7 +270,9 @@ fn write(report: &WorkloadReport, args: &WorkloadArgs, place: Option<Place>) -> 
             };
             out.write_text(&report.text(top, width))?;
         }
-        WorkloadFormat::Markdown => out.write_text(&report.markdown(top))?,
+        WorkloadFormat::Markdown => {
+            out.write_all(plain::text(&report.markdown(top)).as_bytes())?;
+        }
         WorkloadFormat::Csv => out.write_all(&report.sheet().csv()?)?,
         WorkloadFormat::Json => write_json(&mut out, report)?,
     }

@@ -32,6 +32,8 @@ pub fn why_not_extended(base: &HardwareCalibration, machine: &Machine) -> Option
 /// A calibration with the records of another run on the same machine. A record of what both measured
 /// is the one of the later run.
 ///
+/// Of the checks before the runs, the worse result of each stays.
+///
 /// States of the machine keep apart: those of the later run come after the earlier ones, even where a
 /// machine was in the same one.
 #[must_use]
@@ -62,6 +64,13 @@ pub fn extended(base: HardwareCalibration, added: HardwareCalibration) -> Hardwa
         match all.runtimes.iter_mut().find(|one| one.implementation == runtime.implementation) {
             Some(known) => *known = runtime,
             None => all.runtimes.push(runtime),
+        }
+    }
+    for check in added.checks {
+        match all.checks.iter_mut().find(|one| one.name == check.name) {
+            Some(known) if known.status >= check.status => {}
+            Some(known) => *known = check,
+            None => all.checks.push(check),
         }
     }
     for state in added.earlier_states {
@@ -121,7 +130,7 @@ fn hold_against(record: &mut FusionRecord, ceilings: &[MeasuredCeilings]) {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use fusion_cost_model::calibration::{MachineState, Skipped};
+    use fusion_cost_model::calibration::{Check, CheckStatus, MachineState, Skipped};
 
     use super::*;
 
@@ -146,6 +155,34 @@ pub(super) mod tests {
         one.ceilings.iter_mut().for_each(|ceilings| ceilings.state = Some(1));
         one.records.iter_mut().for_each(|record| record.states = vec![1]);
         one
+    }
+
+    /// What the checks before any of the runs found stays in the file.
+    #[test]
+    fn the_worse_result_of_each_check_stays() {
+        let check = |name: &str, status: CheckStatus| Check {
+            name: name.to_owned(),
+            status,
+            found: format!("{status}"),
+            advice: (status != CheckStatus::Pass).then(|| "mend it".to_owned()),
+        };
+        let (mut first, mut second) = (in_a_state(0..2), in_a_state(2..3));
+        first.checks = vec![check("load", CheckStatus::Pass), check("swap", CheckStatus::Warn)];
+        second.checks = vec![
+            check("load", CheckStatus::Fail),
+            check("swap", CheckStatus::Pass),
+            check("clock", CheckStatus::Warn),
+        ];
+        second.settings.forced = true;
+        let all = extended(first, second);
+        assert_eq!(HardwareCalibration::from_toml(&all.to_toml().unwrap()).unwrap(), all);
+        let found: Vec<_> = all.checks.iter().map(|one| (&one.name[..], one.status)).collect();
+        let expected = [
+            ("load", CheckStatus::Fail),
+            ("swap", CheckStatus::Warn),
+            ("clock", CheckStatus::Warn),
+        ];
+        assert_eq!(found, expected);
     }
 
     #[test]

@@ -67,6 +67,31 @@ fn a_regression_is_found_and_exits_with_4() {
     compare(&["b.toml", "a.toml", "--against", "b", "--fail-on-regression", "5%"]).code(4);
 }
 
+/// A gate such as `calibrate compare ... | head` under `set -o pipefail`.
+#[cfg(unix)]
+#[test]
+fn a_regression_is_one_though_nobody_reads_of_it() {
+    let folder = folder();
+    let measured = "/profiles/calibrations/intel-xeon-2-threads.toml";
+    let measured = format!("{}{measured}", env!("CARGO_MANIFEST_DIR"));
+    for line in [
+        "compare a.toml b.toml --fail-on-regression 5%",
+        "compare a.toml b.toml --fail-on-regression 5% --format json",
+        &format!("validate {measured} --max-regret 0%"),
+    ] {
+        let run = |stdout: std::process::Stdio| {
+            let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_calibrate"));
+            command.current_dir(folder.path()).args(line.split(' '));
+            command.stdout(stdout).stderr(std::process::Stdio::null()).status().unwrap().code()
+        };
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let read = run(std::process::Stdio::null());
+        assert!(read.is_some_and(|code| code != 0), "{line}: {read:?}");
+        assert_eq!(run(writer.into()), read, "{line}");
+    }
+}
+
 #[test]
 fn a_check_that_can_find_nothing_does_not_pass() {
     let folder = folder();

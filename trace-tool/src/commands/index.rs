@@ -23,17 +23,21 @@ pub(super) fn index(args: &TraceIndexArgs) -> anyhow::Result<u8> {
         indexes.push(IndexState::of(file, &inputs.policy).with_context(name)?);
     }
     drop(inputs);
-    let mut out = Destination::new(None)?;
     let states = IndexStates::new(indexes);
-    if args.json {
-        write_json(&mut out, &states)?;
+    exit::if_read(print(&states, args.json))?;
+    Ok(if states.are_fresh() { exit::DONE } else { exit::FAILURE })
+}
+
+fn print(states: &IndexStates, as_json: bool) -> anyhow::Result<()> {
+    let mut out = Destination::new(None)?;
+    if as_json {
+        write_json(&mut out, states)?;
     } else {
         for index in &states.indexes {
             out.write_text(&format!("{}\n", line(index)))?;
         }
     }
-    out.finish()?;
-    Ok(if states.are_fresh() { exit::DONE } else { exit::FAILURE })
+    out.finish()
 }
 
 fn line(state: &IndexState) -> String {

@@ -13,6 +13,7 @@ pub(super) fn sheet(comparison: &Comparison, table: CompareTable) -> Sheet {
         CompareTable::Undecided => {
             records(comparison, |pair| pair.verdict == PairVerdict::Undecided)
         }
+        CompareTable::Moved => records(comparison, |pair| pair.moved.is_some()),
         CompareTable::Families => groups(comparison, &comparison.families),
         CompareTable::Patterns => groups(comparison, &comparison.patterns),
         CompareTable::Ceilings => ceilings(comparison),
@@ -212,7 +213,7 @@ fn single_ops(comparison: &Comparison) -> Sheet {
 
 fn not_compared(comparison: &Comparison) -> Sheet {
     let names = ["problem", "cache_state", "first", "second", "why", "reason"];
-    let rows = comparison.not_compared.iter().map(|one| {
+    let problems = comparison.not_compared.iter().map(|one| {
         vec![
             one.problem.to_string(),
             one.cache_state.to_string(),
@@ -222,5 +223,15 @@ fn not_compared(comparison: &Comparison) -> Sheet {
             one.reason.clone(),
         ]
     });
-    Sheet { header: header(&names), rows: rows.collect() }
+    // Not one by one: nothing says which of them the other side would have.
+    let other_targets = (0..comparison.sides.len()).flat_map(|side| {
+        let facts = &comparison.sides[side].facts;
+        facts.other_targets.iter().map(move |other| {
+            let reason = format!("{} of {} in {}", other.records, other.target, facts.label);
+            let sides = [label(comparison, 0), label(comparison, side)];
+            let [first, second] = sides;
+            vec![String::new(), String::new(), first, second, "other-target".to_owned(), reason]
+        })
+    });
+    Sheet { header: header(&names), rows: problems.chain(other_targets).collect() }
 }

@@ -34,6 +34,8 @@ pub enum CompareTable {
     Records,
     /// Those of them whose measurements do not decide
     Undecided,
+    /// Those of them whose times changed in both variants alike: the machine, not fusion
+    Moved,
     /// Families of problems
     Families,
     /// Patterns

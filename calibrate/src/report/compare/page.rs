@@ -200,7 +200,7 @@ fn differing(view: View<'_>, side: usize) -> Option<Vec<Block>> {
 fn moved(view: View<'_>, side: usize) -> Option<Vec<Block>> {
     let is_watched = |pair: &Pair| pair.moved.is_some() && !pair.verdict.differs();
     let by = |pair: &Pair| pair.moved.map_or(0.0, |ratio| ratio.ln().abs());
-    shortened(view, of_side(view, side, is_watched), by, "records", |pairs| {
+    shortened(view, of_side(view, side, is_watched), by, "moved", |pairs| {
         let title = title(view, side, "the machine, not fusion");
         tables::moved(view, &title, pairs.iter().copied())
     })

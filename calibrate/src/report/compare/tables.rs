@@ -23,6 +23,12 @@ pub(super) fn all_of(view: View<'_>, table: CompareTable) -> Vec<RankedTable> {
         CompareTable::Undecided => {
             sides.map(of_pairs(|pair| pair.verdict == PairVerdict::Undecided)).collect()
         }
+        CompareTable::Moved => sides
+            .map(|side| {
+                let pairs = comparison.pairs.iter().filter(|pair| pair.side == side);
+                moved(view, &view.ratio_of(side), pairs)
+            })
+            .collect(),
         CompareTable::Families => vec![families(view)],
         CompareTable::Patterns => sides.map(|side| patterns(view, side)).collect(),
         CompareTable::Ceilings => vec![ceilings(view)],

@@ -34,7 +34,9 @@ pub(super) fn hidden(share: Option<f64>) -> String {
 
 /// What a ratio changed by: `12 % slower`.
 pub(super) fn slower(ratio: f64) -> String {
-    if ratio >= 1.0 {
+    if (ratio - 1.0).abs() < 5e-4 {
+        "as fast".to_owned()
+    } else if ratio >= 1.0 {
         format!("{:.1} % slower", 100.0 * (ratio - 1.0))
     } else {
         format!("{:.1} % faster", 100.0 * (1.0 / ratio - 1.0))
@@ -78,10 +80,7 @@ mod tests {
 
     #[test]
     fn changes_are_said_in_words() {
-        assert_eq!(
-            [1.12, 0.8, 1.0].map(slower),
-            ["12.0 % slower", "25.0 % faster", "0.0 % slower"]
-        );
+        assert_eq!([1.12, 0.8, 1.0].map(slower), ["12.0 % slower", "25.0 % faster", "as fast"]);
         assert_eq!(change(&Figure::bare(0.5), &Figure::bare(1.5)), "500 us -> 1.50 ms");
     }
 }

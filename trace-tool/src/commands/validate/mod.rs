@@ -9,7 +9,7 @@ use std::io::Write;
 use std::path::Path;
 
 use cli_support::exit;
-use cli_support::output::Destination;
+use cli_support::output::{Destination, Target};
 use cli_support::say;
 use kernel_traces::predicted::{
     Comparison, FailedScenario, LimitVerdict, Measured, ModelTrace, OpMap, Operators, Passes,
@@ -41,30 +41,39 @@ pub(super) fn validate(args: &TraceValidateArgs) -> anyhow::Result<u8> {
     if !is_list && validation.failed().next().is_some() {
         return Ok(exit::FAILURE);
     }
+    exit::if_read(write(&validation, args, rules, target))?;
+    Ok(exit_code(&validation))
+}
+
+fn write(
+    validation: &Validation,
+    args: &TraceValidateArgs,
+    rules: Rules,
+    target: Option<Target>,
+) -> anyhow::Result<()> {
     let mut out = match (args.format(), rules) {
         (ValidateFormat::Csv, Rules::Own) => args.out.for_csv(target)?,
         _ => Destination::new(target)?,
     };
     match (args.format(), rules) {
         (ValidateFormat::Text, Rules::Own) => {
-            out.write_text(&report::trace_validation(&validation, args.top))?;
+            out.write_text(&report::trace_validation(validation, args.top))?;
         }
         (ValidateFormat::Text, Rules::Original) => {
-            out.write_all(report::trace_validation_original(&validation).as_bytes())?;
+            out.write_all(report::trace_validation_original(validation).as_bytes())?;
         }
         (ValidateFormat::Csv, Rules::Own) => {
-            out.write_all(&report::trace_validation_csv(&validation)?)?;
+            out.write_all(&report::trace_validation_csv(validation)?)?;
         }
         (ValidateFormat::Csv, Rules::Original) => {
-            out.write_all(&report::trace_validation_original_csv(&validation)?)?;
+            out.write_all(&report::trace_validation_original_csv(validation)?)?;
         }
-        (ValidateFormat::Json, Rules::Own) => write_json(&mut out, &validation)?,
+        (ValidateFormat::Json, Rules::Own) => write_json(&mut out, validation)?,
         (ValidateFormat::Json, Rules::Original) => {
             write_json(&mut out, &validation.original())?;
         }
     }
-    out.finish()?;
-    Ok(exit_code(&validation))
+    out.finish()
 }
 
 /// Compares each way of a file of operators.
