@@ -9,7 +9,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::load::GZIP;
-use crate::{Metadata, Trace, TraceError, trace_files};
+use crate::{Metadata, Options, Trace, TraceError, trace_files};
 
 /// Bytes of memory for a byte of JSON. Traces of training, serving and stacks took 0.06 to 0.17
 /// when they were loaded, and columns that grow and a summary that sorts may need as much again.
@@ -17,6 +17,9 @@ const MEMORY_PER_BYTE: f64 = 0.3;
 
 /// How much smaller gzip makes a trace at most; real ones became 7 to 21 times smaller.
 const COMPRESSION: f64 = 21.0;
+
+/// A first event, with what is before it, takes no more.
+const SMALL_BYTES: u64 = 16 * 1024;
 
 /// The file of one rank.
 #[derive(Debug, Clone, PartialEq)]
@@ -96,7 +99,8 @@ impl Ranks {
             let before = files.len();
             let mut first_other = None;
             for file in trace_files(path)? {
-                match RankFile::of(&file) {
+                let of_file = if file == path { RankFile::of(&file) } else { of_folder(&file) };
+                match of_file {
                     Ok(file) => files.push(file),
                     Err(TraceError::NotATrace { path: file, reason }) if file != path => {
                         match rank_in(&name_of(&file)) {
@@ -132,6 +136,15 @@ impl Ranks {
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).sum()
     }
+}
+
+/// A file of a folder: what may be cut before its first event is read, which takes no time.
+fn of_folder(path: &Path) -> Result<RankFile, TraceError> {
+    let file = RankFile::of(path)?;
+    if file.bytes <= SMALL_BYTES {
+        Trace::load(path, &Options::default(), &mut |_, _| {})?;
+    }
+    Ok(file)
 }
 
 /// What does not fit together among the files of a run.
@@ -407,6 +420,24 @@ mod tests {
         let files = others.map(|name| path.join(name)).to_vec();
         assert_eq!(ranks.warnings, [RankWarning::NoTraces { files }]);
         assert_eq!(ranks.files.len(), 1);
+        // What is cut before its events, or in the first of them.
+        for text in
+            ["{", "{\"a\"", "{\"schemaVersion\": 1, \"trac", "{\"traceEvents\": [{\"ph\": \"X\""]
+        {
+            fs::write(path.join("cut.json"), text).unwrap();
+            fs::write(path.join("rank3.json"), text).unwrap();
+            let ranks = Ranks::find([path]).unwrap();
+            assert_eq!(ranks.files.len(), 1, "{text}");
+            let [.., RankWarning::NoTraces { files }, RankWarning::LostRanks { files: lost }] =
+                &ranks.warnings[..]
+            else {
+                panic!("{text}: {:?}", ranks.warnings)
+            };
+            assert_eq!((files.len(), lost.len()), (3, 1), "{text}");
+            assert!(
+                Trace::load(path.join("cut.json"), &Options::default(), &mut |_, _| {}).is_err()
+            );
+        }
         let error = Ranks::find([path.join("settings.json")]).unwrap_err().to_string();
         assert!(error.contains("settings.json is not a profiler trace"), "{error}");
     }

@@ -182,7 +182,8 @@ fn is_planted(pair: &PairPlan, comparison: &Comparison, cause: &Cause) -> bool {
                 }
                 _ => return false,
             };
-            class == side.class.name()
+            // All activations that are planted have a gate.
+            class == if side.class == Class::Act { "ACT+MUL" } else { side.class.name() }
         }
         Planted::Slower(Class::Comm) => cause.kind == CauseKind::Communication,
         Planted::Slower(class) => cause.kind == CauseKind::Class && cause.name == class.name(),

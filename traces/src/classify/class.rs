@@ -225,7 +225,7 @@ pub struct Classification {
     /// What the kernel's time is counted as.
     pub main: Class,
     /// What else the name proves that the kernel does. [`Class::Elementwise`] in here is the
-    /// addition of a residual or a bias.
+    /// addition of a residual or a bias, and of an activation the multiplication by a gate.
     pub also: ClassSet,
     /// Prefill or decode, of an attention kernel.
     pub phase: AttnPhase,
@@ -283,21 +283,31 @@ impl Classification {
         self.parts().len() > 1
     }
 
-    /// `NORM`, or `ADD+NORM+QUANT` of a fused kernel.
+    /// `NORM`, or `ADD+NORM+QUANT` of a fused kernel; `ACT+MUL` of an activation with a gate.
     #[must_use]
     pub fn label(&self) -> String {
         if !self.is_fused() {
             return self.main.name().to_owned();
         }
+        let is_gated = self.is_gated();
         let parts = self.parts();
-        let mut label = String::new();
+        let mut words = Vec::new();
         for class in FLOW.into_iter().filter(|class| parts.contains(*class)) {
-            if !label.is_empty() {
-                label.push('+');
+            match class {
+                Class::Elementwise if is_gated => {}
+                Class::Elementwise if self.main != class => words.push("ADD"),
+                _ => words.push(class.name()),
             }
-            let addition = class == Class::Elementwise && self.main != class;
-            label.push_str(if addition { "ADD" } else { class.name() });
+            if class == Class::Act && is_gated {
+                words.push("MUL");
+            }
         }
-        label
+        words.join("+")
+    }
+
+    /// Whether it is an activation that multiplies by a gate.
+    #[must_use]
+    pub const fn is_gated(&self) -> bool {
+        matches!(self.main, Class::Act) && self.also.contains(Class::Elementwise)
     }
 }

@@ -8,7 +8,8 @@ use super::name;
 #[rustfmt::skip]
 const OPERATORS: &[(Class, &[&str])] = &[
     (Class::Gemm, &[
-        "mm", "addmm", "bmm", "baddbmm", "addbmm", "matmul", "linear", "einsum", "mv", "addmv",
+        "mm", "addmm", "_addmm_activation", "bmm", "baddbmm", "addbmm", "matmul", "linear",
+        "einsum", "mv", "addmv",
         "dot", "vdot", "_scaled_mm", "_int_mm", "_grouped_mm", "_scaled_grouped_mm", "addr",
         "tensordot", "t_mm",
     ]),

@@ -46,7 +46,14 @@ pub(super) fn others(parts: &Parts, main: Class) -> ClassSet {
             add(Class::Act, gate || inductor && any(&["relu"]));
             add(Class::KvCache, cache);
         }
-        Class::Act => add(Class::Quant, quantises),
+        Class::Act => {
+            // `act_and_mul`, `silu_mul`, `swiglu`: it multiplies what it gives by a gate.
+            let of_gate = any(&["mul", "gated", "glu", "swiglu", "geglu", "reglu", "swigluoai"]);
+            let in_arguments = ["swiglu", "geglu", "glu_kernel"];
+            let is_gated = of_gate || in_arguments.iter().any(|word| parts.args.contains(word));
+            add(Class::Elementwise, is_gated);
+            add(Class::Quant, quantises);
+        }
         Class::Gemm | Class::MoeGemm => {
             // `gemm_swiglu`, `_matmul_ogs_..._swiglu`, `bmm_..._swiGlu_dynBatch`.
             let template = parts.base.starts_with("triton_tem_");

@@ -171,7 +171,17 @@ fn fused_kernels_are_told_from_their_names() {
             "void flashinfer::trtllm_allreduce_fusion::allreduce_fusion_kernel_oneshot_lamport<(flashinfer::trtllm_allreduce_fusion::AllReduceFusionPattern)1, __nv_bfloat16, 8>(int)",
             "COMM+ADD+NORM",
         ),
-        ("void vllm::act_and_mul_quant_kernel<c10::BFloat16>(int)", "ACT+QUANT"),
+        ("void vllm::act_and_mul_quant_kernel<c10::BFloat16>(int)", "ACT+MUL+QUANT"),
+        ("void vllm::act_and_mul_kernel<c10::BFloat16, &silu>(int)", "ACT+MUL"),
+        ("_ZN5aiter18act_and_mul_kernelIDF16bDF16bEEvPT0_PKS3_i", "ACT+MUL"),
+        ("_swiglu_forward_kernel", "ACT+MUL"),
+        ("void kernel<SwiGluOp<float> >(int)", "ACT+MUL"),
+        ("triton_poi_fused_mul_silu_slice_0", "ACT+MUL"),
+        ("triton_poi_fused_silu_0", "ACT"),
+        (
+            "void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::silu_kernel(at::TensorIteratorBase&)::{lambda()#1}, std::array<char*, 2ul> >(int)",
+            "ACT",
+        ),
     ] {
         let found = classify(name);
         assert_eq!(found.label(), label, "{name} by {}", found.why);

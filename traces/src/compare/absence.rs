@@ -69,7 +69,10 @@ pub(super) fn by_absence(
         let own = places[neighbour].works[side]?;
         let separate =
             if before == Some(neighbour) { vec![neighbour, at] } else { vec![at, neighbour] };
-        let parts = own.parts().union(work.parts());
+        // The gate of an activation is no addition to what does it on the way.
+        let missing =
+            if work.is_gated() { work.parts().without(Class::Elementwise) } else { work.parts() };
+        let parts = own.parts().union(missing);
         Some(Found { side, fused: neighbour, separate, parts, by, confidence, is_partial, excess })
     };
     if let Some(proven) = neighbours().find(|one| proofs.prove(places, side, *one, work.main)) {

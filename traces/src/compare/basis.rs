@@ -225,7 +225,7 @@ fn tells_phases(side: &Chosen<'_>) -> bool {
 }
 
 /// The marked steps that kernels of the device belong to, by phase.
-fn marked_steps(side: &Chosen<'_>) -> [f64; PHASES] {
+pub(super) fn marked_steps(side: &Chosen<'_>) -> [f64; PHASES] {
     let steps = &side.side.segments.steps;
     let mut is_used = vec![false; steps.list.len()];
     for row in &side.rows {
@@ -271,7 +271,7 @@ fn passes_beside_training(side: &Chosen<'_>) -> f64 {
 }
 
 /// Whether the operators of a side show passes forward that gradients are computed of.
-fn trains(side: &Chosen<'_>) -> bool {
+pub(super) fn trains(side: &Chosen<'_>) -> bool {
     forward_layers(side).any(|phase| phase == Some(Phase::Forward))
 }
 

@@ -2,7 +2,9 @@
 
 use super::basis::Steps;
 use super::models::Mismatch;
-use super::result::{Answer, Basis, ClassPart, Comparison, Headline, Part, SideSummary};
+use super::result::{
+    Answer, Basis, ClassPart, Comparison, Headline, Part, SideSummary, WorkAspect,
+};
 use super::side::Chosen;
 use super::text::number;
 use super::warnings::{CompareWarning, Severity};
@@ -194,17 +196,26 @@ impl Notes {
 
     /// Whether the times of a step may be compared.
     fn of_headline(&mut self, comparison: &Comparison) {
+        if comparison.is_doubted() {
+            let advice = "see to it that model, batch, tokens, context and dtype are the same; \
+                          recording with record_shapes=True lets the comparison do that, and marks \
+                          of steps may tell the context";
+            self.add("unconfirmed-work", Severity::Info, None, comparison.doubt(), advice);
+        }
         match comparison.same_work.headline {
-            Headline::OfAStep => {}
-            Headline::Unconfirmed => {
-                let advice = "see to it that model, batch, tokens and dtype are the same; recording \
-                              with record_shapes=True lets the comparison do that";
-                self.add("unconfirmed-work", Severity::Info, None, comparison.doubt(), advice);
-            }
+            Headline::OfAStep | Headline::Unconfirmed => {}
             headline => {
                 let questions = &comparison.same_work.questions;
                 let differs = questions.iter().any(|one| one.answer == Answer::Different);
+                let is_phase_known = questions
+                    .iter()
+                    .all(|one| one.about != WorkAspect::Phase || one.answer != Answer::Unknown);
                 let advice = match headline {
+                    Headline::Withheld if !differs && is_phase_known => {
+                        "gaps and ratios below may be of different work; see to it that the contexts \
+                         are as long; marks of steps may tell them, and some operators of attention \
+                         (record_shapes=True) do"
+                    }
                     Headline::Withheld if !differs => {
                         "gaps and ratios below may be of different work; the server's own marks of \
                          steps show the phases, or sizes (record_shapes=True) do; compare one phase \

@@ -69,37 +69,80 @@ impl Comparison {
         let differences: Vec<String> = differs.map(difference).collect();
         let (first, second) = (&self.first.label, &self.second.label);
         if differences.is_empty() {
+            let of_phases = "how much of it is prefill and how much decode";
+            let of_context = "how far attention looks back, which makes most of the difference";
+            let is_unknown = [WorkAspect::Phase, WorkAspect::Context]
+                .map(|about| self.answers(about, Answer::Unknown));
+            let what = match is_unknown {
+                [false, true] => of_context.to_owned(),
+                [_, false] => of_phases.to_owned(),
+                [true, true] => format!("{of_phases}, and how far attention looks back"),
+            };
             return format!(
-                "{first} and {second} may not have done the same work: the traces do not say how \
-                 much of it is prefill and how much decode"
+                "{first} and {second} may not have done the same work: the traces do not say {what}"
             );
         }
         format!("{first} and {second} did not do the same work: {}", differences.join(", "))
     }
 
+    /// Whether a question has an answer, of any phase.
+    fn answers(&self, about: WorkAspect, answer: Answer) -> bool {
+        let mut questions = self.same_work.questions.iter();
+        questions.any(|one| one.about == about && one.answer == answer)
+    }
+
+    /// Whether one side is called faster, or as fast, with a reservation: [`doubt`](Self::doubt).
+    #[must_use]
+    pub fn is_doubted(&self) -> bool {
+        match self.same_work.headline {
+            Headline::Unconfirmed => true,
+            Headline::OfAStep | Headline::Withheld => false,
+            _ => self.same_work.questions.iter().any(|one| one.answer == Answer::Unknown),
+        }
+    }
+
     /// What the traces do not say about the work of the sides, in a sentence without a full stop.
     #[must_use]
     pub fn doubt(&self) -> String {
-        let known = [Answer::Same, Answer::Different];
-        let is_known = |about: WorkAspect| {
-            let mut of = self.same_work.questions.iter().filter(|one| one.about == about);
-            of.any(|one| known.contains(&one.answer))
+        let is_known = |about| {
+            [Answer::Same, Answer::Different].into_iter().any(|one| self.answers(about, one))
+        };
+        let is_asked = |about| is_known(about) || self.answers(about, Answer::Unknown);
+        let has_sizes = is_known(WorkAspect::Sizes);
+        // Not asked where the sizes of attention say it.
+        let is_context_unknown = self.answers(WorkAspect::Context, Answer::Unknown);
+        let is_unknown = |about: &WorkAspect| match about {
+            WorkAspect::Context => is_context_unknown,
+            WorkAspect::Sequence => self.answers(*about, Answer::Unknown),
+            // As many rows in all GEMMs are as many tokens.
+            WorkAspect::Tokens if has_sizes && !is_asked(*about) => false,
+            WorkAspect::Batch if has_sizes && !is_asked(*about) && !is_context_unknown => false,
+            _ => !is_known(*about) || self.answers(*about, Answer::Unknown),
         };
         let aspects = [
             WorkAspect::Model,
             WorkAspect::Phase,
             WorkAspect::Batch,
             WorkAspect::Tokens,
+            WorkAspect::Context,
+            WorkAspect::Sequence,
             WorkAspect::Sizes,
             WorkAspect::Dtype,
         ];
-        let unknown = aspects.into_iter().filter(|about| !is_known(*about));
+        let unknown = aspects.into_iter().filter(is_unknown);
         let unknown: Vec<String> = unknown.map(|about| about.name().to_owned()).collect();
         let both = match unknown[..] {
             [_] => "is",
             _ => "are",
         };
-        format!("the traces do not say whether {} {both} the same on both sides", list(&unknown))
+        let mut doubt = format!(
+            "the traces do not say whether {} {both} the same on both sides",
+            list(&unknown)
+        );
+        if is_context_unknown {
+            doubt.push_str("; context is how far attention looks back");
+        }
+        doubt
     }
 
     fn verdict_of_a_step(&self) -> String {

@@ -27,8 +27,16 @@ impl Work {
 
     /// `NORM`, or `ADD+NORM` of a fused kernel.
     pub(super) fn label(self) -> String {
-        let Self { main, also } = self;
-        Classification { main, also, ..Classification::UNCLASSIFIED }.label()
+        self.classification().label()
+    }
+
+    /// Whether it is an activation that multiplies by a gate.
+    pub(super) fn is_gated(self) -> bool {
+        self.classification().is_gated()
+    }
+
+    const fn classification(self) -> Classification {
+        Classification { main: self.main, also: self.also, ..Classification::UNCLASSIFIED }
     }
 
     /// Whether it is attention, or a scan that stands in its place.

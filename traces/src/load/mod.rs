@@ -127,7 +127,10 @@ impl Trace {
                     let decompression = walk.feed.decompression_error();
                     Err(not(path, decompression.map_or(reason, undone)))
                 }
-                Err(End::Truncated) => Ok(walk.metadata),
+                Err(End::Truncated) => {
+                    let decompression = walk.feed.decompression_error();
+                    Err(not(path, decompression.map_or_else(|| NO_EVENTS.to_owned(), undone)))
+                }
                 Err(End::Enough) => {
                     walk.tail();
                     Ok(walk.metadata)
@@ -167,6 +170,9 @@ pub fn trace_files(path: impl AsRef<Path>) -> Result<Vec<PathBuf>, TraceError> {
     files.sort();
     Ok(files)
 }
+
+/// Why what is cut early is not a trace.
+const NO_EVENTS: &str = "it ends before its events";
 
 /// Why what was decompressed is not a trace.
 fn undone(error: String) -> String {
@@ -250,7 +256,7 @@ pub(crate) fn load<'t>(
             return Err(decompression.map_or(reason, undone));
         }
         Ok(()) if !walk.has_events => return Err("it has no traceEvents".to_owned()),
-        Err(_) if !walk.has_events => return Err("it ends before its events".to_owned()),
+        Err(_) if !walk.has_events => return Err(NO_EVENTS.to_owned()),
         // What follows the end of the compressed text, such as padding, is not of the trace.
         Ok(()) => (decompression.is_some() && !walk.feed.is_broken_behind(), false),
         Err(End::NotATrace(_)) => (decompression.is_some(), true),

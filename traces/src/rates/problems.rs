@@ -160,7 +160,14 @@ fn measurable(op: &str, text: &str, problem: &Problem) -> Result<Measurable, &'s
                 "linear" => tensor(2),
                 _ => false,
             };
-            let chain = of_chain(if has_bias { "linear_bias" } else { "matmul" })?;
+            let chain = match (base(op), shape.inputs.get(5).map(|input| input.value)) {
+                ("_addmm_activation", Some("True")) => "linear_bias_gelu",
+                ("_addmm_activation", Some("False")) => "linear_bias_relu",
+                ("_addmm_activation", _) => return Err("its activation is not known"),
+                _ if has_bias => "linear_bias",
+                _ => "matmul",
+            };
+            let chain = of_chain(chain)?;
             Measurable::linear(chain, dtype, LinearSizes { m, k, n }).map_err(too_large)
         }
         Problem::Gemm { .. } => Err("several GEMMs at once"),
@@ -230,4 +237,23 @@ pub fn dtypes(problems: &[ModelProblem]) -> Vec<&'static str> {
     let mut times: Vec<_> = times.into_iter().collect();
     times.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
     times.into_iter().map(|(dtype, _)| dtype).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_operator_with_an_activation_is_a_longer_chain() {
+        let bf16 = "c10::BFloat16";
+        let problem = |scalars: &str| {
+            let text = format!("32 {bf16};16x64 {bf16};64x32 {bf16}{scalars}");
+            problem_of("aten::_addmm_activation", &text).map(|problem| problem.to_string())
+        };
+        for (activation, chain) in [("True", "linear_bias_gelu"), ("False", "linear_bias_relu")] {
+            let found = problem(&format!("; Scalar=1; Scalar=1; Scalar={activation}"));
+            assert_eq!(found.as_deref(), Some(&*format!("{chain}/bf16/m16.k64.n32")));
+        }
+        assert_eq!(problem(""), None);
+    }
 }

@@ -4,9 +4,11 @@
 //! the shape of the operator that launched it.
 
 mod convolution;
+mod pages;
 mod problem;
 
 pub use convolution::ConvPass;
+pub(crate) use pages::{Pages, joined_queries};
 pub use problem::Problem;
 pub(crate) use problem::{base, has_unknown_groups, saturating_product};
 

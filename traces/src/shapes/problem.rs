@@ -147,7 +147,15 @@ pub(crate) fn has_unknown_groups(op: &str, text: &str) -> bool {
 
 fn gemm(base: &str, shape: &Shape<'_>) -> Option<Problem> {
     // What is added comes first.
-    let first = usize::from(matches!(base, "addmm" | "baddbmm" | "addbmm" | "addmv"));
+    let is_added_to =
+        matches!(base, "addmm" | "_addmm_activation" | "baddbmm" | "addbmm" | "addmv");
+    let first = usize::from(is_added_to);
+    if matches!(base, "mv" | "addmv") {
+        // The matrix has the place of the weights, and the vector is a row.
+        let (matrix, vector) = (shape.known(first)?, shape.known(first + 1)?);
+        let (&[n, k], &[length]) = (&matrix[..], &vector[..]) else { return None };
+        return (k == length).then_some(Problem::Gemm { batch: 1, m: 1, n, k });
+    }
     let matrices: Vec<Vec<u64>> = (first..shape.inputs.len())
         .filter_map(|input| shape.known(input))
         .filter(|dims| dims.len() >= 2)
@@ -216,6 +224,11 @@ mod tests {
         let of = Problem::of;
         assert_eq!(of("aten::mm", "16x64 float;64x32 float"), gemm(1, 16, 32, 64));
         assert_eq!(of("aten::addmm", "32 float;16x64 float;64x32 float"), gemm(1, 16, 32, 64));
+        let with_activation = "32 float;16x64 float;64x32 float; Scalar=1; Scalar=1; Scalar=True";
+        assert_eq!(of("aten::_addmm_activation", with_activation), gemm(1, 16, 32, 64));
+        assert_eq!(of("aten::mv", "32x64 float;64 float"), gemm(1, 1, 32, 64));
+        assert_eq!(of("aten::addmv", "32 float;32x64 float;64 float"), gemm(1, 1, 32, 64));
+        assert_eq!(of("aten::mv", "32x64 float;63 float"), None);
         assert_eq!(of("aten::linear", "4x4x64;64x64;64"), gemm(1, 16, 64, 64));
         assert_eq!(of("aten::linear", "4x4x64;32x64;"), gemm(1, 16, 32, 64));
         assert_eq!(of("aten::bmm", "8x5x64;8x64x7"), gemm(8, 5, 7, 64));

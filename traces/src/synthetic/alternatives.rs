@@ -24,6 +24,12 @@ kernels! {
     QUANT, "quant", Quant, "vllm::static_scaled_fp8_quant",
         "void vllm::scaled_fp8_quant_kernel_strided<c10::BFloat16, c10::Float8_e4m3fn>(c10::Float8_e4m3fn*, c10::BFloat16 const*, float const*, int, long, long)",
         "void vllm::scaled_fp8_quant_kernel_strided<c10::BFloat16, c10::Float8_e4m3fnuz>(c10::Float8_e4m3fnuz*, c10::BFloat16 const*, float const*, int, long, long)";
+    PLAIN_ACT, "act", Act, "aten::silu",
+        "void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::silu_kernel(at::TensorIteratorBase&)::{lambda()#1}::operator()() const::{lambda(c10::BFloat16)#1}, std::array<char*, 2ul> >(int)",
+        "void at::native::vectorized_elementwise_kernel<8, at::native::(anonymous namespace)::silu_kernel(at::TensorIteratorBase&)::{lambda()#1}::operator()() const::{lambda(c10::BFloat16)#1}, std::array<char*, 2ul> >(int)";
+    GATE, "gate", Elementwise, "aten::mul",
+        "void at::native::vectorized_elementwise_kernel<4, at::native::BinaryFunctor<c10::BFloat16, c10::BFloat16, c10::BFloat16, at::native::binary_internal::MulFunctor<float> >, std::array<char*, 3ul> >(int)",
+        "void at::native::vectorized_elementwise_kernel<8, at::native::BinaryFunctor<c10::BFloat16, c10::BFloat16, c10::BFloat16, at::native::binary_internal::MulFunctor<float> >, std::array<char*, 3ul> >(int)";
     ACT_QUANT, "act_quant", Act, "vllm::silu_and_mul_quant",
         "void vllm::act_and_mul_quant_kernel<c10::BFloat16, &(c10::BFloat16 vllm::silu_kernel<c10::BFloat16>(c10::BFloat16 const&)), c10::Float8_e4m3fn>(c10::Float8_e4m3fn*, c10::BFloat16 const*, float const*, int)",
         "void vllm::act_and_mul_quant_kernel<c10::BFloat16, &(c10::BFloat16 vllm::silu_kernel<c10::BFloat16>(c10::BFloat16 const&)), c10::Float8_e4m3fnuz>(c10::Float8_e4m3fnuz*, c10::BFloat16 const*, float const*, int)";
@@ -97,7 +103,7 @@ mod tests {
         match kernel.role {
             "rope_kv_cache" => "ROPE+KVCACHE",
             "norm_quant" => "ADD+NORM+QUANT",
-            "act_quant" => "ACT+QUANT",
+            "act_quant" => "ACT+MUL+QUANT",
             "gate_up_act" => "ACT+GEMM",
             "experts_up_act" => "ACT+MOE_GEMM",
             "all_reduce_norm" => "COMM+ADD+NORM",
@@ -123,7 +129,9 @@ mod tests {
         for kernel in ALL.iter().copied().filter(|kernel| kernel.class != MoeGemm) {
             let labels = [kernel.nvidia, kernel.amd].map(|name| classify_with(name, None, None));
             assert_eq!(labels[0].label(), labels[1].label(), "{}", kernel.role);
-            let is_fused = std::ptr::eq(kernel, &kernels::NORM);
+            let is_fused = [&kernels::NORM, &kernels::ACT_MUL]
+                .into_iter()
+                .any(|fused| std::ptr::eq(kernel, fused));
             assert_eq!(labels[0].is_fused(), is_fused, "{}", kernel.role);
         }
     }

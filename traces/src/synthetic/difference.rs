@@ -71,6 +71,8 @@ pub enum Difference {
     MoreSteps,
     /// The device of the changed side waits for each launch.
     MoreIdle,
+    /// The changed side multiplies activations by their gates in kernels of their own.
+    SeparateGate,
 }
 
 /// A fusion that a comparison must find.
@@ -116,7 +118,7 @@ pub enum Planted {
 
 impl Difference {
     /// All of them.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 33] = [
         Self::None,
         Self::SeparateAddNorm,
         Self::FusedRopeCache,
@@ -149,6 +151,7 @@ impl Difference {
         Self::MoreSteps,
         Self::MoreIdle,
         Self::NoActSlowGemm,
+        Self::SeparateGate,
     ];
 
     /// What is true of a pair of dense models with this difference.
@@ -166,17 +169,18 @@ impl Difference {
             Self::SeparateAddNorm => fusion(false, "ADD+NORM", &["ELEMENTWISE", "NORM"]),
             Self::FusedRopeCache => fusion(true, "ROPE+KVCACHE", &["ROPE", "KVCACHE"]),
             Self::FusedNormQuant => fusion(true, "ADD+NORM+QUANT", &["ADD+NORM", "QUANT"]),
-            Self::FusedActQuant => fusion(true, "ACT+QUANT", &["ACT", "QUANT"]),
-            Self::FusedGemmAct => fusion(true, "ACT+GEMM", &["GEMM", "ACT"]),
-            Self::FusedExpertsAct => fusion(true, "ACT+MOE_GEMM", &["MOE_GEMM", "ACT"]),
+            Self::FusedActQuant => fusion(true, "ACT+MUL+QUANT", &["ACT+MUL", "QUANT"]),
+            Self::SeparateGate => fusion(false, "ACT+MUL", &["ACT", "ELEMENTWISE"]),
+            Self::FusedGemmAct => fusion(true, "ACT+GEMM", &["GEMM", "ACT+MUL"]),
+            Self::FusedExpertsAct => fusion(true, "ACT+MOE_GEMM", &["MOE_GEMM", "ACT+MUL"]),
             Self::FusedAllReduceNorm => fusion(true, "COMM+ADD+NORM", &["COMM", "ADD+NORM"]),
             Self::SeparateAttention => {
                 fusion(false, "GEMM+SOFTMAX+GEMM", &["GEMM", "SOFTMAX", "GEMM"])
             }
             Self::SilentAct | Self::CheapAct | Self::ModestAct => {
-                silent("ACT+GEMM", &["GEMM", "ACT"])
+                silent("ACT+GEMM", &["GEMM", "ACT+MUL"])
             }
-            Self::OperatorAct => fusion(true, "ACT+GEMM", &["GEMM", "ACT"]),
+            Self::OperatorAct => fusion(true, "ACT+GEMM", &["GEMM", "ACT+MUL"]),
             Self::SilentRope | Self::CheapRope => silent("ROPE+KVCACHE", &["ROPE", "KVCACHE"]),
             Self::NoAct | Self::NoActSlowGemm => less(Class::Act),
             Self::NoRope => less(Class::Rope),
@@ -203,6 +207,7 @@ impl Difference {
             Self::FusedRopeCache => Edit::FusedRopeCache,
             Self::FusedNormQuant => Edit::FusedNormQuant,
             Self::FusedActQuant => Edit::FusedActQuant,
+            Self::SeparateGate => Edit::SeparateGate,
             Self::FusedGemmAct => Edit::FusedGemmAct,
             Self::FusedExpertsAct => Edit::FusedExpertsAct,
             Self::FusedAllReduceNorm => Edit::FusedAllReduceNorm,

@@ -20,6 +20,8 @@ pub enum Edit {
     QuantAfterAct,
     /// The activation quantises its result.
     FusedActQuant,
+    /// A kernel of its own multiplies the activation by its gate.
+    SeparateGate,
     /// The GEMM before an activation computes it, and its name says so.
     FusedGemmAct,
     /// The same kernels at both vendors for the GEMMs of experts, with a separate activation.
@@ -104,6 +106,7 @@ impl Edit {
             ],
             Self::QuantAfterAct => vec![(&k::ACT_MUL, vec![&k::ACT_MUL, &a::QUANT])],
             Self::FusedActQuant => vec![(&k::ACT_MUL, vec![&a::ACT_QUANT])],
+            Self::SeparateGate => vec![(&k::ACT_MUL, vec![&a::PLAIN_ACT, &a::GATE])],
             Self::FusedGemmAct => {
                 vec![(&k::GATE_UP, vec![&a::GATE_UP_ACT]), (&k::ACT_MUL, vec![])]
             }

@@ -62,7 +62,8 @@ fn usual_ns(role: &str) -> u64 {
         "inputs" | "positions" | "outputs" | "clear" | "select" => 6000,
         "kv_cache" | "k" | "v" | "attention_reduce" | "out_split_k" | "extra" => 7000,
         "embedding" | "routing" | "router" | "cast" | "extra_fill" => 7000,
-        "norm" | "rope" | "add" | "quant" | "extra_copy" | "extra_scale" | "gated_norm" => 8000,
+        "norm" | "rope" | "add" | "quant" | "extra_copy" | "extra_scale" | "gated_norm"
+        | "gate" => 8000,
         "finalize" | "qkv_split_k" => 8000,
         "state" | "conv" | "norm_backward" | "act_backward" => 10_000,
         "rope_kv_cache" | "norm_quant" | "sampling" => 10_000,

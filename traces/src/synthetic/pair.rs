@@ -81,7 +81,7 @@ impl PairPlan {
                     Difference::SilentAct | Difference::CheapAct | Difference::ModestAct
                 ) && self.first.model == Model::MixtureOfExperts =>
             {
-                let (operation, separate) = ("ACT+MOE_GEMM", &["MOE_GEMM", "ACT"]);
+                let (operation, separate) = ("ACT+MOE_GEMM", &["MOE_GEMM", "ACT+MUL"]);
                 Planted::Fusion(Fused { operation, separate, ..fused })
             }
             planted => planted,

@@ -137,6 +137,7 @@ fn models(difference: Difference) -> &'static [Model] {
         | Difference::NoActSlowGemm
         | Difference::FusedActQuant
         | Difference::FusedGemmAct
+        | Difference::SeparateGate
         | Difference::SeparateAttention => &[Dense],
         Difference::SeparateQkv | Difference::SeparateAddNorm => {
             &[Dense, MixtureOfExperts, Training, Dense]

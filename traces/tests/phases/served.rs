@@ -81,6 +81,113 @@ fn what_runs_together_may_be_anything() {
     }
 }
 
+/// Some servers give the probabilities of all tokens of a prompt, or none of a part of one; and
+/// some do not show how many sequences there are.
+#[test]
+fn outputs_alone_tell_no_phase() {
+    let batches = [
+        (Batch::prompts(&[300]), 300),
+        (Batch::prompts(&[40, 40]), 80),
+        (Batch::mixed(&[300], 1), 1),
+        (Batch::mixed(&[300], 5), 1),
+        (Batch::mixed(&[300], 5), 5),
+    ];
+    for vendor in VENDORS {
+        for kernels in Kernels::ALL {
+            for (batch, outputs) in &batches {
+                let mut program = Program::new(vendor);
+                for _ in 0..3 {
+                    program.step_with(kernels, batch, *outputs);
+                    program.step(kernels, &Batch::decode(32));
+                }
+                let loaded = Loaded::made(&program);
+                known_share(&program, &loaded);
+                assert!(!findings(&loaded).is_empty(), "{vendor:?} {kernels:?} {batch:?}");
+            }
+        }
+        for batch in [Batch::prompts(&[300]), Batch::decode(32)] {
+            let mut program = Program::new(vendor);
+            program.has_tables = false;
+            (0..3).for_each(|_| program.step(Kernels::Server, &batch));
+            let loaded = Loaded::made(&program);
+            assert_eq!(findings(&loaded), [], "{vendor:?} {batch:?}");
+        }
+    }
+}
+
+fn decoding(vendor: Vendor, kernels: Kernels, cached: u64, sequences: usize) -> Loaded {
+    let mut program = Program::new(vendor);
+    program.cached = cached;
+    (0..5).for_each(|_| program.step(kernels, &Batch::decode(sequences)));
+    Loaded::made(&program)
+}
+
+/// Attention over a longer context takes longer: what shows it makes the work another one, and
+/// where nothing does, neither side is called faster for it.
+#[test]
+fn another_context_is_other_work() {
+    let options = CompareOptions::default();
+    let [nvidia, _] = VENDORS;
+    for kernels in Kernels::ALL {
+        for sequences in [1, 32] {
+            let [near, far] =
+                [700, 20_000].map(|cached| decoding(nvidia, kernels, cached, sequences));
+            for [first, second] in [[&near, &far], [&far, &near]] {
+                let sides = [first.side("a.json"), second.side("b.json")];
+                let found = Comparison::of(sides[0], sides[1], &options).unwrap();
+                let verdict = found.verdict();
+                let context = format!("{kernels:?} {sequences}: {verdict}");
+                if kernels == Kernels::Library {
+                    let answer = answer(&found, WorkAspect::Context);
+                    assert_eq!(answer, Some(Answer::Different), "{context}");
+                    assert!(verdict.contains("20001"), "{context}");
+                    assert_eq!(found.same_work.headline, Headline::Withheld, "{context}");
+                } else if sequences == 32 {
+                    assert_eq!(found.same_work.headline, Headline::Withheld, "{context}");
+                    assert!(verdict.contains("how far attention looks back"), "{context}");
+                }
+                assert_ne!(found.same_work.headline, Headline::OfAStep, "{context}");
+            }
+        }
+    }
+}
+
+/// The longest sequence bounds the others; one sequence has the context that it has.
+#[test]
+fn as_long_a_context_is_the_same_work() {
+    let options = CompareOptions::default();
+    for (sequences, expected) in [(1, Headline::OfAStep), (32, Headline::Unconfirmed)] {
+        let [first, second] =
+            VENDORS.map(|vendor| decoding(vendor, Kernels::Library, 20_000, sequences));
+        let found = Comparison::of(first.side("a.json"), second.side("b.json"), &options).unwrap();
+        assert_eq!(found.same_work.headline, expected, "{}", found.verdict());
+        if expected == Headline::Unconfirmed {
+            assert!(found.doubt().contains("whether context is the same"), "{}", found.doubt());
+        }
+    }
+}
+
+/// The same work by another library of attention has other operators, with other sizes.
+#[test]
+fn other_attention_is_the_same_work() {
+    let options = CompareOptions::default();
+    for cached in [700, 2000] {
+        let [first, second] = [(VENDORS[0], Kernels::Library), (VENDORS[1], Kernels::Server)]
+            .map(|(vendor, kernels)| decoding(vendor, kernels, cached, 32));
+        for [first, second] in [[&first, &second], [&second, &first]] {
+            let sides = [first.side("a.json"), second.side("b.json")];
+            let found = Comparison::of(sides[0], sides[1], &options).unwrap();
+            let sizes = answer(&found, WorkAspect::Sizes);
+            assert_eq!(sizes, Some(Answer::Same), "{}", found.verdict());
+            assert_eq!(found.same_work.headline, Headline::Unconfirmed, "{}", found.verdict());
+        }
+    }
+}
+
+fn answer(found: &Comparison, about: WorkAspect) -> Option<Answer> {
+    found.same_work.questions.iter().find(|one| one.about == about).map(|one| one.answer)
+}
+
 /// Recordings of other mixes have no headline of a step, whatever shows the phases, in both orders.
 #[test]
 fn other_mixes_have_no_headline() {

@@ -41,3 +41,21 @@ fn gradients_that_are_added_up_make_other_work() {
         assert_ne!(found.same_work.headline, Headline::Withheld, "{}", found.verdict());
     }
 }
+
+/// Marks of steps show it too.
+#[test]
+fn marked_steps_of_several_passes_are_other_work() {
+    let [one, two] = [1, 2].map(|passes| {
+        let mut program = Program::new(VENDORS[0]);
+        (0..3).for_each(|number| program.marked_step(number, passes));
+        Loaded::made(&program)
+    });
+    let options = CompareOptions::default();
+    for [first, second] in [[&one, &two], [&two, &one]] {
+        let found = Comparison::of(first.side("a.json"), second.side("b.json"), &options).unwrap();
+        assert_eq!(found.same_work.headline, Headline::Withheld, "{}", found.verdict());
+        assert!(found.verdict().contains("in 2 passes a marked step"), "{}", found.verdict());
+    }
+    let found = Comparison::of(two.side("a.json"), two.side("b.json"), &options).unwrap();
+    assert_ne!(found.same_work.headline, Headline::Withheld, "{}", found.verdict());
+}

@@ -232,6 +232,27 @@ fn a_fusion_has_the_size_of_its_gemm() {
     }
 }
 
+/// The framework has an operator for a GEMM with its activation, which is the same work.
+#[test]
+fn an_activation_in_the_operator_of_a_gemm() {
+    let plain = Plan { layers: 12, ..Plan::transformer() };
+    let fused = Plan { fuses_activation: true, by_operator: true, ..plain.clone() };
+    let found = pair(&plain, &fused);
+    assert_eq!(answer(&found, WorkAspect::Model), Some(Answer::Same), "{}", found.verdict());
+    assert_eq!(answer(&found, WorkAspect::Sizes), Some(Answer::Same), "{}", found.verdict());
+    assert_eq!(found.same_work.headline, Headline::OfAStep, "{}", found.verdict());
+}
+
+/// Another library's GEMM may have the weights first.
+#[test]
+fn gemms_of_another_library() {
+    let plain = Plan::transformer().steps(8, 1, Mark::Vllm);
+    let found = pair(&plain, &Plan { weights_first: true, ..plain.clone() }.amd());
+    assert_eq!(answer(&found, WorkAspect::Model), Some(Answer::Same), "{}", found.verdict());
+    assert_eq!(answer(&found, WorkAspect::Sizes), Some(Answer::Same), "{}", found.verdict());
+    assert_eq!(found.same_work.headline, Headline::OfAStep, "{}", found.verdict());
+}
+
 /// A mix of phases is compared phase by phase.
 #[test]
 fn other_shares_of_phases() {
@@ -267,6 +288,19 @@ fn what_the_traces_do_not_say_is_said() {
         assert_eq!(found.same_work.headline, Headline::Unconfirmed);
         assert!(found.doubt().contains("sizes"), "{}", found.doubt());
         assert!(found.warnings.iter().any(|warning| warning.code == "unconfirmed-work"));
+    }
+}
+
+/// Marks tell how many tokens a step has, and nothing of the model or the number type.
+#[test]
+fn marks_alone_do_not_show_the_same_work() {
+    let narrow = Plan { sizes: Sizes::None, ..Plan::transformer().steps(8, 1, Mark::Vllm) };
+    let wide = Plan { hidden: 1024, ..narrow.clone() };
+    for other in [wide, narrow.clone()] {
+        let found = pair(&narrow, &other);
+        assert_eq!(answer(&found, WorkAspect::Tokens), Some(Answer::Same));
+        assert_eq!(found.same_work.headline, Headline::Unconfirmed, "{}", found.verdict());
+        assert!(found.doubt().contains("sizes and dtype"), "{}", found.doubt());
     }
 }
 
@@ -352,6 +386,8 @@ fn three_batch_sizes_are_distinguished() {
 fn public_pairs_of_different_work() {
     for (first, second) in [
         ("more_traces/mi300x_resnet18_ddp_train", "more_traces/v100_resnet50_train_rank0"),
+        // Six passes of training, and three.
+        ("more_traces/v100_resnet50_train_rank0", "traces/a100_nccl_train"),
         (
             "traces/mi300x_qwen3-8b_sglang_decode_graph",
             "traces/mi300x_gpt-oss-20b_vllm_prefilldecode",

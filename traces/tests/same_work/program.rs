@@ -41,6 +41,10 @@ pub(crate) struct Plan {
     pub(crate) has_adapters: bool,
     /// Whether the first GEMM behind attention computes the activation.
     pub(crate) fuses_activation: bool,
+    /// Whether it is an operator of the framework that does so.
+    pub(crate) by_operator: bool,
+    /// Whether the operator of GEMMs has the weights first.
+    pub(crate) weights_first: bool,
     pub(crate) dtype: &'static str,
     pub(crate) sizes: Sizes,
     pub(crate) steps: Vec<Step>,
@@ -62,6 +66,8 @@ impl Plan {
             more_gemms: 0,
             has_adapters: false,
             fuses_activation: false,
+            by_operator: false,
+            weights_first: false,
             dtype: "c10::BFloat16",
             sizes: Sizes::All,
             steps: vec![STEP; 3],
@@ -117,7 +123,10 @@ impl Writer<'_> {
         let tokens = batch * sequence;
         let pace = self.plan.pace[usize::from(sequence > 1)];
         let long = tokens * pace;
-        let gemm = |n: u64, k: u64| format!("[[{tokens}, {k}], [{k}, {n}]]");
+        let gemm = |n: u64, k: u64| match self.plan.weights_first {
+            true => format!("[[{n}, {k}], [{tokens}, {k}]]"),
+            false => format!("[[{tokens}, {k}], [{k}, {n}]]"),
+        };
         if layers > 0 {
             let table = format!("[[{vocabulary}, {hidden}], [{batch}, {sequence}]]");
             self.op(
@@ -155,9 +164,17 @@ impl Writer<'_> {
                 self.op("aten::mm", &gemm(hidden, 8), "nvjet_tst_high", long / 16);
             }
             let fused = self.plan.fuses_activation;
-            let up = if fused { "triton_tem_fused_mm_mul_silu_3" } else { "nvjet_tst_up" };
+            let up = match fused && !self.plan.by_operator {
+                true => "triton_tem_fused_mm_mul_silu_3",
+                false => "nvjet_tst_up",
+            };
+            let sizes = gemm(4 * hidden, hidden);
+            let (op, sizes) = match fused && self.plan.by_operator {
+                true => ("aten::_addmm_activation", format!("[[{}], {}", 4 * hidden, &sizes[1..])),
+                false => ("aten::mm", sizes),
+            };
             for _ in 0..=self.plan.more_gemms {
-                self.op("aten::mm", &gemm(4 * hidden, hidden), up, 4 * long);
+                self.op(op, &sizes, up, 4 * long);
             }
             if !fused {
                 self.op(
@@ -210,6 +227,10 @@ impl Writer<'_> {
     fn op(&mut self, name: &str, dims: &str, kernel: &str, ns: u64) {
         self.id += 1;
         let id = self.id;
+        let name = match name {
+            "aten::mm" if self.plan.weights_first => "_rocm_C::wvSplitK",
+            name => name,
+        };
         let inputs = dims.matches('[').count();
         let kinds = vec![format!("\"{}\"", self.plan.dtype); inputs].join(", ");
         let args = match self.plan.sizes {

@@ -2,8 +2,8 @@
 
 use cli_support::units::{milliseconds, three_digits};
 use kernel_traces::compare::{
-    Basis, Comparison, Gap, Headline, IdleRow, LayerKind, Question, Ratio, Severity, SideRate,
-    SideSummary, Slot, SlotStatus, Which,
+    Basis, Comparison, Gap, IdleRow, LayerKind, Question, Ratio, Severity, SideRate, SideSummary,
+    Slot, SlotStatus, Which,
 };
 
 use crate::report::{counted, percent};
@@ -165,8 +165,7 @@ pub(super) const fn one_such(kind: &LayerKind) -> &'static str {
 
 /// What must be known before any number: what the traces leave open, and the serious warnings.
 pub(super) fn caveats(comparison: &Comparison) -> Vec<String> {
-    let doubt = (comparison.same_work.headline == Headline::Unconfirmed)
-        .then(|| format!("Note: {}", comparison.doubt()));
+    let doubt = comparison.is_doubted().then(|| format!("Note: {}", comparison.doubt()));
     let serious = comparison.warnings.iter().filter(|warning| {
         // The verdict says so.
         warning.severity == Severity::Warning && warning.code != "different-work"

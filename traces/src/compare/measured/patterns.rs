@@ -5,7 +5,7 @@
 
 /// What is fused, as sorted classes, and the patterns of `calibrate list patterns` for it.
 struct Entry {
-    /// Sorted; `ADD` for any arithmetic element by element.
+    /// Sorted; `ADD` for any arithmetic element by element but the gate of an activation, `MUL`.
     classes: &'static [&'static str],
     patterns: &'static [&'static str],
 }
@@ -20,6 +20,7 @@ const TABLE: &[Entry] = &[
     },
     Entry { classes: &["ACT", "GEMM", "GEMM"], patterns: &["mlp"] },
     Entry { classes: &["ACT", "ADD"], patterns: &["add_relu", "mul_add_relu", "sigmoid_mul"] },
+    Entry { classes: &["ACT", "MUL"], patterns: &["sigmoid_mul"] },
     Entry { classes: &["ADD", "CONV"], patterns: &["conv_bias"] },
     Entry { classes: &["ACT", "CONV"], patterns: &["conv_relu"] },
     Entry { classes: &["CONV", "NORM"], patterns: &["conv_bn"] },
@@ -58,7 +59,7 @@ mod tests {
     fn every_entry_is_sorted_and_names_what_there_is() {
         for (at, Entry { classes, patterns }) in TABLE.iter().enumerate() {
             assert!(classes.is_sorted(), "{classes:?}");
-            for class in classes.iter().filter(|class| **class != "ADD") {
+            for class in classes.iter().filter(|class| !matches!(**class, "ADD" | "MUL")) {
                 assert!(Class::from_name(class).is_some(), "{class}");
             }
             assert!(!patterns.is_empty(), "{classes:?}");
@@ -77,6 +78,7 @@ mod tests {
         };
         assert_eq!(of("ADD+NORM", &["ELEMENTWISE", "NORM"]), ["add_layernorm"]);
         assert_eq!(of("NORM+ADD", &[]), ["add_layernorm"]);
+        assert_eq!(of("ACT+MUL", &["ACT", "ELEMENTWISE"]), ["sigmoid_mul"]);
         assert_eq!(of("GEMM+ACT", &[]), ["linear_bias_relu", "linear_bias_gelu"]);
         assert_eq!(of("ATTN", &["GEMM", "SOFTMAX", "GEMM"]), ["attention_head"]);
         // What the fused kernel does says nothing, but what it stands for does.

@@ -1,10 +1,13 @@
 //! Whether both sides did the same work: the same model in the same phase, with the same batch,
 //! tokens and number type. Where they did not, the times of a step say nothing about the devices.
 //!
-//! `workload` is the work of a side, from the shapes of its operators and the marks of its steps;
-//! `model` asks whether it is one model, with the same `weights`, and `phase` whether both ran the
-//! same phases; `matched` is what is alike whatever else differs.
+//! `workload` is the work of a side, from the shapes of its operators, with the `lookups` of
+//! tokens, and the marks of its steps; `model` asks whether it is one model, with the same
+//! `weights`, `phase` whether both ran the same phases, and `context` how far their attention looks
+//! back; `matched` is what is alike whatever else differs.
 
+mod context;
+mod lookups;
 mod matched;
 mod model;
 mod phase;
@@ -18,6 +21,7 @@ use super::side::{Chosen, CompareOptions, on_both};
 use super::text::{number, percent};
 use crate::ratio::ratio;
 use crate::segment::Phase;
+use context::Answered;
 use model::near;
 use workload::{MarkedSize, Workload};
 
@@ -54,9 +58,10 @@ impl Evidence<'_, '_> {
     pub(super) fn same_work(&self) -> SameWork {
         let works = on_both(&|side| Workload::of(&self.sides[side], self.options.phase));
         let matched = matched::matched(&works);
+        let sizes = self.sizes(&works);
         let mut questions = vec![
             model::question(self.sides, &works, self.steps, self.mismatch, self.little_in_common),
-            self.phase(&works),
+            self.phase(&works, &sizes),
         ];
         let marked = self.marked(&works);
         let is_marked = marked.iter().any(|one| one.about == WorkAspect::Tokens);
@@ -64,14 +69,20 @@ impl Evidence<'_, '_> {
         if !is_marked {
             questions.extend(self.shaped(&works));
         }
-        questions.push(self.sizes(&works));
+        let contexts = self.contexts(&works);
+        questions.extend(contexts.iter().flat_map(|one| one.questions.iter().cloned()));
+        questions.push(sizes);
         questions.extend(self.amount(&works));
         questions.push(of_words(
             WorkAspect::Dtype,
             works.each_ref().map(|work| work.dtype.clone()),
             "operands",
         ));
-        let (headline, rates) = self.headline(&works, &questions);
+        let (headline, rates) = self.headline(&works, &questions, &contexts);
+        // What attention may decide is not said.
+        let is_open = contexts.iter().any(|one| one.decides(&rates));
+        let (headline, rates) =
+            if is_open { (Headline::Withheld, Vec::new()) } else { (headline, rates) };
         SameWork { headline, questions, rates, matched }
     }
 
@@ -96,7 +107,6 @@ impl Evidence<'_, '_> {
             };
             ask(WorkAspect::Batch, |size| size.sequences);
             ask(WorkAspect::Tokens, |size| size.tokens);
-            ask(WorkAspect::Context, |size| size.context);
         }
         questions
     }
@@ -117,7 +127,9 @@ impl Evidence<'_, '_> {
             of_numbers(WorkAspect::Sequence, sequence, SAME_AMOUNT, "sizes of inputs"),
         ];
         questions.retain(|one| one.first.is_some() || one.second.is_some());
-        if self.steps.basis != Basis::Recording && tokens.iter().all(Option::is_some) {
+        // Those of a step of another mix are others.
+        let is_of_steps = self.steps.basis != Basis::Recording && !self.mix_matters();
+        if is_of_steps && tokens.iter().all(Option::is_some) {
             // Recordings that begin or end in a pass have its tokens and not all of its layers.
             questions.push(of_numbers(WorkAspect::Tokens, tokens, SAME_CALLS, "tokens looked up"));
         }
@@ -137,13 +149,14 @@ impl Evidence<'_, '_> {
 
     /// Do the operators that take the time have the same sizes?
     fn sizes(&self, works: &[Workload; 2]) -> Question {
+        let serves = self.serves();
         let shares = [0, 1].map(|side: usize| {
             let (own, other) = (&works[side], &works[1 - side]);
-            let both = own.calls.iter().filter(|(key, _)| other.calls.contains_key(*key));
-            let both = both.map(|(_, calls)| calls.main_ns).fold(0, u64::saturating_add);
-            ratio(both, own.shaped_ns)
+            let both = own.computed.iter().filter(|(key, _)| other.computed.contains_key(*key));
+            let both = both.map(|(_, time)| time.of_sizes(serves)).fold(0, u64::saturating_add);
+            ratio(both, own.shaped.of_sizes(serves))
         });
-        let has_shapes = works.iter().all(|work| work.shaped_share() >= ENOUGH_SHAPES);
+        let has_shapes = works.iter().all(|work| work.shaped_share(serves) >= ENOUGH_SHAPES);
         let flops = [0, 1].map(|side| Some(works[side].flops? / self.steps.counts[side]));
         let words = shares.map(|share| format!("{} of the time alike", percent(share)));
         let question = |answer, words: [Option<String>; 2], evidence: &str| {
@@ -184,6 +197,9 @@ impl Evidence<'_, '_> {
         if self.steps.basis == Basis::Layers || self.mix_matters() {
             return None;
         }
+        if let Some(passes) = self.forward_passes() {
+            return Some(passes);
+        }
         let mut calls = [0_u64; 2];
         for (key, first) in works[0].calls.iter().filter(|(_, calls)| calls.main_ns > 0) {
             if let Some(second) = works[1].calls.get(key) {
@@ -200,8 +216,25 @@ impl Evidence<'_, '_> {
         Some(of_numbers(WorkAspect::Amount, of_step, share, "calls of operators that both have"))
     }
 
+    /// The passes of training in a step, or in recordings without steps, if they are not as many.
+    #[expect(clippy::cast_precision_loss, reason = "counts of passes")]
+    fn forward_passes(&self) -> Option<Question> {
+        let passes = [0, 1].map(|side: usize| {
+            let mut found = self.sides[side].side.segments.steps.findings.iter();
+            let forward = found.find(|one| one.phase == Phase::Forward)?;
+            Some(forward.runs as f64 / self.steps.counts[side])
+        });
+        let asked = of_numbers(WorkAspect::Amount, passes, SAME_CALLS, "passes forward");
+        (asked.answer == Answer::Different).then_some(asked)
+    }
+
     /// What may be said of the times, and the times for tokens or FLOPs.
-    fn headline(&self, works: &[Workload; 2], questions: &[Question]) -> (Headline, Vec<WorkRate>) {
+    fn headline(
+        &self,
+        works: &[Workload; 2],
+        questions: &[Question],
+        contexts: &[Answered],
+    ) -> (Headline, Vec<WorkRate>) {
         let is =
             |about, answer| questions.iter().any(|one| one.about == about && one.answer == answer);
         let is_other_mix = self.mix_matters();
@@ -210,13 +243,10 @@ impl Evidence<'_, '_> {
         {
             return (Headline::Withheld, Vec::new());
         }
-        // Who serves reads a prompt in a step or decodes from it, which takes other times. Where one phase
-        // is all that both show, sizes that are alike leave no room for another.
+        // Who serves reads a prompt in a step or decodes from it, which takes other times.
         let is_of_sizes = is(WorkAspect::Sizes, Answer::Same);
-        let may_serve = || {
-            let may_mix = self.serves() && !(is_of_sizes && self.show_one_phase(works));
-            may_mix || !is_of_sizes && self.sides.iter().any(Chosen::has_unlike_passes)
-        };
+        let may_serve =
+            || self.serves() || !is_of_sizes && self.sides.iter().any(Chosen::has_unlike_passes);
         if is(WorkAspect::Phase, Answer::Unknown) && may_serve() {
             return (Headline::Withheld, Vec::new());
         }
@@ -229,8 +259,7 @@ impl Evidence<'_, '_> {
         }
         let differs = questions.iter().any(|one| one.answer == Answer::Different);
         if !differs {
-            let is_known = is(WorkAspect::Model, Answer::Same)
-                && (is(WorkAspect::Sizes, Answer::Same) || is(WorkAspect::Tokens, Answer::Same));
+            let is_known = questions.iter().all(|one| one.answer == Answer::Same);
             let headline = if is_known { Headline::OfAStep } else { Headline::Unconfirmed };
             return (headline, Vec::new());
         }
@@ -240,7 +269,10 @@ impl Evidence<'_, '_> {
             .any(|one| one.answer == Answer::Different && one.about != WorkAspect::Sizes);
         // Of a layer alone the tokens of a step are not its work alone, but in the same relation.
         let by_token = self.by_token(works);
-        if !by_token.is_empty() && has_sizes_of_steps {
+        // A token of a longer sequence attends to more.
+        let is_same_token = contexts.iter().all(|one| !one.is_other_for_a_token)
+            && !is(WorkAspect::Sequence, Answer::Different);
+        if !by_token.is_empty() && has_sizes_of_steps && is_same_token {
             return (Headline::ForAToken, by_token);
         }
         let flops = works.each_ref().map(|work| work.flops);

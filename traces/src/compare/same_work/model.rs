@@ -6,7 +6,7 @@ use super::super::basis::Steps;
 use super::super::models::Mismatch;
 use super::super::result::{Answer, Basis, Question, WorkAspect};
 use super::super::side::Chosen;
-use super::super::text::percent;
+use super::super::text::{number, percent};
 use super::weights;
 use super::workload::{Weights, Workload};
 use crate::ratio::ratio;
@@ -148,11 +148,13 @@ fn by_convolutions(works: &[Workload; 2], steps: &Steps) -> Option<(Answer, [Str
     let counts = [0, 1].map(|side| {
         let work = &works[side];
         let units = if of_step { steps.counts[side] } else { work.gemms as f64 };
-        (units > 0.0).then(|| work.convolutions as f64 / units)
+        // Less than one is of no step, as that behind the last step of a diffusion.
+        let count = work.convolutions as f64 / units;
+        (units > 0.0 && !(of_step && count < 1.0)).then_some(count)
     });
     let [Some(first), Some(second)] = counts else { return None };
     let unit = if of_step { "a step" } else { "for each GEMM" };
-    let words = [first, second].map(|count| format!("{count:.0} convolutions {unit}"));
+    let words = [first, second].map(|count| format!("{} convolutions {unit}", number(count)));
     let factor = (first / second).max(second / first);
     Some((if factor <= SAME_COUNT { Answer::Same } else { Answer::Different }, words))
 }

@@ -1,9 +1,11 @@
 //! Whether both sides ran the same phase, or the same mix of phases.
 
-use super::super::result::{Answer, PhasePart, Question, WorkAspect};
+use super::super::basis::{marked_steps, trains};
+use super::super::result::{Answer, Basis, PhasePart, Question, WorkAspect};
 use super::super::side::Chosen;
 use super::super::text::{list, number};
 use super::super::updates::different_passes;
+use super::model::SAME_COUNT;
 use super::workload::Workload;
 use super::{Evidence, SAME_AMOUNT};
 use crate::classify::AttnPhase;
@@ -13,8 +15,19 @@ use crate::segment::Phase;
 const PROMPT: u64 = 8;
 
 impl Evidence<'_, '_> {
-    /// The same phase?
-    pub(super) fn phase(&self, works: &[Workload; 2]) -> Question {
+    /// The same phase? Where one phase is all that both show, sizes that are alike leave no room for
+    /// another.
+    pub(super) fn phase(&self, works: &[Workload; 2], sizes: &Question) -> Question {
+        let asked = self.phase_that_shows(works);
+        let is_only_one = sizes.answer == Answer::Same && self.show_one_phase(works);
+        if asked.answer != Answer::Unknown || !is_only_one {
+            return asked;
+        }
+        let evidence = "the only phase that shows, and sizes that are alike".to_owned();
+        Question { answer: Answer::Same, evidence, ..asked }
+    }
+
+    fn phase_that_shows(&self, works: &[Workload; 2]) -> Question {
         let question = |answer, [first, second]: [Option<String>; 2], evidence: &str| Question {
             about: WorkAspect::Phase,
             phase: None,
@@ -41,6 +54,13 @@ impl Evidence<'_, '_> {
                     Some(format!("{phases} once in {} passes", number(passes[side])))
                 });
                 return question(Answer::Different, words, "passes before the optimizer runs");
+            }
+            if let Some(passes) = self.passes_of_marks() {
+                let words = [0, 1].map(|side: usize| {
+                    let phases = names[side].join(", ");
+                    Some(format!("{phases} in {} passes a marked step", number(passes[side])))
+                });
+                return question(Answer::Different, words, "passes of marked steps");
             }
             let are_common = names[0].iter().any(|name| names[1].contains(name));
             if are_common && self.mix_matters() {
@@ -108,6 +128,18 @@ impl Evidence<'_, '_> {
         question(Answer::Unknown, words, "no marks of steps")
     }
 
+    /// How many passes of training each side has in a marked step, if they are not as many: the
+    /// gradients of several may be added up in one.
+    fn passes_of_marks(&self) -> Option<[f64; 2]> {
+        if self.steps.basis != Basis::Layers || !self.sides.iter().all(trains) {
+            return None;
+        }
+        let marked = self.sides.each_ref().map(|side| marked_steps(side).iter().sum::<f64>());
+        let passes = [0, 1].map(|side: usize| self.steps.counts[side] / marked[side]);
+        let factor = (passes[0] / passes[1]).max(passes[1] / passes[0]);
+        (factor.is_finite() && factor > SAME_COUNT).then_some(passes)
+    }
+
     /// The phases that marks or kernels show on each side.
     fn names_of_phases(&self, works: &[Workload; 2]) -> [Vec<&'static str>; 2] {
         [0, 1].map(|side: usize| {
@@ -122,7 +154,7 @@ impl Evidence<'_, '_> {
     }
 
     /// Whether the same single phase is all that both sides show.
-    pub(super) fn show_one_phase(&self, works: &[Workload; 2]) -> bool {
+    fn show_one_phase(&self, works: &[Workload; 2]) -> bool {
         let [first, second] = self.names_of_phases(works);
         first.len() == 1 && first == second
     }

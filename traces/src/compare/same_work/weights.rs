@@ -81,14 +81,14 @@ impl Excess {
 
 /// The calls of each weight. Of a GEMM one size is the number of tokens, and no size of a weight.
 fn calls_by_size(work: &Workload) -> Calls {
-    let is_tokens = |size: &u64| work.looked_up.contains(size);
+    let is_tokens = |size: &u64| work.tokens_of_calls.contains(size);
     let mut all = Calls::new();
     for (weights, count) in &work.weights {
         let sizes = match weights {
             Weights::Gemm([m, n, k]) => {
                 let mut sizes = match [m, n, k].map(is_tokens) {
-                    [false, _, true] => vec![*m, *n],
-                    [false, true, false] => vec![*m, *k],
+                    // The gradient of weights is a sum over tokens.
+                    [false, _, true] if work.is_training == Some(true) => vec![*m, *n],
                     _ => vec![*n, *k],
                 };
                 sizes.sort_unstable();

@@ -3,6 +3,8 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::side::Chosen;
+use super::context::{Context, contexts};
+use super::lookups::lookups;
 use crate::NameId;
 use crate::classify::{AttnPhase, Class};
 use crate::launched::{NONE, launches, operators};
@@ -27,6 +29,35 @@ pub(super) struct Calls {
     pub(super) main_ns: u64,
     /// The part in kernels that are GEMMs or convolutions.
     dense_ns: u64,
+    /// The part in kernels of attention.
+    attention_ns: u64,
+}
+
+/// What was computed: a problem, whichever operator it is of, else a call with its sizes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Computed {
+    Problem(Problem),
+    Call(String, String),
+}
+
+/// The durations of GEMMs, convolutions and attention.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct MainTime {
+    pub(super) all_ns: u64,
+    /// The part in attention whose sizes do not say how many keys there are.
+    pub(super) open_ns: u64,
+}
+
+impl MainTime {
+    fn add(&mut self, all_ns: u64, open_ns: u64) {
+        self.all_ns = self.all_ns.saturating_add(all_ns);
+        self.open_ns = self.open_ns.saturating_add(open_ns);
+    }
+
+    /// Without attention over a cache, whose sizes are those of the cache, where a side serves.
+    pub(super) fn of_sizes(self, serves: bool) -> u64 {
+        if serves { self.all_ns.saturating_sub(self.open_ns) } else { self.all_ns }
+    }
 }
 
 /// The sizes that the model gives, of an operator with weights.
@@ -50,9 +81,11 @@ pub(super) struct Workload {
     /// The durations of all kernels.
     pub(super) all_ns: u64,
     /// Those of GEMMs, convolutions and attention.
-    pub(super) main_ns: u64,
+    main: MainTime,
     /// The part of these in operators with a shape.
-    pub(super) shaped_ns: u64,
+    pub(super) shaped: MainTime,
+    /// By what was computed.
+    pub(super) computed: FxHashMap<Computed, MainTime>,
     /// Of the recording, in FLOPs; none if too much of it is not known.
     pub(super) flops: Option<f64>,
     /// The part of GEMMs and convolutions with weights.
@@ -61,8 +94,8 @@ pub(super) struct Workload {
     dense_ns: u64,
     /// The part of these whose sizes are known.
     sized_ns: u64,
-    /// How many tokens calls looked up.
-    pub(super) looked_up: FxHashSet<u64>,
+    /// How many tokens calls looked up, or attended from.
+    pub(super) tokens_of_calls: FxHashSet<u64>,
     /// Sequences or images at once, of most calls that show it.
     pub(super) batch: Option<u64>,
     /// Tokens of a sequence.
@@ -81,6 +114,8 @@ pub(super) struct Workload {
     pub(super) attention: Option<AttnPhase>,
     /// What the marks say of the steps of each phase.
     pub(super) marked: Vec<(Option<Phase>, MarkedSize)>,
+    /// How far attention looks back in each phase.
+    pub(super) contexts: FxHashMap<Option<Phase>, Context>,
 }
 
 /// The mean sizes of marked steps.
@@ -95,8 +130,10 @@ impl Workload {
     pub(super) fn of(side: &Chosen<'_>, phase: Option<Phase>) -> Self {
         let recompute_is_asked_for = phase == Some(Phase::Recompute);
         let trace = side.side.trace;
-        let mut work = Self { marked: marked(side), ..Self::default() };
         let operators = operators(trace, &launches(trace));
+        let contexts = contexts(side, &operators);
+        let mut work = Self { marked: marked(side), contexts, ..Self::default() };
+        let lookups = lookups(trace);
         let mut seen: FxHashMap<(NameId, u32), Calls> = FxHashMap::default();
         let mut is_counted = vec![false; trace.ops.len()];
         let mut attention = [0_u64; 2];
@@ -110,8 +147,9 @@ impl Workload {
                 continue;
             }
             let is_main = is_main(class.main);
+            let is_attention = class.main == Class::Attn;
             if is_main {
-                work.main_ns = work.main_ns.saturating_add(duration_ns);
+                work.main.add(duration_ns, 0);
             }
             let is_dense = matches!(class.main, Class::Gemm | Class::Conv);
             if is_dense {
@@ -122,9 +160,11 @@ impl Workload {
                 AttnPhase::Decode => attention[1] += 1,
                 AttnPhase::Unknown => {}
             }
-            let op = operators.get(kernel).copied().unwrap_or(NONE) as usize;
+            let op = operators.get(kernel).copied().unwrap_or(NONE);
+            let op = lookups.get(&op).copied().unwrap_or(op) as usize;
             let (Some(&name), Some(&shape)) = (trace.ops.name.get(op), trace.ops.shape.get(op))
             else {
+                work.main.add(0, if is_attention { duration_ns } else { 0 });
                 continue;
             };
             let calls = seen.entry((name, shape)).or_default();
@@ -138,6 +178,9 @@ impl Workload {
             }
             if is_dense {
                 calls.dense_ns = calls.dense_ns.saturating_add(duration_ns);
+            }
+            if is_attention {
+                calls.attention_ns = calls.attention_ns.saturating_add(duration_ns);
             }
         }
         work.attention = match attention {
@@ -175,10 +218,25 @@ impl Workload {
             }
             // Symbols may stand for anything.
             if shape.is_empty() || shape.contains('?') {
+                self.main.add(0, calls.attention_ns);
                 continue;
             }
-            self.shaped_ns = self.shaped_ns.saturating_add(calls.main_ns);
+            let problem = Problem::of(op, shape);
+            let has_keys = matches!(problem, Some(Problem::Attention { .. }));
+            let open_ns = if has_keys { 0 } else { calls.attention_ns };
+            self.main.add(0, open_ns);
+            self.shaped.add(calls.main_ns, open_ns);
             let key = (base(op).to_owned(), Shape::sizes(shape));
+            let computed = match &problem {
+                // Some libraries have the weights first.
+                Some(Problem::Gemm { batch, m, n, k }) => {
+                    let [m, n] = [*m.min(n), *m.max(n)];
+                    Computed::Problem(Problem::Gemm { batch: *batch, m, n, k: *k })
+                }
+                Some(problem) => Computed::Problem(problem.clone()),
+                None => Computed::Call(key.0.clone(), key.1.clone()),
+            };
+            self.computed.entry(computed).or_default().add(calls.main_ns, open_ns);
             let all = self.calls.entry(key).or_default();
             all.count += calls.count;
             all.total_ns = all.total_ns.saturating_add(calls.total_ns);
@@ -186,7 +244,7 @@ impl Workload {
             if let Some(dtype) = Shape::of(shape).dtype().filter(|_| calls.main_ns > 0) {
                 *dtypes.entry(dtype).or_default() += calls.main_ns;
             }
-            let Some(problem) = Problem::of(op, shape) else { continue };
+            let Some(problem) = problem else { continue };
             #[expect(clippy::cast_precision_loss, reason = "a count of calls")]
             let count = calls.count as f64;
             flops += problem.flops() * count;
@@ -205,6 +263,7 @@ impl Workload {
                     *self.weights.entry(Weights::Conv(weights)).or_default() += calls.count;
                 }
                 Problem::Attention { batch, queries, .. } => {
+                    self.tokens_of_calls.insert(batch.saturating_mul(queries));
                     batches.add(batch, calls.count);
                     sequences.add(queries, calls.count);
                 }
@@ -212,7 +271,7 @@ impl Workload {
                     let table = [vocabulary, width];
                     *self.weights.entry(Weights::Embedding(table)).or_default() += calls.count;
                     let all = saturating_product(tokens.iter().copied().chain([calls.count]));
-                    self.looked_up.insert(saturating_product(tokens.iter().copied()));
+                    self.tokens_of_calls.insert(saturating_product(tokens.iter().copied()));
                     let of_table = tables.entry(table).or_default();
                     *of_table = of_table.saturating_add(all);
                     if let [batch, sequence] = tokens[..] {
@@ -223,13 +282,29 @@ impl Workload {
             }
         }
         #[expect(clippy::cast_precision_loss, reason = "a share")]
-        let is_enough = counted_ns as f64 >= ENOUGH_COUNTED * self.main_ns as f64;
+        let is_enough = counted_ns as f64 >= ENOUGH_COUNTED * self.main.all_ns as f64;
         self.flops = (flops > 0.0 && is_enough).then_some(flops);
         self.batch = batches.most().or(images.most());
         self.sequence = sequences.most();
+        self.put_tokens_first();
         self.tokens = tables.into_iter().max().map(|(_, tokens)| tokens).filter(|all| *all > 0);
         let most = dtypes.into_iter().max_by(|a, b| a.1.cmp(&b.1).then_with(|| b.0.cmp(&a.0)));
         self.dtype = most.map(|(dtype, _)| dtype);
+    }
+
+    /// Some libraries have the weights of a GEMM first and its tokens second.
+    fn put_tokens_first(&mut self) {
+        let is_tokens = |size: &u64| self.tokens_of_calls.contains(size);
+        let weights = std::mem::take(&mut self.weights);
+        for (weights, count) in weights {
+            let weights = match weights {
+                Weights::Gemm([m, n, k]) if is_tokens(&n) && !is_tokens(&m) => {
+                    Weights::Gemm([n, m, k])
+                }
+                weights => weights,
+            };
+            *self.weights.entry(weights).or_default() += count;
+        }
     }
 
     /// The FLOPs of GEMMs and convolutions with weights; none if the sizes of some are not known.
@@ -239,8 +314,8 @@ impl Workload {
     }
 
     /// The share of the main work whose shapes are known.
-    pub(super) fn shaped_share(&self) -> f64 {
-        crate::ratio::ratio(self.shaped_ns, self.main_ns)
+    pub(super) fn shaped_share(&self, serves: bool) -> f64 {
+        crate::ratio::ratio(self.shaped.of_sizes(serves), self.main.of_sizes(serves))
     }
 }
 

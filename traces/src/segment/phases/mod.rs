@@ -4,8 +4,8 @@
 //! `forward` for the operators whose gradients those compute, their `partners`; `direction` looks for
 //! passes through the layers that take turns in their direction, and `serving` at the attention of
 //! passes that only go forward, by its `sizes` and by names, and at how many tokens the `outputs` of
-//! a pass are of. What nothing shows has no phase: a wrong
-//! one would be worse.
+//! a pass are of, and how many sequences its `tables`. What nothing shows has no phase: a wrong one
+//! would be worse.
 
 mod beside;
 mod direction;
@@ -14,6 +14,7 @@ mod outputs;
 mod partners;
 mod serving;
 mod sizes;
+mod tables;
 mod training;
 
 use serde::Serialize;
@@ -54,7 +55,7 @@ pub enum PhaseEvidence {
     Direction,
     /// The sizes of all attention of the pass.
     Sizes,
-    /// How many of the tokens of the pass have a next token predicted.
+    /// How many sequences the pass has, and how many of its tokens have a next one predicted.
     Outputs,
     /// The names of all attention kernels of the pass.
     Names,
@@ -71,7 +72,7 @@ impl PhaseEvidence {
             Self::Optimizer => "calls of the optimizer",
             Self::Direction => "the direction of passes",
             Self::Sizes => "sizes of attention",
-            Self::Outputs => "tokens that have an output",
+            Self::Outputs => "sequences, and tokens that have an output",
             Self::Names => "names of attention kernels",
         }
     }

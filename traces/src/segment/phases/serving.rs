@@ -1,12 +1,12 @@
 //! Prefill, decode or both, by the attention of each pass through the layers.
 //!
 //! `sizes` reads what attention was called with: one query or a whole prompt is a phase only with a
-//! cache of keys and values, which has pages, is written, or grows from pass to pass. Where sizes do
-//! not tell sequences apart, `outputs` may: a server predicts a token of each. Names say whether a
-//! kernel is made for one query token of each sequence; kernels for prompts also verify drafts and
-//! decode large batches, and their names say nothing. Kernels between two passes are of the phase
-//! that both have, and otherwise of that whose head or tail they are, as far as looking up tokens
-//! shows it.
+//! cache of keys and values, which has pages, is written, or grows from pass to pass. Where sizes
+//! do not tell sequences apart, `outputs` may: a server predicts a token of each, and its `tables`
+//! have a row for each. Names say whether a kernel is made for one query token of each sequence;
+//! kernels for prompts also verify drafts and decode large batches, and their names say nothing.
+//! Kernels between two passes are of the phase that both have, and otherwise of that whose head or
+//! tail they are, as far as looking up tokens shows it.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -16,7 +16,7 @@ use super::super::order::StreamOrder;
 use super::outputs::{Outputs, only};
 use super::sizes::{MOST_DRAFTED, Seen, Statement};
 use super::training::moment;
-use super::{Found, Known, PhaseEvidence, beside};
+use super::{Found, Known, PhaseEvidence, beside, tables};
 use crate::classify::{AttnPhase, Class};
 use crate::enclosing::Intervals;
 use crate::launched::NONE;
@@ -42,6 +42,10 @@ pub(super) fn phases(
     let outputs = Outputs::of(trace, operators, layers, order);
     for (look, with_output) in looks.iter_mut().zip(&outputs.of_pass) {
         look.with_output = *with_output;
+    }
+    let sequences = tables::sequences(trace, launches, operators, layers);
+    for (look, sequences) in looks.iter_mut().zip(sequences) {
+        look.sequences = sequences;
     }
     let cache = Cache::of(&looks, outputs);
     let known: Vec<Known> = looks.iter().map(|look| look.phase(&cache)).collect();
@@ -74,6 +78,8 @@ struct Look {
     queries: Option<u64>,
     /// The tokens that a next one is predicted for.
     with_output: Option<u64>,
+    /// The sequences in the table of pages.
+    sequences: Option<u64>,
     /// The most tokens that a query may attend to; none with pages of a cache.
     keys: Option<u64>,
     writes_cache: bool,
@@ -145,13 +151,15 @@ impl Look {
         }
     }
 
-    /// A server predicts one token of each sequence: for all tokens of a pass if all are decoded, and
-    /// for one of many if they are a prompt. Some predict all tokens of prompts too, with kernels
-    /// for prompts; then the numbers say nothing.
+    /// A server predicts one token of each sequence: for all tokens of a pass if all are decoded,
+    /// and for one of many if they are a prompt. Some predict all tokens of prompts too, or none of
+    /// a part of a prompt among tokens that are decoded, so there must be as many sequences.
     fn by_outputs(&self) -> Option<Phase> {
         let (queries, with_output) = (self.queries?, self.with_output?);
+        if !self.writes_cache || self.sequences != Some(with_output) {
+            return None;
+        }
         match with_output {
-            _ if !self.writes_cache => None,
             1 if queries > MOST_DRAFTED => Some(Phase::Prefill),
             _ if with_output == queries && !self.has_prompt_kernels => Some(Phase::Decode),
             _ => None,

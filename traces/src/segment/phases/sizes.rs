@@ -1,6 +1,6 @@
 //! What the sizes of attention say: one token of each sequence, or prompts.
 
-use crate::shapes::{Problem, Shape, base};
+use crate::shapes::{Pages, Problem, Shape, base, joined_queries};
 
 /// Who verifies what a smaller model drafted reads a few tokens of a sequence, or a tree of them. A
 /// sequence with more is a prompt.
@@ -48,39 +48,21 @@ impl Statement {
             }
             _ => {
                 let shape = Shape::of(text);
-                let queries = joined_queries(&shape);
-                let attention = queries.and_then(|queries| of_pages(op, &shape, queries));
-                Self { attention, queries, ..Self::default() }
+                let attention = Pages::of(op, &shape).and_then(|pages| of_pages(&pages));
+                Self { attention, queries: joined_queries(&shape), ..Self::default() }
             }
         }
     }
 }
 
-/// The queries of sequences of different lengths, behind one another: `[tokens, heads, size]`.
-fn joined_queries(shape: &Shape<'_>) -> Option<u64> {
-    let queries = shape.inputs.iter().find(|input| !input.dims.is_empty())?;
-    let &[Some(tokens), Some(_), Some(_)] = queries.dims.as_slice() else { return None };
-    Some(tokens)
-}
-
-/// Attention over a cache in pages: a table of whole numbers says where the pages of each sequence
-/// are.
-fn of_pages(op: &str, shape: &Shape<'_>, tokens: u64) -> Option<Seen> {
-    let is_table = |dims: &[Option<u64>], kind: &str| {
-        dims.len() == 2 && matches!(kind, "int" | "long int" | "long")
-    };
-    let mut tables = shape.inputs.iter().filter(|input| is_table(&input.dims, input.kind));
-    let sequences = tables.next()?.dims.first().copied()??;
-    if tables.next().is_some() {
-        return None;
-    }
-    let longest = longest_query(op, shape);
+/// What sequences are for whose keys and values are in the pages of a cache.
+fn of_pages(pages: &Pages) -> Option<Seen> {
+    let Pages { tokens, sequences, longest_query, .. } = *pages;
     Some(match tokens.checked_div(sequences)? {
         1 if tokens == sequences => Seen::OneToken { sequences },
         MOST_DRAFTED.. if sequences == 1 => Seen::Prompts,
-        each => {
-            longest.map_or(Seen::Several, |longest| of_lengths(tokens, sequences, each, longest))
-        }
+        each => longest_query
+            .map_or(Seen::Several, |longest| of_lengths(tokens, sequences, each, longest)),
     })
 }
 
@@ -95,16 +77,6 @@ fn of_lengths(tokens: u64, sequences: u64, each: u64, longest: u64) -> Seen {
     }
     let has_single = others >= sequences - 1 && others < 2 * (sequences - 1);
     if has_single { Seen::Mixed } else { Seen::Several }
-}
-
-/// The tokens of the sequence with the most queries, by the operator's own input for that.
-fn longest_query(op: &str, shape: &Shape<'_>) -> Option<u64> {
-    let place = match op {
-        "_vllm_fa2_C::varlen_fwd" => 10,
-        "_vllm_fa3_C::fwd" => 12,
-        _ => return None,
-    };
-    shape.inputs.get(place)?.value.parse().ok()
 }
 
 /// Whether each token attends to those before it only, by the operator's own input for that.

@@ -20,6 +20,10 @@ pub(crate) struct Program {
     pub(crate) truth: Vec<Option<Phase>>,
     /// Whether the sizes of operators were recorded.
     pub(crate) has_sizes: bool,
+    /// Whether a server shows the table of the pages of its sequences.
+    pub(crate) has_tables: bool,
+    /// How many tokens a server has read of each sequence before.
+    pub(crate) cached: u64,
     /// Whether the model predicts tokens.
     pub(crate) has_head: bool,
     /// Whether the profiler numbers gradients; old ones do not.
@@ -80,6 +84,8 @@ impl Program {
             vendor,
             truth: Vec::new(),
             has_sizes: true,
+            has_tables: true,
+            cached: 0,
             has_head: true,
             has_numbers: true,
             tokens: 256,

@@ -64,8 +64,19 @@ impl Kernels {
 impl Program {
     /// A step of the server.
     pub(crate) fn step(&mut self, kernels: Kernels, batch: &Batch) {
+        self.step_with(kernels, batch, batch.sequences());
+    }
+
+    /// A step of a server that predicts a token for so many of those of its batch.
+    pub(crate) fn step_with(&mut self, kernels: Kernels, batch: &Batch, outputs: u64) {
         let phase = batch.phase();
         let tokens = batch.tokens();
+        if self.has_tables {
+            // The pages of each sequence, as vLLM copies them.
+            let pages = format!("[[{0}, 64], [{0}, 64], []]", batch.sequences());
+            let types = r#"["int", "int", "Scalar"]"#;
+            self.op(MAIN, ("aten::copy_", &pages, types, r#"["", "", "True"]"#), &[], 0, phase);
+        }
         let table = format!("[[{VOCABULARY}, {HIDDEN}], [{tokens}]]");
         let types = r#"["c10::BFloat16", "long int"]"#;
         self.op(
@@ -96,8 +107,7 @@ impl Program {
             self.pieces(kernels, &of_layer, phase);
         }
         self.small(MAIN, "_C::fused_add_rms_norm", "fused_add_rms_norm_kernel", phase);
-        let sequences = batch.sequences();
-        self.mm(MAIN, [sequences, VOCABULARY, HIDDEN], phase);
+        self.mm(MAIN, [outputs, VOCABULARY, HIDDEN], phase);
         self.small(MAIN, "aten::argmax", "reduce_kernel_ArgMaxOps", phase);
         self.host_ns = self.host_ns.max(self.device_ns);
     }
@@ -121,7 +131,8 @@ impl Program {
     fn serve_attention(&mut self, kernels: Kernels, batch: &Batch, phase: Option<Phase>) {
         let (tokens, sequences) = (batch.tokens(), batch.sequences());
         let longest = batch.0.iter().max().copied().unwrap_or(0);
-        let ns = batch.0.iter().map(|own| own * own / 20 + 100).sum::<u64>().max(3000);
+        let cached = self.cached;
+        let ns = batch.0.iter().map(|own| own * (own + cached) / 20 + 100).sum::<u64>().max(3000);
         let flash = self.of_vendor(["flash_fwd_kernel", "attn_fwd"]);
         match kernels {
             Kernels::Library => {
@@ -139,7 +150,7 @@ impl Program {
                 ] {
                     (dims[place], kinds[place]) = (of, kind);
                 }
-                for (place, value) in [(12, longest), (13, 4096)] {
+                for (place, value) in [(12, longest), (13, longest + cached)] {
                     (kinds[place], values[place]) = (r#""Scalar""#, format!("\"{value}\""));
                 }
                 let [dims, kinds, values] = [dims.join(", "), kinds.join(", "), values.join(", ")]
@@ -166,6 +177,8 @@ impl Program {
                     (_, true) => &["flashinfer::BatchDecodeWithPagedKVCacheKernel"],
                     (_, false) => &["flashinfer::BatchPrefillWithPagedKVCacheKernel"],
                 };
+                // Together they take as long on both vendors.
+                let ns = ns / names.len() as u64;
                 self.op(MAIN, ("vllm::unified_attention", "", "", ""), names, ns, phase);
             }
         }

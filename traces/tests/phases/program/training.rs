@@ -37,6 +37,15 @@ impl Program {
         self.host_ns = self.host_ns.max(self.device_ns);
     }
 
+    /// A step that the profiler marks, of several passes, and an optimizer that nothing marks.
+    pub(crate) fn marked_step(&mut self, number: usize, passes: usize) {
+        self.around("user_annotation", &format!("ProfilerStep#{number}"), MAIN, |program| {
+            (0..passes).for_each(|_| program.gradients(Checkpoint::None));
+            program.adam();
+        });
+        self.host_ns = self.host_ns.max(self.device_ns);
+    }
+
     /// A step of training that the optimizer runs: it is called with a closure.
     pub(crate) fn train_in_closure(&mut self) {
         self.around("user_annotation", "Optimizer.step#AdamW.step", MAIN, |program| {
@@ -86,10 +95,18 @@ impl Program {
     /// Looks up the tokens of a step of training.
     fn look_up(&mut self, phase: Option<Phase>) {
         let sequence = self.tokens / 4;
-        let dims = format!("[[{VOCABULARY}, {HIDDEN}], [4, {sequence}]]");
-        let types = r#"["c10::BFloat16", "long int"]"#;
-        let op = ("aten::embedding", dims.as_str(), types, r#"["", ""]"#);
-        self.op(MAIN, op, &["indexSelectLargeIndex"], 2500, phase);
+        let number = std::mem::take(&mut self.number);
+        let sizes = match self.has_sizes {
+            true => format!(
+                "{number}, \"Input Dims\": [[{VOCABULARY}, {HIDDEN}], [4, {sequence}]], \
+                 \"Input type\": [\"c10::BFloat16\", \"long int\"]"
+            ),
+            false => number,
+        };
+        // As the framework does it: another operator launches the kernel.
+        self.around_with(&sizes, "cpu_op", "aten::embedding", MAIN, |program| {
+            program.small(MAIN, "aten::index_select", "indexSelectLargeIndex", phase);
+        });
     }
 
     fn adam(&mut self) {
