@@ -35,6 +35,9 @@ pub(crate) fn map_on_all_processors<T: Send>(
     results.into_iter().flatten().collect()
 }
 
+/// The index of the first item of a part, and its items, until somebody takes them.
+type Part<'i, T> = Mutex<Option<(usize, &'i mut [T])>>;
+
 fn in_parts<T: Send>(items: &mut [T], grain: usize, work: impl Fn(usize, &mut [T]) + Sync) {
     let free = affinity::before_binding();
     let threads = match free {
@@ -46,12 +49,12 @@ fn in_parts<T: Send>(items: &mut [T], grain: usize, work: impl Fn(usize, &mut [T
     if share >= items.len() {
         return work(0, items);
     }
-    let parts: Vec<Mutex<Option<(usize, &mut [T])>>> = items
+    let parts: Vec<Part<'_, T>> = items
         .chunks_mut(share)
         .enumerate()
         .map(|(part, items)| Mutex::new(Some((part * share, items))))
         .collect();
-    let work_on = |part: &Mutex<Option<(usize, &mut [T])>>| {
+    let work_on = |part: &Part<'_, T>| {
         let taken = part.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some((first, items)) = taken {
             work(first, items);
