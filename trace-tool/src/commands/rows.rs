@@ -26,7 +26,8 @@ pub(super) fn rows(args: &TraceKernelsArgs) -> anyhow::Result<()> {
     let mut destination = match format {
         RowFormat::Csv => args.out.for_csv(target)?,
         RowFormat::Json => Destination::for_json_lines(target)?,
-        _ => Destination::new(target)?,
+        #[cfg(feature = "parquet")]
+        RowFormat::Parquet => Destination::new(target)?,
     };
     let mut writer = RowWriter::new(table, extent, format, &mut destination)?;
     for file in &files {
