@@ -86,7 +86,9 @@ impl<'a> Expected<'a> {
     pub fn can_prove(&self) -> bool {
         let mut vague = 0.0;
         let mut all = 0.0;
-        for (value, rounding) in self.values.values.iter().zip(&self.values.rounding) {
+        let numbers = self.values.values.iter().zip(&self.values.rounding);
+        // What is no number must be none exactly, which proves enough.
+        for (value, rounding) in numbers.filter(|(value, _)| value.is_finite()) {
             let square = value * value;
             all += square;
             if self.unit(*value, *rounding) * self.tolerance > VAGUE * (self.scale + value.abs()) {

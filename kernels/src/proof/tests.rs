@@ -205,6 +205,9 @@ fn where_rounding_may_take_most_of_a_result_nothing_is_proved() {
     assert!(!expected.can_prove());
     expected.values.rounding = expected.values.values.iter().map(|value| value / 80.0).collect();
     assert!(expected.can_prove());
+    expected.values.values[1] = f64::NAN;
+    expected.values.values[2] = f64::INFINITY;
+    assert!(expected.can_prove());
     expected.values.values.fill(0.0);
     assert!(expected.can_prove(), "zeros are right where only zeros are expected");
 }
