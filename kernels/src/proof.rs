@@ -36,8 +36,8 @@ pub struct OutputErrors {
 /// and kernels add up in orders that the analysis does not know.
 const LIKELY_ERRORS: f64 = 8.0;
 
-/// A number of which a right kernel may be off by more than this proves nothing: in the same measure, a
-/// wrong kernel is off by about one, and one that writes zeros by a half and more.
+/// A number that a right kernel may miss by more than this proves nothing: in the same measure, a wrong
+/// kernel misses it by about one, and one that writes zeros by a half and more.
 const VAGUE: f64 = 0.5;
 
 /// The witness and a right kernel may be off in opposite directions, by as much each.

@@ -231,7 +231,8 @@ fn families(
     groups
 }
 
-/// In the order of the first pair of each. A pattern of which no pair can be compared has no figures.
+/// In the order of the first pair of each. A pattern without a pair is not among them, however many of
+/// its problems are INVALID: its family counts these.
 fn patterns(
     sides: &[ComparedSide],
     pairs: &[(Pair, f64)],

@@ -157,7 +157,7 @@ fn open(device: &Device, implementation: Implementation) -> Result<Opened, Failu
 
 /// Ends this process when its time is up, in the middle of whatever it does.
 fn leave_after(time_left: Duration) {
-    // Without a thread to spare, the caller's limit, which is the same, ends it.
+    // Without a thread to spare, the caller ends it, which waits a little longer.
     let _ = std::thread::Builder::new().spawn(move || {
         std::thread::sleep(time_left);
         worker::leave();

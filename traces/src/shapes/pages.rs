@@ -40,7 +40,7 @@ impl Pages {
     }
 
     /// Whether all sequences are as long as the longest one: there is no other, or all are prompts
-    /// of one length, of which nothing was read before.
+    /// of one length that are read from their beginning.
     pub(crate) fn are_as_long(&self) -> bool {
         let are_whole_prompts = || {
             let all = self.longest_query.and_then(|longest| longest.checked_mul(self.sequences));

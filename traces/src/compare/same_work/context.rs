@@ -268,7 +268,7 @@ fn of_inputs(both: [&Context; 2]) -> Told {
 }
 
 impl Told {
-    /// Whether the sequences are as long on both sides, as far as that is told.
+    /// Whether both sides say how long their sequences are, and they are as long.
     fn are_as_long(&self) -> bool {
         matches!(self.lengths, [Some(first), Some(second)] if near(first, second, SAME_AMOUNT))
     }

@@ -67,7 +67,7 @@ impl Program {
         self.step_with(kernels, batch, batch.sequences());
     }
 
-    /// A step of a server that predicts a token for so many of those of its batch.
+    /// A step of a server that predicts this many tokens.
     pub(crate) fn step_with(&mut self, kernels: Kernels, batch: &Batch, outputs: u64) {
         let phase = batch.phase();
         let tokens = batch.tokens();
