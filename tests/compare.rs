@@ -203,9 +203,34 @@ fn what_is_not_compared_is_listed_with_the_reason() {
     assert_eq!((others[0].target.threads, others[0].records), (7, 1));
     assert_eq!(comparison.families[0].invalid, 1);
     let of_patterns: usize = comparison.patterns.iter().map(|group| group.invalid).sum();
-    let name = comparison.not_compared[1].problem.chain().name();
-    let is_listed = comparison.patterns.iter().any(|one| one.pattern.as_deref() == Some(&name));
-    assert_eq!(of_patterns, usize::from(is_listed));
+    assert_eq!(of_patterns, 1);
+}
+
+#[test]
+fn a_pattern_whose_problems_are_all_invalid_is_listed() {
+    let mut numbers = Numbers(17);
+    let truths = truths(6, &mut numbers);
+    let [mut first, second] = [(); 2].map(|()| run(&truths, RESOLUTION, &mut numbers));
+    let name = truths[3].problem.chain().name();
+    let is_of_it = |problem: &Problem| problem.chain().name() == name;
+    let mut invalid = 0;
+    for record in first.records.iter_mut().filter(|record| is_of_it(&record.problem)) {
+        record.verdict = Verdict::Invalid;
+        invalid += 1;
+    }
+    let comparison = compare(&first, &second);
+
+    assert!(!comparison.pairs.iter().any(|pair| is_of_it(&pair.problem)));
+    let of_name: Vec<_> =
+        comparison.patterns.iter().filter(|one| one.pattern.as_ref() == Some(&name)).collect();
+    let [of_name] = of_name[..] else { panic!("{of_name:?}") };
+    assert_eq!((of_name.pairs, of_name.invalid, of_name.speedups), (0, invalid, None));
+    let form = truths[3].problem.chain().form();
+    assert_eq!(of_name.family, fusion_cost_model::Family::of(form));
+    let count = |groups: &[fusion_cost_model::compare::Group]| -> usize {
+        groups.iter().map(|group| group.invalid).sum()
+    };
+    assert_eq!(count(&comparison.patterns), count(&comparison.families));
 }
 
 #[test]

@@ -60,7 +60,7 @@ pub use target::{SideTarget, TargetParts};
 pub use times::{CommonChange, SingleOp};
 
 use crate::model::Policy;
-use crate::vocabulary::Family;
+use crate::vocabulary::{Family, Problem};
 
 /// How to compare.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -231,8 +231,7 @@ fn families(
     groups
 }
 
-/// In the order of the first pair of each. A pattern without a pair is not among them, however many of
-/// its problems are INVALID: its family counts these.
+/// In the order of the first pair of each; those whose problems are all INVALID follow.
 fn patterns(
     sides: &[ComparedSide],
     pairs: &[(Pair, f64)],
@@ -240,21 +239,24 @@ fn patterns(
 ) -> Vec<Group> {
     let mut groups = Vec::new();
     for side in 1..sides.len() {
-        let mut by_name: Vec<(String, Vec<&Pair>)> = Vec::new();
-        for (pair, _) in pairs.iter().filter(|(pair, _)| pair.side == side) {
-            let name = pair.problem.chain().name();
-            match by_name.iter_mut().find(|(known, _)| *known == name) {
-                Some((_, of_name)) => of_name.push(pair),
-                None => by_name.push((name, vec![pair])),
+        let of_side: Vec<&Pair> =
+            pairs.iter().map(|(pair, _)| pair).filter(|pair| pair.side == side).collect();
+        let is_invalid = |one: &&NotCompared| (one.side, one.why) == (side, WhyNot::Invalid);
+        let invalid: Vec<&NotCompared> = not_compared.iter().filter(is_invalid).collect();
+        let of_pairs = of_side.iter().map(|pair| (pair.problem.chain().name(), pair.family));
+        let of_invalid = invalid.iter().map(|one| (one.problem.chain().name(), one.family()));
+        let mut names: Vec<(String, Family)> = Vec::new();
+        for (name, family) in of_pairs.chain(of_invalid) {
+            if !names.iter().any(|(known, _)| *known == name) {
+                names.push((name, family));
             }
         }
-        groups.extend(by_name.into_iter().map(|(name, of_name)| {
-            let family = of_name.first().map_or(Family::Linear, |pair| pair.family);
-            let is_invalid = |one: &&NotCompared| {
-                (one.side, one.why) == (side, WhyNot::Invalid) && one.problem.chain().name() == name
-            };
-            let invalid = not_compared.iter().filter(is_invalid).count();
-            Group::of(side, family, Some(name), &of_name, invalid)
+        groups.extend(names.into_iter().map(|(name, family)| {
+            let is_of_it = |problem: &Problem| problem.chain().name() == name;
+            let pairs: Vec<&Pair> =
+                of_side.iter().copied().filter(|pair| is_of_it(&pair.problem)).collect();
+            let invalid = invalid.iter().filter(|one| is_of_it(&one.problem)).count();
+            Group::of(side, family, Some(name), &pairs, invalid)
         }));
     }
     groups

@@ -50,6 +50,7 @@
 
 #![warn(clippy::print_stderr, clippy::print_stdout)]
 
+mod at_once;
 mod classes;
 pub mod classify;
 pub mod collectives;
@@ -87,6 +88,7 @@ pub mod synthetic;
 mod warning;
 mod words;
 
+pub use at_once::at_once;
 pub use classes::{Classes, NameClasses};
 pub use column::Column;
 pub use error::TraceError;

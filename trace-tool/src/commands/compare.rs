@@ -14,7 +14,7 @@ use kernel_traces::compare::{
     fusion_records,
 };
 use kernel_traces::rates::Machine;
-use kernel_traces::{Classes, RankFile, Segments, Trace};
+use kernel_traces::{Classes, RankFile, Segments, Trace, at_once};
 
 use super::Machines;
 use super::open::{self, Inputs};
@@ -140,10 +140,7 @@ fn comparison(
         let segments = Segments::of(trace, &classes);
         (classes, segments)
     };
-    let (of_first, of_second) = std::thread::scope(|scope| {
-        let second = scope.spawn(|| parts(&traces[1]));
-        (parts(&traces[0]), second.join().unwrap_or_else(|_| parts(&traces[1])))
-    });
+    let (of_first, of_second) = at_once(|| parts(&traces[0]), || parts(&traces[1]));
     let names = [&first, &second].map(|file| file.named.display().to_string());
     let options = CompareOptions { phase: args.phase.only(), layer: args.layer };
     let first = side(&traces[0], &of_first, &names[0]);

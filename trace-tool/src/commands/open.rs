@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use cli_support::exit::UsageError;
 use cli_support::memory;
@@ -11,7 +12,7 @@ use cli_support::say;
 use cli_support::units::gibibytes;
 use indicatif::{ProgressBar, ProgressStyle};
 use kernel_traces::{
-    IndexPolicy, IndexUse, Options, RankFile, Ranks, Streamed, Trace, Warning, index,
+    IndexPolicy, IndexUse, Options, RankFile, Ranks, Streamed, Trace, Warning, at_once, index,
 };
 
 use super::copies::Copies;
@@ -163,17 +164,12 @@ impl Inputs {
     /// Two whole traces, which are read at once.
     pub(super) fn load_both(&mut self, files: [&RankFile; 2]) -> anyhow::Result<[Trace; 2]> {
         let policy = &self.policy;
-        let open = |file: &RankFile, mut progress: Box<dyn FnMut(u64, u64) + Send>| {
-            Trace::open(&file.path, &Options::default(), policy, &mut progress)
+        let progress = files.map(|file| Mutex::new(self.progress_beside(file)));
+        let open = |which: usize| {
+            let mut progress = progress[which].lock().unwrap_or_else(PoisonError::into_inner);
+            Trace::open(&files[which].path, &Options::default(), policy, &mut **progress)
         };
-        let [first_progress, second_progress] = files.map(|file| self.progress_beside(file));
-        let (first, second) = std::thread::scope(|scope| {
-            let second = scope.spawn(|| open(files[1], second_progress));
-            let first = open(files[0], first_progress);
-            (first, second.join())
-        });
-        let second =
-            second.map_err(|_| anyhow::anyhow!("reading {} failed", files[1].named.display()))?;
+        let (first, second) = at_once(|| open(0), || open(1));
         Ok([self.opened(files[0], first?), self.opened(files[1], second?)])
     }
 

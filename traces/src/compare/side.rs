@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use super::attribution::Attribution;
 use crate::classify::{AttnPhase, Class};
 use crate::segment::{Pass, Phase};
-use crate::{Classes, Segments, Trace};
+use crate::{Classes, Segments, Trace, at_once};
 
 /// One of the two traces that are compared.
 #[derive(Debug, Clone, Copy)]
@@ -162,12 +162,7 @@ impl<'t> Chosen<'t> {
 
 /// Does something for both sides at once.
 pub(super) fn on_both<T: Send>(of_side: &(impl Fn(usize) -> T + Sync)) -> [T; 2] {
-    std::thread::scope(|scope| {
-        let second = scope.spawn(|| of_side(1));
-        let first = of_side(0);
-        // A thread that panics has said why, and the same again says it here.
-        [first, second.join().unwrap_or_else(|_| of_side(1))]
-    })
+    at_once(|| of_side(0), || of_side(1)).into()
 }
 
 /// The device whose kernels take longest together, of equals the one with the lowest number; and

@@ -15,8 +15,6 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 
-use std::thread;
-
 use serde::Serialize;
 
 pub use devices::{DeviceTime, GapLength, Idle, Overlap, StreamTime, device_times};
@@ -29,7 +27,7 @@ pub use segments::{PhaseTime, SegmentSummary, StepTime, phase_times};
 
 use crate::classify::{Class, ClassSet, Classification, legacy_name};
 use crate::ratio::ratio;
-use crate::{Classes, NameId, Trace, Warning};
+use crate::{Classes, NameId, Trace, Warning, at_once};
 use sweep::{Interval, sweep};
 
 /// Which names the classes have.
@@ -101,12 +99,9 @@ impl Summary {
     /// Sums up a trace whose kernels are classified.
     #[must_use]
     pub fn with(trace: &Trace, classes: &Classes, taxonomy: Taxonomy) -> Self {
-        thread::scope(|scope| {
-            let devices = scope.spawn(|| device_times(trace, classes));
-            let groups = Groups::of(trace, classes, taxonomy);
-            let devices = devices.join().unwrap_or_else(|_| device_times(trace, classes));
-            Self::of_parts(trace, groups, devices)
-        })
+        let (groups, devices) =
+            at_once(|| Groups::of(trace, classes, taxonomy), || device_times(trace, classes));
+        Self::of_parts(trace, groups, devices)
     }
 
     fn of_parts(trace: &Trace, groups: Groups, devices: Vec<DeviceTime>) -> Self {
