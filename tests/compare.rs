@@ -234,6 +234,31 @@ fn a_pattern_whose_problems_are_all_invalid_is_listed() {
 }
 
 #[test]
+fn as_much_as_was_asked_for_is_a_regression() {
+    let mut numbers = Numbers(23);
+    let truths = truths(1, &mut numbers);
+    let [mut first, mut second] = [(); 2].map(|()| run(&truths, RESOLUTION, &mut numbers));
+    let mut is_found = |before: f64, after: f64| {
+        for (run, speedup) in [(&mut first, before), (&mut second, after)] {
+            let record = &mut run.records[0];
+            record.speedup_factor = speedup;
+            (record.speedup_low, record.speedup_high) = (0.999 * speedup, 1.001 * speedup);
+        }
+        compare(&first, &second).regressions(0.05).next().is_some()
+    };
+    for hundredths in 80..400_u32 {
+        let decimal = |of: u32, digits: usize| -> f64 {
+            let text = of.to_string();
+            let (whole, rest) = text.split_at(text.len() - digits);
+            format!("0{whole}.{rest}").parse().unwrap()
+        };
+        let before = decimal(hundredths, 2);
+        assert!(is_found(before, decimal(95 * hundredths, 4)), "5 % less than {before}");
+        assert!(!is_found(before, 0.951 * before), "4.9 % less than {before}");
+    }
+}
+
+#[test]
 fn another_thread_count_is_another_target_and_no_regression() {
     let mut numbers = Numbers(11);
     let mut truths = truths(20, &mut numbers);

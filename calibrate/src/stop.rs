@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use anyhow::Context as _;
 use cli_support::say;
 use fused_kernels::worker::Input;
 
@@ -24,6 +25,10 @@ struct Shared {
     held: Mutex<Option<Input>>,
 }
 
+/// What a thread is needed for.
+pub(crate) const CANNOT_LISTEN: &str =
+    "no thread listens for Ctrl-C; is there a limit of processes (ulimit -u)?";
+
 impl Stop {
     /// Listens for Ctrl-C, and on Unix for SIGTERM and SIGHUP.
     ///
@@ -42,7 +47,8 @@ impl Stop {
             if since.is_zero() {
                 say!("\nstopping: writing what is done (once more to quit at once)");
             }
-        })?;
+        })
+        .context(CANNOT_LISTEN)?;
         Ok(stop)
     }
 

@@ -45,6 +45,29 @@ fn write_config(folder: &Path, text: &str) {
 }
 
 #[test]
+fn a_result_never_takes_the_place_of_the_defaults() {
+    let folder = folder();
+    let folder = folder.path();
+    write_config(folder, "threads = 1\n");
+    let file = folder.join("calibrate/config.toml");
+    calibrate(folder)
+        .args(["export", "e.toml", "--overwrite", "-o", "calibrate/config.toml"])
+        .assert()
+        .code(2)
+        .stderr(contains("this command reads it; name another output"));
+    let other = folder.join("other.toml");
+    fs::copy(&file, &other).unwrap();
+    calibrate(folder)
+        .env("CALIBRATE_CONFIG", &other)
+        .args(["export", "e.toml", "--overwrite", "-o", "other.toml"])
+        .assert()
+        .code(2);
+    for path in [&file, &other] {
+        assert_eq!(fs::read_to_string(path).unwrap(), "threads = 1\n");
+    }
+}
+
+#[test]
 fn the_file_and_variables_set_defaults_and_config_lists_them() {
     let folder = folder();
     let folder = folder.path();

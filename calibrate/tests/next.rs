@@ -78,12 +78,14 @@ fn what_a_model_needs_is_added_to_a_file() {
     let folder = folder();
     let at = folder.path();
     let model = ["--for", "model.json", "--dim", "batch=4", "--output", "t.toml"];
-    calibrate(at).args(model).args(["--threads", "2", "--dry-run"]).assert().success().stdout(
-        contains("3 problems")
-            .and(contains("1 of 1 are unsafe; nothing is known of what they may lose"))
-            .and(contains("to measure").and(contains("linear+relu/f32"))),
-    );
-    assert!(!at.join("t.toml").exists(), "a dry run writes nothing");
+    for option in ["--dry-run", "--plan"] {
+        calibrate(at).args(model).args(["--threads", "2", option]).assert().success().stdout(
+            contains("3 problems")
+                .and(contains("1 of 1 are unsafe; nothing is known of what they may lose"))
+                .and(contains("to measure").and(contains("linear+relu/f32"))),
+        );
+        assert!(!at.join("t.toml").exists(), "{option} writes nothing");
+    }
 
     let single = "add_relu/f32/m4.n4";
     quick(at).args(["--problem", single, "--output", "t.toml"]).assert().success();
@@ -124,11 +126,14 @@ fn a_refresh_leaves_the_older_file_as_it_is() {
     quick(at).args(named).args(["--output", "old.toml"]).assert().success();
     make_valid(&at.join("old.toml"));
     let older = std::fs::read(at.join("old.toml")).unwrap();
-    calibrate(at)
-        .args(["--refresh", "old.toml", "--threads", "2", "--points", "2", "--dry-run"])
-        .assert()
-        .success()
-        .stdout(contains("add_relu/f32").and(contains("linear_bias/f32")));
+    for option in ["--dry-run", "--plan"] {
+        calibrate(at)
+            .args(["--refresh", "old.toml", "--threads", "2", "--points", "2", option])
+            .assert()
+            .success()
+            .stdout(contains("add_relu/f32").and(contains("linear_bias/f32")));
+        assert!(!at.join("old.refreshed.toml").exists(), "{option} writes nothing");
+    }
     quick(at)
         .args(["--refresh", "old.toml", "--points", "2"])
         .assert()

@@ -291,7 +291,7 @@ fn report() -> WorkloadReport {
             unknown: 2,
             missing: vec![problem("add/f32/m128.n768")],
         },
-        memory: Memory { bytes: 411_000_000, extra_ms: 5.1 },
+        memory: Memory { bytes: 411_000_000, extra_ms: 5.1, layers: 121, by_bandwidth: 24 },
         ways: vec![
             way(Way::Unfused, 158, 71.4, 72.6),
             way(Way::AlwaysFused, 74, 70.2, 71.0),

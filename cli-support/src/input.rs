@@ -2,7 +2,8 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use crate::say;
 
@@ -42,6 +43,22 @@ fn binary(bytes: u64) -> String {
     }
 }
 
+/// The files that this process reads, without symbolic links.
+static READ: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// Remembers a file that is read, so that no result takes its place. What [`text`] and [`open`] read
+/// is remembered already.
+pub fn remember(path: &Path) {
+    if let Ok(path) = path.canonicalize() {
+        READ.lock().unwrap_or_else(PoisonError::into_inner).push(path);
+    }
+}
+
+/// Whether this process reads the file at a path without symbolic links.
+pub(crate) fn is_read(path: &Path) -> bool {
+    READ.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|read| read == path)
+}
+
 /// Opens a file to be read. A pipe opens when somebody writes into it, so it is said that this waits.
 ///
 /// # Errors
@@ -51,6 +68,7 @@ pub fn open(path: &Path) -> io::Result<File> {
     if is_pipe(path) {
         say!("note: {} is a pipe; waiting for what is written into it", path.display());
     }
+    remember(path);
     File::open(path)
 }
 

@@ -7,7 +7,7 @@
 //! | nothing, or an empty file | the file is written |
 //! | an earlier result of the same kind, where that can be known | it is replaced, and keeps its mode |
 //! | any other file | refused, unless the user says `--overwrite` |
-//! | a file that the command line names twice, since the command reads it | refused |
+//! | a file that the command reads, by the command line, a list, a folder or the environment | refused |
 //! | a write-protected file | refused |
 //! | a file with other names (hard links) | the same; the other names keep what it was |
 //! | a symbolic link | the same for the file that it leads to; the link stays |
@@ -27,6 +27,7 @@ use tempfile::NamedTempFile;
 pub use destination::{Destination, write_json};
 
 use crate::exit::UsageError;
+use crate::input;
 
 /// Which files may be replaced.
 #[derive(Debug, Clone, Copy)]
@@ -99,6 +100,7 @@ impl Target {
             Err(error) => return Err(refuse(error.to_string())),
         };
         let target = Self { named: named.to_owned(), path, found };
+        target.check_not_read()?;
         if found == Found::Device {
             return Ok(target);
         }
@@ -119,6 +121,16 @@ impl Target {
         // Writing is the only test that knows of permissions, read-only file systems and quotas.
         NamedTempFile::new_in(target.folder()).map_err(|error| refuse(cause(&error)))?;
         Ok(target)
+    }
+
+    /// What a command reads would be gone when its result takes the place, and `--overwrite` is meant
+    /// for earlier results. Some commands learn only while they run what they read.
+    fn check_not_read(&self) -> Result<(), UsageError> {
+        if self.found != Found::File || !input::is_read(&self.path) {
+            return Ok(());
+        }
+        let named = self.named.display();
+        Err(UsageError(format!("cannot write {named}: this command reads it; name another output")))
     }
 
     fn may_go(&self, replace: Replace) -> bool {
@@ -170,6 +182,7 @@ impl Target {
     ///
     /// When no file can be written there.
     pub fn create(self) -> anyhow::Result<OutputFile> {
+        self.check_not_read()?;
         let cannot = || format!("cannot write {}", self.named.display());
         if self.is_device() {
             let device = File::options().write(true).open(&self.path).with_context(cannot)?;
@@ -184,8 +197,8 @@ impl Target {
     }
 }
 
-/// Whether more than one of the words of a command line is the file with this path. What a command
-/// reads would be gone when its result takes the place, and `--overwrite` is meant for earlier results.
+/// Whether more than one of the words of a command line is the file with this path, so that it is read
+/// too: see [`Target::check_not_read`].
 fn is_named_twice(path: &Path, words: impl IntoIterator<Item = OsString>) -> bool {
     let is_it = |name: &Path| name.canonicalize().is_ok_and(|found| found == path);
     let names_it = |word: &OsString| {
@@ -284,6 +297,7 @@ impl OutputFile {
     /// When the disk does not take it, or another file is there meanwhile.
     pub fn finish(self) -> anyhow::Result<()> {
         let Self::File { file, target } = self else { return Ok(()) };
+        target.check_not_read()?;
         let cannot = || format!("cannot write {}", target.named.display());
         if let Ok(replaced) = fs::metadata(&target.path) {
             file.as_file().set_permissions(replaced.permissions()).with_context(cannot)?;

@@ -183,6 +183,20 @@ impl Side {
         Self { facts, machine, entries: records.into_iter().map(Entry::of).collect() }
     }
 
+    /// Leaves targets out of [`SideFacts::other_targets`] that are not left out of the comparison: they
+    /// are sides of their own.
+    #[must_use]
+    pub fn beside(mut self, are_compared: impl Fn(&SideTarget) -> bool) -> Self {
+        self.facts.other_targets.retain(|other| !are_compared(&other.target));
+        self
+    }
+
+    /// Whether nothing tells that they were measured on two machines.
+    #[must_use]
+    pub fn is_of_same_machine(&self, other: &Self) -> bool {
+        self.machine.differences(&other.machine).is_empty()
+    }
+
     /// The records of an imported profile, which has one target. Its kernels are those of a
     /// framework, which counts as a vendor's library.
     #[must_use]

@@ -307,3 +307,18 @@ fn list(case: &Path, map: &Path) -> String {
     // JSON is YAML.
     json!({"scenarios": entries}).to_string()
 }
+
+#[test]
+fn files_of_a_list_stay() {
+    let folder = folder();
+    let path = folder.path();
+    for name in ["model.json", "kernels.csv", "map.yaml", "m6.json"] {
+        let before = fs::read(path.join(name)).unwrap();
+        validate(path)
+            .args(["--scenarios", "list.toml", "--overwrite", "--output", name])
+            .assert()
+            .code(2)
+            .stderr(contains("this command reads it; name another output"));
+        assert_eq!(fs::read(path.join(name)).unwrap(), before, "{name}");
+    }
+}

@@ -78,7 +78,8 @@ pub struct RunArgs {
     #[arg(long, value_name = "I/N|auto[/N]", conflicts_with_all = ["for_model", "refresh"])]
     pub shard: Option<ShardChoice>,
 
-    /// Print what would be measured and about how long it would take, and measure nothing
+    /// Print what would be measured and about how long it would take, and measure nothing; with --for
+    /// and --refresh the same as --dry-run
     #[arg(long)]
     pub plan: bool,
 
@@ -183,6 +184,12 @@ pub struct RunArgs {
 }
 
 impl RunArgs {
+    /// Whether the run only says what it would measure.
+    #[must_use]
+    pub const fn measures_nothing(&self) -> bool {
+        self.plan || self.next.dry_run
+    }
+
     /// The device that is asked for.
     ///
     /// # Errors

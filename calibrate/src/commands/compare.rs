@@ -30,7 +30,7 @@ pub fn compare(args: &CompareArgs) -> anyhow::Result<u8> {
     }
     let replace = Replace::if_told(args.overwrite);
     let output = args.output.as_deref().map(|path| Target::new(path, replace)).transpose()?;
-    let sides = sides(args)?;
+    let sides = without_each_other(sides(args)?);
     let (first, others) = against(sides, &args.against)?;
     let (threshold, across_dtypes) = (args.threshold, args.across_dtypes);
     let comparison = Comparison::of(&first, &others, &CompareOptions { threshold, across_dtypes });
@@ -86,6 +86,17 @@ fn sides(args: &CompareArgs) -> anyhow::Result<Vec<Side>> {
         }
         (None, _) => sides_of_files(args),
     }
+}
+
+/// A target that is a side is not among the other ones of its file.
+fn without_each_other(sides: Vec<Side>) -> Vec<Side> {
+    let of = |side: &Side| (side.facts().file.clone(), side.facts().target);
+    let all: Vec<(String, SideTarget)> = sides.iter().map(of).collect();
+    let beside = |side: Side| {
+        let file = side.facts().file.clone();
+        side.beside(|target| all.iter().any(|one| (&one.0, &one.1) == (&file, target)))
+    };
+    sides.into_iter().map(beside).collect()
 }
 
 fn sides_of_files(args: &CompareArgs) -> anyhow::Result<Vec<Side>> {
@@ -280,16 +291,16 @@ fn check_same_machine(comparison: &Comparison) -> Result<(), UsageError> {
         return Ok(());
     };
     let first = &comparison.sides[0].facts;
+    // What a file gives may have lines.
+    let on_one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let is = |facts: &SideFacts| {
-        // A name that a file gives may have lines.
-        let machine: Vec<&str> = facts.machine.split_whitespace().collect();
-        format!("{} is {}, {}", facts.label, machine.join(" "), facts.target)
+        format!("{} is {}, {}", facts.label, on_one_line(&facts.machine), facts.target)
     };
     Err(UsageError(format!(
         "--fail-on-regression is for one machine and one target: {}; {}; they differ in {}",
         is(first),
         is(&other.facts),
-        other.differences.join("; ")
+        on_one_line(&other.differences.join("; "))
     )))
 }
 

@@ -22,10 +22,11 @@ pub(super) fn index(args: &ReportArgs, target: Option<Target>) -> anyhow::Result
     let page = target.as_ref().map_or_else(|| PathBuf::from("index.html"), |at| at.path().into());
     let folder = absolute(page)?.parent().map(Path::to_owned).unwrap_or_default();
     let mut rows = Vec::new();
+    let mut machines = Machines::default();
     for file in &args.files {
         let link = link(&folder, &absolute(Target::place_of(file))?);
         let loaded = MeasuredFile::load(file)?;
-        let of_file = rows_of(file.display().to_string(), loaded, args);
+        let of_file = rows_of(file.display().to_string(), loaded, args, &mut machines);
         if of_file.is_empty() {
             say!("note: {} has no records of the target, and is not on the page", file.display());
         }
@@ -33,7 +34,8 @@ pub(super) fn index(args: &ReportArgs, target: Option<Target>) -> anyhow::Result
     }
     if args.files.is_empty() {
         for (stem, text) in profiles::calibrations() {
-            rows.extend(rows_of(format!("{stem}.toml"), MeasuredFile::from_toml(text)?, args));
+            let loaded = MeasuredFile::from_toml(text)?;
+            rows.extend(rows_of(format!("{stem}.toml"), loaded, args, &mut machines));
         }
     }
     if rows.is_empty() {
@@ -41,23 +43,48 @@ pub(super) fn index(args: &ReportArgs, target: Option<Target>) -> anyhow::Result
             "no file has records of that target; leave --target out to see which there are";
         return Err(UsageError(message.to_owned()).into());
     }
+    let page = IndexPage { rows, machines: machines.0.len(), threshold: args.threshold };
     let mut out = Destination::new(target)?;
-    out.write_all(IndexPage { rows, threshold: args.threshold }.html().as_bytes())?;
+    out.write_all(page.html().as_bytes())?;
     out.finish()?;
     Ok(exit::DONE)
 }
 
-fn rows_of(name: String, loaded: MeasuredFile, args: &ReportArgs) -> Vec<IndexRow> {
+/// A side of each machine.
+#[derive(Default)]
+struct Machines(Vec<Side>);
+
+impl Machines {
+    fn see(&mut self, side: Side) {
+        if !self.0.iter().any(|known| known.is_of_same_machine(&side)) {
+            self.0.push(side);
+        }
+    }
+}
+
+fn rows_of(
+    name: String,
+    loaded: MeasuredFile,
+    args: &ReportArgs,
+    machines: &mut Machines,
+) -> Vec<IndexRow> {
     let asked = args.target.unwrap_or_default();
     match loaded {
         MeasuredFile::Imported(profile) => {
             let side = Side::of_imported("A", name, &profile);
-            let is_asked = asked.are_of(&side.facts().target);
-            is_asked.then(|| IndexRow::of_imported(&side, &profile)).into_iter().collect()
+            if !asked.are_of(&side.facts().target) {
+                return Vec::new();
+            }
+            let row = IndexRow::of_imported(&side, &profile);
+            machines.see(side);
+            vec![row]
         }
         MeasuredFile::Calibration(calibration) => {
             let files = [(name, *calibration)];
             let parts = Part::all_of(&files, asked);
+            if let Some(part) = parts.first() {
+                machines.see(Side::of("A", "", &files[0].1, part.target()));
+            }
             parts.iter().map(|part| IndexRow::of(part, args.threshold)).collect()
         }
     }

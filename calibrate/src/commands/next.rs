@@ -70,7 +70,7 @@ fn for_model(
     };
     let points = first(&coverage, args.next.points.unwrap_or(usize::MAX));
     let before = report::coverage(&coverage, &of, Width::of_stdout());
-    if args.next.dry_run || points.is_empty() {
+    if args.measures_nothing() || points.is_empty() {
         return print(&before).map(|()| exit::DONE);
     }
     before.to_string().lines().for_each(|line| cli_support::say!("{line}"));
@@ -118,7 +118,7 @@ fn refresh(args: &RunArgs, path: &Path, target: &Target, machine: &Machine) -> a
         base.iter().flat_map(|base| &base.records).map(|one| one.problem).collect();
     let count = args.next.points.unwrap_or(POINTS_TO_REFRESH);
     let points = model.on(on).points_to_refresh(count, &measured);
-    if args.next.dry_run {
+    if args.measures_nothing() {
         let lines: String = points.iter().map(|point| format!("{point}\n")).collect();
         return print(&lines).map(|()| exit::DONE);
     }

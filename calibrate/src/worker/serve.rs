@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use fused_kernels::CompileService;
 use fused_kernels::worker::Notes;
 use fused_kernels::{Backend, BackendError, worker};
@@ -21,6 +22,7 @@ use super::{
 use crate::exit;
 use crate::measure::Surroundings;
 use crate::plan::device_bytes;
+use crate::stop::CANNOT_LISTEN;
 
 /// Does the tasks that the caller of this process asks for, and compiles for GPU backends.
 ///
@@ -29,7 +31,7 @@ use crate::plan::device_bytes;
 /// When there is no caller.
 pub fn serve() -> anyhow::Result<Infallible> {
     // Where Ctrl-C reaches every process of a terminal, what to do about it is the caller's choice.
-    ctrlc::set_handler(|| {})?;
+    ctrlc::set_handler(|| {}).context(CANNOT_LISTEN)?;
     let mut compiler = CompileService::default();
     let Err(error) = worker::serve(|request| match request.name() {
         MeasureTask::NAME => request.answer(|it| measured(it, request.notes())),

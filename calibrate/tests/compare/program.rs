@@ -152,6 +152,20 @@ fn targets_of_a_file_are_chosen() {
     compare(&["both.toml", "--by", "threads"])
         .code(2)
         .stderr(contains("no problem is in both files"));
+
+    // What is compared is not left out.
+    let mut by = HardwareCalibration::load(folder.path().join("a.toml")).unwrap();
+    let on_one = by.records.iter().map(|record| FusionRecord { threads: 1, ..record.clone() });
+    by.records = on_one.chain(by.records.iter().cloned()).collect();
+    by.save(folder.path().join("by.toml")).unwrap();
+    let others = || contains("of other targets").or(contains("other-target"));
+    for output in [&["--top", "1"][..], &["--format", "csv", "--table", "not-compared"]] {
+        let args = [&["by.toml", "--by", "threads"], output].concat();
+        compare(&args).success().stdout(others().not());
+        let sides = ["by.toml", "by.toml", "--a", "1", "--b", "2"];
+        compare(&[&sides[..], output].concat()).success().stdout(others().not());
+    }
+    compare(&["a.toml", "by.toml"]).success().stdout(contains("3 of other targets in B"));
 }
 
 #[test]
@@ -199,6 +213,14 @@ fn mistakes_are_said_with_what_to_do() {
         .assert()
         .code(2)
         .stderr(contains("--fail-on-regression is for one machine and one target"));
+    let mut forged = other.clone();
+    forged.fingerprint.cpu_family_model_stepping = Some("6/1/1\nerror: forged".to_owned());
+    forged.save(folder.path().join("forged.toml")).unwrap();
+    calibrate(folder.path())
+        .args(["compare", pair[0], "forged.toml", "--fail-on-regression", "5%"])
+        .assert()
+        .code(2)
+        .stderr(contains("forged").and(contains("\nerror: forged").not()));
     // They have one name, so the page says how they differ.
     calibrate(folder.path()).args(["compare", pair[0], "other.toml"]).assert().success().stdout(
         contains("A and B are of different machines: family, model and stepping 6/167/8 and 6/1/1"),

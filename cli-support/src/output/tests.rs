@@ -23,6 +23,30 @@ fn what_cannot_be_written_is_said_before() {
 }
 
 #[test]
+fn what_the_command_reads_is_not_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let [before, later] = ["before", "later"].map(|name| folder.path().join(name));
+    for path in [&before, &later] {
+        fs::write(path, "old").unwrap();
+    }
+    assert_eq!(input::text(&before, 100).unwrap(), "old");
+    assert!(refusal(&before, Replace::Any).contains("this command reads it"));
+    assert!(refusal(&before, Replace::known(false, |_| true)).contains("this command reads it"));
+
+    // A list of files, or a folder, is known only when it was read.
+    let begun = Target::new(&later, Replace::Any).unwrap();
+    let mut written = Destination::new(Some(begun.clone())).unwrap();
+    written.write_all(b"new").unwrap();
+    input::remember(&later);
+    assert!(Destination::new(Some(begun)).unwrap_err().to_string().contains("reads it"));
+    assert!(written.finish().unwrap_err().to_string().contains("reads it"));
+    for path in [&before, &later] {
+        assert_eq!(fs::read_to_string(path).unwrap(), "old");
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing is left");
+}
+
+#[test]
 fn csv_is_made_plain_on_its_way() {
     let folder = tempfile::tempdir().unwrap();
     for (raw_cells, expected) in

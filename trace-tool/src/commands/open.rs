@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use cli_support::exit::UsageError;
+use cli_support::input;
 use cli_support::memory;
 use cli_support::plain;
 use cli_support::say;
@@ -66,6 +67,7 @@ pub(super) fn ranks<P: AsRef<Path>>(
     let (paths, copies) = Copies::of(paths)?;
     let Ranks { mut files, warnings } =
         Ranks::find(paths).map_err(|error| copies.name_in(error))?;
+    files.iter().for_each(|file| input::remember(&file.path));
     copies.name(&mut files);
     let Some(rank) = rank else {
         for warning in warnings {

@@ -87,6 +87,25 @@ fn a_file_that_is_there_stays() {
     trace(path).args(["kernels", "t.json", "--overwrite"]).assert().code(2);
 }
 
+#[test]
+fn a_file_of_a_folder_that_is_read_stays() {
+    let folder = three();
+    let path = folder.path();
+    let first = fs::read_dir(path.join("ranks")).unwrap().next().unwrap().unwrap().path();
+    let before = fs::read(&first).unwrap();
+    for command in [&["kernels", "ranks"][..], &["kernels", "ranks", "--rows"], &["idle", "ranks"]]
+    {
+        trace(path)
+            .args(command)
+            .args(["--overwrite", "--output"])
+            .arg(&first)
+            .assert()
+            .code(2)
+            .stderr(contains("this command reads it; name another output"));
+        assert_eq!(fs::read(&first).unwrap(), before, "{command:?}");
+    }
+}
+
 /// `trace-tool kernels FILE 2> /dev/full`, and a stderr that nobody reads.
 #[cfg(target_os = "linux")]
 #[test]

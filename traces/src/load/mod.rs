@@ -200,7 +200,7 @@ pub(crate) fn with_file<T>(
     Read::by_ref(&mut file).take(2).read_to_end(&mut start).map_err(read_error)?;
     file.rewind().map_err(read_error)?;
     if start == GZIP {
-        return read(Feed::gzip(file).map_err(read_error)?, size);
+        return read(Feed::gzip(file), size);
     }
     if size == 0 {
         return read(Feed::whole(&[]), 0);

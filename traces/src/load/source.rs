@@ -1,8 +1,8 @@
 //! Where the bytes of a trace come from: a mapped file, or a stream that is decompressed on
-//! another thread.
+//! another thread, if there is one.
 
 use std::fs::File;
-use std::io::{self, BufRead, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,13 +39,23 @@ enum Source<'s> {
 }
 
 struct Stream {
-    blocks: Receiver<Result<Vec<u8>, Broken>>,
-    /// Used blocks go back.
-    empty: SyncSender<Vec<u8>>,
+    blocks: Blocks,
     buffer: Vec<u8>,
     ended: Option<Option<Broken>>,
     /// How many bytes of the file were read.
     read: Arc<AtomicU64>,
+}
+
+/// Who decompresses.
+enum Blocks {
+    /// A thread.
+    OfThread {
+        blocks: Receiver<Result<Vec<u8>, Broken>>,
+        /// Used blocks go back.
+        empty: SyncSender<Vec<u8>>,
+    },
+    /// Whoever needs the bytes.
+    Here { parts: Box<Parts<BufReader<Counted>>>, block: Vec<u8> },
 }
 
 /// Where decompression came to its end before the file did.
@@ -72,19 +82,34 @@ impl<'s> Feed<'s> {
     }
 
     /// The decompressed bytes of a file.
-    ///
-    /// # Errors
-    ///
-    /// When the system has no thread for it.
-    pub(crate) fn gzip(file: File) -> io::Result<Self> {
+    pub(crate) fn gzip(file: File) -> Self {
         let (send, blocks) = sync_channel(WAITING_BLOCKS);
         let (empty, used) = sync_channel(WAITING_BLOCKS + 2);
-        let read = Arc::new(AtomicU64::new(0));
-        let counted = Counted { file, read: Arc::clone(&read) };
+        let (hand_over, handed_over) = sync_channel(1);
         // It ends with the file, or when the receiver is gone.
-        thread::Builder::new().spawn(move || decompress(counted, &send, &used))?;
-        let stream = Stream { blocks, empty, buffer: Vec::new(), ended: None, read };
-        Ok(Self::of(Source::Stream(stream), None))
+        let work = move || {
+            if let Ok(parts) = handed_over.recv() {
+                decompress(parts, &send, &used);
+            }
+        };
+        if thread::Builder::new().spawn(work).is_err() {
+            return Self::gzip_here(file);
+        }
+        let (parts, read) = Parts::of(file);
+        // The thread waits for it.
+        let _ = hand_over.send(parts);
+        Self::stream(Blocks::OfThread { blocks, empty }, read)
+    }
+
+    /// The same without a thread.
+    fn gzip_here(file: File) -> Self {
+        let (parts, read) = Parts::of(file);
+        Self::stream(Blocks::Here { parts: Box::new(parts), block: Vec::new() }, read)
+    }
+
+    fn stream(blocks: Blocks, read: Arc<AtomicU64>) -> Self {
+        let stream = Stream { blocks, buffer: Vec::new(), ended: None, read };
+        Self::of(Source::Stream(stream), None)
     }
 
     /// The bytes from here on, as far as they are known.
@@ -177,14 +202,20 @@ impl<'s> Feed<'s> {
         self.at = 0;
         let before = stream.buffer.len();
         while stream.ended.is_none() && stream.buffer.len() <= before * 2 {
-            match stream.blocks.recv() {
-                Ok(Ok(block)) => {
-                    stream.buffer.extend_from_slice(&block);
-                    // Without room for it, it is not needed any more.
-                    let _ = stream.empty.try_send(block);
+            match &mut stream.blocks {
+                Blocks::OfThread { blocks, empty } => match blocks.recv() {
+                    Ok(Ok(block)) => {
+                        stream.buffer.extend_from_slice(&block);
+                        // Without room for it, it is not needed any more.
+                        let _ = empty.try_send(block);
+                    }
+                    Ok(Err(broken)) => stream.ended = Some(Some(broken)),
+                    Err(_) => stream.ended = Some(None),
+                },
+                Blocks::Here { parts, block } => {
+                    stream.ended = parts.fill(block).map(Result::err);
+                    stream.buffer.extend_from_slice(block);
                 }
-                Ok(Err(broken)) => stream.ended = Some(Some(broken)),
-                Err(_) => stream.ended = Some(None),
             }
         }
         stream.buffer.len() > before
@@ -224,6 +255,15 @@ struct Parts<R> {
     has_begun: bool,
 }
 
+impl Parts<BufReader<Counted>> {
+    /// Of a file, and how many bytes of it are read.
+    fn of(file: File) -> (Self, Arc<AtomicU64>) {
+        let read = Arc::new(AtomicU64::new(0));
+        let counted = Counted { file, read: Arc::clone(&read) };
+        (Self::new(BufReader::with_capacity(BLOCK / 4, counted)), read)
+    }
+}
+
 impl<R: BufRead> Parts<R> {
     fn new(file: R) -> Self {
         Self { part: Some(GzDecoder::new(file)), is_first: true, has_begun: false }
@@ -255,25 +295,34 @@ impl<R: BufRead> Parts<R> {
             }
         }
     }
-}
 
-fn decompress(file: Counted, send: &SyncSender<Result<Vec<u8>, Broken>>, used: &Receiver<Vec<u8>>) {
-    let mut parts = Parts::new(io::BufReader::with_capacity(BLOCK / 4, file));
-    loop {
-        let mut block = used.try_recv().unwrap_or_default();
+    /// Puts the next bytes into a block: a whole one, or what there is up to the end and how that is.
+    fn fill(&mut self, block: &mut Vec<u8>) -> Option<Result<(), Broken>> {
         block.resize(BLOCK, 0);
         let mut filled = 0;
         let end = loop {
             let Some(room) = block.get_mut(filled..).filter(|room| !room.is_empty()) else {
                 break None;
             };
-            match parts.read(room) {
+            match self.read(room) {
                 Ok(0) => break Some(Ok(())),
                 Ok(bytes) => filled += bytes,
                 Err(broken) => break Some(Err(broken)),
             }
         };
         block.truncate(filled);
+        end
+    }
+}
+
+fn decompress(
+    mut parts: Parts<impl BufRead>,
+    send: &SyncSender<Result<Vec<u8>, Broken>>,
+    used: &Receiver<Vec<u8>>,
+) {
+    loop {
+        let mut block = used.try_recv().unwrap_or_default();
+        let end = parts.fill(&mut block);
         if send.send(Ok(block)).is_err() {
             return;
         }
@@ -284,6 +333,59 @@ fn decompress(file: Counted, send: &SyncSender<Result<Vec<u8>, Broken>>, used: &
                 // Nobody waiting means that nobody wants to know.
                 let _ = send.send(Err(broken));
                 return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::Write;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
+    use super::*;
+
+    fn compressed(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    /// All bytes, what is said of the end, and how many bytes of the file were read.
+    fn all_of(mut feed: Feed<'_>) -> (Vec<u8>, Option<String>, bool, u64) {
+        let mut bytes = Vec::new();
+        loop {
+            bytes.extend_from_slice(feed.rest());
+            feed.advance(feed.rest().len());
+            if !feed.more() {
+                let said = feed.decompression_error();
+                return (bytes, said, feed.is_broken_behind(), feed.file_bytes());
+            }
+        }
+    }
+
+    #[test]
+    fn without_a_thread_the_same_bytes_come() {
+        let text: Vec<u8> = (0..3 * BLOCK + 77).map(|index| (index * index % 251) as u8).collect();
+        let two = [compressed(&text), compressed(b"more")].concat();
+        let behind = [&two[..], b"no part"].concat();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for (bytes, whole) in [
+            (&two[..], Some([&text[..], b"more"].concat())),
+            (&behind, Some([&text[..], b"more"].concat())),
+            (&two[..two.len() / 2], None),
+            (&compressed(b""), Some(Vec::new())),
+            (b"", None),
+        ] {
+            fs::write(file.path(), bytes).unwrap();
+            let open = || File::open(file.path()).unwrap();
+            let here = all_of(Feed::gzip_here(open()));
+            assert_eq!(here, all_of(Feed::gzip(open())));
+            if let Some(whole) = whole {
+                assert_eq!(here.0, whole);
             }
         }
     }

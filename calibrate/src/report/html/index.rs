@@ -160,6 +160,8 @@ impl IndexRow {
 pub struct IndexPage {
     /// The rows.
     pub rows: Vec<IndexRow>,
+    /// How many machines they are of. Two may have the same name.
+    pub machines: usize,
     /// The speedup from which fusing is worth it.
     pub threshold: f64,
 }
@@ -172,12 +174,11 @@ impl IndexPage {
             let key = |row: &IndexRow| (row.machine.to_lowercase(), row.target.clone());
             key(a).cmp(&key(b)).then_with(|| b.began.cmp(&a.began))
         });
-        let count = |of: fn(&IndexRow) -> &str, one: &str| {
-            let all: BTreeSet<&str> = self.rows.iter().map(of).collect();
-            format!("{} {one}{}", all.len(), if all.len() == 1 { "" } else { "s" })
-        };
-        let files = count(|row| &row.file, "calibration");
-        let title = format!("{files} of {}", count(|row| &row.machine, "machine"));
+        let count =
+            |all: usize, one: &str| format!("{all} {one}{}", if all == 1 { "" } else { "s" });
+        let files: BTreeSet<&str> = self.rows.iter().map(|row| &*row.file).collect();
+        let title =
+            format!("{} of {}", count(files.len(), "calibration"), count(self.machines, "machine"));
         let body = html! {
             header {
                 h1 { "What fusion gains, by machine" }

@@ -69,7 +69,9 @@ impl<'c> Part<'c> {
         self.calibration
     }
 
-    pub(super) const fn target(&self) -> SideTarget {
+    /// What its records have in common.
+    #[must_use]
+    pub const fn target(&self) -> SideTarget {
         self.target
     }
 

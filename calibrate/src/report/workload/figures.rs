@@ -119,9 +119,16 @@ impl Figures<'_> {
     /// What the caches do not keep, of the best partition: the other ways are predicted by how much
     /// slower they are.
     pub(super) fn memory(&self) -> Memory {
-        let layers = self.ways.of_way(Way::BestPartition).iter();
-        let extra_ms = layers.map(|layer| self.memory.extra_ms(layer)).sum();
-        Memory { bytes: self.memory.bytes, extra_ms }
+        let layers = self.ways.of_way(Way::BestPartition);
+        let by_bandwidth = |layer: &&Layer| {
+            self.memory.extra_ms(layer) > 0.0 && self.memory.longer_when_cold_ms(layer).is_none()
+        };
+        Memory {
+            bytes: self.memory.bytes,
+            extra_ms: layers.iter().map(|layer| self.memory.extra_ms(layer)).sum(),
+            layers: layers.len(),
+            by_bandwidth: layers.iter().filter(by_bandwidth).count(),
+        }
     }
 
     pub(super) fn way(&self, way: Way) -> WayReport {

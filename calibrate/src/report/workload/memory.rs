@@ -59,7 +59,7 @@ impl<'m> ModelMemory<'m> {
     }
 
     /// How much longer the kernels of a layer take with cold caches, if that is known from such kernels.
-    fn longer_when_cold_ms(&self, layer: &Layer) -> Option<f64> {
+    pub(super) fn longer_when_cold_ms(&self, layer: &Layer) -> Option<f64> {
         let time = |on: OnTarget<'_>| {
             let answer = on.estimate(&layer.problem);
             let time = if layer.fused { answer.fused_ms() } else { answer.unfused_ms() };

@@ -96,6 +96,11 @@ pub struct Memory {
     pub bytes: u64,
     /// How much longer every way takes for it than its problems by themselves.
     pub extra_ms: f64,
+    /// Layers of the best partition.
+    pub layers: usize,
+    /// Those of them that take longer by the bandwidth of memory alone, since no kernels with cold caches
+    /// were measured that would tell it.
+    pub by_bandwidth: usize,
 }
 
 /// A way to run a model.

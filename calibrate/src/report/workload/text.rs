@@ -261,13 +261,20 @@ fn known(known: &Known) -> String {
 }
 
 fn memory(memory: &Memory) -> String {
-    let Memory { bytes, extra_ms } = *memory;
+    let Memory { bytes, extra_ms, layers, by_bandwidth } = *memory;
     let what = format!("{} of weights and results, each touched once in a run", mebibytes(bytes));
     let longer = match extra_ms {
         0.0 => "as fast as each problem finds its own".to_owned(),
         extra => format!("every way takes {} longer for it than its problems", milliseconds(extra)),
     };
-    format!("{what}: {longer}")
+    if by_bandwidth == 0 {
+        return format!("{what}: {longer}");
+    }
+    // Loads that wait take longer than a stream of the same bytes.
+    format!(
+        "{what}: {longer}, by bandwidth alone for {by_bandwidth} of {layers} layers: records of \
+         --cache cold would tell more"
+    )
 }
 
 /// A problem without its dtype where there is little room.

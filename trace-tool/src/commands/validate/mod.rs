@@ -9,6 +9,7 @@ use std::io::Write;
 use std::path::Path;
 
 use cli_support::exit;
+use cli_support::input::remember;
 use cli_support::output::{Destination, Target};
 use cli_support::say;
 use kernel_traces::predicted::{
@@ -93,6 +94,12 @@ fn compare_operators(
 }
 
 fn compare(scenario: &Scenario, rules: Rules) -> Result<ScenarioResult, FailedScenario> {
+    let ScenarioFiles { predicted, measured, op_map, .. } = &scenario.files;
+    let passes = match &scenario.passes {
+        PassesFrom::File(path) => Some(path),
+        PassesFrom::Number(_) => None,
+    };
+    [predicted, measured].into_iter().chain(op_map).chain(passes).for_each(|path| remember(path));
     let model = ModelTrace::load(&scenario.files.predicted, scenario.process.as_deref());
     let measured = Measured::load(&scenario.files.measured, scenario.by, rules);
     let map = match &scenario.files.op_map {
