@@ -9,7 +9,7 @@ use fusion_cost_model::calibration::{HardwareCalibration, ReasonCode, Verdict};
 use fusion_cost_model::compare::{
     Choice, CompareOptions, Comparison, PairVerdict, Relation, Side, SideTarget, WhyNot,
 };
-use fusion_cost_model::{CacheState, DType, LinearSizes, Problem};
+use fusion_cost_model::{CacheState, DType, LinearSizes, Problem, Rewrite};
 use made::{Known, Numbers};
 use proptest::prelude::*;
 
@@ -204,6 +204,28 @@ fn what_is_not_compared_is_listed_with_the_reason() {
     assert_eq!(comparison.families[0].invalid, 1);
     let of_patterns: usize = comparison.patterns.iter().map(|group| group.invalid).sum();
     assert_eq!(of_patterns, 1);
+}
+
+#[test]
+fn rewrites_are_listed_as_not_compared() {
+    let mut numbers = Numbers(31);
+    let truths = truths(3, &mut numbers);
+    let [mut first, second] = [(); 2].map(|()| run(&truths, RESOLUTION, &mut numbers));
+    first.records[1].rewrite = Some(Rewrite::BnFolded);
+    let comparison = compare(&first, &second);
+    let listed: Vec<(Problem, WhyNot, &str)> = comparison
+        .not_compared
+        .iter()
+        .map(|one| (one.problem, one.why, one.reason.as_str()))
+        .collect();
+    let problem = truths[1].problem;
+    assert_eq!(
+        listed,
+        [
+            (problem, WhyNot::OnlyOnSecond, "only in B"),
+            (problem, WhyNot::Rewrite, "rewritten on A: bn_folded"),
+        ]
+    );
 }
 
 #[test]

@@ -44,6 +44,8 @@ pub enum WhyNot {
     OnlyOnSecond,
     /// A measurement of it must not be used.
     Invalid,
+    /// It was rewritten, which gains by other means than fusion.
+    Rewrite,
 }
 
 /// Two sides, record by record. Each pair comes with the noise floor that it is judged by.
@@ -85,7 +87,7 @@ pub(super) fn join(side: usize, [first, second]: [&Side; 2], options: &CompareOp
     let only = |entry: &Entry, why: WhyNot| {
         let (on, not_on, states) = match why {
             WhyNot::OnlyOnSecond => (second, first, &states[0]),
-            WhyNot::OnlyOnFirst | WhyNot::Invalid => (first, second, &states[1]),
+            WhyNot::OnlyOnFirst | WhyNot::Invalid | WhyNot::Rewrite => (first, second, &states[1]),
         };
         let (on, not_on, state) = (&on.facts.label, &not_on.facts.label, entry.cache_state);
         let reason = match states.get(&without_caches(key(entry))) {
@@ -123,6 +125,15 @@ pub(super) fn join(side: usize, [first, second]: [&Side; 2], options: &CompareOp
     let is_left = |entry: &&Entry| others.contains_key(&key(entry));
     let left = second.entries.iter().filter(is_left);
     joined.not_compared.extend(left.map(|entry| only(entry, WhyNot::OnlyOnSecond)));
+    joined.not_compared.extend([first, second].into_iter().flat_map(|on| {
+        on.rewrites.iter().map(move |one| NotCompared {
+            problem: one.problem,
+            cache_state: one.cache_state,
+            side,
+            why: WhyNot::Rewrite,
+            reason: format!("rewritten on {}: {}", on.facts.label, one.rewrite),
+        })
+    }));
     joined.measured.append(&mut of_singles);
     joined
 }

@@ -9,7 +9,7 @@ use crate::calibration::{
     FusionRecord, HardwareCalibration, MeasuredCeilings, ReasonCode, RunEnd, Timing, Verdict,
 };
 use crate::imported::{ImportedProfile, ImportedRecord};
-use crate::vocabulary::{Backend, CacheState, Clock, DType, Implementation, Problem};
+use crate::vocabulary::{Backend, CacheState, Clock, DType, Implementation, Problem, Rewrite};
 
 /// A side of a comparison.
 #[derive(Debug, Clone)]
@@ -17,6 +17,7 @@ pub struct Side {
     pub(super) facts: SideFacts,
     pub(super) machine: Machine,
     pub(super) entries: Vec<Entry>,
+    pub(super) rewrites: Vec<Rewritten>,
 }
 
 /// The facts about a side.
@@ -89,6 +90,14 @@ pub struct Measured {
     pub unfused_ms: Figure,
     /// Time of the fused variant, in milliseconds.
     pub fused_ms: Figure,
+}
+
+/// A record of a rewrite, which gains by other means than fusion.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rewritten {
+    pub(super) problem: Problem,
+    pub(super) cache_state: CacheState,
+    pub(super) rewrite: Rewrite,
 }
 
 /// A record of a side.
@@ -180,7 +189,16 @@ impl Side {
             warnings: warnings(calibration, &records, rewrites.len()),
         };
         let machine = Machine::of(calibration);
-        Self { facts, machine, entries: records.into_iter().map(Entry::of).collect() }
+        let rewrites = rewrites.into_iter().filter_map(|record| {
+            let FusionRecord { problem, cache_state, rewrite, .. } = *record;
+            Some(Rewritten { problem, cache_state, rewrite: rewrite? })
+        });
+        Self {
+            facts,
+            machine,
+            rewrites: rewrites.collect(),
+            entries: records.into_iter().map(Entry::of).collect(),
+        }
     }
 
     /// Leaves targets out of [`SideFacts::other_targets`] that are not left out of the comparison: they
@@ -239,7 +257,12 @@ impl Side {
             ],
         };
         let machine = Machine::of_imported(machine);
-        Self { facts, machine, entries: records.iter().map(Entry::of_imported).collect() }
+        Self {
+            facts,
+            machine,
+            entries: records.iter().map(Entry::of_imported).collect(),
+            rewrites: Vec::new(),
+        }
     }
 
     /// What there is to know about it.

@@ -32,7 +32,7 @@ pub fn doctor(args: &DoctorArgs) -> anyhow::Result<u8> {
         }
     })?;
     let text = report::doctor::page(&examination, Width::of_stdout());
-    stdout().write_all(plain::text(&text).as_bytes())?;
+    exit::if_read(stdout().write_all(plain::text(&text).as_bytes()).map_err(Into::into))?;
     let mut file = target.create()?;
     file.write_all(report::doctor::page(&examination, Width::Columns(FILE_COLUMNS)).as_bytes())?;
     file.finish()?;

@@ -42,7 +42,16 @@ impl Files {
             return Err(UsageError(text));
         }
         let partial = named.with_extension("partial.toml");
-        let partial = Target::new(&partial, Replace::known(false, is_calibration))?;
+        if partial.is_symlink() {
+            // It would be deleted when the run is complete, and what it leads to is no part of it.
+            let text = format!(
+                "cannot write {}: it is a link, in the place of the calibration's own file for a \
+                 part of a run; remove it, or name another --output",
+                partial.display()
+            );
+            return Err(UsageError(text));
+        }
+        let partial = Target::new(&partial, Replace::known(false, is_part))?;
         let replace = Replace::known(overwrite, is_samples);
         let samples = samples.map(|samples| Target::new(samples, replace)).transpose()?;
         let files = Self { calibration, partial, samples };
@@ -134,6 +143,13 @@ fn is_calibration(path: &Path) -> bool {
     begins_with_line(path, |line| line == "kind = \"calibration\"")
 }
 
+/// Whether a file says that it is a part of a calibration, be it whole or damaged. A complete one is
+/// not of an interrupted run, whatever its name is.
+fn is_part(path: &Path) -> bool {
+    let is_complete = |one: HardwareCalibration| one.settings.end == RunEnd::Complete;
+    is_calibration(path) && !HardwareCalibration::load(path).is_ok_and(is_complete)
+}
+
 /// Whether a file is the copy of a journal, by which samples are kept. A journal itself may be all that
 /// there is of another run.
 fn is_samples(path: &Path) -> bool {
@@ -180,6 +196,31 @@ mod tests {
             fs::write(&file, "kind = \"calibration\"\n").unwrap();
             std::os::unix::fs::symlink(&file, &other).unwrap();
             assert!(choose(&file, Some(&other), true).unwrap_err().contains("own file"));
+        }
+    }
+
+    #[test]
+    fn a_calibration_in_the_place_of_a_part_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let [file, partial, mine] =
+            ["x.toml", "x.partial.toml", "mine.toml"].map(|name| folder.path().join(name));
+        let example = include_str!("../../../tests/data/example.toml");
+        assert!(example.contains("end = \"complete\""));
+        fs::write(&partial, example).unwrap();
+        assert!(choose(&file, None, false).unwrap_err().contains("x.partial.toml"));
+        fs::write(&partial, example.replace("end = \"complete\"", "end = \"interrupted\""))
+            .unwrap();
+        let files = choose(&file, None, false).unwrap();
+        assert!(files.save(&HardwareCalibration::from_toml(example).unwrap()).is_ok());
+        assert!(!partial.exists(), "the part is in the whole");
+        #[cfg(unix)]
+        {
+            fs::write(&mine, example).unwrap();
+            std::os::unix::fs::symlink(&mine, &partial).unwrap();
+            for overwrite in [false, true] {
+                let message = choose(&file, None, overwrite).unwrap_err();
+                assert!(message.contains("x.partial.toml: it is a link"), "{message}");
+            }
         }
     }
 

@@ -140,6 +140,15 @@ fn what_is_missing_is_said_with_what_to_do() {
     for _ in 0..2 {
         doctor(&stand_ins, &[]).assert().code(5);
     }
+    // What nobody reads is in the file all the same.
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut unread = std::process::Command::new(env!("CARGO_BIN_EXE_calibrate"));
+    unread.current_dir(stand_ins.path(".")).env("XDG_CACHE_HOME", "/dev/null").stdout(writer);
+    unread.args(["doctor", "--backend", stand_ins.backend, "--gpu-lib-dir", "lib"]);
+    unread.args(["--output", "unread.txt"]);
+    assert_eq!(unread.status().unwrap().code(), Some(5));
+    assert!(std::fs::read_to_string(stand_ins.path("unread.txt")).unwrap().contains("MISSING"));
 }
 
 /// Every chain of the checks on the one device that is always there.

@@ -118,6 +118,8 @@ fn key(compiler: &dyn Compiler, source: &Source<'_>, architecture: &Architecture
 /// The machine code in a file; `None` unless it is whole, and of this user alone.
 #[must_use]
 pub fn read_compiled(path: &Path) -> Option<Vec<u8>> {
+    // A FIFO would keep whoever opens it waiting.
+    fs::metadata(path).ok().filter(Metadata::is_file)?;
     let mut opened = File::open(path).ok()?;
     let is_own_folder = path.parent().is_some_and(is_own_folder);
     if !is_own_folder || !opened.metadata().is_ok_and(|metadata| is_own(&metadata)) {
@@ -270,6 +272,21 @@ mod tests {
             fs::write(&path, &whole[..length]).unwrap();
             assert_eq!(cache.compile(&compiler, &SOURCE, &sm_80()).unwrap(), b"text");
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_fifo_in_the_place_of_code_keeps_nobody_waiting() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = CodeCache::new(Some(folder.path().to_owned()));
+        let compiler = echo();
+        cache.compile(&compiler, &SOURCE, &sm_80()).unwrap();
+        let kernels = folder.path().join(FOLDER);
+        let path = fs::read_dir(kernels).unwrap().next().unwrap().unwrap().path();
+        fs::remove_file(&path).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        assert_eq!(cache.compile(&compiler, &SOURCE, &sm_80()).unwrap(), b"text");
+        assert_eq!(compiler.calls.get(), 2);
     }
 
     #[cfg(unix)]

@@ -1,6 +1,7 @@
 //! A comparison as one page of HTML: the sides, what to conclude, and every pair on one axis.
 
 use cli_support::page::{self, bars};
+use cli_support::ranked::RankedTable;
 use cli_support::units::counted;
 use fusion_cost_model::compare::{ComparedSide, Pair, PairVerdict};
 use maud::{Markup, html};
@@ -15,6 +16,8 @@ pub(super) fn html(view: View<'_>) -> String {
     let sides = &view.comparison.sides;
     let others = 1..sides.len();
     let title = title(view);
+    let of_times: Vec<RankedTable> =
+        others.clone().flat_map(|side| machine_tables(view, side)).collect();
     let body = html! {
         header {
             h1 { (title) }
@@ -35,6 +38,7 @@ pub(super) fn html(view: View<'_>) -> String {
             nav aria-label="Parts of this page" {
                 a href="#gains" { "What fusion gains" }
                 a href="#records" { "Every chain" }
+                @if !of_times.is_empty() { a href="#times" { "The machine, not fusion" } }
                 a href="#left-out" { "What is left out" }
                 a href="#reading" { "How to read this" }
             }
@@ -51,6 +55,12 @@ pub(super) fn html(view: View<'_>) -> String {
             section #records {
                 h2 { "Every chain" }
                 @for side in others.clone() { (records(view, side)) }
+            }
+            @if !of_times.is_empty() {
+                section #times {
+                    h2 { "The machine, not fusion" }
+                    @for table in &of_times { (page::table(table)) }
+                }
             }
             section #left-out {
                 h2 { "What is left out" }
@@ -152,6 +162,15 @@ fn row(view: View<'_>, pair: &Pair) -> Row {
     let mark = if pair.verdict.differs() { Mark::Full } else { Mark::Ring };
     let figure = pair.ratio;
     Row { heading, name, figure, ceiling: None, noise_floor: None, mark, word }
+}
+
+/// What changed by itself in both variants alike, and the single ops.
+fn machine_tables(view: View<'_>, side: usize) -> impl Iterator<Item = RankedTable> {
+    let of = view.ratio_of(side);
+    let pairs = view.comparison.pairs.iter().filter(|pair| pair.side == side);
+    let moved = tables::moved(view, &format!("chains, {of}"), pairs);
+    let tables = [moved, tables::single_ops(view, &format!("single ops, {of}"), side)];
+    tables.into_iter().filter(|table| !table.is_empty())
 }
 
 fn left_out(view: View<'_>, side: usize) -> Markup {

@@ -96,6 +96,7 @@ pub(super) fn joined(view: View<'_>, side: usize) -> String {
     for (count, what) in [
         (singles, "single ops (only their times are compared)".to_owned()),
         (count(WhyNot::Invalid), "INVALID on a side".to_owned()),
+        (count(WhyNot::Rewrite), "rewritten".to_owned()),
         (count(WhyNot::OnlyOnFirst), format!("only in {}", first.label)),
         (count(WhyNot::OnlyOnSecond), format!("only in {}", second.label)),
         (first.other_targets.iter().map(|one| one.records).sum(), of_targets(&first.label)),

@@ -32,7 +32,7 @@ pub(super) fn all_of(view: View<'_>, table: CompareTable) -> Vec<RankedTable> {
         CompareTable::Families => vec![families(view)],
         CompareTable::Patterns => sides.map(|side| patterns(view, side)).collect(),
         CompareTable::Ceilings => vec![ceilings(view)],
-        CompareTable::SingleOps => sides.map(|side| single_ops(view, side)).collect(),
+        CompareTable::SingleOps => sides.map(|side| single_ops(view, "single ops", side)).collect(),
         CompareTable::NotCompared => sides.map(|side| not_compared(view, side)).collect(),
     }
 }
@@ -293,7 +293,7 @@ fn groups<'g>(
     table
 }
 
-fn single_ops(view: View<'_>, side: usize) -> RankedTable {
+pub(super) fn single_ops(view: View<'_>, title: &str, side: usize) -> RankedTable {
     const COLUMNS: [Column; 3] = [
         Column::numbers("time", 1),
         Column::numbers("", 0),
@@ -303,7 +303,7 @@ fn single_ops(view: View<'_>, side: usize) -> RankedTable {
     let heads = ["time".to_owned(), ratio, "beyond the others".to_owned()];
     let of_side = view.comparison.single_ops.iter().filter(|single| single.side == side);
     let rows = of_side.map(|single| (&single.problem, single.cache_state, single));
-    let table = RankedTable::new("single ops", &COLUMNS).with_heads(heads);
+    let table = RankedTable::new(title, &COLUMNS).with_heads(heads);
     grouped(view, table, rows, |single| {
         vec![
             change(&single.ms[0], &single.ms[1]),
