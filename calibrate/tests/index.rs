@@ -102,6 +102,20 @@ fn assert_figures(row: &str, calibration: &HardwareCalibration) {
 }
 
 #[test]
+fn machines_of_one_name_are_counted_apart() {
+    let folder = folder();
+    let mut other = HardwareCalibration::from_toml(EXAMPLE).unwrap();
+    other.fingerprint.cpu_family_model_stepping = Some("6/1/1".to_owned());
+    other.save(folder.path().join("other.toml")).unwrap();
+    for (files, expected) in [
+        (["a.toml", "50 %.toml"], "2 calibrations of 1 machine<"),
+        (["a.toml", "other.toml"], "2 calibrations of 2 machines<"),
+    ] {
+        calibrate(folder.path()).args(files).assert().success().stdout(contains(expected));
+    }
+}
+
+#[test]
 fn a_row_for_each_target_has_the_figures_of_its_file() {
     let folder = folder();
     let page = page(folder.path());

@@ -3,6 +3,7 @@
 //! `eprintln!` panics when stderr cannot be written: its terminal was closed, or it is a file on a
 //! full disk. What is said there is said for people, and is no reason to lose a measurement over.
 
+use std::borrow::Cow;
 use std::fmt::Arguments;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -58,9 +59,23 @@ pub fn line(text: Arguments<'_>) {
     let line = if IS_JSON.load(Ordering::Relaxed) {
         Message::of(&text).json()
     } else {
-        colour::on_stderr(&plain::text(&text)).into_owned()
+        colour::on_stderr(&plain::text(&one_message(&text))).into_owned()
     };
     let _ = std::io::stderr().write_all((line + "\n").as_bytes());
+}
+
+/// A text whose further lines cannot be taken for other messages: a name in it, of a file or from one,
+/// may have lines of its own.
+fn one_message(text: &str) -> Cow<'_, str> {
+    let is_message = |line: &str| Message::of(line).level != "info" || line.starts_with("wrote ");
+    if !text.lines().skip(1).any(is_message) {
+        return Cow::Borrowed(text);
+    }
+    let lines = text.lines().enumerate().map(|(index, line)| {
+        let indent = if index > 0 && is_message(line) { "  " } else { "" };
+        format!("{indent}{line}")
+    });
+    Cow::Owned(lines.collect::<Vec<_>>().join("\n"))
 }
 
 /// Prints a line to stderr as `eprintln!` does, but never panics.
@@ -85,6 +100,12 @@ mod tests {
         ] {
             assert_eq!(Message::of(line).json(), expected);
         }
+        let named = "error: cannot read a\nerror: b\n  c\nwrote d.toml\nnote that";
+        assert_eq!(
+            one_message(named),
+            "error: cannot read a\n  error: b\n  c\n  wrote d.toml\nnote that"
+        );
+        assert_eq!(one_message("\nstopping: a"), "\nstopping: a");
         assert!(!Message::of("\u{1b}[2J\u{202e}").json().contains(['\u{1b}', '\u{202e}']));
     }
 }

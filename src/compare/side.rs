@@ -297,7 +297,9 @@ fn warnings(
 ) -> Vec<String> {
     let mut warnings = Vec::new();
     if rewrites > 0 {
-        warnings.push(format!("{rewrites} records of rewrites are not compared"));
+        let records =
+            if rewrites == 1 { "record of a rewrite is" } else { "records of rewrites are" };
+        warnings.push(format!("{rewrites} {records} not compared"));
     }
     let few = records.iter().filter(|one| one.processes <= LEAST_DEGREES).count();
     if few > 0 {

@@ -100,7 +100,8 @@ fn without_each_other(sides: Vec<Side>) -> Vec<Side> {
 }
 
 fn sides_of_files(args: &CompareArgs) -> anyhow::Result<Vec<Side>> {
-    for (index, file) in args.files.iter().enumerate() {
+    let has_own_targets = args.a.is_some() && args.b.is_some() && args.a != args.b;
+    for (index, file) in args.files.iter().enumerate().filter(|_| !has_own_targets) {
         let is_same = |other: &&std::path::PathBuf| {
             let names = [other, file].map(|path| path.canonicalize().ok());
             names[0].is_some() && names[0] == names[1]

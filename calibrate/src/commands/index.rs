@@ -56,7 +56,10 @@ struct Machines(Vec<Side>);
 
 impl Machines {
     fn see(&mut self, side: Side) {
-        if !self.0.iter().any(|known| known.is_of_same_machine(&side)) {
+        let is_it = |known: &Side| {
+            known.facts().machine == side.facts().machine && known.is_of_same_machine(&side)
+        };
+        if !self.0.iter().any(is_it) {
             self.0.push(side);
         }
     }

@@ -94,7 +94,13 @@ pub(super) fn joined(view: View<'_>, side: usize) -> String {
     let singles = comparison.single_ops.iter().filter(|single| single.side == side).count();
     let mut parts = vec![format!("{} in both", counted(pairs, "chain"))];
     for (count, what) in [
-        (singles, "single ops (only their times are compared)".to_owned()),
+        (
+            singles,
+            format!(
+                "single op{} (only their times are compared)",
+                if singles == 1 { "" } else { "s" }
+            ),
+        ),
         (count(WhyNot::Invalid), "INVALID on a side".to_owned()),
         (count(WhyNot::Rewrite), "rewritten".to_owned()),
         (count(WhyNot::OnlyOnFirst), format!("only in {}", first.label)),

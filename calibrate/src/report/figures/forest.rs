@@ -55,7 +55,12 @@ impl Row {
         let ceiling = self.ceiling.map(|ceiling| format!(", ceiling {ceiling:.2}"));
         let noise = self.noise_floor.map(|floor| format!(", noise {:.1} %", 100.0 * floor));
         let Self { heading, name, word, .. } = self;
-        let name = if heading.is_empty() { name.clone() } else { format!("{heading}/{name}") };
+        let name = match heading.split_once(", ") {
+            // What became of the chain is no part of a problem's name.
+            Some((chain, rewritten)) => format!("{chain}/{name}, {rewritten}"),
+            None if heading.is_empty() => name.clone(),
+            None => format!("{heading}/{name}"),
+        };
         let more = ceiling.unwrap_or_default() + &noise.unwrap_or_default();
         format!("{name}: {} {word}{more}", self.number())
     }
@@ -248,6 +253,15 @@ mod tests {
         }
         assert!(file.starts_with("<?xml") && file.trim_end().ends_with("</svg>"));
         assert!(!file.contains("<script") && file.contains("prefers-color-scheme"));
+    }
+
+    #[test]
+    fn a_problem_is_spoken_by_its_name() {
+        let row = row("m1", 1.1, Mark::Full);
+        assert!(row.spoken().starts_with("linear_bias/f32/m1: 1.100"), "{}", row.spoken());
+        let heading = "conv_bn/f32, bn_folded".to_owned();
+        let rewritten = Row { heading, ..row };
+        assert!(rewritten.spoken().starts_with("conv_bn/f32/m1, bn_folded: "));
     }
 
     #[test]

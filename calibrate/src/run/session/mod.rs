@@ -101,7 +101,13 @@ impl<'a> Session<'a> {
                     if !report.ladder.failed.is_empty() {
                         self.ladder_of_ceilings = report.ladder.clone();
                     }
-                    self.seen_ceilings.push(PassCeilings { dtype, clock, pass, report });
+                    // Whoever joins two journals may have a line twice.
+                    let is_it = |known: &PassCeilings| {
+                        (known.dtype, known.clock, known.pass) == (dtype, clock, pass)
+                    };
+                    if !self.seen_ceilings.iter().any(is_it) {
+                        self.seen_ceilings.push(PassCeilings { dtype, clock, pass, report });
+                    }
                 }
                 Entry::Wrong { subject, reason } => {
                     if let Some(measured) =
