@@ -73,8 +73,9 @@ pub struct ImportedMachine {
     pub name: String,
     /// What ran the kernels.
     pub backend: Backend,
-    /// Processors of the host.
-    pub processors: u32,
+    /// Processors of the host; absent where the original does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processors: Option<u32>,
     /// Memory of the host, in GiB.
     pub memory_gib: f64,
 }
@@ -197,6 +198,11 @@ impl ImportedProfile {
             let (said, found) = (self.num_records, self.records.len());
             let place = describe_at_top("num_records", text);
             return Err(invalid(format!("{place} is {said}, but it has {found} records")));
+        }
+        if self.machine.processors == Some(0) {
+            let at = Section::only("machine").describe(Place::of("processors"), text);
+            let why = "no machine has 0; leave it out where the original does not say";
+            return Err(invalid(format!("{at}: {why}")));
         }
         self.check_rates(text)?;
         for (index, record) in self.records.iter().enumerate() {
@@ -321,7 +327,7 @@ mod tests {
                 id: "one".to_owned(),
                 name: "One".to_owned(),
                 backend: Backend::Cpu,
-                processors: 4,
+                processors: Some(4),
                 memory_gib: 8.0,
             },
             rates: ImportedRates {
@@ -379,6 +385,7 @@ mod tests {
         for (key, value, at) in [
             ("speedup_factor", "1.4", "[[fusion]] at line "),
             ("fused_memory_bytes", "1", "[[fusion]] at line "),
+            ("processors", "0", "machine.processors at line "),
             ("best_gflops", "-1.0", "rates.best_gflops at line "),
             ("efficiency", "0.6", "rates.efficiency at line "),
             ("bandwidth_efficiency", "1e30", "rates.bandwidth_efficiency at line "),

@@ -200,7 +200,7 @@ fn what_is_not_compared_is_listed_with_the_reason() {
     assert_eq!(comparison.single_ops.len(), 1);
     assert_eq!(comparison.pairs.len(), 1);
     let others = &comparison.sides[1].facts.other_targets;
-    assert_eq!((others[0].target.threads, others[0].records), (7, 1));
+    assert_eq!((others[0].target.threads, others[0].records), (Some(7), 1));
     assert_eq!(comparison.families[0].invalid, 1);
     let of_patterns: usize = comparison.patterns.iter().map(|group| group.invalid).sum();
     assert_eq!(of_patterns, 1);

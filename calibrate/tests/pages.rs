@@ -11,7 +11,7 @@ use cli_support::width::Width;
 use fusion_cost_model::calibration::{
     FusionRecord, HardwareCalibration, Reason, ReasonCode, RuntimeUsed, Skipped, Verdict,
 };
-use fusion_cost_model::{DType, Problem};
+use fusion_cost_model::{CacheState, DType, Problem};
 use proptest::prelude::*;
 
 const EXAMPLE: &str = include_str!("../../tests/data/example.toml");
@@ -120,6 +120,44 @@ fn the_kernels_of_runtimes_stand_beside_each_other() {
     assert!(narrow.lines().all(|line| line.chars().count() <= 60), "{narrow}");
     calibration.runtimes.clear();
     assert!(!page(&calibration, None, Width::Unlimited).contains("fastest other"));
+}
+
+/// A problem with warm caches and with cold ones: whatever names one of the two says which.
+#[test]
+fn records_of_cold_caches_are_named_so() {
+    let mut calibration = HardwareCalibration::from_toml(EXAMPLE).unwrap();
+    calibration.records.iter_mut().for_each(|record| record.reasons.clear());
+    let mut cold = calibration.records[0].clone();
+    cold.cache_state = CacheState::Cold;
+    cold.reasons = vec![reason(ReasonCode::Undecided, "made up")];
+    let problem = cold.problem.to_string();
+    calibration.records.push(cold.clone());
+    let text = page(&calibration, None, Width::Unlimited);
+    assert!(text.contains(&format!("undecided, 1 record ({problem} cold): made up")), "{text}");
+    let row = format!("{problem} cold ");
+    assert_eq!(
+        text.lines().filter(|line| line.trim_start().starts_with(&row)).count(),
+        1,
+        "{text}"
+    );
+    let (heading, sizes) = problem.rsplit_once('/').unwrap();
+    let narrow = page(&calibration, None, Width::Columns(100));
+    assert!(narrow.contains(&format!("    {heading}: {sizes} cold\n")), "{narrow}");
+    assert_eq!(narrow.matches(&format!("{sizes} cold")).count(), 2, "{narrow}");
+
+    // A time with cold caches is not held against one with warm caches.
+    let implementation = "other@3.1".parse().unwrap();
+    calibration.records.last_mut().unwrap().implementation = implementation;
+    calibration.runtimes.push(RuntimeUsed {
+        implementation,
+        name: "other".to_owned(),
+        version: "3.1".to_owned(),
+        device: "cpu".to_owned(),
+        options: [].into(),
+    });
+    let text = page(&calibration, None, Width::Unlimited);
+    assert!(text.contains("fastest other") && !text.contains("times as long"), "{text}");
+    assert!(text.contains(&format!("({problem} cold (other@3.1))")), "{text}");
 }
 
 /// Every problem of the built-in sets.

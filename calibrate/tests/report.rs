@@ -9,6 +9,7 @@ use std::path::Path;
 
 use assert_cmd::Command;
 use calibrate::report::html::{Part, ReportPage};
+use fusion_cost_model::CacheState;
 use fusion_cost_model::calibration::{
     FusionRecord, HardwareCalibration, Reason, ReasonCode, Verdict,
 };
@@ -89,6 +90,19 @@ fn what_is_known_of_records_is_on_the_page() {
         assert!(html.contains(&format!("<b>{code}</b>, {count} {records}")), "{code}, {count}");
     }
     assert!(html.contains("10 to 40 of a problem; 10 to 40 planned"));
+}
+
+#[test]
+fn what_is_known_of_a_record_says_in_which_state_the_caches_were() {
+    let mut files = committed();
+    let mut cold = files[0].1.records[0].clone();
+    cold.cache_state = CacheState::Cold;
+    cold.reasons = vec![Reason { code: ReasonCode::LowerCore, text: "made up".to_owned() }];
+    let name = format!("<code>{} cold</code>", cold.problem);
+    files[0].1.records.push(cold);
+    let html = page(&files).html();
+    assert!(html.contains(&format!("<li>{name}</li>")), "{name}");
+    assert!(html.contains(&format!("<li>{name}: made up</li>")), "{name}");
 }
 
 /// Everything that a reader of the page could take for the file's is the file's.

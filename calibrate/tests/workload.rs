@@ -128,6 +128,22 @@ fn the_commands_for_what_is_missing_can_be_run() {
 }
 
 #[test]
+fn the_commands_for_what_is_missing_measure_the_same_kernels_and_are_for_a_shell() {
+    let folder = folder();
+    std::fs::write(folder.path().join("my tiny.toml"), TINY).unwrap();
+    std::fs::write(folder.path().join("my e.toml"), of_a_runtime(EXAMPLE)).unwrap();
+    let args = ["workload", "my tiny.toml", "--profile", "my e.toml", "--missing"];
+    let text = stdout(&mut calibrate(folder.path(), &args));
+    let options = "--threads 2 --runtime other";
+    for expected in [
+        format!("\ncalibrate --for 'my tiny.toml' --profile 'my e.toml' {options}\n"),
+        format!("\ncalibrate {options} --output missing.toml \\\n"),
+    ] {
+        assert!(text.contains(&expected), "{expected}{text}");
+    }
+}
+
+#[test]
 fn a_model_is_run_in_every_way() {
     let folder = folder();
     let mut command = calibrate(folder.path(), &WORKLOAD);

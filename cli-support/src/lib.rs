@@ -15,6 +15,7 @@ pub mod page;
 pub mod plain;
 pub mod ranked;
 pub mod sheet;
+pub mod shell;
 pub mod stderr;
 pub mod tables;
 pub mod units;

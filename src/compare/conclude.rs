@@ -82,7 +82,8 @@ fn of(found: &Found<'_>) -> String {
     let farthest = differing.max_by(|a, b| a.distance().total_cmp(&b.distance()));
     let [first, second] = found.sides.map(|side| &side.label);
     farthest.map_or_else(String::new, |pair| {
-        format!(", {most}{} ({second} / {first} {:.3})", pair.problem, pair.ratio.value)
+        let (problem, mark) = (pair.problem, pair.cache_state.mark());
+        format!(", {most}{problem}{mark} ({second} / {first} {:.3})", pair.ratio.value)
     })
 }
 

@@ -13,7 +13,7 @@ use crate::imported::ImportedMachine;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Relation {
-    /// Another machine, or another target of the same one.
+    /// Another machine, or another target of the same one, as far as is known.
     Other,
     /// The same machine and the same target: a difference is a change.
     Same,
@@ -48,7 +48,10 @@ impl Machine {
             (Self::Imported(this), Self::Imported(other)) => [
                 differ("machine", &this.id, &other.id),
                 differ("backend", this.backend, other.backend),
-                differ("processors", this.processors, other.processors),
+                // Nothing is known to differ from an unknown number.
+                this.processors
+                    .zip(other.processors)
+                    .and_then(|(this, other)| differ("processors", this, other)),
             ]
             .into_iter()
             .flatten()

@@ -109,7 +109,8 @@ pub struct ComparedSide {
     pub relation: Relation,
     /// What changed on the same machine, a phrase each.
     pub changes: Vec<String>,
-    /// What makes it another machine, or another target of it, a phrase each; empty for the same.
+    /// What makes it another machine, or another target of it, or may do so since it is unknown, a
+    /// phrase each; empty for the same.
     pub differences: Vec<String>,
 }
 
@@ -180,7 +181,8 @@ impl Comparison {
 fn compared_side(first: &Side, other: &Side) -> ComparedSide {
     let mut differences = first.machine.differences(&other.machine);
     let targets = [first.facts.target, other.facts.target];
-    if targets[0] != targets[1] {
+    // What nobody knows of both may differ.
+    if targets[0] != targets[1] || targets[0].threads.is_none() {
         differences.push(format!("target {} and {}", targets[0], targets[1]));
     }
     let is_same = differences.is_empty();

@@ -227,7 +227,7 @@ impl Side {
         let is_rate = |rate: f64| rate.is_finite() && rate > 0.0;
         let (threads, clock) = match machine.backend {
             Backend::Cpu => (machine.processors, Clock::Host),
-            Backend::Cuda | Backend::Hip => (1, Clock::LaunchInclusive),
+            Backend::Cuda | Backend::Hip => (Some(1), Clock::LaunchInclusive),
         };
         let dtype = records.first().map_or(DType::F32, |record| record.problem.dtype());
         let (backend, implementation) = (machine.backend, Implementation::Vendor);
@@ -342,7 +342,7 @@ fn warnings(
 /// processes met.
 fn ceilings(calibration: &HardwareCalibration, target: SideTarget) -> Option<SideCeilings> {
     let is_of_target = |one: &&MeasuredCeilings| {
-        (one.backend, one.threads, one.clock, one.dtype)
+        (one.backend, Some(one.threads), one.clock, one.dtype)
             == (target.backend, target.threads, target.clock, target.dtype)
     };
     let rank = |one: &&MeasuredCeilings| {

@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind};
 use crate::vocabulary::{Backend, Clock, DType, Implementation};
 
 /// What runs the problems of a side, and how: its text form is `cpu/2/f32/native`, or
-/// `cuda/device/bf16/native` of a GPU.
+/// `cuda/device/bf16/native` of a GPU. A number of threads that nobody knows is `?`.
 ///
 /// Problems are joined on their chain, their sizes and the state of the caches. All else may differ
 /// between the sides, and is here.
@@ -18,8 +18,8 @@ use crate::vocabulary::{Backend, Clock, DType, Implementation};
 pub struct SideTarget {
     /// What runs it.
     pub backend: Backend,
-    /// On how many threads; 1 on a GPU.
-    pub threads: u32,
+    /// On how many threads; 1 on a GPU, and `None` where nobody knows.
+    pub threads: Option<u32>,
     /// What its times begin and end with.
     pub clock: Clock,
     /// The dtype of every tensor.
@@ -33,7 +33,7 @@ impl SideTarget {
     #[must_use]
     pub const fn of(record: &FusionRecord) -> Self {
         let FusionRecord { backend, threads, clock, dtype, implementation, .. } = *record;
-        Self { backend, threads, clock, dtype, implementation }
+        Self { backend, threads: Some(threads), clock, dtype, implementation }
     }
 
     /// Those of a file, in order, each with the number of its records.
@@ -56,7 +56,7 @@ impl fmt::Display for SideTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { backend, threads, clock, dtype, implementation } = self;
         let on = match clock {
-            Clock::Host => threads.to_string(),
+            Clock::Host => threads.map_or_else(|| "?".to_owned(), |threads| threads.to_string()),
             clock => clock.to_string(),
         };
         f.pad(&format!("{backend}/{on}/{dtype}/{implementation}"))
@@ -90,7 +90,7 @@ impl TargetParts {
     #[must_use]
     pub fn are_of(&self, target: &SideTarget) -> bool {
         self.backend.is_none_or(|backend| backend == target.backend)
-            && self.threads.is_none_or(|threads| threads == target.threads)
+            && self.threads.is_none_or(|threads| Some(threads) == target.threads)
             && self.clock.is_none_or(|clock| clock == target.clock)
             && self.dtype.is_none_or(|dtype| dtype == target.dtype)
             && self.implementation.is_none_or(|one| one == target.implementation)
@@ -140,7 +140,7 @@ mod tests {
     fn parts_come_in_any_order() {
         let target = SideTarget {
             backend: Backend::Cuda,
-            threads: 1,
+            threads: Some(1),
             clock: Clock::Device,
             dtype: DType::Bf16,
             implementation: Implementation::Native,
@@ -153,8 +153,12 @@ mod tests {
             assert!(!text.parse::<TargetParts>().unwrap().are_of(&target), "{text}");
         }
         let on_cpu =
-            SideTarget { backend: Backend::Cpu, threads: 12, clock: Clock::Host, ..target };
+            SideTarget { backend: Backend::Cpu, threads: Some(12), clock: Clock::Host, ..target };
         assert_eq!(on_cpu.to_string(), "cpu/12/bf16/native");
+        let unknown = SideTarget { threads: None, ..on_cpu };
+        assert_eq!(unknown.to_string(), "cpu/?/bf16/native");
+        assert!("cpu".parse::<TargetParts>().unwrap().are_of(&unknown));
+        assert!(!"12".parse::<TargetParts>().unwrap().are_of(&unknown));
         let runtime = SideTarget { implementation: "pytorch@2.9.1".parse().unwrap(), ..on_cpu };
         assert_eq!(runtime.to_string(), "cpu/12/bf16/pytorch@2.9.1");
         assert!("12/pytorch@2.9.1".parse::<TargetParts>().unwrap().are_of(&runtime));

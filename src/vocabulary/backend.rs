@@ -132,6 +132,16 @@ impl CacheState {
             Self::Cold => "cold",
         }
     }
+
+    /// What follows the name of a problem in reports: ` cold`, or nothing behind one that was measured
+    /// with warm caches, which is the usual case.
+    #[must_use]
+    pub const fn mark(self) -> &'static str {
+        match self {
+            Self::Warm => "",
+            Self::Cold => " cold",
+        }
+    }
 }
 
 impl fmt::Display for CacheState {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use cli_support::output::Target as Place;
 use cli_support::plain;
+use cli_support::shell;
 use cli_support::width::Width;
 use fusion_cost_model::calibration::{HardwareCalibration, RunEnd};
 use fusion_cost_model::{
@@ -148,7 +149,7 @@ fn what_next(
     drift: &Drift,
     left: usize,
 ) -> Vec<String> {
-    let (name, newer) = (older.display(), newer.display());
+    let name = older.display();
     let count: usize = drift.families.iter().map(|one| one.records).max().unwrap_or(0);
     let mut lines = vec![match (drift.finding(), drift.of_speedups()) {
         (Finding::Same, _) => format!("{name} has not drifted: keep using it."),
@@ -169,15 +170,17 @@ fn what_next(
         return lines;
     }
     lines.push(format!(
-        "With {newer} as the file and {name} as its prior, the model answers all of its problems:"
+        "With {} as the file and {name} as its prior, the model answers all of its problems:",
+        newer.display()
     ));
-    lines.push(format!("  calibrate query {newer} --prior {name} --problem PROBLEM"));
+    let [older, newer] = [older, newer].map(shell::file);
+    lines.push(format!("  calibrate query {newer} --prior {older} --problem PROBLEM"));
     if left > 0 {
         let noun = if left == 1 { "problem makes" } else { "problems make" };
         lines.push(format!("{left} more {noun} every decision about them safe that can be:"));
         let options = same_options(args);
         lines.push(format!(
-            "  calibrate --refresh {name} --points {left} --output {newer}{options}"
+            "  calibrate --refresh {older} --points {left} --output {newer}{options}"
         ));
     }
     lines
@@ -196,7 +199,7 @@ fn same_options(args: &RunArgs) -> String {
         options += " --cache cold";
     }
     if !args.runtime.is_empty() {
-        options += &format!(" --runtime {}", args.runtime.join(","));
+        options += &format!(" --runtime {}", shell::word(&args.runtime.join(",")));
     }
     options
 }

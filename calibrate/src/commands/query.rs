@@ -7,8 +7,8 @@ use cli_support::width::Width;
 use fusion_cost_model::calibration::{HardwareCalibration, Timing};
 use fusion_cost_model::cost::Traffic;
 use fusion_cost_model::{
-    Backend, CacheState, Clock, Decision, Estimate, Evidence, FusionCostModel, Implementation,
-    Interval, OnTarget, Policy, Problem, Rewrite, Target, WhenUnknown,
+    Backend, Decision, Estimate, Evidence, FusionCostModel, Implementation, Interval, OnTarget,
+    Policy, Problem, Rewrite, Target, WhenUnknown,
 };
 use serde_json::json;
 
@@ -120,7 +120,7 @@ fn to_measure(problem: &Problem, target: Target, rewrite: Option<Rewrite>) -> St
         return format!("not possible: {} has nothing that is {rewrite}", problem.chain());
     }
     let rewrite = rewrite.map(|rewrite| format!(" --rewrite {rewrite}")).unwrap_or_default();
-    format!("calibrate --problem {problem}{}{rewrite}", options(target))
+    format!("calibrate --problem {problem}{}{rewrite}", target::options(target))
 }
 
 fn wrapped(lines: &[(&str, String)]) -> String {
@@ -135,18 +135,6 @@ fn evidence(estimate: &Estimate<'_>) -> String {
         0.0 => evidence.to_string(),
         octaves => format!("{evidence}, {octaves:.1} octaves beyond the measured sizes"),
     }
-}
-
-/// The options of a calibration that would measure on the target.
-fn options(target: Target) -> String {
-    let Target { backend, threads, cache_state, clock, implementation, .. } = target;
-    let on = match clock {
-        Clock::Host => format!(" --threads {threads}"),
-        clock => format!(" --backend {backend} --clock {clock} --implementation {implementation}"),
-    };
-    let runtime = implementation.runtime().map(|id| format!(" --runtime {}", id.name()));
-    on + &runtime.unwrap_or_default()
-        + if cache_state == CacheState::Cold { " --cache cold" } else { "" }
 }
 
 fn as_json(

@@ -4,7 +4,7 @@ use std::io::{Write as _, stderr};
 use std::path::{Path, PathBuf};
 
 use cli_support::width::Width;
-use cli_support::{plain, say};
+use cli_support::{plain, say, shell};
 use fusion_cost_model::CacheState;
 use fusion_cost_model::calibration::{
     Fingerprint, FusionRecord, HardwareCalibration, RunEnd, Verdict,
@@ -173,7 +173,7 @@ pub fn measure(
     if let Some(saved) = &saved {
         machine.warn_of_mismatch(false)?;
         if let Some(baseline) = &args.baseline {
-            let (old, new) = (baseline.display(), saved.display());
+            let [old, new] = [baseline, saved].map(|path| shell::file(path));
             say!("what changed, all problems together: calibrate compare {old} {new}");
         }
     } else {

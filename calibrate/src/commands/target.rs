@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use fusion_cost_model::{Backend, Clock, FusionCostModel, Implementation, Target};
+use fusion_cost_model::{Backend, CacheState, Clock, FusionCostModel, Implementation, Target};
 
 use crate::cli::TargetArgs;
 use crate::exit::UsageError;
@@ -96,6 +96,18 @@ pub(super) fn with_records(
         "the file has no records of {target}, but these: {known}; choose with --backend, --threads, \
          --clock, --cache and --implementation"
     )))
+}
+
+/// The options of a calibration that would measure on the target.
+pub(super) fn options(target: Target) -> String {
+    let Target { backend, threads, cache_state, clock, implementation, .. } = target;
+    let on = match clock {
+        Clock::Host => format!(" --threads {threads}"),
+        clock => format!(" --backend {backend} --clock {clock} --implementation {implementation}"),
+    };
+    let runtime = implementation.runtime().map(|id| format!(" --runtime {}", id.name()));
+    on + &runtime.unwrap_or_default()
+        + if cache_state == CacheState::Cold { " --cache cold" } else { "" }
 }
 
 /// What all of the file's targets with a backend have in common, if there are any.

@@ -5,6 +5,7 @@ use std::io::{Write as _, stderr};
 use cli_support::output::{Destination, Target as Place, write_json};
 use cli_support::plain;
 use cli_support::say;
+use cli_support::shell;
 use cli_support::width::Width;
 use fused_kernels::InputSpec;
 use fused_kernels::cpu::Cpu;
@@ -229,23 +230,17 @@ fn asked(
 /// The commands that measure what is missing: what decisions need, into the same file, or all of it,
 /// into a file of its own.
 fn print_missing(args: &WorkloadArgs, missing: &[Problem], target: Target) -> anyhow::Result<u8> {
-    let profile = args.profile.display();
     let mut text = String::new();
     if missing.is_empty() {
+        let profile = args.profile.display();
         text += &format!("# {profile} has a record of every problem of {}\n", args.model);
     } else {
-        let mut options = String::new();
-        if target.backend == Backend::Cpu {
-            options += &format!(" --threads {}", target.threads);
-        } else {
-            options += &format!(" --backend {}", target.backend);
-        }
-        if target.cache_state == CacheState::Cold {
-            options += " --cache cold";
-        }
-        let dims: String = args.dims().iter().map(|dim| format!(" --dim {dim}")).collect();
+        let options = target::options(target);
+        let dims = args.dims();
+        let dims: String = dims.iter().map(|dim| format!(" --dim {}", shell::word(dim))).collect();
+        let (model, profile) = (shell::word(&args.model), shell::file(&args.profile));
         text += "# what the decisions about it need, into the same file\n";
-        text += &format!("calibrate --for {}{dims} --profile {profile}{options}\n", args.model);
+        text += &format!("calibrate --for {model}{dims} --profile {profile}{options}\n");
         text += &format!("# each of {} problems, into a file of its own\n", missing.len());
         text += &format!("calibrate{options} --output missing.toml");
         for problem in missing {

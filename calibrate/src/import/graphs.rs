@@ -1,13 +1,12 @@
 //! The JSON of branes-ai/graphs, as far as it is used. What else is there is named.
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Formatter};
-use std::marker::PhantomData;
 
 use anyhow::{Context, bail};
-use serde::de::{Error as _, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::Value;
+
+use super::distinct::DistinctKeys;
 
 /// A calibration profile.
 #[derive(Debug, Deserialize)]
@@ -21,9 +20,9 @@ pub(super) struct Profile {
     pub(super) measured_bandwidth_gbps: f64,
     pub(super) best_efficiency: Option<f64>,
     pub(super) bandwidth_efficiency: Option<f64>,
-    #[serde(default, deserialize_with = "distinct")]
+    #[serde(default)]
     pub(super) operation_profiles: BTreeMap<String, Value>,
-    #[serde(default, deserialize_with = "distinct")]
+    #[serde(default)]
     pub(super) fusion_profiles: BTreeMap<String, Fusion>,
     /// Whatever else is there.
     #[serde(flatten)]
@@ -36,31 +35,47 @@ pub(super) struct Metadata {
     pub(super) calibration_date: Option<String>,
     pub(super) calibration_tool_version: Option<String>,
     pub(super) cpu_model: Option<String>,
-    pub(super) cpu_count: u32,
+    pub(super) cpu_count: Option<u32>,
     pub(super) total_memory_gb: Option<f64>,
     pub(super) pytorch_version: Option<String>,
     pub(super) device_type: Option<String>,
     pub(super) cpu_clock: Option<CpuClock>,
     pub(super) gpu_clock: Option<GpuClock>,
     pub(super) preflight: Option<Preflight>,
+    /// Whatever else is there.
+    #[serde(flatten)]
+    pub(super) others: BTreeMap<String, Value>,
+}
+
+impl Metadata {
+    /// Processors of the host; 0 is how the oldest profiles say that nobody knows.
+    pub(super) fn processors(&self) -> Option<u32> {
+        self.cpu_count.filter(|count| *count > 0)
+    }
 }
 
 #[derive(Debug, Deserialize)]
 pub(super) struct CpuClock {
     pub(super) current_freq_mhz: Option<f64>,
     pub(super) max_freq_mhz: Option<f64>,
+    #[serde(flatten)]
+    pub(super) others: BTreeMap<String, Value>,
 }
 
 #[derive(Debug, Deserialize)]
 pub(super) struct GpuClock {
     pub(super) sm_clock_mhz: Option<f64>,
     pub(super) max_sm_clock_mhz: Option<f64>,
+    #[serde(flatten)]
+    pub(super) others: BTreeMap<String, Value>,
 }
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Preflight {
     #[serde(default)]
     pub(super) forced: bool,
+    #[serde(flatten)]
+    pub(super) others: BTreeMap<String, Value>,
 }
 
 /// A pattern that was measured fused and unfused.
@@ -86,36 +101,15 @@ pub(super) struct Fusion {
 }
 
 impl Fusion {
-    /// The flops that its rate was made with.
+    /// The flops that its unfused rate was made with.
     pub(super) fn flops(&self) -> f64 {
         self.unfused_gflops * self.unfused_latency_ms * 1e6
     }
-}
 
-/// A map in which no key is there twice: the second entry would take the place of the first.
-fn distinct<'de, D, T>(deserializer: D) -> Result<BTreeMap<String, T>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de>,
-{
-    struct Entries<T>(PhantomData<T>);
-    impl<'de, T: Deserialize<'de>> Visitor<'de> for Entries<T> {
-        type Value = BTreeMap<String, T>;
-        fn expecting(&self, out: &mut Formatter<'_>) -> fmt::Result {
-            out.write_str("an object")
-        }
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-            let mut entries = BTreeMap::new();
-            while let Some((key, value)) = map.next_entry::<String, T>()? {
-                if entries.contains_key(&key) {
-                    return Err(A::Error::custom(format!("{key} is there twice; keep one")));
-                }
-                entries.insert(key, value);
-            }
-            Ok(entries)
-        }
+    /// The flops that its fused rate was made with.
+    pub(super) fn fused_flops(&self) -> Option<f64> {
+        Some(self.fused_gflops? * self.fused_latency_ms * 1e6)
     }
-    deserializer.deserialize_map(Entries(PhantomData))
 }
 
 /// Reads a profile, and says what a file is not.
@@ -128,5 +122,7 @@ pub(super) fn read(text: &str) -> anyhow::Result<Profile> {
         bail!("{WHAT}: it has no `metadata` at its top level, only {}", keys.join(", "));
     }
     // From the text once more, since only its errors have a line.
-    serde_json::from_str(text).map_err(|error| anyhow::anyhow!("{WHAT}: {error}"))
+    let in_words = |error: serde_json::Error| anyhow::anyhow!("{WHAT}: {error}");
+    let _: DistinctKeys = serde_json::from_str(text).map_err(in_words)?;
+    serde_json::from_str(text).map_err(in_words)
 }

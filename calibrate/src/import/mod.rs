@@ -6,6 +6,7 @@
 //! no chain here are listed by name.
 
 mod chain;
+mod distinct;
 mod graphs;
 mod notes;
 
@@ -68,7 +69,7 @@ fn convert(profile: &Profile, file: &str) -> anyhow::Result<ImportedProfile> {
                 let [unfused, fused] = [unfused, fused].map(rounded);
                 let record = ImportedRecord::of(found.problem, name.clone(), unfused, fused);
                 notes.extend(found.notes.into_iter().map(|note| format!("{name}: {note}")));
-                notes.extend(notes::of_record(name, fusion, &record));
+                notes.extend(notes::of_record(name, fusion, &record, profile));
                 records.push(six_digits(record));
             }
             Err(reason) => left_out.push(LeftOut { name: name.clone(), reason }),
@@ -99,7 +100,7 @@ fn convert(profile: &Profile, file: &str) -> anyhow::Result<ImportedProfile> {
             id: id(&metadata.hardware_name)?,
             name: metadata.hardware_name.clone(),
             backend: if is_gpu { Backend::Cuda } else { Backend::Cpu },
-            processors: metadata.cpu_count,
+            processors: metadata.processors(),
             memory_gib: rounded(metadata.total_memory_gb.unwrap_or_default()),
         },
         rates: rates(profile),
@@ -244,13 +245,87 @@ mod tests {
             assert!(notes.contains(expected), "{expected}: {notes}");
             assert!(!notes.contains("inf") && !notes.contains("NaN"), "{notes}");
         }
+        let profile = EXAMPLE.replacen("\"cpu_count\": 12,", "", 1);
+        let imported = from_json(&profile, "a.json").unwrap();
+        assert_eq!(imported.machine.processors, None);
+        assert!(!imported.to_toml().unwrap().contains("processors"));
         let twice = EXAMPLE.replacen("\"Conv3d_ReLU\": {", "\"Linear_Bias\": {", 1);
         let message = graphs::read(&twice).unwrap_err().to_string();
         assert!(message.contains("Linear_Bias is there twice"), "{message}");
+        let twice = "\"operation_type\": \"matmul\",\n\"operation_type\": \"add\"";
+        let twice = EXAMPLE.replacen("\"operation_type\": \"matmul\"", twice, 1);
+        let message = graphs::read(&twice).unwrap_err().to_string();
+        let expected = "operation_type is there twice; keep one at line 11";
+        assert!(message.contains(expected), "{message}");
         let endless =
             EXAMPLE.replacen("\"unfused_latency_ms\": 2.0", "\"unfused_latency_ms\": 1e308", 1);
         let message = from_json(&endless, "a.json").unwrap_err().to_string();
         assert!(message.contains("nothing can be imported"), "{message}");
+    }
+
+    /// Notes of the example with some texts in place of others.
+    fn notes_with(changes: &[[&str; 2]]) -> String {
+        let mut text = EXAMPLE.to_owned();
+        for [from, to] in changes {
+            assert!(text.contains(from), "{from}");
+            text = text.replacen(from, to, 1);
+        }
+        convert(&graphs::read(&text).unwrap(), "a.json").unwrap().notes.join("\n")
+    }
+
+    #[test]
+    fn rates_are_held_against_the_problem_and_its_times() {
+        let right = notes_with(&[]);
+        assert!(!right.contains("flops are counted") && !right.contains("gflops is"), "{right}");
+        let both = notes_with(&[["537.1330", "53713.30"], ["671.4163", "67141.63"]]);
+        for expected in [
+            "flops are counted as here, 1074266112; the rates of the file are of 107426600000",
+            "unfused_gflops is 53713.3, more than the 1280.0 GFLOP/s",
+            "fused_gflops is 67141.63, more than the 1280.0 GFLOP/s",
+        ] {
+            assert!(both.contains(&format!("Linear_Bias: {expected}")), "{both}");
+        }
+        for (wrong, right) in
+            [(["537.1330", "53713.30"], "fused"), (["671.4163", "6.7"], "unfused")]
+        {
+            let one = notes_with(&[wrong]);
+            let blamed = if right == "fused" { "unfused" } else { "fused" };
+            let [from, to] = wrong.map(|rate| rate.trim_end_matches('0'));
+            let expected = format!("{blamed}_gflops is {to}, but {}", &from[..5]);
+            assert!(one.contains(&format!("Linear_Bias: {expected}")), "{one}");
+            assert!(!one.contains(&format!(" {right}_gflops")), "{one}");
+            assert!(!one.contains("flops are counted"), "{one}");
+        }
+    }
+
+    #[test]
+    fn what_follows_from_nothing_is_no_number() {
+        let shares = r#""gflops_improvement": 0.25, "memory_reduction": 0.33, "speedup_factor""#;
+        let notes =
+            notes_with(&[[r#""speedup_factor""#, shares], ["537.1330", "0"], ["12587008", "0"]]);
+        for expected in
+            ["memory_reduction is 0.33, but no share follows", "unfused_gflops is 0, but 537.13"]
+        {
+            assert!(notes.contains(&format!("Linear_Bias: {expected}")), "{notes}");
+        }
+        for wrong in ["NaN", "inf", "gflops_improvement", " fused_gflops"] {
+            assert!(!notes.contains(wrong), "{wrong}: {notes}");
+        }
+    }
+
+    #[test]
+    fn what_nothing_reads_is_named_wherever_it_stands() {
+        let metadata = r#""device": "cuda", "cpu_clock": {"governor": "x"}, "cpu_count""#;
+        let params = r#""num_trials": 5, "extra_params": {"dtype": "bf16", "m": 7}, "operators""#;
+        let notes = notes_with(&[[r#""cpu_count""#, metadata], [r#""operators""#, params]]);
+        for expected in [
+            "not taken over: metadata.device, metadata.cpu_clock.governor",
+            "Linear_Bias: not taken over: extra_params.dtype, extra_params.m",
+        ] {
+            assert!(notes.contains(expected), "{notes}");
+        }
+        let empty = notes_with(&[[r#""operators""#, r#""extra_params": {}, "operators""#]]);
+        assert!(!empty.contains("not taken over"), "{empty}");
     }
 
     #[test]

@@ -16,8 +16,8 @@ pub fn imported(profile: &ImportedProfile, width: Width) -> String {
     let mut text = line(
         "machine",
         &match machine.processors {
-            0 => format!("{}, {}", machine.name, machine.backend),
-            count => format!("{}, {}, {count} processors", machine.name, machine.backend),
+            None => format!("{}, {}", machine.name, machine.backend),
+            Some(count) => format!("{}, {}, {count} processors", machine.name, machine.backend),
         },
     );
     text += &line(

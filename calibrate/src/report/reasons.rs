@@ -4,13 +4,15 @@ use std::collections::{BTreeMap, HashSet};
 use std::fmt::Display;
 
 use fusion_cost_model::calibration::FusionRecord;
-use fusion_cost_model::{Implementation, Problem};
+use fusion_cost_model::{CacheState, Implementation, Problem};
 
 /// What is to be said about a record.
 #[derive(Clone, Copy)]
 pub(super) struct Said<'c> {
     /// The record's problem.
     pub(super) problem: Problem,
+    /// What the caches held.
+    pub(super) cache_state: CacheState,
     /// Whose kernels ran, where they are not the project's own.
     whose: Option<Implementation>,
     /// What is to be said.
@@ -18,6 +20,11 @@ pub(super) struct Said<'c> {
 }
 
 impl Said<'_> {
+    /// The record's whole name, with the state of the caches and whose kernels ran.
+    pub(super) fn name(&self) -> String {
+        self.of(format_args!("{}{}", self.problem, self.cache_state.mark()))
+    }
+
     /// A name of the problem, with whose kernels ran.
     pub(super) fn of(&self, name: impl Display) -> String {
         self.whose.map_or_else(|| name.to_string(), |whose| format!("{name} ({whose})"))
@@ -33,7 +40,8 @@ pub(super) fn by_code<'c>(
         for reason in &record.reasons {
             let found = reasons.entry(reason.code.name()).or_default();
             let whose = Some(record.implementation).filter(|one| one.runtime().is_some());
-            found.push(Said { problem: record.problem, whose, text: &reason.text });
+            let FusionRecord { problem, cache_state, .. } = *record;
+            found.push(Said { problem, cache_state, whose, text: &reason.text });
         }
     }
     reasons

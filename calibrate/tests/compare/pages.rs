@@ -2,6 +2,7 @@
 
 use calibrate::report::{CompareReport, CompareTable};
 use cli_support::width::Width;
+use fusion_cost_model::CacheState;
 use proptest::prelude::*;
 
 use super::headless;
@@ -27,6 +28,23 @@ fn the_same_machine_on_pages_of_several_widths() {
     insta::assert_snapshot!("same_140", report.text(None, Width::Columns(140)));
     let table = Some(CompareTable::Records);
     insta::assert_snapshot!("same_records", report.text(table, Width::Columns(120)));
+}
+
+#[test]
+fn a_conclusion_says_in_which_state_the_caches_were() {
+    let mut first = monday();
+    let mut cold = first.records[8].clone();
+    cold.cache_state = CacheState::Cold;
+    first.records.push(cold);
+    let mut second = first.clone();
+    let lost = second.records.last_mut().unwrap();
+    lost.speedup_factor *= 0.8;
+    lost.speedup_low *= 0.8;
+    lost.speedup_high *= 0.8;
+    let text = report(&compare(&first, &[&second])).text(None, Width::Unlimited);
+    let name = "add_relu/f32/m4096.n1024 cold (B / A 0.800)";
+    let expected = format!("1 problem gains less from fusion now, {name}");
+    assert!(text.contains(&expected), "{text}");
 }
 
 #[test]

@@ -249,6 +249,41 @@ fn the_committed_calibration_is_the_same_as_itself() {
         .stdout(contains(format!("{chains} chains: ")));
 }
 
+/// A number that nobody knows neither is 0 nor makes two machines different ones.
+#[test]
+fn an_unknown_number_of_processors_is_said_to_be_unknown() {
+    let folder = folder();
+    let known = include_str!("../../profiles/calibrations/i7-12700k-imported.toml");
+    assert!(known.contains("processors = 12\n"));
+    let with = |line: &str| known.replacen("processors = 12\n", line, 1);
+    for (file, text) in
+        [("known.toml", known.to_owned()), ("unknown.toml", with("")), ("same.toml", with(""))]
+    {
+        std::fs::write(folder.path().join(file), text).unwrap();
+    }
+    let unknown = "the same name, but how many processors there are is not known of both; target \
+                   cpu/?/f32/vendor and ";
+    for (other, target) in [("known.toml", "cpu/12/f32/vendor"), ("same.toml", "cpu/?/f32/vendor")]
+    {
+        let expected = contains(format!("A and B have {unknown}{target}\n"));
+        let wrong =
+            contains("different machines").or(contains("same machine")).or(contains("cpu/0"));
+        calibrate(folder.path())
+            .args(["compare", "unknown.toml", other])
+            .assert()
+            .success()
+            .stdout(expected.and(wrong.not()));
+    }
+    let index = calibrate(folder.path()).args(["report", "--index", "unknown.toml"]).assert();
+    index.success().stdout(contains("cpu/?/f32/vendor"));
+    std::fs::write(folder.path().join("none.toml"), with("processors = 0\n")).unwrap();
+    calibrate(folder.path())
+        .args(["compare", "none.toml", "known.toml"])
+        .assert()
+        .code(1)
+        .stderr(contains("machine.processors at line").and(contains("no machine has 0")));
+}
+
 #[test]
 #[ignore = "wants ../shared/profiles_json, which is not part of the repository"]
 fn imported_profiles_show_no_change() {

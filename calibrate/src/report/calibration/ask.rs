@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use cli_support::shell;
 use cli_support::width::Width;
 use fusion_cost_model::calibration::FusionRecord;
 use fusion_cost_model::{Backend, CacheState, Implementation};
@@ -11,9 +12,7 @@ pub(super) fn how_to_ask(records: &[FusionRecord], file: &Path, width: Width) ->
     let Some(record) = records.iter().min_by_key(|record| record.problem.to_string().len()) else {
         return String::new();
     };
-    let file = file.display().to_string();
-    let file = if file.contains(char::is_whitespace) { format!("'{file}'") } else { file };
-    let command = format!("calibrate query {file}");
+    let command = format!("calibrate query {}", shell::file(file));
     let options = format!("--problem {}{}", record.problem, options(record));
     let how = "To ask for one problem, join its heading and its sizes with a slash:";
     let mut text = format!("\n{}", width.wrap("", how, 0));

@@ -60,12 +60,14 @@ fn reason(code: &str, found: &[Said<'_>], records: usize, width: Width) -> Strin
     let all = if is_all { "all " } else { "" };
     let many = of_records(found.len());
     if width == Width::Unlimited && !is_all {
-        let names: Vec<String> = found.iter().map(|said| said.of(said.problem)).collect();
+        let names: Vec<String> = found.iter().map(Said::name).collect();
         return format!("- {code}, {many} ({}){of_first}: {text}\n", names.join(", "));
     }
     let mut note = width.wrap("- ", &format!("{code}, {all}{many}{of_first}: {text}"), 2);
     if !is_all {
-        for (heading, sizes) in by_heading(found.iter().map(|said| (said.problem, said))) {
+        for (heading, sizes) in
+            by_heading(found.iter().map(|said| ((said.problem, said.cache_state), said)))
+        {
             let sizes: Vec<String> = sizes.iter().map(|(sizes, said)| said.of(sizes)).collect();
             note += &width.wrap("    ", &format!("{heading}: {}", sizes.join(", ")), 6);
         }

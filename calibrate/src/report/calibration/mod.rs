@@ -14,7 +14,7 @@ use std::path::Path;
 
 use cli_support::width::Width;
 use fusion_cost_model::calibration::{FusionRecord, HardwareCalibration};
-use fusion_cost_model::{Clock, Family, Implementation, Problem, Rewrite};
+use fusion_cost_model::{CacheState, Clock, Family, Implementation, Problem, Rewrite};
 
 /// The whole page of a calibration. With the file that it is in, the page says how to ask for one
 /// record.
@@ -70,13 +70,15 @@ fn by(clock: Clock, implementation: Implementation) -> String {
 }
 
 /// Items by the heading of their problem, which is its chain and its dtype, each with the problem's
-/// sizes. Headings are in the order of the first item of each.
-fn by_heading<T>(items: impl IntoIterator<Item = (Problem, T)>) -> Vec<(String, Vec<(String, T)>)> {
+/// sizes and the state of the caches. Headings are in the order of the first item of each.
+fn by_heading<T>(
+    items: impl IntoIterator<Item = ((Problem, CacheState), T)>,
+) -> Vec<(String, Vec<(String, T)>)> {
     let mut groups: Vec<(String, Vec<(String, T)>)> = Vec::new();
-    for (problem, item) in items {
+    for ((problem, cache_state), item) in items {
         let name = problem.to_string();
         let (heading, sizes) = name.rsplit_once('/').unwrap_or(("", &name));
-        let sizes = (sizes.to_owned(), item);
+        let sizes = (format!("{sizes}{}", cache_state.mark()), item);
         match groups.iter_mut().find(|(known, _)| known == heading) {
             Some((_, group)) => group.push(sizes),
             None => groups.push((heading.to_owned(), vec![sizes])),

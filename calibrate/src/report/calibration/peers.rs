@@ -4,7 +4,7 @@ use cli_support::ranked::{Column, RankedTable};
 use cli_support::units::{milliseconds, ratio};
 use cli_support::width::Width;
 use fusion_cost_model::calibration::{FusionRecord, HardwareCalibration, Timing, Verdict};
-use fusion_cost_model::{Implementation, Problem};
+use fusion_cost_model::{CacheState, Implementation, Problem};
 
 use super::by_heading;
 
@@ -27,7 +27,7 @@ pub(super) fn peers(
     let table = RankedTable::new("time of the fused kernels", &columns);
     let mut table = table.with_heads(heads.chain([last]));
     let mut ratios = Vec::new();
-    let mut rows: Vec<(Problem, Vec<String>)> = Vec::new();
+    let mut rows: Vec<((Problem, CacheState), Vec<String>)> = Vec::new();
     for problem in problems(&calibration.records) {
         let of = |whose: &Implementation| usable(&calibration.records, problem, *whose);
         let mut cells: Vec<String> = implementations
@@ -46,7 +46,9 @@ pub(super) fn peers(
         rows.push((problem, cells));
     }
     if width == Width::Unlimited {
-        rows.into_iter().for_each(|(problem, cells)| table.row(problem.to_string(), cells));
+        for ((problem, cache_state), cells) in rows {
+            table.row(format!("{problem}{}", cache_state.mark()), cells);
+        }
     } else {
         for (heading, rows) in by_heading(rows) {
             table.heading(heading);
@@ -60,12 +62,13 @@ fn nothing() -> String {
     "-".to_owned()
 }
 
-/// The problems of the plain records, each once.
-fn problems(records: &[FusionRecord]) -> Vec<Problem> {
+/// The problems of the plain records, each once in each state of the caches.
+fn problems(records: &[FusionRecord]) -> Vec<(Problem, CacheState)> {
     let mut problems = Vec::new();
     for record in records.iter().filter(|record| record.rewrite.is_none()) {
-        if !problems.contains(&record.problem) {
-            problems.push(record.problem);
+        let problem = (record.problem, record.cache_state);
+        if !problems.contains(&problem) {
+            problems.push(problem);
         }
     }
     problems
@@ -73,11 +76,11 @@ fn problems(records: &[FusionRecord]) -> Vec<Problem> {
 
 fn usable(
     records: &[FusionRecord],
-    problem: Problem,
+    (problem, cache_state): (Problem, CacheState),
     whose: Implementation,
 ) -> Option<&FusionRecord> {
     records.iter().find(|record| {
-        (record.problem, record.implementation) == (problem, whose)
+        (record.problem, record.cache_state, record.implementation) == (problem, cache_state, whose)
             && record.rewrite.is_none()
             && record.verdict != Verdict::Invalid
     })

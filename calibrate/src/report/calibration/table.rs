@@ -23,11 +23,13 @@ pub(super) fn table(title: &str, records: &[&FusionRecord], width: Width) -> Str
     if width == Width::Unlimited {
         for record in records {
             let rewrite = record.rewrite.map(|one| format!(" {one}")).unwrap_or_default();
-            table.row(format!("{}{rewrite}", record.problem), cells(record));
+            let mark = record.cache_state.mark();
+            table.row(format!("{}{mark}{rewrite}", record.problem), cells(record));
         }
         return table.render(width);
     }
-    for (heading, rows) in by_heading(records.iter().map(|record| (record.problem, record))) {
+    let of = |record: &FusionRecord| (record.problem, record.cache_state);
+    for (heading, rows) in by_heading(records.iter().map(|record| (of(record), record))) {
         table.heading(heading);
         for (sizes, record) in rows {
             table.row(sizes, cells(record));

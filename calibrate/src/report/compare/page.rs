@@ -131,7 +131,16 @@ pub(super) fn machine(view: View<'_>, side: usize) -> Option<String> {
     if second.relation == Relation::Same {
         return Some(format!("{a} and {b} are of the same machine{}", but_for(&second.changes)));
     }
-    let is_only_target = first.facts.target != second.facts.target && second.differences.len() == 1;
+    let targets = [first.facts.target, second.facts.target];
+    let is_unknown = targets.iter().any(|target| target.threads.is_none());
+    let is_only_target = (targets[0] != targets[1] || is_unknown) && second.differences.len() == 1;
+    if is_only_target && is_unknown {
+        return Some(format!(
+            "{a} and {b} have the same name, but how many processors there are is not known of both; \
+             {}",
+            second.differences[0]
+        ));
+    }
     if is_only_target {
         return Some(format!(
             "{a} and {b} are of the same machine{}",

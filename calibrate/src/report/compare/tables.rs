@@ -41,8 +41,7 @@ pub(super) fn all_of(view: View<'_>, table: CompareTable) -> Vec<RankedTable> {
 pub(super) fn named(problem: &Problem, cache_state: CacheState) -> (String, String) {
     let name = problem.to_string();
     let (heading, sizes) = name.rsplit_once('/').unwrap_or(("", &name));
-    let cold = if cache_state == CacheState::Cold { " cold" } else { "" };
-    (heading.to_owned(), format!("{sizes}{cold}"))
+    (heading.to_owned(), format!("{sizes}{}", cache_state.mark()))
 }
 
 /// Rows below the headings of their problems, or with whole names. Rows with the same heading need

@@ -102,8 +102,9 @@ fn cell_of(record: Option<&FusionRecord>) -> Markup {
     let Some(record) = record else { return html! { td {} } };
     let figure = figure(record);
     let spoken = format!(
-        "{}: {} {}",
+        "{}{}: {} {}",
         record.problem,
+        record.cache_state.mark(),
         crate::units::ratio(figure.value, record.speedup_low, record.speedup_high),
         record.verdict
     );

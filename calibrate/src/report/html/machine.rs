@@ -59,7 +59,7 @@ fn on_lower_cores(part: &Part<'_>) -> Vec<(String, String)> {
     let reason = |record: &FusionRecord| {
         let mut reasons = record.reasons.iter();
         let found = reasons.find(|reason| reason.code == ReasonCode::LowerCore)?;
-        Some((record.problem.to_string(), found.text.clone()))
+        Some((format!("{}{}", record.problem, record.cache_state.mark()), found.text.clone()))
     };
     part.records().iter().filter_map(|record| reason(record)).collect()
 }
@@ -169,7 +169,7 @@ fn ceilings(part: &Part<'_>) -> RankedTable {
     let calibration = part.calibration();
     let target = part.target();
     let is_of_target = |one: &&MeasuredCeilings| {
-        (one.backend, one.threads, one.clock, one.dtype)
+        (one.backend, Some(one.threads), one.clock, one.dtype)
             == (target.backend, target.threads, target.clock, target.dtype)
             && one.cache_state == CacheState::Warm
     };
@@ -206,7 +206,8 @@ fn noise(part: &Part<'_>) -> RankedTable {
     let columns = [Column::numbers("against itself [95 %]", 0), Column::words("tensors", 0)];
     let mut table = RankedTable::new("kernel", &columns);
     let noise = part.calibration().noise.iter().filter(|one| {
-        (one.backend, one.threads, one.clock) == (target.backend, target.threads, target.clock)
+        (one.backend, Some(one.threads), one.clock)
+            == (target.backend, target.threads, target.clock)
             && one.problem.dtype() == target.dtype
             && !one.problem.chain().is_single()
     });

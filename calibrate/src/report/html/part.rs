@@ -1,8 +1,8 @@
 //! A part of the page: what was measured on one target, from one file.
 
+use fusion_cost_model::Family;
 use fusion_cost_model::calibration::{FusionRecord, HardwareCalibration, Verdict};
 use fusion_cost_model::compare::{Side, SideFacts, SideTarget, TargetParts};
-use fusion_cost_model::{CacheState, Family};
 use maud::{Markup, html};
 
 use crate::report::figures::{self, Arrow, Roofline};
@@ -161,6 +161,5 @@ pub(super) fn heading(record: &FusionRecord) -> String {
 pub(super) fn name(record: &FusionRecord) -> String {
     let problem = record.problem.to_string();
     let sizes = problem.rsplit_once('/').map_or(&problem[..], |(_, sizes)| sizes);
-    let cold = if record.cache_state == CacheState::Cold { " cold" } else { "" };
-    format!("{sizes}{cold}")
+    format!("{sizes}{}", record.cache_state.mark())
 }

@@ -20,7 +20,7 @@ pub(super) fn reasons(part: &Part<'_>) -> Markup {
                         @if found.len() < records {
                             details {
                                 summary { "Which" }
-                                ul { @for said in &found { li { code { (said.of(said.problem)) } } } }
+                                ul { @for said in &found { li { code { (said.name()) } } } }
                             }
                         }
                     }
