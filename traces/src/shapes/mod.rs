@@ -8,7 +8,7 @@ mod pages;
 mod problem;
 
 pub use convolution::ConvPass;
-pub(crate) use pages::{Pages, joined_queries};
+pub(crate) use pages::{Packed, Pages, joined_queries};
 pub use problem::Problem;
 pub(crate) use problem::{base, has_unknown_groups, saturating_product};
 

@@ -50,6 +50,39 @@ impl Pages {
     }
 }
 
+/// Attention over sequences that lie behind one another, each with keys and values of its own. Their
+/// lengths are differences of numbers in a tensor, which the profiler does not write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Packed {
+    /// The queries of all sequences.
+    tokens: u64,
+    /// Heads times the size of a query.
+    width: u64,
+    sequences: u64,
+    is_backward: bool,
+}
+
+impl Packed {
+    pub(crate) fn of(op: &str, shape: &Shape<'_>) -> Option<Self> {
+        let queries = shape.inputs.iter().find(|input| !input.dims.is_empty())?;
+        let (tokens, heads, size) = match *queries.dims.as_slice() {
+            [Some(tokens), Some(heads), Some(size)]
+            | [Some(1), Some(tokens), Some(heads), Some(size)] => (tokens, heads, size),
+            _ => return None,
+        };
+        let sequences = starts(shape)?.checked_sub(1)?;
+        let is_backward = op.contains("backward") || op.contains("bwd");
+        Some(Self { tokens, width: heads.saturating_mul(size), sequences, is_backward })
+    }
+}
+
+/// How many numbers say where sequences begin, the end of the last among them.
+pub(super) fn starts(shape: &Shape<'_>) -> Option<u64> {
+    let is_list = |dims: &[Option<u64>], kind: &str| dims.len() == 1 && kind == "int";
+    let list = shape.inputs.iter().find(|input| is_list(&input.dims, input.kind))?;
+    list.dims.first().copied()?
+}
+
 /// The queries of sequences of different lengths, behind one another: `[tokens, heads, size]`.
 pub(crate) fn joined_queries(shape: &Shape<'_>) -> Option<u64> {
     let queries = shape.inputs.iter().find(|input| !input.dims.is_empty())?;

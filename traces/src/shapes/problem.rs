@@ -2,6 +2,7 @@
 
 use super::Shape;
 use super::convolution::{self, ConvPass};
+use super::pages;
 use crate::classify::{Class, class_of_op};
 
 /// A problem whose arithmetic is known from its shape.
@@ -194,12 +195,15 @@ fn attention(base: &str, shape: &Shape<'_>) -> Option<Problem> {
     let (&[batch, a, b, size], &[_, key_a, key_b, _]) = (&queries[..], &keys[..]) else {
         return None;
     };
-    // The operators of the framework have heads before tokens, those of libraries behind.
-    let ([heads, queries], [key_heads, keys]) = if base.contains("scaled_dot_product") {
-        ([a, b], [key_a, key_b])
-    } else {
-        ([b, a], [key_b, key_a])
-    };
+    // One batch of several sequences behind one another.
+    if batch == 1 && pages::starts(shape).is_some_and(|starts| starts > 2) {
+        return None;
+    }
+    // The operators of the framework have heads before tokens, those of libraries behind, except
+    // cuDNN's.
+    let has_heads_first = base.contains("scaled_dot_product") || base.contains("cudnn_attention");
+    let ([heads, queries], [key_heads, keys]) =
+        if has_heads_first { ([a, b], [key_a, key_b]) } else { ([b, a], [key_b, key_a]) };
     // Latent attention has shorter values than keys.
     let of_values = shape.known(first + 2).and_then(|dims| dims.get(3).copied());
     Some(Problem::Attention {

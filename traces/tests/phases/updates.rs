@@ -59,3 +59,35 @@ fn marked_steps_of_several_passes_are_other_work() {
     let found = Comparison::of(two.side("a.json"), two.side("b.json"), &options).unwrap();
     assert_ne!(found.same_work.headline, Headline::Withheld, "{}", found.verdict());
 }
+
+/// Without marks, operators that only optimizers call show them.
+#[test]
+fn gradients_that_are_added_up_without_marks() {
+    let [each, second] = [1, 2].map(|passes| {
+        let mut program = Program::new(VENDORS[0]);
+        (0..4).for_each(|_| program.accumulate_with(passes, None));
+        Loaded::made(&program)
+    });
+    let found = compare(&each, &second);
+    assert_eq!(found.same_work.headline, Headline::Withheld, "{}", found.verdict());
+    assert!(found.verdict().contains("once in 2 passes"), "{}", found.verdict());
+    assert_ne!(compare(&second, &second).same_work.headline, Headline::Withheld);
+}
+
+#[test]
+fn another_optimizer_is_other_work() {
+    let [adam, sgd] = ["AdamW", "SGD"].map(|name| {
+        let mut program = Program::new(VENDORS[0]);
+        (0..4).for_each(|_| program.accumulate_with(1, Some(name)));
+        Loaded::made(&program)
+    });
+    let found = compare(&adam, &sgd);
+    assert_eq!(found.same_work.headline, Headline::Withheld, "{}", found.verdict());
+    assert!(found.verdict().contains("with AdamW against"), "{}", found.verdict());
+    assert_ne!(compare(&sgd, &sgd).same_work.headline, Headline::Withheld);
+}
+
+fn compare(first: &Loaded, second: &Loaded) -> Comparison {
+    let options = CompareOptions::default();
+    Comparison::of(first.side("a.json"), second.side("b.json"), &options).unwrap()
+}

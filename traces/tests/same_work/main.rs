@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod hidden;
+mod listed;
 #[path = "../loaded/mod.rs"]
 mod loaded;
 mod program;

@@ -3,21 +3,24 @@
 //! A cache of keys and values is larger than what is read of it, so the sizes of attention over one
 //! say nothing. Marks of steps tell the tokens of all sequences; some operators have the longest
 //! sequence as an input. Where nothing does, attention may take any time, and what is said of a
-//! step depends on how much of the difference between the sides is attention's.
+//! step depends on how much of the difference between the sides is attention's. A cache that grows
+//! has the sizes of what is read, and `carried` along is what copies it.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::result::{Answer, Question, WorkAspect, WorkRate};
 use super::super::side::Chosen;
+use super::carried::carried;
+use super::marks::MarkedSize;
 use super::model::near;
-use super::workload::{MarkedSize, Workload};
-use super::{Evidence, SAME_AMOUNT, of_numbers};
+use super::workload::Workload;
+use super::{Evidence, SAME_AMOUNT, SAME_CALLS, of_numbers};
 use crate::NameId;
 use crate::classify::Class;
 use crate::launched::NONE;
 use crate::ratio::ratio;
 use crate::segment::Phase;
-use crate::shapes::{Pages, Problem, Shape};
+use crate::shapes::{Pages, Problem, Shape, base};
 
 /// Attention whose context is not known decides which side is faster if it makes more than the
 /// first part of the difference, and the second of the longer step: less is left to a reservation.
@@ -31,6 +34,8 @@ pub(super) struct Context {
     total_ns: u64,
     /// The part in calls whose sizes do not say how many keys there are.
     open_ns: u64,
+    /// The durations of other kernels whose operators have as many keys.
+    pub(super) carried_ns: u64,
     calls: u64,
     /// Calls that say how many sequences they have, and the sum.
     counted: (u64, u64),
@@ -44,6 +49,8 @@ pub(super) struct Context {
 #[derive(Debug, Clone, Copy, Default)]
 struct Call {
     has_keys: bool,
+    /// The keys, where they are others than the queries.
+    kept: Option<u64>,
     sequences: Option<u64>,
     longest: Option<u64>,
     are_as_long: bool,
@@ -54,17 +61,33 @@ impl Call {
         if text.is_empty() || text.contains('?') {
             return Self::default();
         }
-        if let Some(Problem::Attention { batch, keys, .. }) = Problem::of(op, text) {
+        if let Some([batch, queries, keys]) = lengths(op, text) {
             let (sequences, longest) = (Some(batch), Some(keys));
-            return Self { has_keys: true, sequences, longest, are_as_long: true };
+            let kept = longest.filter(|keys| *keys != queries);
+            return Self { has_keys: true, kept, sequences, longest, are_as_long: true };
         }
         Pages::of(op, &Shape::of(text)).map_or_else(Self::default, |pages| Self {
             has_keys: false,
+            kept: None,
             sequences: Some(pages.sequences),
             longest: pages.longest_context,
             are_as_long: pages.are_as_long(),
         })
     }
+}
+
+/// The sequences of attention, and the queries and keys of each: of one operator, or of the softmax
+/// of one that is computed op by op.
+fn lengths(op: &str, text: &str) -> Option<[u64; 3]> {
+    if let Some(Problem::Attention { batch, queries, keys, .. }) = Problem::of(op, text) {
+        return Some([batch, queries, keys]);
+    }
+    let shape = Shape::of(text);
+    let scores = shape.inputs.first().filter(|_| base(op) == "_softmax")?;
+    let &[Some(batch), Some(_), Some(queries), Some(keys)] = scores.dims.as_slice() else {
+        return None;
+    };
+    Some([batch, queries, keys])
 }
 
 /// The attention of a side, by phase; `operators` are those of its kernels.
@@ -73,9 +96,19 @@ pub(super) fn contexts(side: &Chosen<'_>, operators: &[u32]) -> FxHashMap<Option
     let op_of = |kernel: usize| operators.get(kernel).copied().unwrap_or(NONE) as usize;
     let mut known: FxHashMap<(NameId, u32), Call> = FxHashMap::default();
     let mut with_keys: FxHashSet<NameId> = FxHashSet::default();
-    let is_attention = |row: &u32| side.side.classes.get(*row as usize).main == Class::Attn;
-    let rows: Vec<usize> =
-        side.rows.iter().filter(|row| is_attention(row)).map(|row| *row as usize).collect();
+    let is_softmax = |kernel: usize| {
+        let text = |op: usize| {
+            let (name, shape) = (trace.ops.name.get(op)?, trace.ops.shape.get(op)?);
+            Some((trace.names.text(*name), trace.shapes.text(NameId(*shape))))
+        };
+        text(op_of(kernel)).is_some_and(|(op, text)| lengths(op, text).is_some())
+    };
+    let is_attention = |kernel: &usize| match side.side.classes.get(*kernel).main {
+        Class::Attn => true,
+        Class::Softmax => is_softmax(*kernel),
+        _ => false,
+    };
+    let rows: Vec<usize> = side.rows.iter().map(|row| *row as usize).filter(is_attention).collect();
     for &kernel in &rows {
         let op = op_of(kernel);
         let (Some(&name), Some(&shape)) = (trace.ops.name.get(op), trace.ops.shape.get(op)) else {
@@ -109,6 +142,12 @@ pub(super) fn contexts(side: &Chosen<'_>, operators: &[u32]) -> FxHashMap<Option
         // Several kernels of one call are one call; without an operator each is one.
         if is_counted.get_mut(op).is_none_or(|counted| !std::mem::replace(counted, true)) {
             context.add(call);
+        }
+    }
+    let kept: FxHashSet<u64> = known.values().filter_map(|call| call.kept).collect();
+    for (phase, ns) in carried(side, operators, &kept) {
+        if let Some(context) = found.get_mut(&phase) {
+            context.carried_ns = ns;
         }
     }
     found
@@ -162,12 +201,8 @@ impl Answered {
 }
 
 impl Evidence<'_, '_> {
-    /// How far attention looks back, phase by phase. Nothing is asked where the sizes of attention
-    /// say it.
+    /// How far attention looks back, phase by phase.
     pub(super) fn contexts(&self, works: &[Workload; 2]) -> Vec<Answered> {
-        if !self.serves() {
-            return Vec::new();
-        }
         let phases = Phase::ALL.into_iter().map(Some).chain([None]);
         phases
             .filter(|phase| self.is_compared(*phase))
@@ -190,25 +225,40 @@ impl Evidence<'_, '_> {
     ) -> Option<Answered> {
         let is_marked = marked.iter().all(|size| size.context.is_some());
         let is_open = |side: Option<&Context>| side.is_some_and(|side| side.open_ns > 0);
-        let is_asked = both.iter().all(Option::is_some) && both.into_iter().any(is_open);
-        if !is_marked && !is_asked {
+        let are_both = both.iter().all(Option::is_some);
+        let is_of_cache = is_marked || are_both && both.into_iter().any(is_open);
+        if !(are_both || is_marked) || is_of_cache && !self.serves() {
             return None;
         }
         let none = Context::default();
         let both = both.map(|side| side.unwrap_or(&none));
         let told = if is_marked { of_marks(marked) } else { of_inputs(both) };
         let (steps, step_ns) = self.steps_of(phase);
+        #[expect(clippy::cast_precision_loss, reason = "counts of calls")]
+        let calls = [0, 1].map(|side| both[side].calls as f64 / steps[side]);
+        // Where attention is in operators of other kinds, its calls have no mean in common.
+        if !is_of_cache && !near(calls[0], calls[1], SAME_CALLS) {
+            return None;
+        }
         #[expect(clippy::cast_precision_loss, reason = "times")]
         let attention_ns = [0, 1].map(|side| {
-            let all_ns = if is_marked { both[side].total_ns } else { both[side].open_ns };
-            all_ns as f64 / steps[side]
+            let all_ns = match (is_marked, is_of_cache) {
+                (false, true) => both[side].open_ns,
+                _ => both[side].total_ns,
+            };
+            all_ns.saturating_add(both[side].carried_ns) as f64 / steps[side]
         });
         let share = (0..2).map(|side| attention_ns[side] / step_ns[side]).fold(0.0, f64::max);
         let asked = told.question(phase, share);
+        // Who does not serve has no context, unless it is another.
+        if !self.serves() && asked.answer != Answer::Different {
+            return None;
+        }
         let mut questions = Vec::new();
         let sequences = both.map(|side| side.mean(side.counted));
         let mut are_as_many = marked.iter().all(|size| size.sequences.is_some());
-        if marked.iter().all(|size| size.sequences.is_none())
+        if is_of_cache
+            && marked.iter().all(|size| size.sequences.is_none())
             && sequences.iter().all(Option::is_some)
         {
             let evidence = "sequences of attention, mean of a call";

@@ -2,15 +2,22 @@
 //! tokens and number type. Where they did not, the times of a step say nothing about the devices.
 //!
 //! `workload` is the work of a side, from the shapes of its operators, with the `lookups` of
-//! tokens, and the marks of its steps; `model` asks whether it is one model, with the same
-//! `weights`, `phase` whether both ran the same phases, and `context` how far their attention looks
-//! back; `matched` is what is alike whatever else differs.
+//! tokens, and the `marks` of its steps; `model` asks whether it is one model, with the same
+//! `weights`, `phase` whether both ran the same phases, `sizes` whether they solved the same problems,
+//! with what is known of `experts` and of `bags` of lookups, and `context` how far their attention
+//! looks back; `matched` is what is alike whatever else differs.
 
+mod bags;
+mod carried;
 mod context;
+mod experts;
 mod lookups;
+mod marks;
 mod matched;
 mod model;
 mod phase;
+mod sizes;
+mod votes;
 mod weights;
 mod workload;
 
@@ -18,27 +25,18 @@ use super::basis::Steps;
 use super::models::Mismatch;
 use super::result::{Answer, Basis, Headline, PhasePart, Question, SameWork, WorkAspect, WorkRate};
 use super::side::{Chosen, CompareOptions, on_both};
-use super::text::{number, percent};
-use crate::ratio::ratio;
+use super::text::number;
 use crate::segment::Phase;
 use context::Answered;
+use marks::MarkedSize;
 use model::near;
-use workload::{MarkedSize, Workload};
+use workload::Workload;
 
 /// Numbers of tokens, sequences and FLOPs that differ by less are the same.
 const SAME_AMOUNT: f64 = 0.02;
 
 /// Calls of a step that differ by less are as often: recordings may cut a step.
 const SAME_CALLS: f64 = 0.1;
-
-/// FLOPs of a step of the same sizes differ by less: recordings may cut a step.
-const SAME_ARITHMETIC: f64 = 0.05;
-
-/// From this share of the main work on, operators with the same sizes are the same work.
-const SAME_SIZES: f64 = 0.8;
-
-/// With shapes for less of the main work than this, nothing is said of sizes.
-const ENOUGH_SHAPES: f64 = 0.5;
 
 /// What is compared, as far as it is known before the questions.
 pub(super) struct Evidence<'e, 't> {
@@ -145,50 +143,6 @@ impl Evidence<'_, '_> {
         let of_batch =
             work.batch.zip(work.sequence).map(|(batch, sequence)| batch as f64 * sequence as f64);
         Some(of_batch.filter(|tokens| near(looked_up, *tokens, 0.5)).unwrap_or(looked_up))
-    }
-
-    /// Do the operators that take the time have the same sizes?
-    fn sizes(&self, works: &[Workload; 2]) -> Question {
-        let serves = self.serves();
-        let shares = [0, 1].map(|side: usize| {
-            let (own, other) = (&works[side], &works[1 - side]);
-            let both = own.computed.iter().filter(|(key, _)| other.computed.contains_key(*key));
-            let both = both.map(|(_, time)| time.of_sizes(serves)).fold(0, u64::saturating_add);
-            ratio(both, own.shaped.of_sizes(serves))
-        });
-        let has_shapes = works.iter().all(|work| work.shaped_share(serves) >= ENOUGH_SHAPES);
-        let flops = [0, 1].map(|side| Some(works[side].flops? / self.steps.counts[side]));
-        let words = shares.map(|share| format!("{} of the time alike", percent(share)));
-        let question = |answer, words: [Option<String>; 2], evidence: &str| {
-            let [first, second] = words;
-            let evidence = evidence.to_owned();
-            Question { about: WorkAspect::Sizes, phase: None, first, second, answer, evidence }
-        };
-        if !has_shapes {
-            let evidence = "too few operators with sizes; record with record_shapes=True";
-            return question(Answer::Unknown, [None, None], evidence);
-        }
-        let operators = "sizes of GEMMs, convolutions and attention";
-        if shares.iter().all(|share| *share >= SAME_SIZES) {
-            let flops =
-                [0, 1].map(|side| Some(works[side].flops_of_weights()? / self.steps.counts[side]));
-            // Alike sizes may be called more often.
-            if let [Some(first), Some(second)] = flops
-                && self.steps.basis != Basis::Recording
-                && !self.mix_matters()
-                && !near(first, second, SAME_ARITHMETIC)
-            {
-                let evidence = "arithmetic of a step in GEMMs and convolutions";
-                return question(Answer::Different, arithmetic([first, second]), evidence);
-            }
-            return question(Answer::Same, words.map(Some), operators);
-        }
-        if let [Some(first), Some(second)] = flops
-            && near(first, second, SAME_AMOUNT)
-        {
-            return question(Answer::Same, arithmetic([first, second]), "arithmetic of a step");
-        }
-        question(Answer::Different, words.map(Some), operators)
     }
 
     /// Are the operators that both have called as often? A recording without steps may have more
@@ -318,7 +272,8 @@ impl Evidence<'_, '_> {
         }
         let of_step = [0, 1].map(|side| {
             let marked = tokens(side, None).filter(|_| works[side].marked.len() == 1);
-            marked.or_else(|| self.tokens_of_step(&works[side], side))
+            let looked_up = || self.tokens_of_step(&works[side], side);
+            marked.or_else(|| looked_up().filter(|_| self.is_work_of_tokens(works)))
         });
         let rate = match of_step {
             [Some(first), Some(second)] => rate(None, [first, second], self.step_ns),
@@ -343,15 +298,6 @@ fn rate(phase: Option<Phase>, units: [f64; 2], step_ns: [f64; 2]) -> Option<Work
         second_ns,
         ratio: first_ns / second_ns,
     })
-}
-
-/// FLOPs in words, in the unit that suits both.
-fn arithmetic(flops: [f64; 2]) -> [Option<String>; 2] {
-    let (unit, name) = match flops[0].min(flops[1]) {
-        least if least < 1e11 => (1e9, "GFLOP"),
-        _ => (1e12, "TFLOP"),
-    };
-    flops.map(|flops| Some(format!("{} {name}", number(flops / unit))))
 }
 
 fn of_numbers(about: WorkAspect, values: [Option<f64>; 2], share: f64, evidence: &str) -> Question {

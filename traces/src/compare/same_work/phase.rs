@@ -4,7 +4,7 @@ use super::super::basis::{marked_steps, trains};
 use super::super::result::{Answer, Basis, PhasePart, Question, WorkAspect};
 use super::super::side::Chosen;
 use super::super::text::{list, number};
-use super::super::updates::different_passes;
+use super::super::updates::{self, Difference};
 use super::model::SAME_COUNT;
 use super::workload::Workload;
 use super::{Evidence, SAME_AMOUNT};
@@ -46,21 +46,18 @@ impl Evidence<'_, '_> {
             if !self.steps.are_alike_beside_training() {
                 return self.beside_training(words);
             }
-            if let Some(passes) =
-                different_passes(self.sides, self.steps, self.step_ns, SAME_AMOUNT)
-            {
-                let words = [0, 1].map(|side: usize| {
-                    let phases = names[side].join(", ");
-                    Some(format!("{phases} once in {} passes", number(passes[side])))
-                });
-                return question(Answer::Different, words, "passes before the optimizer runs");
-            }
             if let Some(passes) = self.passes_of_marks() {
                 let words = [0, 1].map(|side: usize| {
                     let phases = names[side].join(", ");
                     Some(format!("{phases} in {} passes a marked step", number(passes[side])))
                 });
                 return question(Answer::Different, words, "passes of marked steps");
+            }
+            let has_backward = names.iter().any(|names| names.contains(&Phase::Backward.name()));
+            let difference = has_backward
+                .then(|| updates::difference(self.sides, self.steps, self.step_ns, SAME_AMOUNT));
+            if let Some(difference) = difference.flatten() {
+                return of_updates(&names, &difference);
             }
             let are_common = names[0].iter().any(|name| names[1].contains(name));
             if are_common && self.mix_matters() {
@@ -105,13 +102,9 @@ impl Evidence<'_, '_> {
         }
         if let [Some(first), Some(second)] = works.each_ref().map(|work| work.attention) {
             let word = |phase: AttnPhase| Some(phase.name().to_owned());
-            let answer = match [first, second] {
-                [AttnPhase::Decode, AttnPhase::Decode] => Some(Answer::Same),
-                // Kernels for prompts run whatever a pass has prompts of.
-                [first, second] => (first != second).then_some(Answer::Different),
-            };
-            if let Some(answer) = answer {
-                return question(answer, [word(first), word(second)], "kernels of attention");
+            // Kernels for prompts also verify drafts, and decode large batches.
+            if [first, second] == [AttnPhase::Decode; 2] {
+                return question(Answer::Same, [word(first), word(second)], "kernels of attention");
             }
         }
         if let [Some(first), Some(second)] = sequences
@@ -229,4 +222,26 @@ impl Evidence<'_, '_> {
         by.sort_unstable();
         by
     }
+}
+
+/// The weights are changed in other ways, or may be.
+fn of_updates(names: &[Vec<&str>; 2], difference: &Difference) -> Question {
+    let words = [0, 1].map(|side: usize| {
+        let phases = names[side].join(", ");
+        Some(match difference {
+            Difference::Passes(passes) => {
+                format!("{phases} once in {} passes", number(passes[side]))
+            }
+            Difference::Optimizers(optimizers) => format!("{phases} with {}", optimizers[side]),
+            Difference::Unknown => phases,
+        })
+    });
+    let (answer, evidence) = match difference {
+        Difference::Passes(_) => (Answer::Different, "passes before the optimizer runs"),
+        Difference::Optimizers(_) => (Answer::Different, "the optimizer"),
+        Difference::Unknown => (Answer::Unknown, "which optimizer runs is not known"),
+    };
+    let [first, second] = words;
+    let evidence = evidence.to_owned();
+    Question { about: WorkAspect::Phase, phase: None, first, second, answer, evidence }
 }

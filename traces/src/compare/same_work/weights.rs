@@ -31,6 +31,16 @@ pub(super) fn difference(works: &[Workload; 2], steps: &Steps) -> Option<&'stati
         return None;
     }
     let mut calls = works.each_ref().map(calls_by_size);
+    // Another library's bags are not seen.
+    if works.iter().all(|work| !work.bags.calls.is_empty()) {
+        for (calls, work) in calls.iter_mut().zip(works) {
+            for (table, count) in &work.bags.calls {
+                #[expect(clippy::cast_precision_loss, reason = "a count of calls")]
+                let count = *count as f64;
+                *calls.entry(table.to_vec()).or_default() += count;
+            }
+        }
+    }
     let scales = match steps.basis {
         Basis::Recording => [1.0, usual_ratio(&calls)?],
         Basis::Layers | Basis::MarkedSteps => steps.counts.map(|count| 1.0 / count),

@@ -3,13 +3,18 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::side::Chosen;
+use super::SAME_AMOUNT;
+use super::bags::Bags;
 use super::context::{Context, contexts};
+use super::experts::Experts;
 use super::lookups::lookups;
+use super::marks::{MarkedSize, marked};
+use super::votes::Votes;
 use crate::NameId;
 use crate::classify::{AttnPhase, Class};
 use crate::launched::{NONE, launches, operators};
-use crate::segment::{Phase, StepSize};
-use crate::shapes::{Problem, Shape, base, saturating_product};
+use crate::segment::Phase;
+use crate::shapes::{Packed, Problem, Shape, base, saturating_product};
 
 /// FLOPs are those of a recording if so much of the time of GEMMs, convolutions and attention is in
 /// operators whose arithmetic is known.
@@ -31,12 +36,17 @@ pub(super) struct Calls {
     dense_ns: u64,
     /// The part in kernels of attention.
     attention_ns: u64,
+    /// The part in GEMMs of experts.
+    experts_ns: u64,
+    /// Whether a kernel shows sizes of experts.
+    is_beside_experts: bool,
 }
 
 /// What was computed: a problem, whichever operator it is of, else a call with its sizes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Computed {
     Problem(Problem),
+    Packed(Packed),
     Call(String, String),
 }
 
@@ -116,14 +126,8 @@ pub(super) struct Workload {
     pub(super) marked: Vec<(Option<Phase>, MarkedSize)>,
     /// How far attention looks back in each phase.
     pub(super) contexts: FxHashMap<Option<Phase>, Context>,
-}
-
-/// The mean sizes of marked steps.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct MarkedSize {
-    pub(super) sequences: Option<f64>,
-    pub(super) tokens: Option<f64>,
-    pub(super) context: Option<f64>,
+    pub(super) experts: Experts,
+    pub(super) bags: Bags,
 }
 
 impl Workload {
@@ -148,6 +152,7 @@ impl Workload {
             }
             let is_main = is_main(class.main);
             let is_attention = class.main == Class::Attn;
+            let is_of_experts = class.main == Class::MoeGemm;
             if is_main {
                 work.main.add(duration_ns, 0);
             }
@@ -165,6 +170,9 @@ impl Workload {
             let (Some(&name), Some(&shape)) = (trace.ops.name.get(op), trace.ops.shape.get(op))
             else {
                 work.main.add(0, if is_attention { duration_ns } else { 0 });
+                if is_of_experts {
+                    work.experts.add_unsized(duration_ns);
+                }
                 continue;
             };
             let calls = seen.entry((name, shape)).or_default();
@@ -182,6 +190,10 @@ impl Workload {
             if is_attention {
                 calls.attention_ns = calls.attention_ns.saturating_add(duration_ns);
             }
+            if is_of_experts {
+                calls.experts_ns = calls.experts_ns.saturating_add(duration_ns);
+            }
+            calls.is_beside_experts |= Experts::are_shown_by(class.main);
         }
         work.attention = match attention {
             [0, 0] => None,
@@ -219,13 +231,23 @@ impl Workload {
             // Symbols may stand for anything.
             if shape.is_empty() || shape.contains('?') {
                 self.main.add(0, calls.attention_ns);
+                self.experts.add_unsized(calls.experts_ns);
                 continue;
+            }
+            self.bags.add(op, shape, (calls.count, calls.total_ns));
+            if calls.is_beside_experts {
+                self.experts.add_beside(op, shape, calls.count);
             }
             let problem = Problem::of(op, shape);
             let has_keys = matches!(problem, Some(Problem::Attention { .. }));
             let open_ns = if has_keys { 0 } else { calls.attention_ns };
             self.main.add(0, open_ns);
-            self.shaped.add(calls.main_ns, open_ns);
+            let are_sized =
+                calls.experts_ns == 0 || Experts::are_sized(op, problem.as_ref(), shape);
+            let unsized_ns = if are_sized { 0 } else { calls.experts_ns };
+            self.experts.add_unsized(unsized_ns);
+            let sized_ns = calls.main_ns.saturating_sub(unsized_ns);
+            self.shaped.add(sized_ns, open_ns);
             let key = (base(op).to_owned(), Shape::sizes(shape));
             let computed = match &problem {
                 // Some libraries have the weights first.
@@ -234,9 +256,12 @@ impl Workload {
                     Computed::Problem(Problem::Gemm { batch: *batch, m, n, k: *k })
                 }
                 Some(problem) => Computed::Problem(problem.clone()),
-                None => Computed::Call(key.0.clone(), key.1.clone()),
+                None => match Packed::of(op, &Shape::of(shape)).filter(|_| open_ns > 0) {
+                    Some(packed) => Computed::Packed(packed),
+                    None => Computed::Call(key.0.clone(), key.1.clone()),
+                },
             };
-            self.computed.entry(computed).or_default().add(calls.main_ns, open_ns);
+            self.computed.entry(computed).or_default().add(sized_ns, open_ns);
             let all = self.calls.entry(key).or_default();
             all.count += calls.count;
             all.total_ns = all.total_ns.saturating_add(calls.total_ns);
@@ -282,7 +307,8 @@ impl Workload {
             }
         }
         #[expect(clippy::cast_precision_loss, reason = "a share")]
-        let is_enough = counted_ns as f64 >= ENOUGH_COUNTED * self.main.all_ns as f64;
+        let is_enough = counted_ns as f64
+            >= ENOUGH_COUNTED * self.main.all_ns.saturating_add(self.bags.total_ns) as f64;
         self.flops = (flops > 0.0 && is_enough).then_some(flops);
         self.batch = batches.most().or(images.most());
         self.sequence = sequences.most();
@@ -298,7 +324,12 @@ impl Workload {
         let weights = std::mem::take(&mut self.weights);
         for (weights, count) in weights {
             let weights = match weights {
-                Weights::Gemm([m, n, k]) if is_tokens(&n) && !is_tokens(&m) => {
+                // The gradient of weights is a sum over tokens, whose number may be that of columns.
+                Weights::Gemm([m, n, k])
+                    if is_tokens(&n)
+                        && !is_tokens(&m)
+                        && !(self.is_training == Some(true) && is_tokens(&k)) =>
+                {
                     Weights::Gemm([n, m, k])
                 }
                 weights => weights,
@@ -311,6 +342,11 @@ impl Workload {
     pub(super) fn flops_of_weights(&self) -> Option<f64> {
         let is_known = crate::ratio::ratio(self.sized_ns, self.dense_ns) >= ALL_SIZED;
         (is_known && self.flops_of_weights > 0.0).then_some(self.flops_of_weights)
+    }
+
+    /// Whether GEMMs of experts whose sizes are not known make a difference.
+    pub(super) fn has_unsized(&self) -> bool {
+        crate::ratio::ratio(self.experts.unsized_ns, self.all_ns) > SAME_AMOUNT
     }
 
     /// The share of the main work whose shapes are known.
@@ -327,54 +363,4 @@ fn is_main(class: Class) -> bool {
 /// Whether an operator is of the backward pass.
 fn is_of_training(op: &str) -> bool {
     op.starts_with("autograd::engine") || op.contains("Backward") || op.ends_with("_backward")
-}
-
-/// How often each value was seen.
-#[derive(Debug, Default)]
-struct Votes(FxHashMap<u64, u64>);
-
-impl Votes {
-    fn add(&mut self, value: u64, count: u64) {
-        *self.0.entry(value).or_default() += count;
-    }
-
-    /// The most frequent value, of equals the largest.
-    fn most(&self) -> Option<u64> {
-        let votes = self.0.iter().max_by_key(|(value, count)| (**count, **value));
-        votes.map(|(value, _)| *value)
-    }
-}
-
-/// The mean sizes of the marked steps that have kernels, by phase.
-fn marked(side: &Chosen<'_>) -> Vec<(Option<Phase>, MarkedSize)> {
-    let trace = side.side.trace;
-    let steps = &side.side.segments.steps;
-    let used: FxHashSet<usize> =
-        side.rows.iter().filter_map(|row| steps.step(*row as usize)).collect();
-    let phases = Phase::ALL.into_iter().map(Some).chain([None]);
-    let mut found = Vec::new();
-    for phase in phases {
-        let of_phase = steps.list.iter().enumerate();
-        let sizes: Vec<StepSize> = of_phase
-            .filter(|(at, step)| step.phase == phase && used.contains(at))
-            .map(|(_, step)| StepSize::of(trace.names.text(step.name)))
-            .collect();
-        if sizes.is_empty() {
-            continue;
-        }
-        let mean = |of: fn(&StepSize) -> Option<u64>| {
-            let values: Option<Vec<u64>> = sizes.iter().map(of).collect();
-            #[expect(clippy::cast_precision_loss, reason = "a mean")]
-            values.map(|values| {
-                values.iter().map(|value| *value as f64).sum::<f64>() / values.len() as f64
-            })
-        };
-        let size = MarkedSize {
-            sequences: mean(|size| size.sequences),
-            tokens: mean(|size| size.tokens),
-            context: mean(|size| size.context),
-        };
-        found.push((phase, size));
-    }
-    found
 }

@@ -82,6 +82,9 @@ fn of_lengths(tokens: u64, sequences: u64, each: u64, longest: u64) -> Seen {
 /// Whether each token attends to those before it only, by the operator's own input for that.
 fn is_causal(op: &str, text: &str) -> bool {
     let place = match base(op) {
+        // By the number of its mask: none, or one of two that are causal.
+        "_efficient_attention_forward" => 9,
+        "_cudnn_attention_forward" => 10,
         "_scaled_dot_product_flash_attention" => 4,
         "scaled_dot_product_attention" => 5,
         "_scaled_dot_product_efficient_attention" | "_scaled_dot_product_cudnn_attention" => 6,
@@ -89,7 +92,8 @@ fn is_causal(op: &str, text: &str) -> bool {
         _ => return false,
     };
     let shape = Shape::of(text);
-    shape.inputs.get(place).is_some_and(|input| input.value.eq_ignore_ascii_case("true"))
+    let has = |value: &str| matches!(value, "1" | "2") || value.eq_ignore_ascii_case("true");
+    shape.inputs.get(place).is_some_and(|input| has(input.value))
 }
 
 #[cfg(test)]

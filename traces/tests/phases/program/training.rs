@@ -32,8 +32,19 @@ impl Program {
 
     /// A step of training that adds up the gradients of several passes.
     pub(crate) fn accumulate(&mut self, passes: usize) {
+        self.accumulate_with(passes, Some("AdamW"));
+    }
+
+    /// The same by another optimizer, or by one that nothing marks.
+    pub(crate) fn accumulate_with(&mut self, passes: usize, optimizer: Option<&str>) {
         (0..passes).for_each(|_| self.gradients(Checkpoint::None));
-        self.around("user_annotation", "Optimizer.step#AdamW.step", MAIN, Self::adam);
+        match optimizer {
+            Some(name) => {
+                let mark = format!("Optimizer.step#{name}.step");
+                self.around("user_annotation", &mark, MAIN, Self::adam);
+            }
+            None => self.adam(),
+        }
         self.host_ns = self.host_ns.max(self.device_ns);
     }
 
