@@ -21,9 +21,14 @@ pub(super) const SPAN_S: Range = Range::new(0.0..=1e9, "s");
 /// A ratio of two times of one process.
 pub(super) const RATIO: Range = Range::new(1e-9..=1e9, "");
 
-/// An end of the interval of a ratio or a time. With two rounds it lies nearly thirteen standard errors
-/// from the middle, each up to the width of [`RATIO`], in the logarithm: some 10^114 at most.
-pub(super) const END: Range = Range::new(1e-150..=1e150, "");
+/// An end of the interval of a time, or of the ratio of a kernel to itself: with two rounds, each of
+/// them may be a million times wider than what was measured.
+pub(super) const END: Range = Range::new(1e-25..=1e25, "");
+
+/// An end of the interval of a speedup, whose width other keys bound too. With two rounds it lies nearly
+/// thirteen standard errors from the middle, each up to the width of [`RATIO`], in the logarithm: some
+/// 10^114 at most.
+pub(super) const SPEEDUP_END: Range = Range::new(1e-150..=1e150, "");
 
 /// Runs in a sample, which a slow clock makes many.
 pub(super) const RUNS: Range = Range::new(1.0..=1e9, "runs");

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::contradiction::{
     Checked, check_target, check_text, fail, follows, is_mirrored, is_positive,
 };
-use super::limits::{END, RATIO, SPAN_S, TIME_MS};
+use super::limits::{RATIO, SPAN_S, SPEEDUP_END, TIME_MS};
 use super::{counts, gpu, model, times, verdict};
 use crate::calibration::{FusionRecord, HardwareCalibration, Verification};
 use crate::place::Place;
@@ -98,7 +98,7 @@ fn check_speedup(record: &FusionRecord) -> Checked {
         TIME_MS.check(Place::of(key), time)?;
     }
     for (key, ratio) in [("speedup_low", low), ("speedup_high", high)] {
-        END.check(Place::of(key), ratio)?;
+        SPEEDUP_END.check(Place::of(key), ratio)?;
     }
     let place = Place::of("speedup_factor");
     if !(low <= speedup && speedup <= high) {

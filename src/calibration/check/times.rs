@@ -2,7 +2,7 @@
 //! the machine.
 
 use super::contradiction::{Checked, DIGITS, fail, follows, is_mirrored, is_positive};
-use super::limits::{END, RUNS, TIME_MS};
+use super::limits::{END, RUNS, SPEEDUP_END, TIME_MS};
 use crate::calibration::{FusionRecord, StateSpeedup, StepTime, Timing};
 use crate::place::Place;
 
@@ -171,7 +171,7 @@ fn check_states(record: &FusionRecord, states: usize) -> Checked {
         }
         let ends = [speedup_low, speedup_factor, speedup_high];
         for (key, ratio) in [("speedup_low", speedup_low), ("speedup_high", speedup_high)] {
-            END.check(place(key), ratio)?;
+            SPEEDUP_END.check(place(key), ratio)?;
         }
         if !(ends.iter().all(|end| is_positive(*end)) && ends.is_sorted()) {
             let why = format!("by_state: the speedup in state {state} is not in its interval");
