@@ -43,7 +43,7 @@ impl Files {
         }
         let partial = named.with_extension("partial.toml");
         if partial.is_symlink() {
-            // It would be deleted when the run is complete, and what it leads to is no part of it.
+            // A complete run deletes its partial file, and this link may lead to any other file.
             let text = format!(
                 "cannot write {}: it is a link, in the place of the calibration's own file for a \
                  part of a run; remove it, or name another --output",

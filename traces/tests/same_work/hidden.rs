@@ -33,7 +33,7 @@ fn norm(tokens: u64) -> Op {
     op("aten::rms_norm", &format!("[[{tokens}, 1024], [1024]]"), "rms_norm_kernel", 1500)
 }
 
-/// Decode steps of a server whose layers have experts of a width, so many for each token.
+/// Decode steps of a server whose layers have experts, with their width and their number per token.
 fn experts(width: u64, of_token: u64, has_shown: bool, ns: u64) -> Loaded {
     let rows = 16 * of_token;
     let mut layer = vec![
@@ -102,7 +102,7 @@ fn experts_of_unknown_sizes() {
     }
 }
 
-/// Decode steps of a model whose cache grows, behind so many tokens.
+/// Decode steps of a model whose cache grows, with the tokens in it.
 fn growing(keys: usize) -> Loaded {
     let steps = (0..STEPS).map(|step| {
         let keys = keys + step;
@@ -172,7 +172,7 @@ fn packed_sequences_by_different_libraries() {
     }
 }
 
-/// A recommender of so many tables, from each of which so many rows are read.
+/// A recommender, with the number of its tables and of the rows that are read from each.
 fn recommender(tables: usize, rows: u64) -> Loaded {
     let bag = Op {
         ints: &[1, 2],
@@ -205,7 +205,7 @@ fn embedding_bags_are_work() {
     assert_ne!(found.same_work.headline, Headline::Withheld, "{:#?}", found.same_work.questions);
 }
 
-/// A diffusion of one size of images with a text of so many tokens.
+/// A diffusion of one size of images, with the number of tokens of its text.
 fn diffusion(text: u64) -> Loaded {
     let image = 4096;
     let one = format!("[1, {image}, 16, 64]");
@@ -236,7 +236,7 @@ fn tokens_that_little_of_the_work_is_of() {
     assert_ne!(found.same_work.headline, Headline::ForAToken, "{}", found.verdict());
 }
 
-/// Steps of training with so many sequences of 256 tokens.
+/// Steps of training, with the number of sequences of 256 tokens.
 fn trained(batch: u64) -> Loaded {
     let tokens = batch * 256;
     let one = format!("[{batch}, 256, 16, 64]");

@@ -56,7 +56,7 @@ impl Row {
         let noise = self.noise_floor.map(|floor| format!(", noise {:.1} %", 100.0 * floor));
         let Self { heading, name, word, .. } = self;
         let name = match heading.split_once(", ") {
-            // What became of the chain is no part of a problem's name.
+            // A rewrite is named behind the problem.
             Some((chain, rewritten)) => format!("{chain}/{name}, {rewritten}"),
             None if heading.is_empty() => name.clone(),
             None => format!("{heading}/{name}"),
