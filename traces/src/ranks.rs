@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use crate::load::GZIP;
+use crate::load::{GZIP, has_event};
 use crate::{Metadata, Options, Trace, TraceError, trace_files};
 
 /// Bytes of memory for a byte of JSON. Traces of training, serving and stacks took 0.06 to 0.17
@@ -18,7 +18,7 @@ const MEMORY_PER_BYTE: f64 = 0.3;
 /// How much smaller gzip makes a trace at most; real ones became 7 to 21 times smaller.
 const COMPRESSION: f64 = 21.0;
 
-/// A first event, with what is before it, takes no more.
+/// A file of this size is read as a whole in no time.
 const SMALL_BYTES: u64 = 16 * 1024;
 
 /// The file of one rank.
@@ -138,11 +138,13 @@ impl Ranks {
     }
 }
 
-/// A file of a folder: what may be cut before its first event is read, which takes no time.
+/// A file of a folder, which need not be a trace: it is read up to its first event.
 fn of_folder(path: &Path) -> Result<RankFile, TraceError> {
     let file = RankFile::of(path)?;
     if file.bytes <= SMALL_BYTES {
         Trace::load(path, &Options::default(), &mut |_, _| {})?;
+    } else {
+        has_event(path)?;
     }
     Ok(file)
 }

@@ -42,7 +42,7 @@ use memmap2::Mmap;
 use crate::{Metadata, Trace, TraceError, Warning};
 pub(crate) use builder::Builder;
 use source::Feed;
-use walk::{End, Taker, Walk};
+use walk::{End, Taker, Walk, Wanted};
 
 /// The first bytes of what gzip compressed.
 pub(crate) const GZIP: [u8; 2] = [0x1f, 0x8b];
@@ -121,7 +121,7 @@ impl Trace {
         with_file(path, |feed, _| {
             let mut ignore = |_: &mut Builder, _| ControlFlow::Continue(());
             let mut walk = new_walk(feed, &Options::default(), &mut ignore);
-            walk.head_only = true;
+            walk.wanted = Wanted::Head;
             match walk.run() {
                 Err(End::NotATrace(reason)) => {
                     let decompression = walk.feed.decompression_error();
@@ -225,7 +225,7 @@ fn new_walk<'w, 's>(feed: Feed<'s>, options: &Options, taker: &'w mut Taker<'w>)
         bad_keys: Vec::new(),
         options: options.clone(),
         has_events: false,
-        head_only: false,
+        wanted: Wanted::Whole,
         taker,
     }
 }
@@ -243,13 +243,31 @@ pub(crate) fn load<'t>(
     options: &Options,
     taker: &'t mut Taker<'t>,
 ) -> Result<Loaded, String> {
-    let mut walk = new_walk(feed, options, taker);
+    read(new_walk(feed, options, taker))
+}
+
+/// Whether a file is a trace as far as its first complete event shows it.
+pub(crate) fn has_event(path: &Path) -> Result<(), TraceError> {
+    with_file(path, |feed, _| {
+        let mut until_first = |builder: &mut Builder, _| match builder.events() {
+            0 => ControlFlow::Continue(()),
+            _ => ControlFlow::Break(()),
+        };
+        let mut walk = new_walk(feed, &Options::default(), &mut until_first);
+        walk.wanted = Wanted::FirstEvent;
+        read(walk).map(drop).map_err(|reason| not(path, reason))
+    })
+}
+
+/// Reads a trace as far as it is wanted.
+fn read(mut walk: Walk<'_, '_>) -> Result<Loaded, String> {
     let end = walk.run();
     let complete_bytes = walk.feed.offset();
-    // Of what is not a trace, not more is read than shows that.
-    let dropped_bytes = if walk.has_events { walk.feed.drain() } else { 0 };
-    let decompression = walk.feed.decompression_error();
     let is_complete = end != Err(End::Enough);
+    // Of what is not a trace, not more is read than shows that.
+    let is_drained = walk.has_events && is_complete;
+    let dropped_bytes = if is_drained { walk.feed.drain() } else { 0 };
+    let decompression = walk.feed.decompression_error();
     // What is wrong behind the events is not a reason to throw them away.
     let (is_truncated, is_broken) = match end.clone() {
         Err(End::NotATrace(reason)) if !walk.has_events => {
@@ -282,7 +300,7 @@ pub(crate) fn load<'t>(
     }
     let mut trace = walk.builder.finish();
     trace.metadata = walk.metadata;
-    trace.bytes = complete_bytes + if is_complete { dropped_bytes } else { 0 };
+    trace.bytes = complete_bytes + dropped_bytes;
     warnings.append(&mut trace.warnings);
     trace.warnings = warnings;
     Ok(Loaded { trace, is_complete })

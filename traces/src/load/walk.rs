@@ -18,6 +18,9 @@ const PARALLEL_BYTES: usize = 4 << 20;
 /// Bytes between two calls of the one who takes what is read.
 const PART_BYTES: usize = 4 << 20;
 
+/// The same for one who only wants to see an event.
+const FIRST_BYTES: usize = 64 << 10;
+
 /// Takes what is read, part by part: the columns with the part just read at their end, and the
 /// bytes of the file that are done. It may take the rows away, and may end the reading.
 pub(crate) type Taker<'t> = dyn FnMut(&mut Builder, u64) -> ControlFlow<()> + 't;
@@ -33,6 +36,17 @@ pub(crate) enum End {
     Enough,
 }
 
+/// How much of a trace is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// What comes before the events.
+    Head,
+    /// The events up to where one is complete. Of the recordings of other profilers, which are read
+    /// as a whole, the head.
+    FirstEvent,
+    Whole,
+}
+
 /// Reads a trace.
 pub(crate) struct Walk<'w, 's> {
     pub(crate) feed: Feed<'s>,
@@ -43,8 +57,7 @@ pub(crate) struct Walk<'w, 's> {
     pub(crate) options: Options,
     /// Whether events have been found.
     pub(crate) has_events: bool,
-    /// Only what comes before the events is wanted.
-    pub(crate) head_only: bool,
+    pub(crate) wanted: Wanted,
     /// Takes what is read.
     pub(crate) taker: &'w mut Taker<'w>,
 }
@@ -77,7 +90,7 @@ impl Walk<'_, '_> {
 
     /// The recording of another profiler, all of which is needed before its names are known.
     fn recording(&mut self, format: Format) -> Result<(), End> {
-        if self.head_only {
+        if self.wanted != Wanted::Whole {
             // What the beginning of a compressed recording does not say may come later.
             loop {
                 let _ = self.read_recording(format)?;
@@ -104,7 +117,7 @@ impl Walk<'_, '_> {
             builder: &mut self.builder,
             metadata: &mut self.metadata,
             warnings: &mut self.warnings,
-            head_only: self.head_only,
+            head_only: self.wanted != Wanted::Whole,
         };
         let read = format.read(self.feed.rest(), self.feed.path(), &mut reader);
         self.has_events = read.is_ok();
@@ -187,7 +200,7 @@ impl Walk<'_, '_> {
         let key = self.key()?;
         let first = self.peek()?;
         if key == "traceEvents" && (first == b'[' || first == b'{') {
-            if self.head_only {
+            if self.wanted == Wanted::Head {
                 return Err(End::Enough);
             }
             return if first == b'[' { self.events() } else { self.lists() };
@@ -233,14 +246,17 @@ impl Walk<'_, '_> {
 
     /// A list of events.
     fn events(&mut self) -> Result<(), End> {
-        if self.head_only {
+        if self.wanted == Wanted::Head {
             return Err(End::Enough);
         }
         self.feed.advance(1);
         self.has_events = true;
         let threads = self.options.threads();
+        let is_whole = self.wanted == Wanted::Whole;
+        let part_bytes = if is_whole { PART_BYTES } else { FIRST_BYTES };
         if let Some(bytes) = self.feed.whole_rest()
             && bytes.len() > PARALLEL_BYTES
+            && is_whole
             && threads > 1
         {
             let before = self.feed.offset();
@@ -262,7 +278,7 @@ impl Walk<'_, '_> {
         loop {
             let reading = self.reading();
             let rest = self.feed.rest();
-            let (used, stopped) = list::read(rest, PART_BYTES, reading, &mut self.builder);
+            let (used, stopped) = list::read(rest, part_bytes, reading, &mut self.builder);
             self.feed.advance(used);
             self.feed.release();
             let flow = (self.taker)(&mut self.builder, self.feed.file_bytes());

@@ -110,6 +110,46 @@ fn what_else_is_in_a_folder_is_left_out() {
     assert!(error.contains("settings.json is not a profiler trace"), "{error}");
 }
 
+/// However large, what has no complete event is no trace, compressed or not.
+#[test]
+fn large_files_without_an_event_are_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    write(path, "rank0.json", Some((0, 2)));
+    let event = "{\"traceEvents\": [{\"ph\": \"X\", \"name\": \"";
+    for text in [
+        "[".repeat(100_000),
+        "{\"traceEvents\": ".to_owned() + &"[".repeat(3 << 20),
+        "[".to_owned() + &"1,".repeat(50_000),
+        event.to_owned() + &"k".repeat(200_000),
+        event.to_owned() + &"k".repeat(6 << 20),
+    ] {
+        for is_packed in [false, true] {
+            let mut bytes = text.clone().into_bytes();
+            if is_packed {
+                let fast = flate2::Compression::none();
+                let mut packed = flate2::write::GzEncoder::new(Vec::new(), fast);
+                packed.write_all(&bytes).unwrap();
+                bytes = packed.finish().unwrap();
+            }
+            fs::write(path.join("rank1.json"), bytes).unwrap();
+            let ranks = Ranks::find([path]).unwrap();
+            let shown = (&text[..40], text.len(), is_packed);
+            assert_eq!(ranks.files.len(), 1, "{shown:?}");
+            let lost: Vec<&RankWarning> = ranks.warnings.iter().collect();
+            let is_lost = |one: &&&RankWarning| matches!(one, RankWarning::LostRanks { files } if files[0].0 == path.join("rank1.json"));
+            assert_eq!(lost.iter().filter(is_lost).count(), 1, "{shown:?}: {lost:?}");
+        }
+    }
+    // One event is enough, also behind a long one that is broken.
+    let one = format!(
+        "[{{\"ph\": \"X\", \"name\": \"{}\" b\"}}, {{\"ph\": \"M\"}}, ",
+        "k".repeat(100_000)
+    );
+    fs::write(path.join("rank1.json"), one).unwrap();
+    assert_eq!(Ranks::find([path]).unwrap().files.len(), 2);
+}
+
 #[test]
 fn compressed_files_need_more_memory() {
     let folder = tempfile::tempdir().unwrap();
