@@ -94,6 +94,23 @@ pub(crate) fn joined_queries(shape: &Shape<'_>) -> Option<u64> {
 mod tests {
     use super::*;
 
+    /// Whichever library it is of.
+    #[test]
+    fn sequences_behind_one_another() {
+        let of = |op, text: &str| Packed::of(op, &Shape::of(text));
+        let one = |sizes: &str| [sizes; 3].map(|sizes| format!("{sizes} c10::BFloat16")).join(";");
+        let text = format!("{};5 int;5 int; Scalar=9", one("96x16x64"));
+        let found = of("flash_attn::_flash_attn_varlen_forward", &text);
+        assert_eq!(found.map(|packed| (packed.tokens, packed.sequences)), Some((96, 4)));
+        assert_eq!(of("aten::_flash_attention_forward", &text), found);
+        let with_batch = format!("{};5 int;5 int", one("1x96x16x64"));
+        assert_eq!(of("xformers_flash::flash_fwd", &with_batch), found);
+        assert_ne!(of("flash_attn::_flash_attn_varlen_backward", &text), found);
+        assert_eq!(of("aten::_flash_attention_forward", &one("96x16x64")), None);
+        // They are not one long sequence.
+        assert_eq!(crate::shapes::Problem::of("aten::_flash_attention_forward", &with_batch), None);
+    }
+
     #[test]
     fn the_longest_context_is_behind_the_longest_query() {
         for (op, inputs) in [("_vllm_fa3_C::fwd", 12), ("_vllm_fa2_C::varlen_fwd", 10)] {

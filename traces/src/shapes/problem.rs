@@ -257,6 +257,13 @@ mod tests {
         let framework =
             Problem::of("aten::_scaled_dot_product_flash_attention", "2x16x7x64;2x16x9x64");
         assert_eq!(library, framework);
+        let cudnn = Problem::of("aten::_cudnn_attention_forward", "2x16x7x64;2x16x9x64");
+        assert_eq!(cudnn, framework);
+        let gradient = |op| Problem::of(op, "2x16x7x64;2x16x7x64;2x16x9x64;2x16x9x64");
+        assert_eq!(
+            gradient("aten::_cudnn_attention_backward"),
+            gradient("aten::_scaled_dot_product_cudnn_attention_backward")
+        );
         assert_eq!(library.unwrap().flops(), (4 * 2 * 7 * 9 * 16 * 64) as f64);
     }
 

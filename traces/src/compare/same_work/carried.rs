@@ -49,3 +49,23 @@ fn has_keys(text: &str, keys: &FxHashSet<u64>) -> bool {
         })
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tensors_of_as_many_tokens() {
+        let keys = FxHashSet::from_iter([500]);
+        for (text, expected) in [
+            ("8x4x4x500x128 c10::BFloat16;8x4x4x500x128 c10::BFloat16; Scalar=False", true),
+            ("(8x4x499x128,8x4x1x128) TensorList; Scalar=2", true),
+            ("128x1x64 c10::BFloat16;128x64x500 c10::BFloat16", true),
+            ("500x64 c10::BFloat16;64x500 c10::BFloat16", false),
+            ("8x1x2048 c10::BFloat16; Scalar=500", false),
+            ("", false),
+        ] {
+            assert_eq!(has_keys(text, &keys), expected, "{text}");
+        }
+    }
+}

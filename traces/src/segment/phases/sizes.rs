@@ -126,6 +126,28 @@ mod tests {
     }
 
     #[test]
+    fn causal_attention_of_other_libraries() {
+        let one = |sizes: &str| [sizes; 3].map(|sizes| format!("{sizes} c10::BFloat16")).join(";");
+        let efficient = |mask: &str| {
+            let rest =
+                format!(";;;; Scalar=559; Scalar=559; Scalar=0.; Scalar={mask}; Scalar=True");
+            format!("{}{rest}", one("4x559x16x64"))
+        };
+        for (mask, expected) in [("0", Seen::Several), ("1", Seen::Prompts), ("2", Seen::Prompts)] {
+            let found = seen("aten::_efficient_attention_forward", &efficient(mask));
+            assert_eq!(found, Some(expected), "{mask}");
+        }
+        let cudnn = |causal: &str| {
+            let rest = " Scalar=559; Scalar=559; Scalar=True; Scalar=0.";
+            format!("{};;;;{rest}; Scalar={causal}; Scalar=False", one("4x16x559x64"))
+        };
+        for (causal, expected) in [("False", Seen::Several), ("True", Seen::Prompts)] {
+            let found = seen("aten::_cudnn_attention_forward", &cudnn(causal));
+            assert_eq!(found, Some(expected), "{causal}");
+        }
+    }
+
+    #[test]
     fn pages_of_a_cache() {
         let op = "_vllm_fa3_C::fwd";
         let call = |tokens: u64, sequences: u64| {
