@@ -16,6 +16,8 @@ const OPERATORS: &[(Class, &[&str])] = &[
     (Class::Conv, &[
         "conv1d", "conv2d", "conv3d", "convolution", "_convolution", "cudnn_convolution",
         "miopen_convolution", "convolution_backward", "conv_transpose2d",
+        "cudnn_convolution_relu", "miopen_convolution_relu", "cudnn_convolution_add_relu",
+        "miopen_convolution_add_relu",
     ]),
     (Class::Pool, &[
         "max_pool1d", "max_pool2d", "max_pool3d", "max_pool2d_with_indices",
@@ -110,6 +112,10 @@ pub(super) fn proven(op: &str) -> ClassSet {
             ClassSet::of(&[Class::Elementwise])
         }
         "_addmm_activation" => ClassSet::of(&[Class::Elementwise, Class::Act]),
+        "cudnn_convolution_relu" | "miopen_convolution_relu" => ClassSet::of(&[Class::Act]),
+        "cudnn_convolution_add_relu" | "miopen_convolution_add_relu" => {
+            ClassSet::of(&[Class::Elementwise, Class::Act])
+        }
         _ if op.starts_with("aten::") => ClassSet::EMPTY,
         _ => super::fused::epilogues(&name::words(base)),
     }

@@ -6,6 +6,7 @@
 //! unless its rule says that the name is only a guess; then `context` is asked first. For a whole
 //! trace [`Classes`](crate::Classes) finds the context, and asks the neighbours of a kernel last.
 
+mod activations;
 mod class;
 mod context;
 mod fused;
@@ -15,6 +16,7 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use activations::Activations;
 pub use class::{AttnPhase, Class, ClassSet, Classification};
 pub use legacy::legacy_name;
 

@@ -1,24 +1,18 @@
-//! A class that no layer of a side has, at a place where the other side runs it: which neighbour does
-//! it on the way, and what shows that.
+//! What no layer of a side does, a class or an activation, at a place where the other side runs it:
+//! which neighbour does it on the way, and what shows that.
 //!
 //! An epilogue may cost nearly nothing, so the time that it adds is small. It shows in the share that
 //! the kernel has of its layer: that share differs between the sides as those of other kernels do,
 //! unless the kernel does more. Where the launching operator, or a word of its name that no other
-//! kernel of the layer has, says so, the time need not. Where the same operator of the framework
-//! launched the kernels of both sides, neither does more, whatever the time.
-
-use std::cell::OnceCell;
-
-use fusion_cost_model::Problem;
+//! kernel of the layer has, says so, the time need not. A kernel that an operator of the framework
+//! launched does no more than that says, whatever the time.
 
 use super::fusion::{Around, Found};
+use super::missing::Missing;
 use super::places::Place;
+use super::proofs::Proofs;
 use super::result::FusionEvidence;
-use super::side::Chosen;
-use crate::NameId;
-use crate::classify::{Class, ClassSet, Words, proven_by_op, proven_by_words};
-use crate::launched::{NONE, launches, operators};
-use crate::rates::problems::problem_of;
+use crate::classify::{Class, ClassSet};
 
 /// What a neighbour can do on the way: it reads or writes the same numbers.
 const ABSORBED: ClassSet = ClassSet::of(&[
@@ -43,22 +37,19 @@ const DEVIATIONS: f64 = 3.1;
 /// devices of two vendors these differ by far more than chance, and then a little shows nothing.
 const OFF_MORE: f64 = 1.5;
 
-/// How the names of the framework's own operators begin. Those of other libraries may do more by
-/// what they are called with.
-const FRAMEWORK: &str = "aten::";
-
-/// A class that no layer of a side has, at a place where the other side has it.
+/// What no layer of a side does, at a place where the other side does it.
 pub(super) fn by_absence(
     around: &Around<'_>,
     side: usize,
     at: usize,
-    (missing, proofs): (ClassSet, &Proofs<'_>),
+    (missing, proofs): (&Missing, &Proofs<'_>),
     taken: &[bool],
 ) -> Option<Found> {
     let places = around.places;
     let place = &places[at];
-    let work = place.works[1 - side].filter(|_| place.is_only_of(1 - side) && !taken[at])?;
-    if !missing.contains(work.main) || !ABSORBED.contains(work.main) {
+    let work = proofs.work(1 - side, place).filter(|_| place.is_only_of(1 - side) && !taken[at])?;
+    let activations = proofs.activations(1 - side, place);
+    if !missing.lacks(work, activations) || !ABSORBED.contains(work.main) {
         return None;
     }
     let is_neighbour = |other: &usize| places[*other].is_paired();
@@ -75,11 +66,12 @@ pub(super) fn by_absence(
         let parts = own.parts().union(missing);
         Some(Found { side, fused: neighbour, separate, parts, by, confidence, is_partial, excess })
     };
-    if let Some(proven) = neighbours().find(|one| proofs.prove(places, side, *one, work.main)) {
+    if let Some(proven) = neighbours().find(|one| proofs.prove(places, side, *one, (work.main, at)))
+    {
         return found(proven, FusionEvidence::Name, 0.9, false, None);
     }
     let mean = |at: usize| places[at].sums.both.0[1 - side].mean_ns();
-    let may_do_more = |one: &usize| !proofs.does_the_same(&places[*one]);
+    let may_do_more = |one: &usize| proofs.may_do_more(side, &places[*one]);
     let tried = neighbours().filter(may_do_more).filter_map(|neighbour| {
         let (growth, is_more) = growth(places, side, neighbour, taken).unwrap_or((0.0, false));
         // The speed of the device is in both, and so is how much there is to do.
@@ -127,76 +119,4 @@ fn growth(places: &[Place<'_>], side: usize, of: usize, taken: &[bool]) -> Optio
     let most = others_of.iter().map(|(other, _)| (other - usual).abs()).fold(0.0, f64::max);
     let deviation = (variance + variance_of_others).sqrt();
     Some((off.exp_m1(), off > DEVIATIONS * deviation && off > OFF_MORE * most))
-}
-
-/// What names and operators prove of a kernel beyond its class.
-pub(super) struct Proofs<'s> {
-    sides: &'s [Chosen<'s>; 2],
-    /// For each kernel of a side the operator that launched it.
-    operators: [OnceCell<Vec<u32>>; 2],
-}
-
-impl<'s> Proofs<'s> {
-    pub(super) fn of(sides: &'s [Chosen<'s>; 2]) -> Self {
-        Self { sides, operators: [OnceCell::new(), OnceCell::new()] }
-    }
-
-    /// Whether a kernel of a side that both sides have does something of a class too.
-    fn prove(&self, places: &[Place<'_>], side: usize, at: usize, class: Class) -> bool {
-        self.by_operator(places, side, at, class) || self.by_words(places, side, at, class)
-    }
-
-    /// Whether the same operator of the framework launched the kernels of both sides: what it
-    /// computes is defined, whatever computes it.
-    fn does_the_same(&self, place: &Place<'_>) -> bool {
-        let operators = [0, 1].map(|side| self.operator(side, place));
-        matches!(operators, [Some(first), Some(second)]
-            if first == second && first.starts_with(FRAMEWORK))
-    }
-
-    /// The operator of this side's kernel says so, and that of the other side's does not.
-    fn by_operator(&self, places: &[Place<'_>], side: usize, at: usize, class: Class) -> bool {
-        let proves = |side: usize| {
-            self.operator(side, &places[at]).is_some_and(|op| proven_by_op(op).contains(class))
-        };
-        proves(side) && !proves(1 - side)
-    }
-
-    /// A word of the name says so, which neither the other side's kernel has nor any other kernel
-    /// of this side's layer: libraries have words in the names of all kernels of a family.
-    fn by_words(&self, places: &[Place<'_>], side: usize, at: usize, class: Class) -> bool {
-        let proves = |side: usize, place: &Place<'_>| {
-            let words = Words::of(place.name(side, self.sides[side].side.trace));
-            proven_by_words(&words.base).contains(class)
-        };
-        let is_gemm = |place: &Place<'_>| place.works[side].is_some_and(|work| work.is_gemm());
-        let others =
-            || places.iter().enumerate().filter(|(other, one)| *other != at && is_gemm(one));
-        is_gemm(&places[at])
-            && proves(side, &places[at])
-            && !proves(1 - side, &places[at])
-            && others().count() > 0
-            && !others().any(|(_, place)| proves(side, place))
-    }
-
-    /// The problem that the operator of a side's kernel solves, if the trace says its sizes.
-    pub(super) fn problem(&self, side: usize, place: &Place<'_>) -> Option<Problem> {
-        let trace = self.sides[side].side.trace;
-        let shape = *trace.ops.shape.get(self.row(side, place)?)?;
-        problem_of(self.operator(side, place)?, trace.shapes.text(NameId(shape)))
-    }
-
-    fn operator(&self, side: usize, place: &Place<'_>) -> Option<&str> {
-        let trace = self.sides[side].side.trace;
-        let name = trace.ops.name.get(self.row(side, place)?)?;
-        Some(trace.names.text(*name))
-    }
-
-    /// The row of the operator that launched a side's kernel.
-    fn row(&self, side: usize, place: &Place<'_>) -> Option<usize> {
-        let trace = self.sides[side].side.trace;
-        let operators = self.operators[side].get_or_init(|| operators(trace, &launches(trace)));
-        let row = *operators.get(place.sums.examples[side]? as usize)?;
-        (row != NONE).then_some(row as usize)
-    }
 }

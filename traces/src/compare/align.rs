@@ -15,6 +15,8 @@ pub(super) struct Item {
     pub(super) role: Role,
     /// What distinguishes kernels of a class: parts of the name, sorted.
     pub(super) words: Vec<u64>,
+    /// Whether it adds a row to every row.
+    pub(super) is_bias: bool,
 }
 
 /// Kernels that both sides have and that do the same are worth so much; of a fused kernel and one
@@ -25,6 +27,8 @@ const SHARED_PART: i32 = 20;
 /// What the role adds or takes away.
 const SAME_ROLE: i32 = 16;
 const OTHER_ROLE: i32 = -8;
+/// What it takes away that only one adds a bias, of additions with the same name.
+const OTHER_ADDEND: i32 = -1;
 /// What names with the same words add at most: it decides which of several kernels of a class in a
 /// row has no partner.
 const SAME_WORDS: i32 = 8;
@@ -47,7 +51,8 @@ pub(super) fn score(a: &Item, b: &Item) -> Option<i32> {
         return None;
     };
     let role = if a.role == b.role { SAME_ROLE } else { OTHER_ROLE };
-    Some(work + role + common(&a.words, &b.words))
+    let addend = if a.is_bias == b.is_bias { 0 } else { OTHER_ADDEND };
+    Some(work + role + addend + common(&a.words, &b.words))
 }
 
 /// Whether one is fused and does what the other does, too. Attention contains the softmax of an
@@ -194,7 +199,8 @@ mod tests {
     const CLASSES: [Class; 4] = [Class::Gemm, Class::Norm, Class::Elementwise, Class::Act];
 
     fn item(main: Class, also: &[Class], role: Role) -> Item {
-        Item { work: Work { main, also: ClassSet::of(also) }, role, words: Vec::new() }
+        let work = Work { main, also: ClassSet::of(also) };
+        Item { work, role, words: Vec::new(), is_bias: false }
     }
 
     fn plain(classes: &[Class]) -> Vec<Item> {
@@ -238,6 +244,15 @@ mod tests {
         let b = ["elementwise<MulFunctor>", "elementwise<rsqrt>", "elementwise<CUDAFunctor_add>"];
         let partners = align(&a.map(named), &b.map(named));
         assert_eq!(partners, [Some(0), Some(2)]);
+    }
+
+    #[test]
+    fn what_is_added_decides_between_additions_of_one_name() {
+        let residual = item(Class::Elementwise, &[], Role::Out);
+        let bias = Item { is_bias: true, ..residual.clone() };
+        let one = std::slice::from_ref(&residual);
+        assert_eq!(align(one, &[bias.clone(), residual.clone()]), [Some(1)]);
+        assert_eq!(align(one, &[residual.clone(), bias]), [Some(0)]);
     }
 
     /// The best score of all alignments, by trying them all.

@@ -4,13 +4,14 @@
 use rustc_hash::FxHashMap;
 
 use super::basis::Steps;
-use super::fusion;
 use super::kinds::{Kind, Kinds};
 use super::ledger::Ledger;
+use super::missing::Missing;
 use super::places::{Place, places};
+use super::proofs::Proofs;
 use super::result::{Cause, Fusion, ImplementationDifference};
 use super::side::Chosen;
-use crate::classify::{Class, ClassSet};
+use crate::classify::{Activations, Class, ClassSet};
 
 /// Something is done as often on both sides if the numbers differ by no more than this share.
 const SAME_OFTEN: f64 = 0.05;
@@ -51,14 +52,15 @@ impl Evidence<'_, '_> {
             .zip(&self.ledger.slots)
             .map(|(kind, slots)| places(kind, slots))
             .collect();
-        let missing = self.missing(&all);
+        let proofs = Proofs::of(self.sides);
+        let missing = self.missing(&all, &proofs);
         let mut explanation = Explanation {
             causes: Vec::new(),
             fusions: Vec::new(),
             implementation: Vec::new(),
             slots: all.iter().map(|places| vec![Explained::default(); places.len()]).collect(),
         };
-        self.add_fusions(&mut explanation, &all, &missing);
+        self.add_fusions(&mut explanation, &all, &missing, &proofs);
         let mut known = FxHashMap::default();
         for (kind, places) in all.iter().enumerate() {
             if self.kinds.list[kind].variants.iter().any(Vec::is_empty) {
@@ -77,22 +79,24 @@ impl Evidence<'_, '_> {
         explanation
     }
 
-    /// For the layers of each kind the classes that no layer of each side has. Of the calls of an
-    /// operator it is those that none of them has, if each side does as much of them elsewhere:
-    /// otherwise one side only does it at another place.
-    fn missing(&self, all: &[Vec<Place<'_>>]) -> Vec<[ClassSet; 2]> {
+    /// For the layers of each kind what no layer of each side does. Of the calls of an operator it
+    /// is the classes that none of them has, if each side does as much of them elsewhere: otherwise
+    /// one side only does it at another place.
+    fn missing(&self, all: &[Vec<Place<'_>>], proofs: &Proofs<'_>) -> Vec<[Missing; 2]> {
         let kinds = &self.kinds.list;
         let of_layers = kinds.iter().zip(all).filter(|(kind, _)| kind.key.operator.is_none());
-        let of_layers = fusion::missing_classes(of_layers.flat_map(|(_, places)| places));
+        let of_layers = Missing::of(proofs, of_layers.flat_map(|(_, places)| places));
         let of_kind = |(kind, places): (&Kind, &Vec<Place<'_>>)| {
             if kind.key.operator.is_none() {
                 return of_layers;
             }
-            let missing = fusion::missing_classes(places.iter());
-            missing.map(|missing| {
-                let elsewhere =
-                    missing.iter().filter(|class| self.is_as_often_elsewhere(*class, places));
-                elsewhere.fold(ClassSet::EMPTY, ClassSet::with)
+            Missing::of(proofs, places.iter()).map(|missing| {
+                let elsewhere = missing
+                    .classes
+                    .iter()
+                    .filter(|class| self.is_as_often_elsewhere(*class, places));
+                let classes = elsewhere.fold(ClassSet::EMPTY, ClassSet::with);
+                Missing { classes, activations: Activations::ANY }
             })
         };
         kinds.iter().zip(all).map(of_kind).collect()

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
-use super::absence::Proofs;
 use super::ends::{At, across_ends, at_ends, is_at_end};
 use super::explain::{Evidence, Explained, Explanation};
 use super::fusion::{self, Found};
 use super::implementation;
+use super::missing::Missing;
 use super::places::Place;
+use super::proofs::Proofs;
 use super::result::{
     Fusion, FusionEvidence, ImplementationDifference, ImplementationKind, Part, Which,
 };
@@ -34,14 +35,14 @@ impl Evidence<'_, '_> {
         &self,
         explanation: &mut Explanation,
         all: &[Vec<Place<'_>>],
-        missing: &[[ClassSet; 2]],
+        missing: &[[Missing; 2]],
+        proofs: &Proofs<'_>,
     ) {
         let mut found: Vec<(usize, Found)> = Vec::new();
-        let proofs = Proofs::of(self.sides);
         for (number, (kind, places)) in self.kinds.list.iter().zip(all).enumerate() {
             // A fusion is between layers that both sides have.
             if kind.variants.iter().all(|side| !side.is_empty()) {
-                let of_kind = fusion::find(places, missing[number], kind.key.goes_on(), &proofs);
+                let of_kind = fusion::find(places, &missing[number], kind.key.goes_on(), proofs);
                 found.extend(of_kind.into_iter().map(|found| (number, found)));
             }
         }
@@ -52,7 +53,7 @@ impl Evidence<'_, '_> {
             .into_iter()
             .map(|(kind, found)| {
                 let of_kind = (kind, &all[kind][..]);
-                let index = self.add_fusion(explanation, &mut known, of_kind, &found, &proofs);
+                let index = self.add_fusion(explanation, &mut known, of_kind, &found, proofs);
                 (kind, found, index)
             })
             .collect();
@@ -83,7 +84,7 @@ impl Evidence<'_, '_> {
         for (kind, found) in partial {
             if explanation.slots[kind][found.fused].fusion.is_none() {
                 let of_kind = (kind, &all[kind][..]);
-                self.add_fusion(explanation, &mut known, of_kind, &found, &proofs);
+                self.add_fusion(explanation, &mut known, of_kind, &found, proofs);
             }
         }
     }

@@ -5,13 +5,17 @@
 //! - by name: what the name, or the launching operator, proves the kernel to do, and the kernel
 //!   paired with it does not;
 //! - by definition: attention in one kernel, against GEMMs around a softmax;
-//! - by absence: a class that no layer of one side has, while the neighbour that would do its work
-//!   shows that it does (`absence`).
+//! - by the operator that launched a GEMM: it has an epilogue (`epilogues`);
+//! - by absence: what no layer of one side does, while the neighbour that would do its work shows
+//!   that it does (`absence`).
 //!
 //! More kernels of a class on one side are not evidence.
 
-use super::absence::{Proofs, by_absence};
+use super::absence::by_absence;
+use super::epilogues::by_operator;
+use super::missing::Missing;
 use super::places::Place;
+use super::proofs::Proofs;
 use super::result::{FusionEvidence, Which};
 use super::roles::Role;
 use crate::classify::{Class, ClassSet};
@@ -38,12 +42,12 @@ pub(super) struct Found {
     pub(super) excess: Option<f64>,
 }
 
-/// The fusions in the layers of a kind. `missing` are the classes that no layer of each side has,
-/// and `goes_on` says whether a layer is followed by the beginning of another one: then the first
+/// The fusions in the layers of a kind. `missing` is what no layer of each side does, and `goes_on`
+/// says whether a layer is followed by the beginning of another one: then the first
 /// place is behind the last one.
 pub(super) fn find(
     places: &[Place<'_>],
-    missing: [ClassSet; 2],
+    missing: &[Missing; 2],
     goes_on: bool,
     proofs: &Proofs<'_>,
 ) -> Vec<Found> {
@@ -62,36 +66,30 @@ pub(super) fn find(
     };
     for at in 0..places.len() {
         let on_side = |side| {
-            by_name(&around, side, at, &taken).or_else(|| by_definition(places, side, at, &taken))
+            by_name(&around, side, at, proofs, &taken)
+                .or_else(|| by_definition(places, side, at, &taken))
         };
         take(more([0, 1].map(on_side)), &mut taken);
     }
     for at in 0..places.len() {
-        let on_side = |side: usize| by_absence(&around, side, at, (missing[side], proofs), &taken);
+        let on_side = |side| by_operator(&around, side, at, proofs, &taken);
+        take(more([0, 1].map(on_side)), &mut taken);
+    }
+    for at in 0..places.len() {
+        let on_side = |side: usize| by_absence(&around, side, at, (&missing[side], proofs), &taken);
         take(more([0, 1].map(on_side)), &mut taken);
     }
     found
 }
 
-/// The classes that no kernel of a side's layers has.
-pub(super) fn missing_classes<'p>(places: impl Iterator<Item = &'p Place<'p>>) -> [ClassSet; 2] {
-    let mut present = [ClassSet::EMPTY; 2];
-    for place in places {
-        for (present, works) in present.iter_mut().zip(&place.sums.works) {
-            for (work, _) in works {
-                *present = present.union(work.parts());
-            }
-        }
-    }
-    present.map(|present| {
-        Class::ALL.into_iter().fold(ClassSet::EMPTY, |missing, class| {
-            if present.contains(class) { missing } else { missing.with(class) }
-        })
-    })
-}
-
 /// A fused kernel by its name.
-fn by_name(around: &Around<'_>, side: usize, at: usize, taken: &[bool]) -> Option<Found> {
+fn by_name(
+    around: &Around<'_>,
+    side: usize,
+    at: usize,
+    proofs: &Proofs<'_>,
+    taken: &[bool],
+) -> Option<Found> {
     let places = around.places;
     let place = &places[at];
     let work = place.works[side].filter(|_| !taken[at])?;
@@ -114,7 +112,8 @@ fn by_name(around: &Around<'_>, side: usize, at: usize, taken: &[bool]) -> Optio
     nearest.sort_by_key(|other| (position[*other].abs_diff(position[at]), position[*other]));
     for other in nearest {
         let candidate = &places[other];
-        let Some(work) = candidate.works[1 - side].filter(|_| !taken[other]) else { continue };
+        let work = proofs.work(1 - side, candidate).filter(|_| !taken[other]);
+        let Some(work) = work else { continue };
         if candidate.is_only_of(1 - side) && left.contains(work.main) {
             for class in work.parts().iter() {
                 left = left.without(class);

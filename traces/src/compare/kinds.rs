@@ -105,7 +105,7 @@ impl Kinds {
 
 /// Something to order sequences of kernels by.
 fn order_key(items: &[Item]) -> impl PartialOrd + use<'_> {
-    let keys = items.iter().map(|item| (item.work, item.role, item.words.as_slice()));
+    let keys = items.iter().map(|item| (item.work, item.role, item.words.as_slice(), item.is_bias));
     (items.len(), keys.collect::<Vec<_>>())
 }
 

@@ -12,6 +12,7 @@
 //! `gap`, `rates`, `waiting`, `layers`, `kernels` and `notes` make the rest of the `result`.
 
 mod absence;
+mod addends;
 mod align;
 mod attribution;
 mod basis;
@@ -19,6 +20,7 @@ mod causes;
 mod describe;
 mod document;
 mod ends;
+mod epilogues;
 mod error;
 mod explain;
 mod files;
@@ -30,12 +32,15 @@ mod kernels;
 mod kinds;
 mod layers;
 mod ledger;
+mod linears;
 mod measured;
+mod missing;
 mod models;
 mod notes;
 pub mod older;
 mod operators;
 mod places;
+mod proofs;
 mod rates;
 mod result;
 mod roles;

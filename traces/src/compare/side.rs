@@ -1,9 +1,13 @@
 //! One side of a comparison: its kernels, their device, and what they add to its time.
 
+use std::sync::OnceLock;
+
 use rustc_hash::FxHashMap;
 
 use super::attribution::Attribution;
+use super::linears::Linears;
 use crate::classify::{AttnPhase, Class};
+use crate::launched::{NONE, launches, operators};
 use crate::segment::{Pass, Phase};
 use crate::{Classes, Segments, Trace, at_once};
 
@@ -43,6 +47,8 @@ pub(super) struct Chosen<'t> {
     layer_phases: Vec<Option<Phase>>,
     /// Whether all kernels of the device are compared.
     pub(super) is_whole: bool,
+    operators: OnceLock<Vec<u32>>,
+    linears: OnceLock<Linears>,
 }
 
 impl<'t> Chosen<'t> {
@@ -62,13 +68,42 @@ impl<'t> Chosen<'t> {
             .map(|layer| segments.steps.phase(*layers.kernels(layer).first()? as usize))
             .collect();
         let is_whole = *options == CompareOptions::default();
-        let mut chosen =
-            Self { side, device, devices, rows: all, attribution, layer_phases, is_whole };
+        let mut chosen = Self {
+            side,
+            device,
+            devices,
+            rows: all,
+            attribution,
+            layer_phases,
+            is_whole,
+            operators: OnceLock::new(),
+            linears: OnceLock::new(),
+        };
         if !is_whole {
             let rows = std::mem::take(&mut chosen.rows);
             chosen.rows = rows.into_iter().filter(|row| chosen.fits(*row, options)).collect();
         }
         chosen
+    }
+
+    /// For each kernel of the trace the row of the operator that launched it, or [`NONE`].
+    pub(super) fn operators(&self) -> &[u32] {
+        let trace = self.side.trace;
+        self.operators.get_or_init(|| operators(trace, &launches(trace)))
+    }
+
+    /// The row of the operator that launched a kernel.
+    pub(super) fn operator(&self, kernel: usize) -> Option<usize> {
+        let row = self.operators().get(kernel).copied().filter(|row| *row != NONE);
+        row.map(|row| row as usize)
+    }
+
+    /// Whether an operator, by its row, was called by `aten::linear`.
+    pub(super) fn is_in_linear(&self, operator: usize) -> bool {
+        let ops = &self.side.trace.ops;
+        let linears = self.linears.get_or_init(|| Linears::of(self.side.trace));
+        let moment = ops.thread.get(operator).zip(ops.start_ns.get(operator));
+        moment.is_some_and(|(thread, start_ns)| linears.contain(*thread, *start_ns))
     }
 
     /// Of each kernel of the trace whether it is compared.

@@ -9,7 +9,6 @@ use std::collections::BTreeSet;
 use super::basis::Steps;
 use super::result::Basis;
 use super::side::Chosen;
-use crate::launched::{NONE, launches, operators};
 use crate::segment::Phase;
 use crate::shapes::base;
 
@@ -42,13 +41,11 @@ impl Updates {
         let trace = side.side.trace;
         let kernels = &trace.kernels;
         let mut updates = Self::default();
-        let operators = operators(trace, &launches(trace));
         let is_update: Vec<bool> =
             trace.names.iter().map(|(_, name)| OF_OPTIMIZERS.contains(&base(name))).collect();
         let mut parts: Vec<(i64, Phase, u64)> = Vec::new();
         for row in side.rows.iter().map(|row| *row as usize) {
-            let op = operators.get(row).copied().unwrap_or(NONE) as usize;
-            let name = trace.ops.name.get(op);
+            let name = side.operator(row).and_then(|op| trace.ops.name.get(op));
             let name = name.filter(|name| is_update.get(name.0 as usize) == Some(&true));
             let phase = side.phase(row);
             if let Some(name) = name.filter(|_| phase.is_none_or(|phase| phase == Phase::Optimizer))

@@ -3,6 +3,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::addends::Addend;
 use super::align::{Item, words};
 use super::basis::Steps;
 use super::operators::Call;
@@ -191,7 +192,9 @@ impl<'c> Grouping<'c> {
             classes[work.main as usize] += 1;
             let name = trace.kernels.name[*kernel as usize];
             let words = self.words.entry(name).or_insert_with(|| words(trace.names.text(name)));
-            items.push(Item { work, role, words: words.clone() });
+            let is_bias = work.main == Class::Elementwise
+                && Addend::of(self.side, *kernel as usize) == Some(Addend::Row);
+            items.push(Item { work, role, words: words.clone(), is_bias });
         }
         let mut pairs: Vec<(Class, Class)> = Vec::new();
         if key.is_outside {

@@ -50,7 +50,7 @@ impl<'t> Shape<'t> {
     }
 
     /// The whole numbers that are the sizes of an input; none if one is unknown.
-    fn known(&self, input: usize) -> Option<Vec<u64>> {
+    pub(crate) fn known(&self, input: usize) -> Option<Vec<u64>> {
         let dims = &self.inputs.get(input)?.dims;
         if dims.is_empty() { None } else { dims.iter().copied().collect() }
     }

@@ -12,7 +12,7 @@ use super::marks::{MarkedSize, marked};
 use super::votes::Votes;
 use crate::NameId;
 use crate::classify::{AttnPhase, Class};
-use crate::launched::{NONE, launches, operators};
+use crate::launched::NONE;
 use crate::segment::Phase;
 use crate::shapes::{Packed, Problem, Shape, base, saturating_product};
 
@@ -134,8 +134,8 @@ impl Workload {
     pub(super) fn of(side: &Chosen<'_>, phase: Option<Phase>) -> Self {
         let recompute_is_asked_for = phase == Some(Phase::Recompute);
         let trace = side.side.trace;
-        let operators = operators(trace, &launches(trace));
-        let contexts = contexts(side, &operators);
+        let operators = side.operators();
+        let contexts = contexts(side, operators);
         let mut work = Self { marked: marked(side), contexts, ..Self::default() };
         let lookups = lookups(trace);
         let mut seen: FxHashMap<(NameId, u32), Calls> = FxHashMap::default();

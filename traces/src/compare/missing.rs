@@ -1,0 +1,46 @@
+//! What no layer of a side does.
+
+use super::places::Place;
+use super::proofs::Proofs;
+use super::work::Work;
+use crate::classify::{Activations, Class, ClassSet};
+
+/// What no layer of a side does, of some layers.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Missing {
+    pub(super) classes: ClassSet,
+    /// The activations that some layer may compute.
+    pub(super) activations: Activations,
+}
+
+impl Missing {
+    /// Of each side, in layers with these places.
+    pub(super) fn of<'p>(
+        proofs: &Proofs<'_>,
+        places: impl Iterator<Item = &'p Place<'p>>,
+    ) -> [Self; 2] {
+        let mut present = [(ClassSet::EMPTY, Activations::NONE); 2];
+        for place in places {
+            for (side, (classes, activations)) in present.iter_mut().enumerate() {
+                for (work, _) in &place.sums.works[side] {
+                    *classes = classes.union(work.parts());
+                }
+                if let Some(work) = proofs.work(side, place) {
+                    *classes = classes.union(work.parts());
+                    *activations = activations.with(proofs.activations(side, place));
+                }
+            }
+        }
+        present.map(|(present, activations)| {
+            let absent = Class::ALL.into_iter().filter(|class| !present.contains(*class));
+            Self { classes: absent.fold(ClassSet::EMPTY, ClassSet::with), activations }
+        })
+    }
+
+    /// Whether nothing is there that does what a kernel does, one of these activations if it
+    /// computes one.
+    pub(super) fn lacks(&self, work: Work, activations: Activations) -> bool {
+        let is_other = work.main == Class::Act && !self.activations.meet(activations);
+        self.classes.contains(work.main) || is_other
+    }
+}
