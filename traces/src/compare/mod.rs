@@ -8,7 +8,9 @@
 //! that are the same layers of the model, and aligns (`align`) their kernels. The `ledger` then
 //! puts every kernel down once by place, class, name and phase. `explain` finds `fusion`s and
 //! differences of the `implementation` in the `places` of layers and puts the gap down to causes,
-//! with what of a fusion lies at the `ends` of passes;
+//! with what of a fusion lies at the `ends` of passes; `proofs` are what operators and names say,
+//! `epilogues` those of GEMMs, with the `addends` of additions, and an `absence` needs what is
+//! `missing`;
 //! `gap`, `rates`, `waiting`, `layers`, `kernels` and `notes` make the rest of the `result`.
 
 mod absence;
