@@ -16,6 +16,10 @@ const MEASURED: &str = concat!(
     "/calibrate/profiles/calibrations/intel-xeon-2-threads.toml"
 );
 
+/// The same over two states of the machine.
+const OF_STATES: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/calibrate/profiles/calibrations/amd-epyc-2-threads.toml");
+
 fn message(text: &str) -> String {
     match HardwareCalibration::from_toml(text) {
         Ok(_) => panic!("it was accepted"),
@@ -58,6 +62,7 @@ const CONTRADICTIONS: &[(&str, &str, &str)] = &[
     ("fused_error", "nan", "verification.fused_error"),
     ("tolerance", "0.0", "verification.tolerance"),
     ("tolerance", "0.9", "verification.tolerance"),
+    ("tolerance", "1e-3", "verification.tolerance"),
     ("reference_rows", "1000000", "verification.reference_rows"),
     ("reference_rows", "0", "verification.reference_rows"),
     ("sample_ticks", "0", "sample_ticks"),
@@ -274,6 +279,7 @@ fn in_two_states() -> String {
     record.by_state = vec![in_state(1, 3, speedup * 1.1), in_state(2, 2, speedup / 1.1)];
     record.speedup_low = speedup / 1.1 / 1.05;
     record.speedup_high = speedup * 1.1 * 1.05;
+    record.reasons.push(Reason { code: ReasonCode::StateChanged, text: "by a test".to_owned() });
     calibration.to_toml().unwrap()
 }
 
@@ -363,8 +369,31 @@ fn reasons_are_held_against_the_record() {
     }
     assert!(message(&with("mostly-disturbed")).contains("verdict at line"));
     assert!(HardwareCalibration::from_toml(&with("neighbour")).is_ok());
+    let expected = "disturbed: there is the reason unobserved, but involuntary_switch, ";
+    assert!(message(&with("unobserved")).contains(expected), "{}", message(&with("unobserved")));
     let few = EXAMPLE.replacen("pairs_kept = 501", "pairs_kept = 301", 1);
     assert!(message(&few).contains("pairs_kept at line"), "{}", message(&few));
+}
+
+/// Nobody may take away what a reader should know.
+#[test]
+fn what_a_record_shows_has_its_reason() {
+    let unseen = EXAMPLE.replacen("\nsteal = 0\n", "\n", 1);
+    assert_ne!(unseen, EXAMPLE);
+    let expected = "disturbed.steal: it has no number, and there is no reason unobserved";
+    assert!(message(&unseen).contains(expected), "{}", message(&unseen));
+    let calibration = HardwareCalibration::load(OF_STATES).unwrap();
+    let without = |code: ReasonCode| {
+        let mut calibration = calibration.clone();
+        for record in &mut calibration.records {
+            record.reasons.retain(|reason| reason.code != code);
+        }
+        message(&calibration.to_toml().unwrap())
+    };
+    let states = without(ReasonCode::StateChanged);
+    assert!(states.contains("there is no reason state-changed"), "{states}");
+    let above = without(ReasonCode::AboveCeiling);
+    assert!(above.contains("is above it, and there is no reason above-ceiling"), "{above}");
 }
 
 /// Processes that all lie within a short time have a reason, and others have none.

@@ -119,7 +119,7 @@ impl Workers for Machine {
                 rows: task.subject.problem.steps().last().map_or(0, |step| step.output.rows),
                 unfused_error: 1e-7 * factor(&mut random),
                 fused_error: 0.0,
-                tolerance: 0.1,
+                tolerance: Verification::single_precision(&task.subject.problem),
             },
             outputs: None,
             wrong_after: None,

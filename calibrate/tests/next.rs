@@ -5,8 +5,11 @@
 use std::path::Path;
 
 use assert_cmd::Command;
+use calibrate::measure::Cause;
 use fusion_cost_model::Rewrite;
-use fusion_cost_model::calibration::{Disturbed, HardwareCalibration, Reason, ReasonCode, Verdict};
+use fusion_cost_model::calibration::{
+    FusionRecord, HardwareCalibration, Reason, ReasonCode, Verdict,
+};
 use predicates::prelude::*;
 use predicates::str::contains;
 use tempfile::TempDir;
@@ -58,16 +61,25 @@ fn problems(calibration: &HardwareCalibration) -> Vec<String> {
 fn make_valid(path: &Path) {
     let mut calibration = HardwareCalibration::load(path).unwrap();
     for record in &mut calibration.records {
+        let gone = [ReasonCode::Undecided, ReasonCode::Unobserved, ReasonCode::AboveCeiling];
         let is_kept =
-            |reason: &Reason| !reason.code.is_invalidity() && reason.code != ReasonCode::Undecided;
+            |reason: &Reason| !reason.code.is_invalidity() && !gone.contains(&reason.code);
         record.reasons.retain(is_kept);
         record.pairs_kept = record.pairs;
-        record.disturbed = Disturbed::default();
+        for cause in Cause::ALL {
+            *cause.count_of(&mut record.disturbed) = cause.can_disturb(record.clock).then_some(0);
+        }
         let ends = [record.speedup_low, record.speedup_high];
         record.verdict = Verdict::by_interval(record.speedup_factor, ends, record.noise_floor);
-        if record.verdict == Verdict::Ambiguous {
-            let text = "by a test".to_owned();
-            record.reasons.push(Reason { code: ReasonCode::Undecided, text });
+        let limit = |ceiling| ceiling * FusionRecord::CEILING_MARGIN;
+        let is_above = record.ceiling_speedup.is_some_and(|one| record.speedup_factor > limit(one));
+        for (code, is_so) in [
+            (ReasonCode::Undecided, record.verdict == Verdict::Ambiguous),
+            (ReasonCode::AboveCeiling, is_above),
+        ] {
+            if is_so {
+                record.reasons.push(Reason { code, text: "by a test".to_owned() });
+            }
         }
     }
     calibration.save(path).unwrap();

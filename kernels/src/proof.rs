@@ -256,17 +256,11 @@ fn compute_rows(reference: &Reference<'_>, rows: &[usize], cols: usize) -> Rows 
 
 /// The error up to which a kernel counts as right.
 ///
-/// Kernels compute in f32, where rounding grows with the square root of the number of terms that
-/// are summed. A kernel that forgets, repeats or reorders an op is wrong by thousands of times
-/// more. To that comes the rounding of results to a shorter format. Where that could be more than an
-/// eighth, each number has the bound of its own error, as in ill-conditioned rows.
+/// Kernels compute in f32. To its rounding comes that of results to a shorter format. Where that could be
+/// more than an eighth, each number has the bound of its own error, as in ill-conditioned rows.
 fn tolerance(problem: &Problem) -> f64 {
-    let terms: u64 = problem
-        .steps()
-        .map(|step| if step.op.is_row() { step.output.cols } else { step.depth })
-        .sum();
-    let single = f64::from(f32::EPSILON) * (16.0 + 4.0 * (terms as f64).sqrt());
-    let all = single + unit_roundoff(problem.dtype()) * roundings(problem);
+    let all = Verification::single_precision(problem)
+        + unit_roundoff(problem.dtype()) * roundings(problem);
     all.min(Verification::MOST_TOLERANCE)
 }
 

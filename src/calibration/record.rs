@@ -76,6 +76,20 @@ pub struct Verification {
 impl Verification {
     /// The largest tolerance. Errors are relative: with 0.5, zeros would count as any result.
     pub const MOST_TOLERANCE: f64 = 0.125;
+
+    /// The tolerance of a problem in f32, and the part of any tolerance that comes from computing in it:
+    /// rounding grows with the square root of the number of terms that are summed. A kernel that
+    /// forgets, repeats or reorders an op is wrong by thousands of times more.
+    #[must_use]
+    pub fn single_precision(problem: &Problem) -> f64 {
+        let terms = problem
+            .steps()
+            .map(|step| if step.op.is_row() { step.output.cols } else { step.depth })
+            .sum::<u64>();
+        #[expect(clippy::cast_precision_loss, reason = "its square root is taken")]
+        let terms = terms as f64;
+        f64::from(f32::EPSILON) * (16.0 + 4.0 * terms.sqrt())
+    }
 }
 
 /// Pairs that something disturbed, by cause; one pair can have several. They are left out, but for those
@@ -125,6 +139,40 @@ impl Disturbed {
             ("cpu_pressure", self.cpu_pressure),
             ("clock_change", self.clock_change),
         ]
+    }
+
+    /// What can disturb a time by a clock, by the keys of this table.
+    ///
+    /// The host's threads compute nothing for a GPU. Its own clock sees nothing of them, since its
+    /// queue is full. By the launch-inclusive one a time contains what the host does to hand over
+    /// the work, which only the thread that does so can be kept from; that thread may well sleep
+    /// while it waits, and wake up on another processor.
+    #[must_use]
+    pub const fn causes_of(clock: Clock) -> &'static [&'static str] {
+        match clock {
+            Clock::Host => &[
+                "involuntary_switch",
+                "migration",
+                "run_delay",
+                "off_processor",
+                "page_fault",
+                "steal",
+                "cpu_pressure",
+            ],
+            Clock::Device => &["clock_change"],
+            Clock::LaunchInclusive => {
+                &["involuntary_switch", "run_delay", "page_fault", "steal", "clock_change"]
+            }
+        }
+    }
+
+    /// What can disturb a time by this clock and has no number.
+    pub fn unobserved(&self, clock: Clock) -> impl Iterator<Item = &'static str> {
+        let can_disturb = move |cause: &str| Self::causes_of(clock).contains(&cause);
+        let causes = self.causes().into_iter();
+        causes
+            .filter(move |(cause, count)| can_disturb(cause) && count.is_none())
+            .map(|(cause, _)| cause)
     }
 }
 
@@ -358,6 +406,10 @@ pub struct FusionRecord {
 impl FusionRecord {
     /// A sample must last this many ticks of the clock, so that its resolution adds at most 0.1 %.
     pub const LEAST_TICKS: u32 = 1000;
+
+    /// A speedup above its ceiling by more than this factor contradicts the model, and the record says
+    /// so.
+    pub const CEILING_MARGIN: f64 = 1.1;
 
     /// Processes that all lie within fewer seconds may have met one state of the machine only: they are
     /// spread over two minutes, less a fifth, since the first pass of a run is longer than those after

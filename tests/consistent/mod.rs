@@ -1,7 +1,7 @@
 //! Makes a calibration that a test has changed one that does not contradict itself.
 
 use fusion_cost_model::calibration::{
-    HardwareCalibration, MeasuredCeilings, Reason, ReasonCode, Verdict,
+    FusionRecord, HardwareCalibration, MeasuredCeilings, Reason, ReasonCode, Verdict, Verification,
 };
 use fusion_cost_model::cost::Traffic;
 
@@ -16,6 +16,7 @@ pub(crate) fn make_consistent(calibration: &mut HardwareCalibration) {
         let rows = record.problem.steps().last().map_or(0, |step| step.output.rows);
         record.verification.rows = rows;
         record.verification.reference_rows = record.verification.reference_rows.min(rows);
+        record.verification.tolerance = Verification::single_precision(&record.problem);
         record.unfused_gflops = traffic.flops as f64 / record.unfused_latency_ms / 1e6;
         record.fused_gflops = traffic.flops as f64 / record.fused_latency_ms / 1e6;
         let of_record = (record.backend, record.dtype, record.threads, record.clock);
@@ -36,10 +37,16 @@ pub(crate) fn make_consistent(calibration: &mut HardwareCalibration) {
         }
         let ends = [record.speedup_low, record.speedup_high];
         record.verdict = Verdict::by_interval(record.speedup_factor, ends, record.noise_floor);
-        record.reasons.retain(|reason| reason.code != ReasonCode::Undecided);
-        if record.verdict == Verdict::Ambiguous {
-            let text = "changed by a test".to_owned();
-            record.reasons.push(Reason { code: ReasonCode::Undecided, text });
+        let limit = record.ceiling_speedup.map(|ceiling| ceiling * FusionRecord::CEILING_MARGIN);
+        for (code, is_so) in [
+            (ReasonCode::Undecided, record.verdict == Verdict::Ambiguous),
+            (ReasonCode::StateChanged, !record.by_state.is_empty()),
+            (ReasonCode::AboveCeiling, limit.is_some_and(|limit| record.speedup_factor > limit)),
+        ] {
+            record.reasons.retain(|reason| reason.code != code);
+            if is_so {
+                record.reasons.push(Reason { code, text: "changed by a test".to_owned() });
+            }
         }
     }
 }

@@ -278,7 +278,7 @@ pub(crate) const FREE: &[Free] = &[
                 &["fusion.verification.fused_error", "fusion.verification.unfused_error"],
             ),
             (&[Halved], &["fusion.verification.reference_rows"]),
-            (&[Doubled, Halved, Tiny], &["fusion.verification.tolerance"]),
+            (&[Halved, Tiny], &["fusion.verification.tolerance"]),
         ],
     },
     Free {
@@ -314,18 +314,9 @@ pub(crate) const FREE: &[Free] = &[
         why: "how many were made is bounded by the settings, and said only here",
         keys: &[
             (&[Doubled], &["fusion.disturbed.clock_change"]),
+            (&[Zero, Halved], &["fusion.disturbed.involuntary_switch"]),
             (
-                &[Removed],
-                &[
-                    "fusion.disturbed.cpu_pressure",
-                    "fusion.disturbed.migration",
-                    "fusion.disturbed.page_fault",
-                    "fusion.disturbed.steal",
-                ],
-            ),
-            (&[Removed, Zero, Halved], &["fusion.disturbed.involuntary_switch"]),
-            (
-                &[Removed, Zero, Doubled, Halved],
+                &[Zero, Doubled, Halved],
                 &["fusion.disturbed.off_processor", "fusion.disturbed.run_delay"],
             ),
             (&[Doubled, Halved], &["fusion.processes", "fusion.rounds"]),

@@ -71,6 +71,13 @@ pub(crate) fn calibration() -> HardwareCalibration {
             record.speedup_factor *= factor;
             record.speedup_high *= factor;
             (record.clock, record.implementation) = (clock, implementation);
+            if clock == Clock::LaunchInclusive {
+                let Disturbed { involuntary_switch, run_delay, page_fault, steal, .. } =
+                    &mut record.disturbed;
+                for of_the_host in [involuntary_switch, run_delay, page_fault, steal] {
+                    *of_the_host = Some(0);
+                }
+            }
         }
         records
     };

@@ -8,20 +8,17 @@ mod tests;
 pub mod throttle;
 
 use fused_kernels::Variant;
-use fusion_cost_model::calibration::{FailedCore, MachineState, NoiseFloor, Verdict};
+use fusion_cost_model::calibration::{FailedCore, FusionRecord, MachineState, NoiseFloor, Verdict};
 use fusion_cost_model::cost::LeastTime;
 use fusion_cost_model::{Clock, Core, Problem};
 
 use crate::digits::rounded;
-use crate::measure::{Cause, Estimate, Procedure, RESOLUTION, Surroundings, Unit};
+use crate::measure::{Estimate, Procedure, RESOLUTION, Surroundings, Unit};
 
 pub use noise::{control, controls_for, noise_floor, same_margin};
 pub(crate) use reason::causes_of;
 pub use reason::{InState, Reason};
 pub use surroundings::{LEAST_SPAN, span};
-
-/// A speedup above its ceiling by more than this factor contradicts the model.
-const CEILING_MARGIN: f64 = 1.1;
 
 /// A time below the least possible one by more than this factor contradicts the ceilings.
 const LEAST_TIME_MARGIN: f64 = 1.1;
@@ -181,7 +178,9 @@ fn remarks(case: &Case<'_>, floor: f64, verdict: Verdict) -> Vec<Reason> {
         let planned = case.planned_processes;
         reasons.push(Reason::FewProcesses { processes, planned, over_rounds });
     }
-    let is_above = |ceiling: &f64| verdict != Verdict::Invalid && ratio > ceiling * CEILING_MARGIN;
+    let is_above = |ceiling: &f64| {
+        verdict != Verdict::Invalid && ratio > ceiling * FusionRecord::CEILING_MARGIN
+    };
     if let Some(ceiling) = case.ceiling.filter(is_above) {
         reasons.push(Reason::AboveCeiling { ceiling });
     }
@@ -196,9 +195,7 @@ fn remarks(case: &Case<'_>, floor: f64, verdict: Verdict) -> Vec<Reason> {
     if let Some(change) = case.estimate.change_within.filter(is_warming) {
         reasons.push(Reason::WarmingUp(change));
     }
-    let mut seen = disturbed;
-    let unseen = Cause::of_clock(case.clock).iter().filter(|one| one.count_of(&mut seen).is_none());
-    let unseen: Vec<&'static str> = unseen.map(|cause| cause.name()).collect();
+    let unseen: Vec<&'static str> = disturbed.unobserved(case.clock).collect();
     if !unseen.is_empty() {
         reasons.push(Reason::Unobserved(unseen));
     }

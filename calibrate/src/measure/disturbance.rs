@@ -78,33 +78,10 @@ impl Cause {
         !matches!(self, Self::ClockChange)
     }
 
-    /// What can disturb a time by a clock.
-    ///
-    /// The host's threads compute nothing for a GPU. Its own clock sees nothing of them, since its
-    /// queue is full. By the launch-inclusive one a time contains what the host does to hand over
-    /// the work, which only the thread that does so can be kept from; that thread may well sleep
-    /// while it waits, and wake up on another processor.
+    /// Whether it can disturb a time by a clock.
     #[must_use]
-    pub const fn of_clock(clock: Clock) -> &'static [Self] {
-        match clock {
-            Clock::Host => &[
-                Self::InvoluntarySwitch,
-                Self::Migration,
-                Self::RunDelay,
-                Self::OffProcessor,
-                Self::PageFault,
-                Self::Steal,
-                Self::CpuPressure,
-            ],
-            Clock::Device => &[Self::ClockChange],
-            Clock::LaunchInclusive => &[
-                Self::InvoluntarySwitch,
-                Self::RunDelay,
-                Self::PageFault,
-                Self::Steal,
-                Self::ClockChange,
-            ],
-        }
+    pub fn can_disturb(self, clock: Clock) -> bool {
+        Disturbed::causes_of(clock).contains(&self.name())
     }
 
     /// The key of this cause in files.
@@ -363,9 +340,9 @@ mod tests {
     #[test]
     fn every_cause_belongs_to_a_clock() {
         for cause in Cause::ALL {
-            assert!(Clock::ALL.iter().any(|clock| Cause::of_clock(*clock).contains(&cause)));
+            assert!(Clock::ALL.iter().any(|clock| cause.can_disturb(*clock)));
         }
-        assert!(!Cause::of_clock(Clock::Host).contains(&Cause::ClockChange));
+        assert!(!Cause::ClockChange.can_disturb(Clock::Host));
     }
 
     #[test]

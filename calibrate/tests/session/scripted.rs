@@ -144,7 +144,7 @@ impl Workers for Scripted {
                 rows: 1,
                 unfused_error: 0.0,
                 fused_error: 0.0,
-                tolerance: 0.1,
+                tolerance: Verification::single_precision(&measure.subject.problem),
             },
             outputs: None,
             wrong_after: None,

@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 
 use super::contradiction::{
-    Checked, check_target, check_text, fail, follows, is_mirrored, is_positive,
+    Checked, DIGITS, check_target, check_text, fail, follows, is_mirrored, is_positive,
 };
 use super::limits::{RATIO, SPAN_S, SPEEDUP_END, TIME_MS};
 use super::{counts, gpu, model, times, verdict};
 use crate::calibration::{FusionRecord, HardwareCalibration, Verification};
 use crate::place::Place;
-use crate::vocabulary::Problem;
+use crate::vocabulary::{DType, Problem};
 
 /// Checks a record of a calibration.
 pub(super) fn check(record: &FusionRecord, calibration: &HardwareCalibration) -> Checked {
@@ -195,7 +195,10 @@ fn check_scratch(record: &FusionRecord, calibration: &HardwareCalibration) -> Ch
 /// A kernel that is wrong is never timed.
 fn check_proof(proof: &Verification, problem: &Problem) -> Checked {
     let place = |key| Place::within("verification", key);
-    let most = Verification::MOST_TOLERANCE;
+    let most = match problem.dtype() {
+        DType::F32 => Verification::single_precision(problem) * (1.0 + DIGITS),
+        _ => Verification::MOST_TOLERANCE,
+    };
     if !(is_positive(proof.tolerance) && proof.tolerance <= most) {
         let why = format!("it is {}; it must be above 0, and at most {most}", proof.tolerance);
         return fail(place("tolerance"), why);

@@ -2,7 +2,7 @@
 
 use super::contradiction::{Checked, DIGITS, check_text, fail};
 use crate::calibration::{
-    FusionRecord, HardwareCalibration, Reason, ReasonCode, Settings, Verdict,
+    Disturbed, FusionRecord, HardwareCalibration, Reason, ReasonCode, Settings, Verdict,
 };
 use crate::place::Place;
 
@@ -71,8 +71,18 @@ fn check_reasons(record: &FusionRecord, calibration: &HardwareCalibration) -> Ch
         return fail(Place::of("sample_ticks"), why);
     }
     check_span(record, given(ReasonCode::ShortSpan))?;
+    check_observed(record, given(ReasonCode::Unobserved))?;
+    if !record.by_state.is_empty() && !given(ReasonCode::StateChanged) {
+        let why = format!("there is no reason {}", ReasonCode::StateChanged);
+        return fail(Place::of_nth("by_state", 0, "state"), why);
+    }
     let Settings { processes: planned, .. } = calibration.settings;
     let is_of_one_run = calibration.is_of_one_run();
+    if is_of_one_run && is_far_above_ceiling(record) && !given(ReasonCode::AboveCeiling) {
+        let (speedup, code) = (record.speedup_factor, ReasonCode::AboveCeiling);
+        let why = format!("a speedup of {speedup} is above it, and there is no reason {code}");
+        return fail(Place::of("ceiling_speedup"), why);
+    }
     let demanded = match planned {
         1 => Some(ReasonCode::WithinProcess),
         _ if processes < planned => Some(ReasonCode::FewProcesses),
@@ -145,6 +155,29 @@ fn check_span(record: &FusionRecord, is_called_short: bool) -> Checked {
     let why =
         format!("it is {seconds} s; below {limit} s, and never else, there is the reason {code}");
     fail(Place::of("span_s"), why)
+}
+
+/// What can disturb a time by the record's clock has a number, or a reason for having none.
+fn check_observed(record: &FusionRecord, is_called_unobserved: bool) -> Checked {
+    let code = ReasonCode::Unobserved;
+    match record.disturbed.unobserved(record.clock).next() {
+        Some(cause) if !is_called_unobserved => {
+            let why = format!("it has no number, and there is no reason {code}");
+            fail(Place::within("disturbed", cause), why)
+        }
+        None if is_called_unobserved => {
+            let causes = Disturbed::causes_of(record.clock).join(", ");
+            let why = format!("there is the reason {code}, but {causes} have numbers");
+            fail(Place::of("disturbed"), why)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn is_far_above_ceiling(record: &FusionRecord) -> bool {
+    let limit = FusionRecord::CEILING_MARGIN * (1.0 + 2.0 * DIGITS);
+    record.verdict != Verdict::Invalid
+        && record.ceiling_speedup.is_some_and(|ceiling| record.speedup_factor > limit * ceiling)
 }
 
 fn is_above_ceiling(record: &FusionRecord) -> bool {

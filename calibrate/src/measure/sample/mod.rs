@@ -76,7 +76,7 @@ pub fn measure(
     let (rounds_planned, pairs) = procedure.affordable(sample(0) + sample(1));
 
     let counters = instruments.counters;
-    let is_observed_by_clock = |cause: &Cause| Cause::of_clock(instruments.clock).contains(cause);
+    let is_observed_by_clock = |cause: &Cause| cause.can_disturb(instruments.clock);
     let mut observed = observable(&counters(prepared));
     let first_reading = prepared.sensors();
     observed.extend(first_reading.clock_mhz.map(|_| Cause::ClockChange));
