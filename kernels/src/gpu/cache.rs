@@ -272,21 +272,13 @@ mod tests {
             fs::write(&path, &whole[..length]).unwrap();
             assert_eq!(cache.compile(&compiler, &SOURCE, &sm_80()).unwrap(), b"text");
         }
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn a_fifo_in_the_place_of_code_keeps_nobody_waiting() {
-        let folder = tempfile::tempdir().unwrap();
-        let cache = CodeCache::new(Some(folder.path().to_owned()));
-        let compiler = echo();
-        cache.compile(&compiler, &SOURCE, &sm_80()).unwrap();
-        let kernels = folder.path().join(FOLDER);
-        let path = fs::read_dir(kernels).unwrap().next().unwrap().unwrap().path();
-        fs::remove_file(&path).unwrap();
-        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
-        assert_eq!(cache.compile(&compiler, &SOURCE, &sm_80()).unwrap(), b"text");
-        assert_eq!(compiler.calls.get(), 2);
+        // A FIFO keeps nobody waiting.
+        #[cfg(unix)]
+        {
+            fs::remove_file(&path).unwrap();
+            assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+            assert_eq!(cache.compile(&compiler, &SOURCE, &sm_80()).unwrap(), b"text");
+        }
     }
 
     #[cfg(unix)]
