@@ -303,6 +303,38 @@ fn another_thread_count_is_another_target_and_no_regression() {
     assert!(conclusion.starts_with("fusing pays more on A for"), "{conclusion}");
 }
 
+/// What nobody could see is no equality.
+#[test]
+fn gains_are_called_the_same_only_where_they_are() {
+    let mut numbers = Numbers(11);
+    let truths = truths(12, &mut numbers);
+    let first = run(&truths, RESOLUTION, &mut numbers);
+    let conclusion_with = |wide: usize| {
+        let mut second = first.clone();
+        second.fingerprint.cpu_model = "Another".to_owned();
+        second.hardware.id = "another".to_owned();
+        for (index, record) in second.records.iter_mut().enumerate() {
+            let half_width = if index < wide { 0.4_f64 } else { 0.005 };
+            record.speedup_low = record.speedup_factor * (-half_width).exp();
+            record.speedup_high = record.speedup_factor * half_width.exp();
+        }
+        let mut exact = first.clone();
+        for record in &mut exact.records {
+            record.speedup_low = record.speedup_factor * (-0.005_f64).exp();
+            record.speedup_high = record.speedup_factor * 0.005_f64.exp();
+        }
+        let comparison = compare(&exact, &second);
+        comparison.families[0].conclusion.clone().unwrap()
+    };
+    assert!(conclusion_with(0).starts_with("fusing gains the same on both"));
+    let some = conclusion_with(5);
+    let expected = "fusing gains the same on both for 7 of 12 problems; 5 are undecided";
+    assert!(some.starts_with(expected), "{some}");
+    let none = conclusion_with(12);
+    let expected = "these measurements do not tell on which fusing pays more; 12 are undecided";
+    assert!(none.starts_with(expected), "{none}");
+}
+
 #[test]
 fn dtypes_are_joined_only_if_asked_for() {
     let mut numbers = Numbers(12);

@@ -34,9 +34,7 @@ pub(super) fn conclusion(found: &Found<'_>) -> String {
         (Relation::Same, [lost, gained]) => {
             format!("{} less from fusion now, and {gained} more{}", gains(lost), of(found))
         }
-        (Relation::Other, [0, 0]) => {
-            "fusing gains the same on both, as far as these measurements tell".to_owned()
-        }
+        (Relation::Other, [0, 0]) => gains_the_same(group),
         (Relation::Other, [a, 0]) => pays_more(found, &first.label, a),
         (Relation::Other, [0, b]) => pays_more(found, &second.label, b),
         (Relation::Other, [a, b]) => format!(
@@ -53,6 +51,15 @@ pub(super) fn conclusion(found: &Found<'_>) -> String {
         _ => because(found),
     };
     format!("{outcome}{because}{}{}", undecided(found), decisions(found))
+}
+
+/// Where nothing is known to differ.
+fn gains_the_same(group: &Group) -> String {
+    match group.count(PairVerdict::Same) {
+        0 => "these measurements do not tell on which fusing pays more".to_owned(),
+        same if same == group.pairs => "fusing gains the same on both".to_owned(),
+        same => format!("fusing gains the same on both for {same} of {}", counted(group.pairs)),
+    }
 }
 
 fn counted(problems: usize) -> String {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::graphs::{Fusion, Metadata, Profile};
 
-/// A key of every record that says nothing: the number that was asked for, whatever was made.
+/// A key of every record, which is named once: the number that was asked for, whatever was made.
 const NUM_TRIALS: &str = "num_trials";
 
 /// What else is to be said of a record, mostly empty.
@@ -228,6 +228,9 @@ fn unread_of_profile(profile: &Profile) -> Vec<String> {
         ("metadata.preflight.", preflight.as_ref().map(|preflight| &preflight.others)),
     ] {
         keys.extend(unread(within, others.into_iter().flat_map(BTreeMap::keys)));
+    }
+    if profile.fusion_profiles.values().any(|fusion| fusion.others.contains_key(NUM_TRIALS)) {
+        keys.push(format!("{NUM_TRIALS} of all fusion_profiles"));
     }
     keys
 }

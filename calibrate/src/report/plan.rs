@@ -7,7 +7,7 @@ use cli_support::width::Width;
 
 use crate::machine::preflight::Needs;
 use crate::measure::Procedure;
-use crate::plan::{Plan, Subject};
+use crate::plan::Plan;
 
 /// What a process takes in a standard run, its start included: 1690 processes took 400 s on two
 /// cores. One of a problem whose run takes longer than 10 ms takes longer.
@@ -33,7 +33,7 @@ pub fn plan(
     let subjects = plan.subjects.len();
     let mut text = String::new();
     for subject in &plan.subjects {
-        text += &format!("{}\n", name(subject));
+        text += &format!("{subject}\n");
     }
     text.push('\n');
     for skipped in &plan.skipped {
@@ -79,14 +79,4 @@ pub fn plan(
 /// In the unit that suits it.
 fn memory(bytes: u64) -> String {
     if bytes < TENTH_OF_A_GIB { mebibytes(bytes) } else { gibibytes(bytes) }
-}
-
-fn name(subject: &Subject) -> String {
-    let mut name = subject.problem.to_string();
-    if !subject.clock.is_host() {
-        name += &format!(", {} clock, {} kernels", subject.clock, subject.implementation);
-    } else if !subject.implementation.is_native() {
-        name += &format!(", {} kernels", subject.implementation);
-    }
-    name
 }

@@ -128,6 +128,17 @@ fn the_page_says_what_the_tables_say_and_runs_nothing() {
         assert!(page.matches(&figure).count() >= 4, "{}: {figure}", pair.problem);
         assert!(page.contains(&format!("aria-label=\"{}: {figure}", pair.problem)));
     }
+    let times = page.split("id=\"times\"").nth(1).and_then(|rest| rest.split("</section>").next());
+    let times = times.expect("what the machine changed has a section");
+    let moved = comparison.pairs.iter().filter(|pair| pair.moved.is_some());
+    let moved = moved.map(|pair| &pair.problem);
+    let singles = comparison.single_ops.iter().map(|single| &single.problem);
+    assert!(!comparison.single_ops.is_empty());
+    for problem in moved.chain(singles) {
+        let name = problem.to_string();
+        let (heading, sizes) = name.rsplit_once('/').unwrap();
+        assert!(times.contains(heading) && times.contains(sizes), "{name}");
+    }
     for group in &comparison.families {
         let conclusion = group.conclusion.as_ref().unwrap().replace('<', "&lt;");
         assert!(page.contains(&conclusion.replace('>', "&gt;")), "{conclusion}");

@@ -1,7 +1,6 @@
 //! A comparison as one page of HTML: the sides, what to conclude, and every pair on one axis.
 
 use cli_support::page::{self, bars};
-use cli_support::ranked::RankedTable;
 use cli_support::units::counted;
 use fusion_cost_model::compare::{ComparedSide, Pair, PairVerdict};
 use maud::{Markup, html};
@@ -16,8 +15,8 @@ pub(super) fn html(view: View<'_>) -> String {
     let sides = &view.comparison.sides;
     let others = 1..sides.len();
     let title = title(view);
-    let of_times: Vec<RankedTable> =
-        others.clone().flat_map(|side| machine_tables(view, side)).collect();
+    let of_times: Vec<Markup> =
+        others.clone().filter_map(|side| machine_times(view, side)).collect();
     let body = html! {
         header {
             h1 { (title) }
@@ -59,7 +58,7 @@ pub(super) fn html(view: View<'_>) -> String {
             @if !of_times.is_empty() {
                 section #times {
                     h2 { "The machine, not fusion" }
-                    @for table in &of_times { (page::table(table)) }
+                    @for tables in &of_times { (tables) }
                 }
             }
             section #left-out {
@@ -165,12 +164,22 @@ fn row(view: View<'_>, pair: &Pair) -> Row {
 }
 
 /// What changed by itself in both variants alike, and the single ops.
-fn machine_tables(view: View<'_>, side: usize) -> impl Iterator<Item = RankedTable> {
+fn machine_times(view: View<'_>, side: usize) -> Option<Markup> {
     let of = view.ratio_of(side);
     let pairs = view.comparison.pairs.iter().filter(|pair| pair.side == side);
     let moved = tables::moved(view, &format!("chains, {of}"), pairs);
-    let tables = [moved, tables::single_ops(view, &format!("single ops, {of}"), side)];
-    tables.into_iter().filter(|table| !table.is_empty())
+    let singles = tables::single_ops(view, &format!("single ops, {of}"), side);
+    (!moved.is_empty() || !singles.is_empty()).then(|| {
+        html! {
+            @if !moved.is_empty() { (page::table(&moved)) }
+            @if !singles.is_empty() {
+                details {
+                    summary { span.name { "Times of all single ops, " (of) } }
+                    (page::table(&singles))
+                }
+            }
+        }
+    })
 }
 
 fn left_out(view: View<'_>, side: usize) -> Markup {

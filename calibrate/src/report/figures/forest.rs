@@ -50,19 +50,31 @@ impl Row {
         number(&self.figure)
     }
 
+    /// What it is called without a heading above it.
+    #[must_use]
+    pub fn whole_name(&self) -> String {
+        problem_name(&self.heading, &self.name)
+    }
+
     /// What is read aloud, and shown where a pointer rests.
     fn spoken(&self) -> String {
         let ceiling = self.ceiling.map(|ceiling| format!(", ceiling {ceiling:.2}"));
         let noise = self.noise_floor.map(|floor| format!(", noise {:.1} %", 100.0 * floor));
-        let Self { heading, name, word, .. } = self;
-        let name = match heading.split_once(", ") {
-            // A rewrite is named behind the problem.
-            Some((chain, rewritten)) => format!("{chain}/{name}, {rewritten}"),
-            None if heading.is_empty() => name.clone(),
-            None => format!("{heading}/{name}"),
-        };
+        let name = self.whole_name();
+        let word = &self.word;
         let more = ceiling.unwrap_or_default() + &noise.unwrap_or_default();
         format!("{name}: {} {word}{more}", self.number())
+    }
+}
+
+/// The name of a problem from a heading, which can end with the rewrite of its chain, and what stands
+/// below it.
+#[must_use]
+pub fn problem_name(heading: &str, name: &str) -> String {
+    match heading.split_once(", ") {
+        Some((chain, rewrite)) => format!("{chain}/{name}, {rewrite}"),
+        None if heading.is_empty() => name.to_owned(),
+        None => format!("{heading}/{name}"),
     }
 }
 
@@ -262,6 +274,7 @@ mod tests {
         let heading = "conv_bn/f32, bn_folded".to_owned();
         let rewritten = Row { heading, ..row };
         assert!(rewritten.spoken().starts_with("conv_bn/f32/m1, bn_folded: "));
+        assert_eq!(rewritten.whole_name(), "conv_bn/f32/m1, bn_folded");
     }
 
     #[test]

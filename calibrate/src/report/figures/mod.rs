@@ -12,7 +12,7 @@ use cli_support::page::COLOURS;
 use maud::{Markup, PreEscaped, html};
 
 pub use axis::LogAxis;
-pub use forest::{Forest, Mark, Row};
+pub use forest::{Forest, Mark, Row, problem_name};
 pub use roofline::{Arrow, Roofline, sample};
 
 /// What figures add to the style of every page.

@@ -32,7 +32,7 @@ fn row(record: &FusionRecord) -> Row {
 
 /// A row that stands without a heading.
 fn whole(row: Row) -> Row {
-    let name = [row.heading.as_str(), row.name.as_str()].join("/");
+    let name = row.whole_name();
     Row { heading: String::new(), name, ..row }
 }
 

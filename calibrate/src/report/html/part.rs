@@ -5,7 +5,7 @@ use fusion_cost_model::calibration::{FusionRecord, HardwareCalibration, Verdict}
 use fusion_cost_model::compare::{Side, SideFacts, SideTarget, TargetParts};
 use maud::{Markup, html};
 
-use crate::report::figures::{self, Arrow, Roofline};
+use crate::report::figures::{self, Arrow, Roofline, problem_name};
 
 /// What was measured on one target, from one file.
 #[derive(Debug, Clone)]
@@ -107,7 +107,7 @@ impl<'c> Part<'c> {
     pub fn roofline(&self) -> Option<Roofline> {
         let ceilings = self.facts.ceilings?;
         let arrow = |record: &FusionRecord| Arrow {
-            name: [heading(record), name(record)].join("/"),
+            name: problem_name(&heading(record), &name(record)),
             kind: kind(record),
             unfused: [record.arithmetic_intensity_unfused, record.unfused_gflops],
             fused: [record.arithmetic_intensity_fused, record.fused_gflops],

@@ -29,7 +29,7 @@ impl<'m> ModelMemory<'m> {
     /// Milliseconds that a layer takes longer than its record. Of a record of cold caches, and where
     /// no bandwidth was measured, none.
     ///
-    /// Where the problem was measured with cold caches too, that is what it took longer then, by the
+    /// Where the problem, or others like it, were measured with cold caches too, that is what it took longer then, by the
     /// share that the bytes of its own have of all that it touches, and by how much of the model the
     /// caches do not hold. Otherwise it is the bytes of its own at the bandwidth of the whole model's
     /// working set, less those at the bandwidth of the problem's, as if they came one after the other.
@@ -58,12 +58,15 @@ impl<'m> ModelMemory<'m> {
         cold_ms * (own / touched as f64).min(1.0) * (in_model / in_memory).min(1.0)
     }
 
-    /// How much longer the kernels of a layer take with cold caches, if that is known from such kernels.
+    /// How much longer the kernels of a layer take with cold caches, if that is known from such kernels
+    /// of about its size: what a time far beyond those measured is longer by says more of the
+    /// extrapolation than of the caches.
     pub(super) fn longer_when_cold_ms(&self, layer: &Layer) -> Option<f64> {
         let time = |on: OnTarget<'_>| {
             let answer = on.estimate(&layer.problem);
             let time = if layer.fused { answer.fused_ms() } else { answer.unfused_ms() };
-            time.filter(|_| answer.evidence().is_from_kernels()).map(|time| time.value)
+            let is_near = answer.evidence().is_from_kernels() && answer.octaves_beyond() <= 1.0;
+            time.filter(|_| is_near).map(|time| time.value)
         };
         Some((time(self.cold)? - time(self.warm)?).max(0.0))
     }
@@ -156,6 +159,16 @@ mod tests {
         assert_eq!(extra(&first, 1), 0.0);
         let some = extra(&first, 8);
         assert!(0.0 < some && some < all, "{some}");
+        // A size is near, and one with sixty times the work is not.
+        let memory = ModelMemory::of(&[], warm_on, cold_on);
+        for (problem, is_near) in [
+            ("linear_bias_relu/f32/m600.k512.n512", true),
+            ("linear_bias_relu/f32/m2048.k2048.n2048", false),
+            ("linear_bias_relu/f32/m64.k512.n512", false),
+        ] {
+            let layer = layer(problem, Vec::new());
+            assert_eq!(memory.longer_when_cold_ms(&layer).is_some(), is_near, "{problem}");
+        }
         let both = ModelMemory::of(&vec![first.clone(); 10_000], cold_on, cold_on);
         assert_eq!(both.extra_ms(&first), 0.0);
     }
