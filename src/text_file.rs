@@ -45,9 +45,28 @@ fn read_to_limit(file: File) -> io::Result<String> {
     })
 }
 
-/// At least as many as a text has lines, keys, values and tables: each is behind one of these signs.
+/// What a table takes that a key names together with what is in it, in keys.
+const TABLES_OF_KEYS: usize = 15;
+
+/// At least as many as a text has lines, keys, values and tables: each is behind one of these signs. A
+/// dot in a key makes a table, which takes more.
 fn parts(text: &str) -> usize {
-    text.bytes().filter(|byte| matches!(byte, b'\n' | b'.' | b',' | b'=' | b'[' | b'{')).count()
+    let (mut parts, mut dots) = (0, 0);
+    for byte in text.bytes() {
+        match byte {
+            b'.' => {
+                parts += 1;
+                dots += 1;
+                continue;
+            }
+            // Behind a key, or the name of a table.
+            b'=' | b']' => parts += usize::from(byte == b'=') + dots * TABLES_OF_KEYS,
+            b'\n' | b',' | b'[' | b'{' => parts += 1,
+            _ => continue,
+        }
+        dots = 0;
+    }
+    parts
 }
 
 #[cfg(test)]
@@ -69,9 +88,11 @@ mod tests {
 
     #[test]
     fn a_file_of_too_many_parts_is_not_parsed() {
-        assert_eq!(parts("a.b = 1.5\n[[c]]\nd = [1, 2]\n"), 11);
+        assert_eq!(parts("a = 1.5\n[[c]]\nd = [\n    1.5,\n    2.5\n]\n"), 15);
+        let of_tables = parts("a.b.c = 1\n[d.e]\n");
+        assert_eq!(of_tables, 7 + 3 * TABLES_OF_KEYS);
         let file = tempfile::NamedTempFile::new().unwrap();
-        for part in ["\n", "[x1]\na=1\n", "a.", "1.", "[", "a={", "1,"] {
+        for part in ["\n", "[x1]\na=1\n", "a.", "1.", "[", "a={", "1,", "a1.b.c.d=1\n"] {
             let text = part.repeat(MOST_BYTES as usize / part.len());
             std::fs::write(file.path(), text).unwrap();
             let message = read(file.path()).unwrap_err().to_string();

@@ -117,6 +117,25 @@ fn a_runtime_is_measured_in_turns_with_native_and_told_apart() {
         .stdout(contains("cpu/1/f32/tiny@1.2"));
 }
 
+/// The program of a runtime is read, as is the file that names it.
+#[test]
+fn the_program_of_a_runtime_is_not_replaced() {
+    let folder = folder(&[]);
+    let program = folder.path().join("mine.py");
+    std::fs::copy(TINY, &program).unwrap();
+    let text = "kind = \"runtime\"\nschema_version = 1\nname = \"mine\"\n\
+                command = [\"python3\", \"mine.py\", \"none\", \"mine\"]\n";
+    std::fs::write(folder.path().join("mine.toml"), text).unwrap();
+    let whole = std::fs::read(&program).unwrap();
+    for option in ["--samples", "--output"] {
+        let mut command = calibrate(folder.path());
+        command.args(["--runtime", "./mine.toml", "--problem", SMALL, "--quick", "--force"]);
+        command.args([option, "mine.py", "--overwrite"]);
+        command.assert().code(2).stderr(contains("this command reads it"));
+        assert_eq!(std::fs::read(&program).unwrap(), whole);
+    }
+}
+
 #[test]
 fn a_broken_runtime_loses_the_problem_with_its_reason_and_the_run_goes_on() {
     let flaws = [
@@ -208,7 +227,7 @@ fn what_is_left_when_calibrate_is_killed_is_removed_by_the_next_run() {
         .args(["--runtime", "./none.toml", "--problem", PROBLEM, "--plan"])
         .assert()
         .success()
-        .stdout(contains("tiny@1.2 kernels"));
+        .stdout(contains("(tiny@1.2)"));
     assert_nothing_is_left(folder.path());
 }
 

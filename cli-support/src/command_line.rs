@@ -14,8 +14,11 @@ use crate::plain;
 /// When stdout cannot be written. Nobody is left to tell of a stderr that cannot.
 pub(crate) fn print(error: &clap::Error) -> io::Result<()> {
     let text = error.render();
-    let is_plain = plain::is_plain(&without_styles(&text.ansi().to_string()));
-    let plain = || plain::text(&text.to_string()).into_owned();
+    let words: Vec<String> =
+        std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let has_lines = words.iter().any(|word| word.contains('\n'));
+    let is_plain = !has_lines && plain::is_plain(&without_styles(&text.ansi().to_string()));
+    let plain = || plain::text(&with_words_on_one_line(text.to_string(), &words)).into_owned();
     if error.use_stderr() {
         let _ = if is_plain { error.print() } else { io::stderr().write_all(plain().as_bytes()) };
         return Ok(());
@@ -27,6 +30,17 @@ pub(crate) fn print(error: &clap::Error) -> io::Result<()> {
         stdout.write_all(plain().as_bytes())?
     }
     stdout.flush()
+}
+
+/// A text in which words of the command line have no lines of their own, which could be taken for other
+/// messages.
+fn with_words_on_one_line(text: String, words: &[String]) -> String {
+    let values = words.iter().flat_map(|word| {
+        [Some(word.as_str()), word.split_once('=').map(|(_, value)| value)].into_iter().flatten()
+    });
+    values
+        .filter(|word| word.contains('\n'))
+        .fold(text, |text, word| text.replace(word, &plain::on_one_line(word)))
 }
 
 /// A text without the styles of letters, which the parser has in it wherever it is printed.
@@ -50,6 +64,16 @@ fn without_styles(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_of_the_command_line_stay_on_one_line() {
+        let words = ["show", "F\nerror: G.toml", "--color=a\nwrote b"].map(str::to_owned);
+        let text = "error: 'F\nerror: G.toml' found\n\nUsage: a\nwrote b is no colour\n";
+        assert_eq!(
+            with_words_on_one_line(text.to_owned(), &words),
+            "error: 'F\\nerror: G.toml' found\n\nUsage: a\\nwrote b is no colour\n"
+        );
+    }
 
     #[test]
     fn styles_go_and_what_a_terminal_obeys_stays() {

@@ -59,17 +59,28 @@ pub(crate) fn is_read(path: &Path) -> bool {
     READ.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|read| read == path)
 }
 
-/// Opens a file to be read. A pipe opens when somebody writes into it, so it is said that this waits.
+/// Remembers the file that stdin is, if it is one.
+pub fn remember_stdin() {
+    remember(Path::new("/dev/stdin"));
+}
+
+/// A file that others are about to open and read. A pipe opens when somebody writes into it, so it is
+/// said that this waits; and no result takes the file's place.
+pub fn expect(path: &Path) -> &Path {
+    if is_pipe(path) {
+        say!("note: {} is a pipe; waiting for what is written into it", path.display());
+    }
+    remember(path);
+    path
+}
+
+/// Opens a file to be read, as [`expect`] says.
 ///
 /// # Errors
 ///
 /// When it cannot be opened.
 pub fn open(path: &Path) -> io::Result<File> {
-    if is_pipe(path) {
-        say!("note: {} is a pipe; waiting for what is written into it", path.display());
-    }
-    remember(path);
-    File::open(path)
+    File::open(expect(path))
 }
 
 /// Whether it is a pipe, such as `<(zcat trace.json.gz)`.

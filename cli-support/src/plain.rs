@@ -22,6 +22,12 @@ pub fn text(text: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
+/// A name without line ends of its own, behind which another line could be made up.
+#[must_use]
+pub fn on_one_line(name: &str) -> String {
+    name.replace('\n', "\\n")
+}
+
 /// Whether a text has nothing that a terminal would obey.
 #[must_use]
 pub fn is_plain(text: &str) -> bool {
@@ -283,6 +289,7 @@ mod tests {
         assert_eq!(text("\u{9b}31m\u{7f}"), "\\u{9b}31m\\u{7f}");
         assert_eq!(text("gemm\u{202e}mmeg\u{2066}"), "gemm\\u{202e}mmeg\\u{2066}");
         assert_eq!(text("a\u{61c}-1"), "a\\u{61c}-1");
+        assert_eq!(on_one_line("a\nerror: b"), "a\\nerror: b");
     }
 
     #[test]

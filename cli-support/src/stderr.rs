@@ -64,18 +64,21 @@ pub fn line(text: Arguments<'_>) {
     let _ = std::io::stderr().write_all((line + "\n").as_bytes());
 }
 
-/// A text whose further lines cannot be taken for other messages: a name in it, of a file or from one,
-/// may have lines of its own.
+/// A text whose further lines are indented, so that they cannot be taken for other messages: a name in
+/// it, of a file or from one, may have lines of its own.
 fn one_message(text: &str) -> Cow<'_, str> {
-    let is_message = |line: &str| Message::of(line).level != "info" || line.starts_with("wrote ");
-    if !text.lines().skip(1).any(is_message) {
+    // Some begin on a new line.
+    let begins = text.len() - text.trim_start_matches('\n').len();
+    let (begin, text_of_it) = text.split_at(begins);
+    let is_further = |line: &str| line.starts_with(|letter: char| !letter.is_whitespace());
+    if !text_of_it.lines().skip(1).any(is_further) {
         return Cow::Borrowed(text);
     }
-    let lines = text.lines().enumerate().map(|(index, line)| {
-        let indent = if index > 0 && is_message(line) { "  " } else { "" };
+    let lines = text_of_it.lines().enumerate().map(|(index, line)| {
+        let indent = if index > 0 && is_further(line) { "  " } else { "" };
         format!("{indent}{line}")
     });
-    Cow::Owned(lines.collect::<Vec<_>>().join("\n"))
+    Cow::Owned(begin.to_owned() + &lines.collect::<Vec<_>>().join("\n"))
 }
 
 /// Prints a line to stderr as `eprintln!` does, but never panics.
@@ -100,11 +103,9 @@ mod tests {
         ] {
             assert_eq!(Message::of(line).json(), expected);
         }
-        let named = "error: cannot read a\nerror: b\n  c\nwrote d.toml\nnote that";
-        assert_eq!(
-            one_message(named),
-            "error: cannot read a\n  error: b\n  c\n  wrote d.toml\nnote that"
-        );
+        let named = "error: cannot read a\nerror: b\n  c\n\n[1/2] add_relu: 9.9";
+        let plain = "error: cannot read a\n  error: b\n  c\n\n  [1/2] add_relu: 9.9";
+        assert_eq!(one_message(named), plain);
         assert_eq!(one_message("\nstopping: a"), "\nstopping: a");
         assert!(!Message::of("\u{1b}[2J\u{202e}").json().contains(['\u{1b}', '\u{202e}']));
     }

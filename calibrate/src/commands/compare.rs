@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::path::Path;
 
+use cli_support::input;
 use cli_support::output::{Destination, Replace, Target};
 use cli_support::plain;
 use cli_support::width::Width;
@@ -191,7 +192,7 @@ fn list(targets: &[(SideTarget, usize)]) -> String {
 /// A side for each value of a part of the target.
 fn sides_within(args: &CompareArgs, path: &Path, by: CompareBy) -> anyhow::Result<Vec<Side>> {
     let name = path.display().to_string();
-    let MeasuredFile::Calibration(calibration) = MeasuredFile::load(path)? else {
+    let MeasuredFile::Calibration(calibration) = MeasuredFile::load(input::expect(path))? else {
         return Err(UsageError(format!("{name} is an imported profile, of one target")).into());
     };
     let found = targets(&calibration, args.a.unwrap_or_default());

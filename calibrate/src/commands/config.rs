@@ -21,13 +21,16 @@ pub fn config(defaults: &Defaults) -> anyhow::Result<u8> {
 fn page(defaults: &Defaults) -> String {
     let Defaults { file, is_there, settings } = defaults;
     let mut text = match file {
-        Some(file) if *is_there => format!("file: {}\n", file.display()),
-        Some(file) => format!("file: {}, which is not there\n", file.display()),
+        Some(file) => {
+            let name = plain::on_one_line(&file.display().to_string());
+            format!("file: {name}{}\n", if *is_there { "" } else { ", which is not there" })
+        }
         None => "file: none, as neither XDG_CONFIG_HOME nor HOME is set\n".to_owned(),
     };
     let wide = settings.iter().map(|one| one.key.len()).max().unwrap_or(0);
     for one in settings {
-        let _ = writeln!(text, "{:<wide$} = {}  ({})", one.key, one.values.join(", "), one.source);
+        let values = plain::on_one_line(&one.values.join(", "));
+        let _ = writeln!(text, "{:<wide$} = {values}  ({})", one.key, one.source);
     }
     if settings.is_empty() {
         text += "nothing is set\n";

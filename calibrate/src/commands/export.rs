@@ -2,6 +2,7 @@
 
 use std::io::{IsTerminal as _, Write as _, stdout};
 
+use cli_support::input;
 use cli_support::output::Destination;
 use cli_support::say;
 use fusion_cost_model::calibration::HardwareCalibration;
@@ -23,7 +24,7 @@ pub fn export(args: &ExportArgs) -> anyhow::Result<u8> {
     }
     let mut files = Vec::new();
     for file in &args.files {
-        files.push((file.display().to_string(), HardwareCalibration::load(file)?));
+        files.push((file.display().to_string(), HardwareCalibration::load(input::expect(file))?));
     }
     if files.iter().all(|(_, calibration)| calibration.records.is_empty()) {
         let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();

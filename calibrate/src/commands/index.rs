@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::path::{Component, Path, PathBuf, absolute};
 
+use cli_support::input;
 use cli_support::output::{Destination, Target};
 use cli_support::say;
 use fusion_cost_model::MeasuredFile;
@@ -25,7 +26,7 @@ pub(super) fn index(args: &ReportArgs, target: Option<Target>) -> anyhow::Result
     let mut machines = Machines::default();
     for file in &args.files {
         let link = link(&folder, &absolute(Target::place_of(file))?);
-        let loaded = MeasuredFile::load(file)?;
+        let loaded = MeasuredFile::load(input::expect(file))?;
         let of_file = rows_of(file.display().to_string(), loaded, args, &mut machines);
         if of_file.is_empty() {
             say!("note: {} has no records of the target, and is not on the page", file.display());

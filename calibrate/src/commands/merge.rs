@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::io::Write as _;
 
+use cli_support::input;
 use cli_support::output::{Destination, Replace, Target};
 use cli_support::say;
 use cli_support::units::counted;
@@ -27,7 +28,7 @@ pub fn merge(args: &MergeArgs) -> anyhow::Result<u8> {
             let what = "is the output, or is named twice";
             return Err(UsageError(format!("{name} {what}; name each file once")).into());
         }
-        files.push((name, HardwareCalibration::load(file)?));
+        files.push((name, HardwareCalibration::load(input::expect(file))?));
     }
     let count = files.len();
     let calibration = merged(files)?;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use cli_support::input;
 use cli_support::output::Target as Place;
 use cli_support::plain;
 use cli_support::shell;
@@ -91,7 +92,7 @@ fn for_model(
 }
 
 fn refresh(args: &RunArgs, path: &Path, target: &Target, machine: &Machine) -> anyhow::Result<u8> {
-    let older = HardwareCalibration::load(path)?;
+    let older = HardwareCalibration::load(input::expect(path))?;
     let name = path.display();
     if older.hardware.id != machine.id() {
         let of = &older.hardware.name;

@@ -1,5 +1,8 @@
 //! `calibrate partition MODEL --profile FILE`.
 
+use std::path::Path;
+
+use cli_support::input;
 use cli_support::sheet::Sheet;
 use cli_support::width::Width;
 use fusion_cost_model::{FusionCostModel, Policy, WhenUnknown};
@@ -20,11 +23,12 @@ pub fn partition(args: &PartitionArgs) -> anyhow::Result<u8> {
     let output = args.output.target()?;
     let mut dims = Dims::default();
     for text in &args.dim {
-        dims.set(text).map_err(asked)?;
+        dims.set(text).map_err(|error| UsageError(error.to_string()))?;
     }
-    let model = FusionCostModel::load(&args.profile)?;
+    let model = FusionCostModel::load(input::expect(&args.profile))?;
     let target = target::with_records(&args.target, &model)?;
-    let found = Graph::load(&args.model)?.segments(&dims).map_err(asked)?;
+    let graph = Graph::load(input::expect(&args.model))?;
+    let found = graph.segments(&dims).map_err(|error| asked(error, &args.model))?;
     let nodes = found.graph_nodes()?;
     let question = Question {
         model: args.model.display().to_string(),
@@ -44,11 +48,11 @@ pub fn partition(args: &PartitionArgs) -> anyhow::Result<u8> {
 }
 
 /// What the command line has to say is a question of usage; what is wrong with a file is not.
-fn asked(error: GraphError) -> anyhow::Error {
+fn asked(error: GraphError, file: &Path) -> anyhow::Error {
     if error.is_open_dims() || error.is_invalid_dim() {
         return UsageError(error.to_string()).into();
     }
-    error.into()
+    anyhow::Error::from(error).context(file.display().to_string())
 }
 
 impl Formats for SplitModel {

@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 
+use cli_support::input;
 use cli_support::plain;
 use cli_support::width::Width;
 use fusion_cost_model::calibration::{HardwareCalibration, Timing};
@@ -24,9 +25,9 @@ use crate::{exit, units};
 /// When the file cannot be read, or the question cannot be understood.
 pub fn query(args: &QueryArgs) -> anyhow::Result<u8> {
     let problem = args.problem;
-    let mut model = FusionCostModel::load(&args.file)?;
+    let mut model = FusionCostModel::load(input::expect(&args.file))?;
     if let Some(older) = &args.prior {
-        model = model.with_prior(HardwareCalibration::load(older)?)?;
+        model = model.with_prior(HardwareCalibration::load(input::expect(older))?)?;
     }
     let target = target::chosen(&args.target, &model)?;
     let policy = Policy::new(WhenUnknown::Roofline).with_threshold(args.threshold);

@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use anyhow::Context;
+use cli_support::input;
 use cli_support::output::{Destination, Target};
 use fusion_cost_model::calibration::HardwareCalibration;
 use fusion_cost_model::compare::SideTarget;
@@ -38,7 +39,9 @@ pub fn report(args: &ReportArgs) -> anyhow::Result<u8> {
         );
         return Err(UsageError(text).into());
     }
-    let load = |file: &PathBuf| Ok((file.display().to_string(), HardwareCalibration::load(file)?));
+    let load = |file: &PathBuf| {
+        Ok((file.display().to_string(), HardwareCalibration::load(input::expect(file))?))
+    };
     let files: Vec<(String, HardwareCalibration)> =
         args.files.iter().map(load).collect::<anyhow::Result<_>>()?;
     let asked = args.target.unwrap_or_default();

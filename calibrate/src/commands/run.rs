@@ -4,7 +4,7 @@ use std::io::{Write as _, stderr};
 use std::path::{Path, PathBuf};
 
 use cli_support::width::Width;
-use cli_support::{plain, say, shell};
+use cli_support::{input, plain, say, shell};
 use fusion_cost_model::CacheState;
 use fusion_cost_model::calibration::{
     Fingerprint, FusionRecord, HardwareCalibration, RunEnd, Verdict,
@@ -191,7 +191,7 @@ fn baseline(
     cache: CacheState,
     plan: &Plan,
 ) -> anyhow::Result<Baseline> {
-    let calibration = HardwareCalibration::load(file)?;
+    let calibration = HardwareCalibration::load(input::expect(file))?;
     let (old, now) = (&calibration.fingerprint, &machine.fingerprint);
     let gpu = |of: &Fingerprint| of.gpu.as_ref().map(|gpu| gpu.name.clone());
     let file = file.display();

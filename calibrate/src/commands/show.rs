@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use cli_support::width::Width;
-use cli_support::{colour, plain};
+use cli_support::{colour, input, plain};
 use fusion_cost_model::MeasuredFile;
 use fusion_cost_model::calibration::HardwareCalibration;
 
@@ -17,7 +17,7 @@ use crate::{exit, report};
 ///
 /// When the file cannot be read or is damaged.
 pub fn show(args: &ShowArgs) -> anyhow::Result<u8> {
-    match MeasuredFile::load(&args.file)? {
+    match MeasuredFile::load(input::expect(&args.file))? {
         MeasuredFile::Calibration(calibration) => print(&calibration, &args.file, args.json)?,
         MeasuredFile::Imported(profile) => {
             let text = if args.json {

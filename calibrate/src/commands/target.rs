@@ -94,7 +94,8 @@ pub(super) fn with_records(
     let known = if known.is_empty() { "none at all".to_owned() } else { known.join("; ") };
     Err(UsageError(format!(
         "the file has no records of {target}, but these: {known}; choose with --backend, --threads, \
-         --clock, --cache and --implementation"
+         --clock, --cache and --implementation, or measure some with calibrate{}",
+        options(target)
     )))
 }
 

@@ -1,5 +1,6 @@
 //! `calibrate validate FILE`.
 
+use cli_support::input;
 use cli_support::sheet::Sheet;
 use cli_support::width::Width;
 use fusion_cost_model::{FusionCostModel, LeaveOut, Policy, WhenUnknown};
@@ -17,7 +18,7 @@ use crate::report::validation::{Question, Validation};
 /// When the file cannot be read, or has no records of the target.
 pub fn validate(args: &ValidateArgs) -> anyhow::Result<u8> {
     let output = args.output.target()?;
-    let model = FusionCostModel::load(&args.file)?;
+    let model = FusionCostModel::load(input::expect(&args.file))?;
     let target = target::with_records(&args.target, &model)?;
     let policy = Policy::new(WhenUnknown::Roofline).with_threshold(args.threshold);
     let trials = model.on(target).validate(LeaveOut::from(args.leave_out), &policy)?;

@@ -2,6 +2,7 @@
 
 use std::io::{Write as _, stderr};
 
+use cli_support::input;
 use cli_support::output::{Destination, Target as Place, write_json};
 use cli_support::plain;
 use cli_support::say;
@@ -39,7 +40,7 @@ use crate::worker::{Device, Processes, TASK_LIMIT};
 /// something wrong.
 pub fn workload(args: &WorkloadArgs) -> anyhow::Result<u8> {
     let place = args.place()?;
-    let calibration = HardwareCalibration::load(&args.profile)?;
+    let calibration = HardwareCalibration::load(input::expect(&args.profile))?;
     let profile_of = calibration.hardware.clone();
     let cost_model = FusionCostModel::new(calibration);
     let target = target::with_records(&args.target, &cost_model)?;

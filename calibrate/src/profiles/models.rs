@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context;
+use cli_support::input;
 use fusion_cost_model::Error;
 use model_graphs::{Dims, Error as GraphError, Graph, Segments};
 
@@ -67,7 +68,7 @@ fn load(path: &Path) -> anyhow::Result<Model> {
             .map_err(|error| UsageError(format!("{name}: {error}")))?;
         return Ok(of_workload(workload));
     }
-    let graph = Graph::load(path)?;
+    let graph = Graph::load(input::expect(path))?;
     let file_name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     Ok(Model { name: file_name, description: None, graph, dims: Dims::default() })
 }
@@ -89,7 +90,7 @@ impl Model {
             if error.is_open_dims() || error.is_invalid_dim() {
                 return UsageError(error.to_string()).into();
             }
-            error.into()
+            anyhow::Error::from(error).context(self.name.clone())
         })
     }
 }

@@ -147,7 +147,11 @@ impl RuntimeChoice {
         };
         let word = |word: String| -> OsString {
             let file = beside.join(&word);
-            if file.is_file() { file.into() } else { word.into() }
+            if !file.is_file() {
+                return word.into();
+            }
+            input::remember(&file);
+            file.into()
         };
         let command = command.into_iter().map(word).collect();
         let cache = cache(user_cache_folder(), &name);

@@ -139,6 +139,22 @@ fn what_a_terminal_would_obey_is_not_repeated() {
 }
 
 /// The worker is not a command for people, and says so.
+/// A word with a line end cannot look like a message of its own.
+#[test]
+fn refused_words_stay_on_one_line() {
+    let folder = folder();
+    for args in [
+        &["show", "a.toml", "F\nerror: forged"][..],
+        &["F\nerror: forged"],
+        &["--progress=F\nerror: forged"],
+    ] {
+        let refused = calibrate(folder.path()).args(args).assert().code(2);
+        let stderr = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
+        assert!(stderr.contains("F\\nerror: forged"), "{stderr}");
+        assert!(!stderr.contains("\nerror: forged"), "{stderr}");
+    }
+}
+
 #[test]
 fn a_worker_without_a_task_says_what_it_is() {
     let folder = folder();

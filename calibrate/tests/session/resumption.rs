@@ -39,6 +39,35 @@ fn a_run_that_goes_on_makes_every_process_once() {
     }
 }
 
+/// Whoever joins two journals may have lines twice.
+#[test]
+fn lines_that_stand_twice_count_once() {
+    let subjects = subjects(2);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.journal");
+    let go_on = |workers: &mut Scripted| {
+        let (journal, recovered) = Journal::open(&path, &key(), Seed::Given(1)).unwrap();
+        let stop = Stop::default();
+        let session = Session::new(workers, SETTINGS, &subjects, &stop).unwrap();
+        session.with_journal(journal, recovered.entries).run().unwrap()
+    };
+    let mut once = go_on(&mut Scripted::new());
+    // Whoever has the journal is still writing it.
+    once.journal = None;
+    assert!(!once.ceilings.is_empty());
+    let text = std::fs::read_to_string(&path).unwrap();
+    let (head, lines) = text.split_once('\n').unwrap();
+    std::fs::write(&path, format!("{head}\n{lines}{lines}")).unwrap();
+    let mut nobody = Scripted::new();
+    let twice = go_on(&mut nobody);
+    assert!(nobody.tasks.is_empty());
+    assert_eq!(twice.ceilings, once.ceilings);
+    assert_eq!(twice.noise, once.noise);
+    for (twice, once) in twice.measured.iter().zip(&once.measured) {
+        assert_eq!(twice.processes, once.processes);
+    }
+}
+
 #[test]
 fn launches_of_other_problems_stay_in_the_journal() {
     let folder = tempfile::tempdir().unwrap();

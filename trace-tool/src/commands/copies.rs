@@ -31,6 +31,7 @@ impl Copies {
         let paths = paths.into_iter().map(|path| {
             let path = path.as_ref();
             if path == Path::new(STDIN) {
+                input::remember_stdin();
                 copies.add(PathBuf::from("stdin"), &mut io::stdin().lock())
             } else if input::is_pipe(path) {
                 let mut pipe =

@@ -3,6 +3,7 @@
 use anyhow::Context;
 use cli_support::exit;
 use cli_support::output::Destination;
+use cli_support::plain;
 use kernel_traces::index::{self, IndexState, IndexStates};
 use kernel_traces::{Options, RankFile};
 
@@ -34,7 +35,7 @@ fn print(states: &IndexStates, as_json: bool) -> anyhow::Result<()> {
         write_json(&mut out, states)?;
     } else {
         for index in &states.indexes {
-            out.write_text(&format!("{}\n", line(index)))?;
+            out.write_text(&(plain::on_one_line(&line(index)) + "\n"))?;
         }
     }
     out.finish()

@@ -41,6 +41,25 @@ fn standard_input_is_a_trace_like_any_other() {
         .stderr(contains("stdin can be read only once"));
 }
 
+/// `--overwrite` does not replace what is read, by whatever way.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_file_that_stdin_is_stays() {
+    let folder = one();
+    let path = folder.path().join("t.json");
+    let whole = fs::read(&path).unwrap();
+    let program = env!("CARGO_BIN_EXE_trace-tool");
+    let refused = std::process::Command::new(program)
+        .current_dir(folder.path())
+        .args(["kernels", "-", "-o", "t.json", "--overwrite"])
+        .stdin(fs::File::open(&path).unwrap())
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8_lossy(&refused.stderr);
+    assert!(!refused.status.success() && stderr.contains("this command reads it"), "{stderr}");
+    assert_eq!(fs::read(&path).unwrap(), whole);
+}
+
 #[cfg(unix)]
 #[test]
 fn a_pipe_says_that_it_waits() {

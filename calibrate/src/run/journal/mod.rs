@@ -7,6 +7,7 @@ mod recovered;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -17,6 +18,7 @@ use anyhow::Context;
 use cli_support::say;
 use serde::Serialize;
 use tempfile::NamedTempFile;
+use twox_hash::XxHash3_64;
 
 use super::entry::{Entry, Header, Part, RunKey};
 use super::line;
@@ -175,7 +177,8 @@ impl Journal {
         write.with_context(|| format!("cannot write {}", self.path.display()))
     }
 
-    /// Copies the journal, which holds every sample.
+    /// Copies the journal, which holds every sample. A line that stands in it twice, since somebody has
+    /// joined two journals, is copied once.
     ///
     /// # Errors
     ///
@@ -183,7 +186,15 @@ impl Journal {
     pub fn copy_to(&mut self, copy: &mut impl Write) -> io::Result<()> {
         // Through the open file: some systems let no other one read what is locked.
         self.file.rewind()?;
-        io::copy(&mut self.file, copy)?;
+        let mut lines = BufReader::new(&self.file);
+        let mut known = HashSet::new();
+        let mut line = Vec::new();
+        while lines.read_until(b'\n', &mut line)? > 0 {
+            if known.insert(XxHash3_64::oneshot(&line)) {
+                copy.write_all(&line)?;
+            }
+            line.clear();
+        }
         self.file.seek(SeekFrom::End(0)).map(drop)
     }
 

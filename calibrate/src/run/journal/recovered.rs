@@ -1,5 +1,6 @@
 //! What an earlier part of a run left in its journal.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use super::super::entry::{Entry, Header, RunKey};
@@ -52,8 +53,11 @@ impl Recovered {
         for (line, number) in lines {
             recovered.add(line, number, path);
         }
-        let is_process = |entry: &&Entry| matches!(entry, Entry::Process { .. });
-        let processes = recovered.entries.iter().filter(is_process).count();
+        let process = |entry: &Entry| match entry {
+            Entry::Process { subject, index, .. } => Some((*subject, *index)),
+            _ => None,
+        };
+        let processes = recovered.entries.iter().filter_map(process).collect::<HashSet<_>>().len();
         if processes > 0 {
             recovered.notes.push(format!(
                 "continuing from {}: {processes} processes are done",

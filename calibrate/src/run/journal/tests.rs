@@ -123,6 +123,11 @@ fn copies_and_what_is_kept() {
     journal.copy_to(&mut copy).unwrap();
     assert_eq!(copy, fs::read(&path).unwrap());
     assert!(Journal::is_one(&path));
+    // As after joining two journals.
+    journal.append(&entries[0]).unwrap();
+    let mut once = Vec::new();
+    journal.copy_to(&mut once).unwrap();
+    assert_eq!(once, copy);
     journal.append(&entries[2]).unwrap();
     let part = Part { started_at: "1".to_owned(), forced: true, checks: Vec::new() };
     journal.keep_only(part.clone(), &entries[2..]).unwrap();

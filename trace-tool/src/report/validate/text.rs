@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use cli_support::plain;
 use cli_support::tables::{right, styled};
 use cli_support::units::milliseconds;
 use comfy_table::{Cell, ColumnConstraint, Table, Width};
@@ -44,14 +45,14 @@ fn scenario(text: &mut String, result: &ScenarioResult, top: usize) {
     let _ = writeln!(
         text,
         "predicted  {}, {}; {} at no cost",
-        result.files.predicted.display(),
-        comparison.process,
+        plain::on_one_line(&result.files.predicted.display().to_string()),
+        plain::on_one_line(&comparison.process.to_string()),
         counted(comparison.zero_cost_events, "event")
     );
     let _ = writeln!(
         text,
         "measured   {}, {} of {}{}",
-        result.files.measured.display(),
+        plain::on_one_line(&result.files.measured.display().to_string()),
         counted(result.measured_rows, "row"),
         counted(comparison.passes, "pass"),
         skipped(comparison)
