@@ -96,10 +96,13 @@ impl RuntimeChoice {
     pub fn find(name: &str) -> anyhow::Result<Self> {
         let is_path = name.contains(['/', '\\']) || name.ends_with(".toml");
         if is_path {
-            let file = Some(absolute(name)?);
-            let mut choice = Self { name: name.to_owned(), file, implementation: None };
-            choice.name = choice.definition()?.name;
-            return Ok(choice);
+            let file = absolute(name)?;
+            let folder = folder_of(&file).to_owned();
+            let choice = Self { name: name.to_owned(), file: Some(file), implementation: None };
+            let Definition { name, command, .. } = choice.definition()?;
+            // Workers run it, and no result of this process may take its place.
+            in_full(command, &folder).for_each(|word| input::remember(Path::new(&word)));
+            return Ok(Self { name, ..choice });
         }
         let known = names();
         if !known.iter().any(|one| one == name) {
@@ -137,7 +140,7 @@ impl RuntimeChoice {
     pub fn program(&self, folder: &Path) -> anyhow::Result<RuntimeProgram> {
         let Definition { name, command, .. } = self.definition()?;
         let beside = match &self.file {
-            Some(file) => file.parent().unwrap_or(Path::new("/")).to_owned(),
+            Some(file) => folder_of(file).to_owned(),
             None => {
                 let program = folder.join("program");
                 fs::create_dir_all(&program)?;
@@ -145,18 +148,22 @@ impl RuntimeChoice {
                 program
             }
         };
-        let word = |word: String| -> OsString {
-            let file = beside.join(&word);
-            if !file.is_file() {
-                return word.into();
-            }
-            input::remember(&file);
-            file.into()
-        };
-        let command = command.into_iter().map(word).collect();
+        let command = in_full(command, &beside).collect();
         let cache = cache(user_cache_folder(), &name);
         Ok(RuntimeProgram { name, command, folder: folder.to_owned(), cache })
     }
+}
+
+fn folder_of(file: &Path) -> &Path {
+    file.parent().unwrap_or(Path::new("/"))
+}
+
+/// The words of a command, where those that are files in a folder have it before them.
+fn in_full(command: Vec<String>, folder: &Path) -> impl Iterator<Item = OsString> {
+    command.into_iter().map(|word| {
+        let file = folder.join(&word);
+        if file.is_file() { file.into() } else { word.into() }
+    })
 }
 
 fn read(file: &Path) -> anyhow::Result<String> {
