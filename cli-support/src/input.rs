@@ -67,10 +67,15 @@ pub fn remember_stdin() {
 /// A file that others are about to open and read. A pipe opens when somebody writes into it, so it is
 /// said that this waits; and no result takes the file's place.
 pub fn expect(path: &Path) -> &Path {
+    remember(path);
+    announce(path)
+}
+
+/// The same of a file that is written later, too.
+pub fn announce(path: &Path) -> &Path {
     if is_pipe(path) {
         say!("note: {} is a pipe; waiting for what is written into it", path.display());
     }
-    remember(path);
     path
 }
 

@@ -114,8 +114,11 @@ fn sides_of_files(args: &CompareArgs) -> anyhow::Result<Vec<Side>> {
             );
         }
     }
-    let files: Vec<MeasuredFile> =
-        args.files.iter().map(MeasuredFile::load).collect::<Result<_, _>>()?;
+    let files: Vec<MeasuredFile> = args
+        .files
+        .iter()
+        .map(|file| MeasuredFile::load(input::expect(file)))
+        .collect::<Result<_, _>>()?;
     let parts_of = |index: usize| {
         let parts = if index == 0 { args.a } else { args.b.or(args.a) };
         parts.unwrap_or_default()

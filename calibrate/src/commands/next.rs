@@ -58,7 +58,9 @@ fn for_model(
     let named = args.output.clone().or_else(|| args.next.profile.clone());
     let output = named.unwrap_or_else(|| Files::usual(&machine.id()));
     let base = match &args.next.profile {
-        Some(profile) => Some(own(HardwareCalibration::load(profile)?, profile, machine)?),
+        Some(profile) => {
+            Some(own(HardwareCalibration::load(input::announce(profile))?, profile, machine)?)
+        }
         None => existing(&output, machine)?,
     };
     let nothing = || of_nothing(machine, &args.settings(target, 0));

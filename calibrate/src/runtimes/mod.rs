@@ -101,6 +101,8 @@ impl RuntimeChoice {
             let choice = Self { name: name.to_owned(), file: Some(file), implementation: None };
             let Definition { name, command, .. } = choice.definition()?;
             // Workers run it, and no result of this process may take its place.
+            let values = command.iter().filter_map(|word| word.split_once('='));
+            values.for_each(|(_, value)| input::remember(&folder.join(value)));
             in_full(command, &folder).for_each(|word| input::remember(Path::new(&word)));
             return Ok(Self { name, ..choice });
         }

@@ -87,10 +87,13 @@ fn a_pipe_is_read_like_a_file_and_a_huge_file_not_at_all() {
     }
     let pipe = folder.path().join("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    let writer = std::thread::spawn(move || std::fs::write(pipe, EXAMPLE));
-    let mut waiting = calibrate(folder.path());
-    waiting.args(["show", "pipe"]).assert().success().stderr(contains("pipe is a pipe; waiting"));
-    writer.join().unwrap().unwrap();
+    for args in [&["show", "pipe"][..], &["compare", "e.toml", "pipe"]] {
+        let pipe = pipe.clone();
+        let writer = std::thread::spawn(move || std::fs::write(pipe, EXAMPLE));
+        let mut waiting = calibrate(folder.path());
+        waiting.args(args).assert().success().stderr(contains("pipe is a pipe; waiting"));
+        writer.join().unwrap().unwrap();
+    }
     let huge = std::fs::File::create(folder.path().join("huge.toml")).unwrap();
     huge.set_len(5 << 30).unwrap();
     let huge = "huge.toml";

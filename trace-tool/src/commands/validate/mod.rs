@@ -9,7 +9,7 @@ use std::io::Write;
 use std::path::Path;
 
 use cli_support::exit;
-use cli_support::input::remember;
+use cli_support::input::expect;
 use cli_support::output::{Destination, Target};
 use cli_support::say;
 use kernel_traces::predicted::{
@@ -90,7 +90,7 @@ fn compare_operators(
         let rows = measured.rows;
         Ok(ScenarioResult::new(name, files.clone(), rows, comparison, max_wmape))
     };
-    Ok(Operators::load(path)?.into_iter().map(result).collect())
+    Ok(Operators::load(expect(path))?.into_iter().map(result).collect())
 }
 
 fn compare(scenario: &Scenario, rules: Rules) -> Result<ScenarioResult, FailedScenario> {
@@ -99,7 +99,7 @@ fn compare(scenario: &Scenario, rules: Rules) -> Result<ScenarioResult, FailedSc
         PassesFrom::File(path) => Some(path),
         PassesFrom::Number(_) => None,
     };
-    [predicted, measured].into_iter().chain(op_map).chain(passes).for_each(|path| remember(path));
+    [predicted, measured].into_iter().chain(op_map).chain(passes).for_each(|path| _ = expect(path));
     let model = ModelTrace::load(&scenario.files.predicted, scenario.process.as_deref());
     let measured = Measured::load(&scenario.files.measured, scenario.by, rules);
     let map = match &scenario.files.op_map {
