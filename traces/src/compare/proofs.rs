@@ -69,8 +69,8 @@ impl<'s> Proofs<'s> {
         }
     }
 
-    /// Whether a side's kernel that both sides have does something of a class too, of which
-    /// the other side's kernel at `of` is one: by its operator, or by its name.
+    /// Whether a side's kernel that both sides have also does what the other side's kernel at `of`
+    /// does, which is of this class: by its operator, or by its name.
     pub(super) fn prove(
         &self,
         places: &[Place<'_>],

@@ -18,7 +18,7 @@ const ROWS: u64 = 1024;
 pub(crate) const HIDDEN: u64 = 512;
 pub(crate) const WIDE: u64 = 4 * HIDDEN;
 
-/// How long kernels take that read and write so many numbers.
+/// How long a kernel takes to read and write this many numbers.
 const fn moves(numbers: u64) -> u64 {
     2000 + numbers / 500
 }

@@ -29,10 +29,11 @@ impl<'m> ModelMemory<'m> {
     /// Milliseconds that a layer takes longer than its record. Of a record of cold caches, and where
     /// no bandwidth was measured, none.
     ///
-    /// Where the problem, or others like it, were measured with cold caches too, that is what it took longer then, by the
-    /// share that the bytes of its own have of all that it touches, and by how much of the model the
-    /// caches do not hold. Otherwise it is the bytes of its own at the bandwidth of the whole model's
-    /// working set, less those at the bandwidth of the problem's, as if they came one after the other.
+    /// Where the problem, or others like it, were measured with cold caches too, that is what it
+    /// took longer then, by the share that the bytes of its own have of all that it touches, and
+    /// by how much of the model the caches do not hold. Otherwise it is the bytes of its own at
+    /// the bandwidth of the whole model's working set, less those at the bandwidth of the
+    /// problem's, as if they came one after the other.
     #[expect(clippy::cast_precision_loss, reason = "bytes as a time")]
     pub(super) fn extra_ms(&self, layer: &Layer) -> f64 {
         let problem: &Problem = &layer.problem;
