@@ -95,6 +95,13 @@ fn the_file_and_variables_set_defaults_and_config_lists_them() {
         .assert()
         .success()
         .stdout(contains("file: mine.toml\n").and(contains("cache = cold  (mine.toml:1)")));
+    // A name of two lines looks like no default.
+    fs::copy(folder.join("mine.toml"), folder.join("a\nthreads = 9")).unwrap();
+    calibrate(folder)
+        .args(["config", "--config", "a\nthreads = 9"])
+        .assert()
+        .success()
+        .stdout(contains("file: a\\nthreads = 9\n").and(contains("cache = cold  (a\\nthreads")));
     calibrate(folder)
         .arg("config")
         .env("CALIBRATE_CONFIG", "/dev/null")

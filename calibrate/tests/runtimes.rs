@@ -117,22 +117,27 @@ fn a_runtime_is_measured_in_turns_with_native_and_told_apart() {
         .stdout(contains("cpu/1/f32/tiny@1.2"));
 }
 
-/// The program of a runtime is read, as is the file that names it.
+/// The program of a runtime is read, as is the file that names it, and so may be what its words name.
 #[test]
-fn the_program_of_a_runtime_is_not_replaced() {
+fn the_program_of_a_runtime_and_files_in_its_words_are_not_replaced() {
     let folder = folder(&[]);
-    let program = folder.path().join("mine.py");
-    std::fs::copy(TINY, &program).unwrap();
+    std::fs::copy(TINY, folder.path().join("mine.py")).unwrap();
     let text = "kind = \"runtime\"\nschema_version = 1\nname = \"mine\"\n\
-                command = [\"python3\", \"mine.py\", \"none\", \"mine\"]\n";
+                command = [\"python3\", \"mine.py\", \"none\", \"mine\", \"--table=table.json\", \
+                \"-cmine.cfg\"]\n";
     std::fs::write(folder.path().join("mine.toml"), text).unwrap();
-    let whole = std::fs::read(&program).unwrap();
-    for option in ["--samples", "--output"] {
-        let mut command = calibrate(folder.path());
-        command.args(["--runtime", "./mine.toml", "--problem", SMALL, "--quick", "--force"]);
-        command.args([option, "mine.py", "--overwrite"]);
-        command.assert().code(2).stderr(contains("this command reads it"));
-        assert_eq!(std::fs::read(&program).unwrap(), whole);
+    for own in ["table.json", "mine.cfg"] {
+        std::fs::write(folder.path().join(own), "of the runtime").unwrap();
+    }
+    for own in ["mine.py", "table.json", "mine.cfg"] {
+        let whole = std::fs::read(folder.path().join(own)).unwrap();
+        for option in ["--samples", "--output"] {
+            let mut command = calibrate(folder.path());
+            command.args(["--runtime", "./mine.toml", "--problem", SMALL, "--quick", "--force"]);
+            command.args([option, own, "--overwrite"]);
+            command.assert().code(2).stderr(contains("this command reads it"));
+            assert_eq!(std::fs::read(folder.path().join(own)).unwrap(), whole);
+        }
     }
 }
 

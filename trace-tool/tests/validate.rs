@@ -77,6 +77,21 @@ fn reports_read_as_they_should() {
     insta::assert_snapshot!("validate_csv", csv);
 }
 
+#[cfg(unix)]
+#[test]
+fn names_of_two_lines_are_printed_on_one() {
+    let folder = folder();
+    let path = folder.path();
+    fs::rename(path.join("model.json"), path.join("m\ntotal  0 us")).unwrap();
+    let map = ["--op-map", "map.yaml"];
+    let text = stdout(
+        validate(path)
+            .args(["--predicted", "m\ntotal  0 us", "--measured", "kernels.csv"])
+            .args(map),
+    );
+    assert!(text.starts_with("predicted  m\\ntotal  0 us, "), "{text}");
+}
+
 #[test]
 fn operators_of_a_workload_are_a_comparison_for_each_way() {
     let folder = folder();

@@ -30,7 +30,8 @@ fn page(defaults: &Defaults) -> String {
     let wide = settings.iter().map(|one| one.key.len()).max().unwrap_or(0);
     for one in settings {
         let values = plain::on_one_line(&one.values.join(", "));
-        let _ = writeln!(text, "{:<wide$} = {values}  ({})", one.key, one.source);
+        let source = plain::on_one_line(&one.source.to_string());
+        let _ = writeln!(text, "{:<wide$} = {values}  ({source})", one.key);
     }
     if settings.is_empty() {
         text += "nothing is set\n";

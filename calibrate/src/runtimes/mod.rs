@@ -101,8 +101,8 @@ impl RuntimeChoice {
             let choice = Self { name: name.to_owned(), file: Some(file), implementation: None };
             let Definition { name, command, .. } = choice.definition()?;
             // Workers run it, and no result of this process may take its place.
-            let values = command.iter().filter_map(|word| word.split_once('='));
-            values.for_each(|(_, value)| input::remember(&folder.join(value)));
+            let values = command.iter().flat_map(|word| files_within(word));
+            values.for_each(|value| input::remember(&folder.join(value)));
             in_full(command, &folder).for_each(|word| input::remember(Path::new(&word)));
             return Ok(Self { name, ..choice });
         }
@@ -166,6 +166,17 @@ fn in_full(command: Vec<String>, folder: &Path) -> impl Iterator<Item = OsString
         let file = folder.join(&word);
         if file.is_file() { file.into() } else { word.into() }
     })
+}
+
+/// What a word may name besides itself: the value of `--table=FILE` or of `-cFILE`.
+fn files_within(word: &str) -> impl Iterator<Item = &str> {
+    let value = word.split_once('=').map(|(_, value)| value);
+    let short = word.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
+    let of_short = short.and_then(|letters| {
+        let mut letters = letters.chars();
+        letters.next().map(|_| letters.as_str())
+    });
+    value.into_iter().chain(of_short)
 }
 
 fn read(file: &Path) -> anyhow::Result<String> {

@@ -38,6 +38,17 @@ fn an_index_is_made_and_looked_at() {
     assert_eq!(fs::read_dir(path.join("c")).unwrap().count(), 1);
 }
 
+#[cfg(unix)]
+#[test]
+fn a_name_of_two_lines_is_printed_on_one() {
+    let folder = one();
+    let path = folder.path();
+    fs::rename(path.join("t.json"), path.join("t\nerror: no.json")).unwrap();
+    let made = stdout(trace(path).args(["index", "t\nerror: no.json"]));
+    assert!(made.starts_with("t\\nerror: no.json: "), "{made}");
+    assert_eq!(made.lines().count(), 1, "{made}");
+}
+
 /// More than 4 MiB, for which an index is made.
 #[test]
 fn an_index_that_cannot_be_written_is_told_to_who_asked_for_it() {
