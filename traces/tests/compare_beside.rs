@@ -6,6 +6,7 @@ mod loaded;
 #[path = "phases/program/mod.rs"]
 #[allow(dead_code, reason = "it writes programs for other tests, too")]
 mod program;
+mod written;
 
 use fusion_cost_model::hardware::HardwareSpec;
 use kernel_traces::compare::{CompareOptions, Comparison};

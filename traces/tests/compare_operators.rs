@@ -3,12 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod loaded;
-
-use std::fmt::Write;
+mod written;
 
 use kernel_traces::compare::{CompareOptions, Comparison, FusionEvidence, Which};
 use kernel_traces::{Options, Trace};
 use loaded::Loaded;
+use written::{event, trace};
 
 /// Kernels of an operator, with their usual times in nanoseconds.
 type Body = Vec<(&'static str, u64)>;
@@ -61,18 +61,11 @@ impl Writer {
         self.now += 4000;
         let (now, id) = (self.now, self.correlation);
         self.device = self.device.max(now + 3000);
-        let us = |ns: u64| ns as f64 / 1e3;
-        let _ = write!(
-            self.text,
-            "{{\"ph\": \"X\", \"cat\": \"cuda_runtime\", \"name\": \"cudaLaunchKernel\", \"pid\": 1, \
-             \"tid\": 1, \"ts\": {}, \"dur\": 1, \"args\": {{\"correlation\": {id}}}}},\n\
-             {{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"{name}\", \"pid\": 0, \"tid\": 7, \
-             \"ts\": {}, \"dur\": {}, \"args\": {{\"correlation\": {id}, \"device\": 0, \
-             \"stream\": 7}}}},\n",
-            us(now),
-            us(self.device),
-            us(duration)
-        );
+        let launch = format!("\"correlation\": {id}");
+        self.text += &event("cuda_runtime", "cudaLaunchKernel", (1, 1), now..now + 1000, &launch);
+        let place = format!("{launch}, \"device\": 0, \"stream\": 7");
+        let time = self.device..self.device + duration;
+        self.text += &event("kernel", name, (0, 7), time, &place);
         self.device += duration + 500;
     }
 
@@ -80,13 +73,7 @@ impl Writer {
         let begin = self.now + 1000;
         body.iter().for_each(|(kernel, usual_ns)| self.kernel(kernel, *usual_ns));
         self.now += 3000;
-        let _ = writeln!(
-            self.text,
-            "{{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"{name}\", \"pid\": 1, \"tid\": 1, \
-             \"ts\": {}, \"dur\": {}, \"args\": {{}}}},",
-            begin as f64 / 1e3,
-            (self.now - begin) as f64 / 1e3
-        );
+        self.text += &event("cpu_op", name, (1, 1), begin..self.now, "");
     }
 }
 
@@ -107,10 +94,7 @@ fn program(moe: &Body, attention: &Body, device: &str, seed: u64) -> String {
         }
         out.operator("attention", attention);
     }
-    format!(
-        "{{\"deviceProperties\": [{{\"id\": 0, \"name\": \"{device}\"}}], \"traceEvents\": [\n{}\n]}}",
-        out.text.trim_end_matches(",\n")
-    )
+    trace(device, &out.text)
 }
 
 type Finding = (Which, String, Vec<String>);

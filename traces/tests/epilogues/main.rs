@@ -5,6 +5,8 @@
 #[path = "../loaded/mod.rs"]
 mod loaded;
 mod program;
+#[path = "../written/mod.rs"]
+mod written;
 
 use kernel_traces::compare::{CompareOptions, Comparison, FusionEvidence, Which};
 use kernel_traces::{Options, Trace};

@@ -1,6 +1,6 @@
 //! Traces of made-up models whose layers are lists of operators, as the profiler writes them.
 
-use std::fmt::Write;
+use super::written::{event, trace};
 
 /// An operator that launches one kernel.
 #[derive(Clone)]
@@ -147,8 +147,6 @@ impl Program {
 
     /// The trace, as the profiler writes it.
     pub(crate) fn text(&self) -> String {
-        let (device, warp) =
-            if self.is_amd { ("AMD Instinct MI300X", 64) } else { ("NVIDIA H100", 32) };
         let (text, random) = (String::new(), self.seed);
         let mut out = Writer { text, id: 0, random, host: 1000, device: 9000, program: self };
         let embedding = "void at::native::vectorized_gather_kernel<16, long>()";
@@ -163,15 +161,12 @@ impl Program {
             }
             out.op(&Op::mm(32_000, HIDDEN));
             let name = format!("ProfilerStep#{step}");
-            let mark = event("user_annotation", &name, (1, 1), (start, out.host), "");
+            let mark = event("user_annotation", &name, (1, 1), start..out.host, "");
             out.text.insert_str(at, &mark);
             out.host = out.host.max(out.device) + 1000;
         }
-        format!(
-            "{{\"deviceProperties\": [{{\"id\": 0, \"name\": \"{device}\", \"warpSize\": {warp}}}], \
-             \"traceEvents\": [\n{}\n]}}",
-            out.text.trim_end_matches(",\n")
-        )
+        let device = if self.is_amd { "AMD Instinct MI300X" } else { "NVIDIA H100" };
+        trace(device, &out.text)
     }
 }
 
@@ -203,21 +198,21 @@ impl Writer<'_> {
         if has_operators {
             if let Some(outer) = op.outer {
                 let args = format!("\"External id\": {}", id + 1_000_000);
-                self.text += &event("cpu_op", outer, (1, 1), (host, host + 1800), &args);
+                self.text += &event("cpu_op", outer, (1, 1), host..host + 1800, &args);
             }
             let sizes = match has_sizes {
                 true => format!(", \"Input Dims\": {}", op.sizes),
                 false => String::new(),
             };
             let args = format!("\"External id\": {id}{sizes}");
-            self.text += &event("cpu_op", op.name, (1, 1), (host + 100, host + 1700), &args);
+            self.text += &event("cpu_op", op.name, (1, 1), host + 100..host + 1700, &args);
         }
         let launch = match has_operators {
             true => format!("\"External id\": {id}, \"correlation\": {id}"),
             false => format!("\"correlation\": {id}"),
         };
         let call = if is_amd { "hipLaunchKernel" } else { "cudaLaunchKernel" };
-        self.text += &event("cuda_runtime", call, (1, 1), (host + 300, host + 900), &launch);
+        self.text += &event("cuda_runtime", call, (1, 1), host + 300..host + 900, &launch);
         self.host += 2000;
         let start = self.device.max(self.host);
         // The machines of one vendor are alike; those of another have faster memory, by far more
@@ -235,27 +230,7 @@ impl Writer<'_> {
             }
             false => op.kernel,
         };
-        self.text += &event("kernel", kernel, (0, 7), (start, end), &place);
+        self.text += &event("kernel", kernel, (0, 7), start..end, &place);
         self.device = end + 500;
     }
-}
-
-fn event(
-    category: &str,
-    name: &str,
-    (process, thread): (u64, u64),
-    (start, end): (u64, u64),
-    args: &str,
-) -> String {
-    let us = |ns: u64| format!("{}.{:03}", ns / 1000, ns % 1000);
-    let mut text = String::new();
-    writeln!(
-        text,
-        "{{\"ph\": \"X\", \"cat\": \"{category}\", \"name\": \"{name}\", \"pid\": {process}, \
-         \"tid\": {thread}, \"ts\": {}, \"dur\": {}, \"args\": {{{args}}}}},",
-        us(start),
-        us(end - start)
-    )
-    .unwrap();
-    text
 }

@@ -12,6 +12,8 @@ mod real;
 mod served;
 mod twins;
 mod updates;
+#[path = "../written/mod.rs"]
+mod written;
 
 use kernel_traces::compare::{Answer, Basis, CompareOptions, Comparison, Headline, WorkAspect};
 use kernel_traces::segment::{Phase, PhaseEvidence};

@@ -1,6 +1,6 @@
 //! Traces of listed operators, each with its inputs and one kernel.
 
-use std::fmt::Write;
+use super::written::{self, event};
 
 /// An operator: its name, the sizes of its inputs, and which of them are whole numbers.
 #[derive(Clone)]
@@ -27,20 +27,6 @@ pub(crate) fn mm(m: u64, n: u64, k: u64) -> Op {
 pub(crate) fn trace(steps: &[(Option<String>, Vec<Op>)]) -> String {
     let mut text = String::new();
     let (mut id, mut host_ns, mut device_ns) = (0, 1_000_u64, 5_000_u64);
-    let us = |ns: u64| format!("{}.{:03}", ns / 1000, ns % 1000);
-    let mut event =
-        |category: &str, name: &str, place: (u64, u64), from: u64, ns: u64, args: &str| {
-            writeln!(
-                text,
-                "{{\"ph\": \"X\", \"cat\": \"{category}\", \"name\": \"{name}\", \"pid\": {}, \
-             \"tid\": {}, \"ts\": {}, \"dur\": {}, \"args\": {{{args}}}}},",
-                place.0,
-                place.1,
-                us(from),
-                us(ns)
-            )
-            .unwrap();
-        };
     for (mark, ops) in steps {
         let start = host_ns;
         for one in ops {
@@ -54,24 +40,26 @@ pub(crate) fn trace(steps: &[(Option<String>, Vec<Op>)]) -> String {
             let dims = &one.dims;
             let args =
                 format!("\"External id\": {id}, \"Input Dims\": {dims}, \"Input type\": [{kinds}]");
-            event("cpu_op", one.name, (1, 1), host_ns, 900, &args);
+            text += &event("cpu_op", one.name, (1, 1), host_ns..host_ns + 900, &args);
             let args = format!("\"External id\": {id}, \"correlation\": {id}");
-            event("cuda_runtime", "cudaLaunchKernel", (1, 1), host_ns + 100, 400, &args);
+            text += &event(
+                "cuda_runtime",
+                "cudaLaunchKernel",
+                (1, 1),
+                host_ns + 100..host_ns + 500,
+                &args,
+            );
             host_ns += 1000;
             let from = device_ns.max(host_ns);
             let args = format!("\"device\": 0, \"stream\": 7, {args}");
-            event("kernel", one.kernel, (0, 7), from, one.ns, &args);
+            text += &event("kernel", one.kernel, (0, 7), from..from + one.ns, &args);
             device_ns = from + one.ns + 10;
         }
         host_ns = host_ns.max(device_ns) + 1000;
         if let Some(mark) = mark {
-            event("user_annotation", mark, (1, 1), start - 100, host_ns - start + 100, "");
+            text += &event("user_annotation", mark, (1, 1), start - 100..host_ns, "");
         }
         host_ns += 1000;
     }
-    format!(
-        "{{\"deviceProperties\": [{{\"id\": 0, \"name\": \"NVIDIA H100\", \"warpSize\": 32}}], \
-         \"traceEvents\": [\n{}\n]}}",
-        text.trim_end_matches(",\n")
-    )
+    written::trace("NVIDIA H100", &text)
 }

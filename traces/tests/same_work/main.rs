@@ -9,6 +9,8 @@ mod loaded;
 mod program;
 #[path = "../real/mod.rs"]
 mod real;
+#[path = "../written/mod.rs"]
+mod written;
 
 use kernel_traces::compare::{Answer, CompareOptions, Comparison, Headline, WorkAspect, older};
 use kernel_traces::segment::Phase;

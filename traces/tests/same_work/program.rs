@@ -1,6 +1,6 @@
 //! Traces of made-up programs, as the profiler writes them.
 
-use std::fmt::Write;
+use super::written::{event, trace};
 
 /// A step: sequences, tokens of each, and what marks it.
 #[derive(Clone, Copy)]
@@ -91,18 +91,12 @@ impl Plan {
 
     /// The trace, as the profiler writes it.
     pub(crate) fn text(&self) -> String {
-        let warp = if self.device.starts_with("AMD") { 64 } else { 32 };
         let mut out =
             Writer { text: String::new(), id: 0, host_ns: 1000, device_ns: 5000, plan: self };
         for step in &self.steps {
             out.step(*step);
         }
-        let events = out.text.trim_end_matches(",\n");
-        format!(
-            "{{\"deviceProperties\": [{{\"id\": 0, \"name\": \"{}\", \"warpSize\": {warp}}}], \
-             \"traceEvents\": [\n{events}\n]}}",
-            self.device
-        )
+        trace(self.device, &out.text)
     }
 }
 
@@ -218,8 +212,8 @@ impl Writer<'_> {
                 "execute_context_{prompts}({})_generation_{running}({running})",
                 prompts * sequence
             );
-            let event = Self::event("user_annotation", &name, (1, 1), start..self.host_ns, "");
-            self.text.insert_str(at, &event);
+            let mark = event("user_annotation", &name, (1, 1), start..self.host_ns, "");
+            self.text.insert_str(at, &mark);
         }
         self.host_ns += 1000;
     }
@@ -247,7 +241,7 @@ impl Writer<'_> {
             }
         };
         let host = self.host_ns;
-        self.text += &Self::event(
+        self.text += &event(
             "cpu_op",
             name,
             (1, 1),
@@ -255,17 +249,12 @@ impl Writer<'_> {
             &format!("\"External id\": {id}{args}"),
         );
         let launch = format!("\"External id\": {id}, \"correlation\": {id}");
-        self.text += &Self::event(
-            "cuda_runtime",
-            "cudaLaunchKernel",
-            (1, 1),
-            host + 100..host + 500,
-            &launch,
-        );
+        self.text +=
+            &event("cuda_runtime", "cudaLaunchKernel", (1, 1), host + 100..host + 500, &launch);
         self.host_ns += 1000;
         let start = self.device_ns.max(self.host_ns);
         let end = start + ns.max(50);
-        self.text += &Self::event(
+        self.text += &event(
             "kernel",
             kernel,
             (0, 7),
@@ -273,26 +262,6 @@ impl Writer<'_> {
             &format!("\"device\": 0, \"stream\": 7, {launch}"),
         );
         self.device_ns = end + 10;
-    }
-
-    fn event(
-        category: &str,
-        name: &str,
-        (process, thread): (u64, u64),
-        time: std::ops::Range<u64>,
-        args: &str,
-    ) -> String {
-        let us = |ns: u64| format!("{}.{:03}", ns / 1000, ns % 1000);
-        let mut text = String::new();
-        writeln!(
-            text,
-            "{{\"ph\": \"X\", \"cat\": \"{category}\", \"name\": \"{name}\", \"pid\": {process}, \
-             \"tid\": {thread}, \"ts\": {}, \"dur\": {}, \"args\": {{{args}}}}},",
-            us(time.start),
-            us(time.end - time.start)
-        )
-        .unwrap();
-        text
     }
 }
 

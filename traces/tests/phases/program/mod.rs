@@ -4,10 +4,10 @@
 pub(crate) mod server;
 pub(crate) mod training;
 
-use std::fmt::Write;
-
 use kernel_traces::Vendor;
 use kernel_traces::segment::Phase;
+
+use super::written::{event, trace};
 
 /// The thread of the program, and that of the backward pass.
 pub(crate) const MAIN: u64 = 1;
@@ -103,40 +103,15 @@ impl Program {
     }
 
     pub(crate) fn text(&self) -> String {
-        let (name, warp) = match self.vendor {
-            Vendor::Amd => ("AMD Instinct MI300X", 64),
-            _ => ("NVIDIA H100", 32),
+        let device = match self.vendor {
+            Vendor::Amd => "AMD Instinct MI300X",
+            _ => "NVIDIA H100",
         };
-        format!(
-            "{{\"deviceProperties\": [{{\"id\": 0, \"name\": \"{name}\", \"warpSize\": {warp}}}], \
-             \"traceEvents\": [\n{}\n]}}",
-            self.text.trim_end_matches(",\n")
-        )
+        trace(device, &self.text)
     }
 
     fn of_vendor(&self, names: [&'static str; 2]) -> &'static str {
         names[usize::from(self.vendor == Vendor::Amd)]
-    }
-
-    fn event(
-        &mut self,
-        category: &str,
-        name: &str,
-        place: (u64, u64),
-        time: (u64, u64),
-        args: &str,
-    ) {
-        let us = |ns: u64| format!("{}.{:03}", ns / 1000, ns % 1000);
-        writeln!(
-            self.text,
-            "{{\"ph\": \"X\", \"cat\": \"{category}\", \"name\": \"{name}\", \"pid\": {}, \"tid\": {}, \
-             \"ts\": {}, \"dur\": {}, \"args\": {{{args}}}}},",
-            place.0,
-            place.1,
-            us(time.0),
-            us(time.1 - time.0)
-        )
-        .unwrap();
     }
 
     /// An operator that launches kernels, with its inputs as the profiler writes them.
@@ -159,11 +134,11 @@ impl Program {
             ),
             false => String::new(),
         };
-        self.event(
+        self.text += &event(
             "cpu_op",
             name,
             (1, thread),
-            (start, end),
+            start..end,
             &format!("\"External id\": {id}{sizes}{number}"),
         );
         for (number, kernel) in (0..).zip(kernels) {
@@ -173,11 +148,11 @@ impl Program {
                 Vendor::Amd => ("cuda_runtime", "hipLaunchKernel"),
                 _ => ("cuda_runtime", "cudaLaunchKernel"),
             };
-            self.event(category, call, (1, thread), (at, at + 400), &args);
+            self.text += &event(category, call, (1, thread), at..at + 400, &args);
             let from = self.device_ns.max(at + 3000);
             let stream = self.stream;
             let args = format!("\"device\": 0, \"stream\": {stream}, {args}");
-            self.event("kernel", kernel, (0, stream), (from, from + ns), &args);
+            self.text += &event("kernel", kernel, (0, stream), from..from + ns, &args);
             self.device_ns = from + ns + 20;
             self.truth.push(phase);
         }
@@ -194,11 +169,11 @@ impl Program {
             Vendor::Amd => "hipGraphLaunch",
             _ => "cudaGraphLaunch",
         };
-        self.event("cuda_runtime", call, (1, MAIN), (start, start + 900), &args);
+        self.text += &event("cuda_runtime", call, (1, MAIN), start..start + 900, &args);
         for kernel in kernels {
             let from = self.device_ns.max(start + 3000);
             let args = format!("\"device\": 0, \"stream\": 7, {args}");
-            self.event("kernel", kernel, (0, 7), (from, from + ns), &args);
+            self.text += &event("kernel", kernel, (0, 7), from..from + ns, &args);
             self.device_ns = from + ns + 20;
             self.truth.push(phase);
         }
@@ -230,7 +205,7 @@ impl Program {
         self.host_ns += 50;
         let end = self.host_ns;
         let args = format!("\"External id\": 0{args}");
-        self.event(category, name, (1, thread), (start, end), &args);
+        self.text += &event(category, name, (1, thread), start..end, &args);
         self.host_ns += 50;
     }
 
