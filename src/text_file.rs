@@ -11,8 +11,8 @@ use crate::error::{Error, ErrorKind};
 const MOST_BYTES: u64 = 20 << 20;
 
 /// Its lines, keys, values and tables at most. A parser takes some 200 bytes for each, so that a file of
-/// hardly anything else would take gigabytes. A calibration of the largest size has three million.
-const MOST_PARTS: usize = 3_500_000;
+/// hardly anything else would take gigabytes. A calibration of the largest size has five million.
+const MOST_PARTS: usize = 5_500_000;
 
 /// The text of a file without a byte order mark. It is read once: it can be a pipe.
 pub(crate) fn read(path: &Path) -> Result<String, Error> {
@@ -45,14 +45,19 @@ fn read_to_limit(file: File) -> io::Result<String> {
     })
 }
 
-/// What a table takes that a key names together with what is in it, in keys.
-const TABLES_OF_KEYS: usize = 15;
+/// What a table takes, in keys.
+const KEYS_OF_TABLE: usize = 15;
 
-/// At least as many as a text has lines, keys, values and tables: each is behind one of these signs. A
-/// dot in a key makes a table, which takes more.
+/// At least as many as a text has lines, keys, values and tables: each is behind one of these signs.
+/// Tables take more: those that a line names, and what is before a dot in a key.
 fn parts(text: &str) -> usize {
     let (mut parts, mut dots) = (0, 0);
+    let mut before = b'\n';
     for byte in text.bytes() {
+        if byte == b'[' && before == b'\n' {
+            parts += KEYS_OF_TABLE;
+        }
+        before = byte;
         match byte {
             b'.' => {
                 parts += 1;
@@ -60,7 +65,7 @@ fn parts(text: &str) -> usize {
                 continue;
             }
             // Behind a key, or the name of a table.
-            b'=' | b']' => parts += usize::from(byte == b'=') + dots * TABLES_OF_KEYS,
+            b'=' | b']' => parts += usize::from(byte == b'=') + dots * KEYS_OF_TABLE,
             b'\n' | b',' | b'[' | b'{' => parts += 1,
             _ => continue,
         }
@@ -88,11 +93,14 @@ mod tests {
 
     #[test]
     fn a_file_of_too_many_parts_is_not_parsed() {
-        assert_eq!(parts("a = 1.5\n[[c]]\nd = [\n    1.5,\n    2.5\n]\n"), 15);
+        let of_tables = parts("a = 1.5\n[[c]]\nd = [\n    1.5,\n    2.5\n]\n");
+        assert_eq!(of_tables, 15 + KEYS_OF_TABLE);
         let of_tables = parts("a.b.c = 1\n[d.e]\n");
-        assert_eq!(of_tables, 7 + 3 * TABLES_OF_KEYS);
+        assert_eq!(of_tables, 7 + 4 * KEYS_OF_TABLE);
         let file = tempfile::NamedTempFile::new().unwrap();
-        for part in ["\n", "[x1]\na=1\n", "a.", "1.", "[", "a={", "1,", "a1.b.c.d=1\n"] {
+        for part in
+            ["\n", "[x1234567]\n", "[x1]\na=1\n", "a.", "1.", "[", "a={", "1,", "a1.b.c.d=1\n"]
+        {
             let text = part.repeat(MOST_BYTES as usize / part.len());
             std::fs::write(file.path(), text).unwrap();
             let message = read(file.path()).unwrap_err().to_string();

@@ -123,18 +123,26 @@ fn the_program_of_a_runtime_and_files_in_its_words_are_not_replaced() {
     let folder = folder(&[]);
     std::fs::copy(TINY, folder.path().join("mine.py")).unwrap();
     let text = "kind = \"runtime\"\nschema_version = 1\nname = \"mine\"\n\
-                command = [\"python3\", \"mine.py\", \"none\", \"mine\", \"--table=table.json\", \
+                command = [\"python3\", \"mine.py\", \"none\", \"mine\", \"--tables=1,table.json\", \
                 \"-cmine.cfg\"]\n";
     std::fs::write(folder.path().join("mine.toml"), text).unwrap();
-    for own in ["table.json", "mine.cfg"] {
+    std::fs::write(folder.path().join("found.toml"), text.replace("python3", "found")).unwrap();
+    std::fs::create_dir(folder.path().join("bin")).unwrap();
+    for own in ["table.json", "mine.cfg", "bin/found"] {
         std::fs::write(folder.path().join(own), "of the runtime").unwrap();
     }
-    for own in ["mine.py", "table.json", "mine.cfg"] {
+    for (runtime, own) in [
+        ("./mine.toml", "mine.py"),
+        ("./mine.toml", "table.json"),
+        ("./mine.toml", "mine.cfg"),
+        ("./found.toml", "bin/found"),
+    ] {
         let whole = std::fs::read(folder.path().join(own)).unwrap();
         for option in ["--samples", "--output"] {
             let mut command = calibrate(folder.path());
-            command.args(["--runtime", "./mine.toml", "--problem", SMALL, "--quick", "--force"]);
+            command.args(["--runtime", runtime, "--problem", SMALL, "--quick", "--force"]);
             command.args([option, own, "--overwrite"]);
+            command.env("PATH", folder.path().join("bin"));
             command.assert().code(2).stderr(contains("this command reads it"));
             assert_eq!(std::fs::read(folder.path().join(own)).unwrap(), whole);
         }

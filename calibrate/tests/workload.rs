@@ -307,7 +307,7 @@ fn report() -> WorkloadReport {
             unknown: 2,
             missing: vec![problem("add/f32/m128.n768")],
         },
-        memory: Memory { bytes: 411_000_000, extra_ms: 5.1, layers: 121, by_bandwidth: 24 },
+        memory: Memory { bytes: 411_000_000, extra_ms: Some(5.1), layers: 121, by_bandwidth: 24 },
         ways: vec![
             way(Way::Unfused, 158, 71.4, 72.6),
             way(Way::AlwaysFused, 74, 70.2, 71.0),
@@ -362,4 +362,8 @@ fn figures_read_as_they_should() {
     insta::assert_snapshot!("measured_markdown", report.markdown(10));
     let csv = String::from_utf8(report.sheet().csv().unwrap()).unwrap();
     insta::assert_snapshot!("measured_csv", csv);
+    let memory = Memory { extra_ms: None, by_bandwidth: 0, ..report.memory };
+    let without_ceilings = WorkloadReport { memory, ..report };
+    let text = without_ceilings.text(2, Width::Unlimited);
+    assert!(text.contains("the profile has no ceilings that tell"), "{text}");
 }

@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use clap::builder::StyledStr;
+
 use crate::plain;
 
 /// Prints it: what is wrong goes to stderr, and help and versions, which were asked for, go to stdout.
@@ -33,14 +35,17 @@ pub(crate) fn print(error: &clap::Error) -> io::Result<()> {
 }
 
 /// A text in which words of the command line have no lines of their own, which could be taken for other
-/// messages.
+/// messages. The parser prints them without what it takes for styles.
 fn with_words_on_one_line(text: String, words: &[String]) -> String {
-    let values = words.iter().flat_map(|word| {
-        [Some(word.as_str()), word.split_once('=').map(|(_, value)| value)].into_iter().flatten()
-    });
-    values
-        .filter(|word| word.contains('\n'))
-        .fold(text, |text, word| text.replace(word, &plain::on_one_line(word)))
+    let as_printed = |word: &String| [word.clone(), StyledStr::from(word.as_str()).to_string()];
+    words.iter().flat_map(as_printed).fold(text, |text, word| {
+        // What stands before the first line end can be the name of an option.
+        let lines = word.find('\n').map_or("", |end| &word[end..]);
+        if lines.trim().is_empty() {
+            return text;
+        }
+        text.replace(lines, &plain::on_one_line(lines))
+    })
 }
 
 /// A text without the styles of letters, which the parser has in it wherever it is printed.
@@ -72,6 +77,11 @@ mod tests {
         assert_eq!(
             with_words_on_one_line(text.to_owned(), &words),
             "error: 'F\\nerror: G.toml' found\n\nUsage: a\\nwrote b is no colour\n"
+        );
+        let styled = ["-dA\nerror: B\u{1b}[0m".to_owned(), "\n".to_owned()];
+        assert_eq!(
+            with_words_on_one_line("error: 'A\nerror: B' of\n\nUsage\n".to_owned(), &styled),
+            "error: 'A\\nerror: B' of\n\nUsage\n"
         );
     }
 

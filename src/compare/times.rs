@@ -7,7 +7,7 @@ use super::holm::adjusted;
 use super::side::Measured;
 use crate::vocabulary::{CacheState, Problem};
 
-/// What the times of all records changed by together.
+/// What the times of all records changed by together, in both variants alike.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct CommonChange {
     /// The side, as an index of [`Comparison::sides`](super::Comparison::sides).
@@ -54,9 +54,23 @@ fn middle(measured: &Measured) -> Figure {
     Figure { value, interval }
 }
 
+/// What the machine may have changed a record's times by, as a ratio: what both variants changed by
+/// alike. Where their speedup clearly changed, that is what the one that changed less did, and nothing
+/// if one became faster and the other slower; else it is their geometric mean, the best estimate of
+/// both.
+fn change([first, second]: &[Measured; 2]) -> f64 {
+    let of_speedups = second.speedup.over(&first.speedup);
+    if of_speedups.interval.is_none_or(|[low, high]| low <= 1.0 && 1.0 <= high) {
+        return middle(second).value / middle(first).value;
+    }
+    let unfused = (second.unfused_ms.value / first.unfused_ms.value).ln();
+    let fused = (second.fused_ms.value / first.fused_ms.value).ln();
+    let less = if unfused.abs() < fused.abs() { unfused } else { fused };
+    if unfused * fused > 0.0 { less.exp() } else { 1.0 }
+}
+
 /// What all records have in common; `None` without records.
 pub(super) fn common(side: usize, measured: &[[Measured; 2]]) -> Option<CommonChange> {
-    let change = |[first, second]: &[Measured; 2]| middle(second).value / middle(first).value;
     let mut logs: Vec<f64> = measured.iter().map(|pair| change(pair).ln()).collect();
     logs.sort_unstable_by(f64::total_cmp);
     // Between two records, their mean: with the sides exchanged it must be the inverse.
@@ -77,10 +91,12 @@ pub(super) fn common(side: usize, measured: &[[Measured; 2]]) -> Option<CommonCh
 pub(super) fn moved(measured: &[[Measured; 2]], common: f64) -> Vec<Option<f64>> {
     let changes: Vec<(f64, f64)> = measured
         .iter()
-        .map(|[first, second]| {
+        .map(|pair| {
+            let [first, second] = pair;
             let processes = |one: &Measured| one.processes.unwrap_or_default();
-            let (before, after) =
-                (middle(first), middle(second).over(&Figure::new(common, common, common)));
+            let (before, its) = (middle(first), middle(second));
+            let own = before.value * change(pair) / (common * its.value);
+            let after = its.over(&Figure::new(1.0 / own, 1.0 / own, 1.0 / own));
             let p = chance((&after, processes(second)), (&before, processes(first)));
             (after.value / before.value, p.unwrap_or(1.0))
         })
@@ -125,6 +141,30 @@ mod tests {
         let own: Vec<usize> = (0..21).filter(|index| moved[*index].is_some()).collect();
         assert_eq!(own, [4]);
         assert!((moved[4].unwrap() - 1.3 / 1.08).abs() < 1e-9);
+    }
+
+    /// The machine is what both variants, and the single ops, had to run on.
+    #[test]
+    fn what_one_variant_lost_is_not_the_machine() {
+        let before = measured(1.0, 1.2);
+        let fused_lost = measured(1.25, 1.2 / 1.25);
+        let both_lost_unlike = measured(1.35, 1.2 * 1.08 / 1.35);
+        for (after, expected) in [(fused_lost, 1.0), (both_lost_unlike, 1.08)] {
+            let all = [[before, after]; 5];
+            let change = common(1, &all).unwrap();
+            assert!((change.ratio - expected).abs() < 1e-12, "{change:?}");
+            assert!(moved(&all, change.ratio).iter().all(Option::is_none));
+            // Single ops changed by as much as the machine did.
+            let single =
+                |ms: f64| Measured { speedup: Figure::new(1.0, 1.0, 1.0), ..measured(ms, 1.0) };
+            let singles = [[single(1.0), single(expected)]; 3];
+            let change = common(1, &[&all[..], &singles].concat()).unwrap();
+            assert!((change.ratio - expected).abs() < 1e-12, "{change:?}");
+            assert!(moved(&singles, change.ratio).iter().all(Option::is_none));
+        }
+        // One variant faster, the other slower.
+        let exchanged = measured(1.25, 1.2 / 1.25 / 1.1);
+        assert_eq!(common(1, &[[before, exchanged]]).unwrap().ratio, 1.0);
     }
 
     #[test]

@@ -69,7 +69,7 @@ pub struct RunArgs {
     pub problem: Vec<Sweep>,
 
     /// Only problems whose text matches, such as 'conv.*/f32/.*r3'
-    #[arg(long, value_name = "REGEX")]
+    #[arg(long, value_name = "REGEX", value_parser = expression)]
     pub filter: Option<Regex>,
 
     /// Only one part of the problems, for one of several tasks: 2/8 is the second of eight parts,
@@ -302,6 +302,15 @@ impl RunArgs {
             cores: target.cores(),
         }
     }
+}
+
+/// A regular expression. What is wrong with it is the last of the lines that its parser has to say.
+fn expression(text: &str) -> Result<Regex, String> {
+    Regex::new(text).map_err(|error| {
+        let text = error.to_string();
+        let last = text.lines().last().unwrap_or_default();
+        last.strip_prefix("error: ").unwrap_or(last).to_owned()
+    })
 }
 
 /// Reads a number of processes.

@@ -229,7 +229,7 @@ fn existing(output: &Path, machine: &Machine) -> anyhow::Result<Option<HardwareC
     if !output.exists() {
         return Ok(None);
     }
-    let found = HardwareCalibration::load(output)?;
+    let found = HardwareCalibration::load(input::announce(output))?;
     if found.settings.end != RunEnd::Complete {
         return Ok(None);
     }

@@ -98,12 +98,14 @@ impl RuntimeChoice {
         if is_path {
             let file = absolute(name)?;
             let folder = folder_of(&file).to_owned();
+            if file.exists() && !file.is_file() {
+                let reason = "it is no regular file, and each worker reads it again";
+                return Err(UsageError(format!("cannot read {}: {reason}", file.display())).into());
+            }
             let choice = Self { name: name.to_owned(), file: Some(file), implementation: None };
             let Definition { name, command, .. } = choice.definition()?;
-            // Workers run it, and no result of this process may take its place.
-            let values = command.iter().flat_map(|word| files_within(word));
-            values.for_each(|value| input::remember(&folder.join(value)));
-            in_full(command, &folder).for_each(|word| input::remember(Path::new(&word)));
+            remember_program(&command);
+            remember_words(&command, &folder);
             return Ok(Self { name, ..choice });
         }
         let known = names();
@@ -112,7 +114,9 @@ impl RuntimeChoice {
             let advice = "see `calibrate list runtimes`, or name a .toml file";
             return Err(UsageError(format!("{unknown}; {advice}")).into());
         }
-        Ok(Self { name: name.to_owned(), file: None, implementation: None })
+        let choice = Self { name: name.to_owned(), file: None, implementation: None };
+        remember_program(&choice.definition()?.command);
+        Ok(choice)
     }
 
     /// How to install what it needs, if its file says so.
@@ -168,15 +172,30 @@ fn in_full(command: Vec<String>, folder: &Path) -> impl Iterator<Item = OsString
     })
 }
 
-/// What a word may name besides itself: the value of `--table=FILE` or of `-cFILE`.
-fn files_within(word: &str) -> impl Iterator<Item = &str> {
-    let value = word.split_once('=').map(|(_, value)| value);
+/// No result of this process takes the place of the program that workers run, wherever it is found.
+fn remember_program(command: &[String]) {
+    let program = command.first().map_or("", String::as_str);
+    let places = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&places).for_each(|place| input::remember(&place.join(program)));
+}
+
+/// Nor of what the words of a command may name, in the folder of the runtime and in the current one.
+fn remember_words(command: &[String], folder: &Path) {
+    for name in command.iter().flat_map(|word| names_within(word)) {
+        input::remember(&folder.join(name));
+        input::remember(Path::new(name));
+    }
+}
+
+/// The parts of a word that may be names of files: the word, the values of `--tables=FILE,FILE`, and
+/// that of `-cFILE`.
+fn names_within(word: &str) -> impl Iterator<Item = &str> {
     let short = word.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
     let of_short = short.and_then(|letters| {
         let mut letters = letters.chars();
         letters.next().map(|_| letters.as_str())
     });
-    value.into_iter().chain(of_short)
+    [word].into_iter().chain(word.split(['=', ',', ':', ';'])).chain(of_short)
 }
 
 fn read(file: &Path) -> anyhow::Result<String> {

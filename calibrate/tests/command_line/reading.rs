@@ -68,6 +68,21 @@ fn show_reads_as_it_should() {
     );
 }
 
+/// What a file says cannot look like a message of its own.
+#[test]
+fn reasons_of_a_file_stay_on_one_line() {
+    let folder = folder();
+    let forged = EXAMPLE.replacen("text = \"", "text = \"a\\nerror: forged; ", 1);
+    assert_ne!(forged, EXAMPLE);
+    std::fs::write(folder.path().join("f.toml"), forged).unwrap();
+    for columns in ["", "80"] {
+        let mut shown = calibrate(folder.path());
+        let shown = shown.env("COLUMNS", columns).args(["show", "f.toml"]).assert().success();
+        let text = String::from_utf8_lossy(&shown.get_output().stdout).into_owned();
+        assert!(text.contains("a\\nerror: forged; "), "{text}");
+    }
+}
+
 /// The simulation through the command line, with too few draws to say anything about coverage.
 #[test]
 fn the_selftest_reports_for_people_and_for_programs() {

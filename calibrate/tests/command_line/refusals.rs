@@ -50,6 +50,7 @@ fn wrong_command_lines() {
         (&["--problem", TINY, "--output", "shapes.toml"], "shapes.toml: it is there already"),
         (&["--problem", TINY, "--samples", "shapes.toml"], "replace it with --overwrite"),
         (&["--problem", TINY, "--output", "/dev/null"], "it is a device, not a file"),
+        (&["--fusion", "all", "--filter", "("], "'(' for '--filter <REGEX>': unclosed group\n"),
         (&["--no-such-flag"], "unexpected argument"),
         (&["--problem", TINY, "--backend", "cida"], "did you mean `cuda`"),
         (&["--problem", TINY, "--device", "0"], "--device is for GPUs"),
@@ -138,7 +139,6 @@ fn what_a_terminal_would_obey_is_not_repeated() {
     assert!(stdout.contains("\\u{9b}1m") && !stdout.contains(['\u{1b}', '\u{9b}']), "{stdout:?}");
 }
 
-/// The worker is not a command for people, and says so.
 /// A word with a line end cannot look like a message of its own.
 #[test]
 fn refused_words_stay_on_one_line() {
@@ -147,6 +147,8 @@ fn refused_words_stay_on_one_line() {
         &["show", "a.toml", "F\nerror: forged"][..],
         &["F\nerror: forged"],
         &["--progress=F\nerror: forged"],
+        &["--dtype", "F\nerror: forged\u{1b}[0m"],
+        &["trace", "F\nerror: forged\u{7}"],
     ] {
         let refused = calibrate(folder.path()).args(args).assert().code(2);
         let stderr = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
@@ -155,6 +157,7 @@ fn refused_words_stay_on_one_line() {
     }
 }
 
+/// The worker is not a command for people, and says so.
 #[test]
 fn a_worker_without_a_task_says_what_it_is() {
     let folder = folder();

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use anyhow::anyhow;
 use cli_support::exit::UsageError;
+use cli_support::input::expect;
 use cli_support::output::Destination;
 use cli_support::say;
 use fusion_cost_model::calibration::HardwareCalibration;
@@ -76,7 +77,7 @@ pub(super) fn compare(args: &TraceCompareArgs, machines: Machines) -> anyhow::Re
 /// The calibration files with their names.
 fn calibrations(args: &TraceCompareArgs) -> anyhow::Result<Vec<(String, HardwareCalibration)>> {
     let load = |path: &std::path::PathBuf| {
-        Ok((path.display().to_string(), HardwareCalibration::load(path)?))
+        Ok((path.display().to_string(), HardwareCalibration::load(expect(path))?))
     };
     args.profile.iter().map(load).collect()
 }

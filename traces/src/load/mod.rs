@@ -104,9 +104,18 @@ impl Trace {
     ///
     /// When it is not a trace, under the name `<memory>`.
     pub fn from_json(text: &[u8], options: &Options) -> Result<Self, TraceError> {
+        Self::from_text_of(Path::new("<memory>"), text, options)
+    }
+
+    /// Reads a trace that was read from a file.
+    pub(crate) fn from_text_of(
+        path: &Path,
+        text: &[u8],
+        options: &Options,
+    ) -> Result<Self, TraceError> {
         let feed = Feed::whole(text);
         let loaded = load(feed, options, &mut |_, _| ControlFlow::Continue(()));
-        Ok(loaded.map_err(|reason| not(Path::new("<memory>"), reason))?.trace)
+        Ok(loaded.map_err(|reason| not(path, reason))?.trace)
     }
 
     /// Reads what a trace says about its run without its events, which takes no longer for a

@@ -1,5 +1,6 @@
 //! What to know of the records, and of what has none.
 
+use cli_support::plain::on_one_line;
 use cli_support::width::Width;
 use fusion_cost_model::calibration::{HardwareCalibration, RunEnd, Verdict};
 
@@ -16,7 +17,7 @@ pub(super) fn foot(calibration: &HardwareCalibration, width: Width) -> String {
         text.push_str(&reason(code, &found, calibration.records.len(), width));
     }
     for skipped in calibration.skipped.iter().take(MOST_SKIPPED) {
-        text.push_str(&note(&format!("not measured: {}", skipped.reason)));
+        text.push_str(&note(&format!("not measured: {}", on_one_line(&skipped.reason))));
     }
     if let Some(more @ 1..) = calibration.skipped.len().checked_sub(MOST_SKIPPED) {
         text.push_str(&note(&format!("not measured: {more} more; the file lists them all")));
@@ -55,6 +56,7 @@ fn of_records(count: usize) -> String {
 /// A reason once: its text, how many records have it, and which.
 fn reason(code: &str, found: &[Said<'_>], records: usize, width: Width) -> String {
     let Some(Said { text, .. }) = found.first() else { return String::new() };
+    let text = on_one_line(text);
     let of_first = reasons::of_first(found);
     let is_all = found.len() == records && records > 1;
     let all = if is_all { "all " } else { "" };

@@ -125,7 +125,10 @@ impl Figures<'_> {
         };
         Memory {
             bytes: self.memory.bytes,
-            extra_ms: layers.iter().map(|layer| self.memory.extra_ms(layer)).sum(),
+            extra_ms: self
+                .memory
+                .is_known(layers)
+                .then(|| layers.iter().map(|layer| self.memory.extra_ms(layer)).sum()),
             layers: layers.len(),
             by_bandwidth: layers.iter().filter(by_bandwidth).count(),
         }

@@ -26,6 +26,16 @@ impl<'m> ModelMemory<'m> {
         Self { warm, cold, bytes: layers.iter().map(own_bytes).fold(0, u64::saturating_add) }
     }
 
+    /// Whether it can be told how much longer layers take: not where no bandwidth was measured. Records
+    /// of cold caches tell it by themselves.
+    pub(super) fn is_known(&self, layers: &[Layer]) -> bool {
+        let has_bandwidth = |layer: &Layer| {
+            let ceilings = self.warm.ceilings(layer.problem.dtype());
+            ceilings.and_then(|ceilings| ceilings.bandwidth_at(self.bytes)).is_some()
+        };
+        self.warm.target().cache_state == CacheState::Cold || layers.iter().all(has_bandwidth)
+    }
+
     /// Milliseconds that a layer takes longer than its record. Of a record of cold caches, and where
     /// no bandwidth was measured, none.
     ///
@@ -125,6 +135,22 @@ mod tests {
         assert!(many <= own_bytes(&one) as f64 / slowest.unwrap() / 1e6);
         assert_eq!(extra(10_000, on_cpu.with_cache_state(CacheState::Cold)), 0.0);
         assert_eq!(extra(10_000, Target::cpu(64)), 0.0);
+    }
+
+    /// Without ceilings nobody knows, which is not the same as no longer.
+    #[test]
+    fn without_ceilings_nothing_is_known() {
+        let model = FusionCostModel::new(HardwareCalibration::from_toml(EXAMPLE).unwrap());
+        let layers = vec![layer("linear_bias/f32/m64.k512.n512", Vec::new()); 3];
+        let is_known = |target: Target, cold: Target| {
+            ModelMemory::of(&layers, model.on(target), model.on(cold)).is_known(&layers)
+        };
+        for (threads, expected) in [(2, true), (64, false)] {
+            let warm = Target::cpu(threads);
+            let cold = warm.with_cache_state(CacheState::Cold);
+            assert_eq!(is_known(warm, cold), expected);
+            assert!(is_known(cold, cold), "records of cold caches tell it");
+        }
     }
 
     #[test]

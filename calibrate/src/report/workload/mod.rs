@@ -94,8 +94,9 @@ pub struct Known {
 pub struct Memory {
     /// The bytes, each touched once in a run of the best partition.
     pub bytes: u64,
-    /// How much longer every way takes for it than its problems by themselves.
-    pub extra_ms: f64,
+    /// How much longer every way takes for it than its problems by themselves; `None` where no bandwidth
+    /// was measured that would tell it.
+    pub extra_ms: Option<f64>,
     /// Layers of the best partition.
     pub layers: usize,
     /// Those of them that take longer by the bandwidth of memory alone, since no kernels with cold caches

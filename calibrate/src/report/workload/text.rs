@@ -264,8 +264,15 @@ fn memory(memory: &Memory) -> String {
     let Memory { bytes, extra_ms, layers, by_bandwidth } = *memory;
     let what = format!("{} of weights and results, each touched once in a run", mebibytes(bytes));
     let longer = match extra_ms {
-        0.0 => "as fast as each problem finds its own".to_owned(),
-        extra => format!("every way takes {} longer for it than its problems", milliseconds(extra)),
+        None => {
+            return format!(
+                "{what}: the profile has no ceilings that tell how much longer every way takes for it"
+            );
+        }
+        Some(0.0) => "as fast as each problem finds its own".to_owned(),
+        Some(extra) => {
+            format!("every way takes {} longer for it than its problems", milliseconds(extra))
+        }
     };
     if by_bandwidth == 0 {
         return format!("{what}: {longer}");

@@ -47,9 +47,6 @@ pub struct Begun {
     pub seed: u64,
 }
 
-/// How the line of a process begins.
-const PROCESS: &[u8] = b"{\"Process\":";
-
 /// How long a journal may be locked without another run: a process that is just being started has
 /// the files of this one, with their locks, until it runs its own program.
 const LOCK_PATIENCE: Duration = Duration::from_millis(250);
@@ -181,7 +178,7 @@ impl Journal {
     }
 
     /// Copies the journal, which holds every sample. A process that stands in it twice, since somebody
-    /// has joined two journals, is copied once.
+    /// has joined two journals, is copied once, and what is no line of a journal is not.
     ///
     /// # Errors
     ///
@@ -192,9 +189,17 @@ impl Journal {
         let mut lines = BufReader::new(&self.file);
         let mut known = HashSet::new();
         let mut line = Vec::new();
+        lines.read_until(b'\n', &mut line)?;
+        copy.write_all(&line)?;
+        line.clear();
         while lines.read_until(b'\n', &mut line)? > 0 {
-            // Parts of a run that begin in the same second can be alike, and are several all the same.
-            if !line.starts_with(PROCESS) || known.insert(XxHash3_64::oneshot(&line)) {
+            let is_new = match line::read::<Entry>(&line) {
+                Ok(Entry::Process { .. }) => known.insert(XxHash3_64::oneshot(&line)),
+                // Parts of a run that begin in the same second can be alike, and are several all the same.
+                Ok(_) => true,
+                Err(_) => false,
+            };
+            if is_new {
                 copy.write_all(&line)?;
             }
             line.clear();

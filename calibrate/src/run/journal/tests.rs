@@ -133,6 +133,15 @@ fn copies_and_what_is_kept() {
     assert!(once.starts_with(&copy));
     let line = line::write(&Entry::Part(part.clone())).unwrap();
     assert_eq!(once[copy.len()..], *line.repeat(2).as_bytes());
+    // A line that was edited, one that is none, and the head of another journal.
+    let edited = line::write(&entries[1]).unwrap().replacen(':', ": ", 1);
+    let head = copy.split_inclusive(|byte| *byte == b'\n').next().unwrap();
+    for other in [edited.as_bytes(), b"years of work\n", head] {
+        journal.file.write_all(other).unwrap();
+    }
+    let mut again = Vec::new();
+    journal.copy_to(&mut again).unwrap();
+    assert_eq!(again, once);
     journal.append(&entries[2]).unwrap();
     journal.keep_only(part.clone(), &entries[2..]).unwrap();
     let kept = [&[Entry::Part(part)], &entries[2..]].concat();

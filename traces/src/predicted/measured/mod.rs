@@ -75,7 +75,8 @@ impl Skipped {
 }
 
 impl Measured {
-    /// Reads what was measured. `by` is for traces and their rows, and by name if it is none.
+    /// Reads what was measured. `by` is for traces and their rows, and by name if it is none. A pipe is
+    /// read once, and into memory.
     ///
     /// # Errors
     ///
@@ -87,11 +88,18 @@ impl Measured {
         rules: Rules,
     ) -> Result<Self, PredictedError> {
         let path = path.as_ref();
-        let head = file::head(path)?;
-        if head.starts_with(&GZIP) || matches!(head.trim_ascii_start().first(), Some(b'{' | b'[')) {
-            return trace::read(path, by.unwrap_or_default());
+        let is_json = |text: &[u8]| matches!(text.trim_ascii_start().first(), Some(b'{' | b'['));
+        if path.is_file() {
+            let head = file::head(path)?;
+            if head.starts_with(&GZIP) || is_json(&head) {
+                return trace::read(path, by.unwrap_or_default());
+            }
         }
-        Self::from_csv(&file::read(path)?, path, by, rules)
+        let bytes = file::read(path)?;
+        if is_json(&bytes) {
+            return trace::of_text(&bytes, path, by.unwrap_or_default());
+        }
+        Self::from_csv(&bytes, path, by, rules)
     }
 
     /// Reads a table from the bytes of a file.

@@ -5,13 +5,28 @@ use std::path::Path;
 use super::{InputWarning, Measured, MeasuredBy, PredictedError};
 use crate::{Classes, Options, Trace};
 
-/// Frames and the like are only needed for the classes of some kernels.
 pub(super) fn read(path: &Path, by: MeasuredBy) -> Result<Measured, PredictedError> {
-    let options = Options { frames: by == MeasuredBy::Class, ..Options::default() };
-    let trace = Trace::load(path, &options, &mut |_, _| {})?;
+    Ok(kernels(&Trace::load(path, &options(by), &mut |_, _| {})?, by))
+}
+
+/// The same of what was read already.
+pub(super) fn of_text(
+    text: &[u8],
+    path: &Path,
+    by: MeasuredBy,
+) -> Result<Measured, PredictedError> {
+    Ok(kernels(&Trace::from_text_of(path, text, &options(by))?, by))
+}
+
+/// Frames and the like are only needed for the classes of some kernels.
+fn options(by: MeasuredBy) -> Options {
+    Options { frames: by == MeasuredBy::Class, ..Options::default() }
+}
+
+fn kernels(trace: &Trace, by: MeasuredBy) -> Measured {
     let classes = match by {
         MeasuredBy::Name => Classes::default(),
-        MeasuredBy::Class => Classes::of(&trace),
+        MeasuredBy::Class => Classes::of(trace),
     };
     let mut measured = Measured { rows: trace.kernels.len() as u64, ..Measured::default() };
     let kernels = trace.kernels.name.iter().zip(&trace.kernels.duration_ns);
@@ -28,5 +43,5 @@ pub(super) fn read(path: &Path, by: MeasuredBy) -> Result<Measured, PredictedErr
         advice: warning.advice().to_owned(),
     }));
     measured.warn_if_empty();
-    Ok(measured)
+    measured
 }
