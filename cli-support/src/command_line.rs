@@ -37,7 +37,7 @@ pub(crate) fn print(error: &clap::Error) -> io::Result<()> {
 /// A text in which words of the command line have no lines of their own, which could be taken for other
 /// messages. The parser prints them without what it takes for styles.
 fn with_words_on_one_line(text: String, words: &[String]) -> String {
-    let as_printed = |word: &String| [word.clone(), StyledStr::from(word.as_str()).to_string()];
+    let as_printed = |word: &String| [word.clone(), StyledStr::from(word.clone()).to_string()];
     words.iter().flat_map(as_printed).fold(text, |text, word| {
         // What stands before the first line end can be the name of an option.
         let lines = word.find('\n').map_or("", |end| &word[end..]);
