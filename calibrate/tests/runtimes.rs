@@ -5,6 +5,8 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process;
 use std::time::{Duration, Instant};
@@ -128,9 +130,16 @@ fn the_program_of_a_runtime_and_files_in_its_words_are_not_replaced() {
     std::fs::write(folder.path().join("mine.toml"), text).unwrap();
     std::fs::write(folder.path().join("found.toml"), text.replace("python3", "found")).unwrap();
     std::fs::create_dir(folder.path().join("bin")).unwrap();
-    for own in ["table.json", "mine.cfg", "bin/found"] {
+    for own in ["table.json", "mine.cfg"] {
         std::fs::write(folder.path().join(own), "of the runtime").unwrap();
     }
+    // A program that is found by its name alone.
+    let found = folder.path().join("bin/found");
+    std::fs::write(&found, "#!/bin/sh\nexec python3 \"$@\"\n").unwrap();
+    std::fs::set_permissions(found, Permissions::from_mode(0o755)).unwrap();
+    let places = std::env::var_os("PATH").unwrap();
+    let places = std::iter::once(folder.path().join("bin")).chain(std::env::split_paths(&places));
+    let places = std::env::join_paths(places).unwrap();
     for (runtime, own) in [
         ("./mine.toml", "mine.py"),
         ("./mine.toml", "table.json"),
@@ -142,7 +151,7 @@ fn the_program_of_a_runtime_and_files_in_its_words_are_not_replaced() {
             let mut command = calibrate(folder.path());
             command.args(["--runtime", runtime, "--problem", SMALL, "--quick", "--force"]);
             command.args([option, own, "--overwrite"]);
-            command.env("PATH", folder.path().join("bin"));
+            command.env("PATH", &places);
             command.assert().code(2).stderr(contains("this command reads it"));
             assert_eq!(std::fs::read(folder.path().join(own)).unwrap(), whole);
         }
@@ -390,14 +399,12 @@ fn runtimes_are_listed_with_their_versions_or_what_they_lack() {
 
 /// A `python3` that sees no packages, whatever is installed here.
 fn write_bare_python(folder: &Path) {
-    use std::os::unix::fs::PermissionsExt;
-
     let mut python = process::Command::new("python3");
     let found = python.args(["-c", "import sys; print(sys.executable)"]).output().unwrap();
     let found = String::from_utf8(found.stdout).unwrap();
     let bare = folder.join("python3");
     std::fs::write(&bare, format!("#!/bin/sh\nexec '{}' -S -E \"$@\"\n", found.trim())).unwrap();
-    std::fs::set_permissions(&bare, PermissionsExt::from_mode(0o755)).unwrap();
+    std::fs::set_permissions(&bare, Permissions::from_mode(0o755)).unwrap();
 }
 
 #[test]
