@@ -79,6 +79,31 @@ fn reports_read_as_they_should() {
 
 #[cfg(unix)]
 #[test]
+fn measured_kernels_can_come_from_a_pipe() {
+    let folder = folder();
+    let path = folder.path();
+    let pipe = path.join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let (trace, _) = synthetic::text(&Plan::default()).unwrap();
+    for (name, bytes) in [("kernels.csv", CSV.as_bytes().to_vec()), ("trace.json", trace)] {
+        fs::write(path.join(name), &bytes).unwrap();
+        let validated = |measured: &str| {
+            let args = ["--predicted", "model.json", "--op-map", "map.yaml", "--measured"];
+            let output = validate(path).args(args).arg(measured).output().unwrap();
+            (output.status.code(), String::from_utf8(output.stdout).unwrap())
+        };
+        let of_file = validated(name);
+        assert!(of_file.1.contains(name), "{of_file:?}");
+        let pipe = pipe.clone();
+        let writer = std::thread::spawn(move || fs::write(pipe, bytes));
+        let (code, text) = validated("pipe");
+        assert_eq!((code, text.replace("pipe", name)), of_file);
+        writer.join().unwrap().unwrap();
+    }
+}
+
+#[cfg(unix)]
+#[test]
 fn names_of_two_lines_are_printed_on_one() {
     let folder = folder();
     let path = folder.path();
