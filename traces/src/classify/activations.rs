@@ -30,6 +30,7 @@ impl Activations {
     /// Any: what a name that says nothing may mean.
     pub(crate) const ANY: Self = Self(u8::MAX);
     pub(crate) const RELU: Self = Self(RELU);
+    pub(crate) const GELU: Self = Self(GELU);
 
     /// Those that a name may mean, of a kernel or of an operator.
     pub(crate) fn of(name: &str) -> Self {

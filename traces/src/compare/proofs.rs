@@ -20,6 +20,10 @@ const FRAMEWORK: &str = "aten::";
 const RELUS: [&str; 4] = ["aten::relu", "aten::relu_", "aten::clamp_min", "aten::clamp_min_"];
 const CLAMP: &str = "launch_clamp_scalar";
 
+/// The framework's GEMM with an activation, and which of its inputs says that it is GELU, not ReLU.
+const ADDMM_ACTIVATION: &str = "aten::_addmm_activation";
+const USE_GELU: usize = 5;
+
 /// What names and operators prove of a kernel beyond its class.
 pub(super) struct Proofs<'s> {
     sides: &'s [Chosen<'s>; 2],
@@ -47,13 +51,16 @@ impl<'s> Proofs<'s> {
 
     /// Whether the second input of an operator is zero, or not known.
     fn is_at_zero(&self, side: usize, place: &Place<'_>) -> bool {
+        let limit = self.value(side, place, 1);
+        limit.is_none_or(|limit| limit.parse::<f64>().is_ok_and(|limit| limit == 0.0))
+    }
+
+    /// The value of an input of the operator that launched a side's kernel, if the trace has it.
+    fn value(&self, side: usize, place: &Place<'_>, input: usize) -> Option<&str> {
         let trace = self.sides[side].side.trace;
-        let shape = self.row(side, place).and_then(|row| trace.ops.shape.get(row));
-        let shape = shape.map(|shape| Shape::of(trace.shapes.text(NameId(*shape))));
-        let limit = shape.as_ref().and_then(|shape| shape.inputs.get(1)).map(|input| input.value);
-        limit.is_none_or(|limit| {
-            limit.parse::<f64>().is_ok_and(|limit| limit == 0.0) || limit.is_empty()
-        })
+        let shape = *trace.ops.shape.get(self.row(side, place)?)?;
+        let inputs = Shape::of(trace.shapes.text(NameId(shape))).inputs;
+        inputs.get(input).map(|input| input.value).filter(|value| !value.is_empty())
     }
 
     /// Which activations a side's kernel may compute, if it computes one.
@@ -69,6 +76,19 @@ impl<'s> Proofs<'s> {
         }
     }
 
+    /// Which activations a side's kernel may compute on the way, by its operator.
+    fn activations_of_operator(&self, side: usize, place: &Place<'_>) -> Activations {
+        match self.operator(side, place) {
+            Some(ADDMM_ACTIVATION) => match self.value(side, place, USE_GELU) {
+                Some("True") => Activations::GELU,
+                Some("False") => Activations::RELU,
+                _ => Activations::ANY,
+            },
+            Some(op) => Activations::of(op),
+            None => Activations::ANY,
+        }
+    }
+
     /// Whether a side's kernel that both sides have also does what the other side's kernel at `of`
     /// does, which is of this class: by its operator, or by its name.
     pub(super) fn prove(
@@ -80,13 +100,23 @@ impl<'s> Proofs<'s> {
     ) -> bool {
         let added = self.addend(1 - side, &places[of]);
         let is_added = |words: &str| class != Class::Elementwise || may_add(words, added);
+        let computes = |activations: Activations| {
+            class != Class::Act || activations.meet(self.activations(1 - side, &places[of]))
+        };
         let by_operator = || {
             let op = self.operator(side, &places[at]);
             let op = op.filter(|op| class != Class::Elementwise || !op.starts_with(FRAMEWORK));
             op.is_some_and(|op| is_added(&Words::of(op).base))
+                && computes(self.activations_of_operator(side, &places[at]))
                 && self.only_operator_proves(places, side, at, class)
         };
-        by_operator() || self.by_words(places, side, at, class, &is_added)
+        let by_name = || {
+            let name = places[at].name(side, self.sides[side].side.trace);
+            self.may_do_more(side, &places[at])
+                && computes(Activations::of(name))
+                && self.by_words(places, side, at, class, &is_added)
+        };
+        by_operator() || by_name()
     }
 
     /// Whether the operator of a side's kernel says that it does what the other side's kernel at
@@ -100,7 +130,10 @@ impl<'s> Proofs<'s> {
     ) -> bool {
         let Some(work) = self.work(1 - side, &places[of]) else { return false };
         let is_alike = || match work.main {
-            Class::Act => true,
+            Class::Act => {
+                let own = self.activations_of_operator(side, &places[at]);
+                own.meet(self.activations(1 - side, &places[of]))
+            }
             Class::Elementwise => {
                 let added = self.addend(1 - side, &places[of]);
                 added.is_some() && added == self.addend(side, &places[at])

@@ -11,7 +11,7 @@ mod written;
 use kernel_traces::compare::{CompareOptions, Comparison, FusionEvidence, Which};
 use kernel_traces::{Options, Trace};
 use loaded::Loaded;
-use program::{CLAMP, GELU, HIDDEN, Op, Program, WIDE, layer};
+use program::{CLAMP, GELU, HIDDEN, Op, Program, SILU, WIDE, layer};
 
 /// A fusion: who fuses, what the fused kernel does, and what the separate ones do.
 type Finding = (Which, String, Vec<String>);
@@ -96,6 +96,20 @@ fn operators_show_activations() {
         let separate = up(&[Op::addmm(WIDE, HIDDEN), Op::act(kernel, WIDE)]);
         check(&fused, &separate, &[expected]);
         check(&without_sizes(&fused), &without_sizes(&separate), &[expected]);
+    }
+}
+
+#[test]
+fn the_operator_says_which_activation_it_computes() {
+    for (is_gelu, kernel, expected) in [(false, CLAMP, RELU), (true, GELU, ACT)] {
+        let fused = up(&[Op::addmm_activation(WIDE, HIDDEN).with_activation(is_gelu)]);
+        let separate = |kernel| up(&[Op::addmm(WIDE, HIDDEN), Op::act(kernel, WIDE)]);
+        check(&fused, &separate(kernel), &[expected]);
+        for other in [CLAMP, GELU, SILU].into_iter().filter(|other| *other != kernel) {
+            for found in of_pairs(&fused, &separate(other)) {
+                assert_eq!(found, []);
+            }
+        }
     }
 }
 
@@ -286,6 +300,21 @@ fn a_relu_in_the_names_of_all_gemms() {
     // One of them, but the ReLU has a kernel of its own all the same.
     let one = Op::addmm(WIDE, HIDDEN).by(relu);
     decoy(&up(&[one, Op::act(CLAMP, WIDE)]), &separate);
+}
+
+/// It is the name of a kernel that libraries use for plain GEMMs, too.
+#[test]
+fn a_relu_in_the_name_of_one_gemm() {
+    let relu = "cutlass_80_tensorop_bf16_s16816gemm_relu_bf16_256x128_64x3_tn_align8";
+    let named = up(&[Op::addmm(WIDE, HIDDEN).by(relu)]);
+    // It is no other activation.
+    for kernel in [GELU, SILU] {
+        decoy(&named, &up(&[Op::addmm(WIDE, HIDDEN), Op::act(kernel, WIDE)]));
+    }
+    // The operator says that it does no more.
+    for found in of_pairs(&named, &up(&[Op::addmm(WIDE, HIDDEN), Op::act(CLAMP, WIDE)])) {
+        assert_eq!(found, []);
+    }
 }
 
 #[test]

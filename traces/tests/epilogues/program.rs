@@ -10,6 +10,8 @@ pub(crate) struct Op {
     pub(crate) outer: Option<&'static str>,
     /// The sizes of its inputs, as the profiler writes them.
     pub(crate) sizes: String,
+    /// Their values, where some matter.
+    pub(crate) values: &'static str,
     pub(crate) kernel: &'static str,
     pub(crate) ns: u64,
 }
@@ -25,6 +27,7 @@ const fn moves(numbers: u64) -> u64 {
 
 pub(crate) const CLAMP: &str = "void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::launch_clamp_scalar(at::TensorIteratorBase&, c10::Scalar, c10::Scalar, at::native::detail::ClampLimits)::{lambda()#1}::operator()() const::{lambda(c10::BFloat16)#1}, std::array<char*, 2ul> >(int)";
 pub(crate) const GELU: &str = "void at::native::vectorized_elementwise_kernel<4, at::native::GeluCUDAKernelImpl(at::TensorIteratorBase&, at::native::GeluType)::{lambda()#2}::operator()() const::{lambda(c10::BFloat16)#1}, std::array<char*, 2ul> >(int)";
+pub(crate) const SILU: &str = "void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::silu_kernel(at::TensorIteratorBase&)::{lambda()#1}::operator()() const::{lambda(c10::BFloat16)#1}, std::array<char*, 2ul> >(int)";
 const ADD: &str = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<c10::BFloat16>, std::array<char*, 3ul> >(int, at::native::CUDAFunctor_add<c10::BFloat16>, std::array<char*, 3ul>)";
 const SWIGLU: &str = "void vllm::act_and_mul_kernel<c10::BFloat16, &(c10::BFloat16 vllm::silu_kernel<c10::BFloat16>(c10::BFloat16 const&)), true>(c10::BFloat16*, c10::BFloat16 const*, int)";
 const NORM: &str = "void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<c10::BFloat16, float>(int, float, c10::BFloat16 const*)";
@@ -33,7 +36,7 @@ const FLASH: &str = "void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_trait
 
 impl Op {
     fn of(name: &'static str, sizes: String, kernel: &'static str, ns: u64) -> Self {
-        Self { name, outer: None, sizes, kernel, ns }
+        Self { name, outer: None, sizes, values: "", kernel, ns }
     }
 
     /// A GEMM without a bias, of `width` columns out of `depth`.
@@ -60,10 +63,21 @@ impl Op {
         Self { name: "aten::_addmm_activation", outer: None, ..Self::addmm(width, depth) }
     }
 
+    /// The same, where the trace says which activation that is.
+    pub(crate) fn with_activation(self, is_gelu: bool) -> Self {
+        let sizes = format!("{}, [], [], []]", &self.sizes[..self.sizes.len() - 1]);
+        let values = match is_gelu {
+            true => r#"["", "", "", "1", "1", "True"]"#,
+            false => r#"["", "", "", "1", "1", "False"]"#,
+        };
+        Self { sizes, values, ..self }
+    }
+
     /// An activation in a kernel of its own.
     pub(crate) fn act(kernel: &'static str, width: u64) -> Self {
         let (name, outer) = match kernel {
             CLAMP => ("aten::clamp_min", Some("aten::relu")),
+            SILU => ("aten::silu", None),
             _ => ("aten::gelu", None),
         };
         let sizes = format!("[[{ROWS}, {width}], []]");
@@ -200,9 +214,12 @@ impl Writer<'_> {
                 let args = format!("\"External id\": {}", id + 1_000_000);
                 self.text += &event("cpu_op", outer, (1, 1), host..host + 1800, &args);
             }
-            let sizes = match has_sizes {
-                true => format!(", \"Input Dims\": {}", op.sizes),
-                false => String::new(),
+            let sizes = match (has_sizes, op.values) {
+                (true, "") => format!(", \"Input Dims\": {}", op.sizes),
+                (true, values) => {
+                    format!(", \"Input Dims\": {}, \"Concrete Inputs\": {values}", op.sizes)
+                }
+                (false, _) => String::new(),
             };
             let args = format!("\"External id\": {id}{sizes}");
             self.text += &event("cpu_op", op.name, (1, 1), host + 100..host + 1700, &args);
