@@ -27,10 +27,11 @@ impl Linears {
         Self(calls)
     }
 
-    /// Whether something that began on a thread at a time is in one.
+    /// Whether something that began on a thread at a time is in one: what begins when one ends is
+    /// behind it.
     pub(super) fn contain(&self, thread: u32, time_ns: i64) -> bool {
         let behind = self.0.partition_point(|(on, start, _)| (*on, *start) <= (thread, time_ns));
         let last = behind.checked_sub(1).and_then(|last| self.0.get(last));
-        last.is_some_and(|(on, _, end)| *on == thread && time_ns <= *end)
+        last.is_some_and(|(on, _, end)| *on == thread && time_ns < *end)
     }
 }

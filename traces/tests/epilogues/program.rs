@@ -210,9 +210,12 @@ impl Writer<'_> {
         let Program { has_operators, has_sizes, is_amd, .. } = *self.program;
         let host = self.host;
         if has_operators {
+            // What is called next begins when this one ends, as by a clock of whole microseconds.
+            let mut begin = host;
             if let Some(outer) = op.outer {
                 let args = format!("\"External id\": {}", id + 1_000_000);
-                self.text += &event("cpu_op", outer, (1, 1), host..host + 1800, &args);
+                self.text += &event("cpu_op", outer, (1, 1), host..host + 2000, &args);
+                begin += 100;
             }
             let sizes = match (has_sizes, op.values) {
                 (true, "") => format!(", \"Input Dims\": {}", op.sizes),
@@ -222,7 +225,7 @@ impl Writer<'_> {
                 (false, _) => String::new(),
             };
             let args = format!("\"External id\": {id}{sizes}");
-            self.text += &event("cpu_op", op.name, (1, 1), host + 100..host + 1700, &args);
+            self.text += &event("cpu_op", op.name, (1, 1), begin..host + 1700, &args);
         }
         let launch = match has_operators {
             true => format!("\"External id\": {id}, \"correlation\": {id}"),
