@@ -9,7 +9,7 @@ use super::fusion::{Around, Found};
 use super::places::Place;
 use super::proofs::Proofs;
 use super::result::FusionEvidence;
-use crate::classify::Class;
+use crate::classify::{Class, ClassSet};
 
 /// An epilogue of the kernel before a place that only the other side has.
 pub(super) fn by_operator(
@@ -36,7 +36,15 @@ pub(super) fn by_operator(
     };
     let behind = around.after(fused).take_while(|behind| !places[*behind].is_paired());
     let behind = behind.filter(|behind| places[*behind].is_only_of(other));
-    let epilogue: Vec<usize> = behind.take_while(is_proven).collect();
+    let mut done = ClassSet::EMPTY;
+    // The operator computes one activation, and adds one bias.
+    let is_next = |of: &usize| {
+        let class = proofs.work(other, &places[*of]).map(|work| work.main);
+        let is_first = class.is_some_and(|class| !done.contains(class));
+        done = class.map_or(done, |class| done.with(class));
+        is_first && is_proven(of)
+    };
+    let epilogue: Vec<usize> = behind.take_while(is_next).collect();
     if !epilogue.contains(&at) {
         return None;
     }

@@ -100,6 +100,13 @@ fn operators_show_activations() {
 }
 
 #[test]
+fn the_operator_computes_one_activation() {
+    let fused = up(&[Op::addmm_activation(WIDE, HIDDEN)]);
+    let act = Op::act(GELU, WIDE);
+    check(&fused, &up(&[Op::addmm(WIDE, HIDDEN), act.clone(), act]), &[ACT]);
+}
+
+#[test]
 fn the_operator_says_which_activation_it_computes() {
     for (is_gelu, kernel, expected) in [(false, CLAMP, RELU), (true, GELU, ACT)] {
         let fused = up(&[Op::addmm_activation(WIDE, HIDDEN).with_activation(is_gelu)]);
