@@ -201,6 +201,8 @@ struct Parts {
     has_experts: bool,
     /// The GEMMs of the next layer's core, to the end.
     next: Range<usize>,
+    /// Whether these may as well be the feed-forward part of the last layer.
+    is_next_unclear: bool,
 }
 
 impl Parts {
@@ -228,6 +230,7 @@ impl Parts {
                 down: None,
                 has_experts: false,
                 next: next.start..end,
+                is_next_unclear: true,
             };
         };
         let mut feed_forward = groups.get(feed).cloned().unwrap_or(end..end);
@@ -256,7 +259,8 @@ impl Parts {
                 behind.last().copied().filter(|down| *down > from || activation.is_none())
             }
         };
-        Self { out, feed_forward, activation, down, has_experts, next }
+        let is_next_unclear = false;
+        Self { out, feed_forward, activation, down, has_experts, next, is_next_unclear }
     }
 
     fn role(&self, layer: &[Work], at: usize) -> Role {
@@ -265,7 +269,7 @@ impl Parts {
             between.iter().any(|work| work.is_norm())
         };
         if at >= self.next.start && !self.next.is_empty() {
-            return Role::Qkv;
+            return if self.is_next_unclear { Role::Layer } else { Role::Qkv };
         }
         if at < self.feed_forward.start {
             return if is_norm_before(at + 1) { Role::FeedForwardNorm } else { Role::Out };

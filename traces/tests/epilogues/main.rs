@@ -8,7 +8,7 @@ mod program;
 #[path = "../written/mod.rs"]
 mod written;
 
-use kernel_traces::compare::{CompareOptions, Comparison, FusionEvidence, Which};
+use kernel_traces::compare::{CompareOptions, Comparison, FusionEvidence, Role, Which};
 use kernel_traces::{Options, Trace};
 use loaded::Loaded;
 use program::{CLAMP, GELU, HIDDEN, Op, Program, SILU, WIDE, layer};
@@ -118,6 +118,19 @@ fn the_operator_says_which_activation_it_computes() {
             }
         }
     }
+}
+
+/// It has no projections of a next one behind it.
+#[test]
+fn a_fusion_in_the_last_layer_is_that_of_the_others() {
+    let separate = up(&[Op::addmm(WIDE, HIDDEN), Op::act(GELU, WIDE)]);
+    let [fused, separate] =
+        [up(&[Op::addmm_activation(WIDE, HIDDEN)]), separate].map(|program| load(&program));
+    let sides = [fused.side("first.json"), separate.side("second.json")];
+    let comparison = Comparison::of(sides[0], sides[1], &CompareOptions::default()).unwrap();
+    let [fusion] = &comparison.fusions[..] else { panic!("{:?}", comparison.fusions) };
+    // In each of six layers in each of four steps.
+    assert_eq!((fusion.role, fusion.count), (Role::GateUp, 24));
 }
 
 #[test]
