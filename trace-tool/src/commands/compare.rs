@@ -53,8 +53,8 @@ pub(super) fn compare(args: &TraceCompareArgs, machines: Machines) -> anyhow::Re
         .iter()
         .flat_map(|(file, calibration)| fusion_records(&comparison.fusions, file, calibration))
         .collect();
-    if format == CompareFormat::Csv && !comparison.same_work.headline.is_of_a_step() {
-        say!("warning: different-work: {}; see --table work", comparison.differences());
+    if let (CompareFormat::Csv, Some(code)) = (format, comparison.same_work.headline.warning()) {
+        say!("warning: {code}: {}; see --table work", comparison.differences());
     }
     let top = usize::try_from(args.top)?;
     let report = CompareReport { comparison: &comparison, records: &records, ranks, top };

@@ -1,4 +1,5 @@
-//! Steps of different work: every format says so before any time, and has no ratio of a step.
+//! Steps of different work, and first steps that decide: every format says so before any time, and has
+//! no ratio of a step.
 
 use trace_tool::report::{
     CompareTable, trace_compare, trace_compare_csv, trace_compare_html, trace_compare_json,
@@ -60,4 +61,24 @@ fn programs_find_it() {
     let operations = table(CompareTable::Operations);
     assert!(operations.contains(",not_comparable,"), "{operations}");
     assert!(!operations.contains(",slower,") && !operations.contains(",faster,"));
+}
+
+#[test]
+fn a_first_step_that_decides() {
+    let comparison = example::of_usual_steps();
+    let text = trace_compare(example::report(&comparison));
+    let first = text.split("\n\n").next().unwrap().replace('\n', " ");
+    let words =
+        "MI300X has a first step 20 times as long as others with the same work; for a usual";
+    assert!(first.starts_with(words), "{first}");
+    assert!(first.contains("no difference to speak of"), "{first}");
+    assert!(!text.contains(OF_A_STEP) && !text.contains("Work that is alike"), "{text}");
+    let page = trace_compare_html(example::report(&comparison));
+    assert!(page.contains(words) && !page.contains("Operators with the same sizes"));
+    let json = trace_compare_json(example::report(&comparison)).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["same_work"]["headline"], "of_usual_steps");
+    assert!(json["gap"]["ratio"].is_null());
+    let statuses = json["operations"].as_array().unwrap().iter().map(|one| &one["status"]);
+    assert!(statuses.into_iter().all(|status| status == "not_comparable"));
 }

@@ -202,41 +202,43 @@ impl Notes {
                           of steps may tell the context";
             self.add("unconfirmed-work", Severity::Info, None, comparison.doubt(), advice);
         }
-        match comparison.same_work.headline {
-            Headline::OfAStep | Headline::Unconfirmed => {}
-            headline => {
-                let questions = &comparison.same_work.questions;
-                let differs = questions.iter().any(|one| one.answer == Answer::Different);
-                let is_phase_known = questions
-                    .iter()
-                    .all(|one| one.about != WorkAspect::Phase || one.answer != Answer::Unknown);
-                let advice = match headline {
-                    Headline::Withheld if !differs && is_phase_known => {
-                        "gaps and ratios below may be of different work; see to it that the contexts \
-                         are as long; marks of steps may tell them, and some operators of attention \
-                         (record_shapes=True) do"
-                    }
-                    Headline::Withheld if !differs => {
-                        "gaps and ratios below may be of different work; the server's own marks of \
-                         steps show the phases, or sizes (record_shapes=True) do; compare one phase \
-                         with --phase"
-                    }
-                    Headline::Withheld => {
-                        "gaps and ratios below are of different work; compare traces of the same \
-                         model and phase, or one phase with --phase"
-                    }
-                    Headline::OfEachPhase => {
-                        "gaps and ratios below contain the different shares of phases; compare one \
-                         phase with --phase"
-                    }
-                    _ => {
-                        "gaps and ratios below are of steps of different sizes; only the times for \
-                         a token or a TFLOP, and the operators with the same sizes, are alike"
-                    }
-                };
-                let message = comparison.differences();
-                self.add("different-work", Severity::Warning, None, message, advice);
-            }
+        let headline = comparison.same_work.headline;
+        if let Some(code) = headline.warning() {
+            let questions = &comparison.same_work.questions;
+            let differs = questions.iter().any(|one| one.answer == Answer::Different);
+            let is_phase_known = questions
+                .iter()
+                .all(|one| one.about != WorkAspect::Phase || one.answer != Answer::Unknown);
+            let advice = match headline {
+                Headline::Withheld if !differs && is_phase_known => {
+                    "gaps and ratios below may be of different work; see to it that the contexts \
+                     are as long; marks of steps may tell them, and some operators of attention \
+                     (record_shapes=True) do"
+                }
+                Headline::Withheld if !differs => {
+                    "gaps and ratios below may be of different work; the server's own marks of \
+                     steps show the phases, or sizes (record_shapes=True) do; compare one phase \
+                     with --phase"
+                }
+                Headline::Withheld => {
+                    "gaps and ratios below are of different work; compare traces of the same \
+                     model and phase, or one phase with --phase"
+                }
+                Headline::OfUsualSteps => {
+                    "gaps and ratios below contain the first steps; record after a warm-up, as \
+                     with a schedule of the profiler that skips steps"
+                }
+                Headline::OfEachPhase => {
+                    "gaps and ratios below contain the different shares of phases; compare one \
+                     phase with --phase"
+                }
+                _ => {
+                    "gaps and ratios below are of steps of different sizes; only the times for \
+                     a token or a TFLOP, and the operators with the same sizes, are alike"
+                }
+            };
+            let message = comparison.differences();
+            self.add(code, Severity::Warning, None, message, advice);
         }
     }
 

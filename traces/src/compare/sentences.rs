@@ -26,6 +26,9 @@ impl Comparison {
     pub fn verdict(&self) -> String {
         match self.same_work.headline {
             Headline::OfAStep | Headline::Unconfirmed => self.verdict_of_a_step(),
+            Headline::OfUsualSteps => {
+                self.verdict_of_rates(&format!("usual {}", self.basis.noun()))
+            }
             Headline::OfEachPhase if self.basis == Basis::Layers => self.verdict_of_rates("pass"),
             Headline::OfEachPhase => self.verdict_of_rates("step"),
             Headline::ForAToken => self.verdict_of_rates("token"),
@@ -61,13 +64,23 @@ impl Comparison {
         format!("{}; {}", self.differences(), rates.collect::<Vec<_>>().join("; "))
     }
 
-    /// In what the work of the sides differs, in a sentence without a full stop.
+    /// In what the work of the sides differs, or which first steps decide, in a sentence without a
+    /// full stop.
     #[must_use]
     pub fn differences(&self) -> String {
-        let questions = self.same_work.questions.iter();
-        let differs = questions.filter(|one| one.answer == Answer::Different);
-        let differences: Vec<String> = differs.map(difference).collect();
         let (first, second) = (&self.first.label, &self.second.label);
+        let questions = self.same_work.questions.iter();
+        let mut differs = questions.filter(|one| one.answer == Answer::Different);
+        if self.same_work.headline == Headline::OfUsualSteps {
+            // Nothing else differs.
+            let sides = differs.next().map(|one| [(first, &one.first), (second, &one.second)]);
+            let sides = sides.into_iter().flatten();
+            let sides =
+                sides.filter_map(|(label, side)| Some(format!("{label} has a {}", side.as_ref()?)));
+            let sides = list(&sides.collect::<Vec<_>>());
+            return format!("{sides} as others with the same work");
+        }
+        let differences: Vec<String> = differs.map(difference).collect();
         if differences.is_empty() {
             let of_phases = "how much of it is prefill and how much decode";
             let of_context = "how far attention looks back, which makes most of the difference";

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod first;
 mod hidden;
 mod listed;
 #[path = "../loaded/mod.rs"]

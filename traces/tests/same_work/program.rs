@@ -50,6 +50,8 @@ pub(crate) struct Plan {
     pub(crate) steps: Vec<Step>,
     /// Nanoseconds for a token of a decode step, and of others, of each kernel.
     pub(crate) pace: [u64; 2],
+    /// How many percent of that kernels of the first step take.
+    pub(crate) first_percent: u64,
     pub(crate) device: &'static str,
 }
 
@@ -72,6 +74,7 @@ impl Plan {
             sizes: Sizes::All,
             steps: vec![STEP; 3],
             pace: [40, 40],
+            first_percent: 100,
             device: "NVIDIA H100",
         }
     }
@@ -93,8 +96,8 @@ impl Plan {
     pub(crate) fn text(&self) -> String {
         let mut out =
             Writer { text: String::new(), id: 0, host_ns: 1000, device_ns: 5000, plan: self };
-        for step in &self.steps {
-            out.step(*step);
+        for (number, step) in self.steps.iter().enumerate() {
+            out.step(*step, if number == 0 { self.first_percent } else { 100 });
         }
         trace(self.device, &out.text)
     }
@@ -109,14 +112,14 @@ struct Writer<'p> {
 }
 
 impl Writer<'_> {
-    fn step(&mut self, step: Step) {
+    fn step(&mut self, step: Step, percent: u64) {
         let start = self.host_ns;
         let at = self.text.len();
         let Plan { layers, hidden, joined_qkv, vocabulary, .. } = *self.plan;
         let Step { batch, sequence, mark } = step;
         let tokens = batch * sequence;
         let pace = self.plan.pace[usize::from(sequence > 1)];
-        let long = tokens * pace;
+        let long = tokens * pace * percent / 100;
         let gemm = |n: u64, k: u64| match self.plan.weights_first {
             true => format!("[[{n}, {k}], [{tokens}, {k}]]"),
             false => format!("[[{tokens}, {k}], [{k}, {n}]]"),

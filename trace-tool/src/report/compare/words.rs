@@ -168,7 +168,8 @@ pub(super) fn caveats(comparison: &Comparison) -> Vec<String> {
     let doubt = comparison.is_doubted().then(|| format!("Note: {}", comparison.doubt()));
     let serious = comparison.warnings.iter().filter(|warning| {
         // The verdict says so.
-        warning.severity == Severity::Warning && warning.code != "different-work"
+        let of_headline = comparison.same_work.headline.warning();
+        warning.severity == Severity::Warning && Some(warning.code) != of_headline
     });
     let serious = serious.map(|warning| {
         let file =

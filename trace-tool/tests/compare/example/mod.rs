@@ -7,8 +7,8 @@ mod work;
 use fusion_cost_model::calibration::HardwareCalibration;
 use kernel_traces::compare::{
     Amount, Answer, Basis, CompareWarning, Comparison, Fusion, FusionEvidence, FusionRecords,
-    Headline, ImplementationDifference, ImplementationKind, KernelRow, Part, Ratio, Role,
-    SameKernel, Severity, SideSummary, Which, WorkRate, fusion_records,
+    Headline, ImplementationDifference, ImplementationKind, KernelRow, Part, Question, Ratio, Role,
+    SameKernel, Severity, SideSummary, Which, WorkAspect, WorkRate, fusion_records,
 };
 use kernel_traces::segment::Marker;
 pub(super) use layers::{kernel, slot};
@@ -75,6 +75,33 @@ pub(super) fn of_other_tokens() -> Comparison {
         ratio: first_ns / second_ns,
     }];
     comparison.gap.ratio = None;
+    comparison
+}
+
+/// The same work, where the first step of one side takes longer.
+pub(super) fn of_usual_steps() -> Comparison {
+    let mut comparison = comparison();
+    let usual_ns = comparison.gap.second_ns;
+    comparison.gap.ratio = None;
+    let work = &mut comparison.same_work;
+    work.headline = Headline::OfUsualSteps;
+    work.matched.ratio = None;
+    work.questions.push(Question {
+        about: WorkAspect::Amount,
+        phase: None,
+        first: Some("first step 20 times as long".to_owned()),
+        second: None,
+        answer: Answer::Different,
+        evidence: "first steps beside others with the same work".to_owned(),
+    });
+    work.rates = vec![WorkRate {
+        phase: None,
+        first_units: 1.0,
+        second_units: 1.0,
+        first_ns: usual_ns,
+        second_ns: usual_ns,
+        ratio: 1.0,
+    }];
     comparison
 }
 

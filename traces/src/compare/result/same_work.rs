@@ -12,8 +12,9 @@ pub struct SameWork {
     pub headline: Headline,
     /// What was asked, and what the traces say.
     pub questions: Vec<Question>,
-    /// The times for a token or for a TFLOP where the steps are of different sizes, or of a step of
-    /// each phase where the recordings have different shares of them.
+    /// The times for a token or for a TFLOP where the steps are of different sizes, of a step of
+    /// each phase where the recordings have different shares of them, or of a usual step where the
+    /// first ones take longer.
     pub rates: Vec<WorkRate>,
     /// The operators that both sides called with the same sizes.
     pub matched: MatchedWork,
@@ -29,6 +30,9 @@ pub enum Headline {
     /// The traces do not say enough to be sure: the times of a step are compared, with that
     /// reservation.
     Unconfirmed,
+    /// The first steps take longer than others with the same work, and decide: the times of a step
+    /// are compared as if they had taken as long.
+    OfUsualSteps,
     /// The recordings have their phases in different shares: the times of a step of each phase are
     /// compared.
     OfEachPhase,
@@ -47,6 +51,7 @@ impl Headline {
         match self {
             Self::OfAStep => "of_a_step",
             Self::Unconfirmed => "unconfirmed",
+            Self::OfUsualSteps => "of_usual_steps",
             Self::OfEachPhase => "of_each_phase",
             Self::ForAToken => "for_a_token",
             Self::ForATflop => "for_a_tflop",
@@ -58,6 +63,18 @@ impl Headline {
     #[must_use]
     pub const fn is_of_a_step(self) -> bool {
         matches!(self, Self::OfAStep | Self::Unconfirmed)
+    }
+
+    /// The code of the warning that says why the times of a step are not compared.
+    #[must_use]
+    pub const fn warning(self) -> Option<&'static str> {
+        match self {
+            Self::OfAStep | Self::Unconfirmed => None,
+            Self::OfUsualSteps => Some("slow-first-step"),
+            Self::OfEachPhase | Self::ForAToken | Self::ForATflop | Self::Withheld => {
+                Some("different-work")
+            }
+        }
     }
 }
 
@@ -174,7 +191,7 @@ pub struct MatchedWork {
     /// The same on the second.
     pub second_share: f64,
     /// The time of the first side for them over that of the second, each operator as often on both
-    /// sides; none without any.
+    /// sides; none without any, and where first steps that take longer decide.
     pub ratio: Option<f64>,
     /// The operators, the longest first.
     pub operators: Vec<MatchedOperator>,

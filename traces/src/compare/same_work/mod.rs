@@ -5,12 +5,14 @@
 //! tokens, and the `marks` of its steps; `model` asks whether it is one model, with the same
 //! `weights`, `phase` whether both ran the same phases, `sizes` whether they solved the same problems,
 //! with what is known of `experts` and of `bags` of lookups, and `context` how far their attention
-//! looks back; `matched` is what is alike whatever else differs.
+//! looks back; `first_steps` may take longer than others; `matched` is what is alike whatever else
+//! differs.
 
 mod bags;
 mod carried;
 mod context;
 mod experts;
+mod first_steps;
 mod lookups;
 mod marks;
 mod matched;
@@ -28,6 +30,7 @@ use super::side::{Chosen, CompareOptions, on_both};
 use super::text::number;
 use crate::segment::Phase;
 use context::Answered;
+use first_steps::FirstSteps;
 use marks::MarkedSize;
 use model::near;
 use workload::Workload;
@@ -55,7 +58,7 @@ impl Evidence<'_, '_> {
     /// Asks all questions.
     pub(super) fn same_work(&self) -> SameWork {
         let works = on_both(&|side| Workload::of(&self.sides[side], self.options.phase));
-        let matched = matched::matched(&works);
+        let mut matched = matched::matched(&works);
         let sizes = self.sizes(&works);
         let mut questions = vec![
             model::question(self.sides, &works, self.steps, self.mismatch, self.little_in_common),
@@ -81,6 +84,17 @@ impl Evidence<'_, '_> {
         let is_open = contexts.iter().any(|one| one.decides(&rates));
         let (headline, rates) =
             if is_open { (Headline::Withheld, Vec::new()) } else { (headline, rates) };
+        let first_steps = self.first_steps().filter(|_| headline != Headline::Withheld);
+        let Some(FirstSteps { question, usual }) = first_steps else {
+            return SameWork { headline, questions, rates, matched };
+        };
+        questions.push(question);
+        // They are in the means of calls, too, and in the times for a token or of a phase.
+        matched.ratio = None;
+        let (headline, rates) = match headline.is_of_a_step() {
+            true => (Headline::OfUsualSteps, vec![usual]),
+            false => (Headline::Withheld, Vec::new()),
+        };
         SameWork { headline, questions, rates, matched }
     }
 
