@@ -1,4 +1,4 @@
-//! What is told apart from chance, and what is no regression.
+//! Which changes are regressions, and which are chance or the machine.
 
 use fusion_cost_model::Problem;
 use fusion_cost_model::compare::{CompareOptions, Comparison, PairVerdict, Relation};

@@ -5,7 +5,7 @@ use kernel_traces::compare::{CompareOptions, Comparison, Headline};
 use super::Loaded;
 use super::program::{Mark, Plan, STEP, Sizes, Step};
 
-/// A recording of so many steps, the first of which takes this percentage of the others' time.
+/// A recording of this many steps; the first takes this percentage of the time of another.
 fn plan(first_percent: u64, steps: usize) -> Plan {
     Plan { first_percent, steps: vec![STEP; steps], ..Plan::transformer() }
 }
@@ -33,7 +33,7 @@ fn is_of_usual_steps(found: &Comparison) -> bool {
     found.same_work.headline == Headline::OfUsualSteps
 }
 
-/// The usual steps take as long, or so many times as long.
+/// The usual steps take as long, or this many times as long.
 #[track_caller]
 fn decides_nothing(first: &Plan, second: &Plan, ratio: f64) {
     let found = pair(first, second);

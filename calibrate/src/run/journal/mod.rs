@@ -178,7 +178,7 @@ impl Journal {
     }
 
     /// Copies the journal, which holds every sample. A process that stands in it twice, since somebody
-    /// has joined two journals, is copied once, and what is no line of a journal is not.
+    /// has joined two journals, is copied once. Lines that the journal's reader refuses are not copied.
     ///
     /// # Errors
     ///

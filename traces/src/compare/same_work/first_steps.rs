@@ -13,7 +13,7 @@ use crate::classify::Class;
 use crate::ratio::ratio;
 use crate::segment::{Pass, Phase, StepSize};
 
-/// A first step is not like others if it takes so many times as long as three quarters of them.
+/// A first step is not like the others if it takes this many times as long as three quarters of them.
 const LONGER: f64 = 1.1;
 
 /// The same, where there is one other step, which does not show how much steps vary.
