@@ -6,11 +6,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use assert_cmd::Command;
+use calibrate::machine::{Machine, fingerprint};
 use calibrate::plan::workload::Way;
 use calibrate::report::Range;
 use calibrate::report::partition::OpaqueNodes;
 use calibrate::report::workload::{
-    Apart, Gain, Known, Measurement, Memory, Operator, Question, Times, WayReport, WorkloadReport,
+    Apart, Gain, Known, Measurement, Memory, Operator, Question, Speed, Times, WayReport,
+    WorkloadReport,
 };
 use cli_support::width::Width;
 use fusion_cost_model::calibration::{Disturbed, HardwareCalibration, RuntimeUsed, Verdict};
@@ -171,6 +173,9 @@ fn a_model_is_run_in_every_way() {
     assert!(ways[1]["kernels"].as_u64().unwrap() < 14);
     let measurement = &json["measurement"];
     assert_eq!(measurement["seed"], 3);
+    // The profile is of another machine, whose speed says nothing about this one.
+    assert_eq!(measurement["speed"], Value::Null);
+    assert_eq!(ways[0]["error_now_pct"], Value::Null);
     // Beside other work, all samples of a process may be disturbed.
     let processes = measurement["processes"].as_u64().unwrap();
     assert!((1..=3).contains(&processes), "{measurement}");
@@ -186,6 +191,46 @@ fn a_model_is_run_in_every_way() {
 
     let mut validate = calibrate(folder.path(), &["trace", "validate", "--operators", "w.json"]);
     validate.assert().success().stdout(contains("unfused").and(contains("best-partition")));
+}
+
+/// The example as if it were of this machine, with records of problems of the tiny model.
+fn of_this_machine() -> String {
+    let mut calibration = HardwareCalibration::from_toml(EXAMPLE).unwrap();
+    let machine = Machine::identify("auto", fingerprint::observe()).unwrap();
+    machine.id().clone_into(&mut calibration.hardware.id);
+    let record = calibration.records[1].clone();
+    for text in ["linear_bias_relu/f32/m16.k64.n96", "linear_bias/f32/m16.k96.n64"] {
+        let mut record = record.clone();
+        record.problem = text.parse().unwrap();
+        calibration.records.push(record);
+    }
+    calibration.to_toml().unwrap()
+}
+
+#[test]
+fn problems_of_the_profile_tell_the_speed_of_its_machine() {
+    let folder = folder();
+    std::fs::write(folder.path().join("e.toml"), of_this_machine()).unwrap();
+    let mut command = calibrate(folder.path(), &WORKLOAD);
+    let json = stdout(command.args(["--quick", "--force", "--json"]));
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let speed = &json["measurement"]["speed"];
+    let problems = speed["problems"].as_array().unwrap();
+    assert!(!problems.is_empty(), "{speed}");
+    let times = |one: &Value, key: &str| one[key]["value"].as_f64().unwrap();
+    let logs = problems.iter().map(|one| (times(one, "now_ms") / times(one, "in_profile_ms")).ln());
+    let mean = (logs.sum::<f64>() / problems.len() as f64).exp();
+    let factor = times(speed, "factor");
+    assert!((factor / mean - 1.0).abs() < 1e-6, "{speed}");
+    for way in json["ways"].as_array().unwrap() {
+        let (now, measured) = (times(way, "predicted_now_ms"), times(way, "measured_ms"));
+        let error = way["error_now_pct"].as_f64().unwrap();
+        assert!((error - 100.0 * (now / measured - 1.0)).abs() < 1e-6, "{way}");
+        // Both problems are of one family, so that all times but those of memory have its factor.
+        let (predicted, extra) = (times(way, "predicted_ms"), json["memory"]["extra_ms"].as_f64());
+        let extra = extra.unwrap();
+        assert!(((now - extra) / (predicted - extra) / factor - 1.0).abs() < 1e-6, "{way}");
+    }
 }
 
 #[test]
@@ -263,6 +308,8 @@ fn report() -> WorkloadReport {
         predicted_ms: Some(range(predicted, 1.8)),
         measured_ms: Some(range(measured, 0.5)),
         error_pct: Some(100.0 * (predicted / measured - 1.0)),
+        predicted_now_ms: Some(range(1.01 * predicted, 2.0)),
+        error_now_pct: Some(100.0 * (1.01 * predicted / measured - 1.0)),
         predicted_speedup: (way != Way::Unfused).then_some(71.4 / predicted),
         speedup: (way != Way::Unfused).then(|| range(72.6 / measured, 0.009)),
         verdict: (way != Way::Unfused).then_some(Verdict::Faster),
@@ -285,6 +332,8 @@ fn report() -> WorkloadReport {
         predicted_ms: Some(range(predicted, 0.1)),
         measured_ms: Some(measured),
         error_pct: Some(100.0 * (predicted / measured - 1.0)),
+        predicted_now_ms: Some(range(1.01 * predicted, 0.1)),
+        error_now_pct: Some(100.0 * (1.01 * predicted / measured - 1.0)),
     };
     let (norm, gelu) = ("add_layernorm/f32/m128.n768", "linear_bias_gelu/f32/m128.k768.n3072");
     WorkloadReport {
@@ -341,6 +390,10 @@ fn report() -> WorkloadReport {
             pairs: 160,
             pairs_kept: 155,
             disturbed: Disturbed { run_delay: Some(4), steal: Some(2), ..Disturbed::default() },
+            speed: Speed::of_times(&[
+                (problem(gelu), [3.13, 3.1, 3.16], [3.16, 3.1, 3.2]),
+                (problem(norm), [0.87, 0.86, 0.88], [0.88, 0.87, 0.89]),
+            ]),
             seed: 7,
             against_itself: Some(range(1.001, 0.004)),
             noise_floor: 0.01,

@@ -21,13 +21,13 @@ use crate::cli::{ProgressChoice, WorkloadArgs, WorkloadFormat};
 use crate::exit::{self, UsageError};
 use crate::machine::preflight::{self, Needs};
 use crate::machine::{Machine, MachineLock, fingerprint};
-use crate::plan::workload::{Layer, Way, Ways};
+use crate::plan::workload::{Again, Layer, Way, Ways};
 use crate::plan::{Comparison, Subject, device_bytes};
 use crate::profiles::{Model, find_model};
 use crate::report::partition::{Question as SplitQuestion, SplitModel};
 use crate::report::workload::{MeasuredOn, Question, WorkloadReport};
 use crate::report::{Progress, ProgressLines};
-use crate::run::workload::{MeasuredWorkload, measure_workload, stand_ins};
+use crate::run::workload::{MeasuredWorkload, Sequences, measure_workload, stand_ins};
 use crate::run::{Observer, Seed};
 use crate::stop::Stop;
 use crate::worker::{Device, Processes, TASK_LIMIT};
@@ -82,7 +82,11 @@ pub fn workload(args: &WorkloadArgs) -> anyhow::Result<u8> {
             machine.name()
         );
     }
-    let (measured, seed) = measure(args, &model.name, &ways, target)?;
+    // Of this machine, the profile's problems tell how fast it is now.
+    let warm = cost_model.on(target.with_cache_state(CacheState::Warm));
+    let best = ways.of_way(Way::BestPartition);
+    let again = if is_of_profile { Again::of(best, warm) } else { Vec::new() };
+    let (measured, seed) = measure(args, &model.name, &ways, &again, target)?;
     let is_interrupted = measured.end == RunEnd::Interrupted;
     match measured.end {
         RunEnd::Interrupted if measured.pairs.len() < ways.pairs().len() => {
@@ -128,6 +132,7 @@ fn measure(
     args: &WorkloadArgs,
     name: &str,
     ways: &Ways,
+    again: &[Again],
     target: Target,
 ) -> anyhow::Result<(MeasuredWorkload, u64)> {
     let pairs = ways.pairs();
@@ -153,9 +158,8 @@ fn measure(
         ProgressChoice::Log => Box::new(Progress::new().as_log().naming(names)),
         ProgressChoice::Json => Box::new(ProgressLines::new(stderr()).naming(names)),
     };
-    let layers = &ways.layers;
-    let measured =
-        measure_workload(&mut processes, settings, problem, layers, &pairs, &stop, progress)?;
+    let sequences = Sequences { problem, ways: &ways.layers, pairs: &pairs, again };
+    let measured = measure_workload(&mut processes, settings, sequences, &stop, progress)?;
     Ok((measured, seed))
 }
 

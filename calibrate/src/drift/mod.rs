@@ -7,6 +7,7 @@
 
 use fusion_cost_model::calibration::{FusionRecord, HardwareCalibration, Timing, Verdict};
 use fusion_cost_model::{Family, Target};
+use serde::Serialize;
 
 use crate::measure::t_factor;
 
@@ -38,7 +39,8 @@ const OF_TIMES: Kind = Kind { usual_sd: 0.05, margin: 0.1 };
 const OF_SPEEDUPS: Kind = Kind { usual_sd: 0.015, margin: 0.02 };
 
 /// What became of a factor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Finding {
     /// The whole interval is so close to 1 that it does not matter.
     Same,
@@ -98,8 +100,12 @@ impl Drift {
             let before = others.find(|before| before.problem == record.problem)?;
             Some(Change::of(before, record))
         };
-        let changes: Vec<Change> =
-            newer.records.iter().filter(is_meant).filter_map(again).collect();
+        Self::of(&newer.records.iter().filter(is_meant).filter_map(again).collect::<Vec<_>>())
+    }
+
+    /// What changes of single problems say together; `None` without any.
+    #[must_use]
+    pub fn of(changes: &[Change]) -> Option<Self> {
         let of_family = |family: &Family| changes.iter().any(|change| change.family == *family);
         let families: Vec<Family> = Family::ALL.into_iter().filter(of_family).collect();
         if families.is_empty() {
@@ -110,9 +116,11 @@ impl Drift {
         } else {
             families.iter().copied().map(Some).collect()
         };
-        let intervals = 2 * groups.len();
-        let times = Pooled::of(&changes, |change| Some(change.time), OF_TIMES, intervals);
-        let speedups = Pooled::of(&changes, |change| change.speedup, OF_SPEEDUPS, intervals);
+        // Without speedups there is one interval for each group.
+        let has_speedups = changes.iter().any(|change| change.speedup.is_some());
+        let intervals = if has_speedups { 2 * groups.len() } else { groups.len() };
+        let times = Pooled::of(changes, |change| Some(change.time), OF_TIMES, intervals);
+        let speedups = Pooled::of(changes, |change| change.speedup, OF_SPEEDUPS, intervals);
         let of_group = |family: Option<Family>| {
             let is_of_it = |change: &&Change| family.is_none_or(|family| change.family == family);
             let of_it: Vec<&Change> = changes.iter().filter(is_of_it).collect();
@@ -126,6 +134,13 @@ impl Drift {
             })
         };
         Some(Self { families: groups.into_iter().filter_map(of_group).collect() })
+    }
+
+    /// The factor of the times of a family; that of all together where the family was not compared.
+    #[must_use]
+    pub fn times_of(&self, family: Family) -> Option<Factor> {
+        let own = self.families.iter().find(|one| one.family == Some(family));
+        own.or(self.families.first()).map(|one| one.times)
     }
 
     /// The worst that the factors of the speedups say.
@@ -153,17 +168,22 @@ fn is_on(record: &FusionRecord, target: Target) -> bool {
 
 /// How far one record is off: logarithms of two factors, each with its standard deviation.
 #[derive(Debug, Clone, Copy)]
-struct Change {
+pub struct Change {
     family: Family,
     time: [f64; 2],
     speedup: Option<[f64; 2]>,
 }
 
 impl Change {
+    /// Of a time that was measured again: both with their intervals, each as value, low, high.
+    #[must_use]
+    pub fn of_time(family: Family, before: [f64; 3], now: [f64; 3]) -> Self {
+        let sd = |[_, low, high]: [f64; 3]| sd_of(low, high);
+        let time = [(now[0] / before[0]).ln(), sd(before).hypot(sd(now))];
+        Self { family, time, speedup: None }
+    }
+
     fn of(before: &FusionRecord, now: &FusionRecord) -> Self {
-        /// Standard deviations of a normal distribution in a 95 % interval.
-        const IN_AN_INTERVAL: f64 = 2.0 * 1.96;
-        let sd_of = |low: f64, high: f64| (high / low).ln() / IN_AN_INTERVAL;
         let of_time = |timing: &Timing| {
             timing.low_ms.zip(timing.high_ms).map_or(UNKNOWN_SD, |(low, high)| sd_of(low, high))
         };
@@ -183,6 +203,13 @@ impl Change {
             }),
         }
     }
+}
+
+/// The standard deviation, in the logarithm, of what has a 95 % interval.
+fn sd_of(low: f64, high: f64) -> f64 {
+    /// Standard deviations of a normal distribution in such an interval.
+    const IN_AN_INTERVAL: f64 = 2.0 * 1.96;
+    (high / low).ln() / IN_AN_INTERVAL
 }
 
 /// What the records of a family differ by, from all families.

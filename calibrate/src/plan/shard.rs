@@ -87,8 +87,17 @@ impl ShardChoice {
             Self::Named(shard) => return Ok(shard),
             Self::OfTask(named) => named,
         };
-        let number = |name: &str| variable(name).and_then(|text| text.trim().parse::<u32>().ok());
-        let [kubernetes, slurm] = ["JOB_COMPLETION_INDEX", "SLURM_ARRAY_TASK_ID"].map(number);
+        let number = |name: &str| -> Result<Option<u32>, UsageError> {
+            let Some(text) = variable(name) else { return Ok(None) };
+            let wrong = || {
+                UsageError(format!(
+                    "{name} is {text:?}, which is no number of a task; name the part, as in --shard 2/8"
+                ))
+            };
+            text.trim().parse().map(Some).map_err(|_| wrong())
+        };
+        let kubernetes = number("JOB_COMPLETION_INDEX")?;
+        let slurm = number("SLURM_ARRAY_TASK_ID")?;
         let Some(index) = kubernetes.or(slurm) else {
             return Err(UsageError(
                 "--shard auto is for a task of a Slurm array or of an indexed Kubernetes Job, and \
@@ -97,16 +106,17 @@ impl ShardChoice {
                     .to_owned(),
             ));
         };
-        let of_array = || {
-            let least = number("SLURM_ARRAY_TASK_MIN").unwrap_or(0);
-            let step = number("SLURM_ARRAY_TASK_STEP").unwrap_or(1).max(1);
+        let of_array = || -> Result<Option<(u32, u32)>, UsageError> {
+            let least = number("SLURM_ARRAY_TASK_MIN")?.unwrap_or(0);
+            let step = number("SLURM_ARRAY_TASK_STEP")?.unwrap_or(1).max(1);
             let count = number("SLURM_ARRAY_TASK_COUNT")?;
-            Some((index.checked_sub(least)? / step, count))
+            let part = index.checked_sub(least).map(|from_0| from_0 / step);
+            Ok(part.zip(count))
         };
         let part = match named {
             Some(count) => Some((index, count)),
             None if kubernetes.is_some() => None,
-            None => of_array(),
+            None => of_array()?,
         };
         let Some((index, count)) = part else {
             return Err(UsageError(
@@ -177,6 +187,8 @@ mod tests {
             ("auto", &[][..], "neither SLURM_ARRAY_TASK_ID nor JOB_COMPLETION_INDEX"),
             ("auto", &job[..], "name their number, as in --shard auto/8"),
             ("auto/3", &array[..], "parts 0 to 2, and this task is 3"),
+            ("auto/3", &[("JOB_COMPLETION_INDEX", "one")], "JOB_COMPLETION_INDEX is \"one\""),
+            ("auto", &[array[0], ("SLURM_ARRAY_TASK_COUNT", "")], "SLURM_ARRAY_TASK_COUNT is \"\""),
         ] {
             let error = of(text, variables).unwrap_err().to_string();
             assert!(error.contains(message), "{error}");

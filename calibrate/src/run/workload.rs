@@ -16,7 +16,7 @@ use super::session::Session;
 use super::settings::RunSettings;
 use crate::judge::{control, noise_floor};
 use crate::measure::{Estimate, median};
-use crate::plan::workload::{Layer, Way};
+use crate::plan::workload::{Again, Layer, Way};
 use crate::plan::{Comparison, Subject};
 use crate::prove::{Proof, nothing_to_prove};
 use crate::stop::Stop;
@@ -48,6 +48,8 @@ pub struct MeasuredWorkload {
     /// How far from 1 a ratio must be to count, as a ratio minus 1: from the A/A run of the whole model
     /// and those of single problems.
     pub noise_floor: f64,
+    /// Problems that were measured again, each alone: none that other programs disturbed too much.
+    pub again: Vec<(Again, Estimate)>,
     /// Seconds of each layer of each way in its place, the medians over processes.
     pub layer_seconds: HashMap<Way, Vec<f64>>,
     /// How far the results of two ways were apart at most, over their size.
@@ -146,8 +148,20 @@ pub fn stand_ins(problem: Problem, pairs: &[Pair]) -> Vec<Subject> {
     (1..).zip(pairs).map(subject).collect()
 }
 
-/// Measures ways to run a model against each other. `problem` is one of the model's; see
-/// [`stand_ins`].
+/// What is run of a model.
+#[derive(Debug, Clone, Copy)]
+pub struct Sequences<'a> {
+    /// A problem of the model; see [`stand_ins`].
+    pub problem: Problem,
+    /// The layers of each way.
+    pub ways: &'a HashMap<Way, Vec<Layer>>,
+    /// The ways that are measured against each other.
+    pub pairs: &'a [Pair],
+    /// Problems that are measured again beside them.
+    pub again: &'a [Again],
+}
+
+/// Measures ways to run a model against each other.
 ///
 /// # Errors
 ///
@@ -155,13 +169,13 @@ pub fn stand_ins(problem: Problem, pairs: &[Pair]) -> Vec<Subject> {
 pub fn measure_workload<'a>(
     processes: &mut Processes<'_>,
     settings: RunSettings,
-    problem: Problem,
-    ways: &HashMap<Way, Vec<Layer>>,
-    pairs: &[Pair],
+    sequences: Sequences<'_>,
     stop: &'a Stop,
     observer: Box<dyn Observer + 'a>,
 ) -> anyhow::Result<MeasuredWorkload> {
+    let Sequences { problem, ways, pairs, again } = sequences;
     let subjects = stand_ins(problem, pairs);
+    let of_again: Vec<Subject> = again.iter().map(Again::subject).collect();
     let mut workers = SequenceWorkers {
         processes,
         ways,
@@ -170,19 +184,27 @@ pub fn measure_workload<'a>(
         layer_seconds: HashMap::new(),
         apart: 0.0,
     };
-    let outcome =
-        Session::new(&mut workers, settings, &subjects, stop)?.observed_by(observer).run()?;
+    let outcome = Session::new(&mut workers, settings, &subjects, stop)?
+        .beside(&of_again)
+        .observed_by(observer)
+        .run()?;
     for measured in outcome.all() {
         if let Some((_, reason)) = measured.state.failure() {
             anyhow::bail!("the model could not be measured: {reason}");
         }
     }
+    let of_again = outcome.measured.iter().skip(pairs.len()).zip(again);
+    let again = of_again.filter_map(|(measured, &one)| {
+        Some((one, measured.estimate.clone().filter(|estimate| !estimate.mostly_disturbed)?))
+    });
+    let again = again.collect();
     let (pairs, noise_floor) = judged(&outcome, pairs, &settings);
     let SequenceWorkers { proofs, layer_seconds, apart, .. } = workers;
     let layer_seconds = layer_seconds.into_iter().map(|(way, all)| (way, medians(&all)));
     Ok(MeasuredWorkload {
         pairs,
         noise_floor,
+        again,
         layer_seconds: layer_seconds.collect(),
         apart,
         proved: proofs.len(),

@@ -92,6 +92,11 @@ impl DeviceError {
             Self::OutOfMemory { .. } | Self::Library(_) => None,
         }
     }
+
+    /// Whether it is about one kernel, without which the device goes on.
+    pub(crate) const fn is_of_one_kernel(&self) -> bool {
+        matches!(self, Self::Compile { .. } | Self::CompilerEnded { .. } | Self::Kernel { .. })
+    }
 }
 
 /// An address in a device's memory.

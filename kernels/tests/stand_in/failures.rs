@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use fused_kernels::gpu::{Gpu, GpuOptions, Survey};
-use fused_kernels::{Backend, BackendError, Inputs, Variant, survey};
+use fused_kernels::{Backend, BackendError, Expected, Inputs, Variant, survey};
 use fusion_cost_model::Backend as BackendName;
 
 use super::build::{self, StandIn};
@@ -82,6 +82,37 @@ fn a_kernel_that_is_refused_is_named_with_its_launch() {
         assert!(message.starts_with("pointwise_"), "{message}");
         for part in [" x 1 x 1 blocks of ", " threads, 0 bytes of shared memory): "] {
             assert!(message.contains(part), "{part}: {message}");
+        }
+    }
+}
+
+/// The kernel that counts the clock is no variant's: without it the clock is not observed, and all else
+/// is measured.
+#[test]
+fn the_clock_is_not_observed_where_its_kernel_fails() {
+    for (backend, stand_in) in [
+        (BackendName::Cuda, cuda("flaw mma compile stamp")),
+        (BackendName::Cuda, cuda("flaw mma launch stamp")),
+        (BackendName::Hip, hip("flaw mfma compile stamp")),
+        (BackendName::Hip, hip("flaw mfma launch stamp")),
+    ] {
+        let Some(stand_in) = stand_in else { return };
+        let mut gpu = Gpu::open(backend, 0, &options(&stand_in)).unwrap();
+        let problem = problem(PROBLEMS[0]);
+        let inputs = Inputs::random(&problem, 1);
+        let mut prepared = gpu.prepare(&problem, &inputs, WARM).unwrap().unwrap();
+        prepared.new_layout(1).unwrap();
+        let mut running = 0;
+        prepared.run_each(&mut |name| running += if name.is_some() { 1 } else { -1 }).unwrap();
+        assert_eq!(running, 0, "nothing that ran is said to run still");
+        let expected = Expected::compute(&problem, &inputs, u64::MAX);
+        for variant in Variant::ALL {
+            prepared.poison().unwrap();
+            prepared.run(variant, 2).unwrap();
+            assert!(expected.error(&prepared.output().unwrap()) <= expected.tolerance());
+            // With a lead, and so with stamps if there were any.
+            prepared.run(variant, 2).unwrap();
+            assert_eq!(prepared.sensors().device_clock_mhz, None);
         }
     }
 }

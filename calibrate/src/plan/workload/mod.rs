@@ -1,5 +1,6 @@
 //! A model as it is run: each way is a sequence of layers. `ways` are those that a partition knows.
 
+mod again;
 mod ways;
 
 use std::collections::HashMap;
@@ -8,6 +9,7 @@ use fused_kernels::InputSpec;
 use fusion_cost_model::{GraphNode, NodeOps, Op, Pointwise, Problem};
 use serde::{Deserialize, Serialize};
 
+pub use again::Again;
 pub use ways::{Region, Ways};
 
 /// A way to run a model.

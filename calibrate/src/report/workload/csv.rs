@@ -7,7 +7,7 @@ use crate::plan::workload::Way;
 use crate::report::estimated::Range;
 
 /// `calibrate trace validate --operators` reads these, by name.
-const HEADER: [&str; 16] = [
+const HEADER: [&str; 20] = [
     "row",
     "way",
     "problem",
@@ -24,6 +24,10 @@ const HEADER: [&str; 16] = [
     "speedup_low",
     "speedup_high",
     "verdict",
+    "predicted_now_ms",
+    "predicted_now_low_ms",
+    "predicted_now_high_ms",
+    "error_now_pct",
 ];
 
 impl WorkloadReport {
@@ -49,6 +53,8 @@ fn of_way(way: &WayReport) -> Vec<String> {
     row.push(number(way.error_pct));
     row.extend(Range::cells(way.speedup));
     row.push(way.verdict.map_or_else(String::new, |verdict| verdict.to_string()));
+    row.extend(Range::cells(way.predicted_now_ms));
+    row.push(number(way.error_now_pct));
     row
 }
 
@@ -64,5 +70,7 @@ fn of_operator(operator: &Operator) -> Vec<String> {
     row.extend([number(operator.measured_ms), String::new(), String::new()]);
     row.push(number(operator.error_pct));
     row.extend([String::new(), String::new(), String::new(), String::new()]);
+    row.extend(Range::cells(operator.predicted_now_ms));
+    row.push(number(operator.error_now_pct));
     row
 }

@@ -3,6 +3,7 @@
 use fusion_cost_model::{Estimate as Answer, Evidence, Interval, OnTarget, Problem};
 
 use super::memory::ModelMemory;
+use super::speed::{Speed, at_speed};
 use super::{Known, Memory, Operator, WayReport};
 use crate::measure::Estimate;
 use crate::plan::workload::{Layer, Way, Ways};
@@ -19,6 +20,8 @@ pub(super) struct Figures<'a> {
     /// By how much the ways differ by the cost model.
     pub(super) splits: &'a Splits,
     pub(super) measured: Option<&'a MeasuredWorkload>,
+    /// How fast the machine was during the run.
+    pub(super) speed: Option<&'a Speed>,
 }
 
 /// The ratio of a measurement with its interval.
@@ -34,17 +37,24 @@ pub(super) fn error_pct(predicted: Option<f64>, measured: Option<f64>) -> Option
 }
 
 impl Figures<'_> {
-    /// What the cost model expects of a layer, and what it takes longer in this model.
-    pub(super) fn predicted(&self, layer: &Layer) -> Option<Range> {
+    /// What the cost model expects of a layer by itself.
+    fn alone(&self, layer: &Layer) -> Option<Range> {
         let answer = self.on.estimate(&layer.problem);
         let time: Option<Interval> =
             if layer.fused { answer.fused_ms() } else { answer.unfused_ms() };
-        let extra = self.memory.extra_ms(layer);
-        time.map(|Interval { value, low, high, .. }| Range {
-            value: value + extra,
-            low: low + extra,
-            high: high + extra,
-        })
+        time.map(Range::from)
+    }
+
+    /// What the cost model expects of a layer, and what it takes longer in this model.
+    pub(super) fn predicted(&self, layer: &Layer) -> Option<Range> {
+        Some(longer(self.alone(layer)?, self.memory.extra_ms(layer)))
+    }
+
+    /// The same at the speed of the machine during the run. What the memory takes longer stays as it
+    /// is: no problem that was measured again tells its speed.
+    fn predicted_now(&self, layer: &Layer) -> Option<Range> {
+        let factor = self.speed?.factor_of(&layer.problem);
+        Some(longer(at_speed(self.alone(layer)?, factor), self.memory.extra_ms(layer)))
     }
 
     fn evidence(&self, problem: &Problem) -> Evidence {
@@ -85,12 +95,18 @@ impl Figures<'_> {
                 predicted_ms: self.predicted(layer),
                 measured_ms: measured,
                 error_pct: None,
+                predicted_now_ms: self.predicted_now(layer),
+                error_now_pct: None,
             });
         }
         for operator in &mut operators {
-            operator.predicted_ms = operator.predicted_ms.map(|one| times(one, operator.times));
-            let predicted = operator.predicted_ms.map(|time| time.value);
-            operator.error_pct = error_pct(predicted, operator.measured_ms);
+            let all = |one: Range| times(one, operator.times);
+            let [predicted, now] = [operator.predicted_ms, operator.predicted_now_ms];
+            (operator.predicted_ms, operator.predicted_now_ms) = (predicted.map(all), now.map(all));
+            let error = |time: Option<Range>| {
+                error_pct(time.map(|time| all(time).value), operator.measured_ms)
+            };
+            (operator.error_pct, operator.error_now_pct) = (error(predicted), error(now));
         }
         operators
     }
@@ -108,12 +124,37 @@ impl Figures<'_> {
     fn total(&self, way: Way) -> Option<Range> {
         let operators = self.operators(Way::BestPartition).into_iter();
         let best = sum(operators.map(|one| one.predicted_ms).collect::<Option<Vec<Range>>>()?);
-        let slower = match way {
-            Way::Unfused => self.splits.never.slower_by_ms,
-            Way::AlwaysFused => self.splits.always.slower_by_ms,
-            Way::BestPartition => return Some(best),
-        };
-        Some(sum([best, slower]))
+        Some(self.slower(way).map_or(best, |slower| sum([best, slower])))
+    }
+
+    /// By how much the cost model expects a way to be slower than the best partition.
+    fn slower(&self, way: Way) -> Option<Range> {
+        match way {
+            Way::Unfused => Some(self.splits.never.slower_by_ms),
+            Way::AlwaysFused => Some(self.splits.always.slower_by_ms),
+            Way::BestPartition => None,
+        }
+    }
+
+    /// The time of a way that is expected at the speed of the machine during the run. Problems of a
+    /// family share a factor, so that they are off by it together.
+    fn total_now(&self, way: Way) -> Option<Range> {
+        let speed = self.speed?;
+        let layers = self.ways.of_way(Way::BestPartition);
+        let mut families: Vec<(Range, Vec<Range>)> = Vec::new();
+        for operator in self.operators(Way::BestPartition) {
+            let layer = layers.iter().find(|layer| layer.problem == operator.problem)?;
+            let factor = speed.factor_of(&operator.problem);
+            let alone = times(self.alone(layer)?, operator.times);
+            match families.iter_mut().find(|(known, _)| *known == factor) {
+                Some((_, all)) => all.push(alone),
+                None => families.push((factor, vec![alone])),
+            }
+        }
+        let of_families = families.into_iter().map(|(factor, all)| at_speed(sum(all), factor));
+        let slower = self.slower(way).map(|slower| at_speed(slower, speed.factor));
+        let extra = layers.iter().map(|layer| self.memory.extra_ms(layer)).sum();
+        Some(longer(sum(of_families.chain(slower)), extra))
     }
 
     /// What the caches do not keep, of the best partition: the other ways are predicted by how much
@@ -135,7 +176,7 @@ impl Figures<'_> {
     }
 
     pub(super) fn way(&self, way: Way) -> WayReport {
-        let predicted_ms = self.total(way);
+        let [predicted_ms, predicted_now_ms] = [self.total(way), self.total_now(way)];
         let unfused = self.total(Way::Unfused);
         let measured_ms = self.time(way);
         let measured = measured_ms.map(|time| time.value);
@@ -151,6 +192,8 @@ impl Figures<'_> {
             predicted_ms,
             measured_ms,
             error_pct: error_pct(predicted_ms.map(|time| time.value), measured),
+            predicted_now_ms,
+            error_now_pct: error_pct(predicted_now_ms.map(|time| time.value), measured),
             predicted_speedup: unfused
                 .zip(predicted_ms)
                 .filter(|_| way != Way::Unfused)
@@ -194,6 +237,11 @@ impl Figures<'_> {
         }
         known
     }
+}
+
+/// A time with what it takes longer in a model.
+fn longer(Range { value, low, high }: Range, extra: f64) -> Range {
+    Range { value: value + extra, low: low + extra, high: high + extra }
 }
 
 /// The time of several places of one problem, whose predictions are off by the same.

@@ -5,6 +5,7 @@ mod csv;
 mod figures;
 mod gains;
 mod memory;
+mod speed;
 mod text;
 
 use std::collections::BTreeMap;
@@ -20,6 +21,7 @@ use crate::plan::workload::{Way, Ways};
 use crate::run::workload::MeasuredWorkload;
 
 pub use gains::{Gain, Times};
+pub use speed::{MeasuredAgain, Speed};
 
 /// A model run in several ways.
 #[derive(Debug, Clone, Serialize)]
@@ -120,6 +122,10 @@ pub struct WayReport {
     pub measured_ms: Option<Range>,
     /// Predicted less measured time, in per cent of the latter.
     pub error_pct: Option<f64>,
+    /// The time that is expected at the speed of the machine during the run; see [`Speed`].
+    pub predicted_now_ms: Option<Range>,
+    /// That less the measured time, in per cent of the latter.
+    pub error_now_pct: Option<f64>,
     /// The unfused time over this one, as it is expected.
     pub predicted_speedup: Option<f64>,
     /// The same as it was measured, in pairs.
@@ -148,6 +154,10 @@ pub struct Operator {
     pub measured_ms: Option<f64>,
     /// Predicted less measured time, in per cent of the latter.
     pub error_pct: Option<f64>,
+    /// The time of all places that is expected at the speed of the machine during the run.
+    pub predicted_now_ms: Option<Range>,
+    /// That less the measured time, in per cent of the latter.
+    pub error_now_pct: Option<f64>,
 }
 
 /// Ops that could be one kernel and are better apart.
@@ -180,6 +190,9 @@ pub struct Measurement {
     pub pairs_kept: usize,
     /// Those that something disturbed, by cause.
     pub disturbed: Disturbed,
+    /// How fast the machine was during the run, against the profile; `None` where nothing of this
+    /// machine's profile could be measured again.
+    pub speed: Option<Speed>,
     /// Seed of the inputs, the memory layouts and the order of the samples.
     pub seed: u64,
     /// The unfused way against a copy of itself, whose truth is 1.
@@ -233,8 +246,15 @@ impl WorkloadReport {
     ) -> Self {
         let of_run = measured.as_ref().map(|(measured, _)| *measured);
         let memory = memory::ModelMemory::of(ways.of_way(Way::BestPartition), on, cold);
-        let figures =
-            figures::Figures { ways, on, memory, splits: &split.splits, measured: of_run };
+        let speed = of_run.and_then(|measured| Speed::of(&measured.again));
+        let figures = figures::Figures {
+            ways,
+            on,
+            memory,
+            splits: &split.splits,
+            measured: of_run,
+            speed: speed.as_ref(),
+        };
         let mut operators: Vec<Operator> =
             Way::ALL.into_iter().flat_map(|way| figures.operators(way)).collect();
         let size = |one: &Operator| {
@@ -253,7 +273,7 @@ impl WorkloadReport {
             apart: apart(split),
             opaque: split.opaque.clone(),
             assumed: split.assumed.clone(),
-            measurement: measured.map(|(measured, run)| measurement(measured, run)),
+            measurement: measured.map(|(measured, run)| measurement(measured, run, speed.clone())),
             question,
         }
     }
@@ -275,7 +295,7 @@ fn apart(split: &SplitModel) -> Vec<Apart> {
     all
 }
 
-fn measurement(measured: &MeasuredWorkload, run: MeasuredOn) -> Measurement {
+fn measurement(measured: &MeasuredWorkload, run: MeasuredOn, speed: Option<Speed>) -> Measurement {
     let estimates = || measured.pairs.iter().map(|pair| &pair.estimate);
     let itself = measured.pairs.iter().find(|pair| pair.ways[0] == pair.ways[1]);
     let MeasuredOn { machine, is_of_profile, seed } = run;
@@ -286,6 +306,7 @@ fn measurement(measured: &MeasuredWorkload, run: MeasuredOn) -> Measurement {
         pairs: estimates().map(|one| one.pairs).sum(),
         pairs_kept: estimates().map(|one| one.pairs_kept).sum(),
         disturbed: estimates().map(|one| one.disturbed).fold(Disturbed::default(), Cause::sum),
+        speed,
         seed,
         against_itself: itself.map(|pair| figures::ratio(&pair.estimate)),
         noise_floor: measured.noise_floor,

@@ -6,16 +6,17 @@ use cli_support::width::Width;
 use fusion_cost_model::calibration::Verdict;
 
 use super::gains::{Gain, Times};
-use super::{Apart, Known, Measurement, Memory, Operator, WayReport, WorkloadReport};
+use super::{Apart, Known, Measurement, Memory, Operator, Speed, WayReport, WorkloadReport};
 use crate::judge::causes_of;
 use crate::plan::workload::Way;
 use crate::report::block::Block;
 use crate::report::estimated::{Range, short, signed};
 
-const WAYS: [Column; 6] = [
+const WAYS: [Column; 7] = [
     Column::numbers("predicted [95 %]", 0),
     Column::numbers("measured [95 %]", 0),
     Column::numbers("error", 0),
+    Column::numbers("error now", 0),
     Column::numbers("kernels", 3),
     Column::numbers("against unfused [95 %]", 1),
     Column::words("verdict", 2),
@@ -35,12 +36,13 @@ const GAINS: [Column; 5] = [
     Column::numbers("predicted", 2),
 ];
 
-const OPERATORS: [Column; 5] = [
+const OPERATORS: [Column; 6] = [
     Column::numbers("times", 0),
     Column::words("evidence", 1),
     Column::numbers("predicted", 0),
     Column::numbers("measured", 0),
     Column::numbers("error", 0),
+    Column::numbers("error now", 0),
 ];
 
 impl WorkloadReport {
@@ -69,6 +71,7 @@ impl WorkloadReport {
         let mut foot = self.invalid();
         foot.extend(self.foot(top));
         if let Some(measurement) = &self.measurement {
+            foot.extend(measurement.speed.as_ref().map(now));
             foot.extend(procedure(measurement));
         }
         if !foot.is_empty() {
@@ -153,14 +156,14 @@ impl WorkloadReport {
             format!("best partition, {} of {}", of_best().count().min(top), of_best().count());
         let mut table = RankedTable::new(title, &OPERATORS);
         for operator in of_best().take(top) {
-            let Operator { problem, times, evidence, predicted_ms, measured_ms, error_pct, .. } =
-                operator;
+            let Operator { problem, times, evidence, predicted_ms, measured_ms, .. } = operator;
             let cells = [
                 times.to_string(),
                 short(*evidence).to_owned(),
                 predicted_ms.map_or_else(dash, |time| milliseconds(time.value)),
                 measured_ms.map_or_else(dash, milliseconds),
-                error(*error_pct),
+                error(operator.error_pct),
+                error(operator.error_now_pct),
             ];
             table.row(named(&problem.to_string(), long), cells);
         }
@@ -237,6 +240,7 @@ fn measured_way(way: &WayReport) -> [String; WAYS.len()] {
         time(way.predicted_ms),
         time(way.measured_ms),
         error(way.error_pct),
+        error(way.error_now_pct),
         way.kernels.to_string(),
         speedup,
         verdict,
@@ -315,6 +319,23 @@ fn apart(Apart { problem, times, speedup, evidence }: &Apart) -> String {
     let times = if *times > 1 { format!(" x{times}") } else { String::new() };
     let speedup = speedup.map_or_else(dash, |speedup| format!("{:.3}", speedup.value));
     format!("{problem}{times} ({speedup}, {})", evidence.name())
+}
+
+/// How fast the machine was.
+fn now(speed: &Speed) -> Block {
+    let Speed { factor: Range { value, low, high }, families, problems, .. } = speed;
+    let families = families.iter().map(|(name, factor)| format!("{name} {:.3}", factor.value));
+    let families = match families.collect::<Vec<_>>() {
+        few if few.len() < 2 => String::new(),
+        several => format!(" ({})", several.join(", ")),
+    };
+    let text = format!(
+        "{} measured again, each alone, took {}{families} of the time in the profile; `error now` is \
+         that of the times predicted at this speed",
+        counted(problems.len(), "problem", "problems"),
+        ratio(*value, *low, *high),
+    );
+    Block::line("now", text)
 }
 
 /// How it was measured.

@@ -88,6 +88,14 @@ impl<'a> Session<'a> {
         self
     }
 
+    /// The same run with more subjects, which need no A/A runs of their own: no ratio of theirs counts.
+    #[must_use]
+    pub fn beside(mut self, subjects: &[Subject]) -> Self {
+        let measured = subjects.iter().map(|&subject| Measured::new(subject, self.settings.cores));
+        self.measured.extend(measured);
+        self
+    }
+
     /// Writes everything into a journal, and takes over what an earlier part of the run left
     /// there.
     #[must_use]

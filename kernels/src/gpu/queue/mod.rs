@@ -81,13 +81,19 @@ impl Queue {
         self
     }
 
-    /// Runs the kernel of the stamps by itself, and says so.
-    pub(crate) fn run_stamps(&self, hears: &mut FirstRuns<'_>) -> Result<(), DeviceError> {
+    /// Runs the kernel of the stamps by itself, and says so. If the driver refuses it, there are no
+    /// stamps.
+    pub(crate) fn run_stamps(&mut self, hears: &mut FirstRuns<'_>) -> Result<(), DeviceError> {
         let Some(stamps) = &self.stamps else { return Ok(()) };
         let kernel = stamps.kernel();
         hears(Some(&kernel.name()));
-        stamps.write(Moment::Before)?;
-        self.driver.synchronize().map_err(|error| kernel.failed(error))?;
+        match stamps.write(Moment::Before) {
+            Err(error) if error.is_of_one_kernel() => self.stamps = None,
+            written => {
+                written?;
+                self.driver.synchronize().map_err(|error| kernel.failed(error))?;
+            }
+        }
         hears(None);
         Ok(())
     }
