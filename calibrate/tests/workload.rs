@@ -390,6 +390,8 @@ fn report() -> WorkloadReport {
             pairs: 160,
             pairs_kept: 155,
             disturbed: Disturbed { run_delay: Some(4), steal: Some(2), ..Disturbed::default() },
+            others_busy: Some(0.023),
+            services_count: true,
             speed: Speed::of_times(&[
                 (problem(gelu), [3.13, 3.1, 3.16], [3.16, 3.1, 3.2]),
                 (problem(norm), [0.87, 0.86, 0.88], [0.88, 0.87, 0.89]),

@@ -18,7 +18,7 @@ use crate::measure::{Estimate, Procedure, RESOLUTION, Surroundings, Unit};
 pub use noise::{control, controls_for, noise_floor, same_margin};
 pub(crate) use reason::causes_of;
 pub use reason::{InState, Reason};
-pub use surroundings::{LEAST_SPAN, span};
+pub use surroundings::{LEAST_SPAN, others_busy, span};
 
 /// A time below the least possible one by more than this factor contradicts the ceilings.
 const LEAST_TIME_MARGIN: f64 = 1.1;

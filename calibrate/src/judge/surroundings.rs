@@ -47,7 +47,8 @@ pub(super) fn remarks(case: &Case<'_>) -> Vec<Reason> {
 
 /// The processors that other programs kept busy, in the mean over the processes; `None` where the
 /// system does not report it.
-fn others_busy(surroundings: &[Surroundings]) -> Option<f64> {
+#[must_use]
+pub fn others_busy(surroundings: &[Surroundings]) -> Option<f64> {
     let busy: Vec<f64> = surroundings.iter().filter_map(|one| one.others_busy).collect();
     (!busy.is_empty()).then(|| crate::measure::mean(&busy))
 }

@@ -8,13 +8,13 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use fusion_cost_model::Problem;
-use fusion_cost_model::calibration::{MachineState, RunEnd, Verdict};
+use fusion_cost_model::calibration::{Disturbed, MachineState, RunEnd, Verdict};
 
 use super::observer::Observer;
 use super::outcome::Outcome;
 use super::session::Session;
 use super::settings::RunSettings;
-use crate::judge::{control, noise_floor};
+use crate::judge::{control, noise_floor, others_busy};
 use crate::measure::{Estimate, median};
 use crate::plan::workload::{Again, Layer, Way};
 use crate::plan::{Comparison, Subject};
@@ -38,7 +38,14 @@ pub struct MeasuredPair {
     pub estimate: Estimate,
     /// What the ratio says.
     pub verdict: Verdict,
+    /// How many processors other programs kept busy meanwhile, in the mean; `None` where the system
+    /// does not report it.
+    pub others_busy: Option<f64>,
 }
+
+/// While other programs keep no more processors busy than this, in the mean, they are small services of
+/// the system.
+const MOST_SERVICES_BUSY: f64 = 0.05;
 
 /// What was measured of a model.
 #[derive(Debug)]
@@ -226,15 +233,30 @@ fn judged(outcome: &Outcome, pairs: &[Pair], settings: &RunSettings) -> (Vec<Mea
     let floor = noise_floor(&controls).exp_m1();
     let pair = |(one, &ways): (&super::Measured, &Pair)| {
         let estimate = one.estimate.clone()?;
-        let Estimate { ratio, low, high, mostly_disturbed, .. } = estimate;
-        let verdict = if mostly_disturbed {
-            Verdict::Invalid
-        } else {
-            Verdict::by_interval(ratio, [low, high], floor)
-        };
-        Some(MeasuredPair { ways, estimate, verdict })
+        let others_busy = others_busy(&one.surroundings());
+        let verdict = verdict(&estimate, others_busy, floor);
+        Some(MeasuredPair { ways, estimate, verdict, others_busy })
     };
     (measured().filter_map(pair).collect(), floor)
+}
+
+/// What the ratio of two ways says.
+///
+/// A sample of a model is one run of it, and cannot be made shorter. In a tenth of a second, small
+/// services of the system disturb most samples on a machine that is as quiet as it gets. An estimate of
+/// which most pairs are disturbed counts all pairs, so that its interval holds what the services did.
+/// It is only of no use if other programs did more than that, or if what disturbed most pairs is not in
+/// the time of other programs.
+fn verdict(estimate: &Estimate, others_busy: Option<f64>, floor: f64) -> Verdict {
+    let Estimate { ratio, low, high, mostly_disturbed, disturbed, pairs, .. } = *estimate;
+    let Disturbed { steal, cpu_pressure, migration, page_fault, .. } = disturbed;
+    let by_else: u32 = [steal, cpu_pressure, migration, page_fault].into_iter().flatten().sum();
+    let by_services =
+        others_busy.is_some_and(|busy| busy <= MOST_SERVICES_BUSY) && 2 * by_else as usize <= pairs;
+    if mostly_disturbed && !by_services {
+        return Verdict::Invalid;
+    }
+    Verdict::by_interval(ratio, [low, high], floor)
 }
 
 /// The median of each layer over processes.
@@ -248,6 +270,7 @@ fn medians(processes: &[Vec<f64>]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::{Cause, Method, Order, Round, Samples, estimate};
 
     #[test]
     fn every_pair_has_a_stand_in_of_its_own() {
@@ -262,6 +285,37 @@ mod tests {
         assert_eq!(numbers, [1, 2, 3]);
         let copies: Vec<bool> = subjects.iter().map(|one| one.comparison.has_copy()).collect();
         assert_eq!(copies, [false, false, true]);
+    }
+
+    #[test]
+    fn services_of_the_system_leave_a_verdict_and_other_programs_none() {
+        let pair = |causes: &[Cause]| crate::measure::Pair {
+            seconds: [1.2, 1.0],
+            order: Order::FirstSecond,
+            causes: causes.to_vec(),
+            clock_changed: [false; 2],
+        };
+        let verdict_of = |causes: &[Cause], others_busy| {
+            let pairs = [vec![pair(causes); 7], vec![pair(&[]); 5]].concat();
+            let samples = Samples {
+                rounds: vec![Round { pairs }; 2],
+                iterations: [1, 1],
+                ticks: 100_000,
+                back_to_back: 0.0,
+                observable: Cause::ALL.to_vec(),
+                sensors: None,
+            };
+            let method = Method { level: 0.95, correlation: None, states: &[] };
+            let found = estimate(&[&samples; 10], &method).unwrap();
+            assert_eq!(found.mostly_disturbed, !causes.is_empty());
+            verdict(&found, others_busy, 0.01)
+        };
+        assert_eq!(verdict_of(&[], Some(1.0)), Verdict::Faster);
+        assert_eq!(verdict_of(&[Cause::RunDelay], Some(0.02)), Verdict::Faster);
+        assert_eq!(verdict_of(&[Cause::RunDelay], Some(0.1)), Verdict::Invalid);
+        assert_eq!(verdict_of(&[Cause::RunDelay], None), Verdict::Invalid);
+        // What the hypervisor takes is no time of a program here.
+        assert_eq!(verdict_of(&[Cause::Steal], Some(0.02)), Verdict::Invalid);
     }
 
     #[test]

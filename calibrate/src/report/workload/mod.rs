@@ -190,6 +190,12 @@ pub struct Measurement {
     pub pairs_kept: usize,
     /// Those that something disturbed, by cause.
     pub disturbed: Disturbed,
+    /// How many processors other programs kept busy meanwhile, in the mean, for the pair of ways with the
+    /// most; `None` where the system does not report it.
+    pub others_busy: Option<f64>,
+    /// Whether all pairs of samples of some ways count, since small services of the system disturbed
+    /// most of them.
+    pub services_count: bool,
     /// How fast the machine was during the run, against the profile; `None` where nothing of this
     /// machine's profile could be measured again.
     pub speed: Option<Speed>,
@@ -306,6 +312,11 @@ fn measurement(measured: &MeasuredWorkload, run: MeasuredOn, speed: Option<Speed
         pairs: estimates().map(|one| one.pairs).sum(),
         pairs_kept: estimates().map(|one| one.pairs_kept).sum(),
         disturbed: estimates().map(|one| one.disturbed).fold(Disturbed::default(), Cause::sum),
+        others_busy: measured.pairs.iter().filter_map(|pair| pair.others_busy).reduce(f64::max),
+        services_count: measured
+            .pairs
+            .iter()
+            .any(|pair| pair.estimate.mostly_disturbed && pair.verdict != Verdict::Invalid),
         speed,
         seed,
         against_itself: itself.map(|pair| figures::ratio(&pair.estimate)),

@@ -355,6 +355,14 @@ fn procedure(measurement: &Measurement) -> Vec<Block> {
     if measurement.states > 1 {
         text += &format!("; the machine was in {} states", measurement.states);
     }
+    if measurement.services_count
+        && let Some(busy) = measurement.others_busy
+    {
+        text += &format!(
+            "; services of the system, which kept {busy:.2} processors busy, disturbed most pairs of \
+             some ways: all pairs of these count"
+        );
+    }
     let mut blocks = vec![Block::line("measured", text)];
     if let Some(Range { value, low, high }) = measurement.against_itself {
         let floor = percent_of(measurement.noise_floor);
