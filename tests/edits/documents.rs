@@ -1,8 +1,8 @@
 //! Files that have every key between them.
 
 use fusion_cost_model::calibration::{
-    Addition, CheckStatus, EarlierState, HardwareCalibration, KernelFailure, NoiseFloor,
-    RuntimeUsed, Skipped,
+    Addition, CheckStatus, EarlierState, HardwareCalibration, KernelFailure, MachineState,
+    NoiseFloor, RuntimeUsed, Skipped,
 };
 use fusion_cost_model::{Implementation, Rewrite};
 
@@ -32,10 +32,13 @@ fn measured() -> HardwareCalibration {
     calibration.num_records = calibration.records.len() as u64;
     assert_eq!(calibration.num_records, PROBLEMS.len() as u64);
     calibration.records[1].rewrite = Some(Rewrite::BnFolded);
-    // The one that is off the most explains the noise floors.
-    let off = |noise: &NoiseFloor| noise.ratio.ln().abs();
+    // The one that is off the most explains the noise floors, and a single op is one itself.
+    let is_single = |noise: &NoiseFloor| noise.problem.chain().is_single();
+    let off = |noise: &NoiseFloor| if is_single(noise) { 0.0 } else { noise.ratio.ln().abs() };
     let most = calibration.noise.iter().map(off).fold(0.0, f64::max);
-    calibration.noise.retain(|noise| off(noise) == most);
+    let is_its_own =
+        |noise: &NoiseFloor| PROBLEMS.contains(&noise.problem.to_string().as_str());
+    calibration.noise.retain(|noise| off(noise) == most || is_its_own(noise));
     calibration.checks.truncate(2);
     calibration
 }
@@ -61,6 +64,15 @@ fn grown() -> HardwareCalibration {
     let fingerprint = &mut calibration.fingerprint;
     fingerprint.governor = Some("performance".to_owned());
     fingerprint.turbo = Some(true);
+    calibration.states.push(MachineState {
+        id: 1,
+        handoff_us: Some(0.2),
+        triad_gb_per_s: 40.0,
+        triad_range: [35.0, 45.0],
+        processes: 40,
+    });
+    calibration.records.iter_mut().for_each(|record| record.states = vec![1]);
+    calibration.ceilings.iter_mut().for_each(|ceilings| ceilings.state = Some(1));
     calibration.earlier_states.push(EarlierState {
         seen_at: started_at,
         threads: 2,
@@ -75,13 +87,10 @@ fn grown() -> HardwareCalibration {
         device: "cpu".to_owned(),
         options: std::iter::once(("threads".to_owned(), "2".to_owned())).collect(),
     });
-    let of_tiny = NoiseFloor {
-        implementation: tiny,
-        own_tensors: true,
-        disturbed: true,
-        ..calibration.noise[0].clone()
-    };
-    calibration.noise.push(of_tiny);
+    calibration.noise.iter_mut().for_each(|noise| noise.own_tensors = true);
+    let noise = calibration.noise[0].clone();
+    calibration.noise.push(NoiseFloor { implementation: tiny, ..noise.clone() });
+    calibration.noise.push(NoiseFloor { disturbed: true, ..noise });
     calibration.records[2].implementation = tiny;
     calibration.skipped.push(Skipped {
         problem: "mlp/f32/m1.k2.n3.o4".parse().unwrap(),
