@@ -74,10 +74,11 @@ fn found(calibration: &mut HardwareCalibration, name: &str, status: CheckStatus,
 
 #[test]
 fn the_fingerprint_is_what_the_checks_found() {
-    let line = |key: &str| example().to_toml().unwrap().lines().position(|line| {
-        line.starts_with(&format!("{key} = "))
-    });
-    let virtualized = format!("fingerprint.virtualized at line {}: ", line("virtualized").unwrap() + 1);
+    let line = |key: &str| {
+        example().to_toml().unwrap().lines().position(|line| line.starts_with(&format!("{key} = ")))
+    };
+    let virtualized =
+        format!("fingerprint.virtualized at line {}: ", line("virtualized").unwrap() + 1);
     refused(
         &example(),
         &[

@@ -151,7 +151,8 @@ fn a_neighbour_is_worth_a_word_and_seen_by_looks() {
         }
     };
     let busy = "other programs kept 0.4 processors busy; stop them";
-    let of_memory = "other programs kept 0.4 processors busy, and memory gave 21 GB/s at its lowest";
+    let of_memory =
+        "other programs kept 0.4 processors busy, and memory gave 21 GB/s at its lowest";
     let idle = "other programs kept 0.1 processors busy; stop them";
     assert_eq!(read(&example(), &says(busy)), Ok(()));
     assert_eq!(read(&of_states(), &says(of_memory)), Ok(()));

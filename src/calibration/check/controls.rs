@@ -118,10 +118,9 @@ fn usable<'a>(
     record: &'a FusionRecord,
 ) -> impl Iterator<Item = &'a NoiseFloor> + Clone {
     let whose = yardstick_of(record.implementation);
-    calibration
-        .noise
-        .iter()
-        .filter(move |one| !one.disturbed && (one.clock, one.implementation) == (record.clock, whose))
+    calibration.noise.iter().filter(move |one| {
+        !one.disturbed && (one.clock, one.implementation) == (record.clock, whose)
+    })
 }
 
 /// Whether there is an A/A run that speaks for a record.

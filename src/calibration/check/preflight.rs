@@ -75,7 +75,8 @@ fn same<T: PartialEq + std::fmt::Debug>(
         (Some(said), given) if said == given => Ok(()),
         (_, Some(given)) => fail(Place::of(key), contradicts(given, check)),
         (_, None) => {
-            let why = format!("it is missing, and the check {:?} found {:?}", check.name, check.found);
+            let why =
+                format!("it is missing, and the check {:?} found {:?}", check.name, check.found);
             fail(Place::of(key), why)
         }
     }
@@ -153,7 +154,9 @@ fn check_available(check: &Check, fingerprint: &Fingerprint) -> Checked {
     #[expect(clippy::cast_precision_loss, reason = "an amount for people")]
     let memory_bytes = fingerprint.memory_bytes as f64;
     match gibibytes(&check.found) {
-        Some([available, _]) if check.found.contains(" GiB available") && available > memory_bytes => {
+        Some([available, _])
+            if check.found.contains(" GiB available") && available > memory_bytes =>
+        {
             fail(Place::of("memory_bytes"), contradicts(fingerprint.memory_bytes, check))
         }
         _ => Ok(()),

@@ -47,11 +47,7 @@ fn deny_if(is_so: bool, why: &str) -> Figures {
     if is_so { Deny(why.to_owned()) } else { Allow }
 }
 
-fn figures(
-    code: ReasonCode,
-    record: &FusionRecord,
-    calibration: &HardwareCalibration,
-) -> Figures {
+fn figures(code: ReasonCode, record: &FusionRecord, calibration: &HardwareCalibration) -> Figures {
     match code {
         ReasonCode::MostlyDisturbed => mostly_disturbed(record),
         ReasonCode::NoControl => no_control(record, calibration),
@@ -274,7 +270,8 @@ const MOST_OTHERS_BUSY: f64 = 0.2;
 fn neighbour(record: &FusionRecord) -> Figures {
     let texts = record.reasons.iter().filter(|reason| reason.code == ReasonCode::Neighbour);
     for text in texts.map(|reason| &reason.text) {
-        let busy = text.split_once("kept ").and_then(|(_, rest)| rest.split_once(" processors busy"));
+        let busy =
+            text.split_once("kept ").and_then(|(_, rest)| rest.split_once(" processors busy"));
         let busy: Option<(f64, &str)> =
             busy.and_then(|(number, rest)| Some((number.parse().ok()?, rest)));
         let Some((busy, rest)) = busy else {

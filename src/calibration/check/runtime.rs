@@ -44,10 +44,7 @@ fn check_one(runtime: &RuntimeUsed, is_new: bool) -> Checked {
     Ok(())
 }
 
-fn check_described(
-    implementation: Implementation,
-    described: &HashSet<Implementation>,
-) -> Checked {
+fn check_described(implementation: Implementation, described: &HashSet<Implementation>) -> Checked {
     match implementation.runtime() {
         Some(id) if !described.contains(&implementation) => {
             fail(Place::of("implementation"), format!("no [[runtime]] describes {id}"))

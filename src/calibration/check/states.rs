@@ -83,10 +83,7 @@ fn check_look(handoff_us: Option<f64>, triad_gb_per_s: f64) -> Checked {
 }
 
 /// What one run says of the states together. Records that somebody has taken out may have met them.
-pub(super) fn check_of_one_run(
-    calibration: &HardwareCalibration,
-    text: &str,
-) -> Result<(), Error> {
+pub(super) fn check_of_one_run(calibration: &HardwareCalibration, text: &str) -> Result<(), Error> {
     if !calibration.is_of_one_run() {
         return Ok(());
     }
