@@ -43,7 +43,10 @@ impl FileKind {
     /// What a text says that it is; `None` where it says nothing that is known, or is no TOML.
     #[must_use]
     pub fn of(text: &str) -> Option<Self> {
-        let table: toml::Table = text.parse().ok()?;
+        Self::said_in(&top(text).ok()?)
+    }
+
+    fn said_in(table: &toml::Table) -> Option<Self> {
         let kind = table.get("kind")?.as_str()?;
         Self::ALL.into_iter().find(|known| known.name() == kind)
     }
@@ -51,18 +54,21 @@ impl FileKind {
     /// Checks that a text is a TOML file of this kind and version.
     ///
     /// A file of another kind or version may have keys that would make a worse message, so this
-    /// comes before anything else of the file is read.
+    /// comes before anything else of the file is read. What comes after the first table is parsed
+    /// only where the keys before it do not say what the file is.
     ///
     /// # Errors
     ///
     /// An [`Error`] that says what the file is and what was expected, or where it is no TOML.
     pub fn expect(self, text: &str, schema_version: u32) -> Result<(), Error> {
-        let table: toml::Table =
-            text.parse().map_err(|error| Error::invalid_file(self.name(), error))?;
+        let no_toml = |error| Error::invalid_file(self.name(), error);
+        let mut table = top(text).map_err(no_toml)?;
+        if Self::said_in(&table).is_none() {
+            table = text.parse().map_err(no_toml)?;
+        }
         let kind = table.get("kind").and_then(toml::Value::as_str);
         let version = table.get("schema_version");
-        let known = Self::ALL.into_iter().find(|known| Some(known.name()) == kind);
-        match (known, version.and_then(toml::Value::as_integer)) {
+        match (Self::said_in(&table), version.and_then(toml::Value::as_integer)) {
             (Some(found), _) if found != self => Err(self.wrong(format!(
                 "it is {}, not {}; {}",
                 found.with_article(),
@@ -154,6 +160,14 @@ impl fmt::Display for FileKind {
     }
 }
 
+/// The keys before the first table, or the whole file where these are not to be had alone, since a
+/// value reaches over a line that looks like the beginning of a table.
+fn top(text: &str) -> Result<toml::Table, toml::de::Error> {
+    let end = if text.starts_with('[') { Some(0) } else { text.find("\n[").map(|at| at + 1) };
+    let keys = end.and_then(|end| text.get(..end));
+    keys.and_then(|keys| keys.parse().ok()).map_or_else(|| text.parse(), Ok)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -180,6 +194,19 @@ mod tests {
         assert!(message("kind = \"model\"").contains("kind is `model`; expected"));
         assert!(message("schema_version = 3").contains("expected kind = \"calibration\""));
         assert!(message("kind = 7").contains("expected kind = \"calibration\""));
+    }
+
+    #[test]
+    fn only_what_stands_before_all_tables_says_it() {
+        let kind = "kind = \"calibration\"\nschema_version = 3\n";
+        let wide = "text = \"\"\"\n[x]\n\"\"\"\n";
+        for text in [format!("{kind}[a]\nb = "), format!("{wide}{kind}[a]\n")] {
+            assert!(FileKind::Calibration.expect(&text, 3).is_ok(), "{text}");
+            assert_eq!(FileKind::of(&text), Some(FileKind::Calibration), "{text}");
+        }
+        assert_eq!(FileKind::of(&format!("[a]\n{kind}")), None);
+        assert!(message(&format!("[a]\n{kind}")).contains("it has no `kind` at its top level"));
+        assert!(message("[a]\nb = ").contains("line 2"), "what is no TOML has no kind");
     }
 
     #[test]

@@ -6,13 +6,18 @@ use std::path::Path;
 
 use crate::error::{Error, ErrorKind};
 
-/// The bytes that a file has at most: those of ten thousand records, fifty times as many as there are
+/// The bytes that a file has at most: those of six thousand records, thirty times as many as there are
 /// problems in the largest set. Reading more would take seconds.
-const MOST_BYTES: u64 = 20 << 20;
+const MOST_BYTES: u64 = 16 << 20;
 
-/// Its lines, keys, values and tables at most. A parser takes some 200 bytes for each, so that a file of
-/// hardly anything else would take gigabytes. A calibration of the largest size has five million.
-const MOST_PARTS: usize = 5_500_000;
+/// What its lines, keys, values and tables take at most. A parser needs some 150 bytes and a part of a
+/// microsecond for a value, and more for a key or a table, so that a file of hardly anything else would
+/// take gigabytes and many seconds. A calibration of the largest size has fourteen and a half millions.
+const MOST_PARTS: usize = 15_000_000;
+
+/// The keys that a table has at most. One of a calibration has some fifty; among a million, each
+/// further one is slow to insert.
+const MOST_KEYS: usize = 10_000;
 
 /// The text of a file without a byte order mark. It is read once: it can be a pipe.
 pub(crate) fn read(path: &Path) -> Result<String, Error> {
@@ -35,8 +40,13 @@ fn read_to_limit(file: File) -> io::Result<String> {
     if text.len() as u64 > MOST_BYTES {
         return Err(too_large(""));
     }
-    if parts(&text) > MOST_PARTS {
-        let reason = format!("it has more than the {MOST_PARTS} keys and values that are read");
+    let Parts { parts, most_keys } = Parts::of(&text);
+    if parts > MOST_PARTS || most_keys > MOST_KEYS {
+        let reason = if parts > MOST_PARTS {
+            "it has more keys, values and tables than are read from one file".to_owned()
+        } else {
+            format!("it has a table of {most_keys} keys, more than the {MOST_KEYS} that are read")
+        };
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, reason));
     }
     Ok(match text.strip_prefix('\u{feff}') {
@@ -45,33 +55,64 @@ fn read_to_limit(file: File) -> io::Result<String> {
     })
 }
 
-/// What a table takes, in keys.
-const KEYS_OF_TABLE: usize = 15;
+/// What a part of a key or of a number takes, in lines; and a value in a list, a key with its value, and
+/// a table.
+const DOT: usize = 2;
+const VALUE: usize = 6;
+const KEY: usize = 12;
+const TABLE: usize = 30;
 
-/// At least as many as a text has lines, keys, values and tables: each is behind one of these signs.
-/// Tables take more: those that a line names, and what is before a dot in a key.
-fn parts(text: &str) -> usize {
-    let (mut parts, mut dots) = (0, 0);
-    let mut before = b'\n';
-    for byte in text.bytes() {
-        if byte == b'[' && before == b'\n' {
-            parts += KEYS_OF_TABLE;
-        }
-        before = byte;
-        match byte {
-            b'.' => {
-                parts += 1;
-                dots += 1;
-                continue;
+/// What a parser has to do for a text.
+#[derive(Debug, PartialEq, Eq)]
+struct Parts {
+    /// At least as many as it has lines, keys, values and tables, each with its weight: all of them
+    /// are behind one of a few signs. So are the tables that a line names, and what is before a dot
+    /// in a key.
+    parts: usize,
+    /// The keys of the table that has the most of them.
+    most_keys: usize,
+}
+
+impl Parts {
+    fn of(text: &str) -> Self {
+        let (mut parts, mut dots) = (0, 0);
+        let (mut keys, mut most_keys) = (0, 0);
+        // The sign before, and the last one that is no space.
+        let (mut before, mut last) = (b'\n', b'\n');
+        for byte in text.bytes() {
+            if byte == b'[' && before == b'\n' {
+                parts += TABLE;
+                // Elsewhere it is in a list that goes on.
+                if !matches!(last, b'[' | b',') {
+                    keys = 0;
+                }
             }
-            // Behind a key, or the name of a table.
-            b'=' | b']' => parts += usize::from(byte == b'=') + dots * KEYS_OF_TABLE,
-            b'\n' | b',' | b'[' | b'{' => parts += 1,
-            _ => continue,
+            before = byte;
+            if !byte.is_ascii_whitespace() {
+                last = byte;
+            }
+            match byte {
+                b'.' => {
+                    parts += DOT;
+                    dots += 1;
+                    continue;
+                }
+                // Behind a key.
+                b'=' => {
+                    parts += KEY + dots * TABLE;
+                    keys += 1;
+                    most_keys = most_keys.max(keys);
+                }
+                // Behind the name of a table, or a list.
+                b']' => parts += dots * TABLE,
+                b'\n' => parts += 1,
+                b',' | b'[' | b'{' => parts += VALUE,
+                _ => continue,
+            }
+            dots = 0;
         }
-        dots = 0;
+        Self { parts, most_keys }
     }
-    parts
 }
 
 #[cfg(test)]
@@ -84,27 +125,68 @@ mod tests {
         file.as_file().set_len(5 << 30).unwrap();
         let message = read(file.path()).unwrap_err().to_string();
         assert!(
-            message.ends_with("it has 5120 MiB, more than the 20 MiB that are read"),
+            message.ends_with("it has 5120 MiB, more than the 16 MiB that are read"),
             "{message}"
         );
         #[cfg(unix)]
         assert!(read(Path::new("/dev/zero")).is_err());
     }
 
+    fn refusal(text: &str) -> String {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        read(file.path()).unwrap_err().to_string()
+    }
+
     #[test]
     fn a_file_of_too_many_parts_is_not_parsed() {
-        let of_tables = parts("a = 1.5\n[[c]]\nd = [\n    1.5,\n    2.5\n]\n");
-        assert_eq!(of_tables, 15 + KEYS_OF_TABLE);
-        let of_tables = parts("a.b.c = 1\n[d.e]\n");
-        assert_eq!(of_tables, 7 + 4 * KEYS_OF_TABLE);
-        let file = tempfile::NamedTempFile::new().unwrap();
+        let Parts { parts, most_keys } = Parts::of("a = 1.5\n[[c]]\nd = [\n    1.5,\n    2.5\n]\n");
+        let (keys, brackets_and_commas, lines, dots, tables) = (2, 4, 6, 3, 1);
+        let expected =
+            keys * KEY + brackets_and_commas * VALUE + lines + dots * DOT + tables * TABLE;
+        // The dot of a number is not before a key, but it can be before the end of a list.
+        assert_eq!((parts, most_keys), (expected, 1));
+        let Parts { parts, .. } = Parts::of("a.b.c = 1\n[d.e]\n");
+        assert_eq!(parts, KEY + VALUE + 2 + 3 * DOT + 4 * TABLE);
         for part in
             ["\n", "[x1234567]\n", "[x1]\na=1\n", "a.", "1.", "[", "a={", "1,", "a1.b.c.d=1\n"]
         {
             let text = part.repeat(MOST_BYTES as usize / part.len());
-            std::fs::write(file.path(), text).unwrap();
-            let message = read(file.path()).unwrap_err().to_string();
-            assert!(message.contains("keys and values that are read"), "{part:?}: {message}");
+            let message = refusal(&text);
+            let expected = "it has more keys, values and tables than are read from one file";
+            assert!(message.contains(expected), "{part:?}: {message}");
+        }
+    }
+
+    /// Also where what looks like the beginning of another table is in a list.
+    #[test]
+    fn a_table_of_too_many_keys_is_not_parsed() {
+        for between in ["", "y = [\n[1],\n\n[1]]\n"] {
+            let of_some = |from: usize| -> String {
+                let keys = from..from + MOST_KEYS / 2;
+                keys.map(|key| format!("k{key} = 1\n")).collect()
+            };
+            let enough = format!("{}\n[x]\n{}", of_some(0), of_some(0));
+            assert_eq!(Parts::of(&enough).most_keys, MOST_KEYS / 2);
+            let message = refusal(&format!("{}{between}{}z = 1\n", of_some(0), of_some(MOST_KEYS)));
+            let expected = "keys, more than the 10000 that are read";
+            assert!(message.contains(expected), "{between:?}: {message}");
+        }
+    }
+
+    /// A fleet that was merged may have some thousands of records.
+    #[test]
+    fn five_thousand_records_are_read() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/calibrate/profiles/calibrations");
+        for name in ["amd-epyc-2-threads", "intel-xeon-2-threads"] {
+            let text = std::fs::read_to_string(format!("{folder}/{name}.toml")).unwrap();
+            let records = text.matches("[[fusion]]").count();
+            let Parts { parts, most_keys } = Parts::of(&text);
+            assert!(text.len() * 5000 / records < MOST_BYTES as usize, "{name}: {}", text.len());
+            assert!(parts * 5000 / records < MOST_PARTS, "{name}: {parts}");
+            // Whatever has the most bytes has not too many parts either.
+            assert!(parts * (MOST_BYTES as usize / text.len()) < MOST_PARTS, "{name}: {parts}");
+            assert!(most_keys < 100, "{name}: {most_keys}");
         }
     }
 

@@ -39,3 +39,10 @@ pub struct NoiseFloor {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub disturbed: bool,
 }
+
+impl NoiseFloor {
+    /// An A/A run is off, and not just noisy, when it is further from 1 than this, as a ratio minus 1,
+    /// plus twice the half-width of its interval. Once would call every twentieth run on a noisy machine
+    /// off, and with it all that was measured.
+    pub const MOST_ERROR: f64 = 0.01;
+}

@@ -411,6 +411,14 @@ impl FusionRecord {
     /// so.
     pub const CEILING_MARGIN: f64 = 1.1;
 
+    /// A time below the least that the ceilings allow, by more than this factor, contradicts them, and
+    /// the record is invalid.
+    pub const LEAST_TIME_MARGIN: f64 = 1.1;
+
+    /// A reader should know when measuring one variant after the other instead of in turns changes the
+    /// logarithm of the ratio by more than this, and by more than twice the noise floor.
+    pub const ORDER_SENSITIVE: f64 = 0.05;
+
     /// Processes that all lie within fewer seconds may have met one state of the machine only: they are
     /// spread over two minutes, less a fifth, since the first pass of a run is longer than those after
     /// it.

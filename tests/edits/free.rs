@@ -40,10 +40,7 @@ pub(crate) const FREE: &[Free] = &[
                     "skipped.reason",
                 ],
             ),
-            (
-                &[Removed, Blank, Text, Other, Emptied, Shortened, Lengthened],
-                &["fusion.gpu.throttle_reasons"],
-            ),
+            (&[Blank, Text, Other, Lengthened], &["fusion.gpu.throttle_reasons"]),
             (
                 &[Blank, Text, Other, Emptied, Shortened, Lengthened, Reversed],
                 &["fusion.unfused_kernels"],
@@ -58,7 +55,7 @@ pub(crate) const FREE: &[Free] = &[
     Free {
         why: "a name or a version: the file says it once",
         keys: &[
-            (&[Text, Other], &["check.name", "tool.build", "tool.name", "tool.version"]),
+            (&[Text, Other], &["check.name", "tool.name", "tool.version"]),
             (&[Other], &["hardware.id"]),
             (&[Blank, Text, Other], &["tool.compiler", "tool.compiler_flags"]),
             (&[Blank, Text, Other, Emptied, Shortened, Lengthened, Reversed], &["tool.crates"]),
@@ -68,21 +65,13 @@ pub(crate) const FREE: &[Free] = &[
         why: "observed, and said once: of the machine, or of a GPU whose data sheet is another source",
         keys: &[
             (&[Removed, Emptied, Shortened, Lengthened, Reversed], &["fingerprint.cache"]),
-            (&[Doubled, Halved, Large], &["fingerprint.cache.bytes", "fingerprint.memory_bytes"]),
-            (
-                &[Doubled, Halved],
-                &[
-                    "fingerprint.cache.level",
-                    "fingerprint.cache.shared_by",
-                    "fingerprint.logical_cores",
-                ],
-            ),
+            (&[Doubled, Halved, Large], &["fingerprint.cache.bytes"]),
+            (&[Doubled, Large], &["fingerprint.memory_bytes"]),
+            (&[Doubled, Halved], &["fingerprint.cache.level", "fingerprint.cache.shared_by"]),
             (
                 &[Removed, Blank, Text, Other],
                 &[
                     "fingerprint.cpu_family_model_stepping",
-                    "fingerprint.governor",
-                    "fingerprint.huge_pages",
                     "fingerprint.kernel",
                     "fingerprint.microcode",
                 ],
@@ -95,8 +84,6 @@ pub(crate) const FREE: &[Free] = &[
                 &[Blank, Text, Other, Emptied, Shortened, Lengthened, Reversed],
                 &["fingerprint.features"],
             ),
-            (&[Removed, Doubled, Halved], &["fingerprint.physical_cores"]),
-            (&[Removed, Flipped], &["fingerprint.turbo", "fingerprint.virtualized"]),
         ],
     },
     Free {
@@ -156,7 +143,7 @@ pub(crate) const FREE: &[Free] = &[
                 ],
             ),
             (&[Removed, Zero, Doubled, Halved], &["fusion.gpu.device_clock_mhz"]),
-            (&[Removed, Emptied, Shortened], &["ceilings.failed_core", "fusion.gpu.failed_core"]),
+            (&[Removed, Emptied, Shortened], &["ceilings.failed_core"]),
             (&[Removed, Emptied, Shortened, Lengthened], &["fusion.gpu.fused_kernel"]),
             (&[Doubled], &["fusion.gpu.highest_clock_mhz"]),
             (&[Zero, Halved], &["fusion.gpu.lowest_clock_mhz"]),
@@ -228,7 +215,8 @@ pub(crate) const FREE: &[Free] = &[
             (&[Lengthened], &["ceilings"]),
             (&[Removed, Emptied, Shortened, Reversed], &["check"]),
             (&[Reversed], &["fusion"]),
-            (&[Removed, Emptied, Shortened, Lengthened, Reversed], &["fusion.reason", "noise"]),
+            (&[Removed, Emptied, Shortened, Lengthened, Reversed], &["fusion.reason"]),
+            (&[Shortened, Lengthened, Reversed], &["noise"]),
         ],
     },
     Free {
@@ -345,14 +333,13 @@ pub(crate) const FREE: &[Free] = &[
                     "check.status",
                     "fusion.implementation",
                     "fusion.reason.code",
-                    "noise.clock",
                     "noise.problem",
                     "skipped.problem",
                 ],
             ),
             (&[Removed], &["fusion.rewrite"]),
             (&[Removed, Flipped], &["noise.disturbed", "noise.own_tensors"]),
-            (&[Removed, Other], &["noise.implementation", "skipped.failure"]),
+            (&[Removed, Other], &["skipped.failure"]),
             (&[Doubled, Halved, Large], &["noise.threads"]),
         ],
     },

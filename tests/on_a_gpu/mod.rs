@@ -2,6 +2,7 @@
 
 use fusion_cost_model::calibration::{
     Disturbed, FailedCore, GpuDetails, GpuKernel, HardwareCalibration, KernelFailure, ObservedGpu,
+    Reason, ReasonCode,
 };
 use fusion_cost_model::hardware::Processor;
 use fusion_cost_model::{Backend, Clock, Core, Implementation};
@@ -47,6 +48,7 @@ pub(crate) fn calibration() -> HardwareCalibration {
         record.backend = Backend::Cuda;
         record.threads = 1;
         record.clock = Clock::Device;
+        record.placement.pinned = false;
         record.disturbed = Disturbed { clock_change: Some(3), ..Disturbed::default() };
         record.gpu = Some(GpuDetails {
             core: Some(Core::Mma),
@@ -63,6 +65,10 @@ pub(crate) fn calibration() -> HardwareCalibration {
             unfused_kernels: vec![kernel("add"), kernel("relu")],
             fused_kernels: vec![kernel("add_relu")],
         });
+        record.reasons.extend([ReasonCode::LowerCore, ReasonCode::Throttled].map(|code| {
+            let text = "made up".to_owned();
+            Reason { code, text }
+        }));
     }
     let by = |factor: f64, clock, implementation| {
         let mut records = calibration.records.clone();
@@ -89,6 +95,11 @@ pub(crate) fn calibration() -> HardwareCalibration {
     for noise in &mut calibration.noise {
         (noise.backend, noise.threads, noise.clock) = (Backend::Cuda, 1, Clock::Device);
     }
+    let inclusive = calibration.noise.clone().into_iter();
+    calibration.noise.extend(inclusive.map(|mut noise| {
+        noise.clock = Clock::LaunchInclusive;
+        noise
+    }));
     for ceilings in &mut calibration.ceilings {
         (ceilings.backend, ceilings.threads, ceilings.clock) = (Backend::Cuda, 1, Clock::Device);
         ceilings.core = Some(Core::Mma);

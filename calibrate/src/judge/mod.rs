@@ -20,18 +20,6 @@ pub(crate) use reason::causes_of;
 pub use reason::{InState, Reason};
 pub use surroundings::{LEAST_SPAN, others_busy, span};
 
-/// A time below the least possible one by more than this factor contradicts the ceilings.
-const LEAST_TIME_MARGIN: f64 = 1.1;
-
-/// An A/A run is off, and not just noisy, when it is further from 1 than this plus twice the
-/// half-width of its interval. Once would call every twentieth run on a noisy machine off, and with
-/// it all that was measured.
-const MOST_CONTROL_ERROR: f64 = 0.01;
-
-/// A reader should know when measuring one variant after the other instead of in turns changes a
-/// ratio by more than this, and by more than twice the noise floor.
-const ORDER_SENSITIVE: f64 = 0.05;
-
 /// A verdict with its reasons.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judgement {
@@ -124,7 +112,7 @@ fn invalidity(case: &Case<'_>) -> Vec<Reason> {
         let disturbed = case.estimate.disturbed;
         reasons.push(Reason::MostlyDisturbed { pairs, pairs_kept, disturbed });
     }
-    let limit = MOST_CONTROL_ERROR.ln_1p();
+    let limit = NoiseFloor::MOST_ERROR.ln_1p();
     // A single op speaks for itself and, with all others, for the floor: of many A/A runs one may be
     // off by chance.
     let speaking: Vec<&NoiseFloor> = if is_single {
@@ -157,7 +145,7 @@ fn invalidity(case: &Case<'_>) -> Vec<Reason> {
                 Variant::Fused => least.fused_us,
             };
             let median_us = time.samples.median * 1e6;
-            if median_us * LEAST_TIME_MARGIN < least_us {
+            if median_us * FusionRecord::LEAST_TIME_MARGIN < least_us {
                 let variant = variant.name();
                 reasons.push(Reason::FasterThanTheMachine { variant, median_us, least_us });
             }
@@ -184,7 +172,7 @@ fn remarks(case: &Case<'_>, floor: f64, verdict: Verdict) -> Vec<Reason> {
     if let Some(ceiling) = case.ceiling.filter(is_above) {
         reasons.push(Reason::AboveCeiling { ceiling });
     }
-    let is_much = |off: &f64| off.abs() > ORDER_SENSITIVE.max(2.0 * floor);
+    let is_much = |off: &f64| off.abs() > FusionRecord::ORDER_SENSITIVE.max(2.0 * floor);
     if let Some(off) = order_sensitivity.filter(is_much).filter(|_| is_order_sensitive) {
         reasons.push(Reason::OrderSensitive(off.exp_m1()));
     }

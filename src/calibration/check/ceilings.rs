@@ -1,5 +1,7 @@
 //! What must be true of the ceilings.
 
+use std::collections::HashMap;
+
 use super::contradiction::{Checked, check_target, fail};
 use super::gpu::check_cores;
 use super::limits::{RATE, SHORT_TIME_US};
@@ -10,13 +12,15 @@ use crate::place::{Place, Section};
 use crate::vocabulary::{Backend, CacheState, Clock, DType};
 
 pub(super) fn check(calibration: &HardwareCalibration, text: &str) -> Result<(), Error> {
+    let mut kinds = Kinds::of(&calibration.ceilings);
+    let runs = 1 + calibration.additions.len();
     for (index, measured) in calibration.ceilings.iter().enumerate() {
         check_target(calibration, measured.backend, measured.clock, measured.threads)
             .and_then(|()| check_state(measured, calibration.states.len()))
             .and_then(|()| check_rates(&measured.ceilings))
             .and_then(|()| check_curve(&measured.ceilings.bandwidth, calibration))
             .and_then(|()| check_spread(measured, calibration))
-            .and_then(|()| check_kind(measured, index, calibration))
+            .and_then(|()| kinds.check(measured, runs))
             .and_then(|()| check_core(measured))
             .map_err(|wrong| wrong.within(Section::nth("ceilings", index), text))?;
     }
@@ -114,43 +118,57 @@ fn check_spread(measured: &MeasuredCeilings, calibration: &HardwareCalibration) 
     }
 }
 
-/// The key of ceilings: a file has one of each.
-#[derive(PartialEq)]
+/// The key of ceilings: a run has one of each.
+#[derive(PartialEq, Eq, Hash)]
 struct Kind {
     backend: Backend,
     dtype: DType,
     threads: u32,
-    cache_state: CacheState,
     clock: Clock,
+    cache_state: CacheState,
     state: Option<u32>,
 }
 
-fn kind(measured: &MeasuredCeilings) -> Kind {
-    let MeasuredCeilings { backend, dtype, threads, cache_state, clock, state, .. } = *measured;
-    Kind { backend, dtype, threads, cache_state, clock, state }
+impl Kind {
+    fn of(measured: &MeasuredCeilings) -> Self {
+        let MeasuredCeilings { backend, dtype, threads, clock, cache_state, state, .. } = *measured;
+        Self { backend, dtype, threads, clock, cache_state, state }
+    }
 }
 
-/// Each run has one of a kind. Those with cold caches are what warm ones say of memory alone.
-fn check_kind(
-    measured: &MeasuredCeilings,
-    index: usize,
-    calibration: &HardwareCalibration,
-) -> Checked {
-    let all = &calibration.ceilings;
-    let runs = 1 + calibration.additions.len();
-    let times = all[..=index].iter().filter(|other| kind(other) == kind(measured)).count();
-    if times > runs {
-        let why = format!("there are {times} of its kind, of {runs} runs");
-        return fail(Place::of("backend"), why);
+/// All ceilings by their kind.
+struct Kinds {
+    /// How many there were so far.
+    times: HashMap<Kind, usize>,
+    /// What those with warm caches say of memory alone.
+    in_memory: HashMap<Kind, Vec<Ceilings>>,
+}
+
+impl Kinds {
+    fn of(all: &[MeasuredCeilings]) -> Self {
+        let mut in_memory: HashMap<Kind, Vec<Ceilings>> = HashMap::new();
+        for measured in all.iter().filter(|one| one.cache_state == CacheState::Warm) {
+            in_memory.entry(Kind::of(measured)).or_default().push(measured.ceilings.in_memory());
+        }
+        Self { times: HashMap::new(), in_memory }
     }
-    if measured.cache_state == CacheState::Warm {
-        return Ok(());
+
+    /// Each run has one of a kind. Those with cold caches are what warm ones say of memory alone.
+    fn check(&mut self, measured: &MeasuredCeilings, runs: usize) -> Checked {
+        let times = self.times.entry(Kind::of(measured)).or_default();
+        *times += 1;
+        if *times > runs {
+            let why = format!("there are {times} of its kind, of {runs} runs");
+            return fail(Place::of("backend"), why);
+        }
+        if measured.cache_state == CacheState::Warm {
+            return Ok(());
+        }
+        let warm = Kind { cache_state: CacheState::Warm, ..Kind::of(measured) };
+        if self.in_memory.get(&warm).is_some_and(|warm| warm.contains(&measured.ceilings)) {
+            return Ok(());
+        }
+        let why = "it is cold, and no [[ceilings]] of the same with warm caches say that of memory";
+        fail(Place::of("cache_state"), why)
     }
-    let warm = Kind { cache_state: CacheState::Warm, ..kind(measured) };
-    let mut of_warm = all.iter().filter(|other| kind(other) == warm);
-    if of_warm.any(|warm| warm.ceilings.in_memory() == measured.ceilings) {
-        return Ok(());
-    }
-    let why = "it is cold, and no [[ceilings]] of the same with warm caches say that of memory";
-    fail(Place::of("cache_state"), why)
 }

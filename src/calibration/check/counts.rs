@@ -3,6 +3,7 @@
 
 use super::contradiction::{Checked, fail};
 use super::limits::TICKS;
+use super::times::LEAST_PROCESSES;
 use crate::calibration::{FusionRecord, HardwareCalibration, Settings};
 use crate::place::Place;
 use crate::vocabulary::Backend;
@@ -10,8 +11,8 @@ use crate::vocabulary::Backend;
 /// A round has one pair in each order at least.
 const LEAST_PAIRS: u64 = 2;
 
-/// Processes that a correlation of successive ones is found from.
-const LEAST_PROCESSES: u32 = 3;
+/// Rounds that a process has at least, unless fewer are asked for.
+const LEAST_ROUNDS: u32 = 2;
 
 pub(super) fn check(record: &FusionRecord, calibration: &HardwareCalibration) -> Checked {
     check_processes(record, calibration)?;
@@ -41,9 +42,14 @@ fn check_processes(record: &FusionRecord, calibration: &HardwareCalibration) -> 
         );
         return fail(Place::of("rounds"), why);
     }
+    let least_rounds = u64::from(processes) * u64::from(LEAST_ROUNDS.min(rounds_of_one));
+    if calibration.is_of_one_run() && u64::from(rounds) < least_rounds {
+        let why = format!("it is {rounds}; {processes} processes have {least_rounds} at least");
+        return fail(Place::of("rounds"), why);
+    }
     match process_correlation {
-        Some(one) if !(-1.0..=1.0).contains(&one) => {
-            fail(Place::of("process_correlation"), "it must lie between -1 and 1")
+        Some(one) if !(0.0..=1.0).contains(&one) => {
+            fail(Place::of("process_correlation"), "it must lie between 0 and 1")
         }
         Some(_) if processes < LEAST_PROCESSES => {
             let why = format!("there are {processes} processes, which show none");
@@ -57,6 +63,10 @@ fn check_pairs(record: &FusionRecord) -> Checked {
     let FusionRecord { pairs, pairs_kept, rounds, .. } = *record;
     if u64::from(pairs) < LEAST_PAIRS * u64::from(rounds) {
         let why = format!("it is {pairs}; each of {rounds} rounds has {LEAST_PAIRS} at least");
+        return fail(Place::of("pairs"), why);
+    }
+    if pairs % 2 != 0 {
+        let why = format!("it is {pairs}; a round has as many pairs in one order as in the other");
         return fail(Place::of("pairs"), why);
     }
     if pairs_kept > pairs {

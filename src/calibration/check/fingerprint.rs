@@ -1,15 +1,20 @@
 //! What must be true of the machine: of what was observed, and of a specification that was written
 //! from it.
 
-use super::contradiction::{Checked, check_text, fail};
+use std::collections::HashSet;
+use std::fmt::Display;
+
+use super::contradiction::{Checked, check_text, fail, follows};
 use super::limits::{CACHE_BYTES, CACHE_LEVEL, CLOCK_MHZ, MEMORY, PROCESSORS};
 use crate::calibration::{
     Fingerprint, HardwareCalibration, MeasuredCeilings, ObservedCache, ObservedGpu,
 };
 use crate::error::Error;
-use crate::hardware::{Cache, CacheKind, HardwareSpec, OBSERVED, Processor};
+use crate::hardware::{
+    Cache, CacheKind, Cores, HardwareSpec, Memory, OBSERVED, PeakUnit, Processor,
+};
 use crate::place::{Place, Section};
-use crate::vocabulary::CacheState;
+use crate::vocabulary::{CacheState, Clock, DType};
 
 pub(super) fn check(calibration: &HardwareCalibration, text: &str) -> Result<(), Error> {
     let HardwareCalibration { fingerprint, hardware, .. } = calibration;
@@ -110,13 +115,40 @@ fn check_observed(hardware: &HardwareSpec, fingerprint: &Fingerprint, name: &str
         ("threads", hardware.cores.threads, threads),
     ] {
         if given != expected {
-            let [given, expected] = [given, expected]
-                .map(|count| count.map_or("nothing".to_owned(), |n| n.to_string()));
-            let why = format!("it is {given}, and the fingerprint says {expected}");
-            return fail(Place::within("cores", key), why);
+            return fail(Place::within("cores", key), differs(given, expected));
         }
     }
+    check_clock_and_memory(hardware, fingerprint)?;
     check_caches(&hardware.caches, fingerprint)
+}
+
+/// Of a CPU nothing says the clock, or how much memory is installed.
+fn check_clock_and_memory(hardware: &HardwareSpec, fingerprint: &Fingerprint) -> Checked {
+    let gpu = fingerprint.gpu.as_ref();
+    // A driver that does not know it says 0.
+    let boost = gpu.map(|gpu| gpu.clock_mhz).filter(|mhz| *mhz > 0);
+    let Cores { base_clock_mhz, boost_clock_mhz, .. } = hardware.cores;
+    for (key, given, expected) in
+        [("base_clock_mhz", base_clock_mhz, None), ("boost_clock_mhz", boost_clock_mhz, boost)]
+    {
+        if given != expected {
+            return fail(Place::within("cores", key), differs(given, expected));
+        }
+    }
+    let Memory { capacity_gib: given, ref source, .. } = hardware.memory;
+    #[expect(clippy::cast_precision_loss, reason = "a size for people")]
+    let expected = gpu.map(|gpu| gpu.memory_bytes as f64 / f64::from(1 << 30));
+    let is_it = given.zip(expected).map_or(given == expected, |(a, b)| follows(a, b, 0.0));
+    if source == OBSERVED && !is_it {
+        return fail(Place::within("memory", "capacity_gib"), differs(given, expected));
+    }
+    Ok(())
+}
+
+fn differs<T: Display>(given: Option<T>, expected: Option<T>) -> String {
+    let [given, expected] =
+        [given, expected].map(|one| one.map_or_else(|| "nothing".to_owned(), |n| n.to_string()));
+    format!("it is {given}, and the fingerprint says {expected}")
 }
 
 /// The caches, each as the fingerprint has it.
@@ -157,6 +189,10 @@ fn check_caches(caches: &[Cache], fingerprint: &Fingerprint) -> Checked {
             }
         }
     }
+    if caches.len() > expected.len() {
+        let place = Place::of_nth("cache", expected.len(), "level");
+        return fail(place, format!("the fingerprint has {} caches", expected.len()));
+    }
     Ok(())
 }
 
@@ -164,6 +200,9 @@ fn check_caches(caches: &[Cache], fingerprint: &Fingerprint) -> Checked {
 /// can be the first that could measure any.
 fn check_rates(calibration: &HardwareCalibration) -> Checked {
     let HardwareCalibration { hardware, ceilings, .. } = calibration;
+    if calibration.is_of_one_run() {
+        check_rates_of_one_run(calibration)?;
+    }
     if ceilings.is_empty() {
         return Ok(());
     }
@@ -177,15 +216,57 @@ fn check_rates(calibration: &HardwareCalibration) -> Checked {
         let why = format!("no [[ceilings]] end with {}", memory.bandwidth_gb_per_s);
         return fail(Place::within("memory", "bandwidth_gb_per_s"), why);
     }
+    let warm = ceilings.iter().filter(|one| one.cache_state == CacheState::Warm);
+    let measured: HashSet<(DType, u64)> =
+        warm.map(|one| (one.dtype, one.ceilings.peak_gflops.to_bits())).collect();
     for (index, peak) in hardware.peaks.iter().enumerate() {
-        let is_it = |measured: &MeasuredCeilings| {
-            (measured.dtype, measured.cache_state) == (peak.dtype, CacheState::Warm)
-                && measured.ceilings.peak_gflops == peak.gflops
-        };
-        if peak.source == OBSERVED && !ceilings.iter().any(is_it) {
+        let is_measured = measured.contains(&(peak.dtype, peak.gflops.to_bits()));
+        if peak.source == OBSERVED && !is_measured {
             let why = format!("no [[ceilings]] of {} have a peak of {}", peak.dtype, peak.gflops);
             return fail(Place::of_nth("peak", index, "gflops"), why);
         }
+    }
+    Ok(())
+}
+
+/// The only run has the fastest memory of its ceilings, and a peak for each of them.
+fn check_rates_of_one_run(calibration: &HardwareCalibration) -> Checked {
+    let HardwareCalibration { hardware, ceilings, fingerprint, .. } = calibration;
+    let HardwareSpec { memory, peaks, .. } = hardware;
+    let in_memory = ceilings.iter().filter_map(|measured| measured.ceilings.bandwidth.last());
+    let fastest = in_memory.map(|at| at.gb_per_s).fold(0.0, f64::max);
+    let given = memory.bandwidth_gb_per_s;
+    if memory.source == OBSERVED && given != fastest {
+        let why = format!("it is {given}, and the [[ceilings]] end with {fastest} at most");
+        return fail(Place::within("memory", "bandwidth_gb_per_s"), why);
+    }
+    if hardware.cores.source != OBSERVED {
+        return Ok(());
+    }
+    let is_gpu = fingerprint.gpu.is_some();
+    let clock = if is_gpu { Clock::Device } else { Clock::Host };
+    let has_peak =
+        |one: &&MeasuredCeilings| (one.clock, one.cache_state) == (clock, CacheState::Warm);
+    let unit = if is_gpu { PeakUnit::Matrix } else { PeakUnit::Vector };
+    let measured: Vec<&MeasuredCeilings> = ceilings.iter().filter(has_peak).collect();
+    for (index, peak) in peaks.iter().enumerate() {
+        let place = |key| Place::of_nth("peak", index, key);
+        if peak.unit != unit {
+            let unit = if is_gpu { "matrix" } else { "vector" };
+            return fail(place("unit"), format!("what is measured is that of {unit} units"));
+        }
+        let is_it = |one: &&MeasuredCeilings| {
+            (one.dtype, one.ceilings.peak_gflops) == (peak.dtype, peak.gflops)
+        };
+        if !measured.get(index).is_some_and(is_it) {
+            let why = "it is not that of the [[ceilings]] in its place";
+            return fail(place("gflops"), why);
+        }
+    }
+    if peaks.len() < measured.len() {
+        let (peaks, all) = (peaks.len(), measured.len());
+        let why = format!("there are {peaks} peaks, and {all} [[ceilings]] with one");
+        return fail(Place::of_nth("peak", peaks, "gflops"), why);
     }
     Ok(())
 }

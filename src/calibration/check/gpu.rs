@@ -4,7 +4,8 @@ use super::contradiction::{Checked, check_text, fail};
 use super::limits::{
     BLOCKS, CLOCK_MHZ, ON_CHIP_BYTES, REGISTERS, RESIDENT_BLOCKS, THREADS_OF_BLOCK,
 };
-use crate::calibration::{FailedCore, FusionRecord, GpuDetails, GpuKernel};
+use super::reasons::Figures::{self, Allow, Ask, Deny};
+use crate::calibration::{FailedCore, FusionRecord, GpuDetails, GpuKernel, ReasonCode};
 use crate::place::Place;
 use crate::vocabulary::{Backend, Core};
 
@@ -16,6 +17,10 @@ pub(super) fn check(record: &FusionRecord) -> Checked {
         None => fail(place, format!("it is {backend}, and there is no [fusion.gpu]")),
         Some(_) if backend == Backend::Cpu => fail(place, "it is cpu, and there is [fusion.gpu]"),
         Some(gpu) => {
+            if record.placement.pinned {
+                let why = "the thread that gives a GPU its work is not bound";
+                return fail(Place::within("placement", "pinned"), why);
+            }
             check_clocks(gpu)?;
             check_clock_changes(gpu, record)?;
             check_cores(&gpu.failed_cores, gpu.core, "gpu.failed_core")?;
@@ -104,4 +109,45 @@ fn check_kernels(table: &'static str, kernels: &[GpuKernel]) -> Checked {
         }
     }
     Ok(())
+}
+
+/// Why the clock of a GPU of NVIDIA is not its highest one, where nothing holds it down: it is idle
+/// between two samples, or somebody chose the clock.
+const NO_COMPLAINT: [&str; 3] = ["idle", "application-clocks", "display-clocks"];
+
+/// What the figures say of the reasons that only a GPU has.
+pub(super) fn figures(code: ReasonCode, record: &FusionRecord) -> Figures {
+    let Some(gpu) = &record.gpu else { return Deny("it ran on no GPU".to_owned()) };
+    match code {
+        ReasonCode::Throttled => throttled(gpu, record.backend),
+        ReasonCode::ClockChanged => clock_changed(gpu, record.pairs),
+        _ if gpu.failed_cores.is_empty() => Deny("its kernels failed on no core".to_owned()),
+        _ => {
+            let failed = gpu.failed_cores[0].core;
+            let place = Place::of_nth("gpu.failed_core", 0, "core");
+            Ask(place, format!("the kernels failed on {failed}"))
+        }
+    }
+}
+
+fn throttled(gpu: &GpuDetails, backend: Backend) -> Figures {
+    let is_complaint =
+        |word: &&String| backend != Backend::Cuda || !NO_COMPLAINT.contains(&word.as_str());
+    match gpu.throttle_reasons.iter().flatten().find(is_complaint) {
+        Some(word) => {
+            Ask(Place::within("gpu", "throttle_reasons"), format!("{word} holds the clock down"))
+        }
+        None => Deny("no throttle_reasons hold the clock down".to_owned()),
+    }
+}
+
+/// Whether it changed around most samples of a variant.
+fn clock_changed(gpu: &GpuDetails, pairs: u32) -> Figures {
+    let Some(samples) = gpu.clock_changes else { return Allow };
+    let most = u64::from(samples[0].max(samples[1]));
+    if 2 * most > u64::from(pairs) {
+        let why = format!("it changed around {most} of {pairs} samples");
+        return Ask(Place::within("gpu", "clock_changes"), why);
+    }
+    Deny(format!("clock_changes has {most} samples at most, of {pairs}"))
 }

@@ -1,23 +1,28 @@
 //! What the format alone does not guarantee: that a file does not contradict itself.
 //!
 //! `run` holds the settings against the rest, `fingerprint` the hardware against what was observed of
-//! it, `states` and `ceilings` what was measured of the machine, `runtime` the runtimes, `noise` the
-//! A/A runs, and `record` every record against its problem and against itself: its `times`, `counts`
-//! and `gpu`, what follows from the `model`, and its `verdict`. `limits` are what figures can be at
-//! all, and `timestamp` is what a point in time looks like.
+//! it, `preflight` the checks before the run against both, `states` and `ceilings` what was measured of
+//! the machine, `runtime` the runtimes, `noise` the A/A runs, `controls` these against the records,
+//! `targets` where all was measured, and `record` every record against its problem and against itself:
+//! its `times`, `counts` and `gpu`, what follows from the `model`, its `verdict` and its `reasons`.
+//! `limits` are what figures can be at all, and `timestamp` is what a point in time looks like.
 
 mod ceilings;
 mod contradiction;
+mod controls;
 mod counts;
 mod fingerprint;
 mod gpu;
 mod limits;
 mod model;
 mod noise;
+mod preflight;
+mod reasons;
 mod record;
 mod run;
 mod runtime;
 mod states;
+mod targets;
 mod times;
 mod timestamp;
 mod verdict;
@@ -53,6 +58,7 @@ impl HardwareCalibration {
         }
         run::check(self, text)?;
         fingerprint::check(self, text)?;
+        preflight::check(self, text)?;
         ceilings::check(self, text)?;
         states::check(self, text)?;
         fingerprint::check_measured(self, text)?;
@@ -67,7 +73,10 @@ impl HardwareCalibration {
                 return Err(twice(record, Section::nth("fusion", first), section, text));
             }
         }
-        noise::check_of_records(self, text)
+        noise::check_of_records(self, text)?;
+        controls::check(self, text)?;
+        targets::check(self, text)?;
+        states::check_of_one_run(self, text)
     }
 
     /// What a record contradicts, of itself or of the rest; `None` where it is sound.

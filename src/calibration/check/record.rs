@@ -7,16 +7,17 @@ use super::contradiction::{
     Checked, DIGITS, check_target, check_text, fail, follows, is_mirrored, is_positive,
 };
 use super::limits::{RATIO, SPAN_S, SPEEDUP_END, TIME_MS};
-use super::{counts, gpu, model, times, verdict};
+use super::{counts, gpu, model, reasons, times, verdict};
 use crate::calibration::{FusionRecord, HardwareCalibration, Verification};
 use crate::place::Place;
-use crate::vocabulary::{DType, Problem};
+use crate::vocabulary::{Backend, DType, Problem};
 
 /// Checks a record of a calibration.
 pub(super) fn check(record: &FusionRecord, calibration: &HardwareCalibration) -> Checked {
     check_problem(record)?;
     check_target(calibration, record.backend, record.clock, record.threads)?;
     check_speedup(record)?;
+    check_looks(record, calibration)?;
     times::check(record, calibration.states.len())?;
     model::check(record, &calibration.ceilings)?;
     counts::check(record, calibration)?;
@@ -25,7 +26,8 @@ pub(super) fn check(record: &FusionRecord, calibration: &HardwareCalibration) ->
     check_kernels(record)?;
     check_scratch(record, calibration)?;
     check_proof(&record.verification, &record.problem)?;
-    verdict::check(record, calibration)
+    verdict::check(record)?;
+    reasons::check(record, calibration)
 }
 
 /// What only repeats the problem.
@@ -127,6 +129,19 @@ fn check_speedup(record: &FusionRecord) -> Checked {
     Ok(())
 }
 
+/// Every process on a CPU looks at the machine before it does anything else, but where there is no
+/// memory for that. So where some have found states, all have, unless there was a run that found none.
+fn check_looks(record: &FusionRecord, calibration: &HardwareCalibration) -> Checked {
+    let HardwareCalibration { states, ceilings, .. } = calibration;
+    let is_of_cpu = record.backend == Backend::Cpu && record.implementation.runtime().is_none();
+    let all_looked = !states.is_empty() && ceilings.iter().all(|one| one.state.is_some());
+    if is_of_cpu && all_looked && record.states.is_empty() {
+        let why = format!("there are none, and the file has {} [[state]]", states.len());
+        return fail(Place::of("states"), why);
+    }
+    Ok(())
+}
+
 fn check_figures(record: &FusionRecord) -> Checked {
     let is_share = |share: f64| (0.0..=1.0).contains(&share);
     if !record.placement.huge_page_share.is_none_or(is_share) {
@@ -156,7 +171,7 @@ fn check_figures(record: &FusionRecord) -> Checked {
 
 /// What ran. A runtime may have no words for its kernels.
 fn check_kernels(record: &FusionRecord) -> Checked {
-    check_text(Place::of("interval_method"), &record.interval_method)?;
+    check_method(record)?;
     if record.implementation.runtime().is_some() {
         return Ok(());
     }
@@ -167,6 +182,25 @@ fn check_kernels(record: &FusionRecord) -> Checked {
         check_text(Place::of("unfused_kernels"), kernel)?;
     }
     check_text(Place::of("fused_kernel"), &record.fused_kernel)
+}
+
+/// An interval is made over processes where there are enough of them, and over states where these
+/// differ. Other methods than those of this program say what they are.
+fn check_method(record: &FusionRecord) -> Checked {
+    let FusionRecord { interval_method: method, processes, by_state, .. } = record;
+    check_text(Place::of("interval_method"), method)?;
+    let expected = if *processes < times::LEAST_PROCESSES {
+        "95 % t interval over rounds"
+    } else if by_state.is_empty() {
+        "95 % t interval over processes"
+    } else {
+        "95 % t intervals over processes, over states of the machine"
+    };
+    if method.starts_with("95 % t interval") && method != expected {
+        let why = format!("it is {method:?}; over {processes} processes it is {expected:?}");
+        return fail(Place::of("interval_method"), why);
+    }
+    Ok(())
 }
 
 /// What the kernels keep for themselves fits into the memory.

@@ -1,15 +1,20 @@
 //! What must be true of how the file was made: of the program, the settings, the checks before the
 //! run, later runs, and of what has no record.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use super::contradiction::{Checked, check_text, fail};
 use super::limits::PLANNED;
 use super::timestamp;
-use crate::calibration::{Addition, Check, CheckStatus, HardwareCalibration, Settings, Tool};
+use crate::calibration::{
+    Addition, Check, CheckStatus, FusionRecord, HardwareCalibration, ReasonCode, RunEnd, Settings,
+    Skipped, Tool,
+};
 use crate::error::Error;
 use crate::hardware::HardwareSpec;
 use crate::place::{Place, Section};
+use crate::vocabulary::Problem;
 
 /// The `--hardware` that any machine meets.
 const ANY: &str = "auto";
@@ -22,12 +27,15 @@ pub(super) fn check(calibration: &HardwareCalibration, text: &str) -> Result<(),
         check_addition(addition, calibration)
             .map_err(|wrong| wrong.within(Section::nth("addition", index), text))?;
     }
+    let mut names = HashSet::new();
     for (index, check) in checks.iter().enumerate() {
-        check_of_machine(check, &checks[..index], settings)
+        check_of_machine(check, names.insert(&check.name), settings)
             .map_err(|wrong| wrong.within(Section::nth("check", index), text))?;
     }
+    let measured: HashSet<Problem> = calibration.records.iter().map(|one| one.problem).collect();
     for (index, skipped) in skipped.iter().enumerate() {
         check_text(Place::of("reason"), &skipped.reason)
+            .and_then(|()| check_skipped(skipped, &measured, calibration.is_of_one_run()))
             .map_err(|wrong| wrong.within(Section::nth("skipped", index), text))?;
     }
     Ok(())
@@ -62,8 +70,27 @@ fn check_settings(calibration: &HardwareCalibration) -> Checked {
     }
     check_requested(settings, hardware)?;
     let has_failed = checks.iter().any(|check| check.status == CheckStatus::Fail);
+    check_end(calibration)?;
     if settings.forced && calibration.is_of_one_run() && !has_failed {
         return fail(Place::of("forced"), "it is true, and no [[check]] failed");
+    }
+    Ok(())
+}
+
+/// How the only run ended.
+fn check_end(calibration: &HardwareCalibration) -> Checked {
+    let HardwareCalibration { settings, records, .. } = calibration;
+    if !calibration.is_of_one_run() {
+        return Ok(());
+    }
+    if settings.end == RunEnd::TimeBudget && settings.time_budget_s.is_none() {
+        return fail(Place::of("end"), "it is time-budget, and there is no time_budget_s");
+    }
+    let is_disturbed = |record: &FusionRecord| {
+        record.reasons.iter().any(|reason| reason.code == ReasonCode::MostlyDisturbed)
+    };
+    if settings.end == RunEnd::Disturbed && !records.iter().all(is_disturbed) {
+        return fail(Place::of("end"), "it is disturbed, and there are records that are not");
     }
     Ok(())
 }
@@ -96,11 +123,21 @@ fn check_addition(addition: &Addition, calibration: &HardwareCalibration) -> Che
     Ok(())
 }
 
-fn check_of_machine(check: &Check, earlier: &[Check], settings: &Settings) -> Checked {
+/// A run may have a problem by one clock and not by another; of several runs, what one has measured is
+/// not missing.
+fn check_skipped(skipped: &Skipped, measured: &HashSet<Problem>, is_of_one_run: bool) -> Checked {
+    let problem = skipped.problem;
+    if !is_of_one_run && measured.contains(&problem) {
+        return fail(Place::of("problem"), format!("there is a record of {problem}"));
+    }
+    Ok(())
+}
+
+fn check_of_machine(check: &Check, is_new: bool, settings: &Settings) -> Checked {
     let Check { name, status, found, advice } = check;
     check_text(Place::of("name"), name)?;
     check_text(Place::of("found"), found)?;
-    if earlier.iter().any(|one| one.name == *name) {
+    if !is_new {
         return fail(Place::of("name"), format!("{name} was checked before"));
     }
     if *status == CheckStatus::Fail && !settings.forced {

@@ -1,5 +1,7 @@
 //! What must be true of the runtimes: each is described once, and so are all that have records.
 
+use std::collections::HashSet;
+
 use super::contradiction::{Checked, fail};
 use crate::calibration::{HardwareCalibration, RuntimeUsed};
 use crate::error::Error;
@@ -8,8 +10,9 @@ use crate::vocabulary::Implementation;
 
 pub(super) fn check(calibration: &HardwareCalibration, text: &str) -> Result<(), Error> {
     let HardwareCalibration { runtimes, noise, records, .. } = calibration;
+    let mut described = HashSet::new();
     for (index, runtime) in runtimes.iter().enumerate() {
-        check_one(runtime, runtimes.get(..index).unwrap_or_default())
+        check_one(runtime, described.insert(runtime.implementation))
             .map_err(|wrong| wrong.within(Section::nth("runtime", index), text))?;
     }
     let of_noise = noise.iter().map(|one| one.implementation);
@@ -18,12 +21,12 @@ pub(super) fn check(calibration: &HardwareCalibration, text: &str) -> Result<(),
     let all =
         all.chain(of_records.enumerate().map(|(index, one)| (Section::nth("fusion", index), one)));
     for (section, implementation) in all {
-        check_described(implementation, runtimes).map_err(|wrong| wrong.within(section, text))?;
+        check_described(implementation, &described).map_err(|wrong| wrong.within(section, text))?;
     }
     Ok(())
 }
 
-fn check_one(runtime: &RuntimeUsed, earlier: &[RuntimeUsed]) -> Checked {
+fn check_one(runtime: &RuntimeUsed, is_new: bool) -> Checked {
     let RuntimeUsed { implementation, name, version, .. } = runtime;
     let Some(id) = implementation.runtime() else {
         let why =
@@ -35,16 +38,15 @@ fn check_one(runtime: &RuntimeUsed, earlier: &[RuntimeUsed]) -> Checked {
             return fail(Place::of(key), format!("it is {given}, and the implementation is {id}"));
         }
     }
-    if earlier.iter().any(|one| one.implementation == *implementation) {
+    if !is_new {
         return fail(Place::of("implementation"), format!("{id} is described twice"));
     }
     Ok(())
 }
 
-fn check_described(implementation: Implementation, runtimes: &[RuntimeUsed]) -> Checked {
-    let is_it = |one: &RuntimeUsed| one.implementation == implementation;
+fn check_described(implementation: Implementation, described: &HashSet<Implementation>) -> Checked {
     match implementation.runtime() {
-        Some(id) if !runtimes.iter().any(is_it) => {
+        Some(id) if !described.contains(&implementation) => {
             fail(Place::of("implementation"), format!("no [[runtime]] describes {id}"))
         }
         _ => Ok(()),

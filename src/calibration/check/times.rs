@@ -7,7 +7,7 @@ use crate::calibration::{FusionRecord, StateSpeedup, StepTime, Timing};
 use crate::place::Place;
 
 /// Processes from which on an interval is made over them, and not over their rounds.
-const LEAST_PROCESSES: usize = 3;
+pub(super) const LEAST_PROCESSES: u32 = 3;
 
 /// Checks the times of a record in a file with this many states of the machine.
 pub(super) fn check(record: &FusionRecord, states: usize) -> Checked {
@@ -110,7 +110,7 @@ fn check_processes(record: &FusionRecord, place: Place, time: f64, process_ms: &
     #[expect(clippy::cast_precision_loss, reason = "a count of processes")]
     let count = process_ms.len() as f64;
     let expected = (process_ms.iter().map(|ms| ms.ln()).sum::<f64>() / count).exp();
-    let is_mean = process_ms.len() >= LEAST_PROCESSES && is_of_one_state(record);
+    let is_mean = record.processes >= LEAST_PROCESSES && is_of_one_state(record);
     if is_mean && !follows(time, expected, 0.0) {
         let why = format!("the time is {time} ms, but the mean of the processes {expected:.6} ms");
         return fail(place, why);
