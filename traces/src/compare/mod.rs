@@ -11,7 +11,8 @@
 //! with what of a fusion lies at the `ends` of passes; `proofs` are what operators and names say,
 //! `epilogues` those of GEMMs, with the `addends` of additions, and an `absence` needs what is
 //! `missing`;
-//! `gap`, `rates`, `waiting`, `layers`, `kernels` and `notes` make the rest of the `result`.
+//! `gap`, `rates`, `waiting`, `layers`, `kernels` and `notes` make the rest of the `result`; traces
+//! that are `identical` have a note.
 
 mod absence;
 mod addends;
@@ -29,6 +30,7 @@ mod files;
 mod findings;
 mod fusion;
 mod gap;
+mod identical;
 mod implementation;
 mod kernels;
 mod kinds;
