@@ -9,8 +9,8 @@
 //! puts every kernel down once by place, class, name and phase. `explain` finds `fusion`s and
 //! differences of the `implementation` in the `places` of layers and puts the gap down to causes,
 //! with what of a fusion lies at the `ends` of passes; `proofs` are what operators and names say,
-//! `epilogues` those of GEMMs, with the `addends` of additions, and an `absence` needs what is
-//! `missing`;
+//! `epilogues` those of GEMMs, with the `addends` of additions, what is `listed` those in
+//! activations, and an `absence` needs what is `missing`;
 //! `gap`, `rates`, `waiting`, `layers`, `kernels` and `notes` make the rest of the `result`; traces
 //! that are `identical` have a note.
 
@@ -37,6 +37,7 @@ mod kinds;
 mod layers;
 mod ledger;
 mod linears;
+mod listed;
 mod measured;
 mod missing;
 mod models;
