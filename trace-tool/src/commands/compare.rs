@@ -39,7 +39,8 @@ pub(super) fn compare(args: &TraceCompareArgs, machines: Machines) -> anyhow::Re
     let (second, _copy_of_second) = open::ranks([&args.second], args.rank_b)?;
     let first = chosen(args, first, "--rank-a")?;
     let second = chosen(args, second, "--rank-b")?;
-    if first.file.path.canonicalize().ok() == second.file.path.canonicalize().ok() {
+    let is_same_file = first.file.path.canonicalize().ok() == second.file.path.canonicalize().ok();
+    if is_same_file {
         say!(
             "warning: same-file: {} is compared with itself; name another trace, or another rank \
              with --rank-b",
@@ -55,6 +56,10 @@ pub(super) fn compare(args: &TraceCompareArgs, machines: Machines) -> anyhow::Re
         .collect();
     if let (CompareFormat::Csv, Some(code)) = (format, comparison.same_work.headline.warning()) {
         say!("warning: {code}: {}; see --table work", comparison.differences());
+    }
+    let same = comparison.warnings.iter().find(|warning| warning.code == "same-recording");
+    if let (CompareFormat::Csv, false, Some(same)) = (format, is_same_file, same) {
+        say!("warning: {}: {}; {}", same.code, same.message, same.advice);
     }
     let top = usize::try_from(args.top)?;
     let report = CompareReport { comparison: &comparison, records: &records, ranks, top };

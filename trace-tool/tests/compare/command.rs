@@ -99,6 +99,27 @@ fn a_trace_against_itself_has_no_gap() {
     assert!(value["gap"]["causes"].as_array().unwrap().iter().all(|one| one["gap_ns"] == 0.0));
 }
 
+/// Under another name, too, in every format.
+#[test]
+fn a_copy_of_a_trace_is_told() {
+    let folder = pair();
+    fs::copy(folder.path().join("amd.json"), folder.path().join("copy.json")).unwrap();
+    for second in ["copy.json", "amd.json"] {
+        for format in ["text", "html", "json"] {
+            let args = ["amd.json", second, "--format", format];
+            assert!(
+                stdout(compare(folder.path()).args(args)).contains("same recording"),
+                "{format}"
+            );
+        }
+    }
+    let args = ["amd.json", "copy.json", "--format", "csv"];
+    let told = contains("warning: same-recording: amd and copy are the same recording");
+    compare(folder.path()).args(args).assert().success().stderr(told);
+    let other = stdout(compare(folder.path()).args(["amd.json", "nvidia.json"]));
+    assert!(!other.contains("same recording"), "{other}");
+}
+
 #[test]
 fn ranks_of_folders() {
     let folder = tempfile::tempdir().unwrap();

@@ -47,8 +47,11 @@ pub(super) fn others(parts: &Parts, main: Class) -> ClassSet {
             add(Class::KvCache, cache);
         }
         Class::Act => {
-            // `act_and_mul`, `silu_mul`, `swiglu`: it multiplies what it gives by a gate.
-            let of_gate = any(&["mul", "gated", "glu", "swiglu", "geglu", "reglu", "swigluoai"]);
+            // `act_and_mul`, `silu_mul`, `swiglu`: it multiplies what it gives by a gate. A GELU that
+            // is written out multiplies as well.
+            let is_written_out = inductor && (any(&["erf"]) || any(&["tanh"]) && any(&["pow"]));
+            let of_gate = any(&["mul"]) && !is_written_out
+                || any(&["gated", "glu", "swiglu", "geglu", "reglu", "swigluoai"]);
             let in_arguments = ["swiglu", "geglu", "glu_kernel"];
             let is_gated = of_gate || in_arguments.iter().any(|word| parts.args.contains(word));
             add(Class::Elementwise, is_gated);

@@ -178,6 +178,9 @@ fn fused_kernels_are_told_from_their_names() {
         ("void kernel<SwiGluOp<float> >(int)", "ACT+MUL"),
         ("triton_poi_fused_mul_silu_slice_0", "ACT+MUL"),
         ("triton_poi_fused_silu_0", "ACT"),
+        ("triton_poi_fused_add_erf_mul_2", "ACT"),
+        ("triton_poi_fused_add_mul_pow_tanh_4", "ACT"),
+        ("triton_poi_fused_mul_sigmoid_3", "ACT+MUL"),
         (
             "void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::silu_kernel(at::TensorIteratorBase&)::{lambda()#1}, std::array<char*, 2ul> >(int)",
             "ACT",

@@ -212,6 +212,14 @@ impl Evidence<'_, '_> {
     fn operation(&self, found: &Found, fused: &Place<'_>) -> String {
         match found.by {
             FusionEvidence::Definition => "GEMM+SOFTMAX+GEMM".to_owned(),
+            // What is added to an activation whose kernel multiplies by no gate is a bias.
+            FusionEvidence::Name
+                if fused.works[found.side]
+                    .is_some_and(|work| work.main == Class::Act && !work.is_gated())
+                    && found.parts.contains(Class::Elementwise) =>
+            {
+                "ADD+ACT".to_owned()
+            }
             FusionEvidence::Name | FusionEvidence::Absence => {
                 let main = fused.works[found.side].map_or(Class::Unclassified, |work| work.main);
                 Work { main, also: found.parts.without(main) }.label()

@@ -6,6 +6,7 @@
 //!   paired with it does not;
 //! - by definition: attention in one kernel, against GEMMs around a softmax;
 //! - by the operator that launched a GEMM: it has an epilogue (`epilogues`);
+//! - by the name of an activation of Inductor, which lists the addition of a bias (`listed`);
 //! - by absence: what no layer of one side does, while the neighbour that would do its work shows
 //!   that it does (`absence`).
 //!
@@ -13,6 +14,7 @@
 
 use super::absence::by_absence;
 use super::epilogues::by_operator;
+use super::listed::by_listing;
 use super::missing::Missing;
 use super::places::Place;
 use super::proofs::Proofs;
@@ -76,6 +78,10 @@ pub(super) fn find(
         take(more([0, 1].map(on_side)), &mut taken);
     }
     for at in 0..places.len() {
+        let on_side = |side| by_listing(&around, side, at, proofs, &taken);
+        take(more([0, 1].map(on_side)), &mut taken);
+    }
+    for at in 0..places.len() {
         let on_side = |side: usize| by_absence(&around, side, at, (&missing[side], proofs), &taken);
         take(more([0, 1].map(on_side)), &mut taken);
     }
@@ -104,17 +110,26 @@ fn by_name(
     }
     let mut separate: Vec<usize> = partner.is_some().then_some(at).into_iter().collect();
     let mut parts = beside;
-    // The nearest first: a layer has several additions.
     let mut nearest = around.between_anchors(at);
+    // What is multiplied by a gate may be activated before the GEMM that the gate comes from.
+    let before_gate = if work.is_gated() { around.before_gemm(at) } else { Vec::new() };
+    let before_gate: Vec<usize> =
+        before_gate.into_iter().filter(|other| !nearest.contains(other)).collect();
+    nearest.splice(0..0, before_gate.iter().rev().copied());
     let mut position = vec![0; places.len()];
     nearest.iter().enumerate().for_each(|(index, other)| position[*other] = index);
     nearest.retain(|other| *other != at);
+    // The nearest first: a layer has several additions.
     nearest.sort_by_key(|other| (position[*other].abs_diff(position[at]), position[*other]));
+    let activations = proofs.activations(side, place);
     for other in nearest {
         let candidate = &places[other];
         let work = proofs.work(1 - side, candidate).filter(|_| !taken[other]);
         let Some(work) = work else { continue };
-        if candidate.is_only_of(1 - side) && left.contains(work.main) {
+        let is_alike =
+            work.main != Class::Act || activations.meet(proofs.activations(1 - side, candidate));
+        let is_near = work.main == Class::Act || !before_gate.contains(&other);
+        if candidate.is_only_of(1 - side) && left.contains(work.main) && is_alike && is_near {
             for class in work.parts().iter() {
                 left = left.without(class);
             }
@@ -195,24 +210,36 @@ impl Around<'_> {
     /// The places around one in their order, with itself, up to what a layer is built on: GEMMs,
     /// attention, scans.
     fn between_anchors(&self, at: usize) -> Vec<usize> {
-        let is_anchor = |at: &usize| {
-            let is_anchor = |work: &super::work::Work| {
-                matches!(
-                    work.main,
-                    Class::Gemm | Class::MoeGemm | Class::Attn | Class::Ssm | Class::Conv
-                )
-            };
-            let place = &self.places[*at];
-            place.is_paired() && place.works.iter().flatten().any(is_anchor)
-        };
-        let mut order: Vec<usize> = self.before(at).take_while(|at| !is_anchor(at)).collect();
+        let mut order: Vec<usize> = self.before(at).take_while(|at| !self.is_anchor(*at)).collect();
         order.reverse();
         order.push(at);
         // Without anything to build on, one direction has all places.
         if order.len() < self.places.len() {
-            order.extend(self.after(at).take_while(|at| !is_anchor(at)));
+            order.extend(self.after(at).take_while(|at| !self.is_anchor(*at)));
         }
         order
+    }
+
+    /// The places before the GEMM that both sides have before one, the nearest first, up to the next
+    /// that a layer is built on.
+    fn before_gemm(&self, at: usize) -> Vec<usize> {
+        let mut before = self.before(at).skip_while(|at| !self.is_anchor(*at));
+        let is_gemm = |at: usize| self.places[at].works.iter().flatten().any(|work| work.is_gemm());
+        match before.next() {
+            Some(gemm) if is_gemm(gemm) => before.take_while(|at| !self.is_anchor(*at)).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn is_anchor(&self, at: usize) -> bool {
+        let is_one = |work: &super::work::Work| {
+            matches!(
+                work.main,
+                Class::Gemm | Class::MoeGemm | Class::Attn | Class::Ssm | Class::Conv
+            )
+        };
+        let place = &self.places[at];
+        place.is_paired() && place.works.iter().flatten().any(is_one)
     }
 }
 

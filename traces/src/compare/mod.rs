@@ -9,9 +9,10 @@
 //! puts every kernel down once by place, class, name and phase. `explain` finds `fusion`s and
 //! differences of the `implementation` in the `places` of layers and puts the gap down to causes,
 //! with what of a fusion lies at the `ends` of passes; `proofs` are what operators and names say,
-//! `epilogues` those of GEMMs, with the `addends` of additions, and an `absence` needs what is
-//! `missing`;
-//! `gap`, `rates`, `waiting`, `layers`, `kernels` and `notes` make the rest of the `result`.
+//! `epilogues` those of GEMMs, with the `addends` of additions, what is `listed` those in
+//! activations, and an `absence` needs what is `missing`;
+//! `gap`, `rates`, `waiting`, `layers`, `kernels` and `notes` make the rest of the `result`; traces
+//! that are `identical` have a note.
 
 mod absence;
 mod addends;
@@ -29,12 +30,14 @@ mod files;
 mod findings;
 mod fusion;
 mod gap;
+mod identical;
 mod implementation;
 mod kernels;
 mod kinds;
 mod layers;
 mod ledger;
 mod linears;
+mod listed;
 mod measured;
 mod missing;
 mod models;

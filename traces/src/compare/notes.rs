@@ -1,6 +1,7 @@
 //! The warnings of a comparison.
 
 use super::basis::Steps;
+use super::identical::are_one_recording;
 use super::models::Mismatch;
 use super::result::{
     Answer, Basis, ClassPart, Comparison, Headline, Part, SideSummary, WorkAspect,
@@ -33,6 +34,7 @@ pub(super) fn notes(
 ) -> Vec<CompareWarning> {
     let mut notes = Notes::default();
     notes.of_headline(comparison);
+    notes.of_copies(sides, labels);
     if let Some(mismatch) = mismatch {
         notes.mismatch(mismatch, labels);
     }
@@ -191,6 +193,18 @@ impl Notes {
                               nothing about the devices";
                 self.add("little-in-common", Severity::Warning, None, message, advice);
             }
+        }
+    }
+
+    /// A recording against itself is seldom what somebody meant to compare.
+    fn of_copies(&mut self, sides: &[Chosen<'_>; 2], labels: &[String; 2]) {
+        if are_one_recording(sides.each_ref().map(|side| side.side.trace)) {
+            let message = format!(
+                "{} and {} are the same recording: all kernels have the same names and times",
+                labels[0], labels[1]
+            );
+            let advice = "there is nothing to compare; name another trace";
+            self.add("same-recording", Severity::Warning, None, message, advice);
         }
     }
 

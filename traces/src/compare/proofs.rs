@@ -192,6 +192,28 @@ impl<'s> Proofs<'s> {
             && !others().any(|(_, place)| proves(side, place))
     }
 
+    /// Whether a side's kernel is one of Inductor's that lists an addition: that of a bias, or one
+    /// beside an activation that is not written out, which may contain additions.
+    pub(super) fn lists_addition(&self, side: usize, place: &Place<'_>) -> bool {
+        let words = Words::of(place.name(side, self.sides[side].side.trace)).base;
+        let Some((_, listed)) = words.split_once("_fused_") else { return false };
+        let has = |word: &str| listed.split('_').any(|one| one == word);
+        let is_written_out = has("erf") || has("tanh");
+        words.starts_with("_triton_poi_")
+            && (has("addmm") || has("bias") || has("add") && !is_written_out)
+    }
+
+    /// Whether the operator of a side's kernel is known, and it adds nothing.
+    pub(super) fn is_known_not_to_add(&self, side: usize, place: &Place<'_>) -> bool {
+        self.operator(side, place).is_some_and(|op| !proven_by_op(op).contains(Class::Elementwise))
+    }
+
+    /// What the operator of a side's kernel adds, if it is an addition.
+    pub(super) fn adds(&self, side: usize, place: &Place<'_>) -> Option<Addend> {
+        let is_plain = place.works[side].is_some_and(|work| work.main == Class::Elementwise);
+        self.addend(side, place).filter(|_| is_plain)
+    }
+
     fn addend(&self, side: usize, place: &Place<'_>) -> Option<Addend> {
         Addend::of(&self.sides[side], place.sums.examples[side]? as usize)
     }

@@ -76,7 +76,7 @@ impl Comparison {
             let sides = differs.next().map(|one| [(first, &one.first), (second, &one.second)]);
             let sides = sides.into_iter().flatten();
             let sides =
-                sides.filter_map(|(label, side)| Some(format!("{label} has a {}", side.as_ref()?)));
+                sides.filter_map(|(label, side)| Some(format!("{label} has {}", side.as_ref()?)));
             let sides = list(&sides.collect::<Vec<_>>());
             return format!("{sides} as others with the same work");
         }

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod diffusion;
+mod gates;
+mod inductor;
 #[path = "../loaded/mod.rs"]
 mod loaded;
 mod program;

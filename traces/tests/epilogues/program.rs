@@ -29,6 +29,8 @@ pub(crate) const CLAMP: &str = "void at::native::vectorized_elementwise_kernel<4
 pub(crate) const GELU: &str = "void at::native::vectorized_elementwise_kernel<4, at::native::GeluCUDAKernelImpl(at::TensorIteratorBase&, at::native::GeluType)::{lambda()#2}::operator()() const::{lambda(c10::BFloat16)#1}, std::array<char*, 2ul> >(int)";
 pub(crate) const SILU: &str = "void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::silu_kernel(at::TensorIteratorBase&)::{lambda()#1}::operator()() const::{lambda(c10::BFloat16)#1}, std::array<char*, 2ul> >(int)";
 const ADD: &str = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<c10::BFloat16>, std::array<char*, 3ul> >(int, at::native::CUDAFunctor_add<c10::BFloat16>, std::array<char*, 3ul>)";
+const MUL: &str = "void at::native::vectorized_elementwise_kernel<4, at::native::BinaryFunctor<c10::BFloat16, c10::BFloat16, c10::BFloat16, at::native::binary_internal::MulFunctor<float> >, std::array<char*, 3ul> >(int, at::native::BinaryFunctor<c10::BFloat16, c10::BFloat16, c10::BFloat16, at::native::binary_internal::MulFunctor<float> >, std::array<char*, 3ul>)";
+pub(crate) const TRITON_SWIGLU: &str = "triton_poi_fused_mul_silu_4";
 const SWIGLU: &str = "void vllm::act_and_mul_kernel<c10::BFloat16, &(c10::BFloat16 vllm::silu_kernel<c10::BFloat16>(c10::BFloat16 const&)), true>(c10::BFloat16*, c10::BFloat16 const*, int)";
 const NORM: &str = "void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<c10::BFloat16, float>(int, float, c10::BFloat16 const*)";
 const ADD_NORM: &str = "void vllm::fused_add_rms_norm_kernel<c10::BFloat16, 8>(c10::BFloat16*, c10::BFloat16*, c10::BFloat16 const*, float, int, int)";
@@ -89,6 +91,12 @@ impl Op {
         Self::of("_C::silu_and_mul", sizes, SWIGLU, moves(3 * ROWS * width))
     }
 
+    /// Two matrices are multiplied, as by a gate.
+    pub(crate) fn gate(width: u64) -> Self {
+        let sizes = format!("[[{ROWS}, {width}], [{ROWS}, {width}]]");
+        Self::of("aten::mul", sizes, MUL, moves(3 * ROWS * width))
+    }
+
     /// A row is added to each row.
     pub(crate) fn bias(width: u64) -> Self {
         let sizes = format!("[[{ROWS}, {width}], [{width}], []]");
@@ -110,7 +118,7 @@ impl Op {
         Self::of("_C::fused_add_rms_norm", sizes, ADD_NORM, moves(4 * ROWS * HIDDEN))
     }
 
-    fn attention() -> Self {
+    pub(crate) fn attention() -> Self {
         let one = format!("[1, {ROWS}, 8, 64]");
         Self::of("aten::_flash_attention_forward", format!("[{one}, {one}, {one}]"), FLASH, 24_000)
     }

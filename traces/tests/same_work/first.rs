@@ -7,7 +7,13 @@ use super::program::{Mark, Plan, STEP, Sizes, Step};
 
 /// A recording of this many steps; the first takes this percentage of the time of another.
 fn plan(first_percent: u64, steps: usize) -> Plan {
-    Plan { first_percent, steps: vec![STEP; steps], ..Plan::transformer() }
+    several(&[first_percent], steps)
+}
+
+/// The same, of several first steps.
+fn several(first_percents: &[u64], steps: usize) -> Plan {
+    let first_percents = first_percents.to_vec();
+    Plan { first_percents, steps: vec![STEP; steps], ..Plan::transformer() }
 }
 
 /// Compares in both orders, which must give the same answers.
@@ -45,7 +51,8 @@ fn decides_nothing(first: &Plan, second: &Plan, ratio: f64) {
     assert_eq!(found.warnings[0].code, "slow-first-step");
     let verdict = found.verdict();
     let words = if ratio == 1.0 { "no difference" } else { "times as fast" };
-    assert!(verdict.contains("has a first step") && verdict.contains(words), "{verdict}");
+    let is_said = verdict.contains("has a first step") || verdict.contains(" first steps up to ");
+    assert!(is_said && verdict.contains(words), "{verdict}");
 }
 
 #[test]
@@ -55,6 +62,29 @@ fn recordings_of_other_lengths() {
     decides_nothing(&plan(120, 3), &plan(120, 12), 1.0);
     let slower = Plan { pace: [60, 60], ..plan(2000, 12) };
     decides_nothing(&plan(2000, 3), &slower, 2.0 / 3.0);
+}
+
+#[test]
+fn several_first_steps() {
+    let twice = [2000, 1000];
+    for steps in [3, 4, 5, 6] {
+        decides_nothing(&several(&twice, steps), &several(&twice, 12), 1.0);
+        decides_nothing(&several(&twice, steps), &plan(100, 12), 1.0);
+        decides_nothing(&several(&twice, steps), &plan(2000, 12), 1.0);
+    }
+    let falling = [300, 300, 200, 150];
+    decides_nothing(&several(&falling, 10), &several(&falling, 20), 1.0);
+    let slower = Plan { pace: [60, 60], ..several(&twice, 12) };
+    decides_nothing(&several(&twice, 5), &slower, 2.0 / 3.0);
+}
+
+/// What is usual is not what few of the last steps take.
+#[test]
+fn most_steps_are_no_first_ones() {
+    for first in [vec![130; 4], vec![200; 4], vec![120, 120]] {
+        let found = pair(&several(&first, first.len() + 1), &plan(100, 12));
+        assert!(!is_of_usual_steps(&found), "{first:?}: {}", found.verdict());
+    }
 }
 
 #[test]
@@ -72,7 +102,7 @@ fn steps_with_marks_and_without_sizes() {
     let bare = |plan: Plan| Plan { sizes: Sizes::None, ..plan };
     decides_nothing(&bare(plan(2000, 3)), &bare(plan(2000, 12)), 1.0);
     let images = |first_percent, steps| Plan {
-        first_percent,
+        first_percents: vec![first_percent],
         steps: vec![Step { batch: 8, ..STEP }; steps],
         ..Plan::of_images(20, 8)
     };

@@ -172,6 +172,72 @@ fn packed_sequences_by_different_libraries() {
     }
 }
 
+/// An encoder whose attention is computed op by op, by a library, or by the framework.
+fn with_heads(heads: u64, by: &str) -> Loaded {
+    let (tokens, size) = (2048, 1024 / heads);
+    let all = 4 * heads;
+    let one = |sizes: String, name, kernel| {
+        op(name, &format!("[{sizes}, {sizes}, {sizes}]"), kernel, 4000)
+    };
+    let attention = match by {
+        "library" => vec![one(
+            format!("[4, 512, {heads}, {size}]"),
+            "aten::_flash_attention_forward",
+            "flash_fwd_kernel",
+        )],
+        "framework" => vec![one(
+            format!("[4, {heads}, 512, {size}]"),
+            "aten::_scaled_dot_product_flash_attention",
+            "flash_fwd_kernel",
+        )],
+        _ => {
+            let (queries, keys) =
+                (format!("[{all}, 512, {size}]"), format!("[{all}, {size}, 512]"));
+            let scores = format!("[{all}, 512, 512]");
+            let softmax =
+                "void (anonymous namespace)::softmax_warp_forward<float, float, float, 9>()";
+            vec![
+                op("aten::bmm", &format!("[{queries}, {keys}]"), "nvjet_tst_scores", 3000),
+                op("aten::_softmax", &format!("[[4, {heads}, 512, 512], [], []]"), softmax, 3000),
+                op("aten::bmm", &format!("[{scores}, {queries}]"), "nvjet_tst_values", 3000),
+            ]
+        }
+    };
+    let mut layer = vec![norm(tokens), mm(tokens, 3072, 1024)];
+    layer.extend(attention);
+    layer.extend([
+        mm(tokens, 1024, 1024),
+        norm(tokens),
+        mm(tokens, 4096, 1024),
+        mm(tokens, 1024, 4096),
+    ]);
+    loaded(&vec![(None, layered(tokens, &layer)); STEPS])
+}
+
+/// Whatever computes attention.
+#[test]
+fn heads_are_of_the_model() {
+    let all = ["library", "framework", "ops"];
+    for first in all {
+        for second in all {
+            let found = pair([with_heads(16, first), with_heads(4, second)]);
+            assert!(
+                found.verdict().contains("16 heads of 64"),
+                "{first}, {second}: {}",
+                found.verdict()
+            );
+            assert_eq!(found.same_work.headline, Headline::Withheld);
+            let found = pair([with_heads(16, first), with_heads(16, second)]);
+            assert_ne!(
+                answer(&found, WorkAspect::Model),
+                Some(Answer::Different),
+                "{}",
+                found.verdict()
+            );
+        }
+    }
+}
+
 /// A recommender, with the number of its tables and of the rows that are read from each.
 fn recommender(tables: usize, rows: u64) -> Loaded {
     let bag = Op {

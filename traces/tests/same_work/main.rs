@@ -114,6 +114,22 @@ fn batches_are_compared_by_token() {
     assert!(found.verdict().contains("batch 2 against 128"), "{}", found.verdict());
 }
 
+/// Attention shows the tokens where none are looked up.
+#[test]
+fn batches_of_what_is_no_text() {
+    let of = |batch| Plan { vocabulary: 0, ..Plan::transformer().steps(batch, 64, Mark::None) };
+    let found = pair(&of(4), &of(8).amd());
+    assert_eq!(found.same_work.headline, Headline::ForAToken, "{:#?}", found.same_work.questions);
+    assert_eq!(answer(&found, WorkAspect::Model), Some(Answer::Same));
+    assert_eq!(answer(&found, WorkAspect::Tokens), Some(Answer::Different));
+    let rate = found.same_work.rates[0];
+    assert_eq!((rate.first_units, rate.second_units), (256.0, 512.0));
+    // Longer sequences are other work for a token.
+    let long = Plan { vocabulary: 0, ..Plan::transformer().steps(4, 128, Mark::None) };
+    assert_eq!(pair(&of(4), &long).same_work.headline, Headline::ForATflop);
+    assert_eq!(pair(&of(4), &of(4).amd()).same_work.headline, Headline::OfAStep);
+}
+
 #[test]
 fn images_are_compared_by_arithmetic() {
     let found = pair(&Plan::of_images(20, 32), &Plan::of_images(20, 64));
@@ -206,6 +222,27 @@ fn models_that_are_nearly_alike() {
         let found = pair(&plain, &other);
         assert_eq!(found.same_work.headline, Headline::OfAStep, "{}", found.verdict());
     }
+}
+
+/// The weights of both are alike, and so is most of the time.
+#[test]
+fn other_heads_of_attention() {
+    let plain = Plan { layers: 12, hidden: 1024, ..Plan::transformer() };
+    let few = Plan { heads: Some(4), ..plain.clone() };
+    for (first, second) in [
+        (plain.clone(), few.clone()),
+        (plain.clone().amd(), few.clone()),
+        (plain.clone(), few.clone().amd()),
+    ] {
+        let found = pair(&first, &second);
+        assert_eq!(answer(&found, WorkAspect::Model), Some(Answer::Different));
+        assert_eq!(found.same_work.headline, Headline::Withheld, "{}", found.verdict());
+        let words = "model 16 heads of 64 against 4 heads of 256";
+        assert!(found.verdict().contains(words), "{}", found.verdict());
+    }
+    // On two devices each has some of the heads.
+    let narrow = Plan { hidden: 512, ..plain };
+    assert!(!pair(&narrow, &few).verdict().contains("heads"));
 }
 
 /// As many tokens of more arithmetic are compared by arithmetic.

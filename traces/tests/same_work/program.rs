@@ -31,9 +31,11 @@ pub(crate) enum Sizes {
 pub(crate) struct Plan {
     pub(crate) layers: u64,
     pub(crate) hidden: u64,
+    /// Heads of attention; as many as have a size of 64 if none.
+    pub(crate) heads: Option<u64>,
     pub(crate) convolutions: u64,
     pub(crate) joined_qkv: bool,
-    /// How many tokens the model knows.
+    /// How many tokens the model knows; zero if it looks up none.
     pub(crate) vocabulary: u64,
     /// How many more GEMMs a layer has, of a size that it has anyway.
     pub(crate) more_gemms: u64,
@@ -50,8 +52,8 @@ pub(crate) struct Plan {
     pub(crate) steps: Vec<Step>,
     /// Nanoseconds for a token of a decode step, and of others, of each kernel.
     pub(crate) pace: [u64; 2],
-    /// How many percent of that kernels of the first step take.
-    pub(crate) first_percent: u64,
+    /// How many percent of that kernels of each of the first steps take.
+    pub(crate) first_percents: Vec<u64>,
     pub(crate) device: &'static str,
 }
 
@@ -62,6 +64,7 @@ impl Plan {
         Self {
             layers: 6,
             hidden: 512,
+            heads: None,
             convolutions: 0,
             joined_qkv: true,
             vocabulary: 32_000,
@@ -74,7 +77,7 @@ impl Plan {
             sizes: Sizes::All,
             steps: vec![STEP; 3],
             pace: [40, 40],
-            first_percent: 100,
+            first_percents: Vec::new(),
             device: "NVIDIA H100",
         }
     }
@@ -97,7 +100,7 @@ impl Plan {
         let mut out =
             Writer { text: String::new(), id: 0, host_ns: 1000, device_ns: 5000, plan: self };
         for (number, step) in self.steps.iter().enumerate() {
-            out.step(*step, if number == 0 { self.first_percent } else { 100 });
+            out.step(*step, self.first_percents.get(number).copied().unwrap_or(100));
         }
         trace(self.device, &out.text)
     }
@@ -124,7 +127,8 @@ impl Writer<'_> {
             true => format!("[[{n}, {k}], [{tokens}, {k}]]"),
             false => format!("[[{tokens}, {k}], [{k}, {n}]]"),
         };
-        if layers > 0 {
+        let has_text = layers > 0 && vocabulary > 0;
+        if has_text {
             let table = format!("[[{vocabulary}, {hidden}], [{batch}, {sequence}]]");
             self.op(
                 "aten::embedding",
@@ -147,8 +151,8 @@ impl Writer<'_> {
                     self.op("aten::mm", &gemm(hidden, hidden), "nvjet_tst_one", long);
                 }
             }
-            let heads = hidden / 64;
-            let one = format!("[{batch}, {sequence}, {heads}, 64]");
+            let heads = self.plan.heads.unwrap_or(hidden / 64);
+            let one = format!("[{batch}, {sequence}, {heads}, {}]", hidden / heads);
             self.op(
                 "aten::_flash_attention_forward",
                 &format!("[{one}, {one}, {one}]"),
@@ -183,7 +187,7 @@ impl Writer<'_> {
             }
             self.op("aten::mm", &gemm(hidden, 4 * hidden), "nvjet_tst_down", 4 * long);
         }
-        if layers > 0 {
+        if has_text {
             self.op("aten::mm", &gemm(vocabulary, hidden), "nvjet_tst_head", 8 * long);
         }
         for number in 0..self.plan.convolutions {

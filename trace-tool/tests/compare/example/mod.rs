@@ -89,7 +89,7 @@ pub(super) fn of_usual_steps() -> Comparison {
     work.questions.push(Question {
         about: WorkAspect::Amount,
         phase: None,
-        first: Some("first step 20 times as long".to_owned()),
+        first: Some("a first step 20 times as long".to_owned()),
         second: None,
         answer: Answer::Different,
         evidence: "first steps beside others with the same work".to_owned(),

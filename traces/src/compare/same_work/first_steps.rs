@@ -2,6 +2,8 @@
 //! clocks rise. What this adds to the mean of all steps depends on how many were recorded. Where it
 //! decides how the sides compare, the times of usual steps are compared.
 
+use rustc_hash::FxHashMap;
+
 use super::super::basis::trains;
 use super::super::result::{Answer, Basis, Question, WorkAspect, WorkRate};
 use super::super::side::{Chosen, on_both};
@@ -13,11 +15,15 @@ use crate::classify::Class;
 use crate::ratio::ratio;
 use crate::segment::{Pass, Phase, StepSize};
 
-/// A first step is not like the others if it takes this many times as long as three quarters of them.
+/// A first step is not like the others if it takes this many times as long as three quarters of those
+/// behind the first ones.
 const LONGER: f64 = 1.1;
 
-/// The same, where there is one other step, which does not show how much steps vary.
-const LONGER_THAN_ONE: f64 = 1.5;
+/// The same, where there are no more of these than first ones, so that few show how much steps vary.
+const LONGER_THAN_FEW: f64 = 1.5;
+
+/// First steps that are this many times as many as the others are what is usual.
+const TOO_MANY: usize = 2;
 
 /// First steps that decide.
 pub(super) struct FirstSteps {
@@ -30,7 +36,7 @@ impl Evidence<'_, '_> {
     /// The first steps, if they change what the time of the first side is over that of the second.
     pub(super) fn first_steps(&self) -> Option<FirstSteps> {
         let firsts = on_both(&|side: usize| {
-            SlowStep::of(&self.sides[side], self.steps.basis, self.options.phase)
+            SlowSteps::of(&self.sides[side], self.steps.basis, self.options.phase)
         });
         let usual_ns = [0, 1].map(|side: usize| {
             let more_ns = firsts[side].as_ref().map_or(0.0, |first| first.more_ns);
@@ -40,8 +46,7 @@ impl Evidence<'_, '_> {
         if near(usual.ratio, self.step_ns[0] / self.step_ns[1], SAME_AMOUNT) {
             return None;
         }
-        let words = |first: SlowStep| format!("first step {} times as long", number(first.times));
-        let [first, second] = firsts.map(|first| first.map(words));
+        let [first, second] = firsts.map(|first| first.map(|first| first.words()));
         let question = Question {
             about: WorkAspect::Amount,
             phase: None,
@@ -54,15 +59,16 @@ impl Evidence<'_, '_> {
     }
 }
 
-/// A first step that takes longer than others.
-struct SlowStep {
-    /// How many times as long as the one in the middle of the others.
+/// First steps that take longer than others.
+struct SlowSteps {
+    count: usize,
+    /// How many times as long as usual the longest of them takes.
     times: f64,
-    /// By how much longer, in nanoseconds.
+    /// By how much longer they take together, in nanoseconds.
     more_ns: f64,
 }
 
-impl SlowStep {
+impl SlowSteps {
     fn of(side: &Chosen<'_>, basis: Basis, phase: Option<Phase>) -> Option<Self> {
         let marked = || marked(side);
         let units = match basis {
@@ -72,24 +78,78 @@ impl SlowStep {
                 .filter(|marked| marked.len() > 1)
                 .unwrap_or_else(|| unmarked(side, phase)),
         };
-        let (first, others) = units.split_first()?;
-        let first_ns = first.passed_ns(side);
-        let is_longer = |ns: u64, longer: f64| ratio(first_ns, ns) > longer;
-        let alike = others.iter().filter(|one| one.is_like(first));
-        let mut alike: Vec<(u64, &Unit)> = alike.map(|one| (one.passed_ns(side), one)).collect();
-        if !alike.iter().any(|(ns, _)| is_longer(*ns, LONGER)) {
-            return None;
+        let mut timed = Timed::of(side, &units);
+        // No step that is hardly longer than one like it is slow, however many are the first.
+        let may_be_slow = (0..units.len()).take_while(|at| timed.is_longer_than_one(*at)).count();
+        if may_be_slow > 0 {
+            timed.works = works(side, &units);
         }
-        let work = first.work(side)?;
-        alike.retain(|(_, one)| one.work(side).as_ref() == Some(&work));
-        alike.sort_unstable_by_key(|(ns, _)| *ns);
-        let (middle_ns, _) = *alike.get(alike.len() / 2)?;
-        let (long_ns, _) = *alike.get(alike.len() * 3 / 4)?;
-        #[expect(clippy::cast_precision_loss, reason = "exact for 104 days")]
-        let more_ns = first_ns.saturating_sub(middle_ns) as f64;
-        let longer = if alike.len() > 1 { LONGER } else { LONGER_THAN_ONE };
-        is_longer(long_ns, longer).then(|| Self { times: ratio(first_ns, middle_ns), more_ns })
+        (1..=may_be_slow).rev().find_map(|count| timed.first(count))
     }
+
+    fn words(&self) -> String {
+        let times = number(self.times);
+        match self.count {
+            1 => format!("a first step {times} times as long"),
+            count => format!("{count} first steps up to {times} times as long"),
+        }
+    }
+}
+
+/// Steps in their order, with their times and what they compute.
+struct Timed<'u> {
+    units: &'u [Unit],
+    passed_ns: Vec<u64>,
+    works: Vec<Option<usize>>,
+}
+
+impl<'u> Timed<'u> {
+    fn of(side: &Chosen<'_>, units: &'u [Unit]) -> Self {
+        let passed_ns = units.iter().map(|unit| unit.passed_ns(side)).collect();
+        Self { units, passed_ns, works: Vec::new() }
+    }
+
+    fn is_longer_than_one(&self, at: usize) -> bool {
+        let others = self.units.iter().zip(&self.passed_ns).skip(at + 1);
+        let mut alike = others.filter(|(unit, _)| unit.is_like(&self.units[at]));
+        alike.any(|(_, ns)| ratio(self.passed_ns[at], *ns) > LONGER)
+    }
+
+    /// So many first steps, if each takes longer than those with the same work behind all of them.
+    fn first(&self, count: usize) -> Option<SlowSteps> {
+        let mut found = SlowSteps { count, times: 0.0, more_ns: 0.0 };
+        // The last of them is the shortest one as a rule.
+        for at in (0..count).rev() {
+            let work = Some(self.works[at]?);
+            let is_alike = |other: &usize| {
+                self.units[*other].is_like(&self.units[at]) && self.works[*other] == work
+            };
+            let alike = (count..self.units.len()).filter(is_alike);
+            let mut alike: Vec<u64> = alike.map(|other| self.passed_ns[other]).collect();
+            alike.sort_unstable();
+            let (middle_ns, long_ns) = (*alike.get(alike.len() / 2)?, alike[alike.len() * 3 / 4]);
+            let longer = if alike.len() > count { LONGER } else { LONGER_THAN_FEW };
+            let own_ns = self.passed_ns[at];
+            if count > TOO_MANY * alike.len() || ratio(own_ns, long_ns) <= longer {
+                return None;
+            }
+            #[expect(clippy::cast_precision_loss, reason = "exact for 104 days")]
+            let more_ns = own_ns.saturating_sub(middle_ns) as f64;
+            found.more_ns += more_ns;
+            found.times = found.times.max(ratio(own_ns, middle_ns));
+        }
+        Some(found)
+    }
+}
+
+/// What each step computes, as numbers; none if nothing shows it.
+fn works(side: &Chosen<'_>, units: &[Unit]) -> Vec<Option<usize>> {
+    let mut known: FxHashMap<Vec<Solved>, usize> = FxHashMap::default();
+    let number = |unit: &Unit| {
+        let next = known.len();
+        Some(*known.entry(unit.work(side)?).or_insert(next))
+    };
+    units.iter().map(number).collect()
 }
 
 /// A step as it was recorded: a marked one, else a pass through all layers with what is around it.

@@ -3,16 +3,17 @@
 //!
 //! `workload` is the work of a side, from the shapes of its operators, with the `lookups` of
 //! tokens, and the `marks` of its steps; `model` asks whether it is one model, with the same
-//! `weights`, `phase` whether both ran the same phases, `sizes` whether they solved the same problems,
-//! with what is known of `experts` and of `bags` of lookups, and `context` how far their attention
-//! looks back; `first_steps` may take longer than others; `matched` is what is alike whatever else
-//! differs.
+//! `weights` and `heads` of attention, `phase` whether both ran the same phases, `sizes` whether they
+//! solved the same problems, with what is known of `experts` and of `bags` of lookups, and `context`
+//! how far their attention looks back; `first_steps` may take longer than others; `matched` is what
+//! is alike whatever else differs.
 
 mod bags;
 mod carried;
 mod context;
 mod experts;
 mod first_steps;
+mod heads;
 mod lookups;
 mod marks;
 mod matched;
@@ -133,7 +134,7 @@ impl Evidence<'_, '_> {
         let size = |size: Option<u64>| size.map(|size| size as f64);
         let batch = works.each_ref().map(|work| size(work.batch));
         let sequence = works.each_ref().map(|work| size(work.sequence));
-        let tokens = [0, 1].map(|side| self.tokens_of_step(&works[side], side));
+        let (tokens, shown_by) = self.tokens_of_step(works);
         let mut questions = vec![
             of_numbers(WorkAspect::Batch, batch, SAME_AMOUNT, "sizes of inputs"),
             of_numbers(WorkAspect::Sequence, sequence, SAME_AMOUNT, "sizes of inputs"),
@@ -143,13 +144,26 @@ impl Evidence<'_, '_> {
         let is_of_steps = self.steps.basis != Basis::Recording && !self.mix_matters();
         if is_of_steps && tokens.iter().all(Option::is_some) {
             // Recordings that begin or end in a pass have its tokens and not all of its layers.
-            questions.push(of_numbers(WorkAspect::Tokens, tokens, SAME_CALLS, "tokens looked up"));
+            questions.push(of_numbers(WorkAspect::Tokens, tokens, SAME_CALLS, shown_by));
         }
         questions
     }
 
+    /// The tokens of a step on both sides, and what shows them: tokens that are looked up, else those
+    /// that attention has at once, which are those of a pass.
+    fn tokens_of_step(&self, works: &[Workload; 2]) -> ([Option<f64>; 2], &'static str) {
+        if works.iter().all(|work| work.tokens.is_some()) {
+            let tokens = [0, 1].map(|side| self.looked_up(&works[side], side));
+            return (tokens, "tokens looked up");
+        }
+        #[expect(clippy::cast_precision_loss, reason = "tokens")]
+        let attended = works.each_ref().map(|work| work.attended.map(|tokens| tokens as f64));
+        let is_of_passes = self.steps.basis == Basis::Layers;
+        (if is_of_passes { attended } else { [None; 2] }, "tokens of attention")
+    }
+
     #[expect(clippy::cast_precision_loss, reason = "tokens")]
-    fn tokens_of_step(&self, work: &Workload, side: usize) -> Option<f64> {
+    fn looked_up(&self, work: &Workload, side: usize) -> Option<f64> {
         let steps = self.steps.counts[side];
         let tokens = work.tokens.filter(|_| steps > 0.0)? as f64;
         // Where the recording begins in a step, its tokens may have been looked up before.
@@ -284,10 +298,10 @@ impl Evidence<'_, '_> {
                 .collect();
             return rates.unwrap_or_default();
         }
+        let (shown, _) = self.tokens_of_step(works);
         let of_step = [0, 1].map(|side| {
             let marked = tokens(side, None).filter(|_| works[side].marked.len() == 1);
-            let looked_up = || self.tokens_of_step(&works[side], side);
-            marked.or_else(|| looked_up().filter(|_| self.is_work_of_tokens(works)))
+            marked.or_else(|| shown[side].filter(|_| self.is_work_of_tokens(works)))
         });
         let rate = match of_step {
             [Some(first), Some(second)] => rate(None, [first, second], self.step_ns),

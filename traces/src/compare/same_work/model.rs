@@ -7,8 +7,8 @@ use super::super::models::Mismatch;
 use super::super::result::{Answer, Basis, Question, WorkAspect};
 use super::super::side::Chosen;
 use super::super::text::{number, percent};
-use super::weights;
 use super::workload::{Weights, Workload};
+use super::{heads, weights};
 use crate::ratio::ratio;
 
 /// Of one model so much of the calls with weights have sizes that the other side has too.
@@ -51,6 +51,9 @@ pub(super) fn question(
     let have_weights = works.iter().all(|work| work.weights.len() >= LEAST_SIZES);
     if have_weights && let Some(difference) = weights::difference(works, steps) {
         return question(Answer::Different, difference.to_owned(), counted);
+    }
+    if let Some(words) = heads::difference(works) {
+        return question(Answer::Different, "heads of attention".to_owned(), words.map(Some));
     }
     if let Some(Mismatch::Counts(counts)) = mismatch
         && are_called_by_layer(works, *counts)

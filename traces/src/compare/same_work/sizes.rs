@@ -86,7 +86,7 @@ impl Evidence<'_, '_> {
     /// Whether a step's work is of the tokens that it looks up: where most of it is alike whatever
     /// their number, as that of a diffusion whose texts differ, it is of something else.
     pub(super) fn is_work_of_tokens(&self, works: &[Workload; 2]) -> bool {
-        let tokens = [0, 1].map(|side| self.tokens_of_step(&works[side], side));
+        let (tokens, _) = self.tokens_of_step(works);
         let are_as_many = matches!(
             tokens, [Some(first), Some(second)] if near(first, second, SAME_CALLS)
         );

@@ -7,6 +7,7 @@ use super::SAME_AMOUNT;
 use super::bags::Bags;
 use super::context::{Context, contexts};
 use super::experts::Experts;
+use super::heads::Heads;
 use super::lookups::lookups;
 use super::marks::{MarkedSize, marked};
 use super::votes::Votes;
@@ -112,6 +113,8 @@ pub(super) struct Workload {
     pub(super) sequence: Option<u64>,
     /// Tokens of the recording, looked up in the largest table.
     pub(super) tokens: Option<u64>,
+    /// Tokens of all sequences at once, of most calls of attention.
+    pub(super) attended: Option<u64>,
     /// The number type in which most of the time is spent.
     pub(super) dtype: Option<String>,
     /// Convolutions in the recording.
@@ -126,6 +129,7 @@ pub(super) struct Workload {
     pub(super) marked: Vec<(Option<Phase>, MarkedSize)>,
     /// How far attention looks back in each phase.
     pub(super) contexts: FxHashMap<Option<Phase>, Context>,
+    pub(super) heads: Heads,
     pub(super) experts: Experts,
     pub(super) bags: Bags,
 }
@@ -221,7 +225,7 @@ impl Workload {
         let (mut batches, mut sequences) = (Votes::default(), Votes::default());
         let mut dtypes: FxHashMap<String, u64> = FxHashMap::default();
         let mut tables: FxHashMap<[u64; 2], u64> = FxHashMap::default();
-        let mut images = Votes::default();
+        let (mut images, mut attended) = (Votes::default(), Votes::default());
         for (op, shape, calls) in calls {
             match base(op) {
                 "convolution" | "_convolution" => self.convolutions += calls.count,
@@ -239,6 +243,7 @@ impl Workload {
                 self.experts.add_beside(op, shape, calls.count);
             }
             let problem = Problem::of(op, shape);
+            self.heads.add(op, shape, problem.as_ref());
             let has_keys = matches!(problem, Some(Problem::Attention { .. }));
             let open_ns = if has_keys { 0 } else { calls.attention_ns };
             self.main.add(0, open_ns);
@@ -288,7 +293,9 @@ impl Workload {
                     *self.weights.entry(Weights::Conv(weights)).or_default() += calls.count;
                 }
                 Problem::Attention { batch, queries, .. } => {
-                    self.tokens_of_calls.insert(batch.saturating_mul(queries));
+                    let tokens = batch.saturating_mul(queries);
+                    self.tokens_of_calls.insert(tokens);
+                    attended.add(tokens, calls.count);
                     batches.add(batch, calls.count);
                     sequences.add(queries, calls.count);
                 }
@@ -312,7 +319,9 @@ impl Workload {
         self.flops = (flops > 0.0 && is_enough).then_some(flops);
         self.batch = batches.most().or(images.most());
         self.sequence = sequences.most();
+        self.attended = attended.most();
         self.put_tokens_first();
+        self.heads.read_scores();
         self.tokens = tables.into_iter().max().map(|(_, tokens)| tokens).filter(|all| *all > 0);
         let most = dtypes.into_iter().max_by(|a, b| a.1.cmp(&b.1).then_with(|| b.0.cmp(&a.0)));
         self.dtype = most.map(|(dtype, _)| dtype);
