@@ -66,7 +66,7 @@ pub(crate) const FREE: &[Free] = &[
         keys: &[
             (&[Removed, Emptied, Shortened, Lengthened, Reversed], &["fingerprint.cache"]),
             (&[Doubled, Halved, Large], &["fingerprint.cache.bytes"]),
-            (&[Doubled, Large], &["fingerprint.memory_bytes"]),
+            (&[Doubled], &["fingerprint.memory_bytes"]),
             (&[Doubled, Halved], &["fingerprint.cache.level", "fingerprint.cache.shared_by"]),
             (
                 &[Removed, Blank, Text, Other],
@@ -210,7 +210,8 @@ pub(crate) const FREE: &[Free] = &[
     Free {
         why: "how many there are is said nowhere: a run may have fewer or more of them",
         keys: &[
-            (&[Removed, Emptied, Shortened, Lengthened], &["addition", "earlier_state", "skipped"]),
+            (&[Lengthened], &["addition"]),
+            (&[Removed, Emptied, Shortened, Lengthened], &["earlier_state", "skipped"]),
             (&[Zero, Doubled, Halved], &["addition.records"]),
             (&[Lengthened], &["ceilings"]),
             (&[Removed, Emptied, Shortened, Reversed], &["check"]),
@@ -258,7 +259,7 @@ pub(crate) const FREE: &[Free] = &[
             (&[Removed, Zero, Negative, Doubled, Halved, Tiny], &["fusion.order_sensitivity"]),
             (&[Removed, Zero, Halved, Tiny], &["fusion.placement.huge_page_share"]),
             (&[Flipped], &["fusion.placement.pinned"]),
-            (&[Doubled, Large, Shortened], &["fusion.placement.processors"]),
+            (&[Doubled, Large, Emptied, Shortened], &["fusion.placement.processors"]),
             (&[Removed], &["fusion.process_correlation"]),
             (&[Removed, Doubled, Halved], &["fusion.span_s"]),
             (
@@ -295,7 +296,7 @@ pub(crate) const FREE: &[Free] = &[
                 ],
             ),
             (&[Doubled, Halved], &["fusion.step.high_ms", "state.triad_range"]),
-            (&[Zero, Halved, Tiny], &["noise.standard_error"]),
+            (&[Zero, Doubled, Halved, Tiny], &["noise.standard_error"]),
         ],
     },
     Free {
@@ -329,13 +330,7 @@ pub(crate) const FREE: &[Free] = &[
         keys: &[
             (
                 &[Other],
-                &[
-                    "check.status",
-                    "fusion.implementation",
-                    "fusion.reason.code",
-                    "noise.problem",
-                    "skipped.problem",
-                ],
+                &["check.status", "fusion.implementation", "noise.problem", "skipped.problem"],
             ),
             (&[Removed], &["fusion.rewrite"]),
             (&[Removed, Flipped], &["noise.disturbed", "noise.own_tensors"]),
