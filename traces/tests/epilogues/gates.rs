@@ -33,7 +33,7 @@ fn the_order_of_the_separate_kernels() {
     for separate in &orders {
         for swiglu in [Op::swiglu(WIDE), triton.clone()] {
             let expected = [("ACT+MUL", &["ACT", "ELEMENTWISE"][..])];
-            check(&gated(&[], &[swiglu.clone()]), separate, &expected);
+            check(&gated(&[], std::slice::from_ref(&swiglu)), separate, &expected);
             check(&joined(&[swiglu]), separate, &expected);
         }
     }
