@@ -259,6 +259,8 @@ fn with_states() -> HardwareCalibration {
     of_second.state = Some(2);
     of_second.ceilings.launch_us *= 100.0;
     calibration.ceilings.push(of_second);
+    let peak = calibration.hardware.peaks[0].clone();
+    calibration.hardware.peaks.push(peak);
     make_consistent(&mut calibration);
     calibration
 }

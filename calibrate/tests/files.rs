@@ -15,8 +15,9 @@ use calibrate::worker::{
     Workers,
 };
 use fused_kernels::MachineReading;
-use fusion_cost_model::calibration::{HardwareCalibration, Verification};
+use fusion_cost_model::calibration::{HardwareCalibration, MeasuredCeilings, Verification};
 use fusion_cost_model::cost::{BandwidthPoint, Ceilings};
+use fusion_cost_model::hardware::Peak;
 use fusion_cost_model::{Backend, CacheState};
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
@@ -153,7 +154,14 @@ fn file(machine: &mut Machine, settings: RunSettings, problems: &[&str]) -> Hard
     calibration.settings.most_processes = settings.procedure.most_processes;
     // Its rates are those of another machine's ceilings.
     calibration.hardware.memory.source = "made up".to_owned();
-    calibration.hardware.peaks.clear();
+    let peak = calibration.hardware.peaks[0].clone();
+    let warm = ceilings.iter().filter(|measured| measured.cache_state == CacheState::Warm);
+    let of = |measured: &MeasuredCeilings| Peak {
+        dtype: measured.dtype,
+        gflops: measured.ceilings.peak_gflops,
+        ..peak.clone()
+    };
+    calibration.hardware.peaks = warm.map(of).collect();
     HardwareCalibration {
         num_records: records.len() as u64,
         states: machine.describe().to_vec(),

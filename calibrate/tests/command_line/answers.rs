@@ -62,6 +62,7 @@ fn a_comparison_says_what_keeps_two_files_apart() {
         ("\nthreads = 2\nsource", "\nthreads = 4\nsource"),
         ("shared_by = 2", "shared_by = 4"),
         ("shared_by = 1", "shared_by = 2"),
+        ("2 processors usable", "4 processors usable"),
     ];
     let threads =
         threads.iter().fold(EXAMPLE.to_owned(), |text, (from, to)| text.replace(from, to));

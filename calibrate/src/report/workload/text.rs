@@ -12,11 +12,10 @@ use crate::plan::workload::Way;
 use crate::report::block::Block;
 use crate::report::estimated::{Range, short, signed};
 
-const WAYS: [Column; 7] = [
+const WAYS: [Column; 6] = [
     Column::numbers("predicted [95 %]", 0),
     Column::numbers("measured [95 %]", 0),
     Column::numbers("error", 0),
-    Column::numbers("error now", 0),
     Column::numbers("kernels", 3),
     Column::numbers("against unfused [95 %]", 1),
     Column::words("verdict", 2),
@@ -36,13 +35,12 @@ const GAINS: [Column; 5] = [
     Column::numbers("predicted", 2),
 ];
 
-const OPERATORS: [Column; 6] = [
+const OPERATORS: [Column; 5] = [
     Column::numbers("times", 0),
     Column::words("evidence", 1),
     Column::numbers("predicted", 0),
     Column::numbers("measured", 0),
     Column::numbers("error", 0),
-    Column::numbers("error now", 0),
 ];
 
 impl WorkloadReport {
@@ -71,7 +69,7 @@ impl WorkloadReport {
         let mut foot = self.invalid();
         foot.extend(self.foot(top));
         if let Some(measurement) = &self.measurement {
-            foot.extend(measurement.speed.as_ref().map(now));
+            foot.extend(measurement.speed.as_ref().map(|speed| self.now(speed)));
             foot.extend(procedure(measurement));
         }
         if !foot.is_empty() {
@@ -163,7 +161,6 @@ impl WorkloadReport {
                 predicted_ms.map_or_else(dash, |time| milliseconds(time.value)),
                 measured_ms.map_or_else(dash, milliseconds),
                 error(operator.error_pct),
-                error(operator.error_now_pct),
             ];
             table.row(named(&problem.to_string(), long), cells);
         }
@@ -184,6 +181,28 @@ impl WorkloadReport {
             ways.join(" and ")
         );
         vec![Block::line("INVALID", text)]
+    }
+
+    /// How fast the machine was, and what that leaves of the errors.
+    fn now(&self, speed: &Speed) -> Block {
+        let Speed { factor: Range { value, low, high }, families, problems, .. } = speed;
+        let families = families.iter().map(|(name, factor)| format!("{name} {:.3}", factor.value));
+        let families = match families.collect::<Vec<_>>() {
+            few if few.len() < 2 => String::new(),
+            several => format!(" ({})", several.join(", ")),
+        };
+        let errors = self.ways.iter().filter(|way| way.same_as.is_none());
+        let errors: Vec<String> = errors
+            .map(|way| format!("{} ({})", error(way.error_now_pct), way.way.words()))
+            .collect();
+        let text = format!(
+            "{}, measured again alone, took {}{families} of the time in the profile; at this speed \
+             the predictions are off by {}",
+            counted(problems.len(), "problem", "problems"),
+            ratio(*value, *low, *high),
+            errors.join(", "),
+        );
+        Block::line("now", text)
     }
 
     fn foot(&self, top: usize) -> Vec<Block> {
@@ -240,7 +259,6 @@ fn measured_way(way: &WayReport) -> [String; WAYS.len()] {
         time(way.predicted_ms),
         time(way.measured_ms),
         error(way.error_pct),
-        error(way.error_now_pct),
         way.kernels.to_string(),
         speedup,
         verdict,
@@ -319,23 +337,6 @@ fn apart(Apart { problem, times, speedup, evidence }: &Apart) -> String {
     let times = if *times > 1 { format!(" x{times}") } else { String::new() };
     let speedup = speedup.map_or_else(dash, |speedup| format!("{:.3}", speedup.value));
     format!("{problem}{times} ({speedup}, {})", evidence.name())
-}
-
-/// How fast the machine was.
-fn now(speed: &Speed) -> Block {
-    let Speed { factor: Range { value, low, high }, families, problems, .. } = speed;
-    let families = families.iter().map(|(name, factor)| format!("{name} {:.3}", factor.value));
-    let families = match families.collect::<Vec<_>>() {
-        few if few.len() < 2 => String::new(),
-        several => format!(" ({})", several.join(", ")),
-    };
-    let text = format!(
-        "{} measured again, each alone, took {}{families} of the time in the profile; `error now` is \
-         that of the times predicted at this speed",
-        counted(problems.len(), "problem", "problems"),
-        ratio(*value, *low, *high),
-    );
-    Block::line("now", text)
 }
 
 /// How it was measured.
