@@ -10,7 +10,7 @@ use std::path::Path;
 
 use assert_cmd::Command;
 use fusion_cost_model::Family;
-use fusion_cost_model::calibration::{FusionRecord, HardwareCalibration, Verdict};
+use fusion_cost_model::calibration::{Addition, FusionRecord, HardwareCalibration, Verdict};
 use headless::{Page, between};
 use predicates::str::contains;
 use tempfile::TempDir;
@@ -41,6 +41,15 @@ fn folder() -> TempDir {
     ceilings.threads = 1;
     calibration.ceilings.push(ceilings);
     calibration.num_records += 1;
+    // A run has one number of threads.
+    calibration.additions.push(Addition {
+        started_at: "2026-12-24T01:00:00Z".to_owned(),
+        shapes: "standard".to_owned(),
+        seed: 1,
+        quick: false,
+        forced: false,
+        records: 1,
+    });
     calibration.save(folder.path().join("c.toml")).unwrap();
     for name in ["i7-12700k-imported.toml", "intel-xeon-2-threads.toml"] {
         fs::copy(format!("{CALIBRATIONS}/{name}"), folder.path().join(name)).unwrap();

@@ -63,6 +63,7 @@ fn of_a_runtime(text: &str) -> String {
     let mut calibration = HardwareCalibration::from_toml(text).unwrap();
     let implementation = "other@1.2".parse().unwrap();
     calibration.records.iter_mut().for_each(|record| record.implementation = implementation);
+    calibration.noise.iter_mut().for_each(|noise| noise.implementation = implementation);
     calibration.runtimes.push(RuntimeUsed {
         implementation,
         name: "other".to_owned(),
@@ -203,6 +204,7 @@ fn of_this_machine() -> String {
         let mut record = record.clone();
         record.problem = text.parse().unwrap();
         calibration.records.push(record);
+        calibration.num_records += 1;
     }
     calibration.to_toml().unwrap()
 }
