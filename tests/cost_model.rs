@@ -249,6 +249,7 @@ fn with_states() -> HardwareCalibration {
     calibration.states = vec![state(1, 0.11), state(2, 0.57)];
     let [both, first, _] = &mut calibration.records[..] else { panic!("three records") };
     both.states = vec![1, 2];
+    both.interval_method = "95 % t intervals over processes, over states of the machine".to_owned();
     both.by_state = vec![in_state(1, 1.2), in_state(2, 1.8)];
     both.by_state[0].processes = both.processes - both.by_state[1].processes;
     (both.speedup_low, both.speedup_factor, both.speedup_high) =

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use assert_cmd::Command;
 use fusion_cost_model::calibration::{
-    FusionRecord, HardwareCalibration, Reason, ReasonCode, Verdict,
+    Addition, FusionRecord, HardwareCalibration, Reason, ReasonCode, Verdict,
 };
 use predicates::prelude::*;
 use predicates::str::contains;
@@ -17,6 +17,18 @@ fn calibrate(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_calibrate"));
     command.current_dir(folder).env("XDG_CACHE_HOME", "/dev/null").env_remove("COLUMNS");
     command
+}
+
+/// A run on another number of threads.
+fn later_run() -> Addition {
+    Addition {
+        started_at: "2026-12-24T00:00:00Z".to_owned(),
+        shapes: "standard".to_owned(),
+        seed: 1,
+        quick: false,
+        forced: false,
+        records: 1,
+    }
 }
 
 /// A folder with the example as `a.toml`, and as `b.toml` after a loss of a tenth in one record.
@@ -38,12 +50,15 @@ fn folder() -> TempDir {
         record.cache_state = fusion_cost_model::CacheState::Cold;
     }
     calibration.ceilings.clear();
+    let threads = calibration.checks.iter_mut().find(|check| check.name == "threads").unwrap();
+    threads.found = threads.found.replace("2 threads", "1 threads");
     consistent::make_consistent(&mut calibration);
     save(&calibration, "cold.toml");
     let mut both = HardwareCalibration::load(folder.path().join("a.toml")).unwrap();
     both.ceilings.clear();
     both.records.extend(calibration.records.iter().take(1).cloned());
     both.num_records = both.records.len() as u64;
+    both.additions.push(later_run());
     consistent::make_consistent(&mut both);
     save(&both, "both.toml");
     folder
@@ -158,6 +173,7 @@ fn targets_of_a_file_are_chosen() {
     let on_one = by.records.iter().map(|record| FusionRecord { threads: 1, ..record.clone() });
     by.records = on_one.chain(by.records.iter().cloned()).collect();
     by.num_records = by.records.len() as u64;
+    by.additions.push(later_run());
     by.ceilings.clear();
     consistent::make_consistent(&mut by);
     by.save(folder.path().join("by.toml")).unwrap();
