@@ -52,6 +52,7 @@ fn folder() -> TempDir {
     calibration.ceilings.clear();
     let threads = calibration.checks.iter_mut().find(|check| check.name == "threads").unwrap();
     threads.found = threads.found.replace("2 threads", "1 threads");
+    calibration.noise.iter_mut().for_each(|noise| noise.threads = 1);
     consistent::make_consistent(&mut calibration);
     save(&calibration, "cold.toml");
     let mut both = HardwareCalibration::load(folder.path().join("a.toml")).unwrap();
