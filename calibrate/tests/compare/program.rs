@@ -116,6 +116,7 @@ fn a_check_that_can_find_nothing_does_not_pass() {
     for record in &mut calibration.records {
         record.processes = 1;
         record.rounds = 10;
+        record.interval_method = "95 % t interval over rounds".to_owned();
         let text = "made up".to_owned();
         record.reasons.push(Reason { code: ReasonCode::WithinProcess, text });
     }
