@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use assert_cmd::Command;
-use calibrate::machine::{Machine, fingerprint};
 use calibrate::plan::workload::Way;
 use calibrate::report::Range;
 use calibrate::report::partition::OpaqueNodes;
@@ -16,18 +15,11 @@ use calibrate::report::workload::{
 };
 use cli_support::width::Width;
 use fusion_cost_model::calibration::{Disturbed, HardwareCalibration, RuntimeUsed, Verdict};
-use fusion_cost_model::cost::Traffic;
-use fusion_cost_model::{Evidence, Problem, Target};
+use fusion_cost_model::{Evidence, Target};
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::Value;
 use tempfile::TempDir;
-
-#[path = "../../tests/consistent/mod.rs"]
-mod consistent;
-#[allow(dead_code, reason = "other tests need the rest")]
-#[path = "../../tests/made/mod.rs"]
-mod made;
 
 const EXAMPLE: &str = include_str!("../../tests/data/example.toml");
 
@@ -199,54 +191,6 @@ fn a_model_is_run_in_every_way() {
 
     let mut validate = calibrate(folder.path(), &["trace", "validate", "--operators", "w.json"]);
     validate.assert().success().stdout(contains("unfused").and(contains("best-partition")));
-}
-
-/// A calibration as if it were of this machine, with a record of a problem of the tiny model.
-fn of_this_machine() -> String {
-    let problem: Problem = "linear_bias_relu/f32/m16.k64.n96".parse().unwrap();
-    let known = made::Known { problem, fused_ms: 0.02, speedup: 1.2, half_width: 0.01 };
-    let mut calibration = made::calibration([known]);
-    // The other layers are known by a roofline.
-    calibration.ceilings = HardwareCalibration::from_toml(EXAMPLE).unwrap().ceilings;
-    let (record, traffic) = (&mut calibration.records[0], Traffic::of(&problem));
-    record.input_shape = problem.input_shape();
-    let sizes = problem.sizes().iter();
-    record.extra_params = sizes.map(|(key, value)| (key.key.to_owned(), value)).collect();
-    record.unfused_memory_bytes = traffic.unfused_bytes;
-    record.fused_memory_bytes = traffic.fused_bytes;
-    record.memory_reduction = traffic.memory_reduction();
-    record.arithmetic_intensity_unfused = traffic.unfused_intensity();
-    record.arithmetic_intensity_fused = traffic.fused_intensity();
-    consistent::make_consistent(&mut calibration);
-    let machine = Machine::identify("auto", fingerprint::observe()).unwrap();
-    machine.id().clone_into(&mut calibration.hardware.id);
-    calibration.to_toml().unwrap()
-}
-
-#[test]
-fn problems_of_the_profile_tell_the_speed_of_its_machine() {
-    let folder = folder();
-    std::fs::write(folder.path().join("e.toml"), of_this_machine()).unwrap();
-    let mut command = calibrate(folder.path(), &WORKLOAD);
-    let json = stdout(command.args(["--quick", "--force", "--json"]));
-    let json: Value = serde_json::from_str(&json).unwrap();
-    let speed = &json["measurement"]["speed"];
-    let problems = speed["problems"].as_array().unwrap();
-    assert!(!problems.is_empty(), "{speed}");
-    let times = |one: &Value, key: &str| one[key]["value"].as_f64().unwrap();
-    let logs = problems.iter().map(|one| (times(one, "now_ms") / times(one, "in_profile_ms")).ln());
-    let mean = (logs.sum::<f64>() / problems.len() as f64).exp();
-    let factor = times(speed, "factor");
-    assert!((factor / mean - 1.0).abs() < 1e-6, "{speed}");
-    for way in json["ways"].as_array().unwrap() {
-        let (now, measured) = (times(way, "predicted_now_ms"), times(way, "measured_ms"));
-        let error = way["error_now_pct"].as_f64().unwrap();
-        assert!((error - 100.0 * (now / measured - 1.0)).abs() < 1e-6, "{way}");
-        // All times but those of memory have the factor of the one problem.
-        let extra = json["memory"]["extra_ms"].as_f64().unwrap();
-        let predicted = times(way, "predicted_ms");
-        assert!(((now - extra) / (predicted - extra) / factor - 1.0).abs() < 1e-6, "{way}");
-    }
 }
 
 #[test]
