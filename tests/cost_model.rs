@@ -242,12 +242,11 @@ fn in_state(state: u32, speedup_factor: f64) -> StateSpeedup {
     StateSpeedup { state, processes: 2, speedup_factor, speedup_low, speedup_high }
 }
 
-/// A machine with two states: one record met both and depends on them, one met the first alone, and
-/// one was made without looking.
+/// A machine with two states: one record met both and depends on them, two met the first alone.
 fn with_states() -> HardwareCalibration {
     let mut calibration = calibration();
     calibration.states = vec![state(1, 0.11), state(2, 0.57)];
-    let [both, first, _] = &mut calibration.records[..] else { panic!("three records") };
+    let [both, first, third] = &mut calibration.records[..] else { panic!("three records") };
     both.states = vec![1, 2];
     both.interval_method = "95 % t intervals over processes, over states of the machine".to_owned();
     both.by_state = vec![in_state(1, 1.2), in_state(2, 1.8)];
@@ -255,6 +254,7 @@ fn with_states() -> HardwareCalibration {
     (both.speedup_low, both.speedup_factor, both.speedup_high) =
         (1.2 / 1.25, (1.2_f64 * 1.8).sqrt(), 1.8 * 1.25);
     first.states = vec![1];
+    third.states = vec![1];
     let mut of_second = calibration.ceilings[0].clone();
     calibration.ceilings[0].state = Some(1);
     of_second.state = Some(2);
