@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod changed;
 mod consistent;
 mod on_a_gpu;
 
@@ -12,7 +13,7 @@ use fusion_cost_model::calibration::{
 use fusion_cost_model::hardware::PeakUnit;
 use fusion_cost_model::{Backend, Implementation};
 
-type Change<'a> = &'a dyn Fn(&mut HardwareCalibration);
+use changed::{Change, read};
 
 fn example() -> HardwareCalibration {
     HardwareCalibration::from_toml(include_str!("data/example.toml")).unwrap()
@@ -39,14 +40,6 @@ fn grown(mut calibration: HardwareCalibration) -> HardwareCalibration {
         records: 0,
     });
     calibration
-}
-
-fn read(calibration: &HardwareCalibration, change: Change<'_>) -> Result<(), String> {
-    let mut changed = calibration.clone();
-    change(&mut changed);
-    assert_ne!(&changed, calibration, "nothing was changed");
-    let text = changed.to_toml().unwrap();
-    HardwareCalibration::from_toml(&text).map(drop).map_err(|error| error.to_string())
 }
 
 /// Fails unless each change is refused with a message that has its words.

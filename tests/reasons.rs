@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod changed;
 mod consistent;
 mod on_a_gpu;
 
@@ -9,7 +10,7 @@ use fusion_cost_model::calibration::{
     FusionRecord, HardwareCalibration, Reason, ReasonCode, Timing, Verdict,
 };
 
-type Change<'a> = &'a dyn Fn(&mut HardwareCalibration);
+use changed::{Change, read};
 
 fn example() -> HardwareCalibration {
     HardwareCalibration::from_toml(include_str!("data/example.toml")).unwrap()
@@ -18,14 +19,6 @@ fn example() -> HardwareCalibration {
 fn of_states() -> HardwareCalibration {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/calibrate/profiles/calibrations");
     HardwareCalibration::load(format!("{folder}/amd-epyc-2-threads.toml")).unwrap()
-}
-
-fn read(calibration: &HardwareCalibration, change: Change<'_>) -> Result<(), String> {
-    let mut changed = calibration.clone();
-    change(&mut changed);
-    assert_ne!(&changed, calibration, "nothing was changed");
-    let text = changed.to_toml().unwrap();
-    HardwareCalibration::from_toml(&text).map(drop).map_err(|error| error.to_string())
 }
 
 fn refused(calibration: &HardwareCalibration, changes: &[(&str, Change<'_>)]) {

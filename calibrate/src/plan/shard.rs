@@ -91,7 +91,7 @@ impl ShardChoice {
             let Some(text) = variable(name) else { return Ok(None) };
             let wrong = || {
                 UsageError(format!(
-                    "{name} is {text:?}, which is no number of a task; name the part, as in --shard 2/8"
+                    "{name} is {text:?}, which is not the number of a task; name the part, as in --shard 2/8"
                 ))
             };
             text.trim().parse().map(Some).map_err(|_| wrong())

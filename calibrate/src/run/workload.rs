@@ -314,7 +314,7 @@ mod tests {
         assert_eq!(verdict_of(&[Cause::RunDelay], Some(0.02)), Verdict::Faster);
         assert_eq!(verdict_of(&[Cause::RunDelay], Some(0.1)), Verdict::Invalid);
         assert_eq!(verdict_of(&[Cause::RunDelay], None), Verdict::Invalid);
-        // What the hypervisor takes is no time of a program here.
+        // What the hypervisor takes is not in the time of other programs.
         assert_eq!(verdict_of(&[Cause::Steal], Some(0.02)), Verdict::Invalid);
     }
 

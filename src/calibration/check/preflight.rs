@@ -110,7 +110,7 @@ fn is_build(found: &str) -> bool {
 /// What the check of the threads found.
 struct Threads {
     threads: u32,
-    /// Where they are told.
+    /// Where the check names them.
     cores: Option<u32>,
     usable: u32,
 }

@@ -119,7 +119,7 @@ fn too_few_ticks(record: &FusionRecord) -> Figures {
         let why = format!("it is {ticks}; below {least} a clock is too coarse");
         return Ask(Place::of("sample_ticks"), why);
     }
-    Deny(format!("sample_ticks is {ticks}, of which {least} are enough"))
+    Deny(format!("sample_ticks is {ticks}, and {least} are enough"))
 }
 
 /// The ceilings of a file of several runs are not all of the record's.
@@ -304,6 +304,6 @@ fn short_span(record: &FusionRecord) -> Figures {
     } else if seconds < limit {
         Ask(Place::of("span_s"), format!("it is {seconds} s, below {limit} s"))
     } else {
-        Deny(format!("span_s is {seconds}, of which {limit} are enough"))
+        Deny(format!("span_s is {seconds}, and {limit} are enough"))
     }
 }

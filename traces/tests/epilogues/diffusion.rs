@@ -9,7 +9,7 @@ fn scale() -> Op {
     Op { sizes: format!("[[1, 1024, {HIDDEN}], [1, 1, {HIDDEN}]]"), ..Op::gate(HIDDEN) }
 }
 
-/// A row is added to all tokens that is no bias of a GEMM.
+/// A row is added to all tokens, which is not the bias of a GEMM.
 fn shift() -> Op {
     Op { sizes: scale().sizes, ..Op::residual() }
 }

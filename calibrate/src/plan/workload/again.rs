@@ -104,7 +104,7 @@ mod tests {
         layers.extend(
             ["add_relu/f32/m64.n64", "add_relu/f32/m65.n64", "layer_norm/f32/m64.n64"].map(layer),
         );
-        // Seven places make the fourth one longer than the sixth.
+        // Seven places make the second one longer than the sixth.
         layers.extend(vec![layer("linear_bias_relu/f32/m2.k64.n64"); 6]);
         let again = Again::of(&layers, model.on(Target::cpu(2)));
         let names: Vec<String> = again.iter().map(|one| one.problem.to_string()).collect();

@@ -115,7 +115,7 @@ impl<'u> Timed<'u> {
         alike.any(|(_, ns)| ratio(self.passed_ns[at], *ns) > LONGER)
     }
 
-    /// So many first steps, if each takes longer than those with the same work behind all of them.
+    /// This many first steps, if each takes longer than those with the same work behind all of them.
     fn first(&self, count: usize) -> Option<SlowSteps> {
         let mut found = SlowSteps { count, times: 0.0, more_ns: 0.0 };
         // The last of them is the shortest one as a rule.
