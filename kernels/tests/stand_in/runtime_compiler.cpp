@@ -101,8 +101,9 @@ int compile(Program& program, const std::vector<std::string>& options,
     if (done) {
         program.image = read(object);
         if (!objects.empty()) {
-            // Nobody sees half of it.
-            const fs::path unfinished = objects / (std::string(key) + std::to_string(getpid()));
+            // Nobody sees half of it, and two threads of a process that compile the same at once do
+            // not write into one file.
+            const fs::path unfinished = objects / folder.filename();
             fs::create_directories(objects);
             write(unfinished, program.image);
             fs::rename(unfinished, kept);
