@@ -5,7 +5,8 @@
 
 use fusion_cost_model::Implementation;
 use fusion_cost_model::calibration::{
-    HardwareCalibration, MachineState, NoiseFloor, Reason, ReasonCode, RuntimeUsed, StateSpeedup,
+    Addition, HardwareCalibration, MachineState, NoiseFloor, Reason, ReasonCode, RuntimeUsed,
+    StateSpeedup,
 };
 
 const EXAMPLE: &str = include_str!("data/example.toml");
@@ -224,25 +225,48 @@ fn samples_of_few_ticks_have_their_reason_and_others_have_not() {
     assert!(HardwareCalibration::from_toml(&text).is_ok());
 }
 
-/// The example with an A/A run that explains a higher noise floor.
+/// The example with an A/A run that is further from 1 than its error, which all three records were
+/// judged by.
 fn noisier() -> String {
     let quiet = "ratio = 0.996132\nratio_low = 0.989042\nratio_high = 1.00327\n";
     let noisy = "ratio = 0.99\nratio_low = 0.983\nratio_high = 0.99705\n";
     assert!(EXAMPLE.contains(quiet));
-    EXAMPLE.replacen(quiet, noisy, 1)
+    EXAMPLE.replacen(quiet, noisy, 1).replace("noise_floor = 0.01\n", "noise_floor = 0.0130185\n")
 }
 
 #[test]
-fn the_records_of_a_run_share_their_noise_floor() {
+fn noise_floors_are_those_of_the_runs_against_themselves() {
+    assert!(HardwareCalibration::from_toml(&noisier()).is_ok());
+    for (nth, floor) in [(0, "0.01"), (0, "0.009"), (1, "0.011"), (2, "0.0131"), (2, "0.03")] {
+        let (text, line) = edited(&noisier(), "[[fusion]]", nth, "noise_floor", floor);
+        let expected =
+            format!("noise_floor at line {line}: it is {floor}, and the A/A runs give 0.013018");
+        assert!(message(&text).contains(&expected), "{}", message(&text));
+    }
+    let mut calibration = HardwareCalibration::from_toml(&noisier()).unwrap();
+    calibration.noise[0].disturbed = true;
+    let text = calibration.to_toml().unwrap();
+    assert!(message(&text).contains("the A/A runs give 0.01"), "{}", message(&text));
+}
+
+/// Which A/A runs were whose is not to be seen.
+#[test]
+fn the_records_of_several_runs_share_as_many_noise_floors() {
+    let mut calibration = HardwareCalibration::from_toml(&noisier()).unwrap();
+    calibration.additions.push(Addition {
+        started_at: "2026-11-25T00:00:00Z".to_owned(),
+        shapes: "standard".to_owned(),
+        seed: 1,
+        quick: false,
+        forced: false,
+        records: 1,
+    });
+    let text = calibration.to_toml().unwrap();
     // The third record is of the family of the first one.
-    let (text, line) = edited(&noisier(), "[[fusion]]", 2, "noise_floor", "0.011");
-    let expected =
-        format!("noise_floor at line {line}: it is 0.011, and 0.01 in an earlier record");
-    assert!(message(&text).contains(&expected), "{}", message(&text));
-    let (other, _) = edited(&noisier(), "[[fusion]]", 1, "noise_floor", "0.011");
-    assert!(HardwareCalibration::from_toml(&other).is_ok(), "the only one of its family");
+    let (two, _) = edited(&text, "[[fusion]]", 2, "noise_floor", "0.011");
+    assert!(HardwareCalibration::from_toml(&two).is_ok());
     for floor in ["0.009", "0.03"] {
-        let (text, line) = edited(&noisier(), "[[fusion]]", 1, "noise_floor", floor);
+        let (text, line) = edited(&text, "[[fusion]]", 1, "noise_floor", floor);
         let expected =
             format!("noise_floor at line {line}: it is {floor}, and the A/A runs give from 0.01");
         assert!(message(&text).contains(&expected), "{}", message(&text));
@@ -324,8 +348,8 @@ fn with_runtimes() -> String {
     let noise = NoiseFloor { implementation: tiny, ..calibration.noise[0].clone() };
     calibration.noise.push(noise);
     let record = &mut calibration.records[2];
-    // The first record is of its family, and has another noise floor.
-    (record.implementation, record.noise_floor) = (tiny, 0.011);
+    // Of its A/A run alone.
+    (record.implementation, record.noise_floor) = (tiny, 0.0188772);
     calibration.to_toml().unwrap()
 }
 

@@ -423,4 +423,7 @@ impl FusionRecord {
     /// spread over two minutes, less a fifth, since the first pass of a run is longer than those after
     /// it.
     pub const SHORT_SPAN_S: f64 = 96.0;
+
+    /// Other programs disturb if they keep more processors busy than this, in the mean.
+    pub const MOST_OTHERS_BUSY: f64 = 0.2;
 }

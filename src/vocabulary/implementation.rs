@@ -122,6 +122,16 @@ impl Implementation {
             Self::Native | Self::Vendor => None,
         }
     }
+
+    /// Whose A/A runs say how noisy its measurements are: its own for a runtime, whose process is
+    /// another one, else those of the project's kernels.
+    #[must_use]
+    pub const fn yardstick(self) -> Self {
+        match self {
+            Self::Runtime(_) => self,
+            Self::Native | Self::Vendor => Self::Native,
+        }
+    }
 }
 
 /// Fails with an [`Error`] that names what is known, or what is wrong with the text of a runtime.

@@ -4,7 +4,7 @@ use fusion_cost_model::calibration::{
     Addition, CheckStatus, EarlierState, HardwareCalibration, KernelFailure, MachineState,
     NoiseFloor, RuntimeUsed, Skipped,
 };
-use fusion_cost_model::{Implementation, Rewrite};
+use fusion_cost_model::{Family, Implementation, Problem, Rewrite};
 
 use super::on_a_gpu;
 
@@ -17,7 +17,7 @@ const MEASURED: &str =
 const PROBLEMS: [&str; 3] = [
     "linear_bias_relu/f32/m128.k128.n128",
     "conv_bn_relu/f32/n1.c67.h29.w29.k93.r3.s3.pad1",
-    "relu/f32/m128.n3072",
+    "linear/f32/m77.k333.n515",
 ];
 
 /// The files by kind.
@@ -31,13 +31,13 @@ fn measured() -> HardwareCalibration {
     calibration.records.retain(|one| PROBLEMS.contains(&one.problem.to_string().as_str()));
     calibration.num_records = calibration.records.len() as u64;
     assert_eq!(calibration.num_records, PROBLEMS.len() as u64);
-    calibration.records[1].rewrite = Some(Rewrite::BnFolded);
-    // The one that is off the most explains the noise floors, and a single op is one itself.
-    let is_single = |noise: &NoiseFloor| noise.problem.chain().is_single();
-    let off = |noise: &NoiseFloor| if is_single(noise) { 0.0 } else { noise.ratio.ln().abs() };
-    let most = calibration.noise.iter().map(off).fold(0.0, f64::max);
-    let is_its_own = |noise: &NoiseFloor| PROBLEMS.contains(&noise.problem.to_string().as_str());
-    calibration.noise.retain(|noise| off(noise) == most || is_its_own(noise));
+    let folded = calibration.records.iter_mut().find(|one| one.problem.to_string() == PROBLEMS[1]);
+    folded.unwrap().rewrite = Some(Rewrite::BnFolded);
+    // Those that the noise floors are made of.
+    let family = |problem: &Problem| Family::of(problem.chain().form());
+    let families: Vec<Family> =
+        calibration.records.iter().map(|record| family(&record.problem)).collect();
+    calibration.noise.retain(|noise| families.contains(&family(&noise.problem)));
     calibration
 }
 

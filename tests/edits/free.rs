@@ -230,7 +230,6 @@ pub(crate) const FREE: &[Free] = &[
                     "ceilings.bandwidth.gb_per_s",
                     "earlier_state.triad_gb_per_s",
                     "fusion.fused_timing.inner_iterations",
-                    "fusion.noise_floor",
                     "fusion.unfused_timing.inner_iterations",
                 ],
             ),

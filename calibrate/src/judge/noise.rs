@@ -5,7 +5,7 @@ use fusion_cost_model::{Backend, Family};
 
 use crate::digits::rounded;
 use crate::measure::{Estimate, chi_squared_quantile, normal_quantile};
-use crate::plan::{Subject, yardstick_of};
+use crate::plan::Subject;
 
 /// Below this a standard error is that of a script, not of a machine.
 const LEAST_ERROR: f64 = 1e-4;
@@ -39,9 +39,9 @@ pub fn control(
 #[must_use]
 pub fn controls_for(noise: &[NoiseFloor], subject: &Subject) -> Vec<NoiseFloor> {
     let (clock, family) = (subject.clock, subject.family());
-    let whose = yardstick_of(subject.implementation);
+    let whose = subject.implementation.yardstick();
     let is_usable = move |one: &&NoiseFloor| {
-        one.clock == clock && yardstick_of(one.implementation) == whose && !one.disturbed
+        one.clock == clock && one.implementation.yardstick() == whose && !one.disturbed
     };
     let by_clock = || noise.iter().filter(is_usable);
     let is_alike = |one: &&NoiseFloor| Family::of(one.problem.chain().form()) == family;

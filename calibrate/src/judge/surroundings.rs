@@ -6,7 +6,7 @@ use fusion_cost_model::calibration::FusionRecord;
 
 use super::Case;
 use super::reason::{InState, Reason};
-use crate::measure::{MOST_OTHERS_BUSY, Surroundings};
+use crate::measure::Surroundings;
 
 /// The processes of a problem lie apart by this time at least, so that they meet more than one state
 /// of a machine whose states last minutes.
@@ -32,7 +32,8 @@ pub(super) fn remarks(case: &Case<'_>) -> Vec<Reason> {
     if !by_state.is_empty() {
         reasons.push(Reason::StateChanged(by_state));
     }
-    if let Some(processors) = others_busy(case.surroundings).filter(|one| *one > MOST_OTHERS_BUSY) {
+    let most = FusionRecord::MOST_OTHERS_BUSY;
+    if let Some(processors) = others_busy(case.surroundings).filter(|one| *one > most) {
         let triads = case.surroundings.iter().filter_map(Surroundings::reading);
         let triad = triads.map(|one| one.triad_gb_per_s).reduce(f64::min);
         reasons.push(Reason::Neighbour { processors, lowest_triad_gb_per_s: triad });

@@ -39,6 +39,6 @@ pub use statistics::{Quartiles, mean, median, median_interval, quartiles};
 pub(crate) use statistics::{chi_squared_quantile, normal_quantile, t_factor};
 pub use steps::step_seconds;
 pub use stopping::enough;
-pub use surroundings::{MOST_OTHERS_BUSY, Surroundings};
+pub use surroundings::Surroundings;
 pub use warm_up::warm_up;
 pub use watch::{Reading, SystemWatch, Watch};

@@ -1,6 +1,7 @@
 //! The machine around a measurement.
 
 use fused_kernels::MachineReading;
+use fusion_cost_model::calibration::FusionRecord;
 use serde::{Deserialize, Serialize};
 
 /// States whose hand-off times differ by less than this factor are one.
@@ -8,9 +9,6 @@ pub(super) const LEAST_HANDOFF_RATIO: f64 = 1.5;
 
 /// States whose triads differ by less than this factor are one.
 pub(super) const LEAST_TRIAD_RATIO: f64 = 1.25;
-
-/// Other programs that keep more processors busy than this, in the mean, disturb.
-pub const MOST_OTHERS_BUSY: f64 = 0.2;
 
 /// What the machine was like while a process measured.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -45,7 +43,7 @@ impl Surroundings {
     pub fn is_undisturbed(&self) -> bool {
         let [Some(before), Some(after)] = self.readings else { return false };
         let handoffs = before.handoff_us.zip(after.handoff_us);
-        self.others_busy.is_none_or(|busy| busy <= MOST_OTHERS_BUSY)
+        self.others_busy.is_none_or(|busy| busy <= FusionRecord::MOST_OTHERS_BUSY)
             && is_one_state(before.triad_gb_per_s, after.triad_gb_per_s, LEAST_TRIAD_RATIO)
             && handoffs.is_none_or(|(one, other)| is_one_state(one, other, LEAST_HANDOFF_RATIO))
     }

@@ -24,7 +24,7 @@ pub use questions::{Questions, questions};
 pub use request::Request;
 pub use shard::{Shard, ShardChoice};
 pub use stable_hash::stable_hash;
-pub use subject::{Comparison, Subject, clocks_of, controls, yardstick_of};
+pub use subject::{Comparison, Subject, clocks_of, controls};
 pub use sweep::Sweep;
 
 /// What will be measured.

@@ -130,13 +130,6 @@ impl fmt::Display for Subject {
     }
 }
 
-/// Whose A/A runs say how noisy measurements of an implementation are: its own for a runtime, whose
-/// process is another one, else those of the project's kernels.
-#[must_use]
-pub fn yardstick_of(implementation: Implementation) -> Implementation {
-    if implementation.runtime().is_some() { implementation } else { Implementation::Native }
-}
-
 /// The A/A runs of a run, for each implementation that has its own: on a CPU two for each family that
 /// is measured, each against a copy with tensors of its own, which is as hard as comparing two
 /// variants; on a GPU two for each clock, which depend on its second-level cache.
@@ -150,7 +143,7 @@ pub fn controls(subjects: &[Subject], l2_bytes: Option<u64>) -> anyhow::Result<V
         let subject = Subject::of(text.parse()?, clock, implementation);
         Ok(Subject { comparison, ..subject })
     };
-    let yardstick = |one: &Subject| yardstick_of(one.implementation);
+    let yardstick = |one: &Subject| one.implementation.yardstick();
     let mut yardsticks: Vec<Implementation> = subjects.iter().map(yardstick).collect();
     yardsticks.sort_unstable();
     yardsticks.dedup();

@@ -8,12 +8,6 @@ use crate::error::Error;
 use crate::place::{Place, Section};
 use crate::vocabulary::{Backend, Clock, Family, Implementation, Problem};
 
-/// Whose A/A runs say how noisy measurements of an implementation are: its own for a runtime, whose
-/// process is another one, else those of the project's kernels.
-fn yardstick_of(implementation: Implementation) -> Implementation {
-    if implementation.runtime().is_some() { implementation } else { Implementation::Native }
-}
-
 /// Checks each A/A run.
 pub(super) fn check(calibration: &HardwareCalibration, text: &str) -> Result<(), Error> {
     let singles = singles(calibration);
@@ -63,7 +57,7 @@ fn check_tensors(noise: &NoiseFloor, first: &NoiseFloor) -> Checked {
 
 fn check_implementation(noise: &NoiseFloor) -> Checked {
     let NoiseFloor { implementation, .. } = *noise;
-    if yardstick_of(implementation) == implementation {
+    if implementation.yardstick() == implementation {
         return Ok(());
     }
     let why = format!("it is {implementation}; the A/A runs for it are those of native kernels");
@@ -117,13 +111,25 @@ fn usable<'a>(
     calibration: &'a HardwareCalibration,
     record: &'a FusionRecord,
 ) -> impl Iterator<Item = &'a NoiseFloor> + Clone {
-    let whose = yardstick_of(record.implementation);
+    let whose = record.implementation.yardstick();
     calibration.noise.iter().filter(move |one| {
         !one.disturbed && (one.clock, one.implementation) == (record.clock, whose)
     })
 }
 
-/// Whether there is an A/A run that speaks for a record.
+/// The usable A/A runs for a record: those of its family, or all where there are none of it.
+pub(super) fn speaking_for<'a>(
+    calibration: &'a HardwareCalibration,
+    record: &'a FusionRecord,
+) -> Vec<&'a NoiseFloor> {
+    let family = |problem: &Problem| Family::of(problem.chain().form());
+    let is_alike = |one: &&NoiseFloor| family(&one.problem) == family(&record.problem);
+    let all = usable(calibration, record);
+    let has_alike = all.clone().any(|one| is_alike(&one));
+    all.filter(|one| !has_alike || is_alike(one)).collect()
+}
+
+/// Whether there is an A/A run that can be used for a record.
 pub(super) fn is_any_usable(calibration: &HardwareCalibration, record: &FusionRecord) -> bool {
     usable(calibration, record).next().is_some()
 }
@@ -144,12 +150,8 @@ pub(super) fn off<'a>(calibration: &'a HardwareCalibration, record: &'a FusionRe
     let speaking: Vec<&NoiseFloor> = if record.problem.chain().is_single() {
         calibration.noise.iter().filter(|one| is_of(one, record)).collect()
     } else {
-        let family = |problem: &Problem| Family::of(problem.chain().form());
-        let is_alike = |one: &&NoiseFloor| family(&one.problem) == family(&record.problem);
-        let all = usable(calibration, record);
-        let has_alike = all.clone().any(|one| is_alike(&one));
-        let speak = all.filter(|one| !has_alike || is_alike(one));
-        speak.filter(|one| !one.problem.chain().is_single()).collect()
+        let speaking = speaking_for(calibration, record).into_iter();
+        speaking.filter(|one| !one.problem.chain().is_single()).collect()
     };
     if speaking.is_empty() && record.problem.chain().is_single() {
         return Off::Unknown;

@@ -2,8 +2,8 @@
 //!
 //! `run` holds the settings against the rest, `fingerprint` the hardware against what was observed of
 //! it, `preflight` the checks before the run against both, `states` and `ceilings` what was measured of
-//! the machine, `runtime` the runtimes, `noise` the A/A runs, `controls` these against the records,
-//! `targets` where all was measured, and `record` every record against its problem and against itself:
+//! the machine, `runtime` the runtimes, `noise` the A/A runs, `controls` and `floors` these against
+//! the records, `targets` where all was measured, and `record` every record against its problem and against itself:
 //! its `times`, `counts` and `gpu`, what follows from the `model`, its `verdict` and its `reasons`.
 //! `limits` are what figures can be at all, and `timestamp` is what a point in time looks like.
 
@@ -12,6 +12,7 @@ mod contradiction;
 mod controls;
 mod counts;
 mod fingerprint;
+mod floors;
 mod gpu;
 mod limits;
 mod model;
@@ -75,6 +76,7 @@ impl HardwareCalibration {
         }
         noise::check_of_records(self, text)?;
         controls::check(self, text)?;
+        floors::check(self, text)?;
         targets::check(self, text)?;
         states::check_of_one_run(self, text)
     }

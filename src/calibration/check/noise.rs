@@ -5,7 +5,7 @@ use std::hash::Hash;
 
 use super::contradiction::{Checked, DIGITS, check_target, fail, is_mirrored, is_positive};
 use super::limits::END;
-use crate::calibration::{FusionRecord, HardwareCalibration, NoiseFloor, ReasonCode, Verdict};
+use crate::calibration::{FusionRecord, HardwareCalibration, NoiseFloor, ReasonCode};
 use crate::error::Error;
 use crate::place::{Place, Section};
 use crate::vocabulary::Family;
@@ -17,9 +17,6 @@ const LEAST_ERRORS: f64 = 1.9599;
 /// And at most as many as Student's t has with one degree of freedom, where a result is looked at
 /// three times.
 const MOST_ERRORS: f64 = 28.9;
-
-/// 95 % of a normal distribution lie within this many standard errors, rounded up.
-const MOST_OF_NORMAL: f64 = 1.96;
 
 /// What no interval claims to resolve, in the logarithm, however small its error: 1 %.
 const RESOLUTION: f64 = 0.009_950_331;
@@ -104,7 +101,6 @@ fn check_processes(noise: &NoiseFloor, calibration: &HardwareCalibration) -> Che
 /// have one correlation, but those that change slowly have a higher one of their own.
 pub(super) fn check_of_records(calibration: &HardwareCalibration, text: &str) -> Result<(), Error> {
     let runs = 1 + calibration.additions.len();
-    check_floors(calibration, text)?;
     let floor = |record: &FusionRecord| {
         let family = Family::of(record.problem.chain().form());
         let runtime = record.implementation.runtime().copied();
@@ -135,26 +131,6 @@ fn check_own(calibration: &HardwareCalibration, text: &str) -> Result<(), Error>
         {
             let why = format!("it is {own}, no more than {lowest}, and a reason says slow-change");
             return fail(Place::of("process_correlation"), why)
-                .map_err(|wrong| wrong.within(Section::nth("fusion", index), text));
-        }
-    }
-    Ok(())
-}
-
-/// A noise floor is 1 % at least, and no more than the A/A run explains that is off the most.
-fn check_floors(calibration: &HardwareCalibration, text: &str) -> Result<(), Error> {
-    let usable = calibration.noise.iter().filter(|noise| !noise.disturbed);
-    let off = usable.map(|noise| noise.ratio.ln().abs()).fold(0.0, f64::max);
-    let most = (MOST_OF_NORMAL * off).exp_m1().max(Verdict::LEAST_NOISE_FLOOR);
-    let allowed = Verdict::LEAST_NOISE_FLOOR - DIGITS..=most + DIGITS;
-    for (index, record) in calibration.records.iter().enumerate() {
-        if !allowed.contains(&record.noise_floor) {
-            let why = format!(
-                "it is {}, and the A/A runs give from {} to {most:.6}",
-                record.noise_floor,
-                Verdict::LEAST_NOISE_FLOOR
-            );
-            return fail(Place::of("noise_floor"), why)
                 .map_err(|wrong| wrong.within(Section::nth("fusion", index), text));
         }
     }

@@ -262,9 +262,6 @@ fn state_changed(record: &FusionRecord) -> Figures {
     Ask(Place::of_nth("by_state", 0, "state"), "the speedup differs between states".to_owned())
 }
 
-/// Processors of other programs that are fewer in the mean are none.
-const MOST_OTHERS_BUSY: f64 = 0.2;
-
 /// How busy the machine was is in the text alone, and so is what memory gave, which is not known where no
 /// look at the machine was taken.
 fn neighbour(record: &FusionRecord) -> Figures {
@@ -279,7 +276,7 @@ fn neighbour(record: &FusionRecord) -> Figures {
             return Deny(why.to_owned());
         };
         // With one digit behind the point.
-        if busy.is_nan() || busy < MOST_OTHERS_BUSY {
+        if busy.is_nan() || busy < FusionRecord::MOST_OTHERS_BUSY {
             return Deny(format!("{busy} processors are not worth a word"));
         }
         let is_of_memory = rest.starts_with(", and memory gave ");

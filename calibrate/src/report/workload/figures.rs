@@ -21,6 +21,7 @@ pub(super) struct Figures<'a> {
     pub(super) splits: &'a Splits,
     pub(super) measured: Option<&'a MeasuredWorkload>,
     /// How fast the machine was during the run.
+    /// Only where it is another one than that of the profile.
     pub(super) speed: Option<&'a Speed>,
 }
 

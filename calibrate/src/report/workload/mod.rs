@@ -122,7 +122,8 @@ pub struct WayReport {
     pub measured_ms: Option<Range>,
     /// Predicted less measured time, in per cent of the latter.
     pub error_pct: Option<f64>,
-    /// The time that is expected at the speed of the machine during the run; see [`Speed`].
+    /// The time that is expected at the speed of the machine during the run, see [`Speed`]; `None`
+    /// where it is not known to be another one than that of the profile.
     pub predicted_now_ms: Option<Range>,
     /// That less the measured time, in per cent of the latter.
     pub error_now_pct: Option<f64>,
@@ -259,7 +260,7 @@ impl WorkloadReport {
             memory,
             splits: &split.splits,
             measured: of_run,
-            speed: speed.as_ref(),
+            speed: speed.as_ref().filter(|speed| speed.is_another()),
         };
         let mut operators: Vec<Operator> =
             Way::ALL.into_iter().flat_map(|way| figures.operators(way)).collect();

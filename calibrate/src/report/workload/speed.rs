@@ -73,6 +73,13 @@ impl Speed {
         })
     }
 
+    /// Whether the machine has another speed than it had for the profile: the interval of all times
+    /// together excludes 1. Otherwise the factors are no more than what they are off by.
+    pub(super) fn is_another(&self) -> bool {
+        let Range { low, high, .. } = self.factor;
+        low > 1.0 || high < 1.0
+    }
+
     /// The factor of the times of a problem's family.
     pub(super) fn factor_of(&self, problem: &Problem) -> Range {
         self.drift.times_of(family(problem)).map_or(self.factor, range)
@@ -129,6 +136,18 @@ mod tests {
         assert_eq!(value("linear_bias/f32/m8.k8.n8"), both);
         assert_eq!(speed.families.len(), 2);
         assert_eq!(Speed::of_times(&[]), None);
+    }
+
+    #[test]
+    fn a_speed_is_another_one_where_its_interval_excludes_1() {
+        let conv = "conv_bn_relu/f32/n1.c64.h56.w56.k64.r3.s3.pad1";
+        let other = "conv_bn_relu/f32/n1.c64.h28.w28.k64.r3.s3.pad1";
+        for (factors, expected) in
+            [([0.8, 0.81], true), ([1.3, 1.28], true), ([1.01, 0.99], false), ([1.4, 0.9], false)]
+        {
+            let all = [times(conv, 1.5, factors[0]), times(other, 0.4, factors[1])];
+            assert_eq!(Speed::of_times(&all).unwrap().is_another(), expected, "{factors:?}");
+        }
     }
 
     #[test]

@@ -191,16 +191,19 @@ impl WorkloadReport {
             few if few.len() < 2 => String::new(),
             several => format!(" ({})", several.join(", ")),
         };
-        let errors = self.ways.iter().filter(|way| way.same_as.is_none());
-        let errors: Vec<String> = errors
-            .map(|way| format!("{} ({})", error(way.error_now_pct), way.way.words()))
-            .collect();
+        let meaning = if speed.is_another() {
+            let errors = self.ways.iter().filter(|way| way.same_as.is_none());
+            let errors: Vec<String> = errors
+                .map(|way| format!("{} ({})", error(way.error_now_pct), way.way.words()))
+                .collect();
+            format!("at this speed the predictions are off by {}", errors.join(", "))
+        } else {
+            "that is no other speed as far as this can tell".to_owned()
+        };
         let text = format!(
-            "{}, measured again alone, took {}{families} of the time in the profile; at this speed \
-             the predictions are off by {}",
+            "{}, measured again alone, took {}{families} of the time in the profile; {meaning}",
             counted(problems.len(), "problem", "problems"),
             ratio(*value, *low, *high),
-            errors.join(", "),
         );
         Block::line("now", text)
     }
