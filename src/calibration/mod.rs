@@ -259,6 +259,33 @@ pub struct Fingerprint {
     pub gpu: Option<ObservedGpu>,
 }
 
+impl Fingerprint {
+    /// How much of the memory of two machines of one kind may differ: what firmware and kernels keep for
+    /// themselves.
+    const MOST_MEMORY_APART: f64 = 0.05;
+
+    /// Whether times of one are those of the other as far as this shows: the processor and its
+    /// instructions, the cores, the memory and the GPU are the same.
+    #[must_use]
+    pub fn is_same_machine(&self, other: &Self) -> bool {
+        let gpu =
+            |of: &Self| of.gpu.as_ref().map(|gpu| (gpu.name.clone(), gpu.architecture.clone()));
+        let stepping = self
+            .cpu_family_model_stepping
+            .as_ref()
+            .zip(other.cpu_family_model_stepping.as_ref())
+            .is_none_or(|(one, other)| one == other);
+        #[expect(clippy::cast_precision_loss, reason = "within a few per cent")]
+        let memory = (self.memory_bytes as f64 / other.memory_bytes as f64).ln().abs();
+        stepping
+            && (&self.cpu_model, &self.features) == (&other.cpu_model, &other.features)
+            && (self.physical_cores, self.logical_cores)
+                == (other.physical_cores, other.logical_cores)
+            && memory <= Self::MOST_MEMORY_APART.ln_1p()
+            && gpu(self) == gpu(other)
+    }
+}
+
 /// A GPU as its driver reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -295,7 +295,7 @@ pub(crate) const FREE: &[Free] = &[
                 ],
             ),
             (&[Doubled, Halved], &["fusion.step.high_ms", "state.triad_range"]),
-            (&[Zero, Doubled, Halved, Tiny], &["noise.standard_error"]),
+            (&[Zero, Halved, Tiny], &["noise.standard_error"]),
         ],
     },
     Free {
@@ -332,7 +332,7 @@ pub(crate) const FREE: &[Free] = &[
                 &["check.status", "fusion.implementation", "noise.problem", "skipped.problem"],
             ),
             (&[Removed], &["fusion.rewrite"]),
-            (&[Removed, Flipped], &["noise.disturbed", "noise.own_tensors"]),
+            (&[Removed, Flipped], &["noise.disturbed"]),
             (&[Removed, Other], &["skipped.failure"]),
             (&[Doubled, Halved, Large], &["noise.threads"]),
         ],

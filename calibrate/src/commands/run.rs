@@ -6,9 +6,7 @@ use std::path::{Path, PathBuf};
 use cli_support::width::Width;
 use cli_support::{input, plain, say, shell};
 use fusion_cost_model::CacheState;
-use fusion_cost_model::calibration::{
-    Fingerprint, FusionRecord, HardwareCalibration, RunEnd, Verdict,
-};
+use fusion_cost_model::calibration::{FusionRecord, HardwareCalibration, RunEnd, Verdict};
 
 use super::show;
 use crate::cli::{ProgressChoice, RunArgs};
@@ -192,10 +190,8 @@ fn baseline(
     plan: &Plan,
 ) -> anyhow::Result<Baseline> {
     let calibration = HardwareCalibration::load(input::expect(file))?;
-    let (old, now) = (&calibration.fingerprint, &machine.fingerprint);
-    let gpu = |of: &Fingerprint| of.gpu.as_ref().map(|gpu| gpu.name.clone());
     let file = file.display();
-    if (&old.cpu_model, gpu(old)) != (&now.cpu_model, gpu(now)) {
+    if !calibration.fingerprint.is_same_machine(&machine.fingerprint) {
         say!(
             "warning: {file} is of another machine, {}; changes are between machines",
             calibration.hardware.name

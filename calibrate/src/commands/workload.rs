@@ -41,7 +41,8 @@ use crate::worker::{Device, Processes, TASK_LIMIT};
 pub fn workload(args: &WorkloadArgs) -> anyhow::Result<u8> {
     let place = args.place()?;
     let calibration = HardwareCalibration::load(input::expect(&args.profile))?;
-    let profile_of = calibration.hardware.clone();
+    let (profile_of, profiled) =
+        (calibration.hardware.name.clone(), calibration.fingerprint.clone());
     let cost_model = FusionCostModel::new(calibration);
     let target = target::with_records(&args.target, &cost_model)?;
     let model = find_model(&args.model, &args.dims())?;
@@ -73,12 +74,11 @@ pub fn workload(args: &WorkloadArgs) -> anyhow::Result<u8> {
     }
     check_target(target)?;
     let machine = Machine::identify("auto", fingerprint::observe())?;
-    let is_of_profile = machine.id() == profile_of.id;
+    let is_of_profile = profiled.is_same_machine(&machine.fingerprint);
     if !is_of_profile {
         say!(
-            "warning: other-machine: the profile is of {}, and this is {}; times differ by more than \
-             what the model is off by",
-            profile_of.name,
+            "warning: other-machine: the profile is of {profile_of}, and this is {} with another \
+             processor, memory or number of cores; times differ by more than what the model is off by",
             machine.name()
         );
     }

@@ -1,7 +1,7 @@
 //! A calibration that later runs add to.
 
 use fusion_cost_model::calibration::{
-    Addition, FusionRecord, HardwareCalibration, MeasuredCeilings, RunEnd, Tool,
+    Addition, Fingerprint, FusionRecord, HardwareCalibration, MeasuredCeilings, RunEnd, Tool,
 };
 
 use crate::build_info;
@@ -12,13 +12,10 @@ use crate::machine::Machine;
 /// of one file must be comparable.
 #[must_use]
 pub fn why_not_extended(base: &HardwareCalibration, machine: &Machine) -> Option<String> {
-    let gpu = |of: &fusion_cost_model::calibration::Fingerprint| {
-        of.gpu.as_ref().map(|gpu| (gpu.name.clone(), gpu.driver.clone(), gpu.compiler.clone()))
-    };
+    let gpu =
+        |of: &Fingerprint| of.gpu.as_ref().map(|gpu| (gpu.driver.clone(), gpu.compiler.clone()));
     let (known, now) = (&base.fingerprint, &machine.fingerprint);
-    if (&known.cpu_model, known.logical_cores, gpu(known))
-        != (&now.cpu_model, now.logical_cores, gpu(now))
-    {
+    if !known.is_same_machine(now) || gpu(known) != gpu(now) {
         return Some(format!("it is of another machine, {}", base.hardware.name));
     }
     let same = |tool: &Tool| Tool { started_at: String::new(), ..tool.clone() };

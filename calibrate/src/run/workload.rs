@@ -246,17 +246,22 @@ fn judged(outcome: &Outcome, pairs: &[Pair], settings: &RunSettings) -> (Vec<Mea
 /// services of the system disturb most samples on a machine that is as quiet as it gets. An estimate of
 /// which most pairs are disturbed counts all pairs, so that its interval holds what the services did.
 /// It is only of no use if other programs did more than that, or if what disturbed most pairs is not in
-/// the time of other programs.
+/// the time of other programs. A way whose threads take over what one of them loses is disturbed less
+/// than one whose threads do not, by the share that the services took of a processor at most: so far from
+/// 1 must a ratio be at least.
 fn verdict(estimate: &Estimate, others_busy: Option<f64>, floor: f64) -> Verdict {
     let Estimate { ratio, low, high, mostly_disturbed, disturbed, pairs, .. } = *estimate;
     let Disturbed { steal, cpu_pressure, migration, page_fault, .. } = disturbed;
     let by_else: u32 = [steal, cpu_pressure, migration, page_fault].into_iter().flatten().sum();
-    let by_services =
-        others_busy.is_some_and(|busy| busy <= MOST_SERVICES_BUSY) && 2 * by_else as usize <= pairs;
-    if mostly_disturbed && !by_services {
-        return Verdict::Invalid;
+    if !mostly_disturbed {
+        return Verdict::by_interval(ratio, [low, high], floor);
     }
-    Verdict::by_interval(ratio, [low, high], floor)
+    match others_busy.filter(|busy| *busy <= MOST_SERVICES_BUSY) {
+        Some(busy) if 2 * by_else as usize <= pairs => {
+            Verdict::by_interval(ratio, [low, high], floor.max(busy))
+        }
+        _ => Verdict::Invalid,
+    }
 }
 
 /// The median of each layer over processes.
@@ -289,14 +294,14 @@ mod tests {
 
     #[test]
     fn services_of_the_system_leave_a_verdict_and_other_programs_none() {
-        let pair = |causes: &[Cause]| crate::measure::Pair {
-            seconds: [1.2, 1.0],
+        let pair = |ratio: f64, causes: &[Cause]| crate::measure::Pair {
+            seconds: [ratio, 1.0],
             order: Order::FirstSecond,
             causes: causes.to_vec(),
             clock_changed: [false; 2],
         };
-        let verdict_of = |causes: &[Cause], others_busy| {
-            let pairs = [vec![pair(causes); 7], vec![pair(&[]); 5]].concat();
+        let verdict_at = |ratio: f64, causes: &[Cause], others_busy| {
+            let pairs = [vec![pair(ratio, causes); 7], vec![pair(ratio, &[]); 5]].concat();
             let samples = Samples {
                 rounds: vec![Round { pairs }; 2],
                 iterations: [1, 1],
@@ -310,9 +315,13 @@ mod tests {
             assert_eq!(found.mostly_disturbed, !causes.is_empty());
             verdict(&found, others_busy, 0.01)
         };
+        let verdict_of = |causes: &[Cause], others_busy| verdict_at(1.2, causes, others_busy);
         assert_eq!(verdict_of(&[], Some(1.0)), Verdict::Faster);
         assert_eq!(verdict_of(&[Cause::RunDelay], Some(0.02)), Verdict::Faster);
         assert_eq!(verdict_of(&[Cause::RunDelay], Some(0.1)), Verdict::Invalid);
+        // What services took could explain it.
+        let slight = |busy| verdict_at(1.03, &[Cause::RunDelay], Some(busy));
+        assert_eq!([slight(0.02), slight(0.04)], [Verdict::Faster, Verdict::Ambiguous]);
         assert_eq!(verdict_of(&[Cause::RunDelay], None), Verdict::Invalid);
         // What the hypervisor takes is not in the time of other programs.
         assert_eq!(verdict_of(&[Cause::Steal], Some(0.02)), Verdict::Invalid);

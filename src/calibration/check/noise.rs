@@ -101,19 +101,23 @@ fn check_processes(noise: &NoiseFloor, calibration: &HardwareCalibration) -> Che
 /// have one correlation, but those that change slowly have a higher one of their own.
 pub(super) fn check_of_records(calibration: &HardwareCalibration, text: &str) -> Result<(), Error> {
     let runs = 1 + calibration.additions.len();
-    let floor = |record: &FusionRecord| {
-        let family = Family::of(record.problem.chain().form());
-        let runtime = record.implementation.runtime().copied();
-        let kind = (record.backend, record.threads, record.clock, family, runtime);
-        Some((kind, record.noise_floor))
-    };
-    check_common(calibration, runs, "noise_floor", floor, text)?;
+    if !calibration.is_of_one_run() {
+        check_common(calibration, runs, "noise_floor", floor_of, text)?;
+    }
     let correlation = |record: &FusionRecord| {
         let shared = record.process_correlation.filter(|_| !has_its_own(record))?;
         Some(((), shared))
     };
     check_common(calibration, runs, "process_correlation", correlation, text)?;
     check_own(calibration, text)
+}
+
+/// The noise floor of a record, which those of its kind share that are of the same run.
+fn floor_of(record: &FusionRecord) -> Option<(impl Eq + Hash + use<>, f64)> {
+    let family = Family::of(record.problem.chain().form());
+    let runtime = record.implementation.runtime().copied();
+    let kind = (record.backend, record.threads, record.clock, family, runtime);
+    Some((kind, record.noise_floor))
 }
 
 /// Whether the correlation of a record is not that of its run.

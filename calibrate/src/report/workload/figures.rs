@@ -153,7 +153,7 @@ impl Figures<'_> {
             }
         }
         let of_families = families.into_iter().map(|(factor, all)| at_speed(sum(all), factor));
-        let slower = self.slower(way).map(|slower| at_speed(slower, speed.factor));
+        let slower = self.slower(way).map(|slower| at_speed(slower, speed.factor_of_all()));
         let extra = layers.iter().map(|layer| self.memory.extra_ms(layer)).sum();
         Some(longer(sum(of_families.chain(slower)), extra))
     }

@@ -73,16 +73,27 @@ impl Speed {
         })
     }
 
-    /// Whether the machine has another speed than it had for the profile: the interval of all times
-    /// together excludes 1. Otherwise the factors are no more than what they are off by.
+    /// Whether the machine has another speed than it had for the profile, with a family at least.
     pub(super) fn is_another(&self) -> bool {
-        let Range { low, high, .. } = self.factor;
-        low > 1.0 || high < 1.0
+        self.families.values().any(|factor| excludes_1(*factor))
     }
 
-    /// The factor of the times of a problem's family.
+    /// The families with which the machine has another speed.
+    pub(super) fn others(&self) -> impl Iterator<Item = &'static str> + '_ {
+        let is_other =
+            |(name, factor): (&&'static str, &Range)| excludes_1(*factor).then_some(*name);
+        self.families.iter().filter_map(is_other)
+    }
+
+    /// The factor of the times of a problem's family, or of all together if it has none; 1 where it is
+    /// no more than what it is off by.
     pub(super) fn factor_of(&self, problem: &Problem) -> Range {
-        self.drift.times_of(family(problem)).map_or(self.factor, range)
+        known(self.drift.times_of(family(problem)).map_or(self.factor, range))
+    }
+
+    /// The same of all families together.
+    pub(super) fn factor_of_all(&self) -> Range {
+        known(self.factor)
     }
 }
 
@@ -96,6 +107,14 @@ pub(super) fn at_speed(time: Range, factor: Range) -> Range {
         low: value - off(time.value - time.low, factor.value - factor.low),
         high: value + off(time.high - time.value, factor.high - factor.value),
     }
+}
+
+fn excludes_1(Range { low, high, .. }: Range) -> bool {
+    low > 1.0 || high < 1.0
+}
+
+fn known(factor: Range) -> Range {
+    if excludes_1(factor) { factor } else { Range { value: 1.0, low: 1.0, high: 1.0 } }
 }
 
 fn family(problem: &Problem) -> Family {
@@ -139,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_speed_is_another_one_where_its_interval_excludes_1() {
+    fn a_speed_is_another_one_where_the_interval_of_a_family_excludes_1() {
         let conv = "conv_bn_relu/f32/n1.c64.h56.w56.k64.r3.s3.pad1";
         let other = "conv_bn_relu/f32/n1.c64.h28.w28.k64.r3.s3.pad1";
         for (factors, expected) in
@@ -148,6 +167,16 @@ mod tests {
             let all = [times(conv, 1.5, factors[0]), times(other, 0.4, factors[1])];
             assert_eq!(Speed::of_times(&all).unwrap().is_another(), expected, "{factors:?}");
         }
+        // A family that is not known to be another is left as it is, whatever the others are.
+        let all = [
+            times(conv, 1.5, 0.8),
+            times(other, 0.4, 0.8),
+            times("linear_bias/f32/m8.k8.n8", 0.1, 1.02),
+        ];
+        let speed = Speed::of_times(&all).unwrap();
+        assert_eq!(speed.others().collect::<Vec<_>>(), ["conv"]);
+        assert_eq!(speed.factor_of(&"linear/f32/m4.k4.n4".parse().unwrap()).value, 1.0);
+        assert!((speed.factor_of(&conv.parse().unwrap()).value - 0.8).abs() < 1e-9);
     }
 
     #[test]

@@ -196,7 +196,12 @@ impl WorkloadReport {
             let errors: Vec<String> = errors
                 .map(|way| format!("{} ({})", error(way.error_now_pct), way.way.words()))
                 .collect();
-            format!("at this speed the predictions are off by {}", errors.join(", "))
+            let others: Vec<&str> = speed.others().collect();
+            format!(
+                "with {} at this speed the predictions are off by {}",
+                others.join(" and "),
+                errors.join(", ")
+            )
         } else {
             "that is no other speed as far as this can tell".to_owned()
         };
@@ -273,7 +278,7 @@ fn known(known: &Known) -> String {
     let Known { problems, measured, interpolated, roofline, unknown, .. } = known;
     let mut text = format!("{measured} of {problems} measured");
     for (count, what) in
-        [(interpolated, "interpolated"), (roofline, "by roofline"), (unknown, "unknown")]
+        [(interpolated, "estimated"), (roofline, "by roofline"), (unknown, "unknown")]
     {
         if *count > 0 {
             text += &format!(", {count} {what}");
