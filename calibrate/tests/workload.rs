@@ -15,7 +15,7 @@ use calibrate::report::workload::{
 };
 use cli_support::width::Width;
 use fusion_cost_model::calibration::{Disturbed, HardwareCalibration, RuntimeUsed, Verdict};
-use fusion_cost_model::{Evidence, Target};
+use fusion_cost_model::{Evidence, FusionCostModel, Target};
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::Value;
@@ -109,6 +109,56 @@ fn a_prediction_measures_nothing() {
         assert!(way["predicted_ms"]["value"].as_f64().unwrap() > 0.0, "{way}");
         assert_eq!(way["measured_ms"], Value::Null);
     }
+}
+
+/// The first linear layer reads what no layer wrote, and those of its size after it what one did.
+const APART: &str = r#"
+kind = "workload"
+schema_version = 1
+name = "apart"
+description = "linear layers of one size in several places"
+dtype = "f32"
+dims = { batch = 512 }
+inputs = [{ name = "x", shape = ["batch", 2048] }]
+
+[[blocks]]
+name = "block"
+times = 4
+weights = { "v w" = [2048, 2048] }
+nodes = """
+a = Linear(in, v)
+b = Linear(a, w)
+out = Add(a, b)
+"""
+"#;
+
+#[test]
+fn each_place_takes_what_memory_takes_longer_for_it() {
+    let folder = folder();
+    std::fs::write(folder.path().join("apart.toml"), APART).unwrap();
+    let args = ["workload", "apart.toml", "--profile", "e.toml", "--predict-only", "--json"];
+    let mut command = calibrate(folder.path(), &args);
+    // Nothing gains so much.
+    let json = stdout(command.args(["--threshold", "100"]));
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let model = FusionCostModel::new(HardwareCalibration::from_toml(EXAMPLE).unwrap());
+    let on = model.on(Target::cpu(2));
+    let (mut alone, mut most_places) = (0.0, 0);
+    for operator in json["operators"].as_array().unwrap() {
+        if operator["way"] == "best-partition" {
+            let problem = operator["problem"].as_str().unwrap().parse().unwrap();
+            let places = u32::try_from(operator["times"].as_u64().unwrap()).unwrap();
+            most_places = most_places.max(places);
+            alone += on.estimate(&problem).fused_ms().unwrap().value * f64::from(places);
+        }
+    }
+    assert_eq!(most_places, 8);
+    let is_best = |way: &&Value| way["way"] == "best-partition";
+    let best = json["ways"].as_array().unwrap().iter().find(is_best).unwrap();
+    let total = best["predicted_ms"]["value"].as_f64().unwrap();
+    let extra = json["memory"]["extra_ms"].as_f64().unwrap();
+    assert!(extra > 0.0);
+    assert!((total - alone - extra).abs() < 1e-9 * total, "{total} {alone} {extra}");
 }
 
 #[test]

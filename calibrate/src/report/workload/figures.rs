@@ -20,8 +20,7 @@ pub(super) struct Figures<'a> {
     /// By how much the ways differ by the cost model.
     pub(super) splits: &'a Splits,
     pub(super) measured: Option<&'a MeasuredWorkload>,
-    /// How fast the machine was during the run.
-    /// Only where it is another one than that of the profile.
+    /// How fast the machine was during the run, where that is another speed than the profile's.
     pub(super) speed: Option<&'a Speed>,
 }
 
@@ -29,6 +28,18 @@ pub(super) struct Figures<'a> {
 pub(super) fn ratio(estimate: &Estimate) -> Range {
     let Estimate { ratio: value, low, high, .. } = *estimate;
     Range { value, low, high }
+}
+
+/// The layers of each problem with their places, in the order of the first ones.
+fn places(layers: &[Layer]) -> Vec<Vec<(usize, &Layer)>> {
+    let mut all: Vec<Vec<(usize, &Layer)>> = Vec::new();
+    for one in layers.iter().enumerate() {
+        match all.iter_mut().find(|known| known[0].1.problem == one.1.problem) {
+            Some(known) => known.push(one),
+            None => all.push(vec![one]),
+        }
+    }
+    all
 }
 
 /// Predicted less measured, in per cent of the latter.
@@ -51,13 +62,6 @@ impl Figures<'_> {
         Some(longer(self.alone(layer)?, self.memory.extra_ms(layer)))
     }
 
-    /// The same at the speed of the machine during the run. What the memory takes longer stays as it
-    /// is: no problem that was measured again tells its speed.
-    fn predicted_now(&self, layer: &Layer) -> Option<Range> {
-        let factor = self.speed?.factor_of(&layer.problem);
-        Some(longer(at_speed(self.alone(layer)?, factor), self.memory.extra_ms(layer)))
-    }
-
     fn evidence(&self, problem: &Problem) -> Evidence {
         let answer: Answer<'_> = self.on.estimate(problem);
         answer.evidence()
@@ -78,38 +82,35 @@ impl Figures<'_> {
     }
 
     /// The problems of a way, each once.
+    ///
+    /// At the speed of the machine during the run, what the memory takes longer stays as it is: no
+    /// problem that was measured again tells its speed.
     pub(super) fn operators(&self, way: Way) -> Vec<Operator> {
-        let mut operators: Vec<Operator> = Vec::new();
-        for (at, layer) in self.ways.of_way(way).iter().enumerate() {
-            let measured = self.measured_ms(way, at);
-            let known = operators.iter_mut().find(|known| known.problem == layer.problem);
-            if let Some(known) = known {
-                known.times += 1;
-                known.measured_ms = known.measured_ms.zip(measured).map(|(a, b)| a + b);
-                continue;
-            }
-            operators.push(Operator {
-                way,
-                problem: layer.problem,
-                times: 1,
-                evidence: self.evidence(&layer.problem),
-                predicted_ms: self.predicted(layer),
-                measured_ms: measured,
-                error_pct: None,
-                predicted_now_ms: self.predicted_now(layer),
-                error_now_pct: None,
-            });
+        let places = places(self.ways.of_way(way));
+        places.into_iter().map(|places| self.operator(way, &places)).collect()
+    }
+
+    fn operator(&self, way: Way, places: &[(usize, &Layer)]) -> Operator {
+        let (_, layer) = places[0];
+        let alone = self.alone(layer).map(|one| times(one, places.len()));
+        let extra = places.iter().map(|(_, layer)| self.memory.extra_ms(layer)).sum();
+        let factor = self.speed.map(|speed| speed.factor_of(&layer.problem));
+        let predicted_ms = alone.map(|alone| longer(alone, extra));
+        let predicted_now_ms =
+            alone.zip(factor).map(|(alone, factor)| longer(at_speed(alone, factor), extra));
+        let measured_ms = places.iter().map(|(at, _)| self.measured_ms(way, *at)).sum();
+        let error = |time: Option<Range>| error_pct(time.map(|time| time.value), measured_ms);
+        Operator {
+            way,
+            problem: layer.problem,
+            times: places.len(),
+            evidence: self.evidence(&layer.problem),
+            predicted_ms,
+            measured_ms,
+            error_pct: error(predicted_ms),
+            predicted_now_ms,
+            error_now_pct: error(predicted_now_ms),
         }
-        for operator in &mut operators {
-            let all = |one: Range| times(one, operator.times);
-            let [predicted, now] = [operator.predicted_ms, operator.predicted_now_ms];
-            (operator.predicted_ms, operator.predicted_now_ms) = (predicted.map(all), now.map(all));
-            let error = |time: Option<Range>| {
-                error_pct(time.map(|time| all(time).value), operator.measured_ms)
-            };
-            (operator.error_pct, operator.error_now_pct) = (error(predicted), error(now));
-        }
-        operators
     }
 
     /// What the cost model expects that a layer saves as one kernel against one for each op.
