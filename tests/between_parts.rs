@@ -215,6 +215,17 @@ fn where_the_machine_was_looked_at_each_record_has_a_state() {
 }
 
 #[test]
+fn a_run_has_added_no_more_than_there_is() {
+    refused(
+        &grown(example()),
+        &[("it is 42, and the file has 3; correct it if you took records out yourself", &|one| {
+            one.additions[0].records = 42;
+        })],
+    );
+    accepted(&grown(example()), &[&|one| one.additions[0].records = 3]);
+}
+
+#[test]
 fn an_a_a_run_is_what_its_kind_is() {
     let single = |one: &HardwareCalibration| {
         one.noise.iter().position(|noise| noise.problem.chain().is_single()).unwrap()

@@ -217,6 +217,7 @@ fn wrong_command_lines() {
     for (args, message) in [
         (&["--for", "model.json"][..], "--dim batch=8"),
         (&["--for", "model.json", "--dim", "batch"], "has no `=`"),
+        (&["--for", "model.json", "--dim", "batch=1", "--dim", "batch=3"], "is given twice"),
         (&["--for", "model.json", "--fusion", "all"], "cannot be used with"),
         (&["--for", "model.json", "--refresh", "example.toml"], "cannot be used with"),
         (&["--for", "no.onnx"], "cannot read no.onnx"),

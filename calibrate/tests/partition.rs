@@ -141,6 +141,7 @@ fn wrong_questions() {
     for (args, message) in [
         (&["--dim", "batch"][..], "it has no `=`"),
         (&["--dim", "batch=0"], "no elements"),
+        (&["--dim", "batch=1", "--dim", "batch=3"], "twice, as batch=1 and batch=3"),
         (&["--dim", "batch=8", "--dim", "bacht=8"], "did you mean `batch`"),
         (&["--dim", "batch=8", "--threads", "64"], "the file has no records of cpu, 64 threads"),
         (&["--dim", "batch=8", "--threshold", "0"], "it must be a positive number"),

@@ -259,8 +259,14 @@ fn what_cannot_be_is_said() {
         (&["workload", "tiny.toml", "--profile", "e.toml", "--dim", "tokens=8"], 2, "tokens"),
         (&["workload", "tiny.toml", "--profile", "e.toml", "--batch", "0"], 2, "--batch"),
         (&["workload", "tiny.toml", "--profile", "e.toml", "--threads", "7"], 2, "no records"),
+        (&["workload", "tiny.toml", "--profile", "e.toml", "--threads", "0"], 2, "'--threads <N>'"),
         (&["workload", "tiny.toml", "--profile", "e.toml", "--processes", "2"], 2, "--processes"),
         (&["workload", "half.toml", "--profile", "e.toml"], 2, "no f16 kernels"),
+        (
+            &["workload", "bert-base", "--profile", "e.toml", "--batch", "1000000000"],
+            2,
+            "bert-base with batch=1000000000, sequence=128: ",
+        ),
     ] {
         calibrate(path, args).assert().code(code).stderr(contains(message));
     }
@@ -269,6 +275,21 @@ fn what_cannot_be_is_said() {
         .assert()
         .code(2)
         .stderr(contains("own kernels only").and(contains("those of other@1.2")));
+    for (args, message) in [
+        (&["--dim", "batch=1", "--batch", "2"][..], "twice, as batch=1 and batch=2"),
+        (&["--batch", "2", "--dim", "batch=1"], "twice, as batch=1 and batch=2"),
+        (&["--dim", "batch=1", "--dim", "batch=3"], "twice, as batch=1 and batch=3"),
+        (&["--implementation", "pytorch"], "no kernels of pytorch; the kernels in the file on cpu"),
+    ] {
+        calibrate(path, &WORKLOAD).args(args).assert().code(2).stderr(contains(message));
+    }
+    let head = EXAMPLE.split_once("[[fusion]]").unwrap().0;
+    let head = head.replace("num_records = 3", "num_records = 0");
+    std::fs::write(path.join("zero.toml"), head).unwrap();
+    calibrate(path, &["workload", "tiny.toml", "--profile", "zero.toml"])
+        .assert()
+        .code(2)
+        .stderr(contains("the profile has no records").and(contains("--threads").not()));
     std::fs::write(path.join("there.txt"), "mine").unwrap();
     calibrate(path, &WORKLOAD)
         .args(["--predict-only", "--output", "there.txt"])
@@ -427,6 +448,9 @@ fn figures_read_as_they_should() {
     insta::assert_snapshot!("measured_markdown", report.markdown(10));
     let csv = String::from_utf8(report.sheet().csv().unwrap()).unwrap();
     insta::assert_snapshot!("measured_csv", csv);
+    let apart = [report.apart.clone(), report.apart.clone()].concat();
+    let two_apart = WorkloadReport { apart, ..report.clone() }.text(1, Width::Unlimited);
+    assert!(two_apart.contains(", and 1 other\n"), "{two_apart}");
     let memory = Memory { extra_ms: None, by_bandwidth: 0, ..report.memory };
     let without_ceilings = WorkloadReport { memory, ..report };
     let text = without_ceilings.text(2, Width::Unlimited);

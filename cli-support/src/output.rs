@@ -106,9 +106,7 @@ impl Target {
         }
         if found == Found::File && !target.may_go(replace) {
             return Err(refuse(
-                "it is there already, and is not what this command writes there; name another \
-                 file, or replace it with --overwrite"
-                    .to_owned(),
+                "it is there already; name another file, or replace it with --overwrite".to_owned(),
             ));
         }
         let is_told = matches!(replace, Replace::Any);

@@ -22,6 +22,8 @@ pub(crate) enum ErrorKind {
     Format { path: Option<PathBuf>, format: &'static str, reason: String },
     #[error("{}not a valid graph: {reason}", Prefix(.path))]
     Graph { path: Option<PathBuf>, reason: String },
+    #[error("{0}")]
+    Sizes(String),
     #[error(
         "the graph leaves dimensions open: {}; give each a number, such as --dim {}=8",
         OpenDims(.0),
@@ -75,10 +77,17 @@ impl Error {
     }
 
     /// Whether the file can be read, but what it says is not a graph: a tensor that nothing writes,
-    /// nodes in a circle, shapes that do not go together.
+    /// nodes in a circle, shapes that do not go together, sizes that cannot be.
     #[must_use]
     pub fn is_invalid_graph(&self) -> bool {
-        matches!(*self.0, ErrorKind::Graph { .. })
+        matches!(*self.0, ErrorKind::Graph { .. } | ErrorKind::Sizes(_))
+    }
+
+    /// Whether a tensor or an op has sizes that cannot be, such as more elements than 63 bits count.
+    /// Numbers that were given to dimensions may be the cause.
+    #[must_use]
+    pub fn is_invalid_sizes(&self) -> bool {
+        matches!(*self.0, ErrorKind::Sizes(_))
     }
 
     /// Whether the graph has dimensions that were given no number.

@@ -15,7 +15,7 @@ pub struct TargetArgs {
     #[arg(long, value_enum, default_value_t = CachePolicy::Warm)]
     pub cache: CachePolicy,
     /// The threads that would run it [default: those of the file's records]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub threads: Option<u32>,
     /// The clock of its times: host, device or launch-inclusive [default: that of the file's
     /// records]

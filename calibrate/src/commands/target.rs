@@ -66,7 +66,12 @@ fn implementation(
         [only] => Ok(only),
         [] => name.parse().map_err(|error: fusion_cost_model::Error| {
             let known: Vec<String> = known.iter().map(ToString::to_string).collect();
-            UsageError(format!("{error}; the file has records of {}", known.join(", ")))
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            let what = match error.is_unknown_name() {
+                true => format!("the file has no kernels of {name}"),
+                false => error.to_string(),
+            };
+            UsageError(format!("{what}; the kernels in the file on {}: {known}", args.backend))
         }),
         _ => {
             let all: Vec<String> = called_so.iter().map(ToString::to_string).collect();
@@ -86,12 +91,15 @@ pub(super) fn with_records(
     args: &TargetArgs,
     model: &FusionCostModel,
 ) -> Result<Target, UsageError> {
+    if model.targets().is_empty() {
+        return Err(UsageError("the profile has no records; calibrate again".to_owned()));
+    }
     let target = chosen(args, model)?;
     if model.targets().contains(&target) {
         return Ok(target);
     }
     let known: Vec<String> = model.targets().iter().map(ToString::to_string).collect();
-    let known = if known.is_empty() { "none at all".to_owned() } else { known.join("; ") };
+    let known = known.join("; ");
     Err(UsageError(format!(
         "the file has no records of {target}, but these: {known}; choose with --backend, --threads, \
          --clock, --cache and --implementation, or measure some with calibrate{}",

@@ -47,7 +47,7 @@ pub fn workload(args: &WorkloadArgs) -> anyhow::Result<u8> {
     let target = target::with_records(&args.target, &cost_model)?;
     let model = find_model(&args.model, &args.dims())?;
     let found = model.segments()?;
-    let nodes = found.graph_nodes()?;
+    let nodes = model.graph_nodes(&found)?;
     if nodes.is_empty() {
         let text = format!("{}: it has no op that a kernel is known for", args.model);
         return Err(UsageError(text).into());

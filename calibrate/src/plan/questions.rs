@@ -43,7 +43,7 @@ fn of_model(path: &Path, dims: &[String]) -> Result<(Vec<Problem>, usize), Usage
     let wrong = |error: anyhow::Error| UsageError(format!("{error:#}"));
     let model = find_model(path, dims).map_err(wrong)?;
     let found = model.segments().map_err(wrong)?;
-    let nodes = found.graph_nodes().map_err(|error| UsageError(error.to_string()))?;
+    let nodes = model.graph_nodes(&found).map_err(wrong)?;
     let kernels = possible_kernels(&nodes).map_err(|error| UsageError(error.to_string()))?;
     let all = kernels.iter().flat_map(|one| std::iter::repeat_n(one.problem, one.places));
     Ok((all.collect(), found.opaque().len()))

@@ -16,7 +16,7 @@ use include_dir::{Dir, include_dir};
 
 use crate::exit::UsageError;
 
-pub use models::{Model, find_model};
+pub use models::{Model, find_model, given_dims, graph_error};
 pub use shapes::{ShapeSet, ShapesError};
 pub use workloads::{Workload, WorkloadError};
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use cli_support::input;
-use fusion_cost_model::Error;
+use fusion_cost_model::{Error, GraphNode};
 use model_graphs::{Dims, Error as GraphError, Graph, Segments};
 
 use super::{WORKLOADS, Workload, files, read, workload_names};
@@ -34,13 +34,50 @@ pub struct Model {
 /// # Errors
 ///
 /// [`UsageError`] when there is none of that name, with the nearest names, or a dimension is no
-/// number; another error when the file cannot be read.
+/// number or is given twice; another error when the file cannot be read.
 pub fn find_model(name: impl AsRef<Path>, dims: &[String]) -> anyhow::Result<Model> {
     let mut model = load(name.as_ref())?;
-    for text in dims {
-        model.dims.set(text).map_err(|error| UsageError(error.to_string()))?;
-    }
+    let given = given_dims(dims)?;
+    model.dims = given.numbers().fold(model.dims, |dims, (name, size)| dims.with(name, size));
     Ok(model)
+}
+
+/// The dimensions of a command line, each as `name=number`.
+///
+/// # Errors
+///
+/// [`UsageError`] when one has another form, or is given twice.
+pub fn given_dims(texts: &[String]) -> Result<Dims, UsageError> {
+    let mut all = Dims::default();
+    for text in texts {
+        let mut one = Dims::default();
+        one.set(text).map_err(|error| UsageError(error.to_string()))?;
+        for (name, size) in one.numbers() {
+            if let Some(first) = all.get(name) {
+                return Err(UsageError(format!(
+                    "the dimension `{name}` is given twice, as {name}={first} and {name}={size}; \
+                     give it once"
+                )));
+            }
+            all = all.with(name, size);
+        }
+    }
+    Ok(all)
+}
+
+/// What a graph's error is with these numbers: what the command line has to say is a question of usage,
+/// and so are numbers that are too large; what is wrong with a file is not.
+pub fn graph_error(error: GraphError, model: &str, dims: &Dims) -> anyhow::Error {
+    if error.is_open_dims() || error.is_invalid_dim() {
+        return UsageError(error.to_string()).into();
+    }
+    let given: Vec<String> = dims.numbers().map(|(name, size)| format!("{name}={size}")).collect();
+    if error.is_invalid_sizes() && !given.is_empty() {
+        let given = given.join(", ");
+        let text = format!("{model} with {given}: {error}; give other numbers with --dim");
+        return UsageError(text).into();
+    }
+    anyhow::Error::from(error).context(model.to_owned())
 }
 
 fn load(path: &Path) -> anyhow::Result<Model> {
@@ -83,15 +120,20 @@ impl Model {
     ///
     /// # Errors
     ///
-    /// [`UsageError`] when a dimension has no number, or a number is for none; another error when its
-    /// shapes contradict each other.
+    /// [`UsageError`] when a dimension has no number, a number is for none, or sizes cannot be with
+    /// the numbers; another error when its shapes contradict each other.
     pub fn segments(&self) -> anyhow::Result<Segments> {
-        self.graph.segments(&self.dims).map_err(|error: GraphError| {
-            if error.is_open_dims() || error.is_invalid_dim() {
-                return UsageError(error.to_string()).into();
-            }
-            anyhow::Error::from(error).context(self.name.clone())
-        })
+        self.graph.segments(&self.dims).map_err(|error| graph_error(error, &self.name, &self.dims))
+    }
+
+    /// The nodes of its segments, for a cost model.
+    ///
+    /// # Errors
+    ///
+    /// [`UsageError`] when sizes cannot be with the numbers of its dimensions; another error when an op
+    /// cannot be a kernel.
+    pub fn graph_nodes(&self, found: &Segments) -> anyhow::Result<Vec<GraphNode>> {
+        found.graph_nodes().map_err(|error| graph_error(error, &self.name, &self.dims))
     }
 }
 
@@ -151,12 +193,22 @@ mod tests {
     fn what_is_no_model_says_why() {
         let error = |name: &str, dims: &[&str]| {
             let dims: Vec<String> = dims.iter().map(|&dim| dim.to_owned()).collect();
-            let found = find_model(name, &dims).and_then(|model| model.segments());
-            format!("{:#}", found.unwrap_err())
+            let nodes = find_model(name, &dims)
+                .and_then(|model| model.segments().and_then(|found| model.graph_nodes(&found)));
+            format!("{:#}", nodes.unwrap_err())
         };
         assert!(error("resnet", &[]).contains("`resnet50`"));
         assert!(error("bert-base", &["tokens=3"]).contains("tokens"));
         assert!(error("bert-base", &["batch"]).contains("expected name=number"));
+        let twice = error("bert-base", &["batch=1", "sequence=8", " batch = 3"]);
+        assert!(twice.contains("`batch` is given twice, as batch=1 and batch=3"), "{twice}");
+        // More elements than can be counted, and more rows than a problem has.
+        let both = ["batch=4294967295", "sequence=4294967295"];
+        for dims in [&both[..], &["batch=1000000000"]] {
+            let message = error("bert-base", dims);
+            assert!(message.starts_with(&format!("bert-base with {}", dims[0])), "{message}");
+            assert!(!message.contains("not a valid graph"), "{message}");
+        }
         assert!(error("no/such.onnx", &[]).contains("cannot read no/such.onnx"));
         assert!(error("no-such.toml", &[]).contains("cannot read no-such.toml"));
     }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use fusion_cost_model::{Error, FileKind};
 use model_graphs::{Dims, Error as GraphError, Graph};
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
 use super::node_line::NodeLine;
@@ -63,7 +64,7 @@ struct Input {
 struct Block {
     name: String,
     /// How often it is there, each with weights of its own.
-    #[serde(default = "once")]
+    #[serde(default = "once", deserialize_with = "at_least_once")]
     times: usize,
     /// Shapes of weights; a key is a name or several, with spaces between them.
     #[serde(default)]
@@ -74,6 +75,13 @@ struct Block {
 
 const fn once() -> usize {
     1
+}
+
+fn at_least_once<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+    match usize::deserialize(deserializer)? {
+        0 => Err(D::Error::custom("`times` must be at least 1; leave the block out for none")),
+        times => Ok(times),
+    }
 }
 
 /// A file of a workload that cannot be used.
@@ -139,7 +147,7 @@ impl File {
     /// The same in the form of `docs/graph-json.md`.
     fn graph(&self) -> Result<Value, WorkloadError> {
         let [first, ..] = &self.inputs[..] else { return Err(WorkloadError::Empty("inputs")) };
-        if self.blocks.iter().all(|block| block.times == 0) {
+        if self.blocks.is_empty() {
             return Err(WorkloadError::Empty("[[blocks]]"));
         }
         let mut graph = Expansion { dtype: &self.dtype, constants: Vec::new(), nodes: Vec::new() };
@@ -336,7 +344,8 @@ out = LayerNormalization(s, gain, shift) axis=-1
             ("kind = \"workload\"", "kind = \"shapes\"", "it is a set of shapes, not a workload"),
             ("schema_version = 1", "schema_version = 2", "schema_version is 2"),
             ("times = 2", "often = 2", "unknown field `often`"),
-            ("times = 2", "times = 0", "no [[blocks]]"),
+            ("times = 2", "times = 0", "`times` must be at least 1"),
+            ("times = 2", "times = 0", "line 12"),
             ("times = 2", "times = 1000000", "more than 100000 nodes"),
             ("dims = { batch = 4 }", "dims = { batch = 0 }", "batch=0"),
             ("c = Relu(a)", "c Relu(a)", "block `layer`, line 3 of its nodes: "),
@@ -348,5 +357,8 @@ out = LayerNormalization(s, gain, shift) axis=-1
             let message = Workload::from_toml(&TWO.replacen(of, by, 1)).unwrap_err().to_string();
             assert!(message.contains(reason), "{by}: {message}");
         }
+        let (none, _) = TWO.split_once("[[blocks]]").unwrap();
+        let message = Workload::from_toml(none).unwrap_err().to_string();
+        assert!(message.contains("no [[blocks]]"), "{message}");
     }
 }

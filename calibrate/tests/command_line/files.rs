@@ -40,7 +40,7 @@ fn every_command_replaces_what_is_its_own_and_nothing_else() {
         if own {
             run(false).success()
         } else {
-            run(false).code(2)
+            run(false).code(2).stderr(contains("cannot write out: it is there already; name"))
         };
         assert_eq!(std::fs::read(path(output)).unwrap(), written);
     }

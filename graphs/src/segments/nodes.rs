@@ -6,7 +6,7 @@ use fusion_cost_model::GraphNode;
 
 use super::segment::problem;
 use super::{Edge, Place, Segments};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 
 impl Segments {
     /// What [`OnTarget::partition_graph`](fusion_cost_model::OnTarget::partition_graph) takes: a node
@@ -48,7 +48,11 @@ impl Segments {
                 let problem =
                     problem(std::slice::from_ref(&op.unit), segment.dtype).map_err(|error| {
                         let nodes = op.nodes.join(", ");
-                        Error::graph(format!("{nodes}: {} by itself: {error}", op.op()))
+                        let text = format!("{nodes}: {} by itself: {error}", op.op());
+                        match error.is_invalid_sizes() {
+                            true => ErrorKind::Sizes(text).into(),
+                            false => Error::graph(text),
+                        }
                     })?;
                 let mut node = GraphNode::new(problem);
                 if at > 0 {

@@ -190,11 +190,12 @@ fn checked(tensor: &Tensor, shape: Shape) -> Result<Shape, Error> {
     let elements = shape.iter().try_fold(1_u64, |product, &dim| product.checked_mul(dim.max(1)));
     match elements {
         Some(elements) if i64::try_from(elements).is_ok() => Ok(shape),
-        _ => Err(Error::graph(format!(
-            "`{}` has the shape {}, whose elements 63 bits cannot count",
-            tensor.name,
-            text(&shape)
-        ))),
+        _ => {
+            let (name, shape) = (&tensor.name, text(&shape));
+            let text =
+                format!("`{name}` has the shape {shape}, whose elements 63 bits cannot count");
+            Err(ErrorKind::Sizes(text).into())
+        }
     }
 }
 

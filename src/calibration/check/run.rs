@@ -115,7 +115,10 @@ fn check_addition(addition: &Addition, calibration: &HardwareCalibration) -> Che
     timestamp::check(Place::of("started_at"), &addition.started_at)?;
     if addition.records > calibration.num_records {
         let (added, all) = (addition.records, calibration.num_records);
-        return fail(Place::of("records"), format!("it is {added}, and the file has {all}"));
+        let why = format!(
+            "it is {added}, and the file has {all}; correct it if you took records out yourself"
+        );
+        return fail(Place::of("records"), why);
     }
     if addition.forced && !calibration.settings.forced {
         return fail(Place::of("forced"), "it is true, and settings.forced is false");

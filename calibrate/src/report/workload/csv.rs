@@ -7,7 +7,7 @@ use crate::plan::workload::Way;
 use crate::report::estimated::Range;
 
 /// `calibrate trace validate --operators` reads these, by name.
-const HEADER: [&str; 20] = [
+const HEADER: [&str; 21] = [
     "row",
     "way",
     "problem",
@@ -28,6 +28,7 @@ const HEADER: [&str; 20] = [
     "predicted_now_low_ms",
     "predicted_now_high_ms",
     "error_now_pct",
+    "predicted_speedup",
 ];
 
 impl WorkloadReport {
@@ -55,6 +56,7 @@ fn of_way(way: &WayReport) -> Vec<String> {
     row.push(way.verdict.map_or_else(String::new, |verdict| verdict.to_string()));
     row.extend(Range::cells(way.predicted_now_ms));
     row.push(number(way.error_now_pct));
+    row.push(number(way.predicted_speedup));
     row
 }
 
@@ -72,5 +74,6 @@ fn of_operator(operator: &Operator) -> Vec<String> {
     row.extend([String::new(), String::new(), String::new(), String::new()]);
     row.extend(Range::cells(operator.predicted_now_ms));
     row.push(number(operator.error_now_pct));
+    row.push(String::new());
     row
 }

@@ -140,7 +140,7 @@ impl WorkloadReport {
             let cell = |ms: Option<f64>| ms.map_or_else(dash, signed);
             let predicted = sum(|gain| gain.predicted);
             let gained = sum(|gain| gain.measured).or(predicted);
-            let name = format!("{} others", rest.len());
+            let name = counted(rest.len(), "other", "others");
             let cells = [dash(), dash(), dash(), cell(gained), cell(predicted)];
             table.row(name, cells.into_iter().take(columns));
         }
@@ -219,7 +219,7 @@ impl WorkloadReport {
             let shown: Vec<String> = self.apart.iter().take(top).map(apart).collect();
             let more = match self.apart.len() - shown.len() {
                 0 => String::new(),
-                rest => format!(", and {rest} others"),
+                rest => format!(", and {}", counted(rest, "other", "others")),
             };
             blocks.push(Block::line("left apart", format!("{}{more}", shown.join(", "))));
         }
