@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn what_is_off_by_more_than_its_errors_gives_a_floor() {
-        let least = 1.01_f64.ln();
+        let least = Verdict::LEAST_NOISE_FLOOR.ln_1p();
         assert_eq!(possible(vec![]), [least]);
         let (quiet, noisy) = (control(1.001, 0.002), control(1.07, 0.05));
         assert_eq!(possible(vec![&quiet, &noisy]), [least]);
