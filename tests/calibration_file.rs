@@ -5,7 +5,9 @@
 use proptest::prelude::*;
 
 use fusion_cost_model::Error;
-use fusion_cost_model::calibration::{HardwareCalibration, ReasonCode, SCHEMA_VERSION};
+use fusion_cost_model::calibration::{
+    Fingerprint, HardwareCalibration, ReasonCode, SCHEMA_VERSION,
+};
 
 const EXAMPLE: &str = include_str!("data/example.toml");
 
@@ -210,4 +212,28 @@ fn a_file_that_is_not_there_is_named() {
     let calibration = read(EXAMPLE).unwrap();
     let message = calibration.save("/nonexistent/x.toml").unwrap_err().to_string();
     assert!(message.contains("cannot write /nonexistent/x.toml"), "{message}");
+}
+
+/// Times of a machine say nothing of one with another processor, other instructions or other memory.
+#[test]
+fn a_machine_is_the_same_by_its_processor_its_cores_and_its_memory() {
+    let one = HardwareCalibration::from_toml(EXAMPLE).unwrap().fingerprint;
+    assert!(one.is_same_machine(&one));
+    let mut other = one.clone();
+    (other.kernel, other.governor) = (Some("99.1".to_owned()), None);
+    other.memory_bytes = one.memory_bytes / 100 * 97;
+    assert!(one.is_same_machine(&other), "firmware keeps a little of the memory");
+    let differences: [fn(&mut Fingerprint); 6] = [
+        |other| other.cpu_model.push('X'),
+        |other| other.cpu_family_model_stepping = Some("1/2/3".to_owned()),
+        |other| drop(other.features.pop()),
+        |other| other.logical_cores += 1,
+        |other| other.memory_bytes *= 2,
+        |other| other.physical_cores = Some(1000),
+    ];
+    for (index, change) in differences.iter().enumerate() {
+        let mut other = one.clone();
+        change(&mut other);
+        assert!(!one.is_same_machine(&other) && !other.is_same_machine(&one), "change {index}");
+    }
 }

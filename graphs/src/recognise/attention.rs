@@ -56,8 +56,8 @@ pub(crate) fn around(flow: &Flow, taken: &[bool], softmax: usize) -> Option<Unit
     // Masks are tensors here, whose numbers are not looked at.
     let of = AttentionSizes { b, h, q, kv, d, kvh, causal: false };
     let mut unit = assemble(flow, of, ops, links.nodes, before.query, output.tensor).ok()?;
-    unit = unit.reading(flow, [before.query_source, before.key_source, output.value_source]);
-    unit = unit.reading(flow, before.masks.iter().copied());
+    let sources = [before.query_source, before.key_source, output.value_source];
+    unit = reading(unit, flow, sources, &before.masks);
     if before.has_layout || output.has_layout {
         unit = unit.assuming(Assumption::HeadsInPlace);
     }
@@ -121,6 +121,7 @@ struct Before {
     key_source: TensorId,
     /// Between the GEMM and the Softmax, in order.
     pointwise: Vec<(Pointwise, usize)>,
+    /// What each Add of these adds.
     masks: Vec<TensorId>,
     qk_nodes: Vec<usize>,
     has_layout: bool,
@@ -144,6 +145,7 @@ fn before(links: &mut Links, scores: TensorId) -> Option<Before> {
                 fold_scale(flow, &mut pointwise, &mut qk_nodes, d);
                 qk_nodes.push(index);
                 pointwise.reverse();
+                masks.reverse();
                 let (query_source, key_source) = (heads(links, query), heads(links, key));
                 let has_layout = (query_source, key_source) != (query, key);
                 return (!flow.is_constant(query) && !flow.is_constant(key)).then_some(Before {
@@ -308,8 +310,8 @@ pub(crate) fn whole(flow: &Flow, index: usize) -> Result<Unit, Reason> {
     if mask.is_some() {
         ops.insert(1, (Pointwise::Add.into(), here()));
     }
-    let mut unit = assemble(flow, of, ops, here(), query, output)?;
-    unit = unit.reading(flow, [query, key, value].into_iter().chain(mask));
+    let unit = assemble(flow, of, ops, here(), query, output)?;
+    let mut unit = reading(unit, flow, [query, key, value], mask.as_slice());
     if mask.is_some_and(|mask| flow.shape(mask) != Some(&[b, h, q, kv])) {
         unit = unit.assuming(Assumption::BroadcastOperand);
     }
@@ -343,11 +345,28 @@ fn assemble(
         ops: ops.into_iter().map(place).collect(),
         dtype,
         nodes,
-        // A GEMM begins a kernel, so nothing flows into it along a chain.
         inputs: Vec::new(),
         operands: Vec::new(),
         output,
         adapts: false,
         assumptions: Vec::new(),
     })
+}
+
+/// The same with what it reads, each by the op that does: a kernel of a part of it reads no more.
+fn reading(
+    mut unit: Unit,
+    flow: &Flow,
+    [query, key, value]: [TensorId; 3],
+    masks: &[TensorId],
+) -> Unit {
+    let is_add = |op: &UnitOp| op.op == Op::Pointwise(Pointwise::Add);
+    let adds: Vec<usize> = (0..unit.ops.len()).filter(|&op| is_add(&unit.ops[op])).collect();
+    let last = unit.ops.len().saturating_sub(1);
+    unit.inputs = vec![query];
+    unit = unit.reading(flow, [key]);
+    for (add, &mask) in adds.into_iter().zip(masks) {
+        unit = unit.reading_at(add, flow, [mask]);
+    }
+    unit.reading_at(last, flow, [value])
 }

@@ -54,7 +54,7 @@ fn with_addend(flow: &Flow, node: usize, linear: Unit, full: &[u64]) -> Result<U
         return Ok(linear.then(Pointwise::Bias));
     }
     let is_full = shape(flow, added)? == full;
-    let linear = linear.then(Pointwise::Add).reading(flow, [added]);
+    let linear = linear.then(Pointwise::Add).reading_at(1, flow, [added]);
     Ok(if is_full { linear } else { linear.assuming(Assumption::BroadcastOperand) })
 }
 

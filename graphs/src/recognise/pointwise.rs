@@ -135,9 +135,9 @@ pub(crate) fn binary(flow: &Flow, node: usize) -> Result<Unit, Reason> {
     let unit = Unit::pointwise(flow, op, x, vec![node], output)?;
     let is_full = flow.shape(operand) == Some(full);
     // Either of two tensors of one shape may be the one that flows along. A tensor with itself is
-    // read from memory anyway.
+    // both.
     let (inputs, operands) = match is_full && !flow.is_constant(operand) {
-        _ if flow.is_same(x, operand) => (vec![], vec![x]),
+        _ if flow.is_same(x, operand) => (vec![x], vec![x]),
         true => (vec![x, operand], vec![]),
         false => (vec![x], vec![operand]),
     };

@@ -52,9 +52,10 @@ pub(crate) fn skip_norm(flow: &Flow, node: usize, op: Op) -> Result<Unit, Reason
     if bias.is_some() {
         ops.insert(0, Pointwise::Bias.into());
     }
-    let operands = flow.node(node).inputs.iter().skip(1).flatten().copied();
+    let others = flow.node(node).inputs.iter().skip(2).flatten().copied();
     let unit = Unit::on_rows(flow, &ops, x, matrix, vec![node], output)?;
-    Ok(unit.reading(flow, operands))
+    let add = usize::from(bias.is_some());
+    Ok(unit.reading_at(add, flow, flow.node(node).input(1)).reading_at(add + 1, flow, others))
 }
 
 /// Batch norm with running statistics.

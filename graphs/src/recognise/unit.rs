@@ -42,11 +42,19 @@ pub(crate) struct Unit {
     /// What may be the tensor that flows along the chain; any of them, where an op treats two alike.
     pub(crate) inputs: Vec<TensorId>,
     /// What else it reads, without constants.
-    pub(crate) operands: Vec<TensorId>,
+    pub(crate) operands: Vec<Operand>,
     pub(crate) output: TensorId,
     /// Whether it takes a matrix of any shape with as many elements.
     pub(crate) adapts: bool,
     pub(crate) assumptions: Vec<Assumption>,
+}
+
+/// A tensor that an op reads beside the one that flows along.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Operand {
+    pub(crate) tensor: TensorId,
+    /// Which op of the unit reads it: what another kernel may be.
+    pub(crate) op: usize,
 }
 
 impl UnitOp {
@@ -92,13 +100,20 @@ impl Unit {
         Ok(Self { adapts: true, ..unit })
     }
 
-    /// The same, reading more tensors; constants are laid out ahead of time.
-    pub(crate) fn reading(
+    /// The same, whose first op reads more tensors; constants are laid out ahead of time.
+    pub(crate) fn reading(self, flow: &Flow, operands: impl IntoIterator<Item = TensorId>) -> Self {
+        self.reading_at(0, flow, operands)
+    }
+
+    /// The same of another one of its ops.
+    pub(crate) fn reading_at(
         mut self,
+        op: usize,
         flow: &Flow,
         operands: impl IntoIterator<Item = TensorId>,
     ) -> Self {
-        self.operands.extend(operands.into_iter().filter(|&id| !flow.is_constant(id)));
+        let operands = operands.into_iter().filter(|&id| !flow.is_constant(id));
+        self.operands.extend(operands.map(|tensor| Operand { tensor, op }));
         self
     }
 

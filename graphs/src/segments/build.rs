@@ -107,16 +107,14 @@ impl<'f, 'a> Builder<'f, 'a> {
             },
         };
         let place = Place::Segment(index);
-        let (to, op) = (place, self.runs[index].ops.len());
-        let mut read = |ids: &[TensorId], is_transformed: bool| {
-            self.reads.extend(ids.iter().map(|&id| {
-                let root = self.flow.root(id);
-                Read { root, to, op, is_transformed }
-            }));
+        let (to, first) = (place, self.runs[index].ops.len());
+        let mut read = |id: TensorId, op: usize, is_transformed: bool| {
+            let root = self.flow.root(id);
+            self.reads.push(Read { root, to, op: first + op, is_transformed });
         };
         // A run that goes on transforms its own result.
-        read(&unit.inputs, best.is_none());
-        read(&unit.operands, false);
+        unit.inputs.iter().for_each(|&id| read(id, 0, best.is_none()));
+        unit.operands.iter().for_each(|operand| read(operand.tensor, operand.op, false));
         for assumption in unit.assumptions {
             *self.assumptions.entry(assumption).or_default() += 1;
         }
@@ -135,7 +133,7 @@ impl<'f, 'a> Builder<'f, 'a> {
         let run = &self.runs[index];
         let (last, first) = (run.ops.last()?, unit.ops.first()?);
         // An op that reads its own input once more needs it in memory.
-        if unit.operands.iter().any(|&operand| self.flow.is_same(operand, input)) {
+        if unit.operands.iter().any(|operand| self.flow.is_same(operand.tensor, input)) {
             return None;
         }
         let is_same_matrix = if unit.adapts {

@@ -312,6 +312,42 @@ fn attention() {
     assert_eq!(found.computed_ahead(), 1);
     let heads = found.assumptions().find(|(one, _)| *one == Assumption::HeadsInPlace);
     assert_eq!(heads, Some((Assumption::HeadsInPlace, 1)));
+    // The biases of the linear layers write queries, keys and values, and each is read by its op.
+    let nodes = found.graph_nodes().unwrap();
+    let read = |node: usize| (nodes[node].input, nodes[node].operands.clone());
+    assert_eq!(nodes[8].problem.chain().to_string(), "pv");
+    assert_eq!([6, 7, 8].map(read), [(Some(1), vec![3]), (Some(6), vec![]), (Some(7), vec![5])]);
+}
+
+#[test]
+fn an_operand_is_read_by_the_op_that_needs_it() {
+    for (lines, node, expected) in [
+        // A tensor is added to itself.
+        (&["Relu(x) -> r", "Add(r, r) -> o"][..], 1, (Some(0), vec![0])),
+        // The third input of the node is what is added.
+        (&["Gemm(m, w) -> e", "Gemm(m, w, e) -> o"], 2, (Some(1), vec![0])),
+        (
+            &["Relu(x) -> r", "com.microsoft.SkipLayerNormalization(y, r, v, c, c) -> o"],
+            2,
+            (Some(1), vec![0]),
+        ),
+        (
+            &[
+                "Transpose(k) -> kt {\"perm\": [0, 1, 3, 2]}",
+                "MatMul(q, kt) -> s",
+                "Mul(s, 0.25) -> f1",
+                "Relu(mask) -> positive",
+                "Add(f1, positive) -> e",
+                "Softmax(e) -> r",
+                "MatMul(r, pv) -> o",
+            ],
+            2,
+            (Some(1), vec![0]),
+        ),
+    ] {
+        let nodes = found(&nodes(lines), "\"o\"").graph_nodes().unwrap();
+        assert_eq!((nodes[node].input, nodes[node].operands.clone()), expected, "{nodes:#?}");
+    }
 }
 
 #[test]

@@ -263,3 +263,101 @@ fn sum(all: impl IntoIterator<Item = Range>) -> Range {
     }
     Range { value, low: value - below, high: value + above }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use fusion_cost_model::calibration::HardwareCalibration;
+    use fusion_cost_model::{CacheState, FusionCostModel, Target};
+
+    use super::*;
+    use crate::plan::workload::Fed;
+    use crate::report::partition::Split;
+
+    const EXAMPLE: &str = include_str!("../../../../tests/data/example.toml");
+    const LINEAR: &str = "linear_bias_relu/f32/m512.k512.n512";
+    const ADD: &str = "add_relu/f32/m4096.n1024";
+
+    /// The best partition alone, no way slower than it.
+    fn splits() -> Splits {
+        let slower_by_ms = Range { value: 0.0, low: 0.0, high: 0.0 };
+        let split = Split { kernels: 0, total_ms: None, slower_by_ms, peak_bytes: 0 };
+        Splits { best: split.clone(), second: None, always: split.clone(), never: split }
+    }
+
+    fn layer(problem: &str, inputs: &[usize]) -> Layer {
+        let feeds = inputs.iter().map(|&input| Fed { input, from: 0 }).collect();
+        Layer { problem: problem.parse().unwrap(), fused: true, feeds }
+    }
+
+    /// Every place of a problem has the extra time of its own bytes, and the sums of both are one.
+    #[test]
+    fn operators_are_the_total_of_the_best_partition() {
+        let mut calibration = HardwareCalibration::from_toml(EXAMPLE).unwrap();
+        let mut cold = calibration.records[0].clone();
+        assert_eq!(cold.problem.to_string(), LINEAR);
+        cold.cache_state = CacheState::Cold;
+        cold.fused_latency_ms += 0.5;
+        cold.unfused_latency_ms += 0.7;
+        calibration.records.push(cold);
+        let model = FusionCostModel::new(calibration);
+        let on = model.on(Target::cpu(2));
+        let cold = model.on(Target::cpu(2).with_cache_state(CacheState::Cold));
+        // The first place reads the input of the network.
+        let first = layer(LINEAR, &[]);
+        let later = layer(LINEAR, &[0]);
+        let add = [layer(ADD, &[0]), layer(ADD, &[0, 1])];
+        let layers = [first.clone(), add[0].clone(), later.clone(), add[1].clone(), later];
+        let layers = HashMap::from([(Way::BestPartition, layers.to_vec())]);
+        let ways = Ways { always: Vec::new(), best: Vec::new(), layers };
+        let mut memory = ModelMemory::of(ways.of_way(Way::BestPartition), on, cold);
+        // None of it is in the caches.
+        memory.bytes = u64::MAX;
+        let around = |value: f64| [value, 0.99 * value, 1.01 * value];
+        let speed = Speed::of_times(&[(first.problem, around(1.0), around(0.8))]).unwrap();
+        let splits = splits();
+        let speed = Some(&speed);
+        let figures = Figures { ways: &ways, on, memory, splits: &splits, measured: None, speed };
+        let operators = figures.operators(Way::BestPartition);
+        let one = |problem: &str| {
+            let problem: Problem = problem.parse().unwrap();
+            let operator = operators.iter().find(|one| one.problem == problem).unwrap();
+            (operator, on.estimate(&problem).fused_ms().unwrap())
+        };
+        // 512 * 512 numbers in the input, the weight and the result, and a bias: the first place
+        // takes all of 0.5 ms longer, and the two others the share without the input.
+        let (linear, alone) = one(LINEAR);
+        let extra = 0.5 * (1.0 + 2.0 * (2.0 * 262_144.0 + 512.0) / (3.0 * 262_144.0 + 512.0));
+        let predicted = linear.predicted_ms.unwrap();
+        assert_eq!(linear.times, 3);
+        assert!((predicted.value - (3.0 * alone.value + extra)).abs() < 1e-9, "{predicted:?}");
+        assert!((predicted.low - (3.0 * alone.low + extra)).abs() < 1e-9, "{predicted:?}");
+        let now = linear.predicted_now_ms.unwrap();
+        assert!((now.value - (0.8 * 3.0 * alone.value + extra)).abs() < 1e-9, "{now:?}");
+        // By bandwidth: two tensors of the one sum are its own, and one of the other.
+        let (add, alone_add) = one(ADD);
+        let ceilings = on.ceilings(add.problem.dtype()).unwrap();
+        let per_byte = |bytes: u64| 1.0 / ceilings.bandwidth_at(bytes).unwrap();
+        let tensor = 4096 * 1024 * 4;
+        let longer = (per_byte(u64::MAX) - per_byte(3 * tensor)).max(0.0);
+        let extra_of_sums = 3.0 * tensor as f64 * longer / 1e6;
+        let predicted = add.predicted_ms.unwrap().value;
+        assert!((predicted - (2.0 * alone_add.value + extra_of_sums)).abs() < 1e-9, "{add:?}");
+        // And the way is their sum, at either speed.
+        let way = figures.way(Way::BestPartition);
+        let all = |of: fn(&Operator) -> Option<Range>| {
+            operators.iter().map(|one| of(one).unwrap().value).sum::<f64>()
+        };
+        let of_operators = all(|one| one.predicted_ms);
+        let of_times = 3.0 * alone.value + 2.0 * alone_add.value;
+        let extra = figures.memory().extra_ms.unwrap();
+        for (a, b) in [
+            (way.predicted_ms.unwrap().value, of_operators),
+            (of_times + extra, of_operators),
+            (way.predicted_now_ms.unwrap().value, all(|one| one.predicted_now_ms)),
+        ] {
+            assert!((a - b).abs() < 1e-9, "{a} {b}");
+        }
+    }
+}

@@ -96,10 +96,11 @@ fn own_bytes(layer: &Layer) -> u64 {
 #[cfg(test)]
 mod tests {
     use fusion_cost_model::calibration::HardwareCalibration;
-    use fusion_cost_model::{FusionCostModel, Target};
+    use fusion_cost_model::{FusionCostModel, NodeOps, Target};
 
     use super::*;
-    use crate::plan::workload::Fed;
+    use crate::plan::workload::{Cut, Fed, layers};
+    use crate::profiles::find_model;
 
     const EXAMPLE: &str = include_str!("../../../../tests/data/example.toml");
 
@@ -114,6 +115,34 @@ mod tests {
         assert_eq!(own_bytes(&first), 4 * (4 * 8 + 8 * 16 + 16 + 4 * 16));
         let later = layer(problem, vec![Fed { input: 0, from: 0 }]);
         assert_eq!(own_bytes(&first) - own_bytes(&later), 4 * 4 * 8);
+    }
+
+    /// Queries, keys and values too are what other layers write, in the graph of a real model.
+    #[test]
+    fn a_model_has_its_weights_its_results_and_its_input() {
+        let found = find_model("bert-base", &[]).unwrap().segments().unwrap();
+        let nodes = found.graph_nodes().unwrap();
+        // Queries, keys and values, attention, the layer behind it, its norm, the two layers of the
+        // feed-forward part, and what follows them.
+        let of_block = [2, 2, 2, 3, 3, 1, 4, 3];
+        let lengths = std::iter::once(1).chain(of_block.into_iter().cycle().take(12 * 8));
+        let mut ops = (0..nodes.len()).map(|node| NodeOps { node, ops: 0..1 });
+        let cut: Cut = lengths.map(|length| ops.by_ref().take(length).collect()).collect();
+        assert_eq!((cut.len(), ops.next()), (97, None));
+        let layers = layers(&nodes, &cut, true).unwrap();
+        let tensor = 128 * 768;
+        let attention = &layers[4];
+        assert_eq!(attention.problem.to_string(), "attention_head/f32/b1.h12.q128.d64");
+        let feeds: Vec<(usize, usize)> =
+            attention.feeds.iter().map(|fed| (fed.input, fed.from)).collect();
+        assert_eq!(feeds, [(0, 1), (1, 2), (2, 3)]);
+        assert_eq!(own_bytes(attention), 4 * tensor);
+        let projections = 4 * (768 * 768 + 768);
+        let feed_forward = 2 * 768 * 3072 + 3072 + 768;
+        let weights = 12 * (projections + feed_forward + 4 * 768) + 2 * 768;
+        let all: u64 = layers.iter().map(own_bytes).sum();
+        assert_eq!(all, 4 * (weights + (97 + 1) * tensor));
+        assert_eq!(all, 378_759_168);
     }
 
     #[test]

@@ -198,7 +198,7 @@ impl WorkloadReport {
                 .collect();
             let others: Vec<&str> = speed.others().collect();
             format!(
-                "with {} at this speed the predictions are off by {}",
+                "at this speed of {} the predictions are off by {}",
                 others.join(" and "),
                 errors.join(", ")
             )
