@@ -1,5 +1,6 @@
 //! The one error of this crate.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -32,6 +33,8 @@ pub(crate) enum ErrorKind {
     NotOneKernel { chain: String, reason: String },
     #[error("a chain of {ops} ops is too long: at most {most} can be one kernel")]
     ChainTooLong { ops: usize, most: usize },
+    #[error("{what} of {bytes} bytes is too long: it has at most {most}")]
+    TooLong { what: &'static str, bytes: usize, most: usize },
     #[error("sizes `{sizes}`: {reason}")]
     Sizes { sizes: String, reason: String },
     #[error(
@@ -80,8 +83,9 @@ impl Error {
         name: &str,
         known: impl IntoIterator<Item = &'a str>,
     ) -> Self {
-        let suggestions = Suggestions::of(name, known);
-        ErrorKind::UnknownName { what, name: name.to_owned(), suggestions }.into()
+        let name = shortened(name);
+        let suggestions = Suggestions::of(&name, known);
+        ErrorKind::UnknownName { what, name: name.into_owned(), suggestions }.into()
     }
 
     pub(crate) fn not_one_kernel(chain: impl Into<String>, reason: impl Into<String>) -> Self {
@@ -89,7 +93,9 @@ impl Error {
     }
 
     pub(crate) fn invalid_file(file: &'static str, reason: impl fmt::Display) -> Self {
-        ErrorKind::InvalidFile { path: None, file, reason: reason.to_string() }.into()
+        let reason = reason.to_string();
+        let lines: Vec<_> = reason.split('\n').map(shortened).collect();
+        ErrorKind::InvalidFile { path: None, file, reason: lines.join("\n") }.into()
     }
 
     /// The same error, naming the file that the text came from.
@@ -112,7 +118,12 @@ impl Error {
     /// Whether the ops, or the two neighbours, cannot be one kernel.
     #[must_use]
     pub fn is_not_one_kernel(&self) -> bool {
-        matches!(*self.0, ErrorKind::NotOneKernel { .. } | ErrorKind::ChainTooLong { .. })
+        matches!(
+            *self.0,
+            ErrorKind::NotOneKernel { .. }
+                | ErrorKind::ChainTooLong { .. }
+                | ErrorKind::TooLong { .. }
+        )
     }
 
     /// Whether sizes do not belong to their chain, or no tensor can have them.
@@ -198,6 +209,24 @@ impl fmt::Debug for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.0.source()
+    }
+}
+
+/// The characters of a line that are shown, its first and its last ones: as many as a list of all keys
+/// of a record has.
+const FIRST_SHOWN: usize = 2000;
+const LAST_SHOWN: usize = 100;
+
+/// A line of a message without its middle, if it is too long to be read.
+fn shortened(line: &str) -> Cow<'_, str> {
+    let start = line.char_indices().nth(FIRST_SHOWN).map(|(at, _)| at);
+    let end = line.char_indices().nth_back(LAST_SHOWN - 1).map(|(at, _)| at);
+    match start.zip(end) {
+        Some((start, end)) if start < end => {
+            let bytes = end - start;
+            format!("{} [... {bytes} bytes ...] {}", &line[..start], &line[end..]).into()
+        }
+        _ => line.into(),
     }
 }
 
@@ -307,6 +336,20 @@ mod tests {
         let text = Error::unknown_name("op", "zzz", twice).to_string();
         assert!(text.ends_with(", `name-22`, `name-23` and 6 more"), "{text}");
         assert_eq!(text.matches("name-").count(), 24);
+    }
+
+    #[test]
+    fn a_long_line_is_shown_without_its_middle() {
+        let long = "ä".repeat(FIRST_SHOWN + LAST_SHOWN);
+        assert_eq!(shortened(&long), long);
+        let longer = format!("{long}z");
+        let shown = shortened(&longer);
+        assert!(shown.ends_with("ääz") && shown.contains("ä [... 2 bytes ...] ä"), "{shown}");
+        let error = Error::invalid_file("hardware", format!("a\n{}\nb", "x".repeat(1 << 20)));
+        let text = error.to_string();
+        assert!(text.len() < 2300 && text.ends_with("\nb"), "{text}");
+        let error = Error::unknown_name("op", &"relu".repeat(1 << 20), ["relu"]);
+        assert!(error.to_string().len() < 2300);
     }
 
     #[test]

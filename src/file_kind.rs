@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, ErrorKind};
+use crate::place::describe_at_top;
 
 /// The `kind` at the top of each of the project's TOML files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,7 +79,8 @@ impl FileKind {
             (Some(_), Some(found)) if found == i64::from(schema_version) => Ok(()),
             (Some(_), Some(found)) => Err(self.other_version(found, schema_version)),
             (Some(_), None) if version.is_some() => {
-                Err(Error::invalid_file(self.name(), "schema_version must be a whole number"))
+                let key = describe_at_top("schema_version", text);
+                Err(Error::invalid_file(self.name(), format!("{key} must be a whole number")))
             }
             (Some(_), None) => {
                 Err(Error::invalid_file(self.name(), "it has no schema_version at its top level"))
@@ -91,8 +93,9 @@ impl FileKind {
             }
             (None, _) => Err(self.wrong(match kind {
                 Some(kind) => format!(
-                    "kind is `{kind}`; expected `{}` (the kinds are calibration, hardware, \
-                     shapes, imported and workload)",
+                    "{} is `{kind}`; expected `{}` (the kinds are calibration, hardware, shapes, \
+                     imported and workload)",
+                    describe_at_top("kind", text),
                     self.name()
                 ),
                 None => format!(
@@ -191,7 +194,7 @@ mod tests {
             FileKind::Hardware.expect(right, 2).unwrap_err().to_string(),
             "it is a calibration, not a hardware profile; `calibrate show` prints it"
         );
-        assert!(message("kind = \"model\"").contains("kind is `model`; expected"));
+        assert!(message("kind = \"model\"").contains("kind at line 1 is `model`; expected"));
         assert!(message("schema_version = 3").contains("expected kind = \"calibration\""));
         assert!(message("kind = 7").contains("expected kind = \"calibration\""));
     }
@@ -218,12 +221,12 @@ mod tests {
              or calibrate again"
         );
         assert!(of("2").ends_with("reads only 3; calibrate again"));
-        assert!(of("\"3\"").contains("must be a whole number"));
+        assert!(of("\"3\"").contains("schema_version at line 2 must be a whole number"));
         assert!(message("kind = \"calibration\"").contains("no schema_version"));
         // Files from before they had a kind: their own old version, and another kind's.
         let old = message("schema_version = 2\n[fingerprint]\n");
         assert!(old.ends_with("reads only 3; calibrate again"), "{old}");
         let sheet = message("kind = \"cpu\"\nschema_version = 1\n[cores]\n");
-        assert!(sheet.contains("kind is `cpu`; expected `calibration`"), "{sheet}");
+        assert!(sheet.contains("kind at line 1 is `cpu`; expected `calibration`"), "{sheet}");
     }
 }

@@ -39,8 +39,12 @@ impl Section {
         let at =
             |line: Option<usize>| line.map_or_else(String::new, |line| format!(" at line {line}"));
         let key = place.name();
-        let line = at(header.and_then(|header| place.line(text, self, header)));
+        let line = header.and_then(|header| place.line(text, self, header));
+        // What is not there is missed in its section.
+        let is_missed = line.is_none();
+        let line = at(line);
         match self.nth {
+            None if is_missed => format!("[{}]{}, {key}", self.name, at(header)),
             None => format!("{}.{key}{line}", self.name),
             Some(_) => format!("[[{}]]{}, {key}{line}", self.name, at(header)),
         }
@@ -208,6 +212,9 @@ ms = 6
         assert_eq!(first.describe(Place::within("one", "q"), TEXT), "[[fusion]] at line 7, one.q");
         let described = hardware.describe(Place::within("cores", "count"), TEXT);
         assert_eq!(described, "hardware.cores.count at line 6");
-        assert_eq!(Section::only("tool").describe(Place::of("name"), TEXT), "tool.name");
+        assert_eq!(Section::only("tool").describe(Place::of("name"), TEXT), "[tool], name");
+        let described = hardware.describe(Place::of_nth("cache", 3, "level"), TEXT);
+        assert!(described.starts_with("[hardware] at line "), "{described}");
+        assert!(described.ends_with(", cache 4, level"), "{described}");
     }
 }

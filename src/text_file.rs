@@ -10,10 +10,11 @@ use crate::error::{Error, ErrorKind};
 /// problems in the largest set. Reading more would take seconds.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// What its lines, keys, values and tables take at most. A parser needs some 150 bytes and a part of a
-/// microsecond for a value, and more for a key or a table, so that a file of hardly anything else would
-/// take gigabytes and many seconds. A calibration of the largest size has fourteen and a half millions.
-const MOST_PARTS: usize = 15_000_000;
+/// What its lines, keys, values and tables take at most. A parser needs some 100 bytes for a line, 150
+/// and a part of a microsecond for a value, and more for a key or a table, so that a file of hardly
+/// anything else would take gigabytes and many seconds. A calibration of the largest size has
+/// twenty-four millions.
+const MOST_PARTS: usize = 24_500_000;
 
 /// The keys that a table has at most. One of a calibration has some fifty; among a million, each
 /// further one is slow to insert.
@@ -43,7 +44,11 @@ fn read_to_limit(file: File) -> io::Result<String> {
     let Parts { parts, most_keys } = Parts::of(&text);
     if parts > MOST_PARTS || most_keys > MOST_KEYS {
         let reason = if parts > MOST_PARTS {
-            "it has more keys, values and tables than are read from one file".to_owned()
+            format!(
+                "it has more lines, keys, values and tables than a calibration of {} MiB, the most \
+                 that is read",
+                MOST_BYTES >> 20
+            )
         } else {
             format!("it has a table of {most_keys} keys, more than the {MOST_KEYS} that are read")
         };
@@ -55,12 +60,13 @@ fn read_to_limit(file: File) -> io::Result<String> {
     })
 }
 
-/// What a part of a key or of a number takes, in lines; and a value in a list, a key with its value, and
-/// a table.
-const DOT: usize = 2;
-const VALUE: usize = 6;
-const KEY: usize = 12;
-const TABLE: usize = 30;
+/// What a part of a key or of a number takes, and a line, a value in a list, a key with its value, and a
+/// table.
+const DOT: usize = 3;
+const LINE: usize = 6;
+const VALUE: usize = 8;
+const KEY: usize = 16;
+const TABLE: usize = 40;
 
 /// What a parser has to do for a text.
 #[derive(Debug, PartialEq, Eq)]
@@ -105,7 +111,7 @@ impl Parts {
                 }
                 // Behind the name of a table, or a list.
                 b']' => parts += dots * TABLE,
-                b'\n' => parts += 1,
+                b'\n' => parts += LINE,
                 b',' | b'[' | b'{' => parts += VALUE,
                 _ => continue,
             }
@@ -143,17 +149,27 @@ mod tests {
         let Parts { parts, most_keys } = Parts::of("a = 1.5\n[[c]]\nd = [\n    1.5,\n    2.5\n]\n");
         let (keys, brackets_and_commas, lines, dots, tables) = (2, 4, 6, 3, 1);
         let expected =
-            keys * KEY + brackets_and_commas * VALUE + lines + dots * DOT + tables * TABLE;
+            keys * KEY + brackets_and_commas * VALUE + lines * LINE + dots * DOT + tables * TABLE;
         // The dot of a number is not before a key, but it can be before the end of a list.
         assert_eq!((parts, most_keys), (expected, 1));
         let Parts { parts, .. } = Parts::of("a.b.c = 1\n[d.e]\n");
-        assert_eq!(parts, KEY + VALUE + 2 + 3 * DOT + 4 * TABLE);
-        for part in
-            ["\n", "[x1234567]\n", "[x1]\na=1\n", "a.", "1.", "[", "a={", "1,", "a1.b.c.d=1\n"]
-        {
+        assert_eq!(parts, KEY + VALUE + 2 * LINE + 3 * DOT + 4 * TABLE);
+        for part in [
+            "\n",
+            "#\n",
+            "[x1234567]\n",
+            "[x1]\na=1\n",
+            "a.",
+            "1.",
+            "[",
+            "a={",
+            "1,",
+            "a1.b.c.d=1\n",
+        ] {
             let text = part.repeat(MOST_BYTES as usize / part.len());
             let message = refusal(&text);
-            let expected = "it has more keys, values and tables than are read from one file";
+            let expected =
+                "it has more lines, keys, values and tables than a calibration of 16 MiB";
             assert!(message.contains(expected), "{part:?}: {message}");
         }
     }

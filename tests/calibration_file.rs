@@ -128,7 +128,7 @@ fn the_kind_is_looked_at_before_all_else() {
     for (text, expected) in [
         (with("kind = \"hardware\"\n"), "it is a hardware profile, not a calibration; name it"),
         (with("kind = \"shapes\"\n"), "it is a set of shapes, not a calibration; name it with"),
-        (with("kind = \"recipe\"\n"), "kind is `recipe`; expected `calibration`"),
+        (with("kind = \"recipe\"\n"), "kind at line 1 is `recipe`; expected `calibration`"),
         (with(""), "no `kind` at its top level; expected kind = \"calibration\""),
         (String::new(), "no `kind` at its top level"),
     ] {

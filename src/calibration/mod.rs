@@ -8,7 +8,9 @@ mod machine_state;
 mod noise;
 mod reason;
 mod record;
+mod resolution;
 mod runtime;
+mod thresholds;
 mod two;
 mod verdict;
 

@@ -32,6 +32,9 @@ impl Chain {
     /// The most ops that a chain can have.
     pub const MAX_OPS: usize = 12;
 
+    /// The bytes that its text has at most: twelve names of frameworks have half as many.
+    const MAX_TEXT: usize = 1000;
+
     /// Checks that the ops can follow each other in one kernel.
     ///
     /// # Errors
@@ -144,6 +147,10 @@ impl FromStr for Chain {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let text = text.trim();
+        if text.len() > Self::MAX_TEXT {
+            let (what, bytes, most) = ("the text of a chain", text.len(), Self::MAX_TEXT);
+            return Err(ErrorKind::TooLong { what, bytes, most }.into());
+        }
         let ops = if text.contains('+') {
             let mut ops = Vec::new();
             for token in text.split('+') {
@@ -237,6 +244,12 @@ mod tests {
         let error = long.parse::<Chain>().unwrap_err();
         assert!(error.is_not_one_kernel());
         assert!(error.to_string().starts_with("a chain of 13 ops is too long: at most 12"));
+        // Not even its names are looked for.
+        for name in ["+relu", "_relu", "relu"] {
+            let error = name.repeat(1 << 20).parse::<Chain>().unwrap_err();
+            assert!(error.is_not_one_kernel());
+            assert!(error.to_string().ends_with("is too long: it has at most 1000"), "{error}");
+        }
     }
 
     proptest! {

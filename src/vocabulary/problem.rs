@@ -203,10 +203,17 @@ impl fmt::Display for Problem {
     }
 }
 
+/// The bytes that its text has at most: a chain, and thirteen sizes of twenty digits.
+const MAX_TEXT: usize = 2000;
+
 impl FromStr for Problem {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.len() > MAX_TEXT {
+            let (what, bytes, most) = ("the text of a problem", text.len(), MAX_TEXT);
+            return Err(ErrorKind::TooLong { what, bytes, most }.into());
+        }
         let mut parts = text.trim().split('/');
         let (Some(chain), Some(dtype), Some(sizes), None) =
             (parts.next(), parts.next(), parts.next(), parts.next())
@@ -276,5 +283,7 @@ mod tests {
             let message = text.parse::<Problem>().unwrap_err().to_string();
             assert!(message.contains("expected chain/dtype/sizes"), "{message}");
         }
+        let long = format!("relu/f32/m1.n{}", "1".repeat(1 << 20));
+        assert!(long.parse::<Problem>().unwrap_err().to_string().contains("is too long"));
     }
 }

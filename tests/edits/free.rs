@@ -35,7 +35,6 @@ pub(crate) const FREE: &[Free] = &[
                     "fusion.gpu.failed_core.reason",
                     "fusion.gpu.fused_kernel.name",
                     "fusion.gpu.unfused_kernel.name",
-                    "fusion.interval_method",
                     "fusion.reason.text",
                     "skipped.reason",
                 ],
@@ -80,10 +79,7 @@ pub(crate) const FREE: &[Free] = &[
                 &[Text, Other],
                 &["fingerprint.cpu_model", "fingerprint.cpu_vendor", "fingerprint.os"],
             ),
-            (
-                &[Blank, Text, Other, Emptied, Shortened, Lengthened, Reversed],
-                &["fingerprint.features"],
-            ),
+            (&[Blank, Text, Other, Emptied, Shortened, Reversed], &["fingerprint.features"]),
         ],
     },
     Free {
@@ -295,7 +291,7 @@ pub(crate) const FREE: &[Free] = &[
                 ],
             ),
             (&[Doubled, Halved], &["fusion.step.high_ms", "state.triad_range"]),
-            (&[Zero, Halved, Tiny], &["noise.standard_error"]),
+            (&[Halved], &["noise.standard_error"]),
         ],
     },
     Free {
@@ -327,10 +323,7 @@ pub(crate) const FREE: &[Free] = &[
     Free {
         why: "the record would be of another kind, which the file could have",
         keys: &[
-            (
-                &[Other],
-                &["check.status", "fusion.implementation", "noise.problem", "skipped.problem"],
-            ),
+            (&[Other], &["check.status", "noise.problem", "skipped.problem"]),
             (&[Removed], &["fusion.rewrite"]),
             (&[Removed, Flipped], &["noise.disturbed"]),
             (&[Removed, Other], &["skipped.failure"]),

@@ -43,6 +43,7 @@ fn record(template: &FusionRecord, known: &Known) -> FusionRecord {
         speedup_high: speedup * half_width.exp(),
         verdict: Verdict::Ambiguous,
         steps: Vec::new(),
+        unfused_kernels: chain.iter().map(|op| format!("{}: one pass", op.name())).collect(),
         ..template.clone()
     }
 }

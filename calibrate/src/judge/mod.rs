@@ -13,7 +13,7 @@ use fusion_cost_model::cost::LeastTime;
 use fusion_cost_model::{Clock, Core, Problem};
 
 use crate::digits::rounded;
-use crate::measure::{Estimate, Procedure, RESOLUTION, Surroundings, Unit};
+use crate::measure::{Estimate, Procedure, Surroundings, Unit};
 
 pub use noise::{control, controls_for, noise_floor, same_margin};
 pub(crate) use reason::causes_of;
@@ -179,7 +179,7 @@ fn remarks(case: &Case<'_>, floor: f64, verdict: Verdict) -> Vec<Reason> {
     if case.estimate.changes_slowly {
         reasons.push(Reason::SlowChange(case.estimate.correlation));
     }
-    let is_warming = |change: &f64| change.abs() > RESOLUTION;
+    let is_warming = |change: &f64| change.abs() > FusionRecord::RESOLUTION;
     if let Some(change) = case.estimate.change_within.filter(is_warming) {
         reasons.push(Reason::WarmingUp(change));
     }

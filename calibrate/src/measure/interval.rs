@@ -1,25 +1,8 @@
 //! Intervals over processes that are neither independent nor all alike.
 
+use fusion_cost_model::calibration::FusionRecord;
+
 use super::statistics::{mean, mean_and_error, normal_quantile, t_factor};
-
-/// What an interval of some tens of processes never claims to resolve, in the logarithm: 1 %. A rare
-/// effect that none of ten processes met moves the truth by about this much (10 % in a tenth of all
-/// processes), and no number of samples in those ten shows it.
-pub const RESOLUTION: f64 = 0.009_950_330_853_168_083;
-
-/// The share of processes that have the rare effect behind [`RESOLUTION`].
-const RARE: f64 = 0.1;
-
-/// The chance that none of the processes of an interval is one of those that have a rare effect.
-const MISSED: f64 = 0.05;
-
-/// What an interval over some processes does not resolve: the effect behind [`RESOLUTION`] in the
-/// largest share of processes, a tenth at most, that this many miss once in twenty times.
-fn resolution(processes: usize) -> f64 {
-    #[expect(clippy::cast_precision_loss, reason = "a count of processes")]
-    let missed = 1.0 - MISSED.powf(1.0 / processes as f64);
-    RESOLUTION * (missed / RARE).min(1.0)
-}
 
 /// States differ only where chance would make such a difference once in a hundred measurements.
 const STATES_DIFFER: f64 = 0.99;
@@ -98,7 +81,7 @@ fn of_one_state(values: &[f64], method: &Method<'_>, unseen: f64) -> Found {
 
 /// Half the width of an interval over some values, whose spread has these degrees of freedom.
 fn half_width(values: usize, degrees: usize, level: f64, error: f64) -> f64 {
-    (t_factor(degrees, level) * error).hypot(resolution(values))
+    (t_factor(degrees, level) * error).hypot(FusionRecord::resolution(values))
 }
 
 /// Values in groups that may have centres of their own and have one spread.
@@ -142,7 +125,7 @@ impl OneWay {
         }
         let factor = t_factor(self.degrees, STATES_DIFFER);
         let differ = |[one, error]: &[f64; 2], [other, its_error]: &[f64; 2]| {
-            (one - other).abs() > (factor * error.hypot(*its_error)).max(RESOLUTION)
+            (one - other).abs() > (factor * error.hypot(*its_error)).max(FusionRecord::RESOLUTION)
         };
         let pairs = self.groups.iter().enumerate();
         pairs.into_iter().any(|(at, one)| self.groups[..at].iter().any(|other| differ(one, other)))
@@ -270,8 +253,11 @@ mod tests {
         assert!((found.high - 0.2 - half).abs() < 1e-9 && (0.2 - found.low - half).abs() < 1e-9);
         assert!(found.by_state.is_empty());
         let same = over(&[0.1; 5], &[1; 5]);
-        assert!((same.high - 0.1 - RESOLUTION).abs() < 1e-12, "never narrower than that");
-        assert!((RESOLUTION - 1.01_f64.ln()).abs() < 1e-15);
+        assert!(
+            (same.high - 0.1 - FusionRecord::RESOLUTION).abs() < 1e-12,
+            "never narrower than that"
+        );
+        assert!((FusionRecord::RESOLUTION - 1.01_f64.ln()).abs() < 1e-15);
     }
 
     #[test]
@@ -280,9 +266,9 @@ mod tests {
             let found = over(&vec![0.1; count], &vec![1; count]);
             found.high - 0.1
         };
-        assert!((half(28) - RESOLUTION).abs() < 1e-12);
+        assert!((half(28) - FusionRecord::RESOLUTION).abs() < 1e-12);
         // 0.928^40 is 5 %.
-        assert!((half(40) / RESOLUTION - 0.722).abs() < 1e-3, "{}", half(40));
+        assert!((half(40) / FusionRecord::RESOLUTION - 0.722).abs() < 1e-3, "{}", half(40));
     }
 
     #[test]
@@ -302,7 +288,7 @@ mod tests {
     #[test]
     fn what_the_values_do_not_show_makes_the_interval_wider() {
         let [found] = over_processes([&[0.1; 4]], &[0; 4], &PLAIN, 0.04);
-        let half = (1.959_964 * 0.04_f64).hypot(RESOLUTION);
+        let half = (1.959_964 * 0.04_f64).hypot(FusionRecord::RESOLUTION);
         assert!((found.high - 0.1 - half).abs() < 1e-6, "{found:?}");
         assert!((found.error - 0.04).abs() < 1e-12);
     }

@@ -28,7 +28,7 @@ pub use disturbance::Cause;
 pub use estimate::{
     Estimate, LEAST_PROCESSES, StateEstimate, Unit, VariantTime, estimate, log_ratios,
 };
-pub use interval::{Method, RESOLUTION, pooled_correlation};
+pub use interval::{Method, pooled_correlation};
 pub use others::Others;
 pub use procedure::Procedure;
 pub use sample::{Instruments, measure};

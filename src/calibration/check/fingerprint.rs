@@ -34,6 +34,10 @@ fn check_fingerprint(fingerprint: &Fingerprint) -> Checked {
     for (key, text) in [("cpu_model", cpu_model), ("cpu_vendor", cpu_vendor), ("os", os)] {
         check_text(Place::of(key), text)?;
     }
+    let features = &fingerprint.features;
+    if let Some(twice) = (1..features.len()).find(|at| features[..*at].contains(&features[*at])) {
+        return fail(Place::of("features"), format!("{:?} stands there twice", features[twice]));
+    }
     PROCESSORS.check(Place::of("logical_cores"), f64::from(*logical_cores))?;
     if let Some(cores) = physical_cores {
         PROCESSORS.check(Place::of("physical_cores"), f64::from(*cores))?;

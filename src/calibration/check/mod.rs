@@ -14,9 +14,11 @@ mod counts;
 mod fingerprint;
 mod floors;
 mod gpu;
+mod kernels;
 mod limits;
 mod model;
 mod noise;
+mod outcomes;
 mod preflight;
 mod reasons;
 mod record;
@@ -27,6 +29,7 @@ mod targets;
 mod times;
 mod timestamp;
 mod verdict;
+mod width;
 
 use std::collections::HashMap;
 

@@ -5,21 +5,15 @@ use std::hash::Hash;
 
 use super::contradiction::{Checked, DIGITS, check_target, fail, is_mirrored, is_positive};
 use super::limits::END;
+use super::width::{self, LEAST_ERRORS};
 use crate::calibration::{FusionRecord, HardwareCalibration, NoiseFloor, ReasonCode};
 use crate::error::Error;
 use crate::place::{Place, Section};
 use crate::vocabulary::Family;
 
-/// Half of an interval has at least this many standard errors: those of a normal distribution, with
-/// as many digits as the numbers have.
-const LEAST_ERRORS: f64 = 1.9599;
-
-/// And at most as many as Student's t has with one degree of freedom, where a result is looked at
+/// Half of an interval has at most as many as Student's t has with one degree of freedom, where a result is looked at
 /// three times.
 const MOST_ERRORS: f64 = 28.9;
-
-/// What no interval claims to resolve, in the logarithm, however small its error: 1 %.
-const RESOLUTION: f64 = 0.009_950_331;
 
 pub(super) fn check(calibration: &HardwareCalibration, text: &str) -> Result<(), Error> {
     // Over several states of the machine an interval reaches as far as that of each.
@@ -78,12 +72,12 @@ fn check_one(noise: &NoiseFloor, is_one_state: bool) -> Checked {
         let why = format!("it is {standard_error}, too much for an interval up to {high}");
         return fail(Place::of("standard_error"), why);
     }
-    let most = (MOST_ERRORS * standard_error).hypot(RESOLUTION);
+    let most = (MOST_ERRORS * standard_error).hypot(FusionRecord::RESOLUTION);
     if is_one_state && half > most + DIGITS {
         let why = format!("it is {standard_error}, too little for an interval up to {high}");
         return fail(Place::of("standard_error"), why);
     }
-    Ok(())
+    width::check(Place::of("ratio_low"), [low, high], noise.processes)
 }
 
 /// Those of one run are not more than were to be made.

@@ -5,13 +5,15 @@
 use super::contradiction::{Checked, fail};
 use crate::calibration::{Check, CheckStatus, Fingerprint, HardwareCalibration};
 use crate::error::Error;
+use crate::hardware::OBSERVED;
 use crate::place::{Place, Section};
 
 /// What is found where the system does not report it.
-const NOT_REPORTED: &str = "not reported by this system";
+pub(super) const NOT_REPORTED: &str = "not reported by this system";
 
 pub(super) fn check(calibration: &HardwareCalibration, text: &str) -> Result<(), Error> {
     let HardwareCalibration { tool, fingerprint, .. } = calibration;
+    check_system(calibration).map_err(|wrong| wrong.within(Section::only("tool"), text))?;
     for found in &calibration.checks {
         if found.name == "build" && is_build(&found.found) && found.found != tool.build {
             let wrong = fail(Place::of("build"), contradicts(&tool.build, found));
@@ -23,6 +25,45 @@ pub(super) fn check(calibration: &HardwareCalibration, text: &str) -> Result<(),
             check_one(found, fingerprint)
                 .map_err(|wrong| wrong.within(Section::only("fingerprint"), text))?;
         }
+    }
+    Ok(())
+}
+
+/// Whether a name of a system begins with that of another one than a program was built for. A system
+/// without a name, or with one of its own, can be any.
+fn is_other_system(built_for: &str, os: &str) -> bool {
+    let named = [("Linux", "linux"), ("macOS", "macos"), ("Windows", "windows")];
+    let known = named.iter().any(|(_, system)| *system == built_for);
+    known && named.iter().any(|(name, system)| os.starts_with(name) && *system != built_for)
+}
+
+/// The program ran on the system, and on the instructions, that it was built for.
+fn check_system(calibration: &HardwareCalibration) -> Checked {
+    let HardwareCalibration { tool, fingerprint, hardware, .. } = calibration;
+    let built_for = tool.build.rsplit(", ").next().filter(|_| is_build(&tool.build));
+    let Some((architecture, system)) = built_for.and_then(|text| text.split_once('-')) else {
+        return Ok(());
+    };
+    let of_other = |features: &[&str]| {
+        fingerprint.features.iter().find(|feature| features.contains(&feature.as_str()))
+    };
+    let differs = match (architecture, system) {
+        (_, built_for) if is_other_system(built_for, &fingerprint.os) => {
+            Some(("os", &fingerprint.os))
+        }
+        ("x86_64", _) => of_other(&["neon"]).map(|feature| ("features", feature)),
+        ("aarch64", _) => of_other(&["avx", "avx2"]).map(|feature| ("features", feature)),
+        _ => None,
+    };
+    if let Some((key, found)) = differs {
+        let why = format!("it is {:?}, and fingerprint.{key} has {found:?}", tool.build);
+        return fail(Place::of("build"), why);
+    }
+    let is_observed = fingerprint.gpu.is_none() && hardware.cores.source == OBSERVED;
+    if is_observed && hardware.architecture != architecture {
+        let hardware = &hardware.architecture;
+        let why = format!("it is {:?}, and hardware.architecture {hardware:?}", tool.build);
+        return fail(Place::of("build"), why);
     }
     Ok(())
 }
@@ -103,20 +144,20 @@ fn word(found: &str) -> Option<Option<&str>> {
 }
 
 /// Whether a text has the form `release, opt-level 3, x86_64-linux`.
-fn is_build(found: &str) -> bool {
+pub(super) fn is_build(found: &str) -> bool {
     found.contains(", opt-level ")
 }
 
 /// What the check of the threads found.
-struct Threads {
-    threads: u32,
+pub(super) struct Threads {
+    pub(super) threads: u32,
     /// Where the check names them.
-    cores: Option<u32>,
-    usable: u32,
+    pub(super) cores: Option<u32>,
+    pub(super) usable: u32,
 }
 
 impl Threads {
-    fn read(found: &str) -> Option<Self> {
+    pub(super) fn read(found: &str) -> Option<Self> {
         let (threads, on) = found.split_once(" threads on ")?;
         let threads = threads.parse().ok()?;
         if let Some(usable) = on.strip_suffix(" usable processors") {
@@ -143,7 +184,7 @@ fn check_threads(check: &Check, fingerprint: &Fingerprint) -> Checked {
 const HALF_A_DIGIT: f64 = 0.050_001;
 
 /// The least and the most bytes that a text such as `19.9 GiB available` can mean.
-fn gibibytes(found: &str) -> Option<[f64; 2]> {
+pub(super) fn gibibytes(found: &str) -> Option<[f64; 2]> {
     let (number, _) = found.split_once(" GiB")?;
     let gibibytes: f64 = number.parse().ok()?;
     Some([-HALF_A_DIGIT, HALF_A_DIGIT].map(|off| (gibibytes + off) * f64::from(1 << 30)))

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::contradiction::{Checked, check_text, fail};
 use super::limits::PLANNED;
-use super::timestamp;
+use super::{outcomes, timestamp};
 use crate::calibration::{
     Addition, Check, CheckStatus, FusionRecord, HardwareCalibration, ReasonCode, RunEnd, Settings,
     Skipped, Tool,
@@ -30,6 +30,7 @@ pub(super) fn check(calibration: &HardwareCalibration, text: &str) -> Result<(),
     let mut names = HashSet::new();
     for (index, check) in checks.iter().enumerate() {
         check_of_machine(check, names.insert(&check.name), settings)
+            .and_then(|()| outcomes::check(check, calibration.fingerprint.gpu.is_some()))
             .map_err(|wrong| wrong.within(Section::nth("check", index), text))?;
     }
     let measured: HashSet<Problem> = calibration.records.iter().map(|one| one.problem).collect();

@@ -3,6 +3,7 @@
 
 use super::contradiction::{Checked, DIGITS, fail, follows, is_mirrored, is_positive};
 use super::limits::{END, RUNS, SPEEDUP_END, TIME_MS};
+use super::width;
 use crate::calibration::{FusionRecord, StateSpeedup, StepTime, Timing};
 use crate::place::Place;
 
@@ -13,6 +14,7 @@ pub(super) const LEAST_PROCESSES: u32 = 3;
 pub(super) fn check(record: &FusionRecord, states: usize) -> Checked {
     check_timings(record)?;
     check_alike(record)?;
+    check_span(record)?;
     check_steps(record)?;
     check_states(record, states)
 }
@@ -27,6 +29,22 @@ fn check_alike(record: &FusionRecord) -> Checked {
         if !is_alike {
             return fail(Place::within("fused_timing", key), "both timings have it, or neither");
         }
+    }
+    Ok(())
+}
+
+/// Processes are made one after the other, and each runs both variants once at least before the next one
+/// begins.
+fn check_span(record: &FusionRecord) -> Checked {
+    let Some(span_s) = record.span_s else { return Ok(()) };
+    let of = |timing: &Timing| {
+        let but_the_last = timing.process_ms.len().saturating_sub(1);
+        timing.process_ms.iter().take(but_the_last).sum::<f64>()
+    };
+    let least_s = 1e-3 * (of(&record.unfused_timing) + of(&record.fused_timing));
+    if span_s * (1.0 + DIGITS) < least_s {
+        let why = format!("it is {span_s}, and all processes but the last take {least_s:.6} s");
+        return fail(Place::of("span_s"), why);
     }
     Ok(())
 }
@@ -90,7 +108,7 @@ fn check_interval(
         );
         return fail(place("high_ms"), why);
     }
-    Ok(())
+    width::check(place("low_ms"), [low, high], record.processes)
 }
 
 /// The time is the mean of the processes in the logarithm, where there were enough of them.
@@ -181,6 +199,7 @@ fn check_states(record: &FusionRecord, states: usize) -> Checked {
             let why = "it must lie in the middle of its interval, in the logarithm";
             return fail(place("speedup_factor"), why);
         }
+        width::check_of_state(place("speedup_low"), [speedup_low, speedup_high], processes)?;
     }
     if record.by_state.is_empty() { Ok(()) } else { check_over_states(record) }
 }

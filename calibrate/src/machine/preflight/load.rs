@@ -10,10 +10,6 @@ use crate::units::percent;
 
 const NAME: &str = "load";
 
-/// Shares of all processors above which it is warned of, and above which it fails.
-const WARN_ABOVE: f64 = 0.10;
-const FAIL_ABOVE: f64 = 0.50;
-
 /// Processes that are named, the busiest ones.
 const MOST_NAMED: usize = 3;
 
@@ -38,7 +34,8 @@ pub(super) fn judge(others: Option<f64>, busiest: impl FnOnce() -> Vec<Busy>) ->
         return pass(NAME, NOT_REPORTED);
     };
     let found = format!("{} of the processors are used by", percent(others));
-    if others <= WARN_ABOVE {
+    let [warn_above, fail_above] = Check::LOAD_ABOVE;
+    if others <= warn_above {
         return pass(NAME, format!("{found} other processes"));
     }
     let names = names(&busiest());
@@ -48,7 +45,7 @@ pub(super) fn judge(others: Option<f64>, busiest: impl FnOnce() -> Vec<Busy>) ->
         [name] => (format!("{found} {name}"), "close it, or wait"),
         names => (format!("{found} {}", names.join(", ")), "close them, or wait"),
     };
-    if others > FAIL_ABOVE { fail(NAME, found, advice) } else { warn(NAME, found, advice) }
+    if others > fail_above { fail(NAME, found, advice) } else { warn(NAME, found, advice) }
 }
 
 /// The processes that did most of the work, each as `cargo (12)`.

@@ -7,11 +7,6 @@ use crate::machine::system_files::SystemFiles;
 
 const NAME: &str = "temperature";
 
-/// Degrees Celsius from which it is warned of, and from which it fails. Processors lower their
-/// clock at 90 to 105.
-const WARN_FROM: f64 = 85.0;
-const FAIL_FROM: f64 = 95.0;
-
 /// The drivers of processors' own sensors.
 const SENSORS: [&str; 5] = ["coretemp", "cpu_thermal", "k10temp", "k8temp", "zenpower"];
 
@@ -58,9 +53,10 @@ pub(super) fn judge(degrees: Option<f64>) -> Check {
         return pass(NAME, NOT_REPORTED);
     };
     let found = format!("{degrees:.0} °C");
-    if degrees >= FAIL_FROM {
+    let [warn_from, fail_from] = Check::DEGREES_FROM;
+    if degrees >= fail_from {
         fail(NAME, found, "let it cool down, and look at the fan; the clock is lowered already")
-    } else if degrees >= WARN_FROM {
+    } else if degrees >= warn_from {
         warn(NAME, found, "let it cool down; the clock may be lowered")
     } else {
         pass(NAME, found)

@@ -5,7 +5,7 @@ mod rounds;
 #[cfg(test)]
 mod tests;
 
-use fusion_cost_model::calibration::Disturbed;
+use fusion_cost_model::calibration::{Disturbed, FusionRecord};
 
 use super::interval::{Method, over_processes};
 use super::samples::{Pair, Samples};
@@ -17,11 +17,6 @@ pub use rounds::log_ratios;
 /// Processes that an interval over processes needs. With two, Student's t would stretch it to 12.7
 /// standard errors, and one has no spread at all.
 pub const LEAST_PROCESSES: usize = 3;
-
-/// How far the speedups of the processes of a problem lie apart, as a standard deviation in the
-/// logarithm: the root mean square of 95 problems in three standard runs on a virtual machine was 3.6
-/// to 3.9 %. One process or two do not show it, and their rounds have to be wider by it.
-const BETWEEN_PROCESSES: f64 = 0.04;
 
 /// A ratio changes within processes only where chance would make such a change once in a hundred
 /// measurements.
@@ -198,7 +193,8 @@ pub fn estimate(processes: &[&Samples], method: &Method<'_>) -> Option<Estimate>
     let (of_values, correlation, unseen) = match unit {
         Unit::Processes => (states.clone(), method.correlation, 0.0),
         Unit::Rounds => {
-            (vec![0; values.len()], None, BETWEEN_PROCESSES / (rounds.len().max(1) as f64).sqrt())
+            let between = FusionRecord::BETWEEN_PROCESSES / (rounds.len().max(1) as f64).sqrt();
+            (vec![0; values.len()], None, between)
         }
     };
     let method = Method { correlation, ..*method };

@@ -13,7 +13,7 @@ fn estimate(processes: &[Samples]) -> Option<Estimate> {
 
 /// Rounds of one process that agree: what is left is what it does not show of others.
 fn of_rounds_that_agree() -> f64 {
-    with_resolution(0.0).hypot(1.959_964 * super::BETWEEN_PROCESSES)
+    with_resolution(0.0).hypot(1.959_964 * FusionRecord::BETWEEN_PROCESSES)
 }
 
 /// The half-width that Student's t gives, with what no interval resolves.
@@ -106,7 +106,7 @@ fn fewer_processes_are_measured_by_their_rounds() {
     let estimate = estimate(&two).unwrap();
     assert_eq!((estimate.unit, estimate.processes), (Unit::Rounds, 2));
     let error = (4.0 * (2.0_f64.ln() / 2.0).powi(2) / 3.0 / 4.0).sqrt();
-    let unseen = 1.959_964 * super::BETWEEN_PROCESSES / 2.0_f64.sqrt();
+    let unseen = 1.959_964 * FusionRecord::BETWEEN_PROCESSES / 2.0_f64.sqrt();
     let half_width = with_resolution(3.182_446_305_3 * error).hypot(unseen);
     assert!((estimate.half_width() - half_width).abs() < 1e-6);
 }
