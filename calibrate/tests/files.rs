@@ -100,7 +100,11 @@ impl Workers for Machine {
         let mut round =
             || Round { pairs: vec![pair(Order::FirstSecond), pair(Order::SecondFirst)] };
         let rounds = (0..task.procedure.rounds).map(|_| round()).collect();
-        let ops = task.subject.problem.chain().len();
+        let chain = task.subject.problem.chain();
+        let (ops, is_single) = (chain.len(), chain.is_single());
+        let unfused: Vec<String> =
+            chain.iter().map(|op| format!("{}: one pass", op.name())).collect();
+        let fused = if is_single { unfused.clone() } else { vec!["all".to_owned()] };
         let steps = match task.subject.comparison {
             Comparison::UnfusedFused => (0..ops).map(|_| 4e-4 * factor(&mut random)).collect(),
             _ => Vec::new(),
@@ -114,7 +118,7 @@ impl Workers for Machine {
                 observable: vec![Cause::Migration],
                 sensors: None,
             },
-            kernels: [vec!["one".to_owned(); ops], vec!["all".to_owned()]],
+            kernels: [unfused, fused],
             verification: Verification {
                 reference_rows: 1,
                 rows: task.subject.problem.steps().last().map_or(0, |step| step.output.rows),
@@ -128,7 +132,7 @@ impl Workers for Machine {
             processors: vec![0, 1],
             huge_page_share: Some(random.random_range(0.0..=1.0)),
             steps,
-            scratch_bytes: [0, 64],
+            scratch_bytes: [0, if is_single { 0 } else { 64 }],
             gpu_kernels: Default::default(),
             ladder: Default::default(),
             surroundings: self.surroundings(&mut random),

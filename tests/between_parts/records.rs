@@ -1,7 +1,7 @@
 //! Records that contradict themselves, the machine or the program.
 
 use fusion_cost_model::Implementation;
-use fusion_cost_model::calibration::{CheckStatus, HardwareCalibration};
+use fusion_cost_model::calibration::{CheckStatus, FusionRecord, HardwareCalibration};
 
 use super::{accepted, example, found, of_states, refused};
 
@@ -41,6 +41,36 @@ fn no_interval_is_narrower_than_what_its_processes_resolve() {
                 let state = &mut one.records[differing.unwrap()].by_state[0];
                 state.speedup_low = state.speedup_factor;
                 state.speedup_high = state.speedup_factor;
+            }),
+        ],
+    );
+}
+
+/// Two processes trade the same factor, so that the means stay what they were.
+#[test]
+fn no_interval_is_narrower_than_its_processes_lie_apart() {
+    let in_one_state = |one: &HardwareCalibration| {
+        let is_it = |one: &FusionRecord| one.num_operators > 1 && one.states.len() < 2;
+        one.records.iter().position(is_it).unwrap()
+    };
+    refused(
+        &of_states(),
+        &[
+            ("unfused_timing.low_ms at line ", &|one| {
+                let at = in_one_state(one);
+                one.records[at].unfused_timing.process_ms[0] *= 2.0;
+                one.records[at].unfused_timing.process_ms[1] /= 2.0;
+            }),
+            ("speedup_low at line ", &|one| {
+                let at = in_one_state(one);
+                let record = &mut one.records[at];
+                record.speedup_low = record.speedup_factor / 1.0101;
+                record.speedup_high = record.speedup_factor * 1.0101;
+            }),
+            ("lie so far apart that it reaches", &|one| {
+                let at = in_one_state(one);
+                one.records[at].fused_timing.process_ms[0] *= 1.5;
+                one.records[at].fused_timing.process_ms[1] /= 1.5;
             }),
         ],
     );

@@ -117,6 +117,8 @@ fn a_check_that_can_find_nothing_does_not_pass() {
         record.processes = 1;
         record.rounds = 10;
         record.interval_method = "95 % t interval over rounds".to_owned();
+        record.speedup_low = record.speedup_factor / 1.1;
+        record.speedup_high = record.speedup_factor * 1.1;
         let text = "made up".to_owned();
         record.reasons.push(Reason { code: ReasonCode::WithinProcess, text });
     }

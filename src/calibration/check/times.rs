@@ -15,6 +15,7 @@ pub(super) fn check(record: &FusionRecord, states: usize) -> Checked {
     check_timings(record)?;
     check_alike(record)?;
     check_span(record)?;
+    width::check_spread(record)?;
     check_steps(record)?;
     check_states(record, states)
 }
@@ -87,7 +88,7 @@ fn check_timings(record: &FusionRecord) -> Checked {
 
 /// Whether a record was measured in at most one state of the machine. Over several of them each state
 /// counts once, and how many processes were in which is not in the file for each time.
-fn is_of_one_state(record: &FusionRecord) -> bool {
+pub(super) fn is_of_one_state(record: &FusionRecord) -> bool {
     record.states.len() < 2
 }
 

@@ -1,7 +1,7 @@
 //! How narrow an interval can be.
 
 use super::contradiction::{Checked, DIGITS, fail};
-use super::times::LEAST_PROCESSES;
+use super::times::{LEAST_PROCESSES, is_of_one_state};
 use crate::calibration::FusionRecord;
 use crate::place::Place;
 
@@ -25,6 +25,51 @@ pub(super) fn check(place: Place, ends: [f64; 2], processes: u32) -> Checked {
 /// The same over the processes in one state of several, whose spread is that of all.
 pub(super) fn check_of_state(place: Place, ends: [f64; 2], processes: u32) -> Checked {
     check_least(place, ends, processes, FusionRecord::resolution(processes as usize))
+}
+
+/// Checks that the intervals of a record over processes in one state are as wide as these lie apart:
+/// neither correlation nor further looks make any narrower.
+pub(super) fn check_spread(record: &FusionRecord) -> Checked {
+    let FusionRecord { processes, unfused_timing: unfused, fused_timing: fused, .. } = record;
+    let [first, second] = [unfused, fused].map(|timing| logarithms(&timing.process_ms));
+    if *processes < LEAST_PROCESSES || !is_of_one_state(record) || first.is_empty() {
+        return Ok(());
+    }
+    for (table, timing, values) in
+        [("unfused_timing", unfused, &first), ("fused_timing", fused, &second)]
+    {
+        if let Some(ends) = timing.low_ms.zip(timing.high_ms) {
+            check_apart(Place::within(table, "low_ms"), ends.into(), values)?;
+        }
+    }
+    if record.problem.chain().is_single() {
+        return Ok(());
+    }
+    let ratios: Vec<f64> = first.iter().zip(&second).map(|(one, other)| one - other).collect();
+    check_apart(Place::of("speedup_low"), [record.speedup_low, record.speedup_high], &ratios)
+}
+
+fn logarithms(milliseconds: &[f64]) -> Vec<f64> {
+    milliseconds.iter().map(|ms| ms.ln()).collect()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a count of processes")]
+fn check_apart(place: Place, [low, high]: [f64; 2], values: &[f64]) -> Checked {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    let error = (squares / (count - 1.0) / count).sqrt();
+    let least = (LEAST_ERRORS * error).hypot(FusionRecord::resolution(values.len()));
+    let half = 0.5 * (high / low).ln();
+    if half >= least * (1.0 - DIGITS) - DIGITS {
+        return Ok(());
+    }
+    let [half, least] = [half, least].map(|one| 100.0 * one.exp_m1());
+    let why = format!(
+        "the interval from {low} to {high} reaches {half:.2} % either way, and its processes lie \
+         so far apart that it reaches {least:.2} % at least"
+    );
+    fail(place, why)
 }
 
 fn check_least(place: Place, [low, high]: [f64; 2], processes: u32, least: f64) -> Checked {

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use fused_kernels::Variant;
-use fusion_cost_model::Clock;
 use fusion_cost_model::calibration::Verification;
+use fusion_cost_model::{Clock, Op};
 
 use super::machine::Machine;
 use super::process::Process;
@@ -57,6 +57,7 @@ impl Workers for Machine {
             proof: &mut |_, _| Ok(()),
         };
         let rows = task.subject.problem.steps().last().map_or(0, |step| step.output.rows);
+        let chain = task.subject.problem.chain();
         let comparison = task.subject.comparison;
         // The two sides of a copy are two variants to those who run them.
         let variants = if comparison.has_copy() { Variant::ALL } else { comparison.variants() };
@@ -68,7 +69,10 @@ impl Workers for Machine {
         self.now = self.now.max(ends);
         Ok(MeasureAnswer::Measured(Box::new(ProcessReport {
             samples,
-            kernels: Variant::ALL.map(|variant| vec![variant.name().to_owned()]),
+            kernels: comparison.variants().map(|variant| match variant {
+                Variant::Unfused => names(chain),
+                Variant::Fused => vec![chain.to_string()],
+            }),
             verification: Verification {
                 reference_rows: rows,
                 rows,
@@ -88,6 +92,11 @@ impl Workers for Machine {
             surroundings: Surroundings { began_s, readings, others_busy: Some(others_busy) },
         })))
     }
+}
+
+/// Kernels that are named after their ops.
+fn names(ops: &[Op]) -> Vec<String> {
+    ops.iter().map(|op| op.name().to_owned()).collect()
 }
 
 /// Nothing that the whole machine counts shows what disturbs it.
