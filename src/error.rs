@@ -94,8 +94,13 @@ impl Error {
 
     pub(crate) fn invalid_file(file: &'static str, reason: impl fmt::Display) -> Self {
         let reason = reason.to_string();
-        let lines: Vec<_> = reason.split('\n').map(shortened).collect();
-        ErrorKind::InvalidFile { path: None, file, reason: lines.join("\n") }.into()
+        let mut lines = reason.split('\n');
+        let mut shown: Vec<_> = lines.by_ref().take(LINES_SHOWN).map(shortened).collect();
+        if let Some(last) = lines.next_back() {
+            let left_out = format!("[... {} lines ...]", lines.count());
+            shown.extend([left_out.into(), shortened(last)]);
+        }
+        ErrorKind::InvalidFile { path: None, file, reason: shown.join("\n") }.into()
     }
 
     /// The same error, naming the file that the text came from.
@@ -217,8 +222,12 @@ impl std::error::Error for Error {
 const FIRST_SHOWN: usize = 2000;
 const LAST_SHOWN: usize = 100;
 
+/// The first lines of a message that are shown, before its last one. A parser's has five, but a text
+/// from a file can be in it.
+const LINES_SHOWN: usize = 8;
+
 /// A line of a message without its middle, if it is too long to be read.
-fn shortened(line: &str) -> Cow<'_, str> {
+pub(crate) fn shortened(line: &str) -> Cow<'_, str> {
     let start = line.char_indices().nth(FIRST_SHOWN).map(|(at, _)| at);
     let end = line.char_indices().nth_back(LAST_SHOWN - 1).map(|(at, _)| at);
     match start.zip(end) {
@@ -348,6 +357,9 @@ mod tests {
         let error = Error::invalid_file("hardware", format!("a\n{}\nb", "x".repeat(1 << 20)));
         let text = error.to_string();
         assert!(text.len() < 2300 && text.ends_with("\nb"), "{text}");
+        let error = Error::invalid_file("hardware", "x\n".repeat(1 << 20) + "it is the last");
+        let text = error.to_string();
+        assert!(text.ends_with("x\n[... 1048568 lines ...]\nit is the last"), "{text}");
         let error = Error::unknown_name("op", &"relu".repeat(1 << 20), ["relu"]);
         assert!(error.to_string().len() < 2300);
     }

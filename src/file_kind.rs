@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, shortened};
 use crate::place::describe_at_top;
 
 /// The `kind` at the top of each of the project's TOML files.
@@ -67,7 +67,8 @@ impl FileKind {
         if Self::said_in(&table).is_none() {
             table = text.parse().map_err(no_toml)?;
         }
-        let kind = table.get("kind").and_then(toml::Value::as_str);
+        let given = table.get("kind");
+        let kind = given.and_then(toml::Value::as_str).map(shortened);
         let version = table.get("schema_version");
         match (Self::said_in(&table), version.and_then(toml::Value::as_integer)) {
             (Some(found), _) if found != self => Err(self.wrong(format!(
@@ -99,7 +100,11 @@ impl FileKind {
                     self.name()
                 ),
                 None => format!(
-                    "it has no `kind` at its top level; expected kind = \"{}\"",
+                    "{}; expected kind = \"{}\"",
+                    match given {
+                        None => "it has no `kind` at its top level".to_owned(),
+                        Some(_) => format!("{} is no text", describe_at_top("kind", text)),
+                    },
                     self.name()
                 ),
             })),
@@ -196,7 +201,11 @@ mod tests {
         );
         assert!(message("kind = \"model\"").contains("kind at line 1 is `model`; expected"));
         assert!(message("schema_version = 3").contains("expected kind = \"calibration\""));
-        assert!(message("kind = 7").contains("expected kind = \"calibration\""));
+        assert_eq!(
+            message("kind = 7"),
+            "kind at line 1 is no text; expected kind = \"calibration\""
+        );
+        assert!(message(&format!("kind = \"{}\"", "x".repeat(1 << 20))).len() < 2500);
     }
 
     #[test]

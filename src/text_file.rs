@@ -36,12 +36,18 @@ fn read_to_limit(file: File) -> io::Result<String> {
     if bytes > MOST_BYTES {
         return Err(too_large(&format!("{} MiB, ", bytes.div_ceil(1 << 20))));
     }
-    let mut text = String::new();
-    file.take(MOST_BYTES + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > MOST_BYTES {
+    let mut bytes = Vec::new();
+    file.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MOST_BYTES {
         return Err(too_large(""));
     }
-    let Parts { parts, most_keys } = Parts::of(&text);
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+        let reason = format!("line {line} is not in UTF-8; save it as text in UTF-8");
+        io::Error::new(io::ErrorKind::InvalidData, reason)
+    })?;
+    let Parts { parts, most_keys, at_line } = Parts::of(&text);
     if parts > MOST_PARTS || most_keys > MOST_KEYS {
         let reason = if parts > MOST_PARTS {
             format!(
@@ -50,7 +56,10 @@ fn read_to_limit(file: File) -> io::Result<String> {
                 MOST_BYTES >> 20
             )
         } else {
-            format!("it has a table of {most_keys} keys, more than the {MOST_KEYS} that are read")
+            format!(
+                "the table that ends at line {at_line} has {most_keys} keys, more than the {MOST_KEYS} \
+                 that are read"
+            )
         };
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, reason));
     }
@@ -69,7 +78,7 @@ const KEY: usize = 16;
 const TABLE: usize = 40;
 
 /// What a parser has to do for a text.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 struct Parts {
     /// At least as many as it has lines, keys, values and tables, each with its weight: all of them
     /// are behind one of a few signs. So are the tables that a line names, and what is before a dot
@@ -77,47 +86,107 @@ struct Parts {
     parts: usize,
     /// The keys of the table that has the most of them.
     most_keys: usize,
+    /// The line of its last key, from 1.
+    at_line: usize,
+}
+
+/// What a sign is part of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Within {
+    /// Keys, values and tables.
+    Code,
+    Comment,
+    /// A text, which ends with one such sign or at the end of the line, or with three of them.
+    Text {
+        quote: u8,
+        has_lines: bool,
+    },
+}
+
+impl Within {
+    /// What the next sign is part of, and how many signs follow that are part of the same as this one.
+    fn after(self, byte: u8, rest: &[u8]) -> (Self, usize) {
+        match (self, byte) {
+            (Self::Comment | Self::Text { has_lines: false, .. }, b'\n') => (Self::Code, 0),
+            (Self::Code, b'#') => (Self::Comment, 0),
+            (Self::Code, quote @ (b'"' | b'\'')) => {
+                let has_lines = rest.starts_with(&[quote; 2]);
+                (Self::Text { quote, has_lines }, if has_lines { 2 } else { 0 })
+            }
+            (Self::Text { quote: b'"', .. }, b'\\') => (self, 1),
+            (Self::Text { quote, has_lines: false }, _) if byte == quote => (Self::Code, 0),
+            (Self::Text { quote, has_lines: true }, _)
+                if byte == quote && rest.starts_with(&[quote; 2]) =>
+            {
+                (Self::Code, 2)
+            }
+            _ => (self, 0),
+        }
+    }
 }
 
 impl Parts {
     fn of(text: &str) -> Self {
-        let (mut parts, mut dots) = (0, 0);
-        let (mut keys, mut most_keys) = (0, 0);
-        // The sign before, and the last one that is no space.
-        let (mut before, mut last) = (b'\n', b'\n');
-        for byte in text.bytes() {
-            if byte == b'[' && before == b'\n' {
-                parts += TABLE;
+        let bytes = text.as_bytes();
+        let mut found = Self::default();
+        let (mut dots, mut line) = (0, 1);
+        // The keys of the table, and of those around it, which go on behind it.
+        let (mut keys, mut around) = (0, Vec::new());
+        let (mut is_first_of_line, mut last) = (true, b'\n');
+        let (mut within, mut at) = (Within::Code, 0);
+        while let Some(&byte) = bytes.get(at) {
+            at += 1;
+            let before = within;
+            let skipped;
+            (within, skipped) = before.after(byte, &bytes[at..]);
+            at += skipped;
+            if byte == b'\n' {
+                (found.parts, line, is_first_of_line) = (found.parts + LINE, line + 1, true);
+            }
+            if before != Within::Code || within != Within::Code {
+                dots = 0;
+                continue;
+            }
+            if byte == b'[' && is_first_of_line {
+                found.parts += TABLE;
                 // Elsewhere it is in a list that goes on.
                 if !matches!(last, b'[' | b',') {
                     keys = 0;
+                    around.clear();
                 }
             }
-            before = byte;
             if !byte.is_ascii_whitespace() {
-                last = byte;
+                (last, is_first_of_line) = (byte, false);
             }
             match byte {
                 b'.' => {
-                    parts += DOT;
+                    found.parts += DOT;
                     dots += 1;
                     continue;
                 }
                 // Behind a key.
                 b'=' => {
-                    parts += KEY + dots * TABLE;
+                    found.parts += KEY + dots * TABLE;
                     keys += 1;
-                    most_keys = most_keys.max(keys);
+                    if keys > found.most_keys {
+                        (found.most_keys, found.at_line) = (keys, line);
+                    }
                 }
                 // Behind the name of a table, or a list.
-                b']' => parts += dots * TABLE,
-                b'\n' => parts += LINE,
-                b',' | b'[' | b'{' => parts += VALUE,
+                b']' => found.parts += dots * TABLE,
+                b'{' => {
+                    found.parts += VALUE;
+                    around.push(keys);
+                    keys = 0;
+                }
+                b'}' => keys = around.pop().unwrap_or(keys),
+                b',' | b'[' => found.parts += VALUE,
+                b'\n' => {}
                 _ => continue,
             }
             dots = 0;
         }
-        Self { parts, most_keys }
+        found
     }
 }
 
@@ -146,7 +215,8 @@ mod tests {
 
     #[test]
     fn a_file_of_too_many_parts_is_not_parsed() {
-        let Parts { parts, most_keys } = Parts::of("a = 1.5\n[[c]]\nd = [\n    1.5,\n    2.5\n]\n");
+        let Parts { parts, most_keys, .. } =
+            Parts::of("a = 1.5\n[[c]]\nd = [\n    1.5,\n    2.5\n]\n");
         let (keys, brackets_and_commas, lines, dots, tables) = (2, 4, 6, 3, 1);
         let expected =
             keys * KEY + brackets_and_commas * VALUE + lines * LINE + dots * DOT + tables * TABLE;
@@ -185,9 +255,35 @@ mod tests {
             let enough = format!("{}\n[x]\n{}", of_some(0), of_some(0));
             assert_eq!(Parts::of(&enough).most_keys, MOST_KEYS / 2);
             let message = refusal(&format!("{}{between}{}z = 1\n", of_some(0), of_some(MOST_KEYS)));
-            let expected = "keys, more than the 10000 that are read";
+            let expected = " keys, more than the 10000 that are read";
             assert!(message.contains(expected), "{between:?}: {message}");
+            let line = 1 + MOST_KEYS + between.lines().count();
+            assert!(message.contains(&format!("ends at line {line} ")), "{line}: {message}");
         }
+    }
+
+    /// However a table is written, and whatever looks like a key in a text or a comment.
+    #[test]
+    fn each_table_has_its_own_keys() {
+        for (text, most_keys) in [
+            ("a=1\nb=1\n  [x]\nc=1\n\t[[y]]\nd=1\n", 2),
+            ("all = [ {a=1, b=2}, {a=1, b=2}, {a=1, b={c=1, d=2, e=3}} ]\nb=1\nc=1\n", 3),
+            ("a = \"\"\"\nb = 1\n[c]\nd = '1'\n\"\"\"\ne = 1\n", 2),
+            ("a = 'b = 1' # c = \"1\n# = = =\nd = \"e = \\\" = \"\n'f = 1' = 2\n", 3),
+            ("a = ''\nb = \"\"\nc = '''\n='= ''='''\nd = 1\n", 4),
+            // A text without an end, and a bracket without a beginning.
+            ("a = '\nb = 1\n}\nc = 1\n", 3),
+        ] {
+            assert_eq!(Parts::of(text).most_keys, most_keys, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_text_is_told_by_its_line() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), b"a = 1\nb = '\xff'\n").unwrap();
+        let message = read(file.path()).unwrap_err().to_string();
+        assert!(message.contains("line 2 is not in UTF-8; save it as text"), "{message}");
     }
 
     /// A fleet that was merged may have some thousands of records.
@@ -197,7 +293,7 @@ mod tests {
         for name in ["amd-epyc-2-threads", "intel-xeon-2-threads"] {
             let text = std::fs::read_to_string(format!("{folder}/{name}.toml")).unwrap();
             let records = text.matches("[[fusion]]").count();
-            let Parts { parts, most_keys } = Parts::of(&text);
+            let Parts { parts, most_keys, .. } = Parts::of(&text);
             assert!(text.len() * 5000 / records < MOST_BYTES as usize, "{name}: {}", text.len());
             assert!(parts * 5000 / records < MOST_PARTS, "{name}: {parts}");
             // Whatever has the most bytes has not too many parts either.

@@ -141,6 +141,11 @@ fn the_program_ran_where_it_was_built_for() {
         &example(),
         &[
             (words, &|one| one.fingerprint.os = "Windows 11".to_owned()),
+            (words, &|one| one.fingerprint.os = "Darwin".to_owned()),
+            (words, &|one| {
+                one.checks.clear();
+                one.tool.build = "release, opt-level 3, x86_64-freebsd".to_owned();
+            }),
             (words, &|one| one.fingerprint.features.push("neon".to_owned())),
             (words, &|one| one.hardware.architecture = "aarch64".to_owned()),
             ("features at line ", &|one| {

@@ -65,6 +65,7 @@ fn grown() -> HardwareCalibration {
     }
     let last = calibration.checks.last_mut().unwrap();
     last.status = CheckStatus::Fail;
+    last.found = "somebody pulls the plug".to_owned();
     last.advice = Some("plug it in".to_owned());
     let fingerprint = &mut calibration.fingerprint;
     fingerprint.governor = Some("performance".to_owned());

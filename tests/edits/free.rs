@@ -209,7 +209,6 @@ pub(crate) const FREE: &[Free] = &[
             (&[Lengthened], &["addition"]),
             (&[Removed, Emptied, Shortened, Lengthened], &["earlier_state", "skipped"]),
             (&[Zero, Doubled, Halved], &["addition.records"]),
-            (&[Lengthened], &["ceilings"]),
             (&[Removed, Emptied, Shortened, Reversed], &["check"]),
             (&[Reversed], &["fusion"]),
             (&[Removed, Emptied, Shortened, Lengthened, Reversed], &["fusion.reason"]),

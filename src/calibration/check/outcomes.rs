@@ -63,6 +63,15 @@ fn outcomes(check: &Check) -> Option<[CheckStatus; 2]> {
                 Threads::read(found).filter(|found| found.cores != Some(0))?;
             Some([of_two([cores.is_some_and(|cores| threads > cores), threads > usable]); 2])
         }
+        "virtual machine" if found == "no" || found == "yes; steal time is watched" => {
+            Some([CheckStatus::Pass; 2])
+        }
+        "virtual machine" if found.starts_with("yes; the hypervisor took ") => {
+            Some([CheckStatus::Warn; 2])
+        }
+        "swap" if found == "none" => Some([CheckStatus::Pass; 2]),
+        "address randomisation" if found == "on" => Some([CheckStatus::Pass; 2]),
+        "address randomisation" if found.starts_with("off") => Some([CheckStatus::Warn; 2]),
         "huge pages" if !found.contains(char::is_whitespace) => {
             Some([warned_of(found == "never"); 2])
         }
@@ -125,6 +134,15 @@ mod tests {
                 "2 threads on 0 cores, 2 processors usable".to_owned(),
                 &[Pass, Warn, Fail],
             ),
+            ("virtual machine", "yes; steal time is watched".to_owned(), &[Pass]),
+            (
+                "virtual machine",
+                "yes; the hypervisor took 9 % of the time away".to_owned(),
+                &[Warn],
+            ),
+            ("swap", "none".to_owned(), &[Pass]),
+            ("address randomisation", "on".to_owned(), &[Pass]),
+            ("address randomisation", "off for this process".to_owned(), &[Warn]),
             ("huge pages", "never".to_owned(), &[Warn]),
             ("huge pages", "madvise".to_owned(), &[Pass]),
             ("gpu memory", "all".to_owned(), &[]),

@@ -32,9 +32,13 @@ pub(super) fn check(calibration: &HardwareCalibration, text: &str) -> Result<(),
 /// Whether a name of a system begins with that of another one than a program was built for. A system
 /// without a name, or with one of its own, can be any.
 fn is_other_system(built_for: &str, os: &str) -> bool {
-    let named = [("Linux", "linux"), ("macOS", "macos"), ("Windows", "windows")];
-    let known = named.iter().any(|(_, system)| *system == built_for);
-    known && named.iter().any(|(name, system)| os.starts_with(name) && *system != built_for)
+    let named = [
+        ("Linux", &["linux", "android"][..]),
+        ("Darwin", &["macos"]),
+        ("macOS", &["macos"]),
+        ("Windows", &["windows"]),
+    ];
+    named.iter().any(|(name, systems)| os.starts_with(name) && !systems.contains(&built_for))
 }
 
 /// The program ran on the system, and on the instructions, that it was built for.
@@ -51,8 +55,12 @@ fn check_system(calibration: &HardwareCalibration) -> Checked {
         (_, built_for) if is_other_system(built_for, &fingerprint.os) => {
             Some(("os", &fingerprint.os))
         }
-        ("x86_64", _) => of_other(&["neon"]).map(|feature| ("features", feature)),
-        ("aarch64", _) => of_other(&["avx", "avx2"]).map(|feature| ("features", feature)),
+        ("x86_64", _) => {
+            of_other(&["neon", "asimd", "sve", "sve2"]).map(|feature| ("features", feature))
+        }
+        ("aarch64", _) => {
+            of_other(&["avx", "avx2", "avx512f", "fma"]).map(|feature| ("features", feature))
+        }
         _ => None,
     };
     if let Some((key, found)) = differs {

@@ -149,7 +149,10 @@ fn check_steps(record: &FusionRecord) -> Checked {
         let StepTime { ref op, ms, low_ms, high_ms } = *step;
         let place = |key| Place::of_nth("step", index, key);
         if record.operators.get(index) != Some(op) {
-            return fail(place("op"), format!("{op} is not op {} of the chain", index + 1));
+            return fail(
+                place("op"),
+                format!("it is {op}, which is not op {} of the chain", index + 1),
+            );
         }
         let ends = [low_ms, high_ms].map(|end| end.unwrap_or(ms));
         for (key, time) in [("ms", ms), ("low_ms", ends[0]), ("high_ms", ends[1])] {
