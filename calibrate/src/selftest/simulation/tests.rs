@@ -48,9 +48,9 @@ fn a_simulation_that_is_stopped_begins_no_other_run() {
     assert_eq!(millions.calibrations, 0);
 }
 
+/// What answers otherwise than it should, of all disturbances, which are simulated beside each other.
 fn missed(problems: u32, calibrations: u32) -> Vec<Simulated> {
-    let mut missed = Vec::new();
-    for disturbance in Disturbance::ALL {
+    let simulated = |disturbance| {
         let simulation = simulation(disturbance, problems, 1);
         let result = simulation.run(calibrations, &Stop::default()).unwrap();
         assert_eq!(result.calibrations, calibrations as usize);
@@ -63,11 +63,14 @@ fn missed(problems: u32, calibrations: u32) -> Vec<Simulated> {
             result.processes,
             100.0 * result.dropped
         );
-        if result.answer() != Answer::Passed || result.half_width > widest(disturbance) {
-            missed.push(result);
-        }
-    }
-    missed
+        let is_missed =
+            result.answer() != Answer::Passed || result.half_width > widest(disturbance);
+        is_missed.then_some(result)
+    };
+    std::thread::scope(|scope| {
+        let all = Disturbance::ALL.map(|one| scope.spawn(move || simulated(one)));
+        all.into_iter().filter_map(|one| one.join().unwrap()).collect()
+    })
 }
 
 #[test]
