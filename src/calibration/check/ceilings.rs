@@ -153,7 +153,8 @@ impl Kinds {
         Self { times: HashMap::new(), in_memory }
     }
 
-    /// Each run has one of a kind, and states of its own. Those with cold caches are what warm ones say of memory alone.
+    /// Each run has one of a kind, and states of its own. Those with cold caches are what warm ones
+    /// say of memory alone.
     fn check(&mut self, measured: &MeasuredCeilings, runs: usize) -> Checked {
         let times = self.times.entry(Kind::of(measured)).or_default();
         *times += 1;

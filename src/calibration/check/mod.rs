@@ -1,11 +1,13 @@
 //! What the format alone does not guarantee: that a file does not contradict itself.
 //!
 //! `run` holds the settings against the rest, `fingerprint` the hardware against what was observed of
-//! it, `preflight` the checks before the run against both, `states` and `ceilings` what was measured of
-//! the machine, `runtime` the runtimes, `noise` the A/A runs, `controls` and `floors` these against
-//! the records, `targets` where all was measured, and `record` every record against its problem and against itself:
-//! its `times`, `counts` and `gpu`, what follows from the `model`, its `verdict` and its `reasons`.
-//! `limits` are what figures can be at all, and `timestamp` is what a point in time looks like.
+//! it, `preflight` the checks before the run against both, `outcomes` their status against what they
+//! found, `states` and `ceilings` what was measured of the machine, `runtime` the runtimes, `noise`
+//! the A/A runs, `controls` and `floors` these against the records, `targets` where all was measured,
+//! and `record` every record against its problem and against itself: its `times`, the `width` of its
+//! intervals, its `counts`, `kernels` and `gpu`, what follows from the `model`, its `verdict` and its
+//! `reasons`. `limits` are what figures can be at all, and `timestamp` is what a point in time looks
+//! like.
 
 mod ceilings;
 mod contradiction;

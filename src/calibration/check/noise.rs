@@ -11,8 +11,8 @@ use crate::error::Error;
 use crate::place::{Place, Section};
 use crate::vocabulary::Family;
 
-/// Half of an interval has at most as many as Student's t has with one degree of freedom, where a result is looked at
-/// three times.
+/// Half of an interval has at most this many standard errors, beside what it does not resolve: as many
+/// as Student's t has with one degree of freedom, where a result is looked at three times.
 const MOST_ERRORS: f64 = 28.9;
 
 pub(super) fn check(calibration: &HardwareCalibration, text: &str) -> Result<(), Error> {
