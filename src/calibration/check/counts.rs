@@ -3,7 +3,7 @@
 
 use super::contradiction::{Checked, fail};
 use super::limits::TICKS;
-use super::times::LEAST_PROCESSES;
+use super::width::LEAST_PROCESSES;
 use crate::calibration::{FusionRecord, HardwareCalibration, Settings};
 use crate::place::Place;
 use crate::vocabulary::Backend;

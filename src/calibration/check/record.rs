@@ -183,7 +183,7 @@ fn check_figures(record: &FusionRecord, calibration: &HardwareCalibration) -> Ch
 /// differ.
 fn check_method(record: &FusionRecord) -> Checked {
     let FusionRecord { interval_method: method, processes, by_state, .. } = record;
-    let expected = if *processes < times::LEAST_PROCESSES {
+    let expected = if *processes < width::LEAST_PROCESSES {
         "95 % t interval over rounds"
     } else if by_state.is_empty() {
         "95 % t interval over processes"

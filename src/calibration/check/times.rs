@@ -3,12 +3,9 @@
 
 use super::contradiction::{Checked, DIGITS, fail, follows, is_mirrored, is_positive};
 use super::limits::{END, RUNS, SPEEDUP_END, TIME_MS};
-use super::width;
+use super::width::{self, LEAST_PROCESSES, is_of_one_state};
 use crate::calibration::{FusionRecord, StateSpeedup, StepTime, Timing};
 use crate::place::Place;
-
-/// Processes from which on an interval is made over them, and not over their rounds.
-pub(super) const LEAST_PROCESSES: u32 = 3;
 
 /// Checks the times of a record in a file with this many states of the machine.
 pub(super) fn check(record: &FusionRecord, states: usize) -> Checked {
@@ -84,12 +81,6 @@ fn check_timings(record: &FusionRecord) -> Checked {
         }
     }
     Ok(())
-}
-
-/// Whether a record was measured in at most one state of the machine. Over several of them each state
-/// counts once, and how many processes were in which is not in the file for each time.
-pub(super) fn is_of_one_state(record: &FusionRecord) -> bool {
-    record.states.len() < 2
 }
 
 fn check_interval(

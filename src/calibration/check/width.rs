@@ -1,13 +1,21 @@
 //! How narrow an interval can be.
 
 use super::contradiction::{Checked, DIGITS, fail};
-use super::times::{LEAST_PROCESSES, is_of_one_state};
 use crate::calibration::FusionRecord;
 use crate::place::Place;
 
 /// Half of an interval has at least this many standard errors: those of a normal distribution, with
 /// as many digits as the numbers have.
 pub(super) const LEAST_ERRORS: f64 = 1.9599;
+
+/// Processes from which on an interval is made over them, and not over their rounds.
+pub(super) const LEAST_PROCESSES: u32 = 3;
+
+/// Whether a record was measured in at most one state of the machine. Over several of them each state
+/// counts once, and how many processes were in which is not in the file for each time.
+pub(super) fn is_of_one_state(record: &FusionRecord) -> bool {
+    record.states.len() < 2
+}
 
 /// Checks that an interval over some processes is as wide as what they do not resolve.
 pub(super) fn check(place: Place, ends: [f64; 2], processes: u32) -> Checked {
