@@ -103,7 +103,7 @@ impl FileKind {
                     "{}; expected kind = \"{}\"",
                     match given {
                         None => "it has no `kind` at its top level".to_owned(),
-                        Some(_) => format!("{} is no text", describe_at_top("kind", text)),
+                        Some(_) => format!("{} is not a text", describe_at_top("kind", text)),
                     },
                     self.name()
                 ),
@@ -203,7 +203,7 @@ mod tests {
         assert!(message("schema_version = 3").contains("expected kind = \"calibration\""));
         assert_eq!(
             message("kind = 7"),
-            "kind at line 1 is no text; expected kind = \"calibration\""
+            "kind at line 1 is not a text; expected kind = \"calibration\""
         );
         assert!(message(&format!("kind = \"{}\"", "x".repeat(1 << 20))).len() < 2500);
     }

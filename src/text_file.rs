@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_told_by_its_line() {
+    fn what_is_not_in_utf_8_is_refused_with_its_line() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), b"a = 1\nb = '\xff'\n").unwrap();
         let message = read(file.path()).unwrap_err().to_string();

@@ -10,7 +10,7 @@ use fusion_cost_model::calibration::{
     FusionRecord, HardwareCalibration, Reason, ReasonCode, Timing, Verdict,
 };
 
-use changed::{Change, read};
+use changed::{Change, grown, read};
 
 fn example() -> HardwareCalibration {
     HardwareCalibration::from_toml(include_str!("data/example.toml")).unwrap()
@@ -119,18 +119,6 @@ fn a_change_within_processes_takes_several_rounds_of_two_of_them() {
         warming(one);
     };
     refused(&example(), &[("it is warming-up, but each process had one round", &of_one_round)]);
-}
-
-fn grown(mut calibration: HardwareCalibration) -> HardwareCalibration {
-    calibration.additions.push(fusion_cost_model::calibration::Addition {
-        started_at: "2026-11-25T00:00:00Z".to_owned(),
-        shapes: "standard".to_owned(),
-        seed: 1,
-        quick: false,
-        forced: false,
-        records: 0,
-    });
-    calibration
 }
 
 /// How busy the neighbours were is in the text alone.

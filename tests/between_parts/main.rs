@@ -12,12 +12,12 @@ mod on_a_gpu;
 mod records;
 
 use fusion_cost_model::calibration::{
-    Addition, Check, CheckStatus, EarlierState, HardwareCalibration, NoiseFloor, RunEnd, Skipped,
+    Check, CheckStatus, EarlierState, HardwareCalibration, NoiseFloor, RunEnd, Skipped,
 };
 use fusion_cost_model::hardware::PeakUnit;
 use fusion_cost_model::{Backend, Implementation};
 
-use changed::{Change, read};
+use changed::{Change, grown, read};
 
 fn example() -> HardwareCalibration {
     HardwareCalibration::from_toml(include_str!("../data/example.toml")).unwrap()
@@ -31,19 +31,6 @@ fn profile(name: &str) -> HardwareCalibration {
 /// A run on a machine that was in two states.
 fn of_states() -> HardwareCalibration {
     profile("amd-epyc-2-threads")
-}
-
-/// The same with another run behind it, which added nothing.
-fn grown(mut calibration: HardwareCalibration) -> HardwareCalibration {
-    calibration.additions.push(Addition {
-        started_at: "2026-11-25T00:00:00Z".to_owned(),
-        shapes: "standard".to_owned(),
-        seed: 1,
-        quick: false,
-        forced: false,
-        records: 0,
-    });
-    calibration
 }
 
 /// Fails unless each change is refused with a message that has its words.

@@ -79,7 +79,7 @@ fn outcomes(check: &Check) -> Option<[CheckStatus; 2]> {
     }
 }
 
-/// The status by two limits, of which the second is the worse one to exceed.
+/// The status by two limits: beyond the first a warning, beyond the second a failure.
 fn of_two(exceeded: [bool; 2]) -> CheckStatus {
     match exceeded {
         [_, true] => CheckStatus::Fail,
