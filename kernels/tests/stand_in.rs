@@ -4,22 +4,24 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-#[path = "stand_in/build.rs"]
-mod build;
 #[path = "stand_in/ceilings.rs"]
 mod ceilings;
 #[path = "stand_in/cores.rs"]
 mod cores;
 #[path = "stand_in/failures.rs"]
 mod failures;
+#[path = "stand_in/instance.rs"]
+mod instance;
+#[path = "stand_in/libraries.rs"]
+mod libraries;
 
-use build::StandIn;
 use fused_kernels::gpu::{Gpu, GpuOptions, Survey};
 use fused_kernels::worker::Program;
 use fused_kernels::{
     Backend, CompileService, Expected, Inputs, Setup, Unsupported, Variant, survey,
 };
 use fusion_cost_model::{Backend as BackendName, CacheState, Clock, Implementation, Problem};
+use instance::StandIn;
 
 const CUDA: &str = "libcuda.so.1";
 const HIP: &str = "libamdhip64.so.6";
@@ -129,7 +131,7 @@ fn conform_all(backend: BackendName, library: &str, stand_in: &StandIn) {
         conform(&mut gpu, large, setup(CacheState::Cold, clock));
     }
     drop(gpu);
-    assert_eq!(stand_in.counts(library).alive(), build::Counts::default());
+    assert_eq!(stand_in.counts(library).alive(), instance::Counts::default());
 }
 
 #[test]

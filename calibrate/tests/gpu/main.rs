@@ -7,6 +7,8 @@
 mod amd;
 mod doctor;
 mod ladder;
+#[path = "../../../kernels/tests/stand_in/libraries.rs"]
+mod libraries;
 mod stand_ins;
 
 use std::time::Duration;

@@ -5,7 +5,7 @@ use fused_kernels::gpu::Gpu;
 use fusion_cost_model::calibration::KernelFailure;
 use fusion_cost_model::{Backend as BackendName, Clock, DType};
 
-use super::build::{Counts, StandIn};
+use super::instance::{Counts, StandIn};
 use super::{CUDA, HIP, cuda, hip, options};
 
 const SM_90: &str = "device sm_90\nversion 12040\nruntime 12040";

@@ -5,7 +5,7 @@ use fused_kernels::{Backend, BackendError, Expected, Inputs, Variant};
 use fusion_cost_model::calibration::KernelFailure;
 use fusion_cost_model::{Backend as BackendName, Core};
 
-use super::build::StandIn;
+use super::instance::StandIn;
 use super::{WARM, conform, options, problem};
 
 /// Devices with their cores, the best first.

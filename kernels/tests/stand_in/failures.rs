@@ -6,7 +6,7 @@ use fused_kernels::gpu::{Gpu, GpuOptions, Survey};
 use fused_kernels::{Backend, BackendError, Expected, Inputs, Variant, survey};
 use fusion_cost_model::Backend as BackendName;
 
-use super::build::{self, StandIn};
+use super::instance::{self, StandIn};
 use super::{CUDA, HIP, NVRTC, PROBLEMS, WARM, conform, cuda, hip, options, problem};
 
 /// The message of the error of opening a device, or of preparing and running a problem on it.
@@ -65,7 +65,7 @@ fn every_call_that_fails_is_one_error_and_everything_is_given_back() {
             assert!(message.contains("LaunchOutOfResources") || message.contains("LAUNCH_OUT_OF"));
             assert_eq!(message.lines().count(), 1, "{message}");
             let alive = stand_in.counts(library).alive();
-            assert_eq!(alive, build::Counts::default(), "{name}: {message}");
+            assert_eq!(alive, instance::Counts::default(), "{name}: {message}");
         }
     }
 }
@@ -148,7 +148,7 @@ fn what_does_not_fit_into_memory_is_said_with_its_size() {
         assert_eq!(*bytes, gpu.requirements(&problem, WARM).unwrap().memory_bytes);
         assert!(error.to_string().contains("OutOfMemory") || error.to_string().contains("OUT_OF"));
         drop(gpu);
-        assert_eq!(stand_in.counts(library).alive(), build::Counts::default());
+        assert_eq!(stand_in.counts(library).alive(), instance::Counts::default());
     }
 }
 
@@ -160,7 +160,7 @@ fn a_kernel_that_fails_while_it_runs_is_an_error_of_the_run() {
         let Some(stand_in) = stand_in else { return };
         let message = failure(backend, &stand_in).unwrap();
         assert!(message.contains("an illegal memory access was encountered"), "{message}");
-        assert_eq!(stand_in.counts(library).alive(), build::Counts::default());
+        assert_eq!(stand_in.counts(library).alive(), instance::Counts::default());
     }
 }
 

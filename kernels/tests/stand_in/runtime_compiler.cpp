@@ -32,6 +32,61 @@ u64 digest(const std::string& text) {
     return hash;
 }
 
+std::string hexadecimal(u64 number) {
+    char digits[32];
+    snprintf(digits, sizeof(digits), "%016llx", number);
+    return digits;
+}
+
+// A folder that nobody else has.
+fs::path new_folder(const fs::path& inside) {
+    fs::create_directories(inside);
+    std::string pattern = (inside / "stand-in-XXXXXX").string();
+    return mkdtemp(pattern.data());
+}
+
+// Writes the headers of a program into a folder of their own, where only what was given by name is
+// found.
+void write_headers(const Program& program, const fs::path& folder) {
+    fs::create_directories(folder);
+    for (const auto& [name, text] : program.headers)
+        write(folder / name, text);
+}
+
+// What most kernels include. To read it is two thirds of the work on a kernel.
+constexpr const char* PRECOMPILED[] = {"gemm.h", "rows.h", "pointwise.h"};
+constexpr const char* PRECOMPILED_NAME = "precompiled.h";
+
+// The folder of a program's headers among what is kept, with what the compiler made of those that most
+// kernels include. It appears there whole.
+fs::path kept_headers(const Program& program, const std::string& command, const fs::path& kept) {
+    std::string all = command;
+    for (const auto& [name, text] : program.headers)
+        all += name + text;
+    const fs::path folder = kept / ("headers-" + hexadecimal(digest(all)));
+    if (fs::exists(folder))
+        return folder;
+    const fs::path unfinished = new_folder(kept);
+    write_headers(program, unfinished);
+    std::string includes;
+    for (const char* name : PRECOMPILED)
+        if (fs::exists(unfinished / name))
+            includes += std::string("#include \"") + name + "\"\n";
+    const fs::path header = unfinished / PRECOMPILED_NAME;
+    write(header, includes);
+    // Without it the compiler reads the header; what is wrong is said of the kernel.
+    const std::string object = header.string() + ".gch";
+    if (system((command + " -I" + unfinished.string() + " -I" STAND_IN_FOLDER " -x c++-header " +
+                header.string() + " -o " + object + " 2> " + object + ".log")
+                   .c_str()) != 0)
+        fs::remove(object);
+    std::error_code somebody_was_first;
+    fs::rename(unfinished, folder, somebody_was_first);
+    if (somebody_was_first)
+        fs::remove_all(unfinished);
+    return folder;
+}
+
 // Whether kernels are to be written with the instructions of a core: `-DPORT_CORE_WMMA12` is wmma.
 bool has_core(const std::vector<std::string>& options, std::string core) {
     std::transform(core.begin(), core.end(), core.begin(), [](char c) { return toupper(c); });
@@ -78,24 +133,25 @@ int compile(Program& program, const std::vector<std::string>& options,
     std::string all = command + program.text;
     for (const auto& [name, text] : program.headers)
         all += name + text;
-    char key[32];
-    snprintf(key, sizeof(key), "%016llx", digest(all));
     const fs::path objects = settings().objects;
-    const fs::path kept = objects / (std::string(key) + ".so");
+    const fs::path kept = objects / (hexadecimal(digest(all)) + ".so");
     if (!objects.empty() && fs::exists(kept)) {
         program.image = read(kept);
         return COMPILER_SUCCESS;
     }
 
-    std::string pattern = (fs::temp_directory_path() / "stand-in-XXXXXX").string();
-    const fs::path folder = mkdtemp(pattern.data());
-    // In folders of their own: only what was given by name is found.
-    for (const auto& [name, text] : program.headers)
-        write(folder / "headers" / name, text);
+    const fs::path folder = new_folder(fs::temp_directory_path());
     const fs::path source = folder / "kernel.cpp", object = folder / "kernel.so";
     write(source, program.text);
-    command += " -I" + (folder / "headers").string() + " -I" STAND_IN_FOLDER " " +
-               source.string() + " -o " + object.string() + " 2> " + (folder / "log").string();
+    if (objects.empty()) {
+        write_headers(program, folder / "headers");
+        command += " -I" + (folder / "headers").string();
+    } else {
+        const fs::path headers = kept_headers(program, command, objects);
+        command += " -include " + (headers / PRECOMPILED_NAME).string() + " -I" + headers.string();
+    }
+    command += " -I" STAND_IN_FOLDER " " + source.string() + " -o " + object.string() + " 2> " +
+               (folder / "log").string();
     const bool done = system(command.c_str()) == 0;
     program.log = read(folder / "log");
     if (done) {

@@ -1,6 +1,6 @@
 //! Kernels compiled for this machine, and a cache of them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,6 +21,10 @@ const STAND_IN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stand_in");
 /// one kernel compiles no more than its neighbours again.
 const KERNELS_AT_ONCE: usize = 8;
 
+/// What most kernels include. To read these is two thirds of the work on a translation unit, so they
+/// are read once for each architecture.
+const PRECOMPILED: &[&str] = &["gemm.h", "rows.h", "pointwise.h"];
+
 /// How long compiled kernels are kept.
 const KEPT: Duration = Duration::from_hours(24);
 
@@ -29,12 +33,15 @@ const KEPT: Duration = Duration::from_hours(24);
 pub(crate) struct Headers {
     files: Vec<(String, String)>,
     digest: u64,
+    /// Whether enough is compiled with them to be worth precompiling.
+    precompiled: bool,
 }
 
 impl Headers {
     /// Those that are shipped.
     pub(crate) fn shipped() -> Self {
-        Self::new(HEADERS.iter().map(|&(name, text)| (name.to_owned(), text.to_owned())).collect())
+        let files = HEADERS.iter().map(|&(name, text)| (name.to_owned(), text.to_owned()));
+        Self { precompiled: true, ..Self::new(files.collect()) }
     }
 
     pub(crate) fn new(mut files: Vec<(String, String)>) -> Self {
@@ -47,7 +54,7 @@ impl Headers {
         }
         files.sort();
         let all: String = files.iter().map(|(name, text)| format!("{name}\0{text}\0")).collect();
-        Self { files, digest: XxHash3_64::oneshot(all.as_bytes()) }
+        Self { files, digest: XxHash3_64::oneshot(all.as_bytes()), precompiled: false }
     }
 
     /// The folder that they are in.
@@ -61,6 +68,29 @@ impl Headers {
             }
         }
         folder
+    }
+
+    /// A header that includes [`PRECOMPILED`], beside which is what the compiler made of it with the same
+    /// options. A compiler that finds nothing it can use there reads the header.
+    fn precompiled(&self, options: &[String]) -> Option<PathBuf> {
+        static MADE: Mutex<BTreeMap<PathBuf, Arc<OnceLock<()>>>> = Mutex::new(BTreeMap::new());
+        if !self.precompiled {
+            return None;
+        }
+        let key = XxHash3_64::oneshot(options.join("\0").as_bytes());
+        let header = self.folder().join(format!("precompiled-{key:016x}.h"));
+        let made = Arc::clone(MADE.lock().unwrap().entry(header.clone()).or_default());
+        made.get_or_init(|| {
+            let object = header.with_extension("h.gch");
+            if object.exists() {
+                return;
+            }
+            let lines = PRECOMPILED.iter().map(|name| format!("#include \"{name}\"\n"));
+            write_at_once(&header, lines.collect::<String>().as_bytes());
+            let options = [options, &[String::from("-xc++-header")]].concat();
+            run_compiler(&header, &options, &object).unwrap();
+        });
+        Some(header)
     }
 
     /// A digest of the headers that a text includes, and of those that these include: a kernel is
@@ -160,10 +190,14 @@ fn options() -> Vec<&'static str> {
 fn compile(source: &str, options: &[String], object: &Path) -> Result<(), String> {
     let text = object.with_extension("cpp");
     write_at_once(&text, source.as_bytes());
+    run_compiler(&text, options, object)
+}
+
+fn run_compiler(text: &Path, options: &[String], object: &Path) -> Result<(), String> {
     let unfinished = tempfile::NamedTempFile::new_in(cache()).unwrap();
     let output = Command::new(compiler().unwrap())
         .args(options)
-        .arg(&text)
+        .arg(text)
         .arg("-o")
         .arg(unfinished.path())
         .output()
@@ -312,6 +346,9 @@ fn compile_batch(
     let mut options: Vec<String> = options().into_iter().map(str::to_owned).collect();
     options.extend(architecture.defines());
     options.extend([String::from("-O1"), format!("-I{}", headers.folder().display())]);
+    if let Some(header) = headers.precompiled(&options) {
+        options.extend([String::from("-include"), header.display().to_string()]);
+    }
     let Some((code, first)) = batch.first().copied() else { return Vec::new() };
     let source = together(batch.iter().map(|(code, _)| *code));
     match compile(&source, &options, first) {
