@@ -39,7 +39,7 @@ impl States {
             surroundings.iter().filter_map(Surroundings::reading).collect();
         let logs = |of: fn(&MachineReading) -> Option<f64>| {
             let mut logs: Vec<f64> = readings.iter().filter_map(of).map(f64::ln).collect();
-            logs.sort_by(f64::total_cmp);
+            logs.sort_unstable_by(f64::total_cmp);
             logs
         };
         let mut found = Self {
