@@ -21,8 +21,8 @@ const STAND_IN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stand_in");
 /// one kernel compiles no more than its neighbours again.
 const KERNELS_AT_ONCE: usize = 8;
 
-/// What most kernels include. To read these is two thirds of the work on a translation unit, so they
-/// are read once for each architecture.
+/// What most kernels include. To read these is a quarter of the work on a translation unit, and more of
+/// a short one, so they are read once for each architecture.
 const PRECOMPILED: &[&str] = &["gemm.h", "rows.h", "pointwise.h"];
 
 /// How long compiled kernels are kept.
