@@ -58,12 +58,10 @@ constexpr const char* PRECOMPILED[] = {"gemm.h", "rows.h", "pointwise.h"};
 constexpr const char* PRECOMPILED_NAME = "precompiled.h";
 
 // The folder of a program's headers among what is kept, with what the compiler made of those that most
-// kernels include. It appears there whole.
-fs::path kept_headers(const Program& program, const std::string& command, const fs::path& kept) {
-    std::string all = command;
-    for (const auto& [name, text] : program.headers)
-        all += name + text;
-    const fs::path folder = kept / ("headers-" + hexadecimal(digest(all)));
+// kernels include; `key` is the command and all of their texts. It appears there whole.
+fs::path kept_headers(const Program& program, const std::string& command, const std::string& key,
+                      const fs::path& kept) {
+    const fs::path folder = kept / ("headers-" + hexadecimal(digest(key)));
     if (fs::exists(folder))
         return folder;
     const fs::path unfinished = new_folder(kept);
@@ -130,11 +128,11 @@ int compile(Program& program, const std::vector<std::string>& options,
             program.log = "error: the stand-in does not compile " + program.name;
             return COMPILER_COMPILATION;
         }
-    std::string all = command + program.text;
+    std::string key = command;
     for (const auto& [name, text] : program.headers)
-        all += name + text;
+        key += name + text;
     const fs::path objects = settings().objects;
-    const fs::path kept = objects / (hexadecimal(digest(all)) + ".so");
+    const fs::path kept = objects / (hexadecimal(digest(key + program.text)) + ".so");
     if (!objects.empty() && fs::exists(kept)) {
         program.image = read(kept);
         return COMPILER_SUCCESS;
@@ -147,7 +145,7 @@ int compile(Program& program, const std::vector<std::string>& options,
         write_headers(program, folder / "headers");
         command += " -I" + (folder / "headers").string();
     } else {
-        const fs::path headers = kept_headers(program, command, objects);
+        const fs::path headers = kept_headers(program, command, key, objects);
         command += " -include " + (headers / PRECOMPILED_NAME).string() + " -I" + headers.string();
     }
     command += " -I" STAND_IN_FOLDER " " + source.string() + " -o " + object.string() + " 2> " +
