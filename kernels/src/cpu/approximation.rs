@@ -5,17 +5,26 @@
 
 use pulp::Simd;
 
+/// Whether `max` and `min` of vectors are the last of two numbers where neither is larger, NaN
+/// included: one instruction of x86 (`MAXPS`), in place of three for a selection.
+const LAST_OF_UNORDERED: bool = cfg!(target_arch = "x86_64");
+
 /// The larger of `a` and `limit`; NaN stays NaN.
 #[inline(always)]
 pub(crate) fn clamp_min<S: Simd>(simd: S, a: S::f32s, limit: S::f32s) -> S::f32s {
-    // A comparison with NaN is false, so the selection keeps it; `max` would depend on the
-    // instruction set.
+    if LAST_OF_UNORDERED && S::F32_LANES > 1 {
+        return simd.max_f32s(limit, a);
+    }
+    // A comparison with NaN is false, so the selection keeps it.
     simd.select_f32s(simd.less_than_f32s(a, limit), limit, a)
 }
 
 /// The smaller of `a` and `limit`; NaN stays NaN.
 #[inline(always)]
 pub(crate) fn clamp_max<S: Simd>(simd: S, a: S::f32s, limit: S::f32s) -> S::f32s {
+    if LAST_OF_UNORDERED && S::F32_LANES > 1 {
+        return simd.min_f32s(limit, a);
+    }
     simd.select_f32s(simd.less_than_f32s(limit, a), limit, a)
 }
 
@@ -251,5 +260,43 @@ mod tests {
             }
         }
         assert_eq!(pulp::Arch::new().dispatch(Nan), [true; 5]);
+    }
+
+    #[test]
+    fn clamps_select_to_the_bit() {
+        struct Clamped {
+            number: f32,
+            limit: f32,
+        }
+        impl pulp::WithSimd for Clamped {
+            type Output = [f32; 2];
+            fn with_simd<S: Simd>(self, simd: S) -> [f32; 2] {
+                let (a, limit) = (simd.splat_f32s(self.number), simd.splat_f32s(self.limit));
+                let clamped = [clamp_min(simd, a, limit), clamp_max(simd, a, limit)];
+                clamped.map(|v| {
+                    let mut lanes = [0.0; 16];
+                    simd.partial_store_f32s(&mut lanes[..S::F32_LANES], v);
+                    assert!(
+                        lanes[..S::F32_LANES].iter().all(|x| x.to_bits() == lanes[0].to_bits())
+                    );
+                    lanes[0]
+                })
+            }
+        }
+        let numbers = [-1.5, -0.0, 0.0, 1e-40, 6.0, f32::NEG_INFINITY, f32::INFINITY, f32::NAN];
+        for (arch, name) in [(pulp::Arch::new(), "widest"), (pulp::Arch::Scalar, "scalar")] {
+            for number in numbers {
+                for limit in [0.0, -0.0, 6.0, -1.0] {
+                    let found = arch.dispatch(Clamped { number, limit });
+                    // As the reference: the number itself unless it is beyond the limit.
+                    let expected = [
+                        if number < limit { limit } else { number },
+                        if number > limit { limit } else { number },
+                    ];
+                    let [found, expected] = [found, expected].map(|pair| pair.map(f32::to_bits));
+                    assert_eq!(found, expected, "{name}: {number} at {limit}");
+                }
+            }
+        }
     }
 }

@@ -6,7 +6,7 @@ use pulp::{Arch, Scalar, Simd, WithSimd};
 use super::element::Element;
 use super::kernel::Located;
 use super::lanes::Lanes;
-use super::tail::{Tail, TailOp};
+use super::tail::{MAX_OPERANDS, Tail, TailOp};
 
 impl<E: Element> Tail<E> {
     /// Computes the folded operands; called once per run of a kernel, before its threads start.
@@ -73,7 +73,7 @@ impl<E: Element> Fold<'_, E> {
 /// caller guarantees that they cover it.
 struct AtColumn<'a, S, E> {
     simd: S,
-    operands: &'a [Located<E>],
+    operands: &'a [Located<E>; MAX_OPERANDS],
     col: usize,
 }
 

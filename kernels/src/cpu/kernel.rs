@@ -40,6 +40,9 @@ impl<E> From<TensorId> for Located<E> {
 }
 
 impl<E> Located<E> {
+    /// No tensor.
+    pub(crate) const NOWHERE: Self = Self { id: TensorId::NONE, data: std::ptr::null_mut() };
+
     /// Numbers at an address that no layout changes.
     pub(crate) fn at_address(data: *mut E) -> Self {
         Self { id: TensorId::NONE, data }
@@ -51,7 +54,9 @@ impl<E> Located<E> {
     }
 
     pub(crate) fn locate(&mut self, tensors: &Tensors) {
-        self.data = tensors.pointer(self.id).cast();
+        if self.id != TensorId::NONE {
+            self.data = tensors.pointer(self.id).cast();
+        }
     }
 
     /// The address of an element.

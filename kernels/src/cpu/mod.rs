@@ -43,6 +43,7 @@ mod pool;
 mod prepared;
 mod row_ops;
 mod row_stage;
+mod row_sums;
 mod row_target;
 mod rows;
 mod sequences;

@@ -3,6 +3,8 @@
 //! Each is a few passes over a row that stays in the first-level cache: whole vectors, then one for
 //! what is left.
 
+mod columns;
+
 use std::ops::Range;
 
 use fusion_cost_model::kernel::{NORM_EPSILON, RMS_EPSILON};
@@ -12,9 +14,10 @@ use super::approximation as approx;
 use super::causal_mask::CausalMask;
 use super::element::Element;
 use super::kernel::Located;
-use super::lanes::{LaneMask, first_lanes};
+use super::row_sums::{RowSums, Sums};
 use super::row_target::{Ahead, Target};
 use super::tensors::Tensors;
+use columns::Columns;
 
 /// A row op with its operands.
 #[derive(Debug, Clone)]
@@ -54,7 +57,8 @@ impl<E: Element> RowOp<E> {
 
     /// Reads rows of `len` numbers that lie one after the other and writes the results in the same
     /// way; `source` and the target may be the same. The first of the rows is row `first` of the whole
-    /// matrix. Meanwhile it fetches the `next` ones, and what an `operand` has for them.
+    /// matrix. Meanwhile it fetches the `next` ones, and what an `operand` has for them. The `sums` of
+    /// the rows are those of `source`, where they are known.
     ///
     /// # Safety
     ///
@@ -69,13 +73,14 @@ impl<E: Element> RowOp<E> {
         rows: Range<usize>,
         len: usize,
         [next, operand]: [*const E; 2],
+        sums: &RowSums,
     ) {
         if target.near {
             let ahead = Ahead::<E, true> { source: next, operand };
-            arch.dispatch(Apply { op: self, source, target, rows, len, ahead });
+            arch.dispatch(Apply { op: self, source, target, rows, len, ahead, sums });
         } else {
             let ahead = Ahead::<E, false> { source: next, operand };
-            arch.dispatch(Apply { op: self, source, target, rows, len, ahead });
+            arch.dispatch(Apply { op: self, source, target, rows, len, ahead, sums });
         }
     }
 }
@@ -89,6 +94,7 @@ struct Apply<'a, I, O, E, const NEAR: bool> {
     rows: Range<usize>,
     len: usize,
     ahead: Ahead<E, NEAR>,
+    sums: &'a RowSums,
 }
 
 impl<I: Element, O: Element, E: Element, const NEAR: bool> WithSimd for Apply<'_, I, O, E, NEAR> {
@@ -96,7 +102,7 @@ impl<I: Element, O: Element, E: Element, const NEAR: bool> WithSimd for Apply<'_
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { op, source, target, rows, len, ahead } = self;
+        let Self { op, source, target, rows, len, ahead, sums } = self;
         let columns = Columns::new(simd, len);
         for (row, place) in rows.enumerate() {
             let first = row * len;
@@ -124,64 +130,15 @@ impl<I: Element, O: Element, E: Element, const NEAR: bool> WithSimd for Apply<'_
                     }
                     RowOp::LayerNorm { weight, shift } => {
                         let operands = [weight.at(0).cast_const(), shift.at(0).cast_const()];
-                        layer_norm(columns, source, target, operands, ahead);
+                        layer_norm(columns, source, target, operands, ahead, sums.of(row));
                     }
                     RowOp::RmsNorm { weight } => {
-                        rms_norm(columns, source, target, weight.at(0).cast_const(), ahead);
+                        let weight = weight.at(0).cast_const();
+                        rms_norm(columns, source, target, weight, ahead, sums.of(row));
                     }
                 }
             }
         }
-    }
-}
-
-/// How a row is cut into vectors.
-#[derive(Clone, Copy)]
-struct Columns<S: Simd> {
-    simd: S,
-    len: usize,
-    /// Where the whole vectors end.
-    whole: usize,
-    /// The lanes that are left then.
-    rest: LaneMask<S>,
-}
-
-impl<S: Simd> Columns<S> {
-    #[inline(always)]
-    fn new(simd: S, len: usize) -> Self {
-        let whole = len / S::F32_LANES * S::F32_LANES;
-        Self { simd, len, whole, rest: first_lanes(simd, len - whole) }
-    }
-
-    #[inline(always)]
-    fn has_rest(&self) -> bool {
-        self.whole < self.len
-    }
-
-    /// What is left of a row; the other lanes are zero.
-    ///
-    /// # Safety
-    ///
-    /// The row must be valid.
-    #[inline(always)]
-    unsafe fn load_rest<E: Element>(&self, row: *const E) -> S::f32s {
-        // SAFETY: the caller's guarantee.
-        unsafe { E::load_some(self.simd, row.add(self.whole), self.rest) }
-    }
-
-    /// # Safety
-    ///
-    /// The row must be valid for writes.
-    #[inline(always)]
-    unsafe fn store_rest<E: Element>(&self, row: *mut E, v: S::f32s) {
-        // SAFETY: the caller's guarantee.
-        unsafe { E::store_some(self.simd, row.add(self.whole), self.rest, v) }
-    }
-
-    /// The lanes that are left of a row, and `others` in the other ones.
-    #[inline(always)]
-    fn only_rest(&self, v: S::f32s, others: f32) -> S::f32s {
-        self.simd.select_f32s(self.rest.memory.mask(), v, self.simd.splat_f32s(others))
     }
 }
 
@@ -220,6 +177,30 @@ unsafe fn finish<S: Simd, O: Element>(simd: S, target: Target<O>, i: usize, v: S
     }
 }
 
+/// Goes through the whole vectors of a row, four to a turn, so that little is done beside them: `i`
+/// is where a vector is, `is_first` whether it is the first of its line of the cache.
+macro_rules! vectors {
+    ($columns:ident, |$i:ident, $is_first:ident| $body:block) => {{
+        let Columns { whole, .. } = $columns;
+        let lanes = S::F32_LANES;
+        let mut first = 0;
+        while first + 4 * lanes <= whole {
+            let mut part = 0;
+            while part < 4 {
+                let ($i, $is_first) = (first + part * lanes, part * lanes % f32::LINE == 0);
+                $body
+                part += 1;
+            }
+            first += 4 * lanes;
+        }
+        while first < whole {
+            let ($i, $is_first) = (first, true);
+            $body
+            first += lanes;
+        }
+    }};
+}
+
 /// The sum over a row of an expression of each number, in four independent sums so that additions
 /// need not wait for each other. Meanwhile it fetches what comes `ahead`, where that is given.
 ///
@@ -236,7 +217,9 @@ macro_rules! sum {
             while part < 4 {
                 let at = i + part * lanes;
                 let $x = load(simd, $source, at);
-                $($ahead.fetch_source(at);)?
+                $(if part * lanes % f32::LINE == 0 {
+                    $ahead.fetch_source(at);
+                })?
                 let $sum = sums[part];
                 sums[part] = $next;
                 part += 1;
@@ -335,13 +318,13 @@ unsafe fn softmax<S: Simd, I: Element, O: Element, E, const NEAR: bool>(
             return;
         }
         let share = simd.splat_f32s(share);
-        i = 0;
-        while i < columns.whole {
+        vectors!(columns, |i, is_first| {
             let e = load(simd, powers.cast_const(), i);
-            ahead.fetch_operand(i);
+            if is_first {
+                ahead.fetch_operand(i);
+            }
             finish(simd, target, i, simd.mul_f32s(e, share));
-            i += lanes;
-        }
+        });
         if columns.has_rest() {
             let e = columns.load_rest(powers.cast_const());
             columns.store_rest(target.data, simd.mul_f32s(e, share));
@@ -359,26 +342,29 @@ unsafe fn layer_norm<S: Simd, I: Element, O: Element, E: Element, const NEAR: bo
     target: Target<O>,
     [weight, shift]: [*const E; 2],
     ahead: Ahead<E, NEAR>,
+    sums: Option<Sums>,
 ) {
-    let Columns { simd, len, whole, .. } = columns;
-    let lanes = S::F32_LANES;
+    let Columns { simd, len, .. } = columns;
     // SAFETY: every access below is within the row.
     unsafe {
-        let mean = sum!(columns, source, |x, sum| simd.add_f32s(sum, x)) / len as f32;
-        let mean = simd.splat_f32s(mean);
+        let sum = match sums {
+            Some(sums) => sums.numbers,
+            None => sum!(columns, source, |x, sum| simd.add_f32s(sum, x)),
+        };
+        let mean = simd.splat_f32s(sum / len as f32);
         let squares = sum!(columns, source, ahead, |x, sum| {
             let centred = simd.sub_f32s(x, mean);
             simd.mul_add_e_f32s(centred, centred, sum)
         });
         let scale = simd.splat_f32s(1.0 / (squares / len as f32 + NORM_EPSILON as f32).sqrt());
-        let mut i = 0;
-        while i < whole {
+        vectors!(columns, |i, is_first| {
             let scaled = simd.mul_f32s(simd.sub_f32s(load(simd, source, i), mean), scale);
             let y = simd.mul_add_e_f32s(scaled, load(simd, weight, i), load(simd, shift, i));
-            ahead.fetch_operand(i);
+            if is_first {
+                ahead.fetch_operand(i);
+            }
             finish(simd, target, i, y);
-            i += lanes;
-        }
+        });
         if columns.has_rest() {
             let scaled = simd.mul_f32s(simd.sub_f32s(columns.load_rest(source), mean), scale);
             let [weight, shift] = [columns.load_rest(weight), columns.load_rest(shift)];
@@ -397,20 +383,23 @@ unsafe fn rms_norm<S: Simd, I: Element, O: Element, E: Element, const NEAR: bool
     target: Target<O>,
     weight: *const E,
     ahead: Ahead<E, NEAR>,
+    sums: Option<Sums>,
 ) {
-    let Columns { simd, len, whole, .. } = columns;
-    let lanes = S::F32_LANES;
+    let Columns { simd, len, .. } = columns;
     // SAFETY: every access below is within the row.
     unsafe {
-        let squares = sum!(columns, source, ahead, |x, sum| simd.mul_add_e_f32s(x, x, sum));
+        let squares = match sums {
+            Some(sums) => sums.squares,
+            None => sum!(columns, source, ahead, |x, sum| simd.mul_add_e_f32s(x, x, sum)),
+        };
         let scale = simd.splat_f32s(1.0 / (squares / len as f32 + RMS_EPSILON as f32).sqrt());
-        let mut i = 0;
-        while i < whole {
+        vectors!(columns, |i, is_first| {
             let scaled = simd.mul_f32s(load(simd, source, i), scale);
-            ahead.fetch_operand(i);
+            if is_first {
+                ahead.fetch_operand(i);
+            }
             finish(simd, target, i, simd.mul_f32s(scaled, load(simd, weight, i)));
-            i += lanes;
-        }
+        });
         if columns.has_rest() {
             let scaled = simd.mul_f32s(columns.load_rest(source), scale);
             columns.store_rest(target.data, simd.mul_f32s(scaled, columns.load_rest(weight)));

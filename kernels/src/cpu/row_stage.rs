@@ -7,6 +7,7 @@ use pulp::Arch;
 use super::element::Element;
 use super::kernel::Located;
 use super::row_ops::RowOp;
+use super::row_sums::RowSums;
 use super::row_target::Target;
 use super::tail::{Stretch, Tail};
 use super::tensors::Tensors;
@@ -69,6 +70,7 @@ impl<E: Element> RowStage<E> {
     ) {
         let group = Self::group(cols);
         let operand = stages.first().and_then(Self::operand);
+        let mut sums = RowSums::NONE;
         for start in rows.clone().step_by(group) {
             let count = group.min(rows.end - start);
             let offset = (start - rows.start) * cols;
@@ -91,38 +93,74 @@ impl<E: Element> RowStage<E> {
             unsafe {
                 match stages {
                     [] => {}
-                    [only] => only.apply(piece, source, target),
-                    [first, stages @ .., last] => {
-                        first.apply(piece, source, between);
-                        stages.iter().for_each(|stage| stage.apply(piece, waiting, between));
-                        last.apply(piece, waiting, target);
+                    [only] => only.apply(piece, source, target, &RowSums::NONE),
+                    [first, others @ .., last] => {
+                        sums.forget();
+                        first.apply_before(&stages[1], piece, source, between, &mut sums);
+                        for (stage, next) in others.iter().zip(&stages[2..]) {
+                            stage.apply_before(next, piece, waiting, between, &mut sums);
+                        }
+                        last.apply(piece, waiting, target, &sums);
                     }
                 }
             }
         }
     }
 
-    /// Takes a few rows through this stage.
+    /// Takes a few rows through this stage, given their sums where they are known. If the next stage is
+    /// a norm, it leaves the sums of what it wrote.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::apply_all`].
+    unsafe fn apply_before<I: Element>(
+        &self,
+        next: &Self,
+        piece: Piece<E>,
+        source: *const I,
+        target: Target,
+        sums: &mut RowSums,
+    ) {
+        // SAFETY: the caller's guarantee.
+        unsafe {
+            if let (Self::Tail(tail), true) = (self, next.begins_with_sums()) {
+                let Piece { arch, rows, .. } = piece;
+                if sums.go_through(tail, arch, source, target.data, piece.first(), rows) {
+                    return;
+                }
+            }
+            self.apply(piece, source, target, sums);
+        }
+        sums.forget();
+    }
+
+    /// Whether it needs the sums of rows before anything else.
+    const fn begins_with_sums(&self) -> bool {
+        matches!(self, Self::RowOp(RowOp::LayerNorm { .. } | RowOp::RmsNorm { .. }))
+    }
+
+    /// Takes a few rows through this stage, given their sums where they are known.
     ///
     /// # Safety
     ///
     /// As for [`Self::apply_all`].
     unsafe fn apply<I: Element, O: Element>(
         &self,
-        Piece { arch, first_row, rows, cols, ahead }: Piece<E>,
+        piece: Piece<E>,
         source: *const I,
         target: Target<O>,
+        sums: &RowSums,
     ) {
+        let Piece { arch, first_row, rows, cols, ahead } = piece;
         // SAFETY: the caller's guarantee.
         unsafe {
             match self {
                 Self::Tail(tail) => {
-                    let first = Stretch { col: 0, element: first_row * cols, len: cols };
-                    tail.apply(arch, source, target.data, first, rows, target.stream);
+                    tail.apply(arch, source, target.data, piece.first(), rows, target.stream);
                 }
                 Self::RowOp(op) => {
                     let rows = first_row..first_row + rows;
-                    op.apply(arch, source, target, rows, cols, ahead);
+                    op.apply(arch, source, target, rows, cols, ahead, sums);
                 }
             }
         }
@@ -147,4 +185,11 @@ struct Piece<E> {
     cols: usize,
     /// The rows after these, and what the first stage has for them.
     ahead: [*const E; 2],
+}
+
+impl<E> Piece<E> {
+    /// The first row as a stretch of the whole matrix.
+    const fn first(&self) -> Stretch {
+        Stretch { col: 0, element: self.first_row * self.cols, len: self.cols }
+    }
 }

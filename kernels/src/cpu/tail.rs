@@ -6,14 +6,20 @@
 //! results in bf16 here. The ops are a list that is walked for each tile: their formulas are compiled once, and
 //! any chain can be run without generating code. The walk costs a predicted jump per op and tile.
 
+mod tile;
+
 use fusion_cost_model::Pointwise;
-use fusion_cost_model::kernel::{OperandKind, Operands};
+use fusion_cost_model::kernel::OperandKind;
 use pulp::{Arch, Simd, WithSimd};
 
 use super::element::Element;
 use super::kernel::Located;
 use super::lanes::{LaneMask, Lanes, first_lanes};
-use super::tensors::Tensors;
+use super::tensors::{TensorId, Tensors};
+pub(super) use tile::{Place, transform};
+
+/// Operands of an op, at most.
+pub(super) const MAX_OPERANDS: usize = 4;
 
 /// Vector registers in the main tile.
 const TILE: usize = 4;
@@ -22,12 +28,30 @@ const TILE: usize = 4;
 #[derive(Debug, Clone)]
 pub(crate) struct TailOp<E = f32> {
     pub(crate) op: Pointwise,
-    /// The op's operands as they are given; nothing for a random one.
-    pub(crate) operands: Vec<Located<E>>,
+    /// The op's operands as they are given; nowhere for a random one. An array, so that a tile finds
+    /// them beside the op and need not ask how many there are.
+    pub(crate) operands: [Located<E>; MAX_OPERANDS],
     /// Where the folded operands go, one row each, if the op has any.
     pub(crate) folded: Option<Located>,
     /// Columns of the matrix that the op transforms.
     pub(crate) cols: usize,
+}
+
+impl<E> TailOp<E> {
+    pub(crate) fn new(
+        op: Pointwise,
+        given: &[TensorId],
+        folded: Option<TensorId>,
+        cols: usize,
+    ) -> Self {
+        let mut operands = [Located::NOWHERE; MAX_OPERANDS];
+        assert!(op.operands().iter().all(|operand| operand.kind != OperandKind::Matrix));
+        assert!(given.len() <= operands.len(), "{} has more operands", op.name());
+        for (operand, &id) in operands.iter_mut().zip(given) {
+            *operand = id.into();
+        }
+        Self { op, operands, folded: folded.map(Located::from), cols }
+    }
 }
 
 /// Pointwise ops to be applied one after the other.
@@ -215,90 +239,6 @@ fn flat<I, O, E>(ops: &[TailOp<E>], source: Rows<I>, block: Block<O>) -> (Rows<I
     let first = Stretch { len, ..first };
     let source = Rows { stride: len, ..source };
     (source, Block { rows: 1, stride: len, matrix_cols: len, first, ..block })
-}
-
-/// # Safety
-///
-/// The operands must cover the tile at this place, with `REST` the lanes of the place.
-#[inline(always)]
-unsafe fn transform<S: Simd, E: Element, const U: usize, const REST: bool>(
-    ops: &[TailOp<E>],
-    mut tile: Lanes<S, U>,
-    place: Place<S>,
-) -> Lanes<S, U> {
-    let simd = tile.simd;
-    for tail_op in ops {
-        tile = tail_op.op.apply(tile, AtTile::<S, E, REST> { simd, tail_op, place });
-    }
-    tile
-}
-
-/// Where the registers of a tile stand in the matrix: side by side in one row, or below each other
-/// in as many rows.
-#[derive(Clone, Copy)]
-struct Place<S: Simd> {
-    /// The column of the first number.
-    col: usize,
-    /// Columns from one register to the next.
-    col_step: usize,
-    /// The index of the first number in the whole matrix.
-    element: usize,
-    /// Numbers from one register to the next in the whole matrix.
-    element_step: usize,
-    /// The lanes of each register that are in the matrix, where not all are.
-    lanes: LaneMask<S>,
-}
-
-/// The operands of an op at a tile, with `REST` for some of its lanes. Made only by
-/// [`transform`], whose caller guarantees that they cover it.
-struct AtTile<'a, S: Simd, E, const REST: bool> {
-    simd: S,
-    tail_op: &'a TailOp<E>,
-    place: Place<S>,
-}
-
-impl<S: Simd, E, const REST: bool> AtTile<'_, S, E, REST> {
-    /// # Safety
-    ///
-    /// The registers must be valid, with `REST` their lanes.
-    #[inline(always)]
-    unsafe fn load<T: Element, const U: usize>(&self, source: *mut T, step: usize) -> Lanes<S, U> {
-        let source = source.cast_const();
-        // SAFETY: the caller's guarantee.
-        unsafe {
-            if REST {
-                Lanes::load_some(self.simd, source, step, self.place.lanes)
-            } else {
-                Lanes::load_apart(self.simd, source, step)
-            }
-        }
-    }
-}
-
-impl<S: Simd, E: Element, const U: usize, const REST: bool> Operands<Lanes<S, U>>
-    for AtTile<'_, S, E, REST>
-{
-    #[inline(always)]
-    fn get(&mut self, index: usize) -> Lanes<S, U> {
-        let Self { simd, tail_op, place } = *self;
-        let Place { col, col_step, element, element_step, .. } = place;
-        let TailOp { op, operands, folded, cols } = tail_op;
-        // SAFETY: the guarantee of the caller of `transform`; a scalar is one number.
-        unsafe {
-            if let Some(folded) = folded {
-                return self.load(folded.at(index * cols + col), col_step);
-            }
-            match op.operands()[index].kind {
-                OperandKind::PerChannel => self.load(operands[index].at(col), col_step),
-                OperandKind::PerElement => self.load(operands[index].at(element), element_step),
-                #[expect(clippy::cast_possible_truncation, reason = "see `uniform`")]
-                OperandKind::Random => Lanes::uniform(simd, element as u32, element_step as u32),
-                OperandKind::Scalar | OperandKind::Matrix => {
-                    Lanes::splat(simd, (*operands[index].at(0)).widen())
-                }
-            }
-        }
-    }
 }
 
 /// Applies a tail to a block. Made only by [`apply`], whose callers guarantee what the code below

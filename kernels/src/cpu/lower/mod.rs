@@ -435,16 +435,11 @@ impl<'p, E: Element> Builder<'p, E> {
     }
 
     fn tail_op(&mut self, index: usize, op: Pointwise) -> TailOp<E> {
-        assert!(op.operands().iter().all(|operand| operand.kind != OperandKind::Matrix));
         let cols = self.steps[index].output.cols as usize;
         if op.has_folded() {
             self.count_scratch::<f32>(MAX_FOLDED * cols);
         }
-        TailOp {
-            op,
-            operands: self.operands[index].iter().map(|&id| id.into()).collect(),
-            folded: op.has_folded().then(|| self.table.add::<f32>(MAX_FOLDED * cols).into()),
-            cols,
-        }
+        let folded = op.has_folded().then(|| self.table.add::<f32>(MAX_FOLDED * cols));
+        TailOp::new(op, &self.operands[index], folded, cols)
     }
 }

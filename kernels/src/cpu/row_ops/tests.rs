@@ -10,7 +10,7 @@ fn applied(mask: Option<CausalMask>, first: usize, rows: &[f32], len: usize) -> 
     let (source, target) = (data.cast_const(), Target::plain(data));
     let op = RowOp::<f32>::Softmax { mask };
     // SAFETY: source and target are the rows themselves, as is allowed.
-    unsafe { op.apply(Arch::new(), source, target, places, len, [source; 2]) };
+    unsafe { op.apply(Arch::new(), source, target, places, len, [source; 2], &RowSums::NONE) };
     rows
 }
 
