@@ -42,6 +42,7 @@ mod panels;
 mod pool;
 mod prepared;
 mod row_ops;
+mod row_piece;
 mod row_stage;
 mod row_sums;
 mod row_target;

@@ -8,12 +8,13 @@ mod columns;
 use std::ops::Range;
 
 use fusion_cost_model::kernel::{NORM_EPSILON, RMS_EPSILON};
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
 use super::approximation as approx;
 use super::causal_mask::CausalMask;
 use super::element::Element;
 use super::kernel::Located;
+use super::row_piece::Piece;
 use super::row_sums::{RowSums, Sums};
 use super::row_target::{Ahead, Target};
 use super::tensors::Tensors;
@@ -55,26 +56,24 @@ impl<E: Element> RowOp<E> {
         }
     }
 
-    /// Reads rows of `len` numbers that lie one after the other and writes the results in the same
-    /// way; `source` and the target may be the same. The first of the rows is row `first` of the whole
-    /// matrix. Meanwhile it fetches the `next` ones, and what an `operand` has for them. The `sums` of
-    /// the rows are those of `source`, where they are known.
+    /// Reads rows that lie one after the other and writes the results in the same way; `source` and
+    /// the target may be the same. Meanwhile it fetches what is ahead of the piece. The `sums` of the
+    /// rows are those of `source`, where they are known.
     ///
     /// # Safety
     ///
     /// `source` must be valid for reads and the target for writes of the rows, the operands for
-    /// reads of `len` numbers, and no other thread may write any of them meanwhile. What holds for
-    /// a [`Target`] must hold.
+    /// reads of as many numbers as a row has, and no other thread may write any of them meanwhile.
+    /// What holds for a [`Target`] must hold.
     pub(crate) unsafe fn apply<I: Element, O: Element>(
         &self,
-        arch: Arch,
+        piece: Piece<E>,
         source: *const I,
         target: Target<O>,
-        rows: Range<usize>,
-        len: usize,
-        [next, operand]: [*const E; 2],
         sums: &RowSums,
     ) {
+        let Piece { arch, first_row, rows, cols: len, ahead: [next, operand] } = piece;
+        let rows = first_row..first_row + rows;
         if target.near {
             let ahead = Ahead::<E, true> { source: next, operand };
             arch.dispatch(Apply { op: self, source, target, rows, len, ahead, sums });

@@ -7,9 +7,10 @@ use pulp::Arch;
 use super::element::Element;
 use super::kernel::Located;
 use super::row_ops::RowOp;
+use super::row_piece::Piece;
 use super::row_sums::RowSums;
 use super::row_target::Target;
-use super::tail::{Stretch, Tail};
+use super::tail::Tail;
 use super::tensors::Tensors;
 
 /// What is done to each row by itself.
@@ -123,11 +124,10 @@ impl<E: Element> RowStage<E> {
     ) {
         // SAFETY: the caller's guarantee.
         unsafe {
-            if let (Self::Tail(tail), true) = (self, next.begins_with_sums()) {
-                let Piece { arch, rows, .. } = piece;
-                if sums.go_through(tail, arch, source, target.data, piece.first(), rows) {
-                    return;
-                }
+            if let (Self::Tail(tail), true) = (self, next.begins_with_sums())
+                && sums.go_through(tail, piece, source, target.data)
+            {
+                return;
             }
             self.apply(piece, source, target, sums);
         }
@@ -151,17 +151,14 @@ impl<E: Element> RowStage<E> {
         target: Target<O>,
         sums: &RowSums,
     ) {
-        let Piece { arch, first_row, rows, cols, ahead } = piece;
+        let Piece { arch, rows, .. } = piece;
         // SAFETY: the caller's guarantee.
         unsafe {
             match self {
                 Self::Tail(tail) => {
                     tail.apply(arch, source, target.data, piece.first(), rows, target.stream);
                 }
-                Self::RowOp(op) => {
-                    let rows = first_row..first_row + rows;
-                    op.apply(arch, source, target, rows, cols, ahead, sums);
-                }
+                Self::RowOp(op) => op.apply(piece, source, target, sums),
             }
         }
     }
@@ -172,24 +169,5 @@ impl<E: Element> RowStage<E> {
             Self::Tail(tail) => tail.operand(),
             Self::RowOp(_) => None,
         }
-    }
-}
-
-/// Rows that go through the stages together.
-#[derive(Clone, Copy)]
-struct Piece<E> {
-    arch: Arch,
-    /// The first one in the whole matrix.
-    first_row: usize,
-    rows: usize,
-    cols: usize,
-    /// The rows after these, and what the first stage has for them.
-    ahead: [*const E; 2],
-}
-
-impl<E> Piece<E> {
-    /// The first row as a stretch of the whole matrix.
-    const fn first(&self) -> Stretch {
-        Stretch { col: 0, element: self.first_row * self.cols, len: self.cols }
     }
 }

@@ -1,10 +1,11 @@
 //! Pointwise ops on rows, with the sums of what they leave: a norm that follows need not read the
 //! rows again to add them up.
 
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
 use super::element::Element;
 use super::lanes::{Lanes, first_lanes};
+use super::row_piece::Piece;
 use super::tail::{Place, Stretch, Tail, transform};
 
 /// Rows whose sums are kept at a time. More than these are short ones, which cost little to read
@@ -35,9 +36,8 @@ impl RowSums {
         self.rows[..self.count].get(row).copied()
     }
 
-    /// Reads whole rows that lie one after the other, applies every op of a tail, and writes them to
-    /// `target` in the same way. `first` is the first row as a stretch of the whole matrix. For more rows
-    /// than sums are kept of, it does nothing and says so.
+    /// Reads rows that lie one after the other, applies every op of a tail, and writes them to `target`
+    /// in the same way. For more rows than sums are kept of, it does nothing and says so.
     ///
     /// # Safety
     ///
@@ -45,12 +45,12 @@ impl RowSums {
     pub(crate) unsafe fn go_through<I: Element, E: Element>(
         &mut self,
         tail: &Tail<E>,
-        arch: Arch,
+        piece: Piece<E>,
         source: *const I,
         target: *mut f32,
-        first: Stretch,
-        rows: usize,
     ) -> bool {
+        let Piece { arch, rows, .. } = piece;
+        let first = piece.first();
         self.count = 0;
         let Some(sums) = self.rows.get_mut(..rows) else { return false };
         arch.dispatch(Through { tail, source, target, first, sums });
@@ -145,6 +145,7 @@ impl<I: Element, E: Element> WithSimd for Through<'_, I, E> {
 #[cfg(test)]
 mod tests {
     use fusion_cost_model::Pointwise;
+    use pulp::Arch;
 
     use super::*;
     use crate::cpu::tail::TailOp;
@@ -153,12 +154,12 @@ mod tests {
     fn through(op: Pointwise, arch: Arch, given: &[f32], len: usize) -> (Vec<f32>, RowSums, bool) {
         let tail = Tail::<f32> { ops: vec![TailOp::new(op, &[], None, len)] };
         let mut target = vec![f32::NAN; given.len()];
-        let first = Stretch { col: 0, element: 0, len };
         let (source, place) = (given.as_ptr(), target.as_mut_ptr());
-        let mut sums = RowSums::NONE;
         let rows = given.len() / len;
+        let piece = Piece { arch, first_row: 0, rows, cols: len, ahead: [source; 2] };
+        let mut sums = RowSums::NONE;
         // SAFETY: both hold the rows, and nothing else accesses them.
-        let done = unsafe { sums.go_through(&tail, arch, source, place, first, rows) };
+        let done = unsafe { sums.go_through(&tail, piece, source, place) };
         (target, sums, done)
     }
 

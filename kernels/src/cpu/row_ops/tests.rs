@@ -1,16 +1,19 @@
 use fusion_cost_model::AttentionSizes;
+use pulp::Arch;
 
 use super::*;
 
 /// Of rows of `len` numbers, from row `first` of the matrix on.
 fn applied(mask: Option<CausalMask>, first: usize, rows: &[f32], len: usize) -> Vec<f32> {
     let mut rows = rows.to_vec();
-    let places = first..first + rows.len() / len;
+    let count = rows.len() / len;
     let data = rows.as_mut_ptr();
     let (source, target) = (data.cast_const(), Target::plain(data));
+    let arch = Arch::new();
+    let piece = Piece { arch, first_row: first, rows: count, cols: len, ahead: [source; 2] };
     let op = RowOp::<f32>::Softmax { mask };
     // SAFETY: source and target are the rows themselves, as is allowed.
-    unsafe { op.apply(Arch::new(), source, target, places, len, [source; 2], &RowSums::NONE) };
+    unsafe { op.apply(piece, source, target, &RowSums::NONE) };
     rows
 }
 
