@@ -72,6 +72,39 @@ const SIZES: [[u64; 3]; 6] = [
     [700, 90, 900],
 ];
 
+/// `linear+bias+gelu` at one size from `linear+bias+relu` there, and from itself at others.
+#[test]
+fn a_speedup_is_weighed_with_the_chains_own() {
+    const ASKED: &str = "linear+bias+gelu/f32/m256.k512.n512";
+    let gelu_elsewhere = |speedup: f64, half_width: f64| {
+        let at = |[m, k, n]: [u64; 3]| {
+            let known = known(&format!("linear+bias+gelu/f32/m{m}.k{k}.n{n}"));
+            Known { speedup, half_width, ..known }
+        };
+        SIZES[1..].iter().copied().map(at).collect::<Vec<Known>>()
+    };
+    let estimate = |own: Vec<Known>| {
+        let gemms = SIZES.iter().map(|[m, k, n]| format!("linear_bias_relu/f32/m{m}.k{k}.n{n}"));
+        let tails = ["relu", "gelu"].map(|op| format!("{op}/f32/m256.n512"));
+        let all = gemms.chain(tails).map(|text| known(&text));
+        let model = FusionCostModel::new(calibration(all.chain(own)));
+        let estimate = model.on(TARGET).estimate(&problem(ASKED));
+        assert_eq!(estimate.evidence(), Evidence::ComposedAtSize);
+        let [fused_ms, speedup] = [estimate.fused_ms(), estimate.speedup()].map(Option::unwrap);
+        assert!(speedup.low < speedup.value && speedup.value < speedup.high);
+        let unfused_ms = estimate.unfused_ms().unwrap();
+        assert!((unfused_ms.value / fused_ms.value / speedup.value - 1.0).abs() < 1e-9);
+        (fused_ms.value, speedup.value)
+    };
+    let (composed_ms, composed) = estimate(Vec::new());
+    // Elsewhere, fusing gained twice as much.
+    let own = 2.0 * composed;
+    let (ms, certain) = estimate(gelu_elsewhere(own, 0.01));
+    let (_, vague) = estimate(gelu_elsewhere(own, 0.5));
+    assert_eq!(ms, composed_ms, "the time is composed");
+    assert!(composed < vague && vague < certain && certain < own, "{composed} {vague} {certain}");
+}
+
 #[test]
 fn a_tail_is_exchanged_at_the_measured_size() {
     let model = model(&SIZES);

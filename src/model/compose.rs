@@ -99,7 +99,7 @@ pub(super) fn sum(parts: &[Part]) -> Option<Prediction> {
         of_time += (with_time * ln_fused.sd).powi(2);
         of_speedup += ((of_unfused / unfused - with_time) * ln_fused.sd).powi(2);
         of_speedup += (of_unfused / unfused * ln_speedup.sd).powi(2);
-        octaves = octaves.max(part.prediction.octaves - OCTAVES_OF_A_PART);
+        octaves = octaves.max(octaves_beyond(&part.prediction, with_time));
     }
     Some(Prediction {
         ln_fused: Uncertain { value: fused.ln(), sd: of_time.sqrt() },
@@ -109,9 +109,14 @@ pub(super) fn sum(parts: &[Part]) -> Option<Prediction> {
     })
 }
 
-/// So far beyond its measured range, the time of an op by itself is still known well enough: it is a
-/// small part of the sum, and it follows the bandwidth.
+/// So far beyond its measured range, the time of an op by itself is still known well enough, since it
+/// follows the bandwidth. Beyond that, octaves count as much as the part does in the sum.
 const OCTAVES_OF_A_PART: f64 = 2.0;
+
+/// How far a sum lies beyond the measured range for a part that makes up this share of it.
+fn octaves_beyond(part: &Prediction, share: f64) -> f64 {
+    (part.octaves - OCTAVES_OF_A_PART).max(0.0) * share.abs().min(1.0)
+}
 
 /// The first op of a known chain by itself: what is left of the unfused variant without the others.
 /// It has no other variant.
@@ -125,7 +130,9 @@ pub(super) fn rest(known: &Prediction, others: &Prediction) -> Option<Prediction
     Some(Prediction {
         ln_fused: Uncertain { value: left.ln(), sd },
         ln_speedup: Uncertain::NOTHING,
-        octaves: known.octaves.max(others.octaves - OCTAVES_OF_A_PART),
+        octaves: known
+            .octaves
+            .max((others.octaves - OCTAVES_OF_A_PART).max(0.0) * (others_ms / left).min(1.0)),
         nearest: nearest(&parts.map(|(sign, prediction)| Part { sign, prediction })),
     })
 }
@@ -226,11 +233,23 @@ mod tests {
     }
 
     #[test]
-    fn a_part_may_lie_a_little_beyond_its_range() {
+    fn a_part_may_lie_as_far_beyond_its_range_as_it_is_small() {
         let far = |octaves| Prediction { octaves, ..known(1.0, 1.0, 0.0) };
+        let octaves = |of_known, octaves| {
+            let parts = [part(1.0, known(of_known, 1.0, 0.0)), part(1.0, far(octaves))];
+            sum(&parts).unwrap().octaves
+        };
+        assert_eq!(octaves(9.0, 1.5), 0.0);
+        assert_eq!(octaves(9.0, 2.0), 0.0);
+        assert!((octaves(9.0, 6.0) - 0.4).abs() < 1e-9);
+        assert!((octaves(1.0, 6.0) - 2.0).abs() < 1e-9);
+        // What is taken off may be larger than what is left.
+        let less = [part(1.0, known(1.5, 1.0, 0.0)), part(-1.0, far(6.0))];
+        assert_eq!(sum(&less).unwrap().octaves, 4.0);
         let octaves =
-            |far| sum(&[part(1.0, known(10.0, 1.0, 0.0)), part(1.0, far)]).unwrap().octaves;
-        assert_eq!(octaves(far(1.5)), 0.0);
-        assert_eq!(octaves(far(3.0)), 1.0);
+            |whole, octaves| rest(&known(whole, 1.0, 0.0), &far(octaves)).unwrap().octaves;
+        assert_eq!(octaves(11.0, 2.0), 0.0);
+        assert!((octaves(11.0, 6.0) - 0.4).abs() < 1e-9);
+        assert_eq!(octaves(1.5, 6.0), 4.0);
     }
 }

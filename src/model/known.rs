@@ -11,7 +11,7 @@ use super::features::{CloudKey, Features};
 use super::kriging::Field;
 use super::observation::Observation;
 use super::on_paper::OnPaper;
-use super::prediction::Prediction;
+use super::prediction::{Prediction, Uncertain};
 use super::spread::Spread;
 use crate::calibration::FusionRecord;
 use crate::cost::Ceilings;
@@ -85,6 +85,31 @@ pub(super) struct Answer {
     pub(super) evidence: Evidence,
     pub(super) prediction: Prediction,
     pub(super) half_widths: [f64; 2],
+}
+
+impl Answer {
+    /// The same with the mean of its speedup and that of another answer, which rests on other records,
+    /// weighted by how certain the two are. The interval is as wide as if both were off in the same
+    /// direction.
+    ///
+    /// A speedup is paired, so how a process or a layout was cancels in it, and sizes change it little:
+    /// the chain's own records at other sizes say as much about it as other chains at this size. Of a
+    /// time they say less, so that stays.
+    fn weighing_speedup_of(self, other: &Self) -> Self {
+        let [[_, own_width], [_, other_width]] = [self, *other].map(|one| one.half_widths);
+        let [own, others] = [self, *other].map(|one| one.prediction.ln_speedup.value);
+        let squares = [own_width, other_width].map(|width| width * width);
+        // The speedup of a single op is certain.
+        let share = if squares[0] > 0.0 { squares[0] / (squares[0] + squares[1]) } else { 0.0 };
+        let between = |own: f64, others: f64| own + share * (others - own);
+        let value = between(own, others);
+        let ln_speedup = Uncertain { value, ..self.prediction.ln_speedup };
+        Self {
+            prediction: Prediction { ln_speedup, ..self.prediction },
+            half_widths: [self.half_widths[0], between(own_width, other_width)],
+            ..self
+        }
+    }
 }
 
 /// A size that exceeds the measured range by less, 7 %, does not lie outside of it.
@@ -222,26 +247,34 @@ impl Known {
         problem: &Problem,
         at_sizes: &[(Problem, usize)],
     ) -> Option<Answer> {
-        let within = |prediction: &Prediction| prediction.octaves <= SLACK_OCTAVES;
-        let answer = |evidence: Evidence, prediction: Prediction| {
-            let [time, speedup] = self.spreads.of(evidence);
-            let Prediction { ln_fused, ln_speedup, .. } = prediction;
-            let half_widths = [time.half_width(ln_fused.sd), speedup.half_width(ln_speedup.sd)];
-            Some(Answer { evidence, prediction, half_widths })
-        };
-        if let Some(found) = self.composed_at_size(records, problem, at_sizes).filter(within) {
-            return answer(Evidence::ComposedAtSize, found);
-        }
+        let within = |found: &Prediction| found.octaves <= SLACK_OCTAVES;
+        let at_size = self.composed_at_size(records, problem, at_sizes);
         let key = CloudKey::of(problem);
         let own = self.clouds.get(&key).map(|cloud| cloud.at(&Features::of(problem)));
-        if let Some(found) = own.filter(within) {
-            return answer(Evidence::Interpolated, found);
+        let of_sizes = |found: &Prediction| {
+            if within(found) { Evidence::Interpolated } else { Evidence::Extrapolated }
+        };
+        let own = own.map(|found| self.answer(of_sizes(&found), found));
+        if let Some(found) = at_size.filter(within) {
+            let composed = self.answer(Evidence::ComposedAtSize, found);
+            return Some(own.map_or(composed, |own| composed.weighing_speedup_of(&own)));
         }
-        let composed = self.composed_between(records, problem);
-        if let Some(found) = composed.filter(within) {
-            return answer(Evidence::ComposedBetween, found);
+        if let Some(own) = own.filter(|own| own.evidence == Evidence::Interpolated) {
+            return Some(own);
         }
-        answer(Evidence::Extrapolated, own.or(composed)?)
+        let between = self.composed_between(records, problem);
+        if let Some(found) = between.filter(within) {
+            return Some(self.answer(Evidence::ComposedBetween, found));
+        }
+        own.or_else(|| Some(self.answer(Evidence::Extrapolated, at_size.or(between)?)))
+    }
+
+    /// With the intervals that leaving records out asks for.
+    fn answer(&self, evidence: Evidence, found: Prediction) -> Answer {
+        let [time, speedup] = self.spreads.of(evidence);
+        let half_widths =
+            [time.half_width(found.ln_fused.sd), speedup.half_width(found.ln_speedup.sd)];
+        Answer { evidence, prediction: found, half_widths }
     }
 
     /// The speedups of a cloud, if it has records.

@@ -1,10 +1,10 @@
 //! Going on after an end.
 
-use calibrate::run::{Entry, Journal, Outcome, Seed, Session};
+use calibrate::run::{Entry, Journal, Outcome, RunSettings, Seed, Session};
 use calibrate::stop::Stop;
 use fusion_cost_model::calibration::RunEnd;
 
-use super::scripted::{SETTINGS, Scripted, key, run, subjects};
+use super::scripted::{SETTINGS, Scripted, disturbed, key, processes, run, subjects};
 
 /// Wherever a run ends, going on from its journal leads to the same result as never ending, and
 /// no process is made twice.
@@ -36,6 +36,46 @@ fn a_run_that_goes_on_makes_every_process_once() {
         };
         assert_eq!(results(&outcome), results(&expected));
         assert_eq!(outcome.noise, expected.noise);
+    }
+}
+
+/// Whoever runs the same command again, since the machine is quiet now, is not told once more that
+/// it was busy.
+#[test]
+fn a_first_pass_in_which_everything_was_disturbed_is_made_anew() {
+    let subjects = subjects(3);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.journal");
+    let part = |workers: &mut Scripted, settings: RunSettings, of: usize| {
+        let (journal, recovered) = Journal::open(&path, &key(), Seed::Given(1)).unwrap();
+        let stop = Stop::default();
+        let session = Session::new(workers, settings, &subjects[..of], &stop).unwrap();
+        session.with_journal(journal, recovered.entries).run().unwrap()
+    };
+    let busy = || Scripted { answer: Some(disturbed), ..Scripted::new() };
+    for _ in 0..2 {
+        let mut workers = busy();
+        let outcome = part(&mut workers, SETTINGS, 3);
+        assert_eq!(outcome.end, RunEnd::Disturbed);
+        assert!(!workers.tasks.is_empty(), "the first pass is not made anew");
+    }
+    // Whoever wants it all the same keeps what there is: the first process of each problem is made.
+    let forced = RunSettings { forced: true, ..SETTINGS };
+    let mut workers = Scripted { stop_before: Some(0), ..Scripted::new() };
+    let outcome = part(&mut workers, forced, 3);
+    assert_eq!((outcome.end, processes(&outcome.measured)), (RunEnd::Interrupted, vec![1, 1, 1]));
+
+    // What belongs to another selection stays, and what was made on the quiet machine counts.
+    let outcome = part(&mut Scripted::new(), SETTINGS, 2);
+    assert_eq!((outcome.end, outcome.left_over.len()), (RunEnd::Complete, 1));
+    let all = outcome.controls.iter().chain(&outcome.measured).flat_map(|one| &one.processes);
+    assert!(all.into_iter().all(|process| !process.samples.is_mostly_disturbed()));
+    let mut nobody = Scripted::new();
+    let again = part(&mut nobody, SETTINGS, 2);
+    assert!(nobody.tasks.is_empty(), "{} processes were made again", nobody.tasks.len());
+    assert_eq!(again.ceilings, outcome.ceilings);
+    for (again, outcome) in again.measured.iter().zip(&outcome.measured) {
+        assert_eq!(again.processes, outcome.processes);
     }
 }
 

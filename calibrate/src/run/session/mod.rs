@@ -7,7 +7,7 @@
 mod ceilings;
 mod process;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
@@ -109,13 +109,12 @@ impl<'a> Session<'a> {
                     if !report.ladder.failed.is_empty() {
                         self.ladder_of_ceilings = report.ladder.clone();
                     }
-                    // Whoever joins two journals may have a line twice.
-                    let is_it = |known: &PassCeilings| {
-                        (known.dtype, known.clock, known.pass) == (dtype, clock, pass)
-                    };
-                    if !self.seen_ceilings.iter().any(is_it) {
-                        self.seen_ceilings.push(PassCeilings { dtype, clock, pass, report });
-                    }
+                    // Whoever joins two journals may have a line twice, and a pass may have been
+                    // made anew: the later one counts, as of processes.
+                    self.seen_ceilings.retain(|known| {
+                        (known.dtype, known.clock, known.pass) != (dtype, clock, pass)
+                    });
+                    self.seen_ceilings.push(PassCeilings { dtype, clock, pass, report });
                 }
                 Entry::Wrong { subject, reason } => {
                     if let Some(measured) =
@@ -153,6 +152,7 @@ impl<'a> Session<'a> {
             processes: self.settings.procedure.processes,
             spread: self.settings.spread,
         });
+        self.forget_a_disturbed_beginning();
         let end = self.passes()?;
         // What ended early did so before all was known of the machine.
         self.estimate_those(|_| true);
@@ -248,6 +248,31 @@ impl<'a> Session<'a> {
     fn is_hopeless(&self) -> bool {
         let made = || self.measured[self.controls..].iter().filter(|one| !one.processes.is_empty());
         !self.settings.forced && made().count() > 0 && made().all(Measured::ended_disturbed)
+    }
+
+    /// Makes the first pass anew if it is all that there is of the run, and was of no use: whoever goes
+    /// on does so since the machine is quiet now.
+    fn forget_a_disturbed_beginning(&mut self) {
+        let ours: HashSet<Subject> =
+            self.measured.iter().map(|measured| measured.subject).collect();
+        let goes_further = |(subject, number): &(Subject, u32)| {
+            ours.contains(subject) && process::pass_of(*number) > 0
+        };
+        let is_lost = |index: usize| {
+            let first = self.recovered.get(&(self.measured[index].subject, 0));
+            first.is_some_and(|report| report.samples.is_mostly_disturbed())
+        };
+        let todo = self.unfinished(self.controls..self.measured.len());
+        if self.settings.forced
+            || todo.is_empty()
+            || self.recovered.keys().any(goes_further)
+            || !todo.into_iter().all(is_lost)
+        {
+            return;
+        }
+        self.recovered.retain(|(subject, _), _| !ours.contains(subject));
+        self.seen_ceilings.clear();
+        self.observer.warn("what there is of the first pass was disturbed; it is made anew");
     }
 
     /// Estimates what goes on, by what is known of the machine now.

@@ -24,6 +24,11 @@ const MOST_REPEATS: u32 = 2;
 /// The repeated processes of a pass have numbers of their own, this far from its own number.
 const REPEAT: u32 = 1 << 16;
 
+/// The pass of a process with this number.
+pub(super) fn pass_of(number: u32) -> u32 {
+    number % REPEAT
+}
+
 impl Session<'_> {
     /// Measures one subject in one process. One of an A/A run in which most pairs were disturbed
     /// counts for nothing and is made again: it would be missing in every verdict.
@@ -55,7 +60,7 @@ impl Session<'_> {
         if let Some(end) = self.end_before(seconds) {
             return Ok(Some(end));
         }
-        self.observer.process_starts(&subject, number % REPEAT);
+        self.observer.process_starts(&subject, pass_of(number));
         self.begin_where_others_are(index);
         while self.measured[index].state == State::Unfinished {
             let began = Instant::now();
