@@ -13,7 +13,8 @@ pub enum Evidence {
     /// The problem itself was measured.
     Measured,
     /// A chain that differs in some ops was measured at this very size; the new ops were added and the
-    /// old ones subtracted, each as measured by themselves.
+    /// old ones subtracted, each as measured by themselves. Where the chain was measured at other sizes,
+    /// the speedup is the mean with its own.
     ComposedAtSize,
     /// The chain was measured at sizes around this one.
     Interpolated,

@@ -130,9 +130,7 @@ pub(super) fn rest(known: &Prediction, others: &Prediction) -> Option<Prediction
     Some(Prediction {
         ln_fused: Uncertain { value: left.ln(), sd },
         ln_speedup: Uncertain::NOTHING,
-        octaves: known
-            .octaves
-            .max((others.octaves - OCTAVES_OF_A_PART).max(0.0) * (others_ms / left).min(1.0)),
+        octaves: known.octaves.max(octaves_beyond(others, others_ms / left)),
         nearest: nearest(&parts.map(|(sign, prediction)| Part { sign, prediction })),
     })
 }
