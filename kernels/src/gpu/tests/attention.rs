@@ -45,7 +45,7 @@ const SIZES: &[&str] = &[
     "b1.h2.q9.kv17.d260",
     "b2.h6.q3.kv5.d7.kvh2.causal1",
     "b1.h4.q1.kv96.d64.kvh2",
-    "b1.h3.q150.kv150.d33.kvh1.causal1",
+    "b1.h3.q150.kv151.d33.kvh1.causal1",
     "b1.h2.q70.kv200.d128.causal1",
     "b1.h2.q9.kv17.d260.kvh1.causal1",
 ];

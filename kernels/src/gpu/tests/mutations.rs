@@ -77,7 +77,7 @@ const ATTENTION: Checks = &[
             "qk+scale+add+softmax+dropout+pv+add/f32/b2.h3.q17.kv70.d7",
             "attention_scores/f32/b1.h2.q33.kv70.d8",
             "attention_head/f16/b1.h1.q65.kv70.d128",
-            "attention_head/f16/b2.h4.q65.kv131.d16.kvh2.causal1",
+            "attention_head/f16/b2.h4.q130.kv131.d16.kvh2.causal1",
             "attention_scores/f32/b1.h2.q33.kv70.d8.causal1",
         ],
     ),
