@@ -17,7 +17,8 @@ const OPERATORS: &[(Class, &[&str])] = &[
         "conv1d", "conv2d", "conv3d", "convolution", "_convolution", "cudnn_convolution",
         "miopen_convolution", "convolution_backward", "conv_transpose2d",
         "cudnn_convolution_relu", "miopen_convolution_relu", "cudnn_convolution_add_relu",
-        "miopen_convolution_add_relu",
+        "miopen_convolution_add_relu", "_conv_depthwise2d", "conv_depthwise3d",
+        "miopen_depthwise_convolution",
     ]),
     (Class::Pool, &[
         "max_pool1d", "max_pool2d", "max_pool3d", "max_pool2d_with_indices",

@@ -12,6 +12,7 @@ use super::missing::Missing;
 use super::places::Place;
 use super::proofs::Proofs;
 use super::result::FusionEvidence;
+use super::work::Work;
 use crate::classify::{Class, ClassSet};
 
 /// What a neighbour can do on the way: it reads or writes the same numbers.
@@ -49,7 +50,10 @@ pub(super) fn by_absence(
     let place = &places[at];
     let work = proofs.work(1 - side, place).filter(|_| place.is_only_of(1 - side) && !taken[at])?;
     let activations = proofs.activations(1 - side, place);
-    if !missing.lacks(work, activations) || !ABSORBED.contains(work.main) {
+    let is_missing = missing.lacks(work, activations);
+    // A layer adds several times. One addition less, and none at another place, is missing as well.
+    let is_one_less = work.main == Class::Elementwise && !missing.adds_elsewhere;
+    if !(is_missing || is_one_less) || !ABSORBED.contains(work.main) {
         return None;
     }
     let is_neighbour = |other: &usize| places[*other].is_paired();
@@ -66,17 +70,19 @@ pub(super) fn by_absence(
         let parts = own.parts().union(missing);
         Some(Found { side, fused: neighbour, separate, parts, by, confidence, is_partial, excess })
     };
-    if let Some(proven) = neighbours().find(|one| proofs.prove(places, side, *one, (work.main, at)))
-    {
+    let is_proven = |one: &usize| proofs.prove(places, side, *one, (work.main, at));
+    if is_missing && let Some(proven) = neighbours().find(is_proven) {
         return found(proven, FusionEvidence::Name, 0.9, false, None);
     }
     let mean = |at: usize| places[at].sums.both.0[1 - side].mean_ns();
     let may_do_more = |one: &usize| proofs.may_do_more(side, &places[*one]);
     let tried = neighbours().filter(may_do_more).filter_map(|neighbour| {
-        let (growth, is_more) = growth(places, side, neighbour, taken).unwrap_or((0.0, false));
+        let growth = growth(places, side, neighbour, taken).unwrap_or_default();
         // The speed of the device is in both, and so is how much there is to do.
-        let excess = growth * mean(neighbour)? / mean(at)?;
-        let is_shown = is_more && excess >= LEAST_EXCESS;
+        let excess = growth.part * mean(neighbour)? / mean(at)?;
+        // Outside of layers there may be nothing that depends on the device in the same way.
+        let is_compared = growth.is_of_class || !around.is_outside;
+        let is_shown = growth.is_more && is_compared && excess >= LEAST_EXCESS;
         (excess <= MOST_EXCESS).then_some((neighbour, excess, is_shown))
     });
     // What the excess explains best.
@@ -85,12 +91,25 @@ pub(super) fn by_absence(
         b.2.cmp(&a.2).then_with(|| off(a.1).total_cmp(&off(b.1)))
     };
     let (neighbour, excess, is_shown) = tried.min_by(by_fit)?;
+    let is_dense = |work: Work| matches!(work.main, Class::Gemm | Class::MoeGemm | Class::Conv);
+    if !is_missing && !(is_shown && places[neighbour].works[side].is_some_and(is_dense)) {
+        return None;
+    }
     found(neighbour, FusionEvidence::Absence, 0.6, !is_shown, Some(excess))
 }
 
-/// By which part a kernel takes longer on a side than other kernels of the layer explain, and
-/// whether chance does not explain that either.
-fn growth(places: &[Place<'_>], side: usize, of: usize, taken: &[bool]) -> Option<(f64, bool)> {
+/// How much longer a kernel takes on a side than other kernels of the layer explain.
+#[derive(Debug, Clone, Copy, Default)]
+struct Growth {
+    /// By which part of its time.
+    part: f64,
+    /// Whether chance does not explain it either.
+    is_more: bool,
+    /// Whether the other kernels are of its class, which depend on the device in the same way.
+    is_of_class: bool,
+}
+
+fn growth(places: &[Place<'_>], side: usize, of: usize, taken: &[bool]) -> Option<Growth> {
     let ratio = |place: &Place<'_>| -> Option<(f64, f64)> {
         let (own, own_variance) = place.sums.shares[side].logarithm()?;
         let (other, other_variance) = place.sums.shares[1 - side].logarithm()?;
@@ -105,9 +124,9 @@ fn growth(places: &[Place<'_>], side: usize, of: usize, taken: &[bool]) -> Optio
             places.filter(|(_, place)| place.works[side].is_some_and(|work| is_one(work.main)));
         alike.filter_map(|(_, place)| ratio(place)).collect()
     };
-    // Kernels of one class depend on the device in the same way.
     let mut others_of = others(&|other| other == class);
-    if others_of.len() < 2 {
+    let is_of_class = others_of.len() >= 2;
+    if !is_of_class {
         others_of = others(&|other| other != Class::Comm);
     }
     others_of.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -118,5 +137,6 @@ fn growth(places: &[Place<'_>], side: usize, of: usize, taken: &[bool]) -> Optio
     let variance_of_others = others_of.iter().map(|(_, variance)| variance).sum::<f64>() / count;
     let most = others_of.iter().map(|(other, _)| (other - usual).abs()).fold(0.0, f64::max);
     let deviation = (variance + variance_of_others).sqrt();
-    Some((off.exp_m1(), off > DEVIATIONS * deviation && off > OFF_MORE * most))
+    let is_more = off > DEVIATIONS * deviation && off > OFF_MORE * most;
+    Some(Growth { part: off.exp_m1(), is_more, is_of_class })
 }

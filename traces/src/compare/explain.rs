@@ -96,7 +96,7 @@ impl Evidence<'_, '_> {
                     .iter()
                     .filter(|class| self.is_as_often_elsewhere(*class, places));
                 let classes = elsewhere.fold(ClassSet::EMPTY, ClassSet::with);
-                Missing { classes, activations: Activations::ANY }
+                Missing { classes, activations: Activations::ANY, adds_elsewhere: true }
             })
         };
         kinds.iter().zip(all).map(of_kind).collect()

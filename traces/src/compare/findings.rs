@@ -42,7 +42,7 @@ impl Evidence<'_, '_> {
         for (number, (kind, places)) in self.kinds.list.iter().zip(all).enumerate() {
             // A fusion is between layers that both sides have.
             if kind.variants.iter().all(|side| !side.is_empty()) {
-                let of_kind = fusion::find(places, &missing[number], kind.key.goes_on(), proofs);
+                let of_kind = fusion::find(places, &missing[number], kind.key, proofs);
                 found.extend(of_kind.into_iter().map(|found| (number, found)));
             }
         }

@@ -20,6 +20,7 @@ use super::places::Place;
 use super::proofs::Proofs;
 use super::result::{FusionEvidence, Which};
 use super::roles::Role;
+use super::variants::Key;
 use crate::classify::{Class, ClassSet};
 
 /// A fusion in the layers of a kind.
@@ -44,16 +45,15 @@ pub(super) struct Found {
     pub(super) excess: Option<f64>,
 }
 
-/// The fusions in the layers of a kind. `missing` is what no layer of each side does, and `goes_on`
-/// says whether a layer is followed by the beginning of another one: then the first
-/// place is behind the last one.
+/// The fusions in the layers of a kind. `missing` is what no layer of each side does. Where a layer is
+/// followed by the beginning of another one, the first place is behind the last one.
 pub(super) fn find(
     places: &[Place<'_>],
     missing: &[Missing; 2],
-    goes_on: bool,
+    key: Key,
     proofs: &Proofs<'_>,
 ) -> Vec<Found> {
-    let around = Around { places, goes_on };
+    let around = Around { places, goes_on: key.goes_on(), is_outside: key.is_outside };
     let mut taken = vec![false; places.len()];
     let mut found: Vec<Found> = Vec::new();
     let mut take = |one: Option<Found>, taken: &mut [bool]| {
@@ -191,6 +191,8 @@ fn by_definition(places: &[Place<'_>], side: usize, at: usize, taken: &[bool]) -
 pub(super) struct Around<'p> {
     pub(super) places: &'p [Place<'p>],
     goes_on: bool,
+    /// Whether they are outside of layers.
+    pub(super) is_outside: bool,
 }
 
 impl Around<'_> {

@@ -11,6 +11,8 @@ pub(super) struct Missing {
     pub(super) classes: ClassSet,
     /// The activations that some layer may compute.
     pub(super) activations: Activations,
+    /// Whether the side adds at a place where the other side does nothing.
+    pub(super) adds_elsewhere: bool,
 }
 
 impl Missing {
@@ -19,21 +21,23 @@ impl Missing {
         proofs: &Proofs<'_>,
         places: impl Iterator<Item = &'p Place<'p>>,
     ) -> [Self; 2] {
-        let mut present = [(ClassSet::EMPTY, Activations::NONE); 2];
+        let mut present = [(ClassSet::EMPTY, Activations::NONE, false); 2];
         for place in places {
-            for (side, (classes, activations)) in present.iter_mut().enumerate() {
+            for (side, (classes, activations, adds)) in present.iter_mut().enumerate() {
                 for (work, _) in &place.sums.works[side] {
                     *classes = classes.union(work.parts());
                 }
                 if let Some(work) = proofs.work(side, place) {
                     *classes = classes.union(work.parts());
                     *activations = activations.with(proofs.activations(side, place));
+                    *adds |= place.is_only_of(side) && work.main == Class::Elementwise;
                 }
             }
         }
-        present.map(|(present, activations)| {
+        present.map(|(present, activations, adds_elsewhere)| {
             let absent = Class::ALL.into_iter().filter(|class| !present.contains(*class));
-            Self { classes: absent.fold(ClassSet::EMPTY, ClassSet::with), activations }
+            let classes = absent.fold(ClassSet::EMPTY, ClassSet::with);
+            Self { classes, activations, adds_elsewhere }
         })
     }
 

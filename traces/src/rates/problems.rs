@@ -189,7 +189,16 @@ fn measurable(op: &str, text: &str, problem: &Problem) -> Result<Measurable, &'s
             };
             let groups = channels.checked_div(of_group).filter(|groups| *groups > 0);
             let groups = groups.ok_or("its channels are not those of its weights")?;
-            let chain = of_chain(if tensor(2) { "conv_bias" } else { "conv2d" })?;
+            let chain = match (base(op), tensor(2)) {
+                ("convolution_relu", true) => "conv2d+bias+relu",
+                ("convolution_relu", false) => "conv_relu",
+                ("convolution_add_relu", _) => return Err("what is added may be scaled"),
+                // The sizes of the window come before the bias.
+                ("_conv_depthwise2d", _) if tensor(3) => "conv_bias",
+                (_, true) => "conv_bias",
+                (_, false) => "conv2d",
+            };
+            let chain = of_chain(chain)?;
             let sizes = ConvSizes { n: batch, c: channels, h, w, k, r, s, stride, pad, groups };
             Measurable::conv(chain, dtype, sizes).map_err(too_large)
         }
@@ -255,5 +264,30 @@ mod tests {
             assert_eq!(found.as_deref(), Some(&*format!("{chain}/bf16/m16.k64.n32")));
         }
         assert_eq!(problem(""), None);
+    }
+
+    #[test]
+    fn what_a_convolution_does_besides_is_in_its_chain() {
+        let of = |op: &str, behind: &str| {
+            let text = format!("8x32x56x56 float;32x{behind}");
+            problem_of(&format!("aten::{op}"), &text).map(|problem| problem.to_string())
+        };
+        let lists = "ScalarList=[1, 1]; ScalarList=[1, 1]; ScalarList=[1, 1]; Scalar=1";
+        let dense = "f32/n8.c32.h56.w56.k32.r3.s3.pad1";
+        for (op, bias, chain) in [
+            ("cudnn_convolution_relu", "32 float", "conv2d+bias+relu"),
+            ("cudnn_convolution_relu", "", "conv_relu"),
+            ("convolution", "32 float", "conv_bias"),
+            ("convolution", "", "conv2d"),
+        ] {
+            let found = of(op, &format!("32x3x3 float;{bias}; {lists}"));
+            assert_eq!(found.as_deref(), Some(&*format!("{chain}/{dense}")), "{op} {bias}");
+        }
+        assert_eq!(of("cudnn_convolution_add_relu", &format!("32x3x3 float;; ; {lists}")), None);
+        for (bias, chain) in [("32 float", "conv_bias"), ("", "conv2d")] {
+            let text = format!("1x3x3 float; ScalarList=[3, 3];{bias}; {lists}");
+            let expected = format!("{chain}/{dense}.groups32");
+            assert_eq!(of("_conv_depthwise2d", &text).as_deref(), Some(&*expected));
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Convolutions: what their operators were called with.
 
-use super::problem::{Problem, is_of_library, saturating_product};
+use super::problem::{Problem, base, is_of_library, saturating_product};
 use super::{Input, Shape};
 
 /// What a convolution computes.
@@ -36,12 +36,16 @@ struct Window {
 }
 
 impl Window {
-    fn of(shape: &Shape<'_>, sizes: &[u64], is_of_library: bool) -> Self {
-        let lists = shape.inputs.iter().skip(2).map(Input::numbers);
-        let mut lists = lists.filter(|list| list.len() == sizes.len());
-        // The framework's operator has the stride before the padding, those of libraries behind.
+    fn of(op: &str, shape: &Shape<'_>, sizes: &[u64]) -> Self {
+        // The sizes of the window itself come first, behind the weights.
+        let first = if is_depthwise_of_framework(op) { 3 } else { 2 };
+        let lists = shape.inputs.iter().skip(first).filter(|input| input.is_list());
+        let mut lists = lists.map(Input::numbers).filter(|list| list.len() == sizes.len());
+        // The framework's operator has the stride before the padding, those of libraries behind,
+        // unless an activation follows.
+        let has_padding_first = is_of_library(op) && !base(op).ends_with("_relu");
         let (stride, padding) = match (lists.next(), lists.next()) {
-            (Some(padding), Some(stride)) if is_of_library => (stride, padding),
+            (Some(padding), Some(stride)) if has_padding_first => (stride, padding),
             (Some(stride), Some(padding)) => (stride, padding),
             _ => (vec![1; sizes.len()], sizes.iter().map(|size| size / 2).collect()),
         };
@@ -77,10 +81,12 @@ pub(super) fn forward(op: &str, shape: &Shape<'_>) -> Option<Problem> {
     let (image, weights) = (shape.known(0)?, shape.known(1)?);
     let [batch, channels, image @ ..] = &image[..] else { return None };
     let sizes = weights.get(2..)?;
-    if image.len() != sizes.len() || is_transposed(shape, 6) {
+    // In an operator of a library, this input is the number of groups or how it chooses a kernel.
+    let is_transposed = !is_of_library(op) && is_transposed(shape, 6);
+    if image.len() != sizes.len() || is_transposed {
         return None;
     }
-    let window = Window::of(shape, sizes, is_of_library(op));
+    let window = Window::of(op, shape, sizes);
     Some(Problem::Conv {
         batch: *batch,
         image: image.to_vec(),
@@ -120,6 +126,11 @@ pub(super) fn backward(shape: &Shape<'_>) -> Option<Problem> {
         points,
         pass,
     })
+}
+
+/// Whether an operator has the sizes of its window behind the weights.
+fn is_depthwise_of_framework(op: &str) -> bool {
+    matches!(base(op), "_conv_depthwise2d" | "conv_depthwise3d")
 }
 
 /// Whether an operator of the framework goes the other way, by the number of the input that says so.
@@ -211,6 +222,75 @@ mod tests {
         for mask in ["", " =", " =[True]", " =7"] {
             assert_eq!(of(mask), Some(2.0 * one), "{mask}");
         }
+    }
+
+    #[test]
+    fn what_a_library_is_told_of_choosing_a_kernel_is_no_direction() {
+        let lists = "ScalarList=[1, 1]; ScalarList=[2, 2]; ScalarList=[1, 1]; Scalar=1";
+        let expected = Some((2_u64 * 128 * 64 * 9 * 8 * 28 * 28) as f64);
+        for benchmark in ["True", "False"] {
+            // Padding, stride, dilation, groups, benchmark, deterministic, allow_tf32; where it has no
+            // bias, benchmark is the input that says of others whether they are transposed.
+            let text = format!(
+                "8x64x56x56;128x64x3x3; {lists}; Scalar={benchmark}; Scalar=False; Scalar=True"
+            );
+            assert_eq!(flops("aten::cudnn_convolution", &text), expected, "{benchmark}");
+            let text = format!("8x64x56x56;128x64x3x3;; {lists}; Scalar={benchmark}; Scalar=False");
+            assert_eq!(flops("aten::miopen_convolution", &text), expected, "{benchmark}");
+        }
+    }
+
+    #[test]
+    fn depthwise_convolutions_of_both_vendors_are_the_same_problem() {
+        let of = Problem::of;
+        let framework = of(
+            "aten::convolution",
+            "8x32x56x56;32x1x3x3;32; ScalarList=[2, 2]; ScalarList=[1, 1]; ScalarList=[1, 1]; \
+             Scalar=False; ScalarList=[0, 0]; Scalar=32",
+        );
+        assert_eq!(
+            framework.as_ref().map(Problem::flops),
+            Some(f64::from(2 * 32 * 9 * 8 * 28 * 28))
+        );
+        // The window, then the bias, the stride, the padding and the dilation.
+        let cuda = of(
+            "aten::_conv_depthwise2d",
+            "8x32x56x56;32x1x3x3; ScalarList=[3, 3];32; ScalarList=[2, 2]; ScalarList=[1, 1]; \
+             ScalarList=[1, 1]",
+        );
+        assert_eq!(cuda, framework);
+        let miopen = of(
+            "aten::miopen_depthwise_convolution",
+            "8x32x56x56;32x1x3x3;32; ScalarList=[1, 1]; ScalarList=[2, 2]; ScalarList=[1, 1]; \
+             Scalar=32; Scalar=True; Scalar=False",
+        );
+        assert_eq!(miopen, framework);
+        let in_space = of(
+            "aten::conv_depthwise3d",
+            "1x4x9x9x9;4x1x3x3x3; ScalarList=[3, 3, 3];; ScalarList=[2, 2, 2]; \
+             ScalarList=[1, 1, 1]; ScalarList=[1, 1, 1]",
+        );
+        assert_eq!(in_space.map(|one| one.flops()), Some(f64::from(2 * 4 * 27 * 5 * 5 * 5)));
+    }
+
+    #[test]
+    fn convolutions_with_an_activation_have_the_stride_first() {
+        let lists = "ScalarList=[2, 2]; ScalarList=[1, 1]; ScalarList=[1, 1]; Scalar=1";
+        let images = "8x64x56x56;128x64x3x3";
+        let expected = Some((2_u64 * 128 * 64 * 9 * 8 * 28 * 28) as f64);
+        for library in ["cudnn", "miopen"] {
+            let op = format!("aten::{library}_convolution_relu");
+            assert_eq!(flops(&op, &format!("{images};128; {lists}")), expected);
+            // What is added, and times what, comes before the bias.
+            let op = format!("aten::{library}_convolution_add_relu");
+            let text = format!("{images};8x128x28x28; Scalar=1;128; {lists}");
+            assert_eq!(flops(&op, &text), expected);
+        }
+        // A factor is no list of one.
+        let one =
+            "1x4x100;4x4x3;1x4x50; Scalar=7;4; ScalarList=[2]; ScalarList=[1]; ScalarList=[1]";
+        let expected = Some(f64::from(2 * 4 * 4 * 3 * 50));
+        assert_eq!(flops("aten::cudnn_convolution_add_relu", one), expected);
     }
 
     #[test]

@@ -4,13 +4,15 @@
 //! the shape of the operator that launched it.
 
 mod convolution;
+mod mask;
 mod pages;
 mod problem;
 
 pub use convolution::ConvPass;
+pub(crate) use mask::Mask;
 pub(crate) use pages::{Packed, Pages, joined_queries};
 pub use problem::Problem;
-pub(crate) use problem::{base, has_unknown_groups, saturating_product};
+pub(crate) use problem::{base, has_unknown_groups, is_convolution, saturating_product};
 
 /// What an operator was called with, one entry for each input.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -77,6 +79,11 @@ impl<'t> Input<'t> {
             Vec::new()
         };
         Self { dims, kind, value }
+    }
+
+    /// Whether it is a list of values.
+    fn is_list(&self) -> bool {
+        self.value.starts_with('[')
     }
 
     /// The numbers in a value: `[2, 2]`, or `2`.

@@ -83,10 +83,8 @@ impl Problem {
                 let [vocabulary, width] = table[..] else { return None };
                 Some(Self::Embedding { vocabulary, width, tokens })
             }
-            "convolution" | "_convolution" | "conv1d" | "conv2d" | "conv3d" => {
-                convolution::forward(op, &shape)
-            }
             "convolution_backward" => convolution::backward(&shape),
+            _ if is_convolution(base) => convolution::forward(op, &shape),
             _ if base.contains("attention") => attention(base, &shape),
             _ if class_of_op(op).is_some_and(|found| found.main == Class::Gemm) => {
                 gemm(base, &shape)
@@ -116,6 +114,14 @@ impl Problem {
             Self::Embedding { .. } => 0.0,
         }
     }
+}
+
+/// Whether an operator without its library convolves going forward.
+pub(crate) fn is_convolution(base: &str) -> bool {
+    let of_framework = ["convolution", "_convolution", "conv1d", "conv2d", "conv3d"];
+    let depthwise = ["_conv_depthwise2d", "conv_depthwise3d", "depthwise_convolution"];
+    let with_activation = ["convolution_relu", "convolution_add_relu"];
+    [&of_framework[..], &depthwise, &with_activation].iter().any(|names| names.contains(&base))
 }
 
 /// The name of an operator without its library, and without that of the maker behind it.

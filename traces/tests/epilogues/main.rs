@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod additions;
 mod diffusion;
 mod gates;
 mod inductor;

@@ -8,19 +8,19 @@ use super::listed::{Op, mm, op, trace};
 use super::{Loaded, answer, compare};
 
 const LAYERS: usize = 6;
-const STEPS: usize = 3;
+pub(crate) const STEPS: usize = 3;
 
-fn loaded(steps: &[(Option<String>, Vec<Op>)]) -> Loaded {
+pub(crate) fn loaded(steps: &[(Option<String>, Vec<Op>)]) -> Loaded {
     Loaded::of(Trace::from_json(trace(steps).as_bytes(), &Options::default()).unwrap())
 }
 
-fn pair(both: [Loaded; 2]) -> Comparison {
+pub(crate) fn pair(both: [Loaded; 2]) -> Comparison {
     let [first, second] = both;
     compare(&first, &second)
 }
 
 /// A model of layers, with what looks up tokens before and a head behind them.
-fn layered(tokens: u64, layer: &[Op]) -> Vec<Op> {
+pub(crate) fn layered(tokens: u64, layer: &[Op]) -> Vec<Op> {
     let gather = "void at::native::vectorized_gather_kernel<16, long>()";
     let table = format!("[[32000, 1024], [{tokens}]]");
     let mut all = vec![op("aten::embedding", &table, gather, 2000)];
@@ -29,7 +29,7 @@ fn layered(tokens: u64, layer: &[Op]) -> Vec<Op> {
     all
 }
 
-fn norm(tokens: u64) -> Op {
+pub(crate) fn norm(tokens: u64) -> Op {
     op("aten::rms_norm", &format!("[[{tokens}, 1024], [1024]]"), "rms_norm_kernel", 1500)
 }
 

@@ -10,11 +10,13 @@ pub(crate) struct Op {
     pub(crate) kernel: &'static str,
     pub(crate) ns: u64,
     pub(crate) ints: &'static [usize],
+    /// The values of its inputs, where some matter.
+    pub(crate) values: &'static str,
 }
 
 pub(crate) fn op(name: &'static str, dims: &str, kernel: &'static str, ns: u64) -> Op {
     let dims = dims.to_owned();
-    Op { name, dims, kernel, ns, ints: &[] }
+    Op { name, dims, kernel, ns, ints: &[], values: "" }
 }
 
 /// A GEMM with weights.
@@ -38,8 +40,11 @@ pub(crate) fn trace(steps: &[(Option<String>, Vec<Op>)]) -> String {
             };
             let kinds = (0..inputs).map(kind).collect::<Vec<_>>().join(", ");
             let dims = &one.dims;
-            let args =
+            let mut args =
                 format!("\"External id\": {id}, \"Input Dims\": {dims}, \"Input type\": [{kinds}]");
+            if !one.values.is_empty() {
+                args += &format!(", \"Concrete Inputs\": {}", one.values);
+            }
             text += &event("cpu_op", one.name, (1, 1), host_ns..host_ns + 900, &args);
             let args = format!("\"External id\": {id}, \"correlation\": {id}");
             text += &event(

@@ -7,6 +7,7 @@ mod hidden;
 mod listed;
 #[path = "../loaded/mod.rs"]
 mod loaded;
+mod models;
 mod program;
 #[path = "../real/mod.rs"]
 mod real;
@@ -436,6 +437,8 @@ fn public_pairs_of_different_work() {
         ),
         ("traces/mi300x_qwen1.5-0.5b_eager", "traces/h100_bert-small_eager"),
         ("more_traces/mi300x_flux_aiter", "traces/h100_qwen1.5-0.5b_eager"),
+        // Neither has sizes. One has no convolution, the other one 53 in a step.
+        ("more_traces/dlrm_8ranks/rank0", "traces/a100_nccl_train"),
     ] {
         let [one, other] = [first, second].map(|path| real(&format!("{path}.json.gz")));
         let found = compare(&one, &other);

@@ -3,7 +3,7 @@
 //!
 //! `workload` is the work of a side, from the shapes of its operators, with the `lookups` of
 //! tokens, and the `marks` of its steps; `model` asks whether it is one model, with the same
-//! `weights` and `heads` of attention, `phase` whether both ran the same phases, `sizes` whether they
+//! `weights`, `heads` and `masks` of attention, `phase` whether both ran the same phases, `sizes` whether they
 //! solved the same problems, with what is known of `experts` and of `bags` of lookups, and `context`
 //! how far their attention looks back; `first_steps` may take longer than others; `matched` is what
 //! is alike whatever else differs.
@@ -16,6 +16,7 @@ mod first_steps;
 mod heads;
 mod lookups;
 mod marks;
+mod masks;
 mod matched;
 mod model;
 mod phase;

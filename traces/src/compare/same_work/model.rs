@@ -8,7 +8,7 @@ use super::super::result::{Answer, Basis, Question, WorkAspect};
 use super::super::side::Chosen;
 use super::super::text::{number, percent};
 use super::workload::{Weights, Workload};
-use super::{heads, weights};
+use super::{heads, masks, weights};
 use crate::ratio::ratio;
 
 /// Of one model so much of the calls with weights have sizes that the other side has too.
@@ -19,6 +19,13 @@ pub(super) const SAME_SUM: f64 = 0.02;
 
 /// Fewer sizes of weights show no model.
 const LEAST_SIZES: usize = 3;
+
+/// Counts that differ by less are the same.
+const EQUAL_COUNT: f64 = 1.02;
+
+/// A model that spends so much of its time in convolutions has more than what cuts an image into
+/// tokens.
+const OF_CONVOLUTIONS: f64 = 0.1;
 
 /// Counts that differ by this factor are of different models: recordings may cut a step.
 pub(super) const SAME_COUNT: f64 = 1.25;
@@ -55,6 +62,10 @@ pub(super) fn question(
     if let Some(words) = heads::difference(works) {
         return question(Answer::Different, "heads of attention".to_owned(), words.map(Some));
     }
+    if let Some(words) = masks::difference(works) {
+        let words = words.map(|words| Some(words.to_owned()));
+        return question(Answer::Different, "masks of attention".to_owned(), words);
+    }
     if let Some(Mismatch::Counts(counts)) = mismatch
         && are_called_by_layer(works, *counts)
     {
@@ -72,6 +83,10 @@ pub(super) fn question(
         let evidence =
             format!("only {} of the time is in classes that both sides have", percent(share));
         return question(Answer::Different, evidence, described);
+    }
+    if let Some(words) = one_convolves(works) {
+        let evidence = "convolutions, which only one side has".to_owned();
+        return question(Answer::Different, evidence, words.map(Some));
     }
     if have_weights {
         let shares = [shared(&works[0], &works[1]), shared(&works[1], &works[0])];
@@ -141,6 +156,21 @@ fn spread([first, second]: &[Workload; 2]) -> Option<f64> {
     (least > 0.0 && most > 0.0).then(|| most / least)
 }
 
+/// The convolutions of two recordings with operators, of which one has none, and the other one spends
+/// much of its time in them.
+fn one_convolves(works: &[Workload; 2]) -> Option<[String; 2]> {
+    let convolves = |work: &Workload| {
+        work.convolutions > 0 && ratio(work.convolutions_ns, work.all_ns) >= OF_CONVOLUTIONS
+    };
+    // A replayed graph has kernels and no operators.
+    let has_none = |work: &Workload| {
+        work.convolutions == 0 && work.convolutions_ns == 0 && work.is_training.is_some()
+    };
+    let [first, second] = works;
+    let is_one = (convolves(first) && has_none(second)) || (convolves(second) && has_none(first));
+    is_one.then(|| works.each_ref().map(|work| format!("{} convolutions", work.convolutions)))
+}
+
 /// The convolutions of a step, or for each GEMM where steps are not known.
 fn by_convolutions(works: &[Workload; 2], steps: &Steps) -> Option<(Answer, [String; 2])> {
     if works.iter().any(|work| work.convolutions == 0) {
@@ -159,7 +189,12 @@ fn by_convolutions(works: &[Workload; 2], steps: &Steps) -> Option<(Answer, [Str
     let unit = if of_step { "a step" } else { "for each GEMM" };
     let words = [first, second].map(|count| format!("{} convolutions {unit}", number(count)));
     let factor = (first / second).max(second / first);
-    Some((if factor <= SAME_COUNT { Answer::Same } else { Answer::Different }, words))
+    let answer = match () {
+        () if factor <= EQUAL_COUNT => Answer::Same,
+        () if factor <= SAME_COUNT => Answer::Unknown,
+        () => Answer::Different,
+    };
+    Some((answer, words))
 }
 
 /// The share of a side's calls with weights whose sizes the other side has.

@@ -4,7 +4,7 @@
 //! what one side has more of must be in the other in another form: one side may join the weights of
 //! several GEMMs, which then have as many elements.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::basis::Steps;
 use super::super::result::Basis;
@@ -13,6 +13,12 @@ use super::workload::{Weights, Workload};
 
 /// Sums of elements that differ by less are of the same weights: recordings may cut a step.
 const SAME_ELEMENTS: f64 = 0.1;
+
+/// Adapters of a higher rank are not told from what a model may have.
+const MOST_RANKS: u64 = 256;
+
+/// An adapter is so much longer than its rank at least.
+const LEAST_LENGTH: u64 = 4;
 
 /// The calls of each weight in a step, by its sizes.
 type Calls = BTreeMap<Vec<u64>, f64>;
@@ -24,6 +30,9 @@ pub(super) fn difference(works: &[Workload; 2], steps: &Steps) -> Option<&'stati
         && !near(first, second, SAME_SUM)
     {
         return Some("sizes of the vocabulary");
+    }
+    if adapters(&works[0]).is_empty() != adapters(&works[1]).is_empty() {
+        return Some("adapters, which only one side has");
     }
     let are_known = works.iter().all(|work| work.flops_of_weights().is_some());
     // An evaluation between steps uses the weights of the same model more often.
@@ -112,6 +121,25 @@ fn calls_by_size(work: &Workload) -> Calls {
         *all.entry(sizes).or_default() += count;
     }
     all
+}
+
+/// The ranks of adapters: a GEMM makes rows so short, and another one makes them long again. Beside
+/// joined weights they are too little to make a difference of all elements.
+fn adapters(work: &Workload) -> BTreeSet<u64> {
+    let gemms = || {
+        work.weights.keys().filter_map(|weights| match *weights {
+            // The gradient of weights is a sum over tokens.
+            Weights::Gemm([_, n, k]) if !work.tokens_of_calls.contains(&k) => Some((n, k)),
+            _ => None,
+        })
+    };
+    let is_rank = |rank: u64, length: u64| {
+        (1..=MOST_RANKS).contains(&rank)
+            && length >= rank.saturating_mul(LEAST_LENGTH)
+            && !work.tokens_of_calls.contains(&rank)
+    };
+    let shorter: BTreeSet<u64> = gemms().filter(|(n, k)| is_rank(*n, *k)).map(|(n, _)| n).collect();
+    gemms().filter(|(n, k)| is_rank(*k, *n) && shorter.contains(k)).map(|(_, k)| k).collect()
 }
 
 /// How many times as often the first side calls what both call, of the call in the middle.

@@ -10,12 +10,13 @@ use super::experts::Experts;
 use super::heads::Heads;
 use super::lookups::lookups;
 use super::marks::{MarkedSize, marked};
+use super::masks::Masks;
 use super::votes::Votes;
 use crate::NameId;
 use crate::classify::{AttnPhase, Class};
 use crate::launched::NONE;
 use crate::segment::Phase;
-use crate::shapes::{Packed, Problem, Shape, base, saturating_product};
+use crate::shapes::{Packed, Problem, Shape, base, is_convolution, saturating_product};
 
 /// FLOPs are those of a recording if so much of the time of GEMMs, convolutions and attention is in
 /// operators whose arithmetic is known.
@@ -119,6 +120,8 @@ pub(super) struct Workload {
     pub(super) dtype: Option<String>,
     /// Convolutions in the recording.
     pub(super) convolutions: u64,
+    /// The durations of their kernels.
+    pub(super) convolutions_ns: u64,
     /// GEMMs with weights in the recording.
     pub(super) gemms: u64,
     /// Whether gradients are computed; none if operators were not recorded.
@@ -130,6 +133,7 @@ pub(super) struct Workload {
     /// How far attention looks back in each phase.
     pub(super) contexts: FxHashMap<Option<Phase>, Context>,
     pub(super) heads: Heads,
+    pub(super) masks: Masks,
     pub(super) experts: Experts,
     pub(super) bags: Bags,
 }
@@ -159,6 +163,9 @@ impl Workload {
             let is_of_experts = class.main == Class::MoeGemm;
             if is_main {
                 work.main.add(duration_ns, 0);
+            }
+            if class.main == Class::Conv {
+                work.convolutions_ns = work.convolutions_ns.saturating_add(duration_ns);
             }
             let is_dense = matches!(class.main, Class::Gemm | Class::Conv);
             if is_dense {
@@ -228,7 +235,7 @@ impl Workload {
         let (mut images, mut attended) = (Votes::default(), Votes::default());
         for (op, shape, calls) in calls {
             match base(op) {
-                "convolution" | "_convolution" => self.convolutions += calls.count,
+                base if is_convolution(base) => self.convolutions += calls.count,
                 "mm" | "addmm" | "linear" => self.gemms += calls.count,
                 _ => {}
             }
@@ -244,6 +251,7 @@ impl Workload {
             }
             let problem = Problem::of(op, shape);
             self.heads.add(op, shape, problem.as_ref());
+            self.masks.add(op, shape, problem.as_ref(), calls.attention_ns);
             let has_keys = matches!(problem, Some(Problem::Attention { .. }));
             let open_ns = if has_keys { 0 } else { calls.attention_ns };
             self.main.add(0, open_ns);

@@ -1,6 +1,6 @@
 //! What the sizes of attention say: one token of each sequence, or prompts.
 
-use crate::shapes::{Pages, Problem, Shape, base, joined_queries};
+use crate::shapes::{Mask, Pages, Problem, Shape, joined_queries};
 
 /// Who verifies what a smaller model drafted reads a few tokens of a sequence, or a tree of them. A
 /// sequence with more is a prompt.
@@ -41,7 +41,9 @@ impl Statement {
             Some(Problem::Attention { batch, queries, keys, is_backward: false, .. }) => {
                 let seen = match (queries, keys) {
                     (1, 2..) => Seen::OneToken { sequences: batch },
-                    (2.., _) if queries == keys && is_causal(op, text) => Seen::Prompts,
+                    (2.., _) if queries == keys && Mask::of(op, text) == Some(Mask::Causal) => {
+                        Seen::Prompts
+                    }
                     _ => Seen::Several,
                 };
                 Self { attention: Some(seen), keys: Some(keys), ..Self::default() }
@@ -77,23 +79,6 @@ fn of_lengths(tokens: u64, sequences: u64, each: u64, longest: u64) -> Seen {
     }
     let has_single = others >= sequences - 1 && others < 2 * (sequences - 1);
     if has_single { Seen::Mixed } else { Seen::Several }
-}
-
-/// Whether each token attends to those before it only, by the operator's own input for that.
-fn is_causal(op: &str, text: &str) -> bool {
-    let place = match base(op) {
-        // By the number of its mask: none, or one of two that are causal.
-        "_efficient_attention_forward" => 9,
-        "_cudnn_attention_forward" => 10,
-        "_scaled_dot_product_flash_attention" => 4,
-        "scaled_dot_product_attention" => 5,
-        "_scaled_dot_product_efficient_attention" | "_scaled_dot_product_cudnn_attention" => 6,
-        "_flash_attention_forward" => 8,
-        _ => return false,
-    };
-    let shape = Shape::of(text);
-    let has = |value: &str| matches!(value, "1" | "2") || value.eq_ignore_ascii_case("true");
-    shape.inputs.get(place).is_some_and(|input| has(input.value))
 }
 
 #[cfg(test)]
