@@ -30,12 +30,12 @@ pub(crate) fn sizes(form: Form) -> &'static [&'static str] {
             "n1.c1.h1.w1.k1.r1.s1",
             "n1.c3.h5.w7.k2.r3.s3",
             "n2.c3.h5.w7.k5.r3.s3.pad1",
-            "n1.c5.h9.w8.k7.r3.s2.stride2.pad1",
+            "n2.c5.h9.w8.k7.r3.s2.stride2.pad1",
             "n2.c16.h11.w13.k33.r1.s1",
             "n1.c16.h11.w13.k17.r1.s1.stride2",
             "n1.c6.h9.w9.k9.r3.s3.pad1.groups3",
             "n2.c35.h7.w7.k35.r3.s3.pad1.groups35",
-            "n1.c19.h8.w9.k19.r5.s3.stride2.pad2.groups19",
+            "n2.c19.h8.w9.k19.r5.s3.stride2.pad2.groups19",
             "n1.c8.h6.w6.k16.r3.s3.pad1.groups8",
             "n1.c32.h3.w3.k300.r3.s3.pad1",
             "n1.c2.h40.w37.k19.r7.s7.stride2.pad3",
@@ -48,7 +48,7 @@ pub(crate) fn sizes(form: Form) -> &'static [&'static str] {
         ],
         Form::ConvPool => &[
             "n1.c1.h2.w2.k1.r1.s1",
-            "n1.c3.h6.w6.k5.r3.s3.pad1",
+            "n2.c3.h7.w6.k5.r3.s3.stride2.pad1",
             "n2.c3.h9.w11.k18.r3.s3.pad1",
             "n1.c2.h13.w10.k17.r3.s3.pad1.pool3.pstride2.ppad1",
             "n1.c3.h33.w31.k67.r7.s7.stride2.pad3.pool3.pstride2.ppad1",
@@ -65,6 +65,7 @@ pub(crate) fn sizes(form: Form) -> &'static [&'static str] {
             "b1.h6.q1.kv33.d7.kvh2",
             "b2.h18.q1.kv40.d5.kvh2",
             "b2.h3.q17.kv40.d9.kvh1",
+            "b1.h1.q3.kv63.d8",
         ],
         Form::MultiheadLinear => &[
             "b1.h1.q1.kv1.d1.n1",
@@ -84,10 +85,11 @@ pub(crate) fn causal_sizes(form: Form) -> &'static [&'static str] {
         Form::Attention => &[
             "b1.h2.q2.kv2.d1.causal1",
             "b2.h3.q7.kv19.d5.causal1",
+            "b1.h1.q2.kv64.d16.causal1",
             "b1.h6.q1.kv35.d9.kvh2.causal1",
             "b2.h6.q17.kv17.d7.kvh2.causal1",
             "b1.h4.q67.kv131.d16.kvh1.causal1",
-            "b1.h1.q150.kv150.d33.causal1",
+            "b1.h1.q150.kv151.d33.causal1",
         ],
         Form::MultiheadLinear => {
             &["b2.h6.q5.kv7.d3.kvh2.causal1.n9", "b1.h2.q131.kv131.d5.kvh1.causal1.n17"]

@@ -8,25 +8,40 @@
 
 #include <limits>
 #include <map>
+#include <utility>
 #include <vector>
 
 namespace port::hopper {
 namespace emulated {
 
+// The block's shared memory, as a matrix core reads it.
+struct Shared {
+    const u8* first;
+    u32 bytes;
+
+    template <u32 BYTES>
+    void copy(u32 from, u16* numbers) const {
+        const u32 at = swizzled(from) - SHARED_START;
+        if (at > bytes || bytes - at < BYTES) host::fail("a wgmma reads outside of shared memory");
+        memcpy(numbers, first + at, BYTES);
+    }
+};
+
 struct Matrix {
     u32 start, leading, stride;
     int n_major;
 
-    // K and M, or K and N.
-    u16 at(int k, int i) const {
-        const u32 offset = n_major ? i / 64 * leading + k / 8 * stride + k % 8 * 128 + i % 64 * 2
-                                   : i / 8 * stride + i % 8 * 128 + k * 2;
-        const u32 address = swizzled(start + offset);
-        if (address < SHARED_START || address + 2 > SHARED_START + host::self().shared_bytes)
-            host::fail("a wgmma reads outside of shared memory");
-        u16 number;
-        memcpy(&number, in_shared(address), 2);
-        return number;
+    // The numbers along K in row or column `i`.
+    void read(const Shared& from, int i, u16 (&numbers)[WGMMA_DEPTH]) const {
+        if (n_major) {
+            const u32 column = start + i / 64 * leading + i % 64 * 2;
+            for (int k = 0; k < WGMMA_DEPTH; k++)
+                from.copy<2>(column + k / 8 * stride + k % 8 * 128, &numbers[k]);
+        } else {
+            // The swizzle moves 16 bytes together.
+            const u32 row = start + i / 8 * stride + i % 8 * 128;
+            for (int k = 0; k < WGMMA_DEPTH; k += 8) from.copy<16>(row + k * 2, &numbers[k]);
+        }
     }
 };
 
@@ -38,26 +53,37 @@ inline Matrix matrix_of(u64 descriptor, int n_major) {
     return {field(0), field(16), field(32), n_major};
 }
 
+struct Numbers {
+    u16 k[WGMMA_DEPTH];
+
+    bool operator!=(const Numbers& other) const { return memcmp(k, other.k, sizeof(k)) != 0; }
+};
+
+// What a lane multiplies: its two rows of A, and its columns of B.
+struct Operands {
+    Numbers a[2];
+    std::vector<Numbers> b;
+};
+
 struct Wgmma {
     float* c;
     int size;
     bool accumulate;
-    std::vector<u16> a[2]; // this lane's two rows
-    std::vector<u16> b;    // its columns
+    Operands operands;
     Matrix from_a, from_b;
     bool a_in_registers;
     const u32* registers; // where they are, and what they held
     u32 held[4];
-    float (*to_float)(u16);
+    void (*multiply)(const Operands&, float* c);
 
-    void read(std::vector<u16> (&rows)[2], std::vector<u16>& columns) const {
+    void read(Operands& to) const {
+        const Shared from = {shared(), host::self().shared_bytes};
         for (int half = 0; half < 2 && !a_in_registers; half++)
-            for (int k = 0; k < WGMMA_DEPTH; k++)
-                rows[half].push_back(from_a.at(k, wgmma_row(2 * half)));
-        for (int i = 0; i < size; i++)
-            if (i / 2 % 2 == 0)
-                for (int k = 0; k < WGMMA_DEPTH; k++)
-                    columns.push_back(from_b.at(k, wgmma_col(i)));
+            from_a.read(from, wgmma_row(2 * half), to.a[half].k);
+        to.b.resize(size / 2);
+        const int first = wgmma_col(0);
+        for (int column = 0; column < size / 2; column++)
+            from_b.read(from, first + column / 2 * 8 + column % 2, to.b[column].k);
     }
 };
 
@@ -86,25 +112,19 @@ inline Pending& mine() {
     return pending;
 }
 
-inline void compute(const Wgmma& operation) {
-    Pending& pending = mine();
-    std::vector<u16> rows[2], columns;
-    operation.read(rows, columns);
-    const bool same_a =
-        operation.a_in_registers || (rows[0] == operation.a[0] && rows[1] == operation.a[1]);
-    if (!same_a || columns != operation.b)
-        host::fail("what a wgmma reads has changed while it was under way");
+inline void compute(const Wgmma& operation, Pending& pending) {
+    static thread_local Operands now;
+    operation.read(now);
+    const Operands& then = operation.operands;
+    bool differs = !operation.a_in_registers && (now.a[0] != then.a[0] || now.a[1] != then.a[1]);
+    for (int column = 0; column < operation.size / 2; column++)
+        differs |= now.b[column] != then.b[column];
+    if (differs) host::fail("what a wgmma reads has changed while it was under way");
     if (operation.a_in_registers && memcmp(operation.registers, operation.held, 16) != 0)
         host::fail("registers of a wgmma have changed while it was under way");
     Flying& flying = pending.flying[operation.c];
-    for (int i = 0; i < operation.size; i++) {
-        const u16* row = operation.a[i / 2 % 2].data();
-        const u16* col = operation.b.data() + (i / 4 * 2 + i % 2) * WGMMA_DEPTH;
-        float sum = operation.accumulate ? flying.c[i] : 0.0f;
-        for (int k = 0; k < WGMMA_DEPTH; k++)
-            sum += operation.to_float(row[k]) * operation.to_float(col[k]);
-        flying.c[i] = sum;
-    }
+    if (!operation.accumulate) flying.c.assign(operation.size, 0.0f);
+    operation.multiply(then, flying.c.data());
     if (--flying.started == 0) {
         memcpy(operation.c, flying.c.data(), operation.size * sizeof(float));
         pending.flying.erase(operation.c);
@@ -112,8 +132,19 @@ inline void compute(const Wgmma& operation) {
 }
 
 template <typename T>
-float number_of(u16 bits) {
-    return to_float(T{bits});
+void multiply(const Operands& operands, float* c) {
+    float rows[2][WGMMA_DEPTH];
+    for (int half = 0; half < 2; half++)
+        for (int k = 0; k < WGMMA_DEPTH; k++) rows[half][k] = to_float(T{operands.a[half].k[k]});
+    for (const Numbers& numbers : operands.b) {
+        const int column = static_cast<int>(&numbers - operands.b.data());
+        float factors[WGMMA_DEPTH];
+        for (int k = 0; k < WGMMA_DEPTH; k++) factors[k] = to_float(T{numbers.k[k]});
+        for (int half = 0; half < 2; half++) {
+            float& sum = c[column / 2 * 4 + half * 2 + column % 2];
+            for (int k = 0; k < WGMMA_DEPTH; k++) sum += rows[half][k] * factors[k];
+        }
+    }
 }
 
 template <typename T, int SIZE>
@@ -123,14 +154,14 @@ void start(float (&c)[SIZE], Wgmma operation, int accumulate) {
     operation.c = c;
     operation.size = SIZE;
     operation.accumulate = accumulate != 0;
-    operation.to_float = number_of<T>;
-    operation.read(operation.a, operation.b);
+    operation.multiply = multiply<T>;
+    operation.read(operation.operands);
     Flying& flying = pending.flying[c];
     if (flying.started++ == 0) {
         flying.c.assign(c, c + SIZE);
         for (float& x : c) x = std::numeric_limits<float>::quiet_NaN();
     }
-    pending.open.push_back(operation);
+    pending.open.push_back(std::move(operation));
 }
 
 } // namespace emulated
@@ -143,7 +174,7 @@ inline void wgmma_fence(PORT_PLACE) {
 inline void wgmma_commit(PORT_PLACE) {
     sync_warp(file, line);
     emulated::Pending& pending = emulated::mine();
-    pending.groups.push_back(pending.open);
+    pending.groups.push_back(std::move(pending.open));
     pending.open.clear();
     pending.fenced = false;
 }
@@ -151,9 +182,11 @@ inline void wgmma_commit(PORT_PLACE) {
 template <int PENDING>
 void wgmma_wait(PORT_PLACE) {
     sync_warp(file, line);
-    std::vector<std::vector<emulated::Wgmma>>& groups = emulated::mine().groups;
+    emulated::Pending& pending = emulated::mine();
+    std::vector<std::vector<emulated::Wgmma>>& groups = pending.groups;
     while (groups.size() > PENDING) {
-        for (const emulated::Wgmma& operation : groups.front()) emulated::compute(operation);
+        for (const emulated::Wgmma& operation : groups.front())
+            emulated::compute(operation, pending);
         groups.erase(groups.begin());
     }
     // The wgmmas of a warp are done at once. Here each lane has its part of them, and none may go on
@@ -170,7 +203,7 @@ void wgmma(float (&c)[SIZE], u64 a, u64 b, int accumulate, PORT_PLACE) {
     emulated::Wgmma operation{};
     operation.from_a = emulated::matrix_of(a, 0);
     operation.from_b = emulated::matrix_of(b, N_MAJOR);
-    emulated::start<T>(c, operation, accumulate);
+    emulated::start<T>(c, std::move(operation), accumulate);
 }
 
 template <typename T, int N_MAJOR, int SIZE>
@@ -190,10 +223,10 @@ void wgmma(float (&c)[SIZE], const u32 (&a)[4], u64 b, int accumulate, PORT_PLAC
     for (int half = 0; half < 2; half++)
         for (int k = 0; k < WGMMA_DEPTH; k++) {
             const u32 pair = all[lane() / 4 * 4 + k % 8 / 2].x[k / 8 * 2 + half];
-            operation.a[half].push_back(static_cast<u16>(pair >> k % 2 * 16));
+            operation.operands.a[half].k[k] = static_cast<u16>(pair >> k % 2 * 16);
         }
     operation.from_b = emulated::matrix_of(b, N_MAJOR);
-    emulated::start<T>(c, operation, accumulate);
+    emulated::start<T>(c, std::move(operation), accumulate);
 }
 
 } // namespace port::hopper

@@ -61,7 +61,8 @@ const CONV: Checks = &[(
     "sm_80",
     &[
         "conv2d+bias+hardswish/f16/n2.c3.h9.w11.k18.r3.s3.pad1",
-        "conv2d+bias+hardswish/f32/n1.c19.h8.w9.k19.r5.s3.stride2.pad2.groups19",
+        "conv2d+bias+hardswish/f32/n2.c19.h8.w9.k19.r5.s3.stride2.pad2.groups19",
+        "conv2d+bias/f32/n2.c5.h9.w8.k7.r3.s2.stride2.pad1",
         "conv2d+bias+relu6+max_pool+add+tanh/f32/n2.c3.h9.w11.k18.r3.s3.pad1",
     ],
 )];
@@ -79,6 +80,9 @@ const ATTENTION: Checks = &[
             "attention_head/f16/b1.h1.q65.kv70.d128",
             "attention_head/f16/b2.h4.q130.kv131.d16.kvh2.causal1",
             "attention_scores/f32/b1.h2.q33.kv70.d8.causal1",
+            // A single key in the last step, and one less than a step has.
+            "attention_head/f32/b1.h1.q2.kv64.d16.causal1",
+            "attention_head/f32/b1.h1.q3.kv63.d8",
         ],
     ),
     ("gfx942", &["attention_head/bf16/b1.h2.q65.kv131.d33"]),
@@ -148,6 +152,8 @@ fn changes() -> Vec<Mutation> {
         change("conv.h", "u32(row.x + col.x) < u32(w)", "u32(row.x + col.x) <= u32(w)"),
         change("conv.h", "if (u32(x) < u32(w)) {", "if (u32(x) <= u32(w)) {"),
         change("conv.h", "if (first + p >= out_w) break;", ""),
+        change("conv.h", "place.image * h + y", "place.image * pixels.out_h + y"),
+        change("conv.h", "image * h * w * channels", "image * out_h * out_w * channels"),
         change("conv.h", "const int top = y < 0 ? -y : 0,", "const int top = 0,"),
         change("conv.h", "first >= rows_count ||", "first > rows_count ||"),
         change("max_pool.h", "if (at >= elements) return;", "if (at > elements) return;"),
@@ -155,6 +161,12 @@ fn changes() -> Vec<Mutation> {
         change("max_pool.h", "clamp(x + s, 0, sizes.width - 1)", "(x + s)"),
         change("attention.h", "if (col >= keys_left)", "if (col > keys_left)"),
         change("attention.h", "if (first_key + S::KEYS <=", "if (first_key <="),
+        change("attention.h", "<= problem.key_count) return;", "<= problem.key_count + 1) return;"),
+        change(
+            "attention.h",
+            "<= problem.seen_by(first_row)) return;",
+            "<= problem.seen_by(first_row) + 1) return;",
+        ),
         change("attention/copy.h", "col < cols ? rows - row : 0;", "rows - row;"),
         change("attention/store.h", "if (row >= rows ||", "if (row > rows ||"),
         // Masks, and whose keys a head has.

@@ -115,9 +115,9 @@ fn linear_layers_with_what_follows() {
         "linear+mul/f16/m64.k16.n504",
         // Several tiles of a cluster, and its ring more than once round.
         "linear+bias+relu/f16/m250.k328.n392",
-        // An odd number of rows of tiles: nothing of one block of the last cluster is stored. A box of
-        // B that both blocks get lies partly outside.
-        "linear+bias+relu/bf16/m2100.k8.n72",
+        // More rows of tiles than a group has, and an odd number of them: nothing of one block of the
+        // last cluster is stored. A box of B that both blocks get lies partly outside.
+        "linear+bias+relu/bf16/m4200.k8.n72",
     ]);
 }
 
@@ -152,6 +152,9 @@ fn attention_with_a_causal_mask_and_shared_keys() {
     check(&[
         "attention_head/bf16/b2.h6.q131.kv264.d64.kvh2.causal1",
         "attention_head/f16/b1.h4.q200.kv200.d128.kvh1.causal1",
+        // Of the last step of keys a tile sees one, or one less than all.
+        "attention_head/bf16/b1.h4.q135.kv136.d64.causal1",
+        "attention_head/bf16/b1.h4.q130.kv256.d64.causal1",
         "attention_head/bf16/b1.h4.q3.kv136.d64.kvh2",
         "qk+softmax+pv+add/f16/b1.h2.q270.kv304.d64.causal1",
         "multihead_linear/bf16/b2.h2.q129.kv136.d64.kvh1.causal1.n24",
@@ -319,6 +322,24 @@ fn a_store_that_nobody_waits_for_is_seen() {
     are_missed_in(OUTPUT, problem, &[wait], &[Order::Forward]);
 }
 
+/// Blocks take tiles by groups of rows of tiles.
+#[test]
+fn the_order_of_tiles_in_groups_is_checked() {
+    let changes = [
+        ("group * GROUP_ROWS + within % height", "within % height"),
+        ("static_cast<int>(tile % group_tiles)", "static_cast<int>(tile)"),
+    ];
+    are_missed_in(GEMM, "linear+bias/bf16/m4200.k8.n72", &changes, &[Order::Forward]);
+}
+
+/// The last group has fewer rows.
+#[test]
+#[ignore = "compiles kernels for each of the changes: minutes; ALL_ARCHITECTURES=1 .ci/run runs it"]
+fn the_height_of_the_last_group_is_checked() {
+    let change = ("const int left = rows - group * GROUP_ROWS;", "const int left = rows;");
+    are_missed_in(GEMM, "linear+bias/bf16/m4200.k8.n520", &[change], &[Order::Forward]);
+}
+
 #[test]
 #[ignore = "compiles kernels for each of the changes: minutes; ALL_ARCHITECTURES=1 .ci/run runs it"]
 fn all_that_stores_need_is_missed() {
@@ -347,6 +368,17 @@ fn what_a_mask_and_shared_keys_need_is_missed() {
     ];
     let problem = "attention_head/f16/b1.h4.q150.kv264.d64.kvh2.causal1";
     are_missed_in("hopper/attend.h", problem, &changes, &[Order::Forward]);
+    for (problem, from, to) in [
+        (
+            "q135.kv136",
+            "(problem.template seen_before<CAUSAL>(first_query + ROWS));",
+            "(problem.template seen_before<CAUSAL>(first_query + ROWS - 1));",
+        ),
+        ("q130.kv256", "if (seen < STEP_KEYS) {", "if (seen < STEP_KEYS - 1) {"),
+    ] {
+        let problem = format!("attention_head/bf16/b1.h4.{problem}.d64.causal1");
+        are_missed_in("hopper/attend.h", &problem, &[(from, to)], &[Order::Forward]);
+    }
 }
 
 /// On a device of few processors.

@@ -5,9 +5,11 @@ use memmap2::MmapMut;
 use crate::gpu::tensors::{Role, TensorSpec};
 
 const PAGE: usize = 4096;
-/// What lies around a tensor in its own pages, and what results hold before they are written: not
-/// a number in any format.
-const CANARY: u8 = 0xFF;
+/// What results hold before they are written: not a number in any format.
+const UNWRITTEN: u8 = 0xFF;
+/// What lies around a tensor in its own pages: a number in all formats, since an op gives back what is
+/// none as it was.
+const CANARY: u8 = 0x5A;
 /// What tensors are aligned to. Real ones are aligned to more; so little brings the end of the
 /// tensor close to the page that cannot be accessed.
 const ALIGNMENT: usize = 16;
@@ -29,6 +31,7 @@ impl Tensor {
         let end = PAGE + accessible;
         let start = (end - bytes) / ALIGNMENT * ALIGNMENT;
         pages[PAGE..end].fill(CANARY);
+        pages[start..start + bytes].fill(UNWRITTEN);
         for guard in [0, end] {
             // SAFETY: the page is part of the mapping, and no other reference to it exists.
             let status = unsafe {
@@ -54,7 +57,7 @@ impl Tensor {
     /// Prepares it for a launch; inputs and counters stay as they are.
     pub(super) fn poison(&mut self) {
         if matches!(self.role, Role::Result | Role::Scratch) {
-            self.bytes_mut().fill(CANARY);
+            self.bytes_mut().fill(UNWRITTEN);
         }
     }
 
