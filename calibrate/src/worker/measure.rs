@@ -64,7 +64,13 @@ fn sample(
     }
     let pinned = backend.pinned().map(<[u32]>::to_vec);
     let setup = subject.setup(task.cache);
-    progress.doing(READY);
+    let is_gpu = !clock.is_host();
+    // A runtime has limits of its own: its compiler may take minutes.
+    if is_gpu && !matches!(implementation, Implementation::Runtime(_)) {
+        progress.prepares(READY);
+    } else {
+        progress.doing(READY);
+    }
     let (prepared, variants) = if comparison.has_copy() {
         let variant = comparison.variants()[0];
         (backend.prepare_copies(problem, &inputs, setup, variant)?, Variant::ALL)
@@ -76,7 +82,6 @@ fn sample(
     };
     let prepared = &mut *prepared;
     prepared.run_each(&mut progress.first_runs(READY))?;
-    let is_gpu = !clock.is_host();
     let watch = is_gpu.then_some(progress);
     progress.doing(PROVED);
     let mut proof = match prove(&prover, prepared, (task.proved, [1; 2]), watch)? {

@@ -5,6 +5,10 @@ use std::time::Duration;
 use fused_kernels::worker::Notes;
 use fusion_cost_model::Problem;
 
+/// How long a GPU's driver and its compiler may take to make the kernels and the tensors of a problem
+/// ready: many times what they take.
+const PREPARE_LIMIT: Duration = Duration::from_secs(3 * 60);
+
 /// Where a worker says what it is doing, and how long a kernel may take.
 pub(super) struct Progress {
     notes: Notes,
@@ -40,6 +44,11 @@ impl Progress {
     /// The same of what may not take longer than a kernel.
     pub(super) fn limited(&self, doing: impl Into<String>) {
         self.say(doing.into(), Some(self.kernel_limit));
+    }
+
+    /// The same of what a driver does before any kernel runs.
+    pub(super) fn prepares(&self, doing: impl Into<String>) {
+        self.say(doing.into(), Some(self.kernel_limit.max(PREPARE_LIMIT)));
     }
 
     /// How long a kernel may take.
