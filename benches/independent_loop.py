@@ -21,6 +21,8 @@ from pathlib import Path
 WARM_UP_S = 0.5
 SAMPLE_S = 0.005
 SAMPLES = 100
+# As many as a quick calibration starts.
+PROCESSES = 3
 
 
 def linear_bias_relu():
@@ -102,12 +104,12 @@ def by_loop(problem):
     return dict(zip(VARIANTS, map(float, done.stdout.split())))
 
 
-def by_calibrate(program, processes):
+def by_calibrate(program):
     """What a calibration says, by problem."""
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "calibration.toml"
-        command = [program, "--runtime", "pytorch", "--threads", "1", "--spread", "0s", "--force"]
-        command += ["--processes", str(processes), "--output", output]
+        command = [program, "--runtime", "pytorch", "--threads", "1", "--quick", "--force"]
+        command += ["--output", output]
         for problem in PROBLEMS:
             command += ["--problem", problem]
         # Its runtime runs in the `python3` of the PATH.
@@ -126,26 +128,39 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--calibrate", default="calibrate", metavar="PROGRAM")
     parser.add_argument("--passes", type=int, default=5)
-    parser.add_argument("--processes", type=int, default=3, help="in each pass (default: 3)")
     parser.add_argument("--loop", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.loop:
         times_of_loop(given.loop)
         return
-    calibrated, looped = [], {problem: [] for problem in PROBLEMS}
-    for number in range(given.passes):
-        print(f"pass {number + 1} of {given.passes}", file=sys.stderr)
-        calibrated.append(by_calibrate(given.calibrate, given.processes))
-        for problem in PROBLEMS:
-            looped[problem] += [by_loop(problem) for _ in range(given.processes)]
-    print("| problem | variant | calibrate, ms | the loop, ms | apart |")
-    print("|---|---|---|---|---|")
+    passes = []
+    try:
+        for number in range(given.passes):
+            print(f"pass {number + 1} of {given.passes}", file=sys.stderr)
+            calibrated = by_calibrate(given.calibrate)
+            loops = {problem: [by_loop(problem) for _ in range(PROCESSES)] for problem in PROBLEMS}
+            passes.append((calibrated, loops))
+    except KeyboardInterrupt:
+        print("interrupted: the table has the passes that ended", file=sys.stderr)
+    if passes:
+        print_table(passes)
+
+
+def print_table(passes):
+    print("| problem | variant | calibrate, ms | the loop, ms | apart | apart in each pass, % |")
+    print("|---|---|---:|---:|---:|---|")
     for problem in PROBLEMS:
         for variant in VARIANTS:
-            ours = statistics.median(one[problem][variant] for one in calibrated)
-            loops = statistics.median(one[variant] for one in looped[problem])
-            apart = 100 * (ours / loops - 1)
-            print(f"| `{problem}` | {variant} | {ours:.4f} | {loops:.4f} | {apart:+.1f} % |")
+            ours = [calibrated[problem][variant] for calibrated, _ in passes]
+            loops = [
+                statistics.median(loop[variant] for loop in of_loops[problem])
+                for _, of_loops in passes
+            ]
+            apart = sorted(100 * (a / b - 1) for a, b in zip(ours, loops))
+            medians = f"{statistics.median(ours):.4f} | {statistics.median(loops):.4f}"
+            middle = f"{statistics.median(apart):+.1f} %"
+            each = ", ".join(f"{one:+.1f}" for one in apart)
+            print(f"| `{problem}` | {variant} | {medians} | {middle} | {each} |")
 
 
 if __name__ == "__main__":
