@@ -90,7 +90,7 @@ pub(super) struct Answer {
 impl Answer {
     /// The same with the mean of its speedup and that of another answer, which rests on other records,
     /// weighted by how certain the two are. The interval is as wide as if both were off in the same
-    /// direction.
+    /// direction; that of this one must have a width.
     ///
     /// A speedup is paired, so how a process or a layout was cancels in it, and sizes change it little:
     /// the chain's own records at other sizes say as much about it as other chains at this size. Of a
@@ -99,8 +99,7 @@ impl Answer {
         let [[_, own_width], [_, other_width]] = [self, *other].map(|one| one.half_widths);
         let [own, others] = [self, *other].map(|one| one.prediction.ln_speedup.value);
         let squares = [own_width, other_width].map(|width| width * width);
-        // The speedup of a single op is certain.
-        let share = if squares[0] > 0.0 { squares[0] / (squares[0] + squares[1]) } else { 0.0 };
+        let share = squares[0] / (squares[0] + squares[1]);
         let between = |own: f64, others: f64| own + share * (others - own);
         let value = between(own, others);
         let ln_speedup = Uncertain { value, ..self.prediction.ln_speedup };
@@ -249,16 +248,20 @@ impl Known {
     ) -> Option<Answer> {
         let within = |found: &Prediction| found.octaves <= SLACK_OCTAVES;
         let at_size = self.composed_at_size(records, problem, at_sizes);
-        let key = CloudKey::of(problem);
-        let own = self.clouds.get(&key).map(|cloud| cloud.at(&Features::of(problem)));
-        let of_sizes = |found: &Prediction| {
-            if within(found) { Evidence::Interpolated } else { Evidence::Extrapolated }
+        let own = || {
+            let cloud = self.clouds.get(&CloudKey::of(problem))?;
+            let found = cloud.at(&Features::of(problem));
+            let is_within = within(&found);
+            let evidence = if is_within { Evidence::Interpolated } else { Evidence::Extrapolated };
+            Some(self.answer(evidence, found))
         };
-        let own = own.map(|found| self.answer(of_sizes(&found), found));
         if let Some(found) = at_size.filter(within) {
             let composed = self.answer(Evidence::ComposedAtSize, found);
+            // The speedup of a single op is certain: none is asked for.
+            let own = if composed.half_widths[1] > 0.0 { own() } else { None };
             return Some(own.map_or(composed, |own| composed.weighing_speedup_of(&own)));
         }
+        let own = own();
         if let Some(own) = own.filter(|own| own.evidence == Evidence::Interpolated) {
             return Some(own);
         }
