@@ -207,8 +207,8 @@ fn baseline(
 
 fn why_nothing(end: RunEnd) -> &'static str {
     match end {
-        RunEnd::Interrupted => "the run was interrupted before a problem had its first process",
-        RunEnd::TimeBudget => "the time was over before a problem had its first process",
+        RunEnd::Interrupted => "the run was interrupted before any of its problems had a process",
+        RunEnd::TimeBudget => "the time was over before any of its problems had a process",
         RunEnd::Complete | RunEnd::Disturbed => "no problem could be measured (see above)",
     }
 }
