@@ -179,7 +179,8 @@ pub(super) const RULES: &[Rule] = &[
     rule("inductor.quant", Quant, &[INDUCTOR, Word(&["quant", "quantize", "dequantize", "scaled_fp8_quant", "abs_amax", "amax_clamp", "quantize_per_tensor"])], "triton_red_fused__to_copy_abs_amax_clamp_div_1"),
     rule("inductor.kvcache", KvCache, &[INDUCTOR, Word(&["reshape_and_cache", "kv_cache", "kvcache"])], "triton_poi_fused_reshape_and_cache_1"),
     rule("inductor.scan", ScanSort, &[INDUCTOR, Word(&["sort", "topk", "cumsum", "cumprod", "searchsorted", "bucketize", "argsort"])], "triton_per_fused_cumsum_0"),
-    rule("inductor.index", EmbedIndex, &[INDUCTOR, Word(&["embedding", "index", "gather", "scatter", "index_select", "index_put", "embedding_dense_backward", "nonzero", "take"])], "triton_poi_fused_embedding_0"),
+    rule("inductor.index", EmbedIndex, &[INDUCTOR, Word(&["embedding", "index", "index_select", "index_put", "embedding_dense_backward", "nonzero", "take"])], "triton_poi_fused_embedding_0"),
+    rule("inductor.index.gathered", EmbedIndex, &[INDUCTOR, Word(&["gather", "scatter"]), Not(&Has(&["all_gather", "reduce_scatter"]))], "triton_poi_fused_gather_0"),
     rule("inductor.reduce", Reduce, &[INDUCTOR_REDUCTION], "triton_red_fused_sum_1"),
     rule("inductor.fill", Fill, &[INDUCTOR, Only(FILLS)], "triton_poi_fused_new_zeros_0"),
     rule("inductor.joined", Copy, &[INDUCTOR, Only(MOVES), Word(&["cat", "stack"])], "triton_poi_fused_cat_5").weak(),
@@ -189,7 +190,7 @@ pub(super) const RULES: &[Rule] = &[
     // Communication.
     rule("nccl", Comm, &[Starts(&["nccl", "rccl", "msccl", "mscclpp"])], "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"),
     rule("comm.one_device", Comm, &[Has(&["cross_device_reduce", "quickreduce", "quick_all_reduce", "multimem_", "multimemall", "two_shot", "twoshot", "one_shot_all", "oneshot", "lamport", "userbuffers"])], "void vllm::cross_device_reduce_1stage<__nv_bfloat16, 8>(vllm::RankData*, vllm::RankSignals, vllm::Signal*, __nv_bfloat16*, int, int)"),
-    rule("comm.collective", Comm, &[Has(&["allreduce", "all_reduce", "allgather", "all_gather", "reducescatter", "reduce_scatter", "alltoall", "all_to_all", "all2all", "a2a_dispatch", "a2a_combine", "a2adispatch", "a2acombine", "allbroadcast"])], "void flashinfer::trtllm_allreduce::allreduce_kernel<__half>(flashinfer::Params)"),
+    rule("comm.collective", Comm, &[Has(&["allreduce", "all_reduce", "allgather", "all_gather", "reducescatter", "reduce_scatter", "alltoall", "all_to_all", "all2all", "a2a_dispatch", "a2a_combine", "a2adispatch", "a2acombine", "allbroadcast"]), Not(&Has(&["before_all", "for_all", "after_all"]))], "void flashinfer::trtllm_allreduce::allreduce_kernel<__half>(flashinfer::Params)"),
     rule("comm.library", Comm, &[Space(&["deep_ep", "nvshmem", "internode", "intranode", "internode_ll", "mori", "symm_mem", "c10d", "pplx"])], "void deep_ep::intranode::dispatch<8, 768, 8192>(int4*, float*)"),
     rule("comm.shmem", Comm, &[Starts(&["nvshmem", "rocshmem", "epdispatch", "epcombine", "barrier_on_stream", "sendrecv"])], "nvshmemi_barrier_all_kernel"),
     // PyTorch's loops: the functor decides.

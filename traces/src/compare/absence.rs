@@ -92,7 +92,9 @@ pub(super) fn by_absence(
     };
     let (neighbour, excess, is_shown) = tried.min_by(by_fit)?;
     let is_dense = |work: Work| matches!(work.main, Class::Gemm | Class::MoeGemm | Class::Conv);
-    if !is_missing && !(is_shown && places[neighbour].works[side].is_some_and(is_dense)) {
+    // Where the class is not missing, nothing but the time of such a kernel is evidence.
+    let is_evident = is_shown && places[neighbour].works[side].is_some_and(is_dense);
+    if !is_missing && !is_evident {
         return None;
     }
     found(neighbour, FusionEvidence::Absence, 0.6, !is_shown, Some(excess))

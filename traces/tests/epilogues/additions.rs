@@ -54,7 +54,7 @@ fn a_residual_that_nobody_adds_is_no_fusion() {
 fn a_residual_at_another_place_is_no_fusion() {
     let longer = Op::mm(HIDDEN, WIDE).longer_by(Op::mm(HIDDEN, WIDE).ns / 5);
     for seed in 1..9 {
-        let mut elsewhere = layer(&[longer.clone()]);
+        let mut elsewhere = layer(std::slice::from_ref(&longer));
         elsewhere.insert(2, Op::residual());
         let elsewhere = graph(elsewhere, seed);
         let with = graph(layer(&[Op::mm(HIDDEN, WIDE), Op::residual()]), 10 * seed);
