@@ -3,10 +3,10 @@
 //!
 //! `workload` is the work of a side, from the shapes of its operators, with the `lookups` of
 //! tokens, and the `marks` of its steps; `model` asks whether it is one model, with the same
-//! `weights`, `heads` and `masks` of attention, `phase` whether both ran the same phases, `sizes` whether they
-//! solved the same problems, with what is known of `experts` and of `bags` of lookups, and `context`
-//! how far their attention looks back; `first_steps` may take longer than others; `matched` is what
-//! is alike whatever else differs.
+//! `weights`, `heads` and `masks` of attention, `phase` whether both ran the same phases, `sizes`
+//! whether they solved the same problems, with what is known of `experts` and of `bags` of lookups,
+//! and `context` how far their attention looks back; `first_steps` may take longer than others;
+//! `matched` is what is alike whatever else differs.
 
 mod bags;
 mod carried;
