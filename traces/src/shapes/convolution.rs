@@ -286,7 +286,7 @@ mod tests {
             let text = format!("{images};8x128x28x28; Scalar=1;128; {lists}");
             assert_eq!(flops(&op, &text), expected);
         }
-        // A factor is no list of one.
+        // A factor is a number, not a list with one entry.
         let one =
             "1x4x100;4x4x3;1x4x50; Scalar=7;4; ScalarList=[2]; ScalarList=[1]; ScalarList=[1]";
         let expected = Some(f64::from(2 * 4 * 4 * 3 * 50));

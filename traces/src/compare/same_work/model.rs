@@ -156,7 +156,7 @@ fn spread([first, second]: &[Workload; 2]) -> Option<f64> {
     (least > 0.0 && most > 0.0).then(|| most / least)
 }
 
-/// The convolutions of two recordings with operators, of which one has none, and the other one spends
+/// The convolutions of two recordings with operators, if one has none and the other one spends
 /// much of its time in them.
 fn one_convolves(works: &[Workload; 2]) -> Option<[String; 2]> {
     let convolves = |work: &Workload| {
