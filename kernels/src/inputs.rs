@@ -1,6 +1,6 @@
 //! The input tensors of a problem, filled with random numbers.
 
-use fusion_cost_model::kernel::{Matrix, OperandKind, Step};
+use fusion_cost_model::kernel::{Matrix, Operand, OperandKind, Step};
 use fusion_cost_model::{DType, Op, Pointwise, Problem};
 use half::{bf16, f16};
 
@@ -9,6 +9,11 @@ use crate::random;
 
 /// The standard deviation of most inputs: uniform between -1 and 1.
 pub(crate) const INPUT_RMS: f64 = 0.577;
+
+/// The root mean square of unsigned 8-bit numbers that are all as likely.
+const UNSIGNED_RMS: f64 = 147.4;
+/// The same of signed ones from -127 to 127.
+pub(crate) const SIGNED_RMS: f64 = 73.6;
 
 /// One input tensor of a problem, row-major.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,6 +37,12 @@ enum Fill {
     AroundOne,
     /// The same number everywhere.
     Constant(f32),
+    /// Integers from 0 to 255.
+    Unsigned,
+    /// Integers from -127 to 127, as quantised weights are, whose largest magnitude is that of both ends.
+    Signed,
+    /// Between 32 and 96, which bring numbers around one to 8 bits.
+    ToUnsigned,
 }
 
 impl InputSpec {
@@ -43,12 +54,9 @@ impl InputSpec {
         let mut specs = Vec::new();
         for (index, step) in problem.steps().enumerate() {
             if index == 0 {
-                specs.push(Self {
-                    name: "input",
-                    step: 0,
-                    shape: step.input,
-                    fill: Fill::Symmetric,
-                });
+                let is_quantized = step.dtype == DType::I8 && is_product(step.op);
+                let fill = if is_quantized { Fill::Unsigned } else { Fill::Symmetric };
+                specs.push(Self { name: "input", step: 0, shape: step.input, fill });
             }
             for operand in step.op.operands() {
                 if operand.kind != OperandKind::Random {
@@ -56,7 +64,7 @@ impl InputSpec {
                         name: operand.name,
                         step: index,
                         shape: step.operand_shape(operand),
-                        fill: fill(problem, step.op, operand.name),
+                        fill: fill(problem, step.op, operand),
                     });
                 }
             }
@@ -73,18 +81,34 @@ impl InputSpec {
             Fill::Symmetric => (2.0, -1.0),
             Fill::AroundOne => (1.0, 0.5),
             Fill::Constant(value) => (0.0, value),
+            Fill::Unsigned => (256.0, 0.0),
+            Fill::Signed => (255.0, -127.0),
+            Fill::ToUnsigned => (64.0, 32.0),
         };
+        let is_whole = matches!(self.fill, Fill::Unsigned | Fill::Signed);
         let mut numbers = vec![0.0; count];
         on_all_processors(&mut numbers, random::BLOCK, |first, part| {
             random::fill(part, (seed, stream), first, (scale, offset));
+            if is_whole {
+                part.iter_mut().for_each(|x| *x = x.floor());
+            }
             round_to(dtype, part);
         });
         numbers
     }
 }
 
-fn fill(problem: &Problem, op: Op, operand: &str) -> Fill {
-    match (op, operand) {
+/// Whether an op multiplies its input with a matrix.
+const fn is_product(op: Op) -> bool {
+    matches!(op, Op::Linear | Op::Conv2d | Op::Qk | Op::Pv)
+}
+
+fn fill(problem: &Problem, op: Op, operand: &Operand) -> Fill {
+    if problem.dtype() == DType::I8 && operand.kind == OperandKind::Matrix {
+        return Fill::Signed;
+    }
+    match (op, operand.name) {
+        (Op::Pointwise(Pointwise::Requantize), _) => Fill::ToUnsigned,
         (
             Op::LayerNorm | Op::RmsNorm | Op::Pointwise(Pointwise::BatchNorm),
             "weight" | "variance",
@@ -102,6 +126,19 @@ fn fill(problem: &Problem, op: Op, operand: &str) -> Fill {
 #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "a scale")]
 pub(crate) fn attention_scale(d: u64) -> f32 {
     (1.0 / (d as f64).sqrt()) as f32
+}
+
+/// What sums of products of 8-bit numbers are multiplied with when they become f32: the scales of
+/// both matrices, such that random sums are about as large as one; 1 for an op of another dtype.
+///
+/// `1 / (147.4 * 73.6 sqrt(depth))`, the root mean squares of both and of as many terms.
+#[must_use]
+#[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "a scale")]
+pub(crate) fn scale_of_sums(step: &Step) -> f32 {
+    if step.dtype != DType::I8 || !is_product(step.op) {
+        return 1.0;
+    }
+    (UNSIGNED_RMS * SIGNED_RMS * (step.depth as f64).sqrt()).recip() as f32
 }
 
 /// The inputs of a problem in the order of [`InputSpec::of`].
@@ -142,8 +179,8 @@ impl Inputs {
             // What flows along is the first input of the first step, and of no other one.
             let stream = before.count() + usize::from(spec.step > 0);
             let mut numbers = spec.generate(problem.dtype(), seed(spec.step), stream as u64);
-            let Step { op, depth, .. } = steps[spec.step];
-            if stream > 0 && matches!(op, Op::Linear | Op::Conv2d) {
+            let Step { op, depth, dtype, .. } = steps[spec.step];
+            if stream > 0 && matches!(op, Op::Linear | Op::Conv2d) && dtype != DType::I8 {
                 let scale = (INPUT_RMS * (depth as f64).sqrt()).recip() as f32;
                 numbers.iter_mut().for_each(|number| *number *= scale);
                 round_to(problem.dtype(), &mut numbers);
@@ -224,6 +261,28 @@ mod tests {
         }
         let variance = &inputs.tensors[3];
         assert!(variance.iter().all(|x| *x >= 0.5));
+    }
+
+    #[test]
+    fn integers_are_those_of_eight_bits_and_their_sums_about_one() {
+        let problem: Problem = "linear+bias+requantize/i8/m61.k300.n67".parse().unwrap();
+        let inputs = Inputs::random(&problem, 3);
+        let [x, w, bias, scale] = &inputs.tensors[..] else { panic!("four") };
+        assert!(x.iter().all(|x| (0.0..=255.0).contains(x) && x.fract() == 0.0));
+        assert!(w.iter().all(|w| (-127.0..=127.0).contains(w) && w.fract() == 0.0));
+        for whole in [0.0, 255.0] {
+            assert!(x.contains(&whole), "{whole}");
+        }
+        assert!(w.contains(&-127.0) && w.contains(&127.0));
+        assert!(bias.iter().all(|x| x.abs() <= 1.0));
+        assert!(scale.iter().all(|x| (32.0..=96.0).contains(x)));
+        let step = problem.steps().next().unwrap();
+        let sums = (0..61).flat_map(|row| (0..67).map(move |col| (row, col))).map(|(row, col)| {
+            let terms = (0..300).map(|k| x[row * 300 + k] * w[k * 67 + col]);
+            terms.sum::<f32>() * scale_of_sums(&step)
+        });
+        let mean_square = sums.map(|sum| f64::from(sum).powi(2)).sum::<f64>() / (61.0 * 67.0);
+        assert!((0.8..1.25).contains(&mean_square), "{mean_square}");
     }
 
     #[test]

@@ -2,11 +2,11 @@
 
 use fusion_cost_model::calibration::Verification;
 use fusion_cost_model::kernel::Step;
-use fusion_cost_model::{Op, Pointwise, Problem};
+use fusion_cost_model::{DType, Op, Pointwise, Problem};
 
 use crate::inputs::{INPUT_RMS, Inputs, unit_roundoff};
 use crate::parallel::{map_on_all_processors, on_all_processors};
-use crate::reference::{Reference, Rows};
+use crate::reference::{LIKELY_ERRORS, Reference, Rows};
 
 /// What a problem's output is, to hold outputs of kernels against: some rows in f64, and all rows by
 /// a witness that computes in f32.
@@ -31,10 +31,6 @@ pub struct OutputErrors {
     /// The largest difference between them, on the same scale.
     pub between: f64,
 }
-
-/// How many of its likely errors a right kernel may be off: five are rare among millions of numbers,
-/// and kernels add up in orders that the analysis does not know.
-const LIKELY_ERRORS: f64 = 8.0;
 
 /// A number that a right kernel may miss by more than this proves nothing: in the same measure, a wrong
 /// kernel misses it by about one, and one that writes zeros by a half and more.
@@ -303,6 +299,8 @@ fn typical_scale(problem: &Problem) -> f64 {
 /// The root mean square after a step on numbers with that of `scale`, roughly.
 fn scale_after(step: &Step, scale: f64) -> f64 {
     match step.op {
+        // The scale of the sums sees to that.
+        Op::Linear | Op::Conv2d if step.dtype == DType::I8 => 1.0,
         Op::Linear | Op::Conv2d => scale * INPUT_RMS * (step.depth as f64).sqrt(),
         Op::Qk => INPUT_RMS * INPUT_RMS,
         Op::Softmax => 1.0 / step.output.cols as f64,
@@ -316,6 +314,7 @@ fn scale_after(step: &Step, scale: f64) -> f64 {
             | Pointwise::HardSigmoid
             | Pointwise::OnnxHardSigmoid,
         ) => scale.min(1.0),
+        Op::Pointwise(Pointwise::Requantize) => 64.0 * scale,
         Op::MaxPool | Op::Pointwise(_) => scale,
     }
 }

@@ -10,12 +10,12 @@ mod real;
 mod rows;
 
 use fusion_cost_model::kernel::{OperandKind, PoolSizes, Step};
-use fusion_cost_model::{AttentionSizes, Op, Pointwise, Problem};
+use fusion_cost_model::{AttentionSizes, DType, Op, Pointwise, Problem};
 
 use self::product::{Arithmetic, Right};
 pub(crate) use self::real::Real;
-pub(crate) use self::rows::Rows;
-use crate::inputs::{Inputs, attention_scale, unit_roundoff};
+pub(crate) use self::rows::{LIKELY_ERRORS, Rows};
+use crate::inputs::{Inputs, attention_scale, scale_of_sums, unit_roundoff};
 use crate::random;
 
 /// Computes output rows of a problem in f64.
@@ -93,7 +93,14 @@ impl<'a> Reference<'a> {
             }
             Op::Pointwise(op) => self.pointwise(op, index, rows, before(rows)),
         };
-        after.written_with(unit_roundoff(self.problem.dtype()))
+        if step.dtype != DType::I8 {
+            return after.written_with(unit_roundoff(step.dtype));
+        }
+        match step.op {
+            Op::Linear | Op::Conv2d => after.of_signed(f64::from(scale_of_sums(step))),
+            Op::Pointwise(Pointwise::Requantize) => after.written_as_integers(),
+            _ => after,
+        }
     }
 
     fn input_rows(&self, rows: &[usize]) -> Rows {

@@ -22,17 +22,17 @@ impl Ceilings {
     /// The least time of both variants; `None` when no bandwidth was measured.
     #[must_use]
     pub fn least_time(&self, problem: &Problem) -> Option<LeastTime> {
-        let element_bytes = problem.dtype().bytes();
         let mut unfused_us = 0.0;
         let mut unread_bytes = 0;
         for step in problem.steps() {
-            let operands = step.operand_elements();
+            let operands = step.operand_bytes();
             let unread = if step.op == Op::Conv2d { unread_pixels(problem) } else { 0 };
-            unread_bytes += unread * element_bytes;
-            let (input, output) = (step.input_elements() - unread, step.output.elements());
+            let unread = unread * step.input_element_bytes();
+            unread_bytes += unread;
+            let (input, output) = (step.input_bytes() - unread, step.output_bytes());
             // An op may work in place, and then input and output are the same memory.
-            let touched = (input.max(output) + operands) * element_bytes;
-            let moved = (input + operands + output) * element_bytes;
+            let touched = input.max(output) + operands;
+            let moved = input + operands + output;
             unfused_us += self.least_us(step.flops(), moved, touched)?;
         }
         let Traffic { flops, fused_bytes, .. } = Traffic::of(problem);

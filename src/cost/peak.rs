@@ -1,13 +1,13 @@
 //! How much memory the tensors of both variants take at the same time.
 
-use crate::vocabulary::Problem;
+use crate::vocabulary::{Problem, Step};
 
 /// The most bytes of tensors that are alive at the same time in each variant.
 ///
 /// The inputs and the output of the chain are there throughout, since what surrounds the chain owns
 /// them. The unfused variant also has the intermediate tensors that a kernel reads and writes: one for
-/// every op that changes the shape, while pointwise and row ops work in place. What kernels need for
-/// themselves is not in it.
+/// every op that changes the shape or how numbers are stored, while other pointwise and row ops work in
+/// place. What kernels need for themselves is not in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PeakMemory {
     /// Of the unfused variant.
@@ -22,26 +22,27 @@ impl PeakMemory {
     pub fn of(problem: &Problem) -> Self {
         let steps: Vec<_> = problem.steps().collect();
         let in_place = |index: usize| {
-            let op = steps[index].op;
-            index > 0 && (op.is_pointwise() || op.is_row())
+            let step = &steps[index];
+            let is_stored_alike = step.input_element_bytes() == step.output_element_bytes();
+            index > 0 && (step.op.is_pointwise() || step.op.is_row()) && is_stored_alike
         };
-        let mut boundary = steps.first().map_or(0, |step| step.input.elements());
-        boundary += steps.last().map_or(0, |step| step.output.elements());
+        let of_input = |step: &Step| step.input.elements() * step.input_element_bytes();
+        let mut boundary = steps.first().map_or(0, of_input);
+        boundary += steps.last().map_or(0, Step::output_bytes);
         // The intermediate tensor that the next kernel reads; none while it reads an input, and
         // once the output is written.
         let (mut source, mut most) = (0, 0);
         for (index, step) in steps.iter().enumerate() {
-            boundary += step.operand_elements();
+            boundary += step.operand_bytes();
             if in_place(index) {
                 continue;
             }
             let writes_output = (index + 1..steps.len()).all(in_place);
-            let target = if writes_output { 0 } else { step.output.elements() };
+            let target = if writes_output { 0 } else { step.output_bytes() };
             most = most.max(source + target);
             source = target;
         }
-        let bytes = problem.dtype().bytes();
-        Self { unfused_bytes: (boundary + most) * bytes, fused_bytes: boundary * bytes }
+        Self { unfused_bytes: boundary + most, fused_bytes: boundary }
     }
 }
 

@@ -130,13 +130,12 @@ impl Ceilings {
     /// `None` when no bandwidth was measured.
     #[must_use]
     pub fn roofline(&self, problem: &Problem) -> Option<RooflineTime> {
-        let element_bytes = problem.dtype().bytes();
         let traffic = Traffic::of(problem);
         let bandwidth = self.bandwidth_at(traffic.fused_bytes)?;
         let mut unfused = Parts::default();
         for step in problem.steps() {
-            let elements = step.input_elements() + step.operand_elements() + step.output.elements();
-            unfused.add(self.kernel(step.flops(), elements * element_bytes, bandwidth));
+            let moved = step.input_bytes() + step.operand_bytes() + step.output_bytes();
+            unfused.add(self.kernel(step.flops(), moved, bandwidth));
         }
         let fused = self.kernel(traffic.flops, traffic.fused_bytes, bandwidth);
         Some(RooflineTime {

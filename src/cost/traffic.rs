@@ -30,19 +30,18 @@ impl Traffic {
         let mut last_output = 0;
         let mut launches = 0;
         for step in problem.steps() {
-            let own = step.operand_elements();
+            let own = step.operand_bytes();
             flops += step.useful_flops();
-            unfused += step.input_elements() + own + step.output.elements();
+            unfused += step.input_bytes() + own + step.output_bytes();
             operands += own;
-            first_input.get_or_insert(step.input_elements());
-            last_output = step.output.elements();
+            first_input.get_or_insert(step.input_bytes());
+            last_output = step.output_bytes();
             launches += 1;
         }
-        let bytes = problem.dtype().bytes();
         Self {
             flops,
-            unfused_bytes: unfused * bytes,
-            fused_bytes: (first_input.unwrap_or(0) + operands + last_output) * bytes,
+            unfused_bytes: unfused,
+            fused_bytes: first_input.unwrap_or(0) + operands + last_output,
             unfused_launches: launches,
         }
     }
@@ -72,7 +71,28 @@ impl Traffic {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cost::PeakMemory;
     use crate::vocabulary::PATTERNS;
+
+    /// Bytes: X 12 and W 20 of one each; sums, a bias and a scale of four each.
+    #[test]
+    fn integers_take_a_byte_and_their_sums_four() {
+        let problem = "linear+bias+relu+requantize/i8/m3.k4.n5".parse().unwrap();
+        let traffic = Traffic::of(&problem);
+        let (x, w, vector, sums, y) = (12, 20, 20, 60, 15);
+        let unfused = (x + w + sums) + (sums + vector + sums) + 2 * sums + (sums + vector + y);
+        assert_eq!(traffic.unfused_bytes, unfused);
+        assert_eq!(traffic.fused_bytes, x + w + 2 * vector + y);
+        assert_eq!(traffic.flops, 2 * 60 + 15 + 15);
+        let peak = PeakMemory::of(&problem);
+        assert_eq!(peak.fused_bytes, traffic.fused_bytes);
+        assert_eq!(peak.unfused_bytes, traffic.fused_bytes + sums);
+        // Without the last op, the sums are the result.
+        let problem = "linear+bias/i8/m3.k4.n5".parse().unwrap();
+        assert_eq!(Traffic::of(&problem).fused_bytes, x + w + vector + sums);
+        let peak = PeakMemory::of(&problem);
+        assert_eq!(peak.unfused_bytes, peak.fused_bytes);
+    }
 
     /// Elements, not bytes; every figure worked out by hand from the rules above.
     struct Expected {

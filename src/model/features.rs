@@ -130,22 +130,21 @@ impl Work {
 
     #[expect(clippy::cast_precision_loss, reason = "coordinates of an estimate")]
     fn of(problem: &Problem) -> Self {
-        let element_bytes = problem.dtype().bytes() as f64;
         let mut kernels = [Pair::default(); PAIRS];
-        let (mut flops, mut elements, mut last, mut len) = (0.0, 0, 0, 0_u8);
+        let (mut flops, mut bytes, mut last, mut len) = (0.0, 0, 0, 0_u8);
         for (index, step) in (1..).zip(problem.steps()) {
-            let (operands, input) = (step.operand_elements(), step.input_elements());
+            let (operands, input) = (step.operand_bytes(), step.input_bytes());
             let own = step.flops() as f64;
-            last = step.output.elements();
+            last = step.output_bytes();
             let kept: &mut Pair = &mut kernels[index / 2];
             kept.flops[index % 2] = own;
-            kept.bytes[index % 2] = (input + operands + last) as f64 * element_bytes;
+            kept.bytes[index % 2] = (input + operands + last) as f64;
             flops += step.useful_flops() as f64;
             // The fused variant reads the first input, every operand, and writes the last output.
-            elements += operands + if len == 0 { input } else { 0 };
+            bytes += operands + if len == 0 { input } else { 0 };
             len += 1;
         }
-        let bytes = (elements + last) as f64 * element_bytes;
+        let bytes = (bytes + last) as f64;
         (kernels[0].flops[0], kernels[0].bytes[0]) = (flops, bytes);
         Self { log2_bytes: bytes.log2(), kernels, len }
     }
@@ -192,7 +191,7 @@ impl Features {
         features.push(features.work.log2_bytes);
         features.sized = features.dimensions;
         if let Some(rows) = sizes.rows().filter(|_| has_row_op) {
-            let is_ragged = rows.n * problem.dtype().bytes() % VECTOR_BYTES != 0;
+            let is_ragged = rows.n * problem.dtype().sum_bytes() % VECTOR_BYTES != 0;
             features.push(if is_ragged { RAGGED_OCTAVES } else { 0.0 });
         }
         features

@@ -23,7 +23,8 @@ pub enum DType {
     F16,
     /// Eight-bit floating point (e4m3 or e5m2).
     F8,
-    /// Eight-bit integers.
+    /// Eight-bit integers: unsigned ones times signed ones. Between the products of a chain and where
+    /// they are requantised, numbers are f32.
     I8,
 }
 
@@ -54,6 +55,16 @@ impl DType {
             Self::F32 | Self::Tf32 => 4,
             Self::Bf16 | Self::F16 => 2,
             Self::F8 | Self::I8 => 1,
+        }
+    }
+
+    /// Bytes of a number between the ops of a chain: those of an element, but for the sums of products
+    /// of eight-bit integers.
+    #[must_use]
+    pub const fn sum_bytes(self) -> u64 {
+        match self {
+            Self::I8 => Self::F32.bytes(),
+            _ => self.bytes(),
         }
     }
 }

@@ -238,6 +238,11 @@ pointwise_ops! {
     /// `min(max(0.2 x + 0.5, 0), 1)`: hard sigmoid with the slope that ONNX has by default.
     OnnxHardSigmoid "onnx_hardsigmoid" []
         => |x| (x * 0.2 + 0.5).clamp_min(0.0).clamp_max(1.0);
+
+    /// `min(max(x scale, 0), 255)`, which is rounded to an unsigned 8-bit number where it is written:
+    /// the last op of a chain of eight-bit integers.
+    Requantize "requantize" [scale: PerChannel]
+        => |x| (x * scale).clamp_min(0.0).clamp_max(255.0);
 }
 
 impl Pointwise {
@@ -285,6 +290,7 @@ mod tests {
             (Pointwise::Scale, 1),
             (Pointwise::Dropout, 1),
             (Pointwise::OnnxHardSigmoid, 2),
+            (Pointwise::Requantize, 1),
         ];
         assert_eq!(expected.len(), Pointwise::ALL.len());
         for (op, flops) in expected {

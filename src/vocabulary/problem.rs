@@ -9,6 +9,7 @@ use super::chain::Chain;
 use super::dtype::DType;
 use super::form::Form;
 use super::op::Op;
+use super::pointwise::Pointwise;
 use super::sizes::Sizes;
 use super::typed_sizes::{
     AttentionSizes, ConvSizes, ImageSizes, LinearSizes, MlpSizes, PoolWindow, RowsSizes,
@@ -57,7 +58,8 @@ impl Problem {
     /// # Errors
     ///
     /// When these are the sizes of another form of chain, or have a causal mask and the chain has no
-    /// softmax that could apply it.
+    /// softmax that could apply it; and when the chain requantises numbers that are no sums of
+    /// eight-bit products, or goes on with them.
     pub fn new(chain: Chain, dtype: DType, sizes: Sizes) -> Result<Self, Error> {
         if sizes.form() != chain.form() {
             return Err(sizes.mismatch(chain.form()));
@@ -66,6 +68,9 @@ impl Problem {
         if is_causal && !chain.contains(&Op::Softmax) {
             let reason = "causal1 masks what the softmax sees, and the chain has no softmax";
             return Err(sizes.error(reason.to_owned()));
+        }
+        if let Some(reason) = misplaced_requantize(&chain, dtype) {
+            return Err(Error::not_one_kernel(format!("{}/{dtype}", chain.name()), reason));
         }
         Ok(Self { chain, dtype, sizes })
     }
@@ -197,6 +202,19 @@ impl Problem {
     }
 }
 
+/// Why a chain cannot requantise numbers where it does.
+fn misplaced_requantize(chain: &Chain, dtype: DType) -> Option<&'static str> {
+    let requantizes = |op: &Op| *op == Op::Pointwise(Pointwise::Requantize);
+    let at = chain.iter().position(requantizes)?;
+    if dtype != DType::I8 {
+        Some("only sums of a problem of i8 are requantised")
+    } else if at + 1 < chain.len() {
+        Some("requantize is the last op of a chain")
+    } else {
+        None
+    }
+}
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&format!("{}/{}/{}", self.chain.name(), self.dtype, self.sizes))
@@ -274,6 +292,21 @@ mod tests {
             let error = text.parse::<Problem>().unwrap_err();
             assert!(error.is_invalid_sizes());
             assert!(error.to_string().contains("the chain has no softmax"), "{error}");
+        }
+    }
+
+    #[test]
+    fn only_a_chain_of_i8_ends_with_requantize() {
+        let parsed = |text: &str| text.parse::<Problem>().map_err(|error| error.to_string());
+        let text = "linear+bias+relu+requantize/i8/m2.k3.n4";
+        assert_eq!(parsed(text).unwrap().to_string(), text);
+        assert!(parsed("requantize/i8/m2.n3").is_ok());
+        for (text, reason) in [
+            ("linear+requantize/f32/m2.k3.n4", "only sums of a problem of i8"),
+            ("linear+requantize+relu/i8/m2.k3.n4", "requantize is the last op"),
+        ] {
+            let error = parsed(text).unwrap_err();
+            assert!(error.contains(reason), "{error}");
         }
     }
 

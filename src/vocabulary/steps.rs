@@ -1,7 +1,8 @@
 //! The steps of a problem: one per op, with the shapes of everything it reads and writes.
 
+use super::dtype::DType;
 use super::op::Op;
-use super::pointwise::{Operand, OperandKind};
+use super::pointwise::{Operand, OperandKind, Pointwise};
 use super::problem::Problem;
 use super::sizes::Sizes;
 
@@ -42,6 +43,8 @@ pub struct Step {
     /// Of ops on the scores of a causal attention, and of its GEMMs: pairs of a query and a key that it
     /// sees.
     pub seen: Option<u64>,
+    /// The dtype of the problem.
+    pub dtype: DType,
 }
 
 /// Floating-point operations per element: subtract the maximum, `exp`, sum, multiply by the
@@ -90,6 +93,48 @@ impl Step {
     pub fn input_elements(&self) -> u64 {
         let seen = self.seen.filter(|_| self.op == Op::Softmax);
         seen.unwrap_or(self.input.elements())
+    }
+
+    /// Bytes of a number of the input. What products are made of has the dtype of the problem.
+    #[inline]
+    #[must_use]
+    pub const fn input_element_bytes(&self) -> u64 {
+        match self.op {
+            Op::Linear | Op::Conv2d | Op::Qk | Op::Pv | Op::MaxPool => self.dtype.bytes(),
+            Op::Softmax | Op::LayerNorm | Op::RmsNorm | Op::Pointwise(_) => self.dtype.sum_bytes(),
+        }
+    }
+
+    /// Bytes of a number of the output.
+    #[inline]
+    #[must_use]
+    pub const fn output_element_bytes(&self) -> u64 {
+        match self.op {
+            Op::MaxPool | Op::Pointwise(Pointwise::Requantize) => self.dtype.bytes(),
+            _ => self.dtype.sum_bytes(),
+        }
+    }
+
+    /// Bytes of the input that the op has to read.
+    #[inline]
+    #[must_use]
+    pub fn input_bytes(&self) -> u64 {
+        self.input_elements() * self.input_element_bytes()
+    }
+
+    /// Bytes of the output.
+    #[inline]
+    #[must_use]
+    pub const fn output_bytes(&self) -> u64 {
+        self.output.elements() * self.output_element_bytes()
+    }
+
+    /// Bytes of all operands other than the input.
+    #[inline]
+    #[must_use]
+    pub fn operand_bytes(&self) -> u64 {
+        let matrix = self.matrix.elements();
+        matrix * self.dtype.bytes() + (self.operand_elements() - matrix) * self.dtype.sum_bytes()
     }
 
     /// The shape of an operand of the op; no elements for a random one, which is computed.
@@ -143,7 +188,7 @@ impl Problem {
         let causal = self.sizes().attention().filter(|attention| attention.causal);
         let mut seen = causal.map(|attention| attention.pairs());
         self.chain().ops().iter().map(move |&op| {
-            let step = Step { seen, ..step(op, shape, self.sizes(), linears) };
+            let step = Step { seen, dtype: self.dtype(), ..step(op, shape, self.sizes(), linears) };
             linears += u32::from(op == Op::Linear);
             // What follows has no scores.
             seen = seen.filter(|_| op != Op::Pv);
@@ -175,8 +220,8 @@ fn first_input(first: Op, sizes: &Sizes) -> Matrix {
 /// `linears` is how many linear ops came before.
 #[inline]
 fn step(op: Op, input: Matrix, sizes: &Sizes, linears: u32) -> Step {
-    let unchanged =
-        Step { op, input, output: input, matrix: Matrix::new(0, 0), depth: 0, seen: None };
+    let (matrix, dtype) = (Matrix::new(0, 0), DType::F32);
+    let unchanged = Step { op, input, output: input, matrix, depth: 0, seen: None, dtype };
     match op {
         Op::Linear => {
             let first = sizes.linear().filter(|_| linears == 0).map(|linear| linear.n);

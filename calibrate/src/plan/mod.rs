@@ -13,7 +13,10 @@ use std::collections::HashSet;
 use cli_support::say;
 use fused_kernels::{Backend, InputSpec, Unsupported};
 use fusion_cost_model::calibration::Skipped;
-use fusion_cost_model::{CacheState, Chain, Clock, Implementation, Problem, Rewrite};
+use fusion_cost_model::kernel::Form;
+use fusion_cost_model::{
+    CacheState, Chain, Clock, DType, Implementation, Op, Pointwise, Problem, Rewrite,
+};
 use regex::Regex;
 
 use crate::exit::UsageError;
@@ -146,7 +149,11 @@ pub fn wanted(request: &Request) -> anyhow::Result<Wanted> {
     if sets_asked_for {
         let name = shapes.as_deref().unwrap_or_else(|| default_shapes(*quick, *is_gpu));
         let set = profiles::find_shapes(name)?;
-        for chain in chains(fusion, &set)? {
+        for chain in chains(fusion, &set, *dtype)? {
+            if chain.contains(&REQUANTIZE) && *dtype != DType::I8 {
+                let message = format!("{} is of 8-bit integers: add --dtype i8", chain.name());
+                return Err(UsageError(message).into());
+            }
             let problems = set.problems(&chain, *dtype);
             if problems.is_empty() {
                 say!("note: {} has no sizes for {}; left out", set.name, chain.name());
@@ -257,20 +264,44 @@ impl Wanted {
     }
 }
 
-/// The chains that are asked for: those of `--fusion`, else all that the set lists.
-fn chains(fusion: &[String], set: &ShapeSet) -> anyhow::Result<Vec<Chain>> {
-    if fusion.is_empty() {
-        return Ok(set.all_chains());
-    }
+/// What makes 8-bit integers of sums.
+const REQUANTIZE: Op = Op::Pointwise(Pointwise::Requantize);
+
+/// The chains that are asked for: those of `--fusion`, else all that the set lists. Of 8-bit integers
+/// each product is also asked for with its sums requantised at the end, as a quantised model has it.
+fn chains(fusion: &[String], set: &ShapeSet, dtype: DType) -> anyhow::Result<Vec<Chain>> {
     let mut chains = Vec::new();
-    for name in fusion {
-        for chain in set.select(name)? {
-            if !chains.contains(&chain) {
-                chains.push(chain);
-            }
+    let mut add = |chain: Chain| {
+        if !chains.contains(&chain) {
+            chains.push(chain);
+        }
+    };
+    let named = if fusion.is_empty() {
+        set.all_chains()
+    } else {
+        let selected: Vec<Vec<Chain>> =
+            fusion.iter().map(|name| set.select(name)).collect::<Result<_, _>>()?;
+        selected.concat()
+    };
+    for chain in named {
+        add(chain);
+        if dtype == DType::I8
+            && let Some(requantized) = requantized(&chain)
+        {
+            add(requantized);
         }
     }
     Ok(chains)
+}
+
+/// A product and pointwise ops with the op behind them that makes 8-bit integers of their results.
+fn requantized(chain: &Chain) -> Option<Chain> {
+    let is_product = matches!(chain.form(), Form::Linear | Form::Conv);
+    let all_pointwise = chain.iter().skip(1).all(|op| op.is_pointwise());
+    if !is_product || !all_pointwise || chain.contains(&REQUANTIZE) {
+        return None;
+    }
+    format!("{}+{REQUANTIZE}", chain.name()).parse().ok()
 }
 
 fn is_vendor(subject: &Subject) -> bool {
@@ -346,6 +377,30 @@ mod tests {
     use fused_kernels::cpu::Cpu;
 
     use super::*;
+
+    #[test]
+    fn products_of_integers_are_asked_for_with_their_sums_requantized_too() {
+        let asked = |fusion: &[&str], dtype| {
+            let set = profiles::find_shapes("standard").unwrap();
+            let fusion: Vec<String> = fusion.iter().map(|name| (*name).to_owned()).collect();
+            let chains = chains(&fusion, &set, dtype).unwrap();
+            chains.iter().map(Chain::name).collect::<Vec<_>>()
+        };
+        let chains = ["linear+bias+relu", "conv_bn_relu", "linear+softmax", "add_relu"];
+        let of_floats = ["linear_bias_relu", "conv_bn_relu", "linear+softmax", "add_relu"];
+        assert_eq!(asked(&chains, DType::F32), of_floats);
+        let of_integers = [
+            "linear_bias_relu",
+            "linear+bias+relu+requantize",
+            "conv_bn_relu",
+            "conv2d+batch_norm+relu+requantize",
+            "linear+softmax",
+            "add_relu",
+        ];
+        assert_eq!(asked(&chains, DType::I8), of_integers);
+        let named = ["linear+requantize", "linear"];
+        assert_eq!(asked(&named, DType::I8), named);
+    }
 
     #[test]
     fn an_own_copy_needs_twice_the_memory_and_may_not_fit() {

@@ -13,7 +13,7 @@ use super::nontemporal::Thresholds;
 use super::pool::Pool;
 use super::prepared::PreparedCpu;
 use super::strip::Cut;
-use super::{caches, ceilings, gemm, numeric, pairs};
+use super::{caches, ceilings, fours, gemm, numeric, pairs};
 use crate::backend::{
     Backend, BackendError, FirstRuns, MachineReading, Prepared, Requirements, Setup, Unsupported,
     Variant,
@@ -111,9 +111,11 @@ impl Cpu {
         let stream = Thresholds::of(threads, caches::second_level_bytes(), cache_bytes);
         let first_level_bytes = caches::first_level_bytes();
         let together = if in_pairs { pairs::TOGETHER } else { 1 };
+        let fours = if fours::supported(arch) { fours::TOGETHER } else { 1 };
         let cuts = Cuts {
             f32: Cut::new::<f32>(arch, first_level_bytes, 1),
             bf16: Cut::new::<bf16>(arch, first_level_bytes, together),
+            bytes: Cut::new::<u8>(arch, first_level_bytes, fours),
         };
         let block_bytes = caches::block_bytes();
         let first_level_bytes = caches::first_level_bytes();
@@ -131,7 +133,7 @@ impl Cpu {
 
     /// The kernels of a problem, and how many sets of tensors they go through.
     fn plan(&self, problem: &Problem, setup: Setup) -> Result<(Plan, usize), Unsupported> {
-        if !matches!(problem.dtype(), DType::F32 | DType::Bf16) {
+        if !matches!(problem.dtype(), DType::F32 | DType::Bf16 | DType::I8) {
             return Err(Unsupported::NoKernels);
         }
         if setup.clock != Clock::Host {
@@ -142,12 +144,13 @@ impl Cpu {
             Implementation::Vendor => return Err(Unsupported::NoVendor),
             Implementation::Runtime(_) => return Err(Unsupported::NoKernels),
         }
+        let no_plan = setup.rewrite.map_or(Unsupported::NoKernels, Unsupported::NoRewrite);
+        let plan = Plan::new(problem, setup.rewrite, self.machine).ok_or(no_plan)?;
         let sets = match setup.cache {
             CacheState::Warm => 1,
             CacheState::Cold => cold::sets(problem, self.cache_bytes)?,
         };
-        let no_plan = setup.rewrite.map_or(Unsupported::NoKernels, Unsupported::NoRewrite);
-        Ok((Plan::new(problem, setup.rewrite, self.machine).ok_or(no_plan)?, sets))
+        Ok((plan, sets))
     }
 
     /// The threads that kernels run on.
@@ -215,8 +218,9 @@ impl Backend for Cpu {
         let arithmetic = match dtype {
             DType::F32 => Arithmetic::MultiplyAdds,
             DType::Bf16 if self.machine.cuts.bf16.together > 1 => Arithmetic::Pairs,
+            DType::I8 if self.machine.cuts.bytes.together > 1 => Arithmetic::Fours,
             // Numbers are widened and multiplied as f32.
-            DType::Bf16 => Arithmetic::MultiplyAdds,
+            DType::Bf16 | DType::I8 => Arithmetic::MultiplyAdds,
             _ => return Ok(None),
         };
         Ok((clock == Clock::Host).then(|| ceilings::measure(&self.pool, arithmetic, rounds)))

@@ -8,7 +8,7 @@ use fusion_cost_model::DType;
 use half::bf16;
 use pulp::{Arch, Simd};
 
-use super::element::Element;
+use super::element::{Element, Stored};
 use super::lanes::{LaneMask, shift_right};
 use super::pairs;
 use super::strip::{Cut, Strip};
@@ -32,6 +32,10 @@ const NEON: usize = 16;
 
 impl Element for bf16 {
     const DTYPE: DType = DType::Bf16;
+    const STORED: Stored = Stored::Bf16;
+    const WRITES_WHOLE_VECTORS: bool = true;
+    type Weight = Self;
+    type Between = Self;
 
     /// As the vectors do: `to_f32` looks for signalling NaNs, which costs the registers of a loop.
     #[inline(always)]

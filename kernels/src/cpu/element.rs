@@ -12,6 +12,27 @@ use super::strip::{Cut, Strip};
 /// Bytes of a cache line.
 pub(crate) const LINE_BYTES: usize = 64;
 
+/// How the numbers of a tensor are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stored {
+    F32,
+    Bf16,
+    /// Unsigned 8-bit integers.
+    U8,
+    /// Signed ones.
+    I8,
+}
+
+impl Stored {
+    pub(crate) const fn bytes(self) -> usize {
+        match self {
+            Self::F32 => 4,
+            Self::Bf16 => 2,
+            Self::U8 | Self::I8 => 1,
+        }
+    }
+}
+
 /// A number as it lies in memory.
 ///
 /// What a kernel reads is widened to f32, which is exact, and what it leaves is rounded once, to the
@@ -19,8 +40,21 @@ pub(crate) const LINE_BYTES: usize = 64;
 pub(crate) trait Element:
     Copy + Debug + Default + PartialEq + Send + Sync + 'static
 {
-    /// The dtype of tensors of them.
+    /// The dtype of problems whose tensors they are.
     const DTYPE: DType;
+
+    /// How a tensor of them is stored.
+    const STORED: Stored;
+
+    /// Whether a micro-kernel for them may write whole vectors where a panel has fewer columns.
+    const WRITES_WHOLE_VECTORS: bool = false;
+
+    /// What they are multiplied with.
+    type Weight: Element;
+
+    /// What lies between the ops of a chain, and what pointwise ops read besides: sums of products of
+    /// 8-bit numbers are f32.
+    type Between: Element;
 
     /// How many of them a cache line has; tensors begin at one.
     const LINE: usize = LINE_BYTES / size_of::<Self>();
@@ -73,12 +107,21 @@ pub(crate) trait Element:
     ///
     /// # Safety
     ///
-    /// As for [`Strip::compute`]; the panel must be cut in this way.
+    /// As for [`Strip::compute`]; the panel must be cut in this way. Where the micro-kernel
+    /// [writes whole vectors](Self::WRITES_WHOLE_VECTORS), the target has room for them.
     unsafe fn compute(strip: Strip<Self>, arch: Arch, cut: Cut);
 }
 
+/// Numbers of one kind throughout a chain.
+pub(crate) trait Uniform: Element<Weight = Self, Between = Self> {}
+
+impl<E: Element<Weight = E, Between = E>> Uniform for E {}
+
 impl Element for f32 {
     const DTYPE: DType = DType::F32;
+    const STORED: Stored = Stored::F32;
+    type Weight = Self;
+    type Between = Self;
 
     #[inline(always)]
     fn widen(self) -> f32 {

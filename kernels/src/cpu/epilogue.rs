@@ -103,11 +103,12 @@ impl Epilogue {
     }
 }
 
+/// Of a tail on sums of products of numbers `P`.
 impl<E: Element> Tail<E> {
     /// How many of the first ops an epilogue does: none where sums do not stay where they are, so that
-    /// all ops are applied when they are rounded.
-    fn in_epilogue(&self) -> usize {
-        if E::DTYPE != DType::F32 {
+    /// all ops are applied when they are rounded, and none to sums of integers.
+    fn in_epilogue<P: Element>(&self) -> usize {
+        if P::DTYPE != DType::F32 {
             return 0;
         }
         let mut ops = self.ops.iter().map(|one| one.op).peekable();
@@ -117,13 +118,13 @@ impl<E: Element> Tail<E> {
     }
 
     /// Whether there are ops after the epilogue.
-    pub(crate) fn goes_on_after_epilogue(&self) -> bool {
-        self.in_epilogue() < self.ops.len()
+    pub(crate) fn goes_on_after_epilogue<P: Element>(&self) -> bool {
+        self.in_epilogue::<P>() < self.ops.len()
     }
 
     /// Where each of the ops is applied, for the name of a kernel: the first ones in this place.
-    pub(crate) fn places(&self, first: &str) -> String {
-        let (epilogue, rest) = self.ops.split_at(self.in_epilogue());
+    pub(crate) fn places<P: Element>(&self, first: &str) -> String {
+        let (epilogue, rest) = self.ops.split_at(self.in_epilogue::<P>());
         let at = |ops: &[TailOp<E>], place: &str| match ops {
             [] => String::new(),
             _ => format!(", {} {place}", names(ops)),
@@ -132,9 +133,9 @@ impl<E: Element> Tail<E> {
     }
 
     /// The first ops, as far as the micro-kernel applies them, from a column on.
-    pub(crate) fn epilogue(&self, col: usize) -> Epilogue {
+    pub(crate) fn epilogue<P: Element>(&self, col: usize) -> Epilogue {
         let mut epilogue = Epilogue::NONE;
-        for one in &self.ops[..self.in_epilogue()] {
+        for one in &self.ops[..self.in_epilogue::<P>()] {
             match (one.op, one.folded) {
                 (Pointwise::Relu, _) => epilogue.relu = true,
                 // Its gain and its offset, a row each.
@@ -156,9 +157,9 @@ impl<E: Element> Tail<E> {
     /// # Safety
     ///
     /// As for [`Tail::apply_to_block`].
-    pub(crate) unsafe fn apply_after_epilogue(&self, arch: Arch, block: &Block) {
+    pub(crate) unsafe fn apply_after_epilogue<P: Element>(&self, arch: Arch, block: &Block) {
         // SAFETY: the caller's guarantee.
-        unsafe { self.apply_from(self.in_epilogue(), arch, block) };
+        unsafe { self.apply_from(self.in_epilogue::<P>(), arch, block) };
     }
 }
 

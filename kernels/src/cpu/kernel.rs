@@ -48,6 +48,11 @@ impl<E> Located<E> {
         Self { id: TensorId::NONE, data }
     }
 
+    /// The same tensor with its numbers in another format.
+    pub(crate) const fn stored_as<O>(self) -> Located<O> {
+        Located { id: self.id, data: self.data.cast() }
+    }
+
     /// Whether it is the same tensor.
     pub(crate) fn is(self, other: Self) -> bool {
         self.id == other.id

@@ -5,7 +5,7 @@ use std::ops::Range;
 use fusion_cost_model::DType;
 use pulp::Arch;
 
-use super::element::Element;
+use super::element::{Element, Uniform};
 use super::gemm::{Grid, share};
 use super::kernel::Located;
 use super::panels::Panels;
@@ -17,20 +17,22 @@ use super::tensors::Tensors;
 
 /// A linear layer and what follows it up to the next one.
 #[derive(Debug, Clone)]
-pub(crate) struct Layer<E = f32> {
+pub(crate) struct Layer<E: Element = f32> {
     pub(crate) k: usize,
     pub(crate) n: usize,
-    pub(crate) w: Located<E>,
+    pub(crate) w: Located<E::Weight>,
     /// How the weights are packed.
     pub(crate) panels: Panels,
     /// Bytes of the rows of the input that stay in the second-level cache.
     pub(crate) block_bytes: usize,
     /// Pointwise ops, applied to the result while it is hot.
-    pub(crate) tail: Tail<E>,
+    pub(crate) tail: Tail<E::Between>,
     /// What comes after the first op that needs whole rows, with that op.
-    pub(crate) stages: Vec<RowStage<E>>,
+    pub(crate) stages: Vec<RowStage<E::Between>>,
     /// Where sums wait that the target cannot hold, for each thread; nothing for f32.
     pub(crate) sums: Vec<Sums>,
+    /// What all sums are multiplied with.
+    pub(crate) scale: f32,
 }
 
 /// Where sums in f32 wait until they are rounded.
@@ -65,45 +67,6 @@ impl<E: Element> Layer<E> {
         unsafe {
             self.tail.fold(arch);
             self.stages.iter().for_each(|stage| stage.fold(arch));
-        }
-    }
-
-    /// Takes rows through the layer, from `source` (rows `k` apart) to `target` (rows `n` apart).
-    ///
-    /// # Safety
-    ///
-    /// Both must be valid for the rows, which are rows `first_row` and on of the whole matrix;
-    /// no other thread may write them or the operands, nor use the sums of `thread`.
-    pub(crate) unsafe fn apply(
-        &self,
-        arch: Arch,
-        thread: usize,
-        source: *const E,
-        target: *mut E,
-        first_row: usize,
-        rows: usize,
-    ) {
-        let grid = self.grid(rows, 1);
-        let blocks = grid.blocks(0, 1);
-        let whole_rows = first_row..first_row + rows;
-        // SAFETY: the caller's guarantee; a block is part of the rows.
-        unsafe {
-            if self.stages.is_empty() {
-                blocks.for_each(|block| self.block(arch, thread, source, target, first_row, block));
-                return;
-            }
-            // Between the ops numbers stay f32: in the target where it has them, else in rows of sums.
-            // There, stages may write over the first group of rows, since each group is read before.
-            let (sums, room) = match E::as_f32(target) {
-                Some(sums) => (sums, None),
-                None => {
-                    let sums = self.sums[thread].rows.at(0);
-                    (sums, Some(sums))
-                }
-            };
-            let target = Target { room, ..Target::plain(target) };
-            blocks.for_each(|block| self.block(arch, thread, source, sums, first_row, block));
-            RowStage::apply_all(&self.stages, arch, sums.cast_const(), target, whole_rows, self.n);
         }
     }
 
@@ -167,7 +130,7 @@ impl<E: Element> Layer<E> {
             let part = block(&rows, cols);
             if let Some(data) = Self::in_target(part.data) {
                 // SAFETY: the caller's guarantee.
-                unsafe { tail.apply_after_epilogue(arch, &part.at(data)) };
+                unsafe { tail.apply_after_epilogue::<E>(arch, &part.at(data)) };
             }
         }
     }
@@ -189,7 +152,7 @@ impl<E: Element> Layer<E> {
         const FEW_PANELS: usize = 4;
         let width = self.panels.cut.width;
         // What is not f32 is rounded a panel at a time anyway.
-        let goes_on = E::DTYPE == DType::F32 && self.tail.goes_on_after_epilogue();
+        let goes_on = E::DTYPE == DType::F32 && self.tail.goes_on_after_epilogue::<E>();
         let numbers = if goes_on { self.block_bytes / size_of::<f32>() } else { usize::MAX };
         // A quarter of the cache, twice.
         let of_all_cols = (numbers.saturating_mul(2) / cols.len().max(1)).saturating_sub(self.k);
@@ -210,10 +173,9 @@ impl<E: Element> Layer<E> {
         })
     }
 
-    /// The target as sums: where it has f32, they stay there, as the micro-kernel for them leaves no
-    /// padding.
+    /// The target as sums: where it has f32, they stay there, if the micro-kernel leaves no padding.
     fn in_target<O: Element>(target: *mut O) -> Option<*mut f32> {
-        O::as_f32(target).filter(|_| E::DTYPE == DType::F32)
+        O::as_f32(target).filter(|_| !E::WRITES_WHOLE_VECTORS)
     }
 
     /// Multiplies the rows of a tile, which begin at `source`, with its panel of the weights. Sums that
@@ -246,8 +208,8 @@ impl<E: Element> Layer<E> {
             panel_stride,
             target: sums,
             target_stride: stride,
-            factors: Factors::one(),
-            epilogue: tail.epilogue(col),
+            factors: Factors::all(&raw const self.scale),
+            epilogue: tail.epilogue::<E>(col),
             depth: cut.depth,
         };
         // SAFETY: the caller's guarantee; a tile of sums has rows of whole panels.
@@ -256,6 +218,47 @@ impl<E: Element> Layer<E> {
             if in_target.is_none() {
                 tail.apply_into(arch, Rows { data: sums.cast_const(), stride }, tile);
             }
+        }
+    }
+}
+
+impl<E: Uniform> Layer<E> {
+    /// Takes rows through the layer, from `source` (rows `k` apart) to `target` (rows `n` apart).
+    ///
+    /// # Safety
+    ///
+    /// Both must be valid for the rows, which are rows `first_row` and on of the whole matrix;
+    /// no other thread may write them or the operands, nor use the sums of `thread`.
+    pub(crate) unsafe fn apply(
+        &self,
+        arch: Arch,
+        thread: usize,
+        source: *const E,
+        target: *mut E,
+        first_row: usize,
+        rows: usize,
+    ) {
+        let grid = self.grid(rows, 1);
+        let blocks = grid.blocks(0, 1);
+        let whole_rows = first_row..first_row + rows;
+        // SAFETY: the caller's guarantee; a block is part of the rows.
+        unsafe {
+            if self.stages.is_empty() {
+                blocks.for_each(|block| self.block(arch, thread, source, target, first_row, block));
+                return;
+            }
+            // Between the ops numbers stay f32: in the target where it has them, else in rows of sums.
+            // There, stages may write over the first group of rows, since each group is read before.
+            let (sums, room) = match E::as_f32(target) {
+                Some(sums) => (sums, None),
+                None => {
+                    let sums = self.sums[thread].rows.at(0);
+                    (sums, Some(sums))
+                }
+            };
+            let target = Target { room, ..Target::plain(target) };
+            blocks.for_each(|block| self.block(arch, thread, source, sums, first_row, block));
+            RowStage::apply_all(&self.stages, arch, sums.cast_const(), target, whole_rows, self.n);
         }
     }
 }

@@ -11,18 +11,18 @@ use super::tensors::Tensors;
 /// `Y = tail(X W)` over tiles of Y, the first ops of the tail applied to a few rows at a time, the others
 /// to some tiles while they are in cache. With an empty tail it is the unfused linear kernel: the same GEMM on the same tiles.
 #[derive(Debug)]
-pub(crate) struct LinearKernel<E> {
+pub(crate) struct LinearKernel<E: Element, O = E> {
     /// Without stages that need whole rows.
     pub(crate) layer: Layer<E>,
     pub(crate) x: Located<E>,
-    pub(crate) y: Located<E>,
+    pub(crate) y: Located<O>,
     pub(crate) grid: Grid,
 }
 
-impl<E: Element> Kernel for LinearKernel<E> {
+impl<E: Element, O: Element> Kernel for LinearKernel<E, O> {
     fn name(&self) -> String {
         let Layer { panels, tail, .. } = &self.layer;
-        format!("linear: packed {}{}", panels.cut.name(), tail.places(FEW_ROWS))
+        format!("linear: packed {}{}", panels.cut.name(), tail.places::<E>(FEW_ROWS))
     }
 
     fn locate(&mut self, tensors: &Tensors) {

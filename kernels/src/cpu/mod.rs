@@ -1,9 +1,10 @@
-//! The CPU backend: kernels on a pool of threads, which compute in f32 on tensors of f32 or bf16.
+//! The CPU backend: kernels on a pool of threads, which compute in f32 on tensors of f32 or bf16, and
+//! multiply 8-bit integers exactly.
 //!
 //! `lower` turns a problem into kernels; each kernel file holds one core with the parts that
 //! may follow it, so that the unfused and the fused variant run the same code. Below them are
-//! `element` (how numbers are stored; `bf16`), `strip` (the micro-kernel of GEMMs), `pairs` (that for
-//! bf16), `panels` and `transpose` (packed weights and keys), `gemm` (the
+//! `element` (how numbers are stored; `bf16`, `bytes`), `strip` (the micro-kernel of GEMMs), `pairs` and
+//! `fours` (those for bf16 and for 8-bit integers), `panels` and `transpose` (packed weights and keys), `gemm` (the
 //! `gemm` crate), `tail` (pointwise ops on vector registers), `row_ops`, and the `pool`.
 //!
 //! `prepared` gives the kernels their `tensors` in an `arena`, and runs them; `sequences` runs the
@@ -14,6 +15,7 @@ mod arena;
 mod attention;
 mod backend;
 mod bf16;
+mod bytes;
 mod caches;
 mod causal_mask;
 mod ceilings;
@@ -26,6 +28,7 @@ mod elementwise;
 mod epilogue;
 mod fold;
 mod folded;
+mod fours;
 mod gemm;
 mod huge_pages;
 mod kernel;
@@ -41,6 +44,7 @@ mod pairs;
 mod panels;
 mod pool;
 mod prepared;
+mod requantize;
 mod row_ops;
 mod row_piece;
 mod row_stage;

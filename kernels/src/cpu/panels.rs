@@ -5,7 +5,7 @@
 //! rows lie side by side, and a row that is left over has zeros beside it. They are packed when the inputs are written, outside the
 //! clock.
 
-use super::element::Element;
+use super::element::{Element, Stored};
 use super::strip::Cut;
 use super::tensors::TensorId;
 
@@ -13,6 +13,7 @@ use super::tensors::TensorId;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct InputTensor {
     pub(crate) id: TensorId,
+    pub(crate) stored: Stored,
     /// How it is packed, if it is: weights that both variants read in the same order.
     pub(crate) panels: Option<Panels>,
 }

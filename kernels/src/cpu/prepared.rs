@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use fusion_cost_model::{DType, Problem};
+use fusion_cost_model::Problem;
 use half::bf16;
 
 use super::counters;
-use super::element::{Element, LINE_BYTES};
+use super::element::{Element, LINE_BYTES, Stored};
 use super::kernel::Kernel;
 use super::lower::Plan;
 use super::panels::InputTensor;
@@ -19,13 +19,13 @@ use crate::inputs::Inputs;
 /// A problem with its kernels, which work on one set of tensors at a time.
 pub(crate) struct PreparedCpu<'b> {
     pool: &'b Pool,
-    /// That of all tensors but scratch.
-    dtype: DType,
     inputs: &'b Inputs,
     input_tensors: Vec<InputTensor>,
     /// Tensors that a rewrite computes ahead of time, with their numbers.
     ahead: Vec<(InputTensor, Vec<f32>)>,
     output: TensorId,
+    /// How the output is stored.
+    stored: Stored,
     pub(crate) tensors: TensorSets,
     /// The set that the last run used.
     pub(crate) current: usize,
@@ -55,11 +55,11 @@ impl<'b> PreparedCpu<'b> {
         })?;
         let mut prepared = Self {
             pool,
-            dtype: problem.dtype(),
             inputs,
             input_tensors: plan.inputs,
             ahead: plan.folded.map(|folded| folded.numbers(inputs)).into_iter().flatten().collect(),
             output: plan.output,
+            stored: plan.stored,
             // The first run takes the first set.
             current: tensors.len() - 1,
             tensors,
@@ -89,24 +89,16 @@ impl<'b> PreparedCpu<'b> {
     }
 
     fn write_inputs_of(&mut self, set: usize) {
-        match self.dtype {
-            DType::Bf16 => self.write_as::<bf16>(set),
-            _ => self.write_as::<f32>(set),
-        }
-    }
-
-    fn write_as<E: Element>(&mut self, set: usize) {
-        let given = self.input_tensors.iter().copied().zip(&self.inputs.tensors);
-        let ahead = self.ahead.iter().map(|(tensor, numbers)| (*tensor, numbers));
-        for (InputTensor { id, panels }, numbers) in given.chain(ahead) {
-            let tensor: &mut [E] = self.tensors.get(set, id);
-            self.pool.share(tensor, E::LINE, &|first, part| match panels {
-                None => {
-                    let given = part.iter_mut().zip(&numbers[first..]);
-                    given.for_each(|(place, &number)| *place = E::narrow(number));
-                }
-                Some(panels) => panels.pack(numbers, first, part),
-            });
+        let Self { pool, tensors, .. } = self;
+        let given = self.input_tensors.iter().zip(&self.inputs.tensors);
+        let ahead = self.ahead.iter().map(|(tensor, numbers)| (tensor, numbers));
+        for (input, numbers) in given.chain(ahead) {
+            match input.stored {
+                Stored::F32 => write::<f32>(pool, tensors, set, input, numbers),
+                Stored::Bf16 => write::<bf16>(pool, tensors, set, input, numbers),
+                Stored::U8 => write::<u8>(pool, tensors, set, input, numbers),
+                Stored::I8 => write::<i8>(pool, tensors, set, input, numbers),
+            }
         }
     }
 
@@ -164,16 +156,16 @@ impl<'b> PreparedCpu<'b> {
         self.tensors.set(self.current).pointer(self.output)
     }
 
-    /// What the output consists of: its dtype and its bytes.
-    pub(super) fn output_extent(&self) -> (DType, usize) {
-        (self.dtype, self.tensors.length(self.output))
+    /// What the output consists of: how it is stored, and its bytes.
+    pub(super) fn output_extent(&self) -> (Stored, usize) {
+        (self.stored, self.tensors.length(self.output))
     }
 
     /// The same of an input, in the order of [`InputSpec::of`](crate::InputSpec::of); `None` where there
     /// is no such input, or it is packed.
-    pub(super) fn input_extent(&self, input: usize) -> Option<(DType, usize)> {
-        let InputTensor { id, panels } = *self.input_tensors.get(input)?;
-        panels.is_none().then(|| (self.dtype, self.tensors.length(id)))
+    pub(super) fn input_extent(&self, input: usize) -> Option<(Stored, usize)> {
+        let InputTensor { id, stored, panels } = *self.input_tensors.get(input)?;
+        panels.is_none().then(|| (stored, self.tensors.length(id)))
     }
 
     /// Points the kernels of a variant to the current set, but for some inputs, which are read at
@@ -231,6 +223,29 @@ impl<'b> PreparedCpu<'b> {
     }
 }
 
+/// Writes an input into a set.
+fn write<E: Element>(
+    pool: &Pool,
+    tensors: &mut TensorSets,
+    set: usize,
+    input: &InputTensor,
+    numbers: &[f32],
+) {
+    let tensor: &mut [E] = tensors.get(set, input.id);
+    pool.share(tensor, E::LINE, &|first, part| match input.panels {
+        None => {
+            let given = part.iter_mut().zip(&numbers[first..]);
+            given.for_each(|(place, &number)| *place = E::narrow(number));
+        }
+        Some(panels) => panels.pack(numbers, first, part),
+    });
+}
+
+/// The numbers of a tensor.
+fn read<E: Element>(tensor: &[E]) -> Vec<f32> {
+    tensor.iter().map(|number| number.widen()).collect()
+}
+
 impl Prepared for PreparedCpu<'_> {
     fn kernels(&self, variant: Variant) -> Vec<String> {
         match variant {
@@ -280,18 +295,18 @@ impl Prepared for PreparedCpu<'_> {
     }
 
     fn output(&mut self) -> Result<Vec<f32>, BackendError> {
-        Ok(match self.dtype {
-            DType::Bf16 => {
-                let output = self.tensors.get::<bf16>(self.current, self.output);
-                output.iter().map(|number| number.to_f32()).collect()
-            }
-            _ => self.tensors.get::<f32>(self.current, self.output).to_vec(),
+        let Self { tensors, current, output, .. } = self;
+        Ok(match self.stored {
+            Stored::F32 => tensors.get::<f32>(*current, *output).to_vec(),
+            Stored::Bf16 => read::<bf16>(tensors.get(*current, *output)),
+            Stored::U8 => read::<u8>(tensors.get(*current, *output)),
+            Stored::I8 => read::<i8>(tensors.get(*current, *output)),
         })
     }
 
     fn output_digest(&mut self) -> Result<OutputDigest, BackendError> {
-        Ok(match self.dtype {
-            DType::F32 => OutputDigest::of(self.tensors.get(self.current, self.output)),
+        Ok(match self.stored {
+            Stored::F32 => OutputDigest::of(self.tensors.get(self.current, self.output)),
             _ => OutputDigest::of(&self.output()?),
         })
     }

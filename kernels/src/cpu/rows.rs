@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use pulp::Arch;
 
-use super::element::Element;
+use super::element::Uniform;
 use super::gemm::share;
 use super::kernel::{Kernel, Located};
 use super::layer::Layer;
@@ -20,7 +20,7 @@ use super::tensors::Tensors;
 
 /// A chain of row stages and linear layers over blocks of rows.
 #[derive(Debug)]
-pub(crate) struct RowsKernel<E> {
+pub(crate) struct RowsKernel<E: Uniform> {
     pub(crate) rows: usize,
     /// Columns of the input.
     pub(crate) cols: usize,
@@ -43,7 +43,7 @@ pub(crate) struct RowsKernel<E> {
     pub(crate) near: bool,
 }
 
-impl<E: Element> RowsKernel<E> {
+impl<E: Uniform> RowsKernel<E> {
     /// Rows per block: as many as the GEMM's micro-kernel gains from, in blocks of equal size
     /// for every thread. Up to a few thousand columns such a block stays in the second-level
     /// cache; beyond that it spills into the third, which costs less than reading the weights
@@ -55,7 +55,7 @@ impl<E: Element> RowsKernel<E> {
     }
 }
 
-impl<E: Element> Kernel for RowsKernel<E> {
+impl<E: Uniform> Kernel for RowsKernel<E> {
     fn name(&self) -> String {
         let mut parts: Vec<String> = self.stages.iter().map(RowStage::name).collect();
         for layer in &self.layers {
@@ -105,7 +105,7 @@ impl<E: Element> Kernel for RowsKernel<E> {
     }
 }
 
-impl<E: Element> RowsKernel<E> {
+impl<E: Uniform> RowsKernel<E> {
     /// Takes a block of rows through the chain.
     ///
     /// # Safety

@@ -52,7 +52,11 @@ impl Cut {
 
     /// What panels are packed into, for the name of a kernel.
     pub(crate) const fn name(&self) -> &'static str {
-        if self.together > 1 { "panels of pairs" } else { "panels" }
+        match self.together {
+            1 => "panels",
+            2 => "panels of pairs",
+            _ => "panels of fours",
+        }
     }
 
     /// How many of `n` columns the panel that begins at column `col` has.
@@ -160,14 +164,14 @@ fn divide(number: usize, by: usize) -> (usize, usize) {
 
 /// Some rows times one panel.
 #[derive(Clone, Copy)]
-pub(crate) struct Strip<E = f32> {
+pub(crate) struct Strip<E: Element = f32> {
     pub(crate) rows: usize,
     /// Terms of each sum.
     pub(crate) k: usize,
     /// Columns of the panel, at most the width of a [`Cut`].
     pub(crate) cols: usize,
     pub(crate) source: Source<E>,
-    pub(crate) panel: *const E,
+    pub(crate) panel: *const E::Weight,
     /// Numbers from one row of the panel to the next.
     pub(crate) panel_stride: usize,
     pub(crate) target: *mut f32,
@@ -193,7 +197,7 @@ impl<E: Element> Strip<E> {
 }
 
 /// Made only by [`Strip::compute`], whose caller guarantees what the code below relies on.
-struct Compute<E>(Strip<E>);
+struct Compute<E: Element>(Strip<E>);
 
 impl<E: Element> WithSimd for Compute<E> {
     type Output = ();
@@ -268,7 +272,7 @@ impl<E: Element> Strip<E> {
 
 /// A few rows from `first` on times the rows `from..to` of the panel.
 #[derive(Clone, Copy)]
-struct Part<E> {
+struct Part<E: Element> {
     strip: Strip<E>,
     first: usize,
     from: usize,
@@ -279,7 +283,7 @@ struct Part<E> {
 /// Computes a part with `R` rows, and adds to what the rows of the panel before it left. Sums go on
 /// side by side, `U` of them for each result. With `REST` the last of `V` vectors is not a whole
 /// one. Made only by [`Strip::panel`].
-struct Sums<E, const R: usize, const V: usize, const U: usize, const REST: bool>(Part<E>);
+struct Sums<E: Element, const R: usize, const V: usize, const U: usize, const REST: bool>(Part<E>);
 
 impl<E: Element, const R: usize, const V: usize, const U: usize, const REST: bool> WithSimd
     for Sums<E, R, V, U, REST>
@@ -348,7 +352,7 @@ impl<E: Element, const R: usize, const V: usize, const U: usize, const REST: boo
 
 /// Applies the epilogue to a few rows, which lie in the first-level cache: in a function of its own, since
 /// in that of the sums it pushes them out of the registers. Made only by [`Strip::panel`].
-struct Finish<E, const V: usize, const REST: bool> {
+struct Finish<E: Element, const V: usize, const REST: bool> {
     strip: Strip<E>,
     rows: Range<usize>,
 }

@@ -46,11 +46,11 @@ impl Ahead {
 }
 
 /// The terms `from..to` of the sums of `R` rows.
-pub(super) struct Terms<S: Simd, E, const R: usize> {
+pub(super) struct Terms<S: Simd, E: Element, const R: usize> {
     pub(super) source: Source<E>,
     /// Where the rows begin.
     pub(super) rows: [*const E; R],
-    pub(super) panel: *const E,
+    pub(super) panel: *const E::Weight,
     /// Numbers from one row of the panel to the next.
     pub(super) panel_stride: usize,
     pub(super) from: usize,

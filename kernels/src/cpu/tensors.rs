@@ -1,7 +1,7 @@
 //! The tensors of a prepared problem, and where they lie in memory.
 
 use super::arena::Arena;
-use super::element::{Element, LINE_BYTES};
+use super::element::{Element, LINE_BYTES, Stored};
 use super::pool::Pool;
 use crate::placement::{Gaps, Item, Placement};
 
@@ -35,7 +35,12 @@ pub(crate) struct TensorTable {
 impl TensorTable {
     /// Adds a tensor of this many numbers.
     pub(crate) fn add<E: Element>(&mut self, numbers: usize) -> TensorId {
-        self.lengths.push(numbers * size_of::<E>());
+        self.add_stored(E::STORED, numbers)
+    }
+
+    /// The same of numbers that are stored in this way.
+    pub(crate) fn add_stored(&mut self, stored: Stored, numbers: usize) -> TensorId {
+        self.lengths.push(numbers * stored.bytes());
         self.shared.push(false);
         TensorId(self.lengths.len() - 1)
     }

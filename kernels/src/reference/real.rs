@@ -113,6 +113,9 @@ mod tests {
             (Pointwise::Scale, 3.0, &[0.125], 0.375),
             (Pointwise::Dropout, 0.9, &[0.5], 1.0),
             (Pointwise::Dropout, 0.9, &[0.05], 0.0),
+            (Pointwise::Requantize, 1.5, &[50.0], 75.0),
+            (Pointwise::Requantize, -0.1, &[50.0], 0.0),
+            (Pointwise::Requantize, 9.0, &[50.0], 255.0),
         ];
         for &(op, x, operands, expected) in cases {
             let value = apply(op, x, operands);

@@ -10,7 +10,7 @@
 use fusion_cost_model::kernel::{NORM_EPSILON, RMS_EPSILON};
 
 use super::product::{Arithmetic, Right};
-use crate::inputs::INPUT_RMS;
+use crate::inputs::{INPUT_RMS, SIGNED_RMS};
 
 /// The largest relative error of rounding to f32.
 const UNIT: f64 = f32::EPSILON as f64 / 2.0;
@@ -18,6 +18,10 @@ const UNIT: f64 = f32::EPSILON as f64 / 2.0;
 /// What one rounding takes from a number, of the largest error that it can have: it may lie anywhere
 /// between two numbers of a format, and a number anywhere between two powers of two.
 const OF_LARGEST: f64 = 0.25;
+
+/// How many of its likely errors a right kernel may be off: five are rare among millions of numbers,
+/// and kernels add up in orders that the analysis does not know.
+pub(crate) const LIKELY_ERRORS: f64 = 8.0;
 
 /// Some rows of a tensor.
 #[derive(Debug, Clone, PartialEq)]
@@ -71,6 +75,19 @@ impl Rows {
         for (value, error) in self.values.iter().zip(&mut self.rounding) {
             *error += OF_LARGEST * unit_roundoff * value.abs();
         }
+        self
+    }
+
+    /// What is left of the numbers when a kernel rounds them to integers: it is off by a half at most.
+    pub(super) fn written_as_integers(mut self) -> Self {
+        self.rounding.iter_mut().for_each(|error| *error += 0.5 / LIKELY_ERRORS);
+        self
+    }
+
+    /// Sums of products with a matrix of signed 8-bit numbers, times a scale.
+    pub(super) fn of_signed(mut self, scale: f64) -> Self {
+        self.values.iter_mut().for_each(|value| *value *= scale);
+        self.rounding.iter_mut().for_each(|error| *error *= scale * SIGNED_RMS / INPUT_RMS);
         self
     }
 

@@ -1,7 +1,7 @@
 //! The memory that the kernels of a graph need at once.
 
-use super::graph::{Unit, Units};
-use crate::vocabulary::{Op, OperandKind};
+use super::graph::Units;
+use crate::vocabulary::{Op, Operand, OperandKind};
 
 impl Units<'_> {
     /// The most bytes that are alive at once when paths run as kernels one after the other: what a
@@ -45,8 +45,8 @@ impl Units<'_> {
     fn own_bytes(&self, path: &[usize], is_last: impl Fn(usize) -> bool) -> u64 {
         let (Some(&first), Some(&last)) = (path.first(), path.last()) else { return 0 };
         let operands: u64 = path.iter().map(|&unit| self.operand_bytes(unit)).sum();
-        let Unit { node, step } = &self.units[first];
-        let input = step.input.elements() * self.nodes[*node].problem.dtype().bytes();
+        let step = &self.units[first].step;
+        let input = step.input.elements() * step.input_element_bytes();
         // Of all that it reads, other kernels wrote these; what it reads twice was counted twice.
         let written = path.iter().flat_map(|&unit| self.read_by(unit));
         let written = written.filter(|unit| !path.contains(unit));
@@ -63,15 +63,19 @@ impl Units<'_> {
 
     /// Bytes of an op's operands that are not constants.
     fn operand_bytes(&self, unit: usize) -> u64 {
-        let Unit { node, step } = &self.units[unit];
+        let step = &self.units[unit].step;
         let is_activation = |kind: OperandKind| match kind {
             OperandKind::PerElement => true,
             OperandKind::Matrix => matches!(step.op, Op::Qk | Op::Pv),
             OperandKind::PerChannel | OperandKind::Scalar | OperandKind::Random => false,
         };
         let operands = step.op.operands().iter().filter(|operand| is_activation(operand.kind));
-        let elements: u64 = operands.map(|operand| step.operand_shape(operand).elements()).sum();
-        elements * self.nodes[*node].problem.dtype().bytes()
+        let bytes_of = |operand: &Operand| {
+            let is_matrix = operand.kind == OperandKind::Matrix;
+            let of_element = if is_matrix { step.dtype.bytes() } else { step.dtype.sum_bytes() };
+            step.operand_shape(operand).elements() * of_element
+        };
+        operands.map(bytes_of).sum()
     }
 
     /// The ops that write what an op reads, operands with the last op of their node.
@@ -94,8 +98,7 @@ impl Units<'_> {
     }
 
     fn output_bytes(&self, unit: usize) -> u64 {
-        let Unit { node, step } = &self.units[unit];
-        step.output.elements() * self.nodes[*node].problem.dtype().bytes()
+        self.units[unit].step.output_bytes()
     }
 }
 

@@ -25,7 +25,7 @@ use pulp::Arch;
 pub(crate) use self::rooms::Room;
 use self::rooms::convert;
 pub(crate) use self::shape::Shape;
-use super::element::Element;
+use super::element::{Element, Uniform};
 use super::epilogue::Epilogue;
 use super::gemm::{View, gemm, share};
 use super::kernel::{Kernel, Located};
@@ -71,7 +71,7 @@ impl<E: Element> Scale<E> {
 
 /// Attention or a part of it.
 #[derive(Debug)]
-pub(crate) struct AttentionKernel<E> {
+pub(crate) struct AttentionKernel<E: Uniform> {
     pub(crate) shape: Shape,
     pub(crate) block: usize,
     pub(crate) scores: Scores<E>,
@@ -91,7 +91,7 @@ pub(crate) struct AttentionKernel<E> {
     pub(crate) rooms: Vec<Room<E>>,
 }
 
-impl<E: Element> AttentionKernel<E> {
+impl<E: Uniform> AttentionKernel<E> {
     /// Whether the softmax does not divide by the sums, but the product with the values is: it has
     /// fewer numbers.
     fn divides_product(&self) -> bool {
@@ -134,7 +134,7 @@ impl<E: Element> AttentionKernel<E> {
     }
 }
 
-impl<E: Element> Kernel for AttentionKernel<E> {
+impl<E: Uniform> Kernel for AttentionKernel<E> {
     fn name(&self) -> String {
         let mut parts = Vec::new();
         if let Scores::Gemm { scale, .. } = &self.scores {
@@ -203,7 +203,7 @@ impl<E: Element> Kernel for AttentionKernel<E> {
     }
 }
 
-impl<E: Element> AttentionKernel<E> {
+impl<E: Uniform> AttentionKernel<E> {
     /// Computes a block of queries of one head, or of all heads where they are joined.
     ///
     /// # Safety

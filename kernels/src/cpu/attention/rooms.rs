@@ -4,7 +4,7 @@ use fusion_cost_model::DType;
 use pulp::Arch;
 
 use super::{AttentionKernel, Scores, Shape};
-use crate::cpu::element::Element;
+use crate::cpu::element::{Element, Uniform};
 use crate::cpu::kernel::Located;
 use crate::cpu::tail::{Stretch, Tail};
 use crate::cpu::tensors::Tensors;
@@ -56,7 +56,7 @@ pub(super) unsafe fn convert<I: Element, O: Element>(
     unsafe { Tail::<f32>::default().apply(arch, source, target, row, 1, false) };
 }
 
-impl<E: Element> AttentionKernel<E> {
+impl<E: Uniform> AttentionKernel<E> {
     /// Whether what is read has to be widened.
     pub(super) const WIDENS: bool = !matches!(E::DTYPE, DType::F32);
 

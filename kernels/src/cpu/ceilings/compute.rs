@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use pulp::{Simd, WithSimd};
 
+use super::super::fours;
 use super::super::pool::Pool;
 use super::Effort;
 
@@ -49,6 +50,8 @@ pub(crate) enum Arithmetic {
     MultiplyAdds,
     /// Pairs of bf16, where [they are supported](crate::cpu::pairs::supported).
     Pairs,
+    /// Fours of 8-bit integers, where [they are supported](crate::cpu::fours::supported).
+    Fours,
 }
 
 /// The peak rate of multiply-adds on all threads, in 10^9 flops per second: the fastest of three
@@ -69,6 +72,7 @@ pub(super) fn peak_gflops(pool: &Pool, arithmetic: Arithmetic) -> f64 {
             rates.into_iter().fold(0.0, f64::max)
         }
         Arithmetic::Pairs => gflops(pool, &pairs::<12>).max(gflops(pool, &pairs::<24>)),
+        Arithmetic::Fours => gflops(pool, &|| fours::operations(arch)),
     }
 }
 
@@ -145,5 +149,11 @@ mod tests {
             0.0
         };
         assert_eq!(pairs::<5>(), expected);
+        for arch in [pulp::Arch::new(), pulp::Arch::Scalar] {
+            let operations = fours::operations(arch);
+            assert_eq!(operations > 0.0, fours::supported(arch));
+            // Whole sums of eight or sixteen lanes.
+            assert_eq!(operations % f64::from(8 * 8 * 4096), 0.0);
+        }
     }
 }

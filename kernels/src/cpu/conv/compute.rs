@@ -15,7 +15,7 @@ use super::direct::Direct;
 use super::patches::gather;
 use super::{ConvKernel, Core, PART, PoolStage, Room, Shape, Tile, keep};
 
-impl<E: Element> ConvKernel<E> {
+impl<E: Element, O: Element> ConvKernel<E, O> {
     /// # Safety
     ///
     /// The tile of the output, and the room of `thread`, must belong to the calling thread, and the
@@ -67,12 +67,12 @@ impl<E: Element> ConvKernel<E> {
     /// # Safety
     ///
     /// The block must be valid and belong to this thread.
-    unsafe fn convolve_with_tail<O: Element>(
+    unsafe fn convolve_with_tail<T: Element>(
         &self,
         arch: Arch,
         thread: usize,
         tile: &Tile,
-        block: &Block<O>,
+        block: &Block<T>,
     ) {
         let Self { shape, filter, ref tail, .. } = *self;
         let room = self.rooms[thread];
@@ -85,6 +85,7 @@ impl<E: Element> ConvKernel<E> {
                         image: self.image(tile),
                         filter,
                         panels,
+                        scale: &self.scale,
                         tail,
                         rows: tile.conv_rows.clone(),
                         channels: tile.channels.clone(),
@@ -104,12 +105,12 @@ impl<E: Element> ConvKernel<E> {
     /// # Safety
     ///
     /// The block must be valid and belong to this thread.
-    unsafe fn convolve_groups<O: Element>(
+    unsafe fn convolve_groups<T: Element>(
         &self,
         arch: Arch,
         thread: usize,
         tile: &Tile,
-        block: &Block<O>,
+        block: &Block<T>,
     ) {
         let Shape { out_channels, groups, .. } = self.shape;
         let (depth, filters) = (self.shape.depth(), out_channels / groups);
@@ -122,7 +123,7 @@ impl<E: Element> ConvKernel<E> {
             // sums of a panel of it.
             unsafe {
                 gather(&self.shape, self.image(tile), group, tile.conv_rows.clone(), patches);
-                let in_f32 = (E::as_f32(patches), E::as_f32(filter), O::as_f32(block.data));
+                let in_f32 = (E::as_f32(patches), E::Weight::as_f32(filter), T::as_f32(block.data));
                 if let (Some(patches), Some(filter), Some(target)) = in_f32 {
                     let left = View::rows(patches, depth);
                     let right = View::rows(filter, out_channels);
@@ -133,7 +134,7 @@ impl<E: Element> ConvKernel<E> {
                 for col in (0..filters).step_by(self.cut.width) {
                     let cols = self.cut.cols(filters, col);
                     let columns = block.columns(group * filters + col, cols);
-                    let (target, stride) = match O::as_f32(columns.data) {
+                    let (target, stride) = match T::as_f32(columns.data) {
                         Some(sums) => (sums, block.stride),
                         None => (sums.at(0), self.cut.width),
                     };
@@ -146,19 +147,19 @@ impl<E: Element> ConvKernel<E> {
                         panel_stride: out_channels,
                         target,
                         target_stride: stride,
-                        factors: Factors::one(),
+                        factors: Factors::all(&raw const self.scale),
                         epilogue: Epilogue::NONE,
                         depth: self.cut.depth,
                     };
                     strip.compute(arch);
-                    if O::as_f32(columns.data).is_none() {
+                    if T::as_f32(columns.data).is_none() {
                         let sums = Rows { data: target.cast_const(), stride };
                         self.tail.apply_into(arch, sums, &columns);
                     }
                 }
             }
         }
-        if let Some(data) = O::as_f32(block.data) {
+        if let Some(data) = T::as_f32(block.data) {
             // SAFETY: the caller's guarantee.
             unsafe { self.tail.apply_to_block(arch, &block.at(data)) };
         }
@@ -170,12 +171,12 @@ impl<E: Element> ConvKernel<E> {
     /// # Safety
     ///
     /// The block must be valid and belong to this thread.
-    unsafe fn convolve_depthwise<O: Element>(
+    unsafe fn convolve_depthwise<T: Element>(
         &self,
         arch: Arch,
         thread: usize,
         tile: &Tile,
-        block: &Block<O>,
+        block: &Block<T>,
     ) {
         let (shape, image, filter) = (&self.shape, self.image(tile), self.filter);
         let Shape { out_w, out_channels, .. } = *shape;
@@ -197,7 +198,7 @@ impl<E: Element> ConvKernel<E> {
             for start in (0..out_w).step_by(pixels) {
                 let xs = start..(start + pixels).min(out_w);
                 // Groups are not shared among threads, so the block has all channels.
-                let (target, step) = match O::as_f32(part(row, &xs).data) {
+                let (target, step) = match T::as_f32(part(row, &xs).data) {
                     Some(sums) => (sums, out_w * block.stride),
                     None => (self.rooms[thread].sums.at(0), xs.len() * out_channels),
                 };
@@ -208,15 +209,16 @@ impl<E: Element> ConvKernel<E> {
                     y,
                     xs: xs.clone(),
                     target,
-                    epilogue: self.tail.epilogue(block.first.col),
+                    scale: self.scale,
+                    epilogue: self.tail.epilogue::<E>(block.first.col),
                     below: (rows == 2).then_some(step),
                 });
                 for below in 0..rows {
                     let part = part(row + below, &xs);
                     // SAFETY: the part is one of the block, and its sums lie where they were left.
                     unsafe {
-                        if let Some(data) = O::as_f32(part.data) {
-                            self.tail.apply_after_epilogue(arch, &part.at(data));
+                        if let Some(data) = T::as_f32(part.data) {
+                            self.tail.apply_after_epilogue::<E>(arch, &part.at(data));
                         } else {
                             let data = target.wrapping_add(below * step).cast_const();
                             let sums = Rows { data, stride: out_channels };
@@ -245,7 +247,7 @@ impl<E: Element> ConvKernel<E> {
         thread: usize,
         tile: &Tile,
         block: &Block,
-        stage: &PoolStage<E>,
+        stage: &PoolStage<E::Between>,
     ) {
         let out_channels = self.shape.out_channels;
         let (final_h, final_w) = (stage.sizes.out_h() as usize, stage.sizes.out_w() as usize);
@@ -271,7 +273,7 @@ impl<E: Element> ConvKernel<E> {
             arch.dispatch(PoolRows { sizes, image, rows, target, target_stride });
             return;
         }
-        let (target, target_stride) = match E::as_f32(pooled.data) {
+        let (target, target_stride) = match O::as_f32(pooled.data) {
             Some(target) => (target, pooled.stride),
             None => (self.rooms[thread].sums.at(0), image.channels),
         };

@@ -9,6 +9,7 @@
 
 use std::ops::Range;
 
+use fusion_cost_model::DType;
 use pulp::{Scalar, Simd, WithSimd};
 
 use super::super::element::Element;
@@ -31,17 +32,19 @@ const OF_TWO: usize = 4;
 
 /// Pixels of one row of a depthwise convolution, or of two. Made only by `ConvKernel::convolve_depthwise`, whose
 /// caller guarantees that the target is valid for them.
-pub(super) struct Depthwise<'a, E> {
+pub(super) struct Depthwise<'a, E: Element> {
     pub(super) shape: &'a Shape,
     /// The image's first number.
     pub(super) image: *const E,
-    pub(super) filter: Located<E>,
+    pub(super) filter: Located<E::Weight>,
     /// The row of the output image.
     pub(super) y: usize,
     /// The pixels of that row.
     pub(super) xs: Range<usize>,
     /// Where the first of them goes; the others follow it, all their channels side by side.
     pub(super) target: *mut f32,
+    /// What sums of products of integers are multiplied with.
+    pub(super) scale: f32,
     /// What is done to the sums then.
     pub(super) epilogue: Epilogue,
     /// Numbers from there to where the same pixels of the next row go, if that is summed too; see
@@ -174,16 +177,17 @@ impl<E: Element> Depthwise<'_, E> {
             filter_row: s * in_channels,
             neighbour: stride * in_channels,
             channels: in_channels,
+            scale: self.scale,
             epilogue: self.epilogue,
         }
     }
 }
 
 /// The taps of a pixel that lie inside the image, as addresses and distances in numbers.
-struct Window<E> {
+struct Window<E: Element> {
     /// The first tap's channels in the image, and its weights.
     pixel: *const E,
-    weight: *const E,
+    weight: *const E::Weight,
     rows: usize,
     cols: usize,
     /// From one row of taps to the next, in the image and in the filter.
@@ -192,6 +196,7 @@ struct Window<E> {
     /// From the first tap of a pixel to that of its neighbour.
     neighbour: usize,
     channels: usize,
+    scale: f32,
     epilogue: Epilogue,
 }
 
@@ -297,6 +302,8 @@ impl<E: Element> Window<E> {
         channel: usize,
         target: *mut f32,
     ) {
+        let is_of_integers = matches!(E::DTYPE, DType::I8);
+        let sums = if is_of_integers { sums * Lanes::splat(sums.simd, self.scale) } else { sums };
         // SAFETY: the caller's guarantee.
         unsafe { self.epilogue.apply_to_sums(sums, channel).store_apart(target, self.channels) };
     }
@@ -330,7 +337,7 @@ impl<E: Element> Window<E> {
                 while tap < TAPS {
                     // SAFETY: as above.
                     let weight =
-                        unsafe { E::load(simd, weights.wrapping_add(tap * self.channels)) };
+                        unsafe { E::Weight::load(simd, weights.wrapping_add(tap * self.channels)) };
                     let mut p = 0;
                     while p < OF_TWO {
                         sums[row][p] = simd.mul_add_e_f32s(pixels[p + tap], weight, sums[row][p]);
@@ -366,7 +373,7 @@ impl<E: Element> Window<E> {
                 while v < V {
                     let of_vector = v * S::F32_LANES;
                     // SAFETY: the caller's guarantee.
-                    let weight = unsafe { E::load(simd, weight.add(of_vector)) };
+                    let weight = unsafe { E::Weight::load(simd, weight.add(of_vector)) };
                     let mut p = 0;
                     while p < P {
                         // SAFETY: as above.

@@ -16,14 +16,16 @@ use super::super::tail::{Block, Rows, Tail};
 use super::shape::Shape;
 
 /// Rows of a direct convolution. Made only by `ConvKernel::convolve`.
-pub(super) struct Direct<'a, E> {
+pub(super) struct Direct<'a, E: Element> {
     pub(super) shape: &'a Shape,
     /// The image's first number.
     pub(super) image: *const E,
-    pub(super) filter: Located<E>,
+    pub(super) filter: Located<E::Weight>,
     pub(super) panels: &'a Panels,
+    /// What all sums are multiplied with.
+    pub(super) scale: &'a f32,
     /// Its first ops are applied by the micro-kernel where sums stay in the block.
-    pub(super) tail: &'a Tail<E>,
+    pub(super) tail: &'a Tail<E::Between>,
     /// Rows of the output.
     pub(super) rows: Range<usize>,
     /// Output channels: whole panels, as far as there are channels.
@@ -42,7 +44,7 @@ impl<E: Element> Direct<'_, E> {
     /// Image, filter and rooms must be valid, the block too, and it belongs to this thread as the rooms
     /// do.
     pub(super) unsafe fn compute<O: Element>(self, arch: Arch, block: &Block<O>) {
-        let Shape { in_w, in_channels, out_w, out_channels, s, stride, pad, .. } = *self.shape;
+        let Shape { in_w, in_channels, out_w, out_channels, stride, pad, .. } = *self.shape;
         let row = self.shape.padded_row();
         let data = if pad == 0 {
             self.image.wrapping_add(self.rows.start * stride * in_w * in_channels)
@@ -56,7 +58,7 @@ impl<E: Element> Direct<'_, E> {
             stride: stride * in_channels,
             line: out_w,
             line_stride: stride * row,
-            run: s * in_channels,
+            run: self.shape.run(),
             run_stride: row,
         };
         let Panels { k, cut, .. } = *self.panels;
@@ -77,8 +79,8 @@ impl<E: Element> Direct<'_, E> {
                 panel_stride,
                 target,
                 target_stride,
-                factors: Factors::one(),
-                epilogue: self.tail.epilogue(col),
+                factors: Factors::all(self.scale),
+                epilogue: self.tail.epilogue::<E>(col),
                 depth: cut.depth,
             };
             // SAFETY: the caller's guarantee; every window lies in the image or the room.
@@ -92,7 +94,7 @@ impl<E: Element> Direct<'_, E> {
         }
         if let Some(sums) = in_block {
             // SAFETY: the caller's guarantee.
-            unsafe { self.tail.apply_after_epilogue(arch, &block.at(sums)) };
+            unsafe { self.tail.apply_after_epilogue::<E>(arch, &block.at(sums)) };
         }
     }
 

@@ -55,18 +55,20 @@ pub(crate) struct Room<E> {
 
 /// A convolution with what follows it.
 #[derive(Debug)]
-pub(crate) struct ConvKernel<E> {
+pub(crate) struct ConvKernel<E: Element, O = E> {
     pub(crate) shape: Shape,
     pub(crate) input: Located<E>,
-    pub(crate) filter: Located<E>,
+    pub(crate) filter: Located<E::Weight>,
     /// How the filters are packed: those of a direct convolution are.
     pub(crate) panels: Option<Panels>,
     /// How filters that are not packed are cut, where the `gemm` crate does not multiply them.
     pub(crate) cut: Cut,
-    pub(crate) output: Located<E>,
-    pub(crate) tail: Tail<E>,
-    pub(crate) pool: Option<PoolStage<E>>,
+    pub(crate) output: Located<O>,
+    pub(crate) tail: Tail<E::Between>,
+    pub(crate) pool: Option<PoolStage<E::Between>>,
     pub(crate) tiling: Tiling,
+    /// What all sums are multiplied with: 1 for those of floating-point numbers.
+    pub(crate) scale: f32,
     /// For each thread.
     pub(crate) rooms: Vec<Room<E>>,
 }
@@ -104,11 +106,11 @@ unsafe fn keep(before: &Tile, tile: &Tile, data: *mut f32, row: usize) -> usize 
 /// of the smallest first-level cache of current processors.
 const PART: usize = 4096;
 
-impl<E: Element> ConvKernel<E> {
+impl<E: Element, O: Element> ConvKernel<E, O> {
     /// Numbers of the parts of a [`Room`], for panels of `width` columns.
     pub(crate) fn room_numbers(
         shape: &Shape,
-        pool: Option<&PoolStage<E>>,
+        pool: Option<&PoolStage<E::Between>>,
         tiling: &Tiling,
         width: usize,
     ) -> [usize; 3] {
@@ -123,7 +125,7 @@ impl<E: Element> ConvKernel<E> {
             Core::Direct | Core::Depthwise => 0,
         };
         let tile = if pool.is_some() { pixels * shape.out_channels } else { 0 };
-        let sums = match (E::DTYPE, pool, shape.core()) {
+        let sums = match (O::DTYPE, pool, shape.core()) {
             (DType::F32, ..) => 0,
             (_, Some(stage), _) if stage.tail.is_empty() => 0,
             (_, Some(stage), _) => tiling.rows * stage.sizes.out_w() as usize * shape.out_channels,
@@ -159,19 +161,20 @@ impl<E: Element> ConvKernel<E> {
     }
 }
 
-impl<E: Element> Kernel for ConvKernel<E> {
+impl<E: Element, O: Element> Kernel for ConvKernel<E, O> {
     fn name(&self) -> String {
         let core = match self.shape.core() {
-            Core::Direct => "conv2d: direct, packed panels",
+            Core::Direct => "conv2d: direct, packed ",
             Core::Gathered if E::DTYPE == DType::F32 => "conv2d: row-blocked im2col and gemm",
             Core::Gathered => "conv2d: row-blocked im2col and panels",
             Core::Depthwise => "conv2d: direct depthwise",
         };
         let mut name = core.to_owned();
+        name += self.panels.map_or("", |panels| panels.cut.name());
         match self.shape.core() {
             _ if self.tail.is_empty() => {}
-            Core::Direct => name += &self.tail.places(FEW_ROWS),
-            Core::Depthwise => name += &self.tail.places("in registers"),
+            Core::Direct => name += &self.tail.places::<E>(FEW_ROWS),
+            Core::Depthwise => name += &self.tail.places::<E>("in registers"),
             Core::Gathered => name += &format!(", {} on each tile in cache", self.tail.name()),
         }
         if let Some(stage) = &self.pool {
@@ -184,9 +187,9 @@ impl<E: Element> Kernel for ConvKernel<E> {
     }
 
     fn locate(&mut self, tensors: &Tensors) {
-        for located in [&mut self.input, &mut self.filter, &mut self.output] {
-            located.locate(tensors);
-        }
+        self.input.locate(tensors);
+        self.filter.locate(tensors);
+        self.output.locate(tensors);
         self.tail.locate(tensors);
         if let Some(stage) = &mut self.pool {
             stage.tail.locate(tensors);

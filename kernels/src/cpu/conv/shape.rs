@@ -69,6 +69,11 @@ impl Shape {
         }
     }
 
+    /// Numbers of a window that lie side by side in the image.
+    pub(crate) fn run(&self) -> usize {
+        self.s * self.in_channels
+    }
+
     /// Numbers in a row of the image with its padding.
     pub(super) fn padded_row(&self) -> usize {
         (self.in_w + 2 * self.pad) * self.in_channels

@@ -6,13 +6,13 @@ use fusion_cost_model::{DType, Op, Pointwise};
 use super::{Builder, Machine, packing};
 use crate::cpu::attention::{AttentionKernel, Room, Scale, Scores, Shape as AttentionShape};
 use crate::cpu::conv::{ConvKernel, PoolStage, Room as ConvRoom, Shape as ConvShape, Tiling};
-use crate::cpu::element::Element;
+use crate::cpu::element::Uniform;
 use crate::cpu::kernel::{Kernel, Located};
 use crate::cpu::max_pool::MaxPoolKernel;
 use crate::cpu::tail::Tail;
 use crate::inputs::attention_scale;
 
-impl<E: Element> Builder<'_, E> {
+impl<E: Uniform> Builder<'_, E> {
     /// The kernel of one of these ops.
     pub(super) fn unfused_anchor(
         &mut self,
@@ -124,14 +124,25 @@ impl<E: Element> Builder<'_, E> {
         let pool_sizes = pool.as_ref().map(|stage| &stage.sizes);
         let tiling = Tiling::new::<E>(&shape, pool_sizes, block_bytes / 2, threads);
         let [input_numbers, rest @ ..] =
-            ConvKernel::room_numbers(&shape, pool.as_ref(), &tiling, cut.width);
+            ConvKernel::<E>::room_numbers(&shape, pool.as_ref(), &tiling, cut.width);
         let inputs = self.scratch::<E, 1>([input_numbers]);
         let rest = self.scratch::<f32, 2>(rest);
         let rooms = inputs.into_iter().zip(rest);
         let rooms = rooms.map(|([input], [tile, sums])| ConvRoom { input, tile, sums }).collect();
-        let kernel =
-            ConvKernel { shape, input, filter, panels, cut, output, tail, pool, tiling, rooms };
-        Some(Box::new(kernel))
+        let scale = 1.0;
+        Some(Box::new(ConvKernel {
+            shape,
+            input,
+            filter,
+            panels,
+            cut,
+            output,
+            tail,
+            pool,
+            tiling,
+            scale,
+            rooms,
+        }))
     }
 
     fn attention_kernel(

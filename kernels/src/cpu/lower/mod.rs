@@ -1,8 +1,9 @@
 //! From a problem to its kernels: one per op, and one for the whole chain.
 //!
-//! `anchors` has convolutions, pools and attention.
+//! `anchors` has convolutions, pools and attention; `integers` has what multiplies 8-bit integers.
 
 mod anchors;
+mod integers;
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -13,9 +14,10 @@ use half::bf16;
 
 use super::causal_mask::CausalMask;
 use super::conv::{Core, Shape as ConvShape};
-use super::element::Element;
+use super::element::{Element, Stored, Uniform};
 use super::elementwise::ElementwiseKernel;
 use super::folded::Folded;
+use super::fours;
 use super::kernel::{Kernel, Located};
 use super::layer::{Layer, Sums};
 use super::linear::LinearKernel;
@@ -48,6 +50,8 @@ pub(crate) struct Machine {
 pub(crate) struct Cuts {
     pub(crate) f32: Cut,
     pub(crate) bf16: Cut,
+    /// For 8-bit integers.
+    pub(crate) bytes: Cut,
 }
 
 impl Cuts {
@@ -60,15 +64,26 @@ impl Cuts {
 fn packing(problem: &Problem, step: &Step, cut: Cut) -> Option<Panels> {
     let n = step.output.cols as usize;
     match step.op {
-        Op::Linear => Some(Panels { k: step.input.cols as usize, n, cut }),
+        Op::Linear => {
+            let k = step.input.cols as usize;
+            let cut = if is_exact(step.dtype, k) { cut } else { cut.one_by_one() };
+            Some(Panels { k, n, cut })
+        }
         Op::Conv2d => {
             let shape = ConvShape::from(problem.sizes().conv()?);
-            // Pairs of numbers would reach over the ends of runs.
-            let cut = cut.one_by_one();
-            (shape.core() == Core::Direct).then(|| Panels { k: shape.depth(), n, cut })
+            let k = shape.depth();
+            // Pairs of numbers would reach over the ends of runs; fours do not where these are whole ones.
+            let fits = step.dtype == DType::I8 && shape.run().is_multiple_of(cut.together);
+            let cut = if fits && is_exact(step.dtype, k) { cut } else { cut.one_by_one() };
+            (shape.core() == Core::Direct).then_some(Panels { k, n, cut })
         }
         _ => None,
     }
+}
+
+/// Whether sums of products of integers fit into 32 bits.
+const fn is_exact(dtype: DType, terms: usize) -> bool {
+    !matches!(dtype, DType::I8) || terms <= fours::MOST_TERMS
 }
 
 /// Both variants of a problem, before there is memory for their tensors.
@@ -79,6 +94,8 @@ pub(crate) struct Plan {
     /// What is computed ahead of time for the fused variant.
     pub(crate) folded: Option<Folded>,
     pub(crate) output: TensorId,
+    /// How the output is stored.
+    pub(crate) stored: Stored,
     pub(crate) unfused: Vec<Box<dyn Kernel>>,
     pub(crate) fused: Box<dyn Kernel>,
     /// Of each variant.
@@ -96,6 +113,7 @@ impl Plan {
         match problem.dtype() {
             DType::F32 => Builder::<f32>::new(problem, machine).plan(rewrite),
             DType::Bf16 => Builder::<bf16>::new(problem, machine).plan(rewrite),
+            DType::I8 => Builder::of_integers(problem, machine).plan_of_integers(rewrite),
             _ => None,
         }
     }
@@ -116,7 +134,7 @@ struct Builder<'p, E> {
     scratch_bytes: u64,
 }
 
-impl<'p, E: Element> Builder<'p, E> {
+impl<'p, E: Uniform> Builder<'p, E> {
     fn plan(mut self, rewrite: Option<Rewrite>) -> Option<Plan> {
         let unfused = self.unfused()?;
         let of_unfused = self.scratch_bytes;
@@ -128,10 +146,24 @@ impl<'p, E: Element> Builder<'p, E> {
         let fused = self.fused()?;
         let Self { table, inputs, output, scratch_bytes, .. } = self;
         let scratch_bytes = [of_unfused, scratch_bytes - of_unfused];
-        Some(Plan { table, inputs, folded, output, unfused, fused, scratch_bytes })
+        let stored = E::STORED;
+        Some(Plan { table, inputs, folded, output, stored, unfused, fused, scratch_bytes })
     }
 
     fn new(problem: &'p Problem, machine: Machine) -> Self {
+        let cut = machine.cuts.of::<E>();
+        Self::with(problem, machine, cut, |_, _| E::STORED, E::STORED)
+    }
+
+    /// With weights that are cut so, inputs that are stored as `of_input` says of each by its step, or of
+    /// what flows along by nothing, and an output that is stored so.
+    fn with(
+        problem: &'p Problem,
+        machine: Machine,
+        cut: Cut,
+        of_input: impl Fn(&Step, bool) -> Stored,
+        of_output: Stored,
+    ) -> Self {
         let steps: Vec<Step> = problem.steps().collect();
         let mut table = TensorTable::default();
         let specs = InputSpec::of(problem);
@@ -139,17 +171,17 @@ impl<'p, E: Element> Builder<'p, E> {
         let mut operands = vec![Vec::new(); steps.len()];
         for (index, spec) in specs.iter().enumerate() {
             let step = &steps[spec.step];
-            let panels =
-                if index == 0 { None } else { packing(problem, step, machine.cuts.of::<E>()) };
+            let panels = if index == 0 { None } else { packing(problem, step, cut) };
             let numbers = panels.map_or(spec.shape.elements() as usize, |one| one.numbers());
-            let id = table.add::<E>(numbers);
+            let stored = of_input(step, index == 0);
+            let id = table.add_stored(stored, numbers);
             if index > 0 {
                 operands[spec.step].push(id);
             }
-            inputs.push(InputTensor { id, panels });
+            inputs.push(InputTensor { id, stored, panels });
         }
         let output = steps.last().map_or(0, |step| step.output.elements() as usize);
-        let output = table.add::<E>(output);
+        let output = table.add_stored(of_output, output);
         let (element, scratch_bytes) = (PhantomData, 0);
         Self { element, problem, machine, steps, table, inputs, operands, output, scratch_bytes }
     }
@@ -230,7 +262,7 @@ impl<'p, E: Element> Builder<'p, E> {
             let elements = specs.iter().find(of_step)?.shape.elements() as usize;
             let panels = packing(self.problem, &self.steps[index], self.machine.cuts.of::<E>());
             let id = self.table.add::<E>(panels.map_or(elements, |one| one.numbers()));
-            Some(InputTensor { id, panels })
+            Some(InputTensor { id, stored: E::STORED, panels })
         };
         let (filter, bias) = (add(0)?, add(1)?);
         self.operands[0] = vec![filter.id];
@@ -390,6 +422,7 @@ impl<'p, E: Element> Builder<'p, E> {
             tail: self.tail(at + 1..tail_end),
             stages: self.row_stages(tail_end..end)?,
             sums: Vec::new(),
+            scale: 1.0,
         };
         if E::DTYPE != DType::F32 {
             let sums = self.scratch(layer.sums_numbers(rows));
