@@ -56,11 +56,11 @@ impl Progress {
         self.kernel_limit
     }
 
-    /// Says which kernel runs, and `after` when it has ended.
+    /// Says which kernel of a GPU runs, and when it has ended `after`, which the driver prepares.
     pub(super) fn runs(&self, after: &str) -> impl FnMut(Option<&str>) {
         move |kernel| match kernel {
             Some(kernel) => self.limited(format!("ran {kernel}")),
-            None => self.doing(after),
+            None => self.prepares(after),
         }
     }
 

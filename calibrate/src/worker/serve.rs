@@ -112,7 +112,11 @@ fn ceilings(
     progress: &Progress,
 ) -> Result<Option<CeilingsReport>, BackendError> {
     let before = backend.look_at_machine()?;
-    progress.doing(CEILINGS);
+    if clock.is_host() {
+        progress.doing(CEILINGS);
+    } else {
+        progress.prepares(CEILINGS);
+    }
     let ceilings = backend.ceilings(dtype, clock, rounds, &mut progress.runs(CEILINGS))?;
     let readings = [before, backend.look_at_machine()?];
     let surroundings = Surroundings { readings, ..Surroundings::default() };

@@ -181,6 +181,18 @@ fn a_driver_that_hangs_at_the_end_is_killed() {
     }
 }
 
+/// Before any kernel runs: both of the process of the ceilings and of that of the problem.
+#[test]
+#[ignore = "a driver hangs until its limit, twice three minutes; ALL_ARCHITECTURES=1 .ci/run runs it"]
+fn a_driver_that_hangs_at_the_start_is_killed() {
+    let settings = format!("device sm_80\n{LITTLE_MEMORY}\nhang cuMemAlloc_v2");
+    let Some(stand_ins) = StandIns::new(&settings) else { return };
+    let hung = |doing| contains(format!("gave no answer in 180 s while it {doing}"));
+    measure(&stand_ins, &["--core", "plain"])
+        .code(1)
+        .stderr(hung("measured the ceilings").and(hung("made its kernels ready")));
+}
+
 #[test]
 fn a_refused_launch_and_a_hang_end_on_the_next_cores() {
     let settings = "device sm_90\nflaw wgmma launch linear\nflaw mma hang linear";

@@ -127,6 +127,22 @@ fn a_device_that_is_not_there_is_said_with_exit_code_5() {
     }
 }
 
+/// The management library only tells of clocks and of the driver's version.
+#[test]
+fn a_management_library_that_hangs_is_done_without() {
+    let Some(stand_ins) = StandIns::new("device sm_80\nhang nvmlInit_v2") else { return };
+    stand_ins
+        .calibrate(&["list", "devices"])
+        .assert()
+        .success()
+        .stdout(contains("0: Stand-in for sm_80 (no GPU)"));
+    stand_ins.measure(&["--problem", TINY, "--clock", "device"]).assert().success();
+    let file = HardwareCalibration::load(stand_ins.path("t.toml")).unwrap();
+    let [record] = &file.records[..] else { panic!("{:?}", file.skipped) };
+    assert_eq!(record.gpu.as_ref().unwrap().lowest_clock_mhz, None);
+    assert_eq!(record.disturbed.clock_change, None);
+}
+
 #[test]
 fn a_missing_compiler_is_said_with_where_it_was_looked_for() {
     let Some(stand_ins) = StandIns::new("device sm_80") else { return };

@@ -2,6 +2,9 @@
 
 use std::ffi::CString;
 use std::ptr;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use super::functions::{Nvml, NvmlDevice};
 use crate::backend::Sensors;
@@ -13,6 +16,9 @@ const LIBRARY: Wanted<'static> = Wanted {
     names: if cfg!(windows) { &["nvml.dll"] } else { &["libnvidia-ml.so.1", "libnvidia-ml.so"] },
     advice: "it is part of NVIDIA's driver",
 };
+
+/// How long the library may take to start: it does in less than a second, unless a driver is stuck.
+const START_LIMIT: Duration = Duration::from_secs(10);
 
 /// `NVML_SUCCESS`
 const SUCCESS: u32 = 0;
@@ -33,11 +39,21 @@ pub(super) struct Monitor {
 }
 
 impl Management {
-    /// `None` where it is not there or does not start: everything works without.
+    /// `None` where it is not there or does not start in time: everything works without.
     pub(super) fn start(search: &Search) -> Option<Self> {
-        let nvml = search.open(&LIBRARY, Nvml::resolve).ok()?.table;
-        // SAFETY: the call has no preconditions.
-        (unsafe { (nvml.nvmlInit_v2)() } == SUCCESS).then_some(Self { nvml })
+        let (started, hears) = mpsc::channel();
+        let search = search.clone();
+        // One that never returns stays behind in its thread, which ends with the process.
+        let start = move || {
+            let nvml = search.open(&LIBRARY, Nvml::resolve).ok().map(|found| found.table);
+            // SAFETY: the call has no preconditions.
+            let nvml = nvml.filter(|nvml| unsafe { (nvml.nvmlInit_v2)() } == SUCCESS);
+            // Nobody hears of what comes too late.
+            let _ = started.send(nvml);
+        };
+        thread::Builder::new().name("nvml".to_owned()).spawn(start).ok()?;
+        let nvml = hears.recv_timeout(START_LIMIT).ok()??;
+        Some(Self { nvml })
     }
 
     /// Such as `550.54.15`.

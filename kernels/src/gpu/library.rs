@@ -169,7 +169,10 @@ macro_rules! call {
 
 pub(crate) use {call, function_table};
 
-/// The text of a C string that a library keeps; `None` for a null pointer.
+/// Bytes of a library's text that are read. What it has to say is a sentence.
+const MOST_TEXT: usize = 1000;
+
+/// The text of a C string that a library keeps, cut where it is very long; `None` for a null pointer.
 ///
 /// # Safety
 ///
@@ -179,7 +182,9 @@ pub(crate) unsafe fn constant_text(text: *const c_char) -> Option<String> {
         return None;
     }
     // SAFETY: the caller's guarantee.
-    Some(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+    let bytes = unsafe { CStr::from_ptr(text) }.to_bytes();
+    let read = String::from_utf8_lossy(&bytes[..bytes.len().min(MOST_TEXT)]);
+    Some(if bytes.len() > MOST_TEXT { format!("{read}...") } else { read.into_owned() })
 }
 
 /// The text that a C function left in a buffer, up to its zero.

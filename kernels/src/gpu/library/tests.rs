@@ -129,3 +129,14 @@ fn texts_end_at_their_zero() {
     assert_eq!(text_of(b" 12 "), "12");
     assert_eq!(text_of(b""), "");
 }
+
+#[test]
+fn a_very_long_text_is_cut() {
+    // SAFETY: the text ends with a zero, and lives as long as the test.
+    let read = |text: &std::ffi::CStr| unsafe { constant_text(text.as_ptr()) }.unwrap();
+    assert_eq!(read(c"out of memory"), "out of memory");
+    let long = std::ffi::CString::new("x".repeat(1 << 20)).unwrap();
+    assert_eq!(read(&long), "x".repeat(MOST_TEXT) + "...");
+    // SAFETY: null is allowed.
+    assert_eq!(unsafe { constant_text(std::ptr::null()) }, None);
+}

@@ -40,6 +40,19 @@ struct Stretch {
     runs: u32,
 }
 
+/// The time that lay between two events around so many runs, if it can have.
+fn passed(milliseconds: f64, runs: u32) -> Result<Duration, DeviceError> {
+    /// Fewer may be over before the clock of a device moves.
+    const MANY: u32 = 64;
+    let time = Duration::try_from_secs_f64(milliseconds / 1e3).ok();
+    time.filter(|time| !time.is_zero() || runs < MANY).ok_or_else(|| {
+        let runs = if runs == 1 { "one run".to_owned() } else { format!("{runs} runs") };
+        DeviceError::Unsupported(format!(
+            "the driver's events say that {runs} took {milliseconds} ms"
+        ))
+    })
+}
+
 /// Submits runs to a device and times them.
 pub(crate) struct Queue {
     driver: Rc<dyn Driver>,
@@ -190,7 +203,7 @@ impl Queue {
             }
             self.driver.synchronize()?;
             let milliseconds = self.driver.elapsed_ms(self.start, self.end)?;
-            Ok(Duration::try_from_secs_f64(milliseconds / 1e3).unwrap_or_default())
+            passed(milliseconds, runs)
         }
     }
 
@@ -234,7 +247,7 @@ impl Queue {
             self.driver.synchronize()?;
             for (index, two) in events.all.windows(2).enumerate() {
                 let milliseconds = self.driver.elapsed_ms(two[0], two[1])?;
-                totals[index % kernels.len()] += milliseconds / 1e3;
+                totals[index % kernels.len()] += passed(milliseconds, 1)?.as_secs_f64();
             }
         }
         totals.iter_mut().for_each(|total| *total /= f64::from(runs.max(1)));

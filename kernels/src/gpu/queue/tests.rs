@@ -217,3 +217,18 @@ fn everything_is_given_back_whatever_fails() {
         assert_eq!(driver.alive.get(), 0, "{failing}");
     }
 }
+
+#[test]
+fn a_time_that_cannot_be_is_an_error_of_the_driver() {
+    for runs in [1, 1000] {
+        for milliseconds in [f64::NAN, f64::INFINITY, -0.001] {
+            let error = passed(milliseconds, runs).unwrap_err().to_string();
+            assert!(error.contains(&format!("took {milliseconds} ms")), "{error}");
+        }
+        assert_eq!(passed(0.25, runs).unwrap(), Duration::from_micros(250));
+    }
+    // The clock of a device moves in steps.
+    assert_eq!(passed(0.0, 1).unwrap(), Duration::ZERO);
+    let error = passed(0.0, 1000).unwrap_err().to_string();
+    assert!(error.contains("1000 runs took 0 ms"), "{error}");
+}
