@@ -54,8 +54,6 @@ struct Stores {
 // What a warp has of its block's registers.
 struct Registers {
     int of_thread;
-    // What it changed them to, one after the other.
-    std::vector<int> changes;
     // That its warpgroup has yet to meet since the last change, and how often its block had by then.
     bool has_changed = false;
     u64 meetings = 0;
@@ -256,21 +254,11 @@ inline int registers_at_start() {
     return share < 256 ? share : 256;
 }
 
-// The registers of this warp, which is about to change them. All warps of a warpgroup make the same
-// changes in the same order.
-inline Registers& change_registers(int count, PORT_PLACE) {
+// The registers of this warp, which is about to change them.
+inline Registers& change_registers(PORT_PLACE) {
     Block& block = here();
-    std::vector<Registers>& all = block.registers;
-    if (all.empty()) all.resize(threads() / WARP, {registers_at_start(), {}});
-    Registers& mine = all[warp()];
-    const size_t nth = mine.changes.size();
-    mine.changes.push_back(count);
-    const size_t first = warp() / WARPS_OF_A_GROUP * WARPS_OF_A_GROUP;
-    for (size_t other = first; other < first + WARPS_OF_A_GROUP && other < all.size(); other++) {
-        const std::vector<int>& changes = all[other].changes;
-        if (changes.size() < nth || (changes.size() > nth && changes[nth] != count))
-            host::fail("a warp of the group has not made this change of registers", file, line);
-    }
+    if (block.registers.empty()) block.registers.resize(threads() / WARP, {registers_at_start()});
+    Registers& mine = block.registers[warp()];
     const u64 meetings = host::self().table->meetings();
     if (mine.has_changed && mine.meetings == meetings)
         host::fail("registers change again before all warps of the group have met", file, line);
@@ -285,7 +273,7 @@ template <int COUNT>
 inline void registers_release(PORT_PLACE) {
     static_assert(COUNT % 8 == 0 && COUNT >= 24 && COUNT <= 256, "what setmaxnreg takes");
     if (lane() == 0) {
-        emulated::Registers& mine = emulated::change_registers(COUNT, file, line);
+        emulated::Registers& mine = emulated::change_registers(file, line);
         if (COUNT > mine.of_thread) host::fail("more registers than before", file, line);
         emulated::here().free_registers += (mine.of_thread - COUNT) * WARP;
         mine.of_thread = COUNT;
@@ -298,7 +286,7 @@ template <int COUNT>
 inline void registers_acquire(PORT_PLACE) {
     static_assert(COUNT % 8 == 0 && COUNT >= 24 && COUNT <= 256, "what setmaxnreg takes");
     if (lane() == 0) {
-        emulated::Registers& mine = emulated::change_registers(COUNT, file, line);
+        emulated::Registers& mine = emulated::change_registers(file, line);
         if (COUNT < mine.of_thread) host::fail("fewer registers than before", file, line);
         const int wanted = (COUNT - mine.of_thread) * WARP;
         while (emulated::here().free_registers < wanted)

@@ -293,20 +293,6 @@ fn registers_that_change_before_the_warps_have_met_are_seen() {
     }
 }
 
-/// Each warp of the warpgroup changes its registers, or what the instruction does is undefined.
-#[test]
-fn registers_that_only_one_warp_changes_are_seen() {
-    for (header, problem) in ONE_TILE {
-        let of_producer = "registers_release<PRODUCER_REGISTERS>();";
-        let of_one_warp = "if (thread() < 32) registers_release<PRODUCER_REGISTERS>();";
-        for order in [Order::Forward, Order::Reverse, Order::Shuffled(1)] {
-            for error in are_missed_in(header, problem, &[(of_producer, of_one_warp)], &[order]) {
-                assert!(error.contains("has not made this change of registers"), "{error}");
-            }
-        }
-    }
-}
-
 /// Or each of the changes above would be seen.
 #[test]
 fn one_tile_is_right_in_any_order() {
