@@ -8,7 +8,7 @@ use fusion_cost_model::DType;
 use half::bf16;
 use pulp::{Arch, Simd};
 
-use super::element::{Element, Stored};
+use super::element::{Element, Stored, load_each};
 use super::lanes::{LaneMask, shift_right};
 use super::pairs;
 use super::strip::{Cut, Strip};
@@ -184,22 +184,6 @@ fn round<S: Simd>(simd: S, v: S::f32s) -> S::u32s {
     let quiet = simd.or_u32s(bits, simd.splat_u32s(0x0040_0000));
     let is_number = simd.equal_f32s(v, v);
     shift_right(simd, simd.select_u32s(is_number, rounded, quiet), 16)
-}
-
-/// # Safety
-///
-/// `source` must be valid for reads of `count` numbers, at most as many as a vector has.
-#[inline(always)]
-unsafe fn load_each<S: Simd>(simd: S, source: *const bf16, count: usize) -> S::f32s {
-    let mut v = simd.splat_f32s(0.0);
-    let numbers = (&raw mut v).cast::<f32>();
-    let mut lane = 0;
-    while lane < count {
-        // SAFETY: the caller's guarantee; a vector consists of its numbers.
-        unsafe { numbers.add(lane).write(source.add(lane).read().widen()) };
-        lane += 1;
-    }
-    v
 }
 
 /// # Safety

@@ -7,7 +7,7 @@
 use fusion_cost_model::DType;
 use pulp::{Arch, Simd};
 
-use super::element::{Element, Stored};
+use super::element::{Element, Stored, load_each};
 use super::fours;
 use super::lanes::LaneMask;
 use super::strip::{Cut, Strip};
@@ -47,25 +47,8 @@ impl Element for u8 {
 
     #[inline(always)]
     unsafe fn load<S: Simd>(simd: S, source: *const Self) -> S::f32s {
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        // SAFETY: the vectors have the sizes that are matched; the rest is the caller's guarantee.
-        unsafe {
-            match size_of::<S::f32s>() {
-                AVX512 => {
-                    let bytes = source.cast::<x86::__m128i>().read_unaligned();
-                    let wide = x86::_mm512_cvtepi32_ps(x86::_mm512_cvtepu8_epi32(bytes));
-                    return std::mem::transmute_copy(&wide);
-                }
-                AVX2 => {
-                    let bytes = x86::_mm_loadl_epi64(source.cast());
-                    let wide = x86::_mm256_cvtepi32_ps(x86::_mm256_cvtepu8_epi32(bytes));
-                    return std::mem::transmute_copy(&wide);
-                }
-                _ => {}
-            }
-        }
         // SAFETY: the caller's guarantee.
-        unsafe { load_each(simd, source, S::F32_LANES) }
+        unsafe { load_bytes(simd, source) }
     }
 
     #[inline(always)]
@@ -141,25 +124,8 @@ impl Element for i8 {
 
     #[inline(always)]
     unsafe fn load<S: Simd>(simd: S, source: *const Self) -> S::f32s {
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        // SAFETY: as for unsigned ones.
-        unsafe {
-            match size_of::<S::f32s>() {
-                AVX512 => {
-                    let bytes = source.cast::<x86::__m128i>().read_unaligned();
-                    let wide = x86::_mm512_cvtepi32_ps(x86::_mm512_cvtepi8_epi32(bytes));
-                    return std::mem::transmute_copy(&wide);
-                }
-                AVX2 => {
-                    let bytes = x86::_mm_loadl_epi64(source.cast());
-                    let wide = x86::_mm256_cvtepi32_ps(x86::_mm256_cvtepi8_epi32(bytes));
-                    return std::mem::transmute_copy(&wide);
-                }
-                _ => {}
-            }
-        }
         // SAFETY: the caller's guarantee.
-        unsafe { load_each(simd, source, S::F32_LANES) }
+        unsafe { load_bytes(simd, source) }
     }
 
     #[inline(always)]
@@ -193,20 +159,41 @@ impl Element for i8 {
     }
 }
 
+/// A vector of signed or unsigned ones.
+///
 /// # Safety
 ///
-/// `source` must be valid for reads of `count` numbers, at most as many as a vector has.
+/// `source` must be valid for reads of a vector of numbers.
 #[inline(always)]
-unsafe fn load_each<S: Simd, E: Element>(simd: S, source: *const E, count: usize) -> S::f32s {
-    let mut v = simd.splat_f32s(0.0);
-    let numbers = (&raw mut v).cast::<f32>();
-    let mut lane = 0;
-    while lane < count {
-        // SAFETY: the caller's guarantee; a vector consists of its numbers.
-        unsafe { numbers.add(lane).write(source.add(lane).read().widen()) };
-        lane += 1;
+unsafe fn load_bytes<S: Simd, E: Element>(simd: S, source: *const E) -> S::f32s {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: the vectors have the sizes that are matched; the rest is the caller's guarantee.
+    unsafe {
+        let is_signed = matches!(E::STORED, Stored::I8);
+        match size_of::<S::f32s>() {
+            AVX512 => {
+                let bytes = source.cast::<x86::__m128i>().read_unaligned();
+                let whole = if is_signed {
+                    x86::_mm512_cvtepi8_epi32(bytes)
+                } else {
+                    x86::_mm512_cvtepu8_epi32(bytes)
+                };
+                return std::mem::transmute_copy(&x86::_mm512_cvtepi32_ps(whole));
+            }
+            AVX2 => {
+                let bytes = x86::_mm_loadl_epi64(source.cast());
+                let whole = if is_signed {
+                    x86::_mm256_cvtepi8_epi32(bytes)
+                } else {
+                    x86::_mm256_cvtepu8_epi32(bytes)
+                };
+                return std::mem::transmute_copy(&x86::_mm256_cvtepi32_ps(whole));
+            }
+            _ => {}
+        }
     }
-    v
+    // SAFETY: the caller's guarantee.
+    unsafe { load_each(simd, source, S::F32_LANES) }
 }
 
 /// # Safety

@@ -117,6 +117,28 @@ pub(crate) trait Uniform: Element<Weight = Self, Between = Self> {}
 
 impl<E: Element<Weight = E, Between = E>> Uniform for E {}
 
+/// Reads the first numbers one by one; the other lanes are zero.
+///
+/// # Safety
+///
+/// `source` must be valid for reads of `count` numbers, at most as many as a vector has.
+#[inline(always)]
+pub(super) unsafe fn load_each<S: Simd, E: Element>(
+    simd: S,
+    source: *const E,
+    count: usize,
+) -> S::f32s {
+    let mut v = simd.splat_f32s(0.0);
+    let numbers = (&raw mut v).cast::<f32>();
+    let mut lane = 0;
+    while lane < count {
+        // SAFETY: the caller's guarantee; a vector consists of its numbers.
+        unsafe { numbers.add(lane).write(source.add(lane).read().widen()) };
+        lane += 1;
+    }
+    v
+}
+
 impl Element for f32 {
     const DTYPE: DType = DType::F32;
     const STORED: Stored = Stored::F32;

@@ -12,6 +12,8 @@
 //! It goes through rows and panels as `strip` does.
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
+mod vectors;
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 mod x86;
 
 use pulp::Arch;
@@ -21,7 +23,7 @@ use super::strip::Strip;
 /// Numbers of a row that are multiplied together.
 pub(crate) const TOGETHER: usize = 4;
 
-/// No sum of so many terms is too large for its 32 bits.
+/// A sum of this many terms always fits into 32 bits.
 pub(crate) const MOST_TERMS: usize = i32::MAX as usize / (255 * 128);
 
 /// Whether there is a micro-kernel for these vectors.

@@ -4,6 +4,7 @@
 
 mod anchors;
 mod integers;
+mod packing;
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -13,16 +14,14 @@ use fusion_cost_model::{DType, Op, Pointwise, Problem, Rewrite};
 use half::bf16;
 
 use super::causal_mask::CausalMask;
-use super::conv::{Core, Shape as ConvShape};
 use super::element::{Element, Stored, Uniform};
 use super::elementwise::ElementwiseKernel;
 use super::folded::Folded;
-use super::fours;
 use super::kernel::{Kernel, Located};
 use super::layer::{Layer, Sums};
 use super::linear::LinearKernel;
 use super::nontemporal::{self, Thresholds};
-use super::panels::{InputTensor, Panels};
+use super::panels::InputTensor;
 use super::row_ops::RowOp;
 use super::row_stage::RowStage;
 use super::rows::RowsKernel;
@@ -30,6 +29,9 @@ use super::strip::Cut;
 use super::tail::{Tail, TailOp};
 use super::tensors::{TensorId, TensorTable};
 use crate::inputs::InputSpec;
+
+pub(crate) use self::packing::Cuts;
+use self::packing::packing;
 
 /// What the kernels may assume of the machine.
 #[derive(Debug, Clone, Copy)]
@@ -43,47 +45,6 @@ pub(crate) struct Machine {
     pub(crate) cuts: Cuts,
     /// Beyond how many bytes results are written around the caches.
     pub(crate) stream: Thresholds,
-}
-
-/// How panels are cut for numbers of each kind.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Cuts {
-    pub(crate) f32: Cut,
-    pub(crate) bf16: Cut,
-    /// For 8-bit integers.
-    pub(crate) bytes: Cut,
-}
-
-impl Cuts {
-    fn of<E: Element>(&self) -> Cut {
-        if E::DTYPE == DType::Bf16 { self.bf16 } else { self.f32 }
-    }
-}
-
-/// How the weights of a step are packed, if they are.
-fn packing(problem: &Problem, step: &Step, cut: Cut) -> Option<Panels> {
-    let n = step.output.cols as usize;
-    match step.op {
-        Op::Linear => {
-            let k = step.input.cols as usize;
-            let cut = if is_exact(step.dtype, k) { cut } else { cut.one_by_one() };
-            Some(Panels { k, n, cut })
-        }
-        Op::Conv2d => {
-            let shape = ConvShape::from(problem.sizes().conv()?);
-            let k = shape.depth();
-            // Pairs of numbers would reach over the ends of runs; fours do not where these are whole ones.
-            let fits = step.dtype == DType::I8 && shape.run().is_multiple_of(cut.together);
-            let cut = if fits && is_exact(step.dtype, k) { cut } else { cut.one_by_one() };
-            (shape.core() == Core::Direct).then_some(Panels { k, n, cut })
-        }
-        _ => None,
-    }
-}
-
-/// Whether sums of products of integers fit into 32 bits.
-const fn is_exact(dtype: DType, terms: usize) -> bool {
-    !matches!(dtype, DType::I8) || terms <= fours::MOST_TERMS
 }
 
 /// Both variants of a problem, before there is memory for their tensors.

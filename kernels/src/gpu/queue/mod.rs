@@ -40,7 +40,7 @@ struct Stretch {
     runs: u32,
 }
 
-/// The time that lay between two events around so many runs, if it can have.
+/// The time between two events around some runs, unless no such time can be.
 fn passed(milliseconds: f64, runs: u32) -> Result<Duration, DeviceError> {
     /// Fewer may be over before the clock of a device moves.
     const MANY: u32 = 64;
