@@ -414,3 +414,59 @@ fn onnx_runtime_is_proved_and_measured() {
     assert!(convolution.contains("Conv") && !convolution.contains("Relu"), "{convolution}");
     assert_nothing_is_left(folder.path());
 }
+
+/// A runtime on what the shipped ones share, whose fused variant never writes the last row of a buffer
+/// that both keep their result in. The unfused one leaves the right row there.
+const LAST_ROW_IS_OLD: &str = "
+import sys
+sys.path.insert(0, sys.argv[1])
+from calibrate_runtime import Prepared, serve
+
+class Runtime:
+    name, needs, nchw = 'old-row', ['numpy'], False
+    def version(self):
+        return '1'
+    def options(self, threads):
+        return {}
+    def supports(self, problem):
+        pass
+    def prepare(self, problem, tensors, threads):
+        import numpy as np
+        kept = np.empty(tensors.output.shape, np.float32)
+        def bind():
+            x, other = tensors.input(0), tensors.input(1)
+            def rows(count):
+                np.multiply(x[:count], other[:count], out=kept[:count])
+                np.maximum(kept[:count], 0, out=kept[:count])
+                return kept
+            return {'unfused': lambda: rows(len(x)), 'fused': lambda: rows(len(x) - 1)}
+        return Prepared(tensors, {'unfused': ['mul', 'relu'], 'fused': ['mul+relu']}, bind)
+
+serve(Runtime())
+";
+
+#[test]
+fn a_row_that_is_never_written_to_a_buffer_of_its_own_is_found() {
+    let installed = process::Command::new("python3").args(["-c", "import numpy"]).output();
+    if !installed.is_ok_and(|output| output.status.success()) {
+        let is_needed = std::env::var_os("CALIBRATE_NEEDS_ONNXRUNTIME").is_some();
+        assert!(!is_needed, "python3 has no numpy");
+        return;
+    }
+    let folder = folder(&[]);
+    std::fs::write(folder.path().join("old_row.py"), LAST_ROW_IS_OLD).unwrap();
+    let shared = concat!(env!("CARGO_MANIFEST_DIR"), "/runtimes");
+    let text = format!(
+        "kind = \"runtime\"\nschema_version = 1\nname = \"old-row\"\n\
+         command = [\"python3\", \"old_row.py\", {shared:?}]\n"
+    );
+    std::fs::write(folder.path().join("old-row.toml"), text).unwrap();
+    shortest(folder.path())
+        .args(["--runtime", "./old-row.toml,native", "--problem", SMALL])
+        .assert()
+        .code(1)
+        .stderr(contains("wrong result: the fused variant is off by inf"));
+    // What is native is measured all the same.
+    assert_eq!(load(folder.path()).records.len(), 1);
+    assert_nothing_is_left(folder.path());
+}
