@@ -8,7 +8,7 @@ use fusion_cost_model::DType;
 use half::bf16;
 use pulp::{Arch, Simd};
 
-use super::element::{Element, Stored, load_each};
+use super::element::{Element, Left, Stored, load_each};
 use super::lanes::{LaneMask, shift_right};
 use super::pairs;
 use super::strip::{Cut, Strip};
@@ -33,8 +33,6 @@ const NEON: usize = 16;
 impl Element for bf16 {
     const DTYPE: DType = DType::Bf16;
     const STORED: Stored = Stored::Bf16;
-    const WRITES_WHOLE_VECTORS: bool = true;
-    type Weight = Self;
     type Between = Self;
 
     /// As the vectors do: `to_f32` looks for signalling NaNs, which costs the registers of a loop.
@@ -159,6 +157,11 @@ impl Element for bf16 {
         // SAFETY: the caller's guarantee.
         unsafe { Self::store(simd, target, v) };
     }
+}
+
+impl Left for bf16 {
+    type Weight = Self;
+    const WRITES_WHOLE_VECTORS: bool = true;
 
     unsafe fn compute(strip: Strip<Self>, arch: Arch, cut: Cut) {
         // SAFETY: the caller's guarantee; panels are cut for pairs only where the processor multiplies

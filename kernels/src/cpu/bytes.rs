@@ -7,7 +7,7 @@
 use fusion_cost_model::DType;
 use pulp::{Arch, Simd};
 
-use super::element::{Element, Stored, load_each};
+use super::element::{Element, Left, Stored, load_each};
 use super::fours;
 use super::lanes::LaneMask;
 use super::strip::{Cut, Strip};
@@ -26,7 +26,6 @@ const AVX2: usize = 32;
 impl Element for u8 {
     const DTYPE: DType = DType::I8;
     const STORED: Stored = Stored::U8;
-    type Weight = i8;
     type Between = f32;
 
     #[inline(always)]
@@ -86,6 +85,10 @@ impl Element for u8 {
         // SAFETY: the caller's guarantee. A quarter of a vector goes around no cache.
         unsafe { Self::store(simd, target, v) };
     }
+}
+
+impl Left for u8 {
+    type Weight = i8;
 
     unsafe fn compute(strip: Strip<Self>, arch: Arch, cut: Cut) {
         // SAFETY: the caller's guarantee; panels are cut for fours only where the processor multiplies
@@ -103,7 +106,6 @@ impl Element for u8 {
 impl Element for i8 {
     const DTYPE: DType = DType::I8;
     const STORED: Stored = Stored::I8;
-    type Weight = Self;
     type Between = f32;
 
     #[inline(always)]
@@ -150,12 +152,6 @@ impl Element for i8 {
     unsafe fn stream<S: Simd>(simd: S, target: *mut Self, v: S::f32s) {
         // SAFETY: the caller's guarantee.
         unsafe { Self::store(simd, target, v) };
-    }
-
-    /// Weights are the right side of every product.
-    unsafe fn compute(strip: Strip<Self>, arch: Arch, _: Cut) {
-        // SAFETY: the caller's guarantee.
-        unsafe { strip.compute(arch) };
     }
 }
 

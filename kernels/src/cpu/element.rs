@@ -46,12 +46,6 @@ pub(crate) trait Element:
     /// How a tensor of them is stored.
     const STORED: Stored;
 
-    /// Whether a micro-kernel for them may write whole vectors where a panel has fewer columns.
-    const WRITES_WHOLE_VECTORS: bool = false;
-
-    /// What they are multiplied with.
-    type Weight: Element;
-
     /// What lies between the ops of a chain, and what pointwise ops read besides: sums of products of
     /// 8-bit numbers are f32.
     type Between: Element;
@@ -102,6 +96,15 @@ pub(crate) trait Element:
     ///
     /// As for [`nontemporal::store`], for a vector of these numbers.
     unsafe fn stream<S: Simd>(simd: S, target: *mut Self, v: S::f32s);
+}
+
+/// A number that products have on their left.
+pub(crate) trait Left: Element {
+    /// What they are multiplied with.
+    type Weight: Element;
+
+    /// Whether a micro-kernel for them may write whole vectors where a panel has fewer columns.
+    const WRITES_WHOLE_VECTORS: bool = false;
 
     /// Computes a strip by the instructions that its panel was packed for.
     ///
@@ -113,9 +116,9 @@ pub(crate) trait Element:
 }
 
 /// Numbers of one kind throughout a chain.
-pub(crate) trait Uniform: Element<Weight = Self, Between = Self> {}
+pub(crate) trait Uniform: Left<Weight = Self, Between = Self> {}
 
-impl<E: Element<Weight = E, Between = E>> Uniform for E {}
+impl<E: Left<Weight = E, Between = E>> Uniform for E {}
 
 /// Reads the first numbers one by one; the other lanes are zero.
 ///
@@ -142,7 +145,6 @@ pub(super) unsafe fn load_each<S: Simd, E: Element>(
 impl Element for f32 {
     const DTYPE: DType = DType::F32;
     const STORED: Stored = Stored::F32;
-    type Weight = Self;
     type Between = Self;
 
     #[inline(always)]
@@ -189,6 +191,10 @@ impl Element for f32 {
         // SAFETY: the caller's guarantee.
         unsafe { nontemporal::store::<S>(target, v) };
     }
+}
+
+impl Left for f32 {
+    type Weight = Self;
 
     unsafe fn compute(strip: Strip<Self>, arch: Arch, _: Cut) {
         // SAFETY: the caller's guarantee.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use fusion_cost_model::DType;
 use pulp::Arch;
 
-use super::element::{Element, Uniform};
+use super::element::{Element, Left, Uniform};
 use super::gemm::{Grid, share};
 use super::kernel::Located;
 use super::panels::Panels;
@@ -17,7 +17,7 @@ use super::tensors::Tensors;
 
 /// A linear layer and what follows it up to the next one.
 #[derive(Debug, Clone)]
-pub(crate) struct Layer<E: Element = f32> {
+pub(crate) struct Layer<E: Left = f32> {
     pub(crate) k: usize,
     pub(crate) n: usize,
     pub(crate) w: Located<E::Weight>,
@@ -51,7 +51,7 @@ impl Sums {
     }
 }
 
-impl<E: Element> Layer<E> {
+impl<E: Left> Layer<E> {
     pub(crate) fn locate(&mut self, tensors: &Tensors) {
         self.w.locate(tensors);
         self.tail.locate(tensors);

@@ -1,6 +1,6 @@
 //! A linear layer with a pointwise tail: `Y = tail(X W)`.
 
-use super::element::Element;
+use super::element::{Element, Left};
 use super::epilogue::FEW_ROWS;
 use super::gemm::Grid;
 use super::kernel::{Kernel, Located};
@@ -11,7 +11,7 @@ use super::tensors::Tensors;
 /// `Y = tail(X W)` over tiles of Y, the first ops of the tail applied to a few rows at a time, the others
 /// to some tiles while they are in cache. With an empty tail it is the unfused linear kernel: the same GEMM on the same tiles.
 #[derive(Debug)]
-pub(crate) struct LinearKernel<E: Element, O = E> {
+pub(crate) struct LinearKernel<E: Left, O = E> {
     /// Without stages that need whole rows.
     pub(crate) layer: Layer<E>,
     pub(crate) x: Located<E>,
@@ -19,7 +19,7 @@ pub(crate) struct LinearKernel<E: Element, O = E> {
     pub(crate) grid: Grid,
 }
 
-impl<E: Element, O: Element> Kernel for LinearKernel<E, O> {
+impl<E: Left, O: Element> Kernel for LinearKernel<E, O> {
     fn name(&self) -> String {
         let Layer { panels, tail, .. } = &self.layer;
         format!("linear: packed {}{}", panels.cut.name(), tail.places::<E>(FEW_ROWS))

@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use pulp::{Arch, Simd, WithSimd};
 
-use super::element::Element;
+use super::element::{Element, Left};
 use super::epilogue::Epilogue;
 use super::gemm::share;
 use super::lanes::first_lanes;
@@ -164,7 +164,7 @@ fn divide(number: usize, by: usize) -> (usize, usize) {
 
 /// Some rows times one panel.
 #[derive(Clone, Copy)]
-pub(crate) struct Strip<E: Element = f32> {
+pub(crate) struct Strip<E: Left = f32> {
     pub(crate) rows: usize,
     /// Terms of each sum.
     pub(crate) k: usize,
@@ -184,7 +184,7 @@ pub(crate) struct Strip<E: Element = f32> {
     pub(crate) depth: usize,
 }
 
-impl<E: Element> Strip<E> {
+impl<E: Left> Strip<E> {
     /// Computes it on the calling thread.
     ///
     /// # Safety
@@ -197,9 +197,9 @@ impl<E: Element> Strip<E> {
 }
 
 /// Made only by [`Strip::compute`], whose caller guarantees what the code below relies on.
-struct Compute<E: Element>(Strip<E>);
+struct Compute<E: Left>(Strip<E>);
 
-impl<E: Element> WithSimd for Compute<E> {
+impl<E: Left> WithSimd for Compute<E> {
     type Output = ();
 
     #[inline(always)]
@@ -224,7 +224,7 @@ impl<E: Element> WithSimd for Compute<E> {
     }
 }
 
-impl<E: Element> Strip<E> {
+impl<E: Left> Strip<E> {
     /// Parts of the panel that are multiplied one after the other.
     pub(super) fn parts(&self) -> usize {
         self.k.div_ceil(self.depth)
@@ -272,7 +272,7 @@ impl<E: Element> Strip<E> {
 
 /// A few rows from `first` on times the rows `from..to` of the panel.
 #[derive(Clone, Copy)]
-struct Part<E: Element> {
+struct Part<E: Left> {
     strip: Strip<E>,
     first: usize,
     from: usize,
@@ -283,9 +283,9 @@ struct Part<E: Element> {
 /// Computes a part with `R` rows, and adds to what the rows of the panel before it left. Sums go on
 /// side by side, `U` of them for each result. With `REST` the last of `V` vectors is not a whole
 /// one. Made only by [`Strip::panel`].
-struct Sums<E: Element, const R: usize, const V: usize, const U: usize, const REST: bool>(Part<E>);
+struct Sums<E: Left, const R: usize, const V: usize, const U: usize, const REST: bool>(Part<E>);
 
-impl<E: Element, const R: usize, const V: usize, const U: usize, const REST: bool> WithSimd
+impl<E: Left, const R: usize, const V: usize, const U: usize, const REST: bool> WithSimd
     for Sums<E, R, V, U, REST>
 {
     type Output = ();
@@ -352,12 +352,12 @@ impl<E: Element, const R: usize, const V: usize, const U: usize, const REST: boo
 
 /// Applies the epilogue to a few rows, which lie in the first-level cache: in a function of its own, since
 /// in that of the sums it pushes them out of the registers. Made only by [`Strip::panel`].
-struct Finish<E: Element, const V: usize, const REST: bool> {
+struct Finish<E: Left, const V: usize, const REST: bool> {
     strip: Strip<E>,
     rows: Range<usize>,
 }
 
-impl<E: Element, const V: usize, const REST: bool> WithSimd for Finish<E, V, REST> {
+impl<E: Left, const V: usize, const REST: bool> WithSimd for Finish<E, V, REST> {
     type Output = ();
 
     #[inline(always)]

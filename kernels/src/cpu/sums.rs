@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use pulp::Simd;
 
-use super::element::Element;
+use super::element::{Element, Left};
 use super::lanes::LaneMask;
 use super::strip::Source;
 
@@ -46,7 +46,7 @@ impl Ahead {
 }
 
 /// The terms `from..to` of the sums of `R` rows.
-pub(super) struct Terms<S: Simd, E: Element, const R: usize> {
+pub(super) struct Terms<S: Simd, E: Left, const R: usize> {
     pub(super) source: Source<E>,
     /// Where the rows begin.
     pub(super) rows: [*const E; R],
@@ -59,7 +59,7 @@ pub(super) struct Terms<S: Simd, E: Element, const R: usize> {
     pub(super) last: LaneMask<S>,
 }
 
-impl<S: Simd, E: Element, const R: usize> Terms<S, E, R> {
+impl<S: Simd, E: Left, const R: usize> Terms<S, E, R> {
     /// Whether [`Self::in_turns`] is the way: with 16 vector registers, and whole vectors of f32. The
     /// lanes of a part, and numbers that are widened, would push sums of several terms out of the
     /// registers.
@@ -209,7 +209,7 @@ impl<S: Simd, const V: usize, const REST: bool> Row<S, V, REST> {
     ///
     /// The numbers must be valid.
     #[inline(always)]
-    unsafe fn multiply_add<E: Element, const R: usize>(
+    unsafe fn multiply_add<E: Left, const R: usize>(
         &self,
         sums: &mut [[S::f32s; V]; R],
         rows: [*const E; R],

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use pulp::Arch;
 
-use super::super::element::Element;
+use super::super::element::{Element, Left};
 use super::super::epilogue::Epilogue;
 use super::super::gemm::{View, gemm};
 use super::super::max_pool::{Image, PoolRows};
@@ -15,7 +15,7 @@ use super::direct::Direct;
 use super::patches::gather;
 use super::{ConvKernel, Core, PART, PoolStage, Room, Shape, Tile, keep};
 
-impl<E: Element, O: Element> ConvKernel<E, O> {
+impl<E: Left, O: Element> ConvKernel<E, O> {
     /// # Safety
     ///
     /// The tile of the output, and the room of `thread`, must belong to the calling thread, and the
@@ -202,7 +202,7 @@ impl<E: Element, O: Element> ConvKernel<E, O> {
                     Some(sums) => (sums, out_w * block.stride),
                     None => (self.rooms[thread].sums.at(0), xs.len() * out_channels),
                 };
-                arch.dispatch(Depthwise {
+                let depthwise = Depthwise {
                     shape,
                     image,
                     filter,
@@ -212,7 +212,8 @@ impl<E: Element, O: Element> ConvKernel<E, O> {
                     scale: self.scale,
                     epilogue: self.tail.epilogue::<E>(block.first.col),
                     below: (rows == 2).then_some(step),
-                });
+                };
+                depthwise.compute(arch);
                 for below in 0..rows {
                     let part = part(row + below, &xs);
                     // SAFETY: the part is one of the block, and its sums lie where they were left.

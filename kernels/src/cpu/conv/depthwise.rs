@@ -10,9 +10,9 @@
 use std::ops::Range;
 
 use fusion_cost_model::DType;
-use pulp::{Scalar, Simd, WithSimd};
+use pulp::{Arch, Scalar, Simd, WithSimd};
 
-use super::super::element::Element;
+use super::super::element::{Element, Left};
 use super::super::epilogue::Epilogue;
 use super::super::kernel::Located;
 use super::super::lanes::Lanes;
@@ -32,7 +32,7 @@ const OF_TWO: usize = 4;
 
 /// Pixels of one row of a depthwise convolution, or of two. Made only by `ConvKernel::convolve_depthwise`, whose
 /// caller guarantees that the target is valid for them.
-pub(super) struct Depthwise<'a, E: Element> {
+pub(super) struct Depthwise<'a, E: Left> {
     pub(super) shape: &'a Shape,
     /// The image's first number.
     pub(super) image: *const E,
@@ -60,20 +60,50 @@ pub(super) fn takes_two(shape: &Shape, y: usize) -> bool {
     is_common && rows.contains(&y) && rows.contains(&(y + 1))
 }
 
-impl<E: Element> WithSimd for Depthwise<'_, E> {
+/// Pixels of a row: which row of the output image, which of its pixels, and where the first of them
+/// goes.
+type Piece = (usize, Range<usize>, *mut f32);
+
+impl<E: Left> WithSimd for Depthwise<'_, E> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { y, ref xs, target, .. } = self;
-        match self.below {
-            Some(below) => self.two_rows(simd, below),
-            None => self.row(simd, y, xs.clone(), target),
+        let Self { y, ref xs, target, below, .. } = self;
+        let whole = |y: usize, target: *mut f32| -> [Piece; 2] {
+            [(y, xs.clone(), target), (y, xs.end..xs.end, target)]
+        };
+        let mut pieces = [whole(y, target), whole(y, target)];
+        let mut rows = 1;
+        if let Some(below) = below {
+            rows = 2;
+            pieces[1] = whole(y + 1, target.wrapping_add(below));
+            let inner = self.inner(xs);
+            if inner.len() >= OF_TWO {
+                self.two_rows(simd, &inner, below);
+                for row in &mut pieces {
+                    let (y, _, target) = row[0];
+                    let right = (inner.end - xs.start) * self.shape.in_channels;
+                    row[0].1 = xs.start..inner.start;
+                    row[1] = (y, inner.end..xs.end, target.wrapping_add(right));
+                }
+            }
+        }
+        // One loop over all of them: it is compiled into this place.
+        for (y, xs, target) in pieces[..rows].as_flattened() {
+            self.row(simd, *y, xs, *target);
         }
     }
 }
 
-impl<E: Element> Depthwise<'_, E> {
+impl<E: Left> Depthwise<'_, E> {
+    /// Computes them, with the widest vectors that there are. Not where it is called: what has no
+    /// vectors would be compiled into each place.
+    #[inline(never)]
+    pub(super) fn compute(self, arch: Arch) {
+        arch.dispatch(self);
+    }
+
     /// Those of some pixels whose windows are whole from left to right.
     #[inline(always)]
     fn inner(&self, xs: &Range<usize>) -> Range<usize> {
@@ -81,39 +111,28 @@ impl<E: Element> Depthwise<'_, E> {
         inner.start.clamp(xs.start, xs.end)..inner.end.clamp(xs.start, xs.end)
     }
 
-    /// The pixels of two rows.
+    /// Pixels of two rows, whose windows are whole: at least [`OF_TWO`].
     #[inline(always)]
-    fn two_rows<S: Simd>(&self, simd: S, below: usize) {
+    fn two_rows<S: Simd>(&self, simd: S, inner: &Range<usize>, below: usize) {
         let Self { shape, y, ref xs, target, .. } = *self;
-        let inner = self.inner(xs);
-        let at = |x: usize| target.wrapping_add((x - xs.start) * shape.in_channels);
-        let is_wide = inner.len() >= OF_TWO;
-        for row in 0..2 {
-            let of_row = |x: usize| at(x).wrapping_add(row * below);
-            if is_wide {
-                self.row(simd, y + row, xs.start..inner.start, of_row(xs.start));
-                self.row(simd, y + row, inner.end..xs.end, of_row(inner.end));
-            } else {
-                self.row(simd, y + row, xs.clone(), of_row(xs.start));
-            }
-        }
-        let mut x = if is_wide { inner.start } else { inner.end };
+        let mut x = inner.start;
         while x < inner.end {
             // The last ones may overlap those before them: what both sum is the same.
             let first = x.min(inner.end - OF_TWO);
             let window = self.window(y, first, 0..TAPS, 0..TAPS);
+            let target = target.wrapping_add((first - xs.start) * shape.in_channels);
             // SAFETY: the windows of both rows are inside the image, and the pixels are some of theirs.
-            unsafe { window.channels_of_two(simd, at(first), below) };
+            unsafe { window.channels_of_two(simd, target, below) };
             x = first + OF_TWO;
         }
     }
 
     /// Pixels of a row, the first of which goes to `target`.
     #[inline(always)]
-    fn row<S: Simd>(&self, simd: S, y: usize, xs: Range<usize>, target: *mut f32) {
+    fn row<S: Simd>(&self, simd: S, y: usize, xs: &Range<usize>, target: *mut f32) {
         let shape = self.shape;
         let rows = inside(y, shape, shape.r, shape.in_h);
-        let inner = self.inner(&xs);
+        let inner = self.inner(xs);
         let mut x = xs.start;
         while x < xs.end {
             let rest = inner.end.saturating_sub(x);
@@ -160,7 +179,7 @@ fn whole(shape: &Shape, taps: usize, size: usize) -> Range<usize> {
     start.min(end)..end
 }
 
-impl<E: Element> Depthwise<'_, E> {
+impl<E: Left> Depthwise<'_, E> {
     #[inline(always)]
     fn window(&self, y: usize, x: usize, rows: Range<usize>, cols: Range<usize>) -> Window<E> {
         let Shape { in_w, in_channels, s, stride, pad, .. } = *self.shape;
@@ -184,7 +203,7 @@ impl<E: Element> Depthwise<'_, E> {
 }
 
 /// The taps of a pixel that lie inside the image, as addresses and distances in numbers.
-struct Window<E: Element> {
+struct Window<E: Left> {
     /// The first tap's channels in the image, and its weights.
     pixel: *const E,
     weight: *const E::Weight,
@@ -200,7 +219,7 @@ struct Window<E: Element> {
     epilogue: Epilogue,
 }
 
-impl<E: Element> Window<E> {
+impl<E: Left> Window<E> {
     /// Sums the taps of `P` neighbouring pixels for all channels. They go to `target`, one pixel
     /// after the other.
     ///
@@ -223,14 +242,11 @@ impl<E: Element> Window<E> {
                     channel += 2 * lanes;
                 }
             }
-            while channel + lanes <= count {
+            while channel < count && count >= lanes {
+                // The last vector may overlap the one before it: what both sum is the same.
+                channel = channel.min(count - lanes);
                 self.sum::<S, P, 1>(simd, channel, target);
                 channel += lanes;
-            }
-            if channel < count && count >= lanes {
-                // The last vector overlaps the one before it: what both sum is the same.
-                self.sum::<S, P, 1>(simd, count - lanes, target);
-                return;
             }
             while channel < count {
                 self.sum::<Scalar, P, 1>(Scalar::new(), channel, target);
@@ -251,14 +267,11 @@ impl<E: Element> Window<E> {
         let mut channel = 0;
         // SAFETY: as many channels remain as each call sums, and the rest is the caller's guarantee.
         unsafe {
-            while channel + lanes <= count {
+            while channel < count && count >= lanes {
+                // As above.
+                channel = channel.min(count - lanes);
                 self.sum_two(simd, channel, target, below);
                 channel += lanes;
-            }
-            if channel < count && count >= lanes {
-                // The last vector overlaps the one before it: what both sum is the same.
-                self.sum_two(simd, count - lanes, target, below);
-                return;
             }
             while channel < count {
                 self.sum_two(Scalar::new(), channel, target, below);

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use pulp::Arch;
 
-use super::super::element::Element;
+use super::super::element::{Element, Left};
 use super::super::kernel::Located;
 use super::super::panels::Panels;
 use super::super::strip::{Factors, Source, Strip};
@@ -16,7 +16,7 @@ use super::super::tail::{Block, Rows, Tail};
 use super::shape::Shape;
 
 /// Rows of a direct convolution. Made only by `ConvKernel::convolve`.
-pub(super) struct Direct<'a, E: Element> {
+pub(super) struct Direct<'a, E: Left> {
     pub(super) shape: &'a Shape,
     /// The image's first number.
     pub(super) image: *const E,
@@ -36,7 +36,7 @@ pub(super) struct Direct<'a, E: Element> {
     pub(super) sums: *mut f32,
 }
 
-impl<E: Element> Direct<'_, E> {
+impl<E: Left> Direct<'_, E> {
     /// With the tail.
     ///
     /// # Safety

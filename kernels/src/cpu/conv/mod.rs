@@ -24,7 +24,7 @@ use fusion_cost_model::kernel::PoolSizes;
 
 pub(crate) use self::shape::{Core, Shape};
 pub(crate) use self::tiling::Tiling;
-use super::element::Element;
+use super::element::{Element, Left};
 use super::epilogue::FEW_ROWS;
 use super::gemm::share;
 use super::kernel::{Kernel, Located};
@@ -55,7 +55,7 @@ pub(crate) struct Room<E> {
 
 /// A convolution with what follows it.
 #[derive(Debug)]
-pub(crate) struct ConvKernel<E: Element, O = E> {
+pub(crate) struct ConvKernel<E: Left, O = E> {
     pub(crate) shape: Shape,
     pub(crate) input: Located<E>,
     pub(crate) filter: Located<E::Weight>,
@@ -106,7 +106,7 @@ unsafe fn keep(before: &Tile, tile: &Tile, data: *mut f32, row: usize) -> usize 
 /// of the smallest first-level cache of current processors.
 const PART: usize = 4096;
 
-impl<E: Element, O: Element> ConvKernel<E, O> {
+impl<E: Left, O: Element> ConvKernel<E, O> {
     /// Numbers of the parts of a [`Room`], for panels of `width` columns.
     pub(crate) fn room_numbers(
         shape: &Shape,
@@ -161,7 +161,7 @@ impl<E: Element, O: Element> ConvKernel<E, O> {
     }
 }
 
-impl<E: Element, O: Element> Kernel for ConvKernel<E, O> {
+impl<E: Left, O: Element> Kernel for ConvKernel<E, O> {
     fn name(&self) -> String {
         let core = match self.shape.core() {
             Core::Direct => "conv2d: direct, packed ",

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::cpu::conforms::{conforms, cpus};
-use crate::cpu::element::Element;
+use crate::cpu::element::Left;
 use crate::cpu::epilogue::Epilogue;
 use crate::cpu::panels::Panels;
 use crate::cpu::strip::{Cut, Factors, Source};
