@@ -138,6 +138,14 @@ pub enum Unsupported {
         /// Why it does not.
         reason: String,
     },
+    /// The runtime failed when it was asked whether it runs it.
+    #[error("{name} failed when it was asked whether it runs it: {reason}")]
+    NoAnswer {
+        /// Which runtime.
+        name: String,
+        /// How it failed.
+        reason: String,
+    },
     /// Every run on another set of tensors would take too many sets to go through the caches.
     #[error(
         "it is too small for cold caches: a run touches {bytes} bytes, and caches of this size \

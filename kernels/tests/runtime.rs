@@ -129,6 +129,20 @@ fn each_flaw_has_one_clear_reason() {
 }
 
 #[test]
+fn one_that_dies_when_it_is_asked_about_a_problem_is_asked_about_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = Runtime::start(&program(folder.path(), "dies-at-tanh"), 1, true).unwrap();
+    for _ in 0..2 {
+        let tanh = "mul+tanh/f32/m2.n10".parse().unwrap();
+        let refused = runtime.requirements(&tanh, setup()).unwrap_err().to_string();
+        let reason = "tiny failed when it was asked whether it runs it: \
+                      its process was ended by signal 6 (at `supports`)";
+        assert_eq!(refused, reason);
+        assert!(runtime.requirements(&problem(), setup()).is_ok());
+    }
+}
+
+#[test]
 fn a_runtime_that_never_stops_writing_is_ended_too() {
     let (ended, end) = std::sync::mpsc::channel();
     std::thread::spawn(move || {

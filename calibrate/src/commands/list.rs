@@ -1,11 +1,15 @@
 //! `calibrate list`.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{PathBuf, absolute};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
 
-use cli_support::plain;
 use cli_support::width::Width;
+use cli_support::{plain, say};
 use fusion_cost_model::{Backend, Chain, DType, Family, Op, PATTERNS};
 
 use crate::cli::{ListArgs, Listed};
@@ -134,16 +138,53 @@ fn hardware(width: Width) -> anyhow::Result<String> {
 /// The runtimes that are built in, each asked for its version, or what to install for it.
 fn runtimes(width: Width) -> anyhow::Result<String> {
     let mut text = String::from("Runtimes, for --runtime (or a .toml file):\n");
-    for name in runtimes::names() {
-        let device = Device::cpu(1, false).with_runtimes([name.as_str()])?;
-        let found = introduced(&device, &device.runtimes[0]);
-        let found = found.map_or_else(
-            |error| format!("not found: {}", why(&error, &name)),
-            |used| format!("{}, on {}", used.version, used.device),
-        );
-        text += &line(width, &format!("  {name:<13}"), &found);
+    for (name, answer) in answers(&runtimes::names(), &answer_of) {
+        text += &line(width, &format!("  {name:<13}"), &answer?);
     }
     Ok(text)
+}
+
+/// When it is said first which runtimes are waited for, and how long after that again.
+const WAITS: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(30)];
+
+/// The answers of some runtimes, which are asked at the same time: one that hangs is given minutes.
+fn answers<'a, T: Send>(
+    names: &'a [String],
+    ask: &(impl Fn(&str) -> T + Sync),
+) -> BTreeMap<&'a str, T> {
+    let mut answers = BTreeMap::new();
+    let (answered, answer) = mpsc::channel();
+    thread::scope(|scope| {
+        for name in names {
+            let answered = answered.clone();
+            // Nobody else ends the channel.
+            scope.spawn(move || answered.send((name.as_str(), ask(name))));
+        }
+        drop(answered);
+        let [mut wait, later] = WAITS;
+        loop {
+            match answer.recv_timeout(wait) {
+                Ok((name, answer)) => drop(answers.insert(name, answer)),
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => {
+                    let left = names.iter().filter(|name| !answers.contains_key(name.as_str()));
+                    let left: Vec<&str> = left.map(String::as_str).collect();
+                    say!("waiting for {}", left.join(", "));
+                    wait = later;
+                }
+            }
+        }
+    });
+    answers
+}
+
+/// What a runtime says of itself, or why it cannot be used.
+fn answer_of(name: &str) -> anyhow::Result<String> {
+    let device = Device::cpu(1, false).with_runtimes([name])?;
+    Ok(introduced(&device, &device.runtimes[0]).map_or_else(
+        |error| format!("not found: {}", why(&error, name)),
+        |used| format!("{}, on {}", used.version, used.device),
+    ))
 }
 
 /// Why a runtime cannot be used, behind its name.
@@ -188,5 +229,24 @@ fn found(device: &Device) -> Vec<String> {
     match probe(device, SurveyTask, SURVEY_LIMIT) {
         Ok(surveyed) => surveyed.lines,
         Err(reason) => vec![reason.to_string()],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+
+    #[test]
+    fn runtimes_are_asked_at_the_same_time() {
+        let names = ["b", "a", "c"].map(str::to_owned);
+        let all_are_asked = Barrier::new(names.len());
+        let answers = answers(&names, &|name| {
+            all_are_asked.wait();
+            name.to_uppercase()
+        });
+        let expected = [("a", "A"), ("b", "B"), ("c", "C")];
+        assert!(answers.iter().map(|(name, answer)| (*name, answer.as_str())).eq(expected));
     }
 }

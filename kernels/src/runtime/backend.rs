@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use fusion_cost_model::calibration::KernelFailure;
@@ -31,7 +31,7 @@ const COPIES: u64 = 3;
 /// A runtime that is there.
 pub struct Runtime {
     shared: Shared,
-    folder: PathBuf,
+    program: RuntimeProgram,
     introduction: Introduction,
     prepared: Cell<u32>,
 }
@@ -95,13 +95,11 @@ impl Runtime {
             answer => answer,
         }
         .map_err(named)?;
-        let process = conversation.process().ok_or_else(|| named(RuntimeError::Gone))?;
-        let watched = RefCell::new(Watched::of(process));
+        let watched = RefCell::new(watched(&conversation).map_err(named)?);
         let name = program.name.clone();
         let conversation = RefCell::new(conversation);
         let shared = Shared { conversation, watched, name, threads, processors };
-        let (folder, prepared) = (program.folder.clone(), Cell::new(0));
-        Ok(Self { shared, folder, introduction, prepared })
+        Ok(Self { shared, program: program.clone(), introduction, prepared: Cell::new(0) })
     }
 
     /// What it says of itself.
@@ -139,6 +137,18 @@ impl Runtime {
         Ok(())
     }
 
+    /// Starts it anew if it has ended, so that a problem at which it does so costs no other one.
+    fn revive(&self) -> Result<(), RuntimeError> {
+        if self.shared.conversation.borrow().process().is_some() {
+            return Ok(());
+        }
+        let Shared { threads, processors, .. } = &self.shared;
+        let (conversation, _) = introduced(&self.program, *threads, processors.as_deref())?;
+        self.shared.watched.replace(watched(&conversation)?);
+        self.shared.conversation.replace(conversation);
+        Ok(())
+    }
+
     /// Whether it says that it runs a problem.
     fn supports(&self, problem: &Problem) -> Result<(), RuntimeError> {
         let request = Supports { problem: &Description::of(problem) };
@@ -167,16 +177,17 @@ impl Runtime {
         let wrong = |source| self.shared.error(RuntimeError::Tensors(source));
         let mut files = Files(Vec::new());
         for (index, tensor) in inputs.tensors.iter().enumerate() {
-            files.0.push(self.folder.join(format!("problem-{id}-input-{index}.f32")));
+            files.0.push(self.program.folder.join(format!("problem-{id}-input-{index}.f32")));
             write_numbers(&files.0[index], tensor).map_err(wrong)?;
         }
         let numbers = problem.steps().last().map_or(0, |step| step.output.elements());
-        let output = self.folder.join(format!("problem-{id}-output.f32"));
+        let output = self.program.folder.join(format!("problem-{id}-output.f32"));
         files.0.push(output.clone());
         let file = File::options().read(true).write(true).create_new(true).open(&output);
         let file = file.and_then(|file| file.set_len(4 * numbers).map(|()| file)).map_err(wrong)?;
         let problem = &Description::of(problem);
-        let paths = files.0[..inputs.tensors.len()].iter().map(PathBuf::as_path).collect();
+        let paths =
+            files.0[..inputs.tensors.len()].iter().map(std::path::PathBuf::as_path).collect();
         let request = Prepare { id, problem, files: paths, output: &output };
         let ready = self.shared.ask(&request)?;
         drop(files);
@@ -198,6 +209,11 @@ fn introduced(
     Ok((conversation, introduction))
 }
 
+/// The threads of its process.
+fn watched(conversation: &Conversation) -> Result<Watched, RuntimeError> {
+    conversation.process().map(Watched::of).ok_or(RuntimeError::Gone)
+}
+
 fn write_numbers(path: &Path, numbers: &[f32]) -> std::io::Result<()> {
     let mut file = BufWriter::new(File::options().write(true).create_new(true).open(path)?);
     for number in numbers {
@@ -217,9 +233,13 @@ impl Backend for Runtime {
 
     fn requirements(&self, problem: &Problem, setup: Setup) -> Result<Requirements, Unsupported> {
         self.check(problem, setup)?;
-        self.supports(problem).map_err(|error| Unsupported::Runtime {
-            name: self.shared.name.clone(),
-            reason: error.to_string(),
+        let answer = self.revive().and_then(|()| self.supports(problem));
+        answer.map_err(|error| {
+            let (name, reason) = (self.shared.name.clone(), error.to_string());
+            match error {
+                RuntimeError::Unsupported(_) => Unsupported::Runtime { name, reason },
+                _ => Unsupported::NoAnswer { name, reason },
+            }
         })?;
         let elements = |step: fusion_cost_model::kernel::Step| {
             step.output.elements() + step.operand_elements()
