@@ -1,5 +1,9 @@
 //! `calibrate validate FILE`.
 
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
 use cli_support::input;
 use cli_support::sheet::Sheet;
 use cli_support::width::Width;
@@ -21,7 +25,10 @@ pub fn validate(args: &ValidateArgs) -> anyhow::Result<u8> {
     let model = FusionCostModel::load(input::expect(&args.file))?;
     let target = target::with_records(&args.target, &model)?;
     let policy = Policy::new(WhenUnknown::Roofline).with_threshold(args.threshold);
-    let trials = model.on(target).validate(LeaveOut::from(args.leave_out), &policy)?;
+    let leave_out = LeaveOut::from(args.leave_out);
+    let trials = saying("estimating each record from the others", || {
+        model.on(target).validate(leave_out, &policy)
+    })?;
     let question = Question {
         file: args.file.display().to_string(),
         target: target.to_string(),
@@ -46,6 +53,21 @@ pub fn validate(args: &ValidateArgs) -> anyhow::Result<u8> {
             );
             exit::FAILURE
         }
+    })
+}
+
+/// Does something, and says what if that takes more than two seconds.
+fn saying<T>(what: &str, does: impl FnOnce() -> T) -> T {
+    let (done, ends) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            if ends.recv_timeout(Duration::from_secs(2)) == Err(RecvTimeoutError::Timeout) {
+                cli_support::say!("{what}");
+            }
+        });
+        let answer = does();
+        drop(done);
+        answer
     })
 }
 

@@ -3,6 +3,8 @@
 
 mod accuracy;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use rustc_hash::FxHashMap;
 
 use super::answer::{Estimate, Interval};
@@ -112,13 +114,13 @@ impl<'m> OnTarget<'m> {
                 first_ops.entry(first).or_default().push(index);
             }
         }
-        let mut trials = Vec::with_capacity(known.indices().len());
-        for (left, asked) in together {
+        let groups: Vec<(Left, Vec<usize>)> = together.into_iter().collect();
+        let trials_of = |(left, asked): &(Left, Vec<usize>)| {
             // The first step of a longer chain is as good as a record at these sizes.
-            let first_ops = first_ops.get(&left).into_iter().flatten();
+            let first_ops = first_ops.get(left).into_iter().flatten();
             let left_out: Vec<usize> = asked.iter().chain(first_ops).copied().collect();
             let others = known.without(records, &left_out, |dtype| self.ceilings(dtype));
-            for index in asked {
+            let trial = |&index: &usize| {
                 let record = &records[index];
                 let estimate = self.estimate_from(Some(&others), None, &record.problem);
                 let fuse = if record.problem.chain().is_single() {
@@ -128,12 +130,37 @@ impl<'m> OnTarget<'m> {
                         self.decide_from(Some(&others), estimate, &record.problem, policy)?;
                     Some(decision.should_fuse())
                 };
-                trials.push((index, Trial { record, estimate, fuse }));
-            }
+                Ok((index, Trial { record, estimate, fuse }))
+            };
+            asked.iter().map(trial).collect::<Result<Vec<_>, Error>>()
+        };
+        let mut trials = Vec::with_capacity(known.indices().len());
+        for found in on_all_processors(&groups, trials_of) {
+            trials.extend(found?);
         }
         trials.sort_unstable_by_key(|(index, _)| *index);
         Ok(trials.into_iter().map(|(_, trial)| trial).collect())
     }
+}
+
+/// What becomes of each item, in any order; the items are dealt among the processors.
+fn on_all_processors<I: Sync, T: Send>(items: &[I], make: impl Fn(&I) -> T + Sync) -> Vec<T> {
+    let next = AtomicUsize::new(0);
+    let work = || -> Vec<T> {
+        std::iter::from_fn(|| items.get(next.fetch_add(1, Ordering::Relaxed)).map(&make)).collect()
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(items.len());
+    std::thread::scope(|scope| {
+        // The first one is this thread itself. One that the system refuses is done without.
+        let others: Vec<_> = (1..threads)
+            .map_while(|_| std::thread::Builder::new().spawn_scoped(scope, work).ok())
+            .collect();
+        let mut made = work();
+        for other in others {
+            made.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        made
+    })
 }
 
 /// What records have in common that are left out together.
