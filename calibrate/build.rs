@@ -15,6 +15,7 @@ fn main() {
     println!("cargo:rerun-if-changed=runtimes");
     tell("CALIBRATE_COMPILER", &compiler());
     tell("CALIBRATE_COMPILER_FLAGS", &compiler_flags());
+    tell("CALIBRATE_PROFILE", &variable("PROFILE"));
     tell("CALIBRATE_OPT_LEVEL", &variable("OPT_LEVEL"));
     tell("CALIBRATE_CRATES", &crates());
 }

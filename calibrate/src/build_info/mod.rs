@@ -11,6 +11,9 @@ pub use digest::binary_digest;
 /// The version of this program.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
+/// What Cargo builds it as: `debug` or `release`, also of profiles that are based on these.
+const PROFILE: &str = env!("CALIBRATE_PROFILE");
+
 /// How much the compiler was asked to optimise: `0` to `3`, `s` or `z`. The kernels may have been
 /// given a level of their own.
 pub(crate) const OPT_LEVEL: &str = env!("CALIBRATE_OPT_LEVEL");
@@ -32,9 +35,8 @@ pub fn tool(started_at: String) -> Tool {
 /// Profile, optimisation and target, as `release, opt-level 3, x86_64-linux`.
 #[must_use]
 pub fn build() -> String {
-    let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
     let (arch, os) = (std::env::consts::ARCH, std::env::consts::OS);
-    format!("{profile}, opt-level {OPT_LEVEL}, {arch}-{os}")
+    format!("{PROFILE}, opt-level {OPT_LEVEL}, {arch}-{os}")
 }
 
 #[cfg(test)]
@@ -46,7 +48,8 @@ mod tests {
         let tool = tool("2025-01-01T00:00:00Z".to_owned());
         assert!(tool.compiler.starts_with("rustc 1."), "{}", tool.compiler);
         assert!(!tool.compiler_flags.contains('\u{1f}'));
-        assert!(tool.build.contains(", opt-level "), "{}", tool.build);
+        let profile = tool.build.split_once(", opt-level ").map(|(profile, _)| profile);
+        assert!(matches!(profile, Some("debug" | "release")), "{}", tool.build);
         assert!(matches!(OPT_LEVEL, "0" | "1" | "2" | "3" | "s" | "z"), "{OPT_LEVEL}");
     }
 

@@ -6,7 +6,7 @@
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use super::sweep::{Interval, KINDS, Swept, sweep, union_ns};
+use super::sweep::{Interval, Swept, sweep, union_ns};
 use crate::classify::Class;
 use crate::ratio::ratio;
 use crate::{Classes, DeviceWork, Trace};
@@ -175,7 +175,6 @@ impl DeviceTime {
 
 impl Overlap {
     fn of(swept: &Swept, kind: u8) -> Self {
-        debug_assert!(usize::from(kind) < KINDS);
         let bit = 1_usize << kind;
         Self {
             busy_ns: swept.sum(|set| set & bit != 0),
