@@ -157,7 +157,7 @@ fn answers<'a, T: Send>(
     thread::scope(|scope| {
         for name in names {
             let answered = answered.clone();
-            // Nobody else ends the channel.
+            // The receiver is there until all have answered.
             scope.spawn(move || answered.send((name.as_str(), ask(name))));
         }
         drop(answered);

@@ -60,38 +60,26 @@ pub(super) fn takes_two(shape: &Shape, y: usize) -> bool {
     is_common && rows.contains(&y) && rows.contains(&(y + 1))
 }
 
-/// Pixels of a row: which row of the output image, which of its pixels, and where the first of them
-/// goes.
-type Piece = (usize, Range<usize>, *mut f32);
-
 impl<E: Left> WithSimd for Depthwise<'_, E> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { y, ref xs, target, below, .. } = self;
-        let whole = |y: usize, target: *mut f32| -> [Piece; 2] {
-            [(y, xs.clone(), target), (y, xs.end..xs.end, target)]
-        };
-        let mut pieces = [whole(y, target), whole(y, target)];
-        let mut rows = 1;
-        if let Some(below) = below {
-            rows = 2;
-            pieces[1] = whole(y + 1, target.wrapping_add(below));
-            let inner = self.inner(xs);
-            if inner.len() >= OF_TWO {
-                self.two_rows(simd, &inner, below);
-                for row in &mut pieces {
-                    let (y, _, target) = row[0];
-                    let right = (inner.end - xs.start) * self.shape.in_channels;
-                    row[0].1 = xs.start..inner.start;
-                    row[1] = (y, inner.end..xs.end, target.wrapping_add(right));
-                }
-            }
+        let (mut parts, inner) = ([xs.clone(), xs.end..xs.end], self.inner(xs));
+        if let Some(below) = below.filter(|_| inner.len() >= OF_TWO) {
+            self.two_rows(simd, &inner, below);
+            parts = [xs.start..inner.start, inner.end..xs.end];
         }
-        // One loop over all of them: it is compiled into this place.
-        for (y, xs, target) in pieces[..rows].as_flattened() {
-            self.row(simd, *y, xs, *target);
+        let rows = if below.is_some() { 2 } else { 1 };
+        for row in 0..rows {
+            let target = target.wrapping_add(row * below.unwrap_or(0));
+            for part in &parts {
+                let pixels = part.start - xs.start;
+                // The only call: all that it does is compiled into this place.
+                let target = target.wrapping_add(pixels * self.shape.in_channels);
+                self.row(simd, y + row, part, target);
+            }
         }
     }
 }
