@@ -340,15 +340,7 @@ fn a_folded_batch_norm_conforms() {
 #[test]
 fn a_dtype_without_kernels_is_none_and_no_error() {
     let mut cpu = Cpu::new(1).unwrap();
-    for text in [
-        "add_relu/f16/m4.n4",
-        "conv_bias/f16/n1.c3.h5.w7.k2.r3.s3",
-        // Sums are no 8-bit integers, and other ops have no kernels for them.
-        "mlp/i8/m2.k3.n4.o5",
-        "linear+softmax/i8/m2.k3.n4",
-        "attention_head/i8/b1.h1.q2.kv3.d4",
-        "max_pool/i8/n1.c3.h5.w7",
-    ] {
+    for text in ["add_relu/f16/m4.n4", "conv_bias/f16/n1.c3.h5.w7.k2.r3.s3"] {
         let problem: Problem = text.parse().unwrap();
         let inputs = Inputs::random(&problem, 1);
         assert!(cpu.prepare(&problem, &inputs, CacheState::Warm.into()).unwrap().is_none());

@@ -69,7 +69,7 @@ impl Problem {
             let reason = "causal1 masks what the softmax sees, and the chain has no softmax";
             return Err(sizes.error(reason.to_owned()));
         }
-        if let Some(reason) = misplaced_requantize(&chain, dtype) {
+        if let Some(reason) = wrong_for_integers(&chain, dtype) {
             return Err(Error::not_one_kernel(format!("{}/{dtype}", chain.name()), reason));
         }
         Ok(Self { chain, dtype, sizes })
@@ -202,17 +202,21 @@ impl Problem {
     }
 }
 
-/// Why a chain cannot requantise numbers where it does.
-fn misplaced_requantize(chain: &Chain, dtype: DType) -> Option<&'static str> {
+/// Why a chain is none of 8-bit integers, or requantises numbers where it cannot.
+fn wrong_for_integers(chain: &Chain, dtype: DType) -> Option<&'static str> {
     let requantizes = |op: &Op| *op == Op::Pointwise(Pointwise::Requantize);
-    let at = chain.iter().position(requantizes)?;
+    let at = chain.iter().position(requantizes);
     if dtype != DType::I8 {
-        Some("only sums of a problem of i8 are requantised")
-    } else if at + 1 < chain.len() {
-        Some("requantize is the last op of a chain")
-    } else {
-        None
+        return at.map(|_| "only sums of a problem of i8 are requantised");
     }
+    let mut ops = chain.iter().enumerate();
+    let is_product = |op: &Op| matches!(op, Op::Linear | Op::Conv2d);
+    if ops.any(|(index, op)| !op.is_pointwise() && (index > 0 || !is_product(op))) {
+        return Some(
+            "in i8 there are products of linear and conv2d, and pointwise ops behind them",
+        );
+    }
+    at.filter(|at| at + 1 < chain.len()).map(|_| "requantize is the last op of a chain")
 }
 
 impl fmt::Display for Problem {
@@ -304,6 +308,11 @@ mod tests {
         for (text, reason) in [
             ("linear+requantize/f32/m2.k3.n4", "only sums of a problem of i8"),
             ("linear+requantize+relu/i8/m2.k3.n4", "requantize is the last op"),
+            ("linear+softmax/i8/m2.k3.n4", "in i8 there are products"),
+            ("mlp/i8/m2.k3.n4.o5", "in i8 there are products"),
+            ("attention_head/i8/b1.h1.q2.kv3.d4", "in i8 there are products"),
+            ("max_pool/i8/n1.c3.h5.w7", "in i8 there are products"),
+            ("layer_norm+requantize/i8/m2.n3", "in i8 there are products"),
         ] {
             let error = parsed(text).unwrap_err();
             assert!(error.contains(reason), "{error}");

@@ -100,8 +100,10 @@ impl Step {
     #[must_use]
     pub const fn input_element_bytes(&self) -> u64 {
         match self.op {
-            Op::Linear | Op::Conv2d | Op::Qk | Op::Pv | Op::MaxPool => self.dtype.bytes(),
-            Op::Softmax | Op::LayerNorm | Op::RmsNorm | Op::Pointwise(_) => self.dtype.sum_bytes(),
+            Op::Linear | Op::Conv2d | Op::Qk | Op::Pv => self.dtype.bytes(),
+            Op::MaxPool | Op::Softmax | Op::LayerNorm | Op::RmsNorm | Op::Pointwise(_) => {
+                self.dtype.sum_bytes()
+            }
         }
     }
 
@@ -110,7 +112,7 @@ impl Step {
     #[must_use]
     pub const fn output_element_bytes(&self) -> u64 {
         match self.op {
-            Op::MaxPool | Op::Pointwise(Pointwise::Requantize) => self.dtype.bytes(),
+            Op::Pointwise(Pointwise::Requantize) => self.dtype.bytes(),
             _ => self.dtype.sum_bytes(),
         }
     }

@@ -88,9 +88,9 @@ pub struct RunArgs {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub rewrite: Vec<Rewrite>,
 
-    /// The dtype of the problems from a set of sizes
-    #[arg(long, default_value_t = DType::F32)]
-    pub dtype: DType,
+    /// The dtypes of the problems from a set of sizes, separated by commas
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "f32")]
+    pub dtype: Vec<DType>,
 
     /// Threads of the kernels [default: the physical cores]
     #[arg(long, value_name = "N", value_parser = super::threads)]
@@ -227,7 +227,7 @@ impl RunArgs {
             shapes: self.shapes.clone(),
             problems: self.problem.iter().flat_map(Sweep::problems).copied().collect(),
             source: None,
-            dtype: self.dtype,
+            dtypes: self.dtype.clone(),
             quick: self.quick,
             is_gpu: self.backend != Backend::Cpu,
         }

@@ -140,7 +140,7 @@ pub struct EmptyShard {
 /// [`UsageError`] or [`Error`](fusion_cost_model::Error) when a name is
 /// unknown or a problem cannot be.
 pub fn wanted(request: &Request) -> anyhow::Result<Wanted> {
-    let Request { fusion, shapes, problems: explicit, source, dtype, quick, is_gpu } = request;
+    let Request { fusion, shapes, problems: explicit, source, dtypes, quick, is_gpu } = request;
     let sets_asked_for = !fusion.is_empty() || shapes.is_some() || explicit.is_empty();
 
     let is_found = source.is_some();
@@ -149,16 +149,21 @@ pub fn wanted(request: &Request) -> anyhow::Result<Wanted> {
     if sets_asked_for {
         let name = shapes.as_deref().unwrap_or_else(|| default_shapes(*quick, *is_gpu));
         let set = profiles::find_shapes(name)?;
-        for chain in chains(fusion, &set, *dtype)? {
-            if chain.contains(&REQUANTIZE) && *dtype != DType::I8 {
-                let message = format!("{} is of 8-bit integers: add --dtype i8", chain.name());
-                return Err(UsageError(message).into());
+        for &dtype in dtypes {
+            for chain in chains(fusion, &set, dtype)? {
+                if chain.contains(&REQUANTIZE) && dtype != DType::I8 {
+                    if dtypes.contains(&DType::I8) {
+                        continue;
+                    }
+                    let message = format!("{} is of 8-bit integers: add --dtype i8", chain.name());
+                    return Err(UsageError(message).into());
+                }
+                let problems = set.problems(&chain, dtype);
+                if problems.is_empty() {
+                    say!("note: {} has no {dtype} sizes for {}; left out", set.name, chain.name());
+                }
+                from_set.extend(problems);
             }
-            let problems = set.problems(&chain, *dtype);
-            if problems.is_empty() {
-                say!("note: {} has no sizes for {}; left out", set.name, chain.name());
-            }
-            from_set.extend(problems);
         }
         source = set.name;
     }

@@ -13,8 +13,8 @@ pub struct Request {
     pub problems: Vec<Problem>,
     /// Where the problems were found; `None` where each was named.
     pub source: Option<String>,
-    /// The dtype of the problems that come from a set of sizes.
-    pub dtype: DType,
+    /// The dtypes of the problems that come from a set of sizes.
+    pub dtypes: Vec<DType>,
     /// Whether few sizes are enough.
     pub quick: bool,
     /// Whether the device is a GPU.

@@ -162,3 +162,25 @@ fn a_plan_of_one_problem_reads_as_one() {
         // Waiting takes as long as all processes that an undecided problem gets.
         .stdout(contains("about 2 min; slow problems take longer").and(contains("0.0 GiB").not()));
 }
+
+#[test]
+fn several_dtypes_are_measured_in_one_run() {
+    let folder = folder();
+    let plan = |more: &[&str]| {
+        let mut command = calibrate(folder.path());
+        command.args(["--plan", "--quick", "--threads", "1"]).args(more).assert()
+    };
+    let both = ["--fusion", "linear_bias_relu,linear+requantize", "--dtype", "f32,bf16,i8"];
+    plan(&both).success().stdout(
+        contains("linear_bias_relu/f32/")
+            .and(contains("linear_bias_relu/bf16/"))
+            .and(contains("linear+bias+relu+requantize/i8/"))
+            .and(contains("linear+requantize/i8/"))
+            .and(contains("linear+requantize/f32/").not()),
+    );
+    // Softmax is none of integers.
+    plan(&["--fusion", "linear,softmax", "--dtype", "i8"])
+        .success()
+        .stderr(contains("has no i8 sizes for softmax; left out"));
+    plan(&["--fusion", "linear", "--dtype", "f32,i9"]).code(2).stderr(contains("dtype `i9`"));
+}

@@ -224,7 +224,8 @@ fn check_scratch(record: &FusionRecord, calibration: &HardwareCalibration) -> Ch
 fn check_proof(proof: &Verification, problem: &Problem) -> Checked {
     let place = |key| Place::within("verification", key);
     let most = match problem.dtype() {
-        DType::F32 => Verification::single_precision(problem) * (1.0 + DIGITS),
+        // Integers are exact, and become f32.
+        DType::F32 | DType::I8 => Verification::single_precision(problem) * (1.0 + DIGITS),
         _ => Verification::MOST_TOLERANCE,
     };
     if !(is_positive(proof.tolerance) && proof.tolerance <= most) {

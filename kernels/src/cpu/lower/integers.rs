@@ -39,12 +39,10 @@ impl<'p> Builder<'p, f32> {
         Self::with(problem, machine, machine.cuts.bytes, of_input, output_of(problem))
     }
 
-    /// `None` where a product reads sums, and for what is no product and not pointwise; and after any
-    /// rewrite, which would quantise weights anew.
+    /// `None` after any rewrite, which would quantise weights anew. A problem of integers is a product, or
+    /// none, with pointwise ops on its sums.
     pub(super) fn plan_of_integers(mut self, rewrite: Option<Rewrite>) -> Option<Plan> {
-        let (first, rest) = self.steps.split_first()?;
-        let is_first = is_product(first.op) || first.op.is_pointwise();
-        if rewrite.is_some() || !is_first || !rest.iter().all(|step| step.op.is_pointwise()) {
+        if rewrite.is_some() {
             return None;
         }
         let unfused = self.unfused_of_integers()?;
