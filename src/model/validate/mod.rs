@@ -72,9 +72,10 @@ impl Trial<'_> {
 
 impl<'m> OnTarget<'m> {
     /// Estimates of all records of the target, each made without it: how good estimates are for a
-    /// question that is like what was measured. The clouds of what is left out are fitted anew, which
-    /// takes milliseconds for each. An older calibration is not asked: how far it is off was found
-    /// with all records.
+    /// question that is like what was measured. The clouds of what is left out are fitted anew, on all
+    /// processors, which takes milliseconds for each, and a fifth of a second where a cloud has a
+    /// hundred records. An older calibration is not asked: how far it is off was found with all
+    /// records.
     ///
     /// ```
     /// # fn main() -> Result<(), fusion_cost_model::Error> {
