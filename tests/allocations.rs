@@ -1,14 +1,9 @@
 //! A question allocates nothing, whatever its answer rests on.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-#![allow(dead_code, reason = "made-up machines have more than this test needs")]
-
-mod made;
-
+use crate::made::{Known, calibration};
 use allocation_counter::{AllocationInfo, measure};
 use fusion_cost_model::calibration::HardwareCalibration;
 use fusion_cost_model::{Evidence, FusionCostModel, Policy, Problem, Target, WhenUnknown};
-use made::{Known, calibration};
 
 fn problem(text: &str) -> Problem {
     text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))

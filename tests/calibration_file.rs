@@ -1,7 +1,5 @@
 //! Calibration files: whole ones come back as they were, damaged ones say what is wrong.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use proptest::prelude::*;
 
 use fusion_cost_model::Error;

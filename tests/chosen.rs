@@ -1,18 +1,8 @@
 //! Twenty records that are chosen, the least certain first, against twenty at random.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
-#![allow(dead_code, reason = "made-up machines have more than this test needs")]
-
-mod made;
-
+use crate::made::{Known, Numbers, TARGET, calibration};
 use fusion_cost_model::calibration::{FusionRecord, HardwareCalibration, Verdict};
 use fusion_cost_model::{Family, FusionCostModel, Problem, Target};
-use made::{Known, Numbers, TARGET, calibration};
 
 /// How many records a model is made of.
 const RECORDS: usize = 20;

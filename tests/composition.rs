@@ -1,14 +1,9 @@
 //! Chains that were not measured, from those that were.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-#![allow(dead_code, reason = "made-up machines have more than this test needs")]
-
-mod made;
-
+use crate::made::{Known, TARGET, calibration};
 use fusion_cost_model::calibration::{HardwareCalibration, StepTime};
 use fusion_cost_model::cost::Traffic;
 use fusion_cost_model::{Evidence, FusionCostModel, Problem};
-use made::{Known, TARGET, calibration};
 
 fn problem(text: &str) -> Problem {
     text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))

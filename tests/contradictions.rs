@@ -1,8 +1,6 @@
 //! Single edits of calibration files that make them contradict themselves: each is refused with the
 //! key and its line.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use fusion_cost_model::Implementation;
 use fusion_cost_model::calibration::{
     Addition, HardwareCalibration, MachineState, NoiseFloor, Reason, ReasonCode, RuntimeUsed,

@@ -1,10 +1,6 @@
 //! What the cost model answers from a file.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
-mod consistent;
-
-use consistent::make_consistent;
+use crate::consistent::make_consistent;
 use fusion_cost_model::calibration::{
     HardwareCalibration, MachineState, StateSpeedup, Timing, Verdict,
 };

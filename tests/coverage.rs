@@ -1,14 +1,9 @@
 //! What is known of a list of problems and what to measure next, on machines whose truth is known.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-#![allow(dead_code, reason = "made-up machines have more than this test needs")]
-
-mod made;
-
+use crate::made::{Known, Numbers, TARGET, calibration};
 use fusion_cost_model::{
     Chain, Coverage, DType, Evidence, FusionCostModel, LinearSizes, Policy, Problem, WhenUnknown,
 };
-use made::{Known, Numbers, TARGET, calibration};
 
 const POLICY: Policy = Policy::new(WhenUnknown::Conservative);
 

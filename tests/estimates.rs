@@ -1,15 +1,10 @@
 //! Estimates between measured sizes, on machines whose truth is known.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-#![allow(dead_code, reason = "made-up machines have more than this test needs")]
-
-mod made;
-
+use crate::made::{Known, Numbers, TARGET, calibration};
 use fusion_cost_model::{
     AttentionSizes, Chain, ConvSizes, DType, Decision, Evidence, FusionCostModel, Interval,
     LinearSizes, Policy, Problem, RowsSizes, WhenUnknown,
 };
-use made::{Known, Numbers, TARGET, calibration};
 
 fn chain(text: &str) -> Chain {
     text.parse().unwrap()

@@ -1,7 +1,5 @@
 //! The examples run, and answer as the calibration that they read says.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use fusion_cost_model::{FusionCostModel, Policy, Target, WhenUnknown};
 
 #[allow(dead_code, reason = "a test does not start `main`")]

@@ -1,18 +1,13 @@
 //! Chains that are composed at a measured size, by brute force: of all siblings and all ways to
 //! exchange some of their ops, the fewest ops whose times were measured.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-#![allow(dead_code, reason = "made-up machines have more than this test needs")]
-
-mod made;
-
 use std::ops::Range;
 
+use crate::made::{Known, Numbers, TARGET, calibration};
 use fusion_cost_model::calibration::{FusionRecord, HardwareCalibration, Verdict};
 use fusion_cost_model::{
     Evidence, FusionCostModel, LeaveOut, Op, Policy, Problem, Trial, WhenUnknown,
 };
-use made::{Known, Numbers, TARGET, calibration};
 
 /// Ways from a sibling to a wanted chain: the ops of the one and of the other that are exchanged.
 fn exchanges(wanted: &[Op], sibling: &[Op]) -> Vec<(Range<usize>, Range<usize>)> {

@@ -1,8 +1,6 @@
 //! Decision 0165 by brute force: what first steps and bytes say, computed from the records of the
 //! committed calibrations alone.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use std::collections::HashMap;
 
 use fusion_cost_model::calibration::{FusionRecord, HardwareCalibration, Verdict};

@@ -1,16 +1,11 @@
 //! Calibrations of a GPU: what only they have in the file, and questions about one clock.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
-mod consistent;
-mod on_a_gpu;
-
+use crate::on_a_gpu::calibration;
 use fusion_cost_model::calibration::HardwareCalibration;
 use fusion_cost_model::{
     Backend, Clock, Decision, Evidence, FusionCostModel, Implementation, Policy, Problem, Target,
     WhenUnknown,
 };
-use on_a_gpu::calibration;
 
 const CPU: &str = include_str!("data/example.toml");
 const MEASURED: &str = "add_relu/f32/m4096.n1024";

@@ -1,17 +1,12 @@
 //! Times between measured ones, on a published table: bf16 GEMMs of one H200.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-#![allow(dead_code, reason = "made-up machines have more than this test needs")]
-
-mod made;
-
 use std::collections::HashSet;
 use std::io::Read;
 
 use fusion_cost_model::calibration::HardwareCalibration;
 use fusion_cost_model::{Chain, DType, Evidence, FusionCostModel, LinearSizes, Op, Problem};
 
-use made::{Known, Numbers, TARGET, calibration};
+use crate::made::{Known, Numbers, TARGET, calibration};
 
 /// The sizes m, n, k of a GEMM and its time.
 #[derive(Debug, Clone, Copy, PartialEq)]

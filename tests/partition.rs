@@ -1,15 +1,10 @@
 //! Graphs are split by what is known of their parts.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-#![allow(dead_code, reason = "made-up machines have more than this test needs")]
-
-mod made;
-
+use crate::made::{Known, TARGET, calibration};
 use fusion_cost_model::{
     Evidence, FusionCostModel, GraphNode, NodeOps, Partition, Policy, Problem, WhenUnknown,
     possible_kernels,
 };
-use made::{Known, TARGET, calibration};
 
 const POLICY: Policy = Policy::new(WhenUnknown::Conservative);
 

@@ -1,7 +1,5 @@
 //! Problems from numbers are those of the text form, and so is what is wrong with them.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use proptest::prelude::*;
 
 use fusion_cost_model::kernel::Form;

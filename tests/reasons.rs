@@ -1,16 +1,11 @@
 //! Reasons of a record that its figures speak against, and figures that ask for a reason.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
-mod changed;
-mod consistent;
-mod on_a_gpu;
-
+use crate::on_a_gpu;
 use fusion_cost_model::calibration::{
     FusionRecord, HardwareCalibration, Reason, ReasonCode, Timing, Verdict,
 };
 
-use changed::{Change, grown, read};
+use crate::changed::{Change, grown, read};
 
 fn example() -> HardwareCalibration {
     HardwareCalibration::from_toml(include_str!("data/example.toml")).unwrap()

@@ -1,8 +1,6 @@
 //! Estimates from the committed calibrations, as they were before they were made faster: whoever makes
 //! them faster again must not change them. A calibration that is measured anew has other ones.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use fusion_cost_model::calibration::HardwareCalibration;
 use fusion_cost_model::{FusionCostModel, Interval, Problem, Target};
 

@@ -1,17 +1,12 @@
 //! What a rewrite gains, in records of its own.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-#![allow(dead_code, reason = "made-up machines have more than this test needs")]
-
-mod consistent;
-mod made;
-
+use crate::consistent;
+use crate::made::{Known, TARGET, calibration};
 use fusion_cost_model::calibration::HardwareCalibration;
 use fusion_cost_model::cost::Traffic;
 use fusion_cost_model::{
     Decision, Evidence, FusionCostModel, Policy, Problem, Rewrite, WhenUnknown,
 };
-use made::{Known, TARGET, calibration};
 
 fn conv(size: u64) -> Problem {
     format!("conv_bn_relu/f32/n1.c64.h{size}.w{size}.k64.r3.s3.pad1").parse().unwrap()

@@ -1,15 +1,10 @@
 //! Records are estimated by the others as if they had not been measured.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-#![allow(dead_code, reason = "made-up machines have more than this test needs")]
-
-mod made;
-
+use crate::made::{Known, Numbers, TARGET, calibration};
 use fusion_cost_model::calibration::HardwareCalibration;
 use fusion_cost_model::{
     Accuracy, Evidence, FusionCostModel, LeaveOut, Policy, Problem, Regret, Trial, WhenUnknown,
 };
-use made::{Known, Numbers, TARGET, calibration};
 
 const POLICY: Policy = Policy::new(WhenUnknown::Roofline);
 

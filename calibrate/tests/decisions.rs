@@ -1,9 +1,7 @@
 //! What one standard calibration says about models that it was not made for.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-#![allow(dead_code, reason = "made-up machines have more than this test needs")]
-
 #[path = "../../tests/made/mod.rs"]
+#[allow(dead_code, reason = "made-up machines have more than these tests need")]
 mod made;
 
 use std::collections::BTreeMap;

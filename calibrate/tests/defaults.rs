@@ -1,7 +1,5 @@
 //! Defaults of options, colours, and progress for programs, as a user meets them.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use std::fs;
 use std::path::Path;
 

@@ -1,7 +1,5 @@
 //! `calibrate export` as a user meets it, and what DuckDB reads.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 #[path = "../../trace-tool/tests/duckdb/mod.rs"]
 mod duckdb;
 

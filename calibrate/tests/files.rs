@@ -1,8 +1,6 @@
 //! Every file that a run writes is one that a reader accepts, and a reader notices when one of its
 //! numbers is no longer what the others say.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use std::time::Duration;
 
 use calibrate::measure::{Cause, Order, Pair, Procedure, Round, Samples, Surroundings};

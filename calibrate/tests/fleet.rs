@@ -1,7 +1,5 @@
 //! Plans in parts, and their files as one.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use std::collections::BTreeSet;
 use std::path::Path;
 

@@ -1,17 +1,12 @@
 //! `calibrate report --index` as a user meets it, and its page in a browser.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
-#[path = "../../trace-tool/tests/compare/headless.rs"]
-mod headless;
-
 use std::fs;
 use std::path::Path;
 
+use crate::headless::{Page, between};
 use assert_cmd::Command;
 use fusion_cost_model::Family;
 use fusion_cost_model::calibration::{Addition, FusionRecord, HardwareCalibration, Verdict};
-use headless::{Page, between};
 use predicates::str::contains;
 use tempfile::TempDir;
 

@@ -1,7 +1,5 @@
 //! What a calibration looks like on pages of several widths.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use std::collections::HashSet;
 use std::path::Path;
 

@@ -1,7 +1,5 @@
 //! `calibrate partition` and `calibrate validate` as a user meets them.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use std::path::Path;
 
 use assert_cmd::Command;

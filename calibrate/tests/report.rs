@@ -1,12 +1,8 @@
 //! `calibrate report` as a user meets it, and its page in a browser.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
-#[path = "../../trace-tool/tests/compare/headless.rs"]
-mod headless;
-
 use std::path::Path;
 
+use crate::headless::{Page, between};
 use assert_cmd::Command;
 use calibrate::report::html::{Part, ReportPage};
 use fusion_cost_model::CacheState;
@@ -14,7 +10,6 @@ use fusion_cost_model::calibration::{
     FusionRecord, HardwareCalibration, Reason, ReasonCode, Verdict,
 };
 use fusion_cost_model::compare::TargetParts;
-use headless::{Page, between};
 use predicates::prelude::*;
 use predicates::str::contains;
 use tempfile::TempDir;

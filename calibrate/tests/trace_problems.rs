@@ -1,7 +1,5 @@
 //! What a trace says of a model is a set of sizes that can be measured.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::path::Path;
 
 use calibrate::profiles::ShapeSet;

@@ -1,10 +1,6 @@
 //! Every convolution, linear layer and attention of real architectures is recognised.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
-#[allow(dead_code, reason = "each test needs some of the checks")]
-mod checks;
-
+use crate::checks;
 use std::collections::BTreeMap;
 
 use model_graphs::synthetic::{bert_base, llama_block, resnet50};

@@ -3,8 +3,8 @@
 use fusion_cost_model::Problem;
 use fusion_cost_model::compare::{CompareOptions, Comparison, PairVerdict, Relation};
 
-use super::made::Numbers;
 use super::{RESOLUTION, alarms, compare, run, side, truths};
+use crate::made::Numbers;
 
 #[test]
 fn an_unchanged_machine_raises_no_alarm_in_nineteen_of_twenty_runs() {

@@ -4,8 +4,8 @@ use fusion_cost_model::calibration::HardwareCalibration;
 use fusion_cost_model::compare::{Choice, PairVerdict, WhyNot};
 use proptest::prelude::*;
 
-use super::made::{self, Known};
 use super::{alarms, compare, problem};
+use crate::made::{self, Known};
 
 prop_compose! {
     /// A record: its number, the speedup, half of its interval, and how many processes it has.

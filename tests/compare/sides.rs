@@ -4,8 +4,8 @@ use fusion_cost_model::calibration::{ReasonCode, Verdict};
 use fusion_cost_model::compare::{CompareOptions, Comparison, WhyNot};
 use fusion_cost_model::{CacheState, DType, Problem, Rewrite};
 
-use super::made::Numbers;
 use super::{RESOLUTION, compare, run, side, truths};
+use crate::made::Numbers;
 
 #[test]
 fn what_is_not_compared_is_listed_with_the_reason() {

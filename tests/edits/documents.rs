@@ -6,7 +6,7 @@ use fusion_cost_model::calibration::{
 };
 use fusion_cost_model::{Family, Implementation, Problem, Rewrite};
 
-use super::on_a_gpu;
+use crate::on_a_gpu;
 
 const EXAMPLE: &str = include_str!("../data/example.toml");
 

@@ -7,7 +7,7 @@ use fusion_cost_model::calibration::{
 use fusion_cost_model::hardware::Processor;
 use fusion_cost_model::{Backend, Clock, Core, Implementation};
 
-use super::consistent::make_consistent;
+use crate::consistent::make_consistent;
 
 const CPU: &str = include_str!("../data/example.toml");
 

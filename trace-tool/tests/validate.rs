@@ -1,7 +1,5 @@
 //! The command `validate` as a user meets it.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 

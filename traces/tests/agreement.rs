@@ -1,7 +1,5 @@
 //! The fast and the strict parser give the same trace, whatever the events look like.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use kernel_traces::{Options, Trace};
 use proptest::prelude::*;
 

@@ -1,9 +1,6 @@
 //! Collectives of real traces, which are of single ranks of different runs.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod real;
-
+use crate::real;
 use kernel_traces::collectives::{Operation, RankName, RankRecord, Reason, Representative, Skew};
 use kernel_traces::{Classes, Options, RankFile, Segments, Trace};
 

@@ -1,20 +1,12 @@
 //! Rates and idle times of both sides are those that were generated, and the sentences name the cause.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod loaded;
-#[path = "phases/program/mod.rs"]
-#[allow(dead_code, reason = "it writes programs for other tests, too")]
-mod program;
-mod written;
-
+use crate::loaded::Loaded;
+use crate::phases::program::{Attention, Program};
 use fusion_cost_model::hardware::HardwareSpec;
+use kernel_traces::Vendor;
 use kernel_traces::compare::{CompareOptions, Comparison};
 use kernel_traces::idle::Cause;
 use kernel_traces::rates::{Bound, Machine};
-use kernel_traces::{Options, Trace, Vendor};
-use loaded::Loaded;
-use program::{Attention, Program};
 
 const PASSES: u64 = 5;
 const PAUSE_NS: u64 = 400_000;
@@ -33,9 +25,7 @@ fn served(vendor: Vendor, slower: u64, pause_ns: u64) -> Program {
 }
 
 fn compare([first, second]: [&Program; 2]) -> Comparison {
-    let [first, second] = [first, second].map(|program| {
-        Loaded::of(Trace::from_json(program.text().as_bytes(), &Options::default()).unwrap())
-    });
+    let [first, second] = [first, second].map(|program| Loaded::read(program.text()));
     let sides = [first.side("a.json"), second.side("b.json")];
     Comparison::of(sides[0], sides[1], &CompareOptions::default()).unwrap()
 }

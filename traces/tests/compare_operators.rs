@@ -1,14 +1,8 @@
 //! Where there are no layers, fusions are found in the calls of operators that both sides have.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod loaded;
-mod written;
-
+use crate::loaded::Loaded;
+use crate::written::{event, trace};
 use kernel_traces::compare::{CompareOptions, Comparison, FusionEvidence, Which};
-use kernel_traces::{Options, Trace};
-use loaded::Loaded;
-use written::{event, trace};
 
 /// Kernels of an operator, with their usual times in nanoseconds.
 type Body = Vec<(&'static str, u64)>;
@@ -102,7 +96,7 @@ type Finding = (Which, String, Vec<String>);
 /// The fusions that are found between two programs, and whether names showed them.
 fn found(first: &str, second: &str) -> Vec<(Finding, FusionEvidence)> {
     let [first, second] = [first, second].map(|text| {
-        let loaded = Loaded::of(Trace::from_json(text.as_bytes(), &Options::default()).unwrap());
+        let loaded = Loaded::read(text);
         assert_eq!(loaded.segments.layers.count, 0);
         loaded
     });

@@ -1,9 +1,6 @@
 //! Pairs of real traces: what is known of them, and that exchanging them mirrors the result.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod real;
-
+use crate::real;
 use kernel_traces::compare::{
     Basis, CauseKind, CompareError, CompareOptions, Comparison, Side, SlotStatus, Which,
 };

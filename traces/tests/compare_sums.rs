@@ -1,16 +1,12 @@
 //! Any two traces: every split of the gap adds up, and exchanging the sides mirrors it.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod loaded;
-
+use crate::loaded::Loaded;
 use kernel_traces::compare::{CompareOptions, Comparison, Part};
 use kernel_traces::segment;
 use kernel_traces::synthetic::{
     self, Annotation, Communication, Launching, Model, Phase, Plan, Timing, Variation,
 };
-use kernel_traces::{Options, Trace, Vendor, device_times};
-use loaded::Loaded;
+use kernel_traces::{Vendor, device_times};
 use proptest::prelude::*;
 
 fn plans() -> impl Strategy<Value = Plan> {
@@ -51,7 +47,7 @@ fn plans() -> impl Strategy<Value = Plan> {
 
 fn read(plan: &Plan) -> Loaded {
     let (text, _) = synthetic::text(plan).unwrap();
-    Loaded::of(Trace::from_json(&text, &Options::default()).unwrap())
+    Loaded::read(&text)
 }
 
 /// The sums of a split of the gap: kernels and owned time of both sides, and the gap.
@@ -181,7 +177,7 @@ fn sums_that_no_number_holds_end_at_the_largest() {
         }
     }
     let text = format!("[{}]", events.join(","));
-    let loaded = Loaded::of(Trace::from_json(text.as_bytes(), &Options::default()).unwrap());
+    let loaded = Loaded::read(text);
     let [first, second] = ["a.json", "b.json"].map(|name| loaded.side(name));
     let found = Comparison::of(first, second, &CompareOptions::default()).unwrap();
     assert!(found.warnings.iter().any(|warning| warning.code == "overflow"));

@@ -1,12 +1,9 @@
 //! A comparison of generated pairs finds what was planted in them, and nothing else.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
-mod loaded;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
+use crate::loaded::Loaded;
 use kernel_traces::classify::Class;
 use kernel_traces::compare::{
     self, Cause, CauseKind, CompareOptions, Comparison, FusionEvidence, ImplementationKind, Which,
@@ -14,11 +11,9 @@ use kernel_traces::compare::{
 use kernel_traces::synthetic::{
     Difference, Model, PairPlan, PairTruth, Planted, Side, pair_plans, pair_text,
 };
-use kernel_traces::{Options, Trace};
-use loaded::Loaded;
 
 fn read(text: &[u8]) -> Loaded {
-    Loaded::of(Trace::from_json(text, &Options::default()).unwrap())
+    Loaded::read(text)
 }
 
 /// Compares two traces in both orders.

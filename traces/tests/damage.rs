@@ -1,14 +1,10 @@
 //! Damaged traces: what is whole is read, and nothing panics.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
-mod checks;
-
 use std::fs;
 use std::io::Write;
 use std::num::NonZero;
 
-use checks::{Choices, SEED, random_bytes};
+use crate::checks::{self, Choices, SEED, random_bytes};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use kernel_traces::synthetic::{

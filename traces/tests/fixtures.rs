@@ -1,7 +1,5 @@
 //! The traces and the comparison in `tests/data`: everything that is known of them is found.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 

@@ -1,7 +1,5 @@
 //! A trace that comes from its index is the trace that its file gives.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};

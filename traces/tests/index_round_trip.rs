@@ -1,7 +1,5 @@
 //! What an index is written of is what is read from it.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use kernel_traces::index::{self, Checksums};
 use kernel_traces::synthetic::{self, Oddity, Plan};
 use kernel_traces::{Options, Trace, Vendor};

@@ -1,9 +1,6 @@
 //! Real traces: the classes that were given to their kernels by hand, weighted by time.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod real;
-
+use crate::real;
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::Path;

@@ -1,7 +1,6 @@
 //! What a load takes of the memory: what is kept, and not the file.
 
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::env;
 use std::fs::{self, File};
@@ -47,7 +46,7 @@ fn a_load_takes_much_less_than_the_file() {
     assert!(size > 60 << 20, "{size} bytes are too few to tell");
     for threads in ["1", "2"] {
         let mut child = Command::new(env::current_exe().unwrap());
-        child.args(["--exact", "a_load_takes_much_less_than_the_file", "--nocapture"]);
+        child.args(["--exact", "memory::a_load_takes_much_less_than_the_file", "--nocapture"]);
         let output = child.env(FILE, &path).env(THREADS, threads).output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout);
         let figures = text.lines().find_map(|line| line.split("took ").nth(1)).unwrap();

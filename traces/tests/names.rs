@@ -1,7 +1,5 @@
 //! Kernels of stacks that the rules were not written from have the class of what they do.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::collections::HashSet;
 
 use kernel_traces::classify::{Class, classify};

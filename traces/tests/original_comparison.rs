@@ -1,8 +1,6 @@
 //! The comparisons of the original script, figure by figure, on data that is not part of the
 //! repository.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,5 @@
 //! Generated pairs of traces differ in what was planted, and in nothing else.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use std::collections::{BTreeMap, HashSet};
 
 use kernel_traces::synthetic::{

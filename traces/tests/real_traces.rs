@@ -1,9 +1,6 @@
 //! Real traces give the kernels that a plain JSON parser finds in them.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod real;
-
+use crate::real;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};

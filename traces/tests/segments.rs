@@ -1,9 +1,6 @@
 //! Real traces have the steps, phases and layers that are known of them.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod real;
-
+use crate::real;
 use std::fs::File;
 
 use kernel_traces::classify::Class;

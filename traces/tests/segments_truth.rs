@@ -1,7 +1,5 @@
 //! Steps, phases and layers of synthetic traces are those that were generated.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use kernel_traces::segment::{self, Assignments, Marker, NoLayers};
 use kernel_traces::synthetic::{
     self, Annotation, Communication, Launching, Model, Phase, Plan, Timing, Truth, Variation,

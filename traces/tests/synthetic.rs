@@ -1,7 +1,5 @@
 //! The truth of synthetic traces is true: by a plain parser, and by brute force.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use std::collections::HashMap;
 use std::ops::Range;
 

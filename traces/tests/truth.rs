@@ -1,7 +1,5 @@
 //! Every oddity of a trace is read for what it is.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::num::NonZero;

@@ -5,8 +5,8 @@ use cli_support::width::Width;
 use fusion_cost_model::CacheState;
 use proptest::prelude::*;
 
-use super::headless;
 use super::made::{compare, monday, other, report, tuesday};
+use crate::headless;
 
 #[test]
 fn two_machines_on_pages_of_several_widths() {

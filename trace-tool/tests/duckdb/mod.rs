@@ -3,8 +3,6 @@
 //! DuckDB is the package `duckdb` of Python. With `CALIBRATE_NEEDS_DUCKDB` set, a Python without it
 //! is a failure.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::env;
 use std::path::Path;
 use std::process::Command;

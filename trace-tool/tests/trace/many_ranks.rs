@@ -6,8 +6,8 @@ use std::fs;
 use kernel_traces::synthetic::{self, Communication, Plan};
 use serde_json::Value;
 
-use super::duckdb;
 use super::program::{json, trace};
+use crate::duckdb;
 
 const RANKS: u64 = 64;
 

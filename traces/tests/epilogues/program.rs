@@ -1,6 +1,6 @@
 //! Traces of made-up models whose layers are lists of operators, as the profiler writes them.
 
-use super::written::{event, trace};
+use crate::written::{event, trace};
 
 /// An operator that launches one kernel.
 #[derive(Clone)]

@@ -1,7 +1,7 @@
 //! A trace with what comparisons need of it.
 
 use kernel_traces::compare::Side;
-use kernel_traces::{Classes, Segments, Trace};
+use kernel_traces::{Classes, Options, Segments, Trace};
 
 pub(crate) struct Loaded {
     pub(crate) trace: Trace,
@@ -14,6 +14,11 @@ impl Loaded {
         let classes = Classes::of(&trace);
         let segments = Segments::of(&trace, &classes);
         Self { trace, classes, segments }
+    }
+
+    /// From a text in JSON.
+    pub(crate) fn read(text: impl AsRef<[u8]>) -> Self {
+        Self::of(Trace::from_json(text.as_ref(), &Options::default()).unwrap())
     }
 
     pub(crate) fn side<'t>(&'t self, name: &'t str) -> Side<'t> {

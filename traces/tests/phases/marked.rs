@@ -9,7 +9,8 @@ use kernel_traces::segment::Phase;
 use kernel_traces::{Options, Trace};
 use serde_json::Value;
 
-use super::{Loaded, real};
+use crate::loaded::Loaded;
+use crate::real;
 
 /// Times of kernels by what was found: right, wrong, and unknown; with what is of no phase by the
 /// marks and has one.

@@ -1,10 +1,10 @@
 //! Generated traces without marks have the phases that their twins are marked with, or none.
 
+use kernel_traces::Vendor;
 use kernel_traces::segment;
 use kernel_traces::synthetic::{
     self, Annotation, Communication, Launching, Model, Phase, Plan, Timing,
 };
-use kernel_traces::{Options, Trace, Vendor};
 
 use super::Loaded;
 
@@ -41,7 +41,7 @@ fn no_phase_of_serving_is_wrong() {
                 let (_, truth) = synthetic::text(&plan).unwrap();
                 let (text, _) =
                     synthetic::text(&Plan { annotations: vec![], ..plan.clone() }).unwrap();
-                let loaded = Loaded::of(Trace::from_json(&text, &Options::default()).unwrap());
+                let loaded = Loaded::read(&text);
                 assert_eq!(loaded.trace.kernels.len(), truth.kernels.len());
                 for (kernel, truth) in truth.kernels.iter().enumerate() {
                     let Some(found) = loaded.segments.steps.phase(kernel) else { continue };

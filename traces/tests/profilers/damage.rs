@@ -4,8 +4,8 @@ use std::fs;
 
 use kernel_traces::{Options, Trace, Warning};
 
-use super::checks::{self, Choices, SEED, random_bytes};
 use super::{CSV, LINES, ROCPROF, data, read, rocprof_rows, rows};
+use crate::checks::{self, Choices, SEED, random_bytes};
 
 #[test]
 fn every_prefix_gives_what_is_complete() {

@@ -2,7 +2,7 @@
 
 use kernel_traces::compare::{CompareOptions, Comparison, Headline};
 
-use super::Loaded;
+use super::made;
 use super::program::{Mark, Plan, STEP, Sizes, Step};
 
 /// A recording of this many steps; the first takes this percentage of the time of another.
@@ -18,7 +18,7 @@ fn several(first_percents: &[u64], steps: usize) -> Plan {
 
 /// Compares in both orders, which must give the same answers.
 fn pair(first: &Plan, second: &Plan) -> Comparison {
-    let (first, second) = (Loaded::made(first), Loaded::made(second));
+    let (first, second) = (made(first), made(second));
     let [first, second] = [first.side("a.json"), second.side("b.json")];
     let options = CompareOptions::default();
     let [there, back] = [[first, second], [second, first]]

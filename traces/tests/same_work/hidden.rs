@@ -2,7 +2,6 @@
 //! and the texts of a diffusion.
 
 use kernel_traces::compare::{Answer, Comparison, Headline, WorkAspect};
-use kernel_traces::{Options, Trace};
 
 use super::listed::{Op, mm, op, trace};
 use super::{Loaded, answer, compare};
@@ -11,7 +10,7 @@ const LAYERS: usize = 6;
 pub(crate) const STEPS: usize = 3;
 
 pub(crate) fn loaded(steps: &[(Option<String>, Vec<Op>)]) -> Loaded {
-    Loaded::of(Trace::from_json(trace(steps).as_bytes(), &Options::default()).unwrap())
+    Loaded::read(trace(steps))
 }
 
 pub(crate) fn pair(both: [Loaded; 2]) -> Comparison {

@@ -1,6 +1,6 @@
 //! Traces of listed operators, each with its inputs and one kernel.
 
-use super::written::{self, event};
+use crate::written::{self, event};
 
 /// An operator: its name, the sizes of its inputs, and which of them are whole numbers.
 #[derive(Clone)]

@@ -1,6 +1,6 @@
 //! Traces of made-up programs, as the profiler writes them.
 
-use super::written::{event, trace};
+use crate::written::{event, trace};
 
 /// A step: sequences, tokens of each, and what marks it.
 #[derive(Clone, Copy)]

@@ -7,7 +7,7 @@ pub(crate) mod training;
 use kernel_traces::Vendor;
 use kernel_traces::segment::Phase;
 
-use super::written::{event, trace};
+use crate::written::{event, trace};
 
 /// The thread of the program, and that of the backward pass.
 pub(crate) const MAIN: u64 = 1;

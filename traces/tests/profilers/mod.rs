@@ -1,17 +1,10 @@
 //! Recordings of Nsight Systems and rocprofv3.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
-#[allow(dead_code, reason = "each user needs some of the checks")]
-#[path = "../checks/mod.rs"]
-mod checks;
 mod damage;
 #[cfg(feature = "sqlite")]
 mod database;
-#[allow(dead_code, reason = "one folder is enough here")]
-#[path = "../real/mod.rs"]
-mod real;
 
+use crate::real;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};

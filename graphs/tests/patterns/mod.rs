@@ -1,10 +1,5 @@
 //! What each group of nodes is recognised as, and why others are not.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
-#[allow(dead_code, reason = "each test needs some of the checks")]
-#[path = "../checks/mod.rs"]
-mod checks;
 mod nodes;
 
 use model_graphs::{Assumption, Dims, Graph};

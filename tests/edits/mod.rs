@@ -1,15 +1,9 @@
 //! Every value of a calibration file is changed in every way, one at a time. Nothing is accepted but
 //! what is listed in `free`, with the reason why nothing in the file speaks against it.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
-#[path = "../consistent/mod.rs"]
-mod consistent;
 mod documents;
 mod edit;
 mod free;
-#[path = "../on_a_gpu/mod.rs"]
-mod on_a_gpu;
 
 use std::collections::{BTreeMap, BTreeSet};
 

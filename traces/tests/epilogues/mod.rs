@@ -1,28 +1,20 @@
 //! What a GEMM does on the way is found, whatever shows it; what only one side does at all is not.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 mod additions;
 mod diffusion;
 mod gates;
 mod inductor;
-#[path = "../loaded/mod.rs"]
-mod loaded;
 mod program;
-#[path = "../written/mod.rs"]
-mod written;
 
+use crate::loaded::Loaded;
 use kernel_traces::compare::{CompareOptions, Comparison, FusionEvidence, Role, Which};
-use kernel_traces::{Options, Trace};
-use loaded::Loaded;
 use program::{CLAMP, GELU, HIDDEN, Op, Program, SILU, WIDE, layer};
 
 /// A fusion: who fuses, what the fused kernel does, and what the separate ones do.
 type Finding = (Which, String, Vec<String>);
 
 fn load(program: &Program) -> Loaded {
-    let loaded =
-        Loaded::of(Trace::from_json(program.text().as_bytes(), &Options::default()).unwrap());
+    let loaded = Loaded::read(program.text());
     assert_eq!(loaded.segments.layers.count, 6);
     loaded
 }

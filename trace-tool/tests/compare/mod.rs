@@ -1,7 +1,5 @@
 //! The reports of `calibrate trace compare`, and the command as a user meets it.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 mod browser;
 mod command;
 mod csv;

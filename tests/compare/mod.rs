@@ -1,18 +1,13 @@
 //! Comparisons of calibrations whose truth is known.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-#![allow(dead_code, reason = "made-up machines have more than this test needs")]
-
 mod alarms;
 mod any;
-#[path = "../made/mod.rs"]
-mod made;
 mod sides;
 
+use crate::made::{self, Known, Numbers};
 use fusion_cost_model::calibration::{HardwareCalibration, Verdict};
 use fusion_cost_model::compare::{CompareOptions, Comparison, Side, SideTarget};
 use fusion_cost_model::{DType, LinearSizes, Problem};
-use made::{Known, Numbers};
 
 /// Processes of every record.
 const PROCESSES: u32 = 10;

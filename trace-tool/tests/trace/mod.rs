@@ -1,10 +1,6 @@
 //! The trace tool as a user meets it.
 
-#![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
-
 #[cfg(feature = "parquet")]
-#[path = "../duckdb/mod.rs"]
-mod duckdb;
 mod idle;
 mod index;
 #[cfg(feature = "parquet")]

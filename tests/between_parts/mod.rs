@@ -1,23 +1,16 @@
 //! Parts of a calibration file that stand far from each other and cannot both be true: each such file is
 //! refused with the key and its line.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
-#[path = "../changed/mod.rs"]
-mod changed;
-#[path = "../consistent/mod.rs"]
-mod consistent;
-#[path = "../on_a_gpu/mod.rs"]
-mod on_a_gpu;
 mod records;
 
+use crate::on_a_gpu;
 use fusion_cost_model::calibration::{
     Check, CheckStatus, EarlierState, HardwareCalibration, NoiseFloor, RunEnd, Skipped,
 };
 use fusion_cost_model::hardware::PeakUnit;
 use fusion_cost_model::{Backend, Implementation};
 
-use changed::{Change, grown, read};
+use crate::changed::{Change, grown, read};
 
 fn example() -> HardwareCalibration {
     HardwareCalibration::from_toml(include_str!("../data/example.toml")).unwrap()

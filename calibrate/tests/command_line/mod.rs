@@ -1,7 +1,5 @@
 //! The program as a user meets it: what it prints, writes and exits with.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 mod answers;
 mod files;
 mod program;

@@ -1,33 +1,25 @@
 //! Phases where no mark tells them are right, or unknown.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-#[path = "../loaded/mod.rs"]
-mod loaded;
 mod marked;
 mod partly;
-mod program;
-#[path = "../real/mod.rs"]
-mod real;
+pub(crate) mod program;
 mod served;
 mod twins;
 mod updates;
-#[path = "../written/mod.rs"]
-mod written;
 
+use crate::loaded::Loaded;
+use kernel_traces::Vendor;
 use kernel_traces::compare::{Answer, Basis, CompareOptions, Comparison, Headline, WorkAspect};
 use kernel_traces::segment::{Phase, PhaseEvidence};
-use kernel_traces::{Options, Trace, Vendor};
-use loaded::Loaded;
 use program::training::Checkpoint;
 use program::{Attention, Program};
 
 impl Loaded {
     fn made(program: &Program) -> Self {
-        let trace = Trace::from_json(program.text().as_bytes(), &Options::default()).unwrap();
-        assert_eq!(trace.warnings, []);
-        assert_eq!(trace.kernels.len(), program.truth.len());
-        Self::of(trace)
+        let loaded = Self::read(program.text());
+        assert_eq!(loaded.trace.warnings, []);
+        assert_eq!(loaded.trace.kernels.len(), program.truth.len());
+        loaded
     }
 
     fn name(&self, kernel: usize) -> &str {

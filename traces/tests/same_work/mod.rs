@@ -1,31 +1,22 @@
 //! Whether two traces are of the same work is asked before any headline.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 mod first;
 mod hidden;
 mod listed;
-#[path = "../loaded/mod.rs"]
-mod loaded;
 mod models;
 mod program;
-#[path = "../real/mod.rs"]
-mod real;
-#[path = "../written/mod.rs"]
-mod written;
 
+use crate::loaded::Loaded;
+use crate::real;
 use kernel_traces::compare::{Answer, CompareOptions, Comparison, Headline, WorkAspect, older};
 use kernel_traces::segment::Phase;
 use kernel_traces::{Options, Trace};
-use loaded::Loaded;
 use program::{Mark, Plan, STEP, Sizes, Step};
 
-impl Loaded {
-    fn made(plan: &Plan) -> Self {
-        let trace = Trace::from_json(plan.text().as_bytes(), &Options::default()).unwrap();
-        assert_eq!(trace.warnings, []);
-        Self::of(trace)
-    }
+fn made(plan: &Plan) -> Loaded {
+    let loaded = Loaded::read(plan.text());
+    assert_eq!(loaded.trace.warnings, []);
+    loaded
 }
 
 /// Compares in both orders, which must give the same answers.
@@ -77,7 +68,7 @@ fn answer(found: &Comparison, about: WorkAspect) -> Option<Answer> {
 }
 
 fn pair(first: &Plan, second: &Plan) -> Comparison {
-    compare(&Loaded::made(first), &Loaded::made(second))
+    compare(&made(first), &made(second))
 }
 
 #[test]

@@ -1,7 +1,5 @@
 //! `calibrate workload` as a user meets it.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 mod figures;
 
 use std::collections::BTreeMap;

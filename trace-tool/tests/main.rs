@@ -1,0 +1,8 @@
+//! Tests of the program and of the crate from outside.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod compare;
+mod duckdb;
+mod trace;
+mod validate;
