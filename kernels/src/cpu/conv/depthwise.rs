@@ -366,10 +366,13 @@ impl<E: Left> Window<E> {
         let Self { neighbour, channels, .. } = *self;
         let mut sums = [[simd.splat_f32s(0.0); V]; P];
         for tap_y in 0..self.rows {
-            for tap_x in 0..self.cols {
-                let tap = tap_x * channels + channel;
-                let weight = self.weight.wrapping_add(tap_y * self.filter_row + tap);
-                let pixel = self.pixel.wrapping_add(tap_y * self.image_row + tap);
+            let weights = self.weight.wrapping_add(tap_y * self.filter_row);
+            let pixels = self.pixel.wrapping_add(tap_y * self.image_row);
+            // The only number that a tap changes, by which the loop ends too: of one for each pixel, the
+            // compiler would increment all.
+            let mut tap = channel;
+            while tap < channel + self.cols * channels {
+                let (weight, pixel) = (weights.wrapping_add(tap), pixels.wrapping_add(tap));
                 let mut v = 0;
                 while v < V {
                     let of_vector = v * S::F32_LANES;
@@ -384,6 +387,7 @@ impl<E: Left> Window<E> {
                     }
                     v += 1;
                 }
+                tap += channels;
             }
         }
         let mut v = 0;
