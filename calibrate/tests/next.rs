@@ -5,7 +5,9 @@ use std::path::Path;
 use assert_cmd::Command;
 use calibrate::measure::Cause;
 use fusion_cost_model::Rewrite;
-use fusion_cost_model::calibration::{HardwareCalibration, Reason, ReasonCode, Verdict};
+use fusion_cost_model::calibration::{
+    FusionRecord, HardwareCalibration, Reason, ReasonCode, Verdict,
+};
 use predicates::prelude::*;
 use predicates::str::contains;
 use tempfile::TempDir;
@@ -71,6 +73,7 @@ fn make_valid(path: &Path) {
             |reason: &Reason| !reason.code.is_invalidity() && !gone.contains(&reason.code);
         record.reasons.retain(is_kept);
         record.pairs_kept = record.pairs;
+        record.sample_ticks = record.sample_ticks.max(FusionRecord::LEAST_TICKS.into());
         for cause in Cause::ALL {
             *cause.count_of(&mut record.disturbed) = cause.can_disturb(record.clock).then_some(0);
         }

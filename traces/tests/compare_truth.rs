@@ -1,7 +1,7 @@
 //! A comparison of generated pairs finds what was planted in them, and nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
+use std::sync::{LazyLock, Mutex};
 
 use crate::loaded::Loaded;
 use kernel_traces::classify::Class;
@@ -12,10 +12,6 @@ use kernel_traces::synthetic::{
     Difference, Model, PairPlan, PairTruth, Planted, Side, pair_plans, pair_text,
 };
 
-fn read(text: &[u8]) -> Loaded {
-    Loaded::read(text)
-}
-
 /// Compares two traces in both orders.
 fn compare(first: &Loaded, second: &Loaded) -> [Comparison; 2] {
     let (first, second) = (first.side("first.json"), second.side("second.json"));
@@ -23,33 +19,48 @@ fn compare(first: &Loaded, second: &Loaded) -> [Comparison; 2] {
         .map(|[first, second]| Comparison::of(first, second, &CompareOptions::default()).unwrap())
 }
 
-/// Calls a function with every pair and its comparison, on the cores of the machine. It fails with
-/// all that the function says.
-fn for_each(check: impl Fn(&PairPlan, &PairTruth, &[Comparison; 2]) -> Vec<String> + Sync) {
-    let pairs = pair_plans();
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let failures: Mutex<BTreeMap<usize, (Difference, Vec<String>)>> = Mutex::default();
+/// A pair, what was planted in it, and its comparison in both orders.
+struct Compared {
+    pair: PairPlan,
+    truth: PairTruth,
+    comparisons: [Comparison; 2],
+}
+
+/// All pairs, compared once for all tests, on the cores of the machine.
+static COMPARED: LazyLock<Vec<Compared>> = LazyLock::new(|| {
+    let compared = |pair: PairPlan| {
+        let (first, second, truth) = pair_text(&pair).unwrap();
+        let comparisons = compare(&Loaded::read(first), &Loaded::read(second));
+        Compared { pair, truth, comparisons }
+    };
+    let pairs = Mutex::new(pair_plans().into_iter().enumerate());
+    let all = Mutex::default();
     std::thread::scope(|scope| {
-        for thread in 0..threads {
-            let (pairs, check, failures) = (&pairs, &check, &failures);
-            scope.spawn(move || {
-                for (number, pair) in pairs.iter().enumerate().skip(thread).step_by(threads) {
-                    let (first, second, truth) = pair_text(pair).unwrap();
-                    let comparisons = compare(&read(&first), &read(&second));
-                    let wrong = check(pair, &truth, &comparisons);
-                    if !wrong.is_empty() {
-                        failures.lock().unwrap().insert(number, (pair.difference, wrong));
-                    }
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                loop {
+                    let Some((number, pair)) = pairs.lock().unwrap().next() else { break };
+                    let compared = compared(pair);
+                    all.lock().unwrap().push((number, compared));
                 }
             });
         }
     });
-    let failures = failures.into_inner().unwrap();
-    let lines = failures.iter().map(|(number, (difference, wrong))| {
-        format!("pair {number}, {difference:?}: {}", wrong.join("; "))
-    });
-    let lines: Vec<String> = lines.collect();
-    assert!(lines.is_empty(), "{} of {} pairs:\n{}", lines.len(), pairs.len(), lines.join("\n"));
+    let mut all: Vec<(usize, Compared)> = all.into_inner().unwrap();
+    all.sort_by_key(|(number, _)| *number);
+    all.into_iter().map(|(_, compared)| compared).collect()
+});
+
+/// Calls a function with every pair and its comparison. It fails with all that the function says.
+fn for_each(mut check: impl FnMut(&PairPlan, &PairTruth, &[Comparison; 2]) -> Vec<String>) {
+    let mut lines = Vec::new();
+    for (number, Compared { pair, truth, comparisons }) in COMPARED.iter().enumerate() {
+        let wrong = check(pair, truth, comparisons);
+        if !wrong.is_empty() {
+            lines.push(format!("pair {number}, {:?}: {}", pair.difference, wrong.join("; ")));
+        }
+    }
+    assert!(lines.is_empty(), "{} of {}:\n{}", lines.len(), COMPARED.len(), lines.join("\n"));
 }
 
 /// A fusion: who fuses, what the fused kernel does, and what the separate ones do.
@@ -92,19 +103,17 @@ fn may_be_missed(pair: &PairPlan) -> bool {
 
 #[test]
 fn fusions_are_exactly_those_that_were_planted() {
-    let counts = Mutex::new([0_usize; 3]);
-    let cheap: Mutex<BTreeMap<String, [usize; 2]>> = Mutex::default();
+    let mut counts = [0_usize; 3];
+    let mut cheap: BTreeMap<String, [usize; 2]> = BTreeMap::new();
     for_each(|pair, _, [comparison, _]| {
         let (planted, found) = (planted_fusions(pair), found_fusions(comparison));
         let right = planted.intersection(&found).count();
         if may_be_missed(pair) {
-            let mut cheap = cheap.lock().unwrap();
             let of = cheap.entry(format!("{:?}", pair.difference)).or_default();
             *of = [of[0] + right, of[1] + planted.len()];
             let invented = found.difference(&planted);
             return invented.map(|finding| format!("invented {finding:?}")).collect();
         }
-        let mut counts = counts.lock().unwrap();
         for (count, more) in counts.iter_mut().zip([planted.len(), found.len(), right]) {
             *count += more;
         }
@@ -119,12 +128,12 @@ fn fusions_are_exactly_those_that_were_planted() {
         wrong
     });
     // Of epilogues that cost a twentieth or a quarter of what they replace nine in ten are found.
-    for (difference, [found, planted]) in cheap.into_inner().unwrap() {
+    for (difference, [found, planted]) in cheap {
         println!("{difference}: {found} of {planted}");
         assert!(planted >= 12 && found * 10 >= planted * 9, "{difference}: {found} of {planted}");
     }
     // Of the others precision and recall are both one.
-    let [planted, found, right] = counts.into_inner().unwrap();
+    let [planted, found, right] = counts;
     assert!(planted > 100);
     assert_eq!((found, right), (planted, planted));
 }

@@ -22,11 +22,19 @@ pub(super) trait Fours {
     unsafe fn add(sums: Self::Sums, numbers: Self::Numbers, weights: Self::Weights) -> Self::Sums;
     /// `to` must be valid for a number a lane.
     unsafe fn store(sums: Self::Sums, to: *mut i32);
+    /// As is `from`.
+    unsafe fn load(from: *const i32) -> Self::Sums;
+    unsafe fn plus(sums: Self::Sums, others: Self::Sums) -> Self::Sums;
+    /// Writes sums as f32, times a factor; as for `store`.
+    unsafe fn store_scaled(sums: Self::Sums, factor: f32, to: *mut f32);
 }
 
 /// What is the same for all vectors of a length.
 macro_rules! of_length {
-    ($lanes:literal, $vector:ident, $zero:ident) => {
+    (
+        $lanes:literal, $vector:ident, $zero:ident, $plus:ident,
+        [$floats:ident, $convert:ident, $times:ident, $all:ident]
+    ) => {
         const LANES: usize = $lanes;
         type Sums = arch::$vector;
 
@@ -40,18 +48,60 @@ macro_rules! of_length {
             // SAFETY: the caller's guarantee; unaligned is allowed.
             unsafe { to.cast::<arch::$vector>().write_unaligned(sums) };
         }
+        #[inline(always)]
+        unsafe fn load(from: *const i32) -> Self::Sums {
+            // SAFETY: as above.
+            unsafe { from.cast::<arch::$vector>().read_unaligned() }
+        }
+        #[inline(always)]
+        unsafe fn plus(sums: Self::Sums, others: Self::Sums) -> Self::Sums {
+            // SAFETY: the caller's guarantee.
+            unsafe { arch::$plus(sums, others) }
+        }
+        #[inline(always)]
+        unsafe fn store_scaled(sums: Self::Sums, factor: f32, to: *mut f32) {
+            // SAFETY: as for `store`.
+            unsafe {
+                let scaled = arch::$times(arch::$convert(sums), arch::$all(factor));
+                to.cast::<arch::$floats>().write_unaligned(scaled);
+            }
+        }
+    };
+}
+
+/// What is the same for all vectors of 512 bits, and of 256.
+macro_rules! of_512 {
+    () => {
+        of_length!(
+            16,
+            __m512i,
+            _mm512_setzero_si512,
+            _mm512_add_epi32,
+            [__m512, _mm512_cvtepi32_ps, _mm512_mul_ps, _mm512_set1_ps]
+        );
+    };
+}
+macro_rules! of_256 {
+    () => {
+        of_length!(
+            8,
+            __m256i,
+            _mm256_setzero_si256,
+            _mm256_add_epi32,
+            [__m256, _mm256_cvtepi32_ps, _mm256_mul_ps, _mm256_set1_ps]
+        );
     };
 }
 
 /// `vpdpbusd`: all four products of a lane at once.
 macro_rules! dot {
-    ($name:ident, $lanes:literal, $vector:ident, $zero:ident, $set:ident, $dot:ident) => {
+    ($name:ident, $of_length:ident, $vector:ident, $set:ident, $dot:ident) => {
         pub(super) struct $name;
 
         impl Fours for $name {
             type Numbers = arch::$vector;
             type Weights = arch::$vector;
-            of_length!($lanes, $vector, $zero);
+            $of_length!();
 
             #[inline(always)]
             unsafe fn numbers(four: i32) -> Self::Numbers {
@@ -79,8 +129,8 @@ macro_rules! dot {
 /// `vpmaddwd`: the even and the odd numbers as 16-bit ones, two products of a lane at a time.
 macro_rules! words {
     (
-        $name:ident, $lanes:literal, $vector:ident, $zero:ident, $set:ident, $set_words:ident,
-        $and:ident, $right:ident, $left:ident, $right_signed:ident, $multiply:ident, $add:ident
+        $name:ident, $of_length:ident, $vector:ident, $set:ident, $set_words:ident, $and:ident,
+        $right:ident, $left:ident, $right_signed:ident, $multiply:ident
     ) => {
         pub(super) struct $name;
 
@@ -88,7 +138,7 @@ macro_rules! words {
             /// The even ones and the odd ones.
             type Numbers = [arch::$vector; 2];
             type Weights = [arch::$vector; 2];
-            of_length!($lanes, $vector, $zero);
+            $of_length!();
 
             #[inline(always)]
             unsafe fn numbers(four: i32) -> Self::Numbers {
@@ -116,41 +166,37 @@ macro_rules! words {
             ) -> Self::Sums {
                 // SAFETY: the caller's guarantee.
                 unsafe {
-                    let sums = arch::$add(sums, arch::$multiply(even, of_even));
-                    arch::$add(sums, arch::$multiply(odd, of_odd))
+                    let sums = Self::plus(sums, arch::$multiply(even, of_even));
+                    Self::plus(sums, arch::$multiply(odd, of_odd))
                 }
             }
         }
     };
 }
 
-dot!(Dot512, 16, __m512i, _mm512_setzero_si512, _mm512_set1_epi32, _mm512_dpbusd_epi32);
-dot!(Dot256, 8, __m256i, _mm256_setzero_si256, _mm256_set1_epi32, _mm256_dpbusd_avx_epi32);
+dot!(Dot512, of_512, __m512i, _mm512_set1_epi32, _mm512_dpbusd_epi32);
+dot!(Dot256, of_256, __m256i, _mm256_set1_epi32, _mm256_dpbusd_avx_epi32);
 words!(
     Words512,
-    16,
+    of_512,
     __m512i,
-    _mm512_setzero_si512,
     _mm512_set1_epi32,
     _mm512_set1_epi16,
     _mm512_and_si512,
     _mm512_srli_epi16,
     _mm512_slli_epi16,
     _mm512_srai_epi16,
-    _mm512_madd_epi16,
-    _mm512_add_epi32
+    _mm512_madd_epi16
 );
 words!(
     Words256,
-    8,
+    of_256,
     __m256i,
-    _mm256_setzero_si256,
     _mm256_set1_epi32,
     _mm256_set1_epi16,
     _mm256_and_si256,
     _mm256_srli_epi16,
     _mm256_slli_epi16,
     _mm256_srai_epi16,
-    _mm256_madd_epi16,
-    _mm256_add_epi32
+    _mm256_madd_epi16
 );

@@ -82,6 +82,25 @@ unsafe fn add_up<F: Fours, const R: usize, const V: usize>(part: &Part<'_>) {
             }
             multiply_add::<F, R, V>(&mut sums, panel.wrapping_add(to / TOGETHER * group), fours);
         }
+        if (from, to) == (0, strip.k) && strip.cols - vector * F::LANES >= V * F::LANES {
+            let mut r = 0;
+            while r < R {
+                let row = first + r;
+                let factor = strip.factors.of_row(row);
+                let target = strip.target.wrapping_add(row * strip.target_stride);
+                let mut v = 0;
+                while v < V {
+                    F::store_scaled(
+                        sums[r][v],
+                        factor,
+                        target.wrapping_add((vector + v) * F::LANES),
+                    );
+                    v += 1;
+                }
+                r += 1;
+            }
+            return;
+        }
         // In memory before anything else is done with them: longer loops over sums would keep them there
         // from the beginning.
         let mut own = [[[0; MOST_LANES]; V]; R];
@@ -96,7 +115,7 @@ unsafe fn add_up<F: Fours, const R: usize, const V: usize>(part: &Part<'_>) {
         }
         for (row, own) in (first..).zip(&own) {
             for (vector, own) in (vector..).zip(own) {
-                part.write(row, vector * F::LANES, &own[..F::LANES]);
+                part.write::<F>(row, vector * F::LANES, own);
             }
         }
     }
@@ -163,22 +182,35 @@ impl Part<'_> {
     ///
     /// As for [`add_up`].
     #[inline(always)]
-    unsafe fn write(&self, row: usize, col: usize, own: &[i32]) {
+    unsafe fn write<F: Fours>(&self, row: usize, col: usize, own: &[i32; MOST_LANES]) {
         let Part { strip, from, to, .. } = *self;
         let target = strip.target.wrapping_add(row * strip.target_stride + col);
-        let own = &own[..own.len().min(strip.cols - col)];
+        let (is_first, is_last) = (from == 0, to == strip.k);
+        let cols = strip.cols - col;
         // SAFETY: the caller's guarantee.
         unsafe {
             let factor = strip.factors.of_row(row);
-            for (lane, &own) in own.iter().enumerate() {
-                let place = target.wrapping_add(lane);
-                let before = if from > 0 { place.cast::<i32>().read() } else { 0 };
-                let sum = own.wrapping_add(before);
-                if to == strip.k {
-                    place.write(sum as f32 * factor);
-                } else {
-                    place.cast::<i32>().write(sum);
+            if cols < F::LANES {
+                for (lane, &own) in own[..cols].iter().enumerate() {
+                    let place = target.wrapping_add(lane);
+                    let before = if is_first { 0 } else { place.cast::<i32>().read() };
+                    let sum = own.wrapping_add(before);
+                    if is_last {
+                        place.write(sum as f32 * factor);
+                    } else {
+                        place.cast::<i32>().write(sum);
+                    }
                 }
+                return;
+            }
+            let mut sums = F::load(own.as_ptr());
+            if !is_first {
+                sums = F::plus(sums, F::load(target.cast::<i32>()));
+            }
+            if is_last {
+                F::store_scaled(sums, factor, target);
+            } else {
+                F::store(sums, target.cast::<i32>());
             }
         }
     }
