@@ -34,7 +34,7 @@ static COMPARED: LazyLock<Vec<Compared>> = LazyLock::new(|| {
         Compared { pair, truth, comparisons }
     };
     let pairs = Mutex::new(pair_plans().into_iter().enumerate());
-    let all = Mutex::default();
+    let all: Mutex<Vec<(usize, Compared)>> = Mutex::default();
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
             scope.spawn(|| {
@@ -46,7 +46,7 @@ static COMPARED: LazyLock<Vec<Compared>> = LazyLock::new(|| {
             });
         }
     });
-    let mut all: Vec<(usize, Compared)> = all.into_inner().unwrap();
+    let mut all = all.into_inner().unwrap();
     all.sort_by_key(|(number, _)| *number);
     all.into_iter().map(|(_, compared)| compared).collect()
 });

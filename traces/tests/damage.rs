@@ -79,7 +79,7 @@ fn every_prefix_of_a_compressed_trace() {
 }
 
 fn compress(text: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(text).unwrap();
     encoder.finish().unwrap()
 }
