@@ -32,11 +32,13 @@ pub fn tool(started_at: String) -> Tool {
     }
 }
 
-/// Profile, optimisation and target, as `release, opt-level 3, x86_64-linux`.
+/// Profile, optimisation and target, as `release, opt-level 3, x86_64-linux`, or as `release with debug
+/// assertions, opt-level 3, x86_64-linux`.
 #[must_use]
 pub fn build() -> String {
     let (arch, os) = (std::env::consts::ARCH, std::env::consts::OS);
-    format!("{PROFILE}, opt-level {OPT_LEVEL}, {arch}-{os}")
+    let assertions = if cfg!(debug_assertions) { " with debug assertions" } else { "" };
+    format!("{PROFILE}{assertions}, opt-level {OPT_LEVEL}, {arch}-{os}")
 }
 
 #[cfg(test)]
@@ -49,6 +51,7 @@ mod tests {
         assert!(tool.compiler.starts_with("rustc 1."), "{}", tool.compiler);
         assert!(!tool.compiler_flags.contains('\u{1f}'));
         let profile = tool.build.split_once(", opt-level ").map(|(profile, _)| profile);
+        let profile = profile.and_then(|profile| profile.split(' ').next());
         assert!(matches!(profile, Some("debug" | "release")), "{}", tool.build);
         assert!(matches!(OPT_LEVEL, "0" | "1" | "2" | "3" | "s" | "z"), "{OPT_LEVEL}");
     }

@@ -37,7 +37,10 @@ fn outcomes(check: &Check) -> Option<[CheckStatus; 2]> {
         "build" => {
             let level = is_build(found).then(|| found.split_once(", opt-level "))??.1;
             let is_optimised = level.starts_with("2,") || level.starts_with("3,");
-            Some([warned_of(!is_optimised || found.starts_with("debug")); 2])
+            let is_slow = !is_optimised || found.contains(" with debug assertions");
+            // Older programs did not say whether a debug build has assertions.
+            let may_be_slow = is_slow || found.starts_with("debug,");
+            Some([warned_of(is_slow), warned_of(may_be_slow)])
         }
         "load" => {
             let (percent, _) = found.split_once(" % of the processors are used by ")?;
@@ -112,7 +115,13 @@ mod tests {
         for (name, found, expected) in [
             ("build", "release, opt-level 3, x86_64-linux".to_owned(), &[Pass][..]),
             ("build", "release, opt-level 1, x86_64-linux".to_owned(), &[Warn]),
-            ("build", "debug, opt-level 3, x86_64-linux".to_owned(), &[Warn]),
+            ("build", "debug, opt-level 1, x86_64-linux".to_owned(), &[Warn]),
+            ("build", "debug, opt-level 3, x86_64-linux".to_owned(), &[Pass, Warn]),
+            (
+                "build",
+                "release with debug assertions, opt-level 3, x86_64-linux".to_owned(),
+                &[Warn],
+            ),
             ("load", load(9), &[Pass]),
             ("load", load(10), &[Pass, Warn]),
             ("load", load(11), &[Warn]),

@@ -8,7 +8,6 @@ pub(crate) fn folder() -> PathBuf {
 }
 
 /// The folder `shared/more_traces`, likewise.
-#[allow(dead_code, reason = "not every test needs it")]
 pub(crate) fn more() -> PathBuf {
     shared("more_traces")
 }

@@ -210,7 +210,6 @@ impl Program {
     }
 
     /// The host does something for a while, which a frame shows.
-    #[allow(dead_code, reason = "not every test needs it")]
     pub(crate) fn pause(&mut self, frame: &str, ns: u64) {
         self.host_ns = self.host_ns.max(self.device_ns);
         self.around("python_function", frame, MAIN, |program| program.host_ns += ns);
