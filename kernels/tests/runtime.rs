@@ -143,6 +143,21 @@ fn one_that_dies_when_it_is_asked_about_a_problem_is_asked_about_the_others() {
 }
 
 #[test]
+fn what_it_does_behind_an_answer_costs_no_other_problem() {
+    for flaw in ["dies-behind-tanh", "repeats-tanh"] {
+        let folder = tempfile::tempdir().unwrap();
+        let runtime = Runtime::start(&program(folder.path(), flaw), 1, true).unwrap();
+        for _ in 0..2 {
+            let tanh = "mul+tanh/f32/m2.n10".parse().unwrap();
+            let refused = runtime.requirements(&tanh, setup()).unwrap_err().to_string();
+            assert_eq!(refused, "tiny does not run it: it has no tanh", "{flaw}");
+            let found = runtime.requirements(&problem(), setup());
+            assert!(found.is_ok(), "{flaw}: {}", found.unwrap_err());
+        }
+    }
+}
+
+#[test]
 fn a_runtime_that_never_stops_writing_is_ended_too() {
     let (ended, end) = std::sync::mpsc::channel();
     std::thread::spawn(move || {

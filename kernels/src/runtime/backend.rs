@@ -233,7 +233,12 @@ impl Backend for Runtime {
 
     fn requirements(&self, problem: &Problem, setup: Setup) -> Result<Requirements, Unsupported> {
         self.check(problem, setup)?;
-        let answer = self.revive().and_then(|()| self.supports(problem));
+        let ask = || self.revive().and_then(|()| self.supports(problem));
+        let answer = match ask() {
+            // What it did behind its last answer shows only now, and is not this problem's fault.
+            Err(RuntimeError::Ended { .. } | RuntimeError::OutOfTurn { .. }) => ask(),
+            answer => answer,
+        };
         answer.map_err(|error| {
             let (name, reason) = (self.shared.name.clone(), error.to_string());
             match error {

@@ -126,6 +126,10 @@ def write(text):
     sys.stdout.flush()
 
 
+def is_about_tanh(do, problem=None, **_):
+    return do == "supports" and problem["ops"][-1]["op"] == "tanh"
+
+
 for line in sys.stdin:
     request = json.loads(line)
     if request["do"] == "end":
@@ -138,4 +142,11 @@ for line in sys.stdin:
         while True:
             write("x" * (1 << 16))
     number = request["n"] + (FLAW == "out-of-turn")
-    write(json.dumps(answer(**request) | {"n": number}) + "\n" * (1 + (FLAW == "talks")))
+    line = json.dumps(answer(**request) | {"n": number}) + "\n"
+    if FLAW == "talks":
+        line += "\n"
+    if is_about_tanh(**request) and FLAW == "repeats-tanh":
+        line += line
+    write(line)
+    if is_about_tanh(**request) and FLAW == "dies-behind-tanh":
+        os.abort()
